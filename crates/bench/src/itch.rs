@@ -35,11 +35,8 @@ fn case(
     sample: SampleConfig,
 ) -> Result<Vec<Record>, Error> {
     let input = sample_messages(sample);
-    let mut mapping = Mapping::load(mapping)?;
-    if let Some(itch) = &mut mapping.itch {
-        itch.session_date = Some("2026-03-02".to_owned());
-    }
-    let format = Format::by(mapping)?;
+    let text = Mapping::load(mapping)?.text.replace("[itch]\n", "[itch]\nsession_date = \"2026-03-02\"\n");
+    let format = Format::by(Mapping::parse(&text, mapping)?)?;
     let (mut records, mut expected) = (Vec::new(), None);
     for (way, mut worker) in
         [("field by field", ToEvents::general(format.clone())?), ("images", ToEvents::new(format)?)]

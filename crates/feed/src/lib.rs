@@ -42,25 +42,27 @@ mod sources;
 pub use account::gone::{before_removal, gone_damage};
 pub use account::{Account, FeedSummary, Summary};
 pub use error::Error;
-pub use formats::decode::{Format, How, Sorted};
-pub use formats::detect::detect;
+pub use formats::capture::Select;
+pub use formats::decoder::How;
 #[doc(hidden)]
-pub use formats::events::ToEvents;
-#[doc(hidden)]
-pub use formats::fast_rules::try_bytes as try_fast;
+pub use formats::fast::rules::try_bytes as try_fast;
+pub use formats::format::Format;
 pub use mapping::Mapping;
-pub use pipeline::capture::Select;
 pub use pipeline::consolidate::{
     BLOCK_BYTES, BLOCK_BYTES_MAX, Options, Outcome, Progress, Turns, consolidate, feed_of_file,
     feed_of_option,
 };
 pub use pipeline::explain::explain;
 pub use pipeline::intake::Reload;
+pub use pipeline::job::Sorted;
 pub use pipeline::lead::ClockLead;
 pub use pipeline::merge::{MergeOptions, Segment, merge};
 pub use pipeline::run::{Input, RunFeed, RunOptions, run};
 pub use pipeline::sequence::Counters;
+#[doc(hidden)]
+pub use pipeline::to_events::ToEvents;
 pub use reference::{Loader, Reference};
+pub use sources::detect::detect;
 pub use sources::journal;
 pub use sources::known::SourceRules;
 pub use sources::link::{Link, LinkState, MergeWait, Restart, RestartPolicy};

@@ -287,8 +287,8 @@ fn what_a_mended_mapping_recovers() {
         std::fs::write(&file, frame(&[&deal()])).unwrap();
         run(&tape, &[feed(&mapping(dir.path(), NESTED, &table, &short), &file)], 1, 64 << 10);
         assert_eq!(quarantine::list(&tape).unwrap()[0].reason, "unknown_value");
-        let Format::FastRules(mended) = mapping(dir.path(), NESTED, &table, &mended) else { panic!() };
-        let done = quarantine::retry(&tape, Some(&mended), None).unwrap();
+        let mended = mapping(dir.path(), NESTED, &table, &mended);
+        let done = quarantine::retry(&tape, mended.its_mapping(), None).unwrap();
         assert_eq!((done.tried, done.recovered), (1, recovered), "{reset}");
     }
 }

@@ -28,5 +28,5 @@ pub fn run(bytes: &[u8]) {
         assert!(end > at && end <= file.len());
         at = end;
     }
-    unitape_feed::try_capture(&unitape_feed::Format::Events(None), &file).expect("events need no mapping");
+    unitape_feed::try_capture(&unitape_feed::Format::events(), &file).expect("events need no mapping");
 }

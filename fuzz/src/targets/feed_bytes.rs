@@ -7,7 +7,7 @@ static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
     // Those of a handler have no channels: they are what mappings of handlers are like.
     let whole = Mapping::all_built_in().filter(|m| m.fast.is_none());
     let mapped = whole.map(|m| Format::by(m.clone()).expect("shipped"));
-    mapped.chain([Format::Events(None)]).collect()
+    mapped.chain([Format::events()]).collect()
 });
 
 pub fn run(bytes: &[u8]) {

@@ -14,8 +14,8 @@ use crate::block::names::{Destination, Waiting};
 use crate::block::numbers::Numbering;
 pub use crate::block::numbers::{SequenceRun, SessionIndex, SessionKey};
 pub use crate::block::tally::Tally;
-use crate::formats::decode::{Sorted, Statefulness};
-use crate::formats::iso20022::Carried;
+use crate::formats::format::Statefulness;
+use crate::pipeline::job::Sorted;
 use crate::sources::link::FeedLook;
 use crate::sources::source::SourceFacts;
 use std::net::SocketAddr;
@@ -113,6 +113,15 @@ pub struct Block {
     pub in_packet: bool,
     /// Where that packet was sent to, and when it was received.
     pub sent: Option<(SocketAddr, i64)>,
+}
+
+/// What a source's next block needs to know of this one's end: the message that is not over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// What was said before.
+    pub context: Vec<u8>,
+    /// Where in the source the message, or what is around it, began.
+    pub start: u64,
 }
 
 /// What a block brings to the sequencer.

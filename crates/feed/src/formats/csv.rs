@@ -8,6 +8,7 @@
 use crate::block::Block;
 use crate::error::Error;
 use crate::formats::fixed::{DAY_PATH, Fields, Kind};
+use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{Dialect, Explainer, Mapper, Mapping, Origin, compile};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -58,34 +59,63 @@ impl Dialect for CsvDialect {
     }
 }
 
-/// The layout that a mapping names.
+/// Rows of separated values, by the layout that a mapping names.
+pub const FORMAT: FormatEntry = FormatEntry {
+    name: "csv",
+    load: |mapping| {
+        mapping.needs_rules()?;
+        mapping.load_layout(Layout::built_in, Layout::all_built_in())
+    },
+    by: |mapping| Ok(Arc::new(Csv { layout: layout(mapping)? })),
+};
+
+#[derive(Debug)]
+struct Csv {
+    layout: Arc<Layout>,
+}
+
+/// Comments may stand before a header, for so many times the longest row.
+const HEAD_ROWS: usize = 2;
+
+impl ByteFormat for Csv {
+    fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
+        Ok(Box::new(CsvDecoder::new(mapping, self.layout.clone())?))
+    }
+
+    fn cut(&self, buf: &[u8]) -> usize {
+        Decoder::cut(buf)
+    }
+
+    fn head_bytes(&self) -> usize {
+        HEAD_ROWS * self.layout.row_bytes_max()
+    }
+
+    /// The name of the file, which may tell its day, and behind it the header.
+    fn head(&self, path: &Path, bytes: &[u8]) -> Arc<[u8]> {
+        let name = path.file_name().map(|n| n.to_string_lossy().replace('\n', " "));
+        let mut head = name.unwrap_or_default().into_bytes();
+        head.push(b'\n');
+        head.extend_from_slice(Decoder::head(&self.layout, bytes));
+        head.into()
+    }
+}
+
+/// The layout of a mapping that was loaded.
 ///
 /// # Errors
-/// When it names none, or what it names is none.
+/// When its text is none.
 pub fn layout(mapping: &Mapping) -> Result<Arc<Layout>, Error> {
-    let Some((text, origin)) = &mapping.layout_text else {
-        let what = "format csv needs a layout: layout = \"NAME or FILE\"".to_owned();
-        return Err(Error::Mapping { origin: mapping.origin.clone(), what });
-    };
+    let (text, origin) = mapping.layout_text.as_ref().expect("the layout is loaded with the mapping");
     Ok(Arc::new(Layout::parse(text, origin)?))
 }
 
-/// What blocks of a file need to know of it: its name, which may tell its day, and behind it the header.
-pub fn head(layout: &Arc<Layout>, path: &Path, bytes: &[u8]) -> Vec<u8> {
-    let name = path.file_name().map(|n| n.to_string_lossy().replace('\n', " "));
-    let mut head = name.unwrap_or_default().into_bytes();
-    head.push(b'\n');
-    head.extend_from_slice(Decoder::head(layout, bytes));
-    head
-}
-
 impl CsvDecoder {
-    /// A decoder by this mapping.
+    /// A decoder by this mapping and its layout.
     ///
     /// # Errors
-    /// When the mapping or its layout cannot be compiled.
-    pub fn new(mapping: &Mapping) -> Result<Self, Error> {
-        let dialect = CsvDialect { layout: layout(mapping)?, unlisted: RefCell::default() };
+    /// When the mapping cannot be compiled.
+    pub fn new(mapping: &Mapping, layout: Arc<Layout>) -> Result<Self, Error> {
+        let dialect = CsvDialect { layout, unlisted: RefCell::default() };
         let (plan, places) = compile(mapping, &dialect)?;
         let unlisted = dialect.unlisted.into_inner();
         let layout = match unlisted.is_empty() {
@@ -96,13 +126,15 @@ impl CsvDecoder {
         Ok(Self { decoder: Decoder::new(layout), mapper: Mapper::new(plan), kind })
     }
 
-    /// What notes what the mapping does, for people.
-    pub fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
-        self.mapper.explainer()
+    #[cold]
+    fn refuse(&self, block: &mut Block, origin: Origin, raw: &[u8], fault: Fault) {
+        let detail = self.decoder.explain(&fault, raw);
+        block.quarantine(origin.source, origin.offset, raw, fault.code.as_str(), &detail);
     }
+}
 
-    /// Decodes all whole rows of `block`.
-    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+impl FormatDecoder for CsvDecoder {
+    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
         let before = block.before.take();
         let head = block.head.clone();
@@ -172,9 +204,7 @@ impl CsvDecoder {
         block.bytes = bytes;
     }
 
-    #[cold]
-    fn refuse(&self, block: &mut Block, origin: Origin, raw: &[u8], fault: Fault) {
-        let detail = self.decoder.explain(&fault, raw);
-        block.quarantine(origin.source, origin.offset, raw, fault.code.as_str(), &detail);
+    fn explainer(&mut self) -> Option<&mut Option<Box<Explainer>>> {
+        Some(self.mapper.explainer())
     }
 }

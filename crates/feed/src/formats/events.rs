@@ -1,106 +1,163 @@
-//! One worker's part of the way, bytes of memory to events in a block's arena: what benches and tests measure
-//! and hold when ids, order and tape are not in question.
+//! Events as JSON Lines, onto the tape as they are.
 
-use crate::block::{Block, Tally};
+use crate::block::concern::{Concern, changes_books};
+use crate::block::{Block, What};
 use crate::error::Error;
-use crate::formats::decode::{Decoder, Format, How};
-use unitape_model::{Dict, Dictionary};
+use crate::formats::format::{ByteFormat, Format, FormatDecoder};
+use crate::mapping::Mapping;
+use crate::reference::{AsTheyAre, ByReference, Instruments};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use unitape_codec::events::{LINE_BYTES_MAX, Line, LineOptions, NextLine, next_line, parse_line};
+use unitape_model::{Dictionary, Kind, UnixNanos, flags};
 
-/// Decodes sources in blocks as a worker does, with a dictionary that knows the names of earlier passes.
-#[derive(Debug)]
-pub struct ToEvents {
-    decoder: Decoder,
-    head_bytes: usize,
-    /// Of the source, which may tell its day.
-    pub name: String,
-    format: Format,
-    block: Block,
-    known: Dictionary,
+/// The format's word.
+pub const NAME: &str = "events";
+
+impl Format {
+    /// Events as JSON Lines, which need no mapping.
+    pub fn events() -> Self {
+        Self::unmapped(NAME, Arc::new(Events))
+    }
+
+    /// Whether its messages are events as they stand.
+    pub fn is_events(&self) -> bool {
+        self.name() == NAME
+    }
 }
 
-impl ToEvents {
-    /// By this format.
-    ///
-    /// # Errors
-    /// When its mapping cannot be compiled.
-    pub fn new(format: Format) -> Result<Self, Error> {
-        let (decoder, head_bytes) = (format.decoder()?, format.head_bytes());
-        Ok(Self {
-            decoder,
-            head_bytes,
-            name: String::new(),
-            format,
-            block: Block::default(),
-            known: Dictionary::default(),
+#[derive(Debug)]
+struct Events;
+
+impl ByteFormat for Events {
+    fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
+        Ok(match mapping.reference.clone() {
+            None => Box::new(AsTheyAre),
+            Some(reference) => Box::new(ByReference::new(reference)),
         })
     }
 
-    /// The same by the general way, where the format has a faster one beside it.
-    ///
-    /// # Errors
-    /// When its mapping cannot be compiled.
-    pub fn general(format: Format) -> Result<Self, Error> {
-        let mut this = Self::new(format)?;
-        if let (Decoder::Fixed(decoder), Format::Fixed(mapping, _)) = (&mut this.decoder, &this.format) {
-            **decoder = crate::formats::fixed::FixedDecoder::general(mapping)?;
-        }
-        if let Decoder::Itch(decoder) = &mut this.decoder {
-            decoder.field_by_field();
-        }
-        Ok(this)
+    /// Behind the last newline.
+    fn cut(&self, buf: &[u8]) -> usize {
+        buf.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1)
     }
+}
 
-    /// Cuts a source into blocks, as intake does.
-    pub fn blocks(&self, mut bytes: &[u8], block_bytes: usize) -> Vec<Vec<u8>> {
-        let mut blocks = Vec::new();
-        while bytes.len() > block_bytes {
-            let cut = match self.format.cut(&bytes[..block_bytes]) {
-                0 => block_bytes,
-                cut => cut,
-            };
-            blocks.push(bytes[..cut].to_vec());
-            bytes = &bytes[cut..];
-        }
-        blocks.push(bytes.to_vec());
-        blocks
+impl FormatDecoder for AsTheyAre {
+    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        decode(block, source, known, self);
     }
+}
 
-    /// Decodes blocks that are cut between messages, one behind the other; `each` sees the frames of each.
-    /// The names that were new are known from the next block on if `learn` says so.
-    pub fn pass(&mut self, blocks: &mut [Vec<u8>], learn: bool, mut each: impl FnMut(&[u8])) -> Tally {
-        let (mut tally, mut base, count) = (Tally::default(), 0, blocks.len());
-        let head: std::sync::Arc<[u8]> = match blocks.first() {
-            Some(first) if self.head_bytes > 0 => self.format.head(std::path::Path::new(&self.name), first),
-            _ => std::sync::Arc::default(),
-        };
-        for (i, bytes) in blocks.iter_mut().enumerate() {
-            std::mem::swap(&mut self.block.bytes, bytes);
-            (self.block.base, self.block.eof) = (base, i + 1 == count);
-            self.block.head = head.clone();
-            self.block.before = Some(tally.messages);
-            self.decoder.decode(&mut self.block, 1, &self.known, &How::default());
-            tally = tally.plus(self.block.tally);
-            each(&self.block.arena);
-            if learn {
-                for f in &self.block.fixups {
-                    let name = self.block.names.name(f.dict, f.id).unwrap_or_default();
-                    // A name that finds no place stays unknown.
-                    _ = self.known.intern(Dict::ALL[f.dict as usize], name.as_bytes());
-                }
+impl FormatDecoder for ByReference {
+    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        decode(block, source, known, self);
+    }
+}
+
+/// Decodes all whole lines of `block`.
+fn decode(block: &mut Block, source: u32, known: &Dictionary, by: &mut impl Instruments) {
+    let bytes = std::mem::take(&mut block.bytes);
+    let mut at = 0;
+    loop {
+        let start = block.base + at as u64;
+        let next = match next_line(&bytes, at, block.eof) {
+            NextLine::Line { bytes: line, next } => {
+                decode_line(block, line, (source, start), known, by);
+                next
             }
-            base += self.block.bytes.len() as u64;
-            std::mem::swap(&mut self.block.bytes, bytes);
-        }
-        tally
+            NextLine::TooLong { .. } => {
+                // A piece of fixed size, so that the cut does not depend on where the block ends; what is left
+                // of the line is no event either and follows it.
+                let next = (at + LINE_BYTES_MAX).min(bytes.len());
+                block.quarantine(source, start, &bytes[at..next], "too_large", "line longer than 4 MiB");
+                next
+            }
+            NextLine::More => break,
+            NextLine::End => break,
+        };
+        block.progress(start, block.base + next as u64);
+        at = next;
     }
+    block.decoded = at;
+    block.bytes = bytes;
+}
 
-    /// All that a block holds, as text, for tests that compare.
-    #[cfg(test)]
-    pub(crate) fn told(&self) -> String {
-        let b = &self.block;
-        format!(
-            "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
-            b.units, b.fixups, b.raw, b.runs, b.tally, b.tallies, b.decoded
-        )
+fn decode_line(
+    block: &mut Block,
+    line: &[u8],
+    (source, offset): (u32, u64),
+    known: &Dictionary,
+    by: &mut impl Instruments,
+) {
+    by_venue(line, by);
+    let mark = block.mark();
+    let options = LineOptions { source, offset: offset as u32, flags: flags::LAST };
+    let (arena, mut names) = block.builder(known);
+    let parsed = parse_line(line, &mut by.over(&mut names), arena, &options);
+    let missed = by.missed();
+    match parsed {
+        Ok(Line::Event { ts, .. }) => {
+            if missed {
+                block.note_unresolved();
+            }
+            block.end_message((offset, line.len()), ts.0, 1, What::Events, known);
+        }
+        // An empty line is no message; headers, cases and expectations are messages that we know and do not want.
+        Ok(Line::Blank) => {}
+        Ok(_) => block.end_ignored(),
+        Err(e) => {
+            block.back_to(mark);
+            let concern = concern(line, by);
+            block.quarantine_about((source, offset), line, e.code, &e.to_string(), &concern);
+        }
     }
+}
+
+/// Which books a refused line may concern.
+#[cold]
+fn concern<I: Instruments>(line: &[u8], _: &I) -> Concern {
+    #[derive(Deserialize)]
+    struct Head {
+        kind: Option<String>,
+        instr: Option<String>,
+        venue: Option<String>,
+    }
+    let Ok(head) = serde_json::from_slice::<Head>(line) else { return Concern::Feed };
+    match head.kind.as_deref().map(|kind| (Kind::from_name(kind), Kind::reserved_from_name(kind))) {
+        Some((_, Some(_))) => return Concern::Nothing,
+        Some((Some(kind), _)) if !changes_books(kind) => return Concern::Nothing,
+        _ => {}
+    }
+    // Where names are looked up, the one on the tape is another.
+    if I::BY_REFERENCE {
+        return Concern::Feed;
+    }
+    Concern::of(head.instr.as_deref().map(str::as_bytes), head.venue.as_deref().map(str::as_bytes))
+}
+
+/// Tells venue and time of an event, before its names are resolved, to what looks them up.
+#[inline(always)]
+fn by_venue<I: Instruments>(line: &[u8], by: &mut I) {
+    if !I::BY_REFERENCE {
+        return;
+    }
+    /// What of an event its instrument depends on.
+    #[derive(Default, Deserialize)]
+    struct Head<'l> {
+        #[serde(borrow)]
+        ts: Option<&'l RawValue>,
+        #[serde(borrow)]
+        venue: Option<&'l RawValue>,
+        #[serde(borrow)]
+        mic: Option<&'l RawValue>,
+    }
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    // What is no event is refused when it is read.
+    let head: Head<'_> = serde_json::from_slice(line).unwrap_or_default();
+    let ts = head.ts.and_then(|ts| ts.get().parse().ok()).unwrap_or(0);
+    let text = |json: &RawValue| serde_json::from_str::<String>(json.get()).ok();
+    let venue = head.venue.or(head.mic).and_then(text);
+    by.at(venue.as_deref().map(str::as_bytes), UnixNanos(ts));
 }

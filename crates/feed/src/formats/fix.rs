@@ -3,6 +3,7 @@
 use crate::block::numbers::Numbering;
 use crate::block::{Block, What};
 use crate::error::Error;
+use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{
     Cursor, Dialect, Explainer, GroupPlaces, Mapper, Mapping, Message, Origin, Places, Refused, compile,
     shown,
@@ -11,6 +12,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 use unitape_base::digits::parse_u64;
 use unitape_codec::fix::{Fault, Frame, Framer, Sep, Span, Token, TokenSlice, Tokens, encoding, value};
 use unitape_model::{Dictionary, Refusal, UnixNanos};
@@ -64,11 +66,33 @@ impl Dialect for FixDialect {
     }
 }
 
+/// FIX tag=value.
+pub const FORMAT: FormatEntry = FormatEntry {
+    name: "fix",
+    load: |mapping| mapping.needs_rules(),
+    by: |mapping| Ok(Arc::new(Fix { framer: framer(mapping)? })),
+};
+
+#[derive(Debug)]
+struct Fix {
+    framer: Framer,
+}
+
+impl ByteFormat for Fix {
+    fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
+        Ok(Box::new(FixDecoder::new(self.framer.clone(), mapping)?))
+    }
+
+    fn cut(&self, buf: &[u8]) -> usize {
+        self.framer.cut(buf)
+    }
+}
+
 /// The framer that a mapping asks for.
 ///
 /// # Errors
 /// When it names a separator that there is not.
-pub fn framer(mapping: &Mapping) -> Result<Framer, Error> {
+fn framer(mapping: &Mapping) -> Result<Framer, Error> {
     let Some(framing) = &mapping.framing else { return Ok(Framer::default()) };
     let Some(sep) = Sep::parse(&framing.sep) else {
         let what = format!("framing.sep: `{}` is none of SOH, |, ; and ^A", framing.sep);
@@ -97,13 +121,49 @@ impl FixDecoder {
         })
     }
 
-    /// What notes what the mapping does, for people.
-    pub fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
-        self.mapper.explainer()
+    /// What ends at the framer's limit is a part of something larger, and garbage may be what follows it.
+    fn part(&self, fault: &Fault, span: Span) -> Option<What> {
+        let last = span.end - span.start < self.framer.max_message();
+        match fault {
+            Fault::NoEnd { .. } => Some(What::QuarantinePart { first: true, last: false }),
+            Fault::Garbage => Some(What::QuarantinePart { first: false, last }),
+            _ => None,
+        }
     }
 
-    /// Decodes all whole messages of `block`.
-    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    fn message(&mut self, block: &mut Block, raw: &[u8], origin: Origin, known: &Dictionary) {
+        let tokens = self.tokens.as_slice();
+        if tokens.len() > FIELDS_MAX {
+            let detail = format!("{} fields, more than {FIELDS_MAX}", tokens.len());
+            block.quarantine(origin.source, origin.offset, raw, Refusal::TooLarge.code(), &detail);
+            return;
+        }
+        self.slots[..self.slot_count].fill(None);
+        self.unlisted.clear();
+        // Backwards, so that the first of equal tags is what stays, without a look at what was there.
+        for (i, &tag) in tokens.tags().iter().enumerate().rev() {
+            let slot = self.tags.message.get(tag);
+            self.slots[usize::from(slot)] = Index::new(i as u16 + 1);
+            if slot == KEEP {
+                self.unlisted.push(i as u16);
+            }
+        }
+        // Slot 0 is none; known and not wanted fields have gone there.
+        self.slots[0] = None;
+        let fields = Fields {
+            raw,
+            tokens,
+            slots: &self.slots,
+            unlisted: &self.unlisted,
+            tags: &self.tags,
+            day: &self.day,
+        };
+        self.mapper.message(block, &fields, origin, known);
+    }
+}
+
+impl FormatDecoder for FixDecoder {
+    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
         let mut at = 0;
         let mut detail = String::new();
@@ -145,44 +205,8 @@ impl FixDecoder {
         block.bytes = bytes;
     }
 
-    /// What ends at the framer's limit is a part of something larger, and garbage may be what follows it.
-    fn part(&self, fault: &Fault, span: Span) -> Option<What> {
-        let last = span.end - span.start < self.framer.max_message();
-        match fault {
-            Fault::NoEnd { .. } => Some(What::QuarantinePart { first: true, last: false }),
-            Fault::Garbage => Some(What::QuarantinePart { first: false, last }),
-            _ => None,
-        }
-    }
-
-    fn message(&mut self, block: &mut Block, raw: &[u8], origin: Origin, known: &Dictionary) {
-        let tokens = self.tokens.as_slice();
-        if tokens.len() > FIELDS_MAX {
-            let detail = format!("{} fields, more than {FIELDS_MAX}", tokens.len());
-            block.quarantine(origin.source, origin.offset, raw, Refusal::TooLarge.code(), &detail);
-            return;
-        }
-        self.slots[..self.slot_count].fill(None);
-        self.unlisted.clear();
-        // Backwards, so that the first of equal tags is what stays, without a look at what was there.
-        for (i, &tag) in tokens.tags().iter().enumerate().rev() {
-            let slot = self.tags.message.get(tag);
-            self.slots[usize::from(slot)] = Index::new(i as u16 + 1);
-            if slot == KEEP {
-                self.unlisted.push(i as u16);
-            }
-        }
-        // Slot 0 is none; known and not wanted fields have gone there.
-        self.slots[0] = None;
-        let fields = Fields {
-            raw,
-            tokens,
-            slots: &self.slots,
-            unlisted: &self.unlisted,
-            tags: &self.tags,
-            day: &self.day,
-        };
-        self.mapper.message(block, &fields, origin, known);
+    fn explainer(&mut self) -> Option<&mut Option<Box<Explainer>>> {
+        Some(self.mapper.explainer())
     }
 }
 

@@ -1,16 +1,27 @@
-//! Bytes to events, by format: a folder or a file for each.
+//! Bytes to events, by format.
+//!
+//! | module | |
+//! |---|---|
+//! | `format` | what a format is: [`format::ByteFormat`] cuts bytes, [`format::FormatDecoder`] decodes them |
+//! | `csv`, `events`, `fast`, `fix`, `fixed`, `iso20022`, `itch`, `swift`, `text` | one format each, which knows no other |
+//! | `registry` | all of them by name, and how their mappings are loaded |
+//! | `decoder` | a block of bytes becomes a block of events, whatever the format |
+//! | `capture`, `stamp` | payloads out of packets, receive times into events |
+//!
+//! A new format is a module of its own and a line in `registry`; see `docs/guide-add-a-feed.md`.
 
+pub mod capture;
 pub mod csv;
-pub mod decode;
-pub mod detect;
+pub mod decoder;
 pub mod events;
 pub mod fast;
-pub mod fast_rules;
 pub mod fix;
 pub mod fixed;
+pub mod format;
 pub mod iso20022;
 pub mod itch;
-pub mod jsonl;
+pub mod registry;
+pub mod stamp;
 pub mod swift;
 pub mod text;
 pub mod zeros;

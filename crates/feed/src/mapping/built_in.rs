@@ -4,33 +4,31 @@ use super::Mapping;
 use std::sync::OnceLock;
 
 /// One of them.
-struct Shipped {
+#[derive(Debug)]
+pub(crate) struct Shipped {
     /// Its name, which is that of its file.
-    name: &'static str,
-    text: &'static str,
-    /// The text, read when it is first used: reading all mappings takes longer than consolidating a small file.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
+    /// Read when it is first used: reading all mappings takes longer than consolidating a small file.
     mapping: OnceLock<Mapping>,
 }
 
 impl Shipped {
-    /// The mapping, read at the first call. It is not compiled here: a test compiles each.
-    ///
-    /// # Panics
-    /// When it cannot be read, which a test excludes.
-    fn mapping(&self) -> &Mapping {
-        self.mapping
-            .get_or_init(|| Mapping::read(self.text, "built in").expect("a shipped mapping is tested"))
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        ALL.iter().find(|shipped| shipped.name == name)
     }
-}
 
-/// The one of this name.
-pub(super) fn named(name: &str) -> Option<&'static Mapping> {
-    ALL.iter().find(|shipped| shipped.name == name).map(Shipped::mapping)
-}
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = &'static Self> {
+        ALL.iter()
+    }
 
-/// All of them, each read when its turn comes.
-pub(super) fn all() -> impl Iterator<Item = &'static Mapping> {
-    ALL.iter().map(Shipped::mapping)
+    /// The mapping, which `read` makes of the text at the first call.
+    pub fn mapping(&self, read: impl FnOnce(&str) -> Mapping) -> &Mapping {
+        self.mapping.get_or_init(|| read(self.text))
+    }
 }
 
 macro_rules! shipped {
@@ -68,20 +66,3 @@ static ALL: [Shipped; 22] = shipped![
     "cme-mdp2",
     "moex-trades",
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shipped_mappings_compile_and_have_names_of_their_own() {
-        for shipped in &ALL {
-            let mapping = Mapping::parse(shipped.text, "built in").unwrap();
-            assert_eq!(mapping.name, shipped.name);
-            assert_eq!(mapping.identity(), shipped.mapping().identity());
-            // A handler without a feed has the same ones.
-            let of_handler = unitape_marketdata::engine::Shipped::named(shipped.name).map(|other| other.text);
-            assert_eq!(of_handler, mapping.fast.is_some().then_some(shipped.text));
-        }
-    }
-}

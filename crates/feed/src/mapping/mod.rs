@@ -75,6 +75,7 @@ mod seam;
 
 pub(crate) use apply::translate_const;
 pub use apply::{Mapper, Origin, shown};
+pub(crate) use built_in::Shipped;
 pub use compile::compile;
 pub(crate) use explain::Explainer;
 pub use explain::{
@@ -88,13 +89,14 @@ pub use seam::{Cursor, Dialect, GroupPlaces, Message, Places, Refused};
 use crate::error::Error;
 use crate::reference::Reference;
 use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use unitape_base::toml;
 
 /// A mapping as its file tells it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mapping {
     /// Name, by which `--feed` and source definitions refer to it.
@@ -112,11 +114,11 @@ pub struct Mapping {
     #[serde(default)]
     pub detect: Detect,
     /// For ITCH: all there is to say, in place of messages and rules.
-    pub itch: Option<crate::formats::itch::ItchText>,
+    pub itch: Option<IgnoredAny>,
     /// For FAST with a handler: the same. [`Mapping::fast_table`] holds what it says.
-    pub fast: Option<serde::de::IgnoredAny>,
+    pub fast: Option<IgnoredAny>,
     /// For FAST: templates and framing.
-    pub fast_messages: Option<crate::formats::fast_rules::FastText>,
+    pub fast_messages: Option<IgnoredAny>,
     /// What holds for every message.
     #[serde(default)]
     pub message: MessageText,
@@ -346,61 +348,25 @@ pub enum Otherwise {
 }
 
 impl Mapping {
-    /// Reads a mapping; `origin` names it in errors.
+    /// Reads the text of a mapping; `origin` names it in errors. The files that it names are its format's to read.
     ///
     /// # Errors
     /// What is wrong, with the line where TOML knows it.
-    pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
-        let mapping = Self::read(text, origin)?;
-        crate::formats::decode::check(&mapping)?;
-        Ok(mapping)
-    }
-
-    /// The same without a look at what its rules mean.
-    fn read(text: &str, origin: &str) -> Result<Self, Error> {
+    pub(crate) fn of_text(text: &str, origin: &str) -> Result<Self, Error> {
         let parsed = toml::parse(text, origin);
         let mut mapping: Mapping = parsed.map_err(|(origin, what)| Error::Mapping { origin, what })?;
         mapping.text = text.to_owned();
         mapping.origin = origin.to_owned();
-        mapping.has_its_tables()?;
-        mapping.read_layout()?;
-        mapping.read_fast()?;
-        mapping.template_texts = crate::formats::fast_rules::read_templates(&mapping)?;
-        if mapping.framing.is_some() && mapping.format != "fix" {
-            let what = format!("framing: format {} has none to choose", mapping.format);
-            return Err(mapping.wrong("framing", what));
-        }
+        mapping.refuse_tables_of_others()?;
         Ok(mapping)
     }
 
-    /// The shipped mapping of this name.
-    pub fn built_in(name: &str) -> Option<&'static Self> {
-        built_in::named(name)
-    }
-
-    /// All shipped mappings.
-    pub fn all_built_in() -> impl Iterator<Item = &'static Self> {
-        built_in::all()
-    }
-
-    /// A shipped mapping by name, or a file by path.
+    /// A table that only this format has, as `T` that holds it under its key; what else stands in the file is not read.
     ///
     /// # Errors
-    /// When there is neither, or the file is no mapping.
-    pub fn load(name_or_path: &str) -> Result<Self, Error> {
-        if let Some(m) = Self::built_in(name_or_path) {
-            return Ok(m.clone());
-        }
-        match toml::text_of(Path::new(name_or_path)) {
-            Ok(text) => Self::parse(&text, name_or_path),
-            Err(e) => Err(Error::Mapping {
-                origin: name_or_path.to_owned(),
-                what: format!(
-                    "neither a shipped mapping ({}) nor a readable file: {e}",
-                    Self::all_built_in().map(|m| m.name.as_str()).collect::<Vec<_>>().join(", ")
-                ),
-            }),
-        }
+    /// What is wrong in it, with its line.
+    pub(crate) fn own_table<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        toml::parse(&self.text, &self.origin).map_err(|(origin, what)| Error::Mapping { origin, what })
     }
 
     /// Name and hash, as source definitions record them, and the reference data; a layout is part of its mapping.
@@ -420,38 +386,40 @@ impl Mapping {
         format!("{}@{}{reference}", self.name, &hasher.finalize().to_hex()[..16])
     }
 
-    /// A format whose messages mean the same everywhere has a table of its own, all others have messages and rules.
-    fn has_its_tables(&self) -> Result<(), Error> {
-        match (&self.fast, self.format.as_str()) {
-            (Some(_), "fast") => return Ok(()),
-            (Some(_), _) => return Err(self.wrong("fast", "a table [fast] is for format fast".to_owned())),
-            (None, "fast") if self.fast_messages.is_none() => {
-                let what = "format fast needs a table [fast] with channels, or [fast_messages] and rules";
-                return Err(self.wrong("format", what.to_owned()));
+    /// That there is no table or key of another format.
+    fn refuse_tables_of_others(&self) -> Result<(), Error> {
+        let format = &self.format;
+        let (key, what) = match format.as_str() {
+            other if other != "fast" && self.fast.is_some() => {
+                ("fast", "a table [fast] is for format fast".to_owned())
             }
-            (None, _) => {}
-        }
-        let (key, what) = match (self.format.as_str(), &self.itch) {
-            ("itch", None) => ("format", "format itch needs a table [itch]"),
-            ("itch", Some(_)) if !self.rule.is_empty() || !self.message.ts.is_empty() => {
-                let key = if self.rule.is_empty() { "message" } else { "rule" };
-                (
-                    key,
-                    "format itch has no rules: its messages are fixed, and what may be said of them stands in [itch]",
-                )
+            other if other != "fast" && self.fast_messages.is_some() => {
+                ("fast_messages", "a table [fast_messages] is for format fast".to_owned())
             }
-            ("itch", Some(_)) => return Ok(()),
-            (_, Some(_)) => ("itch", "a table [itch] is for format itch"),
-            (format, None) if format != "fast" && self.fast_messages.is_some() => {
-                ("fast_messages", "a table [fast_messages] is for format fast")
+            other if other != "itch" && self.itch.is_some() => {
+                ("itch", "a table [itch] is for format itch".to_owned())
             }
-            _ if self.message.ts.is_empty() => {
-                ("message", "missing field `message`: say message.ts, the field of the event time")
+            other if other != "fix" && self.framing.is_some() => {
+                ("framing", format!("framing: format {format} has none to choose"))
             }
-            _ if self.rule.is_empty() => {
-                ("rule", "missing field `rule`: nothing says what becomes of a message")
+            other if !matches!(other, "fixed" | "csv") && self.layout.is_some() => {
+                ("layout", format!("format {format} has no layout"))
             }
             _ => return Ok(()),
+        };
+        Err(self.wrong(key, what))
+    }
+
+    /// That there are rules, for a format whose messages need them.
+    pub(crate) fn needs_rules(&self) -> Result<(), Error> {
+        let (key, what) = match () {
+            () if self.message.ts.is_empty() => {
+                ("message", "missing field `message`: say message.ts, the field of the event time")
+            }
+            () if self.rule.is_empty() => {
+                ("rule", "missing field `rule`: nothing says what becomes of a message")
+            }
+            () => return Ok(()),
         };
         Err(self.wrong(key, what.to_owned()))
     }
@@ -466,16 +434,20 @@ impl Mapping {
         Error::Mapping { origin: toml::origin(&self.origin, &self.text, place), what }
     }
 
-    fn read_layout(&mut self) -> Result<(), Error> {
-        let Some(name) = &self.layout else { return Ok(()) };
-        let fail = |what| Err(self.wrong("layout", what));
-        use unitape_codec::{csv, fixed};
-        let (shipped, all): (_, Vec<&str>) = match self.format.as_str() {
-            "fixed" => (fixed::Layout::built_in(name), fixed::Layout::all_built_in().collect()),
-            "csv" => (csv::Layout::built_in(name), csv::Layout::all_built_in().collect()),
-            other => return fail(format!("format {other} has no layout")),
+    /// Reads the layout that the mapping names: a shipped one, or a file beside the mapping.
+    ///
+    /// # Errors
+    /// When it names none, or one that is neither.
+    pub(crate) fn load_layout(
+        &mut self,
+        shipped: fn(&str) -> Option<&'static str>,
+        names: impl Iterator<Item = &'static str>,
+    ) -> Result<(), Error> {
+        let Some(name) = &self.layout else {
+            let what = format!("format {} needs a layout: layout = \"NAME or FILE\"", self.format);
+            return Err(self.wrong("format", what));
         };
-        if let Some(text) = shipped {
+        if let Some(text) = shipped(name) {
             self.layout_text = Some((text.to_owned(), name.clone()));
             return Ok(());
         }
@@ -483,10 +455,10 @@ impl Mapping {
         match toml::text_of(&path) {
             Ok(text) => self.layout_text = Some((text, path.display().to_string())),
             Err(e) => {
-                let (path, shipped) = (path.display(), all.join(", "));
-                return fail(format!(
-                    "layout: neither a shipped one ({shipped}) nor a readable file: {path}: {e}"
-                ));
+                let (path, shipped) = (path.display(), names.collect::<Vec<_>>().join(", "));
+                let what =
+                    format!("layout: neither a shipped one ({shipped}) nor a readable file: {path}: {e}");
+                return Err(self.wrong("layout", what));
             }
         }
         Ok(())

@@ -3,8 +3,9 @@
 use crate::account::bookkeeping::{growth_frame, source_frame};
 use crate::account::{Account, SourceAccount};
 use crate::error::Error;
-use crate::formats::decode::Statefulness;
-use crate::pipeline::feed_state::{FeedState, Sort, SourceState};
+use crate::formats::format::Sort;
+use crate::formats::format::Statefulness;
+use crate::pipeline::feed_state::{FeedState, SourceState};
 use crate::pipeline::intake::Supply;
 use crate::pipeline::run::{Input, RunFeed};
 use crate::sources::content::{self, ContentHash};
@@ -149,13 +150,13 @@ pub fn plan_folder(
             match source.end {
                 true => removed.push(file),
                 false if plan.is_given_up(source) => _ = plan.over.insert(source.id),
-                false if feed.how.rules.new_source => _ = plan.fresh.insert(file),
+                false if feed.rules.new_source => _ = plan.fresh.insert(file),
                 false => return Err(known::removed(source)),
             }
             continue;
         };
         let hash = match likeness? {
-            Likeness::Other(_) if feed.how.rules.new_source => {
+            Likeness::Other(_) if feed.rules.new_source => {
                 plan.fresh.insert(file);
                 continue;
             }
@@ -192,7 +193,7 @@ pub fn plan_folder(
             first.join(", ")
         ));
     }
-    if !feed.how.rules.again {
+    if !feed.rules.again {
         plan.contents = known::contents(account);
     }
     Ok(plan)
@@ -224,7 +225,7 @@ impl FolderPlan {
                     false if continuity == Continuity::Resumed => {
                         return Err(known::removed_from_resumed(source));
                     }
-                    false if feed.how.rules.new_source => _ = self.fresh.insert(source.file.clone()),
+                    false if feed.rules.new_source => _ = self.fresh.insert(source.file.clone()),
                     false => return Err(known::removed(source)),
                 }
                 continue;
@@ -302,7 +303,7 @@ pub fn open_folder(
         known.push(KnownFile { pending, done, fresh });
         states.push(state);
     }
-    let names = Known { files: known, contents: plan.contents, again: feed.how.rules.again };
+    let names = Known { files: known, contents: plan.contents, again: feed.rules.again };
     let mut folder = Folder::new((feed.name.clone(), dir.to_owned()), kind, names, scan);
     if matches!(kind, folder::Sort::Files { .. }) {
         // As those that end in this run.

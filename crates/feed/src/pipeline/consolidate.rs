@@ -11,10 +11,12 @@ use crate::account::gone;
 use crate::account::{Account, Summary};
 use crate::block::{Block, Turn};
 use crate::error::Error;
-use crate::formats::decode::{Decoder, Format, How, Sorted};
+use crate::formats::decoder::{Decoder, How};
+use crate::formats::format::Format;
 use crate::pipeline::begin::{FolderPlan, feed_state, open_feed, open_folder, plan_folder};
 use crate::pipeline::feed_state::FeedState;
 use crate::pipeline::intake::{FeedIntake, Intake, Live, Supply};
+use crate::pipeline::job::Sorted;
 use crate::pipeline::lead::ClockLead;
 use crate::pipeline::open_sources::OpenSources;
 use crate::pipeline::run::{Input, RunFeed};
@@ -133,8 +135,8 @@ pub fn consolidate(dir: &Path, options: Options<'_>) -> Result<Outcome, Error> {
     let feeds = options.feeds.into_iter();
     let feeds = feeds.map(|f| {
         let rules = options.feed_rules.get(&f.name).copied().unwrap_or(options.rules);
-        let how = How { receive_times: true, rules, ..How::default() };
-        RunFeed { how, ..RunFeed::new(f.name, f.format, Input::Files(f.files)) }
+        let how = How { receive_times: true, ..How::default() };
+        RunFeed { how, rules, ..RunFeed::new(f.name, f.format, Input::Files(f.files)) }
     });
     let setup = Setup {
         feeds: feeds.collect(),
@@ -561,7 +563,7 @@ fn tape_id(feeds: &[RunFeed], facts: &[Vec<SourceFacts>]) -> TapeId {
 /// # Errors
 /// When it cannot be read or is nothing we know.
 pub fn feed_of_file(path: &Path) -> Result<Feed, Error> {
-    let format = crate::formats::detect::detect(path)?;
+    let format = crate::sources::detect::detect(path)?;
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     Ok(Feed { name, format, files: vec![path.to_owned()] })
 }

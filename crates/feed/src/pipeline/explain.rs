@@ -11,7 +11,8 @@
 
 use crate::block::{Block, What};
 use crate::error::Error;
-use crate::formats::decode::{Format, How};
+use crate::formats::decoder::How;
+use crate::formats::format::Format;
 use crate::mapping::{EventSeen, Explained, Outcome, Place, Why};
 use crate::pipeline::walk::{settle, walk};
 use serde_json::Value as Json;

@@ -3,10 +3,9 @@
 use crate::account::SourceAccount;
 use crate::account::bookkeeping::source_frame;
 use crate::block::numbers::{KnownPart, Sessions, note_stretch};
-use crate::block::{Block, Fixup, Tally, Unit};
-use crate::formats::decode::Decoder;
-use crate::formats::decode::Format;
-use crate::formats::iso20022::Carried;
+use crate::block::{Block, Carried, Fixup, Tally, Unit};
+use crate::formats::decoder::Decoder;
+use crate::formats::format::Sort;
 use crate::pipeline::lead::LeadBounds;
 use crate::pipeline::sequence::LargeMessage;
 use crate::sources::content::ContentHash;
@@ -124,35 +123,6 @@ pub struct SourceState {
     /// The hash of what was decoded of it, where its marks of progress have it.
     pub content: Option<Box<ContentHash>>,
 }
-
-/// Format and mapping of a source, as its definition tells them.
-#[derive(Clone, Debug, Default)]
-pub struct Sort {
-    /// The format's word.
-    pub format: String,
-    /// Name and hash of the mapping.
-    pub mapping: Option<String>,
-    /// What its events are to books, where they are not what events of other sources are: `none` makes no books, of
-    /// `marked` the events themselves say which books have lost something.
-    pub books: Option<String>,
-}
-
-impl Sort {
-    /// That of a format.
-    pub fn of(format: &Format) -> Self {
-        let books = format.books().map(str::to_owned);
-        Self { format: format.name().to_owned(), mapping: format.mapping(), books }
-    }
-}
-
-/// A tape of before `books` has the same sources.
-impl PartialEq for Sort {
-    fn eq(&self, other: &Self) -> bool {
-        (&self.format, &self.mapping) == (&other.format, &other.mapping)
-    }
-}
-
-impl Eq for Sort {}
 
 impl SourceState {
     /// What the tape says of a source.

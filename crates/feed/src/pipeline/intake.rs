@@ -6,7 +6,7 @@
 
 use crate::block::{Block, Turn};
 use crate::error::Error;
-use crate::formats::decode::Sorted;
+use crate::pipeline::job::Sorted;
 use crate::sources::folder::{Folder, Found, Sort};
 use crate::sources::head::Head;
 use crate::sources::link::{FeedLook, LinkPart, RestartPolicy};

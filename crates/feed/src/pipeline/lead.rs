@@ -4,8 +4,8 @@
 //! by more keeps its place in its feed, has the flag `clock_ahead`, and changes no time by which anything is merged.
 
 use crate::block::{Block, Unit, What};
+use crate::formats::stamp::{last_byte, time_of};
 use crate::pipeline::feed_state::{FeedState, SourceState};
-use crate::pipeline::stamp::{last_byte, time_of};
 use std::time::Duration;
 
 /// How far an event's time may lead; `None`: without bound.

@@ -11,13 +11,14 @@
 
 use crate::account::Account;
 use crate::error::Error;
-use crate::formats::decode::{Format, How, Statefulness};
-use crate::pipeline::capture::Select;
+use crate::formats::decoder::How;
+use crate::formats::format::{Format, Statefulness};
 use crate::pipeline::consolidate::{BLOCK_BYTES, Outcome, Progress, Setup, engine};
 use crate::pipeline::intake::{Live, Reload};
 use crate::pipeline::lead::ClockLead;
 use crate::sources::folder::Sort;
 use crate::sources::growth::GrowthWatch;
+use crate::sources::known::SourceRules;
 use crate::sources::link::{MergeWait, RestartPolicy};
 use crate::sources::receive::{self, Halt, Receive};
 use crate::sources::stats::Stats;
@@ -54,6 +55,8 @@ pub struct RunFeed {
     pub input: Input,
     /// How they are decoded, the format apart.
     pub how: How,
+    /// What becomes of files that are not what the tape says.
+    pub rules: SourceRules,
     /// What becomes of it when it fails.
     pub restart: RestartPolicy,
     /// How long the merge waits for it, where that is another time than the run's.
@@ -99,8 +102,15 @@ pub struct RunOptions {
 impl RunFeed {
     /// A feed with all packets, and without receive times.
     pub fn new(name: String, format: Format, input: Input) -> Self {
-        let how = How { select: Select::default(), ..How::default() };
-        Self { name, format, input, how, restart: RestartPolicy::default(), wait: None }
+        Self {
+            name,
+            format,
+            input,
+            how: How::default(),
+            rules: SourceRules::default(),
+            restart: RestartPolicy::default(),
+            wait: None,
+        }
     }
 
     /// Whether its journal goes on in a further file when it is long: that of a stream over connections.

@@ -11,7 +11,8 @@
 use crate::block::Block;
 use crate::block::names;
 use crate::error::Error;
-use crate::formats::decode::{Decoder, Format, How};
+use crate::formats::decoder::{Decoder, How};
+use crate::formats::format::Format;
 use crate::sources::head::Head;
 use crate::sources::open::{Filled, Open};
 use crate::sources::source::Pending;

@@ -9,7 +9,7 @@ use super::{Day, Reference, Row, Table, Venue, day_of_date};
 use crate::account::{text, uint};
 use crate::block::Block;
 use crate::error::Error;
-use crate::formats::decode::Format;
+use crate::formats::format::Format;
 use crate::mapping::Mapping;
 use crate::pipeline::walk::walk;
 use crate::sources::hash;
@@ -119,7 +119,7 @@ impl Loader {
     /// When it is neither `events`, nor a shipped mapping, nor a file that is one.
     pub fn format(mapping: &str) -> Result<Format, Error> {
         match mapping {
-            "events" => Ok(Format::Events(None)),
+            "events" => Ok(Format::events()),
             mapping => Format::by(Mapping::load(mapping)?),
         }
     }
@@ -139,7 +139,7 @@ impl Loader {
         let file = self.files.len();
         self.files.push(path.to_owned());
         let before = self.notations.len();
-        self.is_events = matches!(format, Format::Events(_));
+        self.is_events = format.is_events();
         walk(format, path, &mut format.decoder()?, |_, block| self.entries(file, block))?;
         if self.notations.len() == before {
             let what = "no entry: the mapping makes no `ref` event of it".to_owned();

@@ -53,7 +53,7 @@ fn loaded(entries: &[&str]) -> Result<Reference, String> {
     let path = master(&dir, entries);
     let mut loader = Loader::default();
     let told = |e: crate::Error| e.to_string().replace(&format!("{}/", dir.path().display()), "");
-    loader.add(&path, &Format::Events(None)).map_err(told)?;
+    loader.add(&path, &Format::events()).map_err(told)?;
     loader.finish().map_err(told)
 }
 

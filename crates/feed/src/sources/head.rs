@@ -2,7 +2,7 @@
 
 use crate::block::Block;
 use crate::error::Error;
-use crate::formats::decode::Format;
+use crate::formats::format::Format;
 use crate::sources::open::first_bytes;
 use std::path::Path;
 use std::sync::Arc;

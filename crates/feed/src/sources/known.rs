@@ -225,7 +225,7 @@ pub fn twice(setup: &Setup<'_>, facts: &[Vec<SourceFacts>]) -> Vec<Option<Error>
                 (g.size, &g.hash) == (f.size, &f.hash) && !reads_otherwise(feed, &f.file, other, &g.file)
             };
             if let Some((other, g)) = before.iter().find(same)
-                && !feed.how.rules.again
+                && !feed.rules.again
             {
                 error.get_or_insert(same_content(&feed.name, &f.file, (&other.name, &g.file)));
             }
@@ -254,7 +254,7 @@ pub fn plan_files(
     notes: &mut Vec<String>,
 ) -> Result<Vec<SourcePlan>, Error> {
     let sort = (feed.format.name(), feed.format.mapping());
-    let rules = feed.how.rules;
+    let rules = feed.rules;
     let mut plans = Vec::new();
     let mut used: Vec<usize> = Vec::new();
     for (path, f) in feed.files().iter().zip(facts) {

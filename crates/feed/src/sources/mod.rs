@@ -3,12 +3,14 @@
 //! | module | |
 //! |---|---|
 //! | `source`, `hash`, `content`, `known` | what a source is, what it holds, whether it is what the tape says |
+//! | `detect` | what a file is, by its content |
 //! | `open`, `head` | files: plain, compressed, captures; their first bytes, for blocks that begin further on |
 //! | `folder`, `growth` | directories whose files come while a feed runs |
 //! | `receive`, `journal` | sockets and pipes, written down as they come |
 //! | `link`, `stats` | whether a feed is there, and its figures |
 
 pub mod content;
+pub mod detect;
 pub mod folder;
 pub mod growth;
 pub mod hash;

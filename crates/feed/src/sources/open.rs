@@ -6,9 +6,9 @@
 
 use crate::block::Block;
 use crate::error::Error;
-use crate::formats::decode::Format;
+use crate::formats::format::Format;
+use crate::formats::stamp::NO_TIME;
 use crate::pipeline::feed_state::first_message_hash;
-use crate::pipeline::stamp::NO_TIME;
 use crate::sources::journal::Times;
 use crate::sources::source::{Pending, is_stdin};
 use flate2::bufread::MultiGzDecoder;
@@ -502,7 +502,7 @@ fn capture_end(walker: &mut Walker, bytes: &[u8], upto: usize) -> usize {
             Next::Packet(p) => p.end,
             Next::Skip { end } | Next::Dropped { end, .. } => end,
             Next::More => break,
-            Next::Lost { .. } => at + crate::pipeline::capture::LOST_BYTES,
+            Next::Lost { .. } => at + crate::formats::capture::LOST_BYTES,
         };
         if end > upto.min(bytes.len()) {
             break;

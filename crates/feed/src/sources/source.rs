@@ -1,7 +1,7 @@
 //! Sources of bytes: what a feed is read from, and what is known of it before.
 
 use crate::error::Error;
-use crate::formats::decode::Format;
+use crate::formats::format::Format;
 use crate::sources::hash;
 use std::fs::File;
 use std::io::ErrorKind;

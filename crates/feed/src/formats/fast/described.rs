@@ -7,12 +7,9 @@ use std::sync::Arc;
 use unitape_marketdata::engine::{Config, FastTable, Holds, MappingFile, Wrong};
 
 impl Mapping {
-    /// Reads the table `[fast]` and the files that it names, where there is one. The file may have the keys that a handler
-    /// by itself accepts, and no others.
-    pub(crate) fn read_fast(&mut self) -> Result<(), Error> {
-        if self.fast.is_none() {
-            return Ok(());
-        }
+    /// Reads the table `[fast]` and the files that it names. The file may have the keys that a handler by itself accepts,
+    /// and no others.
+    pub(super) fn load_fast(&mut self) -> Result<(), Error> {
         let file = MappingFile::parse(&self.text, &self.origin)?;
         let table = FastTable::read(file.fast, Path::new(&self.origin));
         self.fast_table = Some(table.map_err(|wrong| self.wrong_fast(&wrong))?);
@@ -38,7 +35,7 @@ impl Mapping {
     }
 
     /// Whether the table `[fast]` can be used. One without templates or channels is there to be like.
-    pub(crate) fn check_fast(&self) -> Result<(), Error> {
+    pub(super) fn check_fast(&self) -> Result<(), Error> {
         self.fast_table()?.check().map_err(|wrong| self.wrong_fast(&wrong))
     }
 

@@ -21,8 +21,10 @@
 
 use crate::block::{Block, What};
 use crate::error::Error;
+use crate::formats::format::{ByteFormat, FormatDecoder, Statefulness};
 use crate::mapping::{Mapping, json_string};
 use crate::reference::{AsTheyAre, ByReference, Instruments};
+use std::any::Any;
 use std::sync::Arc;
 use unitape_marketdata::engine::{
     Action, At, Code, Config, Engine, Outcome, Packet, Role, Stats, Step, Steps,
@@ -60,6 +62,34 @@ struct Place {
     end: u64,
 }
 
+/// Packets of captures and sockets, by a market-data handler.
+#[derive(Debug)]
+pub(super) struct Packets;
+
+impl ByteFormat for Packets {
+    fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
+        Ok(Box::new(FastDecoder::new(mapping)?))
+    }
+
+    /// A mapping without templates and channels has no decoder: it is there for others to be like.
+    fn check(&self, mapping: &Mapping) -> Result<(), Error> {
+        mapping.check_fast()
+    }
+
+    /// Captures are cut by their records.
+    fn cut(&self, buf: &[u8]) -> usize {
+        buf.len()
+    }
+
+    fn statefulness(&self) -> Statefulness {
+        Statefulness::Stream
+    }
+
+    fn books(&self) -> Option<&'static str> {
+        Some("marked")
+    }
+}
+
 impl FastDecoder {
     /// A decoder by the table `[fast]` of a mapping.
     ///
@@ -75,51 +105,6 @@ impl FastDecoder {
             by: mapping.reference.clone().map(ByReference::new),
             place: Place::default(),
         })
-    }
-
-    /// A source begins: nothing of the one before holds.
-    pub fn begin_source(&mut self) {
-        self.handler = Engine::new(self.config.clone());
-        self.place = Place::default();
-    }
-
-    /// Takes over a source under way from the decoder before it, when a mapping was loaded anew: what waits there comes as it
-    /// is, and its books are stale.
-    pub fn go_on_from(&mut self, before: &mut Self) {
-        self.before = Some(std::mem::replace(&mut before.handler, Engine::new(before.config.clone())));
-        self.place = before.place;
-    }
-
-    /// What the handler has seen.
-    pub fn stats(&self) -> Stats {
-        self.handler.stats()
-    }
-
-    /// Decodes a datagram, which is all of `block`.
-    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
-        let bytes = std::mem::take(&mut block.bytes);
-        let Some((to, ts_recv)) = block.sent.filter(|_| block.in_packet) else {
-            if !bytes.is_empty() {
-                let detail = "a handler reads packets: captures, or sockets";
-                block.quarantine(source, block.base, &bytes, "no_packets", detail);
-            }
-            block.decoded = bytes.len();
-            block.bytes = bytes;
-            return;
-        };
-        let packet = Packet { to, ts_recv, place: block.base, payload: &bytes };
-        self.place.next = self.place.next.max(block.base);
-        self.place.end = block.base + bytes.len() as u64;
-        self.with(block, source, known, Some(packet));
-        block.decoded = bytes.len();
-        block.bytes = bytes;
-    }
-
-    /// The source ends: what waits comes as it is. Where another follows, of which this handler will know nothing, its
-    /// books are stale; after the last one they are as they were.
-    pub fn finish(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
-        self.place.end = block.base + block.bytes.len() as u64;
-        self.with(block, source, known, None);
     }
 
     /// A packet, or the end.
@@ -158,6 +143,51 @@ impl FastDecoder {
             }
         }
         out.settle();
+    }
+}
+
+impl FormatDecoder for FastDecoder {
+    /// A stretch is a datagram.
+    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        let bytes = std::mem::take(&mut block.bytes);
+        let Some((to, ts_recv)) = block.sent.filter(|_| block.in_packet) else {
+            if !bytes.is_empty() {
+                let detail = "a handler reads packets: captures, or sockets";
+                block.quarantine(source, block.base, &bytes, "no_packets", detail);
+            }
+            block.decoded = bytes.len();
+            block.bytes = bytes;
+            return;
+        };
+        let packet = Packet { to, ts_recv, place: block.base, payload: &bytes };
+        self.place.next = self.place.next.max(block.base);
+        self.place.end = block.base + bytes.len() as u64;
+        self.with(block, source, known, Some(packet));
+        block.decoded = bytes.len();
+        block.bytes = bytes;
+    }
+
+    fn begin_source(&mut self) {
+        self.handler = Engine::new(self.config.clone());
+        self.place = Place::default();
+    }
+
+    /// What waits in the handler before comes as it is, and its books are stale.
+    fn go_on_from(&mut self, before: &mut dyn FormatDecoder) {
+        let Some(before) = (before as &mut dyn Any).downcast_mut::<Self>() else { return };
+        self.before = Some(std::mem::replace(&mut before.handler, Engine::new(before.config.clone())));
+        self.place = before.place;
+    }
+
+    /// What waits comes as it is. Where another source follows, of which this handler will know nothing, its books are
+    /// stale; after the last one they are as they were.
+    fn end_source(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        self.place.end = block.base + block.bytes.len() as u64;
+        self.with(block, source, known, None);
+    }
+
+    fn handler_stats(&self) -> Option<Stats> {
+        Some(self.handler.stats())
     }
 }
 

@@ -1,6 +1,32 @@
-//! FAST with a handler as the format of a feed: its mapping's table `[fast]`, and the engine's steps as events.
+//! FAST as the format of a feed, in one of two ways.
+//!
+//! | the mapping has | its messages become events by | module |
+//! |---|---|---|
+//! | a table `[fast]` | a market-data handler, whose steps are events | `described`, `events` |
+//! | a table `[fast_messages]` | the rules of the mapping | `rules` |
 
 mod described;
 mod events;
+pub mod rules;
 
-pub(crate) use events::{ALONE, FastDecoder, SENT_AGAIN};
+pub(crate) use events::{ALONE, SENT_AGAIN};
+
+use crate::formats::format::FormatEntry;
+use std::sync::Arc;
+
+/// FAST: a table says which way.
+pub const FORMAT: FormatEntry = FormatEntry {
+    name: "fast",
+    load: |mapping| match (&mapping.fast, &mapping.fast_messages) {
+        (Some(_), _) => mapping.load_fast(),
+        (None, Some(_)) => rules::load(mapping),
+        (None, None) => {
+            let what = "format fast needs a table [fast] with channels, or [fast_messages] and rules";
+            Err(mapping.wrong("format", what.to_owned()))
+        }
+    },
+    by: |mapping| match mapping.fast_messages {
+        Some(_) => Ok(Arc::new(rules::Rules::new(mapping)?)),
+        None => Ok(Arc::new(events::Packets)),
+    },
+};

@@ -9,8 +9,10 @@ mod tests;
 
 use crate::block::{Block, Claim, Names};
 use crate::error::Error;
+use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{Dialect, Explainer, Mapper, Mapping, Message, Origin, Places, Refused, compile};
 use batch::{Fast, KindProgram};
+use std::path::Path;
 use std::sync::Arc;
 use unitape_codec::csv;
 use unitape_codec::fixed::{Column, Decoder, Fault, Layout, Next, Record, Value};
@@ -75,25 +77,55 @@ impl Dialect for FixedDialect {
     }
 }
 
-/// The layout that a mapping names.
+/// Fixed-width records, by the layout that a mapping names.
+pub const FORMAT: FormatEntry = FormatEntry {
+    name: "fixed",
+    load: |mapping| {
+        mapping.needs_rules()?;
+        mapping.load_layout(Layout::built_in, Layout::all_built_in())
+    },
+    by: |mapping| Ok(Arc::new(Fixed { layout: layout(mapping)? })),
+};
+
+#[derive(Debug)]
+struct Fixed {
+    layout: Arc<Layout>,
+}
+
+impl ByteFormat for Fixed {
+    fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
+        Ok(Box::new(FixedDecoder::new(mapping, self.layout.clone())?))
+    }
+
+    fn cut(&self, buf: &[u8]) -> usize {
+        Decoder::cut(&self.layout, buf)
+    }
+
+    fn head_bytes(&self) -> usize {
+        self.layout.head_bytes()
+    }
+
+    fn head(&self, _: &Path, bytes: &[u8]) -> Arc<[u8]> {
+        Decoder::head(&self.layout, bytes).into()
+    }
+}
+
+/// The layout of a mapping that was loaded.
 ///
 /// # Errors
-/// When it names none, or what it names is none.
+/// When its text is none.
 pub fn layout(mapping: &Mapping) -> Result<Arc<Layout>, Error> {
-    let Some((text, origin)) = &mapping.layout_text else {
-        let what = "format fixed needs a layout: layout = \"NAME or FILE\"".to_owned();
-        return Err(mapping.wrong("format", what));
-    };
+    let (text, origin) = mapping.layout_text.as_ref().expect("the layout is loaded with the mapping");
     Ok(Arc::new(Layout::parse(text, origin)?))
 }
 
 impl FixedDecoder {
-    /// A decoder by this mapping.
+    /// A decoder by this mapping and its layout.
     ///
     /// # Errors
-    /// When the mapping or its layout cannot be compiled.
-    pub fn new(mapping: &Mapping) -> Result<Self, Error> {
-        let dialect = FixedDialect(layout(mapping)?);
+    /// When the mapping cannot be compiled.
+    pub fn new(mapping: &Mapping, layout: Arc<Layout>) -> Result<Self, Error> {
+        let dialect = FixedDialect(layout);
         let (plan, places) = compile(mapping, &dialect)?;
         let layout = dialect.0;
         let kinds: Vec<Kind> =
@@ -102,44 +134,6 @@ impl FixedDecoder {
         // It keeps ids by the bytes of a name; with reference data an id is of a venue and a day as well.
         let fast = Fast::new(programs.collect(), &layout).filter(|_| mapping.reference.is_none());
         Ok(Self { decoder: Decoder::new(layout), mapper: Mapper::new(plan), kinds, fast })
-    }
-
-    /// The same without the fast way, which is its twin.
-    #[doc(hidden)]
-    pub fn general(mapping: &Mapping) -> Result<Self, Error> {
-        Ok(Self { fast: None, ..Self::new(mapping)? })
-    }
-
-    /// Goes the general way only.
-    pub fn general_way(&mut self) {
-        self.fast = None;
-    }
-
-    /// What notes what the mapping does, for people.
-    pub fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
-        self.mapper.explainer()
-    }
-
-    /// Decodes all whole records of `block`.
-    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
-        let bytes = std::mem::take(&mut block.bytes);
-        let before = block.before.take();
-        // The first block has its header in itself.
-        let head = std::mem::take(&mut block.head);
-        self.decoder.read_header(if block.base == 0 { &[] } else { &head });
-        block.head = head;
-        if let Some(fast) = &mut self.fast {
-            fast.begin_block(known);
-        }
-        let mut at = 0;
-        loop {
-            at = self.batches(block, &bytes, at, source, known, before);
-            match self.one(block, &bytes, at, source, known, before) {
-                Some(end) => at = end,
-                None => break,
-            }
-        }
-        block.bytes = bytes;
     }
 
     /// Decodes what stands at `at`, the general way, and gives its end; `None` when there is no more.
@@ -201,6 +195,37 @@ impl FixedDecoder {
         };
         block.progress(block.base + span.start as u64, block.base + end as u64);
         Some(end)
+    }
+}
+
+impl FormatDecoder for FixedDecoder {
+    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        let bytes = std::mem::take(&mut block.bytes);
+        let before = block.before.take();
+        // The first block has its header in itself.
+        let head = std::mem::take(&mut block.head);
+        self.decoder.read_header(if block.base == 0 { &[] } else { &head });
+        block.head = head;
+        if let Some(fast) = &mut self.fast {
+            fast.begin_block(known);
+        }
+        let mut at = 0;
+        loop {
+            at = self.batches(block, &bytes, at, source, known, before);
+            match self.one(block, &bytes, at, source, known, before) {
+                Some(end) => at = end,
+                None => break,
+            }
+        }
+        block.bytes = bytes;
+    }
+
+    fn explainer(&mut self) -> Option<&mut Option<Box<Explainer>>> {
+        Some(self.mapper.explainer())
+    }
+
+    fn general_way(&mut self) {
+        self.fast = None;
     }
 }
 

@@ -2,7 +2,8 @@
 //! whatever stands in the records and wherever blocks are cut.
 
 use crate::block::Block;
-use crate::formats::events::ToEvents;
+use crate::formats::format::FormatDecoder;
+use crate::pipeline::to_events::ToEvents;
 use crate::{Format, Mapping};
 use proptest::prelude::*;
 use unitape_codec::fixed::Layout;
@@ -234,12 +235,13 @@ fn shipped_mappings_take_the_fast_way() {
         (Mapping::built_in("sim-day").unwrap().clone(), [vec![false], vec![true; 8], vec![false]].concat()),
         (mixed(), vec![false, true, true, false]),
     ] {
-        let decoder = super::FixedDecoder::new(&mapping).unwrap();
+        let decoder = super::FixedDecoder::new(&mapping, super::layout(&mapping).unwrap()).unwrap();
         assert_eq!(decoder.fast.unwrap().kinds(), kinds, "{}", mapping.name);
     }
-    let mut decoder = super::FixedDecoder::new(Mapping::built_in("nyse-taq-bbo-98").unwrap()).unwrap();
+    let mapping = Mapping::built_in("nyse-taq-bbo-98").unwrap();
+    let mut decoder = super::FixedDecoder::new(mapping, super::layout(mapping).unwrap()).unwrap();
     let mut block = Block { bytes: TAQ.to_vec(), eof: true, ..Block::default() };
-    decoder.decode(&mut block, 1, &unitape_model::Dictionary::default());
+    decoder.stretch(&mut block, 1, &unitape_model::Dictionary::default());
     // The last record has no bytes behind it to load with it.
     assert!(decoder.fast.unwrap().taken() >= 9_990);
 }

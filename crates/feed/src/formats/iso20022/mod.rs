@@ -22,8 +22,9 @@ mod visit;
 
 pub use path::IsoDialect;
 
-use crate::block::Block;
+use crate::block::{Block, Carried};
 use crate::error::Error;
+use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{Cursor, Explainer, Mapper, Mapping, Message, Origin, Plan, Refused, compile};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -63,13 +64,21 @@ enum Is {
     Line(u32),
 }
 
-/// What a source's next block needs to know of this one's end: the message that is not over.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Carried {
-    /// What was said before.
-    pub context: Vec<u8>,
-    /// Where in the source the message, or what is around it, began.
-    pub start: u64,
+/// ISO 20022. A message larger than its bound goes on from block to block, and those blocks are decoded in order.
+pub const FORMAT: FormatEntry =
+    FormatEntry { name: "iso20022", load: |mapping| mapping.needs_rules(), by: |_| Ok(Arc::new(Iso20022)) };
+
+#[derive(Debug)]
+struct Iso20022;
+
+impl ByteFormat for Iso20022 {
+    fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
+        Ok(Box::new(IsoDecoder::new(mapping)?))
+    }
+
+    fn cut(&self, buf: &[u8]) -> usize {
+        Decoder::<()>::default().cut(buf)
+    }
 }
 
 impl IsoDecoder {
@@ -89,67 +98,6 @@ impl IsoDecoder {
             detail: String::new(),
             blank: b" "[..].into(),
         })
-    }
-
-    /// What notes what the mapping does, for people.
-    pub fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
-        self.mapper.explainer()
-    }
-
-    /// Decodes all whole messages of `block`.
-    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
-        let bytes = std::mem::take(&mut block.bytes);
-        if !block.head.is_empty() {
-            self.retry(block, &bytes, source, known);
-            block.bytes = bytes;
-            return;
-        }
-        let Carried { context, mut start } = block.carried.take().map(|c| *c).unwrap_or_default();
-        self.decoder.set_context(&context);
-        let mut head: Arc<[u8]> = context.into();
-        let mut at = 0;
-        loop {
-            let alone = head.is_empty();
-            let span = match self.decoder.next(&bytes, at, block.eof, &mut self.noted) {
-                Next::Message(message) => {
-                    let open = !self.decoder.context().is_empty();
-                    block.head = if alone && open { self.blank.clone() } else { head.clone() };
-                    self.message(block, &bytes, &message, source, known);
-                    message.span
-                }
-                Next::Bad { span, fault } => {
-                    block.head = head.clone();
-                    self.bad(block, &bytes, (span, fault), source);
-                    span
-                }
-                Next::Incomplete { from, .. } => {
-                    block.decoded = from;
-                    break;
-                }
-                Next::End => {
-                    block.decoded = bytes.len();
-                    break;
-                }
-            };
-            if alone {
-                start = block.base + span.start as u64;
-            }
-            let context = self.decoder.context();
-            // A restart begins at a mark, and knows nothing of what came before it.
-            if context.is_empty() {
-                block.progress(start, block.base + span.end as u64);
-            }
-            if *context != *head {
-                head = context.into();
-            }
-            at = span.end;
-        }
-        let context = self.decoder.context();
-        if !context.is_empty() && !block.eof {
-            block.leaves = Some(Box::new(Carried { context: context.to_vec(), start }));
-        }
-        block.head = Arc::default();
-        block.bytes = bytes;
     }
 
     /// What is in quarantine once more: a message, or a part of one, with its context as the block's head.
@@ -221,6 +169,67 @@ impl IsoDecoder {
         _ = write!(self.detail, "{fault}");
         let (offset, code) = (block.base + span.start as u64, fault.code().as_str());
         block.quarantine(source, offset, span.of(bytes), code, &self.detail);
+    }
+}
+
+impl FormatDecoder for IsoDecoder {
+    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        let bytes = std::mem::take(&mut block.bytes);
+        if !block.head.is_empty() {
+            self.retry(block, &bytes, source, known);
+            block.bytes = bytes;
+            return;
+        }
+        let Carried { context, mut start } = block.carried.take().map(|c| *c).unwrap_or_default();
+        self.decoder.set_context(&context);
+        let mut head: Arc<[u8]> = context.into();
+        let mut at = 0;
+        loop {
+            let alone = head.is_empty();
+            let span = match self.decoder.next(&bytes, at, block.eof, &mut self.noted) {
+                Next::Message(message) => {
+                    let open = !self.decoder.context().is_empty();
+                    block.head = if alone && open { self.blank.clone() } else { head.clone() };
+                    self.message(block, &bytes, &message, source, known);
+                    message.span
+                }
+                Next::Bad { span, fault } => {
+                    block.head = head.clone();
+                    self.bad(block, &bytes, (span, fault), source);
+                    span
+                }
+                Next::Incomplete { from, .. } => {
+                    block.decoded = from;
+                    break;
+                }
+                Next::End => {
+                    block.decoded = bytes.len();
+                    break;
+                }
+            };
+            if alone {
+                start = block.base + span.start as u64;
+            }
+            let context = self.decoder.context();
+            // A restart begins at a mark, and knows nothing of what came before it.
+            if context.is_empty() {
+                block.progress(start, block.base + span.end as u64);
+            }
+            if *context != *head {
+                head = context.into();
+            }
+            at = span.end;
+        }
+        let context = self.decoder.context();
+        if !context.is_empty() && !block.eof {
+            block.leaves = Some(Box::new(Carried { context: context.to_vec(), start }));
+        }
+        block.head = Arc::default();
+        block.bytes = bytes;
+    }
+
+    fn explainer(&mut self) -> Option<&mut Option<Box<Explainer>>> {
+        Some(self.mapper.explainer())
     }
 }
 

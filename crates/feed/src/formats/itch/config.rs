@@ -20,6 +20,7 @@
 //! ```
 
 use crate::error::Error;
+use crate::mapping::Mapping;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -61,6 +62,30 @@ pub enum FramingText {
     Soup,
     /// Datagrams of MoldUDP64.
     Mold,
+}
+
+impl ItchText {
+    /// That of a mapping.
+    ///
+    /// # Errors
+    /// What is wrong in it, with its line.
+    pub fn of(mapping: &Mapping) -> Result<Self, Error> {
+        #[derive(Deserialize)]
+        struct File {
+            itch: ItchText,
+        }
+        mapping.own_table().map(|file: File| file.itch)
+    }
+}
+
+impl FramingText {
+    /// How the codec tells messages apart; in a datagram they have lengths too.
+    pub fn of_codec(self) -> Framing {
+        match self {
+            FramingText::Soup => Framing::Soup,
+            FramingText::Length | FramingText::Mold => Framing::Length,
+        }
+    }
 }
 
 /// The table, checked.
@@ -115,14 +140,6 @@ impl Config {
             system_event: letters(&text.system_event, "system_event")?,
             trading_state: letters(&text.trading_state, "trading_state")?,
         })
-    }
-
-    /// How the codec tells messages apart; in a datagram they have lengths too.
-    pub fn codec_framing(&self) -> Framing {
-        match self.framing {
-            FramingText::Soup => Framing::Soup,
-            FramingText::Length | FramingText::Mold => Framing::Length,
-        }
     }
 
     /// Midnight of the source whose head is this, UTC nanoseconds.

@@ -31,18 +31,22 @@ mod stocks;
 mod tests;
 mod track;
 
-pub use config::{FramingText, ItchText, date_of_source};
+pub use config::ItchText;
 
 use crate::block::concern::Concern;
 use crate::block::{Block, What};
 use crate::error::Error;
+use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry, Statefulness};
 use crate::mapping::{Mapping, Refused};
 use crate::reference::{AsTheyAre, ByReference, Instruments};
 use batch::Batch;
-use config::Config;
+use config::{Config, FramingText, date_of_source};
 use firms::Firms;
 use image::Images;
 use orders::Orders;
+use std::any::Any;
+use std::path::Path;
+use std::sync::Arc;
 use stocks::Stocks;
 use track::Mold;
 use unitape_codec::itch::{Code, Fault, Frame, Framed, Framer, MOLD_HEAD_BYTES, Message, MoldPacket};
@@ -86,18 +90,63 @@ struct Place {
 /// So far ahead of the message in hand the lines of orders are fetched, bytes.
 const AHEAD_BYTES: usize = 512;
 
+/// NASDAQ ITCH, by the table `[itch]` of a mapping.
+pub const FORMAT: FormatEntry =
+    FormatEntry { name: "itch", load, by: |mapping| Ok(Arc::new(Itch { text: ItchText::of(mapping)? })) };
+
+/// The table says all there is to say.
+fn load(mapping: &mut Mapping) -> Result<(), Error> {
+    if mapping.itch.is_none() {
+        return Err(mapping.wrong("format", "format itch needs a table [itch]".to_owned()));
+    }
+    let has_rules = !mapping.rule.is_empty();
+    if has_rules || !mapping.message.ts.is_empty() {
+        let what =
+            "format itch has no rules: its messages are fixed, and what may be said of them stands in [itch]";
+        return Err(mapping.wrong(if has_rules { "rule" } else { "message" }, what.to_owned()));
+    }
+    Ok(())
+}
+
+#[derive(Debug)]
+struct Itch {
+    text: ItchText,
+}
+
+impl ByteFormat for Itch {
+    fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
+        Ok(Box::new(ItchDecoder::new(mapping, &self.text)?))
+    }
+
+    fn cut(&self, buf: &[u8]) -> usize {
+        Framer::new(self.text.framing.of_codec()).cut(buf)
+    }
+
+    fn statefulness(&self) -> Statefulness {
+        match self.text.with_orders || self.text.framing == FramingText::Mold {
+            true => Statefulness::Stream,
+            false => Statefulness::Stateless,
+        }
+    }
+
+    fn books(&self) -> Option<&'static str> {
+        (!self.text.with_orders).then_some("none")
+    }
+
+    fn head_of_name(&self, path: &Path) -> Result<Option<Vec<u8>>, Error> {
+        date_of_source(&self.text, path)
+    }
+}
+
 impl ItchDecoder {
     /// A decoder by the table `[itch]` of a mapping.
     ///
     /// # Errors
-    /// When the table is wrong or missing.
-    pub fn new(mapping: &Mapping) -> Result<Self, Error> {
-        let fail = |what: String| mapping.wrong("itch", what);
-        let text =
-            mapping.itch.as_ref().ok_or_else(|| fail("format itch needs a table [itch]".to_owned()))?;
-        let config = Config::new(text).map_err(fail)?;
+    /// When the table is wrong.
+    pub fn new(mapping: &Mapping, text: &ItchText) -> Result<Self, Error> {
+        let config = Config::new(text).map_err(|what| mapping.wrong("itch", what))?;
         Ok(Self {
-            framer: Framer::new(config.codec_framing()),
+            framer: Framer::new(config.framing.of_codec()),
             orders: config.with_orders.then(Orders::default),
             stocks: Stocks::default(),
             firms: Firms::default(),
@@ -109,56 +158,6 @@ impl ItchDecoder {
             slow: mapping.reference.is_some(),
             by: mapping.reference.clone().map(ByReference::new),
         })
-    }
-
-    /// From now on without images: the twin of the fast way.
-    pub fn field_by_field(&mut self) {
-        self.slow = true;
-    }
-
-    /// Orders that live now.
-    pub fn orders(&self) -> usize {
-        self.orders.as_ref().map_or(0, Orders::len)
-    }
-
-    /// Takes over the orders of the decoder that was used before, when a mapping was loaded anew.
-    pub fn go_on_from(&mut self, before: &mut Self) {
-        if self.orders.is_some() && before.orders.is_some() {
-            self.orders = before.orders.take();
-            self.stocks = std::mem::take(&mut before.stocks);
-            self.stocks.forget_ids();
-            self.firms.forget_ids();
-        }
-        self.mold = std::mem::take(&mut before.mold);
-    }
-
-    /// A source begins: nothing of the one before holds.
-    pub fn begin_source(&mut self) {
-        if let Some(orders) = &mut self.orders {
-            orders.clear();
-            self.stocks.clear();
-        }
-        self.mold = Mold::default();
-        self.restarted = false;
-    }
-
-    /// Decodes all whole messages of `block`.
-    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
-        let bytes = std::mem::take(&mut block.bytes);
-        let midnight = self.config.midnight_of(&block.head).unwrap_or(NO_DAY);
-        self.stocks.known_by(known);
-        self.firms.known_by(known);
-        self.images.make(&self.config, source, known);
-        let place = Place { source, offset: 0, length: 0, midnight, sequence: None };
-        block.decoded = match self.by.take() {
-            None => self.bytes(block, &bytes, place, known, &mut AsTheyAre),
-            Some(mut by) => {
-                let decoded = self.bytes(block, &bytes, place, known, &mut by);
-                self.by = Some(by);
-                decoded
-            }
-        };
-        block.bytes = bytes;
     }
 
     /// The same by the framing of the feed.
@@ -393,6 +392,51 @@ impl ItchDecoder {
                 block.quarantine_about(at, raw, code, &detail, &concern);
             }
         }
+    }
+}
+
+impl FormatDecoder for ItchDecoder {
+    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        let bytes = std::mem::take(&mut block.bytes);
+        let midnight = self.config.midnight_of(&block.head).unwrap_or(NO_DAY);
+        self.stocks.known_by(known);
+        self.firms.known_by(known);
+        self.images.make(&self.config, source, known);
+        let place = Place { source, offset: 0, length: 0, midnight, sequence: None };
+        block.decoded = match self.by.take() {
+            None => self.bytes(block, &bytes, place, known, &mut AsTheyAre),
+            Some(mut by) => {
+                let decoded = self.bytes(block, &bytes, place, known, &mut by);
+                self.by = Some(by);
+                decoded
+            }
+        };
+        block.bytes = bytes;
+    }
+
+    fn begin_source(&mut self) {
+        if let Some(orders) = &mut self.orders {
+            orders.clear();
+            self.stocks.clear();
+        }
+        self.mold = Mold::default();
+        self.restarted = false;
+    }
+
+    /// Takes over the orders.
+    fn go_on_from(&mut self, before: &mut dyn FormatDecoder) {
+        let Some(before) = (before as &mut dyn Any).downcast_mut::<Self>() else { return };
+        if self.orders.is_some() && before.orders.is_some() {
+            self.orders = before.orders.take();
+            self.stocks = std::mem::take(&mut before.stocks);
+            self.stocks.forget_ids();
+            self.firms.forget_ids();
+        }
+        self.mold = std::mem::take(&mut before.mold);
+    }
+
+    fn general_way(&mut self) {
+        self.slow = true;
     }
 }
 

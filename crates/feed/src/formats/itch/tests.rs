@@ -1,7 +1,8 @@
 //! The two ways of writing events against each other, the orders against a plain map, and what every type becomes.
 
-use super::{FramingText, ItchDecoder};
+use super::{FramingText, ItchDecoder, ItchText};
 use crate::block::Block;
+use crate::formats::format::FormatDecoder;
 use crate::mapping::Mapping;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -14,7 +15,8 @@ const DAY: &[u8] = b"2026-03-02";
 const MIDNIGHT: i64 = 1_772_427_600_000_000_000;
 
 fn decoder(name: &str) -> ItchDecoder {
-    ItchDecoder::new(Mapping::built_in(name).unwrap()).unwrap()
+    let mapping = Mapping::built_in(name).unwrap();
+    ItchDecoder::new(mapping, &ItchText::of(mapping).unwrap()).unwrap()
 }
 
 /// A dictionary in which all names of the samples have their ids.
@@ -42,7 +44,7 @@ fn decode(decoder: &mut ItchDecoder, bytes: &[u8], known: &Dictionary) -> Block 
     let mut block =
         Block { bytes: bytes.to_vec(), eof: true, head: DAY.into(), base: 7, arena, ..Block::default() };
     decoder.begin_source();
-    decoder.decode(&mut block, 3, known);
+    decoder.stretch(&mut block, 3, known);
     assert!(block.tally.closes(), "{:?}", block.tally);
     assert_eq!(block.arena.capacity(), room, "a larger arena would be of other memory");
     block
@@ -168,7 +170,7 @@ fn images_are_what_fields_make() {
         let input = [sample_messages(config), one_of_each()].concat();
         let known = names(50);
         let (mut fast, mut slow) = (decoder(mapping), decoder(mapping));
-        slow.field_by_field();
+        slow.general_way();
         // The names of the first pass have their ids in the second.
         for round in 0..2 {
             let (fast, slow) = (decode(&mut fast, &input, &known), decode(&mut slow, &input, &known));
@@ -198,13 +200,13 @@ fn damaged(mapping: &str, config: SampleConfig, before_mark: u64, damage: &[(u16
     }
     let known = names(config.stocks);
     let (mut fast, mut slow) = (decoder(mapping), decoder(mapping));
-    slow.field_by_field();
+    slow.general_way();
     for round in 0..2 {
         let [fast, slow] = [&mut fast, &mut slow].map(|decoder| {
             let (bytes, base) = (input.clone(), crate::block::PROGRESS_BYTES - before_mark);
             let mut block = Block { bytes, base, eof: true, head: DAY.into(), ..Block::default() };
             decoder.begin_source();
-            decoder.decode(&mut block, 3, &known);
+            decoder.stretch(&mut block, 3, &known);
             block
         });
         assert!(fast.arena == slow.arena, "{mapping}, round {round}");
@@ -375,7 +377,7 @@ fn what_orders_cannot_be_is_told() {
 #[test]
 fn without_a_date_nothing_is_told() {
     let mut block = Block { bytes: one_of_each(), eof: true, ..Block::default() };
-    decoder("nasdaq-itch50").decode(&mut block, 3, &names(0));
+    decoder("nasdaq-itch50").stretch(&mut block, 3, &names(0));
     assert_eq!((block.tally.messages, block.tally.quarantined), (23, 23));
 }
 
@@ -440,7 +442,7 @@ fn packets_that_repeat_and_packets_that_are_missing() {
         b"short".to_vec(),
     ] {
         let mut block = Block { bytes, eof: true, head: DAY.into(), in_packet: true, ..Block::default() };
-        decoder.decode(&mut block, 3, &known);
+        decoder.stretch(&mut block, 3, &known);
         assert!(block.tally.closes());
         let mut one = Vec::new();
         for (_, _, frame) in frames(&block.arena) {

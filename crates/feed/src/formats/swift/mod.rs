@@ -31,11 +31,13 @@ pub use path::SwiftDialect;
 
 use crate::block::Block;
 use crate::error::Error;
+use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{Cursor, Explainer, Mapper, Mapping, Message, Origin, Places, Plan, Refused, compile};
 use sequences::Letters;
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use time::TimeSeen;
 use unitape_codec::swift_mt::parts::{self, Kind, Parts};
 use unitape_codec::swift_mt::{
@@ -131,6 +133,23 @@ struct Hit {
     found: Option<Index>,
 }
 
+/// SWIFT MT.
+pub const FORMAT: FormatEntry =
+    FormatEntry { name: "swift", load: |mapping| mapping.needs_rules(), by: |_| Ok(Arc::new(Swift)) };
+
+#[derive(Debug)]
+struct Swift;
+
+impl ByteFormat for Swift {
+    fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
+        Ok(Box::new(SwiftDecoder::new(Framer::default(), mapping)?))
+    }
+
+    fn cut(&self, buf: &[u8]) -> usize {
+        Framer::default().cut(buf)
+    }
+}
+
 impl SwiftDecoder {
     /// A decoder for messages of `framer` by `mapping`.
     ///
@@ -147,14 +166,10 @@ impl SwiftDecoder {
             noted,
         })
     }
+}
 
-    /// What notes what the mapping does, for people.
-    pub fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
-        self.mapper.explainer()
-    }
-
-    /// Decodes all whole messages of `block`.
-    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+impl FormatDecoder for SwiftDecoder {
+    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
         let mut at = 0;
         let mut detail = String::new();
@@ -189,6 +204,10 @@ impl SwiftDecoder {
             at = span.end;
         }
         block.bytes = bytes;
+    }
+
+    fn explainer(&mut self) -> Option<&mut Option<Box<Explainer>>> {
+        Some(self.mapper.explainer())
     }
 }
 

@@ -11,12 +11,14 @@ pub use path::{TextDialect, TextPath};
 
 use crate::block::{Block, Names};
 use crate::error::Error;
+use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{
     Cursor, Explainer, Mapper, Mapping, Message, Origin, Places, Refused, compile, json_string,
 };
 use path::Reading;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
+use std::sync::Arc;
 use unitape_codec::text::{self, Decode, Leaves, Next, jsonl, mail, time, xml};
 use unitape_model::event::Value;
 use unitape_model::schema::{Slot, Spec};
@@ -34,39 +36,43 @@ pub enum TextSort {
 }
 
 impl TextSort {
-    /// The sort of this format.
-    pub fn named(format: &str) -> Option<Self> {
-        match format {
-            "jsonl" => Some(TextSort::Jsonl),
-            "mail" => Some(TextSort::Mail),
-            "newsxml" => Some(TextSort::NewsXml),
-            _ => None,
-        }
-    }
-
-    /// The format's word.
-    pub fn name(self) -> &'static str {
-        match self {
-            TextSort::Jsonl => "jsonl",
-            TextSort::Mail => "mail",
-            TextSort::NewsXml => "newsxml",
-        }
-    }
-
-    /// A place to cut a stream into blocks.
-    pub fn cut(self, buf: &[u8]) -> usize {
-        match self {
-            TextSort::Jsonl => jsonl::Decoder::cut(buf),
-            TextSort::Mail => mail::Decoder::cut(buf),
-            TextSort::NewsXml => xml::Decoder::cut(buf),
-        }
-    }
-
-    fn decoder(self) -> Box<dyn TextCodec> {
+    fn codec(self) -> Box<dyn TextCodec> {
         match self {
             TextSort::Jsonl => Box::new(jsonl::Decoder::default()),
             TextSort::Mail => Box::new(mail::Decoder::default()),
             TextSort::NewsXml => Box::new(xml::Decoder::default()),
+        }
+    }
+}
+
+/// JSON Lines of any make.
+pub const JSONL: FormatEntry = FormatEntry {
+    name: "jsonl",
+    load: |mapping| mapping.needs_rules(),
+    by: |_| Ok(Arc::new(TextSort::Jsonl)),
+};
+
+/// E-mail.
+pub const MAIL: FormatEntry =
+    FormatEntry { name: "mail", load: |mapping| mapping.needs_rules(), by: |_| Ok(Arc::new(TextSort::Mail)) };
+
+/// News in XML.
+pub const NEWSXML: FormatEntry = FormatEntry {
+    name: "newsxml",
+    load: |mapping| mapping.needs_rules(),
+    by: |_| Ok(Arc::new(TextSort::NewsXml)),
+};
+
+impl ByteFormat for TextSort {
+    fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
+        Ok(Box::new(TextDecoder::new(*self, mapping)?))
+    }
+
+    fn cut(&self, buf: &[u8]) -> usize {
+        match self {
+            TextSort::Jsonl => jsonl::Decoder::cut(buf),
+            TextSort::Mail => mail::Decoder::cut(buf),
+            TextSort::NewsXml => xml::Decoder::cut(buf),
         }
     }
 }
@@ -140,7 +146,7 @@ impl TextDecoder {
     pub fn new(sort: TextSort, mapping: &Mapping) -> Result<Self, Error> {
         let (plan, places) = compile(mapping, &TextDialect(sort))?;
         Ok(Self {
-            codec: sort.decoder(),
+            codec: sort.codec(),
             wants: Wants::new(&places, plan.slot_count),
             mapper: Mapper::new(plan),
             leaves: Leaves::default(),
@@ -148,14 +154,10 @@ impl TextDecoder {
             detail: String::new(),
         })
     }
+}
 
-    /// What notes what becomes of messages, if anything does.
-    pub fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
-        self.mapper.explainer()
-    }
-
-    /// Decodes all whole messages of `block`.
-    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+impl FormatDecoder for TextDecoder {
+    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
         let mut at = 0;
         loop {
@@ -195,6 +197,10 @@ impl TextDecoder {
             at = span.end;
         }
         block.bytes = bytes;
+    }
+
+    fn explainer(&mut self) -> Option<&mut Option<Box<Explainer>>> {
+        Some(self.mapper.explainer())
     }
 }
 
@@ -450,7 +456,7 @@ impl Message for Taken<'_> {
 /// Whether the first message of `head` has a value at each of these paths, and none at any of `not`.
 pub fn has_paths(sort: TextSort, head: &[u8], paths: &[String], not: &[&str]) -> bool {
     let mut leaves = Leaves::default();
-    let next = sort.decoder().next(head, 0, true, &mut leaves);
+    let next = sort.codec().next(head, 0, true, &mut leaves);
     let told: FxHashSet<&str> = leaves.iter().map(|(path, _)| path).collect();
     matches!(next, Next::Message(_))
         && paths.iter().all(|path| told.contains(path.as_str()))

@@ -21,7 +21,7 @@ mod packets;
 mod places;
 
 use crate::error::Error;
-use crate::pipeline::stamp::NO_TIME;
+use crate::formats::stamp::NO_TIME;
 use crate::sources::folder::CLOSED;
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;

@@ -498,8 +498,8 @@ impl Config {
                     select: Select { ports: f.ports.clone(), groups: f.groups.clone() },
                     receive_times: f.receive_times,
                     by_receive_time: self.run.merge == Merge::Receive,
-                    rules: SourceRules { new_source: f.new_source, again: f.again },
                 },
+                rules: SourceRules { new_source: f.new_source, again: f.again },
                 restart: f.restart_policy(),
                 wait: f.merge_wait(),
             })

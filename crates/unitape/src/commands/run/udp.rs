@@ -143,7 +143,7 @@ impl Feed {
                 Ok(all.iter().map(|to| Listened { line: line(to), of: None }).collect())
             }
             Some(Udp::Channels) => {
-                let Format::Fast(mapping) = format else {
+                let Some(mapping) = format.its_mapping().filter(|mapping| mapping.fast.is_some()) else {
                     let what =
                         format!("{CHANNELS} are those of a mapping with [[fast.channel]]; this one has none");
                     return Err(what);

@@ -85,6 +85,18 @@ impl Framing {
 }
 
 impl FastText {
+    /// That of a mapping.
+    ///
+    /// # Errors
+    /// What is wrong in it, with its line.
+    pub fn of(mapping: &Mapping) -> Result<Self, Error> {
+        #[derive(Deserialize)]
+        struct File {
+            fast_messages: FastText,
+        }
+        mapping.own_table().map(|file: File| file.fast_messages)
+    }
+
     /// Whether what a message means depends on those before it, or where it begins does.
     pub fn is_stream(&self) -> bool {
         self.reset == Reset::Never || self.framing.open()
@@ -105,7 +117,7 @@ pub fn number_and_channel(framing: Framing, head: &[u8]) -> (Option<u32>, Option
 /// # Errors
 /// When one is neither shipped nor readable.
 pub fn read_templates(mapping: &Mapping) -> Result<Vec<(String, String)>, Error> {
-    let Some(text) = &mapping.fast_messages else { return Ok(Vec::new()) };
+    let text = FastText::of(mapping)?;
     if text.templates.is_empty() {
         return Err(mapping.wrong("fast_messages", "fast_messages.templates: no file is named".to_owned()));
     }
@@ -130,12 +142,8 @@ pub fn read_templates(mapping: &Mapping) -> Result<Vec<(String, String)>, Error>
 /// The templates of a mapping.
 ///
 /// # Errors
-/// When it has none, or one of its files is wrong: with that file and its line.
+/// When one of its files is wrong: with that file and its line.
 pub fn templates(mapping: &Mapping) -> Result<Arc<Templates>, Error> {
-    if mapping.fast_messages.is_none() {
-        let what = "format fast needs a table [fast_messages] with its templates".to_owned();
-        return Err(mapping.wrong("format", what));
-    }
     let sources: Vec<Source<'_>> =
         mapping.template_texts.iter().map(|(name, text)| Source { name, content: text.as_bytes() }).collect();
     let loaded = Templates::load(&sources);
@@ -144,4 +152,4 @@ pub fn templates(mapping: &Mapping) -> Result<Arc<Templates>, Error> {
 
 /// Templates that come with shipped mappings.
 const SHIPPED: &[(&str, &str)] =
-    &[("moex-trades.xml", include_str!("../../../../../mappings/templates/moex-trades.xml"))];
+    &[("moex-trades.xml", include_str!("../../../../../../mappings/templates/moex-trades.xml"))];

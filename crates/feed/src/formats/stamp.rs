@@ -6,19 +6,19 @@
 //! grow by a line, and the arena is written anew.
 
 use crate::block::Block;
-use crate::formats::decode::How;
 use unitape_model::schema::{RECV_EXT, RECV_NONE, Schema, at};
 use unitape_model::{Field, Header, Kind, LINE, flags};
 
-/// Gives the events of `block` their receive times, and its units the time by which feeds are merged.
-pub fn receive_times(block: &mut Block, how: &How) {
-    if block.times.is_empty() || !(how.receive_times || how.by_receive_time) {
+/// Gives the events of `block` their receive times, and its units the time by which feeds are merged, where one or the
+/// other is wanted.
+pub fn receive_times(block: &mut Block, (in_events, by_receive_time): (bool, bool)) {
+    if block.times.is_empty() {
         return;
     }
-    if how.receive_times {
+    if in_events {
         stamp(block);
     }
-    if how.by_receive_time {
+    if by_receive_time {
         for unit in &mut block.units {
             if unit.what.is_events() {
                 unit.ts = time_of(&block.times, last_byte(unit.offset, unit.length)).unwrap_or(unit.ts);
@@ -115,7 +115,8 @@ const ENTRY: usize = 14;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::decode::Format;
+    use crate::formats::decoder::How;
+    use crate::formats::format::Format;
     use unitape_model::{Dictionary, Event};
 
     /// A receive time hours behind the event once had no place; a name that was not yet known must still be found
@@ -138,7 +139,7 @@ mod tests {
         });
         block.times = times.collect();
         let how = How { receive_times: true, ..How::default() };
-        Format::Events(None).decoder().unwrap().decode(&mut block, 3, &Dictionary::default(), &how);
+        Format::events().decoder().unwrap().decode(&mut block, 3, &Dictionary::default(), &how);
         let events: Vec<_> =
             unitape_model::frames(&block.arena).map(|(_, _, f)| Event::new(f).unwrap()).collect();
         let got: Vec<_> = events.iter().map(|e| e.ts_recv().map(|t| t.0)).collect();

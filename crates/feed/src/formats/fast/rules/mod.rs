@@ -23,18 +23,20 @@ mod noted;
 mod path;
 
 pub use check::try_bytes;
-pub use config::{FastText, read_templates, templates};
+pub use config::FastText;
 pub use path::FastDialect;
 
 use crate::block::{Block, Names};
 use crate::error::Error;
 use crate::formats::fixed::price;
+use crate::formats::format::{ByteFormat, FormatDecoder, Statefulness};
 use crate::mapping::{Cursor, Explainer, Mapper, Mapping, Message, Origin, Refused, compile};
-use config::{Framing, Reset};
+use config::{Framing, Reset, read_templates, templates};
 use frames::{Next, PACKET_BYTES_MAX};
 use noted::{Found, Held, Noted};
 use path::Reading;
 use rustc_hash::FxHashMap;
+use std::any::Any;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::ops::Range;
@@ -62,9 +64,47 @@ pub struct FastRulesDecoder {
     after: Arc<[u8]>,
 }
 
-/// Where the cutting of a stream may be done; as [`frames::cut`].
-pub fn cut(text: &FastText, bytes: &[u8]) -> usize {
-    frames::cut(text.framing, bytes)
+/// Messages of FAST by the rules of a mapping.
+#[derive(Debug)]
+pub struct Rules {
+    text: FastText,
+}
+
+/// Reads the templates of a mapping.
+///
+/// # Errors
+/// When there are none, one cannot be read, or there are no rules.
+pub fn load(mapping: &mut Mapping) -> Result<(), Error> {
+    mapping.needs_rules()?;
+    mapping.template_texts = read_templates(mapping)?;
+    Ok(())
+}
+
+impl Rules {
+    /// By the table `[fast_messages]` of a mapping.
+    ///
+    /// # Errors
+    /// When the table is wrong.
+    pub fn new(mapping: &Mapping) -> Result<Self, Error> {
+        Ok(Self { text: FastText::of(mapping)? })
+    }
+}
+
+impl ByteFormat for Rules {
+    fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
+        Ok(Box::new(FastRulesDecoder::new(mapping, &self.text)?))
+    }
+
+    fn cut(&self, buf: &[u8]) -> usize {
+        frames::cut(self.text.framing, buf)
+    }
+
+    fn statefulness(&self) -> Statefulness {
+        match self.text.is_stream() {
+            true => Statefulness::Stream,
+            false => Statefulness::Stateless,
+        }
+    }
 }
 
 impl FastRulesDecoder {
@@ -72,10 +112,10 @@ impl FastRulesDecoder {
     ///
     /// # Errors
     /// When the mapping cannot be compiled, or its templates not be loaded.
-    pub fn new(mapping: &Mapping) -> Result<Self, Error> {
+    pub fn new(mapping: &Mapping, text: &FastText) -> Result<Self, Error> {
         let templates = templates(mapping)?;
         let (plan, places) = compile(mapping, &FastDialect::new(&templates))?;
-        let config = mapping.fast_messages.clone().expect("its templates were there");
+        let config = text.clone();
         Ok(Self {
             decoder: Decoder::new(templates).with_strict(config.strict),
             noted: Noted::new(&places, plan.slot_count),
@@ -86,45 +126,6 @@ impl FastRulesDecoder {
             alone: b"="[..].into(),
             after: b"+"[..].into(),
         })
-    }
-
-    /// What notes what the mapping does, for people.
-    pub fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
-        self.mapper.explainer()
-    }
-
-    /// A source begins: nothing of the one before holds.
-    pub fn begin_source(&mut self) {
-        self.decoder.reset();
-        self.lost = false;
-    }
-
-    /// Takes over what the decoder before it knew of a source under way, when a mapping was loaded anew.
-    pub fn go_on_from(&mut self, before: &mut Self) {
-        if self.config.framing == before.config.framing {
-            self.lost = before.lost;
-        }
-        let same = |a: &Decoder, b: &Decoder| {
-            format!("{:?}", a.templates().list()) == format!("{:?}", b.templates().list())
-        };
-        if same(&self.decoder, &before.decoder) {
-            std::mem::swap(&mut self.decoder, &mut before.decoder);
-        }
-    }
-
-    /// Decodes all whole messages of `block`.
-    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
-        let bytes = std::mem::take(&mut block.bytes);
-        let of = Of { source, known };
-        if !block.head.is_empty() {
-            self.retry(block, &bytes, of);
-        } else if block.in_packet {
-            self.datagram(block, &bytes, of);
-        } else {
-            self.stretch(block, &bytes, of);
-        }
-        block.head = Arc::default();
-        block.bytes = bytes;
     }
 
     /// A message of a quarantine once more.
@@ -305,6 +306,44 @@ impl FastRulesDecoder {
     ) {
         block.head = self.after.clone();
         block.quarantine(source, block.base + at as u64, raw, code, what);
+    }
+}
+
+impl FormatDecoder for FastRulesDecoder {
+    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        let bytes = std::mem::take(&mut block.bytes);
+        let of = Of { source, known };
+        if !block.head.is_empty() {
+            self.retry(block, &bytes, of);
+        } else if block.in_packet {
+            self.datagram(block, &bytes, of);
+        } else {
+            self.stretch(block, &bytes, of);
+        }
+        block.head = Arc::default();
+        block.bytes = bytes;
+    }
+
+    fn explainer(&mut self) -> Option<&mut Option<Box<Explainer>>> {
+        Some(self.mapper.explainer())
+    }
+
+    fn begin_source(&mut self) {
+        self.decoder.reset();
+        self.lost = false;
+    }
+
+    fn go_on_from(&mut self, before: &mut dyn FormatDecoder) {
+        let Some(before) = (before as &mut dyn Any).downcast_mut::<Self>() else { return };
+        if self.config.framing == before.config.framing {
+            self.lost = before.lost;
+        }
+        let same = |a: &Decoder, b: &Decoder| {
+            format!("{:?}", a.templates().list()) == format!("{:?}", b.templates().list())
+        };
+        if same(&self.decoder, &before.decoder) {
+            std::mem::swap(&mut self.decoder, &mut before.decoder);
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 //! themselves) go into quarantine with their record, and so does all that stands behind damage.
 
 use crate::block::Block;
-use crate::formats::decode::Decoder;
+use crate::formats::format::FormatDecoder;
 use std::net::IpAddr;
 use unitape_base::capture::{Next, Udp, Walker, udp};
 use unitape_model::Dictionary;
@@ -35,7 +35,7 @@ impl Select {
 
 /// Decodes all whole records of `block`, which begins at one.
 pub fn decode(
-    decoder: &mut Decoder,
+    decoder: &mut dyn FormatDecoder,
     block: &mut Block,
     (source, known): (u32, &Dictionary),
     (walker, select): (&mut Walker, &Select),

@@ -1,8 +1,9 @@
 //! What a file is, by its content.
 
 use crate::error::Error;
-use crate::formats::decode::Format;
+use crate::formats::format::Format;
 use crate::formats::text::{TextSort, has_paths};
+use crate::formats::{csv as csv_format, fixed as fixed_format};
 use crate::mapping::Mapping;
 use crate::sources::open::first_bytes;
 use std::path::Path;
@@ -49,7 +50,7 @@ fn recognise(head: &[u8]) -> Option<Format> {
         return Some(format);
     }
     if text.starts_with(b"{") && (contains(text, b"\"kind\"") || contains(text, b"\"rec\"")) {
-        return Some(Format::Events(None));
+        return Some(Format::events());
     }
     if is_itch(head) {
         return Format::by(Mapping::built_in("nasdaq-itch50")?.clone()).ok();
@@ -116,9 +117,7 @@ fn is_itch(head: &[u8]) -> bool {
 /// The shipped layout by which the header reads well, and whatever follows it.
 fn fixed(head: &[u8]) -> Option<Format> {
     Mapping::all_built_in().filter(|m| m.format == "fixed" && m.detect.layout).find_map(|mapping| {
-        let format = Format::by(mapping.clone()).ok()?;
-        let Format::Fixed(_, layout) = &format else { return None };
-        let mut decoder = Decoder::new(layout.clone());
+        let mut decoder = Decoder::new(fixed_format::layout(mapping).ok()?);
         let mut at = 0;
         for _ in 0..RECORDS_LOOKED_AT {
             match decoder.next(head, at, 0, false) {
@@ -127,7 +126,7 @@ fn fixed(head: &[u8]) -> Option<Format> {
                 Next::Incomplete { .. } | Next::End => break,
             }
         }
-        (at > 0).then_some(format)
+        (at > 0).then(|| Format::by(mapping.clone()).ok()).flatten()
     })
 }
 
@@ -136,8 +135,7 @@ fn fixed(head: &[u8]) -> Option<Format> {
 fn csv(head: &[u8]) -> Option<Format> {
     let csv = Mapping::all_built_in().filter(|m| m.format == "csv" && m.detect.layout);
     let fits = csv.filter_map(|mapping| {
-        let format = Format::by(mapping.clone()).ok()?;
-        let Format::Csv(_, layout) = &format else { return None };
+        let layout = csv_format::layout(mapping).ok()?;
         let mut decoder = unitape_codec::csv::Decoder::new(layout.clone());
         match decoder.next(head, 0, 0, false) {
             unitape_codec::csv::Next::Header { .. } => {}
@@ -145,9 +143,9 @@ fn csv(head: &[u8]) -> Option<Format> {
         }
         let has = |name: &str| decoder.names().iter().any(|n| n == name);
         let columns = layout.row().columns();
-        columns.iter().all(|c| has(c.name())).then(|| (columns.len(), format.clone()))
+        columns.iter().all(|c| has(c.name())).then_some((columns.len(), mapping))
     });
-    fits.max_by_key(|(columns, _)| *columns).map(|(_, format)| format)
+    fits.max_by_key(|(columns, _)| *columns).and_then(|(_, best)| Format::by(best.clone()).ok())
 }
 
 /// Enough to tell one layout from another.

@@ -1,8 +1,8 @@
 //! Any bytes as FAST in every framing, whole and in pieces; for tests and the fuzzer.
 
-use super::FastRulesDecoder;
+use super::{FastRulesDecoder, FastText};
 use crate::block::{Block, Unit, What};
-use crate::formats::decode::{Decoder, How};
+use crate::formats::decoder::{Decoder, How};
 use crate::mapping::Mapping;
 use std::sync::OnceLock;
 use unitape_model::Dictionary;
@@ -90,8 +90,8 @@ type Told = (u64, i64, u32, u32, bool);
 
 /// What became of each message, and the bytes in quarantine.
 fn read(mapping: &Mapping, bytes: &[u8], piece: usize) -> (Vec<Told>, Vec<u8>) {
-    let decoder = FastRulesDecoder::new(mapping).expect("it is ours");
-    let mut decoder = Decoder::FastRules(Box::new(decoder));
+    let text = FastText::of(mapping).expect("it is ours");
+    let mut decoder = Decoder::new(FastRulesDecoder::new(mapping, &text).expect("it is ours"));
     let (mut block, mut told, mut raw) = (Block::default(), Vec::new(), Vec::new());
     let (mut from, mut to) = (0, 0);
     loop {

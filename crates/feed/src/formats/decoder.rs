@@ -1,0 +1,96 @@
+//! A block of bytes becomes a block of events, whatever the format.
+
+use crate::block::Block;
+use crate::error::Error;
+use crate::formats::capture::{self, Select};
+use crate::formats::format::{Format, FormatDecoder};
+use crate::formats::stamp;
+use crate::mapping::{Explainer, Place};
+use unitape_marketdata::engine::Stats;
+use unitape_model::Dictionary;
+
+/// How a feed's blocks are decoded, its format apart.
+#[derive(Clone, Debug, Default)]
+pub struct How {
+    /// Which packets of a capture are the feed's.
+    pub select: Select,
+    /// Receive times go into the events.
+    pub receive_times: bool,
+    /// Feeds are merged by receive time, not by event time.
+    pub by_receive_time: bool,
+}
+
+/// A decoder; one per worker and feed.
+#[derive(Debug)]
+pub struct Decoder(Box<dyn FormatDecoder>);
+
+impl Format {
+    /// A decoder.
+    ///
+    /// # Errors
+    /// When the mapping cannot be compiled.
+    pub fn decoder(&self) -> Result<Decoder, Error> {
+        self.format_decoder().map(Decoder)
+    }
+}
+
+impl Decoder {
+    /// One of a format.
+    pub(super) fn new(decoder: impl FormatDecoder) -> Self {
+        Self(Box::new(decoder))
+    }
+
+    /// Decodes all whole messages of `block`; at the end of the source everything.
+    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary, how: &How) {
+        let decoder = &mut *self.0;
+        block.reset();
+        if block.base == 0 {
+            decoder.begin_source();
+        }
+        match block.walker.take() {
+            Some(walker) => {
+                let mut at_start = walker.clone();
+                capture::decode(decoder, block, (source, known), (&mut at_start, &how.select));
+                block.walker = Some(walker);
+            }
+            None => decoder.stretch(block, source, known),
+        }
+        if block.eof {
+            decoder.end_source(block, source, known);
+        }
+        block.settle_names(known);
+        if block.eof {
+            block.decoded = block.bytes.len();
+            block.mark_progress(block.base + block.bytes.len() as u64, true);
+        }
+        stamp::receive_times(block, (how.receive_times, how.by_receive_time));
+    }
+
+    /// From now on notes what it does with each message by the mapping's rules, and why; gives those rules.
+    pub fn explain(&mut self, format: &Format) -> Vec<Place> {
+        let Some(mapping) = format.its_mapping() else { return Vec::new() };
+        self.0.general_way();
+        let Some(place) = self.0.explainer() else { return Vec::new() };
+        place.insert(Box::new(Explainer::new(mapping))).places().collect()
+    }
+
+    /// What notes it.
+    pub fn explainer(&mut self) -> Option<&mut Explainer> {
+        self.0.explainer()?.as_deref_mut()
+    }
+
+    /// From now on without the fast way, where the format has one beside the general one.
+    pub fn general_way(&mut self) {
+        self.0.general_way();
+    }
+
+    /// Takes over what the decoder before it knew of a source under way, when a mapping was loaded anew.
+    pub fn go_on_from(&mut self, before: &mut Self) {
+        self.0.go_on_from(&mut *before.0);
+    }
+
+    /// What a market-data handler has seen of the source in hand.
+    pub fn handler_stats(&self) -> Option<Stats> {
+        self.0.handler_stats()
+    }
+}

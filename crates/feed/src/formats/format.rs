@@ -1,0 +1,236 @@
+//! What a feed's bytes are: a format with its mapping, behind one face for all formats.
+
+use crate::block::Block;
+use crate::error::Error;
+use crate::mapping::{Explainer, Mapping};
+use crate::reference::Reference;
+use std::any::Any;
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
+use unitape_marketdata::engine::Stats;
+use unitape_model::Dictionary;
+
+/// How a codec's stream may be cut for the farm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Statefulness {
+    /// Messages stand for themselves: blocks decode in parallel.
+    Stateless,
+    /// What a message means depends on those before it in its source: blocks decode in their turn, by one decoder,
+    /// and a source is always read from its start.
+    Stream,
+}
+
+/// A format of the registry: what makes a mapping a way to read bytes.
+#[derive(Debug)]
+pub struct FormatEntry {
+    /// Its word, in mappings and on the command line.
+    pub name: &'static str,
+    /// Reads the files that a mapping names; the error says what the mapping lacks.
+    pub load: fn(&mut Mapping) -> Result<(), Error>,
+    /// How bytes are read by a mapping that was loaded.
+    pub by: fn(&Mapping) -> Result<Arc<dyn ByteFormat>, Error>,
+}
+
+/// The bytes of one format as one mapping reads them: where they may be cut, and what decodes them.
+pub trait ByteFormat: Debug + Send + Sync {
+    /// A decoder; one per worker and feed.
+    ///
+    /// # Errors
+    /// When the mapping cannot be compiled.
+    fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error>;
+
+    /// Whether the mapping can be compiled.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn check(&self, mapping: &Mapping) -> Result<(), Error> {
+        self.decoder(mapping).map(drop)
+    }
+
+    /// Where to cut `buf` so that, as far as can be guessed, only whole messages stand before the cut.
+    fn cut(&self, buf: &[u8]) -> usize;
+
+    /// How the farm may cut it.
+    fn statefulness(&self) -> Statefulness {
+        Statefulness::Stateless
+    }
+
+    /// What its events are to books, where that is not what others are; see `Sort::books`.
+    fn books(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Bytes of [`ByteFormat::head`], at most; 0 where there is none.
+    fn head_bytes(&self) -> usize {
+        0
+    }
+
+    /// What stands at the start of a source and has to be known wherever it is decoded: of `bytes`, its first.
+    fn head(&self, _path: &Path, _bytes: &[u8]) -> Arc<[u8]> {
+        Arc::default()
+    }
+
+    /// What the name of a source says that has to be known wherever it is decoded: the day of an ITCH file.
+    ///
+    /// # Errors
+    /// When it does not say it and nothing else does.
+    fn head_of_name(&self, _path: &Path) -> Result<Option<Vec<u8>>, Error> {
+        Ok(None)
+    }
+}
+
+/// Decodes stretches of one source after the other.
+pub trait FormatDecoder: Any + Debug + Send {
+    /// Decodes a stretch of messages, behind what the block has already.
+    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary);
+
+    /// A source begins: nothing of the one before holds.
+    fn begin_source(&mut self) {}
+
+    /// The source has ended with this block.
+    fn end_source(&mut self, _block: &mut Block, _source: u32, _known: &Dictionary) {}
+
+    /// Takes over what the decoder before it knew of a source under way, when a mapping was loaded anew.
+    fn go_on_from(&mut self, _before: &mut dyn FormatDecoder) {}
+
+    /// Where to put what notes what the mapping does with each message; none where no rules are asked.
+    fn explainer(&mut self) -> Option<&mut Option<Box<Explainer>>> {
+        None
+    }
+
+    /// From now on without the fast way, where there is one beside the general one.
+    fn general_way(&mut self) {}
+
+    /// What a market-data handler has seen of the source in hand.
+    fn handler_stats(&self) -> Option<Stats> {
+        None
+    }
+}
+
+/// A format with its mapping: what the bytes of a feed are.
+#[derive(Clone, Debug)]
+pub struct Format {
+    name: &'static str,
+    mapping: Arc<Mapping>,
+    bytes: Arc<dyn ByteFormat>,
+    /// Its messages become events by the mapping.
+    is_mapped: bool,
+}
+
+impl Format {
+    /// A format whose messages become events by `mapping`.
+    ///
+    /// # Errors
+    /// When the mapping lacks what the format needs.
+    pub(super) fn mapped(entry: &FormatEntry, mapping: Mapping) -> Result<Self, Error> {
+        let bytes = (entry.by)(&mapping)?;
+        Ok(Self { name: entry.name, mapping: Arc::new(mapping), bytes, is_mapped: true })
+    }
+
+    /// A format that needs no mapping.
+    pub(super) fn unmapped(name: &'static str, bytes: Arc<dyn ByteFormat>) -> Self {
+        let mapping = Mapping { name: name.to_owned(), format: name.to_owned(), ..Mapping::default() };
+        Self { name, mapping: Arc::new(mapping), bytes, is_mapped: false }
+    }
+
+    /// The format's word.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Name and hash of the mapping, with the reference data.
+    pub fn mapping(&self) -> Option<String> {
+        match &self.mapping.reference {
+            _ if self.is_mapped => Some(self.mapping.identity()),
+            reference => reference.as_ref().map(|r| format!("{}{}", self.name, r.identity())),
+        }
+    }
+
+    /// The same with names of instruments looked up in `reference`.
+    #[must_use]
+    pub fn with_reference(mut self, reference: &Arc<Reference>) -> Self {
+        Arc::make_mut(&mut self.mapping).reference = Some(reference.clone());
+        self
+    }
+
+    /// The mapping; none where the format needs none.
+    pub fn its_mapping(&self) -> Option<&Mapping> {
+        self.is_mapped.then_some(&self.mapping)
+    }
+
+    /// What decodes its stretches.
+    ///
+    /// # Errors
+    /// When the mapping cannot be compiled.
+    pub(super) fn format_decoder(&self) -> Result<Box<dyn FormatDecoder>, Error> {
+        self.bytes.decoder(&self.mapping)
+    }
+
+    /// As [`ByteFormat::check`].
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.bytes.check(&self.mapping)
+    }
+
+    /// How the farm may cut it.
+    pub fn statefulness(&self) -> Statefulness {
+        self.bytes.statefulness()
+    }
+
+    /// As [`ByteFormat::books`].
+    pub fn books(&self) -> Option<&'static str> {
+        self.bytes.books()
+    }
+
+    /// As [`ByteFormat::cut`].
+    pub fn cut(&self, buf: &[u8]) -> usize {
+        self.bytes.cut(buf)
+    }
+
+    /// As [`ByteFormat::head`].
+    pub fn head(&self, path: &Path, bytes: &[u8]) -> Arc<[u8]> {
+        self.bytes.head(path, bytes)
+    }
+
+    /// As [`ByteFormat::head_of_name`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn head_of_name(&self, path: &Path) -> Result<Option<Vec<u8>>, Error> {
+        self.bytes.head_of_name(path)
+    }
+
+    /// As [`ByteFormat::head_bytes`].
+    pub fn head_bytes(&self) -> usize {
+        self.bytes.head_bytes()
+    }
+}
+
+/// Format and mapping of a source, as its definition tells them.
+#[derive(Clone, Debug, Default)]
+pub struct Sort {
+    /// The format's word.
+    pub format: String,
+    /// Name and hash of the mapping.
+    pub mapping: Option<String>,
+    /// What its events are to books, where they are not what events of other sources are: `none` makes no books, of
+    /// `marked` the events themselves say which books have lost something.
+    pub books: Option<String>,
+}
+
+impl Sort {
+    /// That of a format.
+    pub fn of(format: &Format) -> Self {
+        let books = format.books().map(str::to_owned);
+        Self { format: format.name().to_owned(), mapping: format.mapping(), books }
+    }
+}
+
+/// A tape of before `books` has the same sources.
+impl PartialEq for Sort {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.format, &self.mapping) == (&other.format, &other.mapping)
+    }
+}
+
+impl Eq for Sort {}

@@ -1,0 +1,144 @@
+//! The formats whose messages become events by a mapping, and how a mapping is loaded.
+
+use super::{csv, events, fast, fix, fixed, iso20022, itch, swift, text};
+use crate::error::Error;
+use crate::formats::format::{Format, FormatEntry};
+use crate::mapping::{Mapping, Shipped};
+use std::path::Path;
+use unitape_base::toml;
+
+/// Each format in the order of errors and help.
+static FORMATS: [&FormatEntry; 10] = [
+    &fix::FORMAT,
+    &fixed::FORMAT,
+    &csv::FORMAT,
+    &swift::FORMAT,
+    &itch::FORMAT,
+    &fast::FORMAT,
+    &iso20022::FORMAT,
+    &text::JSONL,
+    &text::MAIL,
+    &text::NEWSXML,
+];
+
+fn entry(name: &str) -> Option<&'static FormatEntry> {
+    FORMATS.iter().copied().find(|entry| entry.name == name)
+}
+
+fn names() -> String {
+    FORMATS.map(|entry| entry.name).join(", ")
+}
+
+impl Format {
+    /// The format of a mapping, with it.
+    ///
+    /// # Errors
+    /// When the mapping's format is none that has mappings.
+    pub fn by(mapping: Mapping) -> Result<Self, Error> {
+        Self::mapped(entry_of(&mapping)?, mapping)
+    }
+
+    /// The format and mapping of these names, as `--feed` gives them.
+    ///
+    /// # Errors
+    /// When there is no such format or mapping.
+    pub fn named(format: &str, mapping: &str) -> Result<Self, Error> {
+        let config = |what: String| Error::Config { origin: "feed".to_owned(), what };
+        match entry(format) {
+            None if format == events::NAME => Ok(Self::events()),
+            None => Err(config(format!("no format `{format}`; formats: {}, {}", names(), events::NAME))),
+            Some(_) if mapping.is_empty() => {
+                Err(config(format!("format {format} needs a mapping: name={format}:MAPPING:path")))
+            }
+            Some(_) => {
+                let mapping = Mapping::load(mapping)?;
+                if mapping.format != format {
+                    let Mapping { name, format: its, .. } = mapping;
+                    return Err(config(format!("mapping {name} is for format {its}, not {format}")));
+                }
+                Self::by(mapping)
+            }
+        }
+    }
+}
+
+impl Mapping {
+    /// Reads a mapping; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// What is wrong, with the line where TOML knows it.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
+        let mapping = Self::read(text, origin)?;
+        Format::by(mapping.clone())?.check()?;
+        Ok(mapping)
+    }
+
+    /// The same without a look at what its rules mean.
+    fn read(text: &str, origin: &str) -> Result<Self, Error> {
+        let mut mapping = Self::of_text(text, origin)?;
+        (entry_of(&mapping)?.load)(&mut mapping)?;
+        Ok(mapping)
+    }
+
+    /// The shipped mapping of this name.
+    pub fn built_in(name: &str) -> Option<&'static Self> {
+        Shipped::named(name).map(shipped)
+    }
+
+    /// All shipped mappings, each read when its turn comes.
+    pub fn all_built_in() -> impl Iterator<Item = &'static Self> {
+        Shipped::all().map(shipped)
+    }
+
+    /// A shipped mapping by name, or a file by path.
+    ///
+    /// # Errors
+    /// When there is neither, or the file is no mapping.
+    pub fn load(name_or_path: &str) -> Result<Self, Error> {
+        if let Some(m) = Self::built_in(name_or_path) {
+            return Ok(m.clone());
+        }
+        match toml::text_of(Path::new(name_or_path)) {
+            Ok(text) => Self::parse(&text, name_or_path),
+            Err(e) => Err(Error::Mapping {
+                origin: name_or_path.to_owned(),
+                what: format!(
+                    "neither a shipped mapping ({}) nor a readable file: {e}",
+                    Shipped::all().map(|shipped| shipped.name).collect::<Vec<_>>().join(", ")
+                ),
+            }),
+        }
+    }
+}
+
+fn entry_of(mapping: &Mapping) -> Result<&'static FormatEntry, Error> {
+    entry(&mapping.format).ok_or_else(|| {
+        let what = format!("format `{}` has no mapping; formats with one: {}", mapping.format, names());
+        mapping.wrong("format", what)
+    })
+}
+
+/// A shipped mapping, read at the first call. It is not compiled here: a test compiles each.
+///
+/// # Panics
+/// When it cannot be read, which a test excludes.
+fn shipped(shipped: &'static Shipped) -> &'static Mapping {
+    shipped.mapping(|text| Mapping::read(text, "built in").expect("a shipped mapping is tested"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shipped_mappings_compile_and_have_names_of_their_own() {
+        for shipped in Shipped::all() {
+            let mapping = Mapping::parse(shipped.text, "built in").unwrap();
+            assert_eq!(mapping.name, shipped.name);
+            assert_eq!(mapping.identity(), Mapping::built_in(shipped.name).unwrap().identity());
+            // A handler without a feed has the same ones.
+            let of_handler = unitape_marketdata::engine::Shipped::named(shipped.name).map(|other| other.text);
+            assert_eq!(of_handler, mapping.fast.is_some().then_some(shipped.text));
+        }
+    }
+}
