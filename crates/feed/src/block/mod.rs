@@ -14,10 +14,6 @@ use crate::block::names::{Destination, Waiting};
 use crate::block::numbers::Numbering;
 pub use crate::block::numbers::{SequenceRun, SessionIndex, SessionKey};
 pub use crate::block::tally::Tally;
-use crate::formats::format::Statefulness;
-use crate::pipeline::job::Sorted;
-use crate::sources::link::FeedLook;
-use crate::sources::source::SourceFacts;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
@@ -81,20 +77,10 @@ pub struct Block {
     pub claims: Vec<Claim>,
     /// Messages of the source before the block, for the decoder to hold claims against; none the first time.
     pub before: Option<u64>,
-    /// What this block is besides bytes.
-    pub turn: Turn,
-    /// What the intake knew of each feed when it claimed the block; empty where no feed is live.
-    pub looks: Vec<FeedLook>,
-    /// When that was, on the intake's clock.
-    pub claimed_ns: i64,
-    /// When the last of its bytes came, on the same clock.
+    /// When the last of its bytes came, on the intake's clock.
     pub came_ns: i64,
     /// When they were received, by the clock of the source, as far as the intake knows.
     pub received_last: Option<i64>,
-    /// The source that begins with this block, when it was found while running.
-    pub begins: Option<Box<SourceFacts>>,
-    /// Format and mapping to decode it by.
-    pub sorted: Option<Arc<Sorted>>,
     /// Id of the source that the events were decoded with.
     pub decoded_as: u32,
     /// For a capture, the walker as it stands at the first byte.
@@ -122,20 +108,6 @@ pub struct Carried {
     pub context: Vec<u8>,
     /// Where in the source the message, or what is around it, began.
     pub start: u64,
-}
-
-/// What a block brings to the sequencer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Turn {
-    /// Bytes of a source.
-    #[default]
-    Bytes,
-    /// Nothing: time has passed, and the merge may have waited long enough.
-    Tick,
-    /// Nothing: the feed brings no more.
-    FeedEnd,
-    /// Nothing: the run stops, and the feed may bring more in a later one.
-    FeedStop,
 }
 
 /// A header or trailer says how many messages its source has.
@@ -257,12 +229,6 @@ impl Block {
         self.added.clear();
         self.claims.clear();
         self.leaves = None;
-    }
-
-    /// Whether what it means is known only in its turn.
-    pub fn is_stream(&self) -> bool {
-        let stream = |s: &Arc<Sorted>| s.format.statefulness() == Statefulness::Stream;
-        self.turn == Turn::Bytes && self.sorted.as_ref().is_some_and(stream)
     }
 
     /// Where the next message's frames will start.

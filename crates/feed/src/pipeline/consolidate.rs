@@ -9,14 +9,13 @@
 
 use crate::account::gone;
 use crate::account::{Account, Summary};
-use crate::block::{Block, Turn};
 use crate::error::Error;
 use crate::formats::decoder::{Decoder, How};
 use crate::formats::format::Format;
 use crate::pipeline::begin::{FolderPlan, feed_state, open_feed, open_folder, plan_folder};
 use crate::pipeline::feed_state::FeedState;
 use crate::pipeline::intake::{FeedIntake, Intake, Live, Supply};
-use crate::pipeline::job::Sorted;
+use crate::pipeline::job::{Job, Sorted, Turn};
 use crate::pipeline::lead::ClockLead;
 use crate::pipeline::open_sources::OpenSources;
 use crate::pipeline::run::{Input, RunFeed};
@@ -402,8 +401,9 @@ struct Consolidation {
 
 impl Consolidation {
     /// Decodes a block by the mapping that it came with.
-    fn decode(&self, worker: &mut Worker, block: &mut Block) -> Result<(), Error> {
-        if block.turn != Turn::Bytes {
+    fn decode(&self, worker: &mut Worker, job: &mut Job) -> Result<(), Error> {
+        let Job { block, turn, sorted, .. } = job;
+        if *turn != Turn::Bytes {
             block.reset();
             return Ok(());
         }
@@ -411,7 +411,7 @@ impl Consolidation {
         let source = self.sources[block.feed].get(block.source).copied().unwrap_or(0);
         block.decoded_as = source;
         let (generation, decoder) = &mut worker.decoders[block.feed];
-        if let Some(sorted) = block.sorted.as_ref().filter(|s| s.generation != *generation) {
+        if let Some(sorted) = sorted.as_ref().filter(|s| s.generation != *generation) {
             *decoder = sorted.format.decoder()?;
             *generation = sorted.generation;
         }
@@ -422,15 +422,11 @@ impl Consolidation {
 
 impl Consolidation {
     /// Decodes a block of a stream by the one decoder that its feed has.
-    fn decode_in_turn(
-        &self,
-        feed: &mut FeedState,
-        known: &Dictionary,
-        block: &mut Block,
-    ) -> Result<(), Error> {
+    fn decode_in_turn(&self, feed: &mut FeedState, known: &Dictionary, job: &mut Job) -> Result<(), Error> {
+        let Job { block, sorted, .. } = job;
         let source = self.sources[block.feed].get(block.source).copied().unwrap_or(0);
         block.decoded_as = source;
-        let Some(sorted) = &block.sorted else { return Ok(()) };
+        let Some(sorted) = sorted else { return Ok(()) };
         if feed.in_turn.as_ref().is_none_or(|(generation, _)| *generation != sorted.generation) {
             let mut decoder = sorted.format.decoder()?;
             if let Some((_, before)) = &mut feed.in_turn {
@@ -454,7 +450,7 @@ struct Worker {
     /// How many definitions the snapshot has.
     seen: usize,
     #[expect(clippy::vec_box, reason = "blocks travel by pointer; unboxing them here would move them")]
-    spares: Vec<Box<Block>>,
+    spares: Vec<Box<Job>>,
     pieces: Option<PieceBuffer>,
     /// Events that it has put on the tape.
     by_kind: ByKind,
@@ -464,8 +460,8 @@ struct Worker {
 impl Farm for Consolidation {
     type Worker = Worker;
     type Intake = Intake;
-    type Input = Box<Block>;
-    type Block = Box<Block>;
+    type Input = Box<Job>;
+    type Block = Box<Job>;
     type Sequencer = Sequencer;
     type Plan = Option<Plan>;
     type Error = Error;
@@ -475,50 +471,50 @@ impl Farm for Consolidation {
         intake: &mut Intake,
         worker: &mut Worker,
         claim: Claim<'_>,
-    ) -> Result<Option<Box<Block>>, Error> {
-        let mut block = worker.spares.pop().unwrap_or_default();
+    ) -> Result<Option<Box<Job>>, Error> {
+        let mut job = worker.spares.pop().unwrap_or_default();
         let since = Instant::now();
-        let filled = intake.fill(&mut block, claim)?;
+        let filled = intake.fill(&mut job, claim)?;
         worker.turns.intake_ns += since.elapsed().as_nanos() as u64;
-        Ok(filled.then_some(block))
+        Ok(filled.then_some(job))
     }
 
-    fn work(&self, worker: &mut Worker, mut block: Box<Block>) -> Result<Box<Block>, Error> {
+    fn work(&self, worker: &mut Worker, mut job: Box<Job>) -> Result<Box<Job>, Error> {
         // A stream waits for its turn: what a block means is known when the one before it has been decoded.
-        if !block.is_stream() {
-            self.decode(worker, &mut block)?;
+        if !job.is_stream() {
+            self.decode(worker, &mut job)?;
         }
-        Ok(block)
+        Ok(job)
     }
 
     fn sequence(
         &self,
         sequencer: &mut Sequencer,
         worker: &mut Worker,
-        mut block: Box<Block>,
+        mut job: Box<Job>,
     ) -> Result<Option<Plan>, Error> {
         let since = Instant::now();
         if let Some(buffer) = worker.pieces.take() {
             sequencer.recycle(buffer);
         }
-        sequencer.begin(&mut block);
-        let stream = block.is_stream();
-        let feed = sequencer.feed(block.feed);
-        if block.turn == Turn::Bytes && feed.misses(&block) {
+        sequencer.begin(&mut job);
+        let stream = job.is_stream();
+        let feed = sequencer.feed(job.block.feed);
+        if job.turn == Turn::Bytes && feed.misses(&job.block) {
             // The cut was wrong: what the block before left over belongs here.
-            feed.join_leftover(&mut block);
+            feed.join_leftover(&mut job.block);
             if !stream {
-                self.decode(worker, &mut block)?;
+                self.decode(worker, &mut job)?;
             }
         }
         if stream {
             sequencer.publish(&mut worker.known, &mut worker.seen);
-            self.decode_in_turn(sequencer.feed(block.feed), &worker.known, &mut block)?;
+            self.decode_in_turn(sequencer.feed(job.block.feed), &worker.known, &mut job)?;
         }
-        if block.turn == Turn::Bytes && sequencer.feed(block.feed).miscounts(&mut block) {
-            self.decode(worker, &mut block)?;
+        if job.turn == Turn::Bytes && sequencer.feed(job.block.feed).miscounts(&mut job.block) {
+            self.decode(worker, &mut job)?;
         }
-        let plan = sequencer.take(block)?;
+        let plan = sequencer.take(job)?;
         sequencer.publish(&mut worker.known, &mut worker.seen);
         worker.spares.extend(sequencer.spare());
         worker.turns.sequence_ns += since.elapsed().as_nanos() as u64;
@@ -527,8 +523,8 @@ impl Farm for Consolidation {
 
     fn finish(&self, worker: &mut Worker, plan: Option<Plan>) -> Result<(), Error> {
         if let Some(plan) = plan {
-            let (block, pieces) = plan.carry_out(&mut worker.by_kind)?;
-            worker.spares.push(block);
+            let (job, pieces) = plan.carry_out(&mut worker.by_kind)?;
+            worker.spares.push(job);
             worker.pieces = Some(pieces);
             if let Some(stats) = &self.stats {
                 stats.placed.up();

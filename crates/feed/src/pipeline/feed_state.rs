@@ -6,6 +6,7 @@ use crate::block::numbers::{KnownPart, Sessions, note_stretch};
 use crate::block::{Block, Carried, Fixup, Tally, Unit};
 use crate::formats::decoder::Decoder;
 use crate::formats::format::Sort;
+use crate::pipeline::job::Job;
 use crate::pipeline::lead::LeadBounds;
 use crate::pipeline::sequence::LargeMessage;
 use crate::sources::content::ContentHash;
@@ -39,7 +40,7 @@ pub struct FeedState {
     /// Sources in order.
     pub sources: Vec<SourceState>,
     /// Blocks decoded and not yet wholly on the tape.
-    pub queue: VecDeque<Box<Block>>,
+    pub queue: VecDeque<Box<Job>>,
     /// How far the first block that is not done has been taken.
     pub cursor: Cursor,
     /// Where the next block must start: index of the source and offset.
@@ -313,14 +314,14 @@ impl FeedState {
 
     /// The block that the cursor stands in. Those before it are done and wait to be copied.
     pub fn in_hand(&self) -> Option<usize> {
-        self.queue.iter().position(|b| !b.done)
+        self.queue.iter().position(|job| !job.block.done)
     }
 
     /// Looks at the next unit: the time by which it is merged, `None` when nothing is at hand. `others` is asked for the
     /// latest time at hand of the other feeds.
     pub fn look_at_head(&mut self, bounds: &LeadBounds, others: impl FnOnce() -> i64) -> Option<i64> {
         self.head = self.in_hand().map(|i| {
-            let block = &self.queue[i];
+            let block = &self.queue[i].block;
             let unit = &block.units[self.cursor.unit];
             let doubt = bounds.is_in_doubt(unit, &self.sources[block.source], bounds.ceiling(self, block));
             let ahead = doubt && bounds.leads(unit, self, block, others());
@@ -331,7 +332,7 @@ impl FeedState {
 
     /// When the next unit came, on the intake's clock.
     pub fn head_came_ns(&self) -> i64 {
-        self.in_hand().map_or(i64::MAX, |i| self.queue[i].came_ns)
+        self.in_hand().map_or(i64::MAX, |i| self.queue[i].block.came_ns)
     }
 
     /// Until when the merge waits for it before it places what came at `came_ns`.
@@ -347,20 +348,20 @@ impl FeedState {
 
     /// Its messages at hand that are not placed.
     pub fn left(&self) -> impl Iterator<Item = &Unit> {
-        let blocks = self.queue.iter().filter(|block| !block.done).enumerate();
+        let blocks = self.queue.iter().map(|job| &job.block).filter(|block| !block.done).enumerate();
         let units = blocks.flat_map(|(i, block)| &block.units[if i == 0 { self.cursor.unit } else { 0 }..]);
         units.filter(|unit| !unit.is_progress())
     }
 
     /// The event time of the next unit, whatever is believed of it.
     pub fn head_ts(&self) -> Option<i64> {
-        Some(self.queue[self.in_hand()?].units[self.cursor.unit].ts)
+        Some(self.queue[self.in_hand()?].block.units[self.cursor.unit].ts)
     }
 
     /// Settles blocks without further units, so that the cursor stands at a unit or at nothing.
     pub fn advance(&mut self) {
         while let Some(i) = self.in_hand() {
-            let block = &mut self.queue[i];
+            let block = &mut self.queue[i].block;
             if self.cursor.unit < block.units.len() {
                 return;
             }

@@ -4,9 +4,8 @@
 //! wakes it or it is time to look again. A feed whose blocks wait for another feed's is not read on: what it brings
 //! stays in its files and journals, so memory is bounded however long a merge waits.
 
-use crate::block::{Block, Turn};
 use crate::error::Error;
-use crate::pipeline::job::Sorted;
+use crate::pipeline::job::{Job, Sorted, Turn};
 use crate::sources::folder::{Folder, Found, Sort};
 use crate::sources::head::Head;
 use crate::sources::link::{FeedLook, LinkPart, RestartPolicy};
@@ -179,8 +178,8 @@ impl FeedIntake {
         }
     }
 
-    /// Fills `block`; `None` at the end of the feed.
-    fn fill(&mut self, block: &mut Block, block_bytes: usize, stop: bool) -> Result<Option<Filled>, Error> {
+    /// Fills the block of `job`; `None` at the end of the feed.
+    fn fill(&mut self, job: &mut Job, block_bytes: usize, stop: bool) -> Result<Option<Filled>, Error> {
         loop {
             if self.open.is_none() {
                 match self.open_next(stop)? {
@@ -199,6 +198,7 @@ impl FeedIntake {
                 self.stopped = true;
                 return Ok(None);
             }
+            let block = &mut job.block;
             let filled = open.fill(block, block_bytes, &self.sorted.format)?;
             if filled == Filled::Nothing {
                 // A stream's own journal says where it ends.
@@ -218,8 +218,8 @@ impl FeedIntake {
                 return Ok(if stop { None } else { Some(Filled::Nothing) });
             }
             self.head.give(block, &self.sorted.format, &open.path)?;
-            block.begins = self.begins.take();
-            block.sorted = Some(self.sorted.clone());
+            job.begins = self.begins.take();
+            job.sorted = Some(self.sorted.clone());
             block.more = false;
             if block.eof
                 && let Some(open) = self.open.take()
@@ -297,37 +297,37 @@ impl Intake {
         }
     }
 
-    /// Fills `block` with the next bytes of the feed that is most wanted; false at the end of all input, or when
+    /// Fills the block of `job` with the next bytes of the feed that is most wanted; false at the end of all input, or when
     /// no block is wanted any more.
     ///
     /// # Errors
     /// When a source cannot be read; in a live run only its feed ends.
-    pub fn fill(&mut self, block: &mut Block, claim: Claim<'_>) -> Result<bool, Error> {
-        (block.turn, block.begins, block.sorted) = (Turn::Bytes, None, None);
-        block.head = Arc::default();
-        let filled = self.fill_one(block, claim)?;
-        block.looks.clear();
+    pub fn fill(&mut self, job: &mut Job, claim: Claim<'_>) -> Result<bool, Error> {
+        (job.turn, job.begins, job.sorted) = (Turn::Bytes, None, None);
+        job.block.head = Arc::default();
+        let filled = self.fill_one(job, claim)?;
+        job.looks.clear();
         if self.live.is_some() {
-            block.looks.extend(self.feeds.iter().map(|feed| feed.look));
-            block.claimed_ns = self.now_ns();
-            block.came_ns = block.claimed_ns.saturating_sub(age_ns(block.received_last));
+            job.looks.extend(self.feeds.iter().map(|feed| feed.look));
+            job.claimed_ns = self.now_ns();
+            job.block.came_ns = job.claimed_ns.saturating_sub(age_ns(job.block.received_last));
         }
         Ok(filled)
     }
 
-    fn fill_one(&mut self, block: &mut Block, claim: Claim<'_>) -> Result<bool, Error> {
+    fn fill_one(&mut self, job: &mut Job, claim: Claim<'_>) -> Result<bool, Error> {
         loop {
             self.reload();
             // Acquire: pairs with the Release of who stopped the receivers; all they wrote is seen.
             let stop = self.live.as_ref().is_some_and(|live| live.stop.load(Ordering::Acquire));
-            if let Some(done) = self.try_fill(block, stop)? {
+            if let Some(done) = self.try_fill(job, stop)? {
                 return Ok(done);
             }
             if claim.is_cancelled() {
                 return Ok(false);
             }
             match &self.live {
-                Some(_) if std::mem::take(&mut self.changed) => return Ok(self.empty(block, 0, Turn::Tick)),
+                Some(_) if std::mem::take(&mut self.changed) => return Ok(self.empty(job, 0, Turn::Tick)),
                 Some(live) => {
                     let now_ns = self.now_ns();
                     // Relaxed: as where it is stored.
@@ -335,7 +335,7 @@ impl Intake {
                     let again = due_ns != self.ticked.1 || self.ticked.0.elapsed() >= TICK_AGAIN;
                     if due_ns <= now_ns && again {
                         self.ticked = (Instant::now(), due_ns);
-                        return Ok(self.empty(block, 0, Turn::Tick));
+                        return Ok(self.empty(job, 0, Turn::Tick));
                     }
                     if live.spin {
                         std::hint::spin_loop();
@@ -350,7 +350,7 @@ impl Intake {
     }
 
     /// One round over the feeds: whether a block was filled, `None` when nothing is there now.
-    fn try_fill(&mut self, block: &mut Block, stop: bool) -> Result<Option<bool>, Error> {
+    fn try_fill(&mut self, job: &mut Job, stop: bool) -> Result<Option<bool>, Error> {
         // Relaxed: a guess at what the merge needs next; the result does not depend on it. Each is read once: workers
         // change it meanwhile, and a sort whose keys change panics.
         let feeds = &self.feeds;
@@ -395,7 +395,7 @@ impl Intake {
                     continue;
                 }
             }
-            let filled = feed.fill(block, self.block_bytes, stop);
+            let filled = feed.fill(job, self.block_bytes, stop);
             if filled.is_ok() && feed.retry.take().is_some() {
                 link.inspect(|link| link.recover(LinkPart::Reader));
             }
@@ -408,11 +408,11 @@ impl Intake {
             }
             match filled {
                 Ok(Some(Filled::Some(n))) => {
-                    block.feed = index;
+                    job.block.feed = index;
                     (feed.quiet, feed.calm) = (None, 0);
                     feed.look.found_some(failing);
-                    if self.live.is_some() && block.received_last.is_none() {
-                        block.received_last = feed.open.as_ref().and_then(Open::modified_ns);
+                    if self.live.is_some() && job.block.received_last.is_none() {
+                        job.block.received_last = feed.open.as_ref().and_then(Open::modified_ns);
                     }
                     feed.outstanding.fetch_add(1, Ordering::Relaxed);
                     self.claimed_bytes.fetch_add(n as u64, Ordering::Relaxed);
@@ -443,7 +443,7 @@ impl Intake {
                     feed.ended = true;
                     let turn = if feed.stopped && !given_up { Turn::FeedStop } else { Turn::FeedEnd };
                     if self.live.is_some() {
-                        return Ok(Some(self.empty(block, index, turn)));
+                        return Ok(Some(self.empty(job, index, turn)));
                     }
                 }
                 Err(error) => {
@@ -463,16 +463,16 @@ impl Intake {
                     }
                     live.stats.feeds[index].fail(error.to_string(), error.cause());
                     feed.ended = true;
-                    return Ok(Some(self.empty(block, index, Turn::FeedEnd)));
+                    return Ok(Some(self.empty(job, index, Turn::FeedEnd)));
                 }
             }
         }
         Ok(if open && self.feeds.iter().any(|f| !f.ended) { None } else { Some(false) })
     }
 
-    fn empty(&mut self, block: &mut Block, feed: usize, turn: Turn) -> bool {
-        (block.feed, block.turn) = (feed, turn);
-        block.bytes.clear();
+    fn empty(&mut self, job: &mut Job, feed: usize, turn: Turn) -> bool {
+        (job.block.feed, job.turn) = (feed, turn);
+        job.block.bytes.clear();
         self.feeds[feed].outstanding.fetch_add(1, Ordering::Relaxed);
         if matches!(turn, Turn::FeedEnd | Turn::FeedStop)
             && let Some(live) = &self.live

@@ -1,6 +1,49 @@
-//! What the pipeline knows of a block beside what is in it.
+//! A block on its way, with what the pipeline knows of it.
 
-use crate::formats::format::{Format, Sort};
+use crate::block::Block;
+use crate::formats::format::{Format, Sort, Statefulness};
+use crate::sources::link::FeedLook;
+use crate::sources::source::SourceFacts;
+use std::sync::Arc;
+
+/// A block that travels: filled at intake, decoded by a worker, placed by the sequencer, and filled again.
+#[derive(Debug, Default)]
+pub struct Job {
+    /// Its bytes and events.
+    pub block: Block,
+    /// What it is besides bytes.
+    pub turn: Turn,
+    /// What the intake knew of each feed when it claimed the block; empty where no feed is live.
+    pub looks: Vec<FeedLook>,
+    /// When that was, on the intake's clock.
+    pub claimed_ns: i64,
+    /// The source that begins with this block, when it was found while running.
+    pub begins: Option<Box<SourceFacts>>,
+    /// Format and mapping to decode it by.
+    pub sorted: Option<Arc<Sorted>>,
+}
+
+impl Job {
+    /// Whether what it means is known only in its turn.
+    pub fn is_stream(&self) -> bool {
+        let stream = |s: &Arc<Sorted>| s.format.statefulness() == Statefulness::Stream;
+        self.turn == Turn::Bytes && self.sorted.as_ref().is_some_and(stream)
+    }
+}
+
+/// What a block brings to the sequencer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Turn {
+    /// Bytes of a source.
+    #[default]
+    Bytes,
+    /// Nothing: time has passed, and the merge may have waited long enough.
+    Tick,
+    /// Nothing: the feed brings no more.
+    FeedEnd,
+    /// Nothing: the run stops, and the feed may bring more in a later one.
+    FeedStop,
+}
 
 /// A format with its mapping, and which one of those that a feed has had in this run.
 #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 //!
 //! | module | |
 //! |---|---|
+//! | `job` | a block on its way, with what the pipeline knows of it |
 //! | `intake` | cuts sources into blocks |
 //! | `sequence`, `feed_state`, `lead`, `open_sources`, `durability` | ids, definitions, merge, place on the tape |
 //! | `begin` | what the tape knows of the sources |

@@ -10,6 +10,7 @@ use crate::block::numbers::{flag_frame, note_stretch};
 use crate::block::{Block, Instead, NO_TS, Unit, What};
 use crate::error::Error;
 use crate::pipeline::feed_state::SourceState;
+use crate::pipeline::job::Job;
 use crate::quarantine::RawLog;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -23,10 +24,10 @@ impl Sequencer {
         let bounds = self.bounds();
         let feed = &mut self.feeds[i];
         let index = feed.in_hand().expect("a feed with a head");
-        let ceiling = bounds.ceiling(feed, &feed.queue[index]);
+        let ceiling = bounds.ceiling(feed, &feed.queue[index].block);
         // Only of the first unit is it known whether it leads.
         let mut head = feed.head.take();
-        let block = &mut feed.queue[index];
+        let Job { block, sorted, .. } = &mut *feed.queue[index];
         if feed.cursor.unit >= feed.cursor.noted && !block.begins_with_switch(feed.cursor.unit) {
             note_stretch(block, &mut feed.cursor, &mut feed.sessions);
         }
@@ -114,7 +115,7 @@ impl Sequencer {
                         progress_frame(&mut block.added, &mark, total, &feed.sessions);
                         run.insert(frames.start, start..block.added.len());
                     }
-                    state.switch(block.sorted.as_ref().map(|s| s.sort.clone()).unwrap_or_default());
+                    state.switch(sorted.as_ref().map(|s| s.sort.clone()).unwrap_or_default());
                     wanted = false;
                 }
                 What::Quarantine | What::QuarantinePart { .. } => {

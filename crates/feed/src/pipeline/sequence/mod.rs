@@ -16,10 +16,11 @@ mod waiting;
 pub use large::LargeMessage;
 
 use crate::account::Account;
-use crate::block::{Block, NO_TS, Turn};
+use crate::block::{Block, NO_TS};
 use crate::error::Error;
 use crate::pipeline::durability::FlushPatience;
 use crate::pipeline::feed_state::{FeedHead, FeedState, SourceState};
+use crate::pipeline::job::{Job, Turn};
 use crate::pipeline::lead::{ClockLead, LeadBounds};
 use crate::pipeline::open_sources::OpenSources;
 use crate::quarantine::RawLog;
@@ -51,7 +52,7 @@ pub struct Sequencer {
     /// Blocks of this run told of gaps; how many the tape has not had before, the tape alone says.
     pub has_gaps: bool,
     #[expect(clippy::vec_box, reason = "blocks travel by pointer; unboxing them here would move them")]
-    spares: Vec<Box<Block>>,
+    spares: Vec<Box<Job>>,
     counters: Arc<Counters>,
     patience: Patience,
     /// The latest time that was placed; what comes before it is late.
@@ -110,7 +111,7 @@ struct Piece {
 /// Where a block goes: its own pieces and the place claimed for them.
 #[derive(Debug)]
 pub struct Plan {
-    block: Box<Block>,
+    job: Box<Job>,
     pieces: Vec<Piece>,
     claim: Claim,
 }
@@ -121,13 +122,13 @@ impl Plan {
     ///
     /// # Errors
     /// When the tape refuses; the claim is then lost and the tape must be opened again.
-    pub fn carry_out(self, by_kind: &mut ByKind) -> Result<(Box<Block>, PieceBuffer), Error> {
-        let Plan { block, pieces, mut claim } = self;
+    pub fn carry_out(self, by_kind: &mut ByKind) -> Result<(Box<Job>, PieceBuffer), Error> {
+        let Plan { job, pieces, mut claim } = self;
         for p in &pieces {
-            claim.put_each(p.of(&block), |header| count(header, by_kind))?;
+            claim.put_each(p.of(&job.block), |header| count(header, by_kind))?;
         }
         claim.publish();
-        Ok((block, PieceBuffer(pieces)))
+        Ok((job, PieceBuffer(pieces)))
     }
 }
 
@@ -213,7 +214,7 @@ impl Sequencer {
     }
 
     /// A block to be used again.
-    pub fn spare(&mut self) -> Option<Box<Block>> {
+    pub fn spare(&mut self) -> Option<Box<Job>> {
         self.spares.pop()
     }
 
@@ -229,25 +230,26 @@ impl Sequencer {
     ///
     /// # Errors
     /// When the tape or the raw log cannot take more.
-    pub fn take(&mut self, mut block: Box<Block>) -> Result<Option<Plan>, Error> {
-        for (feed, look) in self.feeds.iter_mut().zip(&block.looks) {
+    pub fn take(&mut self, mut job: Box<Job>) -> Result<Option<Plan>, Error> {
+        for (feed, look) in self.feeds.iter_mut().zip(&job.looks) {
             feed.look = *look;
         }
-        self.patience.now_ns = block.claimed_ns;
-        let feed = &mut self.feeds[block.feed];
-        match block.turn {
+        self.patience.now_ns = job.claimed_ns;
+        let feed = &mut self.feeds[job.block.feed];
+        match job.turn {
             Turn::Bytes => {}
             Turn::Tick | Turn::FeedEnd | Turn::FeedStop => {
-                feed.closed |= block.turn == Turn::FeedEnd;
+                feed.closed |= job.turn == Turn::FeedEnd;
                 // Relaxed: a guess for the intake, as there.
                 feed.outstanding.fetch_sub(1, Ordering::Relaxed);
-                self.spares.push(block);
+                self.spares.push(job);
                 return self.place();
             }
         }
+        let Job { block, sorted, .. } = &mut *job;
         feed.sources[block.source].seen += block.tally.messages;
         self.has_gaps |= block.has_gaps;
-        feed.keep_leftover(&mut block);
+        feed.keep_leftover(block);
         if feed.rotates
             && let Some(stats) = &self.stats
         {
@@ -257,16 +259,16 @@ impl Sequencer {
         self.counters.events.fetch_add(block.tally.events, Ordering::Relaxed);
         self.counters.quarantined.fetch_add(block.tally.quarantined, Ordering::Relaxed);
         let state = &feed.sources[block.source];
-        if block.sorted.as_ref().is_some_and(|s| s.sort != state.sort) {
+        if sorted.as_ref().is_some_and(|s| s.sort != state.sort) {
             block.begin_with_switch();
         }
         let content = &mut feed.sources[block.source].content;
-        if content.as_mut().is_some_and(|content| !content.add(&mut block)) {
+        if content.as_mut().is_some_and(|content| !content.add(block)) {
             *content = None;
         }
         block.done = false;
         block.received_min = if feed.received { block.received_first() } else { None };
-        feed.queue.push_back(block);
+        feed.queue.push_back(job);
         feed.advance();
         let plan = self.place()?;
         // Before the messages are published: whoever sees them on the tape finds their source noted.
@@ -291,11 +293,12 @@ impl Sequencer {
     }
 
     /// Makes room for the source that begins with this block, when it was found while running.
-    pub fn begin(&mut self, block: &mut Block) {
-        let Some(facts) = block.begins.take() else { return };
+    pub fn begin(&mut self, job: &mut Job) {
+        let Some(facts) = job.begins.take() else { return };
+        let Job { block, sorted, .. } = job;
         let feed = &mut self.feeds[block.feed];
         debug_assert_eq!(block.source, feed.sources.len(), "sources begin in order");
-        let sort = block.sorted.as_ref().map(|s| s.sort.clone()).unwrap_or_default();
+        let sort = sorted.as_ref().map(|s| s.sort.clone()).unwrap_or_default();
         feed.sources.push(SourceState {
             feed: feed.name.clone(),
             file: facts.file,
@@ -381,12 +384,12 @@ impl Sequencer {
         if let [feed] = &mut self.feeds[..]
             && feed.queue.len() == 1
         {
-            let block = feed.queue.pop_front().expect("one block");
+            let job = feed.queue.pop_front().expect("one block");
             feed.outstanding.fetch_sub(1, Ordering::Relaxed);
-            return Ok(Some(Plan { block, pieces: std::mem::take(&mut self.pieces), claim }));
+            return Ok(Some(Plan { job, pieces: std::mem::take(&mut self.pieces), claim }));
         }
         for p in &self.pieces {
-            let frames = p.of(&self.feeds[p.feed as usize].queue[p.block as usize]);
+            let frames = p.of(&self.feeds[p.feed as usize].queue[p.block as usize].block);
             claim.put_each(frames, |header| count(header, &mut self.by_kind))?;
         }
         claim.publish();
@@ -428,11 +431,11 @@ impl Sequencer {
     /// Gives blocks that are wholly on the tape back.
     fn drop_emptied(&mut self) {
         for feed in &mut self.feeds {
-            while feed.queue.front().is_some_and(|b| b.done) {
-                let block = feed.queue.pop_front().expect("a front");
+            while feed.queue.front().is_some_and(|job| job.block.done) {
+                let job = feed.queue.pop_front().expect("a front");
                 // Relaxed: a guess for the intake, as there.
                 feed.outstanding.fetch_sub(1, Ordering::Relaxed);
-                self.spares.push(block);
+                self.spares.push(job);
             }
         }
     }
@@ -482,7 +485,7 @@ fn count(header: Header, by_kind: &mut ByKind) {
 fn boundary_before(feeds: &[FeedState], pieces: &[Piece], limit: u64) -> (u64, u64) {
     let (mut bytes, mut events) = (0u64, 0u64);
     for p in pieces {
-        for (_, header, frame) in frames(p.of(&feeds[p.feed as usize].queue[p.block as usize])) {
+        for (_, header, frame) in frames(p.of(&feeds[p.feed as usize].queue[p.block as usize].block)) {
             if bytes + frame.len() as u64 > limit {
                 return (bytes, events);
             }
