@@ -10,6 +10,7 @@ use unitape_model::LINE;
 
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
+use std::fs::OpenOptions;
 
 /// Version of everything in this file.
 pub const FORMAT_VERSION: u64 = 1;
@@ -250,6 +251,24 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
         _ => Ok(()),
     }
 }
+
+/// Writes a small file under another name first, so that it is there whole or not at all.
+pub(crate) fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
+    let temp = path.with_extension(UNFINISHED);
+    let written = (|| {
+        let file = sys::open(&temp, OpenOptions::new().write(true).create(true).truncate(true));
+        sys::write_at(&file.at("create", &temp)?, text, 0).at("write", &temp)?;
+        sys::rename(&temp, path).at("rename", path)
+    })();
+    if written.is_err() {
+        // One that stays is written over by the next attempt.
+        let _ = sys::unlink(&temp);
+    }
+    written
+}
+
+/// Extension of the names under which [`write_whole`] writes.
+pub(crate) const UNFINISHED: &str = "new";
 
 const MAGIC: &[u8; 8] = b"UNITAPE\x01";
 
