@@ -2,7 +2,7 @@
 //!
 //! Drawn byte by byte in `docs/formats-tape.md`; the offsets are asserted below.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,6 @@ use unitape_model::LINE;
 
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
-use std::fs::OpenOptions;
 
 /// Version of everything in this file.
 pub const FORMAT_VERSION: u64 = 1;

@@ -17,7 +17,7 @@
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::disk::durable::{Durable, load_durable, store_durable};
 use crate::disk::failure::{DurabilityFailure, Flushed};
@@ -28,7 +28,6 @@ use crate::disk::sys;
 use crate::error::{At, Error, Result};
 use crate::trust::beyond::check_known;
 use crate::trust::segment_sums::vouch;
-use std::time::Duration;
 
 /// When committed frames are flushed to the disk and the durable position advances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! When the follower flushes, and how it goes on after a flush that failed.
 
-use super::Follower;
 use std::time::Instant;
 
+use super::Follower;
 use crate::disk::durable::{Durable, store_durable};
 use crate::disk::failure::{DurabilityFailure, Flushed};
 use crate::disk::layout::{list_segments, sync_dir};
