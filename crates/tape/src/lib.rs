@@ -33,6 +33,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! The folders import downwards only:
+//!
+//! ```text
+//!  verify, keeping, measure
+//!  repair ─▶ write ─▶ gate, ring ─▶ read ─▶ record ─▶ keep ─▶ trust ─▶ disk ─▶ lockfree, error
+//! ```
+//!
 //! What it does not do: know what is in a frame (`unitape-model`), order what several feeds bring
 //! (`unitape-feed`), or carry the tape to another host (`unitape-link`). There is one writer per tape.
 
@@ -40,32 +47,32 @@ mod disk;
 mod error;
 mod gate;
 mod keep;
+mod keeping;
 mod lockfree;
 pub mod measure;
 mod read;
 mod record;
 mod repair;
 mod ring;
+mod trust;
 mod verify;
 mod write;
 
 #[cfg(feature = "faults")]
 pub use disk::faults;
 pub use disk::{
-    CHECKSUM_SPAN, Cursor, Definitions, FORMAT_VERSION, HEADER_PAGE, HotNotice, LineagePoint, Meta, Rewound,
-    SEGMENT_BYTES_MIN, TapeId, hot_notice, hot_place,
+    CHECKSUM_SPAN, Cursor, DEFINITION_KINDS, Definitions, DurabilityFailure, FORMAT_VERSION, HEADER_PAGE,
+    HotNotice, LineagePoint, Meta, Retention, Rewound, SEGMENT_BYTES_MIN, TapeId, hot_notice, hot_place,
 };
 pub use error::{Error, Result};
 pub use gate::{Dropped, Gate, GateHandle, GatePolicy, GateStanding};
-pub use keep::{
-    BeforeRemoval, Clock, CursorStanding, Keeping, Now, Removal, Removed, Retention, keeping, retain,
-    retention_warning,
-};
+pub use keep::{BeforeRemoval, Clock, Now, Removal, Removed, retain, retention_warning};
+pub use keeping::{CursorStanding, Keeping, keeping};
 pub use read::{
     DamagedPart, DamagedParts, Frame, Lag, LostDefinitions, ReadOptions, Reader, Rewinds, Run, Skipped,
     Start, Subscription, Unverified,
 };
-pub use record::{Durability, DurabilityFailure, durability_warning, record};
+pub use record::{Durability, Sync, durability_warning, record};
 pub use repair::{ForeignDamage, Remedy, RepairCut, RepairFinding, RepairOptions, RepairReport, repair};
 pub use ring::{
     Losses, RING_CAPACITY_MIN, RingDraft, RingOptions, RingRecovery, RingTapeReader, RingTapeWriter,
@@ -73,7 +80,7 @@ pub use ring::{
 pub use unitape_ring::{Wait, Waiter};
 pub use verify::{Info, Problem, Report, Standing, info, info_with, oldest, standing, verify, writer};
 pub use write::{
-    Backing, Batch, Claim, Draft, Helpers, HotLeftover, Options, Publication, RecorderPlace, Recovery, Sync,
+    Backing, Batch, Claim, Draft, Helpers, HotLeftover, Options, Publication, RecorderPlace, Recovery,
     Writer, adopt_hot, forget_hot, hot_leftovers,
 };
 
@@ -83,6 +90,3 @@ pub use write::{
 pub mod loom_parts {
     pub use crate::lockfree::{Memory, flaw, gate, lines, ring};
 }
-
-/// Kinds of frames that are copied to the dictionary log.
-pub const DEFINITION_KINDS: std::ops::RangeInclusive<u8> = 2..=7;

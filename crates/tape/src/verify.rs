@@ -5,23 +5,23 @@ use std::path::{Path, PathBuf};
 
 use unitape_model::{Header, Position};
 
-use crate::DEFINITION_KINDS;
-use crate::disk::definitions::Definitions;
+use crate::disk::definitions::{DEFINITION_KINDS, Definitions};
 use crate::disk::durable::{Durable, load_durable};
 use crate::disk::hot::{HotNotice, hot_notice};
 use crate::disk::layout::{HEADER_PAGE, Paths, TapeId, segment_path};
 use crate::disk::lineage::Lineage;
 use crate::disk::live::Live;
+use crate::disk::lock::{boot_id, field, writer_of};
 use crate::disk::map::{Seen, Segment};
-use crate::disk::run::{State, boot_id, field, writer_of};
+use crate::disk::page::State;
+use crate::disk::seal::is_sealed;
 use crate::error::{At, Error, Result};
-use crate::keep::seal::is_sealed;
 use crate::read::damage::{DamagedParts, ReadOptions, Unverified};
 use crate::read::reader::{Reader, Start};
-use crate::record::segment_sums::{OpenSpan, SegmentSums, StoredSum};
 use crate::repair::accepted;
 use crate::ring::RingTapeReader;
-use crate::write::trust::first_lost;
+use crate::trust::beyond::first_lost;
+use crate::trust::segment_sums::{OpenSpan, SegmentSums, StoredSum};
 
 /// What is known about a tape.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,18 +16,13 @@ mod lockfree;
 #[allow(dead_code, unused_imports)]
 #[path = "../src/disk"]
 mod disk {
+    pub mod ahead;
     #[cfg(feature = "faults")]
     pub mod faults;
     pub mod layout;
     pub mod map;
     pub mod memory;
     pub mod sys;
-}
-
-#[allow(dead_code, unused_imports)]
-#[path = "../src/read"]
-mod read {
-    pub mod ahead;
 }
 
 use std::cell::UnsafeCell;

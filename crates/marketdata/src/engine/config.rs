@@ -277,6 +277,23 @@ pub enum Kind {
     Ignore,
 }
 
+/// The word of a kind, as mappings have it.
+pub(super) const fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Depth => "depth",
+        Kind::Snapshot => "snapshot",
+        Kind::Beacon => "beacon",
+        Kind::ProductState => "product_state",
+        Kind::InstrumentState => "instrument_state",
+        Kind::MassState => "mass_state",
+        Kind::Sequenced => "sequenced",
+        Kind::Reset => "reset",
+        Kind::Product => "product",
+        Kind::Instrument => "instrument",
+        Kind::Ignore => "ignore",
+    }
+}
+
 impl FastText {
     /// The same with what is not told taken from `base`.
     #[must_use]

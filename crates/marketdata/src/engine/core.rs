@@ -1,18 +1,22 @@
 //! Messages of a packet, in order, to steps.
 
 use super::around::{Around, Of};
+use super::codes::Type;
 use super::config::{Key, Kind};
-use super::define::definition;
 use super::ids::{Id, Ids};
 use super::known::Known;
 use super::levels;
-use super::plan::{Config, Type};
-use super::products::{Products, Turn, Waiting, some};
-use super::step::{Action, At, Outcome, Refusal, Role, Step, Steps, Tables, Trade};
+use super::plan::{self, Config};
+use super::products::{Products, Turn, Waiting};
+use super::step::{self, Action, At, Outcome, Refusal, Role, Step, Steps, Tables, Trade};
 use super::tags::Tag;
-use super::view::{Bad, Batch, Entry, NO_NUMBER, NO_TIME, Told};
+use super::view::{Bad, Batch, Entry, NO_NUMBER, NO_TIME, Told, definition, some};
 use std::sync::Arc;
 use unitape_model::Side;
+
+mod define;
+mod doubt;
+mod states;
 
 /// Products, instruments and their books' state.
 #[derive(Clone, Debug)]
@@ -28,7 +32,7 @@ pub(super) struct Core {
 
 impl Core {
     pub fn new(config: Arc<Config>) -> Self {
-        let channels = config.channels.iter().map(|c| super::Channel { name: c.name.clone(), role: c.role });
+        let channels = config.channels.iter().map(|c| step::Channel { name: c.name.clone(), role: c.role });
         Self {
             tables: Tables { channels: channels.collect(), ..Tables::default() },
             products: Products::new(config.recovery, config.window, config.pairs.clone(), config.depth_told),
@@ -517,11 +521,11 @@ impl Core {
         let id = match self.config.key {
             Key::Product => self.ids.shown(id),
             Key::Channel => {
-                let of_pair = |c: &&super::plan::Channel| c.pair == pair;
+                let of_pair = |c: &&plan::Channel| c.pair == pair;
                 self.config.channels.iter().find(of_pair).map_or_else(String::new, |c| c.name.clone())
             }
         };
-        self.tables.products.push(super::Product { id, ..super::Product::default() });
+        self.tables.products.push(step::Product { id, ..step::Product::default() });
         out.step(&around.at(&self.tables, NO_TIME), Step::Product(index));
         Ok(index)
     }
@@ -562,7 +566,7 @@ impl Core {
         })?;
         self.instruments.insert(pair, id, index);
         let id = self.ids.shown(id);
-        self.tables.instruments.push(super::Instrument { id, product, ..super::Instrument::default() });
+        self.tables.instruments.push(step::Instrument { id, product, ..step::Instrument::default() });
         out.step(&around.at(&self.tables, NO_TIME), Step::Instrument(index));
         if self.products.instruments[index as usize].live {
             out.step(&around.at(&self.tables, NO_TIME), Step::Recovered { instrument: index });

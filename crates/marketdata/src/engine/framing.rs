@@ -1,10 +1,11 @@
 //! A packet taken apart: what stands before its messages, where one ends, and what they say.
 
 use super::config::{Order, Reset};
+use super::head::{self, Head};
 use super::ids::Ids;
 use super::plan::{Config, Framing};
 use super::taking;
-use super::view::{self, Batch, Head};
+use super::view::Batch;
 use std::sync::Arc;
 use unitape_fast::{Decoder, Fault};
 
@@ -83,7 +84,7 @@ impl Packets {
                     let detail = format!("a packet begins with {name}, which is no header");
                     return Err(Unusable { code: "no_header", detail });
                 }
-                let head = view::head(&message, config);
+                let head = head::head(&message, config.time);
                 let body = message.bytes;
                 if head.sequence.is_none() {
                     let detail = "the header has no number".to_owned();

@@ -1,4 +1,4 @@
-//! The header of packets, read without the decoder.
+//! The header of packets, most of them read without the decoder.
 //!
 //! ```text
 //!  template of the header ──▶ Plain: id, presence bits, a step for each field       once
@@ -12,9 +12,42 @@
 
 use super::config::Unit;
 use super::tags::Tag;
-use super::values::time_in;
-use super::view::Head;
+use super::values::{self, time, time_in};
 use unitape_fast::template::{Instruction, Kind, Meaning, Operator, Template, Type};
+use unitape_fast::{Decoded, Message, Visitor};
+
+/// What is told of a packet before its messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Head {
+    pub sequence: Option<u64>,
+    pub sender: u64,
+    pub partition: u64,
+    pub time: Option<i64>,
+    pub reset: bool,
+}
+
+/// The header of a packet, as the decoder has read it.
+pub(super) fn head(message: &Message<'_>, unit: Unit) -> Head {
+    struct Visiting(Head, Unit);
+    impl Visitor for Visiting {
+        #[inline(always)]
+        fn value(&mut self, tag: u16, value: Decoded<'_>) {
+            let Some(number) = values::number(value) else { return };
+            let Self(head, unit) = self;
+            match Tag::of(tag) {
+                Some(Tag::HeadSequence) => head.sequence = Some(number),
+                Some(Tag::HeadSender) => head.sender = number,
+                Some(Tag::HeadPartition) => head.partition = number,
+                Some(Tag::HeadTime) => head.time = time(value, *unit),
+                Some(Tag::HeadReset) => head.reset = number != 0,
+                _ => {}
+            }
+        }
+    }
+    let mut visiting = Visiting(Head::default(), unit);
+    message.visit(&mut visiting);
+    visiting.0
+}
 
 /// The program for a header whose fields are numbers and short byte vectors, and for which dictionaries are nothing.
 #[derive(Clone, Debug)]

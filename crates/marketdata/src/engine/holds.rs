@@ -1,9 +1,9 @@
 //! What a configuration holds, to be told.
 
-use super::config::{Key, Kind};
-use super::plan::{Config, Made};
-use super::step::Role;
+use super::config::{Key, word};
+use super::plan::Config;
 use super::table::FastTable;
+use super::wrong::Made;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -91,34 +91,5 @@ impl Holds {
         }
         self.passed_over.sort();
         self.passed_over.dedup();
-    }
-}
-
-impl Role {
-    /// Its word.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Role::Incremental => "incremental",
-            Role::Snapshot => "snapshot",
-            Role::Reference => "reference",
-        }
-    }
-}
-
-/// The word of a kind, as mappings have it.
-pub(super) const fn word(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Depth => "depth",
-        Kind::Snapshot => "snapshot",
-        Kind::Beacon => "beacon",
-        Kind::ProductState => "product_state",
-        Kind::InstrumentState => "instrument_state",
-        Kind::MassState => "mass_state",
-        Kind::Sequenced => "sequenced",
-        Kind::Reset => "reset",
-        Kind::Product => "product",
-        Kind::Instrument => "instrument",
-        Kind::Ignore => "ignore",
     }
 }

@@ -4,7 +4,7 @@
 //! where a side has room for so many levels only, the last one is deleted before another is put in before it. For this,
 //! the levels of each side are counted; their prices are not kept.
 
-use super::plan::{Type, Update};
+use super::codes::{Type, Update};
 use super::products::Instrument;
 use super::stats::Counters;
 use super::step::{Action, Level, Step};

@@ -19,10 +19,11 @@
 //! the other line's packets of the old numbers are late until it does, too.
 
 use super::config::Window;
-use super::missed::{RANGES_MAX, Reached, cut_out};
 use serde::Serialize;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+
+mod missed;
 
 /// A packet that waits.
 #[derive(Clone, Debug)]
@@ -104,6 +105,27 @@ pub struct LineStats {
     pub corrupt: u64,
     /// It brings nothing, while the other line does.
     pub down: bool,
+}
+
+impl LineStats {
+    /// The sum of both.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.first += other.first;
+        self.twice += other.twice;
+        self.missed += other.missed;
+        self.reordered += other.reordered;
+        self.corrupt += other.corrupt;
+    }
+}
+
+/// How far a line has come.
+#[derive(Clone, Copy, Debug)]
+struct Reached {
+    heard: bool,
+    epoch: Option<u32>,
+    last: u64,
 }
 
 /// A stream: the packets of a channel from one sender and partition.
@@ -548,3 +570,21 @@ impl Line {
         seen.count_ones() >= u32::from(packets)
     }
 }
+
+/// Takes a number out of the ranges; whether it was in one.
+fn cut_out(ranges: &mut Vec<(u64, u64)>, number: u64) -> bool {
+    let Some(at) = ranges.iter().rposition(|(from, last)| (*from..=*last).contains(&number)) else {
+        return false;
+    };
+    let (from, last) = ranges.remove(at);
+    if from < number {
+        ranges.insert(at, (from, number - 1));
+    }
+    if number < last {
+        ranges.insert(at + usize::from(from < number), (number + 1, last));
+    }
+    true
+}
+
+/// Ranges of lost packets that are remembered, and of those that a line did not bring.
+const RANGES_MAX: usize = 4096;

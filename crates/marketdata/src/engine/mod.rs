@@ -7,26 +7,26 @@
 //!  reference   ────▶                     └ recovery ┘
 //! ```
 //!
+//! Each row imports only from itself and the rows below it. The methods of a type that fill more than one file have a folder.
+//!
 //! | module | holds |
 //! |---|---|
-//! | `config`, `plan`, `checks`, `holds` | the table `[fast]` of a mapping, what it is compiled to, and what it holds |
-//! | `packets`, `framing`, `head` | packets in, steps out; where messages of a packet are; its header |
-//! | `lines`, `missed`, `pulse` | arbitration of two lines, the window, numbers that begin again; what each line did not bring; lines that are down |
-//! | `tags`, `view`, `taking`, `values`, `ids` | what is asked of the decoder, and a message's fields as numbers |
-//! | `core`, `products`, `levels`, `states`, `define` | what messages do: order by product, gaps, recovery, levels, definitions |
-//! | `doubt` | what is believed no longer, though nothing is missing |
-//! | `early` | snapshots that came before their gap was noticed |
-//! | `step`, `stats` | what comes out, and what was counted |
-//! | `table`, `file`, `shipped` | a table with its files; a mapping file for a handler; the mappings that others may be like |
+//! | `packets` | packets in, steps out; early snapshots used; what was seen, summed up |
+//! | `core` | what messages do: products and instruments, gaps, snapshots; definitions, states, doubt |
+//! | `framing`, `taking` | where messages of a packet are; a message's fields as they come |
+//! | `early`, `levels`, `products`, `around` | snapshots that came before their gap was noticed; levels of a book; order by product, gaps, recovery; what is around a step |
+//! | `stats`, `lines`, `pulse` | what was counted; arbitration of two lines, the window, numbers that begin again, what each line did not bring; lines that are down |
+//! | `holds`, `table`, `shipped`, `file` | what a table holds; a table with its files; the mappings that others may be like; a mapping file for a handler |
+//! | `plan`, `sets` | what the table `[fast]` is compiled to; templates, and what is asked of them |
+//! | `head`, `view`, `values`, `tags`, `ids`, `known` | the header of packets; a message as numbers; values; what is asked of the decoder |
+//! | `codes`, `config`, `wrong`, `step` | the venue's codes; the table as its file has it; what is wrong with it; what comes out |
 //!
 //! It does no I/O and reads no clock: the same packets with the same receive times give the same steps.
 
 mod around;
-mod checks;
+mod codes;
 mod config;
 mod core;
-mod define;
-mod doubt;
 mod early;
 mod file;
 mod framing;
@@ -36,13 +36,12 @@ mod ids;
 mod known;
 mod levels;
 mod lines;
-mod missed;
 mod packets;
 mod plan;
 mod products;
 mod pulse;
+mod sets;
 mod shipped;
-mod states;
 mod stats;
 mod step;
 mod table;
@@ -52,13 +51,14 @@ mod taking;
 mod tests;
 mod values;
 mod view;
+mod wrong;
 
 pub use config::FastText;
 pub use file::MappingFile;
 pub use holds::{Holds, HoldsChannel};
 pub use lines::LineStats;
 pub use packets::Engine;
-pub use plan::{Config, Made, Own, Wrong};
+pub use plan::{Config, Own};
 pub use shipped::Shipped;
 pub use stats::{ChannelStats, Counters, Stats};
 pub use step::{
@@ -66,3 +66,4 @@ pub use step::{
     Step, Steps, Tables, Trade,
 };
 pub use table::FastTable;
+pub use wrong::{Made, Wrong};

@@ -5,13 +5,16 @@ use super::config::Reset;
 use super::core::Core;
 use super::early::EarlySnapshots;
 use super::framing::{Packets, Unusable};
+use super::head::Head;
 use super::lines::{Arrival, Kept, Stream, Verdict};
 use super::plan::Config;
 use super::pulse::{LinePulse, PulseChange};
 use super::step::{Outcome, Packet, Refusal, Role, Step, Steps, Tables};
-use super::view::Head;
 use std::net::SocketAddr;
 use std::sync::Arc;
+
+mod early;
+mod stats;
 
 /// Turns packets into steps. It does no I/O and reads no clock.
 #[derive(Debug)]

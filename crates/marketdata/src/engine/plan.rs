@@ -3,17 +3,17 @@
 //! Each field that is asked for has a [`Tag`], in each template in which it is; each template is of a kind. Codes are
 //! looked up in tables of 256. What is wrong is told with its place in the file.
 
+use super::codes::{Codes, codes};
+use super::config::word;
 use super::config::{ChannelText, FastText, FramingText, Key, Kind, MessageText, Order, Recovery, Reset};
 use super::config::{Unit, Window};
 use super::head::Plain;
-use super::holds::word;
-use super::products::DepthTold;
-use super::step::{Phase, Role};
+use super::sets::{Set, set};
+use super::step::Role;
 use super::tags::{FIELDS, Tag};
+use super::wrong::{Made, Wrong, wrong};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use unitape_fast::{Projection, Source, Templates};
 
 /// What a handler is made by.
 #[derive(Clone, Debug)]
@@ -46,6 +46,15 @@ pub struct Own {
     pub framing: bool,
 }
 
+/// What tells how many levels there are, and nothing else does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum DepthTold {
+    #[default]
+    Otherwise,
+    OfProducts,
+    OfInstruments,
+}
+
 /// A channel, compiled.
 #[derive(Clone, Debug)]
 pub(super) struct Channel {
@@ -54,21 +63,6 @@ pub(super) struct Channel {
     pub pair: u16,
     /// Its templates, in [`Config::sets`].
     pub set: u16,
-}
-
-/// Templates that are loaded together, and what they mean.
-#[derive(Clone, Debug)]
-pub(super) struct Set {
-    pub files: Vec<String>,
-    pub templates: Arc<Templates>,
-    /// What of them is asked for, each field under the number of its tag: the decoder delivers nothing else.
-    pub wanted: Projection,
-    /// By the template's place in the list; none for one that nothing names.
-    pub kinds: Vec<Option<Kind>>,
-    /// Whether this is the header of packets.
-    pub headers: Vec<bool>,
-    /// How one of these is read without the decoder.
-    pub plain: Option<Plain>,
 }
 
 /// How packets are framed.
@@ -82,67 +76,6 @@ pub(super) enum Framing {
     Plain,
     /// A length before each message.
     Length,
-}
-
-/// What becomes of a level, by the venue's code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum Update {
-    New,
-    Change,
-    Delete,
-    /// All from the best to this one.
-    Thru,
-    /// All from this one on.
-    From,
-    Overlay,
-    Ignore,
-}
-
-/// What an entry is, by the venue's code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum Type {
-    Bid,
-    Offer,
-    Trade,
-    /// The book is empty.
-    Empty,
-    Ignore,
-}
-
-/// What codes mean: by number up to 255, and by letter; 255 for nothing.
-#[derive(Clone, Debug)]
-pub(super) struct Table {
-    pub numbers: [u8; 256],
-    pub letters: [u8; 256],
-}
-
-/// All tables of codes.
-#[derive(Clone, Debug)]
-pub(super) struct Codes {
-    pub action: Table,
-    pub r#type: Table,
-    pub aggressor: Table,
-    pub deleted: Table,
-    pub product_state: Table,
-    pub instrument_state: Table,
-}
-
-/// What is wrong, and where: keys from the table `fast` on.
-#[derive(Debug)]
-pub struct Wrong {
-    /// The way down.
-    pub place: Vec<String>,
-    /// A sentence.
-    pub what: String,
-}
-
-/// What was made of a table, or what is wrong with it.
-pub type Made<T> = Result<T, Wrong>;
-
-pub(super) fn wrong<T>(place: &[&str], what: impl Into<String>) -> Made<T> {
-    Err(Wrong { place: place.iter().map(|p| (*p).to_owned()).collect(), what: what.into() })
 }
 
 impl Config {
@@ -229,6 +162,19 @@ impl Config {
             fields(message, &["message", &i.to_string()])?;
         }
         Ok(())
+    }
+
+    /// The name of a channel.
+    ///
+    /// # Panics
+    /// When there is none of this number.
+    pub fn channel(&self, channel: u16) -> &str {
+        &self.channels[usize::from(channel)].name
+    }
+
+    /// Where packets are sent to, with the channel and the line of each address.
+    pub fn addresses(&self) -> impl Iterator<Item = (SocketAddr, u16, u8)> {
+        self.addresses.iter().copied()
     }
 
     fn bounds(&self) -> Made<()> {
@@ -338,6 +284,66 @@ impl Config {
         Ok(())
     }
 
+    /// Copies can be told apart, and dictionaries are those of the sender.
+    fn check_lines(&self, text: &FastText) -> Made<()> {
+        let two = text.channel.iter().enumerate().find(|(_, c)| !c.a.is_empty() && !c.b.is_empty());
+        let Some((channel, told)) = two else { return Ok(()) };
+        let place = ["channel", &channel.to_string(), "b"];
+        if self.reset == Reset::Never {
+            // A copy that was begun and is bad, or one that is left out, has changed what the next is read by.
+            let what = "two lines need dictionaries that are emptied, by packet or by message: reset = \"never\" is for one";
+            return wrong(&place, what);
+        }
+        let depth =
+            |m: &&super::config::MessageText| m.kind == Kind::Depth && !m.fields.contains_key("sequence");
+        if matches!(self.framing, Framing::Plain | Framing::Length)
+            && told.role == Role::Incremental
+            && let Some(message) = text.message.iter().find(depth)
+        {
+            let what = format!(
+                "two lines, but nothing tells copies: neither packets nor messages {} have a number",
+                message.templates.join(", ")
+            );
+            return wrong(&place, what);
+        }
+        Ok(())
+    }
+
+    /// Depth that has no numbers: no snapshot tells what of it is in it.
+    fn check_unnumbered(&self, message: &[&str; 2]) -> Made<()> {
+        match self.channels.iter().find(|c| c.role == Role::Snapshot) {
+            None => Ok(()),
+            Some(channel) => {
+                let what = format!(
+                    "kind depth needs the field `sequence` where there are snapshots (channel {}): by it one knows which levels \
+                     they have in them",
+                    channel.name
+                );
+                wrong(message, what)
+            }
+        }
+    }
+
+    /// Reference data are of a pair whose messages they tell of.
+    fn check_pairs(&self, text: &FastText) -> Made<()> {
+        let has_incremental =
+            |pair: &str| text.channel.iter().any(|c| c.role == Role::Incremental && c.pair == pair);
+        let lost = |c: &super::config::ChannelText| c.role == Role::Reference && !has_incremental(&c.pair);
+        let some = text.channel.iter().any(|c| c.role == Role::Incremental);
+        match text.channel.iter().position(lost).filter(|_| some) {
+            None => Ok(()),
+            Some(channel) => {
+                let told = &text.channel[channel];
+                let what = format!(
+                    "channel {} is of pair `{}`, which has no incremental channel: no book would know of its instruments; \
+                     give it the `pair` of the channels it tells of, or leave `pair` away on all",
+                    told.name, told.pair
+                );
+                wrong(&["channel", &channel.to_string(), "pair"], what)
+            }
+        }
+    }
+
     fn header(&mut self, text: &FramingText, own: bool) -> Made<()> {
         let name = text.header.as_deref().unwrap_or_default();
         let fields = [
@@ -406,20 +412,6 @@ fn framing(text: &FramingText) -> Made<Framing> {
     }
 }
 
-fn set(names: &[String], files: &BTreeMap<String, Vec<u8>>) -> Made<Set> {
-    let sources: Vec<Source<'_>> = names
-        .iter()
-        .map(|name| Source { name, content: files.get(name).map_or(&[][..], |content| content) })
-        .collect();
-    let templates = match Templates::load(&sources) {
-        Ok(templates) => Arc::new(templates),
-        Err(e) => return wrong(&["templates"], format!("templates: {e}")),
-    };
-    let (kinds, headers) = (vec![None; templates.list().len()], vec![false; templates.list().len()]);
-    let wanted = Projection::new(templates.clone());
-    Ok(Set { files: names.to_vec(), templates, wanted, kinds, headers, plain: None })
-}
-
 /// The fields of a message: path and tag, the entries among them.
 fn fields<'t>(message: &'t MessageText, at: &[&str; 2]) -> Made<Vec<(&'t String, Tag)>> {
     let mut fields = Vec::new();
@@ -465,45 +457,5 @@ fn is_like(name: &str, pattern: &str) -> bool {
     }
 }
 
-fn codes(text: &FastText) -> Made<Codes> {
-    const ACTIONS: [&str; 7] = ["new", "change", "delete", "delete_thru", "delete_from", "overlay", "ignore"];
-    const TYPES: [&str; 5] = ["bid", "offer", "trade", "empty", "ignore"];
-    const SIDES: [&str; 2] = ["buy", "sell"];
-    let flag = BTreeMap::from([("1".to_owned(), "yes".to_owned())]);
-    let deleted = Some(text.deleted.clone().unwrap_or(flag));
-    Ok(Codes {
-        action: table("action", text.action.as_ref(), &ACTIONS)?,
-        r#type: table("type", text.r#type.as_ref(), &TYPES)?,
-        aggressor: table("aggressor", text.aggressor.as_ref(), &SIDES)?,
-        deleted: table("deleted", deleted.as_ref(), &["yes", "no"])?,
-        product_state: table("product_state", text.product_state.as_ref(), &Phase::WORDS)?,
-        instrument_state: table("instrument_state", text.instrument_state.as_ref(), &Phase::WORDS)?,
-    })
-}
-
-/// A table of codes whose meanings are these words.
-fn table(name: &str, text: Option<&BTreeMap<String, String>>, words: &[&str]) -> Made<Table> {
-    let mut table = Table { numbers: [NOTHING; 256], letters: [NOTHING; 256] };
-    for (code, word) in text.into_iter().flatten() {
-        let Some(meaning) = words.iter().position(|w| w == word) else {
-            return wrong(&[name, code], format!("{name}.{code}: no `{word}`; one of {}", words.join(", ")));
-        };
-        let (number, letter) = (code.parse::<u8>(), code.as_bytes());
-        if number.is_err() && letter.len() != 1 {
-            return wrong(&[name, code], format!("{name}.{code}: a code is a number up to 255, or a letter"));
-        }
-        if let Ok(number) = number {
-            table.numbers[usize::from(number)] = meaning as u8;
-        }
-        if let [letter] = letter {
-            table.letters[usize::from(*letter)] = meaning as u8;
-        }
-    }
-    Ok(table)
-}
-
 /// Bytes of early snapshots of a pair, at most.
 const EARLY_BYTES_MAX: usize = 64 << 20;
-
-/// In a table: the code means nothing.
-pub(super) const NOTHING: u8 = 255;

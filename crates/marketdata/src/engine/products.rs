@@ -16,9 +16,12 @@
 use super::around::Of;
 use super::config::{Recovery, Window};
 use super::ids::Id;
+use super::plan::DepthTold;
 use super::stats::Counters;
-use super::view::{Entry, NO_NUMBER};
+use super::view::Entry;
 use std::collections::VecDeque;
+
+mod doubt;
 
 /// An instrument, while levels are applied.
 #[derive(Clone, Copy, Debug)]
@@ -133,15 +136,6 @@ pub(super) enum Turn {
     Old,
     /// A snapshot that was sent before it has its number already: see [`Products::moved`].
     InSnapshot,
-}
-
-/// What tells how many levels there are, and nothing else does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum DepthTold {
-    #[default]
-    Otherwise,
-    OfProducts,
-    OfInstruments,
 }
 
 /// All products.
@@ -561,6 +555,35 @@ impl Products {
         }
     }
 
+    /// How many levels an instrument has is known from now on. Whether its book is known with that: it began empty, and all
+    /// since then has waited.
+    pub fn becomes_deep(&mut self, instrument: u32) -> bool {
+        let i = &mut self.instruments[instrument as usize];
+        let of = &self.list[i.product as usize];
+        !std::mem::replace(&mut i.deep, true) && of.begun && !i.live && !i.gone && i.need <= of.need
+    }
+
+    /// An instrument is no longer traded.
+    pub fn goes(&mut self, instrument: u32) {
+        let i = &mut self.instruments[instrument as usize];
+        if !i.gone && !i.live {
+            self.list[i.product as usize].stale -= 1;
+        }
+        i.gone = true;
+    }
+
+    /// It is traded again.
+    pub fn comes(&mut self, instrument: u32) {
+        let i = &mut self.instruments[instrument as usize];
+        if i.gone && !i.live {
+            let product = i.product;
+            i.gone = false;
+            self.list[product as usize].stale += 1;
+            self.not_whole(product);
+        }
+        self.instruments[instrument as usize].gone = false;
+    }
+
     /// What waits is of no use any more.
     fn let_go(&mut self, product: u32) {
         let of = &mut self.list[product as usize];
@@ -574,10 +597,4 @@ impl Products {
     pub fn waiting(&self) -> usize {
         self.waiting
     }
-}
-
-/// The number of a message, if it has one.
-#[inline]
-pub(super) fn some(sequence: u64) -> Option<u64> {
-    (sequence != NO_NUMBER).then_some(sequence)
 }

@@ -1,7 +1,6 @@
 //! What a handler has seen, counted.
 
 use super::lines::LineStats;
-use super::packets::{Engine, Sent};
 use serde::Serialize;
 
 /// What a handler has seen.
@@ -72,67 +71,4 @@ pub struct Counters {
     /// What was left out: entries of a type that the configuration does not have, levels of snapshots without a price; and of
     /// trades and definitions, ids that are no number, ticks and multipliers that do not fit.
     pub unknown: u64,
-}
-
-impl Engine {
-    /// What it has seen.
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        let mut channels: Vec<_> = self
-            .config
-            .channels
-            .iter()
-            .map(|c| ChannelStats { name: c.name.clone(), ..ChannelStats::default() })
-            .collect();
-        for sent in &self.streams {
-            let (stats, stream) = (&mut channels[usize::from(sent.channel)], &sent.stream);
-            stats.gaps += stream.gaps;
-            stats.lost = stats.lost.saturating_add(stream.lost_packets);
-            stats.late += stream.late;
-            stats.restarts += stream.restarts;
-            let lines = [0, 1].map(|line| self.line_stats(sent, line));
-            let missed = lines.iter().fold(0u64, |sum, line| sum.saturating_add(line.missed));
-            let heard = lines.iter().filter(|l| l.packets > 0 || l.missed > 0).count() as u64;
-            let lost_by_all = heard.saturating_mul(stream.lost_packets);
-            stats.recovered = stats.recovered.saturating_add(missed.saturating_sub(lost_by_all));
-            for (sum, line) in stats.lines.iter_mut().zip(lines) {
-                sum.add(&line);
-            }
-        }
-        for (stats, pulse) in channels.iter_mut().zip(&self.pulses) {
-            for (n, line) in (0..).zip(&mut stats.lines) {
-                line.down = pulse.is_down(n);
-            }
-        }
-        Stats {
-            channels,
-            products: self.core.products.counters,
-            waiting: self.core.products.waiting(),
-            unknown: self.counters.unknown,
-            refused: self.counters.refused,
-        }
-    }
-
-    /// What a line of a stream did, with what is missing at its end where nothing more will come.
-    fn line_stats(&self, sent: &Sent, line: u8) -> LineStats {
-        let mut stats = *sent.stream.line_stats(line);
-        let pulse = &self.pulses[usize::from(sent.channel)];
-        if pulse.is_down(line) || self.is_over && pulse.has(line) {
-            stats.missed = stats.missed.saturating_add(sent.stream.behind(line));
-        }
-        stats
-    }
-}
-
-impl LineStats {
-    /// The sum of both.
-    pub(super) fn add(&mut self, other: &Self) {
-        self.packets += other.packets;
-        self.bytes += other.bytes;
-        self.first += other.first;
-        self.twice += other.twice;
-        self.missed += other.missed;
-        self.reordered += other.reordered;
-        self.corrupt += other.corrupt;
-    }
 }

@@ -269,6 +269,18 @@ pub enum Role {
     Reference,
 }
 
+impl Role {
+    /// Its word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Role::Incremental => "incremental",
+            Role::Snapshot => "snapshot",
+            Role::Reference => "reference",
+        }
+    }
+}
+
 /// A product: what messages are numbered for. Where a venue numbers by channel, a channel is one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Product {

@@ -1,11 +1,15 @@
 //! The table `[fast]` with all that it names.
 
 use super::config::FastText;
-use super::plan::{Config, Made, Own, wrong};
+use super::file::MappingFile;
+use super::plan::{Config, Own};
 use super::shipped::Shipped;
+use super::wrong::{Made, wrong};
+use crate::error::Error;
 use std::collections::BTreeMap;
 use std::path::Path;
-use unitape_base::whole;
+use std::sync::Arc;
+use unitape_base::{toml, whole};
 
 /// A table `[fast]` with all that it names: the mapping that it is like, and templates.
 #[derive(Clone, Debug)]
@@ -94,5 +98,23 @@ impl FastTable {
             Some(like) => self.text.clone().over(like.table()),
             None => self.text.clone(),
         }
+    }
+}
+
+impl Config {
+    /// That of a mapping file with a table `[fast]`.
+    ///
+    /// # Errors
+    /// What is wrong in it or in the templates, with file and line.
+    pub fn load(path: &Path) -> Result<Arc<Self>, Error> {
+        let origin = path.display().to_string();
+        let text = toml::text_of(path)
+            .map_err(|e| Error::Mapping { origin: origin.clone(), what: e.to_string() })?;
+        let file = MappingFile::parse(&text, &origin)?;
+        let made = FastTable::read(file.fast, path).and_then(|table| table.config());
+        made.map(Arc::new).map_err(|wrong| Error::Mapping {
+            origin: toml::origin(&origin, &text, &wrong.from_top()),
+            what: wrong.what,
+        })
     }
 }

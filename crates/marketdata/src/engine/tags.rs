@@ -1,10 +1,6 @@
 //! What fields are to us. A mapping names fields by their paths; here they become what is asked of the decoder: to deliver
 //! these and no others, each under the number of its [`Tag`]. From there on nothing is looked up by name or path.
 
-use super::plan::Set;
-use unitape_fast::Templates;
-use unitape_fast::template::Instruction;
-
 /// Tags and their numbers, both ways.
 macro_rules! tags {
     ($($(#[$about:meta])* $tag:ident = $number:literal,)*) => {
@@ -107,51 +103,3 @@ impl std::fmt::Display for Tag {
         }))
     }
 }
-
-impl Set {
-    /// Asks for the field or the sequence at a path of a template, as the file tells paths; how often it is there.
-    pub fn ask(&mut self, template: usize, path: &str, tag: Tag) -> usize {
-        let mut places = Vec::new();
-        let templates = self.templates.clone();
-        each_path(&templates, template, &mut |at, place, part| {
-            if at == path && matches!(part, Instruction::Field(_) | Instruction::Sequence(_)) {
-                places.push(place.to_owned());
-            }
-        });
-        places.iter().filter(|place| self.wanted.select(template, place, tag as u16)).count()
-    }
-}
-
-/// What is in a template, each with its path: the names of the groups and sequences around it and its own, with `.` between
-/// them as files have it, and with `/` as the codec does.
-fn each_path(templates: &Templates, template: usize, visit: &mut impl FnMut(&str, &str, &Instruction)) {
-    fn walk(
-        templates: &Templates,
-        body: &[Instruction],
-        (before, depth): ((&str, &str), usize),
-        visit: &mut impl FnMut(&str, &str, &Instruction),
-    ) {
-        for part in body {
-            let (name, inside) = match part {
-                Instruction::Field(field) => (&field.name.local, &[][..]),
-                Instruction::Group(group) => (&group.name.local, &group.body[..]),
-                Instruction::Sequence(sequence) => (&sequence.name.local, &sequence.body[..]),
-                Instruction::Static(_, Some(index)) if depth < DEPTH_MAX => {
-                    walk(templates, &templates.list()[*index].body, (before, depth + 1), visit);
-                    continue;
-                }
-                Instruction::Static(..) | Instruction::Dynamic => continue,
-            };
-            let (path, place) = (format!("{}{name}", before.0), format!("{}{name}", before.1));
-            visit(&path, &place, part);
-            if depth < DEPTH_MAX {
-                let before = (&*format!("{path}."), &*format!("{place}/"));
-                walk(templates, inside, (before, depth + 1), visit);
-            }
-        }
-    }
-    walk(templates, &templates.list()[template].body, (("", ""), 0), visit);
-}
-
-/// Groups, sequences and references in each other whose fields have paths.
-const DEPTH_MAX: usize = 32;

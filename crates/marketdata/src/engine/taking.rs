@@ -4,9 +4,10 @@
 //! entry in the batch ([`Visitor::parts`]). All others come one by one, and so does what is wrong: the slow way decides alone
 //! what that is.
 
+use super::codes::{Table, Type, Update};
 use super::config::{Kind, Unit};
 use super::ids::{ID_BYTES_MAX, Id, Ids};
-use super::plan::{Config, Table, Type, Update};
+use super::plan::Config;
 use super::tags::Tag;
 use super::values::{code, number, px, px_of, qty, qty_of, time};
 use super::view::{Bad, Batch, Definition, Entry, NO_NUMBER, Told};

@@ -1,7 +1,7 @@
 //! Values of FAST as numbers: exactly, or not at all.
 
+use super::codes::{NOTHING, Table};
 use super::config::Unit;
-use super::plan::{NOTHING, Table};
 use unitape_base::date::Day;
 use unitape_base::digits::parse_u64;
 use unitape_fast::{Decoded, Value};

@@ -7,16 +7,20 @@
 //! A packet is read as a whole before anything of it is used: if its last message is bad, the copy of the other line is to
 //! come in its place, and none of its messages must have been seen. What was read stands in a [`Batch`], used again.
 
+use super::codes::{NOTHING, Type, Update};
 use super::config::Kind;
 use super::ids::Id;
-use super::plan::{Config, NOTHING, Type, Update};
 use super::tags::Tag;
-use super::values::{number, time};
-use unitape_fast::{Decoded, Message, Visitor};
 use unitape_model::{Price, Quantity};
 
 /// In place of a number: none.
 pub(super) const NO_NUMBER: u64 = u64::MAX;
+
+/// The number of a message, if it has one.
+#[inline]
+pub(super) fn some(sequence: u64) -> Option<u64> {
+    (sequence != NO_NUMBER).then_some(sequence)
+}
 
 /// In place of a time: none.
 pub(super) const NO_TIME: i64 = i64::MIN;
@@ -84,16 +88,6 @@ pub(super) struct Definition {
     pub deleted: bool,
 }
 
-/// What is told of a packet before its messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Head {
-    pub sequence: Option<u64>,
-    pub sender: u64,
-    pub partition: u64,
-    pub time: Option<i64>,
-    pub reset: bool,
-}
-
 /// Messages of a packet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Batch {
@@ -119,27 +113,9 @@ impl Batch {
     }
 }
 
-/// The header of a packet.
-pub(super) fn head(message: &Message<'_>, config: &Config) -> Head {
-    struct Visiting<'c>(Head, &'c Config);
-    impl Visitor for Visiting<'_> {
-        #[inline(always)]
-        fn value(&mut self, tag: u16, value: Decoded<'_>) {
-            let Some(number) = number(value) else { return };
-            let Self(head, config) = self;
-            match Tag::of(tag) {
-                Some(Tag::HeadSequence) => head.sequence = Some(number),
-                Some(Tag::HeadSender) => head.sender = number,
-                Some(Tag::HeadPartition) => head.partition = number,
-                Some(Tag::HeadTime) => head.time = time(value, config.time),
-                Some(Tag::HeadReset) => head.reset = number != 0,
-                _ => {}
-            }
-        }
-    }
-    let mut visiting = Visiting(Head::default(), config);
-    message.visit(&mut visiting);
-    visiting.0
+/// What a message tells of a product or an instrument.
+pub(super) fn definition(told: &Told, batch: &Batch) -> Definition {
+    told.definition.checked_sub(1).map_or_else(Definition::default, |at| batch.definitions[at as usize])
 }
 
 impl Told {

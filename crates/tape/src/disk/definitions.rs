@@ -16,6 +16,8 @@ use crate::disk::layout::{FORMAT_VERSION, Meta, Paths};
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
 
+/// Kinds of frames that are copied to the dictionary log.
+pub const DEFINITION_KINDS: std::ops::RangeInclusive<u8> = 2..=7;
 const MAGIC: &[u8; 8] = b"UNITDEFS";
 pub(crate) const HEAD: usize = 64;
 pub(crate) const RECORD: usize = 16;

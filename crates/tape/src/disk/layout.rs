@@ -2,7 +2,7 @@
 //!
 //! Drawn byte by byte in `docs/formats-tape.md`; the offsets are asserted below.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -250,6 +250,24 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
         _ => Ok(()),
     }
 }
+
+/// Writes a small file under another name first, so that it is there whole or not at all.
+pub(crate) fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
+    let temp = path.with_extension(UNFINISHED);
+    let written = (|| {
+        let file = sys::open(&temp, OpenOptions::new().write(true).create(true).truncate(true));
+        sys::write_at(&file.at("create", &temp)?, text, 0).at("write", &temp)?;
+        sys::rename(&temp, path).at("rename", path)
+    })();
+    if written.is_err() {
+        // One that stays is written over by the next attempt.
+        let _ = sys::unlink(&temp);
+    }
+    written
+}
+
+/// Extension of the names under which [`write_whole`] writes.
+pub(crate) const UNFINISHED: &str = "new";
 
 const MAGIC: &[u8; 8] = b"UNITAPE\x01";
 

@@ -17,12 +17,11 @@
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 use unitape_model::Position;
 
 use crate::disk::layout::{FORMAT_VERSION, PLACE_MAX, Paths, TapeId, read_start, remove, sync_dir};
-use crate::disk::run::State;
+use crate::disk::page::State;
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
 
@@ -275,31 +274,6 @@ pub(crate) fn check_newest(paths: &Paths, tape: TapeId, epoch: u64) -> Result<()
 /// This boot of the machine, as a number; 0 where the system does not say.
 pub(crate) fn boot_number(id: &str) -> u128 {
     u128::from_str_radix(&id.replace('-', ""), 16).unwrap_or(0)
-}
-
-/// Index of the state page's word.
-const EPOCH: usize = 16;
-
-impl State {
-    /// Epoch whose frames are on the tape; 0 where nobody has said.
-    pub fn epoch(&self) -> u64 {
-        // Acquire: pairs with the Release in `set_epoch`; who sees the epoch finds what its recovery left.
-        self.word(EPOCH).load(Ordering::Acquire)
-    }
-
-    /// Until recovery is done the epoch is the one before, as the page says it, or where that is of before a restart or
-    /// says nothing, as the lineage did.
-    pub fn keep_epoch(&self, before: u64, restarted: bool) {
-        if restarted || self.epoch() == 0 {
-            self.set_epoch(before);
-        }
-    }
-
-    /// Says which epoch's frames are on the tape.
-    pub fn set_epoch(&self, epoch: u64) {
-        // Release: pairs with the Acquire in `epoch`.
-        self.word(EPOCH).store(epoch, Ordering::Release);
-    }
 }
 
 /// The first bytes of the file at `path`; none where there is no such file.

@@ -16,11 +16,10 @@ use crate::disk::layout::{HEADER_PAGE, Meta, SegmentHeader};
 use crate::disk::memory::{
     FileId, advise_huge, advise_once, copy, is_in_memory, next_data, populate, prefetch,
 };
-use crate::disk::sys;
+use crate::disk::{ahead, sys};
 use crate::error::{At, Error, Result};
 pub(crate) use crate::lockfree::lines::Seen;
 use crate::lockfree::{Memory, flaw, lines};
-use crate::read::ahead;
 
 /// One segment file in memory.
 #[derive(Debug)]

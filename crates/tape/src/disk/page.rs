@@ -1,37 +1,218 @@
-//! The words of the state page that are about the tape's end and what is kept of it.
+//! The state page of a tape in use: words that its processes share.
 //!
 //! ```text
-//!  word   0 recorded │ 1 bytes kept │ 4 end │ 5 its ordinal │ 6 oldest │ 7 announced
-//!         9 age kept │ 10 days kept │ 11 notice │ 12 held for cursors │ 16 epoch │ 17, 18, 19 whose page it is
+//!  word   0 recorded │ 1 bytes kept │ 2 durable │ 3 wanted │ 4 end │ 5 its ordinal │ 6 oldest │ 7 announced
+//!         8, 13, 14 a flush that failed │ 9 age kept │ 10 days kept │ 11 notice │ 12 held for cursors
+//!         15 retired │ 16 epoch │ 17, 18, 19 whose page it is
 //! ```
 //!
 //! Each is a number of its own. The limits are those of the writer, for whoever records the tape.
 
-use std::fs::File;
-use std::sync::atomic::Ordering;
+use std::fs::{self, File, OpenOptions};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use memmap2::MmapOptions;
+use memmap2::{MmapOptions, MmapRaw};
 
+use crate::disk::failure::{DurabilityFailure, Flushed};
 use crate::disk::identity::TapeIdentity;
-use crate::disk::layout::Paths;
-use crate::disk::run::{FAILED, FAILED_FILE, FAILURES, State};
-use crate::error::{At, Result};
-use crate::keep::retention::Retention;
+use crate::disk::layout::{Paths, remove};
+use crate::disk::limits::Retention;
+use crate::disk::lock::Lock;
+use crate::disk::sys;
+use crate::error::{At, Error, Result};
 
+/// A page that the processes of a tape share: how far the recorder is, and what it is to keep.
+#[derive(Debug)]
+pub(crate) struct State {
+    map: MmapRaw,
+    writable: bool,
+}
+
+// Words of the page; see `docs/formats-tape.md`.
 const BYTES: usize = 1;
+const DURABLE: usize = 2;
+const WANTED: usize = 3;
 const END: usize = 4;
 const ORDINAL: usize = 5;
 const OLDEST: usize = 6;
 const ANNOUNCED: usize = 7;
+const FAILED: usize = 8;
 const AGE_NS: usize = 9;
 const DAYS: usize = 10;
 const NOTICE_NS: usize = 11;
 const HOLD: usize = 12;
+const FAILED_FILE: usize = 13;
+const FAILURES: usize = 14;
+const RETIRED: usize = 15;
+const EPOCH: usize = 16;
 /// Identity of the tape's directory, three words; zero in a page of an earlier version.
 const HOME: usize = 17;
 
+/// In the word of the failed flush: nothing more becomes durable.
+const LASTING: u64 = 1 << 32;
+
 impl State {
+    pub(crate) const NAME: &'static str = "state";
+    pub(crate) const BYTES: u64 = 4096;
+
+    pub fn open(paths: &Paths) -> Result<Self> {
+        let path = paths.run().join(Self::NAME);
+        let file = sys::open_or_make(&path).at("open", &path)?;
+        // Written, not only stretched: a hole that cannot be filled later would be a signal.
+        if file.metadata().at("look at", &path)?.len() < Self::BYTES {
+            sys::write_at(&file, &[0; Self::BYTES as usize], 0).at("write", &path)?;
+        }
+        let map = sys::map(&file).at("map", &path)?;
+        let state = Self { map, writable: true };
+        state.bind(&file, paths)?;
+        Ok(state)
+    }
+
+    /// The page of a tape in use, none where there is none. Who may not write to it gets one to read.
+    pub fn attach(paths: &Paths) -> Result<Option<Self>> {
+        let path = paths.run().join(Self::NAME);
+        let (file, writable) = match sys::open(&path, OpenOptions::new().read(true).write(true)) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) if is_read_only(&e) => (File::open(&path).at("open", &path)?, false),
+            other => (other.at("open", &path)?, true),
+        };
+        // What is mapped and not in the file is a signal; whoever makes it writes it whole.
+        if file.metadata().at("look at", &path)?.len() < Self::BYTES {
+            return Ok(None);
+        }
+        let map = sys::map_part(&file, Self::BYTES as usize, writable).at("map", &path)?;
+        Ok(Some(Self { map, writable }).filter(|state| state.is_of(paths)))
+    }
+
+    /// Whether this process may ask for a flush.
+    pub fn can_ask(&self) -> bool {
+        self.writable
+    }
+
+    /// Followed (and in a hot tape recorded) up to here, as the follower says.
+    pub fn recorded(&self) -> &AtomicU64 {
+        self.word(0)
+    }
+
+    /// Followed up to here, as a number.
+    pub fn recorded_now(&self) -> u64 {
+        // Acquire: pairs with the Release in `set_recorded`.
+        self.recorded().load(Ordering::Acquire)
+    }
+
+    /// Everything before this survives power loss, as the follower says.
+    #[inline]
+    pub fn durable(&self) -> u64 {
+        // Acquire: pairs with the Release in `set_durable`.
+        self.word(DURABLE).load(Ordering::Acquire)
+    }
+
+    /// Says what survives power loss.
+    pub fn set_durable(&self, position: u64) {
+        // Release: pairs with the Acquire in `durable`. Never backwards, and never raised by anybody else.
+        self.word(DURABLE).fetch_max(position, Ordering::Release);
+    }
+
+    /// Asks the follower to make everything before `position` durable. Who may only read cannot.
+    pub fn ask(&self, position: u64) {
+        if self.writable {
+            // Relaxed: a wish, nothing is read under it.
+            self.word(WANTED).fetch_max(position, Ordering::Relaxed);
+        }
+    }
+
+    /// The furthest position that was asked for.
+    #[inline]
+    pub fn wanted(&self) -> u64 {
+        self.word(WANTED).load(Ordering::Relaxed)
+    }
+
+    /// Tells that a flush has failed.
+    pub fn fail(&self, errno: i32, what: Flushed, lasting: bool) {
+        self.word(FAILED_FILE).store(what.word(), Ordering::Relaxed);
+        self.word(FAILURES).fetch_add(1, Ordering::Relaxed);
+        let word = u64::from(errno.unsigned_abs().max(1)) | if lasting { LASTING } else { 0 };
+        // Release: pairs with the Acquire in `failure`; the file is told before.
+        self.word(FAILED).store(word, Ordering::Release);
+    }
+
+    /// What failed is written again, or will be before anything more is called durable.
+    pub fn mending(&self) {
+        self.word(FAILED).fetch_and(!LASTING, Ordering::Release);
+    }
+
+    /// What failed was written again and flushed.
+    pub fn mended(&self) {
+        self.word(FAILED).store(0, Ordering::Release);
+    }
+
+    /// The flush that failed, if it was not made good.
+    pub fn failure(&self, paths: &Paths) -> Option<DurabilityFailure> {
+        // Acquire: pairs with the Release in `fail`.
+        let word = self.word(FAILED).load(Ordering::Acquire);
+        (word != 0).then(|| DurabilityFailure {
+            errno: (word & 0xffff) as i32,
+            path: Flushed::path_of(self.word(FAILED_FILE).load(Ordering::Relaxed), paths),
+            lasting: word & LASTING != 0,
+        })
+    }
+
+    /// Flushes that have failed.
+    pub fn failures(&self) -> u64 {
+        self.word(FAILURES).load(Ordering::Relaxed)
+    }
+
+    /// Forgets all: what it says is of before a restart of the machine.
+    pub fn reset(&self) {
+        for index in 0..16 {
+            self.word(index).store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the tape was closed since the page was mapped.
+    pub fn is_retired(&self) -> bool {
+        self.word(RETIRED).load(Ordering::Relaxed) != 0
+    }
+
+    pub(crate) fn word(&self, index: usize) -> &AtomicU64 {
+        assert!(index < Self::BYTES as usize / 8);
+        // SAFETY: in the mapping (its file has BYTES bytes, index asserted), aligned, atomics only.
+        unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().cast::<u64>().add(index)) }
+    }
+
+    /// Reads the recorded position without keeping the page.
+    pub fn peek(paths: &Paths) -> u64 {
+        Self::look(paths).map_or(0, |state| state.recorded_now())
+    }
+
+    /// Sets the recorded position.
+    pub fn set_recorded(&self, position: u64) {
+        // Release: pairs with the Acquire of the writer's window check. Never backwards: a follower that begins
+        // again goes over what is recorded already.
+        self.recorded().fetch_max(position, Ordering::Release);
+    }
+
+    /// Epoch whose frames are on the tape; 0 where nobody has said.
+    pub fn epoch(&self) -> u64 {
+        // Acquire: pairs with the Release in `set_epoch`; who sees the epoch finds what its recovery left.
+        self.word(EPOCH).load(Ordering::Acquire)
+    }
+
+    /// Until recovery is done the epoch is the one before, as the page says it, or where that is of before a restart or
+    /// says nothing, as the lineage did.
+    pub fn keep_epoch(&self, before: u64, restarted: bool) {
+        if restarted || self.epoch() == 0 {
+            self.set_epoch(before);
+        }
+    }
+
+    /// Says which epoch's frames are on the tape.
+    pub fn set_epoch(&self, epoch: u64) {
+        // Release: pairs with the Acquire in `epoch`.
+        self.word(EPOCH).store(epoch, Ordering::Release);
+    }
+
     /// The page as a reader maps it; none where there is none that is used.
     pub fn look(paths: &Paths) -> Option<Self> {
         let file = File::open(paths.run().join(Self::NAME)).ok()?;
@@ -133,4 +314,28 @@ impl State {
         self.word(OLDEST).store(oldest, Ordering::Relaxed);
         self.word(ANNOUNCED).store(announced, Ordering::Relaxed);
     }
+}
+
+/// This user, or the file system, lets the file be read alone.
+fn is_read_only(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem)
+}
+
+/// Removes what is left of `run/` when neither writer nor recorder use it; named cursors and the lineage stay.
+pub(crate) fn tidy(paths: &Paths, writer: Lock) -> Result<()> {
+    match Lock::take(&paths.recorder_lock()) {
+        Ok(recorder) => {
+            // Relaxed: a word of its own, looked at now and then.
+            State::open(paths)?.word(RETIRED).store(1, Ordering::Relaxed);
+            remove(&paths.run().join(State::NAME))?;
+            recorder.remove()?;
+        }
+        Err(Error::Locked { .. }) => {}
+        Err(e) => return Err(e),
+    }
+    writer.remove()?;
+    // Directories that are not empty belong to somebody and stay.
+    let _ = fs::remove_dir(paths.run().join("cursors"));
+    let _ = fs::remove_dir(paths.run());
+    Ok(())
 }

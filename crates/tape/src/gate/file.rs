@@ -8,8 +8,7 @@ use memmap2::MmapRaw;
 use unitape_model::Position;
 
 use super::Dropped;
-use crate::disk::layout::{FORMAT_VERSION, Paths, TapeId, read_start};
-use crate::disk::run::write_whole;
+use crate::disk::layout::{FORMAT_VERSION, Paths, TapeId, read_start, write_whole};
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
 use crate::lockfree::{Memory, gate};

@@ -8,13 +8,11 @@ use unitape_ring::Wait;
 
 use super::file::{GateFile, check_name, folder};
 use super::{Gate, GatePolicy, GateStanding};
-use crate::Writer;
-use crate::disk::layout::{Paths, TapeId, remove};
-use crate::disk::run::UNFINISHED;
+use crate::disk::layout::{Paths, TapeId, UNFINISHED, remove};
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
 use crate::lockfree::{Memory, flaw, gate};
-use crate::read::subscribe::Patience;
+use crate::read::pace::Patience;
 
 /// The gates of a writer, and the one number that its way is held against.
 #[derive(Debug)]
@@ -129,6 +127,18 @@ impl Gates {
         // A required reader's place outlives the writer; the others begin anew.
         tidy(paths, tape, |name| self.held.iter().any(|held| held.gate.required && held.gate.reader == name))
     }
+
+    /// How they are, in the order in which they were declared.
+    pub fn standing(&self) -> Vec<GateStanding> {
+        let standing = |held: &Held| GateStanding {
+            reader: held.gate.reader.clone(),
+            position: Position(held.standing().1),
+            alive: held.file.is_alive(),
+            dropped: held.file.dropped(),
+            waits: held.file.load(gate::place::WAITS, Ordering::Relaxed),
+        };
+        self.held.iter().map(standing).collect()
+    }
 }
 
 impl Drop for Gates {
@@ -232,18 +242,4 @@ fn tidy(paths: &Paths, tape: TapeId, keep: impl Fn(&str) -> bool) -> Result<()> 
     // One that is not empty belongs to somebody and stays.
     let _ = fs::remove_dir(&folder);
     Ok(())
-}
-
-impl Writer {
-    /// The gates as they stand, in the order in which they were declared.
-    pub fn gates(&self) -> Vec<GateStanding> {
-        let standing = |held: &Held| GateStanding {
-            reader: held.gate.reader.clone(),
-            position: Position(held.standing().1),
-            alive: held.file.is_alive(),
-            dropped: held.file.dropped(),
-            waits: held.file.load(gate::place::WAITS, Ordering::Relaxed),
-        };
-        self.gates.held.iter().map(standing).collect()
-    }
 }

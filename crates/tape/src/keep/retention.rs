@@ -1,4 +1,4 @@
-//! What is kept of a tape: limits, and which segments go by them. Pure; who removes them is in `retire`.
+//! What is kept of a tape: which segments go by its limits. Pure; who removes them is in `retire`.
 //!
 //! ```text
 //!  gone │ announced │ kept ... kept │ the segment of the end
@@ -14,51 +14,11 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use unitape_model::Position;
 
-use crate::error::{Error, Result};
+use crate::disk::limits::Retention;
 use crate::keep::clock::Clock;
-
-/// How much of a tape is kept. None of a limit is none; without any everything is kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Retention {
-    /// About this much of its end, in whole segments.
-    pub bytes: Option<u64>,
-    /// What was finished so long ago or less.
-    pub age: Option<Duration>,
-    /// What was finished on the last so many days of UTC, of which today is one.
-    pub days: Option<u32>,
-    /// How long removal is announced before it happens.
-    pub notice: Duration,
-    /// Named cursors hold what they have not read, but no more than this many bytes of the tape's end.
-    pub hold_for_cursors: Option<u64>,
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        Self { bytes: None, age: None, days: None, notice: Duration::from_secs(1), hold_for_cursors: None }
-    }
-}
-
-impl Retention {
-    /// Whether anything ever goes.
-    pub fn is_limited(&self) -> bool {
-        self.bytes.is_some() || self.is_timed()
-    }
-
-    pub(crate) fn is_timed(&self) -> bool {
-        self.age.is_some() || self.days.is_some()
-    }
-
-    pub(crate) fn check(&self) -> Result<()> {
-        match self.days {
-            Some(0) => Err(Error::Option("retention keeps at least 1 day")),
-            _ => Ok(()),
-        }
-    }
-}
 
 /// What removal needs besides the limits.
 #[derive(Clone, Debug, Default)]
@@ -164,6 +124,8 @@ const DAY_NS: i64 = 86_400_000_000_000;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use proptest::prelude::*;
 

@@ -12,14 +12,17 @@ use std::time::SystemTime;
 
 use unitape_model::Position;
 
+use crate::disk::cursor::Cursor;
 use crate::disk::durable::load_durable;
-use crate::disk::layout::{Meta, Paths, list_segments, read_small, remove, segment_path};
+use crate::disk::layout::{Meta, Paths, list_segments, read_small, remove, segment_path, write_whole};
+use crate::disk::limits::Retention;
 use crate::disk::live::Live;
-use crate::disk::run::{Cursor, Lock, State, boot_id, field, tidy, write_whole, writer_of};
+use crate::disk::lock::{Lock, boot_id, field, writer_of};
+use crate::disk::page::{State, tidy};
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
 use crate::keep::clock::Now;
-use crate::keep::retention::{Finished, Reach, Removal, Retention, first_kept};
+use crate::keep::retention::{Finished, Reach, Removal, first_kept};
 use crate::keep::ruler::{Ruler, TOLERANCE_NS};
 
 /// The side of retention that the recorder has.

@@ -11,7 +11,7 @@
 //! least `age - J` old goes.) Across a restart of the machine there is no ruler: the newest time the tape knows
 //! stands in for it, and a later clock is believed after an hour at most.
 
-use crate::disk::run::field;
+use crate::disk::lock::field;
 use crate::keep::clock::Now;
 
 /// What wall and boot clock may differ by between two looks.

@@ -1,4 +1,4 @@
-//! How far a reader that waits stays behind a writer that streams.
+//! How a reader waits: how far it stays behind a writer that streams, and until when.
 //!
 //! ```text
 //!   at its heels        w■r    each line goes back and forth between two caches: 30 to 100 ns a frame
@@ -8,6 +8,10 @@
 //! Whether a pause gains anything is only seen by making one: in a stream many frames are there afterwards, in a
 //! dialogue one. So a run of frames begins it, or one wait in [`TRIAL`]; it doubles while it gains, and ends when it does not.
 //! It is never made by [`Wait::Spin`](unitape_ring::Wait::Spin), nor by who only calls `next`.
+
+use std::time::{Duration, Instant};
+
+use unitape_ring::{Wait, Waiter};
 
 /// The pause before a wait.
 #[derive(Debug, Default)]
@@ -54,6 +58,38 @@ const TRIAL: u32 = 256;
 /// pair, a hint of 25 ns: 27 ns a frame without pauses, 18 with 16 hints, 11 with 64, 8 to 12 with 128 and more.
 const FIRST: u64 = 16;
 const MOST: u64 = 128;
+
+/// A waiter that knows when time is up.
+pub(crate) struct Patience {
+    waiter: Waiter,
+    timeout: Duration,
+    since: Option<Instant>,
+    rounds: u32,
+}
+
+impl Patience {
+    pub fn new(wait: Wait, timeout: Duration) -> Self {
+        Self { waiter: Waiter::new(wait), timeout, since: None, rounds: 0 }
+    }
+
+    /// Waits a little; false when time is up.
+    #[inline]
+    pub fn wait(&mut self) -> bool {
+        self.waiter.wait();
+        self.rounds = self.rounds.wrapping_add(1);
+        // Asking for the time takes longer than a spin.
+        if !self.rounds.is_multiple_of(64) && self.waiter.parks() == 0 {
+            return true;
+        }
+        self.since.get_or_insert_with(Instant::now).elapsed() < self.timeout
+    }
+
+    /// How often it has slept.
+    #[inline]
+    pub fn parks(&self) -> u64 {
+        self.waiter.parks()
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -7,18 +7,21 @@ use unitape_model::{Header, LINE, Message, Position};
 use unitape_ring::Wait;
 
 use crate::disk::durable::load_durable;
-use crate::disk::layout::{HEADER_PAGE, segment_path};
+use crate::disk::layout::{HEADER_PAGE, TapeId, segment_path};
 use crate::disk::live::Live;
 use crate::disk::map::{Seen, Segment};
-use crate::disk::run::State;
+use crate::disk::page::State;
 use crate::error::{Error, Result};
 use crate::read::damage::{DamagedParts, ReadOptions, Stop};
-use crate::read::lag::Skipped;
-use crate::read::pace::Pace;
-use crate::read::rewind::Rewinds;
+use crate::read::figures::{Rewinds, Skipped};
+use crate::read::pace::{Pace, Patience};
 use crate::read::span_checks::{Scope, SpanChecks};
-use crate::read::subscribe::Patience;
 use crate::record::durable::Durability;
+
+mod damage;
+mod lag;
+mod rewind;
+mod seek;
 
 /// Where a reader begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -322,7 +325,7 @@ impl Reader {
     }
 
     /// Identity of the tape.
-    pub fn id(&self) -> crate::TapeId {
+    pub fn id(&self) -> TapeId {
         self.live.meta.id
     }
 

@@ -31,12 +31,13 @@ use unitape_model::{LINE, Position};
 use crate::disk::durable::load_durable;
 use crate::disk::layout::{HEADER_PAGE, Paths, read_start};
 use crate::disk::live::Live;
+use crate::disk::lock::{boot_id, field, holder};
 use crate::disk::map::{Seen, Segment};
-use crate::disk::run::{State, boot_id, field, holder};
+use crate::disk::page::State;
+use crate::disk::seal::is_sealed;
 use crate::error::{Error, Result};
-use crate::keep::seal::is_sealed;
 use crate::read::damage::Unverified;
-use crate::record::sums::{is_of_a_start, padded, span_sum};
+use crate::trust::span::{is_of_a_start, padded, span_sum};
 
 /// How often something that does not match is looked at again, and how long after one another.
 const TRIES: u32 = 5;

@@ -14,11 +14,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use unitape_model::Position;
-use unitape_ring::{Wait, Waiter};
+use unitape_ring::Wait;
 
+use crate::disk::cursor::Cursor;
 use crate::disk::layout::Meta;
 use crate::disk::lineage::LineagePoint;
-use crate::disk::run::Cursor;
 use crate::error::{Error, Result};
 use crate::read::damage::ReadOptions;
 use crate::read::reader::{Frame, Reader, Start};
@@ -191,37 +191,5 @@ impl Subscription {
     /// The reader below, for runs, seeking and looking aside.
     pub fn reader(&mut self) -> &mut Reader {
         &mut self.reader
-    }
-}
-
-/// A waiter that knows when time is up.
-pub(crate) struct Patience {
-    waiter: Waiter,
-    timeout: Duration,
-    since: Option<Instant>,
-    rounds: u32,
-}
-
-impl Patience {
-    pub fn new(wait: Wait, timeout: Duration) -> Self {
-        Self { waiter: Waiter::new(wait), timeout, since: None, rounds: 0 }
-    }
-
-    /// Waits a little; false when time is up.
-    #[inline]
-    pub fn wait(&mut self) -> bool {
-        self.waiter.wait();
-        self.rounds = self.rounds.wrapping_add(1);
-        // Asking for the time takes longer than a spin.
-        if !self.rounds.is_multiple_of(64) && self.waiter.parks() == 0 {
-            return true;
-        }
-        self.since.get_or_insert_with(Instant::now).elapsed() < self.timeout
-    }
-
-    /// How often it has slept.
-    #[inline]
-    pub fn parks(&self) -> u64 {
-        self.waiter.parks()
     }
 }

@@ -10,30 +10,20 @@
 //! Any process asks by raising one shared word and waits on another, so that one flush serves all who wait. What
 //! a flush that failed means is told in `docs/formats-tape.md`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use unitape_model::Position;
 use unitape_ring::{Wait, Waiter};
 
 use crate::disk::durable::load_durable;
-use crate::disk::layout::{Paths, segment_path};
+use crate::disk::end::end_of;
+use crate::disk::failure::DurabilityFailure;
+use crate::disk::layout::Paths;
 use crate::disk::live::Live;
-use crate::disk::run::{State, holder};
+use crate::disk::lock::holder;
+use crate::disk::page::State;
 use crate::error::{Error, Result};
-use crate::record::follow::end_of;
-use crate::write::writer::Writer;
-
-/// Why the durable position stands still.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DurabilityFailure {
-    /// The system's number of the error.
-    pub errno: i32,
-    /// The file whose flush failed.
-    pub path: PathBuf,
-    /// Nothing more becomes durable until the tape is opened anew; otherwise the recorder is writing it again.
-    pub lasting: bool,
-}
 
 /// The durable position of a tape, as any process may ask for it and wait for it.
 #[derive(Debug)]
@@ -119,46 +109,6 @@ impl Durability {
     }
 }
 
-impl Writer {
-    /// Everything before this position survives power loss.
-    pub fn durable(&self) -> Position {
-        Position(self.state.durable())
-    }
-
-    /// Why the durable position stands still, if a flush has failed and was not made good.
-    pub fn durability_failure(&self) -> Option<DurabilityFailure> {
-        self.state.failure(&self.paths)
-    }
-
-    /// Flushes that have failed since the tape was opened for writing after a clean close.
-    pub fn durability_failures(&self) -> u64 {
-        self.state.failures()
-    }
-
-    /// Asks for everything before `position` to be made durable, and waits for it. All who wait share one flush.
-    ///
-    /// # Errors
-    /// As [`crate::Durability::wait`]; a claim that is still out keeps what is behind it from becoming durable.
-    pub fn wait_durable(&self, position: Position, timeout: Duration) -> Result<()> {
-        if !self.is_ours() {
-            return self.refuse_child().map(drop);
-        }
-        if position > self.end() {
-            return Err(Error::BeyondEnd { position, end: self.end() });
-        }
-        let nudge = || {
-            if let Some(recorder) = &self.recorder {
-                recorder.wake();
-            }
-        };
-        if wait_on(&self.paths, &self.state, position, timeout, &nudge)? {
-            return Ok(());
-        }
-        // The page goes with a clean close only, which takes the writer.
-        Err(Error::NoRecorder { path: self.paths.dir.clone(), durable: self.durable() })
-    }
-}
-
 /// Asks and waits on one page; false when the page is no longer used.
 pub(crate) fn wait_on(
     paths: &Paths,
@@ -217,54 +167,4 @@ pub fn durability_warning(dir: &Path) -> Option<String> {
     let paths = Paths { dir: dir.into() };
     let state = State::look(&paths)?;
     Some(state.failure(&paths)?.error(state.durable()).to_string())
-}
-
-impl DurabilityFailure {
-    pub(crate) fn error(&self, durable: u64) -> Error {
-        Error::DurabilityFailed {
-            path: self.path.clone(),
-            durable: Position(durable),
-            source: std::io::Error::from_raw_os_error(self.errno),
-            what: if self.lasting {
-                "what comes after it can be read and appended to; open the tape anew when the disk is mended, to have it \
-                 checked and written again"
-            } else {
-                "the recorder writes the rest again until a flush succeeds"
-            },
-        }
-    }
-}
-
-/// The file of a tape whose flush failed, as it is told in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flushed {
-    Segment(u64),
-    Checksums(u64),
-    Directory,
-    Definitions,
-    Durable,
-}
-
-impl Flushed {
-    pub fn word(self) -> u64 {
-        match self {
-            Self::Segment(index) => 1 << 56 | index,
-            Self::Checksums(index) => 2 << 56 | index,
-            Self::Directory => 3 << 56,
-            Self::Definitions => 4 << 56,
-            Self::Durable => 5 << 56,
-        }
-    }
-
-    /// The path of what a word names.
-    pub fn path_of(word: u64, paths: &Paths) -> PathBuf {
-        let index = word & ((1 << 56) - 1);
-        match word >> 56 {
-            1 => segment_path(&paths.segments(), index),
-            2 => paths.crc(index),
-            3 => paths.segments(),
-            4 => paths.definitions(),
-            _ => paths.durable(),
-        }
-    }
 }

@@ -11,26 +11,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::Sync;
-use crate::disk::again;
 use crate::disk::definitions::{DefinitionLog, LogBounds};
 use crate::disk::durable::Durable;
+use crate::disk::end::{committed_bytes, end_of};
+use crate::disk::failure::Flushed;
 use crate::disk::layout::{SegmentHeader, list_segments, remove, segment_path};
 use crate::disk::live::Live;
+use crate::disk::lock::Lock;
 use crate::disk::map::{Making, Seen, Segment};
-use crate::disk::run::{Lock, State};
-use crate::disk::sys;
+use crate::disk::page::State;
+use crate::disk::seal::{seal, unseal};
+use crate::disk::{again, sys};
 use crate::error::{At, Error, Result};
 use crate::keep::retention::Removal;
 use crate::keep::retire::Caretaker;
-use crate::keep::seal::{seal, unseal};
 use crate::record::copy::{Copy, Spare};
-use crate::record::durable::Flushed;
-use crate::record::flush::{self, Flush};
+use crate::record::flush::{self, Flush, Sync};
 use crate::record::piece::{PIECE_BYTES, Piece};
 use crate::record::porter::{Load, ON_THE_WAY_MAX, Porter};
-use crate::record::segment_sums::check_copy;
 use crate::record::sums::Sums;
+use crate::trust::segment_sums::check_copy;
+
+mod sync;
 
 /// Runs the recorder of a hot tape as a process of its own, until `stop` is set and all is recorded.
 ///
@@ -481,30 +483,3 @@ fn started(porter: &mut Option<Porter>) -> bool {
 
 /// Bytes from which it is worth a thread's attention to write them apart.
 const APART_MIN: u64 = 1 << 20;
-
-/// Data offset up to which frames are committed in `segment`, without a pad at the end.
-pub(crate) fn committed_bytes(segment: &Segment) -> u64 {
-    let mut at = 0;
-    while at < segment.size
-        && let Seen::Frame(header) = segment.look(at)
-    {
-        at += header.len_bytes() as u64;
-    }
-    at
-}
-
-/// Where the tape ends, walking from the segment of `from`.
-pub(crate) fn end_of(live: &Live, from: u64) -> Result<u64> {
-    let mut index = from / live.meta.segment_bytes;
-    let mut end = index * live.meta.segment_bytes;
-    while let Some((segment, _)) = live.segment(index)? {
-        let at = committed_bytes(&segment);
-        end = segment.base + at;
-        if at < segment.size && segment.look(at) != Seen::Pad {
-            break;
-        }
-        end = segment.end();
-        index += 1;
-    }
-    Ok(end)
-}

@@ -6,8 +6,8 @@ pub(crate) mod flush;
 pub(crate) mod follow;
 mod piece;
 mod porter;
-pub(crate) mod segment_sums;
 pub(crate) mod sums;
 
-pub use durable::{Durability, DurabilityFailure, durability_warning};
+pub use durable::{Durability, durability_warning};
+pub use flush::Sync;
 pub use follow::record;

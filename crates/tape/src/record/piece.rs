@@ -2,8 +2,7 @@
 
 use unitape_model::{Header, Position, frame::KIND_PAD};
 
-use crate::DEFINITION_KINDS;
-use crate::disk::definitions::DefinitionLog;
+use crate::disk::definitions::{DEFINITION_KINDS, DefinitionLog};
 use crate::disk::durable::Durable;
 use crate::disk::layout::HEADER_PAGE;
 use crate::disk::map::{Seen, Segment};

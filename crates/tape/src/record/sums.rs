@@ -5,15 +5,13 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use unitape_model::LINE;
-
 use crate::disk::durable::Durable;
 use crate::disk::layout::{Meta, Paths};
 use crate::disk::map::Segment;
+use crate::disk::seal::unseal;
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
-use crate::keep::seal::unseal;
-use crate::record::segment_sums::SpanFault;
+use crate::trust::span::{SpanFault, ZEROS, padded};
 
 /// Checksums of the spans of one segment, `%016x.crc`: u32 little-endian each.
 ///
@@ -175,66 +173,5 @@ impl Sums {
         let to = (from + self.span).min(self.covered);
         let fault = SpanFault { from, to, missing: true, vouched: false };
         fault.error(&self.source, self.base)
-    }
-}
-
-/// The checksum that a span with these first bytes and zeros behind them has.
-pub(crate) fn span_sum(bytes: &[u8], span: u64) -> u32 {
-    padded(crc32c::crc32c(bytes), span - bytes.len() as u64)
-}
-
-/// Whether `stored` is the sum of a start of a span with these first bytes. Also of one that a recorder was writing over
-/// another when the disk refused: the first bytes are of one such sum, and the others of another.
-pub(crate) fn is_of_a_start(bytes: &[u8], span: u64, stored: [u8; 4]) -> bool {
-    let (mut heads, mut tails) = ([false; 4], [false; 4]);
-    let (mut running, mut length) = (0, 0);
-    for line in bytes.chunks(LINE) {
-        running = crc32c::crc32c_append(running, line);
-        length += line.len() as u64;
-        let sum = padded(running, span - length).to_le_bytes();
-        if sum == stored {
-            return true;
-        }
-        for at in 1..4 {
-            heads[at] |= sum[..at] == stored[..at];
-            tails[at] |= sum[at..] == stored[at..];
-        }
-    }
-    (1..4).any(|at| heads[at] && tails[at])
-}
-
-/// The sum `crc` continued over `zeros` zero bytes.
-pub(crate) fn padded(mut crc: u32, mut zeros: u64) -> u32 {
-    while zeros > 0 {
-        let part = zeros.min(ZEROS.len() as u64);
-        crc = crc32c::crc32c_append(crc, &ZEROS[..part as usize]);
-        zeros -= part;
-    }
-    crc
-}
-
-static ZEROS: [u8; 4096] = [0; 4096];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_sum_that_was_being_written_is_known() {
-        let bytes: Vec<u8> = (0..256u32).map(|i| (i * 7) as u8).collect();
-        let sums: Vec<[u8; 4]> =
-            [64, 128, 256].map(|n| span_sum(&bytes[..n], 4096).to_le_bytes()).into_iter().collect();
-        for at in 1..4 {
-            for (new, old) in [(sums[1], sums[0]), (sums[2], sums[1])] {
-                let mut torn = old;
-                torn[..at].copy_from_slice(&new[..at]);
-                assert!(is_of_a_start(&bytes, 4096, torn));
-            }
-        }
-        assert!(is_of_a_start(&bytes, 4096, sums[1]));
-        let mut other = sums[2];
-        other[0] ^= 1;
-        other[3] ^= 1;
-        assert!(!is_of_a_start(&bytes, 4096, other));
     }
 }

@@ -114,7 +114,7 @@ impl Aside {
             _ = sys::set_modified(&file, time);
         }
         if look.read_only {
-            crate::keep::seal::seal_file(temp)?;
+            crate::disk::seal::seal_file(temp)?;
         }
         sys::rename(temp, path).at("rename", path)?;
         sync_parent(path)

@@ -5,22 +5,24 @@ use std::sync::atomic::Ordering;
 
 use unitape_model::Position;
 
+use crate::disk::cursor::Cursor;
 use crate::disk::durable::Durable;
 use crate::disk::hot::{HotLink, find};
 use crate::disk::layout::{HEADER_PAGE, SegmentHeader, list_segments, read_start, segment_path};
 use crate::disk::live::Live;
 use crate::disk::map::{Making, Seen, Segment};
-use crate::disk::run::{Cursor, State};
+use crate::disk::page::State;
+use crate::disk::seal::unseal;
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
-use crate::keep::seal::unseal;
-use crate::record::sums::padded;
 use crate::repair::aside::FileLook;
 use crate::repair::spans::Wound;
-use crate::repair::survey::{Stop, TapeSurvey};
-use crate::repair::{Remedy, Repair, RepairCut, RepairFinding, marks};
+use crate::repair::{Remedy, Repair, RepairCut, RepairFinding};
+use crate::trust::beyond::first_lost;
+use crate::trust::marks;
+use crate::trust::span::padded;
+use crate::trust::survey::{Stop, TapeSurvey};
 use crate::write::hot::{HotDirectory, forget_link};
-use crate::write::trust::first_lost;
 
 impl Repair<'_> {
     /// Finds where frames are missing or broken before `durable`, or before what has checksums (`summed`), or where a

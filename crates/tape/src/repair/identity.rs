@@ -5,12 +5,12 @@ use std::os::unix::fs::FileExt;
 use unitape_model::Position;
 
 use crate::disk::layout::{HEADER_PAGE, Meta, SegmentHeader, list_segments, read_start, segment_path};
+use crate::disk::seal::{is_sealed, seal_file, unseal};
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
-use crate::keep::seal::{is_sealed, seal_file, unseal};
 use crate::repair::aside::{FileLook, repairs};
-use crate::repair::survey::TapeSurvey;
 use crate::repair::{Remedy, Repair, RepairFinding, same};
+use crate::trust::survey::TapeSurvey;
 
 impl Repair<'_> {
     /// What a repair that was killed did not clean up.

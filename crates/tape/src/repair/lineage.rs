@@ -2,7 +2,8 @@
 
 use crate::disk::layout::Meta;
 use crate::disk::lineage::{LINEAGE_WAY, Lineage, boot_number};
-use crate::disk::run::{State, field};
+use crate::disk::lock::field;
+use crate::disk::page::State;
 use crate::error::{Error, Result};
 use crate::keep::clock::Clock;
 use crate::repair::Repair;

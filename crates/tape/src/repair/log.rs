@@ -15,16 +15,15 @@ use std::path::PathBuf;
 
 use unitape_model::{Header, LINE, Position};
 
-use crate::DEFINITION_KINDS;
-use crate::disk::definitions::{HEAD, RECORD, encode_head, encode_record};
+use crate::disk::definitions::{DEFINITION_KINDS, HEAD, RECORD, encode_head, encode_record};
 use crate::disk::durable::Durable;
 use crate::disk::layout::Meta;
 use crate::disk::sys;
 use crate::error::{At, Result};
 use crate::repair::aside::FileLook;
 use crate::repair::spans::Wound;
-use crate::repair::survey::{Stop, TapeSurvey};
 use crate::repair::{Remedy, Repair, RepairFinding};
+use crate::trust::survey::{Stop, TapeSurvey};
 
 /// A record of the log that is sound.
 #[derive(Clone, Copy, Debug)]

@@ -18,10 +18,8 @@ mod cut;
 mod identity;
 mod lineage;
 mod log;
-mod marks;
 mod small;
 mod spans;
-mod survey;
 
 use std::path::{Path, PathBuf};
 
@@ -29,15 +27,16 @@ use unitape_model::Position;
 
 use crate::disk::durable::{Durable, load_durable};
 use crate::disk::layout::{Meta, Paths, TapeId};
-use crate::disk::run::{Lock, boot_id, field, holder, tidy};
+use crate::disk::lock::{Lock, boot_id, field, holder};
+use crate::disk::page::tidy;
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
+use crate::trust::marks;
+use crate::trust::survey::TapeSurvey;
 
 pub(crate) use aside::accepted;
-pub(crate) use marks::remake_durable;
 
 use aside::{Aside, FileLook};
-pub(crate) use survey::TapeSurvey;
 
 /// What a repair may do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -282,7 +281,7 @@ impl<'a> Repair<'a> {
             },
             Ok(_) => {
                 let live = crate::disk::live::Live::of(self.paths.clone(), survey.meta);
-                if !crate::write::trust::was_durable(&live, self.closed)? {
+                if !crate::trust::beyond::was_durable(&live, self.closed)? {
                     return Ok((Durable::default(), 0));
                 }
                 "the file is missing, it says how far the tape is durable".to_owned()

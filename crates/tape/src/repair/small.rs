@@ -6,13 +6,14 @@ use std::sync::atomic::Ordering;
 
 use unitape_model::LINE;
 
+use crate::disk::cursor::Cursor;
+use crate::disk::failure::Flushed;
 use crate::disk::hot::{HotLink, find};
 use crate::disk::hot_notice::HOT_WAYS;
-use crate::disk::layout::{Meta, PLACE_MAX, read_small, remove};
+use crate::disk::layout::{Meta, PLACE_MAX, read_small, remove, write_whole};
 use crate::disk::live::Live;
-use crate::disk::run::{Cursor, State, write_whole};
+use crate::disk::page::State;
 use crate::error::{Error, Result};
-use crate::record::durable::Flushed;
 use crate::repair::Repair;
 
 impl Repair<'_> {

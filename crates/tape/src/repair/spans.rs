@@ -6,14 +6,15 @@ use crate::disk::durable::Durable;
 use crate::disk::layout::{HEADER_PAGE, read_start, segment_path};
 use crate::disk::live::Live;
 use crate::disk::map::Segment;
+use crate::disk::seal::{is_sealed, seal_file, unseal};
 use crate::disk::sys;
 use crate::error::{At, Result};
-use crate::keep::seal::{is_sealed, seal_file, unseal};
-use crate::record::segment_sums::{OpenSpan, SegmentSums, SpanFault, StoredSum};
-use crate::record::sums::span_sum;
 use crate::repair::aside::FileLook;
-use crate::repair::survey::{SegmentSurvey, Stop, TapeSurvey};
-use crate::repair::{Remedy, Repair, RepairFinding, marks};
+use crate::repair::{Remedy, Repair, RepairFinding};
+use crate::trust::marks;
+use crate::trust::segment_sums::{OpenSpan, SegmentSums, StoredSum};
+use crate::trust::span::{SpanFault, span_sum};
+use crate::trust::survey::{SegmentSurvey, Stop, TapeSurvey};
 
 /// A part of the tape that cannot be mended, unless you say how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use memmap2::MmapRaw;
 
-use super::writer::RingOptions;
 use crate::disk::layout::{FORMAT_VERSION, HEADER_PAGE, TapeId, read_start, remove};
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
@@ -51,6 +50,20 @@ const _: () = {
     assert!(offset::EMPTIED_EPOCH == 424 && offset::EMPTIED_AT == 432);
     assert!(place::MARKS + 2 * place::STEPS * 16 == 1024 && 1024 <= HEADER_PAGE);
 };
+
+/// How a ring tape is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingOptions {
+    /// Bytes of frames, a power of two from 16 KiB to 64 GiB. A unit may have a quarter of it; up to a sixteenth
+    /// is given up ahead of the writer. An existing ring must have the same.
+    pub capacity_bytes: u64,
+}
+
+impl Default for RingOptions {
+    fn default() -> Self {
+        Self { capacity_bytes: 64 << 20 }
+    }
+}
 
 /// A mapped ring.
 #[derive(Debug)]

@@ -19,6 +19,6 @@ mod file;
 mod reader;
 mod writer;
 
-pub use file::RING_CAPACITY_MIN;
+pub use file::{RING_CAPACITY_MIN, RingOptions};
 pub use reader::{Losses, RingTapeReader};
-pub use writer::{RingDraft, RingOptions, RingRecovery, RingTapeWriter};
+pub use writer::{RingDraft, RingRecovery, RingTapeWriter};

@@ -12,8 +12,8 @@ use crate::disk::layout::TapeId;
 use crate::disk::lineage::{LineagePoint, Rewound};
 use crate::error::{Error, Result};
 use crate::lockfree::ring::{Got, Mark, RingReader};
+use crate::read::pace::Patience;
 use crate::read::reader::{Frame, Run, Start};
-use crate::read::subscribe::Patience;
 
 /// What a reader lost to the writer since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,26 +5,12 @@ use std::sync::atomic::Ordering;
 
 use unitape_model::{Header, LINE, Message, Position, frame::KIND_PAD};
 
-use super::file::{RingFile, check_capacity, offset};
+use super::file::{RingFile, RingOptions, check_capacity, offset};
 use crate::disk::frames::check_frames;
 use crate::disk::layout::{HEADER_PAGE, TapeId};
-use crate::disk::run::boot_id;
+use crate::disk::lock::boot_id;
 use crate::error::{Error, Result};
 use crate::lockfree::ring::{Mark, RingWriter};
-
-/// How a ring tape is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RingOptions {
-    /// Bytes of frames, a power of two from 16 KiB to 64 GiB. A unit may have a quarter of it; up to a sixteenth
-    /// is given up ahead of the writer. An existing ring must have the same.
-    pub capacity_bytes: u64,
-}
-
-impl Default for RingOptions {
-    fn default() -> Self {
-        Self { capacity_bytes: 64 << 20 }
-    }
-}
 
 /// What opening a ring for writing found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

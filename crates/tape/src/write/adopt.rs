@@ -8,8 +8,9 @@ use crate::disk::hot::{
     HotLink, HotMark, HotNotice, MARK, SHARED_MEMORY, check_writable, find, holds_tape, is_in_use, look,
     named,
 };
-use crate::disk::layout::{Meta, Paths, TapeId};
-use crate::disk::run::{Lock, State, write_whole};
+use crate::disk::layout::{Meta, Paths, TapeId, write_whole};
+use crate::disk::lock::Lock;
+use crate::disk::page::State;
 use crate::error::{Error, Result};
 use crate::write::hot::{forget_link, write_mark};
 

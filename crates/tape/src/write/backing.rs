@@ -5,11 +5,11 @@ use crate::disk::live::Live;
 use crate::disk::map::{Making, Segment};
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
+use crate::record::flush::Sync;
 use crate::record::follow::Follower;
-use crate::write::cut::Cutting;
+use crate::write::cut::{Cutting, End, truncate};
 use crate::write::hot::{HotDirectory, HotStart, forget_link};
-use crate::write::options::{Backing, Options, Sync};
-use crate::write::recover::{End, truncate};
+use crate::write::options::{Backing, Options};
 
 /// Brings the live segments where the options want them; gives the hot directory of a hot tape.
 pub(crate) fn settle_backing(

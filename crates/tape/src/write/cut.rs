@@ -3,15 +3,20 @@
 
 use std::path::Path;
 
-use crate::disk::layout::{Paths, SegmentHeader, TapeId, list_sums, read_start, remove, sync_dir};
+use crate::disk::definitions::{DefinitionLog, LogBounds};
+use crate::disk::durable::load_durable;
+use crate::disk::layout::{
+    Paths, SegmentHeader, TapeId, list_segments, list_sums, read_start, remove, segment_path, sync_dir,
+};
 use crate::disk::lineage::{Lineage, Past, boot_number};
 use crate::disk::live::Live;
+use crate::disk::lock::field;
 use crate::disk::map::{Making, Segment};
-use crate::disk::run::field;
-use crate::disk::sys;
+use crate::disk::seal::unseal;
+use crate::disk::{again, sys};
 use crate::error::{At, Error, Result};
-use crate::keep::seal::unseal;
-use crate::record::sums::span_sum;
+use crate::trust::span::span_sum;
+use crate::write::hot::HotDirectory;
 use crate::write::options::Options;
 
 /// What was there before this opening.
@@ -165,6 +170,54 @@ pub(crate) fn cut_sums(live: &Live, end: u64) -> Result<()> {
         let file = sys::open_or_make(&path).at("open", &path)?;
         sys::write_at(&file, &sums[whole..], whole as u64).at("write", &path)?;
         sys::set_len(&file, sums.len() as u64).at("cut", &path)?;
+    }
+    Ok(())
+}
+
+pub(crate) struct End {
+    pub position: u64,
+    pub ordinal: u64,
+    pub cut_bytes: u64,
+    /// A reader may have seen committed frames beyond it.
+    pub may_be_missed: bool,
+}
+
+/// Zeroes what lies behind the end and removes later segments, wherever they are.
+pub(crate) fn truncate(live: &Live, end: &End, hot: Option<&HotDirectory>, cutting: &Cutting) -> Result<()> {
+    let size = live.meta.segment_bytes;
+    let last = end.position / size;
+    let segments = live.paths.segments();
+    for (dir, is_hot) in hot.map(|hot| (&hot.path, true)).into_iter().chain([(&segments, false)]) {
+        // From the end, so that nobody who looks meanwhile takes one for missing among others.
+        for index in list_segments(dir)?.into_iter().rev().filter(|&i| i >= last) {
+            let path = segment_path(dir, index);
+            if index > last {
+                remove(&path)?;
+                remove(&live.paths.crc(index))?;
+                continue;
+            }
+            unseal(&path)?;
+            let found = match is_hot {
+                true => again::open_own(dir, &live.meta, index),
+                false => Segment::open(&path, &live.meta, index, true),
+            };
+            if let Some((segment, _)) = match found {
+                // Nothing of it is on the tape: one that is broken is made anew.
+                Err(Error::Damage { .. }) if end.position.is_multiple_of(size) => {
+                    remove(&path)?;
+                    Ok(None)
+                }
+                other => other,
+            }? && !cutting.replace(&segment, live, end.position)?
+            {
+                segment.zero_from(end.position - segment.base);
+            }
+        }
+    }
+    if live.paths.definitions().exists() {
+        let durable_bytes = load_durable(&live.paths)?.definitions_bytes;
+        let bounds = LogBounds { durable_bytes, end: end.position, cut: true };
+        DefinitionLog::open(&live.paths, &live.meta, end.position, bounds)?;
     }
     Ok(())
 }

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::hot::{HotLink, HotMark, HotNotice, MARK, MARK_UNFINISHED, check_writable, find, look};
 use crate::disk::layout::{
-    Meta, Paths, TapeId, is_unfinished, list_segments, remove, remove_unfinished, segment_path,
+    Meta, Paths, TapeId, is_unfinished, list_segments, remove, remove_unfinished, segment_path, write_whole,
 };
-use crate::disk::run::{Lock, write_whole};
+use crate::disk::lock::Lock;
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
 

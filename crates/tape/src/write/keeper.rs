@@ -11,9 +11,10 @@ use std::time::Duration;
 use crate::disk::again;
 use crate::disk::layout::{Meta, SegmentHeader, remove};
 use crate::disk::map::{Making, Segment};
-use crate::disk::run::State;
+use crate::disk::page::State;
 use crate::error::{Error, Result};
 use crate::record::follow::{Follower, IDLE, MENDING};
+use crate::write::options::{Backing, Options};
 use crate::write::place::Helpers;
 use crate::write::shared::Core;
 
@@ -252,9 +253,9 @@ fn follow(core: &Core, follower: &mut Follower) -> Result<()> {
 }
 
 /// Segments by which the recorder may be behind, and which it leaves in shared memory behind itself.
-pub(crate) fn half_window(options: &crate::Options) -> u64 {
+pub(crate) fn half_window(options: &Options) -> u64 {
     match options.backing {
-        crate::Backing::Hot { window_segments, .. } => (u64::from(window_segments) / 2).max(1),
-        crate::Backing::File => 1,
+        Backing::Hot { window_segments, .. } => (u64::from(window_segments) / 2).max(1),
+        Backing::File => 1,
     }
 }

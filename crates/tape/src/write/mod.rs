@@ -14,12 +14,11 @@ pub(crate) mod place;
 pub(crate) mod publish;
 pub(crate) mod recover;
 pub(crate) mod shared;
-pub(crate) mod trust;
 pub(crate) mod writer;
 
 pub use adopt::{HotLeftover, adopt_hot, forget_hot, hot_leftovers};
 pub use claim::Claim;
-pub use options::{Backing, Options, RecorderPlace, Sync};
+pub use options::{Backing, Options, RecorderPlace};
 pub use place::Helpers;
 pub use publish::{Batch, Draft, Publication};
 pub use recover::Recovery;

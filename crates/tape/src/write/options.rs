@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::disk::limits::Retention;
 use crate::disk::map::Making;
 use crate::gate::Gate;
-use crate::keep::retention::{Removal, Retention};
+use crate::keep::retention::Removal;
+use crate::record::flush::Sync;
 use crate::write::place::Helpers;
 
 /// Where the segments that are being written live.
@@ -30,20 +32,6 @@ pub enum RecorderPlace {
     Thread,
     /// A process of its own that calls [`crate::record()`].
     External,
-}
-
-/// When committed frames are flushed to the disk and the durable position advances.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sync {
-    /// When the writer closes.
-    OnClose,
-    /// After so many bytes or so much time, whichever comes first.
-    Every {
-        /// Bytes that may be committed and not durable.
-        bytes: u64,
-        /// Time that committed bytes may wait.
-        interval: Duration,
-    },
 }
 
 /// How a writer opens a tape.

@@ -6,7 +6,8 @@
 use crate::disk::hot::{HotLink, find};
 use crate::disk::layout::{Paths, TapeId};
 use crate::disk::lineage::Lineage;
-use crate::disk::run::{Lock, tidy};
+use crate::disk::lock::Lock;
+use crate::disk::page::tidy;
 use crate::write::hot::HotDirectory;
 
 /// What a writer found before it changed anything.

@@ -18,11 +18,12 @@ use std::path::Path;
 use unitape_model::message::{MESSAGE_BYTES_MAX, MESSAGE_HEAD};
 use unitape_model::{Header, LINE, Message, Position};
 
-use crate::disk::layout::Meta;
+use crate::disk::layout::{Meta, TapeId};
 use crate::disk::map::Segment;
 use crate::error::{Error, Result};
+use crate::write::options::Options;
 use crate::write::recover::Recovery;
-use crate::{Options, TapeId, Writer};
+use crate::write::writer::Writer;
 
 /// The publishing end of a tape: messages of bytes, each under a topic.
 ///

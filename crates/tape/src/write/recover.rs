@@ -9,27 +9,26 @@ use std::path::{Path, PathBuf};
 
 use unitape_model::Position;
 
-use crate::disk::again;
-use crate::disk::definitions::{DefinitionLog, LogBounds};
 use crate::disk::durable::load_durable;
 use crate::disk::hot::HotNotice;
 use crate::disk::layout::{
-    HEADER_PAGE, Meta, Paths, SegmentHeader, TapeId, check_segment_bytes, list_segments, remove,
-    remove_unfinished, segment_path,
+    HEADER_PAGE, Meta, Paths, SegmentHeader, TapeId, check_segment_bytes, list_segments, remove_unfinished,
+    segment_path,
 };
 use crate::disk::lineage::Lineage;
 use crate::disk::live::Live;
+use crate::disk::lock::{Lock, boot_id, holder};
 use crate::disk::map::{Making, Seen, Segment};
-use crate::disk::run::{Lock, State, boot_id, holder};
+use crate::disk::page::State;
+use crate::disk::seal::unseal;
 use crate::disk::sys;
 use crate::error::{At, Error, Result, committed};
-use crate::keep::seal::unseal;
+use crate::trust::beyond::{check_before_writing, check_known, end_of_copy, first_lost, trusted_end};
 use crate::write::backing::settle_backing;
-use crate::write::cut::{Cutting, Found, Opening, cut_sums};
+use crate::write::cut::{Cutting, End, Found, Opening, cut_sums, truncate};
 use crate::write::hot::{HotDirectory, HotStart};
 use crate::write::options::Options;
 use crate::write::past::TapePast;
-use crate::write::trust::{check_before_writing, check_known, end_of_copy, first_lost, trusted_end};
 
 /// What opening found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -194,14 +193,6 @@ fn check_id(dir: &Path, wanted: TapeId) -> Result<Meta> {
     Ok(meta)
 }
 
-pub(crate) struct End {
-    pub position: u64,
-    pub ordinal: u64,
-    pub cut_bytes: u64,
-    /// A reader may have seen committed frames beyond it.
-    pub may_be_missed: bool,
-}
-
 /// What the walk to the end must not believe, or must.
 struct Doubt {
     /// The last writer closed.
@@ -222,7 +213,7 @@ fn look_before(live: &Live, state: &State, doubt: &mut Doubt) -> Result<End> {
     let mut durable = match known {
         Err(Error::Damage { .. }) if doubt.truncate_damage => {
             doubt.remade = true;
-            crate::repair::remake_durable(live)?
+            crate::trust::marks::remake_durable(live)?
         }
         other => other?,
     };
@@ -350,46 +341,6 @@ fn write_again(live: &Live, end: &End) -> Result<()> {
     Ok(())
 }
 
-/// Zeroes what lies behind the end and removes later segments, wherever they are.
-pub(crate) fn truncate(live: &Live, end: &End, hot: Option<&HotDirectory>, cutting: &Cutting) -> Result<()> {
-    let size = live.meta.segment_bytes;
-    let last = end.position / size;
-    let segments = live.paths.segments();
-    for (dir, is_hot) in hot.map(|hot| (&hot.path, true)).into_iter().chain([(&segments, false)]) {
-        // From the end, so that nobody who looks meanwhile takes one for missing among others.
-        for index in list_segments(dir)?.into_iter().rev().filter(|&i| i >= last) {
-            let path = segment_path(dir, index);
-            if index > last {
-                remove(&path)?;
-                remove(&live.paths.crc(index))?;
-                continue;
-            }
-            unseal(&path)?;
-            let found = match is_hot {
-                true => again::open_own(dir, &live.meta, index),
-                false => Segment::open(&path, &live.meta, index, true),
-            };
-            if let Some((segment, _)) = match found {
-                // Nothing of it is on the tape: one that is broken is made anew.
-                Err(Error::Damage { .. }) if end.position.is_multiple_of(size) => {
-                    remove(&path)?;
-                    Ok(None)
-                }
-                other => other,
-            }? && !cutting.replace(&segment, live, end.position)?
-            {
-                segment.zero_from(end.position - segment.base);
-            }
-        }
-    }
-    if live.paths.definitions().exists() {
-        let durable_bytes = load_durable(&live.paths)?.definitions_bytes;
-        let bounds = LogBounds { durable_bytes, end: end.position, cut: true };
-        DefinitionLog::open(&live.paths, &live.meta, end.position, bounds)?;
-    }
-    Ok(())
-}
-
 /// The segment that holds the end, if it is there; the first one of a new tape is made.
 fn take_current(place: &Path, making: &Path, meta: &Meta, end: &End, how: Making) -> Result<Option<Segment>> {
     let index = end.position / meta.segment_bytes;
@@ -415,8 +366,9 @@ fn take_current(place: &Path, making: &Path, meta: &Meta, end: &End, how: Making
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Sync;
     use crate::disk::durable::{Durable, load_durable, store_durable};
+    use crate::disk::layout::remove;
+    use crate::record::flush::Sync;
     use crate::record::follow::Follower;
     use crate::{Reader, Start, Writer};
     use unitape_model::{LINE, flags};

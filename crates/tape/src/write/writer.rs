@@ -11,11 +11,12 @@ use crate::disk::frames::{check_frames, whole_unit};
 use crate::disk::layout::{Meta, Paths, SegmentHeader, TapeId, remove, segment_path};
 use crate::disk::lineage::{Lineage, check_newest};
 use crate::disk::live::Live;
+use crate::disk::lock::Lock;
 use crate::disk::map::Segment;
-use crate::disk::run::{Lock, State};
+use crate::disk::page::State;
 use crate::disk::sys;
 use crate::error::{At, Error, Result, committed};
-use crate::gate::Gates;
+use crate::gate::{GateStanding, Gates};
 use crate::record::follow::Follower;
 use crate::write::claim::{Claim, Piece};
 use crate::write::fork::WELL;
@@ -26,6 +27,7 @@ use crate::write::recover::{self, Recovery};
 use crate::write::shared::Core;
 
 mod close;
+mod durability;
 
 /// The one writer of a tape.
 #[derive(Debug)]
@@ -176,6 +178,11 @@ impl Writer {
     /// Identity and segment size of the tape.
     pub fn meta(&self) -> Meta {
         self.meta
+    }
+
+    /// The gates as they stand, in the order in which they were declared.
+    pub fn gates(&self) -> Vec<GateStanding> {
+        self.gates.standing()
     }
 
     /// Everything before this position has been followed by the recorder, in a hot tape copied to the disk.

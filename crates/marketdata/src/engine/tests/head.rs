@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::engine::framing::Packets;
+use crate::engine::head::Head;
 use crate::engine::ids::Ids;
-use crate::engine::view::Head;
 use proptest::prelude::*;
 
 /// A header's field: its type, whether it is optional, and whether it has a bit.

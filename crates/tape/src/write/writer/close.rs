@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use super::Writer;
 use crate::disk::layout::{list_segments, remove, segment_path, sync_dir};
 use crate::disk::map::Segment;
-use crate::disk::run::tidy;
+use crate::disk::page::tidy;
 use crate::error::{Error, Result, committed};
 
 impl Writer {

@@ -1,15 +1,14 @@
 //! What reference data tell of products and instruments. They come round again and again: only what is new is a step.
 
-use super::around::Around;
-use super::core::Core;
-use super::ids::{ID_BYTES_MAX, Id};
-use super::levels;
-use super::products::Products;
-use super::step::{Outcome, Step, Steps};
-use super::view::{Batch, Definition, NO_TIME, Told};
+use super::Core;
+use crate::engine::around::Around;
+use crate::engine::ids::{ID_BYTES_MAX, Id};
+use crate::engine::levels;
+use crate::engine::step::{Outcome, Step, Steps};
+use crate::engine::view::{Batch, Definition, NO_TIME};
 
 impl Core {
-    pub(super) fn define_product(
+    pub fn define_product(
         &mut self,
         index: u32,
         told: &Definition,
@@ -49,7 +48,7 @@ impl Core {
         }
     }
 
-    pub(super) fn define_instrument(
+    pub fn define_instrument(
         &mut self,
         (index, product): (u32, u32),
         told: &Definition,
@@ -82,42 +81,6 @@ impl Core {
         self.whole(product, around, out);
         if changed { Outcome::Used } else { Outcome::Ignored }
     }
-}
-
-impl Products {
-    /// How many levels an instrument has is known from now on. Whether its book is known with that: it began empty, and all
-    /// since then has waited.
-    pub fn becomes_deep(&mut self, instrument: u32) -> bool {
-        let i = &mut self.instruments[instrument as usize];
-        let of = &self.list[i.product as usize];
-        !std::mem::replace(&mut i.deep, true) && of.begun && !i.live && !i.gone && i.need <= of.need
-    }
-
-    /// An instrument is no longer traded.
-    pub fn goes(&mut self, instrument: u32) {
-        let i = &mut self.instruments[instrument as usize];
-        if !i.gone && !i.live {
-            self.list[i.product as usize].stale -= 1;
-        }
-        i.gone = true;
-    }
-
-    /// It is traded again.
-    pub fn comes(&mut self, instrument: u32) {
-        let i = &mut self.instruments[instrument as usize];
-        if i.gone && !i.live {
-            let product = i.product;
-            i.gone = false;
-            self.list[product as usize].stale += 1;
-            self.not_whole(product);
-        }
-        self.instruments[instrument as usize].gone = false;
-    }
-}
-
-/// What a message tells of a product or an instrument.
-pub(super) fn definition(told: &Told, batch: &Batch) -> Definition {
-    told.definition.checked_sub(1).map_or_else(Definition::default, |at| batch.definitions[at as usize])
 }
 
 /// A text as names of events have it: of so many bytes at most.

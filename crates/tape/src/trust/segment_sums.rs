@@ -8,17 +8,15 @@
 //!  durable                 └ sum ┘             always of exactly the covered bytes of the open span
 //! ```
 
-use std::path::Path;
-
 use unitape_model::LINE;
 
 use crate::disk::durable::{Durable, store_durable};
-use crate::disk::layout::{HEADER_PAGE, Meta, Paths, read_start, segment_path};
+use crate::disk::end::committed_bytes;
+use crate::disk::layout::{Meta, Paths, read_start, segment_path};
 use crate::disk::live::Live;
 use crate::disk::map::Segment;
-use crate::error::{At, Error, Result};
-use crate::record::follow::committed_bytes;
-use crate::record::sums::padded;
+use crate::error::{At, Result};
+use crate::trust::span::{SpanFault, padded};
 
 /// The checksums of one segment as its `.crc` has them.
 #[derive(Debug)]
@@ -46,18 +44,6 @@ pub(crate) enum StoredSum {
     AtLeastCovered,
     /// A recorder may be writing it.
     Moving,
-}
-
-/// A span for which nothing vouches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SpanFault {
-    /// Data offsets in the segment.
-    pub from: u64,
-    pub to: u64,
-    /// The checksum is not there, so nothing says whether the bytes are right.
-    pub missing: bool,
-    /// The file `durable` vouches for the bytes all the same.
-    pub vouched: bool,
 }
 
 impl SegmentSums {
@@ -128,19 +114,6 @@ impl SegmentSums {
     /// The first fault of the first `covered` bytes.
     pub fn first_fault(&self, segment: &Segment, covered: u64, open: OpenSpan) -> Option<SpanFault> {
         (0..covered.div_ceil(self.span)).find_map(|i| self.fault(segment, i, covered, open))
-    }
-}
-
-impl SpanFault {
-    /// As an error of the file at `path`, whose data begin at position `base`.
-    pub fn error(&self, path: &Path, base: u64) -> Error {
-        let (from, to) = (base + self.from, base + self.to);
-        let what = if self.missing { "have no checksum" } else { "do not match their checksum" };
-        let what = format!(
-            "the bytes of positions {from} to {to} {what}, and they were durable; `unitape tape repair` says what can be \
-             done"
-        );
-        Error::damage(path, HEADER_PAGE + self.from, what)
     }
 }
 

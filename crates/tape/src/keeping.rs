@@ -5,13 +5,14 @@ use std::time::SystemTime;
 
 use unitape_model::Position;
 
+use crate::disk::cursor::Cursor;
 use crate::disk::layout::{list_segments, segment_path};
+use crate::disk::limits::Retention;
 use crate::disk::live::Live;
-use crate::disk::run::{Cursor, State};
+use crate::disk::page::State;
+use crate::disk::seal::is_sealed;
 use crate::error::Result;
-use crate::keep::retention::Retention;
 use crate::keep::retire::{held, kept_state};
-use crate::keep::seal::is_sealed;
 use crate::read::damage::ReadOptions;
 use crate::read::reader::{Reader, Start};
 

@@ -4,7 +4,7 @@
 
 use unitape_model::{LINE, Position};
 
-use crate::DEFINITION_KINDS;
+use crate::disk::definitions::DEFINITION_KINDS;
 use crate::disk::layout::{HEADER_PAGE, Meta, Paths, SegmentHeader, list_segments, read_start, segment_path};
 use crate::disk::map::{Seen, Segment};
 use crate::error::{At, Error, Result};

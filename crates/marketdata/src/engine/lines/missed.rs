@@ -8,18 +8,7 @@
 //!
 //! A packet that a line brings after all is taken off again, as long as its range is remembered.
 
-use super::lines::{Line, Stream};
-
-/// Ranges of lost packets that are remembered, and of those that a line did not bring.
-pub(super) const RANGES_MAX: usize = 4096;
-
-/// How far a line has come.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reached {
-    heard: bool,
-    epoch: Option<u32>,
-    pub last: u64,
-}
+use super::{Line, RANGES_MAX, Reached, Stream, cut_out};
 
 impl Line {
     /// It goes past these: from the first to the one before `to`.
@@ -81,7 +70,7 @@ impl Stream {
     }
 
     /// By how many packets a line is behind the other, and behind what was given up.
-    pub(super) fn behind(&self, line: u8) -> u64 {
+    pub fn behind(&self, line: u8) -> u64 {
         let reached = self.reached(line);
         if self.expected.is_none() { 0 } else { self.lacks(reached, self.end(line, reached)) }
     }
@@ -115,19 +104,4 @@ impl Stream {
         let packets = end.saturating_sub(self.lowest);
         self.before = (end.saturating_sub(1), self.before.1.saturating_add(packets));
     }
-}
-
-/// Takes a number out of the ranges; whether it was in one.
-pub(super) fn cut_out(ranges: &mut Vec<(u64, u64)>, number: u64) -> bool {
-    let Some(at) = ranges.iter().rposition(|(from, last)| (*from..=*last).contains(&number)) else {
-        return false;
-    };
-    let (from, last) = ranges.remove(at);
-    if from < number {
-        ranges.insert(at, (from, number - 1));
-    }
-    if number < last {
-        ranges.insert(at + usize::from(from < number), (number + 1, last));
-    }
-    true
 }

@@ -13,25 +13,15 @@ use std::path::Path;
 
 use unitape_model::Position;
 
+use super::Reader;
 use crate::disk::durable::load_durable;
+use crate::disk::end::end_of;
 use crate::disk::lineage::{Lineage, LineagePoint, Rewound, current_epoch};
 use crate::disk::live::Live;
 use crate::disk::map::Segment;
 use crate::error::{Error, Result};
 use crate::read::damage::ReadOptions;
-use crate::read::reader::Reader;
-use crate::record::follow::end_of;
-
-/// How often a reader was rewound.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rewinds {
-    /// How often.
-    pub count: u64,
-    /// Bytes of tape that it had read and that were cut.
-    pub bytes: u64,
-    /// The last time.
-    pub last: Option<Rewound>,
-}
+use crate::read::figures::Rewinds;
 
 impl Reader {
     /// Opens the tape in `dir` where `point` was dealt with: at its position, or at the cut where the tape was cut back

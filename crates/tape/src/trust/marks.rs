@@ -4,15 +4,15 @@ use crate::disk::definitions::{Definitions, HEAD};
 use crate::disk::durable::{Durable, store_durable};
 use crate::disk::layout::{Meta, segment_path};
 use crate::disk::live::Live;
+use crate::disk::seal::is_sealed;
 use crate::error::Result;
-use crate::keep::seal::is_sealed;
-use crate::record::segment_sums::SegmentSums;
-use crate::record::sums::padded;
-use crate::repair::survey::{SegmentSurvey, Stop, TapeSurvey};
+use crate::trust::segment_sums::SegmentSums;
+use crate::trust::span::padded;
+use crate::trust::survey::{SegmentSurvey, Stop, TapeSurvey};
 
 /// The durable position of a tape whose file `durable` is lost, and the last position of which checksums say anything.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Remade {
+pub(crate) struct Remade {
     pub durable: Durable,
     /// There are checksums up to here.
     pub summed: u64,
@@ -44,7 +44,7 @@ pub(crate) fn remake_durable(live: &Live) -> Result<Durable> {
 ///
 /// One that was closed was so up to its end; another one as far as there is a checksum that matches, because what is in
 /// between and does not match is damaged, and not the end.
-pub(super) fn remake(survey: &TapeSurvey, closed: bool) -> Result<Remade> {
+pub(crate) fn remake(survey: &TapeSurvey, closed: bool) -> Result<Remade> {
     let (mut matched, mut summed) = (survey.first(), survey.first());
     for segment in &survey.segments {
         let sums = SegmentSums::load(&survey.paths, &survey.meta, segment.index)?;
@@ -65,7 +65,7 @@ pub(super) fn remake(survey: &TapeSurvey, closed: bool) -> Result<Remade> {
 
 /// Why the file `durable` must be of an earlier moment than the tape, if it is: a tape that was closed is durable to its
 /// end, and only what is durable is sealed.
-pub(super) fn why_older(survey: &TapeSurvey, durable: &Durable, closed: bool) -> Option<String> {
+pub(crate) fn why_older(survey: &TapeSurvey, durable: &Durable, closed: bool) -> Option<String> {
     let (says, end) = (durable.position, survey.end().0);
     if closed && says < end {
         return Some(format!(
@@ -81,7 +81,7 @@ pub(super) fn why_older(survey: &TapeSurvey, durable: &Durable, closed: bool) ->
 }
 
 /// The sum of the bytes before `position` in its span.
-pub(super) fn open_sum(survey: &TapeSurvey, position: u64) -> Result<Option<u32>> {
+pub(crate) fn open_sum(survey: &TapeSurvey, position: u64) -> Result<Option<u32>> {
     let Meta { segment_bytes, .. } = survey.meta;
     let to = position % segment_bytes;
     let from = to - to % survey.meta.span();

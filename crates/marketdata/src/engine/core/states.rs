@@ -1,14 +1,14 @@
 //! States of products and instruments, as messages and snapshots tell them.
 
-use super::around::Around;
-use super::core::Core;
-use super::ids::Id;
-use super::plan::{NOTHING, Table};
-use super::step::{Code, Phase, State, Step, Steps};
-use super::view::NO_TIME;
+use super::Core;
+use crate::engine::around::Around;
+use crate::engine::codes::{NOTHING, Table};
+use crate::engine::ids::Id;
+use crate::engine::step::{Code, Phase, State, Step, Steps};
+use crate::engine::view::NO_TIME;
 
 impl Core {
-    pub(super) fn state(
+    pub fn state(
         &mut self,
         product: u32,
         instrument: Option<u32>,
@@ -25,7 +25,7 @@ impl Core {
     }
 
     /// A state of all instruments of a product, told in the codes of instruments.
-    pub(super) fn mass_state(&self, product: u32, code: Id, around: &Around<'_>, out: &mut impl Steps) {
+    pub fn mass_state(&self, product: u32, code: Id, around: &Around<'_>, out: &mut impl Steps) {
         self.state_by(&self.config.codes.instrument_state, (product, None), code, around, out);
     }
 
@@ -51,7 +51,7 @@ impl Core {
     }
 
     /// The state of a product, as a snapshot tells it: it comes with each, and is a step where it is another.
-    pub(super) fn snapshot_state(
+    pub fn snapshot_state(
         &mut self,
         product: u32,
         code: Id,

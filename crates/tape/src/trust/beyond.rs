@@ -5,13 +5,14 @@ use crate::disk::definitions::{DefinitionLog, HEAD, LogBounds};
 use crate::disk::durable::{Durable, load_durable, store_durable};
 use crate::disk::layout::{HEADER_PAGE, list_segments, read_start, segment_path};
 use crate::disk::live::Live;
+use crate::disk::lock::holder;
 use crate::disk::map::{Seen, Segment};
-use crate::disk::run::holder;
+use crate::disk::seal::is_sealed;
 use crate::error::{Error, Result};
-use crate::keep::seal::is_sealed;
-use crate::record::segment_sums::{OpenSpan, SegmentSums, StoredSum, check_durable, vouch};
-use crate::record::sums::is_of_a_start;
-use crate::repair::{TapeSurvey, remake_durable};
+use crate::trust::marks::remake_durable;
+use crate::trust::segment_sums::{OpenSpan, SegmentSums, StoredSum, check_durable, vouch};
+use crate::trust::span::is_of_a_start;
+use crate::trust::survey::TapeSurvey;
 
 /// Refuses a tape that was durable and does not know any more how far; a new one, or one that was killed before its
 /// first flush, knows nothing yet.

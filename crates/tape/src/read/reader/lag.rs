@@ -2,30 +2,11 @@
 //!
 //! All of it is read from the state page that the tape's processes share; the writer knows nothing of it.
 
-use crate::disk::run::State;
+use super::{Reader, Start};
+use crate::disk::page::State;
 use crate::error::Result;
 use crate::read::damage::ReadOptions;
-use crate::read::reader::{Reader, Start};
-
-/// How far a reader is behind the tape's end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lag {
-    /// Bytes of tape that are given out and not read.
-    pub bytes: u64,
-    /// Events (non-META frames) among them.
-    pub events: u64,
-    /// Bytes between the reader and what is gone or announced to go. Zero: what it reads next is about to go.
-    pub until_removal_bytes: u64,
-}
-
-/// What was lost on the way to the oldest position.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Skipped {
-    /// Bytes of tape.
-    pub bytes: u64,
-    /// Events (non-META frames) among them.
-    pub events: u64,
-}
+use crate::read::figures::{Lag, Skipped};
 
 impl Reader {
     /// How far behind this reader is.

@@ -2,9 +2,9 @@
 
 use unitape_model::{LINE, Position};
 
+use super::{Frame, Reader};
 use crate::disk::map::Seen;
 use crate::error::{Error, Result};
-use crate::read::reader::{Frame, Reader};
 use crate::read::span_checks::Scope;
 
 impl Reader {

@@ -1,0 +1,87 @@
+//! Templates of a channel, and which of their fields are asked for.
+
+use super::config::Kind;
+use super::head::Plain;
+use super::tags::Tag;
+use super::wrong::{Made, wrong};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use unitape_fast::template::Instruction;
+use unitape_fast::{Projection, Source, Templates};
+
+/// Templates that are loaded together, and what they mean.
+#[derive(Clone, Debug)]
+pub(super) struct Set {
+    pub files: Vec<String>,
+    pub templates: Arc<Templates>,
+    /// What of them is asked for, each field under the number of its tag: the decoder delivers nothing else.
+    pub wanted: Projection,
+    /// By the template's place in the list; none for one that nothing names.
+    pub kinds: Vec<Option<Kind>>,
+    /// Whether this is the header of packets.
+    pub headers: Vec<bool>,
+    /// How one of these is read without the decoder.
+    pub plain: Option<Plain>,
+}
+
+impl Set {
+    /// Asks for the field or the sequence at a path of a template, as the file tells paths; how often it is there.
+    pub fn ask(&mut self, template: usize, path: &str, tag: Tag) -> usize {
+        let mut places = Vec::new();
+        let templates = self.templates.clone();
+        each_path(&templates, template, &mut |at, place, part| {
+            if at == path && matches!(part, Instruction::Field(_) | Instruction::Sequence(_)) {
+                places.push(place.to_owned());
+            }
+        });
+        places.iter().filter(|place| self.wanted.select(template, place, tag as u16)).count()
+    }
+}
+
+pub(super) fn set(names: &[String], files: &BTreeMap<String, Vec<u8>>) -> Made<Set> {
+    let sources: Vec<Source<'_>> = names
+        .iter()
+        .map(|name| Source { name, content: files.get(name).map_or(&[][..], |content| content) })
+        .collect();
+    let templates = match Templates::load(&sources) {
+        Ok(templates) => Arc::new(templates),
+        Err(e) => return wrong(&["templates"], format!("templates: {e}")),
+    };
+    let (kinds, headers) = (vec![None; templates.list().len()], vec![false; templates.list().len()]);
+    let wanted = Projection::new(templates.clone());
+    Ok(Set { files: names.to_vec(), templates, wanted, kinds, headers, plain: None })
+}
+
+/// What is in a template, each with its path: the names of the groups and sequences around it and its own, with `.` between
+/// them as files have it, and with `/` as the codec does.
+fn each_path(templates: &Templates, template: usize, visit: &mut impl FnMut(&str, &str, &Instruction)) {
+    fn walk(
+        templates: &Templates,
+        body: &[Instruction],
+        (before, depth): ((&str, &str), usize),
+        visit: &mut impl FnMut(&str, &str, &Instruction),
+    ) {
+        for part in body {
+            let (name, inside) = match part {
+                Instruction::Field(field) => (&field.name.local, &[][..]),
+                Instruction::Group(group) => (&group.name.local, &group.body[..]),
+                Instruction::Sequence(sequence) => (&sequence.name.local, &sequence.body[..]),
+                Instruction::Static(_, Some(index)) if depth < DEPTH_MAX => {
+                    walk(templates, &templates.list()[*index].body, (before, depth + 1), visit);
+                    continue;
+                }
+                Instruction::Static(..) | Instruction::Dynamic => continue,
+            };
+            let (path, place) = (format!("{}{name}", before.0), format!("{}{name}", before.1));
+            visit(&path, &place, part);
+            if depth < DEPTH_MAX {
+                let before = (&*format!("{path}."), &*format!("{place}/"));
+                walk(templates, inside, (before, depth + 1), visit);
+            }
+        }
+    }
+    walk(templates, &templates.list()[template].body, (("", ""), 0), visit);
+}
+
+/// Groups, sequences and references in each other whose fields have paths.
+const DEPTH_MAX: usize = 32;

@@ -1,0 +1,25 @@
+//! What is wrong with a table `[fast]`, and where.
+
+/// What is wrong, and where: keys from the table `fast` on.
+#[derive(Debug)]
+pub struct Wrong {
+    /// The way down.
+    pub place: Vec<String>,
+    /// A sentence.
+    pub what: String,
+}
+
+impl Wrong {
+    /// The way down to it from the top of a mapping file.
+    #[must_use]
+    pub fn from_top(&self) -> Vec<&str> {
+        std::iter::once("fast").chain(self.place.iter().map(String::as_str)).collect()
+    }
+}
+
+/// What was made of a table, or what is wrong with it.
+pub type Made<T> = Result<T, Wrong>;
+
+pub(super) fn wrong<T>(place: &[&str], what: impl Into<String>) -> Made<T> {
+    Err(Wrong { place: place.iter().map(|p| (*p).to_owned()).collect(), what: what.into() })
+}

@@ -1,0 +1,32 @@
+//! How far the committed frames of a segment, and of a tape, go.
+
+use crate::disk::live::Live;
+use crate::disk::map::{Seen, Segment};
+use crate::error::Result;
+
+/// Data offset up to which frames are committed in `segment`, without a pad at the end.
+pub(crate) fn committed_bytes(segment: &Segment) -> u64 {
+    let mut at = 0;
+    while at < segment.size
+        && let Seen::Frame(header) = segment.look(at)
+    {
+        at += header.len_bytes() as u64;
+    }
+    at
+}
+
+/// Where the tape ends, walking from the segment of `from`.
+pub(crate) fn end_of(live: &Live, from: u64) -> Result<u64> {
+    let mut index = from / live.meta.segment_bytes;
+    let mut end = index * live.meta.segment_bytes;
+    while let Some((segment, _)) = live.segment(index)? {
+        let at = committed_bytes(&segment);
+        end = segment.base + at;
+        if at < segment.size && segment.look(at) != Seen::Pad {
+            break;
+        }
+        end = segment.end();
+        index += 1;
+    }
+    Ok(end)
+}

@@ -1,0 +1,69 @@
+//! A flush that failed: which file it was of, and what that means.
+
+use std::path::PathBuf;
+
+use unitape_model::Position;
+
+use crate::disk::layout::{Paths, segment_path};
+use crate::error::Error;
+
+/// Why the durable position stands still.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DurabilityFailure {
+    /// The system's number of the error.
+    pub errno: i32,
+    /// The file whose flush failed.
+    pub path: PathBuf,
+    /// Nothing more becomes durable until the tape is opened anew; otherwise the recorder is writing it again.
+    pub lasting: bool,
+}
+
+impl DurabilityFailure {
+    pub(crate) fn error(&self, durable: u64) -> Error {
+        Error::DurabilityFailed {
+            path: self.path.clone(),
+            durable: Position(durable),
+            source: std::io::Error::from_raw_os_error(self.errno),
+            what: if self.lasting {
+                "what comes after it can be read and appended to; open the tape anew when the disk is mended, to have it \
+                 checked and written again"
+            } else {
+                "the recorder writes the rest again until a flush succeeds"
+            },
+        }
+    }
+}
+
+/// The file of a tape whose flush failed, as it is told in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flushed {
+    Segment(u64),
+    Checksums(u64),
+    Directory,
+    Definitions,
+    Durable,
+}
+
+impl Flushed {
+    pub fn word(self) -> u64 {
+        match self {
+            Self::Segment(index) => 1 << 56 | index,
+            Self::Checksums(index) => 2 << 56 | index,
+            Self::Directory => 3 << 56,
+            Self::Definitions => 4 << 56,
+            Self::Durable => 5 << 56,
+        }
+    }
+
+    /// The path of what a word names.
+    pub fn path_of(word: u64, paths: &Paths) -> PathBuf {
+        let index = word & ((1 << 56) - 1);
+        match word >> 56 {
+            1 => segment_path(&paths.segments(), index),
+            2 => paths.crc(index),
+            3 => paths.segments(),
+            4 => paths.definitions(),
+            _ => paths.durable(),
+        }
+    }
+}

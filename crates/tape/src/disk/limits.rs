@@ -1,0 +1,44 @@
+//! The limits of what is kept of a tape, as its state page has them.
+
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+
+/// How much of a tape is kept. None of a limit is none; without any everything is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// About this much of its end, in whole segments.
+    pub bytes: Option<u64>,
+    /// What was finished so long ago or less.
+    pub age: Option<Duration>,
+    /// What was finished on the last so many days of UTC, of which today is one.
+    pub days: Option<u32>,
+    /// How long removal is announced before it happens.
+    pub notice: Duration,
+    /// Named cursors hold what they have not read, but no more than this many bytes of the tape's end.
+    pub hold_for_cursors: Option<u64>,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { bytes: None, age: None, days: None, notice: Duration::from_secs(1), hold_for_cursors: None }
+    }
+}
+
+impl Retention {
+    /// Whether anything ever goes.
+    pub fn is_limited(&self) -> bool {
+        self.bytes.is_some() || self.is_timed()
+    }
+
+    pub(crate) fn is_timed(&self) -> bool {
+        self.age.is_some() || self.days.is_some()
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.days {
+            Some(0) => Err(Error::Option("retention keeps at least 1 day")),
+            _ => Ok(()),
+        }
+    }
+}

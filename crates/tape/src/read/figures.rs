@@ -1,0 +1,34 @@
+//! What a reader counts: how far it is behind, what it skipped, and how often it was rewound.
+
+use crate::disk::lineage::Rewound;
+
+/// How far a reader is behind the tape's end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lag {
+    /// Bytes of tape that are given out and not read.
+    pub bytes: u64,
+    /// Events (non-META frames) among them.
+    pub events: u64,
+    /// Bytes between the reader and what is gone or announced to go. Zero: what it reads next is about to go.
+    pub until_removal_bytes: u64,
+}
+
+/// What was lost on the way to the oldest position.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// Bytes of tape.
+    pub bytes: u64,
+    /// Events (non-META frames) among them.
+    pub events: u64,
+}
+
+/// How often a reader was rewound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rewinds {
+    /// How often.
+    pub count: u64,
+    /// Bytes of tape that it had read and that were cut.
+    pub bytes: u64,
+    /// The last time.
+    pub last: Option<Rewound>,
+}

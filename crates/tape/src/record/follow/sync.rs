@@ -1,0 +1,200 @@
+//! When the follower flushes, and how it goes on after a flush that failed.
+
+use std::time::Instant;
+
+use super::Follower;
+use crate::disk::durable::{Durable, store_durable};
+use crate::disk::failure::{DurabilityFailure, Flushed};
+use crate::disk::layout::{list_segments, sync_dir};
+use crate::disk::lineage::{check_newest, newest_epoch};
+use crate::disk::seal::seal;
+use crate::error::{Error, Result};
+use crate::record::flush::Sync;
+
+/// Committed bytes that a follower which cannot catch up gathers before it flushes for those who wait.
+const GROUP_BYTES: u64 = 8 << 20;
+
+/// Flushes in a row that fail before the writer is told, while the recorder can still make it good.
+const PATIENCE: u32 = 3;
+
+impl Follower {
+    /// Flushes if the policy says so, or somebody waits for it.
+    pub fn sync_if_due(&mut self) -> Result<()> {
+        let behind = self.position.saturating_sub(self.flush.flushed.position);
+        if behind == 0 || self.flush.is_lost() {
+            return Ok(());
+        }
+        let due = match self.sync {
+            Sync::Every { bytes, interval } => behind >= bytes || self.flush.last.elapsed() >= interval,
+            Sync::OnClose => false,
+        };
+        let wanted = self.state.wanted();
+        let asked = wanted > self.flush.durable.position
+            && (self.position >= wanted || self.caught_up || behind >= GROUP_BYTES);
+        if due || asked { self.sync() } else { Ok(()) }
+    }
+
+    /// Flushes everything followed to the disk and advances the durable position to the last whole unit of it.
+    ///
+    /// # Errors
+    /// A flush that failed: nothing more is durable than before, and the error says what becomes of it.
+    pub fn sync(&mut self) -> Result<()> {
+        if let Some(lost) = &self.flush.lost {
+            return Err(lost.error(self.flush.durable.position));
+        }
+        if self.position < self.flush.flushed.position || !self.is_newest()? {
+            return Ok(());
+        }
+        self.sums.store(true)?;
+        self.definitions.flush()?;
+        let paths = self.live.paths.clone();
+        let flushed = self.flush.files(&paths);
+        let flushed = flushed.and_then(|()| self.definitions.sync().map_err(|e| (Flushed::Definitions, e)));
+        if let Err((what, error)) = flushed {
+            return Err(self.failed(what, error)?);
+        }
+        // Not what the log has by now: what comes next was looked at already.
+        let definitions_bytes = self.definitions_bytes;
+        let flushed = Durable { position: self.position, definitions_bytes, open_sum: None };
+        let durable = self.whole;
+        let stored = store_durable(&paths, &durable).and_then(|()| match self.flush.names {
+            true => Ok(()),
+            // Once: it was made, or made by somebody who died before this.
+            false => sync_dir(&paths.dir),
+        });
+        if let Err(error) = stored {
+            // The files are on the disk; only the word that says so is written once more.
+            let errno = errno_of(&error);
+            self.state.fail(errno, Flushed::Durable, false);
+            self.flush.in_a_row += 1;
+            let failure = DurabilityFailure { errno, path: paths.durable(), lasting: false };
+            return Err(failure.error(self.flush.durable.position));
+        }
+        self.flush.names = true;
+        let before = self.flush.flushed.position;
+        (self.flush.durable, self.flush.flushed) = (durable, flushed);
+        self.flush.in_a_row = 0;
+        if self.position >= self.flush.suspect {
+            self.flush.suspect = 0;
+            self.state.mended();
+        }
+        self.state.set_durable(durable.position);
+        let size = self.live.meta.segment_bytes;
+        let live = self.position / size;
+        seal(&paths, before / size, live)?;
+        self.flush.open.retain(|(what, _)| match what {
+            Flushed::Segment(index) | Flushed::Checksums(index) => *index >= live,
+            _ => false,
+        });
+        self.flush.last = Instant::now();
+        Ok(())
+    }
+
+    /// Whether nothing has opened the tape since that this recorder does not follow: then nothing more becomes durable
+    /// by it.
+    ///
+    /// # Errors
+    /// A writer later than the one whose thread this is.
+    fn is_newest(&self) -> Result<bool> {
+        let (paths, tape) = (&self.live.paths, self.live.meta.id);
+        match self.writer_epoch {
+            Some(epoch) => check_newest(paths, tape, epoch).map(|()| true),
+            // While a writer opens, its epoch is in the file and not yet on the page.
+            None => {
+                let (newest, epoch) = (newest_epoch(paths, tape)?, self.state.epoch());
+                Ok(newest == epoch || newest == 0 || epoch == 0)
+            }
+        }
+    }
+
+    /// Begins again at what is flushed: a writer has opened the tape, and may have cut and replaced what is beyond it.
+    ///
+    /// # Errors
+    /// The dictionary log cannot be read.
+    pub fn begin_again(&mut self) -> Result<()> {
+        let Durable { position, definitions_bytes, .. } = self.flush.flushed;
+        let from = position - position % self.live.meta.segment_bytes;
+        self.flush.open.clear();
+        self.definitions.rewind(definitions_bytes, position, from)?;
+        self.go_back(from);
+        Ok(())
+    }
+
+    /// Flushes at the end of all; tries again where the failed range can be written again.
+    pub fn sync_last(&mut self) -> Result<()> {
+        let end = self.position;
+        for _ in 0..PATIENCE {
+            match self.sync() {
+                Err(Error::DurabilityFailed { .. }) if !self.flush.is_lost() => {
+                    std::thread::sleep(std::time::Duration::from_millis(10));
+                    while self.position < end && self.step()? {}
+                }
+                other => return other,
+            }
+        }
+        match self.sync() {
+            // Nobody writes it again who is about to end.
+            Err(Error::DurabilityFailed { path, durable, source, .. }) if !self.flush.is_lost() => {
+                let what = "the rest is in shared memory; open the tape anew when the disk is mended, and before the \
+                            machine is restarted, to have it written again";
+                Err(Error::DurabilityFailed { path, durable, source, what })
+            }
+            other => other,
+        }
+    }
+
+    /// Whether an error is one that the recorder makes good by itself, for now.
+    pub fn is_mending(&self, error: &Error) -> bool {
+        matches!(error, Error::DurabilityFailed { .. })
+            && !self.flush.is_lost()
+            && !self.flush.in_a_row.is_multiple_of(PATIENCE)
+    }
+
+    /// Gives durability up: somebody has removed segment `index` before it was looked at.
+    pub fn lose(&mut self, index: u64) -> Error {
+        let what = Flushed::Segment(index);
+        let path = Flushed::path_of(what.word(), &self.live.paths);
+        let failure = DurabilityFailure { errno: libc::ENOENT, path, lasting: true };
+        let error = failure.error(self.flush.durable.position);
+        if !self.flush.is_lost() {
+            self.state.fail(libc::ENOENT, what, true);
+            self.flush.lost = Some(failure);
+        }
+        error
+    }
+
+    /// Goes back to what is flushed where the hot segments have all since, or gives durability up.
+    pub(crate) fn failed(&mut self, what: Flushed, error: Error) -> Result<Error> {
+        let errno = errno_of(&error);
+        let size = self.live.meta.segment_bytes;
+        let first = self.flush.flushed.position / size;
+        let hot = match self.live.hot_place()? {
+            Some(place) => list_segments(&place)?,
+            None => Vec::new(),
+        };
+        let there = (first..self.position.div_ceil(size)).all(|index| hot.binary_search(&index).is_ok());
+        let Durable { position, definitions_bytes, .. } = self.flush.flushed;
+        // Without the dictionary log nothing is written again.
+        let again = there && self.definitions.rewind(definitions_bytes, position, first * size).is_ok();
+        let path = Flushed::path_of(what.word(), &self.live.paths);
+        let failure = DurabilityFailure { errno, path, lasting: !again };
+        self.flush.open.clear();
+        self.state.fail(errno, what, !again);
+        let error = failure.error(self.flush.durable.position);
+        if again {
+            self.flush.in_a_row += 1;
+            self.flush.suspect = self.flush.suspect.max(self.position);
+            self.go_back(first * size);
+        } else {
+            self.flush.lost = Some(failure);
+        }
+        Ok(error)
+    }
+}
+
+fn errno_of(error: &Error) -> i32 {
+    match error {
+        Error::Io { source, .. } | Error::DiskFull { source, .. } => source.raw_os_error().unwrap_or(0),
+        _ => 0,
+    }
+}

@@ -1,0 +1,77 @@
+//! How far a writer's tape is durable, and waiting for it.
+
+use std::time::{Duration, Instant};
+
+use unitape_model::Position;
+
+use super::Writer;
+use crate::disk::failure::DurabilityFailure;
+use crate::disk::live::Live;
+use crate::error::{Error, Result};
+use crate::record::durable::wait_on;
+use crate::record::follow::{Follower, IDLE};
+
+impl Writer {
+    /// Everything before this position survives power loss.
+    pub fn durable(&self) -> Position {
+        Position(self.state.durable())
+    }
+
+    /// Why the durable position stands still, if a flush has failed and was not made good.
+    pub fn durability_failure(&self) -> Option<DurabilityFailure> {
+        self.state.failure(&self.paths)
+    }
+
+    /// Flushes that have failed since the tape was opened for writing after a clean close.
+    pub fn durability_failures(&self) -> u64 {
+        self.state.failures()
+    }
+
+    /// Asks for everything before `position` to be made durable, and waits for it. All who wait share one flush.
+    ///
+    /// # Errors
+    /// As [`crate::Durability::wait`]; a claim that is still out keeps what is behind it from becoming durable.
+    pub fn wait_durable(&self, position: Position, timeout: Duration) -> Result<()> {
+        if !self.is_ours() {
+            return self.refuse_child().map(drop);
+        }
+        if position > self.end() {
+            return Err(Error::BeyondEnd { position, end: self.end() });
+        }
+        let nudge = || {
+            if let Some(recorder) = &self.recorder {
+                recorder.wake();
+            }
+        };
+        if wait_on(&self.paths, &self.state, position, timeout, &nudge)? {
+            return Ok(());
+        }
+        // The page goes with a clean close only, which takes the writer.
+        Err(Error::NoRecorder { path: self.paths.dir.clone(), durable: self.durable() })
+    }
+
+    /// Waits for a recorder of its own process to record all, or does it when there is none.
+    pub(crate) fn drain_external(&self) -> Result<()> {
+        let since = Instant::now();
+        loop {
+            match Follower::open(Live::of(self.paths.clone(), self.meta), self.options.sync, 1) {
+                Ok(mut follower) => {
+                    while follower.position < self.end().0 || follower.step()? {
+                        follower.step()?;
+                    }
+                    return follower.sync_last();
+                }
+                // Not the file that says so: it is written before it is flushed, and its flush may fail.
+                Err(Error::Locked { .. }) if self.state.durable() >= self.end().0 => return Ok(()),
+                Err(Error::Locked { .. }) if since.elapsed() >= self.options.recorder_wait => {
+                    if let Some(failure) = self.durability_failure() {
+                        return Err(failure.error(self.state.durable()));
+                    }
+                    return Err(Error::RecorderBehind { recorded: self.recorded(), wanted: self.end() });
+                }
+                Err(Error::Locked { .. }) => std::thread::sleep(IDLE),
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}
