@@ -56,18 +56,18 @@ pub use pipeline::explain::explain;
 pub use pipeline::intake::Reload;
 pub use pipeline::job::Sorted;
 pub use pipeline::lead::ClockLead;
+pub use pipeline::masters::Loader;
 pub use pipeline::merge::{MergeOptions, Segment, merge};
 pub use pipeline::run::{Input, RunFeed, RunOptions, run};
 pub use pipeline::sequence::Counters;
 #[doc(hidden)]
 pub use pipeline::to_events::ToEvents;
-pub use reference::{Loader, Reference};
+pub use reference::Reference;
 pub use sources::detect::detect;
 pub use sources::journal;
-pub use sources::known::SourceRules;
 pub use sources::link::{Link, LinkState, MergeWait, Restart, RestartPolicy};
 pub use sources::receive::{Receive, TcpFeed, WhenFull};
-pub use sources::source::Feed;
+pub use sources::source::{Feed, SourceRules};
 pub use sources::stats::{FeedFigures, FeedStats, Stats};
 pub use unitape_ring::farm::Ending;
 

@@ -289,7 +289,7 @@ fn entry(account: &Account, event: &Event<'_>, position: u64) -> Entry {
     }
 }
 
-/// Bytes out of JSON, as [`crate::mapping::json_string`] writes them.
+/// Bytes out of JSON, as [`crate::block::json::json_string`] writes them.
 fn head(json: &str) -> Vec<u8> {
     match serde_json::from_str(json) {
         Ok(serde_json::Value::String(text)) => text.into_bytes(),

@@ -2,11 +2,11 @@
 
 use crate::account::SourceAccount;
 use crate::block::Tally;
-use crate::block::concern::Concern;
+use crate::block::json::json_string;
 use crate::block::numbers::Sessions;
+use crate::block::quarantined::set;
 use crate::formats::format::Sort;
-use crate::mapping::json_string;
-use crate::sources::known::Growth;
+use crate::sources::source::Growth;
 use crate::sources::source::SourceFacts;
 use unitape_model::{Dict, EventBuilder, Field, Kind, UnixNanos, Value, flags};
 
@@ -142,79 +142,4 @@ pub fn progress_frame(out: &mut Vec<u8>, mark: &Progress, t: Tally, sessions: &S
         e.unmapped(&name, &format!("\"{seen}\"")).expect("a session's name is short");
     }
     e.finish(flags::LAST).expect("a progress mark is short");
-}
-
-/// What the event says of the bytes of its message.
-#[derive(Clone, Copy, Debug)]
-pub struct RawFacts {
-    /// How many.
-    pub length: u64,
-    /// Their hash; none of no bytes.
-    pub hash: Option<blake3::Hash>,
-}
-
-impl RawFacts {
-    /// Of these bytes.
-    pub fn of(raw: &[u8]) -> Self {
-        let hash = Some(raw).filter(|raw| !raw.is_empty()).map(blake3::hash);
-        Self { length: raw.len() as u64, hash }
-    }
-}
-
-/// Why a message is in quarantine, and where its bytes are.
-#[derive(Clone, Copy, Debug)]
-pub struct Quarantined<'a> {
-    /// Nanoseconds since 1970.
-    pub ts: i64,
-    /// Id of the source's definition.
-    pub source: u32,
-    /// Where the message starts in the source.
-    pub offset: u64,
-    /// Where it stands in the raw log.
-    pub raw_at: u64,
-    /// Its bytes in the raw log.
-    pub raw: RawFacts,
-    /// Why, in one word.
-    pub reason: &'a str,
-    /// Why, for people.
-    pub detail: &'a str,
-    /// The first bytes of the source where the message cannot be read without them.
-    pub head: &'a [u8],
-    /// What it was about.
-    pub concern: &'a Concern,
-}
-
-/// The event of a message in quarantine.
-pub fn quarantine_frame(out: &mut Vec<u8>, why: &Quarantined<'_>) {
-    let mut e = EventBuilder::begin(out, Kind::Quarantine, UnixNanos(why.ts));
-    e.source(why.source, why.offset as u32);
-    set(&mut e, Field::RawAt, Value::UInt(why.raw_at));
-    set(&mut e, Field::Length, Value::UInt(why.raw.length));
-    set(&mut e, Field::Reason, Value::Text(why.reason));
-    if !why.detail.is_empty() {
-        set(&mut e, Field::Detail, Value::Text(why.detail));
-    }
-    if let Some(hash) = why.raw.hash {
-        set(&mut e, Field::Hash, Value::Text(&hash.to_hex()));
-    }
-    if !why.head.is_empty() {
-        e.unmapped("head", &json_string(why.head)).expect("a name of four bytes");
-    }
-    let mut keep = |name, json: &str| e.unmapped(name, json).expect("a short name");
-    match why.concern {
-        Concern::Feed => {}
-        Concern::Nothing => keep("books", "false"),
-        Concern::Instrument(instrument) => keep("instr", &json_string(instrument.as_bytes())),
-        Concern::Listing(instrument, venue) => {
-            keep("venue", &json_string(venue.as_bytes()));
-            keep("instr", &json_string(instrument.as_bytes()));
-        }
-    }
-    e.finish(flags::LAST).expect("a quarantine event is short");
-}
-
-/// Sets a field of a bookkeeping frame, which its kind has.
-pub fn set(e: &mut EventBuilder<'_>, field: Field, value: Value<'_>) {
-    let spec = e.schema().get(field).expect("a field of the kind");
-    e.set(spec, value).expect("of its sort");
 }

@@ -9,7 +9,6 @@ use crate::block::numbers::{SequenceSet, Sessions};
 use crate::error::Error;
 use crate::formats::fast::{ALONE, SENT_AGAIN};
 use crate::formats::format::Sort;
-use crate::pipeline::feed_state::SourceState;
 use crate::sources::journal::{LastFile, number_of_file};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -397,27 +396,6 @@ impl Account {
     pub(crate) fn refuse_mismatch(&self) -> Result<(), Error> {
         let Some(Mismatch { position, what }) = self.mismatch.clone() else { return Ok(()) };
         Err(Error::Inconsistent { position, what: format!("{what}; use a new tape") })
-    }
-
-    /// Puts what a run has counted in place of what the tape said when it began.
-    pub fn settle(&mut self, state: &SourceState) {
-        if state.first_id == 0 {
-            return;
-        }
-        let index = self.sources.iter().position(|s| s.id == state.first_id);
-        let index = index.unwrap_or_else(|| {
-            let (id, feed, file) = (state.first_id, state.feed.clone(), state.file.clone());
-            self.sources.push(SourceAccount { id, feed, file, ..SourceAccount::default() });
-            self.sources.len() - 1
-        });
-        {
-            let source = &mut self.sources[index];
-            source.tally = state.tally;
-            source.since = Tally::default();
-            source.through = state.through;
-            source.end = state.end;
-            source.tail = None;
-        }
     }
 
     /// The account for people.

@@ -8,8 +8,6 @@
 //!
 //! The quarantine event keeps this beside its fields: `instr` and `venue`, or `books` with the value `false`.
 
-use crate::account::bookkeeping::{Quarantined, RawFacts, quarantine_frame};
-use crate::block::{Block, NO_TS, What};
 use unitape_model::Kind;
 
 /// What a message was about.
@@ -45,34 +43,4 @@ impl Concern {
 pub fn changes_books(kind: Kind) -> bool {
     use Kind::{Bbo, Exec, Level, OrderAmend, OrderCancel, OrderNew, Session, Status};
     matches!(kind, OrderNew | OrderAmend | OrderCancel | Exec | Bbo | Level | Session | Status)
-}
-
-impl Block {
-    /// Puts a message into quarantine, with what it was about.
-    pub fn quarantine_about(
-        &mut self,
-        (source, offset): (u32, u64),
-        raw: &[u8],
-        reason: &str,
-        detail: &str,
-        concern: &Concern,
-    ) {
-        // The time and the place in the raw log are the sequencer's to know.
-        let why = Quarantined {
-            ts: 0,
-            source,
-            offset,
-            raw_at: 0,
-            raw: RawFacts::of(raw),
-            reason,
-            detail,
-            head: &self.head,
-            concern,
-        };
-        quarantine_frame(&mut self.arena, &why);
-        self.raw.extend_from_slice(raw);
-        self.tally.messages += 1;
-        self.tally.quarantined += 1;
-        self.push(offset, NO_TS, (1, 0), What::Quarantine);
-    }
 }

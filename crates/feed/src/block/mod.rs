@@ -4,8 +4,11 @@
 //! onto the tape, and then filled again. Nothing in it is allocated anew once it has grown to its size.
 
 pub(crate) mod concern;
+pub(crate) mod cursor;
+pub(crate) mod json;
 pub(crate) mod names;
 pub(crate) mod numbers;
+pub(crate) mod quarantined;
 pub(crate) mod tally;
 
 use crate::block::concern::Concern;

@@ -6,10 +6,10 @@
 use super::entries::next_entry;
 use super::explain::Explainer;
 use super::instruments::{by_venue, is_looked_up, set_looked_up};
-use super::json::write_json;
 use super::plan::{BestPicks, Cond, EventPlan, FieldPlan, From, Plan, Src, TypeRules, Way};
 use super::seam::{Cursor, Message, Refused};
 use super::{Otherwise, plan};
+use crate::block::json::write_json;
 use crate::block::numbers::Numbering;
 use crate::block::{Block, Names, SessionKey, What};
 use crate::reference::{AsTheyAre, ByReference, Instruments};

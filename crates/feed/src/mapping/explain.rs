@@ -15,7 +15,8 @@ use super::apply::{Found, Outcome as Applied, View, event_time, fill_picks, tran
 use super::entries::next_entry;
 use super::plan::{Cond, EventPlan, FieldPlan, From, Plan};
 use super::seam::{Cursor, Message, Refused};
-use super::{FieldTable, FieldText, Mapping, Origin, json_string};
+use super::{FieldTable, FieldText, Mapping, Origin};
+use crate::block::json::json_string;
 use crate::block::{Block, Names};
 use serde::Serialize;
 use serde_json::Value as Json;

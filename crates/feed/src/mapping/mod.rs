@@ -69,7 +69,6 @@ mod concern;
 mod entries;
 mod explain;
 mod instruments;
-mod json;
 mod plan;
 mod seam;
 
@@ -81,7 +80,6 @@ pub(crate) use explain::Explainer;
 pub use explain::{
     EventSeen, Explained, Failed, FieldSeen, Kept, Outcome, PassedOver, Place, Skipped, TimeSeen, Why,
 };
-pub use json::json_string;
 pub(crate) use plan::{Cond, EventPlan, FieldPlan, From, LookedAt, Rule, Way};
 pub use plan::{NumberSign, Plan};
 pub use seam::{Cursor, Dialect, GroupPlaces, Message, Places, Refused};

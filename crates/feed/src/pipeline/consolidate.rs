@@ -16,12 +16,13 @@ use crate::pipeline::begin::{FolderPlan, feed_state, open_feed, open_folder, pla
 use crate::pipeline::feed_state::FeedState;
 use crate::pipeline::intake::{FeedIntake, Intake, Live, Supply};
 use crate::pipeline::job::{Job, Sorted, Turn};
+use crate::pipeline::known::{self, SourcePlan, plan_files};
 use crate::pipeline::lead::ClockLead;
 use crate::pipeline::open_sources::OpenSources;
 use crate::pipeline::run::{Input, RunFeed};
 use crate::pipeline::sequence::{ByKind, Counters, Patience, PieceBuffer, Plan, Sequencer};
 use crate::quarantine::RawLog;
-use crate::sources::known::{self, SourcePlan, SourceRules, plan_files};
+use crate::sources::source::SourceRules;
 use crate::sources::source::{Feed, SourceFacts, is_stdin};
 use crate::sources::stats::Stats;
 use std::collections::{BTreeMap, VecDeque};

@@ -1,9 +1,10 @@
 //! What the sequencer keeps of each feed and source: how far it has come, and what its order depends on.
 
-use crate::account::SourceAccount;
 use crate::account::bookkeeping::source_frame;
-use crate::block::numbers::{KnownPart, Sessions, note_stretch};
-use crate::block::{Block, Carried, Fixup, Tally, Unit};
+use crate::account::{Account, SourceAccount};
+use crate::block::cursor::Cursor;
+use crate::block::numbers::Sessions;
+use crate::block::{Block, Carried, Tally, Unit};
 use crate::formats::decoder::Decoder;
 use crate::formats::format::Sort;
 use crate::pipeline::job::Job;
@@ -11,12 +12,12 @@ use crate::pipeline::lead::LeadBounds;
 use crate::pipeline::sequence::LargeMessage;
 use crate::sources::content::ContentHash;
 use crate::sources::link::{FeedLook, MergeWait};
+use crate::sources::open::first_message_hash;
 use crate::sources::source::SourceFacts;
 use crate::sources::stats::Settled;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use unitape_model::Dict;
 
 /// What the sequencer keeps of a feed.
 #[derive(Debug)]
@@ -216,44 +217,26 @@ impl SourceState {
     }
 }
 
-/// What tells a source apart whose end is not known when it begins: the place and hash of its first message.
-pub fn first_message_hash(offset: u64, message: &[u8]) -> String {
-    format!("first:{offset}+{}:{}", message.len(), &blake3::hash(message).to_hex()[..32])
-}
-
-/// How far the first block of a feed's queue has been taken.
-#[derive(Debug, Default)]
-#[allow(missing_docs)]
-pub struct Cursor {
-    pub unit: usize,
-    pub arena: usize,
-    pub fixup: usize,
-    pub raw: usize,
-    /// Runs of sequence numbers that were noted, marks that these were noted up to, and the first unit whose number was not.
-    pub run: usize,
-    pub mark: usize,
-    pub noted: usize,
-    /// What was known of the numbers of the stretch in hand.
-    pub known: Vec<KnownPart>,
-    /// Ids of the block's sessions, as far as they were looked up; none for one that is not kept.
-    pub sessions: Vec<Option<u32>>,
-    /// Global ids of the block's own names, by dictionary and own id; 0 not yet given.
-    resolved: [Vec<u32>; Dict::COUNT],
-}
-
-impl Cursor {
-    /// The id that was given to the block's own name, 0 if none was yet.
-    pub fn resolved(&self, fixup: &Fixup) -> u32 {
-        self.resolved[fixup.dict as usize].get(fixup.id as usize).copied().unwrap_or(0)
-    }
-
-    /// Keeps the id that was given to the block's own name.
-    pub fn resolve(&mut self, fixup: &Fixup, id: u32) {
-        let table = &mut self.resolved[fixup.dict as usize];
-        if table.len() <= fixup.id as usize {
-            table.resize(fixup.id as usize + 1, 0);
+impl Account {
+    /// Puts what a run has counted in place of what the tape said when it began.
+    pub fn settle(&mut self, state: &SourceState) {
+        if state.first_id == 0 {
+            return;
         }
-        table[fixup.id as usize] = id;
+        let index = self.sources.iter().position(|s| s.id == state.first_id);
+        let index = index.unwrap_or_else(|| {
+            let (id, feed, file) = (state.first_id, state.feed.clone(), state.file.clone());
+            self.sources.push(SourceAccount { id, feed, file, ..SourceAccount::default() });
+            self.sources.len() - 1
+        });
+        {
+            let source = &mut self.sources[index];
+            source.tally = state.tally;
+            source.since = Tally::default();
+            source.through = state.through;
+            source.end = state.end;
+            source.tail = None;
+        }
     }
 }
 
@@ -366,7 +349,7 @@ impl FeedState {
                 return;
             }
             while self.cursor.run < block.runs.len() {
-                note_stretch(block, &mut self.cursor, &mut self.sessions);
+                self.cursor.note_stretch(block, &mut self.sessions);
             }
             let state = &mut self.sources[block.source];
             state.tally = state.tally.plus(block.tally);

@@ -17,15 +17,10 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `load` | the `Loader`: files and their mappings to a `Reference`, or what is wrong and where |
 //! | `resolve` | names on their way to the tape, by reference data or as they are |
 
-mod load;
 mod resolve;
-#[cfg(test)]
-mod tests;
 
-pub use load::Loader;
 pub use resolve::{AsTheyAre, ByReference, Instruments};
 
 use rustc_hash::FxHashMap;
@@ -44,30 +39,35 @@ pub struct Reference {
     strict: bool,
 }
 
-struct Table {
+pub(crate) struct Table {
     /// The rows of each name. What is in it comes from the master, so that messages cannot make it slow.
-    by_name: FxHashMap<Box<[u8]>, Range<usize>>,
+    pub by_name: FxHashMap<Box<[u8]>, Range<usize>>,
     /// By name, then by venue, then by day.
-    rows: Vec<Row>,
+    pub rows: Vec<Row>,
     /// Venues of which there are symbols.
-    venues: FxHashMap<Box<[u8]>, Venue>,
+    pub venues: FxHashMap<Box<[u8]>, Venue>,
     /// Names on the tape.
-    instruments: Vec<String>,
+    pub instruments: Vec<String>,
 }
 
 /// One more than the index of a venue; 0 for a notation that stands for itself.
-type Venue = u32;
+pub(crate) type Venue = u32;
 
 /// A notation holds for days, both included.
 #[derive(Clone, Copy, Debug)]
-struct Row {
-    venue: Venue,
-    from: Day,
-    to: Day,
-    instrument: u32,
+pub(crate) struct Row {
+    pub venue: Venue,
+    pub from: Day,
+    pub to: Day,
+    pub instrument: u32,
 }
 
 impl Reference {
+    /// One of a table; names that it does not have stay as they are.
+    pub(crate) fn new(table: Table, identity: String) -> Self {
+        Self { table: Arc::new(table), identity, strict: false }
+    }
+
     /// The instrument that `name` means at a venue on a day: as its symbol there, else as ISIN, FIGI or the name itself.
     pub fn find(&self, venue: Option<&[u8]>, name: &[u8], day: Day) -> Option<&str> {
         let Table { by_name, rows, venues, instruments } = &*self.table;

@@ -1,7 +1,7 @@
 //! Sources that come while a feed runs: the files of a directory, by name.
 
 use crate::error::Error;
-use crate::sources::known::{self, KnownContent};
+use crate::sources::same::{self, KnownContent};
 use crate::sources::source::{Pending, SourceFacts};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::ErrorKind;
@@ -175,9 +175,9 @@ impl Folder {
         let same_start = begun.entry(*blake3::hash(&first).as_bytes()).or_default();
         for other in same_start.iter() {
             // One that was removed meanwhile cannot be compared.
-            if other.exists() && known::begins_with(path, other).map_err(fail)? {
+            if other.exists() && same::begins_with(path, other).map_err(fail)? {
                 let other = other.file_name().unwrap_or_default().to_string_lossy();
-                return Err(known::same_content(&self.feed, name, (&self.feed, &other)));
+                return Err(same::same_content(&self.feed, name, (&self.feed, &other)));
             }
         }
         same_start.push(path.to_owned());

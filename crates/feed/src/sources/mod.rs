@@ -2,7 +2,7 @@
 //!
 //! | module | |
 //! |---|---|
-//! | `source`, `hash`, `content`, `known` | what a source is, what it holds, whether it is what the tape says |
+//! | `source`, `hash`, `content`, `same` | what a source is, what it holds, whether another one holds the same |
 //! | `detect` | what a file is, by its content |
 //! | `open`, `head` | files: plain, compressed, captures; their first bytes, for blocks that begin further on |
 //! | `folder`, `growth` | directories whose files come while a feed runs |
@@ -16,9 +16,9 @@ pub mod growth;
 pub mod hash;
 pub mod head;
 pub mod journal;
-pub mod known;
 pub mod link;
 pub mod open;
 pub mod receive;
+pub mod same;
 pub mod source;
 pub mod stats;

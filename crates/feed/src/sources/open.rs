@@ -8,7 +8,6 @@ use crate::block::Block;
 use crate::error::Error;
 use crate::formats::format::Format;
 use crate::formats::stamp::NO_TIME;
-use crate::pipeline::feed_state::first_message_hash;
 use crate::sources::journal::Times;
 use crate::sources::source::{Pending, is_stdin};
 use flate2::bufread::MultiGzDecoder;
@@ -526,6 +525,14 @@ pub fn unpacked(file: File) -> std::io::Result<Box<dyn Read>> {
         [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(BufReader::new(file))),
         _ => Box::new(file),
     })
+}
+
+/// What begins with this tells a source by its first message.
+pub const FIRST: &str = "first:";
+
+/// What tells a source apart whose end is not known when it begins: the place and hash of its first message.
+pub fn first_message_hash(offset: u64, message: &[u8]) -> String {
+    format!("{FIRST}{offset}+{}:{}", message.len(), &blake3::hash(message).to_hex()[..32])
 }
 
 /// Whether the source's first message is the one that `first` tells.

@@ -54,6 +54,26 @@ impl SourceFacts {
     }
 }
 
+/// What a feed does with files that are not what the tape says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourceRules {
+    /// Other content under a name that the tape knows is another source of this name.
+    pub new_source: bool,
+    /// The content of another source is read again.
+    pub again: bool,
+}
+
+/// How a file has grown.
+#[derive(Clone, Debug)]
+pub struct Growth {
+    /// Where it is to be read on.
+    pub from: u64,
+    /// The message that begins there was cut by the end of the file, and is in quarantine.
+    pub superseded: bool,
+    /// Its bytes and hash now, where the tape has those of the whole file.
+    pub facts: Option<SourceFacts>,
+}
+
 /// Whether this path stands for stdin.
 pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"

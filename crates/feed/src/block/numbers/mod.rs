@@ -19,11 +19,9 @@ pub use flag::flag_frame;
 pub use index::{SessionIndex, SessionKey};
 pub use set::{Knowledge, SequenceSet};
 
-use crate::block::{Block, Unit, What};
-use crate::pipeline::feed_state::Cursor;
+use crate::block::Block;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use unitape_model::Event;
 
 /// A feed's sessions that are kept, the first ones in its order. What a further session says it sends again is kept
 /// and flagged, so nothing is lost to the bound.
@@ -68,9 +66,12 @@ pub struct Sessions {
 /// Numbers of a run that were known when it came.
 #[derive(Clone, Debug)]
 pub struct KnownPart {
-    run: u32,
-    numbers: Range<u64>,
-    what: Knowledge,
+    /// Index of the run.
+    pub run: u32,
+    /// The numbers.
+    pub numbers: Range<u64>,
+    /// What was known of them.
+    pub what: Knowledge,
 }
 
 impl Sessions {
@@ -101,7 +102,7 @@ impl Sessions {
 
     /// Notes these runs of a block; `ids` keeps the sessions of the block that were looked up. What was known of them
     /// goes to `known`.
-    fn note(
+    pub(super) fn note(
         &mut self,
         block: &Block,
         runs: Range<usize>,
@@ -132,56 +133,10 @@ impl Sessions {
     }
 }
 
-/// Notes the numbers of the block's next stretch, up to its next mark of progress, and says of each of its messages
-/// whether it is a duplicate or a repeat.
-pub fn note_stretch(block: &mut Block, cursor: &mut Cursor, sessions: &mut Sessions) {
-    let (runs, units) = match block.marks.get(cursor.mark) {
-        Some(mark) => (mark.runs as usize, mark.unit as usize),
-        None => (block.runs.len(), block.units.len()),
-    };
-    cursor.mark += 1;
-    cursor.noted = units + 1;
-    cursor.known.clear();
-    if cursor.run < runs {
-        sessions.note(block, cursor.run..runs, &mut cursor.sessions, &mut cursor.known);
-        cursor.run = runs;
-    }
-    if !cursor.known.is_empty() {
-        mark_known(block, cursor, units);
-    }
-}
-
-/// Marks the units up to `end` whose numbers were known.
-#[cold]
-fn mark_known(block: &mut Block, cursor: &Cursor, end: usize) {
-    let mut frame = cursor.arena;
-    for i in cursor.unit..end {
-        let Unit { what, end, .. } = block.units[i];
-        let What::Numbered { run, maybe } = what else {
-            frame = end as usize;
-            continue;
-        };
-        let number = Event::new(&block.arena[frame..]).and_then(|e| e.sequence());
-        frame = end as usize;
-        let first = cursor.known.partition_point(|k| k.run < run);
-        let known = cursor.known[first..].iter().take_while(|k| k.run == run);
-        let Some(part) = known.into_iter().find(|k| number.is_some_and(|n| k.numbers.contains(&n))) else {
-            continue;
-        };
-        match (part.what, maybe) {
-            (Knowledge::Seen, true) => block.units[i].what = What::Duplicate,
-            (Knowledge::Seen, false) => block.units[i].what = What::Repeat { unsure: false },
-            (Knowledge::NoSession, false) => {}
-            (Knowledge::Forgotten, _) | (Knowledge::NoSession, true) => {
-                block.units[i].what = What::Repeat { unsure: true };
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::cursor::Cursor;
 
     /// A bound that nobody is told of looks like a feed without duplicates.
     #[test]
@@ -193,7 +148,7 @@ mod tests {
             block.note_sequence(id, 1, Numbering::Counts);
         }
         let mut sessions = Sessions::default();
-        note_stretch(&mut block, &mut Cursor::default(), &mut sessions);
+        Cursor::default().note_stretch(&mut block, &mut sessions);
         assert_eq!((sessions.refused, sessions.iter().count()), (3, SESSIONS_MAX));
         assert!(sessions.ids.contains_key(&name(0)) && !sessions.ids.contains_key(&name(SESSIONS_MAX)));
     }

@@ -19,10 +19,11 @@
 //! that lets it go on: all of a unit's events have one place, in that packet, and places go up, so that what is on a tape can
 //! be told by them. Where its own message stands is kept with the event, as `place`.
 
+use crate::block::json::json_string;
 use crate::block::{Block, What};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, FormatDecoder, Statefulness};
-use crate::mapping::{Mapping, json_string};
+use crate::mapping::Mapping;
 use crate::reference::{AsTheyAre, ByReference, Instruments};
 use std::any::Any;
 use std::sync::Arc;

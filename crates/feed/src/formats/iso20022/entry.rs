@@ -11,7 +11,7 @@
 
 use super::Found;
 use super::tree::LINE;
-use crate::mapping::json_string;
+use crate::block::json::json_string;
 use unitape_codec::iso20022::value;
 use unitape_model::{Amount, Refusal};
 

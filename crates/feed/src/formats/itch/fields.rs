@@ -16,8 +16,9 @@
 use super::config::Config;
 use super::orders::Order;
 use super::{ItchDecoder, NO_DAY, Place, refused};
+use crate::block::json::json_string;
 use crate::block::{Block, Names};
-use crate::mapping::{Refused, json_string};
+use crate::mapping::Refused;
 use crate::reference::Instruments;
 use unitape_codec::itch::{Message, price};
 use unitape_model::event::Value;

@@ -9,12 +9,11 @@ mod path;
 
 pub use path::{TextDialect, TextPath};
 
+use crate::block::json::json_string;
 use crate::block::{Block, Names};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
-use crate::mapping::{
-    Cursor, Explainer, Mapper, Mapping, Message, Origin, Places, Refused, compile, json_string,
-};
+use crate::mapping::{Cursor, Explainer, Mapper, Mapping, Message, Origin, Places, Refused, compile};
 use path::Reading;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;

@@ -2,11 +2,10 @@
 
 use super::large::{LargeMessage, LargePlace};
 use super::{Piece, Sequencer};
-use crate::account::bookkeeping::{
-    Progress, Quarantined, RawFacts, define_frame, progress_frame, quarantine_frame,
-};
+use crate::account::bookkeeping::{Progress, define_frame, progress_frame};
 use crate::block::concern::Concern;
-use crate::block::numbers::{flag_frame, note_stretch};
+use crate::block::numbers::flag_frame;
+use crate::block::quarantined::{Quarantined, RawFacts, quarantine_frame};
 use crate::block::{Block, Instead, NO_TS, Unit, What};
 use crate::error::Error;
 use crate::pipeline::feed_state::SourceState;
@@ -29,7 +28,7 @@ impl Sequencer {
         let mut head = feed.head.take();
         let Job { block, sorted, .. } = &mut *feed.queue[index];
         if feed.cursor.unit >= feed.cursor.noted && !block.begins_with_switch(feed.cursor.unit) {
-            note_stretch(block, &mut feed.cursor, &mut feed.sessions);
+            feed.cursor.note_stretch(block, &mut feed.sessions);
         }
         let mut run = Run { pieces: &mut self.pieces, feed: i, block: index, start: feed.cursor.arena };
         while let Some(&unit) = block.units.get(feed.cursor.unit) {
@@ -72,7 +71,7 @@ impl Sequencer {
                     feed.cursor.fixup = unit.fixups_end as usize;
                     feed.cursor.raw = unit.raw_end as usize;
                     if feed.cursor.unit >= feed.cursor.noted && feed.cursor.unit < block.units.len() {
-                        note_stretch(block, &mut feed.cursor, &mut feed.sessions);
+                        feed.cursor.note_stretch(block, &mut feed.sessions);
                     }
                     continue;
                 }
@@ -236,7 +235,7 @@ impl Sequencer {
             feed.cursor.fixup = unit.fixups_end as usize;
             feed.cursor.raw = unit.raw_end as usize;
             if feed.cursor.unit >= feed.cursor.noted && feed.cursor.unit < block.units.len() {
-                note_stretch(block, &mut feed.cursor, &mut feed.sessions);
+                feed.cursor.note_stretch(block, &mut feed.sessions);
             }
         }
         run.end(feed.cursor.arena);

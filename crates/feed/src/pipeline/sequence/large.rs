@@ -10,8 +10,8 @@
 //! The parts of other feeds may come in between, so the bytes wait in a file without a name beside the raw log; in memory
 //! is the first part alone. No mark of progress is made within the message: after a restart it is read from its start.
 
-use crate::account::bookkeeping::{Quarantined, RawFacts, quarantine_frame};
 use crate::block::concern::Concern;
+use crate::block::quarantined::{Quarantined, RawFacts, quarantine_frame};
 use crate::block::{Block, NO_TS, Unit, What};
 use crate::error::Error;
 use crate::pipeline::feed_state::SourceState;

@@ -2,7 +2,8 @@
 //! an extension is made by the general way once, and then found by the bytes of its columns.
 
 use super::program::Slow;
-use crate::mapping::{Message, json_string};
+use crate::block::json::json_string;
+use crate::mapping::Message;
 use unitape_codec::fixed::{Even, LANES, Record, Rows};
 use unitape_model::{EventBuilder, Kind, LINE, UnixNanos};
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::Format;
+use crate::reference::{Told, day_of, day_of_date};
 use proptest::prelude::*;
 use std::path::PathBuf;
 

@@ -14,20 +14,12 @@ use crate::pipeline::consolidate::Setup;
 use crate::pipeline::run::RunFeed;
 use crate::sources::content::{self, ContentHash};
 use crate::sources::hash;
-use crate::sources::open::{self, is_first};
-use crate::sources::source::SourceFacts;
+use crate::sources::open::{FIRST, is_first};
+use crate::sources::same::{KnownContent, same_content};
+use crate::sources::source::{Growth, SourceFacts};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-
-/// What a feed does with files that are not what the tape says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SourceRules {
-    /// Other content under a name that the tape knows is another source of this name.
-    pub new_source: bool,
-    /// The content of another source is read again.
-    pub again: bool,
-}
 
 /// What is to be done with a file of a feed.
 #[derive(Debug)]
@@ -40,17 +32,6 @@ pub enum SourcePlan {
     New,
 }
 
-/// How a file has grown.
-#[derive(Clone, Debug)]
-pub struct Growth {
-    /// Where it is to be read on.
-    pub from: u64,
-    /// The message that begins there was cut by the end of the file, and is in quarantine.
-    pub superseded: bool,
-    /// Its bytes and hash now, where the tape has those of the whole file.
-    pub facts: Option<SourceFacts>,
-}
-
 /// What a file is to a source of its name.
 #[derive(Debug)]
 pub enum Likeness {
@@ -60,17 +41,6 @@ pub enum Likeness {
     Grown(Option<ContentHash>),
     /// It does not, and how that is seen.
     Other(String),
-}
-
-/// What is known of a source's content, to find it under another name.
-#[derive(Clone, Debug)]
-pub struct KnownContent {
-    feed: String,
-    file: String,
-    bytes: u64,
-    hash: String,
-    /// Place and hash of its first message; then `bytes` and `hash` are of what is unpacked.
-    first: Option<String>,
 }
 
 impl SourceAccount {
@@ -211,9 +181,6 @@ fn other(bytes: u64) -> Likeness {
     Likeness::Other(format!("its first {bytes} bytes are others than those that were read before"))
 }
 
-/// What begins with this tells a source by its first message.
-pub const FIRST: &str = "first:";
-
 /// Files of the command that hold the same, by feed: the error of those that come second. Empty ones never do.
 pub fn twice(setup: &Setup<'_>, facts: &[Vec<SourceFacts>]) -> Vec<Option<Error>> {
     let mut before: Vec<(&RunFeed, &SourceFacts)> = Vec::new();
@@ -332,64 +299,6 @@ pub fn contents(account: &Account) -> Vec<KnownContent> {
     account.sources.iter().filter_map(content).collect()
 }
 
-impl KnownContent {
-    /// Whether the file at `path` begins with all of it.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn is_in(&self, path: &Path) -> std::io::Result<bool> {
-        let Some(first) = &self.first else {
-            let file = File::open(path)?;
-            return Ok(
-                file.metadata()?.len() == self.bytes && hash::of_prefix(&file, self.bytes, 1)? == self.hash
-            );
-        };
-        if !is_first(path, first)? {
-            return Ok(false);
-        }
-        let prefix = content::prefix(path, self.bytes)?;
-        Ok(prefix.hash.bytes() == self.bytes && prefix.hash.hex() == self.hash)
-    }
-
-    /// That `file` of `feed` has it, too.
-    pub fn error(&self, feed: &str, file: &str) -> Error {
-        same_content(feed, file, (&self.feed, &self.file))
-    }
-}
-
-/// Whether the file at `path` begins with all that the one at `other` holds.
-///
-/// # Errors
-/// When one of them cannot be read.
-pub fn begins_with(path: &Path, other: &Path) -> std::io::Result<bool> {
-    let (mut a, mut b) = (open::unpacked(File::open(path)?)?, open::unpacked(File::open(other)?)?);
-    let (mut of_a, mut of_b) = (vec![0; 1 << 16], vec![0; 1 << 16]);
-    loop {
-        let n = read_full(&mut b, &mut of_b)?;
-        let m = read_full(&mut a, &mut of_a[..n])?;
-        if of_a[..m] != of_b[..n] {
-            return Ok(false);
-        }
-        if n < of_b.len() {
-            return Ok(true);
-        }
-        // What fits in one read differs there, mostly.
-    }
-}
-
-fn read_full(reader: &mut impl std::io::Read, buf: &mut [u8]) -> std::io::Result<usize> {
-    let mut n = 0;
-    while n < buf.len() {
-        match reader.read(&mut buf[n..]) {
-            Ok(0) => break,
-            Ok(m) => n += m,
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(n)
-}
-
 /// Another content under a known name.
 pub fn other_content(source: &SourceAccount, what: &str) -> Error {
     let what = format!(
@@ -427,15 +336,6 @@ pub fn older_copy(source: &SourceAccount, bytes: u64) -> Error {
         source.read_bytes()
     );
     changed(source, what)
-}
-
-/// The same content under two names.
-pub fn same_content(feed: &str, file: &str, (other_feed, other_file): (&str, &str)) -> Error {
-    let what = format!(
-        "it holds what {other_file} of feed {other_feed} holds; leave one of them out, or read it a second time with \
-         --again (again = true)"
-    );
-    Error::SourceChanged { feed: feed.to_owned(), file: file.to_owned(), what }
 }
 
 fn another_mapping(source: &SourceAccount, feed: &RunFeed) -> Error {

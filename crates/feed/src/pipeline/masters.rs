@@ -5,20 +5,19 @@
 //! `valid_to` among what is kept say on which days, both included, and either may be missing. Several entries of one
 //! `instr` are one instrument in several notations.
 
-use super::{Day, Reference, Row, Table, Venue, day_of_date};
 use crate::account::{text, uint};
 use crate::block::Block;
 use crate::error::Error;
 use crate::formats::format::Format;
 use crate::mapping::Mapping;
 use crate::pipeline::walk::walk;
+use crate::reference::{Day, Reference, Row, Table, Venue, day_of_date};
 use crate::sources::hash;
 use crate::sources::source::is_stdin;
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use unitape_base::toml::meant;
 use unitape_model::{Dictionary, Event, Field, Kind, Schema, Value, frames};
 
@@ -179,7 +178,7 @@ impl Loader {
         let venues = self.venues.names.into_iter().zip(1..);
         let venues = venues.map(|(name, venue)| (name.into_bytes().into(), venue)).collect();
         let table = Table { by_name, rows, venues, instruments: self.instruments.names };
-        Ok(Reference { table: Arc::new(table), identity: self.identity, strict: false })
+        Ok(Reference::new(table, self.identity))
     }
 
     /// Takes the entries of a block.
@@ -287,3 +286,6 @@ impl Loader {
         Error::Reference { path: self.files[file].clone(), offset, what }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! How far the sequencer has taken a block.
+
+use crate::block::numbers::{Knowledge, KnownPart, Sessions};
+use crate::block::{Block, Fixup, Unit, What};
+use unitape_model::{Dict, Event};
+
+/// How far the first block of a feed's queue has been taken.
+#[derive(Debug, Default)]
+#[allow(missing_docs)]
+pub struct Cursor {
+    pub unit: usize,
+    pub arena: usize,
+    pub fixup: usize,
+    pub raw: usize,
+    /// Runs of sequence numbers that were noted, marks that these were noted up to, and the first unit whose number was not.
+    pub run: usize,
+    pub mark: usize,
+    pub noted: usize,
+    /// What was known of the numbers of the stretch in hand.
+    pub known: Vec<KnownPart>,
+    /// Ids of the block's sessions, as far as they were looked up; none for one that is not kept.
+    pub sessions: Vec<Option<u32>>,
+    /// Global ids of the block's own names, by dictionary and own id; 0 not yet given.
+    resolved: [Vec<u32>; Dict::COUNT],
+}
+
+impl Cursor {
+    /// The id that was given to the block's own name, 0 if none was yet.
+    pub fn resolved(&self, fixup: &Fixup) -> u32 {
+        self.resolved[fixup.dict as usize].get(fixup.id as usize).copied().unwrap_or(0)
+    }
+
+    /// Keeps the id that was given to the block's own name.
+    pub fn resolve(&mut self, fixup: &Fixup, id: u32) {
+        let table = &mut self.resolved[fixup.dict as usize];
+        if table.len() <= fixup.id as usize {
+            table.resize(fixup.id as usize + 1, 0);
+        }
+        table[fixup.id as usize] = id;
+    }
+
+    /// Notes the numbers of the block's next stretch, up to its next mark of progress, and says of each of its messages
+    /// whether it is a duplicate or a repeat.
+    pub fn note_stretch(&mut self, block: &mut Block, sessions: &mut Sessions) {
+        let (runs, units) = match block.marks.get(self.mark) {
+            Some(mark) => (mark.runs as usize, mark.unit as usize),
+            None => (block.runs.len(), block.units.len()),
+        };
+        self.mark += 1;
+        self.noted = units + 1;
+        self.known.clear();
+        if self.run < runs {
+            sessions.note(block, self.run..runs, &mut self.sessions, &mut self.known);
+            self.run = runs;
+        }
+        if !self.known.is_empty() {
+            self.mark_known(block, units);
+        }
+    }
+
+    /// Marks the units up to `end` whose numbers were known.
+    #[cold]
+    fn mark_known(&self, block: &mut Block, end: usize) {
+        let mut frame = self.arena;
+        for i in self.unit..end {
+            let Unit { what, end, .. } = block.units[i];
+            let What::Numbered { run, maybe } = what else {
+                frame = end as usize;
+                continue;
+            };
+            let number = Event::new(&block.arena[frame..]).and_then(|e| e.sequence());
+            frame = end as usize;
+            let first = self.known.partition_point(|k| k.run < run);
+            let known = self.known[first..].iter().take_while(|k| k.run == run);
+            let Some(part) = known.into_iter().find(|k| number.is_some_and(|n| k.numbers.contains(&n)))
+            else {
+                continue;
+            };
+            match (part.what, maybe) {
+                (Knowledge::Seen, true) => block.units[i].what = What::Duplicate,
+                (Knowledge::Seen, false) => block.units[i].what = What::Repeat { unsure: false },
+                (Knowledge::NoSession, false) => {}
+                (Knowledge::Forgotten, _) | (Knowledge::NoSession, true) => {
+                    block.units[i].what = What::Repeat { unsure: true };
+                }
+            }
+        }
+    }
+}
