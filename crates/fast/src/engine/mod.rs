@@ -20,7 +20,7 @@
 //! A handler reads some bytes from its place on, and does not ask whether they are the message's. Wherever a run of steps
 //! begins (`parts::enter`, behind what is nested, and every [`state::RUN_STEPS`] steps) the place is held against
 //! [`state::State::check`]: what can be read up to the next such place is less than [`SLACK`] bytes, and the buffer has
-//! them. Where the buffer is nearly over, what is left of the message is copied and [`state::PAD`] bytes that end everything
+//! them. Where the buffer is nearly over, what is left of the message is copied and `state::PAD` bytes that end everything
 //! (`80`) put behind it ([`state::State::edge`]). A message that runs over its end is seen at the next check.
 
 mod ints;
