@@ -10,10 +10,9 @@
 
 use super::engine::HEAD;
 use super::program::{NONE, Op, OpCode, Program, Role};
-use super::slot::{Slot, State};
+use super::slot::{Entries, Share, Slot, State};
 use super::template::Type;
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 /// To look at a share takes as long as to copy so many entries.
 const LOOK: usize = 64;
@@ -21,30 +20,6 @@ const LOOK: usize = 64;
 /// More shares than these, or with more templates in all, are left as they are: to try each with each takes long.
 const JOINED_MAX: usize = 64;
 const TEMPLATES_MAX: usize = 1024;
-
-/// Entries that the same templates have, or nearly so.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Share {
-    pub from: u32,
-    pub to: u32,
-}
-
-impl Share {
-    #[inline(always)]
-    pub fn range(&self) -> Range<usize> {
-        self.from as usize..self.to as usize
-    }
-}
-
-/// The entries of all dictionaries of a program, from [`HEAD`] on.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Entries {
-    pub shares: Vec<Share>,
-    /// What each entry is where nothing was before.
-    pub empty: Vec<Slot>,
-    /// The shares of all templates; each has a range of it.
-    pub of: Vec<u32>,
-}
 
 /// Puts the entries of a compiled program in order, so that those of a template stand together.
 pub(super) fn arrange(program: &mut Program, slots: usize) {

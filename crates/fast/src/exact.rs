@@ -1,14 +1,15 @@
 //! The exact engine: runs the program of a message's template over its bytes, one look at a time. It decides what is wrong
 //! with a message, and decodes what the fast engine leaves to it.
 
-use super::decode::{Decoder, TEXT_BYTES_MAX};
+use super::entry::{Entry, Form};
 use super::fault::Code;
-use super::program::{Block, Found, NONE, Op, OpCode, Program, Role};
+use super::found::Found;
+use super::program::{Block, NONE, Op, OpCode, Program, Role};
 use super::projection::UNTAGGED;
-use super::record::{Entry, Form};
 use super::slot::{Slot, State, Undo};
 use super::template::Type;
 use super::wire::{Bits, Cursor, EXPONENT_MAX, Wrong};
+use super::workspace::{TEXT_BYTES_MAX, Workspace};
 use std::ops::Range;
 
 /// Templates that messages name, in each other.
@@ -25,7 +26,7 @@ pub(super) const OPS_OF_ITEM: usize = 8;
 
 pub(super) struct Pass<'p, 'b> {
     program: &'p Program,
-    pub decoder: &'p mut Decoder,
+    pub workspace: &'p mut Workspace,
     pub cursor: Cursor<'b>,
     dynamic: usize,
     /// Values, twice groups, sequences and elements, and an eighth of the ops of each block, so far; delivered or not, without
@@ -38,9 +39,9 @@ pub(super) struct Pass<'p, 'b> {
 }
 
 impl<'p, 'b> Pass<'p, 'b> {
-    pub fn new(decoder: &'p mut Decoder, program: &'p Program, bytes: &'b [u8]) -> Self {
+    pub fn new(workspace: &'p mut Workspace, program: &'p Program, bytes: &'b [u8]) -> Self {
         let cursor = Cursor { bytes, at: 0 };
-        Self { program, decoder, cursor, dynamic: 0, items: 0, place: (NONE, NONE), template: NONE }
+        Self { program, workspace, cursor, dynamic: 0, items: 0, place: (NONE, NONE), template: NONE }
     }
 
     /// Presence map, template id and what the template has; the template.
@@ -50,18 +51,18 @@ impl<'p, 'b> Pass<'p, 'b> {
         let start = self.cursor.at;
         let id = if bits.take() {
             let id = self.cursor.int::<STRICT>(Type::UInt32, false)?.unwrap_or_default() as u32;
-            self.decoder.template_id = Some(id);
+            self.workspace.template_id = Some(id);
             id
         } else {
-            self.decoder.template_id.ok_or((Code::D5, start))?
+            self.workspace.template_id.ok_or((Code::D5, start))?
         };
         let template = *self.program.by_id.get(&id).ok_or((Code::D9, start))?;
         let compiled = self.program.templates[template as usize];
         if compiled.reset {
-            self.decoder.empty();
+            self.workspace.empty();
         }
         let around = std::mem::replace(&mut self.template, template);
-        self.decoder.ready(self.program, template);
+        self.workspace.ready(self.program, template);
         let block = self.program.blocks[compiled.block as usize];
         self.run::<STRICT>(block, bits, map)?;
         self.template = around;
@@ -79,8 +80,8 @@ impl<'p, 'b> Pass<'p, 'b> {
         let program = self.program;
         let ops = &program.ops[block.from as usize..block.to as usize];
         self.items += ops.len() / OPS_OF_ITEM;
-        self.decoder.text_bytes += block.text as usize;
-        if self.items > ENTRIES_MAX || self.decoder.text_bytes > TEXT_BYTES_MAX {
+        self.workspace.text_bytes += block.text as usize;
+        if self.items > ENTRIES_MAX || self.workspace.text_bytes > TEXT_BYTES_MAX {
             return Err((Code::TooLarge, self.cursor.at));
         }
         let mut exponent = 0i8;
@@ -102,13 +103,13 @@ impl<'p, 'b> Pass<'p, 'b> {
                         return Err((Code::TooLarge, self.cursor.at));
                     }
                     self.dynamic += 1;
-                    let (begin, items) = (self.decoder.entries.len(), self.items);
+                    let (begin, items) = (self.workspace.entries.len(), self.items);
                     self.push(Form::Inner, Found::int(0), op);
                     self.items = items;
                     let template = self.segment::<STRICT>()?;
                     // It may have emptied what this one has.
-                    self.decoder.ready(self.program, self.template);
-                    self.decoder.entries[begin].bits = u64::from(template);
+                    self.workspace.ready(self.program, self.template);
+                    self.workspace.entries[begin].bits = u64::from(template);
                     let items = self.items;
                     self.push(Form::End, Found::int(0), op);
                     self.items = items;
@@ -182,7 +183,7 @@ impl<'p, 'b> Pass<'p, 'b> {
         if op.deliver {
             let extra = if form == Form::Decimal { found.exponent as u8 } else { found.len };
             let tag = if form < Form::Element { op.tag } else { UNTAGGED };
-            self.decoder
+            self.workspace
                 .entries
                 .push(Entry { bits: found.bits, meta: Entry::meta(op.info, tag, form, extra) });
         }
@@ -201,8 +202,8 @@ impl<'p, 'b> Pass<'p, 'b> {
             (of_decimal(op, code), at)
         })?;
         if let (Some(found), true) = (found, is_text(op.kind)) {
-            self.decoder.text_bytes += found.text_len();
-            if self.decoder.text_bytes > TEXT_BYTES_MAX {
+            self.workspace.text_bytes += found.text_len();
+            if self.workspace.text_bytes > TEXT_BYTES_MAX {
                 self.note(op.info);
                 return Err((Code::TooLarge, start));
             }
@@ -238,7 +239,7 @@ impl<'p, 'b> Pass<'p, 'b> {
     /// A value that is left out: the one before, or the one after it.
     #[inline(always)]
     fn previous(&mut self, op: &Op) -> Result<Option<Found>, Wrong> {
-        let slot = self.decoder.slots[op.slot as usize];
+        let slot = self.workspace.slots[op.slot as usize];
         let start = self.cursor.at;
         if slot.state() == State::Undefined {
             let initial = self.initial(op);
@@ -266,9 +267,9 @@ impl<'p, 'b> Pass<'p, 'b> {
 
     #[inline(always)]
     fn assign(&mut self, op: &Op, found: Option<Found>) {
-        let decoder = &mut *self.decoder;
-        let slot = &mut decoder.slots[op.slot as usize];
-        decoder.undo.push(Undo { slot: *slot, place: op.slot });
+        let workspace = &mut *self.workspace;
+        let slot = &mut workspace.slots[op.slot as usize];
+        workspace.undo.push(Undo { slot: *slot, place: op.slot });
         let (bits, state, extra) = match found {
             Some(found @ Found { long: true, .. }) => (found.bits, State::Long, 0),
             Some(found) => (found.bits, State::Assigned, found.extra(op.kind)),
@@ -313,8 +314,8 @@ impl<'p, 'b> Pass<'p, 'b> {
         let mut found = self.text(characters);
         if let Some(end) = characters.len().checked_sub(1) {
             if found.long {
-                let last = self.decoder.arena.len() - 1;
-                self.decoder.arena[last] &= 0x7f;
+                let last = self.workspace.arena.len() - 1;
+                self.workspace.arena[last] &= 0x7f;
             } else {
                 found.bits &= !(0x80 << (8 * end));
             }
@@ -327,14 +328,14 @@ impl<'p, 'b> Pass<'p, 'b> {
         if bytes.len() <= 8 {
             return Found::short(bytes);
         }
-        let arena = &mut self.decoder.arena;
+        let arena = &mut self.workspace.arena;
         arena.extend_from_slice(bytes);
         Found::long(arena.len() - bytes.len(), bytes.len())
     }
 
     /// The value that a difference or a tail goes with.
     fn base(&mut self, op: &Op, start: usize) -> Result<Found, Wrong> {
-        let slot = self.decoder.slots[op.slot as usize];
+        let slot = self.workspace.slots[op.slot as usize];
         match slot.state() {
             State::Undefined => Ok(self.initial(op).unwrap_or(Found::int(0))),
             State::Empty if op.code == OpCode::Tail => Ok(self.initial(op).unwrap_or(Found::int(0))),
@@ -420,7 +421,7 @@ impl<'p, 'b> Pass<'p, 'b> {
         (piece, at_end): (Found, bool),
         start: usize,
     ) -> Result<Found, Wrong> {
-        let arena = &mut self.decoder.arena;
+        let arena = &mut self.workspace.arena;
         let from = arena.len();
         if at_end {
             base.copy(kept, arena);
@@ -440,6 +441,26 @@ impl<'p, 'b> Pass<'p, 'b> {
         self.assign(op, Some(found));
         Ok(found)
     }
+}
+
+/// One op of a message whose others are done elsewhere, with its bit; the bytes it has, none where something is wrong.
+pub(super) fn one(workspace: &mut Workspace, op: usize, bytes: &[u8], bit: bool) -> Option<usize> {
+    // All of the message is put back at once if need be.
+    workspace.undo.clear();
+    let program = workspace.program.clone();
+    let op = &program.ops[op];
+    let mut pass = Pass::new(workspace, &program, bytes);
+    let mut bits = Bits::one(bit);
+    let found = if pass.workspace.strict {
+        pass.checked::<true>(op, &mut bits)
+    } else {
+        pass.checked::<false>(op, &mut bits)
+    };
+    if let Some(found) = found.ok()? {
+        pass.push(found.form(op.kind), found, op);
+    }
+    let used = pass.cursor.at;
+    workspace.text_fits(0).then_some(used)
 }
 
 /// What is wrong with a decimal one of whose parts is beyond the bounds of its own type: its exponent is beyond 63, or its

@@ -24,16 +24,30 @@
 //! ```
 //!
 //! [`encode`] is the way back. Fields are given no meaning.
+//!
+//! Imports read in one direction; each line knows only those above it:
+//!
+//! ```text
+//!  template, fault, wire, ops, projection     what templates say, what bytes mean
+//!  entry ─▶ found ─▶ slot ─▶ program           data: of a message, of dictionaries, of templates compiled
+//!  record ─▶ visit                             a message for who reads it
+//!  workspace ─▶ exact ─▶ engine                what a message is decoded with, and the two engines
+//!  dictionary ─▶ compile                       templates into a program
+//!  decode ─▶ frames, objects ─▶ json; encode   the face
+//! ```
 
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
 pub mod check;
+mod compile;
 mod decode;
 mod dictionary;
 pub mod encode;
 mod engine;
+mod entry;
 mod exact;
 mod fault;
+mod found;
 mod frames;
 mod json;
 #[cfg(any(test, feature = "naive"))]
@@ -50,6 +64,7 @@ pub mod template;
 mod tests;
 mod visit;
 mod wire;
+mod workspace;
 
 pub use decode::Decoder;
 pub use encode::{Draft, Encoder, SequenceRef};

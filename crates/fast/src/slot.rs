@@ -1,7 +1,6 @@
-//! What a dictionary has of a field, and what goes there.
+//! What dictionaries have of fields, and which of it each template has.
 
-use super::program::Found;
-use super::record::span;
+use super::found::Found;
 use super::template::Type;
 use std::ops::Range;
 
@@ -25,22 +24,6 @@ pub(super) enum State {
     /// A text that lies in the arena.
     Long,
     Undefined,
-}
-
-impl Found {
-    pub fn text_len(&self) -> usize {
-        if self.long { span(self.bits).len() } else { usize::from(self.len) }
-    }
-
-    /// Appends this part of the text to the arena in which it may lie.
-    pub fn copy(&self, part: Range<usize>, arena: &mut Vec<u8>) {
-        if self.long {
-            let from = span(self.bits).start;
-            arena.extend_from_within(from + part.start..from + part.end);
-        } else {
-            arena.extend_from_slice(&self.bits.to_le_bytes()[part]);
-        }
-    }
 }
 
 impl Slot {
@@ -77,4 +60,28 @@ impl Slot {
 pub(super) struct Undo {
     pub slot: Slot,
     pub place: u32,
+}
+
+/// Entries that the same templates have, or nearly so.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Share {
+    pub from: u32,
+    pub to: u32,
+}
+
+impl Share {
+    #[inline(always)]
+    pub fn range(&self) -> Range<usize> {
+        self.from as usize..self.to as usize
+    }
+}
+
+/// The entries of all dictionaries of a program, from [`super::engine::HEAD`] on.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Entries {
+    pub shares: Vec<Share>,
+    /// What each entry is where nothing was before.
+    pub empty: Vec<Slot>,
+    /// The shares of all templates; each has a range of it.
+    pub of: Vec<u32>,
 }

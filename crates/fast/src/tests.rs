@@ -1,8 +1,8 @@
 mod framing;
 
 use super::check::{Choices, compare, from_bytes, nodes, template_file};
+use super::compile::compile;
 use super::naive;
-use super::program::Program;
 use super::{Code, DecodeOptions, Decoder, Framing, Projection, Source, Templates, Value, decode_json};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -352,7 +352,7 @@ fn blocks_weigh_the_same_for_all() {
         let xml = template_file(&mut Choices::new(&bytes));
         let templates = Templates::load(&[Source { name: "t", content: xml.as_bytes() }]).unwrap();
         let projection = Projection::new(Arc::new(templates.clone()));
-        for program in [Program::new(&templates, None), Program::new(&templates, Some(&projection))] {
+        for program in [compile(&templates, None), compile(&templates, Some(&projection))] {
             for (template, compiled) in templates.list().iter().zip(&program.templates) {
                 let block = program.blocks[compiled.block as usize];
                 let found = ((block.to - block.from) as usize, block.text as usize);

@@ -1,7 +1,8 @@
 //! A message told to a visitor, part by part.
 
+use super::entry::{Entry, Form};
 use super::program::{Inside, Of};
-use super::record::{Entry, Form, Message, Value, value};
+use super::record::{Message, Value, value};
 
 /// A value of a message, whatever its type, until somebody asks: most visitors know what to expect of a field.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 
-use super::tokens::TokenSlice;
+use super::token::TokenSlice;
 
 /// The tag of MessageEncoding.
 pub const MESSAGE_ENCODING: u32 = 347;

@@ -53,9 +53,9 @@ use unitape_base::Span;
 
 use super::data::DataTags;
 use super::fault::Fault;
+use super::plain::plain_length;
 use super::scan::{self, LineEnds, Start, Trailer};
 use super::sep::{Here, Sep};
-use super::tokens::plain_length;
 
 /// What stands at a position. Bytes between the position asked for and the start of a span are
 /// line ends; the next position to ask for is the end of the span.

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use super::MAX_GROUP_DEPTH;
 use super::fault::Fault;
-use super::tokens::{TokenSlice, plain_length};
+use super::plain::{digits, plain_length};
+use super::token::TokenSlice;
 
 /// A repeating group, from a dictionary or stated by a mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -240,8 +241,4 @@ impl<'t> Iterator for Group<'t> {
         self.next = end;
         Some(tokens.range(start, end))
     }
-}
-
-pub(crate) fn digits(tag: u32) -> u32 {
-    tag.checked_ilog10().unwrap_or(0) + 1
 }

@@ -22,6 +22,17 @@
 //! ```
 //!
 //! It keeps no session: logon, sequence numbers and resends are the caller's.
+//!
+//! Imports read in one direction; each line knows only those above it:
+//!
+//! ```text
+//!  sep, data, fault, plain, value       separators, data fields, faults, numbers
+//!  token ─▶ group ─▶ dict               a field and a view of several; groups of them
+//!  shapes ─▶ simd                       sequences of tags; one pass over a message
+//!  scan ─▶ frame ─▶ head                where messages are
+//!  tokens                               frames a message and reads its fields
+//!  slots, encoding ─▶ json              what is wanted of it; it as text
+//! ```
 
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
@@ -37,6 +48,7 @@ mod json;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
 pub mod naive;
+mod plain;
 pub mod sample;
 mod scan;
 mod sep;
@@ -45,6 +57,7 @@ mod simd;
 mod slots;
 #[cfg(test)]
 mod tests;
+mod token;
 mod tokens;
 pub mod value;
 
@@ -56,7 +69,8 @@ pub use group::{Group, GroupSpec, GroupTable};
 pub use json::{DecodeOptions, Summary, decode_json};
 pub use sep::Sep;
 pub use slots::{Entry, Filled, GroupWanted, Slots, Wanted};
-pub use tokens::{Token, TokenSlice, Tokens};
+pub use token::{Token, TokenSlice};
+pub use tokens::Tokens;
 pub use unitape_base::{Error, Span};
 
 /// Groups inside groups, at most: the standard nests four deep.

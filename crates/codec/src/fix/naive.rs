@@ -4,7 +4,7 @@
 use super::fault::{Fault, FieldFault};
 use super::frame::{Frame, Framer, Message};
 use super::sep::Sep;
-use super::tokens::Token;
+use super::token::Token;
 use unitape_base::Span;
 
 /// What stands at `input[at..]`, the whole input.

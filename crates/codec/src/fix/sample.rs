@@ -2,7 +2,8 @@
 //! agree on.
 
 use super::frame::{Frame, Framer};
-use super::tokens::{Token, Tokens};
+use super::token::Token;
+use super::tokens::Tokens;
 
 /// `count` NewOrderSingle (35=D) messages of FIX 4.4, about 270 bytes each with three parties,
 /// valid, back to back. Equal seeds give equal bytes.

@@ -2,8 +2,8 @@
 //! says "need" where the buffer ends before the answer.
 
 use super::data::DataTags;
+use super::plain::plain_length;
 use super::sep::{Here, Sep};
-use super::tokens::plain_length;
 use unitape_base::Span;
 
 /// Bytes after a position that a start or trailer there may take, at most.

@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::data::DataTags;
-use super::group::digits;
+use super::plain::digits;
 
 /// A sequence of tags.
 #[derive(Debug, Clone)]

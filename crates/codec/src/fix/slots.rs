@@ -13,9 +13,9 @@
 use std::sync::Arc;
 
 use super::fault::Fault;
-use super::group::digits;
+use super::plain::{digits, plain_length};
 use super::shapes::SHAPES;
-use super::tokens::{Token, TokenSlice, plain_length};
+use super::token::{Token, TokenSlice};
 
 /// What is wanted of a message, compiled.
 ///

@@ -17,7 +17,6 @@
 
 pub use unitape_base::Decimal;
 
-use super::tokens::Token;
 use unitape_base::digits;
 
 /// Reads a FIX float: optional `-`, digits, optional point and digits; no exponent, no `+`.
@@ -41,42 +40,9 @@ pub fn decimal(text: &[u8]) -> Option<Decimal> {
     decimal_19(negative, digits)
 }
 
-/// The same in the message that `token` was read from, which spares the search for where to load
-/// from: a value has a header before it.
-#[inline(always)]
-pub(super) fn decimal_in(message: &[u8], token: Token) -> Option<Decimal> {
-    match top_of(message, token) {
-        Some((d, shift)) => decimal_8(d, shift),
-        None => decimal(token.of(message)),
-    }
-}
-
-/// [`int`] in the message that `token` was read from.
-#[inline(always)]
-pub(super) fn int_in(message: &[u8], token: Token) -> Option<i64> {
-    match top_of(message, token) {
-        Some((d, _)) if digits::all_digits(d) => Some(i64::from(digits::number(d))),
-        // A sign is seldom, and more than eight bytes too.
-        _ => int(token.of(message)),
-    }
-}
-
-/// A value of one to eight bytes as [`digits::top`] gives it, and the bits below it.
-#[inline(always)]
-fn top_of(message: &[u8], token: Token) -> Option<(u64, u32)> {
-    let len = token.end.wrapping_sub(token.start);
-    let eight = message.get(..token.end as usize)?.last_chunk::<8>()?;
-    if len.wrapping_sub(1) >= 8 {
-        return None;
-    }
-    let shift = len.wrapping_mul(8).wrapping_neg() & 63;
-    let word = u64::from_le_bytes(*eight) ^ (digits::ONES * b'0' as u64);
-    Some((word >> shift << shift, shift))
-}
-
 /// One to eight bytes from [`digits::top`], with a sign or without, and the bits below them.
 #[inline(always)]
-fn decimal_8(d: u64, shift: u32) -> Option<Decimal> {
+pub(super) fn decimal_8(d: u64, shift: u32) -> Option<Decimal> {
     let (d, negative) = unsigned(d, shift);
     let found = points(d);
     let (d, decimals) = if found == 0 { (d, 0) } else { without_point(d, found) };

@@ -1,6 +1,7 @@
 //! From a layout's text to a layout that holds together, or what is wrong with it and where.
 
 use super::ebcdic::Page;
+use super::error::Error;
 use super::layout::{COLUMNS_MAX, Column, DateOf, Layout, RECORD_BYTES_MAX, Record, Select, Sort};
 use super::plan::steps;
 use super::text::{
@@ -24,8 +25,25 @@ pub fn wrong<T>(at: &Range<usize>, what: String) -> Build<T> {
     Err(Wrong { at: at.start, what })
 }
 
+impl Layout {
+    /// Reads a layout; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// What is wrong with it, and in which line.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
+        let at = |offset: usize, what: String| {
+            let before = text.as_bytes().get(..offset).unwrap_or_default();
+            let line = 1 + before.iter().filter(|b| **b == b'\n').count();
+            Error::Layout { origin: origin.to_owned(), line, what }
+        };
+        let parsed: Result<LayoutText, _> = toml::from_str(text);
+        let parsed = parsed.map_err(|e| at(e.span().map_or(0, |s| s.start), e.message().to_owned()))?;
+        build(parsed).map_err(|wrong| at(wrong.at, wrong.what))
+    }
+}
+
 /// Builds a layout.
-pub fn build(text: LayoutText) -> Build<Layout> {
+fn build(text: LayoutText) -> Build<Layout> {
     check_name(&text.name)?;
     let page = match text.encoding.as_ref().filter(|e| e.get_ref() != "ascii") {
         None => None,

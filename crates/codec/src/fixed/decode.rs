@@ -1,7 +1,8 @@
 //! Records out of bytes.
 
+use super::code::Code;
 use super::ebcdic::push_utf8;
-use super::fault::{Code, Fault};
+use super::fault::Fault;
 use super::layout::{Layout, RECORD_BYTES_MAX, Record, Sort};
 use super::plan::{Around, EBCDIC_BLANK, run};
 use super::text::{Role, Short, Terminator};

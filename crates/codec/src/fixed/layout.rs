@@ -1,11 +1,9 @@
 //! Layouts: which columns a record has, read from TOML and checked.
 
-use super::build::build;
 use super::ebcdic::Page;
-use super::error::Error;
 use super::marks::Marks;
-use super::plan::Step;
-use super::text::{LayoutText, Role, Short, Sign, Storage, Terminator, Trim};
+use super::step::Step;
+use super::text::{Role, Short, Sign, Storage, Terminator, Trim};
 use super::when::{Form, Zone};
 use std::ops::Range;
 
@@ -99,21 +97,6 @@ pub const RECORD_BYTES_MAX: usize = 32 << 10;
 pub const COLUMNS_MAX: usize = 2_000;
 
 impl Layout {
-    /// Reads a layout; `origin` names it in errors.
-    ///
-    /// # Errors
-    /// What is wrong with it, and in which line.
-    pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
-        let at = |offset: usize, what: String| {
-            let before = text.as_bytes().get(..offset).unwrap_or_default();
-            let line = 1 + before.iter().filter(|b| **b == b'\n').count();
-            Error::Layout { origin: origin.to_owned(), line, what }
-        };
-        let parsed: Result<LayoutText, _> = toml::from_str(text);
-        let parsed = parsed.map_err(|e| at(e.span().map_or(0, |s| s.start), e.message().to_owned()))?;
-        build(parsed).map_err(|wrong| at(wrong.at, wrong.what))
-    }
-
     /// The shipped layout of this name, as its text.
     #[must_use]
     pub fn built_in(name: &str) -> Option<&'static str> {

@@ -1,6 +1,6 @@
 //! Numbers as people write them: `1.234,50`, `(12.00)`, `12,00-`. Each mark must be named; nothing is guessed.
 
-use super::fault::Code;
+use super::code::Code;
 use super::text::Negative;
 
 /// The marks of a column's numbers.

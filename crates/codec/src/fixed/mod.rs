@@ -17,6 +17,9 @@
 //! trailer may count the records; [`decode_json`] checks that, and whoever reads a file in parts is told what
 //! they say ([`Decoder::header_count`]).
 //!
+//! Imports read in one direction: `code`, `text`, `when`, `step`, `marks` ─▶ `layout` ─▶ `fault` ─▶ `plan` ─▶ `build`,
+//! `decode` ─▶ `batch`, `json`.
+//!
 //! It reads ASCII and EBCDIC, packed and binary numbers. It keeps no state but the header, whose date holds for the
 //! whole file.
 
@@ -25,6 +28,7 @@ mod build;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
 pub mod check;
+mod code;
 mod decode;
 mod digits;
 mod ebcdic;
@@ -38,6 +42,7 @@ mod marks;
 #[doc(hidden)]
 pub mod naive;
 mod plan;
+mod step;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -45,9 +50,10 @@ mod value;
 mod when;
 
 pub use batch::{Columns, Even, Framed, Frames, LANES, Lanes, Listed, Numbers, Rows, RowsColumn};
+pub use code::Code;
 pub use decode::{Decoder, Next};
 pub use error::Error;
-pub use fault::{Code, Fault};
+pub use fault::Fault;
 pub use json::{Summary, decode_json};
 /// What rows of separated values share with records: sorts of values, dates, zones.
 pub(crate) mod inside {

@@ -1,7 +1,7 @@
 //! The slow, obvious twin: the rules read aloud, a byte at a time, on an input that is all there; values by the
 //! standard library and as text. Tests, the bench and the fuzzer hold the fast path against it.
 
-use super::fault::Code;
+use super::code::Code;
 use super::layout::{Column, DateOf, Layout, RECORD_BYTES_MAX, Sort};
 use super::text::{Role, Short, Sign, Storage, Terminator, Trim};
 use jiff::civil::{Date, DateTime, Time};

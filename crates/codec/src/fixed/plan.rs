@@ -3,45 +3,15 @@
 //! Each step has a quick way for the common case of its sort; whatever that does not take (blanks, signs, another
 //! form) goes the careful way, which reads any column by its description.
 
+use super::code::Code;
 use super::digits::{POW10, number};
-use super::fault::{Code, Fault};
+use super::fault::Fault;
 use super::layout::{Column, DateOf, Sort};
+use super::step::{Op, Step};
 use super::text::{Sign, Storage, Trim};
 use super::value::Value;
 use super::when::Zone;
 use unitape_model::{Decimal, NumError};
-
-/// What to do with one column.
-#[derive(Debug, Clone, Copy)]
-pub struct Step {
-    op: Op,
-    start: u16,
-    end: u16,
-    /// Which column's value this is.
-    pub column: u16,
-    /// Blank is a fault.
-    required: bool,
-    /// Some values mean that there is none.
-    none: bool,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Op {
-    /// Text of one byte.
-    Char(u8),
-    /// Text with its padding behind it.
-    Text(u8),
-    /// Digits.
-    Digits,
-    /// Digits with so many of them behind the point.
-    Places(i8),
-    /// HHMMSS and so many digits of a second, on the day of this column of the header, in this zone.
-    Clock { digits: u8, header: u16, zone: u16 },
-    /// As the column's description says.
-    Careful,
-    /// Nothing.
-    Skip,
-}
 
 /// What values depend on beside their record.
 #[derive(Debug)]

@@ -5,8 +5,9 @@
 
 use super::draft::{Cell, Draft, Tag};
 use super::plan::{NONE, Op, OpCode, Plan, Role};
+use crate::entry::{Entry, Form};
 use crate::fault::{Code, Fault};
-use crate::record::{Entry, Form, Message};
+use crate::record::Message;
 use crate::template::Templates;
 
 /// Takes the message into the draft.

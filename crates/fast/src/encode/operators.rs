@@ -3,9 +3,9 @@
 use super::Pass;
 use super::plan::{Initial, Op, OpCode, Role};
 use super::wire::{self, Map};
-use crate::decode::TEXT_BYTES_MAX;
 use crate::fault::Code;
 use crate::template::Type;
+use crate::workspace::TEXT_BYTES_MAX;
 
 /// A value in the type of its op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,9 @@
 //! Integers, and decimals in their two parts.
 
 use super::parts;
-use super::raw::{ALL, At, BOTH, HOT, Handler, MORE, STOPS, eight, give_up, go_on, groups, handlers};
-use super::state::State;
-use super::steps::Step;
-use crate::record::Entry;
+use super::raw::{ALL, BOTH, HOT, MORE, STOPS, eight, give_up, go_on, groups, handlers};
+use super::state::{At, Handler, State, Step};
+use crate::entry::Entry;
 use crate::slot::{self, Slot};
 use crate::template::Type;
 use crate::wire::EXPONENT_MAX;
@@ -274,7 +273,7 @@ pub(super) unsafe fn left_out<const R: u8>(
 /// As [`Handler`]; the step has a slot.
 #[inline(always)]
 pub(super) unsafe fn slot_of<'s>(state: *mut State, step: *const Step) -> &'s mut Slot {
-    // SAFETY: the caller's; a step's slot is one of the decoder's, before which the state lies, and of which no other is taken before this one is let go.
+    // SAFETY: the caller's; a step's slot is one of the workspace's, before which the state lies, and of which no other is taken before this one is let go.
     unsafe { &mut *state.cast::<Slot>().byte_add((*step).slot) }
 }
 

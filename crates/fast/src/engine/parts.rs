@@ -1,9 +1,9 @@
 //! What is around values: groups, sequences, the beginnings and ends of runs; and the steps that the exact engine does.
 
-use super::raw::{At, STOPS, eight, give_up, go_on, groups, length};
-use super::state::State;
-use super::steps::Step;
-use crate::record::Entry;
+use super::raw::{STOPS, eight, give_up, go_on, groups, length};
+use super::state::{At, State, Step};
+use crate::entry::Entry;
+use crate::exact;
 
 /// A presence map of up to eight bytes, its first bit the highest; none where it is longer, or longer than it has to be.
 ///
@@ -122,7 +122,7 @@ unsafe fn inside(step: *const Step) -> (*const Step, bool) {
 /// A block's steps.
 ///
 /// # Safety
-/// As [`super::raw::Handler`].
+/// As [`super::state::Handler`].
 #[inline(always)]
 pub(super) unsafe fn run(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
     // SAFETY: the caller's.
@@ -163,7 +163,7 @@ unsafe fn resume(state: *mut State, at: At) -> At {
 /// The end of a block: bits that stand for nothing are for the exact engine.
 ///
 /// # Safety
-/// As [`super::raw::Handler`].
+/// As [`super::state::Handler`].
 pub(super) unsafe fn end(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
     // SAFETY: the caller's.
     unsafe {
@@ -175,7 +175,7 @@ pub(super) unsafe fn end(state: *mut State, step: *const Step, at: At, map: u64,
 /// A block of many steps goes on from here with new room; see [`resume`].
 ///
 /// # Safety
-/// As [`super::raw::Handler`].
+/// As [`super::state::Handler`].
 pub(super) unsafe fn pause(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
     // SAFETY: the caller's; it is not the last of its block.
     unsafe {
@@ -189,7 +189,7 @@ pub(super) unsafe fn pause(state: *mut State, step: *const Step, at: At, map: u6
 /// For what only the exact engine knows.
 ///
 /// # Safety
-/// As [`super::raw::Handler`].
+/// As [`super::state::Handler`].
 pub(super) unsafe fn other(_: *mut State, _: *const Step, _: At, _: u64, _: *mut Entry) -> At {
     give_up!()
 }
@@ -197,7 +197,7 @@ pub(super) unsafe fn other(_: *mut State, _: *const Step, _: At, _: u64, _: *mut
 /// A group.
 ///
 /// # Safety
-/// As [`super::raw::Handler`].
+/// As [`super::state::Handler`].
 pub(super) unsafe fn group(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
     // SAFETY: the caller's; there is room for its entries.
     unsafe {
@@ -216,7 +216,7 @@ pub(super) unsafe fn group(state: *mut State, step: *const Step, at: At, map: u6
 /// A sequence of as many elements as the step before said.
 ///
 /// # Safety
-/// As [`super::raw::Handler`].
+/// As [`super::state::Handler`].
 pub(super) unsafe fn sequence(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
     // SAFETY: the caller's; there is room for its entries.
     unsafe {
@@ -242,7 +242,7 @@ pub(super) unsafe fn sequence(state: *mut State, step: *const Step, at: At, map:
 /// Goes on behind a group or a sequence.
 ///
 /// # Safety
-/// As [`super::raw::Handler`].
+/// As [`super::state::Handler`].
 #[inline(always)]
 unsafe fn close(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
     // SAFETY: the caller's; there is room for the entry, and then for those of the steps that follow.
@@ -263,9 +263,9 @@ unsafe fn close(state: *mut State, step: *const Step, at: At, map: u64, out: *mu
 /// A step that the exact engine does, alone: what is put together, and whatever else is rare.
 ///
 /// # Safety
-/// As [`super::raw::Handler`].
+/// As [`super::state::Handler`].
 pub(super) unsafe fn exact(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
-    // SAFETY: the caller's; all that was written is told to the decoder before it goes on, and asked for anew behind it.
+    // SAFETY: the caller's; all that was written is told to the workspace before it goes on, and asked for anew behind it.
     unsafe {
         if at > (*state).end {
             give_up!();
@@ -273,7 +273,8 @@ pub(super) unsafe fn exact(state: *mut State, step: *const Step, at: At, map: u6
         (*state).out = out;
         (*state).give_back();
         let left = std::slice::from_raw_parts(at, (*state).end.offset_from_unsigned(at));
-        let used = (*(*state).decoder).one((*step).follow as usize, left, map & (*step).mask != 0);
+        let workspace = &mut *(*state).workspace;
+        let used = exact::one(workspace, (*step).follow as usize, left, map & (*step).mask != 0);
         (*state).borrow();
         let Some(used) = used else { give_up!() };
         let (out, mut at) = ((*state).out, at.add(used));

@@ -1,20 +1,6 @@
 //! What handlers are made of: bytes read without a look at the end, and the macros that put them in line.
 
-use super::state::State;
-use super::steps::Step;
-use crate::record::Entry;
-
-/// A place in the message; null where the exact engine is to decode it.
-pub(super) type At = *const u8;
-
-/// Does what a step says and goes on with the next one. The arguments are the registers of the engine: what all of the
-/// message shares, the step, the place, the presence map (the first bit the highest), and where the next entry goes.
-///
-/// # Safety
-/// - `step` is one of a block of the program that the state is of, and what follows it to the block's end does, too.
-/// - From `at` on there is memory for [`super::SLACK`] bytes, which the steps before the next check do not read all.
-/// - There is room for an entry for each step before the next pause.
-pub(super) type Handler = unsafe fn(*mut State, *const Step, At, u64, *mut Entry) -> At;
+use super::state::At;
 
 /// Gives up on the message.
 macro_rules! give_up {

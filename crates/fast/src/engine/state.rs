@@ -1,17 +1,58 @@
-//! What all handlers of a message share.
+//! What every handler is given: the state that all of a message share, its step, and the registers between them. The three
+//! types name each other, so they are declared together; nothing here knows what any handler does.
 
-use super::raw::At;
-use super::steps::Step;
-use super::{PAD, RUN_STEPS};
-use crate::decode::Decoder;
-use crate::record::Entry;
+use crate::entry::Entry;
 use crate::slot::Slot;
+use crate::workspace::Workspace;
 
-/// Where the message is, where its values go. It lies where the slots of the decoder begin ([`HEAD`]), so that handlers need
+/// A place in the message; null where the exact engine is to decode it.
+pub(super) type At = *const u8;
+
+/// Does what a step says and goes on with the next one. The arguments are the registers of the engine: what all of the
+/// message shares, the step, the place, the presence map (the first bit the highest), and where the next entry goes.
+///
+/// # Safety
+/// - `step` is one of a block of the program that the state is of, and what follows it to the block's end does, too.
+/// - From `at` on there is memory for [`SLACK`] bytes, which the steps before the next check do not read all.
+/// - There is room for an entry for each step before the next pause.
+pub(super) type Handler = unsafe fn(*mut State, *const Step, At, u64, *mut Entry) -> At;
+
+/// An op with all that its handler needs. A cache line.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Step {
+    pub run: Handler,
+    /// Of its entry.
+    pub meta: u64,
+    /// Its bit in the presence map, of the end those that stand for nothing; none where it has none.
+    pub mask: u64,
+    /// The initial value; of a sequence, what each element's entry has.
+    pub initial: u64,
+    /// Of the entry of the initial value; of that which ends a group or a sequence.
+    pub beside: u64,
+    /// Where its slot is, in bytes.
+    pub slot: usize,
+    /// The bytes of an entry where it is delivered, or none.
+    pub advance: usize,
+    /// Of a field that is absent with its bit: how many steps further the next one that is not so is, and the bits until then
+    /// are where the initial value would be.
+    /// Of a group or sequence how many steps before it the block inside begins, of a step that the exact engine does the op.
+    pub follow: u32,
+    /// The exponent or length of the initial value.
+    pub initial_extra: u8,
+    /// There is an initial value; the block inside has a presence map.
+    pub has_initial: bool,
+    pub initial_long: bool,
+    pub optional: bool,
+}
+
+const _: () = assert!(size_of::<Step>() == 64);
+
+/// Where the message is, where its values go. It lies where the slots of the workspace begin ([`HEAD`]), so that handlers need
 /// one register for both.
 ///
-/// Its pointers are into vectors of the decoder, which nobody else touches while it lives, and into the caller's buffer or
-/// the decoder's padded copy.
+/// Its pointers are into vectors of the workspace, which nobody else touches while it lives, and into the caller's buffer or
+/// the workspace's padded copy.
 #[repr(C)]
 pub(super) struct State {
     /// Beyond this place something is to be done before more is read: the message is over, or the buffer nearly is.
@@ -31,13 +72,22 @@ pub(super) struct State {
     pub end: At,
     /// The first byte of the message, were all of it where the part that is read now is.
     pub base: usize,
-    pub decoder: *mut Decoder,
+    pub workspace: *mut Workspace,
 }
 
 /// Slots that a state has the place of.
 pub(crate) const HEAD: usize = size_of::<State>().div_ceil(size_of::<Slot>());
 
 const _: () = assert!(align_of::<State>() <= align_of::<Slot>());
+
+/// Steps before a block pauses.
+pub(super) const RUN_STEPS: usize = 32;
+
+/// More bytes than a run of steps reads: a difference of a decimal has 18, and a presence map before the run 8.
+pub(super) const SLACK: usize = 18 * (RUN_STEPS + 2) + 16;
+
+/// The same where each entity has one byte, behind one that begins before the end: a vector's eight bytes tell no end.
+const PAD: usize = 2 * (RUN_STEPS + 2) + 36;
 
 /// Entries that a run needs at most: one for each step, and the ends of a sequence or group.
 const ROOM: usize = RUN_STEPS + 8;
@@ -46,21 +96,21 @@ impl State {
     /// Makes room for entries.
     ///
     /// # Safety
-    /// `self.decoder` is exclusively the caller's.
+    /// `self.workspace` is exclusively the caller's.
     #[inline(always)]
     pub unsafe fn borrow(&mut self) {
-        let decoder = self.decoder;
+        let workspace = self.workspace;
         // SAFETY: the caller's.
-        unsafe { self.borrow_of(&mut *decoder, (*decoder).entries.len()) };
+        unsafe { self.borrow_of(&mut *workspace, (*workspace).entries.len()) };
     }
 
-    /// The same where the decoder is at hand, and how many entries it has; where they go on.
+    /// The same where the workspace is at hand, and how many entries it has; where they go on.
     ///
     /// # Safety
     /// It is this one, and these are as many.
     #[inline(always)]
-    pub unsafe fn borrow_of(&mut self, decoder: &mut Decoder, len: usize) -> *mut Entry {
-        let entries = &mut decoder.entries;
+    pub unsafe fn borrow_of(&mut self, workspace: &mut Workspace, len: usize) -> *mut Entry {
+        let entries = &mut workspace.entries;
         debug_assert_eq!(entries.len(), len);
         if entries.capacity() - len < 2 * ROOM {
             grow(entries);
@@ -73,7 +123,7 @@ impl State {
         self.out
     }
 
-    /// Tells the decoder how far its entries go.
+    /// Tells the workspace how far its entries go.
     ///
     /// # Safety
     /// As [`Self::borrow`], after which all up to `out` was written.
@@ -81,18 +131,18 @@ impl State {
     pub unsafe fn give_back(&mut self) {
         // SAFETY: the caller's: it is behind the beginning of this vector, and what is before it is written.
         unsafe {
-            let decoder = self.decoder;
-            self.give_back_to(&mut *decoder);
+            let workspace = self.workspace;
+            self.give_back_to(&mut *workspace);
         }
     }
 
-    /// The same where the decoder is at hand.
+    /// The same where the workspace is at hand.
     ///
     /// # Safety
     /// As [`Self::give_back`]; it is this one.
     #[inline(always)]
-    pub unsafe fn give_back_to(&mut self, decoder: &mut Decoder) {
-        let entries = &mut decoder.entries;
+    pub unsafe fn give_back_to(&mut self, workspace: &mut Workspace) {
+        let entries = &mut workspace.entries;
         // SAFETY: the caller's.
         unsafe { entries.set_len(self.out.offset_from_unsigned(entries.as_ptr())) };
     }
@@ -131,10 +181,10 @@ impl State {
         if at > self.end {
             return std::ptr::null();
         }
-        // SAFETY: the message goes on to its end; the copy is nobody else's, and the decoder is the caller's.
+        // SAFETY: the message goes on to its end; the copy is nobody else's, and the workspace is the caller's.
         unsafe {
             let left = self.end.offset_from_unsigned(at);
-            let padded = &mut (*self.decoder).padded;
+            let padded = &mut (*self.workspace).padded;
             padded.clear();
             padded.reserve(left + PAD);
             std::ptr::copy_nonoverlapping(at, padded.as_mut_ptr(), left);

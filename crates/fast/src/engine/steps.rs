@@ -1,49 +1,18 @@
 //! From ops to steps: for each op the handler made for its type, operator and whether it may be absent.
 
 use super::ints::{self, EXPONENT, I32, I64, IDLE, LENGTH, MANTISSA, NEXT, NOTHING, SAME, U32, U64, VALUE};
-use super::raw::Handler;
+use super::parts;
+use super::state::{Handler, RUN_STEPS, Step};
 use super::texts::{
     self, ASCII, BYTES, COPY, DECIMAL, DEFAULT, INITIAL, INITIAL_LONG, PASSED, PLAIN, UNICODE,
 };
-use super::{RUN_STEPS, parts};
-use crate::dictionary::{Entries, Share};
-use crate::program::{Compiled, Found, NONE, Op, OpCode, Program, Role};
+use crate::entry::{Entry, Form};
+use crate::found::Found;
+use crate::program::{Compiled, NONE, Op, OpCode, Program, Role};
 use crate::projection::UNTAGGED;
-use crate::record::{Entry, Form};
-use crate::slot::Slot;
+use crate::slot::{Entries, Share, Slot};
 use crate::template::Type;
 use crate::wire::EXPONENT_MAX;
-
-/// An op with all that its handler needs. A cache line.
-#[derive(Debug, Clone, Copy)]
-#[repr(C, align(64))]
-pub(super) struct Step {
-    pub run: Handler,
-    /// Of its entry.
-    pub meta: u64,
-    /// Its bit in the presence map, of the end those that stand for nothing; none where it has none.
-    pub mask: u64,
-    /// The initial value; of a sequence, what each element's entry has.
-    pub initial: u64,
-    /// Of the entry of the initial value; of that which ends a group or a sequence.
-    pub beside: u64,
-    /// Where its slot is, in bytes.
-    pub slot: usize,
-    /// The bytes of an entry where it is delivered, or none.
-    pub advance: usize,
-    /// Of a field that is absent with its bit: how many steps further the next one that is not so is, and the bits until then
-    /// are where the initial value would be.
-    /// Of a group or sequence how many steps before it the block inside begins, of a step that the exact engine does the op.
-    pub follow: u32,
-    /// The exponent or length of the initial value.
-    pub initial_extra: u8,
-    /// There is an initial value; the block inside has a presence map.
-    pub has_initial: bool,
-    pub initial_long: bool,
-    pub optional: bool,
-}
-
-const _: () = assert!(size_of::<Step>() == 64);
 
 /// What has one presence map, or none.
 #[derive(Debug, Clone, Copy)]

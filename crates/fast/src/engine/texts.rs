@@ -1,11 +1,10 @@
 //! Texts: strings of seven bits a character, and what has its length before it; and decimals told as one.
 
 use super::ints::{I32, I64, Read, U32, VALUE, assigned, empty, int, left_out, pass, slot_of};
-use super::raw::{ALL, At, BOTH, HOT, Handler, MORE, STOPS, eight, give_up, go_on, handlers, length};
-use super::state::State;
-use super::steps::Step;
-use crate::program::Found;
-use crate::record::{Entry, Form};
+use super::raw::{ALL, BOTH, HOT, MORE, STOPS, eight, give_up, go_on, handlers, length};
+use super::state::{At, Handler, State, Step};
+use crate::entry::{Entry, Form};
+use crate::found::Found;
 use crate::slot::{self, Slot};
 use crate::template::Type;
 use crate::wire::EXPONENT_MAX;
@@ -226,7 +225,7 @@ unsafe fn put_any<const K: u8>(
     // SAFETY: the caller's.
     unsafe {
         if K != DECIMAL && long {
-            if !(*(*state).decoder).text_fits(word.bits as u32 as usize) {
+            if !(*(*state).workspace).text_fits(word.bits as u32 as usize) {
                 give_up!();
             }
             *out = Entry { bits: word.bits, meta: (*step).meta + LONG };
@@ -413,13 +412,13 @@ unsafe fn put_long<const K: u8, const O: u8>(
 ) -> At {
     // SAFETY: the caller's.
     unsafe {
-        let decoder = &mut *(*state).decoder;
-        if !decoder.text_fits(length) {
+        let workspace = &mut *(*state).workspace;
+        if !workspace.text_fits(length) {
             give_up!();
         }
         let mut out = out;
         if O != PASSED {
-            let arena = &mut decoder.arena;
+            let arena = &mut workspace.arena;
             let from = arena.len();
             arena.reserve(length.max(16));
             let to = arena.as_mut_ptr().add(from);

@@ -2,7 +2,7 @@
 
 use super::super::data::DataTags;
 use super::super::shapes::{Shape, Shapes};
-use super::super::tokens::Token;
+use super::super::token::Token;
 use super::*;
 use proptest::prelude::*;
 

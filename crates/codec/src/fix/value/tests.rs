@@ -1,5 +1,6 @@
 //! Values at their edges, and against the standard library.
 
+use super::super::token::Token;
 use super::*;
 use proptest::prelude::*;
 

@@ -1,0 +1,33 @@
+//! What a record is compiled into: a step for each column. [`super::plan`] makes and runs them.
+
+/// What to do with one column.
+#[derive(Debug, Clone, Copy)]
+pub struct Step {
+    pub op: Op,
+    pub start: u16,
+    pub end: u16,
+    /// Which column's value this is.
+    pub column: u16,
+    /// Blank is a fault.
+    pub required: bool,
+    /// Some values mean that there is none.
+    pub none: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Op {
+    /// Text of one byte.
+    Char(u8),
+    /// Text with its padding behind it.
+    Text(u8),
+    /// Digits.
+    Digits,
+    /// Digits with so many of them behind the point.
+    Places(i8),
+    /// HHMMSS and so many digits of a second, on the day of this column of the header, in this zone.
+    Clock { digits: u8, header: u16, zone: u16 },
+    /// As the column's description says.
+    Careful,
+    /// Nothing.
+    Skip,
+}

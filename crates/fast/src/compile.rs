@@ -1,0 +1,322 @@
+//! Templates as flat programs: everything that does not depend on a message is settled here, once.
+//!
+//! ```text
+//!  template ──▶ block ──▶ op op op op …      static references written out where they stand
+//!                  │        └ slot of the dictionary, initial value, place in the list of fields
+//!                  └ presence map of its own?  group and element of a sequence: blocks of their own
+//! ```
+
+use super::dictionary;
+use super::entry::Entry;
+use super::found::Found;
+use super::ops::Slots;
+use super::program::{Block, Compiled, Constant, Info, Inside, NONE, Of, Op, OpCode, Program, Role};
+use super::projection::{Projection, UNTAGGED};
+use super::slot::Share;
+use super::template::{Field, Instruction, Kind, Name, Operation, Operator, Templates, Type, Value};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The program of these templates, delivering what the projection wants.
+pub(super) fn compile(templates: &Templates, projection: Option<&Projection>) -> Program {
+    let program = Program::default();
+    let mut compiler = Compiler {
+        templates,
+        projection,
+        program,
+        slots: Slots::default(),
+        root: 0,
+        has_dynamic: false,
+        path: String::new(),
+    };
+    for (index, template) in templates.list().iter().enumerate() {
+        compiler.root = index;
+        compiler.has_dynamic = false;
+        let constants = compiler.program.constants.len();
+        let context = Context { template: index, kind: template.type_ref.clone() };
+        let Made { block, inside, has_repeats, .. } = compiler.block(&template.body, &context, false);
+        // Of the template's id, at least.
+        compiler.program.blocks[block as usize].has_map = true;
+        compiler.program.templates.push(Compiled {
+            block,
+            reset: template.reset,
+            inside,
+            has_repeats,
+            has_constants: compiler.has_dynamic || compiler.program.constants.len() > constants,
+            shares: Share { from: 0, to: 0 },
+        });
+        if let Some(id) = template.id {
+            compiler.program.by_id.insert(id, index as u32);
+        }
+    }
+    let mut program = compiler.program;
+    dictionary::arrange(&mut program, compiler.slots.len());
+    program
+}
+
+struct Compiler<'t> {
+    templates: &'t Templates,
+    projection: Option<&'t Projection>,
+    program: Program,
+    slots: Slots,
+    /// The template that is compiled.
+    root: usize,
+    /// It has messages in the message.
+    has_dynamic: bool,
+    /// Where in it.
+    path: String,
+}
+
+/// Where an instruction stands.
+#[derive(Clone)]
+struct Context {
+    template: usize,
+    kind: Option<Name>,
+}
+
+impl Context {
+    fn inside(&self, kind: Option<&Name>) -> Self {
+        Self { template: self.template, kind: kind.or(self.kind.as_ref()).cloned() }
+    }
+}
+
+/// A block that is not yet whole.
+#[derive(Default)]
+struct Draft {
+    ops: Vec<Op>,
+    constants: Vec<Constant>,
+    /// Bytes of their texts, and of those that are not delivered.
+    text: u32,
+    /// Its fields.
+    infos: Vec<u32>,
+    /// Those of them that a message shows: lengths are not.
+    shown: Vec<u32>,
+    /// Any of it has a bit.
+    has_map: bool,
+    /// Any of it is delivered.
+    deliver: bool,
+}
+
+/// A block that is.
+struct Made {
+    block: u32,
+    inside: Inside,
+    deliver: bool,
+    has_repeats: bool,
+}
+
+impl Compiler<'_> {
+    /// The ops of a body stand together; the blocks inside stand before it.
+    fn block(&mut self, body: &[Instruction], context: &Context, in_element: bool) -> Made {
+        let mut draft = Draft::default();
+        self.body(body, context, &mut draft);
+        let has_repeats = self.mark_repeats(&draft.shown);
+        let program = &mut self.program;
+        let from = program.constants.len() as u32;
+        program.constants.extend_from_slice(&draft.constants);
+        let inside = Inside { from, to: program.constants.len() as u32 };
+        for index in draft.infos {
+            let info = &mut program.infos[index as usize];
+            info.constants += inside.from;
+            info.around = inside.to;
+            info.in_element = in_element;
+            info.constant = info.constant.map(|index| index + inside.from);
+        }
+        let from = program.ops.len() as u32;
+        program.ops.extend_from_slice(&draft.ops);
+        let to = program.ops.len() as u32;
+        let (has_map, template, text) = (draft.has_map, context.template as u32, draft.text);
+        program.blocks.push(Block { from, to, has_map, template, text });
+        Made { block: program.blocks.len() as u32 - 1, inside, deliver: draft.deliver, has_repeats }
+    }
+
+    /// Marks what of a block has the same name as something else of it. Gives whether any has.
+    fn mark_repeats(&mut self, shown: &[u32]) -> bool {
+        let infos = &mut self.program.infos;
+        let mut times = HashMap::<String, u32>::new();
+        for index in shown {
+            *times.entry(infos[*index as usize].key().to_owned()).or_default() += 1;
+        }
+        if times.len() == shown.len() {
+            return false;
+        }
+        for index in shown {
+            let info = &mut infos[*index as usize];
+            info.is_repeated = times.get(info.key()).is_some_and(|times| *times > 1);
+        }
+        true
+    }
+
+    fn body(&mut self, body: &[Instruction], context: &Context, draft: &mut Draft) {
+        for instruction in body {
+            match instruction {
+                Instruction::Field(field) => self.field(field, context, Role::Value, draft),
+                Instruction::Group(group) => {
+                    let inside = context.inside(group.type_ref.as_ref());
+                    let op = Op { optional: group.optional, ..Op::of(OpCode::Group) };
+                    self.nested((Of::Group(group.name.clone()), op), &group.body, (context, &inside), draft);
+                    draft.has_map |= group.optional;
+                }
+                Instruction::Sequence(sequence) => {
+                    let inside = context.inside(sequence.type_ref.as_ref());
+                    self.field(&sequence.length, &inside, Role::Length, draft);
+                    let of = (Of::Sequence(sequence.name.clone()), Op::of(OpCode::Sequence));
+                    self.nested(of, &sequence.body, (context, &inside), draft);
+                }
+                Instruction::Static(name, None) => {
+                    let info = self.info(context, Of::Reference(name.clone()), draft);
+                    draft.ops.push(Op { info, ..Op::of(OpCode::Missing) });
+                }
+                Instruction::Static(_, Some(index)) => {
+                    let templates = self.templates;
+                    let template = &templates.list()[*index];
+                    let mut inside = context.inside(template.type_ref.as_ref());
+                    inside.template = *index;
+                    self.body(&template.body, &inside, draft);
+                }
+                Instruction::Dynamic => {
+                    self.has_dynamic = true;
+                    let info = self.info(context, Of::Dynamic, draft);
+                    draft.shown.push(info);
+                    draft.ops.push(Op { info, ..Op::of(OpCode::Dynamic) });
+                    // What the message names has its own place in the projection.
+                    draft.deliver |= self.projection.is_some();
+                }
+            }
+        }
+    }
+
+    /// A group or a sequence, its body a block of its own.
+    fn nested(
+        &mut self,
+        (of, op): (Of, Op),
+        body: &[Instruction],
+        (context, inside): (&Context, &Context),
+        draft: &mut Draft,
+    ) {
+        let (outer, in_element) = (self.path.len(), matches!(of, Of::Sequence(_)));
+        let selected = self.selected(of.name());
+        self.path.push_str(&of.name().local);
+        self.path.push('/');
+        let made = self.block(body, inside, in_element);
+        self.path.truncate(outer);
+        let name = of.name().clone();
+        let info = self.info(context, of, draft);
+        self.place(&name, info);
+        draft.shown.push(info);
+        let of_block = &mut self.program.infos[info as usize];
+        (of_block.inside, of_block.has_repeats) = (made.inside, made.has_repeats);
+        let (deliver, tag) = (made.deliver || selected.is_some(), selected.unwrap_or(UNTAGGED));
+        draft.deliver |= deliver;
+        draft.ops.push(Op { block: made.block, info, deliver, tag, ..op });
+    }
+
+    /// The tag of this name in the block, where it is to be delivered.
+    fn selected(&mut self, name: &Name) -> Option<u16> {
+        let Some(projection) = self.projection else { return Some(UNTAGGED) };
+        let outer = self.path.len();
+        self.path.push_str(&name.local);
+        let tag = projection.tag(self.root, &self.path);
+        self.path.truncate(outer);
+        tag
+    }
+
+    fn field(&mut self, field: &Arc<Field>, context: &Context, role: Role, draft: &mut Draft) {
+        let info = self.info(context, Of::Field(field.clone()), draft);
+        if role != Role::Length {
+            self.place(&field.name, info);
+            draft.shown.push(info);
+        }
+        let optional = field.optional;
+        let selected = if role == Role::Length { None } else { self.selected(&field.name) };
+        let (deliver, tag) = (selected.is_some(), selected.unwrap_or(UNTAGGED));
+        draft.deliver |= deliver;
+        if let (Kind::Plain(kind, operation), false, Role::Value) = (&field.kind, optional, role)
+            && let (Operator::Constant, Some(value)) = (operation.operator, &operation.initial)
+        {
+            let found = self.found(value);
+            draft.text += if kind.is_text() { found.text_len() as u32 } else { 0 };
+            let entry = Entry {
+                bits: found.bits,
+                meta: Entry::meta(info, tag, found.form(*kind), found.extra(*kind)),
+            };
+            if deliver {
+                self.program.infos[info as usize].constant = Some(draft.constants.len() as u32);
+                draft.constants.push(Constant { entry });
+            }
+            return;
+        }
+        let mut push = |operation: &Operation, kind, role, optional| {
+            let op = self.op(operation, context);
+            draft.ops.push(Op { role, kind, optional, info, deliver, tag, ..op });
+            draft.has_map |= operation.has_bit(optional);
+        };
+        match &field.kind {
+            Kind::Plain(kind, operation) => push(operation, *kind, role, optional),
+            Kind::Split(exponent, mantissa) => {
+                push(exponent, Type::Int32, Role::Exponent, optional);
+                push(mantissa, Type::Int64, Role::Mantissa, false);
+            }
+        }
+    }
+
+    fn op(&mut self, operation: &Operation, context: &Context) -> Op {
+        let code = OpCode::of(operation.operator);
+        if code == OpCode::Plain {
+            return Op::of(code);
+        }
+        let initial = operation.initial.as_ref().map_or(NONE, |value| self.initial(value));
+        let slot = if code.has_slot() { self.slots.of(&operation.key, context.kind.as_ref()) } else { NONE };
+        Op { initial, slot, ..Op::of(code) }
+    }
+
+    fn initial(&mut self, value: &Value) -> u32 {
+        let found = self.found(value);
+        self.program.initials.push(found);
+        self.program.initials.len() as u32 - 1
+    }
+
+    fn found(&mut self, value: &Value) -> Found {
+        let texts = &mut self.program.texts;
+        match value {
+            // Integers in two's complement, whatever their type.
+            Value::Int(value) => Found::int(*value as u64),
+            Value::Decimal { mantissa, exponent } => {
+                Found { exponent: *exponent as i8, ..Found::int(*mantissa as u64) }
+            }
+            Value::Bytes(text) if text.len() <= 8 => Found::short(text),
+            Value::Bytes(text) => {
+                texts.extend_from_slice(text);
+                Found::long(texts.len() - text.len(), text.len())
+            }
+        }
+    }
+
+    /// Of those at one path the first is found. A length is not: it has the name of a field at times, and is never delivered.
+    fn place(&mut self, name: &Name, info: u32) {
+        let path = format!("{}{}", self.path, name.local);
+        self.program.paths.entry((self.root as u32, path)).or_insert(info);
+    }
+
+    fn info(&mut self, context: &Context, of: Of, draft: &mut Draft) -> u32 {
+        let index = self.program.infos.len() as u32;
+        self.program.infos.push(Info {
+            template: context.template as u32,
+            is_bytes: matches!(&of, Of::Field(field) if is_bytes(field)),
+            of,
+            in_element: false,
+            is_repeated: false,
+            has_repeats: false,
+            constants: draft.constants.len() as u32,
+            around: 0,
+            inside: Inside::NOTHING,
+            constant: None,
+        });
+        draft.infos.push(index);
+        index
+    }
+}
+
+fn is_bytes(field: &Field) -> bool {
+    matches!(field.kind, Kind::Plain(Type::Bytes, _))
+}

@@ -1,0 +1,117 @@
+//! The entry, of which messages are made: sixteen bytes for each value, group, sequence, element and end.
+
+use std::ops::Range;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+#[repr(u8)]
+pub(super) enum Form {
+    Int,
+    UInt,
+    Decimal,
+    /// Up to eight bytes, in the entry.
+    Short,
+    /// More, in the arena.
+    Long,
+    Group,
+    Sequence,
+    /// It ends the one before it.
+    Element,
+    /// A message in the message; nobody is told.
+    Inner,
+    /// Of a group, a sequence with its last element, a message in the message.
+    End,
+}
+
+/// Sixteen bytes.
+#[derive(Debug, Clone, Copy, IntoBytes, Immutable)]
+#[repr(C)]
+pub(super) struct Entry {
+    /// The number; the bytes, the first the lowest; offset and length in the arena; how many elements; the template of a
+    /// message in the message.
+    pub bits: u64,
+    /// From the lowest bit: 32 of the field, group or sequence, 16 of the caller's tag, 8 of the form, 8 of the exponent of
+    /// a decimal or the length of a short text.
+    pub meta: u64,
+}
+
+const _: () = assert!(size_of::<Entry>() == 16);
+
+/// The same with the parts of `meta` each by itself: to look at one is then to load it, and not to load all and to cut it out.
+#[derive(FromBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub(super) struct Apart {
+    pub bits: u64,
+    #[cfg(target_endian = "little")]
+    _info: u32,
+    #[cfg(target_endian = "big")]
+    pub extra: u8,
+    #[cfg(target_endian = "big")]
+    pub form: u8,
+    pub tag: u16,
+    #[cfg(target_endian = "little")]
+    pub form: u8,
+    #[cfg(target_endian = "little")]
+    pub extra: u8,
+    #[cfg(target_endian = "big")]
+    _info: u32,
+}
+
+impl Entry {
+    #[inline(always)]
+    pub fn apart(&self) -> &Apart {
+        zerocopy::transmute_ref!(self)
+    }
+
+    pub fn meta(info: u32, tag: u16, form: Form, extra: u8) -> u64 {
+        u64::from(info) | u64::from(tag) << 32 | (form as u64) << 48 | u64::from(extra) << 56
+    }
+
+    #[inline(always)]
+    pub fn info(&self) -> u32 {
+        self.meta as u32
+    }
+
+    #[inline(always)]
+    pub fn tag(&self) -> u16 {
+        (self.meta >> 32) as u16
+    }
+
+    #[inline(always)]
+    pub fn form_byte(&self) -> u8 {
+        (self.meta >> 48) as u8
+    }
+
+    #[inline(always)]
+    pub fn is_value(&self) -> bool {
+        self.form_byte() <= Form::Long as u8
+    }
+
+    #[inline(always)]
+    pub fn form(&self) -> Form {
+        match self.form_byte() {
+            0 => Form::Int,
+            1 => Form::UInt,
+            2 => Form::Decimal,
+            3 => Form::Short,
+            4 => Form::Long,
+            5 => Form::Group,
+            6 => Form::Sequence,
+            7 => Form::Element,
+            8 => Form::Inner,
+            _ => Form::End,
+        }
+    }
+
+    #[inline(always)]
+    pub fn extra(&self) -> u8 {
+        (self.meta >> 56) as u8
+    }
+}
+
+/// Where a long text lies.
+pub(super) fn span(bits: u64) -> Range<usize> {
+    let (from, len) = ((bits >> 32) as usize, (bits & 0xffff_ffff) as usize);
+    from..from + len
+}

@@ -1,0 +1,66 @@
+//! A value between the wire, a dictionary and an entry.
+
+use super::entry::{Form, span};
+use super::template::Type;
+use std::ops::Range;
+
+/// A value on its way from wire, template or dictionary to an entry and a slot.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    /// As in an entry.
+    pub bits: u64,
+    pub exponent: i8,
+    pub len: u8,
+    /// A text that lies in the arena.
+    pub long: bool,
+}
+
+impl Found {
+    /// An integer, the mantissa of one, or an empty text.
+    #[inline(always)]
+    pub fn int(bits: u64) -> Self {
+        Found { bits, exponent: 0, len: 0, long: false }
+    }
+
+    /// A text of up to eight bytes.
+    #[inline(always)]
+    pub fn short(text: &[u8]) -> Self {
+        let mut word = [0; 8];
+        word[..text.len()].copy_from_slice(text);
+        Found { len: text.len() as u8, ..Self::int(u64::from_le_bytes(word)) }
+    }
+
+    pub fn form(&self, kind: Type) -> Form {
+        match kind {
+            Type::Int32 | Type::Int64 => Form::Int,
+            Type::UInt32 | Type::UInt64 => Form::UInt,
+            Type::Decimal => Form::Decimal,
+            _ if self.long => Form::Long,
+            _ => Form::Short,
+        }
+    }
+
+    pub fn extra(&self, kind: Type) -> u8 {
+        if kind == Type::Decimal { self.exponent as u8 } else { self.len }
+    }
+
+    /// A text in the arena.
+    #[inline(always)]
+    pub fn long(from: usize, len: usize) -> Self {
+        Found { long: true, ..Self::int((from as u64) << 32 | len as u64) }
+    }
+
+    pub fn text_len(&self) -> usize {
+        if self.long { span(self.bits).len() } else { usize::from(self.len) }
+    }
+
+    /// Appends this part of the text to the arena in which it may lie.
+    pub fn copy(&self, part: Range<usize>, arena: &mut Vec<u8>) {
+        if self.long {
+            let from = span(self.bits).start;
+            arena.extend_from_within(from + part.start..from + part.end);
+        } else {
+            arena.extend_from_slice(&self.bits.to_le_bytes()[part]);
+        }
+    }
+}

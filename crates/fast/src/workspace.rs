@@ -1,0 +1,203 @@
+//! What both engines decode with: the dictionaries, what a message is put into, and how both are as before where a message
+//! is bad.
+
+use super::entry::{Entry, span};
+use super::found::Found;
+use super::program::{NONE, Program};
+use super::slot::{Slot, State, Undo};
+use std::sync::Arc;
+
+/// Bytes of all texts of a message, at most.
+pub(super) const TEXT_BYTES_MAX: usize = 16 << 20;
+
+/// Bytes of the longer texts (of more than eight) that dictionaries have from messages, at most.
+const KEPT_BYTES_MAX: usize = 256 << 20;
+
+/// Texts of earlier messages are thrown out of the arena when it has this much more than what is referred to.
+const ARENA_BYTES: usize = 64 << 10;
+
+/// Dictionaries, which are carried from a message to the next, and the entries of one message.
+#[derive(Debug, Clone)]
+pub(super) struct Workspace {
+    pub program: Arc<Program>,
+    /// The reportable errors R6, R7, R8 and R9 are raised as well.
+    pub strict: bool,
+    pub slots: Vec<Slot>,
+    /// Counted up where the dictionaries are emptied; what of them is of another epoch is empty.
+    pub epoch: u32,
+    /// The epoch of each share of the slots.
+    pub filled: Vec<u32>,
+    /// What both were before the message that the fast engine decodes, as far as its template has them.
+    pub saved: Vec<Slot>,
+    pub saved_filled: Vec<u32>,
+    /// That template, once it is known.
+    pub begun: u32,
+    pub template_id: Option<u32>,
+    pub entries: Vec<Entry>,
+    /// The end of a message at the end of its buffer, with room behind it.
+    pub padded: Vec<u8>,
+    pub arena: Vec<u8>,
+    /// Bytes of the arena at which it is looked through.
+    sweep_at: usize,
+    /// Bytes of it that dictionaries may have.
+    pub kept_max: usize,
+    /// Bytes of the message's texts so far.
+    pub text_bytes: usize,
+    /// What the exact engine wrote over in this message, the first first.
+    pub undo: Vec<Undo>,
+    undo_filled: Vec<(u32, u32)>,
+}
+
+impl Workspace {
+    /// One with empty dictionaries.
+    pub fn new(program: Arc<Program>) -> Self {
+        Self {
+            slots: program.entries.empty.clone(),
+            saved: program.entries.empty.clone(),
+            filled: vec![1; program.entries.shares.len()],
+            saved_filled: vec![1; program.entries.shares.len()],
+            begun: NONE,
+            arena: program.texts.clone(),
+            sweep_at: program.texts.len() + ARENA_BYTES,
+            kept_max: KEPT_BYTES_MAX,
+            text_bytes: 0,
+            program,
+            strict: false,
+            padded: Vec::new(),
+            epoch: 1,
+            template_id: None,
+            entries: Vec::new(),
+            undo: Vec::new(),
+            undo_filled: Vec::new(),
+        }
+    }
+
+    /// Empties all dictionaries but that of the template's id.
+    pub fn empty(&mut self) {
+        self.epoch += 1;
+        // Numbered anew behind this message, long before they run out.
+        if self.epoch > u32::MAX / 2 {
+            self.sweep_at = 0;
+        }
+    }
+
+    /// Counts a text; whether there were less than half of what is taken. The short ones and constants, which are not counted,
+    /// are never more than that in what the fast engine decodes.
+    #[inline(always)]
+    pub fn text_fits(&mut self, len: usize) -> bool {
+        self.text_bytes += len;
+        self.text_bytes < TEXT_BYTES_MAX / 2
+    }
+
+    /// Nothing of a message is noted for [`Self::undo`].
+    pub fn forget_undo(&mut self) {
+        self.undo.clear();
+        self.undo_filled.clear();
+    }
+
+    /// What the exact engine did to the dictionaries is undone.
+    #[cold]
+    pub fn undo(&mut self, before: (u32, Option<u32>)) {
+        while let Some(Undo { place, slot }) = self.undo.pop() {
+            self.slots[place as usize] = slot;
+        }
+        while let Some((share, epoch)) = self.undo_filled.pop() {
+            self.filled[share as usize] = epoch;
+        }
+        (self.epoch, self.template_id) = before;
+        self.entries.clear();
+    }
+
+    /// Empties of a template's entries what is of an earlier epoch.
+    pub fn ready(&mut self, program: &Program, template: u32) {
+        let entries = &program.entries;
+        for &share in &entries.of[program.templates[template as usize].shares.range()] {
+            let filled = &mut self.filled[share as usize];
+            if *filled == self.epoch {
+                continue;
+            }
+            self.undo_filled.push((share, *filled));
+            *filled = self.epoch;
+            for place in entries.shares[share as usize].range() {
+                self.undo.push(Undo { slot: self.slots[place], place: place as u32 });
+                self.slots[place] = entries.empty[place];
+            }
+        }
+    }
+
+    /// What the fast engine did to the dictionaries is undone.
+    #[cold]
+    pub fn put_back(&mut self, before: (u32, Option<u32>)) {
+        let program = self.program.clone();
+        let entries = &program.entries;
+        if let Some(compiled) = program.templates.get(self.begun as usize) {
+            for &share in &entries.of[compiled.shares.range()] {
+                let (saved, range) =
+                    (self.saved_filled[share as usize], entries.shares[share as usize].range());
+                if saved == before.0 {
+                    self.slots[range.clone()].copy_from_slice(&self.saved[range]);
+                }
+                self.filled[share as usize] = saved;
+            }
+        }
+        (self.epoch, self.template_id) = before;
+        self.tidy_message();
+    }
+
+    /// Whether dictionaries have no more text than they may.
+    #[inline(always)]
+    pub fn keeps_little(&self) -> bool {
+        self.arena.len() <= self.kept_max || self.kept_bytes() <= self.kept_max
+    }
+
+    /// Bytes of the arena that dictionaries have and that are no initial values.
+    #[cold]
+    fn kept_bytes(&self) -> usize {
+        let own = self.program.texts.len();
+        let shares = self.program.entries.shares.iter().zip(&self.filled);
+        let live = shares.filter(|(_, filled)| **filled == self.epoch);
+        let slots = live.flat_map(|(share, _)| &self.slots[share.range()]);
+        let long = slots.filter(|slot| slot.state() == State::Long).map(|slot| span(slot.bits));
+        long.filter(|span| span.start >= own).map(|span| span.len()).sum()
+    }
+
+    #[inline(always)]
+    fn tidy_message(&mut self) {
+        self.entries.clear();
+        self.text_bytes = 0;
+        self.begun = NONE;
+    }
+
+    #[inline(always)]
+    pub fn tidy(&mut self) {
+        self.tidy_message();
+        if self.arena.len() >= self.sweep_at {
+            self.sweep();
+        }
+    }
+
+    /// Keeps of the arena what slots refer to, and of the slots what is defined.
+    #[cold]
+    fn sweep(&mut self) {
+        let before = std::mem::replace(&mut self.arena, self.program.texts.clone());
+        for (share, filled) in self.program.entries.shares.iter().zip(&mut self.filled) {
+            let live = *filled == self.epoch;
+            *filled = u32::from(live);
+            // Texts of other epochs are no more.
+            for slot in self.slots[share.range()].iter_mut().filter(|_| live) {
+                if slot.state() == State::Long {
+                    let span = span(slot.bits);
+                    // Initial values stay where they are.
+                    if span.start < self.program.texts.len() {
+                        continue;
+                    }
+                    let text = &before[span];
+                    slot.bits = Found::long(self.arena.len(), text.len()).bits;
+                    self.arena.extend_from_slice(text);
+                }
+            }
+        }
+        self.epoch = 1;
+        self.sweep_at = 2 * self.arena.len() + ARENA_BYTES;
+    }
+}
