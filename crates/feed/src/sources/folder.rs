@@ -1,6 +1,7 @@
 //! Sources that come while a feed runs: the files of a directory, by name.
 
 use crate::error::Error;
+use crate::sources::journal::CLOSED;
 use crate::sources::same::{self, KnownContent};
 use crate::sources::source::{Pending, SourceFacts};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -81,9 +82,6 @@ pub enum Sort {
     /// A journal of datagrams.
     Packets,
 }
-
-/// Present in a journal to which nothing will be added.
-pub const CLOSED: &str = "closed";
 
 /// Files whose first bytes differ do not hold the same.
 const FIRST_BYTES: u64 = 4096;

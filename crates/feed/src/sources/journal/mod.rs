@@ -22,7 +22,6 @@ mod places;
 
 use crate::error::Error;
 use crate::formats::stamp::NO_TIME;
-use crate::sources::folder::CLOSED;
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
@@ -32,6 +31,9 @@ use number::note_number;
 pub use number::{JournalStart, LastFile, noted_number, number_of_file};
 pub use packets::PacketJournal;
 use places::StreamPlaces;
+
+/// Present in a journal to which nothing will be added.
+pub const CLOSED: &str = "closed";
 
 /// The greatest number of a file: names have eight digits and stand in the order of numbers.
 const NUMBER_MAX: u64 = 99_999_999;

@@ -12,9 +12,10 @@ mod udp;
 mod wait;
 
 use crate::error::Error;
-use crate::sources::folder::{CLOSED, Sort};
+use crate::sources::folder::Sort;
 use crate::sources::journal::{
-    self, Continuity, JournalStart, LastFile, PacketJournal, StreamJournal, journaled_bytes, noted_number,
+    self, CLOSED, Continuity, JournalStart, LastFile, PacketJournal, StreamJournal, journaled_bytes,
+    noted_number,
 };
 use crate::sources::link::RestartPolicy;
 use crate::sources::stats::{FeedStats, Stats};
