@@ -167,7 +167,10 @@ impl Format {
         self.bytes.decoder(&self.mapping)
     }
 
-    /// As [`ByteFormat::check`].
+    /// Whether its mapping can be compiled.
+    ///
+    /// # Errors
+    /// What is wrong with it.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.bytes.check(&self.mapping)
     }
@@ -177,30 +180,30 @@ impl Format {
         self.bytes.statefulness()
     }
 
-    /// As [`ByteFormat::books`].
+    /// What its events are to books, where that is not what others are.
     pub fn books(&self) -> Option<&'static str> {
         self.bytes.books()
     }
 
-    /// As [`ByteFormat::cut`].
+    /// Where to cut `buf` so that, as far as can be guessed, only whole messages stand before the cut.
     pub fn cut(&self, buf: &[u8]) -> usize {
         self.bytes.cut(buf)
     }
 
-    /// As [`ByteFormat::head`].
+    /// What stands at the start of a source and has to be known wherever it is decoded: of `bytes`, its first.
     pub fn head(&self, path: &Path, bytes: &[u8]) -> Arc<[u8]> {
         self.bytes.head(path, bytes)
     }
 
-    /// As [`ByteFormat::head_of_name`].
+    /// What the name of a source says that has to be known wherever it is decoded.
     ///
     /// # Errors
-    /// As there.
+    /// When it does not say it and nothing else does.
     pub fn head_of_name(&self, path: &Path) -> Result<Option<Vec<u8>>, Error> {
         self.bytes.head_of_name(path)
     }
 
-    /// As [`ByteFormat::head_bytes`].
+    /// Bytes of what stands at the start of a source, at most; 0 where there is none.
     pub fn head_bytes(&self) -> usize {
         self.bytes.head_bytes()
     }
