@@ -27,6 +27,7 @@ pub use unitape_feed as feed;
 pub use unitape_marketdata as marketdata;
 pub use unitape_model as model;
 pub use unitape_ring as ring;
+pub use unitape_run as run;
 pub use unitape_sim as sim;
 pub use unitape_store as store;
 pub use unitape_tape as tape;

@@ -6,7 +6,6 @@
 
 mod channels;
 mod commands;
-mod config;
 mod output;
 mod usage;
 

@@ -1,9 +1,9 @@
 //! `unitape config`: what is in force, and where it came from.
 
-use super::run::config::read;
-use crate::config::show;
 use crate::output::{self, Done, say};
 use std::path::PathBuf;
+use unitape_run::config::read;
+use unitape_run::layered::show;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]

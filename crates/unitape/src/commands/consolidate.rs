@@ -1,6 +1,5 @@
 //! `unitape consolidate`: many feeds onto one tape.
 
-use super::run::config::Wait;
 use crate::output::{self, Done, Failure, bytes, grouped, note, plain, read_text, say, say_lines};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -12,6 +11,7 @@ use unitape_feed::{
     ClockLead, Ending, Error, Feed, Format, Loader, Options, Outcome, Reference, SourceRules, consolidate,
     feed_of_file, feed_of_option,
 };
+use unitape_run::config::Wait;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]

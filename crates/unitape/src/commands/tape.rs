@@ -7,15 +7,17 @@ mod repair;
 mod verify;
 
 pub use keep::removal;
+pub use unitape_run::address::utc;
 
 use super::reading::{self, ReadArgs};
 use crate::output::{self, Done, Failure, bytes, grouped, note, plain, say};
-use filter::{EventFilter, Place};
+use filter::EventFilter;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use unitape_codec::events::{Form, write_event};
 use unitape_model::{Dict, Kind, Message, Position};
+use unitape_run::address::Place;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -310,21 +312,6 @@ fn is_timeless(kind: &str) -> bool {
     Kind::reserved_from_name(kind).is_some()
 }
 
-/// `2011-11-24 06:28:56.151000000`, of nanoseconds since 1970.
-pub fn utc(ns: i64) -> String {
-    let (days, of_day) = (ns.div_euclid(86_400_000_000_000), ns.rem_euclid(86_400_000_000_000));
-    let (s, n) = (of_day / 1_000_000_000, of_day % 1_000_000_000);
-    // Days to a date of the Gregorian calendar, counted in eras of 400 years that begin on 1 March.
-    let z = days + 719_468;
-    let (era, doe) = (z.div_euclid(146_097), z.rem_euclid(146_097));
-    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
-    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    let mp = (5 * doy + 2) / 153;
-    let (d, m) = (doy - (153 * mp + 2) / 5 + 1, if mp < 10 { mp + 3 } else { mp - 9 });
-    let y = yoe + era * 400 + i64::from(m <= 2);
-    format!("{y:04}-{m:02}-{d:02} {:02}:{:02}:{:02}.{n:09}", s / 3600, s / 60 % 60, s % 60)
-}
-
 fn info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
     let info = unitape_tape::info_with(dir, read.options())?;
     let notice = unitape_tape::hot_notice(dir)?;
@@ -447,19 +434,4 @@ fn replay(dir: &Path, speed: f64, json: bool, read: ReadArgs) -> output::Result 
         say!("{summary}");
     }
     reading::finish(&reader, names.lost(), Done::Clean)
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn times_are_told_in_utc() {
-        for (ns, text) in [
-            (0, "1970-01-01 00:00:00.000000000"),
-            (1_322_116_136_151_000_000, "2011-11-24 06:28:56.151000000"),
-            (1_709_164_800_000_000_001, "2024-02-29 00:00:00.000000001"),
-            (-1, "1969-12-31 23:59:59.999999999"),
-        ] {
-            assert_eq!(super::utc(ns), text);
-        }
-    }
 }

@@ -68,14 +68,6 @@ impl Failure {
         }
     }
 
-    /// The same failure where the value came from the call, not from a configuration.
-    pub fn called(self) -> Self {
-        match self {
-            Self::Error(text) => Self::Usage(text),
-            other => other,
-        }
-    }
-
     /// On whose side its cause lies; a closed stdout is nobody's.
     pub fn cause(&self) -> ErrorCause {
         match self {
@@ -148,6 +140,7 @@ caused!(
     unitape_codec::fixed::Error,
     unitape_feed::Error,
     unitape_marketdata::Error,
+    unitape_run::Error,
     unitape_sim::Error,
     unitape_store::Error,
     unitape_tape::Error,

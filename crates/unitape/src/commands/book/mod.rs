@@ -1,13 +1,11 @@
 //! `unitape book`: order books and best prices from a tape, at its end, at a point of it, or as it grows.
 
-mod at;
 mod ladder;
 mod packets;
 mod render;
 
 use super::reading::{self, ReadArgs};
 use crate::output::{self, Done, Failure, grouped, known, note};
-use at::At;
 use render::Row;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -16,6 +14,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use unitape_book::{ALL_VENUES, Basis, Change, Error, ListingId, Marks, Options, TapeBooks};
 use unitape_model::{Dict, Event};
+use unitape_run::address::At;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -90,6 +89,10 @@ fn basis(text: &str) -> Result<Basis, String> {
     found.ok_or_else(|| format!("there are: {}", names.join(", ")))
 }
 
+fn at(text: &str) -> Result<At, Failure> {
+    At::parse(text).map_err(|e| Failure::Usage(format!("--at {e}")))
+}
+
 /// Where the books stand.
 #[derive(Clone, Copy, Debug, Default)]
 struct Here {
@@ -106,7 +109,7 @@ pub fn run(args: Args) -> output::Result {
     if let Some(config) = &args.handler {
         return packets::run(&args, config);
     }
-    let at = args.at.as_deref().map(At::parse).transpose()?;
+    let at = args.at.as_deref().map(at).transpose()?;
     let stop = output::stop_flag()?;
     output::print_hot_notice(&args.dir);
     let (mut reader, names) = args.read.open(&args.dir)?;

@@ -10,7 +10,6 @@
 //! is killed is started again, and so is one that fails for a cause outside the data, as its feed says; one that fails
 //! otherwise ends its feed, and the others go on.
 
-use super::config::Config;
 use super::{Args, report, tape_options};
 use crate::output::{self, Done, Failure, cause_of, note};
 use serde::Deserialize;
@@ -22,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use unitape_feed::{LinkState, MergeOptions, RestartPolicy, Segment, Stats, merge};
+use unitape_run::config::{Config, Merge};
 
 /// Runs each feed in a process of its own and merges their tapes, until stopped.
 pub fn run(args: &Args, config: &Config) -> output::Result {
@@ -49,7 +49,7 @@ pub fn run(args: &Args, config: &Config) -> output::Result {
         tape: tape_options(config),
         wait: config.run.wait.0,
         lead: config.lead(),
-        by_receive_time: config.run.merge == super::config::Merge::Receive,
+        by_receive_time: config.run.merge == Merge::Receive,
         stats: stats.clone(),
         spin: config.run.spin,
     };

@@ -1,20 +1,17 @@
 //! `unitape run`: the configured feeds onto a tape, until stopped.
 
 mod apart;
-mod checks;
-pub mod config;
 mod reload;
 mod report;
-mod udp;
 
-use crate::config::{Flag, Loaded};
-use crate::output::{self, Done, Failure, say};
-use config::{Backing, Config, Segments};
+use crate::output::{self, Done, Failure, note, say};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use unitape_feed::{RunOptions, run as run_feeds};
+use unitape_run::config::{self, Backing, Config, Segments};
+use unitape_run::layered::{Flag, Loaded};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -97,14 +94,14 @@ pub fn run(args: Args) -> output::Result {
     if let Some(feed) = &args.segment {
         config.only(feed, &origins)?;
     }
-    let reference = config.reference(&origins)?;
+    let reference = config.reference(&origins, &mut |text| note!("unitape: {text}"))?;
     for feed in &mut config.feed {
         feed.new_source |= args.new_source;
         feed.again |= args.again;
     }
     let feeds = config.feeds(&origins, reference.as_ref())?;
     if args.check {
-        checks::check_places(&config, &origins)?;
+        config.check_places(&origins)?;
         let names: Vec<_> = feeds.iter().map(|f| f.name.as_str()).collect();
         say!("{}: {} feeds: {}", args.config.display(), feeds.len(), names.join(", "));
         for (feed, run) in config.feed.iter().zip(&feeds) {

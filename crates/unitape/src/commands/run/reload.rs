@@ -1,11 +1,11 @@
 //! Mappings loaded anew while a run goes on: on SIGHUP, and when their file changes.
 
-use super::config::Config;
 use crate::output::note;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 use unitape_feed::{Format, Reference, Reload, Sorted};
+use unitape_run::config::Config;
 
 /// Watches the mapping files until `over`. A mapping that cannot be used is told of, and the one in use stays. The
 /// reference data are those that the run began with.

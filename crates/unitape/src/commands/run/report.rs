@@ -1,6 +1,5 @@
 //! What a run tells while it goes on, and at its end.
 
-use super::config::Span;
 use crate::channels;
 use crate::commands::consolidate::print_summary;
 use crate::output::{self, Failure, bytes, grouped, note};
@@ -9,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use unitape_feed::{FeedFigures, FeedStats, LinkState, Outcome, Stats};
 use unitape_model::ErrorCause;
+use unitape_run::config::Span;
 
 /// Tells the figures from time to time.
 #[derive(Debug)]

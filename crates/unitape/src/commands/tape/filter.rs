@@ -4,6 +4,7 @@ use super::Cat;
 use crate::output::{Failure, grouped, known, note};
 use std::path::Path;
 use unitape_model::{Dict, Dictionary, Event, Kind, Value};
+use unitape_run::address::{Bound, Place};
 
 /// The options of `tape cat` that choose events, and how many events each of them let pass.
 ///
@@ -20,15 +21,6 @@ pub struct EventFilter {
     all: bool,
     left: u64,
     counts: Counts,
-}
-
-/// Where an event is.
-#[derive(Clone, Copy, Debug)]
-pub struct Place {
-    /// Its ordinal; of bookkeeping that of the next event.
-    pub seq: u64,
-    /// Its position.
-    pub position: u64,
 }
 
 /// What passed each option while nothing was printed.
@@ -54,7 +46,6 @@ impl EventFilter {
         if let (Some(from), Some(to)) = (&from, &to)
             && from.is_after(to)
         {
-            let (from, to) = (from.text(), to.text());
             return Err(Failure::Usage(format!(
                 "--from {from} is after --to {to}: nothing can be between them"
             )));
@@ -136,10 +127,8 @@ impl EventFilter {
         }
         if self.counts.within == 0 {
             let bounds = [("--from", &self.from), ("--to", &self.to)];
-            let asked: Vec<String> = bounds
-                .iter()
-                .filter_map(|(option, b)| Some(format!("{option} {}", b.as_ref()?.text())))
-                .collect();
+            let asked: Vec<String> =
+                bounds.iter().filter_map(|(option, b)| Some(format!("{option} {}", b.as_ref()?))).collect();
             why.push(format!(
                 "no event with {}: there are events {first} to {last}, at positions @{} to @{}",
                 asked.join(" "),
@@ -231,54 +220,6 @@ impl NameFilter {
         let all = (1..=names.len(self.dict)).filter_map(|id| names.name(self.dict, id));
         let there = known(missing.first()?, self.plural, all);
         Some(format!("no event has {} {}; {there}", self.option, missing.join(", ")))
-    }
-}
-
-/// A bound of what is printed.
-#[derive(Clone, Copy, Debug)]
-enum Bound {
-    Ordinal(u64),
-    Position(u64),
-}
-
-impl Bound {
-    fn parse(text: &str) -> Result<Self, Failure> {
-        let bad = || Failure::Usage(format!("`{text}` is neither an ordinal nor an @position"));
-        match text.strip_prefix('@') {
-            Some(position) => position.parse().map(Bound::Position).map_err(|_| bad()),
-            None => text.parse().map(Bound::Ordinal).map_err(|_| bad()),
-        }
-    }
-
-    fn text(self) -> String {
-        match self {
-            Self::Ordinal(n) => n.to_string(),
-            Self::Position(p) => format!("@{p}"),
-        }
-    }
-
-    /// Whether the place is this one or after it.
-    fn reached(self, place: Place) -> bool {
-        match self {
-            Self::Ordinal(n) => place.seq >= n,
-            Self::Position(p) => place.position >= p,
-        }
-    }
-
-    /// Whether this is before the place.
-    fn before(self, place: Place) -> bool {
-        match self {
-            Self::Ordinal(n) => place.seq > n,
-            Self::Position(p) => place.position > p,
-        }
-    }
-
-    /// Whether this is after the other; of an ordinal and a position nobody knows.
-    fn is_after(self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Ordinal(a), Self::Ordinal(b)) | (Self::Position(a), Self::Position(b)) => a > *b,
-            _ => false,
-        }
     }
 }
 

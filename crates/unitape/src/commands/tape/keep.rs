@@ -1,8 +1,8 @@
 //! `unitape tape retain`, and what `tape info` tells of what is kept and for whom.
 
-use crate::commands::run::config::Span;
-use crate::output::{self, Done, Failure, bytes, grouped, say};
+use crate::output::{self, Done, Failure, bytes, grouped, plain, say};
 use std::path::PathBuf;
+use unitape_run::config::{NoSpan, Span};
 use unitape_tape::{Keeping, Removal, Retention};
 
 /// Arguments of `tape retain`.
@@ -14,7 +14,7 @@ pub struct Retain {
     #[arg(long)]
     bytes: Option<u64>,
     /// Keep what was finished so long ago or less: 90min, 12h, 30d
-    #[arg(long)]
+    #[arg(long, value_parser = span)]
     age: Option<Span>,
     /// Keep what was finished on the last so many days of UTC; today is one
     #[arg(long)]
@@ -28,6 +28,11 @@ pub struct Retain {
     /// Print as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Clap prints what is wrong with an option as it is.
+fn span(text: &str) -> Result<Span, NoSpan> {
+    text.parse().map_err(|NoSpan { text }| NoSpan { text: plain(&text).into_owned() })
 }
 
 /// Applies limits to a tape that nobody writes.

@@ -1,9 +1,8 @@
 //! What the types of a configuration do not say: what goes together, and what is to be there before a run.
 
-use super::config::{Config, INPUTS, Merge};
-use super::udp::{Full, Udp};
-use crate::config::Origins;
-use crate::output::Failure;
+use super::{Config, Full, INPUTS, Merge, Udp};
+use crate::Error;
+use crate::layered::Origins;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
@@ -12,8 +11,8 @@ use std::path::Path;
 ///
 /// # Errors
 /// The first key whose value cannot be.
-pub fn check(config: &Config, origins: &Origins) -> Result<(), Failure> {
-    let wrong = |key: &str, what: String| Failure::Error(format!("{}: {key}: {what}", origins.of(key)));
+pub fn check(config: &Config, origins: &Origins) -> Result<(), Error> {
+    let wrong = |key: &str, what: String| Error::Value { origin: origins.of(key), key: key.to_owned(), what };
     let mut names = BTreeSet::new();
     if config.feed.is_empty() {
         return Err(wrong("feed", "no feed; each is a table [[feed]]".to_owned()));
@@ -83,7 +82,7 @@ pub fn check(config: &Config, origins: &Origins) -> Result<(), Failure> {
 }
 
 /// Ports that no host has, and ports that two feeds want to have.
-fn check_ports(config: &Config, wrong: &impl Fn(&str, String) -> Failure) -> Result<(), Failure> {
+fn check_ports(config: &Config, wrong: &impl Fn(&str, String) -> Error) -> Result<(), Error> {
     let mut used = BTreeMap::new();
     for feed in &config.feed {
         for (key, address) in [("listen", &feed.listen), ("connect", &feed.connect)] {
@@ -137,11 +136,11 @@ fn check_ports(config: &Config, wrong: &impl Fn(&str, String) -> Failure) -> Res
 ///
 /// # Errors
 /// The first that is not there.
-pub fn check_places(config: &Config, origins: &Origins) -> Result<(), Failure> {
+pub fn check_places(config: &Config, origins: &Origins) -> Result<(), Error> {
     for feed in &config.feed {
         let wrong = |key: &str, what: String| {
             let key = format!("feed.{}.{key}", feed.name);
-            Err(Failure::Error(format!("{}: {key}: {what}", origins.of(&key))))
+            Err(Error::Value { origin: origins.of(&key), key, what })
         };
         let missing = |key: &str, path: &Path, what: &str| wrong(key, format!("{}: {what}", path.display()));
         for (key, interface) in [("interface", &feed.interface), ("interface_b", &feed.interface_b)] {

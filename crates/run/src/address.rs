@@ -1,6 +1,16 @@
-//! A point of a tape, as people name it.
+//! Points of a tape, as people name them: by ordinal, by `@position`, by time.
 
-use crate::output::Failure;
+use crate::Error;
+use std::fmt;
+
+/// Where an event is.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Its ordinal; of bookkeeping that of the next event.
+    pub seq: u64,
+    /// Its position.
+    pub position: u64,
+}
 
 /// Up to where a tape is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,16 +23,13 @@ pub enum At {
     Time(i64),
 }
 
-/// A plain number from here on is a time: no tape has that many events, and the year is 1970.
-const NANOS_FROM: u64 = 1_000_000_000_000_000;
-
 impl At {
     /// Reads `123`, `@4096`, `2026-03-02 09:30:00.5` (also with `T` and `Z`), `1772443800000000000`.
-    pub fn parse(text: &str) -> Result<Self, Failure> {
-        let bad = || {
-            let form = "an ordinal, an @position, a time like `2026-03-02 09:30:00.5` (UTC), or nanoseconds since 1970";
-            Failure::Usage(format!("--at {text}: neither of {form}"))
-        };
+    ///
+    /// # Errors
+    /// When it is none of these.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let bad = || Error::Point { text: text.to_owned() };
         if let Some(position) = text.strip_prefix('@') {
             return position.parse().map(Self::Position).map_err(|_| bad());
         }
@@ -36,6 +43,7 @@ impl At {
     }
 
     /// Whether a frame lies behind this point. Bookkeeping has no ordinal and no time of its own.
+    #[inline]
     pub fn is_before(self, seq: u64, position: u64, ts: i64, meta: bool) -> bool {
         match self {
             Self::Ordinal(last) => !meta && seq > last,
@@ -43,6 +51,79 @@ impl At {
             Self::Time(last) => !meta && ts > last,
         }
     }
+}
+
+/// A first or last point of a part of a tape.
+#[derive(Clone, Copy, Debug)]
+pub enum Bound {
+    /// This event, counted from 1.
+    Ordinal(u64),
+    /// The frame at this position.
+    Position(u64),
+}
+
+impl Bound {
+    /// Reads `123` or `@4096`.
+    ///
+    /// # Errors
+    /// When it is neither.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let bad = || Error::Bound { text: text.to_owned() };
+        match text.strip_prefix('@') {
+            Some(position) => position.parse().map(Bound::Position).map_err(|_| bad()),
+            None => text.parse().map(Bound::Ordinal).map_err(|_| bad()),
+        }
+    }
+
+    /// Whether the place is this one or after it.
+    #[inline]
+    pub fn reached(self, place: Place) -> bool {
+        match self {
+            Self::Ordinal(n) => place.seq >= n,
+            Self::Position(p) => place.position >= p,
+        }
+    }
+
+    /// Whether this is before the place.
+    #[inline]
+    pub fn before(self, place: Place) -> bool {
+        match self {
+            Self::Ordinal(n) => place.seq > n,
+            Self::Position(p) => place.position > p,
+        }
+    }
+
+    /// Whether this is after the other; of an ordinal and a position nobody knows.
+    pub fn is_after(self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Ordinal(a), Self::Ordinal(b)) | (Self::Position(a), Self::Position(b)) => a > *b,
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ordinal(n) => write!(f, "{n}"),
+            Self::Position(p) => write!(f, "@{p}"),
+        }
+    }
+}
+
+/// `2011-11-24 06:28:56.151000000`, of nanoseconds since 1970.
+pub fn utc(ns: i64) -> String {
+    let (days, of_day) = (ns.div_euclid(86_400_000_000_000), ns.rem_euclid(86_400_000_000_000));
+    let (s, n) = (of_day / 1_000_000_000, of_day % 1_000_000_000);
+    // Days to a date of the Gregorian calendar, counted in eras of 400 years that begin on 1 March.
+    let z = days + 719_468;
+    let (era, doe) = (z.div_euclid(146_097), z.rem_euclid(146_097));
+    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let (d, m) = (doy - (153 * mp + 2) / 5 + 1, if mp < 10 { mp + 3 } else { mp - 9 });
+    let y = yoe + era * 400 + i64::from(m <= 2);
+    format!("{y:04}-{m:02}-{d:02} {:02}:{:02}:{:02}.{n:09}", s / 3600, s / 60 % 60, s % 60)
 }
 
 /// `YYYY-MM-DD HH:MM:SS` with up to nine decimals, as nanoseconds since 1970.
@@ -67,7 +148,7 @@ fn time(text: &str) -> Option<i64> {
     let seconds = ((days * 24 + h) * 60 + m) * 60 + s;
     let ns = seconds.checked_mul(1_000_000_000)?.checked_add(nanos)?;
     // A day that the month does not have comes back as another one.
-    super::super::tape::utc(ns).starts_with(&format!("{year:04}-{month:02}-{day:02}")).then_some(ns)
+    utc(ns).starts_with(&format!("{year:04}-{month:02}-{day:02}")).then_some(ns)
 }
 
 fn numbers<const N: usize>(text: &str, between: char, digits: [usize; N]) -> Option<[i64; N]> {
@@ -80,12 +161,27 @@ fn numbers<const N: usize>(text: &str, between: char, digits: [usize; N]) -> Opt
     parts.next().is_none().then_some(out)
 }
 
+/// A plain number from here on is a time: no tape has that many events, and the year is 1970.
+const NANOS_FROM: u64 = 1_000_000_000_000_000;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn at(text: &str) -> Option<At> {
         At::parse(text).ok()
+    }
+
+    #[test]
+    fn times_are_told_in_utc() {
+        for (ns, text) in [
+            (0, "1970-01-01 00:00:00.000000000"),
+            (1_322_116_136_151_000_000, "2011-11-24 06:28:56.151000000"),
+            (1_709_164_800_000_000_001, "2024-02-29 00:00:00.000000001"),
+            (-1, "1969-12-31 23:59:59.999999999"),
+        ] {
+            assert_eq!(utc(ns), text);
+        }
     }
 
     /// A time that is read wrong shows a book of another moment and nobody notices.
@@ -97,7 +193,7 @@ mod tests {
         assert_eq!(at("2026-03-02 09:30:00"), Some(At::Time(1_772_443_800_000_000_000)));
         assert_eq!(at("2026-03-02T09:30:00.5Z"), Some(At::Time(1_772_443_800_500_000_000)));
         for ns in [0, 951_782_400_000_000_000, 1_709_164_800_000_000_001, -1, 4_102_444_799_999_999_999] {
-            assert_eq!(at(&super::super::super::tape::utc(ns)), Some(At::Time(ns)));
+            assert_eq!(at(&utc(ns)), Some(At::Time(ns)));
         }
         for text in [
             "",

@@ -1,18 +1,21 @@
 //! The configuration of `unitape run`: the types are the reference, the checks say what is allowed.
 
-use super::checks;
-use super::udp::{Full, TimeOfDay, Udp};
-use crate::config::{Flag, Loaded, Origins, load, variables};
-use crate::output::{Failure, note, plain};
+mod checks;
+mod span;
+mod udp;
+
+pub use span::{NoSpan, Span, Wait};
+pub use udp::{Full, Listened, TimeOfDay, Udp};
+
+use crate::Error;
+use crate::layered::{Flag, Loaded, Origins, load, variables};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 use unitape_feed::{ClockLead, MergeWait, Restart, RestartPolicy, TcpFeed};
-use unitape_feed::{Error, Format, How, Input, Loader, Receive, Reference, RunFeed, Select, SourceRules};
+use unitape_feed::{Format, How, Input, Loader, Receive, Reference, RunFeed, Select, SourceRules};
 use unitape_marketdata::wire::Interface;
 
 /// The configuration of a run.
@@ -241,81 +244,6 @@ pub enum Again {
     OnFailure,
 }
 
-/// A span of time, as text: `250ms`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Span(pub Duration);
-
-/// A span of time, or without bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Wait(pub Option<Duration>);
-
-impl FromStr for Span {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let quoted = plain(text);
-        let wrong = || format!("`{quoted}` is no span of time; write 50us, 250ms, 10s, 5min, 12h or 30d");
-        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-        let n: u64 = text[..digits].parse().map_err(|_| wrong())?;
-        let unit_ns: u64 = match text[digits..].trim() {
-            "us" => 1_000,
-            "ms" => 1_000_000,
-            "s" => 1_000_000_000,
-            "min" => 60_000_000_000,
-            "h" => 3_600_000_000_000,
-            "d" => 86_400_000_000_000,
-            _ => return Err(wrong()),
-        };
-        n.checked_mul(unit_ns).map(|ns| Self(Duration::from_nanos(ns))).ok_or_else(wrong)
-    }
-}
-
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let us = self.0.as_micros();
-        match us {
-            _ if us.is_multiple_of(1_000_000) => write!(f, "{}s", us / 1_000_000),
-            _ if us.is_multiple_of(1_000) => write!(f, "{}ms", us / 1_000),
-            _ => write!(f, "{us}us"),
-        }
-    }
-}
-
-impl TryFrom<String> for Span {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
-impl From<Span> for String {
-    fn from(span: Span) -> String {
-        span.to_string()
-    }
-}
-
-impl TryFrom<String> for Wait {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        match text.as_str() {
-            "unbounded" => Ok(Self(None)),
-            text => {
-                text.parse().map(|Span(s)| Self(Some(s))).map_err(|e: String| format!("{e}, or unbounded"))
-            }
-        }
-    }
-}
-
-impl From<Wait> for String {
-    fn from(wait: Wait) -> String {
-        wait.0.map_or_else(|| "unbounded".to_owned(), |s| Span(s).to_string())
-    }
-}
-
 impl Default for Run {
     fn default() -> Self {
         let ms = |ms| Span(Duration::from_millis(ms));
@@ -371,7 +299,10 @@ fn yes() -> bool {
 }
 
 /// Reads a configuration and checks what its types do not say.
-pub fn read(file: &Path, flags: &[Flag]) -> Result<Loaded<Config>, Failure> {
+///
+/// # Errors
+/// When the file cannot be read, or says what cannot be.
+pub fn read(file: &Path, flags: &[Flag]) -> Result<Loaded<Config>, Error> {
     let mut loaded: Loaded<Config> = load(file, variables(), flags)?;
     checks::check(&loaded.value, &loaded.origins)?;
     let base = file.parent().unwrap_or(Path::new("")).to_owned();
@@ -383,6 +314,14 @@ pub fn read(file: &Path, flags: &[Flag]) -> Result<Loaded<Config>, Failure> {
 pub const INPUTS: [&str; 7] = ["files", "directory", "stdin", "fifo", "listen", "connect", "udp"];
 
 impl Config {
+    /// Files, directories, interfaces and hosts that are to be there before a run.
+    ///
+    /// # Errors
+    /// The first that is not there.
+    pub fn check_places(&self, origins: &Origins) -> Result<(), Error> {
+        checks::check_places(self, origins)
+    }
+
     /// Makes relative paths begin at the configuration file.
     fn place_at(&mut self, base: &Path) {
         let place = |path: &mut PathBuf| *path = base.join(&*path);
@@ -433,14 +372,17 @@ impl Config {
     }
 
     /// Makes it the configuration of one of its feeds alone.
-    pub fn only(&mut self, feed: &str, origins: &Origins) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// When it has no such feed.
+    pub fn only(&mut self, feed: &str, origins: &Origins) -> Result<(), Error> {
         (self.run.journal, self.tape.dir) = (Some(self.journal()), self.segment_dir(feed));
         // A merge that begins again reads the tapes of its segments from their start.
         (self.tape.retain_bytes, self.tape.retain_age, self.tape.retain_days) = (None, None, None);
         let names = self.feed.iter().map(|f| f.name.clone()).collect::<Vec<_>>().join(", ");
         self.feed.retain(|f| f.name == feed);
         match self.feed.is_empty() {
-            true => Err(Failure::Usage(format!("{}: no feed `{feed}`; feeds: {names}", origins.of("feed")))),
+            true => Err(Error::NoFeed { origin: origins.of("feed"), feed: feed.to_owned(), feeds: names }),
             false => Ok(()),
         }
     }
@@ -451,11 +393,18 @@ impl Config {
         self.tape.dir.with_file_name(name)
     }
 
-    /// The reference data, read; none where there is none.
-    pub fn reference(&self, origins: &Origins) -> Result<Option<Arc<Reference>>, Failure> {
-        let wrong = |i: usize, key: &str, e: Error| {
+    /// The reference data, read; none where there is none. `note` is given what people should know of them.
+    ///
+    /// # Errors
+    /// When a file or its mapping cannot be used.
+    pub fn reference(
+        &self,
+        origins: &Origins,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Option<Arc<Reference>>, Error> {
+        let wrong = |i: usize, key: &str, source: unitape_feed::Error| {
             let key = format!("reference.{i}.{key}");
-            Failure::from(e).configured().of(format_args!("{}: {key}", origins.of(&key)))
+            Error::Reference { origin: origins.of(&key), key, source: Box::new(source) }
         };
         let mut loader = Loader::default();
         for (i, master) in self.reference.iter().enumerate() {
@@ -465,10 +414,12 @@ impl Config {
         if loader.is_empty() {
             return Ok(None);
         }
-        loader.notes().for_each(|note| note!("unitape: {note}"));
+        loader.notes().for_each(|text| note(&text));
         // Two entries that cannot both be: the file is named where the later one stands.
-        let whose = |e: &Error| match e {
-            Error::Reference { path, .. } => self.reference.iter().position(|m| m.file == *path),
+        let whose = |e: &unitape_feed::Error| match e {
+            unitape_feed::Error::Reference { path, .. } => {
+                self.reference.iter().position(|m| m.file == *path)
+            }
             _ => None,
         };
         let reference = loader.finish().map_err(|e| wrong(whose(&e).unwrap_or(0), "file", e))?;
@@ -476,15 +427,18 @@ impl Config {
     }
 
     /// The feeds, ready to run.
+    ///
+    /// # Errors
+    /// When a format, a mapping or an address of one cannot be used.
     pub fn feeds(
         &self,
         origins: &Origins,
         reference: Option<&Arc<Reference>>,
-    ) -> Result<Vec<RunFeed>, Failure> {
+    ) -> Result<Vec<RunFeed>, Error> {
         let feed = |f: &Feed| {
             let wrong = |key: &str, e: String| {
                 let key = format!("feed.{}.{key}", f.name);
-                Failure::Error(format!("{}: {key}: {e}", origins.of(&key)))
+                Error::Value { origin: origins.of(&key), key, what: e }
             };
             let format = f
                 .format(reference)
@@ -510,7 +464,10 @@ impl Config {
 
 impl Feed {
     /// Its format with its mapping, as it is now, and the reference data.
-    pub fn format(&self, reference: Option<&Arc<Reference>>) -> Result<Format, Error> {
+    ///
+    /// # Errors
+    /// When the mapping cannot be used.
+    pub fn format(&self, reference: Option<&Arc<Reference>>) -> Result<Format, unitape_feed::Error> {
         let format = Format::named(&self.format, &self.mapping)?;
         let format = match reference {
             Some(reference) => format.with_reference(reference),

@@ -17,7 +17,8 @@ mod origin;
 
 pub use origin::{Origin, Origins, show};
 
-use crate::output::{Failure, read_text};
+use crate::Error;
+use crate::files::read_text;
 use origin::{Step, key_of, lines};
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -54,7 +55,7 @@ pub fn load<T: DeserializeOwned>(
     file: &Path,
     vars: impl IntoIterator<Item = (String, String)>,
     flags: &[Flag],
-) -> Result<Loaded<T>, Failure> {
+) -> Result<Loaded<T>, Error> {
     let shown = file.display().to_string();
     let text = read_text(file)?;
     let mut layers = Layers::of(&shown, &text)?;
@@ -90,16 +91,17 @@ struct Layers {
 }
 
 impl Layers {
-    fn of(file: &str, text: &str) -> Result<Self, Failure> {
+    fn of(file: &str, text: &str) -> Result<Self, Error> {
         let table = text.parse::<Table>().map_err(|e| {
             let at = e.span().map_or(0, |s| s.start);
             let line = 1 + text.as_bytes()[..at].iter().filter(|b| **b == b'\n').count();
-            Failure::Error(format!("{file}:{line}: {}", e.message()))
+            let at = Origin::File { file: file.to_owned(), line };
+            Error::Origin { origin: at, what: e.message().to_owned() }
         })?;
         Ok(Self { origins: lines(file, text), table, guessed: Vec::new() })
     }
 
-    fn overlay_variable(&mut self, name: &str, text: &str) -> Result<(), Failure> {
+    fn overlay_variable(&mut self, name: &str, text: &str) -> Result<(), Error> {
         let key: Vec<&str> = name[PREFIX.len()..].split("__").collect();
         let steps = self.steps_of(name, &key)?;
         let value = format!("v = {text}").parse::<Table>().ok().and_then(|mut t| t.remove("v"));
@@ -111,7 +113,7 @@ impl Layers {
     }
 
     /// The key that a variable means: names of entries are found without regard to case and dashes.
-    fn steps_of(&self, variable: &str, key: &[&str]) -> Result<Vec<Step>, Failure> {
+    fn steps_of(&self, variable: &str, key: &[&str]) -> Result<Vec<Step>, Error> {
         let mut steps: Vec<Step> = Vec::new();
         let root = Value::Table(self.table.clone());
         let mut at = Some(&root);
@@ -124,9 +126,8 @@ impl Layers {
                         entries.iter().position(|e| e.get("name").and_then(Value::as_str).is_some_and(same));
                     let Some(index) = index else {
                         let known = names().collect::<Vec<_>>().join(", ");
-                        let what =
-                            format!("{variable}: `{}` has no `{part}`; there are: {known}", key_of(&steps));
-                        return Err(Failure::Error(what));
+                        let what = format!("`{}` has no `{part}`; there are: {known}", key_of(&steps));
+                        return Err(Error::Origin { origin: Origin::Variable(variable.to_owned()), what });
                     };
                     let name = entries[index].get("name").and_then(Value::as_str).unwrap_or_default();
                     Step::Entry(index, name.to_owned())
@@ -143,7 +144,7 @@ impl Layers {
         Ok(steps)
     }
 
-    fn set(&mut self, steps: &[Step], value: Value, origin: Origin) -> Result<(), Failure> {
+    fn set(&mut self, steps: &[Step], value: Value, origin: Origin) -> Result<(), Error> {
         let mut whole = Value::Table(std::mem::take(&mut self.table));
         let mut at = &mut whole;
         for (depth, step) in steps.iter().enumerate() {
@@ -157,8 +158,8 @@ impl Layers {
                 }
                 (Step::Entry(i, _), Value::Array(a)) => &mut a[*i],
                 _ => {
-                    let what = format!("{origin}: `{}` is not a table", key_of(&steps[..depth]));
-                    return Err(Failure::Error(what));
+                    let what = format!("`{}` is not a table", key_of(&steps[..depth]));
+                    return Err(Error::Origin { origin, what });
                 }
             };
         }
@@ -170,7 +171,7 @@ impl Layers {
         Ok(())
     }
 
-    fn finish<T: DeserializeOwned>(mut self) -> Result<Loaded<T>, Failure> {
+    fn finish<T: DeserializeOwned>(mut self) -> Result<Loaded<T>, Error> {
         loop {
             let (steps, message) = match read::<T>(&self.table) {
                 Ok(value) => return Ok(Loaded { value, origins: self.origins }),
@@ -185,10 +186,8 @@ impl Layers {
                 continue;
             }
             let key = key_of(&steps);
-            let colon = if key.is_empty() { "" } else { ": " };
             let origin = self.origins.of(&key);
-            let failure = Failure::Error(format!("{origin}: {key}{colon}{message}"));
-            return Err(if matches!(origin, Origin::Flag(_)) { failure.called() } else { failure });
+            return Err(Error::Value { origin, key, what: message });
         }
     }
 }
@@ -222,6 +221,7 @@ fn read<T: DeserializeOwned>(table: &Table) -> Result<T, (Vec<Step>, String)> {
 mod tests {
     use super::*;
     use serde::{Deserialize, Serialize};
+    use unitape_model::ErrorCause;
 
     #[derive(Debug, Deserialize, Serialize)]
     #[serde(deny_unknown_fields)]
@@ -268,9 +268,9 @@ name = \"b\"
         let file = dir.path().join("c.toml");
         std::fs::write(&file, text).unwrap();
         let vars = vars.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
-        load(&file, vars, flags).map_err(|e| match e {
-            Failure::Error(e) => e.replace(&format!("{}/", dir.path().display()), ""),
-            other => panic!("{other:?}"),
+        load(&file, vars, flags).map_err(|e| {
+            assert_eq!(e.cause(), ErrorCause::Outside, "{e}");
+            e.to_string().replace(&format!("{}/", dir.path().display()), "")
         })
     }
 

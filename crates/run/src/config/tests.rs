@@ -24,27 +24,14 @@ fn the_guide_tells_every_key() {
                 [[reference]]\nfile = \"m\"\nmapping = \"events\"\n";
     std::fs::write(&file, text).unwrap();
     let loaded: Loaded<Config> = load(&file, [], &[]).unwrap();
-    let shown = crate::config::show(&loaded.value, &loaded.origins);
+    let shown = crate::layered::show(&loaded.value, &loaded.origins);
     let keys: std::collections::BTreeMap<_, _> = shown
         .into_iter()
         .map(|s| {
-            let default = matches!(s.origin, crate::config::Origin::Default);
+            let default = matches!(s.origin, crate::layered::Origin::Default);
             let value = if default { format!("`{}`", s.value) } else { "–".to_owned() };
             (s.key.replace("feed.n.", "feed.").replace("reference.0.", "reference."), value)
         })
         .collect();
     assert_eq!(told, keys);
-}
-
-#[test]
-fn spans_come_back() {
-    for text in ["50us", "250ms", "10s", "300s", "0s"] {
-        assert_eq!(text.parse::<Span>().unwrap().to_string(), text);
-    }
-    assert_eq!("5min".parse::<Span>().unwrap().to_string(), "300s");
-    assert_eq!("2h".parse::<Span>().unwrap(), "120min".parse().unwrap());
-    assert_eq!("3d".parse::<Span>().unwrap(), "72h".parse().unwrap());
-    for text in ["", "5", "ms", "-1s", "1w", "99999999999999999999s", "99999999999999min"] {
-        assert!(text.parse::<Span>().is_err(), "{text}");
-    }
 }

@@ -1,6 +1,6 @@
 //! What the configuration says of datagrams: addresses, or all channels that a mapping names, and by which interface.
 
-use super::config::Feed;
+use super::Feed;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,0 +1,106 @@
+//! Spans of time as people write them.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// A span of time, as text: `250ms`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Span(pub Duration);
+
+/// A span of time, or without bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Wait(pub Option<Duration>);
+
+/// A text that is no span of time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no span of time; write 50us, 250ms, 10s, 5min, 12h or 30d")]
+pub struct NoSpan {
+    /// As it was written, not escaped.
+    pub text: String,
+}
+
+impl FromStr for Span {
+    type Err = NoSpan;
+
+    fn from_str(text: &str) -> Result<Self, NoSpan> {
+        let wrong = || NoSpan { text: text.to_owned() };
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let n: u64 = text[..digits].parse().map_err(|_| wrong())?;
+        let unit_ns: u64 = match text[digits..].trim() {
+            "us" => 1_000,
+            "ms" => 1_000_000,
+            "s" => 1_000_000_000,
+            "min" => 60_000_000_000,
+            "h" => 3_600_000_000_000,
+            "d" => 86_400_000_000_000,
+            _ => return Err(wrong()),
+        };
+        n.checked_mul(unit_ns).map(|ns| Self(Duration::from_nanos(ns))).ok_or_else(wrong)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let us = self.0.as_micros();
+        match us {
+            _ if us.is_multiple_of(1_000_000) => write!(f, "{}s", us / 1_000_000),
+            _ if us.is_multiple_of(1_000) => write!(f, "{}ms", us / 1_000),
+            _ => write!(f, "{us}us"),
+        }
+    }
+}
+
+impl TryFrom<String> for Span {
+    type Error = NoSpan;
+
+    fn try_from(text: String) -> Result<Self, NoSpan> {
+        text.parse()
+    }
+}
+
+impl From<Span> for String {
+    fn from(span: Span) -> String {
+        span.to_string()
+    }
+}
+
+impl TryFrom<String> for Wait {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.as_str() {
+            "unbounded" => Ok(Self(None)),
+            text => {
+                text.parse().map(|Span(s)| Self(Some(s))).map_err(|e: NoSpan| format!("{e}, or unbounded"))
+            }
+        }
+    }
+}
+
+impl From<Wait> for String {
+    fn from(wait: Wait) -> String {
+        wait.0.map_or_else(|| "unbounded".to_owned(), |s| Span(s).to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_come_back() {
+        for text in ["50us", "250ms", "10s", "300s", "0s"] {
+            assert_eq!(text.parse::<Span>().unwrap().to_string(), text);
+        }
+        assert_eq!("5min".parse::<Span>().unwrap().to_string(), "300s");
+        assert_eq!("2h".parse::<Span>().unwrap(), "120min".parse().unwrap());
+        assert_eq!("3d".parse::<Span>().unwrap(), "72h".parse().unwrap());
+        for text in ["", "5", "ms", "-1s", "1w", "99999999999999999999s", "99999999999999min"] {
+            assert!(text.parse::<Span>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Files that a configuration is read from: every error names the file.
+
+use crate::Error;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use unitape_base::whole;
+
+/// The text of a configuration.
+///
+/// # Errors
+/// When it is not there, not a file, not readable, larger than 64 MiB or not UTF-8.
+pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
+    let read = || {
+        let file = File::open(path)?;
+        match file.metadata()?.is_dir() {
+            true => Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory; a file is needed")),
+            false => whole::read_open(file, whole::BYTES_MAX),
+        }
+    };
+    let bytes = read().map_err(|source| Error::File { path: path.to_owned(), source })?;
+    String::from_utf8(bytes).map_err(|_| Error::NotText { path: path.to_owned() })
+}

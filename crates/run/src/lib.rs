@@ -1,0 +1,36 @@
+//! What the command line, and what else runs feeds and follows tapes, calls: configuration, supervision, live
+//! following, and the addresses of points of a tape.
+//!
+//! ```text
+//!  feeds.toml ◀ UNITAPE_* ◀ flags ──▶ layered ──▶ config ──▶ feeds, ready to run
+//!  17, @4096, 2026-03-02 09:30:00 ──▶ address ──▶ a point of a tape
+//! ```
+//!
+//! ```
+//! let dir = tempfile::tempdir()?;
+//! let file = dir.path().join("feeds.toml");
+//! std::fs::write(&file, "
+//! [tape]
+//! dir = 'tape'
+//! [[feed]]
+//! name = 'orders'
+//! format = 'fix'
+//! mapping = 'fix44-orders'
+//! listen = '127.0.0.1:9000'
+//! ")?;
+//! let loaded = unitape_run::config::read(&file, &[])?;
+//! let feeds = loaded.value.feeds(&loaded.origins, None)?;
+//! assert_eq!(feeds[0].name, "orders");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Nothing is printed here: what people should know is given to the caller, and every error names its cause. Exit
+//! codes, words and help texts are those of the command line.
+
+pub mod address;
+pub mod config;
+mod error;
+mod files;
+pub mod layered;
+
+pub use error::Error;
