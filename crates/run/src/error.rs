@@ -61,6 +61,50 @@ pub enum Error {
         /// Those that it has.
         feeds: String,
     },
+    /// A configuration of inputs names a format, a mapping or reference data that cannot be used.
+    #[error("{}: {source}", path.display())]
+    Configured {
+        /// The configuration.
+        path: PathBuf,
+        /// What is wrong.
+        source: Box<unitape_feed::Error>,
+    },
+    /// An option for inputs cannot be.
+    #[error(transparent)]
+    Option(Box<unitape_feed::Error>),
+    /// An input cannot be used.
+    #[error(transparent)]
+    Input(Box<unitape_feed::Error>),
+    /// Two options give a feed two formats.
+    #[error("--feed {option}: the feed has another format already")]
+    OtherFormat {
+        /// The later one.
+        option: String,
+    },
+    /// Standard input is named as a file.
+    #[error("stdin has no content to recognise it by; say --feed name=format:mapping:-")]
+    BareStdin,
+    /// No input is named.
+    #[error("nothing to consolidate: name a file, a CONFIG.toml or a --feed")]
+    NoInput,
+    /// Reference data should be strict, and there are none.
+    #[error("--reference-strict goes with --reference FILE:MAPPING, or [[reference]] of CONFIG.toml")]
+    NoReference,
+    /// The process of a segment cannot be started.
+    #[error("{source}")]
+    Process {
+        /// The system's word.
+        source: io::Error,
+    },
+    /// A run has failed as a whole.
+    #[error(transparent)]
+    Run(Box<unitape_feed::Error>),
+    /// Feeds of a run ended before their end or have failed.
+    #[error("a feed ended before its end or has failed; the same command goes on from here")]
+    FeedsFailed {
+        /// Whether the causes of all lie in the data.
+        in_data: bool,
+    },
     /// This names no point of a tape.
     #[error(
         "{text}: neither of an ordinal, an @position, a time like `2026-03-02 09:30:00.5` (UTC), or nanoseconds since 1970"
@@ -81,13 +125,23 @@ impl Error {
     /// On whose side its cause lies. A configuration's mistake is not the call's, but an option laid over it is.
     pub fn cause(&self) -> ErrorCause {
         match self {
-            Self::File { source, .. } => ErrorCause::of_io(source),
+            Self::File { source, .. } | Self::Process { source } => ErrorCause::of_io(source),
             Self::Value { origin: Origin::Flag(_), .. }
             | Self::NoFeed { .. }
+            | Self::Option(_)
+            | Self::OtherFormat { .. }
+            | Self::BareStdin
+            | Self::NoInput
+            | Self::NoReference
             | Self::Point { .. }
             | Self::Bound { .. } => ErrorCause::Call,
             Self::NotText { .. } | Self::Origin { .. } | Self::Value { .. } => ErrorCause::Outside,
-            Self::Reference { source, .. } => configured(source.cause()),
+            Self::Input(source) => source.cause(),
+            Self::Reference { source, .. } | Self::Configured { source, .. } | Self::Run(source) => {
+                configured(source.cause())
+            }
+            Self::FeedsFailed { in_data: true } => ErrorCause::Data,
+            Self::FeedsFailed { in_data: false } => ErrorCause::Outside,
         }
     }
 }

@@ -2,7 +2,8 @@
 //! following, and the addresses of points of a tape.
 //!
 //! ```text
-//!  feeds.toml ◀ UNITAPE_* ◀ flags ──▶ layered ──▶ config ──▶ feeds, ready to run
+//!  feeds.toml ◀ UNITAPE_* ◀ flags ──▶ layered ──▶ config ──▶ feeds, ready to run ──▶ run ──▶ RunReport
+//!                                                                                      └─▶ RunEvent …
 //!  17, @4096, 2026-03-02 09:30:00 ──▶ address ──▶ a point of a tape
 //! ```
 //!
@@ -31,6 +32,23 @@ pub mod address;
 pub mod config;
 mod error;
 mod files;
+pub mod inputs;
 pub mod layered;
+mod supervise;
 
 pub use error::Error;
+pub use supervise::{
+    EventSink, FailedFeed, PreparedRun, RunControl, RunEvent, RunReport, SegmentProcesses, run, run_apart,
+};
+
+use unitape_tape::Removal;
+
+/// What our tapes need before anything of them goes: their account is carried on.
+pub fn removal() -> Removal {
+    Removal { before: Some(unitape_feed::before_removal()), ..Removal::default() }
+}
+
+/// How many workers this machine is good for.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

@@ -173,11 +173,16 @@ pub fn with_progress<T>(
 /// Where the newest part of the tape may be missing, the command ends with exit code 3; see [`ending`].
 pub fn print_hot_notice(dir: &Path) {
     if let Ok(Some(notice)) = unitape_tape::hot_notice(dir) {
-        note!("unitape: {}: {notice}", dir.display());
-        if notice.may_miss_part() {
-            // Relaxed: a flag alone.
-            PART_MISSING.store(true, Ordering::Relaxed);
-        }
+        print_notice(dir, &notice);
+    }
+}
+
+/// The same of a notice that something else has found.
+pub fn print_notice(dir: &Path, notice: &unitape_tape::HotNotice) {
+    note!("unitape: {}: {notice}", dir.display());
+    if notice.may_miss_part() {
+        // Relaxed: a flag alone.
+        PART_MISSING.store(true, Ordering::Relaxed);
     }
 }
 

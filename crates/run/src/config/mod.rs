@@ -74,6 +74,22 @@ pub struct Tape {
 }
 
 impl Tape {
+    /// How it is written.
+    pub fn options(&self) -> unitape_tape::Options {
+        let backing = match self.backing {
+            Backing::File => unitape_tape::Backing::File,
+            Backing::Hot => unitape_tape::Backing::Hot { dir: None, window_segments: 4 },
+        };
+        unitape_tape::Options {
+            segment_bytes: self.segment_bytes,
+            backing,
+            sync: unitape_tape::Sync::Every { bytes: 64 << 20, interval: self.sync.0 },
+            retention: self.retention(),
+            removal: crate::removal(),
+            ..unitape_tape::Options::default()
+        }
+    }
+
     /// What is kept of it.
     pub fn retention(&self) -> unitape_tape::Retention {
         unitape_tape::Retention {

@@ -1,17 +1,13 @@
 //! `unitape consolidate`: many feeds onto one tape.
 
-use crate::output::{self, Done, Failure, bytes, grouped, note, plain, read_text, say, say_lines};
-use serde::Deserialize;
-use std::collections::BTreeMap;
+use crate::output::{self, Done, Failure, bytes, grouped, note, plain, say, say_lines};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-use unitape_feed::{
-    ClockLead, Ending, Error, Feed, Format, Loader, Options, Outcome, Reference, SourceRules, consolidate,
-    feed_of_file, feed_of_option,
-};
+use unitape_feed::{ClockLead, Ending, Error, Options, Outcome, SourceRules, consolidate};
 use unitape_run::config::Wait;
+use unitape_run::cores;
+use unitape_run::inputs::{Inputs, NamedInputs};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -83,54 +79,16 @@ pub struct Args {
 /// More threads than this help nowhere, and each has its memory.
 const WORKERS_MAX: i64 = 256;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Config {
-    feed: Vec<ConfigFeed>,
-    #[serde(default)]
-    reference: Vec<ConfigReference>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ConfigReference {
-    file: PathBuf,
-    mapping: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ConfigFeed {
-    name: String,
-    format: String,
-    #[serde(default)]
-    mapping: String,
-    files: Vec<PathBuf>,
-    #[serde(default)]
-    new_source: bool,
-    #[serde(default)]
-    again: bool,
-}
-
 /// Runs the command.
 pub fn run(args: Args) -> output::Result {
-    let mut loader = Loader::default();
-    let mut feed_rules = BTreeMap::new();
-    let mut feeds = feeds(&args, &mut loader, &mut feed_rules)?;
-    match reference(&args.reference, loader)? {
-        Some(reference) => {
-            let reference = Arc::new(reference.strictly(args.reference_strict));
-            for feed in &mut feeds {
-                feed.format = feed.format.clone().with_reference(&reference);
-            }
-        }
-        None if args.reference_strict => {
-            let what =
-                "--reference-strict goes with --reference FILE:MAPPING, or [[reference]] of CONFIG.toml";
-            return Err(Failure::Usage(what.to_owned()));
-        }
-        None => {}
-    }
+    let named = NamedInputs {
+        feeds: &args.feed,
+        files: &args.inputs,
+        reference: &args.reference,
+        reference_strict: args.reference_strict,
+        rules: SourceRules { new_source: args.new_source, again: args.again },
+    };
+    let Inputs { feeds, rules: feed_rules } = named.read(&mut |text| note!("unitape: {text}"))?;
     let stop = output::stop_flag()?;
     let options = Options {
         feeds,
@@ -139,7 +97,7 @@ pub fn run(args: Args) -> output::Result {
         block_bytes: args.block_bytes as usize,
         tape: unitape_tape::Options { segment_bytes: args.segment_bytes, ..Default::default() },
         stop: Some(&stop),
-        rules: SourceRules { new_source: args.new_source, again: args.again },
+        rules: named.rules,
         feed_rules,
         ..Options::default()
     };
@@ -187,90 +145,6 @@ pub fn usage_or_error(error: Error) -> Failure {
         Error::Config { .. } => Failure::Usage(error.to_string()),
         error => error.into(),
     }
-}
-
-/// How many workers this machine is good for.
-pub fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// What the loader has already and these options name; none where that is nothing.
-pub fn reference(options: &[String], mut loader: Loader) -> Result<Option<Reference>, Failure> {
-    options.iter().try_for_each(|option| loader.add_option(option)).map_err(usage_or_error)?;
-    loader.notes().for_each(|note| note!("unitape: {note}"));
-    Ok(if loader.is_empty() { None } else { Some(loader.finish()?) })
-}
-
-fn feeds(
-    args: &Args,
-    loader: &mut Loader,
-    rules: &mut BTreeMap<String, SourceRules>,
-) -> Result<Vec<Feed>, Failure> {
-    let mut feeds: Vec<Feed> = Vec::new();
-    for option in &args.feed {
-        let feed = feed_of_option(option).map_err(usage_or_error)?;
-        // The same name again: one more file of the same feed.
-        match feeds.iter_mut().find(|f| f.name == feed.name) {
-            Some(first) if first.format.mapping() == feed.format.mapping() => first.files.extend(feed.files),
-            Some(_) => {
-                return Err(Failure::Usage(format!("--feed {option}: the feed has another format already")));
-            }
-            None => feeds.push(feed),
-        }
-    }
-    for path in &args.inputs {
-        if path.extension().is_some_and(|e| e == "toml") {
-            let given = SourceRules { new_source: args.new_source, again: args.again };
-            feeds.extend(read_config(path, loader, (given, &mut *rules))?);
-        } else if path.as_os_str() == "-" {
-            let what = "stdin has no content to recognise it by; say --feed name=format:mapping:-";
-            return Err(Failure::Usage(what.to_owned()));
-        } else {
-            feeds.push(feed_of_file(path)?);
-        }
-    }
-    if feeds.is_empty() {
-        return Err(Failure::Usage(
-            "nothing to consolidate: name a file, a CONFIG.toml or a --feed".to_owned(),
-        ));
-    }
-    let mut names = BTreeMap::new();
-    for feed in &mut feeds {
-        let n = names.entry(feed.name.clone()).and_modify(|n| *n += 1).or_insert(1);
-        if *n > 1 {
-            feed.name = format!("{}-{n}", feed.name);
-        }
-    }
-    Ok(feeds)
-}
-
-fn read_config(
-    path: &Path,
-    loader: &mut Loader,
-    (given, rules): (SourceRules, &mut BTreeMap<String, SourceRules>),
-) -> Result<Vec<Feed>, Failure> {
-    let at = |failure: Failure| failure.configured().of(path.display());
-    let text = read_text(path)?;
-    let config: Config = toml::from_str(&text).map_err(|e| {
-        let line = e.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
-        Failure::Error(format!("{}:{line}: {}", path.display(), e.message()))
-    })?;
-    let base = path.parent().unwrap_or(Path::new(""));
-    for r in &config.reference {
-        let added = Loader::format(&r.mapping).and_then(|format| loader.add(&base.join(&r.file), &format));
-        added.map_err(|e| at(e.into()))?;
-    }
-    let mut feed = |f: ConfigFeed| {
-        let files = f.files.into_iter().map(|p| base.join(p)).collect();
-        let own = SourceRules { new_source: given.new_source || f.new_source, again: given.again || f.again };
-        rules.insert(f.name.clone(), own);
-        Ok(Feed {
-            format: Format::named(&f.format, &f.mapping).map_err(|e| at(e.into()))?,
-            name: f.name,
-            files,
-        })
-    };
-    config.feed.into_iter().map(&mut feed).collect()
 }
 
 /// The account for people.

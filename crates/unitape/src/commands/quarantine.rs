@@ -131,7 +131,9 @@ pub fn run(args: Args) -> output::Result {
         }
         Command::Retry { dir, mapping, reference, json } => {
             let mapping = mapping.as_deref().map(Mapping::load).transpose()?;
-            let reference = super::consolidate::reference(&reference, Loader::default())?;
+            let reference = unitape_run::inputs::reference(&reference, Loader::default(), &mut |text| {
+                note!("unitape: {text}")
+            })?;
             output::print_hot_notice(&dir);
             // What the sources of the tape need and these options do not give.
             let done =

@@ -6,7 +6,6 @@ mod keep;
 mod repair;
 mod verify;
 
-pub use keep::removal;
 pub use unitape_run::address::utc;
 
 use super::reading::{self, ReadArgs};
@@ -18,6 +17,7 @@ use std::time::{Duration, Instant};
 use unitape_codec::events::{Form, write_event};
 use unitape_model::{Dict, Kind, Message, Position};
 use unitape_run::address::Place;
+use unitape_run::removal;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]

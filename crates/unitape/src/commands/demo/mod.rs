@@ -126,7 +126,7 @@ fn act(args: &Args) -> Result<Story, Failure> {
     let stop = output::stop_flag()?;
     let place = Place::prepare(args.dir.as_deref())?;
     let tape = place.tape();
-    let workers = consolidate::cores();
+    let workers = unitape_run::cores();
     let mut times = Times::default();
 
     let written = feeds::write(&place, args.seconds, &stop)?;

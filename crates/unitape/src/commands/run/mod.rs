@@ -1,17 +1,15 @@
 //! `unitape run`: the configured feeds onto a tape, until stopped.
 
-mod apart;
-mod reload;
 mod report;
 
-use crate::output::{self, Done, Failure, note, say};
-use std::path::PathBuf;
+use crate::output::{self, Done, Failure, cause_of, note, say};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
-use unitape_feed::{RunOptions, run as run_feeds};
-use unitape_run::config::{self, Backing, Config, Segments};
+use unitape_run::config::{self, Segments};
 use unitape_run::layered::{Flag, Loaded};
+use unitape_run::{PreparedRun, RunControl, RunEvent, SegmentProcesses, run as run_feeds, run_apart};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -86,6 +84,24 @@ impl Args {
         }
         Ok(flags)
     }
+
+    /// The same command for one feed alone.
+    fn segment_command(&self, feed: &str) -> io::Result<Command> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("run").arg(&self.config).args(["--segment", feed, "--supervised"]);
+        if let Some(dir) = &self.tape {
+            command.arg("--tape").arg(std::path::absolute(dir)?);
+        }
+        if let Some(workers) = self.workers {
+            command.arg("--workers").arg(workers.to_string());
+        }
+        for (given, flag) in [(self.new_source, "--new-source"), (self.again, "--again")] {
+            if given {
+                command.arg(flag);
+            }
+        }
+        Ok(command)
+    }
 }
 
 /// Runs the command.
@@ -94,89 +110,53 @@ pub fn run(args: Args) -> output::Result {
     if let Some(feed) = &args.segment {
         config.only(feed, &origins)?;
     }
-    let reference = config.reference(&origins, &mut |text| note!("unitape: {text}"))?;
     for feed in &mut config.feed {
         feed.new_source |= args.new_source;
         feed.again |= args.again;
     }
-    let feeds = config.feeds(&origins, reference.as_ref())?;
+    let prepared = PreparedRun::new(config, &origins, &mut |text| note!("unitape: {text}"))?;
     if args.check {
-        config.check_places(&origins)?;
-        let names: Vec<_> = feeds.iter().map(|f| f.name.as_str()).collect();
-        say!("{}: {} feeds: {}", args.config.display(), feeds.len(), names.join(", "));
-        for (feed, run) in config.feed.iter().zip(&feeds) {
-            // What is listened to stands in the mapping, not here.
-            let listened = feed.listens(&run.format).unwrap_or_default();
-            for address in listened {
-                say!("  {} listens to {address}", feed.name);
-            }
-        }
-        if let Some(cost) = config.delay_of_merge() {
-            say!("  {cost}");
-        }
-        return Ok(Done::Clean);
+        prepared.config.check_places(&origins)?;
+        return print_check(&args.config, &prepared);
     }
-    if config.run.segments == Segments::Apart && args.segment.is_none() {
-        return apart::run(&args, &config);
-    }
-    let stop = output::stop_flag()?;
-    if args.supervised {
-        apart::wait_for_dying(&config.tape.dir, &stop);
-    }
-    let mut options = RunOptions::new(feeds);
-    options.workers = match config.run.workers {
-        0 => super::consolidate::cores(),
-        n => n.into(),
+    let tape = prepared.config.tape.dir.clone();
+    let json = args.json || args.supervised;
+    let events = |event: RunEvent<'_>| report::print_event(event, json);
+    let mut control = RunControl {
+        stop: output::stop_flag()?,
+        stop_signal: None,
+        reload: Arc::default(),
+        changes: args.supervised,
+        events: &events,
     };
-    options.tape = tape_options(&config);
-    options.wait = config.run.wait.0;
-    options.lead = config.lead();
-    options.scan = config.run.scan.0;
-    options.idle = config.run.idle.0;
-    options.lag_bytes_max = config.run.lag_bytes;
-    options.journal_file_bytes = config.run.journal_file_bytes;
-    options.spin = config.run.spin;
-    options.stop = stop.clone();
-    options.stop_signal = Some(output::stop_signal()?);
-    let (stats, reload) = (options.stats.clone(), options.reload.clone());
-    output::print_hot_notice(&config.tape.dir);
-    let started = Instant::now();
-    let over = Arc::new(AtomicBool::new(false));
-    let teller = report::Teller::new(&stats, &config.tape.dir, args.json, config.run.stats.0);
-    let teller = if args.supervised { teller.with_changes() } else { teller };
-    let outcome = std::thread::scope(|scope| {
-        scope.spawn(|| teller.tell_until(&over));
-        let watch = scope.spawn(|| reload::watch(&config, reference.as_ref(), &reload, &over));
-        let outcome = run_feeds(&config.tape.dir, options);
-        // Release: pairs with the Acquire in both threads; they end.
-        over.store(true, Ordering::Release);
-        watch.thread().unpark();
-        stats.over.up();
-        stats.placed.up();
-        outcome
-    });
-    let outcome = outcome.map_err(|e| Failure::from(e).configured())?;
-    let elapsed_s = started.elapsed().as_secs_f64();
-    report::last(&stats, &config.tape.dir, &outcome, args.json, elapsed_s)?;
-    let s = &outcome.summary;
-    let dropped = stats.feeds.iter().any(|f| f.drops.load(Ordering::Relaxed) > 0);
-    let flawed = s.is_flawed() || dropped;
-    Ok(if flawed && !args.supervised { Done::Flawed } else { Done::Clean })
+    let report = if prepared.config.run.segments == Segments::Apart && args.segment.is_none() {
+        let command = |name: &str| args.segment_command(name);
+        run_apart(&prepared.config, control, SegmentProcesses { command: &command, cause_of })?
+    } else {
+        control.stop_signal = Some(output::stop_signal()?);
+        if let Err(e) = signal_hook::flag::register(signal_hook::consts::SIGHUP, control.reload.clone()) {
+            note!("unitape: SIGHUP will not load mappings anew: {e}");
+        }
+        run_feeds(prepared, control)?
+    };
+    report::last(&report, &tape, args.json)?;
+    // Who supervises asks only whether it came to its end.
+    Ok(if report.is_flawed() && !args.supervised { Done::Flawed } else { Done::Clean })
 }
 
-/// How the tape of this configuration is written.
-fn tape_options(config: &Config) -> unitape_tape::Options {
-    let backing = match config.tape.backing {
-        Backing::File => unitape_tape::Backing::File,
-        Backing::Hot => unitape_tape::Backing::Hot { dir: None, window_segments: 4 },
-    };
-    let interval = config.tape.sync.0;
-    unitape_tape::Options {
-        segment_bytes: config.tape.segment_bytes,
-        backing,
-        sync: unitape_tape::Sync::Every { bytes: 64 << 20, interval },
-        retention: config.tape.retention(),
-        removal: super::tape::removal(),
-        ..unitape_tape::Options::default()
+fn print_check(file: &Path, prepared: &PreparedRun) -> output::Result {
+    let (config, feeds) = (&prepared.config, &prepared.feeds);
+    let names: Vec<_> = feeds.iter().map(|f| f.name.as_str()).collect();
+    say!("{}: {} feeds: {}", file.display(), feeds.len(), names.join(", "));
+    for (feed, run) in config.feed.iter().zip(feeds) {
+        // What is listened to stands in the mapping, not here.
+        let listened = feed.listens(&run.format).unwrap_or_default();
+        for address in listened {
+            say!("  {} listens to {address}", feed.name);
+        }
     }
+    if let Some(cost) = config.delay_of_merge() {
+        say!("  {cost}");
+    }
+    Ok(Done::Clean)
 }

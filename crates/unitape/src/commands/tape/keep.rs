@@ -3,7 +3,8 @@
 use crate::output::{self, Done, Failure, bytes, grouped, plain, say};
 use std::path::PathBuf;
 use unitape_run::config::{NoSpan, Span};
-use unitape_tape::{Keeping, Removal, Retention};
+use unitape_run::removal;
+use unitape_tape::{Keeping, Retention};
 
 /// Arguments of `tape retain`.
 #[derive(Debug, clap::Args)]
@@ -61,11 +62,6 @@ pub fn retain(args: &Retain) -> output::Result {
         say!("{what} {segments} segments, {size}; the oldest position is {}", removed.oldest);
     }
     Ok(Done::Clean)
-}
-
-/// What our tapes need before anything of them goes: their account is carried on.
-pub fn removal() -> Removal {
-    Removal { before: Some(unitape_feed::before_removal()), ..Removal::default() }
 }
 
 /// As fields of `tape info --json`.

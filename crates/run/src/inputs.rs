@@ -1,0 +1,177 @@
+//! The inputs that a batch names: bare files, feeds by option, one configuration; and its reference data.
+
+use crate::Error;
+use crate::files::read_text;
+use crate::layered::Origin;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use unitape_feed::{Feed, Format, Loader, Reference, SourceRules, feed_of_file, feed_of_option};
+
+/// Inputs as they are named.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedInputs<'a> {
+    /// Feeds, each as `name=format:mapping:path`.
+    pub feeds: &'a [String],
+    /// Files that are recognised by their content; one that ends in `.toml` is a configuration.
+    pub files: &'a [PathBuf],
+    /// Reference data, each as `file:mapping`.
+    pub reference: &'a [String],
+    /// Whether an instrument that the reference data does not have puts its message into quarantine.
+    pub reference_strict: bool,
+    /// What is meant by changed sources; a configuration may say more for a feed.
+    pub rules: SourceRules,
+}
+
+/// Inputs that are ready to be read.
+#[derive(Debug)]
+pub struct Inputs {
+    /// The feeds, each with the reference data.
+    pub feeds: Vec<Feed>,
+    /// What a configuration says of changed sources, by feed.
+    pub rules: BTreeMap<String, SourceRules>,
+}
+
+impl NamedInputs<'_> {
+    /// Recognises files, and reads mappings and reference data. `note` is given what people should know of these.
+    ///
+    /// # Errors
+    /// When one of them cannot be used, or nothing is named.
+    pub fn read(&self, note: &mut dyn FnMut(&str)) -> Result<Inputs, Error> {
+        let mut loader = Loader::default();
+        let mut rules = BTreeMap::new();
+        let mut feeds = feeds(self, &mut loader, &mut rules)?;
+        match reference(self.reference, loader, note)? {
+            Some(reference) => {
+                let reference = Arc::new(reference.strictly(self.reference_strict));
+                for feed in &mut feeds {
+                    feed.format = feed.format.clone().with_reference(&reference);
+                }
+            }
+            None if self.reference_strict => return Err(Error::NoReference),
+            None => {}
+        }
+        Ok(Inputs { feeds, rules })
+    }
+}
+
+/// The reference data that the loader has already and these options name; none where that is nothing. `note` is given what
+/// people should know of them.
+///
+/// # Errors
+/// When an option or a file cannot be used.
+pub fn reference(
+    options: &[String],
+    mut loader: Loader,
+    note: &mut dyn FnMut(&str),
+) -> Result<Option<Reference>, Error> {
+    options.iter().try_for_each(|option| loader.add_option(option)).map_err(option_error)?;
+    loader.notes().for_each(|text| note(&text));
+    if loader.is_empty() {
+        return Ok(None);
+    }
+    loader.finish().map(Some).map_err(|e| Error::Input(Box::new(e)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    feed: Vec<ConfigFeed>,
+    #[serde(default)]
+    reference: Vec<ConfigReference>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConfigReference {
+    file: PathBuf,
+    mapping: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConfigFeed {
+    name: String,
+    format: String,
+    #[serde(default)]
+    mapping: String,
+    files: Vec<PathBuf>,
+    #[serde(default)]
+    new_source: bool,
+    #[serde(default)]
+    again: bool,
+}
+
+fn feeds(
+    named: &NamedInputs<'_>,
+    loader: &mut Loader,
+    rules: &mut BTreeMap<String, SourceRules>,
+) -> Result<Vec<Feed>, Error> {
+    let mut feeds: Vec<Feed> = Vec::new();
+    for option in named.feeds {
+        let feed = feed_of_option(option).map_err(option_error)?;
+        // The same name again: one more file of the same feed.
+        match feeds.iter_mut().find(|f| f.name == feed.name) {
+            Some(first) if first.format.mapping() == feed.format.mapping() => first.files.extend(feed.files),
+            Some(_) => {
+                return Err(Error::OtherFormat { option: option.clone() });
+            }
+            None => feeds.push(feed),
+        }
+    }
+    for path in named.files {
+        if path.extension().is_some_and(|e| e == "toml") {
+            feeds.extend(read_config(path, loader, (named.rules, &mut *rules))?);
+        } else if path.as_os_str() == "-" {
+            return Err(Error::BareStdin);
+        } else {
+            feeds.push(feed_of_file(path).map_err(|e| Error::Input(Box::new(e)))?);
+        }
+    }
+    if feeds.is_empty() {
+        return Err(Error::NoInput);
+    }
+    let mut names = BTreeMap::new();
+    for feed in &mut feeds {
+        let n = names.entry(feed.name.clone()).and_modify(|n| *n += 1).or_insert(1);
+        if *n > 1 {
+            feed.name = format!("{}-{n}", feed.name);
+        }
+    }
+    Ok(feeds)
+}
+
+fn read_config(
+    path: &Path,
+    loader: &mut Loader,
+    (given, rules): (SourceRules, &mut BTreeMap<String, SourceRules>),
+) -> Result<Vec<Feed>, Error> {
+    let at = |e: unitape_feed::Error| Error::Configured { path: path.to_owned(), source: Box::new(e) };
+    let text = read_text(path)?;
+    let config: Config = toml::from_str(&text).map_err(|e| {
+        let line = e.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+        let origin = Origin::File { file: path.display().to_string(), line };
+        Error::Origin { origin, what: e.message().to_owned() }
+    })?;
+    let base = path.parent().unwrap_or(Path::new(""));
+    for r in &config.reference {
+        let added = Loader::format(&r.mapping).and_then(|format| loader.add(&base.join(&r.file), &format));
+        added.map_err(at)?;
+    }
+    let mut feed = |f: ConfigFeed| {
+        let files = f.files.into_iter().map(|p| base.join(p)).collect();
+        let own = SourceRules { new_source: given.new_source || f.new_source, again: given.again || f.again };
+        rules.insert(f.name.clone(), own);
+        Ok(Feed { format: Format::named(&f.format, &f.mapping).map_err(at)?, name: f.name, files })
+    };
+    config.feed.into_iter().map(&mut feed).collect()
+}
+
+/// What cannot be in a feed or in reference data that an option names is a matter of the call.
+fn option_error(source: unitape_feed::Error) -> Error {
+    match source {
+        unitape_feed::Error::Config { .. } => Error::Option(Box::new(source)),
+        source => Error::Input(Box::new(source)),
+    }
+}

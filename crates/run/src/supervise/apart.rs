@@ -1,0 +1,399 @@
+//! Segments apart: a process for each feed, with its own tape, and the merge that reads their tapes.
+//!
+//! ```text
+//!  run ──▶ process of feed a ──▶ tape a ─┐
+//!   ▲  ──▶ process of feed b ──▶ tape b ─┴─▶ merge
+//!   └──── figures, a line of JSON each, at once when a state changes ────┘
+//! ```
+//!
+//! What is ours to run dies with us: a segment left behind would hold its tape against the next start. A segment that
+//! is killed is started again, and so is one that fails for a cause outside the data, as its feed says; one that fails
+//! otherwise ends its feed, and the others go on.
+
+use super::event::{EventSink, RunControl, RunEvent, report_hot_notice};
+use super::report::RunReport;
+use super::watch::{RunWatch, report_source_notes};
+use crate::Error;
+use crate::config::{Config, Merge};
+use serde::Deserialize;
+use std::fmt;
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use unitape_feed::{LinkState, MergeOptions, RestartPolicy, Segment, Stats, merge};
+use unitape_model::ErrorCause;
+
+/// How the process of a segment is started, and what its exit code says.
+///
+/// A process runs its feed alone ([`Config::only`]) with [`RunControl::changes`]. It writes to its stdout the figures of
+/// [`RunEvent::Figures`], a line `{"stats": …}` of JSON each, and an empty line for each [`RunEvent::TapeGrew`].
+#[derive(Clone, Copy)]
+pub struct SegmentProcesses<'a> {
+    /// The command for the feed of this name; its stdin and stdout are set here.
+    pub command: &'a (dyn Fn(&str) -> io::Result<Command> + Sync),
+    /// On whose side the cause lies where a process ends with this exit code, which is not 0.
+    pub cause_of: fn(i32) -> ErrorCause,
+}
+
+impl fmt::Debug for SegmentProcesses<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SegmentProcesses").finish_non_exhaustive()
+    }
+}
+
+/// Runs each feed in a process of its own and merges their tapes, until they have ended or the run is stopped.
+///
+/// # Errors
+/// When a process cannot be started, or the tape or that of a segment cannot be used. A feed that fails is no error of
+/// this, see [`RunReport::result`].
+pub fn run_apart(
+    config: &Config,
+    control: RunControl<'_>,
+    commands: SegmentProcesses<'_>,
+) -> Result<RunReport, Error> {
+    let segments: Vec<_> = config
+        .feed
+        .iter()
+        .map(|f| Segment {
+            name: f.name.clone(),
+            dir: config.segment_dir(&f.name),
+            ended: Arc::default(),
+            stopped: Arc::default(),
+            wait: f.merge_wait(),
+        })
+        .collect();
+    let stats = Arc::new(Stats::new(segments.iter().map(|s| s.name.clone())));
+    let policies = config.feed.iter().map(|f| f.restart_policy());
+    let processes = segments
+        .iter()
+        .zip(policies)
+        .map(|(s, policy)| SegmentProcess::start(&commands, &s.name, policy))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|source| Error::Process { source })?;
+    let tape = &config.tape.dir;
+    let options = MergeOptions {
+        segments: segments.clone(),
+        tape: config.tape.options(),
+        wait: config.run.wait.0,
+        lead: config.lead(),
+        by_receive_time: config.run.merge == Merge::Receive,
+        stats: stats.clone(),
+        spin: config.run.spin,
+    };
+    let started = Instant::now();
+    let over = AtomicBool::new(false);
+    let watch = RunWatch::new(&stats, tape, config.run.stats.0, control.events);
+    let supervisor = Supervisor {
+        commands,
+        segments: &segments,
+        stats: &stats,
+        stop: &control.stop,
+        over: &over,
+        events: control.events,
+    };
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(|| watch.report_until(&over));
+        scope.spawn(|| supervisor.supervise(processes));
+        report_hot_notice(tape, control.events);
+        let outcome = merge(tape, options);
+        // Release: pairs with the Acquire in both threads; they end.
+        over.store(true, Ordering::Release);
+        stats.over.up();
+        outcome
+    });
+    let mut outcome = outcome.map_err(|e| Error::Run(Box::new(e)))?;
+    let elapsed_s = started.elapsed().as_secs_f64();
+    outcome.stopped = control.stop.load(Ordering::Relaxed);
+    report_source_notes(&stats, control.events);
+    Ok(RunReport::new(outcome, &stats, elapsed_s))
+}
+
+/// The process of a segment.
+struct SegmentProcess {
+    child: Child,
+    policy: RestartPolicy,
+    /// It has failed: not before this time again.
+    again: Option<Instant>,
+    started: Instant,
+    /// The wait before it was started last.
+    wait: Duration,
+}
+
+impl SegmentProcess {
+    fn start(commands: &SegmentProcesses<'_>, name: &str, policy: RestartPolicy) -> io::Result<Self> {
+        Ok(Self {
+            child: start(commands, name)?,
+            policy,
+            again: None,
+            started: Instant::now(),
+            wait: Duration::ZERO,
+        })
+    }
+
+    /// Starts it again; an error of that is one of its feed.
+    fn start_again(&mut self, commands: &SegmentProcesses<'_>, name: &str) -> io::Result<()> {
+        self.child = start(commands, name)?;
+        self.started = Instant::now();
+        Ok(())
+    }
+}
+
+/// Why a process did not do its work.
+struct ProcessFailure {
+    cause: ErrorCause,
+    what: String,
+}
+
+impl ProcessFailure {
+    fn outside(what: &str) -> Self {
+        Self { cause: ErrorCause::Outside, what: what.to_owned() }
+    }
+}
+
+impl From<io::Error> for ProcessFailure {
+    fn from(error: io::Error) -> Self {
+        Self { cause: ErrorCause::of_io(&error), what: error.to_string() }
+    }
+}
+
+/// What watches the processes of the segments.
+struct Supervisor<'a> {
+    commands: SegmentProcesses<'a>,
+    segments: &'a [Segment],
+    stats: &'a Stats,
+    stop: &'a AtomicBool,
+    over: &'a AtomicBool,
+    events: EventSink<'a>,
+}
+
+impl Supervisor<'_> {
+    /// Watches the processes of the segments until all have ended, or the merge has.
+    fn supervise(&self, mut processes: Vec<SegmentProcess>) {
+        let Self { commands, segments, stats, stop, over, events } = *self;
+        std::thread::scope(|scope| {
+            let mut told = false;
+            let supervisor = std::thread::current();
+            let listen = |process: &mut SegmentProcess, i: usize| {
+                let (stdout, supervisor) = (process.child.stdout.take()?, supervisor.clone());
+                Some(scope.spawn(move || {
+                    listen_to(BufReader::new(stdout), stats, i);
+                    supervisor.unpark();
+                }))
+            };
+            let mut listeners: Vec<_> =
+                processes.iter_mut().enumerate().map(|(i, process)| listen(process, i)).collect();
+            loop {
+                let mut running = false;
+                for (i, process) in processes.iter_mut().enumerate() {
+                    if segments[i].ended.load(Ordering::Relaxed) {
+                        continue;
+                    }
+                    running = true;
+                    let stopping = stop.load(Ordering::Relaxed);
+                    let (name, link) = (&segments[i].name, &stats.feeds[i].link);
+                    let mut killed = false;
+                    let failed = match process.again {
+                        Some(at) if !stopping && Instant::now() < at => continue,
+                        Some(_) if !stopping => {
+                            process.start_again(&commands, name).err().map(ProcessFailure::from)
+                        }
+                        Some(_) => {
+                            Some(ProcessFailure::outside("its process had failed and was to be tried again"))
+                        }
+                        None => match process.child.try_wait() {
+                            Ok(None) => continue,
+                            Ok(Some(status)) => match status.code() {
+                                Some(0) => None,
+                                Some(code) => {
+                                    let what = format!("its process ended with exit code {code}");
+                                    let failure = ProcessFailure { cause: (commands.cause_of)(code), what };
+                                    if !stopping && process.policy.tries_again(failure.cause) {
+                                        // One that ran for long has another cause now.
+                                        let long = process.started.elapsed() > process.policy.backoff_max;
+                                        let before = if long { Duration::ZERO } else { process.wait };
+                                        process.wait = process.policy.next_wait(before);
+                                        process.again = Some(Instant::now() + process.wait);
+                                        let why = failure.what.as_str();
+                                        link.mirror(LinkState::Failed, Some(why), link.failures() + 1);
+                                        events(RunEvent::ProcessRetried { feed: name, why });
+                                        continue;
+                                    }
+                                    Some(failure)
+                                }
+                                // Killed: it goes on where its tape ends, unless we end ourselves.
+                                // It had no handler yet when we asked it to end: it has done nothing.
+                                None if stopping && status.signal() == Some(SIGTERM) => {
+                                    killed = true;
+                                    None
+                                }
+                                None if stopping => {
+                                    killed = true;
+                                    Some(ProcessFailure::outside("its process was killed"))
+                                }
+                                None => match process.start_again(&commands, name) {
+                                    Ok(()) => {
+                                        listeners[i] = listen(process, i);
+                                        continue;
+                                    }
+                                    Err(e) => Some(e.into()),
+                                },
+                            },
+                            Err(e) => Some(e.into()),
+                        },
+                    };
+                    if let Some(failure) = failed {
+                        stats.feeds[i].fail(failure.what, failure.cause);
+                    } else if process.again.take().is_some() {
+                        listeners[i] = listen(process, i);
+                        continue;
+                    }
+                    // All that it said is known when its pipe is at its end.
+                    listeners[i].take().map(std::thread::ScopedJoinHandle::join);
+                    // What was killed while we stop has more for the next run, like what was stopped.
+                    segments[i].stopped.store(killed || told && !link.is_complete(), Ordering::Relaxed);
+                    // Release: pairs with the Acquire in the merge; all that the process committed is seen.
+                    segments[i].ended.store(true, Ordering::Release);
+                    stats.feeds[i].ended.store(true, Ordering::Relaxed);
+                    stats.placed.up();
+                }
+                // Acquire: pairs with the Release at the end of the merge.
+                if !running || over.load(Ordering::Acquire) {
+                    break;
+                }
+                if !told && stop.load(Ordering::Relaxed) {
+                    told = true;
+                    for (process, segment) in processes.iter().zip(segments) {
+                        let pid = rustix::process::Pid::from_child(&process.child);
+                        if !segment.ended.load(Ordering::Relaxed) && process.again.is_none() {
+                            // It may have ended just now.
+                            _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+                        }
+                    }
+                }
+                std::thread::park_timeout(LOOK);
+            }
+            // Only when the merge failed is there still one.
+            for process in &mut processes {
+                _ = process.child.kill();
+                _ = process.child.wait();
+            }
+        });
+    }
+}
+
+/// What the process of a segment says of its feed; other fields are of its own tape.
+#[derive(Deserialize)]
+struct SegmentLine {
+    stats: SegmentFigures,
+}
+
+#[derive(Deserialize)]
+struct SegmentFigures {
+    state: LinkState,
+    failures: u64,
+    complete: bool,
+    error: Option<String>,
+    drops: u64,
+    connections: u64,
+    refused: u64,
+    refusals: u64,
+    pauses: u64,
+    quarantined: u64,
+    duplicates: u64,
+    ignored: u64,
+    read_bytes: u64,
+    lag_bytes_max: u64,
+}
+
+/// Reads the figures of a segment's process until it ends. An empty line says that its tape has more.
+fn listen_to(lines: impl BufRead, all: &Stats, feed: usize) {
+    let stats = &all.feeds[feed];
+    for line in lines.lines() {
+        let Ok(line) = line else { return };
+        if line.is_empty() {
+            all.placed.up();
+            continue;
+        }
+        // Its account, at its end, has no figures.
+        let Ok(SegmentLine { stats: f }) = serde_json::from_str(&line) else { continue };
+        stats.link.mirror(f.state, f.error.as_deref(), f.failures);
+        if f.complete {
+            stats.link.complete();
+        }
+        for (to, n) in [
+            (&stats.drops, f.drops),
+            (&stats.connections, f.connections),
+            (&stats.refused, f.refused),
+            (&stats.refusals, f.refusals),
+            (&stats.pauses, f.pauses),
+            (&stats.quarantined, f.quarantined),
+            (&stats.duplicates, f.duplicates),
+            (&stats.ignored, f.ignored),
+            (&stats.read_bytes, f.read_bytes),
+            (&stats.received_bytes, f.read_bytes),
+            (&stats.lag_bytes_max, f.lag_bytes_max),
+        ] {
+            to.store(n, Ordering::Relaxed);
+        }
+        all.placed.up();
+    }
+}
+
+fn start(commands: &SegmentProcesses<'_>, name: &str) -> io::Result<Child> {
+    let mut command = (commands.command)(name)?;
+    // Its account is of its own tape; its figures are read here.
+    command.stdin(Stdio::inherit()).stdout(Stdio::piped());
+    let parent = rustix::process::getpid();
+    {
+        use std::os::unix::process::CommandExt;
+        // A terminal's Ctrl-C is for us alone: we say it to them, once.
+        command.process_group(0);
+        // SAFETY: between fork and exec only system calls are made, which allocate nothing and take no locks.
+        unsafe {
+            command.pre_exec(move || {
+                rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+                // We may have died before that was asked for.
+                match rustix::process::getppid() == Some(parent) {
+                    true => Ok(()),
+                    false => Err(std::io::ErrorKind::BrokenPipe.into()),
+                }
+            });
+        }
+    }
+    command.spawn()
+}
+
+/// Waits until the process of an earlier run that has this segment's tape is gone, or `stop` is up. It was killed with its run,
+/// and its ports are free when it is gone. A run that lives has the tape of the merge, and our parent ends for that.
+pub fn wait_for_dying(dir: &Path, stop: &AtomicBool) {
+    let since = Instant::now();
+    let mut last = None;
+    while since.elapsed() < DYING && !stop.load(Ordering::Relaxed) {
+        let holder = unitape_tape::writer(dir);
+        last = holder.or(last);
+        if holder.is_none() && !last.is_some_and(is_alive) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether a process has not ended; one that nobody has waited for has.
+fn is_alive(id: u64) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
+/// How long a process that was killed may still be there: a busy machine gives it little time to end.
+const DYING: Duration = Duration::from_secs(30);
+
+/// The number of the signal by which we ask a process to end.
+const SIGTERM: i32 = rustix::process::Signal::TERM.as_raw();
+
+/// How soon a signal is seen, and the end of a process that has not closed its pipe.
+const LOOK: Duration = Duration::from_millis(50);

@@ -1,0 +1,110 @@
+//! What a run reports while it goes on, and what it is given beside its configuration.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use unitape_feed::FeedFigures;
+use unitape_tape::HotNotice;
+
+/// What a run reports, when it happens.
+#[derive(Debug)]
+pub enum RunEvent<'a> {
+    /// The tape is a copy, or names hot segments that are not its own. This comes before the tape is opened.
+    HotNotice {
+        /// The directory of the tape.
+        tape: &'a Path,
+        /// What is to be known of it.
+        notice: &'a HotNotice,
+    },
+    /// What people should know of the sources.
+    SourceNote(&'a str),
+    /// What people should know of how a feed is reached.
+    LinkNote {
+        /// The feed.
+        feed: &'a str,
+        /// A sentence.
+        text: &'a str,
+    },
+    /// Nothing can be removed from the tape as its limits want.
+    RetentionWarning {
+        /// The directory of the tape.
+        tape: &'a Path,
+        /// Why.
+        warning: &'a str,
+    },
+    /// A flush of the tape has failed.
+    NotDurable {
+        /// Why, with the file.
+        failure: &'a str,
+    },
+    /// After failures a flush has succeeded again.
+    DurableAgain {
+        /// The directory of the tape.
+        tape: &'a Path,
+    },
+    /// The figures of a feed at this moment.
+    Figures(&'a FeedFigures),
+    /// The tape has more. Only who asked for [changes](RunControl::changes) is given this.
+    TapeGrew,
+    /// A mapping was loaded anew.
+    MappingLoaded {
+        /// The feed.
+        feed: &'a str,
+        /// Its mapping from here on; none where its format has none.
+        mapping: Option<&'a str>,
+    },
+    /// A mapping that was loaded anew names other addresses. Those of the start are listened to until the next one.
+    AddressesChanged {
+        /// The feed.
+        feed: &'a str,
+    },
+    /// A mapping cannot be loaded anew; the one in use stays.
+    MappingRefused {
+        /// The feed.
+        feed: &'a str,
+        /// What is wrong with it.
+        error: &'a unitape_feed::Error,
+    },
+    /// The process of a segment has failed and is tried again.
+    ProcessRetried {
+        /// The feed.
+        feed: &'a str,
+        /// How the process ended.
+        why: &'a str,
+    },
+}
+
+/// Who is given the events of a run. Several threads report, so it may be called by two at once.
+pub type EventSink<'a> = &'a (dyn Fn(RunEvent<'_>) + Sync);
+
+/// What a run is given beside its configuration.
+pub struct RunControl<'a> {
+    /// When up, the run ends in order.
+    pub stop: Arc<AtomicBool>,
+    /// Can be read once `stop` is up: the run then sees it at once.
+    pub stop_signal: Option<OwnedFd>,
+    /// When raised, mappings are loaded anew; the run lowers it.
+    pub reload: Arc<AtomicBool>,
+    /// Another process reads the events: each change of a state is reported at once, and that the tape grew.
+    pub changes: bool,
+    /// Who is given the events.
+    pub events: EventSink<'a>,
+}
+
+impl std::fmt::Debug for RunControl<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunControl")
+            .field("stop", &self.stop)
+            .field("changes", &self.changes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reports whether the tape is a copy, or names hot segments that are not its own. What cannot be read is an error of
+/// the opening that follows.
+pub(super) fn report_hot_notice(tape: &Path, events: EventSink<'_>) {
+    if let Ok(Some(notice)) = unitape_tape::hot_notice(tape) {
+        events(RunEvent::HotNotice { tape, notice: &notice });
+    }
+}

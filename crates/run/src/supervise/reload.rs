@@ -1,0 +1,70 @@
+//! Mappings loaded anew while a run goes on: when the caller asks for it, and when their file changes.
+
+use super::event::{EventSink, RunEvent};
+use crate::config::Config;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+use unitape_feed::{Format, Reference, Reload, Sorted};
+
+/// What watches the mapping files of a run.
+pub struct MappingWatch<'a> {
+    /// It names the mappings.
+    pub config: &'a Config,
+    /// The reference data that the run began with; they stay.
+    pub reference: Option<&'a Arc<Reference>>,
+    /// Where the run finds formats that replace those in use.
+    pub fresh: &'a Reload,
+    /// Raised by who wants all mappings loaded anew.
+    pub asked: &'a AtomicBool,
+    /// Who is given the events.
+    pub events: EventSink<'a>,
+}
+
+impl MappingWatch<'_> {
+    /// Watches until `over`. A mapping that cannot be used is reported, and the one in use stays.
+    pub fn watch_until(&self, over: &AtomicBool) {
+        let Self { config, reference, fresh, asked: raised, events } = *self;
+        let changed = |path: &str| -> Option<(SystemTime, u64)> {
+            let meta = std::fs::metadata(path).ok()?;
+            Some((meta.modified().ok()?, meta.len()))
+        };
+        let mut seen: Vec<_> = config.feed.iter().map(|f| changed(&f.mapping)).collect();
+        // What is in use was read at about the time of the first look; a change in between is found by its identity.
+        let mut used: Vec<Option<String>> =
+            config.feed.iter().map(|f| f.format(reference).ok()?.mapping()).collect();
+        let listens = |i: usize, format: &Format| config.feed[i].listens(format).unwrap_or_default();
+        let began: Vec<_> = (config.feed.iter().enumerate())
+            .map(|(i, f)| f.format(reference).map(|format| listens(i, &format)).unwrap_or_default())
+            .collect();
+        let mut generations = vec![0u64; config.feed.len()];
+        // Acquire: pairs with the Release at the end of the run.
+        while !over.load(Ordering::Acquire) {
+            std::thread::park_timeout(LOOK);
+            let asked = raised.swap(false, Ordering::Relaxed);
+            for (i, feed) in config.feed.iter().enumerate() {
+                let now = changed(&feed.mapping);
+                if !asked && (now == seen[i] || now.is_none()) {
+                    continue;
+                }
+                seen[i] = now;
+                match feed.format(reference) {
+                    Ok(format) if format.mapping() == used[i] => {}
+                    Ok(format) => {
+                        used[i] = format.mapping();
+                        generations[i] += 1;
+                        events(RunEvent::MappingLoaded { feed: &feed.name, mapping: used[i].as_deref() });
+                        if listens(i, &format) != began[i] {
+                            events(RunEvent::AddressesChanged { feed: &feed.name });
+                        }
+                        fresh.put(i, Sorted::new(format, generations[i]));
+                    }
+                    Err(error) => events(RunEvent::MappingRefused { feed: &feed.name, error: &error }),
+                }
+            }
+        }
+    }
+}
+
+/// How soon a changed file is seen.
+const LOOK: Duration = Duration::from_millis(200);

@@ -1,0 +1,71 @@
+//! What a run comes to.
+
+use crate::Error;
+use std::sync::atomic::Ordering;
+use unitape_feed::{FeedFigures, Outcome, Stats};
+use unitape_model::ErrorCause;
+
+/// What a run came to, with the feeds that failed.
+#[derive(Debug)]
+pub struct RunReport {
+    /// The account of the tape.
+    pub outcome: Outcome,
+    /// The figures of each feed at the end, in order.
+    pub figures: Vec<FeedFigures>,
+    /// Feeds that ended before their end or have failed.
+    pub failed: Vec<FailedFeed>,
+    /// How long it took.
+    pub elapsed_s: f64,
+    /// Whether datagrams were dropped.
+    pub dropped: bool,
+}
+
+/// A feed that ended before its end or has failed.
+#[derive(Debug)]
+pub struct FailedFeed {
+    /// Its name.
+    pub feed: String,
+    /// Whether it ended before its end, and has not failed.
+    pub gave_up: bool,
+    /// Why, in words.
+    pub error: String,
+    /// On whose side the cause lies.
+    pub cause: ErrorCause,
+}
+
+impl RunReport {
+    pub(super) fn new(outcome: Outcome, stats: &Stats, elapsed_s: f64) -> Self {
+        let failed = stats.feeds.iter().filter_map(|feed| {
+            Some(FailedFeed {
+                feed: feed.name.clone(),
+                gave_up: feed.link.has_given_up(),
+                error: feed.error()?,
+                cause: feed.error_cause()?,
+            })
+        });
+        Self {
+            outcome,
+            figures: stats.feeds.iter().map(|feed| feed.figures()).collect(),
+            failed: failed.collect(),
+            elapsed_s,
+            dropped: stats.feeds.iter().any(|feed| feed.drops.load(Ordering::Relaxed) > 0),
+        }
+    }
+
+    /// Whether there are gaps, quarantined data or dropped datagrams.
+    pub fn is_flawed(&self) -> bool {
+        self.outcome.summary.is_flawed() || self.dropped
+    }
+
+    /// Whether all feeds came to their end.
+    ///
+    /// # Errors
+    /// When one has not. A cause outside the data comes first; a configuration's mistake is not the call's.
+    pub fn result(&self) -> Result<(), Error> {
+        let in_data = self.failed.iter().all(|feed| feed.cause == ErrorCause::Data);
+        match self.failed.is_empty() {
+            true => Ok(()),
+            false => Err(Error::FeedsFailed { in_data }),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! All feeds of a configuration in this process, straight onto the tape.
+
+use super::event::{RunControl, report_hot_notice};
+use super::report::RunReport;
+use super::watch::{RunWatch, report_source_notes};
+use super::{apart, reload};
+use crate::Error;
+use crate::config::Config;
+use crate::layered::Origins;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use unitape_feed::{Reference, RunFeed, RunOptions, run as run_feeds};
+
+/// A configuration that is ready to run.
+#[derive(Debug)]
+pub struct PreparedRun {
+    /// What it says.
+    pub config: Config,
+    /// Its feeds, in order.
+    pub feeds: Vec<RunFeed>,
+    /// Its reference data.
+    pub reference: Option<Arc<Reference>>,
+}
+
+impl PreparedRun {
+    /// Reads the mappings and the reference data that the configuration names. `note` is given what people should know of
+    /// the reference data.
+    ///
+    /// # Errors
+    /// When one of them cannot be used.
+    pub fn new(config: Config, origins: &Origins, note: &mut dyn FnMut(&str)) -> Result<Self, Error> {
+        let reference = config.reference(origins, note)?;
+        let feeds = config.feeds(origins, reference.as_ref())?;
+        Ok(Self { config, feeds, reference })
+    }
+}
+
+/// Runs the feeds until they have ended or the run is stopped.
+///
+/// # Errors
+/// When the tape or an input cannot be used. A feed that fails is no error of this, see [`RunReport::result`].
+pub fn run(prepared: PreparedRun, control: RunControl<'_>) -> Result<RunReport, Error> {
+    let PreparedRun { config, feeds, reference } = prepared;
+    let tape = &config.tape.dir;
+    if control.changes {
+        apart::wait_for_dying(tape, &control.stop);
+    }
+    let mut options = RunOptions::new(feeds);
+    options.workers = match config.run.workers {
+        0 => crate::cores(),
+        n => n.into(),
+    };
+    options.tape = config.tape.options();
+    options.wait = config.run.wait.0;
+    options.lead = config.lead();
+    options.scan = config.run.scan.0;
+    options.idle = config.run.idle.0;
+    options.lag_bytes_max = config.run.lag_bytes;
+    options.journal_file_bytes = config.run.journal_file_bytes;
+    options.spin = config.run.spin;
+    options.stop = control.stop;
+    options.stop_signal = control.stop_signal;
+    let (stats, fresh) = (options.stats.clone(), options.reload.clone());
+    report_hot_notice(tape, control.events);
+    let started = Instant::now();
+    let over = AtomicBool::new(false);
+    let watch = RunWatch::new(&stats, tape, config.run.stats.0, control.events).with_changes(control.changes);
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(|| watch.report_until(&over));
+        let mappings = reload::MappingWatch {
+            config: &config,
+            reference: reference.as_ref(),
+            fresh: &fresh,
+            asked: &control.reload,
+            events: control.events,
+        };
+        let over = &over;
+        let mappings = scope.spawn(move || mappings.watch_until(over));
+        let outcome = run_feeds(tape, options);
+        // Release: pairs with the Acquire in both threads; they end.
+        over.store(true, Ordering::Release);
+        mappings.thread().unpark();
+        stats.over.up();
+        stats.placed.up();
+        outcome
+    });
+    let outcome = outcome.map_err(|e| Error::Run(Box::new(e)))?;
+    let elapsed_s = started.elapsed().as_secs_f64();
+    report_source_notes(&stats, control.events);
+    Ok(RunReport::new(outcome, &stats, elapsed_s))
+}

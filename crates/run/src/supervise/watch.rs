@@ -1,0 +1,130 @@
+//! What is watched while a run goes on: its figures, its sources, and how its tape is kept.
+
+use super::event::{EventSink, RunEvent};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use unitape_feed::{FeedStats, LinkState, Stats};
+
+/// Reports the figures from time to time.
+pub struct RunWatch<'a> {
+    stats: &'a Stats,
+    tape: &'a Path,
+    every: Duration,
+    /// Another process reads the figures: it learns at once of a feed that has another state.
+    changes: bool,
+    events: EventSink<'a>,
+}
+
+impl<'a> RunWatch<'a> {
+    /// One that reports `stats` every so often, never if that is zero, and at once what goes wrong with keeping `tape`.
+    pub fn new(stats: &'a Stats, tape: &'a Path, every: Duration, events: EventSink<'a>) -> Self {
+        Self { stats, tape, every, changes: false, events }
+    }
+
+    /// The same where each change of a state is reported at once.
+    pub fn with_changes(mut self, changes: bool) -> Self {
+        self.changes = changes;
+        self
+    }
+
+    /// Reports until `over`. What went wrong with a feed is reported at once.
+    pub fn report_until(&self, over: &AtomicBool) {
+        let mut last = Instant::now();
+        let (mut looked, mut warned) = (Instant::now(), None);
+        let mut not_durable = None;
+        let mut states: Vec<(LinkState, bool, Option<String>)> = Vec::new();
+        // Acquire: pairs with the Release at the end of the run.
+        while !over.load(Ordering::Acquire) {
+            self.wait();
+            report_source_notes(self.stats, self.events);
+            self.report_link_notes();
+            if self.changes {
+                let now: Vec<_> = (self.stats.feeds.iter())
+                    .map(|f| {
+                        let state = f.link.state(f.ended.load(Ordering::Relaxed));
+                        (state, f.link.is_complete(), f.error())
+                    })
+                    .collect();
+                if now != states {
+                    states = now;
+                    self.report_figures();
+                }
+            }
+            if looked.elapsed() >= WARNINGS {
+                looked = Instant::now();
+                let tape = self.tape;
+                let warning = unitape_tape::retention_warning(tape);
+                if warning != warned
+                    && let Some(warning) = &warning
+                {
+                    (self.events)(RunEvent::RetentionWarning { tape, warning });
+                }
+                warned = warning;
+                let failure = unitape_tape::durability_warning(tape);
+                match (&failure, &not_durable) {
+                    (Some(failure), before) if before.as_ref() != Some(failure) => {
+                        (self.events)(RunEvent::NotDurable { failure });
+                    }
+                    (None, Some(_)) => (self.events)(RunEvent::DurableAgain { tape }),
+                    _ => {}
+                }
+                not_durable = failure;
+            }
+            // So that they are of now when they are reported.
+            if !self.every.is_zero() {
+                self.stats.feeds.iter().for_each(FeedStats::ask_handler);
+            }
+            if !self.every.is_zero() && last.elapsed() >= self.every {
+                last = Instant::now();
+                self.report_figures();
+            }
+        }
+        self.report_link_notes();
+        if self.changes {
+            self.report_figures();
+        }
+    }
+
+    /// Waits a while. Another process learns at once that the tape has more.
+    fn wait(&self) {
+        if !self.changes {
+            self.stats.over.wait(LOOK);
+        } else if self.stats.placed.wait(LOOK_FOR_CHANGES) {
+            (self.events)(RunEvent::TapeGrew);
+            // What comes in between is of the next event.
+            std::thread::sleep(CHANGES);
+        }
+    }
+
+    fn report_link_notes(&self) {
+        for feed in &self.stats.feeds {
+            while let Some(text) = feed.link.next_note() {
+                (self.events)(RunEvent::LinkNote { feed: &feed.name, text: &text });
+            }
+        }
+    }
+
+    fn report_figures(&self) {
+        for feed in &self.stats.feeds {
+            (self.events)(RunEvent::Figures(&feed.figures()));
+        }
+    }
+}
+
+/// Reports what people should know of the sources.
+pub fn report_source_notes(stats: &Stats, events: EventSink<'_>) {
+    stats.take_notes().iter().for_each(|text| events(RunEvent::SourceNote(text)));
+}
+
+/// How often it is looked whether something is wrong with keeping the tape.
+const WARNINGS: Duration = Duration::from_secs(1);
+
+/// How soon a note of a feed is reported.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The same where what changes is reported.
+const LOOK_FOR_CHANGES: Duration = Duration::from_millis(250);
+
+/// The shortest time between two reports of changes.
+const CHANGES: Duration = Duration::from_micros(200);
