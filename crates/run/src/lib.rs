@@ -4,6 +4,7 @@
 //! ```text
 //!  feeds.toml ◀ UNITAPE_* ◀ flags ──▶ layered ──▶ config ──▶ feeds, ready to run ──▶ run ──▶ RunReport
 //!                                                                                      └─▶ RunEvent …
+//!  tape ──▶ follow ──▶ frames, its end, cuts
 //!  17, @4096, 2026-03-02 09:30:00 ──▶ address ──▶ a point of a tape
 //! ```
 //!
@@ -28,10 +29,13 @@
 //! Nothing is printed here: what people should know is given to the caller, and every error names its cause. Exit
 //! codes, words and help texts are those of the command line.
 
+#![deny(clippy::print_stdout, clippy::print_stderr)] // who prints is the caller
+
 pub mod address;
 pub mod config;
 mod error;
 mod files;
+pub mod follow;
 pub mod inputs;
 pub mod layered;
 mod supervise;

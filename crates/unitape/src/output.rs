@@ -22,6 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use unitape_model::Position;
 
 /// Prints a line to stdout, escaped.
 macro_rules! say {
@@ -77,32 +78,21 @@ pub fn print_empty() -> std::result::Result<(), Failure> {
     Ok(unbuffered().write_all(b"\n")?)
 }
 
-/// How often a tape was cut back while a command followed it.
-#[derive(Debug, Default)]
-pub struct Rewinds {
-    count: u64,
+/// Prints that a tape was cut back while a command followed it.
+pub fn print_rewound(from: Position, to: Position) {
+    note!(
+        "the tape was cut back from position {from} to {to}; what follows replaces what was printed from there on"
+    );
 }
 
-impl Rewinds {
-    /// Says that the tape was cut back; gives from where and to where. Any other error ends the command.
-    pub fn meet(&mut self, error: unitape_tape::Error) -> std::result::Result<(u64, u64), Failure> {
-        let unitape_tape::Error::Rewound { from, to } = error else { return Err(error.into()) };
-        self.count += 1;
-        note!(
-            "the tape was cut back from position {from} to {to}; what follows replaces what was printed from there on"
-        );
-        Ok((from.0, to.0))
+/// How a command ends that went well otherwise, where the tape was cut back so often while it followed it.
+pub fn after_rewinds(count: u64) -> Done {
+    if count == 0 {
+        return Done::Clean;
     }
-
-    /// How a command that went well otherwise ends.
-    pub fn done(&self) -> Done {
-        if self.count == 0 {
-            return Done::Clean;
-        }
-        let times = if self.count == 1 { "time" } else { "times" };
-        note!("the tape was cut back {} {times} while it was followed", grouped(self.count));
-        Done::Flawed
-    }
+    let times = if count == 1 { "time" } else { "times" };
+    note!("the tape was cut back {} {times} while it was followed", grouped(count));
+    Done::Flawed
 }
 
 /// Raised by the first SIGINT or SIGTERM, so that a run ends in order; a second one kills.

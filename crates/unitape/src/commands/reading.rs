@@ -3,7 +3,8 @@
 use crate::output::{self, Done, Failure, grouped, note};
 use std::path::Path;
 use unitape_model::{LostNames, NameTable};
-use unitape_tape::{DamagedParts, LostDefinitions, ReadOptions, Reader, Start, Unverified};
+use unitape_run::follow::{self, TapeFollower};
+use unitape_tape::{DamagedParts, ReadOptions, Reader, Unverified};
 
 /// Options of every command that reads a tape.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
@@ -22,16 +23,14 @@ impl ReadArgs {
         ReadOptions { verify: !self.no_verify, skip_damage: self.skip_damage }
     }
 
+    /// What follows the tape in `dir`, and the names of what is gone before it.
+    pub fn follow(self, dir: &Path) -> Result<(TapeFollower, NameTable), Failure> {
+        Ok(TapeFollower::open(dir, self.options())?)
+    }
+
     /// A reader of all of the tape in `dir`, and the names of what is gone before it.
     pub fn open(self, dir: &Path) -> Result<(Reader, NameTable), Failure> {
-        let reader = Reader::open_with(dir, Start::Oldest, self.options())?;
-        let mut names = NameTable::default();
-        if self.skip_damage {
-            names.set_log(LostDefinitions::names(dir));
-        }
-        let mut lost = LostDefinitions::new(dir, self.skip_damage);
-        lost.before(reader.position(), |_, frame| names.admit_frame(frame).map(drop))?;
-        Ok((reader, names))
+        Ok(follow::open(dir, self.options())?)
     }
 }
 

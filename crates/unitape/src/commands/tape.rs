@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use unitape_codec::events::{Form, write_event};
 use unitape_model::{Dict, Kind, Message, Position};
 use unitape_run::address::Place;
+use unitape_run::follow::FollowStep;
 use unitape_run::removal;
 
 /// Arguments.
@@ -187,39 +188,41 @@ fn cat(args: &Cat) -> output::Result {
     let mut filter = EventFilter::new(args)?;
     let stop = output::stop_flag()?;
     output::print_hot_notice(&args.dir);
-    let (mut reader, mut names) = args.read.open(&args.dir)?;
+    let (mut follower, mut names) = args.read.follow(&args.dir)?;
     filter.learn(names.dictionary());
     let mut out = output::stdout();
-    let (mut line, mut rewinds) = (Vec::new(), output::Rewinds::default());
+    let mut line = Vec::new();
     // Frames before this were printed.
     let mut quiet_to = 0;
     loop {
-        let next = match reader.next_counted() {
-            Ok(None) => {
+        let step = match follower.step() {
+            Ok(FollowStep::AtEnd) => {
                 out.flush()?;
                 if !args.follow || stop.load(std::sync::atomic::Ordering::Relaxed) {
                     break;
                 }
-                match reader.wait(Duration::from_millis(200)) {
-                    Ok(_) => continue,
-                    Err(e) => Err(e),
-                }
+                follower.wait()
             }
-            Ok(Some(counted)) => Ok(counted),
-            Err(e) => Err(e),
+            step => step,
         };
-        let (ordinal, frame) = match next {
-            Ok(counted) => counted,
-            Err(e) => {
+        let (ordinal, frame) = match step {
+            Ok(FollowStep::Frame { ordinal, frame }) => (ordinal, frame),
+            Ok(FollowStep::AtEnd) => continue,
+            Ok(FollowStep::Rewound { from, to }) => {
                 out.flush()?;
-                let (from, to) = rewinds.meet(e)?;
+                output::print_rewound(from, to);
                 // Names of what was cut are not the tape's any more: it is read again, and printed from the cut on.
-                (reader, names) = args.read.open(&args.dir)?;
-                quiet_to = to;
+                names = follower.reopen()?;
+                quiet_to = to.0;
                 if args.json {
+                    let (from, to) = (from.0, to.0);
                     writeln!(out, "{}", serde_json::json!({ "kind": "rewound", "from": from, "to": to }))?;
                 }
                 continue;
+            }
+            Err(e) => {
+                out.flush()?;
+                return Err(e.into());
             }
         };
         let position = frame.position;
@@ -251,7 +254,7 @@ fn cat(args: &Cat) -> output::Result {
             Err(flaw) => {
                 // What came before it is whole.
                 out.flush()?;
-                reader.refuse(position, &flaw)?;
+                follower.refuse(position, &flaw)?;
             }
         }
         if !line.is_empty() {
@@ -266,7 +269,7 @@ fn cat(args: &Cat) -> output::Result {
     if !args.follow {
         filter.explain(&args.dir, names.dictionary());
     }
-    reading::finish(&reader, names.lost(), rewinds.done())
+    reading::finish(follower.reader(), names.lost(), output::after_rewinds(follower.rewinds()))
 }
 
 /// A user's message: text where it is such, else hexadecimal.

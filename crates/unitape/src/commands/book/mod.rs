@@ -11,10 +11,10 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 use unitape_book::{ALL_VENUES, Basis, Change, Error, ListingId, Marks, Options, TapeBooks};
 use unitape_model::{Dict, Event};
 use unitape_run::address::At;
+use unitape_run::follow::FollowStep;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -112,15 +112,15 @@ pub fn run(args: Args) -> output::Result {
     let at = args.at.as_deref().map(at).transpose()?;
     let stop = output::stop_flag()?;
     output::print_hot_notice(&args.dir);
-    let (mut reader, names) = args.read.open(&args.dir)?;
+    let (mut follower, names) = args.read.follow(&args.dir)?;
     let mut tape = TapeBooks::with_names(Options::default(), names);
     let mut view = View { args: &args, out: output::stdout(), dirty: BTreeSet::new(), printed: 0 };
-    let (mut here, mut rewinds) = (Here::default(), output::Rewinds::default());
+    let mut here = Here::default();
     // Changes before this were printed.
     let mut quiet_to = 0;
     loop {
-        let next = match reader.next_counted() {
-            Ok(None) => {
+        let step = match follower.step() {
+            Ok(FollowStep::AtEnd) => {
                 // What is there is printed, and what comes then once more.
                 if !args.bbo && args.follow {
                     view.books(&tape, here)?;
@@ -129,24 +129,24 @@ pub fn run(args: Args) -> output::Result {
                 if !args.follow || stop.load(Ordering::Relaxed) {
                     break;
                 }
-                match reader.wait(Duration::from_millis(200)) {
-                    Ok(_) => continue,
-                    Err(e) => Err(e),
-                }
+                follower.wait()
             }
-            Ok(Some(counted)) => Ok(counted),
-            Err(e) => Err(e),
+            step => step,
         };
-        let (ordinal, frame) = match next {
-            Ok(counted) => counted,
+        let (ordinal, frame) = match step {
+            Ok(FollowStep::Frame { ordinal, frame }) => (ordinal, frame),
+            Ok(FollowStep::AtEnd) => continue,
+            Ok(FollowStep::Rewound { from, to }) => {
+                view.out.flush()?;
+                output::print_rewound(from, to);
+                quiet_to = to.0;
+                // The books hold what was cut: they are made again from the tape as it is.
+                tape = TapeBooks::with_names(Options::default(), follower.reopen()?);
+                continue;
+            }
             Err(e) => {
                 view.out.flush()?;
-                (_, quiet_to) = rewinds.meet(e)?;
-                // The books hold what was cut: they are made again from the tape as it is.
-                let (again, names) = args.read.open(&args.dir)?;
-                reader = again;
-                tape = TapeBooks::with_names(Options::default(), names);
-                continue;
+                return Err(e.into());
             }
         };
         let seq = ordinal + 1;
@@ -162,7 +162,7 @@ pub fn run(args: Args) -> output::Result {
             Ok(changes) => changes.len(),
             Err(Error::Frame { message, .. }) => {
                 view.out.flush()?;
-                reader.refuse(position, &message)?;
+                follower.refuse(position, &message)?;
                 continue;
             }
             Err(e) => return Err(e.into()),
@@ -205,8 +205,9 @@ pub fn run(args: Args) -> output::Result {
     }
     let counters = tape.books.counters();
     let left_out = counters.unnamed + counters.no_room;
-    let done = if faults + stale + left_out > 0 { Done::Flawed } else { rewinds.done() };
-    reading::finish(&reader, tape.names.lost(), done)
+    let done =
+        if faults + stale + left_out > 0 { Done::Flawed } else { output::after_rewinds(follower.rewinds()) };
+    reading::finish(follower.reader(), tape.names.lost(), done)
 }
 
 /// What was counted over all books and is not in them: its word, how often, and what it says.
