@@ -83,6 +83,67 @@ pub const VENUE_PROVISIONAL: u16 = 1 << 15;
 /// Longest name that can be interned, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
 
+/// An instrument, by the number that whoever names it has given: the dictionary of a tape, from 1 (0 is none), or the tables
+/// of a handler, from 0. Numbers of two of them say nothing of each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct InstrumentId(pub u32);
+
+/// A product of a venue: instruments whose messages share one sequence, by the number that a handler's tables give it, from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct ProductId(pub u32);
+
+/// A channel of a venue, by its place among the channels of a mapping, from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct ChannelId(pub u16);
+
+impl InstrumentId {
+    /// As the index of a table.
+    #[inline]
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl ProductId {
+    /// As the index of a table.
+    #[inline]
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl ChannelId {
+    /// As the index of a table.
+    #[inline]
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for InstrumentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for ProductId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for ChannelId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// Their number of a message or packet; ours is [`crate::Position`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sequence(pub u64);

@@ -55,7 +55,7 @@ pub use cause::ErrorCause;
 pub use dict::{Dictionary, Resolve};
 pub use event::{Event, Value};
 pub use frame::{Header, LINE, Position, flags, frames};
-pub use id::{Dict, InlineId, Sequence};
+pub use id::{ChannelId, Dict, InlineId, InstrumentId, ProductId, Sequence};
 pub use kind::{Field, Kind};
 pub use message::Message;
 pub use name_table::{FrameFlaw, LostNames, NameTable, SourceDefinition};
