@@ -15,6 +15,7 @@ mod changed;
 mod checks;
 mod deep;
 mod demo;
+mod example_format;
 mod fuzz;
 mod instructions;
 mod noise;

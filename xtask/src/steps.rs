@@ -6,7 +6,7 @@ use crate::cargo::{Metadata, cargo, cargo_of, root, rustflags};
 use crate::noise::BusyLoops;
 use crate::report::{self, Count};
 use crate::timings::Timings;
-use crate::{demo, suite, tidy, tools};
+use crate::{demo, example_format, suite, tidy, tools};
 
 /// One step.
 pub(crate) struct Step {
@@ -104,6 +104,12 @@ pub(crate) const STEPS: &[Step] = &[
         about: "the documentation builds and its links resolve",
         tier: Tier::Ordinary,
         run: doc,
+    },
+    Step {
+        name: "format",
+        about: "the patch under examples/ adds a format, whose tests run",
+        tier: Tier::Ordinary,
+        run: example_format::run,
     },
     Step {
         name: "loom",

@@ -3,12 +3,12 @@
 //! | module | |
 //! |---|---|
 //! | `format` | what a format is: [`format::ByteFormat`] cuts bytes, [`format::FormatDecoder`] decodes them |
-//! | `csv`, `events`, `fast`, `fix`, `fixed`, `iso20022`, `itch`, `swift`, `text` | one format each, which knows no other |
+//! | `csv`, `events`, `fast`, `fix`, `fixed`, `iso20022`, `itch`, `swift`, `text` | one format each, or a family |
 //! | `registry` | all of them by name, and how their mappings are loaded |
 //! | `decoder` | a block of bytes becomes a block of events, whatever the format |
 //! | `capture`, `stamp` | payloads out of packets, receive times into events |
 //!
-//! A new format is a module of its own and a line in `registry`; see `docs/guide-add-a-feed.md`.
+//! A new format is a module of its own and a line in `registry`: `examples/formats/ltsv.patch` adds one.
 
 pub mod capture;
 pub mod csv;

@@ -1,6 +1,6 @@
 //! The formats whose messages become events by a mapping, and how a mapping is loaded.
 
-use super::{csv, events, fast, fix, fixed, iso20022, itch, swift, text};
+use super::events;
 use crate::error::Error;
 use crate::formats::format::{Format, FormatEntry};
 use crate::mapping::{Mapping, Shipped};
@@ -8,17 +8,17 @@ use std::path::Path;
 use unitape_base::toml;
 
 /// Each format in the order of errors and help.
-static FORMATS: [&FormatEntry; 10] = [
-    &fix::FORMAT,
-    &fixed::FORMAT,
-    &csv::FORMAT,
-    &swift::FORMAT,
-    &itch::FORMAT,
-    &fast::FORMAT,
-    &iso20022::FORMAT,
-    &text::JSONL,
-    &text::MAIL,
-    &text::NEWSXML,
+static FORMATS: &[&FormatEntry] = &[
+    &super::fix::FORMAT,
+    &super::fixed::FORMAT,
+    &super::csv::FORMAT,
+    &super::swift::FORMAT,
+    &super::itch::FORMAT,
+    &super::fast::FORMAT,
+    &super::iso20022::FORMAT,
+    &super::text::JSONL,
+    &super::text::MAIL,
+    &super::text::NEWSXML,
 ];
 
 fn entry(name: &str) -> Option<&'static FormatEntry> {
@@ -26,7 +26,7 @@ fn entry(name: &str) -> Option<&'static FormatEntry> {
 }
 
 fn names() -> String {
-    FORMATS.map(|entry| entry.name).join(", ")
+    FORMATS.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
 }
 
 impl Format {

@@ -23,9 +23,10 @@
 //! tokens or parts). It must stay good while the message does; the mapper keeps it for values that are picked
 //! out of groups.
 //!
-//! **To add a format:** a module beside `fix` with a decoder that frames its bytes, implements both traits and
-//! calls [`Mapper::message`](super::Mapper::message) for each message; its arms in `decode.rs` (`MAPPED` and
-//! `Format`); its mappings in `mappings/` and in `built_in`.
+//! **To add a format:** a module in `formats` that implements both traits, frames its bytes as a
+//! [`FormatDecoder`](crate::formats::format::FormatDecoder) and calls [`Mapper::message`](super::Mapper::message) for each
+//! message; a line in `formats::registry`; its mappings, where some are shipped, in `mappings/` and in `built_in`.
+//! `examples/formats/ltsv.patch` adds one.
 
 use crate::block::Names;
 use crate::block::numbers::Numbering;

@@ -1,0 +1,103 @@
+//! The step `format`: `examples/formats/ltsv.patch` adds a format to feeds. It is applied to a copy of the tree, and the tests
+//! that it brings run there. What it touches shows what a format costs: its folder, its `mod` line, a line of the registry.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::cargo::{cargo, root};
+use crate::report::{self, Count};
+use crate::steps::{Context, Outcome};
+
+const PATCH: &str = "examples/formats/ltsv.patch";
+const FOLDER: &str = "crates/feed/src/formats/ltsv/";
+/// Files besides those of its folder, each of which gets one line.
+const OTHERS: [&str; 2] = ["crates/feed/src/formats/mod.rs", "crates/feed/src/formats/registry.rs"];
+
+pub(crate) fn run(context: &Context, count: &mut Count) -> Outcome {
+    let patch = root().join(PATCH);
+    let text = match std::fs::read_to_string(&patch) {
+        Ok(text) => text,
+        Err(e) => return Outcome::Failed(format!("{PATCH}: {e}")),
+    };
+    let wrong = touched_otherwise(&text);
+    if !wrong.is_empty() {
+        return Outcome::Failed(format!("{PATCH} touches more than a format needs: {}", wrong.join(", ")));
+    }
+    let home = context.target_dir.join("example-format");
+    match copy(&root(), &home.join("tree")).and_then(|tree| tested(&tree, &patch, context, count)) {
+        Ok(()) => Outcome::Ok,
+        Err(why) => Outcome::Failed(why),
+    }
+}
+
+/// Files that a patch changes otherwise than by one more line, outside the folder of its format.
+fn touched_otherwise(patch: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for part in patch.split("diff --git ").skip(1) {
+        let file = part.lines().find_map(|line| line.strip_prefix("+++ b/")).unwrap_or_default();
+        let lines = |sign: char| part.lines().filter(|line| line.starts_with(sign)).count() - 1;
+        if !file.starts_with(FOLDER) && !(OTHERS.contains(&file) && (lines('+'), lines('-')) == (1, 0)) {
+            wrong.push(file.to_owned());
+        }
+    }
+    wrong
+}
+
+/// Copies the files that git knows, as they stand, and gives the copy's root.
+fn copy(from: &Path, to: &Path) -> Result<PathBuf, String> {
+    let git = Command::new("git").args(["ls-files", "-z"]).current_dir(from).output();
+    let listed = git.map_err(|e| format!("git ls-files: {e}"))?;
+    if !listed.status.success() {
+        return Err("git ls-files failed".to_owned());
+    }
+    let fail = |path: &Path, e: std::io::Error| format!("{}: {e}", path.display());
+    match std::fs::remove_dir_all(to) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(fail(to, e)),
+        _ => {}
+    }
+    for name in String::from_utf8_lossy(&listed.stdout).split_terminator('\0') {
+        let (old, new) = (from.join(name), to.join(name));
+        // One that was removed and not yet committed.
+        if !old.exists() {
+            continue;
+        }
+        let folder = new.parent().unwrap_or(to);
+        std::fs::create_dir_all(folder).map_err(|e| fail(folder, e))?;
+        std::fs::copy(&old, &new).map_err(|e| fail(&old, e))?;
+    }
+    Ok(to.to_owned())
+}
+
+/// Applies the patch in `tree` and runs the tests of its folder. Dependencies from registries are those that are built
+/// already.
+fn tested(tree: &Path, patch: &Path, context: &Context, count: &mut Count) -> Result<(), String> {
+    let mut apply = Command::new("git");
+    apply.arg("apply").arg(patch).current_dir(tree);
+    // The copy lies in a folder of the repository and is none of its own.
+    apply.env("GIT_CEILING_DIRECTORIES", tree.parent().unwrap_or(tree));
+    report::run(&mut apply, count)?;
+    let mut command = cargo();
+    command.args(["test", "--package", "unitape-feed", "--lib", context.locked, "formats::ltsv"]);
+    command.current_dir(tree).env("CARGO_TARGET_DIR", &context.target_dir);
+    let before = count.passed;
+    report::run(&mut command, count)?;
+    match count.passed == before {
+        true => Err("no test of the format ran".to_owned()),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_that_touches_more_is_told() {
+        let folder = format!("diff --git a/x b/x\n--- /dev/null\n+++ b/{FOLDER}mod.rs\n+a\n+b\n");
+        let line = format!("diff --git a/y b/y\n--- a/{0}\n+++ b/{0}\n+a\n", OTHERS[1]);
+        assert!(touched_otherwise(&format!("{folder}{line}")).is_empty());
+        let two = line.replace("+a\n", "+a\n+b\n");
+        let other = line.replace("registry", "fix");
+        assert_eq!(touched_otherwise(&format!("{folder}{two}{other}")).len(), 2);
+    }
+}
