@@ -113,7 +113,7 @@ pub struct Mapping {
     pub detect: Detect,
     /// For ITCH: all there is to say, in place of messages and rules.
     pub itch: Option<IgnoredAny>,
-    /// For FAST with a handler: the same. [`Mapping::fast_table`] holds what it says.
+    /// For FAST with a handler: the same. What it says is read by its format.
     pub fast: Option<IgnoredAny>,
     /// For FAST: templates and framing.
     pub fast_messages: Option<IgnoredAny>,

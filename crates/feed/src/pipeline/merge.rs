@@ -8,7 +8,7 @@
 //!
 //! A unit (one message with its events) is taken as it stands. Its names and sources get ids of the tape it comes
 //! onto, with the definitions right before their first use, and the raw bytes of what is in quarantine come with it.
-//! Order is that of [`crate::pipeline::run()`]: running maximum of event or receive time, ties by segment, a bounded wait for a
+//! Order is that of [`crate::run()`]: running maximum of event or receive time, ties by segment, a bounded wait for a
 //! quiet one, `late` behind it. How many units of each segment a tape has says where a restart goes on, so the tape
 //! itself is the record of what the merge decided.
 

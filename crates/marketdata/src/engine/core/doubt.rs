@@ -27,7 +27,7 @@ impl Core {
     }
 
     /// A message whose number was there already, in a message or in a snapshot: whether the product's numbers have begun again
-    /// with it, see [`Products::moved`].
+    /// with it, see `Products::moved`.
     #[cold]
     #[inline(never)]
     pub fn moves(
