@@ -7,7 +7,7 @@
 //!
 //! Whether a pause gains anything is only seen by making one: in a stream many frames are there afterwards, in a
 //! dialogue one. So a run of frames begins it, or one wait in [`TRIAL`]; it doubles while it gains, and ends when it does not.
-//! It is never made by [`Wait::Spin`](unitape_ring::Wait::Spin), nor by who only calls `next`.
+//! It is never made by [`Wait::Spin`], nor by who only calls `next`.
 
 use std::time::{Duration, Instant};
 
