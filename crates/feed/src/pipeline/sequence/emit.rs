@@ -1,20 +1,22 @@
 //! Taking units off a block: what goes onto the tape, under which ids, with which frames in between.
 
 use super::large::{LargeMessage, LargePlace};
-use super::{Piece, Sequencer};
+use super::{Counters, Piece, Sequencer};
 use crate::account::bookkeeping::{Progress, define_frame, progress_frame};
 use crate::block::concern::Concern;
-use crate::block::numbers::flag_frame;
+use crate::block::cursor::Cursor;
+use crate::block::numbers::{Sessions, flag_frame};
 use crate::block::quarantined::{Quarantined, RawFacts, quarantine_frame};
-use crate::block::{Block, Instead, NO_TS, Unit, What};
+use crate::block::{Block, Fixup, Instead, NO_TS, Unit, What};
 use crate::error::Error;
-use crate::pipeline::feed_state::SourceState;
-use crate::pipeline::job::Job;
+use crate::pipeline::feed_state::{FeedState, SourceState};
+use crate::pipeline::job::{Job, Sorted};
 use crate::quarantine::RawLog;
+use crate::sources::link::Link;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use unitape_model::schema::at;
-use unitape_model::{Dict, Header, Refusal, flags};
+use unitape_model::{Dict, Dictionary, Header, Refusal, flags};
 
 impl Sequencer {
     /// Takes units of feed `i` while they are not later than `limit`; leaves emptied blocks in the queue, for
@@ -26,233 +28,351 @@ impl Sequencer {
         let ceiling = bounds.ceiling(feed, &feed.queue[index].block);
         // Only of the first unit is it known whether it leads.
         let mut head = feed.head.take();
-        let Job { block, sorted, .. } = &mut *feed.queue[index];
-        if feed.cursor.unit >= feed.cursor.noted && !block.begins_with_switch(feed.cursor.unit) {
-            feed.cursor.note_stretch(block, &mut feed.sessions);
+        let FeedState { queue, sources, cursor, sessions, large, running_max, open_sources, grows, .. } =
+            feed;
+        let Job { block, sorted, .. } = &mut *queue[index];
+        if cursor.unit >= cursor.noted && !block.begins_with_switch(cursor.unit) {
+            cursor.note_stretch(block, sessions);
         }
-        let mut run = Run { pieces: &mut self.pieces, feed: i, block: index, start: feed.cursor.arena };
-        while let Some(&unit) = block.units.get(feed.cursor.unit) {
+        let run = Run { pieces: &mut self.pieces, feed: i, block: index, start: cursor.arena };
+        let mut emit = Emit {
+            block,
+            sorted: sorted.as_deref(),
+            sources,
+            cursor,
+            sessions,
+            large,
+            running_max,
+            open_sources,
+            grows: *grows,
+            late: &mut feed.late,
+            ahead: &mut feed.ahead,
+            link: self.stats.as_ref().map(|stats| &stats.feeds[i].link),
+            run,
+            placed_max: &mut self.placed_max,
+            events: &mut self.events,
+            next_source: &mut self.next_source,
+            log: &mut self.raw,
+            names: (&mut self.dictionary, &mut self.defined),
+            counters: &self.counters,
+        };
+        while let Some(&unit) = emit.block.units.get(emit.cursor.unit) {
             let ahead = match head.take() {
                 Some(head) => head.ahead,
-                None if bounds.is_in_doubt(&unit, &feed.sources[block.source], ceiling) => break,
+                None if bounds.is_in_doubt(&unit, &emit.sources[emit.block.source], ceiling) => break,
                 None => false,
             };
-            let ts = if ahead { feed.running_max } else { feed.running_max.max(unit.ts) };
+            let ts = if ahead { *emit.running_max } else { (*emit.running_max).max(unit.ts) };
             if ts > limit {
                 break;
             }
-            feed.running_max = ts;
-            if feed.large.is_some() || matches!(unit.what, What::QuarantinePart { first: true, .. }) {
-                let at = LargeStep {
-                    unit: feed.cursor.unit,
-                    frames: feed.cursor.arena..unit.end as usize,
-                    raw: feed.cursor.raw..unit.raw_end as usize,
-                    running_max: ts,
-                    next_source: &mut self.next_source,
-                    log: &mut self.raw,
-                };
-                let frames = at.frames.clone();
-                let late = ts < self.placed_max;
-                let step = large_step(&mut feed.large, &mut feed.sources, block, at)?;
-                if let Some((added, event)) = step.placed {
-                    if late {
-                        mark(&mut block.added[event..added.end], flags::LATE);
-                        feed.late += 1;
-                    } else {
-                        self.placed_max = ts;
-                    }
-                    run.insert(frames.start, added);
-                    self.events += 1;
-                }
-                if step.is_part {
-                    run.skip(frames);
-                    feed.cursor.unit += 1;
-                    feed.cursor.arena = unit.end as usize;
-                    feed.cursor.fixup = unit.fixups_end as usize;
-                    feed.cursor.raw = unit.raw_end as usize;
-                    if feed.cursor.unit >= feed.cursor.noted && feed.cursor.unit < block.units.len() {
-                        feed.cursor.note_stretch(block, &mut feed.sessions);
-                    }
-                    continue;
-                }
-            }
-            if !ahead
-                && is_plain(&unit, block, &feed.sources[block.source], feed.cursor.fixup)
-                && feed.running_max >= self.placed_max
-            {
-                // As nearly all are: it goes where it stands, as it is.
-                self.placed_max = feed.running_max;
-                self.events += u64::from(unit.events);
-                feed.cursor.unit += 1;
-                feed.cursor.arena = unit.end as usize;
-                feed.cursor.raw = unit.raw_end as usize;
+            *emit.running_max = ts;
+            if emit.may_be_part(&unit) && emit.part(&unit)? {
                 continue;
             }
-            let frames = feed.cursor.arena..unit.end as usize;
-            let state = &mut feed.sources[block.source];
-            let mut wanted = state.on_tape_through.is_none_or(|t| unit.offset > t) || unit.is_progress();
-            let late = feed.running_max < self.placed_max && !unit.is_progress() && !ahead;
-            match unit.what {
-                What::Events | What::Numbered { .. } => {}
-                What::Duplicate => {
-                    wanted = false;
-                    block.recount(feed.cursor.unit, Instead::Duplicate);
-                }
-                What::Repeat { unsure } => block.count_repeat(feed.cursor.unit, unsure),
-                What::Switch => {
-                    // What is behind it begins anew from here, also after a restart.
-                    let mark = Progress {
-                        source: state.id,
-                        through: unit.offset,
-                        end: false,
-                        running_max: feed.running_max,
-                        hash: None,
-                    };
-                    let start = block.added.len();
-                    let total = state.tally;
-                    if state.defined {
-                        progress_frame(&mut block.added, &mark, total, &feed.sessions);
-                        run.insert(frames.start, start..block.added.len());
-                    }
-                    state.switch(sorted.as_ref().map(|s| s.sort.clone()).unwrap_or_default());
-                    wanted = false;
-                }
-                What::Quarantine | What::QuarantinePart { .. } => {
-                    let raw = &block.raw[feed.cursor.raw..unit.raw_end as usize];
-                    let raw_at = if wanted { self.raw.append(raw)? } else { 0 };
-                    let ts = if feed.running_max == NO_TS { 0 } else { feed.running_max };
-                    let frame = &mut block.arena[frames.clone()];
-                    patch(frame, at::TS_EVENT, &ts.to_le_bytes());
-                    patch(frame, RAW_AT, &raw_at.to_le_bytes());
-                }
-                What::Progress { end, .. } if state.has_mark(unit.offset, end) => {
-                    wanted = false;
-                    feed.open_sources -= usize::from(end && !feed.grows);
-                }
-                What::Progress { tally, end } => {
-                    if !state.defined {
-                        let start = block.added.len();
-                        state.define(&mut self.next_source, (unit.offset, &[]), &mut block.added);
-                        run.insert(frames.start, start..block.added.len());
-                    }
-                    let total = state.tally.plus(block.tallies[tally as usize]);
-                    let (source, running_max) = (state.id, feed.running_max);
-                    let hash = block.hashes.get(tally as usize).copied();
-                    let mark = Progress { source, through: unit.offset, end, running_max, hash };
-                    let start = block.added.len();
-                    progress_frame(&mut block.added, &mark, total, &feed.sessions);
-                    run.insert(frames.start, start..block.added.len());
-                    (state.through, state.end) = (unit.offset, end);
-                    feed.open_sources -= usize::from(end && !feed.grows);
-                }
-            }
-            let own = feed.cursor.fixup..unit.fixups_end as usize;
-            if wanted {
-                if !state.defined {
-                    let raw = &block.raw[feed.cursor.raw..unit.raw_end as usize];
-                    let start = block.added.len();
-                    let first = (unit.offset, first_message(&block.bytes, block.base, &unit, raw));
-                    state.define(&mut self.next_source, first, &mut block.added);
-                    run.insert(frames.start, start..block.added.len());
-                }
-                let mut source = state.id;
-                if unit.offset >> 32 != 0 && !unit.is_progress() {
-                    let (id, new) = state.extent((unit.offset >> 32) as u32, &mut self.next_source);
-                    if new {
-                        let start = block.added.len();
-                        state.extent_frame(id, unit.offset, &mut block.added);
-                        run.insert(frames.start, start..block.added.len());
-                    }
-                    source = id;
-                }
-                if source != block.decoded_as {
-                    patch_each(&mut block.arena[frames.clone()], at::SOURCE, &source.to_le_bytes());
-                }
-                if ahead {
-                    mark(&mut block.arena[frames.clone()], flags::CLOCK_AHEAD);
-                    if feed.ahead == 0
-                        && let Some(stats) = &self.stats
-                    {
-                        stats.feeds[i].link.note(lead_note(&unit, feed.running_max));
-                    }
-                    feed.ahead += 1;
-                } else if late {
-                    mark(&mut block.arena[frames.clone()], flags::LATE);
-                    feed.late += u64::from(!frames.is_empty());
-                } else if !unit.is_progress() {
-                    self.placed_max = self.placed_max.max(feed.running_max);
-                }
-                let full = block.without_place(own.clone(), &self.dictionary, |f| feed.cursor.resolved(f));
-                if let Some(dict) = full {
-                    block.recount(feed.cursor.unit, Instead::Quarantined);
-                    self.counters.quarantined.fetch_add(1, Ordering::Relaxed);
-                    let added = refuse(block, &mut self.raw, (&unit, feed.running_max, source), dict)?;
-                    if late {
-                        mark(&mut block.added[added.clone()], flags::LATE);
-                    }
-                    run.insert(frames.start, added);
-                    run.skip(frames.clone());
-                    self.events += 1;
-                    wanted = false;
-                }
+            if !ahead && emit.is_plain(&unit) {
+                emit.plain(&unit);
             } else {
-                run.skip(frames.clone());
-            }
-            if wanted {
-                self.events += u64::from(unit.events);
-                let repeat = matches!(unit.what, What::Repeat { .. });
-                let mut flagged = frames.start;
-                for f in own {
-                    let fixup = block.fixups[f];
-                    if repeat {
-                        run.flag(block, &mut flagged, fixup.frame as usize);
-                    }
-                    let id = match feed.cursor.resolved(&fixup) {
-                        0 => {
-                            let name = block.names.name(fixup.dict, fixup.id).expect("the block's own name");
-                            let given = self.dictionary.intern(fixup.dict, name.as_bytes());
-                            let (id, new) = given.expect("it has a place");
-                            if new {
-                                self.defined.push((fixup.dict, id));
-                                let start = block.added.len();
-                                define_frame(&mut block.added, fixup.dict, id, name);
-                                run.insert(fixup.frame as usize, start..block.added.len());
-                            }
-                            feed.cursor.resolve(&fixup, id);
-                            id
-                        }
-                        id => id,
-                    };
-                    let width = if fixup.dict == Dict::Venue { 2 } else { 4 };
-                    patch(&mut block.arena, fixup.at as usize, &id.to_le_bytes()[..width]);
-                }
-                if repeat {
-                    run.flag(block, &mut flagged, frames.end);
-                }
-            }
-            feed.cursor.unit += 1;
-            feed.cursor.arena = unit.end as usize;
-            feed.cursor.fixup = unit.fixups_end as usize;
-            feed.cursor.raw = unit.raw_end as usize;
-            if feed.cursor.unit >= feed.cursor.noted && feed.cursor.unit < block.units.len() {
-                feed.cursor.note_stretch(block, &mut feed.sessions);
+                emit.unit(&unit, ahead)?;
             }
         }
-        run.end(feed.cursor.arena);
+        let end = emit.cursor.arena;
+        emit.run.end(end);
         feed.advance();
         Ok(())
     }
 }
 
-/// Whether a unit is a message with events, none of which changes on its way to the tape.
-#[inline]
-fn is_plain(unit: &Unit, block: &Block, state: &SourceState, fixup: usize) -> bool {
-    unit.what.is_events()
-        && unit.fixups_end as usize == fixup
-        && unit.offset >> 32 == 0
-        && state.defined
-        && state.id == block.decoded_as
-        && state.on_tape_through.is_none_or(|t| unit.offset > t)
+/// Units of one block on their way to the tape.
+struct Emit<'e> {
+    block: &'e mut Block,
+    sorted: Option<&'e Sorted>,
+    // Of the feed.
+    sources: &'e mut Vec<SourceState>,
+    cursor: &'e mut Cursor,
+    sessions: &'e mut Sessions,
+    large: &'e mut Option<Box<LargeMessage>>,
+    running_max: &'e mut i64,
+    open_sources: &'e mut usize,
+    grows: bool,
+    late: &'e mut u64,
+    ahead: &'e mut u64,
+    link: Option<&'e Link>,
+    // Of the sequencer.
+    run: Run<'e>,
+    placed_max: &'e mut i64,
+    events: &'e mut u64,
+    next_source: &'e mut u32,
+    log: &'e mut RawLog,
+    /// All names, and those that were defined in this run.
+    names: (&'e mut Dictionary, &'e mut Vec<(Dict, u32)>),
+    counters: &'e Counters,
+}
+
+impl Emit<'_> {
+    /// Whether a unit is a message with events, none of which changes on its way to the tape, in its place in time.
+    #[inline]
+    fn is_plain(&self, unit: &Unit) -> bool {
+        let state = &self.sources[self.block.source];
+        unit.what.is_events()
+            && unit.fixups_end as usize == self.cursor.fixup
+            && unit.offset >> 32 == 0
+            && state.defined
+            && state.id == self.block.decoded_as
+            && state.on_tape_through.is_none_or(|t| unit.offset > t)
+            && *self.running_max >= *self.placed_max
+    }
+
+    /// Takes a plain unit, as nearly all are: it goes where it stands, as it is.
+    #[inline]
+    fn plain(&mut self, unit: &Unit) {
+        *self.placed_max = *self.running_max;
+        *self.events += u64::from(unit.events);
+        self.cursor.unit += 1;
+        self.cursor.arena = unit.end as usize;
+        self.cursor.raw = unit.raw_end as usize;
+    }
+
+    /// Takes any other unit.
+    fn unit(&mut self, unit: &Unit, ahead: bool) -> Result<(), Error> {
+        let frames = self.cursor.arena..unit.end as usize;
+        let late = *self.running_max < *self.placed_max && !unit.is_progress() && !ahead;
+        if !self.account(unit, &frames)? {
+            self.run.skip(frames);
+        } else {
+            let source = self.source_of(unit, &frames);
+            self.flag(unit, &frames, (ahead, late));
+            let own = self.cursor.fixup..unit.fixups_end as usize;
+            let cursor = &*self.cursor;
+            match self.block.without_place(own.clone(), self.names.0, |fixup| cursor.resolved(fixup)) {
+                Some(dict) => self.refuse(unit, (frames, source, late), dict)?,
+                None => self.place(unit, &frames, own),
+            }
+        }
+        self.step_over(unit);
+        Ok(())
+    }
+
+    /// Puts the cursor behind a unit.
+    fn step_over(&mut self, unit: &Unit) {
+        self.cursor.unit += 1;
+        self.cursor.arena = unit.end as usize;
+        self.cursor.fixup = unit.fixups_end as usize;
+        self.cursor.raw = unit.raw_end as usize;
+        if self.cursor.unit >= self.cursor.noted && self.cursor.unit < self.block.units.len() {
+            self.cursor.note_stretch(self.block, self.sessions);
+        }
+    }
+
+    /// Enters a unit in the account of its source; whether its frames go onto the tape.
+    fn account(&mut self, unit: &Unit, frames: &Range<usize>) -> Result<bool, Error> {
+        let state = &mut self.sources[self.block.source];
+        let is_new = state.on_tape_through.is_none_or(|t| unit.offset > t);
+        match unit.what {
+            What::Events | What::Numbered { .. } => {}
+            What::Repeat { unsure } => self.block.count_repeat(self.cursor.unit, unsure),
+            What::Quarantine | What::QuarantinePart { .. } => self.keep_raw(unit, frames, is_new)?,
+            What::Duplicate => {
+                self.block.recount(self.cursor.unit, Instead::Duplicate);
+                return Ok(false);
+            }
+            What::Switch => {
+                self.switch(unit, frames);
+                return Ok(false);
+            }
+            What::Progress { end, .. } if state.has_mark(unit.offset, end) => {
+                *self.open_sources -= usize::from(end && !self.grows);
+                return Ok(false);
+            }
+            What::Progress { tally, end } => {
+                self.progress(unit, frames, (tally, end));
+                return Ok(true);
+            }
+        }
+        Ok(is_new)
+    }
+
+    /// What is behind this unit is decoded by another mapping, and begins anew from here, also after a restart.
+    fn switch(&mut self, unit: &Unit, frames: &Range<usize>) {
+        let state = &mut self.sources[self.block.source];
+        if state.defined {
+            let (source, running_max) = (state.id, *self.running_max);
+            let mark = Progress { source, through: unit.offset, end: false, running_max, hash: None };
+            let start = self.block.added.len();
+            progress_frame(&mut self.block.added, &mark, state.tally, self.sessions);
+            self.run.insert(frames.start, start..self.block.added.len());
+        }
+        state.switch(self.sorted.map(|s| s.sort.clone()).unwrap_or_default());
+    }
+
+    /// Puts the bytes of a message in quarantine into the raw log, where they are new, and their place into its event.
+    fn keep_raw(&mut self, unit: &Unit, frames: &Range<usize>, is_new: bool) -> Result<(), Error> {
+        let raw = &self.block.raw[self.cursor.raw..unit.raw_end as usize];
+        let raw_at = if is_new { self.log.append(raw)? } else { 0 };
+        let ts = if *self.running_max == NO_TS { 0 } else { *self.running_max };
+        let frame = &mut self.block.arena[frames.clone()];
+        patch(frame, at::TS_EVENT, &ts.to_le_bytes());
+        patch(frame, RAW_AT, &raw_at.to_le_bytes());
+        Ok(())
+    }
+
+    /// Adds a mark of progress.
+    fn progress(&mut self, unit: &Unit, frames: &Range<usize>, (tally, end): (u32, bool)) {
+        let state = &mut self.sources[self.block.source];
+        if !state.defined {
+            let start = self.block.added.len();
+            state.define(self.next_source, (unit.offset, &[]), &mut self.block.added);
+            self.run.insert(frames.start, start..self.block.added.len());
+        }
+        let total = state.tally.plus(self.block.tallies[tally as usize]);
+        let (source, running_max) = (state.id, *self.running_max);
+        let hash = self.block.hashes.get(tally as usize).copied();
+        let mark = Progress { source, through: unit.offset, end, running_max, hash };
+        let start = self.block.added.len();
+        progress_frame(&mut self.block.added, &mark, total, self.sessions);
+        self.run.insert(frames.start, start..self.block.added.len());
+        (state.through, state.end) = (unit.offset, end);
+        *self.open_sources -= usize::from(end && !self.grows);
+    }
+
+    /// The id of the source's definition for this unit, which is added where the tape does not have it; the frames get it.
+    fn source_of(&mut self, unit: &Unit, frames: &Range<usize>) -> u32 {
+        let state = &mut self.sources[self.block.source];
+        if !state.defined {
+            let raw = &self.block.raw[self.cursor.raw..unit.raw_end as usize];
+            let start = self.block.added.len();
+            let first = (unit.offset, first_message(&self.block.bytes, self.block.base, unit, raw));
+            state.define(self.next_source, first, &mut self.block.added);
+            self.run.insert(frames.start, start..self.block.added.len());
+        }
+        let mut source = state.id;
+        if unit.offset >> 32 != 0 && !unit.is_progress() {
+            let (id, new) = state.extent((unit.offset >> 32) as u32, self.next_source);
+            if new {
+                let start = self.block.added.len();
+                state.extent_frame(id, unit.offset, &mut self.block.added);
+                self.run.insert(frames.start, start..self.block.added.len());
+            }
+            source = id;
+        }
+        if source != self.block.decoded_as {
+            patch_each(&mut self.block.arena[frames.clone()], at::SOURCE, &source.to_le_bytes());
+        }
+        source
+    }
+
+    /// Flags the frames of a unit whose time leads, or that comes behind its time order; any other one moves that order.
+    fn flag(&mut self, unit: &Unit, frames: &Range<usize>, (ahead, late): (bool, bool)) {
+        if ahead {
+            mark(&mut self.block.arena[frames.clone()], flags::CLOCK_AHEAD);
+            if *self.ahead == 0
+                && let Some(link) = self.link
+            {
+                link.note(lead_note(unit, *self.running_max));
+            }
+            *self.ahead += 1;
+        } else if late {
+            mark(&mut self.block.arena[frames.clone()], flags::LATE);
+            *self.late += u64::from(!frames.is_empty());
+        } else if !unit.is_progress() {
+            *self.placed_max = (*self.placed_max).max(*self.running_max);
+        }
+    }
+
+    /// Has the frames of a unit go onto the tape, with the ids of its names and the definitions of those that are new.
+    fn place(&mut self, unit: &Unit, frames: &Range<usize>, own: Range<usize>) {
+        *self.events += u64::from(unit.events);
+        let repeat = matches!(unit.what, What::Repeat { .. });
+        let mut flagged = frames.start;
+        for f in own {
+            let fixup = self.block.fixups[f];
+            if repeat {
+                self.run.flag(self.block, &mut flagged, fixup.frame as usize);
+            }
+            let id = match self.cursor.resolved(&fixup) {
+                0 => self.define_name(&fixup),
+                id => id,
+            };
+            let width = if fixup.dict == Dict::Venue { 2 } else { 4 };
+            patch(&mut self.block.arena, fixup.at as usize, &id.to_le_bytes()[..width]);
+        }
+        if repeat {
+            self.run.flag(self.block, &mut flagged, frames.end);
+        }
+    }
+
+    /// The id of one of the block's own names; a new one gets its definition before the frame.
+    fn define_name(&mut self, fixup: &Fixup) -> u32 {
+        let (dictionary, defined) = &mut self.names;
+        let name = self.block.names.name(fixup.dict, fixup.id).expect("the block's own name");
+        let (id, new) = dictionary.intern(fixup.dict, name.as_bytes()).expect("it has a place");
+        if new {
+            defined.push((fixup.dict, id));
+            let start = self.block.added.len();
+            define_frame(&mut self.block.added, fixup.dict, id, name);
+            self.run.insert(fixup.frame as usize, start..self.block.added.len());
+        }
+        self.cursor.resolve(fixup, id);
+        id
+    }
+
+    /// Quarantines a message whose names have no place in `dict`.
+    #[cold]
+    fn refuse(
+        &mut self,
+        unit: &Unit,
+        (frames, source, late): (Range<usize>, u32, bool),
+        dict: Dict,
+    ) -> Result<(), Error> {
+        self.block.recount(self.cursor.unit, Instead::Quarantined);
+        // Relaxed: a figure for progress bars.
+        self.counters.quarantined.fetch_add(1, Ordering::Relaxed);
+        let added = refuse(self.block, self.log, (unit, *self.running_max, source), dict)?;
+        if late {
+            mark(&mut self.block.added[added.clone()], flags::LATE);
+        }
+        self.run.insert(frames.start, added);
+        self.run.skip(frames);
+        *self.events += 1;
+        Ok(())
+    }
+
+    /// Whether a unit may be a part of a large message, or end one.
+    #[inline]
+    fn may_be_part(&self, unit: &Unit) -> bool {
+        self.large.is_some() || matches!(unit.what, What::QuarantinePart { first: true, .. })
+    }
+
+    /// Puts a unit to the large message that it continues, and places the message where it is whole now; whether the unit was
+    /// such a part and is done with.
+    #[cold]
+    fn part(&mut self, unit: &Unit) -> Result<bool, Error> {
+        let frames = self.cursor.arena..unit.end as usize;
+        let step = LargeStep {
+            unit: self.cursor.unit,
+            frames: frames.clone(),
+            raw: self.cursor.raw..unit.raw_end as usize,
+            running_max: *self.running_max,
+            next_source: self.next_source,
+            log: self.log,
+        };
+        let outcome = large_step(self.large, self.sources, self.block, step)?;
+        if let Some((added, event)) = outcome.placed {
+            if *self.running_max < *self.placed_max {
+                mark(&mut self.block.added[event..added.end], flags::LATE);
+                *self.late += 1;
+            } else {
+                *self.placed_max = *self.running_max;
+            }
+            self.run.insert(frames.start, added);
+            *self.events += 1;
+        }
+        if outcome.is_part {
+            self.run.skip(frames);
+            self.step_over(unit);
+        }
+        Ok(outcome.is_part)
+    }
 }
 
 /// A unit that may be a part of a large message.
