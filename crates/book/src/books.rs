@@ -9,11 +9,11 @@ use crate::mbo::Around;
 use crate::mbp::Action;
 use crate::store::{LISTINGS_MAX, Store};
 use crate::value::Basis;
-use crate::wide::{ELSEWHERE, WideState};
+use crate::wide::{ELSEWHERE, NO_INSTRUMENT, WideState};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use unitape_model::records::Order;
-use unitape_model::{Event, Kind, UnixNanos, flags};
+use unitape_model::{Event, InstrumentId, Kind, UnixNanos, flags};
 
 /// What books are built with; bounds have counters.
 #[derive(Clone, Debug)]
@@ -100,11 +100,11 @@ pub struct Books {
     pub(crate) store: Store,
     pub(crate) listings: Vec<Listing>,
     pub(crate) groups: Vec<Group>,
-    pub(crate) index: HashMap<(u16, u32), u32, FxBuildHasher>,
-    group_index: HashMap<u32, u32, FxBuildHasher>,
+    pub(crate) index: HashMap<(u16, InstrumentId), u32, FxBuildHasher>,
+    group_index: HashMap<InstrumentId, u32, FxBuildHasher>,
     /// What was said of more than one listing, or of one that is not there yet, for those to come: by venue and
     /// instrument, 0 for all.
-    pub(crate) wide: HashMap<(u16, u32), WideState, FxBuildHasher>,
+    pub(crate) wide: HashMap<(u16, InstrumentId), WideState, FxBuildHasher>,
     /// How often that was said.
     pub(crate) wide_count: u64,
     pub(crate) losses: Losses,
@@ -185,7 +185,7 @@ impl Books {
     }
 
     /// The listing of an instrument at a venue, both by their ids.
-    pub fn find(&self, venue: u16, instrument: u32) -> Option<ListingId> {
+    pub fn find(&self, venue: u16, instrument: InstrumentId) -> Option<ListingId> {
         self.index.get(&(venue, instrument)).copied().map(ListingId)
     }
 
@@ -195,18 +195,18 @@ impl Books {
     }
 
     /// The ids of the instruments, in the order in which the tape named them.
-    pub fn instruments(&self) -> impl ExactSizeIterator<Item = u32> {
+    pub fn instruments(&self) -> impl ExactSizeIterator<Item = InstrumentId> {
         self.groups.iter().map(|g| g.instrument)
     }
 
     /// The listings of an instrument, without the feed's own price over all venues.
-    pub fn listings_of(&self, instrument: u32) -> impl Iterator<Item = ListingId> {
+    pub fn listings_of(&self, instrument: InstrumentId) -> impl Iterator<Item = ListingId> {
         let group = self.group_index.get(&instrument).map(|at| &self.groups[*at as usize]);
         group.into_iter().flat_map(|g| g.listings.iter().copied().map(ListingId))
     }
 
     /// The best price of an instrument over its venues, now.
-    pub fn consolidated(&self, instrument: u32) -> Consolidated {
+    pub fn consolidated(&self, instrument: InstrumentId) -> Consolidated {
         let group = self.group_index.get(&instrument).map(|at| &self.groups[*at as usize]);
         group.map_or_else(Consolidated::default, |g| g.consolidated(&self.listings, self.now, &self.options))
     }
@@ -312,8 +312,8 @@ impl Books {
     pub(crate) fn begin(&mut self, event: &Event<'_>) -> Option<(u32, bool)> {
         self.ts = event.ts_event().0;
         self.now = self.now.max(self.ts);
-        let (venue, instrument) = (event.venue(), event.instrument());
-        if instrument == 0 {
+        let (venue, instrument) = (event.venue(), InstrumentId(event.instrument()));
+        if instrument == NO_INSTRUMENT {
             self.counters.unnamed += 1;
             return None;
         }
@@ -332,7 +332,7 @@ impl Books {
     }
 
     #[cold]
-    fn open(&mut self, venue: u16, instrument: u32) -> Option<u32> {
+    fn open(&mut self, venue: u16, instrument: InstrumentId) -> Option<u32> {
         if self.listings.len() >= self.options.listings_max as usize {
             self.counters.no_room += 1;
             return None;

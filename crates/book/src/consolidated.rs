@@ -4,7 +4,7 @@ use crate::books::Options;
 use crate::listing::{Listing, Touch, marks_of};
 use crate::qty;
 use crate::value::{Basis, Level, Marks};
-use unitape_model::UnixNanos;
+use unitape_model::{InstrumentId, UnixNanos};
 
 /// The best price of an instrument over its venues.
 ///
@@ -56,7 +56,7 @@ impl Best {
 /// An instrument with its venues.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
-    pub instrument: u32,
+    pub instrument: InstrumentId,
     /// In the order in which they were met.
     pub listings: Vec<u32>,
     pub best: [Best; 2],
@@ -64,7 +64,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    pub fn new(instrument: u32) -> Self {
+    pub fn new(instrument: InstrumentId) -> Self {
         Self { instrument, listings: Vec::new(), best: [Best::EMPTY; 2], marks: Marks::default() }
     }
 

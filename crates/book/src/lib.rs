@@ -15,7 +15,7 @@
 //! use unitape_book::{Basis, Books};
 //! use unitape_model::Side;
 //! use unitape_codec::events::{LineOptions, parse_line};
-//! use unitape_model::{Dictionary, Event};
+//! use unitape_model::{Dictionary, Event, InstrumentId};
 //!
 //! let (mut books, mut names, mut arena) = (Books::default(), Dictionary::default(), Vec::new());
 //! for line in [
@@ -27,7 +27,7 @@
 //!     parse_line(line.as_bytes(), &mut names, &mut arena, &LineOptions::default()).unwrap();
 //!     books.on_event(&Event::new(&arena).unwrap());
 //! }
-//! let book = books.book(books.find(1, 1).unwrap(), Basis::Orders);
+//! let book = books.book(books.find(1, InstrumentId(1)).unwrap(), Basis::Orders);
 //! let bid = book.bbo().bid.unwrap();
 //! assert_eq!((bid.px.to_string(), bid.qty.to_string(), bid.orders), ("99.5".into(), "200".into(), Some(1)));
 //! assert_eq!(book.queue(Side::Buy, bid.px).next().unwrap().oid.to_string(), "A");

@@ -6,7 +6,7 @@ use crate::mbp::{LevelBook, Rung};
 use crate::qty;
 use crate::store::Store;
 use crate::value::{Basis, Level, Marks, Phase};
-use unitape_model::{Price, Side};
+use unitape_model::{InstrumentId, Price, Side};
 
 /// A price with its quantity, as compared; [`Price::NONE`] for an empty side.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ pub(crate) const EMPTY: Top = [Touch::EMPTY; 2];
 #[derive(Clone, Debug)]
 pub(crate) struct Listing {
     pub venue: u16,
-    pub instrument: u32,
+    pub instrument: InstrumentId,
     /// Place of the instrument among those there are.
     pub group: u32,
     pub phase: Phase,
@@ -96,7 +96,7 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    pub fn new(venue: u16, instrument: u32, group: u32, phase: Phase, consolidated: bool) -> Self {
+    pub fn new(venue: u16, instrument: InstrumentId, group: u32, phase: Phase, consolidated: bool) -> Self {
         Self {
             venue,
             instrument,

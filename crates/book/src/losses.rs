@@ -11,6 +11,7 @@
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
+use unitape_model::InstrumentId;
 
 /// What a definition says of a source's events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub(crate) struct Losses {
     by_name: HashMap<Box<str>, u32>,
     feeds: Vec<FeedLosses>,
     /// By feed, venue and instrument; venue 0 is any.
-    named: HashMap<(u32, u16, u32), u64, FxBuildHasher>,
+    named: HashMap<(u32, u16, InstrumentId), u64, FxBuildHasher>,
     /// The number of the last loss.
     pub count: u64,
     /// Books were cleared or recovered so often.
@@ -106,7 +107,7 @@ impl Losses {
     }
 
     /// A feed has lost something of this listing.
-    pub fn lose_named(&mut self, feed: u32, venue: u16, instrument: u32) {
+    pub fn lose_named(&mut self, feed: u32, venue: u16, instrument: InstrumentId) {
         self.count += 1;
         let key = (feed, venue, instrument);
         if self.named.len() < NAMED_MAX || self.named.contains_key(&key) {
@@ -118,7 +119,7 @@ impl Losses {
     }
 
     /// The number of the last loss of a source's feed that concerns this listing, 0 for none.
-    pub fn last(&mut self, source: u32, (venue, instrument): (u16, u32), orders: bool) -> u64 {
+    pub fn last(&mut self, source: u32, (venue, instrument): (u16, InstrumentId), orders: bool) -> u64 {
         if self.count == 0 || self.kind(source) == SourceKind::Marked {
             return 0;
         }

@@ -9,15 +9,16 @@ use self::fields::Fields;
 use crate::books::Books;
 use crate::fault::{Fault, Faults};
 use crate::value::{Basis, Marks, Phase};
+use crate::wide::NO_INSTRUMENT;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use unitape_model::{Amount, Event, Field, Kind, Price, Side, flags};
+use unitape_model::{Amount, Event, Field, InstrumentId, Kind, Price, Side, flags};
 
 /// All books, slowly.
 #[derive(Default)]
 pub struct Naive {
     listings: Vec<Listing>,
-    told: Vec<(u16, u32, Said)>,
+    told: Vec<(u16, InstrumentId, Said)>,
     /// Order events that name no instrument: the feed of the twin's input is one, so each may be any order.
     unnamed: usize,
     all_venues: Option<u16>,
@@ -38,7 +39,7 @@ enum Said {
 #[derive(Default)]
 struct Listing {
     venue: u16,
-    instrument: u32,
+    instrument: InstrumentId,
     phase: Phase,
     /// By side, by how bad the price is, then by arrival.
     queues: BTreeMap<(Side, i128, u64), Order>,
@@ -113,20 +114,20 @@ impl Naive {
         if !order && kind != Kind::Level && kind != Kind::Bbo {
             return;
         }
-        let oid = f.text(Field::Oid);
+        let (oid, instrument) = (f.text(Field::Oid), InstrumentId(event.instrument()));
         self.now = self.now.max(event.ts_event().0);
-        if order && (oid.is_none() || event.instrument() == 0) {
+        if order && (oid.is_none() || instrument == NO_INSTRUMENT) {
             self.unnamed += 1;
             for l in self.listings.iter_mut().filter(|l| l.is_told[Basis::Orders as usize]) {
                 l.lost[Basis::Orders as usize] = Some((event.source(), event.offset()));
             }
             return;
         }
-        if event.instrument() == 0 {
+        if instrument == NO_INSTRUMENT {
             return;
         }
         let unnamed = self.unnamed;
-        let listing = self.listing(event.venue(), event.instrument());
+        let listing = self.listing(event.venue(), instrument);
         let late = event.header().flags() & flags::LATE != 0;
         let out_of_turn = late && event.source() == listing.source.0 && event.offset() < listing.source.1;
         if !late {

@@ -3,7 +3,7 @@
 use crate::books::{Books, Change, Options};
 use crate::error::Error;
 use crate::losses::SourceKind;
-use unitape_model::{Dict, Event, Field, Header, Kind, NameTable, Position, Value};
+use unitape_model::{Dict, Event, Field, Header, InstrumentId, Kind, NameTable, Position, Value};
 
 /// [`Books`] that learn names from the definitions on the tape.
 pub struct TapeBooks {
@@ -99,10 +99,10 @@ impl TapeBooks {
         }
         let id = |dict, name: &Option<Vec<u8>>| name.as_ref().map(|name| self.names.get(dict, name));
         match (id(Dict::Instrument, &instrument), id(Dict::Venue, &venue)) {
-            (None, _) => self.books.on_loss(event, 0, 0),
-            (Some(Some(instrument)), None) => self.books.on_loss(event, 0, instrument),
+            (None, _) => self.books.on_loss(event, None, None),
+            (Some(Some(instrument)), None) => self.books.on_loss(event, None, Some(InstrumentId(instrument))),
             (Some(Some(instrument)), Some(Some(venue))) => {
-                self.books.on_loss(event, u16::try_from(venue).unwrap_or(0), instrument)
+                self.books.on_loss(event, u16::try_from(venue).ok(), Some(InstrumentId(instrument)))
             }
             // No book of it is there. The first event of one comes after definitions.
             _ if self.unnamed.len() < UNNAMED_MAX => {
@@ -110,7 +110,7 @@ impl TapeBooks {
                 self.unnamed.push(UnnamedLoss { instrument, venue, frame: event.bytes().into() });
                 &[]
             }
-            _ => self.books.on_loss(event, 0, 0),
+            _ => self.books.on_loss(event, None, None),
         }
     }
 
@@ -126,8 +126,8 @@ impl TapeBooks {
             let Some(instrument) = self.names.get(Dict::Instrument, &loss.instrument) else { return true };
             let venue = loss.venue.as_ref().map(|venue| self.names.get(Dict::Venue, venue));
             let (Some(event), None | Some(Some(_))) = (Event::new(&loss.frame), venue) else { return true };
-            let venue = venue.flatten().and_then(|id| u16::try_from(id).ok()).unwrap_or(0);
-            self.books.on_loss(&event, venue, instrument);
+            let venue = venue.flatten().and_then(|id| u16::try_from(id).ok());
+            self.books.on_loss(&event, venue, Some(InstrumentId(instrument)));
             false
         });
         self.unnamed = losses;

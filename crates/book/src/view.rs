@@ -5,7 +5,7 @@ use crate::fault::Faults;
 use crate::listing::{Listing, Touch, marks_of};
 use crate::qty;
 use crate::value::{Basis, Bbo, Depth, Level, Marks, OrderId, OrderView, Phase};
-use unitape_model::{Price, Side, UnixNanos};
+use unitape_model::{InstrumentId, Price, Side, UnixNanos};
 
 /// An instrument at a venue, to look at.
 #[derive(Clone, Copy)]
@@ -45,7 +45,7 @@ impl<'a> ListingView<'a> {
     }
 
     /// Id of the instrument.
-    pub fn instrument(self) -> u32 {
+    pub fn instrument(self) -> InstrumentId {
         self.inner().instrument
     }
 

@@ -6,7 +6,7 @@ use crate::fault::Fault;
 use crate::losses::SourceKind;
 use crate::mbo::Around;
 use crate::value::{Basis, Phase};
-use unitape_model::{Event, Field, Value};
+use unitape_model::{Event, Field, InstrumentId, Value};
 
 /// What was last said of listings, each with the number of when; 0 for never.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,6 +15,9 @@ pub(crate) struct WideState {
     pub halted: (u64, bool),
     pub stale: (u64, bool),
 }
+
+/// The instrument of an event that names none; in what is said of whole listings, all of them.
+pub(crate) const NO_INSTRUMENT: InstrumentId = InstrumentId(0);
 
 /// The place of a loss that is the place of no event.
 pub(crate) const ELSEWHERE: (u32, u32) = (u32::MAX, u32::MAX);
@@ -54,8 +57,13 @@ impl Books {
     }
 
     /// A feed has lost something: `event` is of its source and says why in `reason`. With an instrument it concerns that
-    /// one, at `venue` if that is not 0; without it may concern every book of the feed.
-    pub fn on_loss(&mut self, event: &Event<'_>, venue: u16, instrument: u32) -> &[Change] {
+    /// one, at `venue` if there is one; without it may concern every book of the feed.
+    pub fn on_loss(
+        &mut self,
+        event: &Event<'_>,
+        venue: Option<u16>,
+        instrument: Option<InstrumentId>,
+    ) -> &[Change] {
         self.changes.clear();
         let source = event.source();
         if self.losses.kind(source) != SourceKind::Plain {
@@ -63,13 +71,14 @@ impl Books {
         }
         let feed = self.losses.feed(source);
         let place = (source, event.offset());
-        if instrument == 0 {
+        let Some(instrument) = instrument else {
             self.counters.lost += 1;
             if self.losses.lose(feed, false) {
                 (0..self.listings.len() as u32).for_each(|at| self.lose(at, feed, place, false));
             }
             return &self.changes;
-        }
+        };
+        let venue = venue.unwrap_or(0);
         self.losses.lose_named(feed, venue, instrument);
         let fault = match event.field(Field::Reason, &mut [0; 36]) {
             Some(Value::Text(reason)) => Fault::of_reason(reason),
@@ -128,8 +137,8 @@ impl Books {
             self.counters.unknown_phase += 1;
             return;
         };
-        let (venue, instrument) = (event.venue(), event.instrument());
-        if venue != 0 && instrument != 0 {
+        let (venue, instrument) = (event.venue(), InstrumentId(event.instrument()));
+        if venue != 0 && instrument != NO_INSTRUMENT {
             if let Some((at, false)) = self.begin(event) {
                 self.enter(at, phase);
             }
@@ -143,7 +152,7 @@ impl Books {
                 wide.stale = (number, false);
             }
         });
-        if reopens && instrument == 0 {
+        if reopens && instrument == NO_INSTRUMENT {
             self.losses.recover(event.source());
         }
         self.each(venue, instrument, |books, at| books.enter(at, phase));
@@ -154,8 +163,8 @@ impl Books {
         let Some(word) = StatusWord::of(event) else { return };
         self.counters.events += 1;
         self.now = self.now.max(event.ts_event().0);
-        let (venue, instrument) = (event.venue(), event.instrument());
-        if venue != 0 && instrument != 0 && self.index.contains_key(&(venue, instrument)) {
+        let (venue, instrument) = (event.venue(), InstrumentId(event.instrument()));
+        if venue != 0 && instrument != NO_INSTRUMENT && self.index.contains_key(&(venue, instrument)) {
             match self.begin(event) {
                 Some((at, true)) => self.finish_late(at),
                 Some((at, false)) => self.apply(at, word, (event.source(), event.offset())),
@@ -168,7 +177,7 @@ impl Books {
             StatusWord::Recovered | StatusWord::Restarted => wide.stale = (number, false),
             StatusWord::Halted(halted) => wide.halted = (number, halted),
         });
-        if instrument == 0 && matches!(word, StatusWord::Recovered | StatusWord::Restarted) {
+        if instrument == NO_INSTRUMENT && matches!(word, StatusWord::Recovered | StatusWord::Restarted) {
             self.losses.recover(event.source());
         }
         let place = (event.source(), event.offset());
@@ -246,18 +255,18 @@ impl Books {
     }
 
     /// Does something to each listing of this venue and instrument, 0 for all of them.
-    fn each(&mut self, venue: u16, instrument: u32, mut what: impl FnMut(&mut Self, u32)) {
+    fn each(&mut self, venue: u16, instrument: InstrumentId, mut what: impl FnMut(&mut Self, u32)) {
         for at in 0..self.listings.len() as u32 {
             let listing = &self.listings[at as usize];
-            let all = |said: u32, its: u32| said == 0 || said == its;
-            if all(venue.into(), listing.venue.into()) && all(instrument, listing.instrument) {
+            let of_venue = venue == 0 || venue == listing.venue;
+            if of_venue && (instrument == NO_INSTRUMENT || instrument == listing.instrument) {
                 what(self, at);
             }
         }
     }
 
     /// Notes for listings to come what was said of them.
-    fn note(&mut self, of: (u16, u32), set: impl FnOnce(&mut WideState, u64)) {
+    fn note(&mut self, of: (u16, InstrumentId), set: impl FnOnce(&mut WideState, u64)) {
         if self.wide.len() < self.options.listings_max as usize || self.wide.contains_key(&of) {
             self.wide_count += 1;
             set(self.wide.entry(of).or_default(), self.wide_count);
@@ -267,9 +276,9 @@ impl Books {
     }
 
     /// What was said of a listing before it was there.
-    pub(crate) fn before(&self, venue: u16, instrument: u32) -> WideState {
+    pub(crate) fn before(&self, venue: u16, instrument: InstrumentId) -> WideState {
         let mut last = WideState::default();
-        for of in [(0, 0), (venue, 0), (0, instrument), (venue, instrument)] {
+        for of in [(0, NO_INSTRUMENT), (venue, NO_INSTRUMENT), (0, instrument), (venue, instrument)] {
             let Some(said) = self.wide.get(&of) else { continue };
             if said.phase.0 > last.phase.0 {
                 last.phase = said.phase;

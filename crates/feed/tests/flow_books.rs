@@ -10,8 +10,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use unitape_book::{Basis, BookView, ListingId, Marks, Options, TapeBooks};
 use unitape_feed::{Options as FeedOptions, consolidate, feed_of_option};
-use unitape_model::Side;
-use unitape_model::{Dict, Event, Field, Kind, Price, Value};
+use unitape_model::{Dict, Event, Field, InstrumentId, Kind, Price, Side, Value};
 use unitape_sim::{Flow, FlowConfig};
 use unitape_tape::{Reader, Start};
 
@@ -131,7 +130,7 @@ fn books_are_what_the_reports_say_at_every_event() {
             if m.get(35) == "8" {
                 book.on_report(m);
             }
-            let Some(id) = tape.books.find(venue as u16, instrument) else { continue };
+            let Some(id) = tape.books.find(venue as u16, InstrumentId(instrument)) else { continue };
             let (view, fault) = (tape.books.book(id, Basis::Orders), changes.iter().find_map(|c| c.fault));
             let at = format!("seed {seed}, event {}, {m:?}", reader.ordinal());
             assert_eq!(fault, None, "{at}");

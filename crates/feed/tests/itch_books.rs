@@ -4,8 +4,7 @@
 use std::collections::BTreeSet;
 use unitape_book::{Basis, ListingId, Options as BookOptions, TapeBooks};
 use unitape_feed::{Feed, Format, Mapping, Options, consolidate};
-use unitape_model::Side;
-use unitape_model::{Dict, Event as Frame, frames};
+use unitape_model::{Dict, Event as Frame, InstrumentId, Side, frames};
 use unitape_sim::day::{ItchOut, Sim, SimConfig, What};
 use unitape_tape::{Reader, Start};
 
@@ -95,7 +94,7 @@ fn books_from_itch_are_the_engines_after_every_step() {
             while let Some(t) = truth.next_if(|t| t.offset <= upto) {
                 let instrument = books.names.get(Dict::Instrument, t.symbol.as_bytes());
                 let venue = books.names.get(Dict::Venue, b"XNAS").expect("named") as u16;
-                let listing = instrument.and_then(|i| books.books.find(venue, i));
+                let listing = instrument.and_then(|i| books.books.find(venue, InstrumentId(i)));
                 for (side, own) in [Side::Buy, Side::Sell].into_iter().zip(t.sides) {
                     let told = listing.map(|id| line(books, id, side)).unwrap_or_default();
                     assert_eq!(told, own, "seed {seed}, {} {side:?} at byte {}", t.symbol, t.offset);

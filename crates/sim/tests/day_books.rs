@@ -3,8 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use unitape_book::{Basis, Books, ListingId, naive};
-use unitape_model::Side;
-use unitape_model::{Event as Frame, frames};
+use unitape_model::{Event as Frame, InstrumentId, Side, frames};
 use unitape_sim::Best;
 use unitape_sim::day::{Ledger, Phase, Sim, SimConfig, What};
 
@@ -90,7 +89,8 @@ fn compare(seed: u64, sum: &mut Compared) {
                 _ => continue,
             };
             let (venue, instr) = (world.venue_of(book), world.instr_of(book));
-            let id = books.find(venue as u16 + 1, instr as u32 + 1).expect("a listing of the day");
+            let id =
+                books.find(venue as u16 + 1, InstrumentId(instr as u32 + 1)).expect("a listing of the day");
             touched.insert((book, id));
             let listing = books.listing(id);
             let continuous = listing.phase().is_continuous();

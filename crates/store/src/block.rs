@@ -5,7 +5,7 @@
 //! ```
 
 use unitape_model::frame::LINE;
-use unitape_model::{Header, Kind};
+use unitape_model::{Header, InstrumentId, Kind, Position, UnixNanos};
 
 use crate::cells::Plan;
 use crate::column::{Encoder, Nature, ROWS_MAX};
@@ -46,17 +46,17 @@ pub(crate) struct BlockHeader {
     pub bytes: u32,
     pub rows: u32,
     /// Token of the instrument, 0 none.
-    pub instrument: u32,
+    pub instrument: InstrumentId,
     pub kind: Kind,
     pub columns: u16,
     /// Which stripe of its part it belongs to.
     pub stripe: u32,
-    pub ts_min: i64,
-    pub ts_max: i64,
+    pub ts_min: UnixNanos,
+    pub ts_max: UnixNanos,
     pub ordinal_first: u64,
     pub ordinal_last: u64,
-    pub position_first: u64,
-    pub position_last: u64,
+    pub position_first: Position,
+    pub position_last: Position,
     /// Bytes of its frames.
     pub raw_bytes: u32,
     /// Which block of its file it is, from 0.
@@ -71,16 +71,16 @@ impl BlockHeader {
         put(0, &MAGIC.to_le_bytes());
         put(4, &self.bytes.to_le_bytes());
         put(8, &self.rows.to_le_bytes());
-        put(12, &self.instrument.to_le_bytes());
+        put(12, &self.instrument.0.to_le_bytes());
         put(16, &[self.kind as u8, 0]);
         put(18, &self.columns.to_le_bytes());
         put(20, &self.stripe.to_le_bytes());
-        put(24, &self.ts_min.to_le_bytes());
-        put(32, &self.ts_max.to_le_bytes());
+        put(24, &self.ts_min.0.to_le_bytes());
+        put(32, &self.ts_max.0.to_le_bytes());
         put(40, &self.ordinal_first.to_le_bytes());
         put(48, &self.ordinal_last.to_le_bytes());
-        put(56, &self.position_first.to_le_bytes());
-        put(64, &self.position_last.to_le_bytes());
+        put(56, &self.position_first.0.to_le_bytes());
+        put(64, &self.position_last.0.to_le_bytes());
         put(72, &self.raw_bytes.to_le_bytes());
         put(76, &self.number.to_le_bytes());
         put(80, &(Plan::of(self.kind).fixed as u16).to_le_bytes());
@@ -110,16 +110,16 @@ impl BlockHeader {
         let this = Self {
             bytes: u32_at(4),
             rows: u32_at(8),
-            instrument: u32_at(12),
+            instrument: InstrumentId(u32_at(12)),
             kind,
             columns: u16_at(18),
             stripe: u32_at(20),
-            ts_min: u64_at(24) as i64,
-            ts_max: u64_at(32) as i64,
+            ts_min: UnixNanos(u64_at(24) as i64),
+            ts_max: UnixNanos(u64_at(32) as i64),
             ordinal_first: u64_at(40),
             ordinal_last: u64_at(48),
-            position_first: u64_at(56),
-            position_last: u64_at(64),
+            position_first: Position(u64_at(56)),
+            position_last: Position(u64_at(64)),
             raw_bytes: u32_at(72),
             number: u32_at(76),
             table_crc: u32_at(88),
@@ -142,13 +142,13 @@ pub(crate) struct Rows {
     frames: Vec<u8>,
     starts: Vec<u32>,
     ordinals: Vec<u64>,
-    positions: Vec<u64>,
+    positions: Vec<Position>,
 }
 
 impl Rows {
     /// Takes a frame whose ids are tokens.
     #[inline]
-    pub fn push(&mut self, frame: &[u8], ordinal: u64, position: u64) {
+    pub fn push(&mut self, frame: &[u8], ordinal: u64, position: Position) {
         self.starts.push(self.frames.len() as u32);
         self.frames.extend_from_slice(frame);
         self.ordinals.push(ordinal);
@@ -201,7 +201,7 @@ impl BlockEncoder {
     pub fn encode(
         &mut self,
         kind: Kind,
-        instrument: u32,
+        instrument: InstrumentId,
         stripe: u32,
         number: u32,
         rows: &Rows,
@@ -216,7 +216,7 @@ impl BlockEncoder {
         self.values.clear();
         self.values.extend_from_slice(&rows.ordinals);
         self.column(special::ORDINAL, number_of(8));
-        let behind = |(p, o): (&u64, &u64)| (p / LINE as u64).wrapping_sub(*o);
+        let behind = |(p, o): (&Position, &u64)| (p.0 / LINE as u64).wrapping_sub(*o);
         self.fill(rows.positions.iter().zip(&rows.ordinals).map(behind));
         self.column(special::BEHIND, number_of(8));
         self.fill((0..n).map(|r| Header::read(rows.frame(r)).flags().into()));
@@ -251,7 +251,7 @@ impl BlockEncoder {
             self.entry(cell.at, cell.nature.width, encoding, start);
         }
         // The event time is the first cell.
-        let times = || matrix[..n].iter().map(|t| *t as i64);
+        let times = || matrix[..n].iter().map(|t| UnixNanos(*t as i64));
         let header = BlockHeader {
             bytes: (HEADER + self.table.len() + self.body.len()) as u32,
             rows: n as u32,

@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 
 use unitape_model::schema::{RECV_NONE, SEQ_NONE, Schema, Slot, at, width_bytes};
-use unitape_model::{Dict, Header, Kind, flags};
+use unitape_model::{Dict, Header, InstrumentId, Kind, flags};
 
 use crate::column::Nature;
 
@@ -146,12 +146,12 @@ impl Plan {
 
     /// The instrument of a frame of this kind; 0 none.
     #[inline]
-    pub fn instrument(&self, frame: &[u8]) -> u32 {
-        if self.has_instrument {
+    pub fn instrument(&self, frame: &[u8]) -> InstrumentId {
+        InstrumentId(if self.has_instrument {
             u32::from_le_bytes(frame[at::INSTRUMENT..at::INSTRUMENT + 4].try_into().expect("four bytes"))
         } else {
             0
-        }
+        })
     }
 
     /// Gives each id in `frame` to `change` and puts what comes back in its place.
@@ -192,14 +192,14 @@ impl Plan {
     }
 
     /// Whether a frame of this kind has one of `wanted` in a list of instruments.
-    pub fn lists_instrument(&self, frame: &[u8], wanted: &[u32]) -> bool {
+    pub fn lists_instrument(&self, frame: &[u8], wanted: &[InstrumentId]) -> bool {
         let Some(list) = self.instruments.filter(|_| Header::read(frame).flags() & flags::EXT != 0) else {
             return false;
         };
         let mut rest = self.fixed;
         while let Some((tag, range)) = entry(frame, rest) {
             rest = range.end;
-            let id = |b: &[u8]| u32::from_le_bytes(b.try_into().expect("four bytes"));
+            let id = |b: &[u8]| InstrumentId(u32::from_le_bytes(b.try_into().expect("four bytes")));
             // As readers do: the first entry of a tag is the field.
             if tag == list {
                 return frame[range].chunks_exact(4).any(|b| wanted.contains(&id(b)));

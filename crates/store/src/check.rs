@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::bits::PAD;
-use unitape_model::{EventBuilder, Kind, Price, UnixNanos, Value, schema::Slot};
+use unitape_model::{EventBuilder, InstrumentId, Kind, Position, Price, UnixNanos, Value, schema::Slot};
 
 use crate::block::{BlockEncoder, BlockHeader, ENTRY, HEADER, Rows};
 use crate::decode::{Batch, Decoder, Wanted};
@@ -24,7 +24,7 @@ pub fn any_block(data: &[u8]) {
         let length = block.len();
         block.resize(length + PAD, 0);
         for venue in [None, Some(1)] {
-            let wanted = Wanted { from: i64::MIN, to: i64::MAX, venue, listed: None };
+            let wanted = Wanted { from: UnixNanos(i64::MIN), to: UnixNanos(i64::MAX), venue, listed: None };
             let mut batch = Batch::default();
             if Decoder::default().decode(&block, &head, &wanted, &mut batch).is_ok() {
                 assert!(batch.arena.len() <= head.raw_bytes as usize);
@@ -40,7 +40,7 @@ pub fn any_block(data: &[u8]) {
 
 /// A block of quotes as markets make them, some with an extension: a place to begin changing bytes.
 pub fn sample_block(rows: u64) -> Vec<u8> {
-    let (mut all, mut frame, mut position) = (Rows::default(), Vec::new(), 0);
+    let (mut all, mut frame, mut position) = (Rows::default(), Vec::new(), Position(0));
     for n in 0..rows.max(1) {
         frame.clear();
         let mut e = EventBuilder::begin(
@@ -63,10 +63,10 @@ pub fn sample_block(rows: u64) -> Vec<u8> {
         }
         e.finish(1).expect("a short event");
         all.push(&frame, n, position);
-        position += frame.len() as u64;
+        position = position.plus(frame.len() as u64);
     }
     let mut out = Vec::new();
-    BlockEncoder::default().encode(Kind::Quote, 3, 0, 0, &all, &mut out);
+    BlockEncoder::default().encode(Kind::Quote, InstrumentId(3), 0, 0, &all, &mut out);
     out
 }
 

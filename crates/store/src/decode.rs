@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use unitape_model::frame::LINE;
 use unitape_model::schema::at;
-use unitape_model::{Header, Position};
+use unitape_model::{Header, InstrumentId, Position, UnixNanos};
 
 use crate::bits::PAD;
 use crate::block::{BlockHeader, ENTRY, HEADER, special};
@@ -15,19 +15,19 @@ use crate::column::{Chunk, VECTOR};
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     /// First and last event time.
-    pub from: i64,
-    pub to: i64,
+    pub from: UnixNanos,
+    pub to: UnixNanos,
     /// Token of the venue.
     pub venue: Option<u16>,
     /// Tokens of instruments, one of which a list of them must have.
-    pub listed: Option<Vec<u32>>,
+    pub listed: Option<Vec<InstrumentId>>,
 }
 
 /// A frame of a batch, and its place on the tape.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     pub ordinal: u64,
-    pub position: u64,
+    pub position: Position,
     /// Line of the arena.
     pub line: u32,
 }
@@ -240,7 +240,7 @@ impl Decoder {
                     let frame = &frames[start..start + usize::from(whole) * LINE];
                     if wanted.listed.as_ref().is_none_or(|list| plan.lists_instrument(frame, list)) {
                         let line = ((base + start) / LINE) as u32;
-                        batch.keys.push(Key { ordinal: ordinals[r], position: position.0, line });
+                        batch.keys.push(Key { ordinal: ordinals[r], position, line });
                     }
                 }
             }
@@ -264,7 +264,7 @@ impl Decoder {
             values.resize(n, 0);
             column.next(values)?;
         }
-        let within = |t: &u64| (wanted.from..=wanted.to).contains(&(*t as i64));
+        let within = |t: &u64| (wanted.from..=wanted.to).contains(&UnixNanos(*t as i64));
         self.keep.extend(self.times[..n].iter().map(within));
         if let Some(venue) = wanted.venue {
             for (keep, v) in self.keep.iter_mut().zip(&self.venues) {
@@ -446,7 +446,7 @@ mod tests {
             frame[plan.fixed..plan.fixed + some].iter_mut().for_each(|b| *b = random() as u8);
             let header = Header::unstamped(kind as u8, random() as u8, (frame.len() / LINE) as u16);
             header.stamped(Position(position)).write(&mut frame);
-            rows.push(&frame, ordinal, position);
+            rows.push(&frame, ordinal, Position(position));
             all.push((ordinal, position, frame.clone()));
             ordinal += 1 + random() % 3;
             position += frame.len() as u64 + random() % 3 * 64;
@@ -456,20 +456,20 @@ mod tests {
 
     fn block(kind: Kind, rows: &Rows) -> (BlockHeader, Vec<u8>) {
         let mut bytes = Vec::new();
-        let head = BlockEncoder::default().encode(kind, 7, 3, 5, rows, &mut bytes);
+        let head = BlockEncoder::default().encode(kind, InstrumentId(7), 3, 5, rows, &mut bytes);
         assert_eq!(BlockHeader::decode(&bytes), Ok(head));
         bytes.resize(bytes.len() + PAD, 0);
         (head, bytes)
     }
 
     fn everything() -> Wanted {
-        Wanted { from: i64::MIN, to: i64::MAX, venue: None, listed: None }
+        Wanted { from: UnixNanos(i64::MIN), to: UnixNanos(i64::MAX), venue: None, listed: None }
     }
 
     fn decoded(bytes: &[u8], head: &BlockHeader, wanted: &Wanted) -> Result<Vec<(u64, u64, Vec<u8>)>, Flaw> {
         let mut batch = Batch::default();
         Decoder::default().decode(bytes, head, wanted, &mut batch)?;
-        Ok(batch.keys.iter().map(|k| (k.ordinal, k.position, batch.frame(k).to_vec())).collect())
+        Ok(batch.keys.iter().map(|k| (k.ordinal, k.position.0, batch.frame(k).to_vec())).collect())
     }
 
     fn kinds() -> impl Strategy<Value = Kind> {
@@ -497,13 +497,13 @@ mod tests {
             let venue = |f: &[u8]| u16::from_le_bytes(f[36..38].try_into().unwrap());
             let middle = &want[part % n].2;
             let wanted = Wanted {
-                from: time(middle).saturating_sub(span as i64),
-                to: time(middle).saturating_add(span as i64),
+                from: UnixNanos(time(middle).saturating_sub(span as i64)),
+                to: UnixNanos(time(middle).saturating_add(span as i64)),
                 venue: (seed % 2 == 0).then_some(venue(middle)),
                 listed: None,
             };
             let got = decoded(&bytes, &head, &wanted).unwrap();
-            want.retain(|(_, _, f)| (wanted.from..=wanted.to).contains(&time(f)) && wanted.venue.is_none_or(|v| v == venue(f)));
+            want.retain(|(_, _, f)| (wanted.from..=wanted.to).contains(&UnixNanos(time(f))) && wanted.venue.is_none_or(|v| v == venue(f)));
             prop_assert_eq!(got, want);
         }
 
@@ -558,7 +558,7 @@ mod tests {
             BlockHeader { raw_bytes: 64, ..head },
             BlockHeader { bytes: 10, ..head },
             BlockHeader { bytes: u32::MAX, ..head },
-            BlockHeader { ts_min: 1, ts_max: 0, ..head },
+            BlockHeader { ts_min: UnixNanos(1), ts_max: UnixNanos(0), ..head },
         ] {
             assert!(BlockHeader::decode(&bad.encode()).is_err(), "{bad:?}");
         }
@@ -567,7 +567,7 @@ mod tests {
     /// Two blocks of a damaged store claim one ordinal: neither event may vanish.
     #[test]
     fn batches_are_put_into_the_order_of_the_tape() {
-        let key = |ordinal: u64, line| Key { ordinal, position: 0, line };
+        let key = |ordinal: u64, line| Key { ordinal, position: Position(0), line };
         for ordinals in [&[5u64, 3, 4, 9][..], &[5, 5, 3], &[1 << 60, 0, 7], &[], &[1, 2, 3]] {
             let mut batch = Batch::default();
             batch.keys.extend(ordinals.iter().enumerate().map(|(i, o)| key(*o, i as u32)));

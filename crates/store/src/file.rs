@@ -103,8 +103,8 @@ impl FileWriter {
             e.blocks += 1;
             e.rows += u64::from(head.rows);
             e.raw_bytes += u64::from(head.raw_bytes);
-            e.ts_min = e.ts_min.min(head.ts_min);
-            e.ts_max = e.ts_max.max(head.ts_max);
+            e.ts_min = e.ts_min.min(head.ts_min.0);
+            e.ts_max = e.ts_max.max(head.ts_max.0);
             self.ordinals.0 = self.ordinals.0.min(head.ordinal_first);
             self.ordinals.1 = self.ordinals.1.max(head.ordinal_last);
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use unitape_model::{Dict, Event, Position, UnixNanos};
+use unitape_model::{Dict, Event, InstrumentId, Position, UnixNanos};
 use unitape_tape::TapeId;
 
 use crate::cells::Plan;
@@ -54,6 +54,9 @@ impl<'a> Row<'a> {
     }
 }
 
+/// The token of a block whose rows have no instrument.
+const NO_INSTRUMENT: InstrumentId = InstrumentId(0);
+
 /// Problems that are kept; a store that is broken all over is described well enough by the first ones.
 const PROBLEMS_MAX: usize = 1000;
 
@@ -65,7 +68,7 @@ pub struct Scan<'a> {
     store: &'a Store,
     wanted: Wanted,
     /// Tokens of instruments, sorted; none: all.
-    instruments: Option<Vec<u32>>,
+    instruments: Option<Vec<InstrumentId>>,
     schemas: Vec<TickSchema>,
     /// What is to be read of each tape, by generation, in order.
     tapes: VecDeque<(TapeId, VecDeque<Pending<'a>>)>,
@@ -109,20 +112,19 @@ impl<'a> Scan<'a> {
             let found = store.names().get(dict, name.as_bytes());
             found.ok_or_else(|| Error::UnknownName { sort, name: name.clone() })
         };
-        let symbols = filter.symbols.iter().map(|s| token(Dict::Instrument, "symbol", s));
-        let mut symbols = symbols.collect::<Result<Vec<u32>>>()?;
+        let symbols = filter.symbols.iter().map(|s| token(Dict::Instrument, "symbol", s).map(InstrumentId));
+        let mut symbols = symbols.collect::<Result<Vec<InstrumentId>>>()?;
         symbols.sort_unstable();
         let instruments = (!symbols.is_empty()).then_some(symbols);
         let venue = filter.venue.as_ref().map(|v| token(Dict::Venue, "venue", v)).transpose()?;
-        let (mut from, mut to) = (i64::MIN, i64::MAX);
+        let (mut from, mut to) = (UnixNanos(i64::MIN), UnixNanos(i64::MAX));
         if let Some(day) = filter.date {
-            let (first, last) = day.span();
-            (from, to) = (first.0, last.0);
+            (from, to) = day.span();
         }
-        from = filter.from.map_or(from, |t| t.0.max(from));
+        from = filter.from.map_or(from, |t| t.max(from));
         // Before the first nanosecond there is nothing.
         let nothing = filter.to == Some(UnixNanos(i64::MIN));
-        to = filter.to.map_or(to, |t| t.0.saturating_sub(1).min(to));
+        to = filter.to.map_or(to, |t| UnixNanos(t.0.saturating_sub(1)).min(to));
         let schemas = match &filter.schemas[..] {
             [] => TickSchema::ALL.to_vec(),
             some => some.to_vec(),
@@ -137,7 +139,7 @@ impl<'a> Scan<'a> {
                 let some = part
                     .files
                     .iter()
-                    .any(|f| schemas.contains(&f.schema) && f.ts_min <= to && f.ts_max >= from);
+                    .any(|f| schemas.contains(&f.schema) && f.ts_min <= to.0 && f.ts_max >= from.0);
                 if some {
                     let empty = || Pending { ordinal_first: u64::MAX, parts: Vec::new() };
                     let pending = generations.entry(part.generation).or_insert_with(empty);
@@ -190,7 +192,7 @@ impl<'a> Scan<'a> {
         let key = stream.batch.keys[stream.at];
         stream.at += 1;
         let frame = stream.batch.frame(&key);
-        Some(Row { tape, ordinal: key.ordinal, position: Position(key.position), frame })
+        Some(Row { tape, ordinal: key.ordinal, position: key.position, frame })
     }
 
     /// What was damaged so far, the first 1,000 of it.
@@ -236,7 +238,7 @@ impl<'a> Scan<'a> {
         let mut bytes = 0;
         for part in &pending.parts {
             for entry in &part.files {
-                let in_time = entry.ts_min <= self.wanted.to && entry.ts_max >= self.wanted.from;
+                let in_time = entry.ts_min <= self.wanted.to.0 && entry.ts_max >= self.wanted.from.0;
                 if !in_time || !self.schemas.contains(&entry.schema) {
                     continue;
                 }
@@ -269,7 +271,7 @@ impl<'a> Scan<'a> {
         let (head, plan) = (&place.head, Plan::of(place.head.kind));
         let instrument = self.instruments.as_ref().is_none_or(|list| {
             list.binary_search(&head.instrument).is_ok()
-                || (head.instrument == 0 && plan.instruments.is_some())
+                || (head.instrument == NO_INSTRUMENT && plan.instruments.is_some())
         });
         instrument
             && (self.wanted.venue.is_none() || plan.has_venue)
@@ -329,7 +331,9 @@ impl<'a> Scan<'a> {
             None => return at(0, "its stripe holds more than any that a seal writes"),
         }
         file.read(place, &mut self.block)?;
-        let listed = |list: &Vec<u32>| place.head.instrument == 0 && list.binary_search(&0).is_err();
+        let listed = |list: &Vec<InstrumentId>| {
+            place.head.instrument == NO_INSTRUMENT && list.binary_search(&NO_INSTRUMENT).is_err()
+        };
         self.wanted.listed = self.instruments.clone().filter(listed);
         match self.decoder.decode(&self.block, &place.head, &self.wanted, batch) {
             Ok(()) => Ok(()),

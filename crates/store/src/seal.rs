@@ -121,11 +121,11 @@ pub fn seal(tape: &Path, store: &Path, options: &SealOptions<'_>) -> Result<Seal
     let state = manifest.tape(standing.id).cloned();
     let mut sealed = Sealed::default();
     let mut work = Work::new(tape, &standing, state.as_ref(), options)?;
-    (sealed.from, sealed.gap) = (Position(work.from), work.gap);
+    (sealed.from, sealed.gap) = (work.from, work.gap);
     let generation = manifest.generation + 1;
     let mut stripes = Stripes::new(store, standing.id, generation, options.stripe_bytes, options.block_rows);
     let done = work.run(&mut names, &mut stripes)?;
-    sealed.to = Position(done.position.max(work.from));
+    sealed.to = done.position.max(work.from);
     sealed.untimed = done.untimed;
     sealed.damaged = work.reader.damaged().clone();
     sealed.unverified = work.reader.unverified().clone();
@@ -165,8 +165,8 @@ pub fn seal(tape: &Path, store: &Path, options: &SealOptions<'_>) -> Result<Seal
 /// Where reading came to.
 struct Done {
     /// Position behind the last frame.
-    position: u64,
-    last_position: u64,
+    position: Position,
+    last_position: Position,
     last_crc: u32,
     untimed: u64,
 }
@@ -180,14 +180,14 @@ fn note(manifest: &mut Manifest, tape: TapeId, date: Option<Day>, done: &Done) {
     });
     let state = &mut manifest.tapes[index];
     match date {
-        Some(day) => _ = state.days.insert(day, done.position),
+        Some(day) => _ = state.days.insert(day, done.position.0),
         None => {
-            state.sealed = done.position;
-            state.days.retain(|_, through| *through > done.position);
+            state.sealed = done.position.0;
+            state.days.retain(|_, through| *through > done.position.0);
         }
     }
-    if done.last_position >= state.last_position {
-        (state.last_position, state.last_crc) = (done.last_position, done.last_crc);
+    if done.last_position.0 >= state.last_position {
+        (state.last_position, state.last_crc) = (done.last_position.0, done.last_crc);
     }
 }
 
@@ -197,11 +197,11 @@ struct Work<'a> {
     tape: TapeId,
     options: &'a SealOptions<'a>,
     /// Sealed without regard to days.
-    from: u64,
+    from: Position,
     /// Days that are further.
-    days: BTreeMap<Day, u64>,
+    days: BTreeMap<Day, Position>,
     /// Nothing from here on is taken.
-    limit: u64,
+    limit: Option<Position>,
     gap: Option<(Position, Position)>,
     names: NameTable,
     tokens: [Vec<u32>; Dict::COUNT],
@@ -215,13 +215,15 @@ impl<'a> Work<'a> {
         state: Option<&TapeState>,
         options: &'a SealOptions<'a>,
     ) -> Result<Self> {
-        let (tape, days) = (standing.id, state.map_or(BTreeMap::new(), |s| s.days.clone()));
-        let of_day = options.date.and_then(|d| days.get(&d)).copied().unwrap_or(0);
-        let from = state.map_or(0, |s| s.sealed).max(of_day);
-        let gap = (standing.first.0 > from).then_some((Position(from), standing.first));
+        let days =
+            state.into_iter().flat_map(|s| s.days.iter().map(|(day, through)| (*day, Position(*through))));
+        let (tape, days): (_, BTreeMap<Day, Position>) = (standing.id, days.collect());
+        let of_day = options.date.and_then(|d| days.get(&d)).copied().unwrap_or_default();
+        let from = Position(state.map_or(0, |s| s.sealed)).max(of_day);
+        let gap = (standing.first > from).then_some((from, standing.first));
         // The log has all definitions up to what is durable, at least; the rest must be met on the tape.
-        let start = from.min(standing.durable.0);
-        let start = if start <= standing.first.0 { Start::Oldest } else { Start::At(Position(start)) };
+        let start = from.min(standing.durable);
+        let start = if start <= standing.first { Start::Oldest } else { Start::At(start) };
         let read = ReadOptions { skip_damage: options.skip_damage, ..ReadOptions::default() };
         let open = |start| Reader::open_with(dir, start, read).map_err(|e| shorter(e, tape, from));
         let mut reader = open(start)?;
@@ -241,9 +243,9 @@ impl<'a> Work<'a> {
             Err(_) if standing.first.0 == 0 => (reader, names) = (open(Start::Oldest)?, table()),
             other => other?,
         }
-        let limit = if standing.live { standing.durable.0 } else { u64::MAX };
+        let limit = standing.live.then_some(standing.durable);
         if let Some(p) = options.progress {
-            p.bytes_total.store(standing.durable.0.saturating_sub(from), Ordering::Relaxed);
+            p.bytes_total.store(standing.durable.0.saturating_sub(from.0), Ordering::Relaxed);
         }
         Ok(Self {
             reader,
@@ -261,7 +263,7 @@ impl<'a> Work<'a> {
 
     /// Reads to the end, or to what may be taken.
     fn run(&mut self, store: &mut Names, stripes: &mut Stripes<'_>) -> Result<Done> {
-        let mut done = Done { position: 0, last_position: 0, last_crc: 0, untimed: 0 };
+        let mut done = Done { position: Position(0), last_position: Position(0), last_crc: 0, untimed: 0 };
         let mut scratch = Vec::new();
         // The run borrows the reader, and what is done with it the rest.
         let Self { reader, tape, options, from, days, limit, names, tokens, source_tokens, .. } = self;
@@ -277,24 +279,24 @@ impl<'a> Work<'a> {
             let mut rows = 0;
             let (read_bytes, mut refused) = (run.bytes.len() as u64, None);
             for (offset, header, frame) in frames(run.bytes) {
-                let position = run.position.0 + offset as u64;
-                if position >= *limit {
+                let position = run.position.plus(offset as u64);
+                if limit.is_some_and(|limit| position >= limit) {
                     break 'tape;
                 }
                 let event = match Event::new(frame) {
                     // A user's bytes: no tick, and of no day.
                     None if Message::of(frame).is_some() => {
-                        (done.position, done.last_position) = (position + frame.len() as u64, position);
+                        (done.position, done.last_position) = (position.plus(frame.len() as u64), position);
                         ordinal += 1;
                         continue;
                     }
                     Some(event) if !header.is_meta() => event,
                     _ => {
                         if let Err(flaw) = names.admit_frame(frame) {
-                            refused = Some((Position(position), flaw.to_string()));
+                            refused = Some((position, flaw.to_string()));
                             break;
                         }
-                        (done.position, done.last_position) = (position + frame.len() as u64, position);
+                        (done.position, done.last_position) = (position.plus(frame.len() as u64), position);
                         continue;
                     }
                 };
@@ -306,7 +308,7 @@ impl<'a> Work<'a> {
                 // What was refused before anything of its feed had a time has none: 1970 is not its day.
                 if kind == Kind::Quarantine && event.ts_event().0 == 0 {
                     done.untimed += u64::from(position >= *from);
-                    (done.position, done.last_position) = (position + frame.len() as u64, position);
+                    (done.position, done.last_position) = (position.plus(frame.len() as u64), position);
                     ordinal += 1;
                     continue;
                 }
@@ -340,11 +342,11 @@ impl<'a> Work<'a> {
                         Ok(schema) => schema,
                         Err(Refused::Store(e)) => return Err(e),
                         Err(Refused::Frame(what)) => {
-                            refused = Some((Position(position), what.to_owned()));
+                            refused = Some((position, what.to_owned()));
                             break;
                         }
                         Err(Refused::Flaw(flaw)) => {
-                            refused = Some((Position(position), flaw.to_string()));
+                            refused = Some((position, flaw.to_string()));
                             break;
                         }
                     };
@@ -356,7 +358,7 @@ impl<'a> Work<'a> {
                     stripes.push(key, &scratch, ordinal, position)?;
                     rows += 1;
                 }
-                (done.position, done.last_position) = (position + frame.len() as u64, position);
+                (done.position, done.last_position) = (position.plus(frame.len() as u64), position);
                 ordinal += 1;
             }
             if let Some((position, what)) = refused {
@@ -372,8 +374,8 @@ impl<'a> Work<'a> {
         {
             return Err(Error::Unchecked { path: path.clone(), from, what: what.clone() });
         }
-        if done.position > 0 {
-            let frame = reader.at(Position(done.last_position))?;
+        if done.position > Position(0) {
+            let frame = reader.at(done.last_position)?;
             done.last_crc = crc32c::crc32c(frame.bytes);
         }
         Ok(done)
@@ -431,11 +433,11 @@ fn check_last(reader: &mut Reader, state: &TapeState, skip_damage: bool) -> Resu
     }
 }
 
-fn shorter(error: unitape_tape::Error, tape: TapeId, sealed: u64) -> Error {
+fn shorter(error: unitape_tape::Error, tape: TapeId, sealed: Position) -> Error {
     match error {
         unitape_tape::Error::NoFrame(_) => {
             let what = "no frame starts or ends there now";
-            Error::OtherTape { tape, sealed: Position(sealed), what }
+            Error::OtherTape { tape, sealed, what }
         }
         other => other.into(),
     }

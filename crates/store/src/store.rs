@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use unitape_model::{Dict, Dictionary, Event, Position};
+use unitape_model::{Dict, Dictionary, Event, Position, UnixNanos};
 use unitape_tape::TapeId;
 
 use crate::day::Day;
@@ -49,7 +49,7 @@ pub struct DayInfo {
 }
 
 /// How much of something there is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
     /// Events.
     pub rows: u64,
@@ -59,16 +59,10 @@ pub struct Amount {
     pub bytes: u64,
     /// Bytes of its frames on the tape.
     pub raw_bytes: u64,
-    /// First event time; greater than the last where there are no events.
-    pub ts_min: i64,
-    /// Last event time.
-    pub ts_max: i64,
-}
-
-impl Default for Amount {
-    fn default() -> Self {
-        Self { rows: 0, blocks: 0, bytes: 0, raw_bytes: 0, ts_min: i64::MAX, ts_max: i64::MIN }
-    }
+    /// First event time; none where there are no events.
+    pub ts_min: Option<UnixNanos>,
+    /// Last event time, likewise.
+    pub ts_max: Option<UnixNanos>,
 }
 
 impl Amount {
@@ -78,7 +72,7 @@ impl Amount {
         self.blocks += other.blocks;
         self.bytes += other.bytes;
         self.raw_bytes += other.raw_bytes;
-        self.ts_min = self.ts_min.min(other.ts_min);
+        self.ts_min = self.ts_min.into_iter().chain(other.ts_min).min();
         self.ts_max = self.ts_max.max(other.ts_max);
     }
 }
@@ -141,8 +135,8 @@ impl Store {
                     blocks: f.blocks.into(),
                     bytes: f.bytes,
                     raw_bytes: f.raw_bytes,
-                    ts_min: f.ts_min,
-                    ts_max: f.ts_max,
+                    ts_min: Some(UnixNanos(f.ts_min)),
+                    ts_max: Some(UnixNanos(f.ts_max)),
                 };
                 day.schemas.entry(f.schema).or_default().add(&amount);
                 day.all.add(&amount);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
-use unitape_model::Kind;
+use unitape_model::{InstrumentId, Kind, Position};
 use unitape_tape::TapeId;
 
 use crate::block::{BlockEncoder, Rows};
@@ -26,7 +26,7 @@ const ROW_BYTES: usize = 20;
 pub(crate) struct Key {
     pub day: Day,
     pub schema: TickSchema,
-    pub instrument: u32,
+    pub instrument: InstrumentId,
     pub kind: Kind,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Stripes<'a> {
 
     /// Takes a row; writes the stripe first when it is full.
     #[inline]
-    pub fn push(&mut self, key: Key, frame: &[u8], ordinal: u64, position: u64) -> Result<()> {
+    pub fn push(&mut self, key: Key, frame: &[u8], ordinal: u64, position: Position) -> Result<()> {
         if self.weight + frame.len() + ROW_BYTES + BUFFER_BYTES > self.stripe_bytes && self.weight > 0 {
             self.flush()?;
         }

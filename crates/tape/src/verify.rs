@@ -177,7 +177,7 @@ pub struct Report {
     /// Definitions in the log.
     pub definitions: u64,
     /// Everything before this position can be used.
-    pub intact_to: u64,
+    pub intact_to: Position,
     /// From and to: the positions that no checksum covers, because they are not durable yet or the tape has none.
     pub not_covered: Option<(Position, Position)>,
     /// Parts that a repair has accepted although nothing vouched for them.
@@ -262,7 +262,7 @@ pub fn verify(dir: &Path) -> Result<Report> {
     };
     let size = live.meta.segment_bytes;
     let mut logged = Logged { next: None, known };
-    logged.skip_to(&mut log, oldest * size, &mut report);
+    logged.skip_to(&mut log, Position(oldest * size), &mut report);
     let at = oldest * size;
     let mut walk = Walk { at, ordinal: None, over: false, broken: false, unit_open: false, durable };
     for (i, &index) in indices.iter().enumerate() {
@@ -284,7 +284,7 @@ pub fn verify(dir: &Path) -> Result<Report> {
             }
         };
         if walk.broken {
-            logged.skip_below(&mut log, index * size, &mut report);
+            logged.skip_below(&mut log, Position(index * size), &mut report);
         }
         walk.segment(&segment, first_ordinal, in_use, &mut report, |position, frame, report| {
             logged.compare(&mut log, position, frame, report);
@@ -303,7 +303,7 @@ pub fn verify(dir: &Path) -> Result<Report> {
     {
         let to = walk.at.max(from);
         report.error(error, &live.paths.segments(), Some((Position(from), Position(to))));
-        report.intact_to = report.intact_to.min(from);
+        report.intact_to = report.intact_to.min(Position(from));
     }
     logged.rest(&mut log, walk.at, &mut report);
     if walk.unit_open && !in_use {
@@ -364,7 +364,7 @@ fn verify_ring(path: &Path) -> Result<Report> {
             Err(e) => return Err(e),
         }
     }
-    report.intact_to = reader.position().0;
+    report.intact_to = reader.position();
     report.not_covered = Some((first, reader.position()));
     Ok(report)
 }
@@ -418,7 +418,7 @@ impl Walk {
                     if header.is_last() {
                         report.units += 1;
                         if !self.broken {
-                            report.intact_to = self.at;
+                            report.intact_to = Position(self.at);
                         }
                     }
                 }
@@ -493,7 +493,7 @@ fn sums(live: &Live, index: u64, durable: &Durable, stored: StoredSum, report: &
             false => "unverified: the checksums are missing".to_owned(),
         };
         report.lost(&sums_path, checks.len() * 4, what, from, base + covered);
-        report.intact_to = report.intact_to.min(from);
+        report.intact_to = report.intact_to.min(Position(from));
         broken = true;
     }
     let open = OpenSpan { sum: durable.open_sum, stored };
@@ -507,7 +507,7 @@ fn sums(live: &Live, index: u64, durable: &Durable, stored: StoredSum, report: &
             report.spans += 1;
             let what = format!("the checksum of the {span} bytes from here does not match");
             report.lost(&path, HEADER_PAGE + fault.from, what, base + fault.from, base + fault.to);
-            report.intact_to = report.intact_to.min(base + fault.from);
+            report.intact_to = report.intact_to.min(Position(base + fault.from));
             broken = true;
         }
     }
@@ -539,16 +539,16 @@ impl Logged {
         }
     }
 
-    fn skip_to(&mut self, log: &mut Option<Definitions>, position: u64, report: &mut Report) {
+    fn skip_to(&mut self, log: &mut Option<Definitions>, position: Position, report: &mut Report) {
         self.read(log, report);
-        while self.next.as_ref().is_some_and(|(at, _)| at.0 < position) {
+        while self.next.as_ref().is_some_and(|(at, _)| *at < position) {
             self.read(log, report);
         }
     }
 
     /// Passes over what the log has of a part of the tape that is damaged.
-    fn skip_below(&mut self, log: &mut Option<Definitions>, position: u64, report: &mut Report) {
-        while self.next.as_ref().is_some_and(|(at, _)| at.0 < position) {
+    fn skip_below(&mut self, log: &mut Option<Definitions>, position: Position, report: &mut Report) {
+        while self.next.as_ref().is_some_and(|(at, _)| *at < position) {
             self.read(log, report);
         }
     }

@@ -83,7 +83,7 @@ fn a_segment_cut_short_or_missing_is_damage_and_the_prefix_stays() {
         }
         let report = verify(dir.path()).unwrap();
         assert!(report.problems.iter().any(|p| p.file == path), "{:?}", report.problems);
-        assert!(report.intact_to > SEGMENT_BYTES && report.intact_to <= 2 * SEGMENT_BYTES);
+        assert!(report.intact_to.0 > SEGMENT_BYTES && report.intact_to.0 <= 2 * SEGMENT_BYTES);
         let mut reader = Reader::open(dir.path(), Start::Oldest).unwrap();
         let error = loop {
             match reader.next() {

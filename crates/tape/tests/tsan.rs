@@ -186,7 +186,7 @@ fn whole_tape(threads: u64) {
     writer.close().expect("a clean end");
     let report = verify(dir.path()).expect("a tape");
     assert!(report.is_intact(), "{:?}", report.problems);
-    assert_eq!((report.units, Position(report.intact_to)), (CLAIMS, end.0));
+    assert_eq!((report.units, report.intact_to), (CLAIMS, end.0));
 }
 
 /// What the threads of the ring share.
@@ -213,7 +213,7 @@ fn ring_on_one_memory() {
     const UNITS: u64 = 20_000;
     let shape = Shape::new(4096, 16 << 10);
     let heap = Heap(Arc::new((0..(4096 + shape.capacity) / 8).map(|_| AtomicU64::new(0)).collect()));
-    let begun = Mark { position: 0, ordinal: 0 };
+    let begun = Mark { position: Position(0), ordinal: 0 };
     let mut writer = RingWriter::<Heap>::begin(heap.clone(), shape, begun);
     let readers: Vec<_> = (0..2)
         .map(|slow| {
@@ -321,7 +321,7 @@ fn gate_on_one_memory(ahead: u64) {
     let places = Arc::new(Places((0..ahead).map(|_| UnsafeCell::new(0)).collect()));
     let end = Arc::new(AtomicU64::new(0));
     // The writer waits for the first coming: the places are the reader's and its own, of nobody else.
-    let first = gate::come::<{ lockfree::flaw::NONE }>(&heap, 0);
+    let first = gate::come::<{ lockfree::flaw::NONE }>(&heap, Position(0));
     let reader = {
         let (heap, places, end) = (heap.clone(), places.clone(), end.clone());
         spawn(move || {
@@ -336,7 +336,7 @@ fn gate_on_one_memory(ahead: u64) {
                     assert_eq!(*place, number);
                     *place = u64::MAX - number;
                 }
-                gate::advance::<{ lockfree::flaw::NONE }>(&heap, (number + 1) * LINES);
+                gate::advance::<{ lockfree::flaw::NONE }>(&heap, Position((number + 1) * LINES));
                 let now = gate::dropped(&heap);
                 assert!(now.count >= told.count && now.bytes >= now.count * LINES, "{told:?} {now:?}");
                 assert!(now.count == 0 || now.first <= now.last, "{now:?}");
@@ -347,8 +347,8 @@ fn gate_on_one_memory(ahead: u64) {
     };
     let mut dropped = 0;
     for number in 0..UNITS {
-        let at = number * LINES;
-        while gate::limit(gate::standing(&heap).1, at, LINES, ahead * LINES) < at + LINES {
+        let at = Position(number * LINES);
+        while gate::limit(gate::standing(&heap).1, at, LINES, ahead * LINES) < at.plus(LINES) {
             if number % 3 == 0 && dropped < UNITS {
                 gate::drop_at::<{ lockfree::flaw::NONE }>(&heap, at, LINES);
                 dropped += 1;
@@ -361,7 +361,7 @@ fn gate_on_one_memory(ahead: u64) {
             assert_eq!(*place, number.checked_sub(ahead).map_or(0, |before| u64::MAX - before));
             *place = number;
         }
-        end.store(at + LINES, Ordering::Release);
+        end.store(at.0 + LINES, Ordering::Release);
     }
     reader.join().expect("the reader");
     assert!(gate::standing(&heap).0.is_multiple_of(2) && gate::dropped(&heap).count == dropped);

@@ -2,6 +2,7 @@
 
 use crate::table::{Rank, Table};
 use std::hash::Hash;
+use unitape_model::UnixNanos;
 
 /// Keys with an alert that are kept at most. A forgotten one may be given its next alert early, never late.
 const KEYS_MAX: usize = 1 << 18;
@@ -9,7 +10,7 @@ const KEYS_MAX: usize = 1 << 18;
 /// The time of the last alert by key.
 pub(crate) struct Cooldowns<K> {
     cooldown_ns: i128,
-    last: Table<K, i64>,
+    last: Table<K, UnixNanos>,
     /// Alerts held back.
     pub held_back: u64,
 }
@@ -22,9 +23,9 @@ impl<K: Copy + Eq + Hash> Cooldowns<K> {
 
     /// Whether an alert of `key` may be given at `ts`: none was given yet, or the last one is the cooldown or more
     /// ago. Takes note that it is given.
-    pub fn may_fire(&mut self, key: K, ts: i64) -> bool {
+    pub fn may_fire(&mut self, key: K, ts: UnixNanos) -> bool {
         let last = self.last.find(&key).map(|slot| *self.last.get(slot));
-        if last.is_some_and(|last| i128::from(ts) < i128::from(last) + self.cooldown_ns) {
+        if last.is_some_and(|last| i128::from(ts.0) < i128::from(last.0) + self.cooldown_ns) {
             self.held_back += 1;
             return false;
         }

@@ -2,7 +2,7 @@
 
 use hashbrown::{DefaultHashBuilder, HashMap};
 use unitape_model::records::Bbo;
-use unitape_model::{Decimal, Event, Field, Price, Value};
+use unitape_model::{Decimal, Event, Field, InstrumentId, Price, UnixNanos, Value};
 
 /// Pairs of venue and instrument, and instruments, that are kept at most; what comes after is counted, and
 /// scenarios miss it.
@@ -16,7 +16,7 @@ pub struct Best {
     /// Best offer, if there is one.
     pub ask: Option<Price>,
     /// Time of the event.
-    pub ts: i64,
+    pub ts: UnixNanos,
     /// Its ordinal.
     pub seq: u64,
 }
@@ -49,21 +49,21 @@ pub struct Reference {
 /// The market as far as the events up to now tell.
 #[derive(Default)]
 pub struct Market {
-    bests: HashMap<(u16, u32), Best, DefaultHashBuilder>,
-    references: HashMap<u32, Reference, DefaultHashBuilder>,
+    bests: HashMap<(u16, InstrumentId), Best, DefaultHashBuilder>,
+    references: HashMap<InstrumentId, Reference, DefaultHashBuilder>,
     bound_hit: u64,
 }
 
 impl Market {
     /// The last best bid and offer of an instrument at a venue.
     #[inline]
-    pub fn best(&self, venue: u16, instr: u32) -> Option<&Best> {
+    pub fn best(&self, venue: u16, instr: InstrumentId) -> Option<&Best> {
         self.bests.get(&(venue, instr))
     }
 
     /// What is known of an instrument.
     #[inline]
-    pub fn reference(&self, instr: u32) -> Option<&Reference> {
+    pub fn reference(&self, instr: InstrumentId) -> Option<&Reference> {
         self.references.get(&instr)
     }
 
@@ -73,10 +73,10 @@ impl Market {
         let best = Best {
             bid: Price(bbo.bid.get()).some(),
             ask: Price(bbo.ask.get()).some(),
-            ts: bbo.common.ts_event.get(),
+            ts: UnixNanos(bbo.common.ts_event.get()),
             seq,
         };
-        let key = (bbo.common.venue.get(), bbo.common.instrument.get());
+        let key = (bbo.common.venue.get(), InstrumentId(bbo.common.instrument.get()));
         if let Some(known) = self.bests.get_mut(&key) {
             *known = best;
         } else if self.bests.len() < PAIRS_MAX {
@@ -87,7 +87,7 @@ impl Market {
     }
 
     pub(crate) fn on_ref(&mut self, event: &Event<'_>) {
-        let instr = event.instrument();
+        let instr = InstrumentId(event.instrument());
         if !self.references.contains_key(&instr) && self.references.len() == PAIRS_MAX {
             self.bound_hit += 1;
             return;

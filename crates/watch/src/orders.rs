@@ -9,22 +9,25 @@ use crate::ids::IdKey;
 use crate::table::{Rank, Table};
 use unitape_model::records::Order;
 use unitape_model::schema::EXP_NONE;
-use unitape_model::{Decimal, Event, Field, Kind, Price};
+use unitape_model::{Decimal, Event, Field, InstrumentId, Kind, Position, Price, UnixNanos};
 
 /// Orders kept at most: a busy day of one firm. Those that are not live are forgotten first, then the oldest.
 pub(crate) const ORDERS_MAX: usize = 1 << 20;
 /// Orders kept at most that are not live any more, for executions and cancels that come late.
 pub(crate) const SPENT_MAX: usize = 1 << 14;
 
+/// The position of what is on no tape, where many are kept; no frame begins there.
+pub(crate) const NO_POSITION: Position = Position(u64::MAX);
+
 /// An order as far as the events up to now tell.
 #[derive(Clone, Copy, Debug)]
 pub struct OrderState {
     /// When it was entered, event time.
-    pub entry_ts: i64,
+    pub entry_ts: UnixNanos,
     /// Ordinal of its `order_new`; [`OrderState::UNSEEN`] when there was none.
     pub entry_seq: u64,
-    /// Where its `order_new` stands on the tape; `u64::MAX` when not on one.
-    pub entry_position: u64,
+    /// Where its `order_new` stands on the tape, or [`NO_POSITION`]; an option would cost a word more.
+    entry_position: Position,
     /// The price it was entered with, or [`Price::NONE`].
     pub entry_px: Price,
     /// The price of now, or [`Price::NONE`].
@@ -33,7 +36,7 @@ pub struct OrderState {
     /// What was executed.
     pub executed: Total,
     /// Instrument; 0 none.
-    pub instr: u32,
+    pub instr: InstrumentId,
     /// Venue; 0 none.
     pub venue: u16,
     /// 0 none, 1 buy, 2 sell.
@@ -69,6 +72,12 @@ impl OrderState {
     #[inline]
     pub fn qty(&self) -> Option<Decimal> {
         (self.qty.exponent() != EXP_NONE).then_some(self.qty)
+    }
+
+    /// Where its `order_new` stands on the tape, if it is on one.
+    #[inline]
+    pub fn entry_position(&self) -> Option<Position> {
+        (self.entry_position != NO_POSITION).then_some(self.entry_position)
     }
 
     /// Parent order, as the first event that says so names it.
@@ -110,7 +119,7 @@ impl Orders {
         event: &Event<'_>,
         record: &Order,
         seq: u64,
-        position: u64,
+        position: Position,
     ) -> Option<(u32, bool)> {
         let oid = IdKey::of(event, Field::Oid, &record.oid)?;
         let key = (record.common.venue.get(), oid);
@@ -172,17 +181,17 @@ pub(crate) fn quantity(record: &Order) -> Option<Decimal> {
 /// Not above zero, so an order of it is never live.
 const NO_QUANTITY: Decimal = Decimal::from_canonical(0, EXP_NONE);
 
-fn entered(event: &Event<'_>, record: &Order, seq: u64, position: u64) -> OrderState {
+fn entered(event: &Event<'_>, record: &Order, seq: u64, position: Position) -> OrderState {
     let px = Price(record.px.get());
     OrderState {
-        entry_ts: record.common.ts_event.get(),
+        entry_ts: UnixNanos(record.common.ts_event.get()),
         entry_seq: seq,
         entry_position: position,
         entry_px: px,
         px,
         qty: quantity(record).unwrap_or(NO_QUANTITY),
         executed: Total::ZERO,
-        instr: record.common.instrument.get(),
+        instr: InstrumentId(record.common.instrument.get()),
         venue: record.common.venue.get(),
         side: record.side(),
         cancelled: false,
@@ -225,7 +234,7 @@ mod tests {
         let arena = arena(std::slice::from_ref(op));
         let (_, _, frame) = frames(&arena).next()?;
         let event = Event::new(frame)?;
-        orders.apply(&event, Order::of(&event)?, seq, u64::MAX)
+        orders.apply(&event, Order::of(&event)?, seq, NO_POSITION)
     }
 
     fn op() -> impl Strategy<Value = Op> {

@@ -5,7 +5,7 @@
 //! then one of them spoofs, floods, or trades with itself, so that there is something to find.
 
 use unitape_model::{
-    Decimal, Dict, Dictionary, EventBuilder, Field, InlineId, Kind, Price, UnixNanos, Value,
+    Decimal, Dict, Dictionary, EventBuilder, Field, InlineId, InstrumentId, Kind, Price, UnixNanos, Value,
 };
 
 /// Traders, and owners.
@@ -41,7 +41,7 @@ pub fn orders(events: usize, seed: u64) -> (Vec<u8>, Dictionary) {
 struct Order {
     oid: u64,
     owner: u32,
-    instr: u32,
+    instr: InstrumentId,
     venue: u32,
     side: usize,
     px: i64,
@@ -65,9 +65,9 @@ const TICK: i64 = 10_000_000;
 impl Stream {
     fn references(&mut self) {
         // Only the busy instruments have reference data and a price from the start.
-        for instr in 1..=200 {
+        for instr in (1..=200).map(InstrumentId) {
             self.put(Kind::Ref, |b, s| {
-                s(b, Field::Instr, Value::Sym(Dict::Instrument, instr));
+                s(b, Field::Instr, Value::Sym(Dict::Instrument, instr.0));
                 s(b, Field::Tick, Value::Price(Price(TICK)));
             });
             for venue in 1..=3 {
@@ -118,7 +118,7 @@ impl Stream {
 
     /// A small order that trades, and a large one that goes when it has.
     fn spoof(&mut self) {
-        let small = Order { instr: self.below(200) as u32 + 1, ..self.draw() };
+        let small = Order { instr: InstrumentId(self.below(200) as u32 + 1), ..self.draw() };
         let large = Order { oid: small.oid + 1, side: 1 - small.side, qty: small.qty * 20, ..small };
         self.next_oid += 1;
         self.order(Kind::OrderNew, &small);
@@ -158,9 +158,9 @@ impl Stream {
         }
     }
 
-    fn bbo(&mut self, instr: u32, venue: u32) {
+    fn bbo(&mut self, instr: InstrumentId, venue: u32) {
         self.put(Kind::Bbo, |b, s| {
-            s(b, Field::Instr, Value::Sym(Dict::Instrument, instr));
+            s(b, Field::Instr, Value::Sym(Dict::Instrument, instr.0));
             s(b, Field::Venue, Value::Sym(Dict::Venue, venue));
             s(b, Field::Bid, Value::Price(Price(price(instr))));
             s(b, Field::Ask, Value::Price(Price(price(instr) + TICK)));
@@ -197,9 +197,9 @@ impl Stream {
     }
 
     /// One in two is one of the two hundred busiest.
-    fn instrument(&mut self) -> u32 {
+    fn instrument(&mut self) -> InstrumentId {
         let most = if self.below(2) == 0 { 200 } else { u64::from(INSTRUMENTS) };
-        self.below(most) as u32 + 1
+        InstrumentId(self.below(most) as u32 + 1)
     }
 
     fn pick(&mut self) -> usize {
@@ -218,15 +218,15 @@ impl Stream {
 
 type Setter = fn(&mut EventBuilder<'_>, Field, Value<'_>);
 
-fn price(instr: u32) -> i64 {
-    (i64::from(instr) % 500 + 10) * 1_000_000_000
+fn price(instr: InstrumentId) -> i64 {
+    (i64::from(instr.0) % 500 + 10) * 1_000_000_000
 }
 
 fn set_order(b: &mut EventBuilder<'_>, set: Setter, order: &Order) {
     set(b, Field::Oid, Value::Id(InlineId::Number(order.oid)));
     set(b, Field::Side, Value::Text(["B", "S"][order.side]));
     set(b, Field::Venue, Value::Sym(Dict::Venue, order.venue));
-    set(b, Field::Instr, Value::Sym(Dict::Instrument, order.instr));
+    set(b, Field::Instr, Value::Sym(Dict::Instrument, order.instr.0));
     set(b, Field::Trader, Value::Sym(Dict::Trader, order.owner));
     set(b, Field::Owner, Value::Sym(Dict::Owner, order.owner));
     if b.schema().kind != Kind::OrderCancel {

@@ -23,7 +23,7 @@ pub struct Due {
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     /// Due, order of setting, scenario, token.
-    heap: BinaryHeap<Reverse<(i64, u64, usize, u64)>>,
+    heap: BinaryHeap<Reverse<(UnixNanos, u64, usize, u64)>>,
     set: u64,
     pub bound_hit: u64,
 }
@@ -35,18 +35,18 @@ impl Timers {
             self.bound_hit += 1;
             return;
         }
-        self.heap.push(Reverse((at.0, self.set, scenario, token)));
+        self.heap.push(Reverse((at, self.set, scenario, token)));
         self.set += 1;
     }
 
     /// The next timer that is due at `now`: the earliest, of these the one set first.
     #[inline]
-    pub fn pop(&mut self, now: i64) -> Option<(usize, Due)> {
+    pub fn pop(&mut self, now: UnixNanos) -> Option<(usize, Due)> {
         if self.heap.peek().is_none_or(|Reverse((at, ..))| *at > now) {
             return None;
         }
         let Reverse((at, _, scenario, token)) = self.heap.pop()?;
-        Some((scenario, Due { at: UnixNanos(at), token }))
+        Some((scenario, Due { at, token }))
     }
 
     pub fn clear(&mut self) {
@@ -150,7 +150,8 @@ mod tests {
         for (token, at) in [5, 3, 5, 3, 4].into_iter().enumerate() {
             timers.set(0, UnixNanos(at), token as u64);
         }
-        let fired: Vec<u64> = std::iter::from_fn(|| timers.pop(5)).map(|(_, due)| due.token).collect();
+        let fired: Vec<u64> =
+            std::iter::from_fn(|| timers.pop(UnixNanos(5))).map(|(_, due)| due.token).collect();
         assert_eq!(fired, [1, 3, 4, 0, 2]);
     }
 }

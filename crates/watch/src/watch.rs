@@ -5,7 +5,7 @@ use crate::def::{Def, Need};
 use crate::error::Error;
 use crate::ids::IdKey;
 use crate::market::Market;
-use crate::orders::{Orders, Touched};
+use crate::orders::{NO_POSITION, Orders, Touched};
 use crate::params::{Overlay, Selection};
 use crate::parties::Parties;
 use crate::scenarios;
@@ -35,10 +35,10 @@ impl Context<'_> {
         self.names.name(dict, id).map_or_else(|| format!("#{id}"), str::to_owned)
     }
 
-    /// The position as scenarios keep it: `u64::MAX` when the event is on no tape.
+    /// The position as scenarios keep it: [`NO_POSITION`] when the event is on no tape.
     #[inline]
-    pub fn position_or_none(&self) -> u64 {
-        self.position.map_or(u64::MAX, |p| p.0)
+    pub(crate) fn kept_position(&self) -> Position {
+        self.position.unwrap_or(NO_POSITION)
     }
 }
 
@@ -201,7 +201,7 @@ impl Watch {
         out: &mut Vec<Alert>,
     ) {
         let from = out.len();
-        while let Some((scenario, due)) = self.timers.pop(event.ts_event().0) {
+        while let Some((scenario, due)) = self.timers.pop(event.ts_event()) {
             let Self { running, parties, orders, market, timers, .. } = self;
             let context = Context { seq, position, names, parties, orders, market };
             running[scenario].on_timer(due, &context, &mut Output { alerts: out, timers, scenario });
@@ -211,7 +211,7 @@ impl Watch {
         let mut touched = None;
         match (kind, record) {
             (_, Some(record)) if self.needs_orders => {
-                let position = position.map_or(u64::MAX, |p| p.0);
+                let position = position.unwrap_or(NO_POSITION);
                 touched = self.orders.apply(event, record, seq, position);
             }
             (Kind::Bbo, _) if self.needs_market => self.market.on_bbo(event, seq),

@@ -34,7 +34,7 @@ pub fn run(data: &[u8]) {
     let unchecked = ReadOptions { verify: false, ..ReadOptions::default() };
     let end = read_with(dir.path(), Start::Oldest, unchecked);
     if let (Ok(report), Some(end)) = (report, end) {
-        assert!(end >= report.intact_to, "intact to {}, read to {end}", report.intact_to);
+        assert!(end >= report.intact_to.0, "intact to {}, read to {end}", report.intact_to);
     }
     read(dir.path(), Start::End);
     // Only panics, endless loops and memory without bound are findings here.

@@ -4,13 +4,16 @@ use super::fields::Fields;
 use super::{Listing, NOWHERE, Naive, Said};
 use crate::fault::Fault;
 use crate::value::{Basis, Phase};
-use unitape_model::{Event, Field, flags};
+use crate::wide::NO_INSTRUMENT;
+use unitape_model::{Event, Field, InstrumentId, flags};
 
 impl Naive {
-    pub(super) fn listing(&mut self, venue: u16, instrument: u32) -> &mut Listing {
+    pub(super) fn listing(&mut self, venue: u16, instrument: InstrumentId) -> &mut Listing {
         let found = self.listings.iter().position(|l| (l.venue, l.instrument) == (venue, instrument));
         let at = found.unwrap_or_else(|| {
-            let about = |t: &&(u16, u32, Said)| (t.0 == 0 || t.0 == venue) && (t.1 == 0 || t.1 == instrument);
+            let about = |t: &&(u16, InstrumentId, Said)| {
+                (t.0 == 0 || t.0 == venue) && (t.1 == NO_INSTRUMENT || t.1 == instrument)
+            };
             let mut new = Listing { venue, instrument, ..Listing::default() };
             // As if it had been there.
             for (_, _, said) in self.told.iter().filter(about) {
@@ -33,8 +36,8 @@ impl Naive {
     pub(super) fn on_session(&mut self, event: &Event<'_>) {
         self.now = self.now.max(event.ts_event().0);
         let Some(phase) = Fields(event).text(Field::Phase).and_then(|p| Phase::from_name(&p)) else { return };
-        let (venue, instrument) = (event.venue(), event.instrument());
-        if venue != 0 && instrument != 0 {
+        let (venue, instrument) = (event.venue(), InstrumentId(event.instrument()));
+        if venue != 0 && instrument != NO_INSTRUMENT {
             let late = event.header().flags() & flags::LATE != 0;
             let (source, offset) = (event.source(), event.offset());
             let listing = self.listing(venue, instrument);
@@ -45,7 +48,7 @@ impl Naive {
                 listing.source = (source, offset);
             }
         } else {
-            let of = |t: &&(u16, u32, Said)| (t.0, t.1) == (venue, instrument);
+            let of = |t: &&(u16, InstrumentId, Said)| (t.0, t.1) == (venue, instrument);
             let before = self.told.iter().rev().filter(of).find_map(|t| match t.2 {
                 Said::Phase(phase) => Some(phase),
                 _ => None,
@@ -53,7 +56,7 @@ impl Naive {
             let reopens = before == Some(Phase::Close) && phase != Phase::Close;
             if reopens {
                 self.told.push((venue, instrument, Said::Recovered));
-                if instrument == 0 {
+                if instrument == NO_INSTRUMENT {
                     self.unnamed = 0;
                     self.listings.iter_mut().for_each(|l| l.cleared = 0);
                 }
@@ -71,9 +74,9 @@ impl Naive {
         }
     }
 
-    fn about(&mut self, venue: u16, instrument: u32) -> impl Iterator<Item = &mut Listing> {
+    fn about(&mut self, venue: u16, instrument: InstrumentId) -> impl Iterator<Item = &mut Listing> {
         let of = move |l: &&mut Listing| {
-            (venue == 0 || venue == l.venue) && (instrument == 0 || instrument == l.instrument)
+            (venue == 0 || venue == l.venue) && (instrument == NO_INSTRUMENT || instrument == l.instrument)
         };
         self.listings.iter_mut().filter(of)
     }
@@ -88,10 +91,10 @@ impl Naive {
             _ => return,
         };
         self.now = self.now.max(event.ts_event().0);
-        let (venue, instrument) = (event.venue(), event.instrument());
+        let (venue, instrument) = (event.venue(), InstrumentId(event.instrument()));
         let known = |l: &Listing| (l.venue, l.instrument) == (venue, instrument);
         let place = (event.source(), event.offset());
-        if venue != 0 && instrument != 0 && self.listings.iter().any(known) {
+        if venue != 0 && instrument != NO_INSTRUMENT && self.listings.iter().any(known) {
             let late = event.header().flags() & flags::LATE != 0;
             let listing = self.listing(venue, instrument);
             if late && place.0 == listing.source.0 && place.1 < listing.source.1 {
@@ -103,7 +106,7 @@ impl Naive {
             }
         } else {
             self.told.push((venue, instrument, said));
-            if instrument == 0 && matches!(said, Said::Recovered | Said::Restarted) {
+            if instrument == NO_INSTRUMENT && matches!(said, Said::Recovered | Said::Restarted) {
                 self.unnamed = 0;
                 self.listings.iter_mut().for_each(|l| l.cleared = 0);
             }

@@ -3,7 +3,7 @@
 use crate::value::{Marks, OrderId};
 use crate::{Basis, Books, Change, Fault, LevelAction, LevelBook, LevelChange, LevelsMax, Options};
 use unitape_codec::events::{LineOptions, parse_line};
-use unitape_model::{Dictionary, Event, InlineId, Price, Side, flags};
+use unitape_model::{Dictionary, Event, InlineId, InstrumentId, Price, Side, flags};
 
 mod twin;
 
@@ -43,7 +43,7 @@ impl Told {
     }
 
     fn show(&self, basis: Basis) -> String {
-        let Some(id) = self.books.find(1, 1) else { return String::new() };
+        let Some(id) = self.books.find(1, InstrumentId(1)) else { return String::new() };
         let book = self.books.book(id, basis);
         let side = |side| {
             let level = |l: crate::Level| {
@@ -57,12 +57,12 @@ impl Told {
     }
 
     fn marks(&self, basis: Basis) -> Vec<&'static str> {
-        self.books.book(self.books.find(1, 1).unwrap(), basis).marks().names().collect()
+        self.books.book(self.books.find(1, InstrumentId(1)).unwrap(), basis).marks().names().collect()
     }
 
     fn faults(&self) -> Vec<(&'static str, u64)> {
         self.books
-            .listing(self.books.find(1, 1).unwrap())
+            .listing(self.books.find(1, InstrumentId(1)).unwrap())
             .faults()
             .met()
             .map(|(f, n)| (f.name(), n))
@@ -134,7 +134,7 @@ fn an_order_that_meets_the_other_side_is_seen_when_it_is_matched() {
     t.tell("new oid=B1 side=B px=10.5 qty=8");
     assert_eq!((t.orders(), t.marks(Basis::Orders)), (" | 10:5(S1) 11:5(S2)".into(), vec![]));
     let id = OrderId::of(InlineId::Text(b"B1")).unwrap();
-    let book = t.books.book(t.books.find(1, 1).unwrap(), Basis::Orders);
+    let book = t.books.book(t.books.find(1, InstrumentId(1)).unwrap(), Basis::Orders);
     assert!(book.order(&id).is_some_and(|o| !o.queued) && book.aside().count() == 1);
     t.tell("exec oid=B1 side=B px=10 qty=5");
     t.tell("exec oid=S1 side=S px=10 qty=5");
@@ -175,15 +175,15 @@ fn auctions_cross_and_a_new_session_begins_empty() {
         (t.orders(), t.marks(Basis::Orders)),
         ("11:5(B) | 10:7(S)".into(), vec!["crossed", "auction"])
     );
-    assert!(t.books.consolidated(1).bid.is_none(), "an auction has no best price yet");
+    assert!(t.books.consolidated(InstrumentId(1)).bid.is_none(), "an auction has no best price yet");
     t.tell("exec oid=B side=B px=10.5 qty=5 liq=X");
     t.tell("exec oid=S side=S px=10.5 qty=5 liq=X");
     t.tell("session phase=open instr=");
     assert_eq!((t.orders(), t.marks(Basis::Orders)), (" | 10:2(S)".into(), vec![]));
-    assert_eq!(t.books.consolidated(1).ask.unwrap().level.px, Price(10_000_000_000));
+    assert_eq!(t.books.consolidated(InstrumentId(1)).ask.unwrap().level.px, Price(10_000_000_000));
     t.tell("session phase=halt venue=");
     assert_eq!(t.marks(Basis::Orders), ["halted"]);
-    assert_eq!(t.books.listing(t.books.find(1, 1).unwrap()).crossings(), 0);
+    assert_eq!(t.books.listing(t.books.find(1, InstrumentId(1)).unwrap()).crossings(), 0);
     t.tell("session phase=close");
     assert_eq!((t.orders().as_str(), t.marks(Basis::Orders)), (" | 10:2(S)", vec!["closed"]));
     t.tell("new oid=B side=B px=9 qty=5");
@@ -199,7 +199,7 @@ fn auctions_cross_and_a_new_session_begins_empty() {
     t.tell("session phase=close instr=");
     // A venue that is closed is closed for an instrument that it names only now.
     t.tell("bbo instr=NEW bid=1 ask=2");
-    assert!(t.books.listing(t.books.find(1, 2).unwrap()).bbo().marks.has(Marks::CLOSED));
+    assert!(t.books.listing(t.books.find(1, InstrumentId(2)).unwrap()).bbo().marks.has(Marks::CLOSED));
 }
 
 /// What a venue says that cannot be must not end the run, and must not go unseen either.
@@ -228,10 +228,10 @@ fn what_cannot_be_is_counted_and_makes_the_book_stale() {
         assert_eq!(change.fault.map(Fault::name), Some(fault), "{line}");
         assert_eq!((t.faults(), t.orders()), (vec![(fault, 1)], book.into()), "{line}");
         assert_eq!(t.marks(Basis::Orders), ["stale"], "{line}");
-        assert!(t.books.consolidated(1).marks.has(Marks::STALE), "{line}");
-        let id = t.books.find(1, 1).unwrap();
+        assert!(t.books.consolidated(InstrumentId(1)).marks.has(Marks::STALE), "{line}");
+        let id = t.books.find(1, InstrumentId(1)).unwrap();
         t.books.recovered(id, Basis::Orders);
-        assert!(t.books.consolidated(1).marks.is_empty(), "{line}");
+        assert!(t.books.consolidated(InstrumentId(1)).marks.is_empty(), "{line}");
     }
 }
 
@@ -305,7 +305,7 @@ fn the_best_price_over_venues() {
         t.tell(&format!("bbo venue={venue} bid={bid} bid_qty=5 ask={ask} ask_qty=7"));
     }
     let show = |t: &Told| {
-        let c = t.books.consolidated(1);
+        let c = t.books.consolidated(InstrumentId(1));
         let side = |s: Option<crate::BestSide>| {
             s.map(|s| format!("{}:{}@{}+{}", s.level.px, s.level.qty, s.venue, s.venues))
         };
@@ -333,7 +333,7 @@ fn the_published_best_price_is_preferred_and_checked() {
     let mut t = Told::new(Options::default());
     t.tell("new oid=A side=B px=10 qty=5");
     t.tell("new oid=B side=S px=12 qty=5");
-    let id = t.books.find(1, 1).unwrap();
+    let id = t.books.find(1, InstrumentId(1)).unwrap();
     assert_eq!(t.books.listing(id).basis(), Some(Basis::Orders));
     t.tell("bbo bid=10 bid_qty=5 ask=12 ask_qty=5");
     t.tell("bbo bid=10 bid_qty=5 ask=11 ask_qty=5");
@@ -369,9 +369,9 @@ fn a_feed_that_says_stale_is_heard() {
     t.tell("status state=recovered instr=OTHER");
     assert_eq!(t.books.listings().len(), 1);
     t.line(&long("new oid=A side=B px=10 qty=5 instr=NEW"), flags::LAST, 9);
-    assert!(t.books.consolidated(2).marks.has(Marks::STALE));
+    assert!(t.books.consolidated(InstrumentId(2)).marks.has(Marks::STALE));
     t.line(&long("new oid=A side=B px=10 qty=5 instr=OTHER"), flags::LAST, 9);
-    assert!(!t.books.consolidated(3).marks.has(Marks::STALE));
+    assert!(!t.books.consolidated(InstrumentId(3)).marks.has(Marks::STALE));
 }
 
 /// An order that quarantine gives back a day later must not come to life again; one that is merely late must.
@@ -422,7 +422,7 @@ fn everything_has_a_bound_and_a_counter() {
     ] {
         assert_eq!(t.tell(&format!("level side=S action={line} instr=BP"))[0].fault, fault, "{line}");
     }
-    let full = t.books.book(t.books.find(1, 2).unwrap(), Basis::Levels);
+    let full = t.books.book(t.books.find(1, InstrumentId(2)).unwrap(), Basis::Levels);
     assert_eq!(full.levels(Side::Sell).map(|l| l.px.to_string()).collect::<Vec<_>>(), ["6", "7"]);
     assert!(full.marks().has(Marks::STALE));
     t.tell("cancel oid=A");

@@ -31,7 +31,7 @@ pub struct Definitions {
     offset: u64,
     frame: Vec<u8>,
     /// The position that the head of the last record says.
-    met: Option<u64>,
+    met: Option<Position>,
     /// The tape whose durable bytes of the log must be there; none where the log is being mended.
     whole: Option<Paths>,
 }
@@ -76,7 +76,8 @@ impl Definitions {
         if got == 0 {
             return self.check_end().map(|()| None);
         }
-        self.met = (got == RECORD).then(|| u64::from_le_bytes(head[..8].try_into().expect("eight bytes")));
+        let position = |head: &[u8]| Position(u64::from_le_bytes(head[..8].try_into().expect("eight bytes")));
+        self.met = (got == RECORD).then(|| position(&head));
         let (path, offset) = (&self.path, self.offset);
         let bad = |what| Err(Error::damage(path, offset, what));
         let length = u32::from_le_bytes(head[8..12].try_into().expect("four bytes")) as usize;
@@ -116,7 +117,7 @@ impl Definitions {
     }
 
     /// The position that the record says which was read last, whether it is right or not.
-    pub(crate) fn position_met(&self) -> Option<u64> {
+    pub(crate) fn position_met(&self) -> Option<Position> {
         self.met
     }
 }
@@ -170,7 +171,7 @@ impl DefinitionLog {
                         if behind > bounds.end || position.0 < covered {
                             let what =
                                 "a record of the dictionary log is not in the order of the tape".to_owned();
-                            Some((what, Some(position.0)))
+                            Some((what, Some(position)))
                         } else {
                             covered = behind;
                             length = records.offset;
@@ -247,7 +248,7 @@ impl DefinitionLog {
         if position.0 < self.covered {
             return;
         }
-        self.pending.extend_from_slice(&encode_record(position.0, frame));
+        self.pending.extend_from_slice(&encode_record(position, frame));
         self.pending.extend_from_slice(frame);
         self.covered = position.0 + frame.len() as u64;
     }
@@ -290,16 +291,16 @@ pub(crate) fn encode_head(meta: &Meta) -> [u8; HEAD] {
 }
 
 /// The head of a record of a definition frame.
-pub(crate) fn encode_record(position: u64, frame: &[u8]) -> [u8; RECORD] {
+pub(crate) fn encode_record(position: Position, frame: &[u8]) -> [u8; RECORD] {
     let mut head = [0; RECORD];
-    head[..8].copy_from_slice(&position.to_le_bytes());
+    head[..8].copy_from_slice(&position.0.to_le_bytes());
     head[8..12].copy_from_slice(&(frame.len() as u32).to_le_bytes());
     let crc = crc32c::crc32c_append(crc32c::crc32c(&head[..12]), frame);
     head[12..].copy_from_slice(&crc.to_le_bytes());
     head
 }
 
-fn lost(path: &Path, offset: u64, what: &str, position: Option<u64>) -> Error {
+fn lost(path: &Path, offset: u64, what: &str, position: Option<Position>) -> Error {
     let of = position.map_or_else(String::new, |p| format!(" (it says that it is of position {p})"));
     let what =
         format!("{what}{of}; this part of it is durable, `unitape tape repair` makes it again from the tape");

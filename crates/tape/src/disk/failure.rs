@@ -19,10 +19,10 @@ pub struct DurabilityFailure {
 }
 
 impl DurabilityFailure {
-    pub(crate) fn error(&self, durable: u64) -> Error {
+    pub(crate) fn error(&self, durable: Position) -> Error {
         Error::DurabilityFailed {
             path: self.path.clone(),
-            durable: Position(durable),
+            durable,
             source: std::io::Error::from_raw_os_error(self.errno),
             what: if self.lasting {
                 "what comes after it can be read and appended to; open the tape anew when the disk is mended, to have it \

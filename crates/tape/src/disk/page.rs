@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use memmap2::{MmapOptions, MmapRaw};
+use unitape_model::Position;
 
 use crate::disk::failure::{DurabilityFailure, Flushed};
 use crate::disk::identity::TapeIdentity;
@@ -103,22 +104,22 @@ impl State {
 
     /// Everything before this survives power loss, as the follower says.
     #[inline]
-    pub fn durable(&self) -> u64 {
+    pub fn durable(&self) -> Position {
         // Acquire: pairs with the Release in `set_durable`.
-        self.word(DURABLE).load(Ordering::Acquire)
+        Position(self.word(DURABLE).load(Ordering::Acquire))
     }
 
     /// Says what survives power loss.
-    pub fn set_durable(&self, position: u64) {
+    pub fn set_durable(&self, position: Position) {
         // Release: pairs with the Acquire in `durable`. Never backwards, and never raised by anybody else.
-        self.word(DURABLE).fetch_max(position, Ordering::Release);
+        self.word(DURABLE).fetch_max(position.0, Ordering::Release);
     }
 
     /// Asks the follower to make everything before `position` durable. Who may only read cannot.
-    pub fn ask(&self, position: u64) {
+    pub fn ask(&self, position: Position) {
         if self.writable {
             // Relaxed: a wish, nothing is read under it.
-            self.word(WANTED).fetch_max(position, Ordering::Relaxed);
+            self.word(WANTED).fetch_max(position.0, Ordering::Relaxed);
         }
     }
 
@@ -187,10 +188,10 @@ impl State {
     }
 
     /// Sets the recorded position.
-    pub fn set_recorded(&self, position: u64) {
+    pub fn set_recorded(&self, position: Position) {
         // Release: pairs with the Acquire of the writer's window check. Never backwards: a follower that begins
         // again goes over what is recorded already.
-        self.recorded().fetch_max(position, Ordering::Release);
+        self.recorded().fetch_max(position.0, Ordering::Release);
     }
 
     /// Epoch whose frames are on the tape; 0 where nobody has said.

@@ -70,13 +70,13 @@ impl GateFile {
     }
 
     /// Makes a gate whose reader is taken to be at `position`; only the writer does.
-    pub fn create(path: &Path, tape: TapeId, position: u64) -> Result<()> {
+    pub fn create(path: &Path, tape: TapeId, position: Position) -> Result<()> {
         let mut page = vec![0; BYTES as usize];
         let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, MAGIC);
         put(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
         put(offset::TAPE, &tape.0.to_le_bytes());
-        put(gate::place::POSITION as usize, &position.to_le_bytes());
+        put(gate::place::POSITION as usize, &position.0.to_le_bytes());
         let crc = crc32c::crc32c(&page[..offset::CRC]);
         page[offset::CRC..offset::END].copy_from_slice(&crc.to_le_bytes());
         write_whole(path, &page)
@@ -95,7 +95,7 @@ impl GateFile {
 
     pub fn dropped(&self) -> Dropped {
         let gate::Dropped { count, bytes, first, last } = gate::dropped(self);
-        Dropped { count, bytes, first: Position(first), last: Position(last) }
+        Dropped { count, bytes, first, last }
     }
 }
 

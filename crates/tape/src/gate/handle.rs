@@ -44,7 +44,7 @@ use crate::lockfree::{Memory, flaw, gate};
 pub struct GateHandle {
     gate: GateFile,
     came: u64,
-    position: u64,
+    position: Position,
     /// The process that attached; a child that was forked has the same lock, and is not the reader.
     pid: u32,
 }
@@ -82,8 +82,8 @@ impl GateHandle {
             // A writer that closed may have removed it between our open and our lock.
             if gate.file.metadata().at("look at", &path)?.nlink() > 0 {
                 gate.store(gate::place::PID, u64::from(std::process::id()), Ordering::Relaxed);
-                let came = gate::come::<{ flaw::NONE }>(&gate, position.0);
-                return Ok(Self { gate, came, position: position.0, pid: std::process::id() });
+                let came = gate::come::<{ flaw::NONE }>(&gate, position);
+                return Ok(Self { gate, came, position, pid: std::process::id() });
             }
         }
     }
@@ -92,23 +92,23 @@ impl GateHandle {
     /// nothing new.
     #[inline]
     pub fn advance(&mut self, position: Position) {
-        if position.0 > self.position {
-            self.position = position.0;
-            gate::advance::<{ flaw::NONE }>(&self.gate, position.0);
+        if position > self.position {
+            self.position = position;
+            gate::advance::<{ flaw::NONE }>(&self.gate, position);
         }
     }
 
     /// Goes back to `position`, after [`crate::Error::Rewound`]: the tape was cut back there, and what this reader has
     /// dealt with beyond is not on the tape any more. Until then the writer counts the reader as being at the cut.
     pub fn rewind(&mut self, position: Position) {
-        self.position = position.0;
+        self.position = position;
         // As one that comes: the writer knows by the number that this position is of the tape as it is now.
-        self.came = gate::come::<{ flaw::NONE }>(&self.gate, position.0);
+        self.came = gate::come::<{ flaw::NONE }>(&self.gate, position);
     }
 
     /// What was told last.
     pub fn position(&self) -> Position {
-        Position(self.position)
+        self.position
     }
 
     /// Whether the writer has seen that this reader is here. False before the writer has looked (at the latest

@@ -18,7 +18,7 @@ use crate::read::pace::Patience;
 #[derive(Debug)]
 pub(crate) struct Gates {
     /// The end may go up to here without another look.
-    limit: u64,
+    limit: Position,
     held: Vec<Held>,
     /// The process of the writer; a child that was forked shares the files and must leave them.
     pid: u32,
@@ -34,12 +34,12 @@ struct Held {
     dead: Option<u64>,
     /// A reader that came before the tape was cut back, and where: what it dealt with beyond is not on the tape any more.
     /// It counts as being there until it comes again.
-    rewound: Option<(u64, u64)>,
+    rewound: Option<(u64, Position)>,
 }
 
 impl Gates {
     /// Opens or makes the gates of a tape that ends at `end`; takes away those that are not declared any more.
-    pub fn open(paths: &Paths, tape: TapeId, end: u64, gates: &[Gate]) -> Result<Self> {
+    pub fn open(paths: &Paths, tape: TapeId, end: Position, gates: &[Gate]) -> Result<Self> {
         for (i, gate) in gates.iter().enumerate() {
             check_name(&gate.reader)?;
             if gates[..i].iter().any(|other| other.reader == gate.reader) {
@@ -65,25 +65,26 @@ impl Gates {
             let rewound = rewind(&file, end);
             held.push(Held { gate: gate.clone(), file, heeded: 0, dead: None, rewound });
         }
-        Ok(Self { limit: if held.is_empty() { u64::MAX } else { 0 }, held, pid: std::process::id() })
+        let limit = Position(if held.is_empty() { u64::MAX } else { 0 });
+        Ok(Self { limit, held, pid: std::process::id() })
     }
 
     /// Up to here a writer may go without asking.
-    pub fn limit(&self) -> u64 {
+    pub fn limit(&self) -> Position {
         self.limit
     }
 
     /// Lets a writer at `end` append `bytes`, of which `open` wait in a batch already, or says why not.
     #[inline]
-    pub fn pass(&mut self, end: u64, bytes: u64, open: u64) -> Result<()> {
-        if end + bytes <= self.limit { Ok(()) } else { self.look(end, bytes, open) }
+    pub fn pass(&mut self, end: Position, bytes: u64, open: u64) -> Result<()> {
+        if end.plus(bytes) <= self.limit { Ok(()) } else { self.look(end, bytes, open) }
     }
 
     #[cold]
-    fn look(&mut self, end: u64, bytes: u64, open: u64) -> Result<()> {
+    fn look(&mut self, end: Position, bytes: u64, open: u64) -> Result<()> {
         let mut patience: Option<Patience> = None;
         for round in 0u32.. {
-            let mut limit = u64::MAX;
+            let mut limit = Position(u64::MAX);
             let mut closed = None;
             for (i, held) in self.held.iter_mut().enumerate() {
                 let own = match held.limit(end, bytes, round.is_multiple_of(PROBE)) {
@@ -93,7 +94,7 @@ impl Gates {
                             gate::drop_at::<{ flaw::NONE }>(&held.file, end, bytes - open);
                             let dropped = held.file.dropped().count;
                             let reader = held.gate.reader.clone();
-                            return Err(Error::Dropped { reader, position: Position(end), dropped });
+                            return Err(Error::Dropped { reader, position: end, dropped });
                         }
                         GatePolicy::Wait { timeout } => {
                             closed = closed.or(Some((i, alive, timeout)));
@@ -115,7 +116,7 @@ impl Gates {
                 Patience::new(Wait::Balanced, timeout)
             });
             if !patience.wait() {
-                let position = Position(held.standing().1);
+                let position = held.standing().1;
                 return Err(Error::Gated { reader: held.gate.reader.clone(), position, alive });
             }
         }
@@ -132,7 +133,7 @@ impl Gates {
     pub fn standing(&self) -> Vec<GateStanding> {
         let standing = |held: &Held| GateStanding {
             reader: held.gate.reader.clone(),
-            position: Position(held.standing().1),
+            position: held.standing().1,
             alive: held.file.is_alive(),
             dropped: held.file.dropped(),
             waits: held.file.load(gate::place::WAITS, Ordering::Relaxed),
@@ -158,7 +159,7 @@ const PROBE: u32 = 256;
 
 impl Held {
     /// The number of the reader's coming or going, and where it is on this tape.
-    fn standing(&self) -> (u64, u64) {
+    fn standing(&self) -> (u64, Position) {
         let (came, position) = gate::standing(&self.file);
         match self.rewound {
             Some((before, end)) if before == came => (came, position.min(end)),
@@ -167,10 +168,10 @@ impl Held {
     }
 
     /// Up to where the writer may go; or that the gate is closed, and whether its reader is alive.
-    fn limit(&mut self, end: u64, bytes: u64, probe: bool) -> std::result::Result<u64, bool> {
+    fn limit(&mut self, end: Position, bytes: u64, probe: bool) -> std::result::Result<Position, bool> {
         let (came, position) = self.standing();
         // A look at the latest after as much as it may be ahead, to find a reader that has come.
-        let unheld = end.saturating_add(self.gate.ahead_bytes.max(bytes));
+        let unheld = Position(end.0.saturating_add(self.gate.ahead_bytes.max(bytes)));
         let here = came % 2 == 1 && self.dead != Some(came);
         if !here && !self.gate.required {
             return Ok(unheld);
@@ -181,7 +182,7 @@ impl Held {
             self.file.store(gate::place::HEEDED, came, Ordering::Release);
         }
         let limit = gate::limit(position, end, bytes, self.gate.ahead_bytes);
-        if end + bytes <= limit {
+        if end.plus(bytes) <= limit {
             return Ok(limit);
         }
         if here && probe && !self.file.is_alive() {
@@ -196,7 +197,7 @@ impl Held {
 
 /// Takes a gate back to the tape's `end` where its reader has been beyond it. Nobody there: its word is set. A reader that
 /// is there owns the word, and gives its coming and the end.
-fn rewind(file: &GateFile, end: u64) -> Option<(u64, u64)> {
+fn rewind(file: &GateFile, end: Position) -> Option<(u64, Position)> {
     let (came, position) = gate::standing(file);
     if position <= end {
         return None;

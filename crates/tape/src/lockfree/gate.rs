@@ -14,6 +14,8 @@
 
 use std::sync::atomic::Ordering;
 
+use unitape_model::Position;
+
 use super::{Memory, flaw};
 
 /// Where the words of a gate's page stand; the reader's and the writer's are on lines of their own.
@@ -46,16 +48,16 @@ pub struct Dropped {
     /// Bytes of them.
     pub bytes: u64,
     /// The first of them would have stood here.
-    pub first: u64,
+    pub first: Position,
     /// The last of them would have stood here.
-    pub last: u64,
+    pub last: Position,
 }
 
 /// The reader comes, at `position`; gives the number of its coming, which is odd.
-pub fn come<const FLAW: u8>(memory: &impl Memory, position: u64) -> u64 {
+pub fn come<const FLAW: u8>(memory: &impl Memory, position: Position) -> u64 {
     // Relaxed: only the holder of the gate's lock writes these.
     let came = (memory.load(place::CAME, Ordering::Relaxed) + 1) | 1;
-    memory.store(place::POSITION, position, Ordering::Relaxed);
+    memory.store(place::POSITION, position.0, Ordering::Relaxed);
     // Release: pairs with the Acquire in `standing`; the position belongs to this coming.
     let order = if FLAW == flaw::RELAXED_POSITION { Ordering::Relaxed } else { Ordering::Release };
     memory.store(place::CAME, came, order);
@@ -70,39 +72,39 @@ pub fn go(memory: &impl Memory, came: u64) {
 
 /// The reader has dealt with everything before `position`.
 #[inline]
-pub fn advance<const FLAW: u8>(memory: &impl Memory, position: u64) {
+pub fn advance<const FLAW: u8>(memory: &impl Memory, position: Position) {
     // Release: pairs with the Acquire in `standing`; what the reader did with it comes before.
     let order = if FLAW == flaw::RELAXED_POSITION { Ordering::Relaxed } else { Ordering::Release };
-    memory.store(place::POSITION, position, order);
+    memory.store(place::POSITION, position.0, order);
 }
 
 /// The number of the reader's coming or going, and its position.
 #[inline]
-pub fn standing(memory: &impl Memory) -> (u64, u64) {
+pub fn standing(memory: &impl Memory) -> (u64, Position) {
     // Acquire: pairs with the Release in `come` and `go`.
     let came = memory.load(place::CAME, Ordering::Acquire);
     // Acquire: pairs with the Release in `advance`.
-    (came, memory.load(place::POSITION, Ordering::Acquire))
+    (came, Position(memory.load(place::POSITION, Ordering::Acquire)))
 }
 
 /// The end up to which a writer at `end` may go that wants to write `bytes`: `ahead` beyond the reader's position,
 /// and whatever it takes where the reader has dealt with all there is.
 #[inline]
-pub fn limit(position: u64, end: u64, bytes: u64, ahead: u64) -> u64 {
-    let limit = position.saturating_add(ahead);
-    if position >= end { limit.max(end.saturating_add(bytes)) } else { limit }
+pub fn limit(position: Position, end: Position, bytes: u64, ahead: u64) -> Position {
+    let limit = position.0.saturating_add(ahead);
+    Position(if position >= end { limit.max(end.0.saturating_add(bytes)) } else { limit })
 }
 
 /// The writer counts `bytes` that it did not write at `end`.
-pub fn drop_at<const FLAW: u8>(memory: &impl Memory, end: u64, bytes: u64) {
+pub fn drop_at<const FLAW: u8>(memory: &impl Memory, end: Position, bytes: u64) {
     // Relaxed: only the writer writes these, and the count comes last.
     let count = memory.load(place::DROPS, Ordering::Relaxed);
     if count == 0 {
-        memory.store(place::DROPPED_FIRST, end, Ordering::Relaxed);
+        memory.store(place::DROPPED_FIRST, end.0, Ordering::Relaxed);
     }
     let before = memory.load(place::DROPPED_BYTES, Ordering::Relaxed);
     memory.store(place::DROPPED_BYTES, before + bytes, Ordering::Relaxed);
-    memory.store(place::DROPPED_LAST, end, Ordering::Relaxed);
+    memory.store(place::DROPPED_LAST, end.0, Ordering::Relaxed);
     // Release: pairs with the Acquire in `dropped`.
     let order = if FLAW == flaw::RELAXED_COUNT { Ordering::Relaxed } else { Ordering::Release };
     memory.store(place::DROPS, count + 1, order);
@@ -113,6 +115,6 @@ pub fn dropped(memory: &impl Memory) -> Dropped {
     // Acquire: pairs with the Release in `drop_at`.
     let count = memory.load(place::DROPS, Ordering::Acquire);
     let word = |at| memory.load(at, Ordering::Relaxed);
-    let (bytes, first) = (word(place::DROPPED_BYTES), word(place::DROPPED_FIRST));
-    Dropped { count, bytes, first, last: word(place::DROPPED_LAST) }
+    let (bytes, first) = (word(place::DROPPED_BYTES), Position(word(place::DROPPED_FIRST)));
+    Dropped { count, bytes, first, last: Position(word(place::DROPPED_LAST)) }
 }

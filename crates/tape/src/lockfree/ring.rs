@@ -77,14 +77,14 @@ impl Shape {
     }
 
     #[inline]
-    fn word(&self, position: u64) -> u64 {
-        self.data_at + (position & (self.capacity - 1))
+    fn word(&self, position: Position) -> u64 {
+        self.data_at + (position.0 & (self.capacity - 1))
     }
 
     /// Bytes from `position` up to the end of the memory.
     #[inline]
-    fn room(&self, position: u64) -> u64 {
-        self.capacity - (position & (self.capacity - 1))
+    fn room(&self, position: Position) -> u64 {
+        self.capacity - (position.0 & (self.capacity - 1))
     }
 
     fn mark(&self, block: u64) -> u64 {
@@ -96,7 +96,7 @@ impl Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// Where the unit starts.
-    pub position: u64,
+    pub position: Position,
     /// Non-META frames before it.
     pub ordinal: u64,
 }
@@ -106,7 +106,7 @@ pub struct Mark {
 pub struct RingWriter<M, const FLAW: u8 = { flaw::NONE }> {
     memory: M,
     shape: Shape,
-    end: u64,
+    end: Position,
     ordinal: u64,
     /// As last announced.
     intent: u64,
@@ -118,21 +118,21 @@ impl<M: Memory, const FLAW: u8> RingWriter<M, FLAW> {
     /// Begins a ring at position `at`, a multiple of the capacity; nobody reads it yet.
     pub fn begin(memory: M, shape: Shape, at: Mark) -> Self {
         assert!(
-            at.position.is_multiple_of(shape.capacity) && shape.unit_max + shape.step <= shape.capacity / 2
+            at.position.0.is_multiple_of(shape.capacity) && shape.unit_max + shape.step <= shape.capacity / 2
         );
         let mut ring = Self {
             memory,
             shape,
             end: at.position,
             ordinal: at.ordinal,
-            intent: at.position,
-            unmarked: at.position / shape.step,
+            intent: at.position.0,
+            unmarked: at.position.0 / shape.step,
         };
         // Relaxed: the file gets its name, or its readers this page, after this.
         ring.memory.store(shape.word(at.position), 0, Ordering::Relaxed);
         ring.mark(at.position);
-        ring.memory.store(place::END, at.position, Ordering::Relaxed);
-        ring.memory.store(place::INTENT, at.position, Ordering::Release);
+        ring.memory.store(place::END, at.position.0, Ordering::Relaxed);
+        ring.memory.store(place::INTENT, at.position.0, Ordering::Release);
         ring
     }
 
@@ -148,9 +148,11 @@ impl<M: Memory, const FLAW: u8> RingWriter<M, FLAW> {
             return Err((place::INTENT, "the intent is no block's start"));
         }
         let newest = (intent / shape.step..=(intent + shape.capacity) / shape.step).rev().find_map(|block| {
-            let mark = Mark { position: word(shape.mark(block)), ordinal: word(shape.mark(block) + 8) };
-            let there = mark.position >= block * shape.step && mark.position <= intent + shape.capacity;
-            (there && mark.position.is_multiple_of(LINE as u64)).then_some((block, mark))
+            let mark =
+                Mark { position: Position(word(shape.mark(block))), ordinal: word(shape.mark(block) + 8) };
+            let at = mark.position.0;
+            let there = at >= block * shape.step && at <= intent + shape.capacity;
+            (there && at.is_multiple_of(LINE as u64)).then_some((block, mark))
         });
         let (block, mark) = newest.ok_or((place::MARKS, "no mark belongs to the ring as it stands"))?;
         let Mark { position: end, ordinal } = mark;
@@ -159,14 +161,14 @@ impl<M: Memory, const FLAW: u8> RingWriter<M, FLAW> {
         let mut unit = None;
         loop {
             let at = ring.end;
-            if at > intent + shape.capacity {
+            if at.0 > intent + shape.capacity {
                 return Err((shape.word(at), "frames go on beyond what was announced"));
             }
             let header = Header(ring.memory.load(shape.word(at), Ordering::Relaxed));
-            match judge(header, Position(at), shape.room(at)) {
+            match judge(header, at, shape.room(at)) {
                 Seen::Frame(header) => {
                     unit.get_or_insert(Mark { position: at, ordinal: ring.ordinal });
-                    ring.end += header.len_bytes() as u64;
+                    ring.end = ring.end.plus(header.len_bytes() as u64);
                     ring.ordinal += u64::from(!header.is_meta());
                     if header.is_last()
                         && let Some(begun) = unit.take()
@@ -176,19 +178,19 @@ impl<M: Memory, const FLAW: u8> RingWriter<M, FLAW> {
                         ring.ordinal = ordinal;
                     }
                 }
-                Seen::Pad if unit.is_none() => ring.end += shape.room(at),
+                Seen::Pad if unit.is_none() => ring.end = ring.end.plus(shape.room(at)),
                 Seen::Nothing if unit.is_none() => break,
                 _ => return Err((shape.word(at), "neither a frame nor the end of the ring stands here")),
             }
         }
         // Release: pairs with the Acquire of readers that ask for the end.
-        ring.memory.store(place::END, ring.end, Ordering::Release);
+        ring.memory.store(place::END, ring.end.0, Ordering::Release);
         Ok(ring)
     }
 
     /// Position behind the last unit.
     #[inline]
-    pub fn end(&self) -> u64 {
+    pub fn end(&self) -> Position {
         self.end
     }
 
@@ -211,21 +213,17 @@ impl<M: Memory, const FLAW: u8> RingWriter<M, FLAW> {
 
     /// Appends a unit of whole frames, at most `unit_max` bytes, with `ordinals` events; gives its position.
     #[inline]
-    pub fn append(&mut self, unit: &[u8], ordinals: u64) -> u64 {
+    pub fn append(&mut self, unit: &[u8], ordinals: u64) -> Position {
         let start = self.open(unit.len() as u64);
         let mut at = 0;
         while at < unit.len() {
             let header = Header::read(&unit[at..]);
-            let place = start + at as u64;
+            let place = start.plus(at as u64);
             if at > 0 {
                 // Relaxed: not reachable before the unit's first word.
-                self.memory.store(
-                    self.shape.word(place),
-                    header.stamped(Position(place)).0,
-                    Ordering::Relaxed,
-                );
+                self.memory.store(self.shape.word(place), header.stamped(place).0, Ordering::Relaxed);
             }
-            self.write(place + 8, &unit[at + 8..at + header.len_bytes()]);
+            self.write(place.plus(8), &unit[at + 8..at + header.len_bytes()]);
             at += header.len_bytes();
         }
         self.publish(start, unit.len() as u64, Header::read(unit), ordinals);
@@ -234,13 +232,13 @@ impl<M: Memory, const FLAW: u8> RingWriter<M, FLAW> {
 
     /// Makes `bytes` behind the end writable and gives where they begin; nothing is committed yet.
     #[inline]
-    pub fn open(&mut self, bytes: u64) -> u64 {
+    pub fn open(&mut self, bytes: u64) -> Position {
         assert!(bytes > 0 && bytes <= self.shape.unit_max);
         let room = self.shape.room(self.end);
-        let start = if bytes <= room { self.end } else { self.end + room };
+        let start = if bytes <= room { self.end } else { self.end.plus(room) };
         // The line behind the unit, too: its first word is zeroed.
-        let to = start + bytes + LINE as u64;
-        if to > self.intent + self.shape.capacity && FLAW != flaw::LATE_INTENT {
+        let to = start.plus(bytes + LINE as u64);
+        if to.0 > self.intent + self.shape.capacity && FLAW != flaw::LATE_INTENT {
             self.announce(to);
         }
         start
@@ -248,7 +246,7 @@ impl<M: Memory, const FLAW: u8> RingWriter<M, FLAW> {
 
     /// Writes whole words of a unit that is open.
     #[inline]
-    pub fn write(&self, position: u64, bytes: &[u8]) {
+    pub fn write(&self, position: Position, bytes: &[u8]) {
         let mut to = self.shape.word(position);
         for word in bytes.chunks_exact(8) {
             let value = u64::from_ne_bytes(word.try_into().expect("eight bytes"));
@@ -260,39 +258,39 @@ impl<M: Memory, const FLAW: u8> RingWriter<M, FLAW> {
 
     /// Commits the unit that is open at `start`; everything but its first word is written.
     #[inline]
-    pub fn publish(&mut self, start: u64, bytes: u64, first: Header, ordinals: u64) {
-        let next = start + bytes;
+    pub fn publish(&mut self, start: Position, bytes: u64, first: Header, ordinals: u64) {
+        let next = start.plus(bytes);
         if FLAW != flaw::NO_ZERO {
             // Relaxed: before the commit below, behind the fence of `announce`.
             self.memory.store(self.shape.word(next), 0, Ordering::Relaxed);
         }
-        if FLAW == flaw::LATE_INTENT && next + LINE as u64 > self.intent + self.shape.capacity {
-            self.announce(next + LINE as u64);
+        if FLAW == flaw::LATE_INTENT && next.0 + LINE as u64 > self.intent + self.shape.capacity {
+            self.announce(next.plus(LINE as u64));
         }
         // Release: pairs with the Acquire in `RingReader::look`.
         let order = if FLAW == flaw::RELAXED_COMMIT { Ordering::Relaxed } else { Ordering::Release };
-        let word = first.stamped(Position(start)).0;
+        let word = first.stamped(start).0;
         if start == self.end {
             self.memory.store(self.shape.word(start), word, order);
         } else {
             // Relaxed: reached through the pad, which is the commit.
             self.memory.store(self.shape.word(start), word, Ordering::Relaxed);
-            let pad = Header::unstamped(KIND_PAD, 0, 0).stamped(Position(self.end));
+            let pad = Header::unstamped(KIND_PAD, 0, 0).stamped(self.end);
             self.memory.store(self.shape.word(self.end), pad.0, order);
         }
-        if start >= self.unmarked * self.shape.step {
+        if start.0 >= self.unmarked * self.shape.step {
             self.mark(start);
         }
         self.ordinal += ordinals;
         self.end = next;
         // Release: pairs with the Acquire of readers that ask for the end; the unit is committed before it.
-        self.memory.store(place::END, next, Ordering::Release);
+        self.memory.store(place::END, next.0, Ordering::Release);
     }
 
     /// Says that what makes room for everything before `to` is about to be overwritten.
     #[cold]
-    fn announce(&mut self, to: u64) {
-        self.intent = (to - self.shape.capacity).next_multiple_of(self.shape.step);
+    fn announce(&mut self, to: Position) {
+        self.intent = (to.0 - self.shape.capacity).next_multiple_of(self.shape.step);
         // Release: pairs with the Acquire in `RingReader::intent`; the block's mark is there before.
         self.memory.store(place::INTENT, self.intent, Ordering::Release);
         if FLAW != flaw::NO_WRITE_FENCE {
@@ -303,12 +301,12 @@ impl<M: Memory, const FLAW: u8> RingWriter<M, FLAW> {
 
     /// Marks the blocks up to that of the unit at `start`, which is committed.
     #[cold]
-    fn mark(&mut self, start: u64) {
-        while self.unmarked * self.shape.step <= start {
+    fn mark(&mut self, start: Position) {
+        while self.unmarked * self.shape.step <= start.0 {
             let at = self.shape.mark(self.unmarked);
             // Relaxed and Release: pair with the Acquire in `RingReader::mark`; the position comes last.
             self.memory.store(at + 8, self.ordinal, Ordering::Relaxed);
-            self.memory.store(at, start, Ordering::Release);
+            self.memory.store(at, start.0, Ordering::Release);
             self.unmarked += 1;
         }
     }
@@ -339,7 +337,7 @@ pub struct RingReader<M, const FLAW: u8 = { flaw::NONE }> {
 impl<M: Memory, const FLAW: u8> RingReader<M, FLAW> {
     /// At the oldest unit; none as [`RingReader::oldest`].
     pub fn open(memory: M, shape: Shape) -> Option<Self> {
-        let mut reader = Self { memory, shape, at: Mark { position: 0, ordinal: 0 } };
+        let mut reader = Self { memory, shape, at: Mark { position: Position(0), ordinal: 0 } };
         reader.at = reader.oldest()?;
         Some(reader)
     }
@@ -367,9 +365,9 @@ impl<M: Memory, const FLAW: u8> RingReader<M, FLAW> {
 
     /// Position behind the last unit, as the writer last said.
     #[inline]
-    pub fn end(&self) -> u64 {
+    pub fn end(&self) -> Position {
         // Acquire: pairs with the Release in `RingWriter::publish`; what is before it can be read.
-        self.memory.load(place::END, Ordering::Acquire)
+        Position(self.memory.load(place::END, Ordering::Acquire))
     }
 
     /// Steps over the next frame, and appends it to `buffer` if there is one. A pad is stepped over as well.
@@ -377,14 +375,14 @@ impl<M: Memory, const FLAW: u8> RingReader<M, FLAW> {
     pub fn next(&mut self, buffer: Option<&mut Vec<u64>>) -> Got {
         let (header, seen) = loop {
             let header = self.look();
-            let seen = judge(header, Position(self.at.position), self.shape.room(self.at.position));
+            let seen = judge(header, self.at.position, self.shape.room(self.at.position));
             if seen != Seen::Pad {
                 break (header, seen);
             }
             if !self.is_intact(self.at.position) {
                 return Got::Overrun;
             }
-            self.at.position += self.shape.room(self.at.position);
+            self.at.position = self.at.position.plus(self.shape.room(self.at.position));
         };
         let position = self.at.position;
         if FLAW == flaw::EARLY_CHECK && !self.is_intact(position) {
@@ -408,7 +406,7 @@ impl<M: Memory, const FLAW: u8> RingReader<M, FLAW> {
         }
         match seen {
             Seen::Frame(header) => {
-                self.at.position += header.len_bytes() as u64;
+                self.at.position = self.at.position.plus(header.len_bytes() as u64);
                 self.at.ordinal += u64::from(!header.is_meta());
                 Got::Frame(header)
             }
@@ -435,12 +433,12 @@ impl<M: Memory, const FLAW: u8> RingReader<M, FLAW> {
     }
 
     /// The newest mark that is not behind `limit`, at or behind the intent.
-    pub fn mark_before(&self, limit: u64) -> Option<Mark> {
+    pub fn mark_before(&self, limit: Position) -> Option<Mark> {
         let intent = self.intent()?;
         let step = self.shape.step;
-        let blocks = intent / step..=limit.min(intent + self.shape.capacity) / step;
+        let blocks = intent / step..=limit.0.min(intent + self.shape.capacity) / step;
         blocks.rev().find_map(|block| {
-            self.mark(block, intent).filter(|mark| mark.position >= block * step && mark.position <= limit)
+            self.mark(block, intent).filter(|mark| mark.position.0 >= block * step && mark.position <= limit)
         })
     }
 
@@ -456,10 +454,10 @@ impl<M: Memory, const FLAW: u8> RingReader<M, FLAW> {
         let at = self.shape.mark(block);
         // Acquire: pairs with the Release in `RingWriter::mark`; the ordinal, the commit of the unit and the zero
         // behind it are there.
-        let position = self.memory.load(at, Ordering::Acquire);
+        let position = Position(self.memory.load(at, Ordering::Acquire));
         let ordinal = self.memory.load(at + 8, Ordering::Relaxed);
         // A mark is used again two laps on, when the intent is beyond the lap that it was looked up in.
-        (self.is_intact(position) && position < intent + self.shape.capacity && position >= intent)
+        (self.is_intact(position) && position.0 < intent + self.shape.capacity && position.0 >= intent)
             .then_some(Mark { position, ordinal })
     }
 
@@ -472,12 +470,12 @@ impl<M: Memory, const FLAW: u8> RingReader<M, FLAW> {
 
     /// Whether what was loaded before this, at and behind `position`, is of its own lap.
     #[inline]
-    fn is_intact(&self, position: u64) -> bool {
+    fn is_intact(&self, position: Position) -> bool {
         if FLAW != flaw::NO_READ_FENCE {
             // Pairs with the fence in `RingWriter::announce`.
             M::fence(Ordering::Acquire);
         }
         // Relaxed: ordered by the fence.
-        self.memory.load(place::INTENT, Ordering::Relaxed) <= position
+        self.memory.load(place::INTENT, Ordering::Relaxed) <= position.0
     }
 }

@@ -91,7 +91,7 @@ impl Unverified {
 /// Where reading stopped at damage after which nothing can be read yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stop {
-    pub position: u64,
+    pub position: Position,
     /// Events before it, where that is known.
     pub ordinal: Option<u64>,
     /// Bytes after it that are counted.

@@ -78,13 +78,13 @@ pub struct Reader {
     pub(crate) at: u64,
     /// Data offset in `segment` up to which frames may be given out without a question.
     pub(crate) limit: u64,
-    pub(crate) position: u64,
+    pub(crate) position: Position,
     /// Non-META frames before `position`.
     pub(crate) ordinal: u64,
     /// The ordinal is right; not so after damage at the start.
     pub(crate) ordinal_known: bool,
     /// The durable position, as known last: before it there is a frame.
-    durable: u64,
+    durable: Position,
     pub(crate) checks: SpanChecks,
     pub(crate) aside_checks: SpanChecks,
     /// Damage is passed over.
@@ -97,7 +97,7 @@ pub struct Reader {
     /// The page on which the tape's end and what is about to go are told.
     pub(crate) page: Option<State>,
     /// End and ordinal of a tape that is closed.
-    pub(crate) ended: Option<(u64, u64)>,
+    pub(crate) ended: Option<(Position, u64)>,
     pub(crate) skipped: Skipped,
     /// The epoch that the tape had before the segment was looked for; none before the first.
     pub(crate) epoch: Option<u64>,
@@ -136,7 +136,7 @@ impl Reader {
                 let first = reader.live.indices()?.first().copied().unwrap_or(0);
                 let known = durable.max(State::peek(&reader.live.paths));
                 let known = known.max(first.saturating_mul(reader.live.meta.segment_bytes));
-                if let Err(e) = reader.walk_to_segment_of(known) {
+                if let Err(e) = reader.walk_to_segment_of(Position(known)) {
                     reader.pass_over(e)?;
                 }
                 while reader.next_run(1 << 20)?.is_some() {}
@@ -150,7 +150,7 @@ impl Reader {
     /// events before it if that is known; [`Reader::skipped`] then tells what was lost.
     pub(crate) fn behind_removal(dir: &Path, position: Position, ordinal: Option<u64>) -> Result<Self> {
         let mut reader = Self::nowhere(Live::open(dir)?);
-        (reader.position, reader.ordinal) = (position.0, ordinal.unwrap_or(0));
+        (reader.position, reader.ordinal) = (position, ordinal.unwrap_or(0));
         reader.skip_to_oldest()?;
         if ordinal.is_none() {
             reader.skipped.events = 0;
@@ -166,10 +166,10 @@ impl Reader {
             aside: None,
             at: 0,
             limit: 0,
-            position: 0,
+            position: Position(0),
             ordinal: 0,
             ordinal_known: true,
-            durable: 0,
+            durable: Position(0),
             checks: SpanChecks::new(span, true),
             aside_checks: SpanChecks::new(span, true),
             skip: false,
@@ -241,10 +241,10 @@ impl Reader {
             self.ordinal += u64::from(!header.is_meta());
             length += header.len_bytes();
         }
-        self.position = segment.base + self.at;
+        self.position = Position(segment.base + self.at);
         // SAFETY: `advance` and `look` saw every frame of the range committed.
         let bytes = unsafe { segment.bytes(from, length) };
-        let checked = self.checks.is_checked(segment.base + from, self.position);
+        let checked = self.checks.is_checked(segment.base + from, self.position.0);
         Ok(Some(Run { position: Position(segment.base + from), ordinal, bytes, checked }))
     }
 
@@ -287,7 +287,7 @@ impl Reader {
 
     /// Position behind the last frame read.
     pub fn position(&self) -> Position {
-        Position(self.position)
+        self.position
     }
 
     /// Non-META frames before [`Reader::position`]: the ordinal of the next event.
@@ -335,7 +335,7 @@ impl Reader {
         if let Some((at, header)) = found {
             let base = self.segment.as_ref().expect("a segment after a frame").base;
             // Step back onto the frame; a pad before it stays behind us.
-            (self.position, self.at) = (base + at, at);
+            (self.position, self.at) = (Position(base + at), at);
             self.ordinal -= u64::from(!header.is_meta());
         }
         Ok(found.is_some())
@@ -352,7 +352,7 @@ impl Reader {
                     let (at, length) = (self.at, header.len_bytes() as u64);
                     segment.prefetch(at + length);
                     self.at += length;
-                    self.position += length;
+                    self.position = self.position.plus(length);
                     self.ordinal += u64::from(!header.is_meta());
                     self.idle = 0;
                     return Ok(Some((at, header)));
@@ -404,7 +404,7 @@ impl Reader {
             }
             let scope = Scope { live: &self.live, page: self.page.as_ref(), segment };
             // Before the look: what is durable by then must be there.
-            self.durable = self.checks.durable(&self.live, self.page.as_ref());
+            self.durable = Position(self.checks.durable(&self.live, self.page.as_ref()));
             let seen = segment.look(self.at);
             let need = match seen {
                 Seen::Frame(header) if self.at < self.limit => self.at + header.len_bytes() as u64,
@@ -483,7 +483,7 @@ impl Reader {
     #[cold]
     fn leave(&mut self) {
         let segment = self.segment.take().expect("a segment to leave");
-        self.position = segment.end();
+        self.position = Position(segment.end());
         self.live.leave(segment);
         (self.at, self.limit) = (0, 0);
         self.idle = 0;
@@ -506,7 +506,7 @@ impl Reader {
         if let Some(segment) = self.segment.take() {
             self.live.leave(segment);
         }
-        (self.position, self.at, self.limit, self.idle) = (position.0, 0, 0, 0);
+        (self.position, self.at, self.limit, self.idle) = (position, 0, 0, 0);
         self.stop = None;
     }
 
@@ -520,12 +520,12 @@ impl Reader {
         }
         let (known, position) = (self.epoch, self.position);
         self.settle(position)?;
-        let index = self.position / self.live.meta.segment_bytes;
+        let index = self.position.0 / self.live.meta.segment_bytes;
         let found = self.find(index)?;
         self.adopt(known, position)?;
         match found {
             Some((mut segment, first_ordinal)) => {
-                self.at = self.position - segment.base;
+                self.at = self.position.0 - segment.base;
                 let follows = first_ordinal == self.ordinal || !self.ordinal_known || self.at > 0;
                 if !follows && segment.look(0) != Seen::Nothing {
                     let what = format!(

@@ -182,7 +182,7 @@ impl SpanChecks {
             Some(known) => known,
             None => self.look(live, page),
         };
-        known.durable.max(page.map_or(0, State::durable))
+        known.durable.max(page.map_or(0, |page| page.durable().0))
     }
 
     /// Compares the span at `limit`, or finds that it is not covered; gives the limit after it.
@@ -411,7 +411,7 @@ impl SpanChecks {
     /// Looks up how far the sums reach.
     fn look(&mut self, live: &Live, page: Option<&State>) -> Coverage {
         let closed = page.is_none() && !live.paths.writer_lock().exists();
-        let told = page.map_or(0, State::durable);
+        let told = page.map_or(0, |page| page.durable().0);
         let mut open = None;
         let durable = match load_durable(&live.paths) {
             Ok(durable) => {

@@ -48,10 +48,9 @@ impl Durability {
     /// Damage of the file that says so.
     pub fn position(&mut self) -> Result<Position> {
         // A page that may not be written cannot be mapped; the file can be read.
-        let told = self.page().ok().flatten().map_or(0, State::durable);
+        let told = self.page().ok().flatten().map_or(Position(0), State::durable);
         // Of a tape in use nobody has told yet, or it is not in use.
-        let position = if told > 0 { told } else { load_durable(&self.live.paths)?.position };
-        Ok(Position(position))
+        Ok(if told > Position(0) { told } else { Position(load_durable(&self.live.paths)?.position) })
     }
 
     /// Why it stands still, if a flush has failed and was not made good.
@@ -120,12 +119,12 @@ pub(crate) fn wait_on(
     let since = Instant::now();
     let mut waiter = Waiter::new(Wait::Balanced);
     let (mut look_next, mut absent) = (LOOK, 0);
-    if state.durable() < position.0 {
-        state.ask(position.0);
+    if state.durable() < position {
+        state.ask(position);
         nudge();
     }
     loop {
-        if state.durable() >= position.0 {
+        if state.durable() >= position {
             return Ok(true);
         }
         if let Some(failure) = state.failure(paths).filter(|f| f.lasting) {
@@ -134,16 +133,16 @@ pub(crate) fn wait_on(
         waiter.wait();
         let waited = since.elapsed();
         if waited >= timeout {
-            let durable = Position(state.durable());
+            let durable = state.durable();
             return Err(match state.failure(paths) {
-                Some(failure) => failure.error(durable.0),
+                Some(failure) => failure.error(durable),
                 None => Error::NotDurable { wanted: position, durable, asked: state.can_ask() },
             });
         }
         if waited >= look_next {
             look_next = waited + LOOK;
             // Once more: who cleans up after a death forgets what was asked before.
-            state.ask(position.0);
+            state.ask(position);
             nudge();
             if state.is_retired() {
                 return Ok(false);
@@ -151,7 +150,7 @@ pub(crate) fn wait_on(
             // One that dies is often started anew at once.
             absent = if holder(&paths.recorder_lock()).is_some() { 0 } else { absent + 1 };
             if absent >= 3 {
-                let durable = Position(state.durable());
+                let durable = state.durable();
                 return Err(Error::NoRecorder { path: paths.dir.clone(), durable });
             }
         }

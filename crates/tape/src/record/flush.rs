@@ -19,6 +19,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use unitape_model::Position;
+
 use crate::disk::durable::{Durable, load_durable, store_durable};
 use crate::disk::failure::{DurabilityFailure, Flushed};
 use crate::disk::layout::{Paths, sync_dir};
@@ -95,7 +97,7 @@ impl Flush {
             // It may have died between writing and flushing it.
             store_durable(paths, &self.durable)?;
         }
-        state.set_durable(self.durable.position);
+        state.set_durable(Position(self.durable.position));
         Ok(again)
     }
 

@@ -11,6 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use unitape_model::Position;
+
 use crate::disk::definitions::{DefinitionLog, LogBounds};
 use crate::disk::durable::Durable;
 use crate::disk::end::{committed_bytes, end_of};
@@ -133,7 +135,7 @@ impl Follower {
         let state = State::open(&live.paths)?;
         let epoch = state.epoch();
         // Before the first step, which may have nothing to do until a writer that waits for this goes on.
-        state.set_recorded(durable.position);
+        state.set_recorded(Position(durable.position));
         if flush.take_over(&live.paths, &state, !lock.before.is_empty(), end)? {
             definitions.rewind(durable.definitions_bytes, durable.position, given)?;
         }
@@ -293,7 +295,7 @@ impl Follower {
             self.sums.store(self.position < self.flush.flushed.position)?;
             self.position = self.position.max(base + piece.to);
         }
-        self.state.set_recorded(self.position);
+        self.state.set_recorded(Position(self.position));
         if full && self.porter.is_some() && self.enter()? {
             // The disk has something to do while what there is now is flushed.
             self.give_pieces()?;

@@ -156,7 +156,7 @@ impl Repair<'_> {
             self.aside.log(&format!("cut {position} {end} {events}"))?;
             if position < durable.position {
                 // First of all: a repair that is killed leaves a tape that ends here, and none that ends somewhere.
-                let open_sum = marks::open_sum(survey, position)?;
+                let open_sum = marks::open_sum(survey, Position(position))?;
                 let cut = Durable { position, definitions_bytes: 0, open_sum };
                 self.aside.replace(&self.paths.durable(), &cut.encode(), &FileLook::default())?;
             }
@@ -174,7 +174,7 @@ impl Repair<'_> {
         }
         if position < durable.position {
             durable.position = position;
-            durable.open_sum = marks::open_sum(survey, position)?;
+            durable.open_sum = marks::open_sum(survey, Position(position))?;
         }
         Ok(())
     }
@@ -229,7 +229,9 @@ impl Repair<'_> {
             self.aside.take(&sums_path)?;
         } else if position < durable {
             let mut sums = read_start(&sums_path, within / span * 4).at("read", &sums_path)?;
-            if let Some(sum) = marks::open_sum(survey, position)?.filter(|_| !within.is_multiple_of(span)) {
+            if let Some(sum) =
+                marks::open_sum(survey, Position(position))?.filter(|_| !within.is_multiple_of(span))
+            {
                 sums.extend_from_slice(&padded(sum, span - within % span).to_le_bytes());
             }
             unseal(&sums_path)?;

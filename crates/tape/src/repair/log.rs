@@ -28,7 +28,7 @@ use crate::trust::survey::{Stop, TapeSurvey};
 /// A record of the log that is sound.
 #[derive(Clone, Copy, Debug)]
 struct LogRecord {
-    position: u64,
+    position: Position,
     /// Where it begins in the file, and bytes of its frame.
     offset: u64,
     length: u32,
@@ -50,8 +50,8 @@ struct LogGap {
     from: u64,
     to: u64,
     /// Position behind the record before it, and of the one behind it.
-    since: u64,
-    before: u64,
+    since: Position,
+    before: Position,
     /// Bytes of records between those that the segments still define.
     found: u64,
 }
@@ -65,7 +65,7 @@ impl Repair<'_> {
         wounds: &[Wound],
     ) -> Result<()> {
         let path = self.paths.definitions();
-        let end = durable.position;
+        let end = Position(durable.position);
         let log = LogSurvey::of(&path, &survey.meta)?;
         let mut gaps = log.gaps(durable.definitions_bytes, end);
         let mut writer = RebuiltLog::compare(&path, &survey.meta, log.head)?;
@@ -78,14 +78,14 @@ impl Repair<'_> {
         // Beyond that a recorder that died may have left what the tape has, and nothing else.
         let (tape_end, said) = (survey.end().0, durable.definitions_bytes);
         let ahead = log.gaps.iter().all(|&(from, _)| from < said)
-            && log.records.iter().all(|record| record.position < tape_end);
+            && log.records.iter().all(|record| record.position.0 < tape_end);
         let (same, length) = (writer.same && writer.is_all(self.closed || !ahead)?, writer.length);
         // The tape has all of it, and its recorder writes it again; but for a head that nobody would read on behind.
-        let never = end == 0 && durable.definitions_bytes == 0 && (log.head || log.bytes < HEAD as u64);
+        let never = end.0 == 0 && durable.definitions_bytes == 0 && (log.head || log.bytes < HEAD as u64);
         let counted = durable.definitions_bytes;
         durable.definitions_bytes = if never { 0 } else { length };
         if same || never {
-            if same && counted != length && end > 0 && counted > 0 {
+            if same && counted != length && end.0 > 0 && counted > 0 {
                 let what = format!("it says that {counted} bytes of definitions.log are durable");
                 self.mends(&self.paths.durable(), 24, what, format!("they are {length}"));
             }
@@ -101,10 +101,16 @@ impl Repair<'_> {
         };
         let action = format!("made again from its sound records and the segments: {length} bytes");
         self.mends(&path, offset, what, action);
-        let first = survey.first();
-        if gaps.is_empty() && log.records.is_empty() && first > 0 {
+        let first = Position(survey.first());
+        if gaps.is_empty() && log.records.is_empty() && first.0 > 0 {
             // Nothing says how much of it there was.
-            gaps.push(LogGap { from: HEAD as u64, to: HEAD as u64 + 1, since: 0, before: first, found: 0 });
+            gaps.push(LogGap {
+                from: HEAD as u64,
+                to: HEAD as u64 + 1,
+                since: Position(0),
+                before: first,
+                found: 0,
+            });
         }
         for gap in gaps.iter().filter(|g| g.found < g.to.saturating_sub(g.from)) {
             let upto = gap.before.min(end);
@@ -125,7 +131,7 @@ impl Repair<'_> {
             self.find(RepairFinding {
                 file: path.clone(),
                 offset: gap.from,
-                positions: Some((Position(gap.since), Position(upto))),
+                positions: Some((gap.since, upto)),
                 what,
                 remedy: Remedy::Nothing,
                 action: action.to_owned(),
@@ -149,8 +155,8 @@ fn merge(
     survey: &TapeSurvey,
     log: &LogSurvey,
     wounds: &[Wound],
-    end: u64,
-    give: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
+    end: Position,
+    give: &mut dyn FnMut(Position, &[u8]) -> Result<()>,
 ) -> Result<()> {
     let path = survey.paths.definitions();
     let mut file = File::open(&path).ok().map(BufReader::new);
@@ -164,24 +170,24 @@ fn merge(
         Ok(())
     };
     // What the segments can say for themselves: walked frames.
-    let walked = |position: u64| {
-        survey.at(position).is_some_and(|s| position - s.base < s.frames_end) && !in_wound(wounds, position)
+    let walked = |position: Position| {
+        survey.at(position).is_some_and(|s| position.0 - s.base < s.frames_end) && !in_wound(wounds, position)
     };
     let mut records = log.records.iter().filter(|r| r.position < end).peekable();
-    survey.definitions(end, &mut |position, on_tape| {
-        while let Some(record) = records.next_if(|r| r.position < position.0) {
+    survey.definitions(end.0, &mut |position, on_tape| {
+        while let Some(record) = records.next_if(|r| r.position < position) {
             if !walked(record.position) {
                 read(record, &mut frame)?;
                 give(record.position, &frame)?;
             }
         }
-        match records.next_if(|r| r.position == position.0) {
+        match records.next_if(|r| r.position == position) {
             // The log has a checksum of its own for it.
-            Some(record) if in_wound(wounds, position.0) => {
+            Some(record) if in_wound(wounds, position) => {
                 read(record, &mut frame)?;
                 give(record.position, &frame)
             }
-            _ => give(position.0, on_tape),
+            _ => give(position, on_tape),
         }
     })?;
     for record in records.filter(|r| !walked(r.position)) {
@@ -192,18 +198,19 @@ fn merge(
 }
 
 /// Whether the segments have all frames of these positions, and no wound there.
-fn has_all(survey: &TapeSurvey, wounds: &[Wound], from: u64, to: u64) -> bool {
+fn has_all(survey: &TapeSurvey, wounds: &[Wound], from: Position, to: Position) -> bool {
+    let (from, to) = (from.0, to.0);
     let size = survey.meta.segment_bytes;
     let whole = |base: u64| {
-        let of = survey.at(base);
+        let of = survey.at(Position(base));
         of.is_some_and(|of| of.stop == Stop::Full || of.base + of.frames_end >= to)
     };
     let mut bases = (from / size..to.div_ceil(size)).map(|index| index * size);
     bases.all(whole) && !wounds.iter().any(|wound| wound.from < to && from < wound.to)
 }
 
-fn in_wound(wounds: &[Wound], position: u64) -> bool {
-    wounds.iter().any(|w| w.from <= position && position < w.to)
+fn in_wound(wounds: &[Wound], position: Position) -> bool {
+    wounds.iter().any(|w| w.from <= position.0 && position.0 < w.to)
 }
 
 impl LogSurvey {
@@ -251,7 +258,7 @@ impl LogSurvey {
     }
 
     /// The gaps that were durable, the end of a log that is cut short included.
-    fn gaps(&self, durable_bytes: u64, end: u64) -> Vec<LogGap> {
+    fn gaps(&self, durable_bytes: u64, end: Position) -> Vec<LogGap> {
         let mut gaps: Vec<_> = self.gaps.iter().map(|&(from, to)| self.gap(from, to, end)).collect();
         let have = self.bytes.max(HEAD as u64);
         if durable_bytes > have {
@@ -263,9 +270,9 @@ impl LogSurvey {
         gaps
     }
 
-    fn gap(&self, from: u64, to: u64, end: u64) -> LogGap {
-        let behind = |r: &LogRecord| r.position + u64::from(r.length);
-        let since = self.records.iter().rev().find(|r| r.offset < from).map_or(0, behind);
+    fn gap(&self, from: u64, to: u64, end: Position) -> LogGap {
+        let behind = |r: &LogRecord| r.position.plus(u64::from(r.length));
+        let since = self.records.iter().rev().find(|r| r.offset < from).map_or(Position(0), behind);
         let before = self.records.iter().find(|r| r.offset >= to).map_or(end, |r| r.position);
         LogGap { from, to, since, before, found: 0 }
     }
@@ -274,22 +281,22 @@ impl LogSurvey {
 /// Records begin at multiples of this, counted from the end of the head.
 const STEP: usize = 16;
 
-fn record_at(bytes: &[u8], at: usize, last: Option<u64>) -> Option<LogRecord> {
+fn record_at(bytes: &[u8], at: usize, last: Option<Position>) -> Option<LogRecord> {
     let head = bytes.get(at..at + RECORD)?;
-    let position = u64::from_le_bytes(head[..8].try_into().expect("eight bytes"));
+    let position = Position(u64::from_le_bytes(head[..8].try_into().expect("eight bytes")));
     let length = u32::from_le_bytes(head[8..12].try_into().expect("four bytes"));
     let whole =
         length > 0 && (length as usize).is_multiple_of(LINE) && last.is_none_or(|last| last < position);
     let frame = whole.then(|| bytes.get(at + RECORD..at + RECORD + length as usize))??;
     let header = Header::read(frame);
     let sound = *head == encode_record(position, frame)
-        && header.is_at(Position(position))
+        && header.is_at(position)
         && header.len_bytes() == length as usize
         && DEFINITION_KINDS.contains(&header.kind());
     sound.then_some(LogRecord { position, offset: at as u64, length })
 }
 
-fn is_record(bytes: &[u8], at: usize, last: Option<u64>) -> bool {
+fn is_record(bytes: &[u8], at: usize, last: Option<Position>) -> bool {
     at == bytes.len() || record_at(bytes, at, last).is_some()
 }
 
@@ -328,7 +335,7 @@ impl RebuiltLog {
         Ok(Self { path, old: None, new: Some(new), same: true, length: HEAD as u64 })
     }
 
-    fn push(&mut self, position: u64, frame: &[u8]) -> Result<()> {
+    fn push(&mut self, position: Position, frame: &[u8]) -> Result<()> {
         let head = encode_record(position, frame);
         self.length += (RECORD + frame.len()) as u64;
         if let Some(new) = &mut self.new {

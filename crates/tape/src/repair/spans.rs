@@ -84,7 +84,7 @@ impl Repair<'_> {
             }
         }
         if durable.open_sum.is_none() && open_is_right {
-            durable.open_sum = marks::open_sum(survey, durable.position)?;
+            durable.open_sum = marks::open_sum(survey, Position(durable.position))?;
         }
         Ok(wounds)
     }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use memmap2::MmapRaw;
+use unitape_model::Position;
 
 use crate::disk::layout::{FORMAT_VERSION, HEADER_PAGE, TapeId, read_start, remove};
 use crate::disk::sys;
@@ -111,7 +112,7 @@ impl RingFile {
             return Ok(None);
         }
         let made = Self::fill(&temp, file, id, options).and_then(|mut ring| {
-            let begun = Mark { position: 0, ordinal: 0 };
+            let begun = Mark { position: Position(0), ordinal: 0 };
             RingWriter::<_>::begin(&ring, ring.shape, begun);
             // Its name last, and never in the place of another: who finds the file finds a whole ring.
             match sys::link(&temp, path) {

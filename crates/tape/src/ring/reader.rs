@@ -71,13 +71,13 @@ impl RingTapeReader {
     /// # Errors
     /// A position that was overwritten, or at which no frame starts.
     pub fn seek(&mut self, position: Position) -> Result<()> {
-        if position.0 > self.core.end() {
+        if position > self.core.end() {
             return Err(Error::NoFrame(position));
         }
-        if self.walk_to(position.0)? {
+        if self.walk_to(position)? {
             return Ok(());
         }
-        let oldest = Position(self.oldest()?.position);
+        let oldest = self.oldest()?.position;
         if position < oldest {
             Err(Error::Retained { position, oldest })
         } else {
@@ -100,7 +100,7 @@ impl RingTapeReader {
             got => return self.otherwise(got).map(|()| None),
         };
         self.idle = 0;
-        let position = Position(self.core.at().position - header.len_bytes() as u64);
+        let position = Position(self.core.at().position.0 - header.len_bytes() as u64);
         Ok(Some(Frame { position, header, bytes: bytes(&self.buffer) }))
     }
 
@@ -120,7 +120,7 @@ impl RingTapeReader {
             let words = self.buffer.len();
             match self.core.next(Some(&mut self.buffer)) {
                 Got::Frame(header) => {
-                    let at = self.core.at().position - header.len_bytes() as u64;
+                    let at = Position(self.core.at().position.0 - header.len_bytes() as u64);
                     if words == 0 {
                         (position, begun) = (Some(at), before);
                     } else if at != before.position {
@@ -144,13 +144,8 @@ impl RingTapeReader {
             // What came instead of the next frame is met again with the next call.
             self.core.go(whole.1);
             self.idle = 0;
-            let position = Position(position);
-            return Ok(Some(Run {
-                position,
-                ordinal: begun.ordinal,
-                bytes: bytes(&self.buffer),
-                checked: false,
-            }));
+            let (ordinal, bytes) = (begun.ordinal, bytes(&self.buffer));
+            return Ok(Some(Run { position, ordinal, bytes, checked: false }));
         }
         if got == Got::Overrun {
             // Counted from where the unit that was not given began.
@@ -192,12 +187,12 @@ impl RingTapeReader {
     /// Bytes that the writer is ahead; at about fifteen sixteenths of [`RingTapeReader::capacity_bytes`] the
     /// reader will be overrun.
     pub fn lag_bytes(&self) -> u64 {
-        self.core.end().saturating_sub(self.core.at().position)
+        self.core.end().0.saturating_sub(self.core.at().position.0)
     }
 
     /// Position behind the last frame read.
     pub fn position(&self) -> Position {
-        Position(self.core.at().position)
+        self.core.at().position
     }
 
     /// Non-META frames before [`RingTapeReader::position`], lost ones included.
@@ -242,7 +237,7 @@ impl RingTapeReader {
         let (emptied, begun) = (reader.word(offset::EMPTIED_EPOCH), reader.word(offset::EMPTIED_AT));
         let to = match epoch {
             // Of a ring that was lost and made again, or of nobody knows when.
-            _ if epoch > reader.epoch() => Position(reader.oldest()?.position.min(from.0)),
+            _ if epoch > reader.epoch() => reader.oldest()?.position.min(from),
             _ if epoch < emptied => Position(begun.min(from.0)),
             _ => from,
         };
@@ -278,18 +273,18 @@ impl RingTapeReader {
             }
             Got::Damage(header) => {
                 let position = self.core.at().position;
-                let at = crate::disk::layout::HEADER_PAGE + position % self.core.shape().capacity;
+                let at = crate::disk::layout::HEADER_PAGE + position.0 % self.core.shape().capacity;
                 Err(Error::damage(&file.path, at, format!("no frame can start with {header}")))
             }
             Got::Overrun => {
                 let (from, to) = (self.core.at(), self.oldest()?);
                 self.core.go(to);
-                let lost_bytes = to.position - from.position;
+                let lost_bytes = to.position.0 - from.position.0;
                 let lost_events = to.ordinal.saturating_sub(from.ordinal);
                 self.losses.overruns += 1;
                 self.losses.bytes += lost_bytes;
                 self.losses.events += lost_events;
-                let (position, resume_at) = (Position(from.position), Position(to.position));
+                let (position, resume_at) = (from.position, to.position);
                 Err(Error::Overrun { position, lost_bytes, lost_events, resume_at })
             }
         }
@@ -300,7 +295,7 @@ impl RingTapeReader {
     }
 
     /// Walks from the newest mark before it to `position`; false if that is not to be reached.
-    fn walk_to(&mut self, position: u64) -> Result<bool> {
+    fn walk_to(&mut self, position: Position) -> Result<bool> {
         let Some(mark) = self.core.mark_before(position) else { return Ok(false) };
         self.core.go(mark);
         while self.core.at().position < position {

@@ -131,7 +131,7 @@ impl RingTapeWriter {
             // kept its place knows.
             set_word(&ring, offset::EMPTIED_AT, position);
             set_word(&ring, offset::EMPTIED_EPOCH, epoch);
-            RingWriter::begin(ring, shape, Mark { position, ordinal: 0 })
+            RingWriter::begin(ring, shape, Mark { position: Position(position), ordinal: 0 })
         } else {
             RingWriter::recover(ring, shape).map_err(|(at, what)| {
                 Error::damage(&path, at, format!("{what}; remove the ring and let its writer make it anew"))
@@ -140,14 +140,8 @@ impl RingTapeWriter {
         set_word(core.memory(), offset::EPOCH, epoch);
         // Before anything is appended: an epoch does not come a second time, whenever the power fails.
         core.memory().flush_page()?;
-        let recovery = RingRecovery {
-            created,
-            clean,
-            emptied,
-            end: Position(core.end()),
-            ordinal: core.ordinal(),
-            epoch,
-        };
+        let recovery =
+            RingRecovery { created, clean, emptied, end: core.end(), ordinal: core.ordinal(), epoch };
         Ok((Self { core, epoch }, recovery))
     }
 
@@ -166,7 +160,7 @@ impl RingTapeWriter {
         if !last {
             return Err(Error::BadUnit { offset: 0, what: "the unit does not end with the flag LAST" });
         }
-        Ok(Position(self.core.append(unit, ordinals)))
+        Ok(self.core.append(unit, ordinals))
     }
 
     /// Appends a message under a topic, as [`crate::Publication::offer`] does onto a tape; gives its position.
@@ -203,7 +197,7 @@ impl RingTapeWriter {
 
     /// Position behind the last unit.
     pub fn end(&self) -> Position {
-        Position(self.core.end())
+        self.core.end()
     }
 
     /// Non-META frames before [`RingTapeWriter::end`].
@@ -259,7 +253,7 @@ const _: () = assert!(HEADER_PAGE.is_multiple_of(LINE as u64));
 pub struct RingDraft<'w> {
     writer: &'w mut RingTapeWriter,
     header: Header,
-    start: u64,
+    start: Position,
     /// Bytes of the frame that are written, or wait in `pending`.
     written: usize,
     /// The word that is not full yet.
@@ -291,11 +285,11 @@ impl RingDraft<'_> {
             self.written += part;
             bytes = &bytes[part..];
             if self.written.is_multiple_of(8) {
-                self.writer.core.write(self.start + self.written as u64 - 8, &self.pending);
+                self.writer.core.write(self.start.plus(self.written as u64 - 8), &self.pending);
             }
         }
         let whole = bytes.len() & !7;
-        self.writer.core.write(self.start + self.written as u64, &bytes[..whole]);
+        self.writer.core.write(self.start.plus(self.written as u64), &bytes[..whole]);
         let rest = &bytes[whole..];
         if !rest.is_empty() {
             self.pending[..rest.len()].copy_from_slice(rest);
@@ -311,15 +305,15 @@ impl RingDraft<'_> {
         if begun > 0 {
             self.pending[begun..].fill(0);
             self.written += 8 - begun;
-            self.writer.core.write(self.start + self.written as u64 - 8, &self.pending);
+            self.writer.core.write(self.start.plus(self.written as u64 - 8), &self.pending);
         }
         while self.written < self.header.len_bytes() {
-            self.writer.core.write(self.start + self.written as u64, &[0; 8]);
+            self.writer.core.write(self.start.plus(self.written as u64), &[0; 8]);
             self.written += 8;
         }
         let ordinals = u64::from(!self.header.is_meta());
         self.writer.core.publish(self.start, self.header.len_bytes() as u64, self.header, ordinals);
-        Position(self.start)
+        self.start
     }
 }
 

@@ -1,5 +1,7 @@
 //! What of a tape is durable, made again from the tape itself.
 
+use unitape_model::Position;
+
 use crate::disk::definitions::{Definitions, HEAD};
 use crate::disk::durable::{Durable, store_durable};
 use crate::disk::layout::{Meta, segment_path};
@@ -35,7 +37,7 @@ pub(crate) fn remake_durable(live: &Live) -> Result<Durable> {
     }
     let mut durable = Durable { position: survey.unit_end_before(position)?.0, ..Durable::default() };
     durable.definitions_bytes = log_bytes(&survey, durable.position);
-    durable.open_sum = open_sum(&survey, durable.position)?;
+    durable.open_sum = open_sum(&survey, Position(durable.position))?;
     store_durable(&live.paths, &durable)?;
     Ok(durable)
 }
@@ -81,9 +83,9 @@ pub(crate) fn why_older(survey: &TapeSurvey, durable: &Durable, closed: bool) ->
 }
 
 /// The sum of the bytes before `position` in its span.
-pub(crate) fn open_sum(survey: &TapeSurvey, position: u64) -> Result<Option<u32>> {
+pub(crate) fn open_sum(survey: &TapeSurvey, position: Position) -> Result<Option<u32>> {
     let Meta { segment_bytes, .. } = survey.meta;
-    let to = position % segment_bytes;
+    let to = position.0 % segment_bytes;
     let from = to - to % survey.meta.span();
     if from == to {
         return Ok(Some(0));

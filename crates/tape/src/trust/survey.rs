@@ -69,7 +69,8 @@ impl TapeSurvey {
     }
 
     /// That of the segment which holds `position`.
-    pub fn at(&self, position: u64) -> Option<&SegmentSurvey> {
+    pub fn at(&self, position: Position) -> Option<&SegmentSurvey> {
+        let position = position.0;
         self.segments.iter().find(|s| s.base <= position && position - s.base < self.meta.segment_bytes)
     }
 

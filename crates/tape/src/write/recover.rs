@@ -219,7 +219,7 @@ fn look_before(live: &Live, state: &State, doubt: &mut Doubt) -> Result<End> {
     };
     if doubt.rebooted {
         // A recorder that came before the writer has told it, and may have nothing to tell again.
-        state.set_durable(durable.position);
+        state.set_durable(Position(durable.position));
     }
     let end = find_end(live, doubt)?;
     check_before_writing(live, &mut durable, end.position, doubt.clean)?;

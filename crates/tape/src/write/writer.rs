@@ -108,7 +108,7 @@ impl Writer {
             segment.prefault(end - segment.base, options.prefault_bytes);
         }
         *core.current.lock() = current.clone();
-        let gates = Gates::open(&paths, meta.id, end, &options.gates)?;
+        let gates = Gates::open(&paths, meta.id, Position(end), &options.gates)?;
         let (state, keepers) = (State::open(&paths)?, State::open(&paths)?);
         state.set_end(end, ordinal);
         let hot = matches!(options.backing, Backing::Hot { .. });
@@ -240,12 +240,12 @@ impl Writer {
     pub(crate) fn room(&mut self, bytes: u64) -> Result<Option<u64>> {
         self.short_end = 0;
         self.core.check(self.end)?;
-        self.gates.pass(self.end, bytes, self.open_bytes)?;
+        self.gates.pass(Position(self.end), bytes, self.open_bytes)?;
         let Some(segment) = &self.current else { return Ok(None) };
         let at = self.end - segment.base;
         committed(segment.have(at + bytes), self.end)?;
         if self.open_bytes == 0 && self.aside.is_empty() {
-            self.short_end = (segment.base + segment.ready()).min(self.gates.limit());
+            self.short_end = (segment.base + segment.ready()).min(self.gates.limit().0);
         }
         Ok((bytes <= segment.size - at).then_some(at))
     }
@@ -325,7 +325,7 @@ impl Writer {
             return Err(Error::BadUnit { offset: 0, what: "a claim is some whole lines" });
         }
         self.short_end = 0;
-        self.gates.pass(self.end, bytes, 0)?;
+        self.gates.pass(Position(self.end), bytes, 0)?;
         let (first, rest, current, end) = self.pieces(bytes, &mut frames_before)?;
         // Relaxed: only this thread adds; `close` pairs with the subtraction.
         self.core.outstanding.fetch_add(1, Ordering::Relaxed);

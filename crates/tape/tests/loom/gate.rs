@@ -6,6 +6,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
+use unitape_model::Position;
 use unitape_tape::loom_parts::gate::{self, place};
 use unitape_tape::loom_parts::{Memory, flaw};
 
@@ -47,17 +48,17 @@ fn passing<const FLAW: u8>() {
     let reader = {
         let page = page.clone();
         thread::spawn(move || {
-            let came = gate::come::<FLAW>(&*page, 64);
+            let came = gate::come::<FLAW>(&*page, Position(64));
             // SAFETY: loom objects if the writer has it now.
             page.dealt_with.with_mut(|n| unsafe { *n += 1 });
-            gate::advance::<FLAW>(&*page, 128);
+            gate::advance::<FLAW>(&*page, Position(128));
             came
         })
     };
     for _ in 0..2 {
         let (came, position) = gate::standing(&*page);
-        assert!(came == 0 || (came == 1 && position >= 64), "a position of before the reader came");
-        if came == 1 && 128 + 64 <= gate::limit(position, 128, 64, 64) {
+        assert!(came == 0 || (came == 1 && position >= Position(64)), "a position of before the reader came");
+        if came == 1 && Position(128 + 64) <= gate::limit(position, Position(128), 64, 64) {
             // SAFETY: loom objects if the reader has it now.
             page.dealt_with.with_mut(|n| assert_eq!(unsafe { *n }, 1));
             break;
@@ -82,18 +83,18 @@ fn dropping<const FLAW: u8>() {
     let writer = {
         let page = page.clone();
         thread::spawn(move || {
-            gate::drop_at::<FLAW>(&*page, 128, 64);
-            gate::drop_at::<FLAW>(&*page, 192, 64);
+            gate::drop_at::<FLAW>(&*page, Position(128), 64);
+            gate::drop_at::<FLAW>(&*page, Position(192), 64);
         })
     };
     for _ in 0..2 {
         let seen = gate::dropped(&*page);
         assert!(seen.bytes >= 64 * seen.count, "fewer bytes than were counted: {seen:?}");
-        assert!(seen.count == 0 || seen.first == 128 && seen.last >= 64 + 64 * seen.count, "{seen:?}");
+        assert!(seen.count == 0 || seen.first.0 == 128 && seen.last.0 >= 64 + 64 * seen.count, "{seen:?}");
     }
     writer.join().unwrap();
     let seen = gate::dropped(&*page);
-    assert_eq!((seen.count, seen.bytes, seen.first, seen.last), (2, 128, 128, 192));
+    assert_eq!((seen.count, seen.bytes, seen.first.0, seen.last.0), (2, 128, 128, 192));
 }
 
 #[test]

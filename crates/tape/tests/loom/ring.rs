@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
-use unitape_model::{Header, LINE, flags};
+use unitape_model::{Header, LINE, Position, flags};
 use unitape_tape::loom_parts::ring::{Got, Mark, RingReader, RingWriter, Shape, place};
 use unitape_tape::loom_parts::{Memory, flaw};
 
@@ -69,7 +69,7 @@ fn unit(number: u64, lines: u16) -> Vec<u8> {
     unit
 }
 
-const START: Mark = Mark { position: 0, ordinal: 0 };
+const START: Mark = Mark { position: Position(0), ordinal: 0 };
 
 /// Units of these lines are there when a reader begins at one of them and looks a few times, while the writer
 /// adds others.
@@ -166,7 +166,7 @@ fn marks<const FLAW: u8>() {
         (4..10).for_each(|n| _ = writer.append(&unit(n, 1), 1));
     });
     let at = RingReader::<Shared, FLAW>::open(words, SMALL).expect("marks are there").at();
-    assert_eq!(at.position / LINE as u64, at.ordinal, "a mark's ordinal is another unit's");
+    assert_eq!(at.position.0 / LINE as u64, at.ordinal, "a mark's ordinal is another unit's");
     thread.join().unwrap();
 }
 

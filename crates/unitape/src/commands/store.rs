@@ -225,6 +225,11 @@ fn scan(args: &Scan) -> output::Result {
     Ok(if clean { Done::Clean } else { Done::Flawed })
 }
 
+/// First and last event time; the other way round, the last and the first that there can be, where there are no events.
+fn times(a: &Amount) -> (UnixNanos, UnixNanos) {
+    (a.ts_min.unwrap_or(UnixNanos(i64::MAX)), a.ts_max.unwrap_or(UnixNanos(i64::MIN)))
+}
+
 fn info(dir: &Path, json: bool) -> output::Result {
     let store = Store::open(dir)?;
     let info = store.info();
@@ -235,7 +240,7 @@ fn info(dir: &Path, json: bool) -> output::Result {
         let amount = |a: &Amount| {
             serde_json::json!({
                 "rows": a.rows, "blocks": a.blocks, "bytes": a.bytes, "bytes_per_row": per_row(a),
-                "tape_bytes": a.raw_bytes, "ts_min": a.ts_min, "ts_max": a.ts_max,
+                "tape_bytes": a.raw_bytes, "ts_min": times(a).0.0, "ts_max": times(a).1.0,
             })
         };
         let days: Vec<_> = info
@@ -280,8 +285,8 @@ fn info(dir: &Path, json: bool) -> output::Result {
         table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
         table.set_header(["day", "schema", "events", "blocks", "bytes", "per event", "first", "last"]);
         let row = |day: String, schema: &str, a: &Amount| {
-            let time = |ts: i64| utc(ts)[11..].to_owned();
-            let (first, last) = (time(a.ts_min), time(a.ts_max));
+            let time = |ts: UnixNanos| utc(ts.0)[11..].to_owned();
+            let (first, last) = (time(times(a).0), time(times(a).1));
             let sizes = [grouped(a.rows), grouped(a.blocks), bytes(a.bytes), per_row(a).to_string()];
             [day, schema.to_owned()].into_iter().chain(sizes).chain([first, last])
         };

@@ -2,7 +2,7 @@
 
 use crate::exact::Total;
 use std::collections::HashMap;
-use unitape_model::{Decimal, Event, Field, InlineId, Kind, Price, Value};
+use unitape_model::{Decimal, Event, Field, InlineId, InstrumentId, Kind, Price, UnixNanos, Value};
 
 /// An id as it was given.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -17,9 +17,9 @@ pub enum Id {
 #[allow(missing_docs)]
 pub struct Happened {
     pub seq: u64,
-    pub ts: i64,
+    pub ts: UnixNanos,
     pub kind: Kind,
-    pub instr: Option<u32>,
+    pub instr: Option<InstrumentId>,
     pub venue: Option<u32>,
     pub oid: Option<Id>,
     pub match_id: Option<Id>,
@@ -46,7 +46,7 @@ pub struct History {
     by_order: HashMap<(Option<u32>, Id), Vec<usize>>,
     by_owner: HashMap<u32, Vec<usize>>,
     by_trader: HashMap<u32, Vec<usize>>,
-    by_instr: HashMap<u32, Vec<usize>>,
+    by_instr: HashMap<InstrumentId, Vec<usize>>,
     by_kind: HashMap<Kind, Vec<usize>>,
 }
 
@@ -102,7 +102,7 @@ impl History {
     }
 
     /// The events of an instrument, latest first.
-    pub fn of_instr(&self, instr: u32) -> impl Iterator<Item = &Happened> {
+    pub fn of_instr(&self, instr: InstrumentId) -> impl Iterator<Item = &Happened> {
         self.at(self.by_instr.get(&instr))
     }
 
@@ -161,9 +161,9 @@ fn read(event: &Event<'_>, seq: u64) -> Happened {
     };
     Happened {
         seq,
-        ts: event.ts_event().0,
+        ts: event.ts_event(),
         kind: event.kind(),
-        instr: sym(Field::Instr),
+        instr: sym(Field::Instr).map(InstrumentId),
         venue: sym(Field::Venue),
         oid: id(Field::Oid),
         match_id: id(Field::MatchId),

@@ -29,7 +29,7 @@ pub trait Twin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// When: the time of the event at hand, or that of a timer.
-    pub ts: i64,
+    pub ts: UnixNanos,
     /// The key, names and values.
     pub key: Vec<(&'static str, String)>,
 }
@@ -58,7 +58,7 @@ impl Twins {
         for (def, twin) in &mut self.twins {
             out.extend(twin.on_event(&self.history, names).into_iter().map(|found| Alert {
                 scenario: def.id,
-                ts: UnixNanos(found.ts),
+                ts: found.ts,
                 trigger_seq: seq,
                 key: found.key,
                 detail: serde_json::Value::Null,

@@ -42,11 +42,11 @@ impl Reader {
     /// The damage, with its file and position.
     pub fn refuse(&mut self, position: Position, what: &dyn std::fmt::Display) -> Result<()> {
         let error = self.damage_at(position, what);
-        let base = self.position - self.at;
+        let base = self.position.0 - self.at;
         if let Some(segment) = self.segment.as_ref().filter(|segment| segment.base == base)
             && self.skip
             && position.0 >= base
-            && position.0 < self.position
+            && position < self.position
         {
             // It counts among what is passed over, with what comes after it.
             let mut at = position.0 - base;
@@ -56,7 +56,7 @@ impl Reader {
                 self.ordinal -= u64::from(!header.is_meta());
                 at += header.len_bytes() as u64;
             }
-            self.position = position.0;
+            self.position = position;
         }
         self.pass_over(error)
     }
@@ -90,7 +90,7 @@ impl Reader {
 
     /// Goes to the start of the next segment that can be opened; false if there is none.
     fn next_segment(&mut self) -> Result<bool> {
-        let here = self.position / self.live.meta.segment_bytes;
+        let here = self.position.0 / self.live.meta.segment_bytes;
         for index in self.live.indices()?.into_iter().filter(|&index| index > here) {
             match self.begin_at(index) {
                 Ok(true) => return Ok(true),
@@ -104,7 +104,7 @@ impl Reader {
     /// Passes over damage where that was asked for; otherwise, and for any other error, gives it back.
     pub(crate) fn pass_over(&mut self, error: Error) -> Result<()> {
         let (Error::Damage { path, offset, what }, true) = (&error, self.skip) else { return Err(error) };
-        let from = Position(self.position);
+        let from = self.position;
         let (path, offset, what) = (path.clone(), *offset, what.clone());
         let part = DamagedPart { path, offset, what, from, to: from, events: None };
         self.damaged.count += 1;
@@ -137,9 +137,9 @@ impl Reader {
             (self.known_end().max(stop.position), None)
         };
         if let Some(part) = self.damaged.parts.get_mut(self.damaged.count as usize - 1) {
-            (part.to, part.events) = (Position(to), events);
+            (part.to, part.events) = (to, events);
         }
-        let lost = to - stop.position;
+        let lost = to.0 - stop.position.0;
         self.damaged.bytes = (self.damaged.bytes + lost).saturating_sub(stop.counted);
         self.stop = Some(Stop { counted: lost, ..stop });
         if found {
@@ -153,10 +153,10 @@ impl Reader {
     }
 
     /// Where the tape ends, as far as somebody says so.
-    fn known_end(&self) -> u64 {
-        match &self.page {
+    fn known_end(&self) -> Position {
+        Position(match &self.page {
             Some(page) => page.end().0,
             None => load_durable(&self.live.paths).map_or(0, |durable| durable.position),
-        }
+        })
     }
 }

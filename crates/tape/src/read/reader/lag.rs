@@ -2,6 +2,8 @@
 //!
 //! All of it is read from the state page that the tape's processes share; the writer knows nothing of it.
 
+use unitape_model::Position;
+
 use super::{Reader, Start};
 use crate::disk::page::State;
 use crate::error::Result;
@@ -20,12 +22,15 @@ impl Reader {
     pub fn lag(&mut self) -> Result<Lag> {
         self.look_for_page();
         let (end, ordinal) = match (&self.page, self.ended) {
-            (Some(page), _) => page.end(),
+            (Some(page), _) => {
+                let (end, ordinal) = page.end();
+                (Position(end), ordinal)
+            }
             (None, Some(ended)) => ended,
             (None, None) => {
                 let options = ReadOptions { verify: self.checks.on, skip_damage: self.skip };
                 let reader = Self::open_with(&self.live.paths.dir, Start::End, options)?;
-                let ended = (reader.position().0, reader.ordinal());
+                let ended = (reader.position(), reader.ordinal());
                 self.ended = Some(ended);
                 ended
             }
@@ -34,11 +39,11 @@ impl Reader {
             Some(page) => page.announced(),
             None => self.live.indices()?.first().copied().unwrap_or(0) * self.live.meta.segment_bytes,
         };
-        let (position, next) = (self.position().0, self.ordinal());
+        let (position, next) = (self.position(), self.ordinal());
         Ok(Lag {
-            bytes: end.saturating_sub(position),
+            bytes: end.0.saturating_sub(position.0),
             events: if end > position { ordinal.saturating_sub(next) } else { 0 },
-            until_removal_bytes: position.saturating_sub(gone),
+            until_removal_bytes: position.0.saturating_sub(gone),
         })
     }
 
@@ -58,12 +63,12 @@ impl Reader {
     /// Damage of the oldest segment, the system's refusal, or [`crate::Error::Rewound`] as [`Reader::next`].
     pub fn skip_to_oldest(&mut self) -> Result<Skipped> {
         let known = self.epoch;
-        self.settle(self.position().0)?;
-        let (position, ordinal) = (self.position().0, self.ordinal());
+        self.settle(self.position())?;
+        let (position, ordinal) = (self.position(), self.ordinal());
         self.stop = None;
         loop {
             let oldest = self.live.indices()?.first().copied().unwrap_or(0);
-            if oldest.saturating_mul(self.live.meta.segment_bytes) <= position {
+            if oldest.saturating_mul(self.live.meta.segment_bytes) <= position.0 {
                 return Ok(Skipped::default());
             }
             // Retention may be faster than we are.
@@ -73,7 +78,7 @@ impl Reader {
         }
         self.adopt(known, position)?;
         let skipped = Skipped {
-            bytes: self.position().0.saturating_sub(position),
+            bytes: self.position().0.saturating_sub(position.0),
             events: self.ordinal().saturating_sub(ordinal),
         };
         self.skipped.bytes += skipped.bytes;

@@ -125,17 +125,16 @@ impl Reader {
         self.epoch.is_some_and(|known| known != epoch)
     }
 
-    /// Goes back to the cut if the tape has been cut back before `position`, which is of the reader's epoch.
+    /// Goes back to the cut if the tape has been cut back before `from`, which is of the reader's epoch.
     ///
     /// # Errors
     /// [`Error::Rewound`] then, with the reader at the cut.
-    pub(crate) fn settle(&mut self, position: u64) -> Result<()> {
+    pub(crate) fn settle(&mut self, from: Position) -> Result<()> {
         let Some(epoch) = self.epoch else { return Ok(()) };
         if self.epoch_now() == epoch {
             return Ok(());
         }
         let Some(lineage) = Lineage::load(&self.live.paths, self.live.meta.id)? else { return Ok(()) };
-        let from = Position(position);
         let to = lineage.resume(LineagePoint { epoch, position: from });
         if to >= from {
             return Ok(());
@@ -157,7 +156,7 @@ impl Reader {
     ///
     /// # Errors
     /// As [`Reader::settle`].
-    pub(crate) fn adopt(&mut self, known: Option<u64>, position: u64) -> Result<()> {
+    pub(crate) fn adopt(&mut self, known: Option<u64>, position: Position) -> Result<()> {
         if known.is_none() || known == self.epoch {
             return Ok(());
         }

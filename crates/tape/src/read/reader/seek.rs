@@ -14,7 +14,7 @@ impl Reader {
     /// A position that retention has removed, or at which no frame starts; [`Error::Rewound`] where the tape was cut
     /// back before it since this reader looked last.
     pub fn seek(&mut self, position: Position) -> Result<()> {
-        let (known, furthest) = (self.epoch, position.0.max(self.position));
+        let (known, furthest) = (self.epoch, position.max(self.position));
         self.settle(furthest)?;
         self.go(position)?;
         self.adopt(known, furthest)
@@ -27,22 +27,22 @@ impl Reader {
             return Err(Error::Retained { position, oldest: Position(oldest) });
         }
         self.stop = None;
-        if let Err(e) = self.walk_to_segment_of(position.0) {
+        if let Err(e) = self.walk_to_segment_of(position) {
             self.pass_over(e)?;
         }
         let passed_over = self.damaged.count;
-        while self.position < position.0 {
+        while self.position < position {
             let Some((at, header)) = self.advance()? else { return Err(Error::NoFrame(position)) };
             let base = self.segment.as_ref().expect("a segment after a frame").base;
             if self.damaged.count > passed_over && base + at >= position.0 {
                 // The frame lies in damage; this is the first one after it.
-                (self.position, self.at) = (base + at, at);
+                (self.position, self.at) = (Position(base + at), at);
                 self.ordinal -= u64::from(!header.is_meta());
                 return Ok(());
             }
         }
         let after_damage = self.damaged.count > passed_over || self.stop.is_some();
-        if self.position == position.0 || after_damage { Ok(()) } else { Err(Error::NoFrame(position)) }
+        if self.position == position || after_damage { Ok(()) } else { Err(Error::NoFrame(position)) }
     }
 
     /// The frame at `position`, without moving the reader.
@@ -75,7 +75,7 @@ impl Reader {
 
     /// Stands at the start of segment `index`, or at the position where it will be.
     pub(crate) fn begin_at(&mut self, index: u64) -> Result<bool> {
-        self.position = index.saturating_mul(self.live.meta.segment_bytes);
+        self.position = Position(index.saturating_mul(self.live.meta.segment_bytes));
         (self.at, self.limit) = (0, 0);
         self.idle = 0;
         self.checks.begin();
@@ -91,12 +91,12 @@ impl Reader {
     }
 
     /// Stands at the start of the segment that holds `position`, or of the one before it if that is not there.
-    pub(crate) fn walk_to_segment_of(&mut self, position: u64) -> Result<()> {
-        let index = position / self.live.meta.segment_bytes;
+    pub(crate) fn walk_to_segment_of(&mut self, position: Position) -> Result<()> {
+        let index = position.0 / self.live.meta.segment_bytes;
         if !self.begin_at(index)? {
             self.live.explain_missing(index)?;
             if index > 0 && !self.begin_at(index - 1)? {
-                return Err(Error::NoFrame(Position(position)));
+                return Err(Error::NoFrame(position));
             }
         }
         Ok(())

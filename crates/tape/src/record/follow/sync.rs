@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use unitape_model::Position;
+
 use super::Follower;
 use crate::disk::durable::{Durable, store_durable};
 use crate::disk::failure::{DurabilityFailure, Flushed};
@@ -40,7 +42,7 @@ impl Follower {
     /// A flush that failed: nothing more is durable than before, and the error says what becomes of it.
     pub fn sync(&mut self) -> Result<()> {
         if let Some(lost) = &self.flush.lost {
-            return Err(lost.error(self.flush.durable.position));
+            return Err(lost.error(Position(self.flush.durable.position)));
         }
         if self.position < self.flush.flushed.position || !self.is_newest()? {
             return Ok(());
@@ -68,7 +70,7 @@ impl Follower {
             self.state.fail(errno, Flushed::Durable, false);
             self.flush.in_a_row += 1;
             let failure = DurabilityFailure { errno, path: paths.durable(), lasting: false };
-            return Err(failure.error(self.flush.durable.position));
+            return Err(failure.error(Position(self.flush.durable.position)));
         }
         self.flush.names = true;
         let before = self.flush.flushed.position;
@@ -78,7 +80,7 @@ impl Follower {
             self.flush.suspect = 0;
             self.state.mended();
         }
-        self.state.set_durable(durable.position);
+        self.state.set_durable(Position(durable.position));
         let size = self.live.meta.segment_bytes;
         let live = self.position / size;
         seal(&paths, before / size, live)?;
@@ -155,7 +157,7 @@ impl Follower {
         let what = Flushed::Segment(index);
         let path = Flushed::path_of(what.word(), &self.live.paths);
         let failure = DurabilityFailure { errno: libc::ENOENT, path, lasting: true };
-        let error = failure.error(self.flush.durable.position);
+        let error = failure.error(Position(self.flush.durable.position));
         if !self.flush.is_lost() {
             self.state.fail(libc::ENOENT, what, true);
             self.flush.lost = Some(failure);
@@ -180,7 +182,7 @@ impl Follower {
         let failure = DurabilityFailure { errno, path, lasting: !again };
         self.flush.open.clear();
         self.state.fail(errno, what, !again);
-        let error = failure.error(self.flush.durable.position);
+        let error = failure.error(Position(self.flush.durable.position));
         if again {
             self.flush.in_a_row += 1;
             self.flush.suspect = self.flush.suspect.max(self.position);

@@ -14,7 +14,7 @@ use crate::record::follow::{Follower, IDLE};
 impl Writer {
     /// Everything before this position survives power loss.
     pub fn durable(&self) -> Position {
-        Position(self.state.durable())
+        self.state.durable()
     }
 
     /// Why the durable position stands still, if a flush has failed and was not made good.
@@ -62,7 +62,7 @@ impl Writer {
                     return follower.sync_last();
                 }
                 // Not the file that says so: it is written before it is flushed, and its flush may fail.
-                Err(Error::Locked { .. }) if self.state.durable() >= self.end().0 => return Ok(()),
+                Err(Error::Locked { .. }) if self.state.durable() >= self.end() => return Ok(()),
                 Err(Error::Locked { .. }) if since.elapsed() >= self.options.recorder_wait => {
                     if let Some(failure) = self.durability_failure() {
                         return Err(failure.error(self.state.durable()));

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use unitape_book::{ALL_VENUES, Basis, Change, Error, ListingId, Marks, Options, TapeBooks};
-use unitape_model::{Dict, Event};
+use unitape_model::{Dict, Event, InstrumentId};
 use unitape_run::address::At;
 use unitape_run::follow::FollowStep;
 
@@ -278,7 +278,7 @@ impl<W: Write> View<'_, W> {
             let named = |dict, id, name: Option<&str>| {
                 name.is_none_or(|name| tape.names.get(dict, name.as_bytes()) == Some(id))
             };
-            named(Dict::Instrument, listing.instrument(), instr)
+            named(Dict::Instrument, listing.instrument().0, instr)
                 && (venue == Some(ALL_VENUES) || named(Dict::Venue, listing.venue().into(), venue))
         })
     }
@@ -305,7 +305,7 @@ impl<W: Write> View<'_, W> {
             }
         }
         if self.args.venue.as_deref().is_none_or(over_all) && self.args.basis.is_none() {
-            let several = |id: &u32| tape.books.listings_of(*id).count() > 1;
+            let several = |id: &InstrumentId| tape.books.listings_of(*id).count() > 1;
             for instrument in instruments.into_iter().filter(several) {
                 let row = Row::over_all(tape, here, instrument);
                 self.row(&row)?;
@@ -322,7 +322,7 @@ impl<W: Write> View<'_, W> {
             Some(name) => tape.names.get(dict, name.as_bytes()) == Some(id),
             None => true,
         };
-        if !is(&args.instr, Dict::Instrument, listing.instrument()) {
+        if !is(&args.instr, Dict::Instrument, listing.instrument().0) {
             return Ok(());
         }
         let changed = match args.basis {

@@ -6,8 +6,7 @@ use crate::output::{Failure, grouped, plain, say_to};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 use unitape_book::{ALL_VENUES, Basis, BookView, Level, ListingView, Marks, OrderView, TapeBooks};
-use unitape_model::Dict;
-use unitape_model::Side;
+use unitape_model::{Dict, InstrumentId, Side};
 
 /// The name of a venue or instrument; empty where the feed gives none.
 fn name(tape: &TapeBooks, dict: Dict, id: u32) -> &str {
@@ -51,7 +50,7 @@ pub fn book_json(
         listing.faults().met().map(|(fault, n)| (fault.name().to_owned(), n.into())).collect();
     let mut value = json!({
         "seq": here.seq, "position": here.position, "ts": book.ts().0,
-        "instr": name(tape, Dict::Instrument, listing.instrument()),
+        "instr": name(tape, Dict::Instrument, listing.instrument().0),
         "venue": name(tape, Dict::Venue, listing.venue().into()),
         "basis": book.basis().name(), "phase": listing.phase().name(), "marks": names(book.marks()),
         "levels": [book.level_count(Side::Buy), book.level_count(Side::Sell)],
@@ -97,7 +96,7 @@ pub fn book_table(
 ) -> Result<(), Failure> {
     let mut head = format!(
         "{} at {}, from {}",
-        name(tape, Dict::Instrument, listing.instrument()),
+        name(tape, Dict::Instrument, listing.instrument().0),
         name(tape, Dict::Venue, listing.venue().into()),
         book.basis().name(),
     );
@@ -150,7 +149,7 @@ impl<'a> Row<'a> {
         Self {
             here,
             venue: name(tape, Dict::Venue, listing.venue().into()),
-            instr: name(tape, Dict::Instrument, listing.instrument()),
+            instr: name(tape, Dict::Instrument, listing.instrument().0),
             basis: basis.or(listing.basis()).map_or("", Basis::name),
             sides: [bbo.bid, bbo.ask],
             venues: None,
@@ -159,7 +158,7 @@ impl<'a> Row<'a> {
     }
 
     /// Over all venues of an instrument.
-    pub fn over_all(tape: &'a TapeBooks, here: Here, instrument: u32) -> Self {
+    pub fn over_all(tape: &'a TapeBooks, here: Here, instrument: InstrumentId) -> Self {
         let best = tape.books.consolidated(instrument);
         let sides = [best.bid, best.ask].map(|side| side.map(|s| s.level));
         let has = |side: Side| {
@@ -176,7 +175,7 @@ impl<'a> Row<'a> {
         Self {
             here,
             venue: ALL_VENUES,
-            instr: name(tape, Dict::Instrument, instrument),
+            instr: name(tape, Dict::Instrument, instrument.0),
             basis: "venues",
             sides,
             venues: Some(Side::BOTH.map(has)),

@@ -10,8 +10,7 @@ use unitape_feed::quarantine::Entry;
 use unitape_feed::{Account, FeedSummary};
 use unitape_marketdata::engine::Stats;
 use unitape_marketdata::{Handler, Subscription};
-use unitape_model::Side;
-use unitape_model::{Dict, Event, Field, Kind, Value};
+use unitape_model::{Dict, Event, Field, InstrumentId, Kind, Side, UnixNanos, Value};
 use unitape_tape::{Reader, Start};
 
 /// What was found.
@@ -74,9 +73,9 @@ fn read(dir: &Path, account: &Account, (from, to): (u64, u64)) -> Result<Read, F
         of_feed.flat_map(|s| std::iter::once(s.id).chain(s.further.keys().copied())).collect();
     let mut books = TapeBooks::new(unitape_book::Options::default());
     let mut reader = Reader::open(dir, Start::Oldest)?;
-    let mut courses: BTreeMap<u32, Course> = BTreeMap::new();
+    let mut courses: BTreeMap<InstrumentId, Course> = BTreeMap::new();
     let mut loss = Loss::default();
-    let mut since: BTreeMap<u32, i64> = BTreeMap::new();
+    let mut since: BTreeMap<InstrumentId, UnixNanos> = BTreeMap::new();
     while let Some(frame) = reader.next()? {
         let Some(event) = Event::new(frame.bytes) else { continue };
         if !frame.header.is_meta() && !sources.contains(&event.source()) {
@@ -88,7 +87,7 @@ fn read(dir: &Path, account: &Account, (from, to): (u64, u64)) -> Result<Read, F
         match event.kind() {
             Kind::Status => told(&event, &mut loss, &mut since),
             Kind::Level => {
-                let course = courses.entry(event.instrument()).or_default();
+                let course = courses.entry(InstrumentId(event.instrument())).or_default();
                 course.changes += 1;
                 if let Some(listing) = listing.filter(|_| best) {
                     let best = books.books.listing(listing).bbo();
@@ -103,11 +102,11 @@ fn read(dir: &Path, account: &Account, (from, to): (u64, u64)) -> Result<Read, F
         }
     }
     let name = |dict, id| books.names.name(dict, id).unwrap_or("?").to_owned();
-    loss.left = since.into_keys().map(|id| name(Dict::Instrument, id)).collect();
+    loss.left = since.into_keys().map(|id| name(Dict::Instrument, id.0)).collect();
     let (mut all, mut sorted) = (BTreeMap::new(), Vec::new());
     for id in books.books.listings() {
         let (listing, book) = (books.books.listing(id), books.books.book(id, Basis::Levels));
-        let instr = name(Dict::Instrument, listing.instrument());
+        let instr = name(Dict::Instrument, listing.instrument().0);
         let whole = !book.marks().has(Marks::STALE) && listing.faults().total() == 0;
         let sides = Side::BOTH.map(|side| book.levels(side).map(rung).collect());
         all.insert(instr.clone(), whole.then(|| Book { instr: instr.clone(), sides }));
@@ -129,7 +128,7 @@ fn rung(level: Level) -> Rung {
 }
 
 /// What a `status` says of loss.
-fn told(event: &Event<'_>, loss: &mut Loss, since: &mut BTreeMap<u32, i64>) {
+fn told(event: &Event<'_>, loss: &mut Loss, since: &mut BTreeMap<InstrumentId, UnixNanos>) {
     let mut scratch = [0; 36];
     let Some(Value::Text(state)) = event.field(Field::State, &mut scratch) else { return };
     let kept = |name| event.unmapped().find(|(key, _)| *key == name).map(|(_, value)| value);
@@ -140,11 +139,11 @@ fn told(event: &Event<'_>, loss: &mut Loss, since: &mut BTreeMap<u32, i64>) {
     match state {
         "stale" => {
             loss.stale += 1;
-            since.insert(event.instrument(), event.ts_event().0);
+            since.insert(InstrumentId(event.instrument()), event.ts_event());
         }
         "recovered" => {
-            if let Some(since) = since.remove(&event.instrument()) {
-                let ns = event.ts_event().0.saturating_sub(since).max(0);
+            if let Some(since) = since.remove(&InstrumentId(event.instrument())) {
+                let ns = event.ts_event().0.saturating_sub(since.0).max(0);
                 (loss.mended, loss.stale_ns) = (loss.mended + 1, loss.stale_ns + ns);
                 loss.stale_ns_max = loss.stale_ns_max.max(ns);
             }

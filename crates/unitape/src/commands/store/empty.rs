@@ -1,6 +1,6 @@
 //! What `store scan` says when it has no events to print.
 
-use super::Scan;
+use super::{Scan, times};
 use crate::commands::tape::utc;
 use crate::output::{Failure, grouped, known, note};
 use std::collections::BTreeMap;
@@ -59,11 +59,12 @@ pub fn explain(store: &Store, args: &Scan) {
     asked.extend(args.date.map(|date| format!("--date {date}")));
     asked.extend(args.from.map(|from| format!("--from {}", utc(from.0))));
     asked.extend(args.to.map(|to| format!("--to {}", utc(to.0))));
+    let (first, last) = times(&all);
     note!(
         "unitape: no events with {}: the store has {}, from {} to {}",
         asked.join(" "),
         schemas.join(", "),
-        utc(all.ts_min),
-        utc(all.ts_max)
+        utc(first.0),
+        utc(last.0)
     );
 }

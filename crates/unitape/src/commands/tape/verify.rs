@@ -78,7 +78,7 @@ impl Inspection {
         let part = |(from, to): (Position, Position)| [from.0, to.0];
         output::print_json(&serde_json::json!({
             "frames": self.report.frames, "units": self.report.units, "events": self.report.events,
-            "checksums": self.report.spans, "definitions": self.report.definitions, "intact_to": self.report.intact_to,
+            "checksums": self.report.spans, "definitions": self.report.definitions, "intact_to": self.report.intact_to.0,
             "not_covered": self.report.not_covered.map(part),
             "accepted_unverified": self.report.accepted.iter().copied().map(part).collect::<Vec<_>>(),
             "quarantine": { "intact": self.raw.intact, "without_checksum": self.raw.unhashed, "damaged": self.raw.damaged },

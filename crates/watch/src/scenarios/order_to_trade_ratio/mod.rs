@@ -123,7 +123,7 @@ impl Scenario for Fast {
         let seen = self.windows.add(trader, class, ts.0);
         self.metrics.late += u64::from(!seen.complete);
         let [n, x] = seen.counts;
-        if self.is_burst(n, x) && self.cooldowns.may_fire(trader, ts.0) {
+        if self.is_burst(n, x) && self.cooldowns.may_fire(trader, ts) {
             self.metrics.alerts += 1;
             let key = vec![("trader", input.context.name(Dict::Trader, trader))];
             let detail = json!({"msgs": n, "execs": x});

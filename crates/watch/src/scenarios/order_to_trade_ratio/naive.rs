@@ -3,13 +3,13 @@
 use crate::naive::{Found, Happened, History, Twin, name};
 use crate::params::Params;
 use std::collections::HashMap;
-use unitape_model::{Dict, Dictionary, Kind};
+use unitape_model::{Dict, Dictionary, Kind, UnixNanos};
 
 /// The scenario, slowly.
 pub struct Slow {
     params: Params,
     /// The last alert of each trader.
-    last: HashMap<u32, i64>,
+    last: HashMap<u32, UnixNanos>,
 }
 
 impl Slow {
@@ -31,10 +31,10 @@ impl Twin for Slow {
         }
         let Some(trader) = history.trader(now) else { return vec![] };
         // "N = new+amend+cancel, X = exec in (t-window,t]".
-        let (t, window) = (i128::from(now.ts), self.params.millis("window_ms"));
+        let (t, window) = (i128::from(now.ts.0), self.params.millis("window_ms"));
         let in_window: Vec<_> = history
             .of_trader(trader)
-            .filter(|e| i128::from(e.ts) > t - window && i128::from(e.ts) <= t)
+            .filter(|e| i128::from(e.ts.0) > t - window && i128::from(e.ts.0) <= t)
             .collect();
         let n = in_window.iter().filter(|e| is_message(e)).count() as u128;
         let x = in_window.iter().filter(|e| is_execution(e)).count() as u128;
@@ -47,7 +47,7 @@ impl Twin for Slow {
         if self
             .last
             .get(&trader)
-            .is_some_and(|last| t < i128::from(*last) + self.params.millis("cooldown_ms"))
+            .is_some_and(|last| t < i128::from(last.0) + self.params.millis("cooldown_ms"))
         {
             return vec![];
         }

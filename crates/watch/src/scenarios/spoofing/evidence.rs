@@ -9,7 +9,7 @@ use crate::watch::Input;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use unitape_model::records::Order;
-use unitape_model::{Decimal, Event, Field, InlineId, Value as FieldValue};
+use unitape_model::{Decimal, Event, Field, InlineId, Position, Value as FieldValue};
 
 /// Executions kept at most; the condition needs them only for an order that did not say whose it is.
 const KEPT_MAX: usize = 1 << 16;
@@ -35,8 +35,8 @@ pub(super) struct Evidence {
 #[derive(Clone, Copy)]
 struct Execution {
     seq: u64,
-    /// `u64::MAX` when it is not on a tape.
-    position: u64,
+    /// Or [`crate::orders::NO_POSITION`].
+    position: Position,
     match_id: Option<IdKey>,
     qty: Decimal,
     /// The one before of the same account and side.
@@ -72,7 +72,7 @@ impl Evidence {
         }
         self.kept.push_back(Execution {
             seq: input.context.seq,
-            position: input.context.position_or_none(),
+            position: input.context.kept_position(),
             match_id,
             qty,
             before,
@@ -158,11 +158,12 @@ impl Evidence {
             "px": order.px.some().map(|p| p.to_string()),
             "executed_opposite": executed.total.to_string(),
             "filled": order.executed.to_string(),
-            "life_ns": i128::from(input.event.ts_event().0) - i128::from(order.entry_ts),
+            "life_ns": i128::from(input.event.ts_event().0) - i128::from(order.entry_ts.0),
             "seqs": seqs(|e| e.seq, order.entry_seq, now.seq),
         });
-        if let Some(position) = now.position {
-            detail["positions"] = Value::from(seqs(|e| e.position, order.entry_position, position.0));
+        // What was entered on a tape is cancelled on one.
+        if let (Some(entry), Some(position)) = (order.entry_position(), now.position) {
+            detail["positions"] = Value::from(seqs(|e| e.position.0, entry.0, position.0));
         }
         let left_out = executed.count - executions.len() as u64;
         if left_out > 0 {

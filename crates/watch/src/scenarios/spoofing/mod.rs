@@ -34,7 +34,7 @@ use crate::params::Params;
 use crate::watch::{Input, Metrics, Output, Scenario};
 use evidence::{Evidence, Executed};
 use hashbrown::{DefaultHashBuilder, HashMap};
-use unitape_model::{Decimal, Dict, Kind, Price};
+use unitape_model::{Decimal, Dict, InstrumentId, Kind, Price, UnixNanos};
 
 /// Definition of the scenario.
 pub static DEF: Def = Def {
@@ -115,13 +115,13 @@ pub struct Fast {
     free: Vec<u32>,
     by_key: HashMap<AccountKey, u32, DefaultHashBuilder>,
     /// Where orders live that do not say whose they are: how many, and the accounts that are kept for them.
-    ownerless: HashMap<(u16, u32), Ownerless, DefaultHashBuilder>,
+    ownerless: HashMap<(u16, InstrumentId), Ownerless, DefaultHashBuilder>,
     evidence: Evidence,
     metrics: Metrics,
 }
 
 /// Owner, venue, instrument.
-type AccountKey = (u32, u16, u32);
+type AccountKey = (u32, u16, InstrumentId);
 
 /// An order, from its entry until its slot is given to another.
 #[derive(Clone, Copy)]
@@ -129,7 +129,7 @@ struct Suspect {
     /// Whom it is of; [`NONE`] once it is cancelled, or when it cannot be one; [`OWNERLESS`] when it does not say.
     account: u32,
     /// Where it is, when it does not say whose it is.
-    listing: (u16, u32),
+    listing: (u16, InstrumentId),
     /// The best price of its side when it was entered, if there was one, and what had been executed on the other side.
     best: Price,
     before: Total,
@@ -158,7 +158,7 @@ struct Account {
 struct Done {
     total: Total,
     count: u64,
-    last_ts: i64,
+    last_ts: UnixNanos,
     /// Zero when there was none.
     last_seq: u64,
     /// The last one's number in [`Evidence`].
@@ -167,9 +167,12 @@ struct Done {
 
 const NONE: u32 = u32::MAX;
 const OWNERLESS: u32 = u32::MAX - 1;
+/// Where an order is that says whose it is.
+const NOWHERE: (u16, InstrumentId) = (0, InstrumentId(0));
 const NO_SUSPECT: Suspect =
-    Suspect { account: NONE, listing: (0, 0), best: Price::NONE, before: Total::ZERO, count_before: 0 };
-const NOTHING: Done = Done { total: Total::ZERO, count: 0, last_ts: 0, last_seq: 0, last: evidence::NONE };
+    Suspect { account: NONE, listing: NOWHERE, best: Price::NONE, before: Total::ZERO, count_before: 0 };
+const NOTHING: Done =
+    Done { total: Total::ZERO, count: 0, last_ts: UnixNanos(0), last_seq: 0, last: evidence::NONE };
 
 impl Fast {
     /// With empty state.
@@ -210,7 +213,7 @@ impl Fast {
         let done = &self.accounts[account as usize].done[opposite];
         self.suspects[slot] = Suspect {
             account,
-            listing: (0, 0),
+            listing: NOWHERE,
             best: best.and_then(|b| b.of_side(order.side)).unwrap_or(Price::NONE),
             before: done.total,
             count_before: done.count,
@@ -220,8 +223,9 @@ impl Fast {
     fn on_exec(&mut self, input: &Input<'_, '_>) {
         let Some(record) = input.record else { return };
         let qty = quantity(record).filter(|q| q.mantissa() > 0);
-        let (venue, instr, side) = (record.common.venue.get(), record.common.instrument.get(), record.side());
-        let (Some(qty), true) = (qty, input.owner != 0 && instr != 0 && matches!(side, 1 | 2)) else {
+        let (venue, instr, side) =
+            (record.common.venue.get(), InstrumentId(record.common.instrument.get()), record.side());
+        let (Some(qty), true) = (qty, input.owner != 0 && instr.0 != 0 && matches!(side, 1 | 2)) else {
             self.metrics.missing += 1;
             return;
         };
@@ -233,7 +237,7 @@ impl Fast {
         let done = &mut self.accounts[account as usize].done[usize::from(side - 1)];
         done.total.add(qty);
         done.count += 1;
-        done.last_ts = record.common.ts_event.get();
+        done.last_ts = UnixNanos(record.common.ts_event.get());
         done.last_seq = input.context.seq;
         done.last = self.evidence.add(input, record, qty, done.last);
     }
@@ -288,7 +292,7 @@ impl Fast {
                 owner,
             },
         };
-        let now = input.event.ts_event().0;
+        let now = input.event.ts_event();
         let limits = &self.limits;
         let fires = limits.is_short(order.entry_ts, now)
             && limits.is_pulled(done.last_ts, now)
@@ -357,7 +361,7 @@ impl Fast {
 
     /// An order is over that did not say whose it is.
     #[cold]
-    fn let_ownerless_go(&mut self, listing: (u16, u32)) {
+    fn let_ownerless_go(&mut self, listing: (u16, InstrumentId)) {
         let Some(ownerless) = self.ownerless.get_mut(&listing) else { return };
         ownerless.orders -= 1;
         if ownerless.orders > 0 {
@@ -407,7 +411,7 @@ impl Scenario for Fast {
 /// never seen new.
 #[inline]
 fn whole(order: &OrderState, owner: u32) -> Option<(AccountKey, usize)> {
-    let whole = owner != 0 && order.instr != 0 && matches!(order.side, 1 | 2);
+    let whole = owner != 0 && order.instr.0 != 0 && matches!(order.side, 1 | 2);
     whole.then(|| ((owner, order.venue, order.instr), usize::from(2 - order.side)))
 }
 
@@ -438,12 +442,12 @@ impl Limits {
         }
     }
 
-    fn is_short(&self, entry: i64, cancel: i64) -> bool {
-        i128::from(cancel) - i128::from(entry) <= self.max_life_ns
+    fn is_short(&self, entry: UnixNanos, cancel: UnixNanos) -> bool {
+        i128::from(cancel.0) - i128::from(entry.0) <= self.max_life_ns
     }
 
-    fn is_pulled(&self, last_exec: i64, cancel: i64) -> bool {
-        i128::from(cancel) - i128::from(last_exec) <= self.cancel_after_exec_ns
+    fn is_pulled(&self, last_exec: UnixNanos, cancel: UnixNanos) -> bool {
+        i128::from(cancel.0) - i128::from(last_exec.0) <= self.cancel_after_exec_ns
     }
 
     /// distance ≤ limit × tick; both sides are under 2^127.
@@ -483,7 +487,7 @@ fn key(input: &Input<'_, '_>, order: &OrderState, owner: u32) -> Vec<(&'static s
     vec![
         ("owner", context.name(Dict::Owner, owner)),
         ("venue", context.name(Dict::Venue, order.venue.into())),
-        ("instr", context.name(Dict::Instrument, order.instr)),
+        ("instr", context.name(Dict::Instrument, order.instr.0)),
         ("side", side_name(order.side).to_owned()),
     ]
 }

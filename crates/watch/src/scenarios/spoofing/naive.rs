@@ -37,7 +37,7 @@ impl Slow {
         }
         // "An owner named only on the cancel counts when the order had none."
         let (owner, instr, side) = (new.owner.or(cancel.owner)?, new.instr?, new.side?);
-        let (cancel_ts, new_ts) = (i128::from(cancel.ts), i128::from(new.ts));
+        let (cancel_ts, new_ts) = (i128::from(cancel.ts.0), i128::from(new.ts.0));
         // "life=cancel.ts-new.ts <= max_life_ms"
         let short = cancel_ts - new_ts <= self.params.millis("max_life_ms");
         // "O.cum_exec*100 <= max_filled_pct*O.qty"; parameters of this sort are in billionths.
@@ -70,7 +70,7 @@ impl Slow {
             .filter(|e| e.qty.is_some_and(|q| q.mantissa() > 0))
             .collect();
         // "the last of them is <= cancel_after_exec_ms before the cancel"; latest first.
-        let last = i128::from(execs.first()?.ts);
+        let last = i128::from(execs.first()?.ts.0);
         let pulled = cancel_ts - last <= self.params.millis("cancel_after_exec_ms");
         // "O.qty >= min_ratio * sum of those exec quantities"
         let executed = sum(execs.into_iter());
@@ -82,7 +82,7 @@ impl Slow {
             key: vec![
                 ("owner", name(names, Dict::Owner, owner)),
                 ("venue", name(names, Dict::Venue, new.venue.unwrap_or(0))),
-                ("instr", name(names, Dict::Instrument, instr)),
+                ("instr", name(names, Dict::Instrument, instr.0)),
                 ("side", side.to_string()),
             ],
         })

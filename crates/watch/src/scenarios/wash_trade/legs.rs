@@ -16,6 +16,7 @@ use super::{Leg, Limits};
 use crate::parties::Parties;
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::collections::VecDeque;
+use unitape_model::{InstrumentId, UnixNanos};
 
 /// A leg in the log.
 #[derive(Clone, Copy)]
@@ -36,19 +37,21 @@ struct Cell {
     last: u64,
     /// Everything before this leg is stamped `over_ts` or earlier.
     from: u64,
-    over_ts: i64,
+    over_ts: UnixNanos,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct CellKey {
     group: u32,
-    instr: u32,
+    instr: InstrumentId,
     side: u8,
     px: u64,
     qty: u64,
 }
 
 const NONE: u64 = u64::MAX;
+/// Nothing is earlier.
+const LONG_AGO: UnixNanos = UnixNanos(i64::MIN);
 const NO_CELL: u32 = u32::MAX;
 
 pub(super) struct Legs {
@@ -60,13 +63,13 @@ pub(super) struct Legs {
     free: Vec<u32>,
     by_key: HashMap<CellKey, u32, DefaultHashBuilder>,
     /// Legs that are not consumed, by group and instrument and then by side: most executions meet none.
-    waiting: HashMap<(u32, u32), [u32; 2], DefaultHashBuilder>,
+    waiting: HashMap<(u32, InstrumentId), [u32; 2], DefaultHashBuilder>,
     px_grid: Grid,
     qty_grid: Grid,
     /// State of [`Parties::changes`] when legs were put into cells.
     parties_changes: u64,
     /// The latest that was forgotten because its time was over.
-    pub forgotten_ts: i64,
+    pub forgotten_ts: UnixNanos,
     pub expired: u64,
     pub bound_hit: u64,
 }
@@ -84,7 +87,7 @@ impl Legs {
             px_grid: Grid::new(limits.px_tol as f64 / 1e13),
             qty_grid: Grid::new(limits.qty_tol as f64 / 1e11),
             parties_changes: 0,
-            forgotten_ts: i64::MIN,
+            forgotten_ts: LONG_AGO,
             expired: 0,
             bound_hit: 0,
         }
@@ -106,7 +109,7 @@ impl Legs {
 
     /// Forgets what is two windows behind `now`, from the oldest on.
     #[inline]
-    pub fn expire(&mut self, now: i64, limits: &Limits) {
+    pub fn expire(&mut self, now: UnixNanos, limits: &Limits) {
         while let Some(kept) = self.log.front().filter(|k| limits.is_over(k.leg.ts, now)) {
             self.forgotten_ts = self.forgotten_ts.max(kept.leg.ts);
             self.forget_oldest();
@@ -191,19 +194,19 @@ impl Legs {
         self.base += self.log.len() as u64;
         self.log.clear();
         self.forget_cells();
-        self.forgotten_ts = i64::MIN;
+        self.forgotten_ts = LONG_AGO;
     }
 
     /// The first of a cell that meets `e` and comes before number `limit`.
     fn first_of(&mut self, cell: u32, e: &Leg, limits: &Limits, limit: u64) -> Option<u64> {
         let Cell { first, from, over_ts, .. } = self.cells[cell as usize];
         // What is over for an execution in order is over for those after it; one that is late begins at the front.
-        let after = i128::from(e.ts) - limits.window_ns;
-        let passed = i128::from(over_ts) <= after;
+        let after = i128::from(e.ts.0) - limits.window_ns;
+        let passed = i128::from(over_ts.0) <= after;
         let (mut at, mut passing) = (if passed { from } else { first }, passed);
         while at < limit {
             let Kept { leg, after: next, .. } = *self.kept(at);
-            if passing && i128::from(leg.ts) <= after {
+            if passing && i128::from(leg.ts.0) <= after {
                 let cell = &mut self.cells[cell as usize];
                 (cell.from, cell.over_ts) = (next, cell.over_ts.max(leg.ts));
             } else {
@@ -237,7 +240,7 @@ impl Legs {
             qty: self.qty_grid.cell(size(&leg)),
         };
         self.waiting.entry((group, leg.instr)).or_default()[usize::from(leg.side)] += 1;
-        let new = Cell { key, first: number, last: number, from: number, over_ts: i64::MIN };
+        let new = Cell { key, first: number, last: number, from: number, over_ts: LONG_AGO };
         let (cells, free) = (&mut self.cells, &mut self.free);
         let mut is_new = false;
         let cell = *self.by_key.entry(key).or_insert_with(|| {

@@ -12,9 +12,10 @@ use super::Leg;
 use crate::ids::IdKey;
 use crate::parties::Parties;
 use crate::table::{Rank, Table};
+use unitape_model::InstrumentId;
 
 /// Venue, instrument, id.
-pub(super) type MatchKey = (u16, u32, IdKey);
+pub(super) type MatchKey = (u16, InstrumentId, IdKey);
 
 /// Legs of one match at most; later ones do not wait.
 pub const LEGS_PER_MATCH_MAX: u32 = 1 << 10;

@@ -30,14 +30,14 @@ use crate::alert::Alert;
 use crate::def::{Class, Def, Need, Param, Sort};
 use crate::exact::{BILLION, at_most, times};
 use crate::ids::IdKey;
-use crate::orders::quantity;
+use crate::orders::{NO_POSITION, quantity};
 use crate::params::Params;
 use crate::parties::Parties;
 use crate::watch::{Input, Metrics, Output, Scenario};
 use legs::Legs;
 use matches::Matches;
 use serde_json::json;
-use unitape_model::{Decimal, Dict, Field, Kind, Price};
+use unitape_model::{Decimal, Dict, Field, InstrumentId, Kind, Position, Price, UnixNanos};
 
 /// Definition of the scenario.
 pub static DEF: Def = Def {
@@ -96,14 +96,14 @@ pub const WAITING_MAX: usize = 1 << 18;
 /// What of an execution is looked at.
 #[derive(Clone, Copy, Debug)]
 struct Leg {
-    ts: i64,
+    ts: UnixNanos,
     px: i64,
     qty: Decimal,
     seq: u64,
-    /// `u64::MAX` when it is not on a tape.
-    position: u64,
+    /// Or [`NO_POSITION`].
+    position: Position,
     owner: u32,
-    instr: u32,
+    instr: InstrumentId,
     venue: u16,
     /// 0 buy, 1 sell.
     side: u8,
@@ -116,7 +116,7 @@ pub struct Fast {
     legs: Legs,
     matches: Matches,
     /// Time of the execution before.
-    last_ts: i64,
+    last_ts: UnixNanos,
     metrics: Metrics,
 }
 
@@ -131,7 +131,7 @@ impl Fast {
             legs: Legs::new(&limits, legs_max),
             limits,
             matches: Matches::new(waiting_max),
-            last_ts: i64::MAX,
+            last_ts: UnixNanos(i64::MAX),
             metrics: Metrics::default(),
         }
     }
@@ -150,8 +150,8 @@ impl Fast {
             return Some((first, "self_match"));
         }
         // Something was forgotten that may belong into its window.
-        let after = i128::from(e.ts) - self.limits.window_ns;
-        self.metrics.late += u64::from(i128::from(self.legs.forgotten_ts) > after);
+        let after = i128::from(e.ts.0) - self.limits.window_ns;
+        self.metrics.late += u64::from(i128::from(self.legs.forgotten_ts.0) > after);
         if let Some((number, f)) = self.legs.find(group, e, &self.limits) {
             self.legs.consume(number);
             if let Some(id) = f.id {
@@ -189,7 +189,7 @@ impl Scenario for Fast {
     fn reset(&mut self) {
         self.legs.clear();
         self.matches.clear();
-        self.last_ts = i64::MAX;
+        self.last_ts = UnixNanos(i64::MAX);
     }
 
     fn metrics(&self) -> Metrics {
@@ -208,14 +208,14 @@ fn leg(input: &Input<'_, '_>) -> Option<Leg> {
     let record = input.record?;
     let qty = quantity(record).filter(|q| q.mantissa() > 0)?;
     let px = Price(record.px.get()).some()?;
-    let (instr, side) = (record.common.instrument.get(), record.side());
-    let whole = instr != 0 && input.owner != 0 && matches!(side, 1 | 2);
+    let (instr, side) = (InstrumentId(record.common.instrument.get()), record.side());
+    let whole = instr.0 != 0 && input.owner != 0 && matches!(side, 1 | 2);
     whole.then(|| Leg {
-        ts: record.common.ts_event.get(),
+        ts: UnixNanos(record.common.ts_event.get()),
         px: px.0,
         qty,
         seq: input.context.seq,
-        position: input.context.position_or_none(),
+        position: input.context.kept_position(),
         owner: input.owner,
         instr,
         venue: record.common.venue.get(),
@@ -228,8 +228,8 @@ fn leg(input: &Input<'_, '_>) -> Option<Leg> {
 fn alert(e: &Leg, f: &Leg, arm: &'static str, input: &Input<'_, '_>) -> Alert {
     let context = input.context;
     let mut detail = json!({"arm": arm, "seqs": [f.seq, e.seq]});
-    if e.position != u64::MAX {
-        detail["positions"] = json!([f.position, e.position]);
+    if e.position != NO_POSITION {
+        detail["positions"] = json!([f.position.0, e.position.0]);
     }
     let group = context.parties.group(e.owner);
     Alert {
@@ -238,7 +238,7 @@ fn alert(e: &Leg, f: &Leg, arm: &'static str, input: &Input<'_, '_>) -> Alert {
         trigger_seq: e.seq,
         key: vec![
             ("group", context.name(Dict::Owner, group)),
-            ("instr", context.name(Dict::Instrument, e.instr)),
+            ("instr", context.name(Dict::Instrument, e.instr.0)),
         ],
         detail,
     }
@@ -265,14 +265,14 @@ impl Limits {
 
     /// Whether an execution at `ts` can be forgotten at `now`.
     #[inline]
-    fn is_over(&self, ts: i64, now: i64) -> bool {
-        i128::from(now) - i128::from(ts) >= 2 * self.window_ns
+    fn is_over(&self, ts: UnixNanos, now: UnixNanos) -> bool {
+        i128::from(now.0) - i128::from(ts.0) >= 2 * self.window_ns
     }
 
     /// Whether `e`, the later, and `f` of one group, instrument and opposite sides make a round trip.
     #[inline]
     fn meet(&self, e: &Leg, f: &Leg) -> bool {
-        let age = i128::from(e.ts) - i128::from(f.ts);
+        let age = i128::from(e.ts.0) - i128::from(f.ts.0);
         let same_match = e.venue == f.venue && e.id.is_some() && e.id == f.id;
         (0..self.window_ns).contains(&age)
             && !same_match

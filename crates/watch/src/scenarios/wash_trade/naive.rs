@@ -4,7 +4,7 @@ use crate::exact::Total;
 use crate::naive::{Found, Happened, History, Id, Twin, name};
 use crate::params::Params;
 use std::collections::{HashMap, HashSet};
-use unitape_model::{Decimal, Dict, Dictionary, Kind};
+use unitape_model::{Decimal, Dict, Dictionary, InstrumentId, Kind};
 
 /// The scenario, slowly.
 pub struct Slow {
@@ -48,7 +48,7 @@ impl Twin for Slow {
             ts: e.event.ts,
             key: vec![
                 ("group", name(names, Dict::Owner, group)),
-                ("instr", name(names, Dict::Instrument, e.instr)),
+                ("instr", name(names, Dict::Instrument, e.instr.0)),
             ],
         };
         // "any two legs on opposite sides with the same beneficial owner are a self_match, decided when the later of the two
@@ -69,7 +69,7 @@ impl Twin for Slow {
         let window = self.params.millis("window_ms");
         let (px_tol, qty_tol) = (self.params.nano("px_tol_bps"), self.params.nano("qty_tol_pct"));
         let f = earlier.iter().find(|f| {
-            let (e_ts, f_ts) = (i128::from(e.event.ts), i128::from(f.event.ts));
+            let (e_ts, f_ts) = (i128::from(e.event.ts.0), i128::from(f.event.ts.0));
             !self.consumed.contains(&f.event.seq)
                 && self.group(f.owner) == group
                 && f.side != e.side
@@ -92,7 +92,7 @@ impl Twin for Slow {
 struct Leg<'a> {
     event: &'a Happened,
     owner: u32,
-    instr: u32,
+    instr: InstrumentId,
     side: char,
     px: i64,
     qty: Decimal,
@@ -101,7 +101,7 @@ struct Leg<'a> {
 impl Leg<'_> {
     /// "match_id per venue+instrument"; an execution without one differs from all others.
     fn same_match(&self, other: &Self) -> bool {
-        fn id<'a>(leg: &'a Leg<'_>) -> (Option<&'a Id>, Option<u32>, u32) {
+        fn id<'a>(leg: &'a Leg<'_>) -> (Option<&'a Id>, Option<u32>, InstrumentId) {
             (leg.event.match_id.as_ref(), leg.event.venue, leg.instr)
         }
         self.event.match_id.is_some() && id(self) == id(other)

@@ -114,13 +114,13 @@ fn legs_that_cannot_meet_are_not_looked_at() {
     let params = Params::resolve(&DEF, &[]);
     let mut fast = Fast::new(&params);
     let leg = |n: u64, side: u8, px: i64| Leg {
-        ts: n as i64,
+        ts: UnixNanos(n as i64),
         px,
         qty: Decimal::from_int(100),
         seq: n,
-        position: u64::MAX,
+        position: NO_POSITION,
         owner: 1,
-        instr: 1,
+        instr: InstrumentId(1),
         venue: 1,
         side,
         id: None,
