@@ -2,11 +2,12 @@
 
 use super::step::{At, Tables};
 use super::view::NO_TIME;
+use unitape_model::ChannelId;
 
 /// Where a packet comes from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Of {
-    pub channel: u16,
+    pub channel: ChannelId,
     pub line: u8,
     pub stream: u32,
     /// The same for all channels of one sender and partition.

@@ -12,6 +12,7 @@ use super::pulse::{LinePulse, PulseChange};
 use super::step::{Outcome, Packet, Refusal, Role, Step, Steps, Tables};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use unitape_model::{ChannelId, InstrumentId};
 
 mod early;
 mod stats;
@@ -36,7 +37,7 @@ pub struct Engine {
     waits: bool,
     held_bytes: usize,
     /// The address of the last packet, and its channel and line.
-    route: Option<(SocketAddr, u16, u8)>,
+    route: Option<(SocketAddr, ChannelId, u8)>,
     spare: Vec<Vec<u8>>,
     pub(super) counters: ChannelCounters,
 }
@@ -44,7 +45,7 @@ pub struct Engine {
 /// Packets from one sender.
 #[derive(Debug)]
 pub(super) struct Sent {
-    pub channel: u16,
+    pub channel: ChannelId,
     sender: u64,
     partition: u64,
     /// The first stream of the same sender and partition, on whichever channel.
@@ -70,7 +71,7 @@ impl Engine {
     #[must_use]
     pub fn new(config: Arc<Config>) -> Self {
         let has = |channel: usize, line: u8| {
-            config.addresses.iter().any(|(_, c, l)| usize::from(*c) == channel && *l == line)
+            config.addresses.iter().any(|(_, c, l)| c.index() == channel && *l == line)
         };
         let pulse = |n: usize| LinePulse::new(&config.window, [has(n, 0), has(n, 1)]);
         Self {
@@ -104,13 +105,13 @@ impl Engine {
 
     /// Whether the levels of an instrument are whole.
     #[must_use]
-    pub fn is_live(&self, instrument: u32) -> bool {
-        self.core.products.instruments[instrument as usize].live
+    pub fn is_live(&self, instrument: InstrumentId) -> bool {
+        self.core.products.instruments[instrument.index()].live
     }
 
     /// The book that is made of an instrument's levels turned out not to be the venue's: the next snapshot with all that has
     /// come until now gives it anew, and until then no levels come for it. False where no snapshot will come.
-    pub fn want_snapshot(&mut self, instrument: u32) -> bool {
+    pub fn want_snapshot(&mut self, instrument: InstrumentId) -> bool {
         self.core.want_snapshot(instrument)
     }
 
@@ -121,10 +122,10 @@ impl Engine {
         }
         let Some((channel, line)) = self.route(packet.to) else {
             self.counters.unknown += 1;
-            let of = self.of(0, 0, u32::MAX, &packet, Head::default());
+            let of = self.of(ChannelId(0), 0, u32::MAX, &packet, Head::default());
             return self.core.tell(&of, packet.payload.len(), Step::End(Outcome::Ignored), out);
         };
-        if let Some(change) = self.pulses[usize::from(channel)].heard(line, packet.ts_recv) {
+        if let Some(change) = self.pulses[channel.index()].heard(line, packet.ts_recv) {
             let of = self.of(channel, line, u32::MAX, &packet, Head::default());
             self.line_changes(&of, change, packet.payload.len(), out);
         }
@@ -186,7 +187,7 @@ impl Engine {
     pub fn close(&mut self, out: &mut impl Steps) {
         let now = self.streams.iter().map(|s| s.stream.heard()).max().unwrap_or(0);
         let of = Of {
-            channel: 0,
+            channel: ChannelId(0),
             line: 0,
             stream: u32::MAX,
             origin: u32::MAX,
@@ -230,13 +231,13 @@ impl Engine {
     /// Nothing more will come: a line that ended well before the other is down, however little time there was to see it.
     fn lines_end(&mut self, out: &mut impl Steps) {
         let now = self.streams.iter().map(|s| s.stream.heard()).max().unwrap_or(0);
-        for (channel, line) in (0..self.pulses.len() as u16).flat_map(|channel| [(channel, 0), (channel, 1)])
-        {
-            let pulse = self.pulses[usize::from(channel)];
+        let channels = (0..self.pulses.len() as u16).map(ChannelId);
+        for (channel, line) in channels.flat_map(|channel| [(channel, 0), (channel, 1)]) {
+            let pulse = self.pulses[channel.index()];
             let of_channel = self.streams.iter().filter(|s| s.channel == channel);
             let behind = of_channel.fold(0u64, |sum, s| sum.saturating_add(s.stream.behind(line)));
             if pulse.has(line) && !pulse.is_down(line) && behind > u64::from(self.config.window.packets) {
-                let change = self.pulses[usize::from(channel)].goes_down(line);
+                let change = self.pulses[channel.index()].goes_down(line);
                 let to = self.config.addresses[0].0;
                 let packet = Packet { to, ts_recv: now, place: 0, payload: &[] };
                 let of = self.of(channel, line, u32::MAX, &packet, Head::default());
@@ -245,7 +246,7 @@ impl Engine {
         }
     }
 
-    fn of(&self, channel: u16, line: u8, stream: u32, packet: &Packet<'_>, head: Head) -> Of {
+    fn of(&self, channel: ChannelId, line: u8, stream: u32, packet: &Packet<'_>, head: Head) -> Of {
         let origin = self.origin(stream);
         let (sent, reset) = (head.time, head.reset);
         Of { channel, line, stream, origin, ts_recv: packet.ts_recv, place: packet.place, sent, reset }
@@ -256,7 +257,7 @@ impl Engine {
     }
 
     #[inline]
-    fn route(&mut self, to: SocketAddr) -> Option<(u16, u8)> {
+    fn route(&mut self, to: SocketAddr) -> Option<(ChannelId, u8)> {
         match self.route {
             Some((known, channel, line)) if known == to => Some((channel, line)),
             _ => {
@@ -288,7 +289,7 @@ impl Engine {
         out: &mut impl Steps,
     ) {
         if let Verdict::Now | Verdict::Wait = verdict
-            && let Some(change) = self.pulses[usize::from(of.channel)].brings(of.line, of.ts_recv)
+            && let Some(change) = self.pulses[of.channel.index()].brings(of.line, of.ts_recv)
         {
             self.line_changes(of, change, payload.len(), out);
         }
@@ -525,8 +526,8 @@ impl Engine {
 
     /// Whether a packet's messages are of no use to anyone now: only its number is looked at.
     #[inline]
-    fn rests(&self, channel: u16) -> bool {
-        let channel = &self.config.channels[usize::from(channel)];
+    fn rests(&self, channel: ChannelId) -> bool {
+        let channel = &self.config.channels[channel.index()];
         channel.role == Role::Snapshot
             && self.config.reset != Reset::Never
             && !self.core.products.wants(channel.pair)
@@ -541,8 +542,8 @@ impl Engine {
     }
 
     #[inline]
-    fn stream(&mut self, channel: u16, head: &Head) -> Option<u32> {
-        let latest = &mut self.latest[usize::from(channel)][head.partition as usize % LATEST];
+    fn stream(&mut self, channel: ChannelId, head: &Head) -> Option<u32> {
+        let latest = &mut self.latest[channel.index()][head.partition as usize % LATEST];
         let is = |s: &Sent| (s.channel, s.sender, s.partition) == (channel, head.sender, head.partition);
         if self.streams.get(*latest as usize).is_some_and(is) {
             return Some(*latest);
