@@ -210,7 +210,7 @@ impl Listener for Clocked {
     fn book(&mut self, update: &Update<'_>) {
         if !update.at.snapshot {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i64);
-            note(&mut self.times, (now - update.at.ts_recv).max(1) as u64);
+            note(&mut self.times, (now - update.at.ts_recv.0).max(1) as u64);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use unitape_marketdata::{Handler, InstrumentId, LiveOptions, Packet, Subscription};
+use unitape_marketdata::{Handler, InstrumentId, LiveOptions, Packet, Subscription, UnixNanos};
 
 use crate::call::{Handle, run};
 use crate::callbacks::{Callbacks, Subscribed};
@@ -233,7 +233,7 @@ pub unsafe extern "C" fn unitape_handler_packet(
         // SAFETY: see above.
         unsafe {
             Handle::with(handler, |this| {
-                let packet = Packet { to, ts_recv, place: 0, payload };
+                let packet = Packet { to, ts_recv: UnixNanos(ts_recv), place: 0, payload };
                 this.handler.packet(packet, &mut this.callbacks);
                 Ok(0)
             })

@@ -7,12 +7,12 @@ use crate::file::{FileCounts, PacketFile};
 use crate::listener::Listener;
 use crate::select::Subscription;
 use crate::view::BookView;
-use crate::wire::{Live, LiveOptions, now_ns};
+use crate::wire::{Live, LiveOptions, now};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use unitape_model::InstrumentId;
+use unitape_model::{InstrumentId, UnixNanos};
 
 /// A handler of market data: packets in, calls out. It has no thread of its own: who gives packets, or polls, is called.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Handler {
     }
 
     /// No packet came until `now`: what waited too long for one that is missing goes on without it.
-    pub fn idle<L: Listener>(&mut self, now: i64, listener: &mut L) {
+    pub fn idle<L: Listener>(&mut self, now: UnixNanos, listener: &mut L) {
         self.core.idle(now, &mut self.books.take(listener));
         self.books.mend(&mut self.core);
     }
@@ -113,7 +113,7 @@ impl Handler {
             books.mend(core);
         })?;
         if got == 0 {
-            core.idle(now_ns(), &mut books.take(listener));
+            core.idle(now(), &mut books.take(listener));
             books.mend(core);
         }
         Ok(got)

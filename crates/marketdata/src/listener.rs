@@ -3,7 +3,7 @@
 use crate::engine::{Action, At, Refusal, State, Trade};
 use crate::view::BookView;
 use unitape_book::Rung;
-use unitape_model::{InstrumentId, ProductId, Side};
+use unitape_model::{InstrumentId, ProductId, Side, UnixNanos};
 
 /// Who is told. Every call is made in the thread that gives packets, between two packets; it must be short, for nothing is
 /// received meanwhile. What is not wanted is left as it is here: it does nothing.
@@ -67,7 +67,7 @@ pub struct LineState {
     /// It is down.
     pub down: bool,
     /// Since when it was silent, by receive times.
-    pub since: i64,
+    pub since: UnixNanos,
 }
 
 /// What is missing, the first and the last of it.

@@ -5,7 +5,7 @@ use unitape_marketdata::engine::{
     Action, At, Channel, Instrument, Level, Outcome, Product, Role, Step, Steps, Tables, Trade,
 };
 use unitape_marketdata::{
-    Books, ChannelId, Gap, InstrumentId, Listener, ProductId, Side, Subscription, Update,
+    Books, ChannelId, Gap, InstrumentId, Listener, ProductId, Side, Subscription, UnixNanos, Update,
 };
 use unitape_model::{Decimal, Price};
 
@@ -88,8 +88,8 @@ fn give(books: &mut Books, notes: &mut Notes, tables: &Tables, steps: &[Step<'_>
         line: 0,
         snapshot: false,
         sequence: Some(1),
-        ts_event: 1,
-        ts_recv: 2,
+        ts_event: UnixNanos(1),
+        ts_recv: UnixNanos(2),
         place: 0,
         length: 0,
     };

@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 use unitape_fast::Source;
-use unitape_marketdata::{Handler, InstrumentId, Listener, Packet, Side, Subscription, Update};
+use unitape_marketdata::{Handler, InstrumentId, Listener, Packet, Side, Subscription, UnixNanos, Update};
 use unitape_sim::exchange::{At, Exact, Exchange, ExchangeConfig, Faults, Received, TemplateSets, Truth};
 
 /// Seeds of an ordinary run.
@@ -213,7 +213,7 @@ fn run(files: &Files) {
             }
             let mut held =
                 Held { exchange: &exchange, seed, compared: 0, snapshots: 0, recovered: 0, told: &mut told };
-            let ts_recv = packet.ts_ns as i64;
+            let ts_recv = UnixNanos(packet.ts_ns as i64);
             let packet = Packet { to: packet.to.into(), ts_recv, place, payload: &packet.bytes };
             place += packet.payload.len() as u64;
             handler.packet(packet, &mut held);
@@ -226,7 +226,7 @@ fn run(files: &Files) {
                 assert!(!handler.book(id).is_some_and(|book| other(&book)), "seed {seed}: book {id}");
             }
         }
-        handler.idle(i64::MAX / 2, &mut ());
+        handler.idle(UnixNanos(i64::MAX / 2), &mut ());
         let wanted = |i: &unitape_sim::exchange::Instrument| {
             let product = &exchange.world().products[i.product];
             subscriptions.iter().any(|(_, s)| match s {

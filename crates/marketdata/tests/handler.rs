@@ -8,7 +8,7 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 use unitape_marketdata::engine::{At, Refusal, Trade};
 use unitape_marketdata::{
-    Gap, Handler, InstrumentId, Listener, LiveOptions, Packet, Side, Subscription, Update,
+    Gap, Handler, InstrumentId, Listener, LiveOptions, Packet, Side, Subscription, UnixNanos, Update,
 };
 
 /// What was told, and the book of each instrument as it was told last.
@@ -142,7 +142,8 @@ fn only_what_is_subscribed() {
 fn feed(handler: &mut Handler, venue: &mut Venue, channel: usize, payload: &[u8], notes: &mut Notes) {
     venue.now += 20_000_000;
     for (line, to) in venue.addresses[channel].into_iter().enumerate() {
-        handler.packet(Packet { to, ts_recv: venue.now + line as i64, place: 0, payload }, notes);
+        let ts_recv = UnixNanos(venue.now + line as i64);
+        handler.packet(Packet { to, ts_recv, place: 0, payload }, notes);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::step::{At, Tables};
 use super::view::NO_TIME;
-use unitape_model::ChannelId;
+use unitape_model::{ChannelId, UnixNanos};
 
 /// Where a packet comes from.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +49,8 @@ impl<'o> Around<'o> {
             line: self.of.line,
             snapshot: self.snapshot,
             sequence: self.sequence,
-            ts_event: if ts == NO_TIME { self.ts } else { ts },
-            ts_recv: self.of.ts_recv,
+            ts_event: UnixNanos(if ts == NO_TIME { self.ts } else { ts }),
+            ts_recv: UnixNanos(self.of.ts_recv),
             place: self.of.place + u64::from(self.at),
             length: self.length,
         }

@@ -12,7 +12,7 @@ use super::pulse::{LinePulse, PulseChange};
 use super::step::{Outcome, Packet, Refusal, Role, Step, Steps, Tables};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use unitape_model::{ChannelId, InstrumentId};
+use unitape_model::{ChannelId, InstrumentId, UnixNanos};
 
 mod early;
 mod stats;
@@ -118,14 +118,14 @@ impl Engine {
     /// A datagram; its steps, and those of what waited for it or for the time to pass, go to `out`.
     pub fn packet(&mut self, packet: Packet<'_>, out: &mut impl Steps) {
         if self.waits {
-            self.time(packet.ts_recv, out);
+            self.time(packet.ts_recv.0, out);
         }
         let Some((channel, line)) = self.route(packet.to) else {
             self.counters.unknown += 1;
             let of = self.of(ChannelId(0), 0, u32::MAX, &packet, Head::default());
             return self.core.tell(&of, packet.payload.len(), Step::End(Outcome::Ignored), out);
         };
-        if let Some(change) = self.pulses[channel.index()].heard(line, packet.ts_recv) {
+        if let Some(change) = self.pulses[channel.index()].heard(line, packet.ts_recv.0) {
             let of = self.of(channel, line, u32::MAX, &packet, Head::default());
             self.line_changes(&of, change, packet.payload.len(), out);
         }
@@ -155,7 +155,7 @@ impl Engine {
             return self.refuse(&of, packet.payload, &why, out);
         };
         let Head { time: sent, reset, .. } = head;
-        let Packet { ts_recv, place, .. } = packet;
+        let Packet { ts_recv: UnixNanos(ts_recv), place, .. } = packet;
         let Sent { origin, stream: at, .. } = &mut self.streams[stream as usize];
         let of = Of { channel, line, stream, origin: *origin, ts_recv, place, sent, reset };
         let arrival = Arrival { line, sequence, ts_recv, sent, reset };
@@ -176,9 +176,9 @@ impl Engine {
     }
 
     /// No packet came until `now`: what has waited too long for a missing one goes on without it.
-    pub fn idle(&mut self, now: i64, out: &mut impl Steps) {
+    pub fn idle(&mut self, now: UnixNanos, out: &mut impl Steps) {
         if self.waits {
-            self.time(now, out);
+            self.time(now.0, out);
         }
     }
 
@@ -224,6 +224,7 @@ impl Engine {
     #[cold]
     fn line_changes(&mut self, of: &Of, change: PulseChange, length: usize, out: &mut impl Steps) {
         let PulseChange { line, down, since } = change;
+        let since = UnixNanos(since);
         let step = if down { Step::LineDown { line, since } } else { Step::LineUp { line, since } };
         self.core.tell(&Of { line, ..*of }, length, step, out);
     }
@@ -239,7 +240,7 @@ impl Engine {
             if pulse.has(line) && !pulse.is_down(line) && behind > u64::from(self.config.window.packets) {
                 let change = self.pulses[channel.index()].goes_down(line);
                 let to = self.config.addresses[0].0;
-                let packet = Packet { to, ts_recv: now, place: 0, payload: &[] };
+                let packet = Packet { to, ts_recv: UnixNanos(now), place: 0, payload: &[] };
                 let of = self.of(channel, line, u32::MAX, &packet, Head::default());
                 self.line_changes(&of, change, 0, out);
             }
@@ -249,7 +250,7 @@ impl Engine {
     fn of(&self, channel: ChannelId, line: u8, stream: u32, packet: &Packet<'_>, head: Head) -> Of {
         let origin = self.origin(stream);
         let (sent, reset) = (head.time, head.reset);
-        Of { channel, line, stream, origin, ts_recv: packet.ts_recv, place: packet.place, sent, reset }
+        Of { channel, line, stream, origin, ts_recv: packet.ts_recv.0, place: packet.place, sent, reset }
     }
 
     fn origin(&self, stream: u32) -> u32 {

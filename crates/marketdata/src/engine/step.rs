@@ -10,15 +10,15 @@
 //! levels go on behind a gap.
 
 use std::net::SocketAddr;
-use unitape_model::{ChannelId, InstrumentId, Price, ProductId, Quantity, Side};
+use unitape_model::{ChannelId, InstrumentId, Price, ProductId, Quantity, Side, UnixNanos};
 
 /// A datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'p> {
     /// Where it was sent to; by this its channel and line are known.
     pub to: SocketAddr,
-    /// When it was received, nanoseconds since 1970. Windows are measured by it.
-    pub ts_recv: i64,
+    /// When it was received, 0 where its source does not tell. Windows are measured by it.
+    pub ts_recv: UnixNanos,
     /// Where its payload stands in the source; comes back in [`At::place`].
     pub place: u64,
     /// Its bytes.
@@ -57,10 +57,10 @@ pub struct At<'t> {
     pub snapshot: bool,
     /// The number of the message in its product or channel.
     pub sequence: Option<u64>,
-    /// Event time, nanoseconds since 1970: of the entry, else of the message, else of the packet.
-    pub ts_event: i64,
+    /// Event time: of the entry, else of the message, else of the packet.
+    pub ts_event: UnixNanos,
     /// Receive time of the packet.
-    pub ts_recv: i64,
+    pub ts_recv: UnixNanos,
     /// Where the message stands in the source: the place of its packet and its own in it.
     pub place: u64,
     /// Its bytes.
@@ -107,10 +107,10 @@ pub enum Step<'s> {
     Restart,
     /// Nothing comes on a line of a channel while the other line brings packets; since when, by receive times.
     #[allow(missing_docs)]
-    LineDown { line: u8, since: i64 },
+    LineDown { line: u8, since: UnixNanos },
     /// The line is back; since when it had been silent.
     #[allow(missing_docs)]
-    LineUp { line: u8, since: i64 },
+    LineUp { line: u8, since: UnixNanos },
     /// A packet or a message cannot be used.
     Refused(Refusal<'s>),
     /// The message, or a packet that was not looked into, is over.

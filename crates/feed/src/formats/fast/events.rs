@@ -161,7 +161,7 @@ impl FormatDecoder for FastDecoder {
             block.bytes = bytes;
             return;
         };
-        let packet = Packet { to, ts_recv, place: block.base, payload: &bytes };
+        let packet = Packet { to, ts_recv: UnixNanos(ts_recv), place: block.base, payload: &bytes };
         self.place.next = self.place.next.max(block.base);
         self.place.end = block.base + bytes.len() as u64;
         self.with(block, source, known, Some(packet));
@@ -372,12 +372,12 @@ impl<I: Instruments> Out<'_, I> {
     }
 
     /// A line of a channel is down, or back.
-    fn line(&mut self, at: &At<'_>, state: &[u8], line: u8, since: i64) -> Result<(), Refusal> {
+    fn line(&mut self, at: &At<'_>, state: &[u8], line: u8, since: UnixNanos) -> Result<(), Refusal> {
         let channel = &at.tables.channels[at.channel.index()].name;
         self.status(at, state, |e| {
             e.keep("channel", channel)?;
             e.keep("line", if line == 0 { "A" } else { "B" })?;
-            e.event.unmapped("since", &since.to_string())
+            e.event.unmapped("since", &since.0.to_string())
         })
     }
 
@@ -405,7 +405,7 @@ impl<I: Instruments> Out<'_, I> {
         kind: Kind,
         fill: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
-        let ts = UnixNanos(at.ts_event);
+        let ts = at.ts_event;
         self.by.at((!self.venue.is_empty()).then_some(self.venue.as_bytes()), ts);
         let start = self.block.arena.len();
         let waited = at.length > 0 && at.place < self.place.next;
@@ -430,7 +430,7 @@ impl<I: Instruments> Out<'_, I> {
             }
         }
         if self.count == 0 {
-            (self.ts, self.first) = (at.ts_event, start);
+            (self.ts, self.first) = (at.ts_event.0, start);
         }
         (self.count, self.last) = (self.count + 1, start);
         Ok(())

@@ -40,7 +40,7 @@ fn levels_are_counted_up_to_their_bound() {
         rig.now += 1000;
         let payload = packet(n, n * 10, false, &[depth(n, 9, &entries)]);
         let to = SocketAddr::from(([224, 0, 0, 1], INC));
-        let packet = Packet { to, ts_recv: rig.now, place: n * 100_000, payload: &payload };
+        let packet = Packet { to, ts_recv: UnixNanos(rig.now), place: n * 100_000, payload: &payload };
         rig.handler.packet(packet, &mut |_: &At<'_>, _: Step<'_>| {});
     }
     assert!(!rig.handler.is_live(InstrumentId(0)), "a side of 65,536 levels is none");

@@ -12,7 +12,7 @@ use super::*;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use unitape_model::InstrumentId;
+use unitape_model::{InstrumentId, UnixNanos};
 
 const TEMPLATES: &str = r#"<templates xmlns="http://www.fixprotocol.org/ns/fast/td/1.1">
   <template name="Head" id="1"><uInt32 name="Sender"/><byteVector name="Number"/><byteVector name="Sent"/>
@@ -273,7 +273,8 @@ impl Rig {
         self.now += 1000;
         self.place += 2000;
         let to = SocketAddr::from(([224, 0, 0, 1 + line], port));
-        self.handler.packet(Packet { to, ts_recv: self.now, place: self.place, payload }, &mut self.seen);
+        self.handler
+            .packet(Packet { to, ts_recv: UnixNanos(self.now), place: self.place, payload }, &mut self.seen);
     }
 
     /// The incremental packet of this number on line A, and the message of the same number: a bid at a price.

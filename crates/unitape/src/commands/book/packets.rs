@@ -39,7 +39,7 @@ impl Listener for Wrong {
         if self.lines.len() < LINES_MAX {
             let channel = &at.tables.channels[at.channel.index()].name;
             let [name, other] = if state.line == 0 { ["A", "B"] } else { ["B", "A"] };
-            let silent = Duration::from_nanos(at.ts_recv.saturating_sub(state.since).max(0) as u64);
+            let silent = Duration::from_nanos(at.ts_recv.0.saturating_sub(state.since.0).max(0) as u64);
             self.lines.push(match state.down {
                 true => format!("line {name} of {channel} is down: silent for {silent:?}, while line {other} brought packets"),
                 false => format!("line {name} of {channel} is back: it was silent for {silent:?}"),
