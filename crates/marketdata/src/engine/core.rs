@@ -466,7 +466,7 @@ impl Core {
                     at.stream == of.stream || self.products.may_be_of(product, (pair, of.origin))
                 }
                 // One that is known by snapshots alone is of their numbers.
-                Role::Snapshot => at.stream == u32::MAX && at.pair == pair && at.is_from(of.origin),
+                Role::Snapshot => at.stream.is_none() && at.pair == pair && at.is_from(of.origin),
                 Role::Reference => false,
             };
             if begins {

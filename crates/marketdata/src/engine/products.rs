@@ -13,7 +13,7 @@
 //!
 //! What waits is bounded, by product and over all; what falls out is told, and the snapshots must be newer by that.
 
-use super::around::Of;
+use super::around::{Of, StreamId};
 use super::config::{Recovery, Window};
 use super::ids::Id;
 use super::plan::DepthTold;
@@ -63,9 +63,9 @@ pub(super) struct Product {
     /// Of which pair of channels.
     pub pair: u16,
     /// The stream that its last message came from.
-    pub stream: u32,
+    pub stream: StreamId,
     /// Of which sender and partition, as far as that is known.
-    pub(super) origin: u32,
+    pub(super) origin: StreamId,
     /// When the last message was received, or the snapshot that stands for it, and when it was sent.
     pub(super) heard: i64,
     pub(super) sent: Option<i64>,
@@ -165,13 +165,13 @@ pub(super) struct Products {
 
 impl Product {
     /// Whether it is of this sender and partition, or may be.
-    pub fn is_from(&self, origin: u32) -> bool {
-        self.origin == origin || self.origin == u32::MAX
+    pub fn is_from(&self, origin: StreamId) -> bool {
+        self.origin == origin || self.origin.is_none()
     }
 
     /// Its snapshots are of this sender and partition, and until messages tell otherwise so is all of it.
-    pub fn snapshots_from(&mut self, origin: u32) {
-        if self.stream == u32::MAX {
+    pub fn snapshots_from(&mut self, origin: StreamId) {
+        if self.stream.is_none() {
             self.origin = origin;
         }
     }
@@ -203,8 +203,8 @@ impl Products {
         let whole = !self.snapshots[usize::from(pair)];
         self.list.push(Product {
             pair,
-            stream: u32::MAX,
-            origin: u32::MAX,
+            stream: StreamId::NONE,
+            origin: StreamId::NONE,
             heard: 0,
             sent: None,
             odd: 0,
@@ -435,7 +435,7 @@ impl Products {
     }
 
     /// The numbers of a pair's snapshots begin again.
-    pub fn snapshots_restart(&mut self, (pair, origin): (u16, u32), now: i64) {
+    pub fn snapshots_restart(&mut self, (pair, origin): (u16, StreamId), now: i64) {
         // A venue may send snapshots under another name than the rest.
         let named = self.list.iter().any(|p| p.pair == pair && p.origin == origin);
         for of in self.list.iter_mut().filter(|p| p.pair == pair && (p.is_from(origin) || !named)) {

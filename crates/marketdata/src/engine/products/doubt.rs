@@ -1,13 +1,13 @@
 //! What says that a product is not where its numbers are: copies, other senders, numbers that begin again unseen.
 
 use super::{Product, Products};
-use crate::engine::around::Of;
+use crate::engine::around::{Of, StreamId};
 use unitape_model::{InstrumentId, ProductId};
 
 impl Product {
     /// Whether no message with this number has come, nor one behind it.
     fn may_be_new(&self, sequence: u64) -> bool {
-        self.stream == u32::MAX || self.next.is_none_or(|next| sequence >= next)
+        self.stream.is_none() || self.next.is_none_or(|next| sequence >= next)
     }
 }
 
@@ -25,9 +25,9 @@ impl Products {
     }
 
     /// Messages of the product come on another stream, as far as that is known.
-    pub fn is_elsewhere(&self, product: ProductId, stream: u32) -> bool {
+    pub fn is_elsewhere(&self, product: ProductId, stream: StreamId) -> bool {
         let at = self.list[product.index()].stream;
-        at != stream && at != u32::MAX && stream != u32::MAX
+        at != stream && !at.is_none() && !stream.is_none()
     }
 
     /// A message has come whose number was there already. Most are copies, but a venue may go on from another sender, or
@@ -70,7 +70,7 @@ impl Products {
 
     /// A packet of a stream lies aside since then, or it is known by now what it was.
     #[cold]
-    pub fn aside(&mut self, stream: u32, since: Option<i64>) {
+    pub fn aside(&mut self, stream: StreamId, since: Option<i64>) {
         self.list.iter_mut().filter(|of| of.stream == stream).for_each(|of| of.aside = since);
     }
 
@@ -111,9 +111,9 @@ impl Products {
 
     /// Whether a product that is known by snapshots alone may be of the incremental channel of this pair and origin. A venue
     /// may send snapshots under another name than the rest.
-    pub fn may_be_of(&self, product: ProductId, (pair, origin): (u16, u32)) -> bool {
+    pub fn may_be_of(&self, product: ProductId, (pair, origin): (u16, StreamId)) -> bool {
         let of = &self.list[product.index()];
-        let named = |p: &Product| p.pair == pair && p.stream != u32::MAX && p.origin == of.origin;
-        of.stream == u32::MAX && of.pair == pair && (of.is_from(origin) || !self.list.iter().any(named))
+        let named = |p: &Product| p.pair == pair && !p.stream.is_none() && p.origin == of.origin;
+        of.stream.is_none() && of.pair == pair && (of.is_from(origin) || !self.list.iter().any(named))
     }
 }
