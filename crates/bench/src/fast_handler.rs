@@ -118,8 +118,9 @@ impl Listener for Count {
 /// The books that the handler has, a line each.
 fn books(handler: &Handler) -> String {
     let mut all = Vec::new();
-    for (n, instrument) in handler.tables().instruments.iter().enumerate() {
-        let Some(book) = handler.book(n as u32) else { continue };
+    let tables = handler.tables();
+    for (id, instrument) in tables.instrument_ids().zip(&tables.instruments) {
+        let Some(book) = handler.book(id) else { continue };
         let mut line = instrument.id.clone() + if book.is_stale() { " stale" } else { "" };
         for side in Side::BOTH {
             line += " |";
@@ -209,7 +210,7 @@ impl Listener for Clocked {
     fn book(&mut self, update: &Update<'_>) {
         if !update.at.snapshot {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i64);
-            note(&mut self.times, (now - update.at.ts_recv).max(1) as u64);
+            note(&mut self.times, (now - update.at.ts_recv.0).max(1) as u64);
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::ffi::c_void;
 
-use unitape_marketdata::{At, Gap, Listener, Refusal, State, Subscription, Tables, Trade, Update};
+use unitape_marketdata::{
+    At, Gap, InstrumentId, Listener, ProductId, Refusal, State, Subscription, Tables, Trade, Update,
+};
 
 use crate::market::{Book, LevelChange, MARKET_RECOVERED, MARKET_STALE, Market};
 
@@ -28,50 +30,50 @@ pub(crate) struct Subscribed {
 impl Callbacks {
     /// Calls those whose subscription covers the instrument.
     #[inline]
-    fn call(&mut self, tables: &Tables, instrument: u32, market: &Market) {
-        let known = self.routes.get(instrument as usize).is_some_and(Option::is_some);
+    fn call(&mut self, tables: &Tables, instrument: InstrumentId, market: &Market) {
+        let known = self.routes.get(instrument.index()).is_some_and(Option::is_some);
         if !known {
             self.route(tables, instrument);
         }
-        let Some(Some(route)) = self.routes.get(instrument as usize) else { return };
+        let Some(Some(route)) = self.routes.get(instrument.index()) else { return };
         for n in route {
             self.subscribed[*n as usize].call(market);
         }
     }
 
     #[cold]
-    fn route(&mut self, tables: &Tables, instrument: u32) {
-        let at = instrument as usize;
+    fn route(&mut self, tables: &Tables, instrument: InstrumentId) {
+        let at = instrument.index();
         if self.routes.len() <= at {
             self.routes.resize_with(at + 1, || None);
         }
         let covers = |(s, n): (&Subscribed, u32)| s.subscription.covers(tables, instrument).then_some(n);
         self.routes[at] = Some(self.subscribed.iter().zip(0..).filter_map(covers).collect());
-        let product = tables.instruments[at].product as usize;
+        let product = tables.instruments[at].product.index();
         if let Some(of) = self.of_products.get_mut(product) {
             *of = None;
         }
     }
 
     /// Calls those whose subscription covers any instrument of the product.
-    fn call_product(&mut self, tables: &Tables, product: u32, market: &Market) {
-        let known = self.of_products.get(product as usize).is_some_and(Option::is_some);
+    fn call_product(&mut self, tables: &Tables, product: ProductId, market: &Market) {
+        let known = self.of_products.get(product.index()).is_some_and(Option::is_some);
         if !known {
             self.route_product(tables, product);
         }
-        let Some(Some(route)) = self.of_products.get(product as usize) else { return };
+        let Some(Some(route)) = self.of_products.get(product.index()) else { return };
         for n in route {
             self.subscribed[*n as usize].call(market);
         }
     }
 
     #[cold]
-    fn route_product(&mut self, tables: &Tables, product: u32) {
-        let at = product as usize;
+    fn route_product(&mut self, tables: &Tables, product: ProductId) {
+        let at = product.index();
         if self.of_products.len() <= at {
             self.of_products.resize_with(at + 1, || None);
         }
-        let all = || (0u32..).zip(&tables.instruments).filter(|(_, i)| i.product == product);
+        let all = || tables.instrument_ids().zip(&tables.instruments).filter(|(_, i)| i.product == product);
         let covers = |s: &Subscribed| all().any(|(i, _)| s.subscription.covers(tables, i));
         let of = self.subscribed.iter().zip(0..).filter_map(|(s, n)| covers(s).then_some(n));
         self.of_products[at] = Some(of.collect());
@@ -121,15 +123,15 @@ impl Listener for Callbacks {
         }
     }
 
-    fn stale(&mut self, at: &At<'_>, instrument: u32) {
-        self.call(at.tables, instrument, &Market::new(MARKET_STALE, at, instrument));
+    fn stale(&mut self, at: &At<'_>, instrument: InstrumentId) {
+        self.call(at.tables, instrument, &Market::new(MARKET_STALE, at, Some(instrument)));
     }
 
-    fn recovered(&mut self, at: &At<'_>, instrument: u32) {
-        self.call(at.tables, instrument, &Market::new(MARKET_RECOVERED, at, instrument));
+    fn recovered(&mut self, at: &At<'_>, instrument: InstrumentId) {
+        self.call(at.tables, instrument, &Market::new(MARKET_RECOVERED, at, Some(instrument)));
     }
 
-    fn instrument(&mut self, at: &At<'_>, instrument: u32) {
+    fn instrument(&mut self, at: &At<'_>, instrument: InstrumentId) {
         self.route(at.tables, instrument);
         self.call(at.tables, instrument, &Market::instrument(at, instrument));
     }

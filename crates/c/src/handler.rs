@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use unitape_marketdata::{Handler, LiveOptions, Packet, Subscription};
+use unitape_marketdata::{Handler, InstrumentId, LiveOptions, Packet, Subscription, UnixNanos};
 
 use crate::call::{Handle, run};
 use crate::callbacks::{Callbacks, Subscribed};
@@ -233,7 +233,7 @@ pub unsafe extern "C" fn unitape_handler_packet(
         // SAFETY: see above.
         unsafe {
             Handle::with(handler, |this| {
-                let packet = Packet { to, ts_recv, place: 0, payload };
+                let packet = Packet { to, ts_recv: UnixNanos(ts_recv), place: 0, payload };
                 this.handler.packet(packet, &mut this.callbacks);
                 Ok(0)
             })
@@ -308,7 +308,7 @@ pub unsafe extern "C" fn unitape_handler_find(
         // SAFETY: see above.
         let found = unsafe { Handle::with(handler, |this| Ok(this.handler.find(name))) }?;
         // SAFETY: not null.
-        unsafe { instrument.write(found.unwrap_or(NO_NUMBER)) };
+        unsafe { instrument.write(found.map_or(NO_NUMBER, |instrument| instrument.0)) };
         Ok(i32::from(found.is_some()))
     })
 }
@@ -332,7 +332,7 @@ pub unsafe extern "C" fn unitape_handler_levels(
             Handle::with(handler, |this| {
                 let not_subscribed =
                     || Error::Argument(format!("the instrument {instrument} is not subscribed"));
-                let book = this.handler.book(instrument).ok_or_else(not_subscribed)?;
+                let book = this.handler.book(InstrumentId(instrument)).ok_or_else(not_subscribed)?;
                 text::put(stale, u32::from(book.is_stale()));
                 copy(book, side, levels, capacity)
             })

@@ -2,7 +2,9 @@
 
 use std::ffi::{c_char, c_void};
 
-use unitape_marketdata::{Action, At, BookView, Changed, Code, Refusal, Rung, Side, State, Trade, Update};
+use unitape_marketdata::{
+    Action, At, BookView, Changed, Code, InstrumentId, ProductId, Refusal, Rung, Side, State, Trade, Update,
+};
 
 /// `unitape_level` of the header.
 #[derive(Clone, Copy, Debug)]
@@ -138,18 +140,18 @@ impl Book {
 impl Market {
     /// An event of this message, with nothing in it.
     #[inline]
-    pub(crate) fn new(what: u32, at: &At<'_>, instrument: u32) -> Self {
-        let product = at.tables.instruments.get(instrument as usize).map_or(NO_NUMBER, |i| i.product);
+    pub(crate) fn new(what: u32, at: &At<'_>, instrument: Option<InstrumentId>) -> Self {
+        let told = instrument.and_then(|instrument| at.tables.instruments.get(instrument.index()));
         Self {
             what,
             flags: if at.snapshot { MARKET_SNAPSHOT } else { 0 },
-            instrument,
-            product,
-            channel: at.channel.into(),
+            instrument: instrument.map_or(NO_NUMBER, |instrument| instrument.0),
+            product: told.map_or(NO_NUMBER, |told| told.product.0),
+            channel: at.channel.0.into(),
             phase: NO_NUMBER,
             sequence: at.sequence.unwrap_or(NO_SEQUENCE),
-            ts_event: at.ts_event,
-            ts_recv: at.ts_recv,
+            ts_event: at.ts_event.0,
+            ts_recv: at.ts_recv.0,
             px: i64::MAX,
             qty: 0,
             qty_exponent: 0,
@@ -168,7 +170,7 @@ impl Market {
 
     #[inline]
     pub(crate) fn book(update: &Update<'_>, changes: &[LevelChange], book: &Book) -> Self {
-        let mut this = Self::new(MARKET_BOOK, update.at, update.instrument);
+        let mut this = Self::new(MARKET_BOOK, update.at, Some(update.instrument));
         this.flags |= if update.cleared { MARKET_CLEARED } else { 0 };
         this.flags |= if update.book.is_stale() { MARKET_IS_STALE } else { 0 };
         (this.changes, this.change_count) = (changes.as_ptr(), changes.len());
@@ -183,13 +185,13 @@ impl Market {
             qty_exponent: trade.qty.exponent().into(),
             side: trade.aggressor.map_or(NO_NUMBER, |side| side as u32),
             id: trade.id.unwrap_or(NO_SEQUENCE),
-            ..Self::new(MARKET_TRADE, at, trade.instrument)
+            ..Self::new(MARKET_TRADE, at, Some(trade.instrument))
         }
     }
 
     pub(crate) fn state(at: &At<'_>, state: &State<'_>) -> Self {
-        let mut this = Self::new(MARKET_STATE, at, state.instrument.unwrap_or(NO_NUMBER));
-        this.product = state.product;
+        let mut this = Self::new(MARKET_STATE, at, state.instrument);
+        this.product = state.product.0;
         this.phase = state.phase.map_or(NO_NUMBER, |phase| phase as u32);
         match state.code {
             Code::Number(code) => this.code = code,
@@ -198,14 +200,15 @@ impl Market {
         this
     }
 
-    pub(crate) fn instrument(at: &At<'_>, instrument: u32) -> Self {
-        let mut this = Self::new(MARKET_INSTRUMENT, at, instrument);
-        this.tell(at.tables.instruments[instrument as usize].id.as_bytes());
+    pub(crate) fn instrument(at: &At<'_>, instrument: InstrumentId) -> Self {
+        let mut this = Self::new(MARKET_INSTRUMENT, at, Some(instrument));
+        this.tell(at.tables.instruments[instrument.index()].id.as_bytes());
         this
     }
 
-    pub(crate) fn gap(at: &At<'_>, product: Option<u32>, (from, to): (u64, u64)) -> Self {
-        Self { product: product.unwrap_or(NO_NUMBER), from, to, ..Self::new(MARKET_GAP, at, NO_NUMBER) }
+    pub(crate) fn gap(at: &At<'_>, product: Option<ProductId>, (from, to): (u64, u64)) -> Self {
+        let product = product.map_or(NO_NUMBER, |product| product.0);
+        Self { product, from, to, ..Self::new(MARKET_GAP, at, None) }
     }
 
     /// A refusal; `text` is where its words are put together.
@@ -214,7 +217,7 @@ impl Market {
         text.push_str(refusal.code);
         text.push_str(": ");
         text.push_str(refusal.detail);
-        let mut this = Self::new(MARKET_REFUSED, at, NO_NUMBER);
+        let mut this = Self::new(MARKET_REFUSED, at, None);
         this.tell(text.as_bytes());
         this
     }

@@ -138,7 +138,7 @@ fn packets_by_hand_and_live() {
     let mut packets = Vec::new();
     let mut capture = PacketFile::open(Path::new(file.to_str().unwrap()), None).unwrap();
     while let Some(packet) = capture.next().unwrap() {
-        packets.push((packet.to, packet.ts_recv, packet.payload.to_vec()));
+        packets.push((packet.to, packet.ts_recv.0, packet.payload.to_vec()));
     }
     let open = |seen: &mut Seen| {
         let mut handler = null_mut();

@@ -356,6 +356,7 @@ fn like(
 /// Real packets of two lines in one log, and the templates of T7; only where the samples are.
 #[test]
 fn real_packets_and_real_templates() {
+    use unitape_marketdata::UnixNanos;
     use unitape_marketdata::engine::{At, Engine, Outcome, Packet, Step};
     let Some(samples) = std::env::var_os("UNITAPE_SAMPLES") else {
         eprintln!("not run with CME's packets and T7's templates: UNITAPE_SAMPLES is not set");
@@ -379,7 +380,8 @@ fn real_packets_and_real_templates() {
         }
         packets += 1;
         let to = ([224, 0, 0, 1], 0).into();
-        let packet = Packet { to, ts_recv: packets * 1000, place: packets as u64 * 2000, payload: &payload };
+        let ts_recv = UnixNanos(packets * 1000);
+        let packet = Packet { to, ts_recv, place: packets as u64 * 2000, payload: &payload };
         handler.packet(packet, &mut |_: &At<'_>, step: Step<'_>| match step {
             Step::Level(_) => levels += 1,
             Step::Refused(why) => refused.push(format!("{} {}", why.code, why.detail)),

@@ -12,20 +12,20 @@ use crate::listener::{Changed, Gap, LineState, Listener, Update};
 use crate::select::{Selection, Subscription, Wanted};
 use crate::view::BookView;
 use unitape_book::{Fault, Faults, LevelBook, LevelsMax, Rung};
-use unitape_model::Side;
+use unitape_model::{InstrumentId, ProductId, Side};
 
 /// The books of all instruments that are subscribed.
 #[derive(Debug, Default)]
 pub struct Books {
     books: Vec<One>,
     /// By product: its instruments.
-    products: Vec<Vec<u32>>,
+    products: Vec<Vec<InstrumentId>>,
     selection: Selection,
     /// Of the message in hand.
     changes: Vec<Changed>,
-    touched: Vec<u32>,
+    touched: Vec<InstrumentId>,
     /// Broken since [`Books::take_broken`] was asked.
-    newly_broken: Vec<u32>,
+    newly_broken: Vec<InstrumentId>,
     counters: Counters,
     faults: Faults,
 }
@@ -57,7 +57,8 @@ pub struct Counters {
 #[derive(Debug)]
 struct One {
     book: LevelBook,
-    product: u32,
+    /// None while nothing was told of it.
+    product: Option<ProductId>,
     levels_max: LevelsMax,
     wanted: Wanted,
     /// The feed says so.
@@ -96,8 +97,8 @@ impl Books {
 
     /// The book of an instrument; none where it is not subscribed.
     #[must_use]
-    pub fn book(&self, instrument: u32) -> Option<BookView<'_>> {
-        let one = self.books.get(instrument as usize).filter(|one| one.wanted == Wanted::Yes)?;
+    pub fn book(&self, instrument: InstrumentId) -> Option<BookView<'_>> {
+        let one = self.books.get(instrument.index()).filter(|one| one.wanted == Wanted::Yes)?;
         Some(one.view())
     }
 
@@ -115,9 +116,9 @@ impl Books {
 
     /// Instruments whose books lack what no change will bring, since this was asked: a change that cannot be was told of
     /// them, or they were subscribed late. They must be given anew.
-    pub fn take_broken(&mut self) -> impl Iterator<Item = u32> {
+    pub fn take_broken(&mut self) -> impl Iterator<Item = InstrumentId> {
         for instrument in &self.newly_broken {
-            self.books[*instrument as usize].noted = false;
+            self.books[instrument.index()].noted = false;
         }
         self.newly_broken.drain(..)
     }
@@ -145,15 +146,15 @@ impl Books {
     }
 
     fn decide_all(&mut self, tables: &Tables) {
-        for instrument in 0..self.books.len() as u32 {
+        for instrument in (0..self.books.len() as u32).map(InstrumentId) {
             _ = self.decide(tables, instrument);
         }
     }
 
     /// Something is told of an instrument: who listens is told at the end of the message what was not told before, as it was
     /// not known that it is asked for. Gives whether it is.
-    fn define(&mut self, tables: &Tables, instrument: u32) -> bool {
-        let before = self.books.get(instrument as usize).map(|one| one.wanted);
+    fn define(&mut self, tables: &Tables, instrument: InstrumentId) -> bool {
+        let before = self.books.get(instrument.index()).map(|one| one.wanted);
         let wanted = self.decide(tables, instrument);
         if wanted && before == Some(Wanted::NotYet) {
             self.touch(instrument);
@@ -162,20 +163,20 @@ impl Books {
     }
 
     /// Whether an instrument is asked for, by what is known of it now.
-    fn decide(&mut self, tables: &Tables, instrument: u32) -> bool {
-        let of = &tables.instruments[instrument as usize];
-        while self.books.len() <= instrument as usize {
+    fn decide(&mut self, tables: &Tables, instrument: InstrumentId) -> bool {
+        let of = &tables.instruments[instrument.index()];
+        while self.books.len() <= instrument.index() {
             self.books.push(One::new());
         }
         let wanted = self.selection.wants(tables, instrument);
-        let one = &mut self.books[instrument as usize];
-        if one.product != of.product {
-            one.product = of.product;
-            let product = of.product as usize;
+        let one = &mut self.books[instrument.index()];
+        if one.product != Some(of.product) {
+            one.product = Some(of.product);
+            let product = of.product.index();
             self.products.resize_with(self.products.len().max(product + 1), Vec::new);
             self.products[product].push(instrument);
         }
-        let depth = of.depth.or(tables.products[of.product as usize].depth).filter(|depth| *depth > 0);
+        let depth = of.depth.or(tables.products[of.product.index()].depth).filter(|depth| *depth > 0);
         one.levels_max = depth.map_or(LevelsMax::Kept(LEVELS_MAX), |n| LevelsMax::Published(n.into()));
         let before = std::mem::replace(&mut one.wanted, wanted);
         if before == wanted {
@@ -195,8 +196,8 @@ impl Books {
     }
 
     #[inline]
-    fn touch(&mut self, instrument: u32) {
-        let one = &mut self.books[instrument as usize];
+    fn touch(&mut self, instrument: InstrumentId) {
+        let one = &mut self.books[instrument.index()];
         if !one.touched {
             one.touched = true;
             self.touched.push(instrument);
@@ -205,8 +206,8 @@ impl Books {
 
     /// Its book lacks what only being given anew brings.
     #[cold]
-    fn note_broken(&mut self, instrument: u32) {
-        let one = &mut self.books[instrument as usize];
+    fn note_broken(&mut self, instrument: InstrumentId) {
+        let one = &mut self.books[instrument.index()];
         if !std::mem::replace(&mut one.noted, true) {
             self.newly_broken.push(instrument);
         }
@@ -214,15 +215,15 @@ impl Books {
 
     /// A change that cannot be. What follows from it in a book that is broken already says nothing new.
     #[cold]
-    fn fault(&mut self, instrument: u32, fault: Fault) {
-        if !std::mem::replace(&mut self.books[instrument as usize].broken, true) {
+    fn fault(&mut self, instrument: InstrumentId, fault: Fault) {
+        if !std::mem::replace(&mut self.books[instrument.index()].broken, true) {
             self.faults.count(fault);
             self.note_broken(instrument);
         }
     }
 
-    fn clear(&mut self, instrument: u32) {
-        let Some(one) = self.books.get_mut(instrument as usize) else { return };
+    fn clear(&mut self, instrument: InstrumentId) {
+        let Some(one) = self.books.get_mut(instrument.index()) else { return };
         if one.wanted == Wanted::No {
             return;
         }
@@ -265,10 +266,10 @@ impl Books {
         &mut self,
         at: &At<'_>,
         listener: &mut L,
-        instrument: u32,
+        instrument: InstrumentId,
         changes: std::ops::Range<usize>,
     ) {
-        let one = &mut self.books[instrument as usize];
+        let one = &mut self.books[instrument.index()];
         one.touched = false;
         let out_of_order = one.unsorted && one.order() && !one.broken;
         let cleared = std::mem::replace(&mut one.cleared, false);
@@ -289,7 +290,7 @@ impl Books {
             listener.recovered(at, instrument);
         }
         self.counters.updates += 1;
-        let (book, changes) = (self.books[instrument as usize].view(), &self.changes[changes]);
+        let (book, changes) = (self.books[instrument.index()].view(), &self.changes[changes]);
         listener.book(&Update { at, instrument, cleared, changes, book });
     }
 }
@@ -298,7 +299,7 @@ impl One {
     fn new() -> Self {
         Self {
             book: LevelBook::default(),
-            product: u32::MAX,
+            product: None,
             levels_max: LevelsMax::Kept(LEVELS_MAX),
             wanted: Wanted::NotYet,
             stale: true,
@@ -314,7 +315,7 @@ impl One {
 
     /// A level of it has changed; it may be that it is not between its neighbours.
     #[inline(always)]
-    fn touch(&mut self, instrument: u32, sorted: bool, touched: &mut Vec<u32>) {
+    fn touch(&mut self, instrument: InstrumentId, sorted: bool, touched: &mut Vec<InstrumentId>) {
         self.stale = false;
         if !sorted {
             self.unsorted = true;
@@ -385,16 +386,16 @@ impl<L: Listener> Steps for Taker<'_, L> {
 impl Books {
     /// An instrument is not known any more; whether somebody is to be told. Where nothing will mend it levels go on, and it
     /// stays so until its book is given anew.
-    fn stale(&mut self, instrument: u32, mended: bool) -> bool {
-        let Some(one) = self.books.get_mut(instrument as usize) else { return false };
+    fn stale(&mut self, instrument: InstrumentId, mended: bool) -> bool {
+        let Some(one) = self.books.get_mut(instrument.index()) else { return false };
         one.stale = true;
         one.broken |= !mended;
         !std::mem::replace(&mut one.told_stale, true)
     }
 
     /// It is: who listens is told at the end of the message.
-    fn recovered(&mut self, instrument: u32) {
-        if let Some(one) = self.books.get_mut(instrument as usize)
+    fn recovered(&mut self, instrument: InstrumentId) {
+        if let Some(one) = self.books.get_mut(instrument.index())
             && one.stale
         {
             one.stale = false;
@@ -403,20 +404,20 @@ impl Books {
     }
 
     /// The instruments of a product, while they are gone through.
-    fn take_instruments(&mut self, product: u32) -> Vec<u32> {
-        let product = self.products.get_mut(product as usize);
+    fn take_instruments(&mut self, product: ProductId) -> Vec<InstrumentId> {
+        let product = self.products.get_mut(product.index());
         product.map(std::mem::take).unwrap_or_default()
     }
 
-    fn put_instruments(&mut self, product: u32, instruments: Vec<u32>) {
-        if let Some(product) = self.products.get_mut(product as usize) {
+    fn put_instruments(&mut self, product: ProductId, instruments: Vec<InstrumentId>) {
+        if let Some(product) = self.products.get_mut(product.index()) {
             *product = instruments;
         }
     }
 
     #[inline]
-    fn is_wanted(&self, instrument: u32) -> bool {
-        self.books.get(instrument as usize).is_some_and(|one| one.wanted == Wanted::Yes)
+    fn is_wanted(&self, instrument: InstrumentId) -> bool {
+        self.books.get(instrument.index()).is_some_and(|one| one.wanted == Wanted::Yes)
     }
 }
 
@@ -452,7 +453,7 @@ impl<L: Listener> Taker<'_, L> {
                 let wanted = match state.instrument {
                     Some(instrument) => books.is_wanted(instrument),
                     None => {
-                        let all = books.products.get(state.product as usize);
+                        let all = books.products.get(state.product.index());
                         all.is_some_and(|all| all.iter().any(|instrument| books.is_wanted(*instrument)))
                     }
                 };

@@ -7,6 +7,7 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use unitape_base::capture::{Next, Reassembly, ReassemblyCounts, Udp, Walker, is_capture, udp};
+use unitape_model::UnixNanos;
 
 /// Goes through a file, packet by packet.
 #[derive(Debug)]
@@ -54,12 +55,15 @@ pub struct FileCounts {
 #[derive(Debug)]
 struct Found {
     to: SocketAddr,
-    ts_recv: i64,
+    ts_recv: UnixNanos,
     from: usize,
     end: usize,
     /// Its payload was put together of fragments.
     is_whole: bool,
 }
+
+/// In place of a receive time that the file does not tell: all of its packets came at once.
+const NOT_TOLD: UnixNanos = UnixNanos(0);
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 1 << 20;
@@ -121,7 +125,7 @@ impl PacketFile {
             Sort::Capture(_) => self.captured()?,
             Sort::Frames(to) => {
                 let to = *to;
-                self.framed()?.map(|(from, end)| Found { to, ts_recv: 0, from, end, is_whole: false })
+                self.framed()?.map(|(from, end)| Found { to, ts_recv: NOT_TOLD, from, end, is_whole: false })
             }
         };
         Ok(found.map(|Found { to, ts_recv, from, end, is_whole }| {
@@ -143,7 +147,7 @@ impl PacketFile {
                         Udp::Datagram(datagram) => {
                             let from = packet.bytes.start + datagram.payload.start;
                             let end = packet.bytes.start + datagram.payload.end;
-                            let (to, ts_recv) = (datagram.to, packet.ts_ns.unwrap_or(0));
+                            let (to, ts_recv) = (datagram.to, packet.ts_ns.map_or(NOT_TOLD, UnixNanos));
                             return Ok(Some(Found { to, ts_recv, from, end, is_whole: false }));
                         }
                         Udp::Fragment(part) => {
@@ -153,7 +157,7 @@ impl PacketFile {
                                 self.whole.extend_from_slice(whole.payload);
                                 // Its place is that of the fragment that came last.
                                 let (from, end) = (packet.bytes.start + part.bytes.start, packet.end);
-                                let (to, ts_recv) = (whole.to, packet.ts_ns.unwrap_or(0));
+                                let (to, ts_recv) = (whole.to, packet.ts_ns.map_or(NOT_TOLD, UnixNanos));
                                 return Ok(Some(Found { to, ts_recv, from, end, is_whole: true }));
                             }
                         }

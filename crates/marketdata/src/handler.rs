@@ -7,11 +7,12 @@ use crate::file::{FileCounts, PacketFile};
 use crate::listener::Listener;
 use crate::select::Subscription;
 use crate::view::BookView;
-use crate::wire::{Live, LiveOptions, now_ns};
+use crate::wire::{Live, LiveOptions, now};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use unitape_model::{InstrumentId, UnixNanos};
 
 /// A handler of market data: packets in, calls out. It has no thread of its own: who gives packets, or polls, is called.
 #[derive(Debug)]
@@ -57,7 +58,7 @@ impl Handler {
     }
 
     /// No packet came until `now`: what waited too long for one that is missing goes on without it.
-    pub fn idle<L: Listener>(&mut self, now: i64, listener: &mut L) {
+    pub fn idle<L: Listener>(&mut self, now: UnixNanos, listener: &mut L) {
         self.core.idle(now, &mut self.books.take(listener));
         self.books.mend(&mut self.core);
     }
@@ -84,7 +85,7 @@ impl Handler {
     /// The first address of the channel of this name.
     fn address(&self, channel: &str) -> Result<SocketAddr, Error> {
         let n = self.core.tables().channels.iter().position(|c| c.name == channel);
-        let of = |n: usize| self.core.config().addresses().find(|(_, c, _)| usize::from(*c) == n);
+        let of = |n: usize| self.core.config().addresses().find(|(_, c, _)| c.index() == n);
         n.and_then(of).map(|(address, ..)| address).ok_or_else(|| Error::Channel(channel.to_owned()))
     }
 
@@ -112,7 +113,7 @@ impl Handler {
             books.mend(core);
         })?;
         if got == 0 {
-            core.idle(now_ns(), &mut books.take(listener));
+            core.idle(now(), &mut books.take(listener));
             books.mend(core);
         }
         Ok(got)
@@ -129,7 +130,7 @@ impl Handler {
 
     /// The book of an instrument; none where it is not subscribed.
     #[must_use]
-    pub fn book(&self, instrument: u32) -> Option<BookView<'_>> {
+    pub fn book(&self, instrument: InstrumentId) -> Option<BookView<'_>> {
         self.books.book(instrument)
     }
 
@@ -141,9 +142,11 @@ impl Handler {
 
     /// The instrument of this id or symbol, if it was seen.
     #[must_use]
-    pub fn find(&self, name: &str) -> Option<u32> {
+    pub fn find(&self, name: &str) -> Option<InstrumentId> {
         let all = &self.tables().instruments;
-        let of = |is: &dyn Fn(&crate::engine::Instrument) -> bool| all.iter().position(is).map(|n| n as u32);
+        let of = |is: &dyn Fn(&crate::engine::Instrument) -> bool| {
+            all.iter().position(is).map(|n| InstrumentId(n as u32))
+        };
         of(&|i| i.id == name).or_else(|| of(&|i| i.symbol == name))
     }
 

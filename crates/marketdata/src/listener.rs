@@ -3,7 +3,7 @@
 use crate::engine::{Action, At, Refusal, State, Trade};
 use crate::view::BookView;
 use unitape_book::Rung;
-use unitape_model::Side;
+use unitape_model::{InstrumentId, ProductId, Side, UnixNanos};
 
 /// Who is told. Every call is made in the thread that gives packets, between two packets; it must be short, for nothing is
 /// received meanwhile. What is not wanted is left as it is here: it does nothing.
@@ -29,17 +29,17 @@ pub trait Listener {
 
     /// From here on the book of the instrument is not to be trusted: messages are missing, or one said what cannot be. So it
     /// is until [`Listener::recovered`] says otherwise for the first time.
-    fn stale(&mut self, at: &At<'_>, instrument: u32) {
+    fn stale(&mut self, at: &At<'_>, instrument: InstrumentId) {
         _ = (at, instrument);
     }
 
     /// From here on it is: followed by [`Listener::book`].
-    fn recovered(&mut self, at: &At<'_>, instrument: u32) {
+    fn recovered(&mut self, at: &At<'_>, instrument: InstrumentId) {
         _ = (at, instrument);
     }
 
     /// An instrument is new, or something is told of it or of its product.
-    fn instrument(&mut self, at: &At<'_>, instrument: u32) {
+    fn instrument(&mut self, at: &At<'_>, instrument: InstrumentId) {
         _ = (at, instrument);
     }
 
@@ -67,7 +67,7 @@ pub struct LineState {
     /// It is down.
     pub down: bool,
     /// Since when it was silent, by receive times.
-    pub since: i64,
+    pub since: UnixNanos,
 }
 
 /// What is missing, the first and the last of it.
@@ -75,11 +75,11 @@ pub struct LineState {
 #[allow(missing_docs)]
 pub enum Gap {
     /// Messages of a product.
-    Messages { product: u32, from: u64, to: u64 },
+    Messages { product: ProductId, from: u64, to: u64 },
     /// Packets of the channel.
     Packets { from: u64, to: u64 },
     /// Levels of a product that waited for a snapshot, and for which there was no room.
-    NoRoom { product: u32 },
+    NoRoom { product: ProductId },
 }
 
 /// A book has changed.
@@ -88,7 +88,7 @@ pub struct Update<'u> {
     /// By which message.
     pub at: &'u At<'u>,
     /// Whose book.
-    pub instrument: u32,
+    pub instrument: InstrumentId,
     /// The book was emptied before these changes, as by a snapshot: they are all it has.
     pub cleared: bool,
     /// What changed, in order; empty where only its being known has.
@@ -101,7 +101,7 @@ pub struct Update<'u> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Changed {
     /// Whose.
-    pub(crate) instrument: u32,
+    pub(crate) instrument: InstrumentId,
     /// Among those of its message.
     pub(crate) number: u32,
     /// Which side.
@@ -130,15 +130,15 @@ impl<L: Listener + ?Sized> Listener for &mut L {
         (**self).state(at, state);
     }
 
-    fn stale(&mut self, at: &At<'_>, instrument: u32) {
+    fn stale(&mut self, at: &At<'_>, instrument: InstrumentId) {
         (**self).stale(at, instrument);
     }
 
-    fn recovered(&mut self, at: &At<'_>, instrument: u32) {
+    fn recovered(&mut self, at: &At<'_>, instrument: InstrumentId) {
         (**self).recovered(at, instrument);
     }
 
-    fn instrument(&mut self, at: &At<'_>, instrument: u32) {
+    fn instrument(&mut self, at: &At<'_>, instrument: InstrumentId) {
         (**self).instrument(at, instrument);
     }
 

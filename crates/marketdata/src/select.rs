@@ -2,6 +2,7 @@
 
 use crate::engine::{Role, Tables};
 use std::collections::BTreeSet;
+use unitape_model::InstrumentId;
 
 /// What is asked for. Names are those of the venue: of a product its id or its name, of an instrument its id or its
 /// symbol, of a group what [`Tables::group`] says.
@@ -20,9 +21,9 @@ pub enum Subscription {
 impl Subscription {
     /// Whether an instrument is one of these, as far as is known now.
     #[must_use]
-    pub fn covers(&self, tables: &Tables, instrument: u32) -> bool {
-        let of = &tables.instruments[instrument as usize];
-        let product = &tables.products[of.product as usize];
+    pub fn covers(&self, tables: &Tables, instrument: InstrumentId) -> bool {
+        let of = &tables.instruments[instrument.index()];
+        let product = &tables.products[of.product.index()];
         match self {
             Subscription::All => true,
             Subscription::Product(name) => product.id == *name || product.name == *name,
@@ -72,9 +73,9 @@ impl Selection {
     }
 
     /// Whether this instrument is asked for, as far as is known now.
-    pub fn wants(&self, tables: &Tables, instrument: u32) -> Wanted {
-        let of = &tables.instruments[instrument as usize];
-        let product = &tables.products[of.product as usize];
+    pub fn wants(&self, tables: &Tables, instrument: InstrumentId) -> Wanted {
+        let of = &tables.instruments[instrument.index()];
+        let product = &tables.products[of.product.index()];
         let yes = self.all
             || self.instruments.contains(&of.id)
             || self.instruments.contains(&of.symbol)

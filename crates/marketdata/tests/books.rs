@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use unitape_marketdata::engine::{
     Action, At, Channel, Instrument, Level, Outcome, Product, Role, Step, Steps, Tables, Trade,
 };
-use unitape_marketdata::{Books, Gap, Listener, Side, Subscription, Update};
+use unitape_marketdata::{
+    Books, ChannelId, Gap, InstrumentId, Listener, ProductId, Side, Subscription, UnixNanos, Update,
+};
 use unitape_model::{Decimal, Price};
 
 /// Notes what it is told.
@@ -38,22 +40,28 @@ impl Listener for Notes {
         self.lines.push(format!("trade {} {}", trade.instrument, trade.px.0));
     }
 
-    fn stale(&mut self, _: &At<'_>, instrument: u32) {
+    fn stale(&mut self, _: &At<'_>, instrument: InstrumentId) {
         self.lines.push(format!("stale {instrument}"));
     }
 
-    fn recovered(&mut self, _: &At<'_>, instrument: u32) {
+    fn recovered(&mut self, _: &At<'_>, instrument: InstrumentId) {
         self.lines.push(format!("recovered {instrument}"));
     }
 
-    fn instrument(&mut self, at: &At<'_>, instrument: u32) {
-        self.lines.push(format!("instrument {}", at.tables.instruments[instrument as usize].id));
+    fn instrument(&mut self, at: &At<'_>, instrument: InstrumentId) {
+        self.lines.push(format!("instrument {}", at.tables.instruments[instrument.index()].id));
     }
 
     fn gap(&mut self, _: &At<'_>, gap: Gap) {
         self.lines.push(format!("{gap:?}"));
     }
 }
+
+const F: ProductId = ProductId(0);
+const F1: InstrumentId = InstrumentId(0);
+const F2: InstrumentId = InstrumentId(1);
+const X: ProductId = ProductId(1);
+const X1: InstrumentId = InstrumentId(2);
 
 /// Two products, `F` of the group `bonds` with instruments 0 and 1, `X` with instrument 2.
 fn tables(named: bool) -> Tables {
@@ -69,19 +77,19 @@ fn tables(named: bool) -> Tables {
     Tables {
         channels: vec![Channel { name: "ref".into(), role: Role::Reference }],
         products: vec![product("F", "bonds"), product("X", "")],
-        instruments: vec![instrument("F1", 0), instrument("F2", 0), instrument("X1", 1)],
+        instruments: vec![instrument("F1", F), instrument("F2", F), instrument("X1", X)],
     }
 }
 
 fn give(books: &mut Books, notes: &mut Notes, tables: &Tables, steps: &[Step<'_>]) {
     let at = At {
         tables,
-        channel: 0,
+        channel: ChannelId(0),
         line: 0,
         snapshot: false,
         sequence: Some(1),
-        ts_event: 1,
-        ts_recv: 2,
+        ts_event: UnixNanos(1),
+        ts_recv: UnixNanos(2),
         place: 0,
         length: 0,
     };
@@ -94,7 +102,7 @@ fn give(books: &mut Books, notes: &mut Notes, tables: &Tables, steps: &[Step<'_>
 
 fn level(instrument: u32, side: Side, action: Action, depth: u16, px: i64, qty: i64) -> Step<'static> {
     Step::Level(Level {
-        instrument,
+        instrument: InstrumentId(instrument),
         side,
         action,
         px: Price(px),
@@ -106,14 +114,14 @@ fn level(instrument: u32, side: Side, action: Action, depth: u16, px: i64, qty: 
 
 /// All instruments, of products that are whole.
 const KNOWN: [Step<'static>; 8] = [
-    Step::Instrument(0),
-    Step::Recovered { instrument: 0 },
-    Step::Instrument(1),
-    Step::Recovered { instrument: 1 },
-    Step::Instrument(2),
-    Step::Recovered { instrument: 2 },
-    Step::Whole { product: 0 },
-    Step::Whole { product: 1 },
+    Step::Instrument(F1),
+    Step::Recovered { instrument: F1 },
+    Step::Instrument(F2),
+    Step::Recovered { instrument: F2 },
+    Step::Instrument(X1),
+    Step::Recovered { instrument: X1 },
+    Step::Whole { product: F },
+    Step::Whole { product: X },
 ];
 
 #[test]
@@ -123,7 +131,7 @@ fn one_call_for_each_book_of_a_message() {
     books.subscribe(Subscription::Group("bonds".into()), &tables);
     give(&mut books, &mut notes, &tables, &KNOWN);
     notes.lines.clear();
-    let trade = Trade { instrument: 1, px: Price(7), qty: Decimal::from_int(1), id: None, aggressor: None };
+    let trade = Trade { instrument: F2, px: Price(7), qty: Decimal::from_int(1), id: None, aggressor: None };
     give(
         &mut books,
         &mut notes,
@@ -134,15 +142,15 @@ fn one_call_for_each_book_of_a_message() {
             level(2, Side::Sell, Action::Add, 1, 200, 3),
             level(1, Side::Buy, Action::Add, 2, 99, 6),
             Step::Trade(trade),
-            Step::Trade(Trade { instrument: 2, ..trade }),
+            Step::Trade(Trade { instrument: X1, ..trade }),
             level(1, Side::Buy, Action::Delete, 1, 100, 0),
         ],
     );
     assert_eq!(notes.lines, ["trade 1 7", "book 1 Add01 Add02 Delete01 | 6@99 |", "book 0 Add11 | | 3@200"]);
-    assert_eq!(books.book(2).map(|_| ()), None, "it is not subscribed");
+    assert_eq!(books.book(X1).map(|_| ()), None, "it is not subscribed");
     let counters = books.counters();
     assert_eq!((counters.levels, counters.passed_over, counters.updates, counters.trades), (4, 1, 4, 1));
-    assert_eq!(books.book(1).unwrap().best(Side::Buy).unwrap().px, 99);
+    assert_eq!(books.book(F2).unwrap().best(Side::Buy).unwrap().px, 99);
     // A fourth level of three: the last one falls out, as the venue's does.
     let adds: Vec<_> = (1..=4).map(|n| level(0, Side::Buy, Action::Add, 1, n, n)).collect();
     give(&mut books, &mut notes, &tables, &adds);
@@ -163,12 +171,12 @@ fn names_may_come_later_than_levels() {
         &[level(0, Side::Buy, Action::Add, 1, 100, 5), level(2, Side::Buy, Action::Add, 1, 100, 5)],
     );
     assert!(notes.lines.is_empty(), "{:?}", notes.lines);
-    give(&mut books, &mut notes, &after, &[Step::Product(0), Step::Product(1)]);
+    give(&mut books, &mut notes, &after, &[Step::Product(F), Step::Product(X)]);
     assert_eq!(
         notes.lines,
         ["instrument F1", "instrument F2", "recovered 0", "book 0 | 5@100 |", "recovered 1", "book 1 | |"]
     );
-    assert!(books.book(2).is_none());
+    assert!(books.book(X1).is_none());
 }
 
 #[test]
@@ -183,26 +191,26 @@ fn stale_until_it_is_known_again() {
         &mut notes,
         &tables,
         &[
-            Step::Missing { product: 0, from: 3, to: 4, alone: true },
-            Step::Stale { instrument: 0, mended: true },
-            Step::Stale { instrument: 1, mended: true },
+            Step::Missing { product: F, from: 3, to: 4, alone: true },
+            Step::Stale { instrument: F1, mended: true },
+            Step::Stale { instrument: F2, mended: true },
         ],
     );
-    assert!(books.book(0).unwrap().is_stale());
+    assert!(books.book(F1).unwrap().is_stale());
     give(
         &mut books,
         &mut notes,
         &tables,
         &[
-            Step::Clear { instrument: 0 },
+            Step::Clear { instrument: F1 },
             level(0, Side::Buy, Action::Add, 1, 100, 5),
-            Step::Recovered { instrument: 0 },
+            Step::Recovered { instrument: F1 },
         ],
     );
     assert_eq!(
         notes.lines,
         [
-            "Messages { product: 0, from: 3, to: 4 }",
+            "Messages { product: ProductId(0), from: 3, to: 4 }",
             "stale 0",
             "recovered 0",
             "book 0 cleared Add01 | 5@100 |",
@@ -214,7 +222,7 @@ fn stale_until_it_is_known_again() {
     assert_eq!(notes.lines, ["stale 0", "book 0 stale | 5@100 |"]);
     assert_eq!((books.counters().faults, books.counters().stale), (1, 2));
     notes.lines.clear();
-    give(&mut books, &mut notes, &tables, &[Step::Clear { instrument: 0 }]);
+    give(&mut books, &mut notes, &tables, &[Step::Clear { instrument: F1 }]);
     assert_eq!(notes.lines, ["recovered 0", "book 0 cleared | |"]);
 }
 
@@ -227,20 +235,24 @@ fn a_symbol_may_come_later_than_its_products_name() {
     books.subscribe(Subscription::Instrument("VOD".into()), &tables);
     give(&mut books, &mut notes, &tables, &KNOWN);
     let put = |instrument| level(instrument, Side::Buy, Action::Add, 1, 100, 5);
-    give(&mut books, &mut notes, &tables, &[Step::Product(0), put(0), put(1), put(2)]);
+    give(&mut books, &mut notes, &tables, &[Step::Product(F), put(0), put(1), put(2)]);
     assert!(notes.lines.is_empty(), "{:?}", notes.lines);
     // One that was told without a symbol has none.
     tables.instruments[1].tick = Some(Price(1));
     tables.instruments[0].symbol = "VOD".into();
-    give(&mut books, &mut notes, &tables, &[Step::Instrument(1), Step::Instrument(0), put(1)]);
+    give(&mut books, &mut notes, &tables, &[Step::Instrument(F2), Step::Instrument(F1), put(1)]);
     assert_eq!(notes.lines, ["instrument F1", "recovered 0", "book 0 | 5@100 |"]);
     assert_eq!((books.counters().passed_over, books.counters().levels), (1, 3));
     // The group of another is told, its symbol is not.
     tables.instruments[2].symbol = "BP".into();
     books.subscribe(Subscription::Group("stocks".into()), &tables);
     tables.products[1].group = "stocks".into();
-    give(&mut books, &mut notes, &tables, &[Step::Product(1)]);
-    assert_eq!(books.take_broken().collect::<Vec<_>>(), [2], "its name was told, so nobody had asked for it");
+    give(&mut books, &mut notes, &tables, &[Step::Product(X)]);
+    assert_eq!(
+        books.take_broken().collect::<Vec<_>>(),
+        [X1],
+        "its name was told, so nobody had asked for it"
+    );
 }
 
 /// A level that cannot be, in a snapshot: the book was once told to be known again, and it was not.
@@ -250,16 +262,16 @@ fn a_snapshot_that_cannot_be_mends_nothing() {
     let (mut books, mut notes) = (Books::default(), Notes::default());
     books.subscribe(Subscription::All, &tables);
     give(&mut books, &mut notes, &tables, &KNOWN);
-    give(&mut books, &mut notes, &tables, &[Step::Stale { instrument: 0, mended: true }]);
+    give(&mut books, &mut notes, &tables, &[Step::Stale { instrument: F1, mended: true }]);
     notes.lines.clear();
     let snapshot = |depth| {
         [
-            Step::Clear { instrument: 0 },
+            Step::Clear { instrument: F1 },
             level(0, Side::Buy, Action::Add, 1, 100, 5),
             level(0, Side::Buy, Action::Add, depth, 98, 5),
             level(0, Side::Buy, Action::Change, 3, 98, 5),
-            Step::Recovered { instrument: 0 },
-            Step::Whole { product: 0 },
+            Step::Recovered { instrument: F1 },
+            Step::Whole { product: F },
         ]
     };
     give(&mut books, &mut notes, &tables, &snapshot(3));
@@ -267,7 +279,7 @@ fn a_snapshot_that_cannot_be_mends_nothing() {
     // What follows from the first says nothing new.
     let counters = books.counters();
     assert_eq!((counters.stale, counters.recovered, counters.faults), (1, 3, 1));
-    assert_eq!(books.take_broken().collect::<Vec<_>>(), [0]);
+    assert_eq!(books.take_broken().collect::<Vec<_>>(), [F1]);
     assert_eq!(books.take_broken().count(), 0);
     notes.lines.clear();
     let [clear, first, .., recovered, whole] = snapshot(3);
@@ -275,7 +287,7 @@ fn a_snapshot_that_cannot_be_mends_nothing() {
     assert_eq!(notes.lines, ["recovered 0", "book 0 cleared Add01 | 5@100 |"]);
     // Stale again before the message that mended it is over.
     notes.lines.clear();
-    let stale = Step::Stale { instrument: 0, mended: true };
+    let stale = Step::Stale { instrument: F1, mended: true };
     give(&mut books, &mut notes, &tables, &[clear, first, stale]);
     assert_eq!(notes.lines, ["stale 0", "book 0 cleared stale Add01 | 5@100 |"]);
 }
@@ -290,13 +302,13 @@ fn a_whole_product_makes_no_book_known() {
     give(&mut books, &mut notes, &tables, &KNOWN);
     give(&mut books, &mut notes, &tables, &[level(1, Side::Buy, Action::Add, 1, 100, 5)]);
     let stale = |instrument| Step::Stale { instrument, mended: true };
-    give(&mut books, &mut notes, &tables, &[stale(0), stale(1)]);
+    give(&mut books, &mut notes, &tables, &[stale(F1), stale(F2)]);
     notes.lines.clear();
     let mends =
-        [Step::Clear { instrument: 0 }, Step::Recovered { instrument: 0 }, Step::Whole { product: 0 }];
+        [Step::Clear { instrument: F1 }, Step::Recovered { instrument: F1 }, Step::Whole { product: F }];
     give(&mut books, &mut notes, &tables, &mends);
     assert_eq!(notes.lines, ["recovered 0", "book 0 cleared | |"]);
-    assert!(books.book(1).unwrap().is_stale());
+    assert!(books.book(F2).unwrap().is_stale());
 }
 
 /// Where nobody tells how many levels a side has, there is a bound. The last one once fell out in silence behind it.
@@ -311,11 +323,11 @@ fn a_bound_of_ours_makes_a_book_stale() {
     for instrument in [0, 1] {
         let add = |px| level(instrument, Side::Buy, Action::Add, 1, px, 1);
         give(&mut books, &mut notes, &tables, &(1..=4096).map(add).collect::<Vec<_>>());
-        assert!(!books.book(instrument).unwrap().is_stale());
+        assert!(!books.book(InstrumentId(instrument)).unwrap().is_stale());
         notes.lines.clear();
         give(&mut books, &mut notes, &tables, &[add(4097)]);
         assert_eq!(notes.lines[0], format!("stale {instrument}"));
-        let book = books.book(instrument).unwrap();
+        let book = books.book(InstrumentId(instrument)).unwrap();
         assert_eq!((book.depth(Side::Buy), book.best(Side::Buy).unwrap().px), (4096, 4097));
     }
     assert_eq!(
@@ -353,11 +365,11 @@ fn what_nothing_mends_stays_stale() {
     books.subscribe(Subscription::All, &tables);
     give(&mut books, &mut notes, &tables, &KNOWN);
     notes.lines.clear();
-    give(&mut books, &mut notes, &tables, &[Step::Stale { instrument: 0, mended: false }]);
+    give(&mut books, &mut notes, &tables, &[Step::Stale { instrument: F1, mended: false }]);
     give(&mut books, &mut notes, &tables, &[level(0, Side::Buy, Action::Add, 1, 100, 5)]);
     assert_eq!(notes.lines, ["stale 0", "book 0 stale Add01 | 5@100 |"]);
-    give(&mut books, &mut notes, &tables, &[Step::Clear { instrument: 0 }]);
-    assert!(!books.book(0).unwrap().is_stale());
+    give(&mut books, &mut notes, &tables, &[Step::Clear { instrument: F1 }]);
+    assert!(!books.book(F1).unwrap().is_stale());
 }
 
 /// What came while nobody asked is not known, and a book without it must not pass for the venue's.
@@ -368,12 +380,12 @@ fn who_subscribes_late_is_told_so() {
     give(&mut books, &mut notes, &tables, &KNOWN);
     give(&mut books, &mut notes, &tables, &[level(0, Side::Buy, Action::Add, 1, 100, 5)]);
     books.subscribe(Subscription::Product("F".into()), &tables);
-    assert!(books.book(0).unwrap().is_stale());
-    assert!(!books.book(1).unwrap().is_stale(), "nothing was told of it");
-    give(&mut books, &mut notes, &tables, &[Step::Clear { instrument: 0 }]);
-    assert!(!books.book(0).unwrap().is_stale());
+    assert!(books.book(F1).unwrap().is_stale());
+    assert!(!books.book(F2).unwrap().is_stale(), "nothing was told of it");
+    give(&mut books, &mut notes, &tables, &[Step::Clear { instrument: F1 }]);
+    assert!(!books.book(F1).unwrap().is_stale());
     books.unsubscribe(&Subscription::Product("F".into()), &tables);
-    assert!(books.book(0).is_none());
+    assert!(books.book(F1).is_none());
     assert_eq!(notes.lines, ["recovered 0", "book 0 cleared | |"]);
 }
 
@@ -411,7 +423,7 @@ proptest! {
                     }
                     3 => {
                         twin[instrument as usize] = Default::default();
-                        steps.push(Step::Clear { instrument });
+                        steps.push(Step::Clear { instrument: InstrumentId(instrument) });
                         (Action::Add, false)
                     }
                     _ => (Action::Add, false),
@@ -422,7 +434,7 @@ proptest! {
             }
             give(&mut books, &mut notes, &tables, &steps);
             for (instrument, twin) in twin.iter().enumerate() {
-                let book = books.book(instrument as u32).unwrap();
+                let book = books.book(InstrumentId(instrument as u32)).unwrap();
                 for side in Side::BOTH {
                     let levels: Vec<_> = book.levels(side).map(|l| (l.px, l.qty.0 * 10i64.pow(l.qty.1 as u32))).collect();
                     prop_assert_eq!(&levels, &twin[side as usize]);

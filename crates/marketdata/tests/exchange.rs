@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 use unitape_fast::Source;
-use unitape_marketdata::{Handler, Listener, Packet, Side, Subscription, Update};
+use unitape_marketdata::{Handler, InstrumentId, Listener, Packet, Side, Subscription, UnixNanos, Update};
 use unitape_sim::exchange::{At, Exact, Exchange, ExchangeConfig, Faults, Received, TemplateSets, Truth};
 
 /// Seeds of an ordinary run.
@@ -120,8 +120,8 @@ impl Held<'_> {
         self.exchange.truth()
     }
 
-    fn told(&mut self, instrument: u32, stale: bool) {
-        let at = instrument as usize;
+    fn told(&mut self, instrument: InstrumentId, stale: bool) {
+        let at = instrument.index();
         self.told.resize(self.told.len().max(at + 1), None);
         let seed = self.seed;
         assert_ne!(self.told[at].unwrap_or(true), stale, "seed {seed}: instrument {instrument} told again");
@@ -131,9 +131,9 @@ impl Held<'_> {
 
 impl Listener for Held<'_> {
     fn book(&mut self, update: &Update<'_>) {
-        let told = &update.at.tables.instruments[update.instrument as usize];
+        let told = &update.at.tables.instruments[update.instrument.index()];
         let (seed, id) = (self.seed, &told.id);
-        let stale = self.told.get(update.instrument as usize).copied().flatten().unwrap_or(true);
+        let stale = self.told.get(update.instrument.index()).copied().flatten().unwrap_or(true);
         assert_eq!(stale, update.book.is_stale(), "seed {seed}: instrument {id} was told otherwise");
         let world = self.exchange.world();
         let place =
@@ -144,7 +144,7 @@ impl Listener for Held<'_> {
         let product = world.product_of(place);
         let mut now = [Side::Buy, Side::Sell].map(|s| side(&update.book, s));
         // Until reference data tell how many levels there are, nobody knows that one has fallen out.
-        if told.depth.or(update.at.tables.products[told.product as usize].depth).is_none() {
+        if told.depth.or(update.at.tables.products[told.product.index()].depth).is_none() {
             now.iter_mut().for_each(|levels| levels.truncate(product.depth as usize));
         }
         // The exchange may have gone on since, and begun again. A snapshot may be older than what has come already.
@@ -161,11 +161,11 @@ impl Listener for Held<'_> {
         );
     }
 
-    fn stale(&mut self, _: &unitape_marketdata::At<'_>, instrument: u32) {
+    fn stale(&mut self, _: &unitape_marketdata::At<'_>, instrument: InstrumentId) {
         self.told(instrument, true);
     }
 
-    fn recovered(&mut self, _: &unitape_marketdata::At<'_>, instrument: u32) {
+    fn recovered(&mut self, _: &unitape_marketdata::At<'_>, instrument: InstrumentId) {
         self.told(instrument, false);
         self.recovered += 1;
     }
@@ -213,20 +213,20 @@ fn run(files: &Files) {
             }
             let mut held =
                 Held { exchange: &exchange, seed, compared: 0, snapshots: 0, recovered: 0, told: &mut told };
-            let ts_recv = packet.ts_ns as i64;
+            let ts_recv = UnixNanos(packet.ts_ns as i64);
             let packet = Packet { to: packet.to.into(), ts_recv, place, payload: &packet.bytes };
             place += packet.payload.len() as u64;
             handler.packet(packet, &mut held);
             compared += held.compared;
             snapshots += held.snapshots;
             recovered += held.recovered;
-            for (n, told) in told.iter().enumerate() {
+            for (id, told) in (0..).map(InstrumentId).zip(&told) {
                 let other =
                     |book: &unitape_marketdata::BookView<'_>| told.is_some_and(|t| t != book.is_stale());
-                assert!(!handler.book(n as u32).is_some_and(|book| other(&book)), "seed {seed}: book {n}");
+                assert!(!handler.book(id).is_some_and(|book| other(&book)), "seed {seed}: book {id}");
             }
         }
-        handler.idle(i64::MAX / 2, &mut ());
+        handler.idle(UnixNanos(i64::MAX / 2), &mut ());
         let wanted = |i: &unitape_sim::exchange::Instrument| {
             let product = &exchange.world().products[i.product];
             subscriptions.iter().any(|(_, s)| match s {

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 use unitape_marketdata::engine::{At, Refusal, Trade};
-use unitape_marketdata::{Gap, Handler, Listener, LiveOptions, Packet, Side, Subscription, Update};
+use unitape_marketdata::{
+    Gap, Handler, InstrumentId, Listener, LiveOptions, Packet, Side, Subscription, UnixNanos, Update,
+};
 
 /// What was told, and the book of each instrument as it was told last.
 #[derive(Default)]
@@ -25,20 +27,20 @@ impl Listener for Notes {
             }
             text += "| ";
         }
-        self.books.insert(update.at.tables.instruments[update.instrument as usize].id.clone(), text);
+        self.books.insert(update.at.tables.instruments[update.instrument.index()].id.clone(), text);
     }
 
     fn trade(&mut self, at: &At<'_>, trade: &Trade) {
-        let id = &at.tables.instruments[trade.instrument as usize].id;
+        let id = &at.tables.instruments[trade.instrument.index()].id;
         self.lines.push(format!("trade {id} {}", trade.px));
     }
 
-    fn stale(&mut self, at: &At<'_>, instrument: u32) {
-        self.lines.push(format!("stale {}", at.tables.instruments[instrument as usize].id));
+    fn stale(&mut self, at: &At<'_>, instrument: InstrumentId) {
+        self.lines.push(format!("stale {}", at.tables.instruments[instrument.index()].id));
     }
 
-    fn recovered(&mut self, at: &At<'_>, instrument: u32) {
-        self.lines.push(format!("recovered {}", at.tables.instruments[instrument as usize].id));
+    fn recovered(&mut self, at: &At<'_>, instrument: InstrumentId) {
+        self.lines.push(format!("recovered {}", at.tables.instruments[instrument.index()].id));
     }
 
     fn gap(&mut self, _: &At<'_>, gap: Gap) {
@@ -130,7 +132,7 @@ fn only_what_is_subscribed() {
         handler.subscribe(subscription.clone());
         let notes = replay(&mut handler, &venue, &dir);
         assert_eq!(notes.books.keys().collect::<Vec<_>>(), told, "{subscription:?}");
-        let books = (0..3).filter(|n| handler.book(*n).is_some()).count();
+        let books = (0..3).filter(|n| handler.book(InstrumentId(*n)).is_some()).count();
         assert_eq!(books, told.len());
         assert!(handler.counters().passed_over > 0);
     }
@@ -140,7 +142,8 @@ fn only_what_is_subscribed() {
 fn feed(handler: &mut Handler, venue: &mut Venue, channel: usize, payload: &[u8], notes: &mut Notes) {
     venue.now += 20_000_000;
     for (line, to) in venue.addresses[channel].into_iter().enumerate() {
-        handler.packet(Packet { to, ts_recv: venue.now + line as i64, place: 0, payload }, notes);
+        let ts_recv = UnixNanos(venue.now + line as i64);
+        handler.packet(Packet { to, ts_recv, place: 0, payload }, notes);
     }
 }
 
@@ -256,7 +259,7 @@ fn what_is_deleted_does_not_come_back() {
         }
         let packet = venue.snapshot(5, 5, 51, &[(0, 0, BID, 1, 100, 6)]);
         feed(&mut handler, &mut venue, SNAPSHOTS, &packet, &mut notes);
-        let missing = "Messages { product: 0, from: 2, to: 4 }";
+        let missing = "Messages { product: ProductId(0), from: 2, to: 4 }";
         assert_eq!(notes.lines, [missing, "stale 51", "stale 52", "recovered 51"], "{before_the_gap}");
         let stale = ["51", "52"].map(|id| handler.book(handler.find(id).unwrap()).unwrap().is_stale());
         assert_eq!(stale, [false, true]);

@@ -3,6 +3,7 @@
 //! Two venues get them: one as shipped, and one of which all is otherwise.
 
 use std::sync::{Arc, LazyLock};
+use unitape_marketdata::{InstrumentId, UnixNanos};
 use unitape_marketdata::engine::{At, Config, Engine, Packet, Step};
 
 const BOUNDS: &str = "window = { packets = 8, ns = 1000, past = 2, dead_ns = 10000, far = 100, bytes = 4096 }\n\
@@ -111,15 +112,16 @@ fn packets(config: &Arc<Config>, data: &[u8]) {
         place += 300;
         packets += 1;
         let to = ([224, 0, 0, 1 + (of >> 4 & 1)], u16::from(of & 7)).into();
-        handler.packet(Packet { to, ts_recv: now, place, payload }, &mut count);
+        handler.packet(Packet { to, ts_recv: UnixNanos(now), place, payload }, &mut count);
         if of >> 5 == 7 && !handler.tables().instruments.is_empty() {
-            handler.want_snapshot(u32::from(*passed) % handler.tables().instruments.len() as u32);
+            let count = handler.tables().instruments.len() as u32;
+            handler.want_snapshot(InstrumentId(u32::from(*passed) % count));
         }
     }
     handler.finish(&mut count);
     assert!(handler.stats().waiting <= 24);
     handler.close(&mut count);
-    assert!((0..handler.tables().instruments.len() as u32).all(|i| !handler.is_live(i)));
+    assert!(handler.tables().instrument_ids().all(|id| !handler.is_live(id)));
     // A packet has one or more messages, or is one.
     assert!(ends >= packets, "{ends} ends of {packets} packets");
 }

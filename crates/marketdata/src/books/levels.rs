@@ -5,7 +5,7 @@ use crate::engine::{Action, Level};
 use crate::listener::Changed;
 use crate::select::Wanted;
 use unitape_book::{Fault, LevelAction, LevelChange, Rung};
-use unitape_model::Side;
+use unitape_model::{InstrumentId, Side};
 
 impl Books {
     /// Applies a level.
@@ -30,9 +30,9 @@ impl Books {
     // What nearly all levels are has its own functions, not in line: its numbers are in registers, and few at a time.
 
     #[inline(never)]
-    fn add(&mut self, instrument: u32, how: How, px: i64, mantissa: i64, orders: u32) {
+    fn add(&mut self, instrument: InstrumentId, how: How, px: i64, mantissa: i64, orders: u32) {
         let rung = Rung { px, qty: (mantissa, how.exponent), orders };
-        let one = self.books.get_mut(instrument as usize).filter(|one| one.wanted == Wanted::Yes);
+        let one = self.books.get_mut(instrument.index()).filter(|one| one.wanted == Wanted::Yes);
         let done = one.and_then(|one| {
             let sorted = one.book.add(how.side, how.depth.into(), rung, one.levels_max)?;
             one.touch(instrument, sorted, &mut self.touched);
@@ -45,9 +45,9 @@ impl Books {
     }
 
     #[inline(never)]
-    fn change(&mut self, instrument: u32, how: How, px: i64, mantissa: i64, orders: u32) {
+    fn change(&mut self, instrument: InstrumentId, how: How, px: i64, mantissa: i64, orders: u32) {
         let rung = Rung { px, qty: (mantissa, how.exponent), orders };
-        let one = self.books.get_mut(instrument as usize).filter(|one| one.wanted == Wanted::Yes);
+        let one = self.books.get_mut(instrument.index()).filter(|one| one.wanted == Wanted::Yes);
         let done = one.and_then(|one| {
             let sorted = one.book.change(how.side, how.depth.into(), rung)?;
             one.touch(instrument, sorted, &mut self.touched);
@@ -60,8 +60,8 @@ impl Books {
     }
 
     #[inline(never)]
-    fn delete(&mut self, instrument: u32, how: How) {
-        let one = self.books.get_mut(instrument as usize).filter(|one| one.wanted == Wanted::Yes);
+    fn delete(&mut self, instrument: InstrumentId, how: How) {
+        let one = self.books.get_mut(instrument.index()).filter(|one| one.wanted == Wanted::Yes);
         let gone = one.and_then(|one| {
             let rung = one.book.take(how.side, how.depth.into())?;
             one.touch(instrument, true, &mut self.touched);
@@ -78,7 +78,7 @@ impl Books {
 
     /// Who listens will be told of a level.
     #[inline(always)]
-    fn changed(&mut self, instrument: u32, how: How, action: Action, level: Rung) {
+    fn changed(&mut self, instrument: InstrumentId, how: How, action: Action, level: Rung) {
         let (number, depth) = (self.changes.len() as u32, how.depth.into());
         self.counters.levels += 1;
         self.changes.push(Changed { instrument, number, side: how.side, action, depth, level });
@@ -86,8 +86,8 @@ impl Books {
 
     /// The same for whatever a level may be.
     #[inline(never)]
-    fn apply(&mut self, instrument: u32, change: &LevelChange) {
-        let Some(one) = self.books.get_mut(instrument as usize) else { return };
+    fn apply(&mut self, instrument: InstrumentId, change: &LevelChange) {
+        let Some(one) = self.books.get_mut(instrument.index()) else { return };
         if one.wanted == Wanted::No {
             one.broken = true;
             self.counters.passed_over += 1;

@@ -2,15 +2,45 @@
 
 use super::step::{At, Tables};
 use super::view::NO_TIME;
+use unitape_model::{ChannelId, UnixNanos};
+
+/// A stream, by its place among those of the engine. It is with every packet and product, and many are of none: so
+/// [`StreamId::NONE`] is a number of its own, where an `Option` would take twice the room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StreamId(u32);
+
+impl StreamId {
+    /// No stream, or one that is not known.
+    pub const NONE: Self = Self(u32::MAX);
+
+    /// The one at this place.
+    #[inline]
+    pub fn new(index: usize) -> Self {
+        debug_assert!(index < u32::MAX as usize, "a place that stands for none");
+        Self(index as u32)
+    }
+
+    /// Its place; beyond all where it is none.
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Whether it is none.
+    #[inline]
+    pub fn is_none(self) -> bool {
+        self == Self::NONE
+    }
+}
 
 /// Where a packet comes from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Of {
-    pub channel: u16,
+    pub channel: ChannelId,
     pub line: u8,
-    pub stream: u32,
+    pub stream: StreamId,
     /// The same for all channels of one sender and partition.
-    pub origin: u32,
+    pub origin: StreamId,
     pub ts_recv: i64,
     pub place: u64,
     /// The sender's clock.
@@ -48,8 +78,8 @@ impl<'o> Around<'o> {
             line: self.of.line,
             snapshot: self.snapshot,
             sequence: self.sequence,
-            ts_event: if ts == NO_TIME { self.ts } else { ts },
-            ts_recv: self.of.ts_recv,
+            ts_event: UnixNanos(if ts == NO_TIME { self.ts } else { ts }),
+            ts_recv: UnixNanos(self.of.ts_recv),
             place: self.of.place + u64::from(self.at),
             length: self.length,
         }

@@ -12,7 +12,7 @@ use super::step::{self, Action, At, Outcome, Refusal, Role, Step, Steps, Tables,
 use super::tags::Tag;
 use super::view::{Bad, Batch, Entry, NO_NUMBER, NO_TIME, Told, definition, some};
 use std::sync::Arc;
-use unitape_model::Side;
+use unitape_model::{InstrumentId, ProductId, Side};
 
 mod define;
 mod doubt;
@@ -54,7 +54,7 @@ impl Core {
     #[inline]
     pub fn batch(&mut self, batch: &Batch, of: &Of, payload: &[u8], out: &mut impl Steps) {
         self.products.counters.unknown += batch.unknown;
-        let channel = &self.config.channels[usize::from(of.channel)];
+        let channel = &self.config.channels[of.channel.index()];
         let (pair, incremental) = (channel.pair, channel.role == Role::Incremental);
         let sent = of.sent.unwrap_or(of.ts_recv);
         for told in &batch.told {
@@ -80,7 +80,7 @@ impl Core {
                     {
                         match around.sequence {
                             Some(sequence) => {
-                                self.products.list[product as usize].explained = Some(sequence);
+                                self.products.list[product.index()].explained = Some(sequence);
                                 self.gap(product, (sequence, sequence), &around, out);
                             }
                             None => self.unnumbered_lost(product, &around, out),
@@ -95,7 +95,7 @@ impl Core {
 
     #[cold]
     fn refuse(&mut self, told: &Told, bad: Bad, around: &Around<'_>, payload: &[u8], out: &mut impl Steps) {
-        let set = &self.config.sets[usize::from(self.config.channels[usize::from(around.of.channel)].set)];
+        let set = &self.config.sets[usize::from(self.config.channels[around.of.channel.index()].set)];
         let template = &set.templates.list()[told.template as usize].name.local;
         let detail = format!("{} of template {template}, message at byte {}", bad.tag, told.at);
         let raw = &payload[told.at as usize..][..told.length as usize];
@@ -126,7 +126,7 @@ impl Core {
                 return Ok(Outcome::Duplicate);
             }
             self.products.comes_from(product, around.of);
-        } else if around.incremental && self.products.list[product as usize].next.is_none() {
+        } else if around.incremental && self.products.list[product.index()].next.is_none() {
             self.products.comes_from(product, around.of);
         }
         match (told.bad, kind) {
@@ -144,7 +144,7 @@ impl Core {
     #[inline(never)]
     fn other_turn(
         &mut self,
-        product: u32,
+        product: ProductId,
         (sequence, mut turn): (u64, Turn),
         around: &Around<'_>,
         out: &mut impl Steps,
@@ -167,7 +167,7 @@ impl Core {
     #[inline(never)]
     fn no_depth(
         &mut self,
-        (kind, product): (Kind, u32),
+        (kind, product): (Kind, ProductId),
         told: &Told,
         batch: &Batch,
         around: &Around<'_>,
@@ -186,7 +186,7 @@ impl Core {
         match kind {
             Kind::ProductState => {
                 let at = around.sequence.unwrap_or(0);
-                self.products.list[product as usize].state = (told.product_state, at);
+                self.products.list[product.index()].state = (told.product_state, at);
                 self.state(product, None, told.product_state, around, out);
                 Ok(Outcome::Used)
             }
@@ -230,7 +230,7 @@ impl Core {
     #[inline(never)]
     fn entries(
         &mut self,
-        product: u32,
+        product: ProductId,
         mut left: &[Entry],
         around: &Around<'_>,
         out: &mut impl Steps,
@@ -243,13 +243,13 @@ impl Core {
                 left = behind;
                 continue;
             }
-            let index = self.instrument(first.instrument, product, around, out)?;
+            let id = self.instrument(first.instrument, product, around, out)?;
             let (tables, counters) = (&self.tables, &mut self.products.counters);
-            let instrument = &mut self.products.instruments[index as usize];
+            let instrument = &mut self.products.instruments[id.index()];
             if !instrument.live || around.sequence.is_some_and(|sequence| sequence <= instrument.has) {
                 match first.sort {
-                    Type::Trade => trade(index, first, &around.at(tables, first.time), out),
-                    _ => waits |= self.level(index, first, around, out),
+                    Type::Trade => trade(id, first, &around.at(tables, first.time), out),
+                    _ => waits |= self.level(id, first, around, out),
                 }
                 left = behind;
                 continue;
@@ -261,7 +261,7 @@ impl Core {
                 }
                 left = behind;
                 let at = around.at(tables, entry.time);
-                let told = |side, action| levels::told(index, (side, action), entry);
+                let told = |side, action| levels::told(id, (side, action), entry);
                 if let Some((side, action)) = levels::plain(instrument, entry) {
                     // Each by itself, so that who takes it need not ask which it is.
                     match action {
@@ -270,43 +270,42 @@ impl Core {
                         Action::Delete => out.level(&at, &told(side, Action::Delete)),
                     }
                 } else if entry.sort == Type::Trade {
-                    trade(index, entry, &around.at(tables, entry.time), out);
+                    trade(id, entry, &around.at(tables, entry.time), out);
                 } else {
-                    let fits =
-                        levels::apply_any(index, instrument, entry, counters, &mut |step| match step {
-                            Step::Level(level) => out.level(&around.at(tables, entry.time), &level),
-                            step => out.step(&around.at(tables, entry.time), step),
-                        });
+                    let fits = levels::apply_any(id, instrument, entry, counters, &mut |step| match step {
+                        Step::Level(level) => out.level(&around.at(tables, entry.time), &level),
+                        step => out.step(&around.at(tables, entry.time), step),
+                    });
                     if !fits {
                         break false;
                     }
                 }
             };
             if !fits {
-                self.doubt(index, around, out);
+                self.doubt(id, around, out);
             }
         }
         Ok(if waits { Outcome::Waits } else { Outcome::Used })
     }
 
     /// An entry of a level, or of an empty book: it is applied, or waits for a snapshot. Gives whether it waits.
-    fn level(&mut self, index: u32, entry: &Entry, around: &Around<'_>, out: &mut impl Steps) -> bool {
-        let instrument = &mut self.products.instruments[index as usize];
+    fn level(&mut self, id: InstrumentId, entry: &Entry, around: &Around<'_>, out: &mut impl Steps) -> bool {
+        let instrument = &mut self.products.instruments[id.index()];
         if instrument.live {
             if around.sequence.is_none_or(|sequence| sequence > instrument.has) {
                 let (tables, counters) = (&self.tables, &mut self.products.counters);
-                let fits = levels::apply(index, instrument, entry, counters, |step| {
+                let fits = levels::apply(id, instrument, entry, counters, |step| {
                     out.step(&around.at(tables, entry.time), step);
                 });
                 if !fits {
-                    self.doubt(index, around, out);
+                    self.doubt(id, around, out);
                 }
             }
             return false;
         }
         let (sequence, product) = (around.sequence.unwrap_or(0), instrument.product);
         let time = if entry.time == NO_TIME { around.ts } else { entry.time };
-        if self.products.wait(index, *entry, sequence, time) {
+        if self.products.wait(id, *entry, sequence, time) {
             out.step(&around.at(&self.tables, entry.time), Step::NoRoom { product });
         }
         true
@@ -316,7 +315,7 @@ impl Core {
     #[inline(never)]
     fn snapshot(
         &mut self,
-        product: u32,
+        product: ProductId,
         told: &Told,
         batch: &Batch,
         around: &Around<'_>,
@@ -325,25 +324,25 @@ impl Core {
         if let Some(bad) = told.bad {
             return Err(bad);
         }
-        self.products.list[product as usize].snapshots_from(around.of.origin);
-        let index = self.instrument(told.instrument, product, around, out)?;
+        self.products.list[product.index()].snapshots_from(around.of.origin);
+        let id = self.instrument(told.instrument, product, around, out)?;
         // One without a number is from before the first message.
         let last = some(told.last).unwrap_or(0);
-        if !self.products.takes(index, last, around.of) {
+        if !self.products.takes(id, last, around.of) {
             self.whole(product, around, out);
             return Ok(Outcome::Ignored);
         }
         self.snapshot_state(product, told.product_state, last, around, out);
         let (from, to) = told.entries;
         let entries = &batch.entries[from as usize..to as usize];
-        self.take((product, index), last, (entries, told.instrument_state), *around, out);
+        self.take((product, id), last, (entries, told.instrument_state), *around, out);
         Ok(Outcome::Used)
     }
 
     /// The book of an instrument is this one, with all messages up to `last` in it; those behind it have waited.
     pub(super) fn take(
         &mut self,
-        (product, index): (u32, u32),
+        (product, id): (ProductId, InstrumentId),
         last: u64,
         (entries, state): (&[Entry], Id),
         mut around: Around<'_>,
@@ -351,31 +350,31 @@ impl Core {
     ) {
         around.snapshot = true;
         let mut behind = std::mem::take(&mut self.behind);
-        self.products.taken(index, last, &mut behind);
+        self.products.taken(id, last, &mut behind);
         let (tables, counters) = (&self.tables, &mut self.products.counters);
-        let instrument = &mut self.products.instruments[index as usize];
+        let instrument = &mut self.products.instruments[id.index()];
         instrument.levels = [0; 2];
         let mut fits = true;
-        out.step(&around.at(tables, NO_TIME), Step::Clear { instrument: index });
+        out.step(&around.at(tables, NO_TIME), Step::Clear { instrument: id });
         for entry in entries {
             let entry = Entry { action: None, ..*entry };
             if entry.sort != Type::Empty {
-                fits &= levels::apply(index, instrument, &entry, counters, |step| {
+                fits &= levels::apply(id, instrument, &entry, counters, |step| {
                     out.step(&around.at(tables, NO_TIME), step);
                 });
             }
         }
         for waiting in &behind {
             let around = Around { sequence: Some(waiting.sequence), ..around };
-            fits &= levels::apply(index, instrument, &waiting.entry, counters, |step| {
+            fits &= levels::apply(id, instrument, &waiting.entry, counters, |step| {
                 out.step(&around.at(tables, waiting.time), step);
             });
         }
         self.behind = behind;
-        self.state(product, Some(index), state, &around, out);
+        self.state(product, Some(id), state, &around, out);
         match fits {
-            true => out.step(&around.at(&self.tables, NO_TIME), Step::Recovered { instrument: index }),
-            false => self.doubt(index, &around, out),
+            true => out.step(&around.at(&self.tables, NO_TIME), Step::Recovered { instrument: id }),
+            false => self.doubt(id, &around, out),
         }
         self.whole(product, &around, out);
     }
@@ -383,7 +382,7 @@ impl Core {
     #[cold]
     fn beacon(
         &mut self,
-        product: u32,
+        product: ProductId,
         told: &Told,
         around: &Around<'_>,
         out: &mut impl Steps,
@@ -407,7 +406,7 @@ impl Core {
         Ok(Outcome::Used)
     }
 
-    pub(super) fn whole(&mut self, product: u32, around: &Around<'_>, out: &mut impl Steps) {
+    pub(super) fn whole(&mut self, product: ProductId, around: &Around<'_>, out: &mut impl Steps) {
         if self.products.becomes_whole(product) {
             out.step(&around.at(&self.tables, NO_TIME), Step::Whole { product });
         }
@@ -415,9 +414,9 @@ impl Core {
 
     #[cold]
     #[inline(never)]
-    fn gap(&mut self, product: u32, (from, to): (u64, u64), around: &Around<'_>, out: &mut impl Steps) {
+    fn gap(&mut self, product: ProductId, (from, to): (u64, u64), around: &Around<'_>, out: &mut impl Steps) {
         let (tables, mended) = (&self.tables, self.products.has_snapshots(product));
-        let alone = self.products.list[product as usize].explained != Some(from);
+        let alone = self.products.list[product.index()].explained != Some(from);
         out.step(&around.at(tables, NO_TIME), Step::Missing { product, from, to, alone });
         self.products.gap(product, from, to, |instrument| {
             out.step(&around.at(tables, NO_TIME), Step::Stale { instrument, mended });
@@ -426,9 +425,9 @@ impl Core {
 
     /// A product's first message: its books are empty and whole.
     #[cold]
-    fn begins(&mut self, product: u32, around: &Around<'_>, out: &mut impl Steps) {
-        let of = &self.products.list[product as usize];
-        let live = |instrument: &&u32| self.products.instruments[**instrument as usize].live;
+    fn begins(&mut self, product: ProductId, around: &Around<'_>, out: &mut impl Steps) {
+        let of = &self.products.list[product.index()];
+        let live = |instrument: &&InstrumentId| self.products.instruments[instrument.index()].live;
         for instrument in of.instruments.iter().filter(live).copied() {
             out.step(&around.at(&self.tables, NO_TIME), Step::Clear { instrument });
             out.step(&around.at(&self.tables, NO_TIME), Step::Recovered { instrument });
@@ -440,15 +439,15 @@ impl Core {
 
     /// All books of a product are empty, as by an entry for each. Gives whether some of these wait.
     #[cold]
-    fn empty(&mut self, product: u32, around: &Around<'_>, out: &mut impl Steps) -> bool {
+    fn empty(&mut self, product: ProductId, around: &Around<'_>, out: &mut impl Steps) -> bool {
         let entry = Entry { sort: Type::Empty, ..Entry::nothing(Id::NONE) };
         let mut waits = false;
-        for n in 0..self.products.list[product as usize].instruments.len() {
-            let index = self.products.list[product as usize].instruments[n];
-            waits |= self.level(index, &entry, around, out);
+        for n in 0..self.products.list[product.index()].instruments.len() {
+            let id = self.products.list[product.index()].instruments[n];
+            waits |= self.level(id, &entry, around, out);
         }
         // Those that are not known yet need a snapshot that has it.
-        let need = &mut self.products.list[product as usize].need;
+        let need = &mut self.products.list[product.index()].need;
         *need = around.sequence.map_or(*need, |sequence| sequence.max(*need));
         waits
     }
@@ -458,16 +457,16 @@ impl Core {
     pub fn restart(&mut self, of: &Of, out: &mut impl Steps) {
         let around = Around::of_packet(of);
         out.step(&around.at(&self.tables, NO_TIME), Step::Restart);
-        let channel = &self.config.channels[usize::from(of.channel)];
+        let channel = &self.config.channels[of.channel.index()];
         let (role, pair) = (channel.role, channel.pair);
-        for product in 0..self.products.list.len() as u32 {
-            let at = &self.products.list[product as usize];
+        for product in self.products.ids() {
+            let at = &self.products.list[product.index()];
             let begins = match role {
                 Role::Incremental => {
                     at.stream == of.stream || self.products.may_be_of(product, (pair, of.origin))
                 }
                 // One that is known by snapshots alone is of their numbers.
-                Role::Snapshot => at.stream == u32::MAX && at.pair == pair && at.is_from(of.origin),
+                Role::Snapshot => at.stream.is_none() && at.pair == pair && at.is_from(of.origin),
                 Role::Reference => false,
             };
             if begins {
@@ -485,14 +484,14 @@ impl Core {
 
     /// The product of a message.
     #[inline(always)]
-    fn product(&mut self, told: &Told, out: &mut impl Steps, around: &Around<'_>) -> Result<u32, Bad> {
+    fn product(&mut self, told: &Told, out: &mut impl Steps, around: &Around<'_>) -> Result<ProductId, Bad> {
         let pair = around.pair;
         let id = match self.config.key {
             Key::Channel => Id::number(0),
             Key::Product => told.product,
         };
         match self.by_id.get(pair, id) {
-            Some(index) => Ok(index),
+            Some(number) => Ok(ProductId(number)),
             None => self.other_product(pair, (id, told), out, around),
         }
     }
@@ -506,18 +505,18 @@ impl Core {
         (id, told): (Id, &Told),
         out: &mut impl Steps,
         around: &Around<'_>,
-    ) -> Result<u32, Bad> {
+    ) -> Result<ProductId, Bad> {
         if id == Id::NONE {
             // What names an instrument that is known names its product by that.
             let known = self.instruments.get(pair, told.instrument);
-            let product = known.map(|i| self.products.instruments[i as usize].product);
+            let product = known.map(|number| self.products.instruments[number as usize].product);
             return product.ok_or(Bad { code: "missing", tag: Tag::Product });
         }
-        let index = self.products.open(pair).ok_or_else(|| {
+        let product = self.products.open(pair).ok_or_else(|| {
             self.products.counters.refused += 1;
             Bad { code: "no_room", tag: Tag::Product }
         })?;
-        self.by_id.insert(pair, id, index);
+        self.by_id.insert(pair, id, product.0);
         let id = match self.config.key {
             Key::Product => self.ids.shown(id),
             Key::Channel => {
@@ -526,8 +525,8 @@ impl Core {
             }
         };
         self.tables.products.push(step::Product { id, ..step::Product::default() });
-        out.step(&around.at(&self.tables, NO_TIME), Step::Product(index));
-        Ok(index)
+        out.step(&around.at(&self.tables, NO_TIME), Step::Product(product));
+        Ok(product)
     }
 
     /// An instrument, which belongs to this product if it is new.
@@ -535,12 +534,12 @@ impl Core {
     fn instrument(
         &mut self,
         id: Id,
-        product: u32,
+        product: ProductId,
         around: &Around<'_>,
         out: &mut impl Steps,
-    ) -> Result<u32, Bad> {
+    ) -> Result<InstrumentId, Bad> {
         match self.instruments.get(around.pair, id) {
-            Some(index) => Ok(index),
+            Some(number) => Ok(InstrumentId(number)),
             None => self.other_instrument((around.pair, id), product, around, out),
         }
     }
@@ -551,32 +550,32 @@ impl Core {
     fn other_instrument(
         &mut self,
         (pair, id): (u16, Id),
-        product: u32,
+        product: ProductId,
         around: &Around<'_>,
         out: &mut impl Steps,
-    ) -> Result<u32, Bad> {
+    ) -> Result<InstrumentId, Bad> {
         if id == Id::NONE {
             return Err(Bad { code: "missing", tag: Tag::Instrument });
         }
-        let depth = self.tables.products[product as usize].depth.or(self.config.market_depth);
+        let depth = self.tables.products[product.index()].depth.or(self.config.market_depth);
         let opened = self.products.open_instrument(product, depth.unwrap_or(0));
-        let index = opened.ok_or_else(|| {
+        let instrument = opened.ok_or_else(|| {
             self.products.counters.refused += 1;
             Bad { code: "no_room", tag: Tag::Instrument }
         })?;
-        self.instruments.insert(pair, id, index);
+        self.instruments.insert(pair, id, instrument.0);
         let id = self.ids.shown(id);
         self.tables.instruments.push(step::Instrument { id, product, ..step::Instrument::default() });
-        out.step(&around.at(&self.tables, NO_TIME), Step::Instrument(index));
-        if self.products.instruments[index as usize].live {
-            out.step(&around.at(&self.tables, NO_TIME), Step::Recovered { instrument: index });
+        out.step(&around.at(&self.tables, NO_TIME), Step::Instrument(instrument));
+        if self.products.instruments[instrument.index()].live {
+            out.step(&around.at(&self.tables, NO_TIME), Step::Recovered { instrument });
         }
-        Ok(index)
+        Ok(instrument)
     }
 }
 
 #[inline(always)]
-fn trade(instrument: u32, entry: &Entry, at: &At<'_>, out: &mut impl Steps) {
+fn trade(instrument: InstrumentId, entry: &Entry, at: &At<'_>, out: &mut impl Steps) {
     let trade = Trade {
         instrument,
         px: entry.px,

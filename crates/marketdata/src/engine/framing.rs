@@ -8,6 +8,7 @@ use super::taking;
 use super::view::Batch;
 use std::sync::Arc;
 use unitape_fast::{Decoder, Fault};
+use unitape_model::ChannelId;
 
 /// Takes packets apart, one at a time.
 #[derive(Debug)]
@@ -59,10 +60,10 @@ impl Packets {
 
     /// What stands before the messages of a packet, and where they begin.
     #[inline]
-    pub fn open(&mut self, channel: u16, payload: &[u8]) -> Result<(Head, usize), Unusable> {
+    pub fn open(&mut self, channel: ChannelId, payload: &[u8]) -> Result<(Head, usize), Unusable> {
         let Self { config, decoders, hand, behind, .. } = self;
         *behind = None;
-        let set = &config.sets[usize::from(config.channels[usize::from(channel)].set)];
+        let set = &config.sets[usize::from(config.channels[channel.index()].set)];
         if let Some(plain) = &set.plain
             && let Some((head, body)) = plain.read(payload, config.time)
             && head.sequence.is_some()
@@ -70,7 +71,7 @@ impl Packets {
             *behind = Some(plain.id);
             return Ok((head, body));
         }
-        let decoder = &mut decoders[usize::from(channel)];
+        let decoder = &mut decoders[channel.index()];
         hand.take(payload);
         if config.reset != Reset::Never {
             decoder.reset();
@@ -114,19 +115,19 @@ impl Packets {
     #[inline]
     pub fn body(
         &mut self,
-        channel: u16,
+        channel: ChannelId,
         (payload, mut at): (&[u8], usize),
         ids: &mut Ids,
     ) -> Result<(), Unusable> {
         let Self { config, decoders, hand, behind, batch } = self;
-        let decoder = &mut decoders[usize::from(channel)];
+        let decoder = &mut decoders[channel.index()];
         if let Some(header) = behind.take() {
             hand.take(payload);
             decoder.reset_behind(header);
         }
         debug_assert_eq!(&hand.buffer[..hand.length], payload, "another packet is in hand");
         batch.clear();
-        let set = &config.sets[usize::from(config.channels[usize::from(channel)].set)];
+        let set = &config.sets[usize::from(config.channels[channel.index()].set)];
         // Nothing stands between messages, nor is anything to be done there.
         let plain = match config.framing {
             Framing::Length | Framing::Number { every: true, .. } => false,

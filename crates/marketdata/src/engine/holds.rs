@@ -67,7 +67,7 @@ impl Holds {
         for (n, channel) in config.channels.iter().enumerate() {
             let set = &config.sets[usize::from(channel.set)];
             let of_line = |line| {
-                let of = config.addresses.iter().map(|(_, channel, line)| (usize::from(*channel), *line));
+                let of = config.addresses.iter().map(|(_, channel, line)| (channel.index(), *line));
                 of.filter(|of| *of == (n, line)).count()
             };
             self.channels.push(HoldsChannel {

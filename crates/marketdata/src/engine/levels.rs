@@ -9,13 +9,13 @@ use super::products::Instrument;
 use super::stats::Counters;
 use super::step::{Action, Level, Step};
 use super::view::Entry;
-use unitape_model::{Price, Side};
+use unitape_model::{InstrumentId, Price, Side};
 
 /// Applies an entry for a level, or for an empty book. Gives whether it can be: one at a place that its side does not have
 /// says that the book is not the venue's. Where a snapshot mends that, nothing is told of such a level.
 #[inline]
 pub(super) fn apply(
-    index: u32,
+    id: InstrumentId,
     instrument: &mut Instrument,
     entry: &Entry,
     counters: &mut Counters,
@@ -23,16 +23,16 @@ pub(super) fn apply(
 ) -> bool {
     match plain(instrument, entry) {
         Some(what) => {
-            emit(Step::Level(told(index, what, entry)));
+            emit(Step::Level(told(id, what, entry)));
             true
         }
-        None => apply_any(index, instrument, entry, counters, &mut emit),
+        None => apply_any(id, instrument, entry, counters, &mut emit),
     }
 }
 
 /// The level of an entry.
 #[inline(always)]
-pub(super) fn told(instrument: u32, (side, action): (Side, Action), entry: &Entry) -> Level {
+pub(super) fn told(instrument: InstrumentId, (side, action): (Side, Action), entry: &Entry) -> Level {
     Level {
         instrument,
         side,
@@ -76,7 +76,7 @@ pub(super) fn plain(instrument: &mut Instrument, entry: &Entry) -> Option<(Side,
 /// The same for whatever an entry may be.
 #[inline(never)]
 pub(super) fn apply_any(
-    index: u32,
+    id: InstrumentId,
     instrument: &mut Instrument,
     entry: &Entry,
     counters: &mut Counters,
@@ -86,7 +86,7 @@ pub(super) fn apply_any(
         Type::Bid => Side::Buy,
         Type::Offer => Side::Sell,
         Type::Empty => {
-            seldom(Seldom::Empty, (index, Side::Buy), instrument, emit);
+            seldom(Seldom::Empty, (id, Side::Buy), instrument, emit);
             return true;
         }
         Type::Trade | Type::Ignore => return true,
@@ -133,7 +133,7 @@ pub(super) fn apply_any(
         match update {
             Update::New => {
                 if max > 0 && *levels >= max {
-                    seldom(Seldom::LastGoes, (index, side), instrument, emit);
+                    seldom(Seldom::LastGoes, (id, side), instrument, emit);
                 }
                 instrument.levels[side as usize] += u16::from(fits);
                 Action::Add
@@ -145,13 +145,13 @@ pub(super) fn apply_any(
             }
             Update::Thru | Update::From => {
                 let what = if update == Update::Thru { Seldom::Thru(place) } else { Seldom::From(place) };
-                seldom(what, (index, side), instrument, emit);
+                seldom(what, (id, side), instrument, emit);
                 return fits;
             }
             Update::Ignore => return fits,
         }
     };
-    emit(Step::Level(told(index, (side, action), entry)));
+    emit(Step::Level(told(id, (side, action), entry)));
     fits
 }
 
@@ -169,7 +169,7 @@ enum Seldom {
 #[inline(never)]
 fn seldom(
     what: Seldom,
-    (index, side): (u32, Side),
+    (id, side): (InstrumentId, Side),
     instrument: &mut Instrument,
     emit: &mut impl FnMut(Step<'static>),
 ) {
@@ -178,11 +178,11 @@ fn seldom(
     let (first, count) = match what {
         Seldom::Empty => {
             instrument.levels = [0; 2];
-            return emit(Step::Clear { instrument: index });
+            return emit(Step::Clear { instrument: id });
         }
         Seldom::LastGoes => {
             *levels = max - 1;
-            return emit(gone(index, side, max));
+            return emit(gone(id, side, max));
         }
         Seldom::Thru(place) => (1, place.min(*levels)),
         Seldom::From(place) => (place, levels.checked_sub(place).map_or(0, |n| n + 1)),
@@ -191,24 +191,24 @@ fn seldom(
     for n in 0..count {
         // From the best on each is the best by then; from the last on they are as they were.
         let depth = if let Seldom::Thru(_) = what { first } else { before - n };
-        emit(gone(index, side, depth));
+        emit(gone(id, side, depth));
     }
 }
 
 /// The depth of a book has become known, or another: what is beyond it goes.
-pub(super) fn trim(index: u32, instrument: &mut Instrument, mut emit: impl FnMut(Step<'static>)) {
+pub(super) fn trim(id: InstrumentId, instrument: &mut Instrument, mut emit: impl FnMut(Step<'static>)) {
     let max = instrument.depth;
     for side in [Side::Buy, Side::Sell] {
         let levels = &mut instrument.levels[side as usize];
         while max > 0 && *levels > max {
-            emit(gone(index, side, *levels));
+            emit(gone(id, side, *levels));
             *levels -= 1;
         }
     }
 }
 
 /// A level goes that nobody tells of.
-fn gone(instrument: u32, side: Side, depth: u16) -> Step<'static> {
+fn gone(instrument: InstrumentId, side: Side, depth: u16) -> Step<'static> {
     let (action, px, qty, orders) = (Action::Delete, Price::NONE, None, None);
     Step::Level(Level { instrument, side, action, px, qty, orders, depth: Some(depth) })
 }
@@ -251,9 +251,9 @@ mod tests {
             let (mut quick_counts, mut other_counts) = (Counters::default(), Counters::default());
             for entry in entries.into_iter().map(entry) {
                 let (mut told, mut expected) = (Vec::new(), Vec::new());
-                let fits = apply(3, &mut quick, &entry, &mut quick_counts, |step| told.push(step));
+                let fits = apply(InstrumentId(3), &mut quick, &entry, &mut quick_counts, |step| told.push(step));
                 let other_fits =
-                    apply_any(3, &mut other, &entry, &mut other_counts, &mut |step| expected.push(step));
+                    apply_any(InstrumentId(3), &mut other, &entry, &mut other_counts, &mut |step| expected.push(step));
                 prop_assert_eq!((fits, told), (other_fits, expected));
                 prop_assert_eq!((quick.levels, quick_counts), (other.levels, other_counts));
             }

@@ -21,7 +21,8 @@
 //! | `head`, `view`, `values`, `tags`, `ids`, `known` | the header of packets; a message as numbers; values; what is asked of the decoder |
 //! | `codes`, `config`, `wrong`, `step` | the venue's codes; the table as its file has it; what is wrong with it; what comes out |
 //!
-//! It does no I/O and reads no clock: the same packets with the same receive times give the same steps.
+//! It does no I/O and reads no clock: the same packets with the same receive times give the same steps. At its border a moment is
+//! [`UnixNanos`](unitape_model::UnixNanos); inside it is the `i64` of one, with which windows and deadlines are reckoned.
 
 mod around;
 mod codes;

@@ -1,6 +1,6 @@
 //! The handler: packets of all channels in, steps out.
 
-use super::around::Of;
+use super::around::{Of, StreamId};
 use super::config::Reset;
 use super::core::Core;
 use super::early::EarlySnapshots;
@@ -12,6 +12,7 @@ use super::pulse::{LinePulse, PulseChange};
 use super::step::{Outcome, Packet, Refusal, Role, Step, Steps, Tables};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use unitape_model::{ChannelId, InstrumentId, UnixNanos};
 
 mod early;
 mod stats;
@@ -31,12 +32,12 @@ pub struct Engine {
     /// Nothing more will come.
     pub(super) is_over: bool,
     /// By channel: the streams of the last packets, by partition.
-    latest: Vec<[u32; LATEST]>,
+    latest: Vec<[StreamId; LATEST]>,
     /// Some packet waits.
     waits: bool,
     held_bytes: usize,
     /// The address of the last packet, and its channel and line.
-    route: Option<(SocketAddr, u16, u8)>,
+    route: Option<(SocketAddr, ChannelId, u8)>,
     spare: Vec<Vec<u8>>,
     pub(super) counters: ChannelCounters,
 }
@@ -44,11 +45,11 @@ pub struct Engine {
 /// Packets from one sender.
 #[derive(Debug)]
 pub(super) struct Sent {
-    pub channel: u16,
+    pub channel: ChannelId,
     sender: u64,
     partition: u64,
     /// The first stream of the same sender and partition, on whichever channel.
-    origin: u32,
+    origin: StreamId,
     pub stream: Stream,
 }
 
@@ -70,7 +71,7 @@ impl Engine {
     #[must_use]
     pub fn new(config: Arc<Config>) -> Self {
         let has = |channel: usize, line: u8| {
-            config.addresses.iter().any(|(_, c, l)| usize::from(*c) == channel && *l == line)
+            config.addresses.iter().any(|(_, c, l)| c.index() == channel && *l == line)
         };
         let pulse = |n: usize| LinePulse::new(&config.window, [has(n, 0), has(n, 1)]);
         Self {
@@ -80,7 +81,7 @@ impl Engine {
             core: Core::new(config.clone()),
             packets: Packets::new(config.clone()),
             streams: Vec::new(),
-            latest: vec![[u32::MAX; LATEST]; config.channels.len()],
+            latest: vec![[StreamId::NONE; LATEST]; config.channels.len()],
             waits: false,
             held_bytes: 0,
             route: None,
@@ -104,40 +105,40 @@ impl Engine {
 
     /// Whether the levels of an instrument are whole.
     #[must_use]
-    pub fn is_live(&self, instrument: u32) -> bool {
-        self.core.products.instruments[instrument as usize].live
+    pub fn is_live(&self, instrument: InstrumentId) -> bool {
+        self.core.products.instruments[instrument.index()].live
     }
 
     /// The book that is made of an instrument's levels turned out not to be the venue's: the next snapshot with all that has
     /// come until now gives it anew, and until then no levels come for it. False where no snapshot will come.
-    pub fn want_snapshot(&mut self, instrument: u32) -> bool {
+    pub fn want_snapshot(&mut self, instrument: InstrumentId) -> bool {
         self.core.want_snapshot(instrument)
     }
 
     /// A datagram; its steps, and those of what waited for it or for the time to pass, go to `out`.
     pub fn packet(&mut self, packet: Packet<'_>, out: &mut impl Steps) {
         if self.waits {
-            self.time(packet.ts_recv, out);
+            self.time(packet.ts_recv.0, out);
         }
         let Some((channel, line)) = self.route(packet.to) else {
             self.counters.unknown += 1;
-            let of = self.of(0, 0, u32::MAX, &packet, Head::default());
+            let of = self.of(ChannelId(0), 0, StreamId::NONE, &packet, Head::default());
             return self.core.tell(&of, packet.payload.len(), Step::End(Outcome::Ignored), out);
         };
-        if let Some(change) = self.pulses[usize::from(channel)].heard(line, packet.ts_recv) {
-            let of = self.of(channel, line, u32::MAX, &packet, Head::default());
+        if let Some(change) = self.pulses[channel.index()].heard(line, packet.ts_recv.0) {
+            let of = self.of(channel, line, StreamId::NONE, &packet, Head::default());
             self.line_changes(&of, change, packet.payload.len(), out);
         }
         let opened = match self.packets.open(channel, packet.payload) {
             Ok(opened) => opened,
             Err(why) => {
-                let of = self.of(channel, line, u32::MAX, &packet, Head::default());
+                let of = self.of(channel, line, StreamId::NONE, &packet, Head::default());
                 return self.refuse(&of, packet.payload, &why, out);
             }
         };
         let (head, body) = opened;
         let Some(sequence) = head.sequence else {
-            let of = self.of(channel, line, u32::MAX, &packet, head);
+            let of = self.of(channel, line, StreamId::NONE, &packet, head);
             self.keep_early(&of, packet.payload);
             if self.rests(channel) {
                 return self.core.tell(&of, packet.payload.len(), Step::End(Outcome::Ignored), out);
@@ -150,12 +151,12 @@ impl Engine {
         let Some(stream) = self.stream(channel, &head) else {
             let why =
                 Unusable { code: "no_room", detail: format!("more than {STREAMS_MAX} senders on a channel") };
-            let of = self.of(channel, line, u32::MAX, &packet, head);
+            let of = self.of(channel, line, StreamId::NONE, &packet, head);
             return self.refuse(&of, packet.payload, &why, out);
         };
         let Head { time: sent, reset, .. } = head;
-        let Packet { ts_recv, place, .. } = packet;
-        let Sent { origin, stream: at, .. } = &mut self.streams[stream as usize];
+        let Packet { ts_recv: UnixNanos(ts_recv), place, .. } = packet;
+        let Sent { origin, stream: at, .. } = &mut self.streams[stream.index()];
         let of = Of { channel, line, stream, origin: *origin, ts_recv, place, sent, reset };
         let arrival = Arrival { line, sequence, ts_recv, sent, reset };
         at.settled = None;
@@ -175,9 +176,9 @@ impl Engine {
     }
 
     /// No packet came until `now`: what has waited too long for a missing one goes on without it.
-    pub fn idle(&mut self, now: i64, out: &mut impl Steps) {
+    pub fn idle(&mut self, now: UnixNanos, out: &mut impl Steps) {
         if self.waits {
-            self.time(now, out);
+            self.time(now.0, out);
         }
     }
 
@@ -186,10 +187,10 @@ impl Engine {
     pub fn close(&mut self, out: &mut impl Steps) {
         let now = self.streams.iter().map(|s| s.stream.heard()).max().unwrap_or(0);
         let of = Of {
-            channel: 0,
+            channel: ChannelId(0),
             line: 0,
-            stream: u32::MAX,
-            origin: u32::MAX,
+            stream: StreamId::NONE,
+            origin: StreamId::NONE,
             ts_recv: now,
             place: 0,
             sent: None,
@@ -207,10 +208,10 @@ impl Engine {
     /// Nothing more will come: what waits is used as it is.
     pub fn finish(&mut self, out: &mut impl Steps) {
         self.is_over = true;
-        for stream in 0..self.streams.len() as u32 {
+        for stream in (0..self.streams.len()).map(StreamId::new) {
             self.flush(stream, out);
             for line in 0..2 {
-                if let Some((_, kept)) = self.streams[stream as usize].stream.aside[line].take() {
+                if let Some((_, kept)) = self.streams[stream.index()].stream.aside[line].take() {
                     self.damaged(stream, kept, out);
                 }
             }
@@ -223,6 +224,7 @@ impl Engine {
     #[cold]
     fn line_changes(&mut self, of: &Of, change: PulseChange, length: usize, out: &mut impl Steps) {
         let PulseChange { line, down, since } = change;
+        let since = UnixNanos(since);
         let step = if down { Step::LineDown { line, since } } else { Step::LineUp { line, since } };
         self.core.tell(&Of { line, ..*of }, length, step, out);
     }
@@ -230,33 +232,33 @@ impl Engine {
     /// Nothing more will come: a line that ended well before the other is down, however little time there was to see it.
     fn lines_end(&mut self, out: &mut impl Steps) {
         let now = self.streams.iter().map(|s| s.stream.heard()).max().unwrap_or(0);
-        for (channel, line) in (0..self.pulses.len() as u16).flat_map(|channel| [(channel, 0), (channel, 1)])
-        {
-            let pulse = self.pulses[usize::from(channel)];
+        let channels = (0..self.pulses.len() as u16).map(ChannelId);
+        for (channel, line) in channels.flat_map(|channel| [(channel, 0), (channel, 1)]) {
+            let pulse = self.pulses[channel.index()];
             let of_channel = self.streams.iter().filter(|s| s.channel == channel);
             let behind = of_channel.fold(0u64, |sum, s| sum.saturating_add(s.stream.behind(line)));
             if pulse.has(line) && !pulse.is_down(line) && behind > u64::from(self.config.window.packets) {
-                let change = self.pulses[usize::from(channel)].goes_down(line);
+                let change = self.pulses[channel.index()].goes_down(line);
                 let to = self.config.addresses[0].0;
-                let packet = Packet { to, ts_recv: now, place: 0, payload: &[] };
-                let of = self.of(channel, line, u32::MAX, &packet, Head::default());
+                let packet = Packet { to, ts_recv: UnixNanos(now), place: 0, payload: &[] };
+                let of = self.of(channel, line, StreamId::NONE, &packet, Head::default());
                 self.line_changes(&of, change, 0, out);
             }
         }
     }
 
-    fn of(&self, channel: u16, line: u8, stream: u32, packet: &Packet<'_>, head: Head) -> Of {
+    fn of(&self, channel: ChannelId, line: u8, stream: StreamId, packet: &Packet<'_>, head: Head) -> Of {
         let origin = self.origin(stream);
         let (sent, reset) = (head.time, head.reset);
-        Of { channel, line, stream, origin, ts_recv: packet.ts_recv, place: packet.place, sent, reset }
+        Of { channel, line, stream, origin, ts_recv: packet.ts_recv.0, place: packet.place, sent, reset }
     }
 
-    fn origin(&self, stream: u32) -> u32 {
-        self.streams.get(stream as usize).map_or(u32::MAX, |s| s.origin)
+    fn origin(&self, stream: StreamId) -> StreamId {
+        self.streams.get(stream.index()).map_or(StreamId::NONE, |s| s.origin)
     }
 
     #[inline]
-    fn route(&mut self, to: SocketAddr) -> Option<(u16, u8)> {
+    fn route(&mut self, to: SocketAddr) -> Option<(ChannelId, u8)> {
         match self.route {
             Some((known, channel, line)) if known == to => Some((channel, line)),
             _ => {
@@ -288,7 +290,7 @@ impl Engine {
         out: &mut impl Steps,
     ) {
         if let Verdict::Now | Verdict::Wait = verdict
-            && let Some(change) = self.pulses[usize::from(of.channel)].brings(of.line, of.ts_recv)
+            && let Some(change) = self.pulses[of.channel.index()].brings(of.line, of.ts_recv)
         {
             self.line_changes(of, change, payload.len(), out);
         }
@@ -297,16 +299,16 @@ impl Engine {
         }
         match verdict {
             Verdict::Now if self.rests(of.channel) => {
-                self.streams[of.stream as usize].stream.used(sequence, of.line, of.sent);
+                self.streams[of.stream.index()].stream.used(sequence, of.line, of.sent);
                 self.core.tell(of, payload.len(), Step::End(Outcome::Ignored), out);
             }
             Verdict::Now => match self.packets.body(of.channel, (payload, body), &mut self.core.ids) {
                 Ok(()) => {
-                    self.streams[of.stream as usize].stream.used(sequence, of.line, of.sent);
+                    self.streams[of.stream.index()].stream.used(sequence, of.line, of.sent);
                     self.apply(of, payload, out);
                 }
                 Err(why) => {
-                    self.streams[of.stream as usize].stream.corrupt(sequence, of.line, of.ts_recv);
+                    self.streams[of.stream.index()].stream.corrupt(sequence, of.line, of.ts_recv);
                     self.refuse(of, payload, &why, out);
                 }
             },
@@ -320,12 +322,12 @@ impl Engine {
             }
             Verdict::Aside => {
                 let kept = self.kept(of, payload);
-                self.streams[of.stream as usize].stream.aside[usize::from(of.line)] = Some((sequence, kept));
+                self.streams[of.stream.index()].stream.aside[usize::from(of.line)] = Some((sequence, kept));
                 self.core.products.aside(of.stream, Some(of.ts_recv));
             }
             Verdict::Restart => unreachable!("it was settled"),
         }
-        if self.streams[of.stream as usize].stream.waits() {
+        if self.streams[of.stream.index()].stream.waits() {
             self.go_on(of.stream, of.ts_recv, out);
         }
     }
@@ -350,12 +352,12 @@ impl Engine {
         if self.config.reset != Reset::Never
             && let Err(why) = self.packets.body(of.channel, (payload, body), &mut self.core.ids)
         {
-            self.streams[of.stream as usize].stream.corrupt(sequence, of.line, of.ts_recv);
+            self.streams[of.stream.index()].stream.corrupt(sequence, of.line, of.ts_recv);
             self.refuse(of, payload, &why, out);
         } else {
             let kept = self.kept(of, payload);
             self.held_bytes += payload.len();
-            self.streams[of.stream as usize].stream.keep(sequence, kept, of.sent);
+            self.streams[of.stream.index()].stream.keep(sequence, kept, of.sent);
             self.waits = true;
         }
         self.go_on(of.stream, of.ts_recv, out);
@@ -370,10 +372,10 @@ impl Engine {
 
     /// What waits in a stream and can go on, by its turn or because what is missing is given up.
     #[cold]
-    fn go_on(&mut self, stream: u32, now: i64, out: &mut impl Steps) {
+    fn go_on(&mut self, stream: StreamId, now: i64, out: &mut impl Steps) {
         loop {
             let no_room = self.held_bytes > self.config.window.bytes;
-            let at = &mut self.streams[stream as usize].stream;
+            let at = &mut self.streams[stream.index()].stream;
             if let Some((sequence, kept)) = at.next() {
                 self.release(stream, sequence, kept, out);
             } else if let Some(lost) = at.give_up(now, no_room) {
@@ -384,18 +386,18 @@ impl Engine {
         }
     }
 
-    fn lost(&mut self, stream: u32, now: i64, (from, to): (u64, u64), out: &mut impl Steps) {
-        let channel = self.streams[stream as usize].channel;
+    fn lost(&mut self, stream: StreamId, now: i64, (from, to): (u64, u64), out: &mut impl Steps) {
+        let channel = self.streams[stream.index()].channel;
         let origin = self.origin(stream);
         let of = Of { channel, line: 0, stream, origin, ts_recv: now, place: 0, sent: None, reset: false };
         self.core.lost(&of, (from, to), out);
     }
 
     /// A packet that waited.
-    fn release(&mut self, stream: u32, sequence: u64, kept: Kept, out: &mut impl Steps) {
+    fn release(&mut self, stream: StreamId, sequence: u64, kept: Kept, out: &mut impl Steps) {
         self.held_bytes -= kept.bytes.len();
         let Kept { line, ts_recv, place, bytes } = kept;
-        let channel = self.streams[stream as usize].channel;
+        let channel = self.streams[stream.index()].channel;
         let mut of = Of {
             channel,
             line,
@@ -419,11 +421,11 @@ impl Engine {
         });
         match read {
             Ok(()) => {
-                self.streams[stream as usize].stream.used(sequence, line, of.sent);
+                self.streams[stream.index()].stream.used(sequence, line, of.sent);
                 self.apply(&of, &bytes, out);
             }
             Err(why) => {
-                let at = &mut self.streams[stream as usize].stream;
+                let at = &mut self.streams[stream.index()].stream;
                 at.corrupt(sequence, line, ts_recv);
                 let (from, to) = at.skip(sequence);
                 self.core.lost(&of, (from, to), out);
@@ -436,9 +438,9 @@ impl Engine {
     }
 
     /// All that waits in a stream, with its gaps.
-    fn flush(&mut self, stream: u32, out: &mut impl Steps) {
+    fn flush(&mut self, stream: StreamId, out: &mut impl Steps) {
         loop {
-            let at = &mut self.streams[stream as usize].stream;
+            let at = &mut self.streams[stream.index()].stream;
             if let Some((sequence, kept)) = at.next() {
                 self.release(stream, sequence, kept, out);
             } else if let Some(lost) = at.give_up_now() {
@@ -454,10 +456,10 @@ impl Engine {
     #[cold]
     fn time(&mut self, now: i64, out: &mut impl Steps) {
         self.waits = false;
-        for stream in 0..self.streams.len() as u32 {
-            if self.streams[stream as usize].stream.waits() {
+        for stream in (0..self.streams.len()).map(StreamId::new) {
+            if self.streams[stream.index()].stream.waits() {
                 self.go_on(stream, now, out);
-                self.waits |= self.streams[stream as usize].stream.waits();
+                self.waits |= self.streams[stream.index()].stream.waits();
             }
         }
     }
@@ -467,7 +469,7 @@ impl Engine {
     #[cold]
     fn settle(&mut self, of: &Of, sequence: u64, verdict: Verdict, out: &mut impl Steps) -> Verdict {
         let line = usize::from(of.line);
-        let at = &mut self.streams[of.stream as usize].stream;
+        let at = &mut self.streams[of.stream.index()].stream;
         let good = at.settled.take();
         let aside = at.aside[line].take();
         if at.aside.iter().all(Option::is_none) {
@@ -476,16 +478,16 @@ impl Engine {
         if verdict == Verdict::Restart {
             // What waits is of the old numbers: it is used, so that it is accounted for.
             let first = at.expected;
-            while let Some((sequence, kept)) = self.streams[of.stream as usize].stream.drain() {
+            while let Some((sequence, kept)) = self.streams[of.stream.index()].stream.drain() {
                 self.release(of.stream, sequence, kept, out);
             }
-            self.streams[of.stream as usize].stream.expected = first;
+            self.streams[of.stream.index()].stream.expected = first;
             self.core.restart(of, out);
         }
         match (aside, good) {
             (Some((sequence, kept)), Some(true)) => {
                 let of = Of { ts_recv: kept.ts_recv, place: kept.place, sent: None, reset: false, ..*of };
-                let at = &mut self.streams[of.stream as usize].stream;
+                let at = &mut self.streams[of.stream.index()].stream;
                 let verdict = if at.is_of_stream(of.line) { at.place(sequence) } else { Verdict::Late };
                 match self.packets.open(of.channel, &kept.bytes) {
                     Ok((head, body)) => {
@@ -498,7 +500,7 @@ impl Engine {
             (Some((_, kept)), _) => self.damaged(of.stream, kept, out),
             (None, _) => {}
         }
-        let at = &mut self.streams[of.stream as usize].stream;
+        let at = &mut self.streams[of.stream.index()].stream;
         match verdict {
             Verdict::Restart | Verdict::Now | Verdict::Wait => at.place(sequence),
             other => other,
@@ -506,8 +508,8 @@ impl Engine {
     }
 
     /// A packet whose number was damaged.
-    fn damaged(&mut self, stream: u32, kept: Kept, out: &mut impl Steps) {
-        let channel = self.streams[stream as usize].channel;
+    fn damaged(&mut self, stream: StreamId, kept: Kept, out: &mut impl Steps) {
+        let channel = self.streams[stream.index()].channel;
         let (line, origin) = (kept.line, self.origin(stream));
         let of = Of {
             channel,
@@ -525,8 +527,8 @@ impl Engine {
 
     /// Whether a packet's messages are of no use to anyone now: only its number is looked at.
     #[inline]
-    fn rests(&self, channel: u16) -> bool {
-        let channel = &self.config.channels[usize::from(channel)];
+    fn rests(&self, channel: ChannelId) -> bool {
+        let channel = &self.config.channels[channel.index()];
         channel.role == Role::Snapshot
             && self.config.reset != Reset::Never
             && !self.core.products.wants(channel.pair)
@@ -541,10 +543,10 @@ impl Engine {
     }
 
     #[inline]
-    fn stream(&mut self, channel: u16, head: &Head) -> Option<u32> {
-        let latest = &mut self.latest[usize::from(channel)][head.partition as usize % LATEST];
+    fn stream(&mut self, channel: ChannelId, head: &Head) -> Option<StreamId> {
+        let latest = &mut self.latest[channel.index()][head.partition as usize % LATEST];
         let is = |s: &Sent| (s.channel, s.sender, s.partition) == (channel, head.sender, head.partition);
-        if self.streams.get(*latest as usize).is_some_and(is) {
+        if self.streams.get(latest.index()).is_some_and(is) {
             return Some(*latest);
         }
         let found = self.streams.iter().position(is);
@@ -557,13 +559,14 @@ impl Engine {
                 let Head { sender, partition, .. } = *head;
                 let stream = Stream::new(self.config.window);
                 let same = |s: &Sent| (s.sender, s.partition) == (sender, partition);
-                let origin = self.streams.iter().position(same).unwrap_or(self.streams.len()) as u32;
+                let origin = self.streams.iter().position(same).unwrap_or(self.streams.len());
+                let origin = StreamId::new(origin);
                 self.streams.push(Sent { channel, sender, partition, origin, stream });
                 self.streams.len() - 1
             }
         };
-        *latest = found as u32;
-        Some(found as u32)
+        *latest = StreamId::new(found);
+        Some(*latest)
     }
 }
 

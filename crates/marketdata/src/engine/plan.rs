@@ -14,6 +14,7 @@ use super::tags::{FIELDS, Tag};
 use super::wrong::{Made, Wrong, wrong};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use unitape_model::ChannelId;
 
 /// What a handler is made by.
 #[derive(Clone, Debug)]
@@ -32,7 +33,7 @@ pub struct Config {
     pub(super) codes: Codes,
     pub(super) sets: Vec<Set>,
     pub(super) channels: Vec<Channel>,
-    pub(super) addresses: Vec<(SocketAddr, u16, u8)>,
+    pub(super) addresses: Vec<(SocketAddr, ChannelId, u8)>,
     /// Channels of how many pairs there are, and which of them have snapshots.
     pub(super) pairs: Vec<bool>,
 }
@@ -168,12 +169,12 @@ impl Config {
     ///
     /// # Panics
     /// When there is none of this number.
-    pub fn channel(&self, channel: u16) -> &str {
-        &self.channels[usize::from(channel)].name
+    pub fn channel(&self, channel: ChannelId) -> &str {
+        &self.channels[channel.index()].name
     }
 
     /// Where packets are sent to, with the channel and the line of each address.
-    pub fn addresses(&self) -> impl Iterator<Item = (SocketAddr, u16, u8)> {
+    pub fn addresses(&self) -> impl Iterator<Item = (SocketAddr, ChannelId, u8)> {
         self.addresses.iter().copied()
     }
 
@@ -211,7 +212,7 @@ impl Config {
                 if self.addresses.iter().any(|(other, ..)| *other == to) {
                     return wrong(&place, format!("{address} is told twice"));
                 }
-                self.addresses.push((to, channel as u16, line as u8));
+                self.addresses.push((to, ChannelId(channel as u16), line as u8));
             }
         }
         match text.a.is_empty() && text.b.is_empty() {

@@ -13,20 +13,21 @@
 //!
 //! What waits is bounded, by product and over all; what falls out is told, and the snapshots must be newer by that.
 
-use super::around::Of;
+use super::around::{Of, StreamId};
 use super::config::{Recovery, Window};
 use super::ids::Id;
 use super::plan::DepthTold;
 use super::stats::Counters;
 use super::view::Entry;
 use std::collections::VecDeque;
+use unitape_model::{InstrumentId, ProductId};
 
 mod doubt;
 
 /// An instrument, while levels are applied.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Instrument {
-    pub product: u32,
+    pub product: ProductId,
     /// Its levels are whole.
     pub live: bool,
     /// Snapshots mend it.
@@ -51,7 +52,7 @@ pub(super) struct Instrument {
 impl Instrument {
     /// One of so many levels a side, for tests of levels alone.
     pub fn with_depth(depth: u16) -> Self {
-        let (product, live, mended, deep, gone) = (0, true, true, true, false);
+        let (product, live, mended, deep, gone) = (ProductId(0), true, true, true, false);
         Self { product, live, mended, deep, gone, has: 0, need: 0, tail: 0, levels: [0; 2], depth }
     }
 }
@@ -62,9 +63,9 @@ pub(super) struct Product {
     /// Of which pair of channels.
     pub pair: u16,
     /// The stream that its last message came from.
-    pub stream: u32,
+    pub stream: StreamId,
     /// Of which sender and partition, as far as that is known.
-    pub(super) origin: u32,
+    pub(super) origin: StreamId,
     /// When the last message was received, or the snapshot that stands for it, and when it was sent.
     pub(super) heard: i64,
     pub(super) sent: Option<i64>,
@@ -77,7 +78,7 @@ pub(super) struct Product {
     /// The last message that is known to be missing before those that came in a row.
     pub need: u64,
     /// Its instruments.
-    pub instruments: Vec<u32>,
+    pub instruments: Vec<InstrumentId>,
     /// How many of them are not live.
     pub stale: u32,
     /// All of its instruments are known and live.
@@ -89,7 +90,7 @@ pub(super) struct Product {
     /// Books begin empty: what is not known yet needs no snapshot.
     pub begun: bool,
     /// The first instrument whose snapshot came since it is not whole: when it comes again, all have come.
-    round: Option<u32>,
+    round: Option<InstrumentId>,
     pub rounded: bool,
     /// Since when its numbers have begun again, and those of snapshots not yet, as far as is known: what is ahead may still be
     /// of the old ones.
@@ -118,7 +119,7 @@ pub(super) struct Waiting {
     pub entry: Entry,
     pub sequence: u64,
     pub time: i64,
-    instrument: u32,
+    instrument: InstrumentId,
     /// The one of this instrument before it, one more.
     before: u64,
 }
@@ -164,13 +165,13 @@ pub(super) struct Products {
 
 impl Product {
     /// Whether it is of this sender and partition, or may be.
-    pub fn is_from(&self, origin: u32) -> bool {
-        self.origin == origin || self.origin == u32::MAX
+    pub fn is_from(&self, origin: StreamId) -> bool {
+        self.origin == origin || self.origin.is_none()
     }
 
     /// Its snapshots are of this sender and partition, and until messages tell otherwise so is all of it.
-    pub fn snapshots_from(&mut self, origin: u32) {
-        if self.stream == u32::MAX {
+    pub fn snapshots_from(&mut self, origin: StreamId) {
+        if self.stream.is_none() {
             self.origin = origin;
         }
     }
@@ -195,15 +196,15 @@ impl Products {
     }
 
     /// A product that is seen for the first time.
-    pub fn open(&mut self, pair: u16) -> Option<u32> {
+    pub fn open(&mut self, pair: u16) -> Option<ProductId> {
         if self.list.len() >= self.bounds.products {
             return None;
         }
         let whole = !self.snapshots[usize::from(pair)];
         self.list.push(Product {
             pair,
-            stream: u32::MAX,
-            origin: u32::MAX,
+            stream: StreamId::NONE,
+            origin: StreamId::NONE,
             heard: 0,
             sent: None,
             odd: 0,
@@ -230,19 +231,19 @@ impl Products {
             no_room: false,
         });
         self.wanting[usize::from(pair)] += u32::from(!whole);
-        Some(self.list.len() as u32 - 1)
+        Some(ProductId(self.list.len() as u32 - 1))
     }
 
     /// An instrument that is seen for the first time; none beyond the bound.
-    pub fn open_instrument(&mut self, product: u32, depth: u16) -> Option<u32> {
+    pub fn open_instrument(&mut self, product: ProductId, depth: u16) -> Option<InstrumentId> {
         if self.instruments.len() >= self.bounds.instruments {
             return None;
         }
-        let of = &mut self.list[product as usize];
+        let of = &mut self.list[product.index()];
         let (need, levels, mended) = (of.need, [0; 2], self.snapshots[usize::from(of.pair)]);
         let deep = !mended || self.depth_told != DepthTold::OfInstruments;
         let live = of.begun && deep;
-        let index = self.instruments.len() as u32;
+        let index = InstrumentId(self.instruments.len() as u32);
         of.instruments.push(index);
         self.instruments.push(Instrument {
             product,
@@ -269,15 +270,20 @@ impl Products {
         self.wanting[usize::from(pair)] > 0 || self.list.is_empty()
     }
 
+    /// All products that are open now.
+    pub fn ids(&self) -> impl Iterator<Item = ProductId> + use<> {
+        (0..self.list.len() as u32).map(ProductId)
+    }
+
     /// Whether gaps of a product are mended by snapshots.
-    pub fn has_snapshots(&self, product: u32) -> bool {
-        self.snapshots[usize::from(self.list[product as usize].pair)]
+    pub fn has_snapshots(&self, product: ProductId) -> bool {
+        self.snapshots[usize::from(self.list[product.index()].pair)]
     }
 
     /// A message with this number has come. What it says is noted.
     #[inline]
-    pub fn turn(&mut self, product: u32, sequence: u64, from: &Of) -> Turn {
-        let of = &mut self.list[product as usize];
+    pub fn turn(&mut self, product: ProductId, sequence: u64, from: &Of) -> Turn {
+        let of = &mut self.list[product.index()];
         match of.next {
             Some(next) if next == sequence && sequence > of.snapshot_last => {
                 of.next = Some(sequence.wrapping_add(1));
@@ -288,9 +294,9 @@ impl Products {
     }
 
     #[cold]
-    fn other_turn(&mut self, product: u32, sequence: u64, from: &Of) -> Turn {
+    fn other_turn(&mut self, product: ProductId, sequence: u64, from: &Of) -> Turn {
         let in_snapshot = self.is_in_earlier_snapshot(product, sequence, from);
-        let of = &mut self.list[product as usize];
+        let of = &mut self.list[product.index()];
         match of.next {
             None => {
                 of.next = Some(sequence.wrapping_add(1));
@@ -314,10 +320,10 @@ impl Products {
     }
 
     /// A beacon says that this was the last message.
-    pub fn beacon(&mut self, product: u32, last: u64, from: &Of) -> Turn {
+    pub fn beacon(&mut self, product: ProductId, last: u64, from: &Of) -> Turn {
         // The message behind it was not sent yet.
         let in_snapshot = self.is_in_earlier_snapshot(product, last.saturating_add(1), from);
-        let of = &mut self.list[product as usize];
+        let of = &mut self.list[product.index()];
         match of.next {
             None => {
                 // The first message will begin the books itself.
@@ -338,21 +344,21 @@ impl Products {
     }
 
     /// What was up to this message is not known.
-    pub(super) fn joins(&mut self, product: u32, need: u64) {
-        let of = &mut self.list[product as usize];
+    pub(super) fn joins(&mut self, product: ProductId, need: u64) {
+        let of = &mut self.list[product.index()];
         of.need = need;
         for index in &of.instruments {
-            let i = &mut self.instruments[*index as usize];
+            let i = &mut self.instruments[index.index()];
             i.need = i.need.max(need);
         }
     }
 
     /// A product's books begin empty: nothing is missing.
-    fn begin(&mut self, product: u32) {
-        let of = &mut self.list[product as usize];
+    fn begin(&mut self, product: ProductId) {
+        let of = &mut self.list[product.index()];
         (of.begun, of.stale) = (true, 0);
         for index in &of.instruments {
-            let i = &mut self.instruments[*index as usize];
+            let i = &mut self.instruments[index.index()];
             (i.live, i.has, i.levels) = (i.deep, 0, [0; 2]);
             of.stale += u32::from(!i.deep && !i.gone);
         }
@@ -364,19 +370,19 @@ impl Products {
     }
 
     /// Messages up to `to` are missing: gives each instrument whose book is stale from now on to `each`.
-    pub fn gap(&mut self, product: u32, from: u64, to: u64, mut each: impl FnMut(u32)) {
+    pub fn gap(&mut self, product: ProductId, from: u64, to: u64, mut each: impl FnMut(InstrumentId)) {
         self.counters.gaps += 1;
-        let explained = self.list[product as usize].explained.take();
+        let explained = self.list[product.index()].explained.take();
         self.counters.gaps_alone += u64::from(explained != Some(from));
         self.counters.missing = self.counters.missing.saturating_add((to - from).saturating_add(1));
         let mended = self.has_snapshots(product);
         self.let_go(product);
-        let of = &mut self.list[product as usize];
+        let of = &mut self.list[product.index()];
         of.need = to;
         (of.round, of.rounded) = (None, false);
         of.begun &= !mended;
         for index in &of.instruments {
-            let i = &mut self.instruments[*index as usize];
+            let i = &mut self.instruments[index.index()];
             i.need = i.need.max(to);
             // One whose snapshot was ahead has what is missing.
             if !i.live || i.has >= to {
@@ -387,17 +393,17 @@ impl Products {
             each(*index);
         }
         if mended {
-            self.gap_of = Some(self.list[product as usize].pair);
+            self.gap_of = Some(self.list[product.index()].pair);
             self.not_whole(product);
         }
     }
 
     /// The numbers of a product begin again: as before its first message.
-    pub fn restart(&mut self, product: u32, now: i64, mut each: impl FnMut(u32)) {
+    pub fn restart(&mut self, product: ProductId, now: i64, mut each: impl FnMut(InstrumentId)) {
         self.restarts += 1;
         self.let_go(product);
         let (mended, settle_ns) = (self.has_snapshots(product), self.settle_ns);
-        let of = &mut self.list[product as usize];
+        let of = &mut self.list[product.index()];
         (of.next, of.need, of.round, of.rounded) = (None, 0, None, false);
         (of.state, of.odd, of.lost, of.aside) = ((Id::NONE, 0), 0, None, None);
         of.snapshot_last = 0;
@@ -407,7 +413,7 @@ impl Products {
         of.begun = !mended;
         of.stale = 0;
         for index in &of.instruments {
-            let i = &mut self.instruments[*index as usize];
+            let i = &mut self.instruments[index.index()];
             let was = i.live;
             (i.live, i.has, i.need, i.levels) = (!mended, 0, 0, [0; 2]);
             of.stale += u32::from(mended && !i.gone);
@@ -422,14 +428,14 @@ impl Products {
 
     /// A message of the product has come on this stream.
     #[inline]
-    pub fn comes_from(&mut self, product: u32, from: &Of) {
-        let of = &mut self.list[product as usize];
+    pub fn comes_from(&mut self, product: ProductId, from: &Of) {
+        let of = &mut self.list[product.index()];
         (of.stream, of.origin) = (from.stream, from.origin);
         (of.heard, of.sent, of.odd) = (from.ts_recv, from.sent, 0);
     }
 
     /// The numbers of a pair's snapshots begin again.
-    pub fn snapshots_restart(&mut self, (pair, origin): (u16, u32), now: i64) {
+    pub fn snapshots_restart(&mut self, (pair, origin): (u16, StreamId), now: i64) {
         // A venue may send snapshots under another name than the rest.
         let named = self.list.iter().any(|p| p.pair == pair && p.origin == origin);
         for of in self.list.iter_mut().filter(|p| p.pair == pair && (p.is_from(origin) || !named)) {
@@ -439,9 +445,9 @@ impl Products {
     }
 
     /// A level of an instrument that is not live.
-    pub fn wait(&mut self, instrument: u32, entry: Entry, sequence: u64, time: i64) -> bool {
-        let i = &mut self.instruments[instrument as usize];
-        let of = &mut self.list[i.product as usize];
+    pub fn wait(&mut self, instrument: InstrumentId, entry: Entry, sequence: u64, time: i64) -> bool {
+        let i = &mut self.instruments[instrument.index()];
+        let of = &mut self.list[i.product.index()];
         self.counters.waited += 1;
         let mut told = false;
         if of.waits.len() >= self.bounds.levels || self.waiting >= self.bounds.levels_all {
@@ -455,10 +461,10 @@ impl Products {
             };
             of.base += 1;
             self.waiting -= 1;
-            let other = &mut self.instruments[oldest.instrument as usize];
+            let other = &mut self.instruments[oldest.instrument.index()];
             other.need = other.need.max(oldest.sequence);
         }
-        let i = &mut self.instruments[instrument as usize];
+        let i = &mut self.instruments[instrument.index()];
         of.waits.push_back(Waiting { entry, sequence, time, instrument, before: i.tail });
         i.tail = of.base + of.waits.len() as u64;
         self.waiting += 1;
@@ -466,10 +472,10 @@ impl Products {
     }
 
     /// Whether a snapshot of an instrument, with all up to `last` in it, is to be taken.
-    pub fn takes(&mut self, instrument: u32, last: u64, from: &Of) -> bool {
+    pub fn takes(&mut self, instrument: InstrumentId, last: u64, from: &Of) -> bool {
         let now = from.ts_recv;
-        let i = &mut self.instruments[instrument as usize];
-        let of = &mut self.list[i.product as usize];
+        let i = &mut self.instruments[instrument.index()];
+        let of = &mut self.list[i.product.index()];
         if of.round == Some(instrument) {
             of.rounded = true;
         }
@@ -502,11 +508,11 @@ impl Products {
     }
 
     /// It was taken: the levels of the instrument behind it, in order, which `apply` gets.
-    pub fn taken(&mut self, instrument: u32, last: u64, behind: &mut Vec<Waiting>) {
+    pub fn taken(&mut self, instrument: InstrumentId, last: u64, behind: &mut Vec<Waiting>) {
         self.counters.snapshots += 1;
         self.counters.recovered += 1;
-        let i = &mut self.instruments[instrument as usize];
-        let of = &mut self.list[i.product as usize];
+        let i = &mut self.instruments[instrument.index()];
+        let of = &mut self.list[i.product.index()];
         // One that is seen before any message stands for them.
         if of.next.is_none() {
             of.next = Some(last.wrapping_add(1));
@@ -527,8 +533,8 @@ impl Products {
     }
 
     /// Whether a product is whole now, that was not.
-    pub fn becomes_whole(&mut self, product: u32) -> bool {
-        let of = &self.list[product as usize];
+    pub fn becomes_whole(&mut self, product: ProductId) -> bool {
+        let of = &self.list[product.index()];
         if of.whole || of.stale > 0 || of.instruments.is_empty() || !(of.defined || of.rounded) {
             return false;
         }
@@ -537,8 +543,8 @@ impl Products {
         true
     }
 
-    fn set_whole(&mut self, product: u32) {
-        let of = &mut self.list[product as usize];
+    fn set_whole(&mut self, product: ProductId) {
+        let of = &mut self.list[product.index()];
         of.restarted = None;
         if !of.whole {
             of.whole = true;
@@ -546,8 +552,8 @@ impl Products {
         }
     }
 
-    pub(super) fn not_whole(&mut self, product: u32) {
-        let of = &mut self.list[product as usize];
+    pub(super) fn not_whole(&mut self, product: ProductId) {
+        let of = &mut self.list[product.index()];
         if of.whole {
             of.whole = false;
             (of.round, of.rounded) = (None, false);
@@ -557,36 +563,36 @@ impl Products {
 
     /// How many levels an instrument has is known from now on. Whether its book is known with that: it began empty, and all
     /// since then has waited.
-    pub fn becomes_deep(&mut self, instrument: u32) -> bool {
-        let i = &mut self.instruments[instrument as usize];
-        let of = &self.list[i.product as usize];
+    pub fn becomes_deep(&mut self, instrument: InstrumentId) -> bool {
+        let i = &mut self.instruments[instrument.index()];
+        let of = &self.list[i.product.index()];
         !std::mem::replace(&mut i.deep, true) && of.begun && !i.live && !i.gone && i.need <= of.need
     }
 
     /// An instrument is no longer traded.
-    pub fn goes(&mut self, instrument: u32) {
-        let i = &mut self.instruments[instrument as usize];
+    pub fn goes(&mut self, instrument: InstrumentId) {
+        let i = &mut self.instruments[instrument.index()];
         if !i.gone && !i.live {
-            self.list[i.product as usize].stale -= 1;
+            self.list[i.product.index()].stale -= 1;
         }
         i.gone = true;
     }
 
     /// It is traded again.
-    pub fn comes(&mut self, instrument: u32) {
-        let i = &mut self.instruments[instrument as usize];
+    pub fn comes(&mut self, instrument: InstrumentId) {
+        let i = &mut self.instruments[instrument.index()];
         if i.gone && !i.live {
             let product = i.product;
             i.gone = false;
-            self.list[product as usize].stale += 1;
+            self.list[product.index()].stale += 1;
             self.not_whole(product);
         }
-        self.instruments[instrument as usize].gone = false;
+        self.instruments[instrument.index()].gone = false;
     }
 
     /// What waits is of no use any more.
-    fn let_go(&mut self, product: u32) {
-        let of = &mut self.list[product as usize];
+    fn let_go(&mut self, product: ProductId) {
+        let of = &mut self.list[product.index()];
         self.waiting -= of.waits.len();
         of.base += of.waits.len() as u64;
         of.waits.clear();

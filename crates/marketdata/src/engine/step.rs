@@ -10,15 +10,15 @@
 //! levels go on behind a gap.
 
 use std::net::SocketAddr;
-use unitape_model::{Price, Quantity, Side};
+use unitape_model::{ChannelId, InstrumentId, Price, ProductId, Quantity, Side, UnixNanos};
 
 /// A datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'p> {
     /// Where it was sent to; by this its channel and line are known.
     pub to: SocketAddr,
-    /// When it was received, nanoseconds since 1970. Windows are measured by it.
-    pub ts_recv: i64,
+    /// When it was received, 0 where its source does not tell. Windows are measured by it.
+    pub ts_recv: UnixNanos,
     /// Where its payload stands in the source; comes back in [`At::place`].
     pub place: u64,
     /// Its bytes.
@@ -50,17 +50,17 @@ pub struct At<'t> {
     /// Products, instruments, channels.
     pub tables: &'t Tables,
     /// The channel, an index of [`Tables::channels`].
-    pub channel: u16,
+    pub channel: ChannelId,
     /// Line A is 0, line B is 1.
     pub line: u8,
     /// It is of a snapshot, or of what had to wait for one.
     pub snapshot: bool,
     /// The number of the message in its product or channel.
     pub sequence: Option<u64>,
-    /// Event time, nanoseconds since 1970: of the entry, else of the message, else of the packet.
-    pub ts_event: i64,
+    /// Event time: of the entry, else of the message, else of the packet.
+    pub ts_event: UnixNanos,
     /// Receive time of the packet.
-    pub ts_recv: i64,
+    pub ts_recv: UnixNanos,
     /// Where the message stands in the source: the place of its packet and its own in it.
     pub place: u64,
     /// Its bytes.
@@ -71,14 +71,14 @@ pub struct At<'t> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step<'s> {
     /// A product is new, or something is told of it: see [`Tables::products`].
-    Product(u32),
+    Product(ProductId),
     /// An instrument is new, or something is told of it: see [`Tables::instruments`].
-    Instrument(u32),
+    Instrument(InstrumentId),
     /// A level of a book.
     Level(Level),
     /// The book of an instrument is empty, or will be given anew by what follows.
     #[allow(missing_docs)]
-    Clear { instrument: u32 },
+    Clear { instrument: InstrumentId },
     /// A trade.
     Trade(Trade),
     /// The state of a product, or of an instrument.
@@ -86,20 +86,20 @@ pub enum Step<'s> {
     /// From here on the book of the instrument is not to be trusted. Where a snapshot will mend it (`mended`) no levels come
     /// for it until then; where no channel has any they go on.
     #[allow(missing_docs)]
-    Stale { instrument: u32, mended: bool },
+    Stale { instrument: InstrumentId, mended: bool },
     /// From here on it is.
     #[allow(missing_docs)]
-    Recovered { instrument: u32 },
+    Recovered { instrument: InstrumentId },
     /// Messages of a product are missing, the first and the last of them; where several channels' packets have numbers of
     /// their own, these are messages all the same. `alone`: no gap of packets was told that they were in.
     #[allow(missing_docs)]
-    Missing { product: u32, from: u64, to: u64, alone: bool },
+    Missing { product: ProductId, from: u64, to: u64, alone: bool },
     /// The product has all its instruments again, and needs no snapshots.
     #[allow(missing_docs)]
-    Whole { product: u32 },
+    Whole { product: ProductId },
     /// More levels of a product wait for snapshots than there is room for; the oldest are let go.
     #[allow(missing_docs)]
-    NoRoom { product: u32 },
+    NoRoom { product: ProductId },
     /// Packets of a channel came on no line.
     #[allow(missing_docs)]
     Lost { from: u64, to: u64 },
@@ -107,10 +107,10 @@ pub enum Step<'s> {
     Restart,
     /// Nothing comes on a line of a channel while the other line brings packets; since when, by receive times.
     #[allow(missing_docs)]
-    LineDown { line: u8, since: i64 },
+    LineDown { line: u8, since: UnixNanos },
     /// The line is back; since when it had been silent.
     #[allow(missing_docs)]
-    LineUp { line: u8, since: i64 },
+    LineUp { line: u8, since: UnixNanos },
     /// A packet or a message cannot be used.
     Refused(Refusal<'s>),
     /// The message, or a packet that was not looked into, is over.
@@ -121,7 +121,7 @@ pub enum Step<'s> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Level {
     /// Whose.
-    pub instrument: u32,
+    pub instrument: InstrumentId,
     /// Which side.
     pub side: Side,
     /// What becomes of it.
@@ -140,7 +140,7 @@ pub struct Level {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trade {
     /// Of what.
-    pub instrument: u32,
+    pub instrument: InstrumentId,
     /// The price.
     pub px: Price,
     /// The quantity.
@@ -155,9 +155,9 @@ pub struct Trade {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct State<'s> {
     /// Of which product.
-    pub product: u32,
+    pub product: ProductId,
     /// Of which instrument; none for all of the product's.
-    pub instrument: Option<u32>,
+    pub instrument: Option<InstrumentId>,
     /// The venue's code.
     pub code: Code<'s>,
     /// The phase that the configuration says it is.
@@ -304,7 +304,7 @@ pub struct Instrument {
     /// The venue's id of it; its name in events.
     pub id: String,
     /// The product, an index of [`Tables::products`].
-    pub product: u32,
+    pub product: ProductId,
     /// Its symbol or description, empty while none was told.
     pub symbol: String,
     /// What it is subscribed by, where not by its product's.
@@ -320,11 +320,16 @@ pub struct Instrument {
 }
 
 impl Tables {
+    /// All instruments that were seen.
+    pub fn instrument_ids(&self) -> impl Iterator<Item = InstrumentId> + use<> {
+        (0..self.instruments.len() as u32).map(InstrumentId)
+    }
+
     /// What an instrument is subscribed by.
     #[must_use]
-    pub fn group(&self, instrument: u32) -> &str {
-        let instrument = &self.instruments[instrument as usize];
-        match &self.products[instrument.product as usize] {
+    pub fn group(&self, instrument: InstrumentId) -> &str {
+        let instrument = &self.instruments[instrument.index()];
+        match &self.products[instrument.product.index()] {
             _ if !instrument.group.is_empty() => &instrument.group,
             product if !product.group.is_empty() => &product.group,
             product if !product.name.is_empty() => &product.name,

@@ -2,6 +2,7 @@
 
 use socket2::Socket;
 use std::net::{SocketAddr, UdpSocket};
+use unitape_model::UnixNanos;
 
 /// Room for what one system call receives, used again for the next; see [`Sockets`](super::sockets::Sockets).
 pub struct Batch(system::Batch);
@@ -27,7 +28,7 @@ impl Batch {
 
     /// Sender, payload, the kernel's receive time and its counter of what it dropped for this socket so far.
     #[inline]
-    pub fn get(&self, i: usize) -> (SocketAddr, &[u8], Option<i64>, Option<u32>) {
+    pub fn get(&self, i: usize) -> (SocketAddr, &[u8], Option<UnixNanos>, Option<u32>) {
         self.0.get(i)
     }
 }
@@ -64,6 +65,7 @@ mod system {
     use std::mem::{size_of, zeroed};
     use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
     use std::os::fd::{AsRawFd, RawFd};
+    use unitape_model::UnixNanos;
 
     /// Datagrams of one call.
     pub const BATCH: usize = 32;
@@ -169,10 +171,10 @@ mod system {
         }
 
         /// Sender, payload, receive time and the kernel's counter of drops.
-        pub fn get(&self, i: usize) -> (SocketAddr, &[u8], Option<i64>, Option<u32>) {
+        pub fn get(&self, i: usize) -> (SocketAddr, &[u8], Option<UnixNanos>, Option<u32>) {
             let head = &self.heads[i];
             let payload = &self.rooms[i * ROOM..i * ROOM + (head.msg_len as usize).min(ROOM)];
-            let (mut ts_ns, mut drops) = (None, None);
+            let (mut ts_recv, mut drops) = (None, None);
             // SAFETY: the kernel has filled `msg_control` up to `msg_controllen` with whole control messages, and
             // the buffer is aligned for their headers.
             let mut said = unsafe { libc::CMSG_FIRSTHDR(&head.msg_hdr) };
@@ -184,7 +186,8 @@ mod system {
                     match ((*said).cmsg_level, (*said).cmsg_type) {
                         (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
                             let ts: libc::timespec = data.cast::<libc::timespec>().read_unaligned();
-                            ts_ns = Some(ts.tv_sec as i64 * 1_000_000_000 + ts.tv_nsec as i64);
+                            let ns = ts.tv_sec as i64 * 1_000_000_000 + ts.tv_nsec as i64;
+                            ts_recv = Some(UnixNanos(ns));
                         }
                         (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
                             drops = Some(data.cast::<u32>().read_unaligned());
@@ -194,7 +197,7 @@ mod system {
                     said = libc::CMSG_NXTHDR(&head.msg_hdr, said);
                 }
             }
-            (address(&self.names[i]), payload, ts_ns, drops)
+            (address(&self.names[i]), payload, ts_recv, drops)
         }
     }
 
@@ -222,6 +225,7 @@ mod system {
 mod system {
     use std::io::ErrorKind;
     use std::net::{SocketAddr, UdpSocket};
+    use unitape_model::UnixNanos;
 
     pub const BATCH: usize = 1;
 
@@ -254,7 +258,7 @@ mod system {
             }
         }
 
-        pub fn get(&self, _: usize) -> (SocketAddr, &[u8], Option<i64>, Option<u32>) {
+        pub fn get(&self, _: usize) -> (SocketAddr, &[u8], Option<UnixNanos>, Option<u32>) {
             let (from, n) = self.got.expect("one was received");
             (from, &self.room[..n], None, None)
         }

@@ -10,6 +10,7 @@ use crate::engine::Packet;
 use crate::error::Error;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use unitape_model::UnixNanos;
 
 /// How sockets are opened.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +112,7 @@ impl Live {
                 drops.dropped += u64::from(counter.wrapping_sub(drops.counter));
                 drops.counter = counter;
             }
-            let ts_recv = ts_recv.unwrap_or_else(now_ns);
+            let ts_recv = ts_recv.unwrap_or_else(now);
             each(Packet { to, ts_recv, place: self.packets, payload });
             self.packets += 1;
         }
@@ -119,7 +120,8 @@ impl Live {
     }
 }
 
-/// Nanoseconds since 1970.
-pub(crate) fn now_ns() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i64)
+/// What the clock says.
+pub(crate) fn now() -> UnixNanos {
+    let ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i64);
+    UnixNanos(ns)
 }

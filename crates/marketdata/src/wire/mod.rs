@@ -5,6 +5,6 @@ mod live;
 mod sockets;
 
 pub use datagram::Batch;
-pub(crate) use live::now_ns;
+pub(crate) use live::now;
 pub use live::{Live, LiveOptions};
 pub use sockets::{Interface, Sockets, UdpLine};

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 use unitape_feed::{Format, Receive, WhenFull};
+use unitape_marketdata::ChannelId;
 use unitape_marketdata::wire::UdpLine;
 
 /// Where datagrams are sent to.
@@ -149,7 +150,7 @@ impl Feed {
                     return Err(what);
                 };
                 let config = mapping.fast_config().map_err(|e| e.to_string())?;
-                let listened = |(address, channel, line): (SocketAddr, u16, u8)| {
+                let listened = |(address, channel, line): (SocketAddr, ChannelId, u8)| {
                     let interface = if line == 0 { a.clone() } else { b.cloned() };
                     let of = (config.channel(channel).to_owned(), if line == 0 { 'A' } else { 'B' });
                     Listened { line: UdpLine { address, interface }, of: Some(of) }

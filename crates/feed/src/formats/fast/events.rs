@@ -33,7 +33,8 @@ use unitape_marketdata::engine::{
 use unitape_model::Side;
 use unitape_model::event::Value;
 use unitape_model::{
-    Dictionary, EventBuilder, Field, Header, InlineId, Kind, Price, Refusal, UnixNanos, flags, schema,
+    Dictionary, EventBuilder, Field, Header, InlineId, InstrumentId, Kind, Price, ProductId, Refusal,
+    UnixNanos, flags, schema,
 };
 
 /// Kept with a `status` `missing`: no `lost` was told that the messages were in.
@@ -160,7 +161,7 @@ impl FormatDecoder for FastDecoder {
             block.bytes = bytes;
             return;
         };
-        let packet = Packet { to, ts_recv, place: block.base, payload: &bytes };
+        let packet = Packet { to, ts_recv: UnixNanos(ts_recv), place: block.base, payload: &bytes };
         self.place.next = self.place.next.max(block.base);
         self.place.end = block.base + bytes.len() as u64;
         self.with(block, source, known, Some(packet));
@@ -239,7 +240,7 @@ impl<I: Instruments> Steps for Out<'_, I> {
 impl<I: Instruments> Out<'_, I> {
     fn events(&mut self, at: &At<'_>, step: Step<'_>) -> Result<(), Refusal> {
         let tables = at.tables;
-        let instrument = |index: u32| tables.instruments[index as usize].id.as_str();
+        let instrument = |id: InstrumentId| tables.instruments[id.index()].id.as_str();
         match step {
             Step::Level(level) => self.event(at, Kind::Level, |e| {
                 e.of(instrument(level.instrument))?;
@@ -266,7 +267,7 @@ impl<I: Instruments> Out<'_, I> {
                     None => Ok(()),
                 }
             }),
-            Step::Clear { instrument: index } => self.clear(at, instrument(index)),
+            Step::Clear { instrument: id } => self.clear(at, instrument(id)),
             Step::Trade(trade) => self.event(at, Kind::Trade, |e| {
                 e.of(instrument(trade.instrument))?;
                 e.set(Field::Px, Value::Price(trade.px))?;
@@ -286,7 +287,7 @@ impl<I: Instruments> Out<'_, I> {
                     }
                 };
                 let of = state.instrument.map(instrument);
-                let product = &tables.products[state.product as usize];
+                let product = &tables.products[state.product.index()];
                 self.status(at, code, |e| {
                     match of {
                         Some(id) => e.of(id)?,
@@ -304,9 +305,9 @@ impl<I: Instruments> Out<'_, I> {
                 }
                 Ok(())
             }
-            Step::Instrument(index) => {
-                let told = &tables.instruments[index as usize];
-                let product = &tables.products[told.product as usize];
+            Step::Instrument(id) => {
+                let told = &tables.instruments[id.index()];
+                let product = &tables.products[told.product.index()];
                 self.event(at, Kind::Ref, |e| {
                     e.instrument(&told.id)?;
                     e.venue(Field::Mic)?;
@@ -320,25 +321,23 @@ impl<I: Instruments> Out<'_, I> {
                         e.set(Field::Multiplier, Value::Decimal(multiplier))?;
                     }
                     e.keep("product", &product.id)?;
-                    e.keep("group", tables.group(index))?;
+                    e.keep("group", tables.group(id))?;
                     match told.depth.or(product.depth) {
                         Some(depth) => e.event.unmapped("depth", &depth.to_string()),
                         None => Ok(()),
                     }
                 })
             }
-            Step::Stale { instrument: index, mended } => {
-                self.status(at, b"stale", |e| e.of(instrument(index)))?;
-                if mended { self.clear(at, instrument(index)) } else { Ok(()) }
+            Step::Stale { instrument: id, mended } => {
+                self.status(at, b"stale", |e| e.of(instrument(id)))?;
+                if mended { self.clear(at, instrument(id)) } else { Ok(()) }
             }
-            Step::Recovered { instrument: index } => {
-                self.status(at, b"recovered", |e| e.of(instrument(index)))
-            }
+            Step::Recovered { instrument: id } => self.status(at, b"recovered", |e| e.of(instrument(id))),
             Step::Whole { product } => self.product(at, b"whole", product),
             Step::NoRoom { product } => self.product(at, b"no_room", product),
             Step::Missing { product, from, to, alone } => {
                 self.block.has_gaps = true;
-                let id = &tables.products[product as usize].id;
+                let id = &tables.products[product.index()].id;
                 self.status(at, b"missing", |e| {
                     e.keep("product", id)?;
                     e.range(from, to)?;
@@ -346,7 +345,7 @@ impl<I: Instruments> Out<'_, I> {
                 })
             }
             Step::Lost { from, to } => {
-                let channel = &tables.channels[usize::from(at.channel)];
+                let channel = &tables.channels[at.channel.index()];
                 let is_gap = channel.role == Role::Incremental;
                 self.block.has_gaps |= is_gap;
                 self.status(at, b"lost", |e| {
@@ -356,7 +355,7 @@ impl<I: Instruments> Out<'_, I> {
                 })
             }
             Step::Restart => {
-                let channel = &tables.channels[usize::from(at.channel)].name;
+                let channel = &tables.channels[at.channel.index()].name;
                 self.status(at, b"restart", |e| e.keep("channel", channel))
             }
             Step::LineDown { line, since } => self.line(at, b"line_down", line, since),
@@ -373,17 +372,17 @@ impl<I: Instruments> Out<'_, I> {
     }
 
     /// A line of a channel is down, or back.
-    fn line(&mut self, at: &At<'_>, state: &[u8], line: u8, since: i64) -> Result<(), Refusal> {
-        let channel = &at.tables.channels[usize::from(at.channel)].name;
+    fn line(&mut self, at: &At<'_>, state: &[u8], line: u8, since: UnixNanos) -> Result<(), Refusal> {
+        let channel = &at.tables.channels[at.channel.index()].name;
         self.status(at, state, |e| {
             e.keep("channel", channel)?;
             e.keep("line", if line == 0 { "A" } else { "B" })?;
-            e.event.unmapped("since", &since.to_string())
+            e.event.unmapped("since", &since.0.to_string())
         })
     }
 
-    fn product(&mut self, at: &At<'_>, state: &[u8], product: u32) -> Result<(), Refusal> {
-        let id = &at.tables.products[product as usize].id;
+    fn product(&mut self, at: &At<'_>, state: &[u8], product: ProductId) -> Result<(), Refusal> {
+        let id = &at.tables.products[product.index()].id;
         self.status(at, state, |e| e.keep("product", id))
     }
 
@@ -406,7 +405,7 @@ impl<I: Instruments> Out<'_, I> {
         kind: Kind,
         fill: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
-        let ts = UnixNanos(at.ts_event);
+        let ts = at.ts_event;
         self.by.at((!self.venue.is_empty()).then_some(self.venue.as_bytes()), ts);
         let start = self.block.arena.len();
         let waited = at.length > 0 && at.place < self.place.next;
@@ -431,7 +430,7 @@ impl<I: Instruments> Out<'_, I> {
             }
         }
         if self.count == 0 {
-            (self.ts, self.first) = (at.ts_event, start);
+            (self.ts, self.first) = (at.ts_event.0, start);
         }
         (self.count, self.last) = (self.count + 1, start);
         Ok(())

@@ -201,7 +201,7 @@ impl Hand {
 
     fn look_ahead(&mut self) {
         if let Some(batch) = self.batch.as_ref().filter(|_| !self.is_empty()) {
-            self.ts_ns = batch.get(self.next).2.unwrap_or_else(now_ns);
+            self.ts_ns = batch.get(self.next).2.map_or_else(now_ns, |ts_recv| ts_recv.0);
         }
     }
 }

@@ -6,57 +6,58 @@ use crate::engine::ids::{ID_BYTES_MAX, Id};
 use crate::engine::levels;
 use crate::engine::step::{Outcome, Step, Steps};
 use crate::engine::view::{Batch, Definition, NO_TIME};
+use unitape_model::{InstrumentId, ProductId};
 
 impl Core {
     pub fn define_product(
         &mut self,
-        index: u32,
+        id: ProductId,
         told: &Definition,
         batch: &Batch,
         around: &Around<'_>,
         out: &mut impl Steps,
     ) -> Outcome {
-        let product = &mut self.tables.products[index as usize];
+        let product = &mut self.tables.products[id.index()];
         let mut changed = put(&mut product.name, batch.text(told.name));
         changed |= put(&mut product.group, batch.text(told.group));
         changed |= put(&mut product.currency, batch.text(told.currency));
         changed |= put_some(&mut product.tick, told.tick);
         if put_some(&mut product.depth, told.market_depth) {
             changed = true;
-            for i in &self.products.list[index as usize].instruments {
-                if self.tables.instruments[*i as usize].depth.is_none() {
-                    self.products.instruments[*i as usize].depth = told.market_depth.unwrap_or(0);
+            for instrument in &self.products.list[id.index()].instruments {
+                if self.tables.instruments[instrument.index()].depth.is_none() {
+                    self.products.instruments[instrument.index()].depth = told.market_depth.unwrap_or(0);
                 }
             }
         }
-        self.products.list[index as usize].deep = true;
+        self.products.list[id.index()].deep = true;
         if changed {
-            out.step(&around.at(&self.tables, NO_TIME), Step::Product(index));
-            for n in 0..self.products.list[index as usize].instruments.len() {
-                self.trim(self.products.list[index as usize].instruments[n], around, out);
+            out.step(&around.at(&self.tables, NO_TIME), Step::Product(id));
+            for n in 0..self.products.list[id.index()].instruments.len() {
+                self.trim(self.products.list[id.index()].instruments[n], around, out);
             }
         }
         if changed { Outcome::Used } else { Outcome::Ignored }
     }
 
     /// Levels beyond a depth that was not known when they came.
-    fn trim(&mut self, index: u32, around: &Around<'_>, out: &mut impl Steps) {
-        let instrument = &mut self.products.instruments[index as usize];
+    fn trim(&mut self, id: InstrumentId, around: &Around<'_>, out: &mut impl Steps) {
+        let instrument = &mut self.products.instruments[id.index()];
         if instrument.live {
             let at = around.at(&self.tables, NO_TIME);
-            levels::trim(index, instrument, |step| out.step(&at, step));
+            levels::trim(id, instrument, |step| out.step(&at, step));
         }
     }
 
     pub fn define_instrument(
         &mut self,
-        (index, product): (u32, u32),
+        (id, product): (InstrumentId, ProductId),
         told: &Definition,
         batch: &Batch,
         around: &Around<'_>,
         out: &mut impl Steps,
     ) -> Outcome {
-        let instrument = &mut self.tables.instruments[index as usize];
+        let instrument = &mut self.tables.instruments[id.index()];
         let mut changed = put(&mut instrument.symbol, batch.text(told.symbol));
         changed |= put(&mut instrument.group, batch.text(told.group));
         changed |= put(&mut instrument.currency, batch.text(told.currency));
@@ -64,20 +65,20 @@ impl Core {
         changed |= put_some(&mut instrument.multiplier, told.multiplier);
         if put_some(&mut instrument.depth, told.market_depth) {
             changed = true;
-            self.products.instruments[index as usize].depth = told.market_depth.unwrap_or(0);
+            self.products.instruments[id.index()].depth = told.market_depth.unwrap_or(0);
         }
         if changed {
-            out.step(&around.at(&self.tables, NO_TIME), Step::Instrument(index));
-            self.trim(index, around, out);
+            out.step(&around.at(&self.tables, NO_TIME), Step::Instrument(id));
+            self.trim(id, around, out);
         }
-        if self.products.becomes_deep(index) {
-            self.take((product, index), 0, (&[], Id::NONE), *around, out);
+        if self.products.becomes_deep(id) {
+            self.take((product, id), 0, (&[], Id::NONE), *around, out);
         }
         match told.deleted {
-            true => self.products.goes(index),
-            false => self.products.comes(index),
+            true => self.products.goes(id),
+            false => self.products.comes(id),
         }
-        self.products.list[product as usize].defined = true;
+        self.products.list[product.index()].defined = true;
         self.whole(product, around, out);
         if changed { Outcome::Used } else { Outcome::Ignored }
     }

@@ -5,12 +5,13 @@ use super::Core;
 use crate::engine::around::{Around, Of};
 use crate::engine::step::{Role, Step, Steps};
 use crate::engine::view::NO_TIME;
+use unitape_model::{InstrumentId, ProductId};
 
 impl Core {
     /// The book of an instrument is not the venue's: it needs a snapshot with all that has come until now. False where none
     /// will come.
-    pub fn want_snapshot(&mut self, instrument: u32) -> bool {
-        let product = self.products.instruments[instrument as usize].product;
+    pub fn want_snapshot(&mut self, instrument: InstrumentId) -> bool {
+        let product = self.products.instruments[instrument.index()].product;
         self.products.has_snapshots(product) && {
             self.products.want_snapshot(instrument);
             true
@@ -20,7 +21,7 @@ impl Core {
     /// An instrument has a level that cannot be.
     #[cold]
     #[inline(never)]
-    pub fn doubt(&mut self, instrument: u32, around: &Around<'_>, out: &mut impl Steps) {
+    pub fn doubt(&mut self, instrument: InstrumentId, around: &Around<'_>, out: &mut impl Steps) {
         if self.want_snapshot(instrument) {
             out.step(&around.at(&self.tables, NO_TIME), Step::Stale { instrument, mended: true });
         }
@@ -32,7 +33,7 @@ impl Core {
     #[inline(never)]
     pub fn moves(
         &mut self,
-        (product, sequence): (u32, u64),
+        (product, sequence): (ProductId, u64),
         around: &Around<'_>,
         out: &mut impl Steps,
     ) -> bool {
@@ -51,11 +52,11 @@ impl Core {
     #[cold]
     pub fn lost(&mut self, of: &Of, (from, to): (u64, u64), out: &mut impl Steps) {
         self.tell(of, 0, Step::Lost { from, to }, out);
-        if self.config.channels[usize::from(of.channel)].role != Role::Incremental {
+        if self.config.channels[of.channel.index()].role != Role::Incremental {
             return;
         }
-        for product in 0..self.products.list.len() as u32 {
-            if self.products.list[product as usize].stream != of.stream {
+        for product in self.products.ids() {
+            if self.products.list[product.index()].stream != of.stream {
                 continue;
             }
             if self.products.loses(product, of.ts_recv) {
@@ -67,13 +68,13 @@ impl Core {
 
     /// Something of a product is missing. Where its messages have no numbers no gap will tell.
     #[cold]
-    pub fn unnumbered_lost(&mut self, product: u32, around: &Around<'_>, out: &mut impl Steps) {
-        let of = &self.products.list[product as usize];
+    pub fn unnumbered_lost(&mut self, product: ProductId, around: &Around<'_>, out: &mut impl Steps) {
+        let of = &self.products.list[product.index()];
         let mended = self.products.has_snapshots(product);
         if of.next.is_some() || mended {
             return;
         }
-        let live = |instrument: &&u32| self.products.instruments[**instrument as usize].live;
+        let live = |instrument: &&InstrumentId| self.products.instruments[instrument.index()].live;
         for &instrument in of.instruments.iter().filter(live) {
             out.step(&around.at(&self.tables, NO_TIME), Step::Stale { instrument, mended });
         }
@@ -82,8 +83,8 @@ impl Core {
     /// The numbers of a pair's snapshots have begun again, and those of products may have in packets that were lost before.
     #[cold]
     pub fn restart_after_losses(&mut self, pair: u16, of: &Of, out: &mut impl Steps) {
-        for product in 0..self.products.list.len() as u32 {
-            if self.products.list[product as usize].pair == pair
+        for product in self.products.ids() {
+            if self.products.list[product.index()].pair == pair
                 && self.products.may_have_restarted(product, of.ts_recv)
             {
                 self.restart_unseen(product, of, true, out);
@@ -93,7 +94,7 @@ impl Core {
 
     /// The numbers of a product may have begun again in packets that were lost, now or (`since`) lately.
     #[cold]
-    fn restart_unseen(&mut self, product: u32, of: &Of, since: bool, out: &mut impl Steps) {
+    fn restart_unseen(&mut self, product: ProductId, of: &Of, since: bool, out: &mut impl Steps) {
         let (around, mended) = (Around::of_packet(of), self.products.has_snapshots(product));
         let tables = &self.tables;
         self.products.restart_unseen(product, of.ts_recv, since, |instrument| {
@@ -106,14 +107,13 @@ impl Core {
     #[cold]
     #[inline(never)]
     pub fn begins_behind_snapshots(&mut self, of: &Of, out: &mut impl Steps) {
-        let channel = &self.config.channels[usize::from(of.channel)];
+        let channel = &self.config.channels[of.channel.index()];
         let (products, from) = (&self.products, (channel.pair, of.origin));
-        let before = |product: &u32| {
-            let told = &products.list[*product as usize].instruments;
-            products.may_be_of(*product, from)
-                && told.iter().any(|i| products.instruments[*i as usize].has > 0)
+        let before = |product: ProductId| {
+            let told = &products.list[product.index()].instruments;
+            products.may_be_of(product, from) && told.iter().any(|i| products.instruments[i.index()].has > 0)
         };
-        if channel.role == Role::Incremental && (0..products.list.len() as u32).any(|p| before(&p)) {
+        if channel.role == Role::Incremental && products.ids().any(before) {
             self.restart(of, out);
         }
     }
@@ -121,10 +121,9 @@ impl Core {
     /// Nothing more will come: no book is known from here on, but all stay as they are.
     pub fn close(&mut self, of: &Of, out: &mut impl Steps) {
         let around = Around::of_packet(of);
-        for index in 0..self.products.instruments.len() as u32 {
-            let instrument = &mut self.products.instruments[index as usize];
-            if std::mem::take(&mut instrument.live) {
-                let stale = Step::Stale { instrument: index, mended: false };
+        for instrument in (0..self.products.instruments.len() as u32).map(InstrumentId) {
+            if std::mem::take(&mut self.products.instruments[instrument.index()].live) {
+                let stale = Step::Stale { instrument, mended: false };
                 out.step(&around.at(&self.tables, NO_TIME), stale);
             }
         }

@@ -6,12 +6,13 @@ use crate::engine::codes::{NOTHING, Table};
 use crate::engine::ids::Id;
 use crate::engine::step::{Code, Phase, State, Step, Steps};
 use crate::engine::view::NO_TIME;
+use unitape_model::{InstrumentId, ProductId};
 
 impl Core {
     pub fn state(
         &mut self,
-        product: u32,
-        instrument: Option<u32>,
+        product: ProductId,
+        instrument: Option<InstrumentId>,
         code: Id,
         around: &Around<'_>,
         out: &mut impl Steps,
@@ -25,14 +26,14 @@ impl Core {
     }
 
     /// A state of all instruments of a product, told in the codes of instruments.
-    pub fn mass_state(&self, product: u32, code: Id, around: &Around<'_>, out: &mut impl Steps) {
+    pub fn mass_state(&self, product: ProductId, code: Id, around: &Around<'_>, out: &mut impl Steps) {
         self.state_by(&self.config.codes.instrument_state, (product, None), code, around, out);
     }
 
     fn state_by(
         &self,
         table: &Table,
-        (product, instrument): (u32, Option<u32>),
+        (product, instrument): (ProductId, Option<InstrumentId>),
         code: Id,
         around: &Around<'_>,
         out: &mut impl Steps,
@@ -53,15 +54,15 @@ impl Core {
     /// The state of a product, as a snapshot tells it: it comes with each, and is a step where it is another.
     pub fn snapshot_state(
         &mut self,
-        product: u32,
+        product: ProductId,
         code: Id,
         last: u64,
         around: &Around<'_>,
         out: &mut impl Steps,
     ) {
-        let (had, at) = self.products.list[product as usize].state;
+        let (had, at) = self.products.list[product.index()].state;
         if code != Id::NONE && code != had && last >= at {
-            self.products.list[product as usize].state = (code, last);
+            self.products.list[product.index()].state = (code, last);
             self.state(product, None, code, around, out);
         }
     }

@@ -34,7 +34,7 @@ impl Engine {
     /// Keeps a packet of snapshots for a gap that is noticed later.
     #[inline]
     pub(super) fn keep_early(&mut self, of: &Of, payload: &[u8]) {
-        let channel = &self.config.channels[usize::from(of.channel)];
+        let channel = &self.config.channels[of.channel.index()];
         if channel.role == Role::Snapshot && self.config.reset != Reset::Never {
             let restarts = self.core.products.restarts;
             self.early[usize::from(channel.pair)].keep(of, restarts, payload, &self.config.recovery);

@@ -15,7 +15,7 @@ impl Engine {
             .map(|c| ChannelStats { name: c.name.clone(), ..ChannelStats::default() })
             .collect();
         for sent in &self.streams {
-            let (stats, stream) = (&mut channels[usize::from(sent.channel)], &sent.stream);
+            let (stats, stream) = (&mut channels[sent.channel.index()], &sent.stream);
             stats.gaps += stream.gaps;
             stats.lost = stats.lost.saturating_add(stream.lost_packets);
             stats.late += stream.late;
@@ -46,7 +46,7 @@ impl Engine {
     /// What a line of a stream did, with what is missing at its end where nothing more will come.
     fn line_stats(&self, sent: &Sent, line: u8) -> LineStats {
         let mut stats = *sent.stream.line_stats(line);
-        let pulse = &self.pulses[usize::from(sent.channel)];
+        let pulse = &self.pulses[sent.channel.index()];
         if pulse.is_down(line) || self.is_over && pulse.has(line) {
             stats.missed = stats.missed.saturating_add(sent.stream.behind(line));
         }

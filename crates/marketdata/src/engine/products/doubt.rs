@@ -1,20 +1,21 @@
 //! What says that a product is not where its numbers are: copies, other senders, numbers that begin again unseen.
 
 use super::{Product, Products};
-use crate::engine::around::Of;
+use crate::engine::around::{Of, StreamId};
+use unitape_model::{InstrumentId, ProductId};
 
 impl Product {
     /// Whether no message with this number has come, nor one behind it.
     fn may_be_new(&self, sequence: u64) -> bool {
-        self.stream == u32::MAX || self.next.is_none_or(|next| sequence >= next)
+        self.stream.is_none() || self.next.is_none_or(|next| sequence >= next)
     }
 }
 
 impl Products {
     /// The book of an instrument is not the venue's: it needs a snapshot with all that has come until now.
-    pub fn want_snapshot(&mut self, instrument: u32) {
-        let i = &mut self.instruments[instrument as usize];
-        let (product, of) = (i.product, &mut self.list[i.product as usize]);
+    pub fn want_snapshot(&mut self, instrument: InstrumentId) {
+        let i = &mut self.instruments[instrument.index()];
+        let (product, of) = (i.product, &mut self.list[i.product.index()]);
         i.need = i.need.max(of.next.map_or(0, |next| next.saturating_sub(1)));
         i.levels = [0; 2];
         if std::mem::take(&mut i.live) && !i.gone {
@@ -24,19 +25,19 @@ impl Products {
     }
 
     /// Messages of the product come on another stream, as far as that is known.
-    pub fn is_elsewhere(&self, product: u32, stream: u32) -> bool {
-        let at = self.list[product as usize].stream;
-        at != stream && at != u32::MAX && stream != u32::MAX
+    pub fn is_elsewhere(&self, product: ProductId, stream: StreamId) -> bool {
+        let at = self.list[product.index()].stream;
+        at != stream && !at.is_none() && !stream.is_none()
     }
 
     /// A message has come whose number was there already. Most are copies, but a venue may go on from another sender, or
     /// begin to count anew without a word: two in a row that came long after all others, or that another sender sent after
     /// them, are believed; one of another sender that says so is believed at once, and so is one that is no copy but has a
     /// number that a snapshot had before it.
-    pub fn moved(&mut self, product: u32, sequence: u64, from: &Of) -> bool {
+    pub fn moved(&mut self, product: ProductId, sequence: u64, from: &Of) -> bool {
         let elsewhere = self.is_elsewhere(product, from.stream);
         let in_snapshot = self.is_in_earlier_snapshot(product, sequence, from);
-        let of = &mut self.list[product as usize];
+        let of = &mut self.list[product.index()];
         if in_snapshot && of.may_be_new(sequence) {
             return true;
         }
@@ -52,8 +53,8 @@ impl Products {
 
     /// Whether a snapshot has this number that was sent before the message: then the snapshot counts otherwise. Senders whose
     /// clocks differ, and lines of which one is slow, must not make it so. A copy that the slow line brings is the usual case.
-    pub fn is_in_earlier_snapshot(&self, product: u32, sequence: u64, from: &Of) -> bool {
-        let of = &self.list[product as usize];
+    pub fn is_in_earlier_snapshot(&self, product: ProductId, sequence: u64, from: &Of) -> bool {
+        let of = &self.list[product.index()];
         if of.snapshot_last == 0 || sequence > of.snapshot_last {
             return false;
         }
@@ -69,31 +70,37 @@ impl Products {
 
     /// A packet of a stream lies aside since then, or it is known by now what it was.
     #[cold]
-    pub fn aside(&mut self, stream: u32, since: Option<i64>) {
+    pub fn aside(&mut self, stream: StreamId, since: Option<i64>) {
         self.list.iter_mut().filter(|of| of.stream == stream).for_each(|of| of.aside = since);
     }
 
     /// Packets of the stream that a product's messages come from were lost. Whether its numbers may have begun again in them:
     /// those of its snapshots have.
-    pub fn loses(&mut self, product: u32, now: i64) -> bool {
+    pub fn loses(&mut self, product: ProductId, now: i64) -> bool {
         let settle_ns = self.settle_ns;
-        let of = &mut self.list[product as usize];
+        let of = &mut self.list[product.index()];
         (of.lost, of.explained) = (Some(now), of.next);
         of.next.is_some() && of.early.is_some_and(|since| now.saturating_sub(since) <= settle_ns)
     }
 
     /// The numbers of a product's snapshots have begun again. Whether its own may have, unseen: packets with them were lost.
-    pub fn may_have_restarted(&self, product: u32, now: i64) -> bool {
-        let of = &self.list[product as usize];
+    pub fn may_have_restarted(&self, product: ProductId, now: i64) -> bool {
+        let of = &self.list[product.index()];
         of.early.is_some() && of.lost.is_some_and(|since| now.saturating_sub(since) <= self.settle_ns)
     }
 
     /// The numbers of a product have begun again, unseen, as far as one can tell. `since` says whether what came last is of the
     /// new ones: then a snapshot must have that in it.
-    pub fn restart_unseen(&mut self, product: u32, now: i64, since: bool, each: impl FnMut(u32)) {
-        let next = self.list[product as usize].next.filter(|_| since);
+    pub fn restart_unseen(
+        &mut self,
+        product: ProductId,
+        now: i64,
+        since: bool,
+        each: impl FnMut(InstrumentId),
+    ) {
+        let next = self.list[product.index()].next.filter(|_| since);
         self.restart(product, now, each);
-        let of = &mut self.list[product as usize];
+        let of = &mut self.list[product.index()];
         // Those of its snapshots have already.
         (of.restarted, of.early) = (None, None);
         if let Some(next) = next {
@@ -104,9 +111,9 @@ impl Products {
 
     /// Whether a product that is known by snapshots alone may be of the incremental channel of this pair and origin. A venue
     /// may send snapshots under another name than the rest.
-    pub fn may_be_of(&self, product: u32, (pair, origin): (u16, u32)) -> bool {
-        let of = &self.list[product as usize];
-        let named = |p: &Product| p.pair == pair && p.stream != u32::MAX && p.origin == of.origin;
-        of.stream == u32::MAX && of.pair == pair && (of.is_from(origin) || !self.list.iter().any(named))
+    pub fn may_be_of(&self, product: ProductId, (pair, origin): (u16, StreamId)) -> bool {
+        let of = &self.list[product.index()];
+        let named = |p: &Product| p.pair == pair && !p.stream.is_none() && p.origin == of.origin;
+        of.stream.is_none() && of.pair == pair && (of.is_from(origin) || !self.list.iter().any(named))
     }
 }

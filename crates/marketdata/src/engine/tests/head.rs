@@ -6,6 +6,7 @@ use crate::engine::framing::Packets;
 use crate::engine::head::Head;
 use crate::engine::ids::Ids;
 use proptest::prelude::*;
+use unitape_model::ChannelId;
 
 /// A header's field: its type, whether it is optional, and whether it has a bit.
 type F = (u8, bool, bool);
@@ -38,8 +39,8 @@ const NAMES: [&str; 6] = ["Number", "Sender", "Sent", "Reset", "Partition", "Mor
 type Said = Result<(Head, usize, Result<String, String>), (&'static str, String)>;
 
 fn said(packets: &mut Packets, packet: &[u8]) -> Said {
-    let (head, body) = packets.open(0, packet).map_err(|why| (why.code, why.detail))?;
-    let read = packets.body(0, (packet, body), &mut Ids::default());
+    let (head, body) = packets.open(ChannelId(0), packet).map_err(|why| (why.code, why.detail))?;
+    let read = packets.body(ChannelId(0), (packet, body), &mut Ids::default());
     let read = read.map(|()| format!("{:?}", packets.batch)).map_err(|why| why.detail);
     Ok((head, body, read))
 }

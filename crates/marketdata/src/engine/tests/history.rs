@@ -268,17 +268,17 @@ fn live_books_are_the_venues() {
 /// All live books against the truth.
 fn check(seed: u64, rig: &Rig, venue: &Venue) {
     let (tables, products) = rig.handler.parts();
-    for (index, instrument) in tables.instruments.iter().enumerate() {
-        let state = &products.instruments[index];
+    for (index, instrument) in tables.instrument_ids().zip(&tables.instruments) {
+        let state = &products.instruments[index.index()];
         if !state.live {
             continue;
         }
-        let product: u64 = tables.products[state.product as usize].id.parse().unwrap();
+        let product: u64 = tables.products[state.product.index()].id.parse().unwrap();
         let n = instrument.id.parse::<u64>().unwrap() % 10;
-        let next = products.list[state.product as usize].next.unwrap_or(1);
+        let next = products.list[state.product.index()].next.unwrap_or(1);
         let at = (next - 1).max(state.has);
         let default = Book::default();
-        let book = rig.seen.books.get(&(index as u32)).unwrap_or(&default);
+        let book = rig.seen.books.get(&index).unwrap_or(&default);
         // Which numbering it counts by is not asked: the books of one of them it must be.
         let fits = (0..=venue.restarts)
             .filter_map(|restart| venue.truth.get(&(restart, product, at)))

@@ -40,10 +40,10 @@ fn levels_are_counted_up_to_their_bound() {
         rig.now += 1000;
         let payload = packet(n, n * 10, false, &[depth(n, 9, &entries)]);
         let to = SocketAddr::from(([224, 0, 0, 1], INC));
-        let packet = Packet { to, ts_recv: rig.now, place: n * 100_000, payload: &payload };
+        let packet = Packet { to, ts_recv: UnixNanos(rig.now), place: n * 100_000, payload: &payload };
         rig.handler.packet(packet, &mut |_: &At<'_>, _: Step<'_>| {});
     }
-    assert!(!rig.handler.is_live(0), "a side of 65,536 levels is none");
+    assert!(!rig.handler.is_live(InstrumentId(0)), "a side of 65,536 levels is none");
     assert_eq!(rig.handler.stats().products.misplaced, 1);
 }
 
@@ -173,19 +173,19 @@ fn a_book_with_a_level_that_cannot_be_wants_a_snapshot() {
     rig.send(0, SNAP, &snap(5, 3));
     assert_eq!((rig.said(), rig.bids("50")), ("recovered 50, whole 9".to_owned(), vec![3, 2, 1]));
     // Who makes the books may find that one is wrong, too.
-    assert!(rig.handler.want_snapshot(0) && !rig.handler.is_live(0));
+    assert!(rig.handler.want_snapshot(InstrumentId(0)) && !rig.handler.is_live(InstrumentId(0)));
     rig.send(0, SNAP, &snap(6, 2));
-    assert!(!rig.handler.is_live(0));
+    assert!(!rig.handler.is_live(InstrumentId(0)));
     rig.send(0, SNAP, &snap(7, 3));
-    assert!(rig.handler.is_live(0));
+    assert!(rig.handler.is_live(InstrumentId(0)));
     // A snapshot that cannot be is none.
-    rig.handler.want_snapshot(0);
+    rig.handler.want_snapshot(InstrumentId(0));
     rig.said();
     let mut bad = message(3, &[9, 3, 50, 1, 0]);
     put_signed(&mut bad, 7);
     [1, 5].iter().for_each(|n| put(&mut bad, *n));
     rig.send(0, SNAP, &packet(8, 80, false, &[bad]));
-    assert_eq!((rig.said(), rig.handler.is_live(0)), ("stale 50".to_owned(), false));
+    assert_eq!((rig.said(), rig.handler.is_live(InstrumentId(0))), ("stale 50".to_owned(), false));
     rig.send(0, SNAP, &snap(9, 3));
     assert_eq!(rig.bids("50"), [3, 2, 1]);
 }
@@ -223,7 +223,7 @@ fn two_pairs_may_use_one_id() {
     assert_eq!((rig.said(), rig.handler.tables().instruments.len()), (String::new(), 2));
     assert_eq!(rig.bids("50"), [1], "the first channel's book");
     rig.send(0, 12, &packet(1, 10, false, &[snapshot(9, 999, 50, &bids_up_to(2))]));
-    assert_eq!((rig.said(), rig.seen.books[&1][0].len()), ("recovered 50".to_owned(), 3));
+    assert_eq!((rig.said(), rig.seen.books[&InstrumentId(1)][0].len()), ("recovered 50".to_owned(), 3));
 }
 
 /// Of which pair reference data are must be told: they define nothing in one without messages.

@@ -12,6 +12,7 @@ use super::*;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use unitape_model::{InstrumentId, UnixNanos};
 
 const TEMPLATES: &str = r#"<templates xmlns="http://www.fixprotocol.org/ns/fast/td/1.1">
   <template name="Head" id="1"><uInt32 name="Sender"/><byteVector name="Number"/><byteVector name="Sent"/>
@@ -162,8 +163,8 @@ fn act(book: &mut Book, action: u64, side: u64, px: i64, qty: u64, level: u64, m
 /// Books made of steps, and what else was told.
 #[derive(Default)]
 struct Seen {
-    books: BTreeMap<u32, Book>,
-    live: BTreeMap<u32, bool>,
+    books: BTreeMap<InstrumentId, Book>,
+    live: BTreeMap<InstrumentId, bool>,
     log: Vec<String>,
     trades: Vec<(u64, i64)>,
     outcomes: BTreeMap<&'static str, u64>,
@@ -175,7 +176,7 @@ struct Seen {
 
 impl Steps for Seen {
     fn step(&mut self, at: &At<'_>, step: Step<'_>) {
-        let id = |i: u32| at.tables.instruments[i as usize].id.clone();
+        let id = |i: InstrumentId| at.tables.instruments[i.index()].id.clone();
         match step {
             Step::Level(level) => {
                 let live = self.live.get(&level.instrument).copied().unwrap_or(false);
@@ -209,10 +210,10 @@ impl Steps for Seen {
                 self.log.push(format!("recovered {}", id(instrument)));
             }
             Step::Missing { product, from, to, .. } => {
-                self.log.push(format!("missing {} {from}-{to}", at.tables.products[product as usize].id));
+                self.log.push(format!("missing {} {from}-{to}", at.tables.products[product.index()].id));
             }
             Step::Whole { product } => {
-                self.log.push(format!("whole {}", at.tables.products[product as usize].id));
+                self.log.push(format!("whole {}", at.tables.products[product.index()].id));
             }
             Step::NoRoom { .. } => self.log.push("no room".to_owned()),
             Step::Lost { from, to } => self.log.push(format!("lost {from}-{to}")),
@@ -272,7 +273,8 @@ impl Rig {
         self.now += 1000;
         self.place += 2000;
         let to = SocketAddr::from(([224, 0, 0, 1 + line], port));
-        self.handler.packet(Packet { to, ts_recv: self.now, place: self.place, payload }, &mut self.seen);
+        self.handler
+            .packet(Packet { to, ts_recv: UnixNanos(self.now), place: self.place, payload }, &mut self.seen);
     }
 
     /// The incremental packet of this number on line A, and the message of the same number: a bid at a price.
@@ -286,8 +288,9 @@ impl Rig {
     }
 
     fn book(&self, id: &str) -> Option<&Book> {
-        let index = self.handler.tables().instruments.iter().position(|i| i.id == id)? as u32;
-        self.handler.is_live(index).then(|| self.seen.books.get(&index)).flatten()
+        let tables = self.handler.tables();
+        let found = tables.instrument_ids().find(|i| tables.instruments[i.index()].id == id)?;
+        self.handler.is_live(found).then(|| self.seen.books.get(&found)).flatten()
     }
 
     fn bids(&self, id: &str) -> Vec<i64> {

@@ -10,7 +10,8 @@ use std::path::Path;
 use std::time::Duration;
 use unitape_book::Level;
 use unitape_marketdata::{
-    At, BookView, Gap, Handler, LineState, Listener, PacketFile, Refusal, Rung, Side, Subscription,
+    At, BookView, Gap, Handler, InstrumentId, LineState, Listener, PacketFile, Refusal, Rung, Side,
+    Subscription,
 };
 
 /// Counts what is wrong; books are looked at when all has been read.
@@ -36,9 +37,9 @@ impl Listener for Wrong {
     fn line(&mut self, at: &At<'_>, state: LineState) {
         self.line_changes += 1;
         if self.lines.len() < LINES_MAX {
-            let channel = &at.tables.channels[usize::from(at.channel)].name;
+            let channel = &at.tables.channels[at.channel.index()].name;
             let [name, other] = if state.line == 0 { ["A", "B"] } else { ["B", "A"] };
-            let silent = Duration::from_nanos(at.ts_recv.saturating_sub(state.since).max(0) as u64);
+            let silent = Duration::from_nanos(at.ts_recv.0.saturating_sub(state.since.0).max(0) as u64);
             self.lines.push(match state.down {
                 true => format!("line {name} of {channel} is down: silent for {silent:?}, while line {other} brought packets"),
                 false => format!("line {name} of {channel} is back: it was silent for {silent:?}"),
@@ -74,7 +75,7 @@ pub fn run(args: &Args, config: &Path) -> output::Result {
     }
     let mut out = output::stdout();
     let mut stale = 0;
-    for instrument in 0..handler.tables().instruments.len() as u32 {
+    for instrument in handler.tables().instrument_ids() {
         let Some(book) = handler.book(instrument) else { continue };
         stale += u64::from(book.is_stale());
         match args.json {
@@ -132,7 +133,7 @@ fn known(args: &Args, config: &Path, handler: &Handler) -> Result<bool, Failure>
         note!("unitape: no book: no instrument {name} in these packets; {there}");
         return Ok(false);
     }
-    let mut groups: Vec<&str> = (0..tables.instruments.len() as u32).map(|n| tables.group(n)).collect();
+    let mut groups: Vec<&str> = tables.instrument_ids().map(|id| tables.group(id)).collect();
     groups.sort_unstable();
     groups.dedup();
     if let Some(name) = args.group.as_ref().filter(|name| groups.binary_search(&name.as_str()).is_err()) {
@@ -162,12 +163,12 @@ fn sent_to(capture: &Path) -> Result<String, Failure> {
 fn line(
     out: &mut impl Write,
     handler: &Handler,
-    instrument: u32,
+    instrument: InstrumentId,
     book: BookView<'_>,
     depth: usize,
 ) -> Result<(), Failure> {
     let tables = handler.tables();
-    let of = &tables.instruments[instrument as usize];
+    let of = &tables.instruments[instrument.index()];
     let side = |side| -> Vec<_> {
         let one = |rung: &Rung| {
             let level = rung.level();
@@ -180,7 +181,7 @@ fn line(
         book.levels(side).take(depth).map(one).collect()
     };
     let value = json!({
-        "instr": of.id, "symbol": of.symbol, "product": tables.products[of.product as usize].id,
+        "instr": of.id, "symbol": of.symbol, "product": tables.products[of.product.index()].id,
         "group": tables.group(instrument), "stale": book.is_stale(),
         "levels": [book.depth(Side::Buy), book.depth(Side::Sell)],
         "bids": side(Side::Buy), "asks": side(Side::Sell),
@@ -193,12 +194,12 @@ fn line(
 fn table(
     out: &mut impl Write,
     handler: &Handler,
-    instrument: u32,
+    instrument: InstrumentId,
     book: BookView<'_>,
     depth: usize,
 ) -> Result<(), Failure> {
     let tables = handler.tables();
-    let of = &tables.instruments[instrument as usize];
+    let of = &tables.instruments[instrument.index()];
     let mut head = of.id.clone();
     if !of.symbol.is_empty() {
         head += &format!(" {}", of.symbol);

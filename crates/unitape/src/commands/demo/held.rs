@@ -53,12 +53,13 @@ pub fn look(dir: &Path, account: &Account, depth: &Depth) -> Result<Held, Failur
     handler.subscribe(Subscription::All);
     handler.replay(&depth.capture, None, &mut ())?;
     let (mut by_handler, mut groups) = (BTreeMap::new(), BTreeMap::new());
-    for (n, instrument) in handler.tables().instruments.iter().enumerate() {
-        let book = handler.book(n as u32).filter(|book| !book.is_stale());
+    let tables = handler.tables();
+    for (id, instrument) in tables.instrument_ids().zip(&tables.instruments) {
+        let book = handler.book(id).filter(|book| !book.is_stale());
         let levels = |side| book.iter().flat_map(|b| b.levels(side)).map(|r| rung(r.level())).collect();
         let sides = Side::BOTH.map(levels);
         by_handler.insert(instrument.id.clone(), book.map(|_| Book { instr: instrument.id.clone(), sides }));
-        groups.insert(instrument.id.clone(), handler.tables().group(n as u32).to_owned());
+        groups.insert(instrument.id.clone(), tables.group(id).to_owned());
     }
     let (tape, courses, loss) = read(dir, account, depth.span)?;
     Ok(Held { tape, handler: by_handler, stats: handler.core().stats(), groups, courses, loss })
