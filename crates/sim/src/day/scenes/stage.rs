@@ -130,10 +130,18 @@ impl Stage<'_> {
         cast: &Cast,
         [maker, taker]: [(u32, Side, u64); 2],
     ) -> [u64; 2] {
-        for side in [Side::Buy, Side::Sell] {
-            let in_the_way = self.x.desk(book).book.quantity_within(side, px);
-            if in_the_way > 0 {
-                self.take(cast.on(side.opposite()), book, side.opposite(), px, in_the_way);
+        // What is taken may elect a stop, and that may stand in the way again.
+        loop {
+            let mut clear = true;
+            for side in [Side::Buy, Side::Sell] {
+                let in_the_way = self.x.desk(book).book.quantity_within(side, px);
+                if in_the_way > 0 {
+                    self.take(cast.on(side.opposite()), book, side.opposite(), px, in_the_way);
+                    clear = false;
+                }
+            }
+            if clear {
+                break;
             }
         }
         let before = self.x.out.len();
