@@ -80,13 +80,21 @@ fn sum(books: &mut Books, events: &[Event<'_>]) -> (u64, u64) {
     (changed, which)
 }
 
-/// The events of a seeded flow, as they stand on a tape.
+/// The events of a seeded flow as they stand on a tape; with `--quick` those of a frozen flow, so that instructions can be
+/// compared with earlier commits.
 fn flow(context: &Context) -> Result<Vec<u8>, Error> {
+    static FROZEN: &[u8] = include_bytes!("../../../vectors/bench/flow.fix.zst");
     let place = context.fresh("book-flow")?;
-    let file = place.path().join("flow.fix");
-    let config = FlowConfig { seed: 42, messages: context.pick(6_000, 1_000_000), ..FlowConfig::default() };
-    let mut flow = Flow::new(config)?;
-    flow.write_fix(&mut std::io::BufWriter::new(fs::File::create(&file)?))?;
+    let file = if context.quick() {
+        let file = place.path().join("flow.fix.zst");
+        fs::write(&file, FROZEN)?;
+        file
+    } else {
+        let file = place.path().join("flow.fix");
+        let mut flow = Flow::new(FlowConfig { seed: 42, messages: 1_000_000, ..FlowConfig::default() })?;
+        flow.write_fix(&mut std::io::BufWriter::new(fs::File::create(&file)?))?;
+        file
+    };
     let feed = feed_of_option(&format!("flow=fix:fix44-orders:{}", file.display()))?;
     let tape = place.path().join("tape");
     consolidate(&tape, FeedOptions { feeds: vec![feed], ..FeedOptions::default() })?;

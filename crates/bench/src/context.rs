@@ -64,6 +64,11 @@ impl Context {
             .any(|wanted| wanted.bench == bench && wanted.case.as_deref().is_some_and(|c| cases.contains(&c)))
     }
 
+    /// Whether counts are small, and figures mean nothing.
+    pub fn quick(&self) -> bool {
+        self.options.quick
+    }
+
     /// The small number with `--quick`, the full one without.
     pub fn pick(&self, quick: u64, full: u64) -> u64 {
         if self.options.quick { quick } else { full }
