@@ -10,7 +10,8 @@ use unitape_feed::{Options as FeedOptions, consolidate, feed_of_option};
 use unitape_model::{
     Decimal, Dict, Event, EventBuilder, Field, InlineId, Kind, Price, UnixNanos, Value, flags, frames,
 };
-use unitape_sim::{Flow, FlowConfig, Rng};
+use unitape_sim::day::Scenario;
+use unitape_sim::{DropCopy, Noise, Rng, SimConfig};
 use unitape_tape::{Reader, Start};
 
 /// Runs the cases.
@@ -80,7 +81,7 @@ fn sum(books: &mut Books, events: &[Event<'_>]) -> (u64, u64) {
     (changed, which)
 }
 
-/// The events of a seeded flow as they stand on a tape; with `--quick` those of a frozen flow, so that instructions can be
+/// The events of a seeded day as they stand on a tape; with `--quick` those of a frozen flow, so that instructions can be
 /// compared with earlier commits.
 fn flow(context: &Context) -> Result<Vec<u8>, Error> {
     static FROZEN: &[u8] = include_bytes!("../../../vectors/bench/flow.fix.zst");
@@ -91,8 +92,8 @@ fn flow(context: &Context) -> Result<Vec<u8>, Error> {
         file
     } else {
         let file = place.path().join("flow.fix");
-        let mut flow = Flow::new(FlowConfig { seed: 42, messages: 1_000_000, ..FlowConfig::default() })?;
-        flow.write_fix(&mut std::io::BufWriter::new(fs::File::create(&file)?))?;
+        let mut copy = DropCopy::new(day(), Noise::default())?.to_close();
+        copy.write_fix(&mut std::io::BufWriter::new(fs::File::create(&file)?))?;
         file
     };
     let feed = feed_of_option(&format!("flow=fix:fix44-orders:{}", file.display()))?;
@@ -105,6 +106,20 @@ fn flow(context: &Context) -> Result<Vec<u8>, Error> {
         }
     }
     Ok(run)
+}
+
+/// About a million messages of three venues and twelve instruments in four hours.
+fn day() -> SimConfig {
+    SimConfig {
+        seed: 42,
+        events: 700_000,
+        instruments: 12,
+        start_ns: 1_772_438_400_000_000_000,
+        span_ns: 4 * 3600 * 1_000_000_000,
+        plant: [(Scenario::WashTrade, 20)].into(),
+        near_misses: [(Scenario::WashTrade, 10)].into(),
+        ..SimConfig::default()
+    }
 }
 
 /// Many live orders in many books, from a seed.

@@ -1,48 +1,18 @@
-//! What can be wrong with a request for a flow.
+//! What can be wrong with a request for a market.
 
 use unitape_model::ErrorCause;
 
-/// A flow that cannot be made as asked.
+/// A market that cannot be made as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The span leaves no room for a window before and after a scene.
-    #[error("flow config: span of {span_ns} ns is shorter than {least_ns} ns, which planted scenes need")]
-    SpanTooShort {
-        /// What was asked for, in nanoseconds.
-        span_ns: u64,
-        /// The least that will do, in nanoseconds.
-        least_ns: u64,
-    },
-    /// So many messages in the span would leave less than the time one request takes.
-    #[error("flow config: {messages} messages do not fit in the span, which holds {most}; lengthen span_ns")]
-    TooManyMessages {
-        /// What was asked for.
-        messages: u64,
-        /// The most that will do.
-        most: u64,
-    },
-    /// Scenes must keep apart, or two of one owner would mix; this many find no place.
-    #[error("flow config: scene {scene} of {scenes} finds no owner and instrument at rest; lengthen span_ns")]
-    TooManyScenes {
-        /// The first that found no place, counted from 0 in order of time.
-        scene: usize,
-        /// All that were asked for.
-        scenes: usize,
-    },
     /// Times on the wire have four digits for the year, and the arithmetic is in u64 nanoseconds.
-    #[error("flow config: a flow from {start_ns} ns for {span_ns} ns does not end before the year 2500")]
+    #[error("configuration: a day from {start_ns} ns for {span_ns} ns does not end before the year 2500")]
     OutOfTime {
         /// Start, in nanoseconds since the Unix epoch.
         start_ns: u64,
         /// Length, in nanoseconds.
         span_ns: u64,
-    },
-    /// A share above the whole.
-    #[error("flow config: {bad_per_million} bad messages per million")]
-    BadShare {
-        /// What was asked for.
-        bad_per_million: u32,
     },
     /// A value of a configuration that cannot be.
     #[error("configuration: {name} is {value}, not {least} to {most}")]
@@ -96,13 +66,7 @@ impl Error {
     /// On whose side the cause lies. A file of templates is no data.
     pub fn cause(&self) -> ErrorCause {
         match self {
-            Self::SpanTooShort { .. }
-            | Self::TooManyMessages { .. }
-            | Self::TooManyScenes { .. }
-            | Self::OutOfTime { .. }
-            | Self::BadShare { .. }
-            | Self::OutOfRange { .. }
-            | Self::NoRoom { .. } => ErrorCause::Call,
+            Self::OutOfTime { .. } | Self::OutOfRange { .. } | Self::NoRoom { .. } => ErrorCause::Call,
             Self::Templates(_) | Self::NoTemplate { .. } | Self::NoField { .. } | Self::Encode(_) => {
                 ErrorCause::Outside
             }

@@ -79,7 +79,7 @@ fn a_simulated_flow_is_accounted_for_to_the_message() {
     let orders = file(dir.path(), "orders.fix", bytes);
     let account = common::consolidate_orders(&orders, &dir.path().join("t"), 3);
     assert_closes(&account);
-    let t = &truth.flow;
+    let t = &truth.totals;
     assert_eq!(account["messages"], t.messages + t.bad.total());
     assert_eq!(account["quarantined"], t.bad.total());
     assert_eq!(account["ignored"], t.no_event);

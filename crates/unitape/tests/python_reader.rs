@@ -207,7 +207,7 @@ fn a_tape_in_use_that_was_flushed_on_the_way() {
 #[test]
 fn damage_is_found() {
     let dir = tempfile::tempdir().unwrap();
-    let orders = file(dir.path(), "orders.fix", flow(6, 300, true).0);
+    let orders = file(dir.path(), "orders.fix", flow(6, 1_200, true).0);
     let tape = dir.path().join("t");
     let feed = orders_option("orders", &orders);
     run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap(), "--segment-bytes", "65536"])

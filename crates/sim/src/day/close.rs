@@ -35,7 +35,15 @@ impl Sim {
                     self.labels.labels.push(label);
                 }
                 Pending::Misses { scene, key, misses, first_seq } => {
-                    let miss = NearMiss { scene, scenario, key, misses, first_seq, last_seq: seq };
+                    let miss = NearMiss {
+                        scene,
+                        scenario,
+                        key,
+                        misses,
+                        first_seq,
+                        trigger_seq: None,
+                        last_seq: seq,
+                    };
                     self.labels.near_misses.push(miss);
                 }
             }

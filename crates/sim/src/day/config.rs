@@ -11,6 +11,9 @@ use crate::error::Error;
 pub struct SimConfig {
     /// The seed.
     pub seed: u64,
+    /// Which market, 0 to 9: what is listed, who trades, and the ids of orders and matches are no other market's. Venues are
+    /// the same, so that several markets can stand on one tape.
+    pub market: u32,
     /// About how many events; the orders that are left are cancelled after the close, and come on top.
     pub events: u64,
     /// Venues, 1 to 6.
@@ -46,6 +49,7 @@ impl Default for SimConfig {
         let each = |n: u32| Scenario::ALL.into_iter().map(|s| (s, n)).collect();
         SimConfig {
             seed: 1,
+            market: 0,
             events: 1_000_000,
             venues: 3,
             instruments: 50,
@@ -101,7 +105,8 @@ impl SimConfig {
             ok.then_some(()).ok_or(Error::OutOfRange { name, value, least, most })
         };
         within("venues", self.venues as u64, 1, MICS.len() as u64)?;
-        within("instruments", self.instruments as u64, 1, 20_000)?;
+        within("market", self.market.into(), 0, 9)?;
+        within("instruments", self.instruments as u64, 1, INSTRUMENTS_MAX)?;
         within("traders", self.traders.unwrap_or(40).into(), 40, 1_000_000)?;
         within("depth", self.depth as u64, 4, 100_000)?;
         within("events", self.events, 0, u64::MAX >> 16)?;
@@ -124,5 +129,6 @@ impl SimConfig {
 /// The window of `marking_close`.
 pub(crate) const WINDOW_NS: u64 = 600 * S;
 pub(crate) const S: u64 = 1_000_000_000;
+pub(crate) const INSTRUMENTS_MAX: u64 = 20_000;
 /// Times on the wire have four digits for the year, and 2^63 nanoseconds end in 2262.
 const YEAR_2250_NS: u64 = 8_835_955_200_000_000_000;

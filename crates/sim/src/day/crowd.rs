@@ -1,10 +1,14 @@
 //! The background: orders around a wandering price, in bursts, from people who each stay on one side.
 
+use super::config::SimConfig;
 use super::event::{OrderKind, Phase, Tif, What};
 use super::exchange::{Exchange, NewOrder};
 use super::govern::{ALGO_LIVE_MAX, ALGO_ORDER_MAX, Governor, STOPS_MAX};
 use crate::rng::Rng;
 use unitape_model::Side;
+
+/// Numbers of parents that a market has: their text has nine digits.
+const PARENTS_OF_A_MARKET: u64 = 100_000_000;
 
 /// Who makes the background, and where prices are.
 #[derive(Debug)]
@@ -30,14 +34,15 @@ struct Parent {
 }
 
 impl Crowd {
-    pub fn new(x: &Exchange, members: u32, depth: usize) -> Crowd {
+    pub fn new(x: &Exchange, config: &SimConfig) -> Crowd {
+        let members = x.world.crowd;
         Crowd {
             members,
-            depth,
+            depth: config.depth,
             fair: x.world.instruments.iter().map(|i| i.reference).collect(),
             drift: vec![0; x.world.instruments.len()],
             parents: vec![Parent::default(); members as usize / 4],
-            next_parent: 0,
+            next_parent: u64::from(config.market) * PARENTS_OF_A_MARKET,
             excitement: 0,
         }
     }
@@ -292,8 +297,9 @@ mod tests {
     /// Bursts that feed on themselves without end once put the events of an hour into its first minute.
     #[test]
     fn bursts_end_and_gaps_have_their_mean() {
-        let sim = super::super::Sim::new(super::super::SimConfig::default()).expect("a good config");
-        let (mut crowd, mut rng) = (Crowd::new(&sim.x, 400, 60), Rng::new(9));
+        let config = SimConfig::default();
+        let sim = super::super::Sim::new(config.clone()).expect("a good config");
+        let (mut crowd, mut rng) = (Crowd::new(&sim.x, &config), Rng::new(9));
         let gaps: Vec<u64> = (0..400_000).map(|_| crowd.gap_ns(1_000_000, &mut rng)).collect();
         let mean = gaps.iter().sum::<u64>() / gaps.len() as u64;
         assert!((850_000..1_200_000).contains(&mean), "{mean}");

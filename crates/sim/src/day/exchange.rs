@@ -13,10 +13,14 @@ use rustc_hash::FxHashMap;
 use unitape_model::Side;
 
 use super::auction::clearing;
+use super::config::SimConfig;
 use super::event::{Event, Liq, OrderKind, Phase, Terms, Tif, What};
 use super::truth::{Ending, Life};
 use super::world::World;
 use crate::book::{Best, Book, Fill, Handle, Incoming};
+
+/// Numbers of orders, and of matches, that a market has: their text has ten digits, and there are ten markets.
+const IDS_OF_A_MARKET: u64 = 1_000_000_000;
 
 /// A request for a new order.
 #[derive(Debug, Clone, Copy)]
@@ -99,7 +103,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    pub fn new(world: World, start_ns: u64, keep_lives: bool) -> Exchange {
+    pub fn new(world: World, config: &SimConfig) -> Exchange {
         let desk = || Desk {
             book: Book::default(),
             phase: Phase::Pre,
@@ -111,20 +115,20 @@ impl Exchange {
             published: [None; 2],
         };
         Exchange {
-            now: start_ns,
+            now: config.start_ns,
             seq: 0,
             out: Vec::with_capacity(1024),
             desks: (0..world.books()).map(|_| desk()).collect(),
             positions: FxHashMap::default(),
-            lives: keep_lives.then(Vec::new),
+            lives: config.keep_lives.then(Vec::new),
             stops_of: vec![0; world.members.len()],
             live_of: vec![0; world.members.len()],
             orders: Vec::new(),
             free: Vec::new(),
             fills: Vec::new(),
             fills_other: Vec::new(),
-            next_oid: 0,
-            next_match: 0,
+            next_oid: u64::from(config.market) * IDS_OF_A_MARKET,
+            next_match: u64::from(config.market) * IDS_OF_A_MARKET,
             world,
         }
     }
@@ -427,5 +431,43 @@ impl Exchange {
         desk.published = sides;
         let [bid, ask] = sides;
         self.emit(What::Bbo { book, bid, ask });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Sim, SimConfig};
+    use super::*;
+
+    /// A slot that is not given back grows the day with its events; a stray trade far from the others makes prices absurd.
+    #[test]
+    fn memory_follows_the_live_orders_and_prices_stay_near() {
+        let config = SimConfig {
+            events: 150_000,
+            instruments: 12,
+            plant: [].into(),
+            near_misses: [].into(),
+            ..SimConfig::default()
+        };
+        let mut sim = Sim::new(config).expect("a good config");
+        let (mut steps, mut trades, mut most) = (0, 0, 0);
+        while sim.step().is_some() {
+            let x = &sim.x;
+            for event in &x.out {
+                if let What::Trade { book, px, .. } = event.what {
+                    let reference = x.world.listed(book).reference;
+                    assert!((px - reference).abs() * 100 < reference * 10, "{event:?}");
+                    trades += 1;
+                }
+            }
+            let live = x.orders.len() - x.free.len();
+            most = most.max(live);
+            steps += 1;
+            if steps % 1_000 == 0 {
+                assert_eq!(live, (0..x.desks.len()).map(|book| x.all_of(book as u32).len()).sum::<usize>());
+            }
+        }
+        assert!(trades > 5_000 && sim.x.orders.len() <= most + 2, "{trades}, {most}");
+        assert_eq!(sim.x.orders.len(), sim.x.free.len(), "orders outlive the day");
     }
 }

@@ -1,9 +1,60 @@
-//! Events as a FIX 4.4 drop copy, by the convention in the head of this crate.
+//! Events as a FIX 4.4 drop copy.
 //!
-//! One session per venue. Beside what a [`crate::Flow`] has there are: `35=d` for reference data, `35=h` for the phase
-//! of a book, `35=f` for its status, `150=L` for a stop that was elected, `526` for the parent order, `99` for a stop's
-//! price, `277` on prints of auctions, `35=UP` for the group of an owner. There are no requests, only the venue's reports.
-//! Client orders, parents and news are not in it, nor are payments: they are no venue's business.
+//! One file interleaves the FIX sessions of the venues: `49` is the MIC, `56` = `UNITAPE`. `34` counts from 1 in each session,
+//! without a gap. Every message is `8=FIX.4.4`, `9`, `35`, `49`, `56`, `34`, `52`, the body, `10`; times carry nine
+//! decimals (`YYYYMMDD-HH:MM:SS.nnnnnnnnn`, UTC) and never go back. There are only the venue's messages; a
+//! [`super::DropCopy`] has requests and heartbeats, too. Client orders, parents and news are not in it, nor are payments: they
+//! are no venue's business.
+//!
+//! | `35` | what it is | event it should become |
+//! |---|---|---|
+//! | `8` with `150=0` | venue accepted a new order | `order_new` |
+//! | `8` with `150=5` | venue accepted an amend | `order_amend` |
+//! | `8` with `150=L` | a stop was elected | `order_amend` |
+//! | `8` with `150=4` | order cancelled: asked for, the rest of one that may not rest, or after the close | `order_cancel` |
+//! | `8` with `150=F` | one side of a trade; both sides follow one another, the aggressor first | `exec` |
+//! | `X` | public print of that trade | `trade` |
+//! | `W` | best bid and offer of one venue and instrument changed | `bbo` |
+//! | `d`, `h`, `f`, `UP` | reference data, phase of a book, its status, group of an owner | `ref`, `session`, `status`, `party` |
+//!
+//! **Tags of `35=8`** (all present unless a condition is given):
+//!
+//! | tag | field of the event | values |
+//! |---|---|---|
+//! | `60` | ts | time of the matching engine; equals `52` |
+//! | `37` | oid | `O` and ten digits; stays the same through amends |
+//! | `11` | – | client's id, `C` and ten digits: of the latest request where requests are written, then with `41`, the one before it (only after a request to amend or cancel) |
+//! | `17` | – | `E` and ten digits, unique |
+//! | `453` | – | always `3` parties, each `448`, `447=D`, `452`: |
+//! | … `452=1` | firm | executing firm, `F01`… |
+//! | … `452=3` | owner | client id, the beneficial owner, `OWN00001`… |
+//! | … `452=11` | trader | order origination trader, `T00001`… |
+//! | `1` | acct | `A00001`… |
+//! | `55` | – | symbol |
+//! | `48` with `22=4` | instr | ISIN |
+//! | `207` | venue | MIC |
+//! | `54` | side | `1` = `B`, `2` = `S` |
+//! | `38` | qty of an order | total quantity, also after an amend |
+//! | `40` | type | `1` market, `2` limit, `3` stop, `4` stop limit |
+//! | `44` | px of an order | only with a limit |
+//! | `99` | stop_px | only of a stop |
+//! | `15` | ccy | `GBP` or `EUR` |
+//! | `59` | tif | `0` day, `3` immediate or cancel, `4` fill or kill |
+//! | `528` | capacity | `A` agency, `P` principal |
+//! | `847` | algo | only for orders of an algorithm: `1001`… |
+//! | `526` | parent | only for orders of a parent |
+//! | `150`, `39` | – | kind of report, state of the order (`0` new, `1` part filled, `2` filled, `4` cancelled) |
+//! | `31`, `32` | px, qty of an exec | only `150=F` |
+//! | `30` | – | only `150=F`: equals `207` |
+//! | `880` | match_id | only `150=F`: the same on both sides. The tag is one of FIX 5.0, used here by agreement, as drop copies do |
+//! | `851` | liq | only `150=F`: `1` = `A` added, `2` = `R` removed, `4` = `X` auction |
+//! | `151`, `14`, `6` | – | left, done, average price (cut, not rounded, to two more places than the price) |
+//!
+//! **Tags of `35=W`**: ts is `52`. `55`, `48`, `22=4`, `207`, then `268` with one entry for each side that exists: `269`
+//! (`0` bid, `1` offer), `270`, `15`, `271`. A side without orders has no entry.
+//!
+//! **Tags of `35=X`**: ts is `52`. `268=1`, `279=0`, `269=2`, `278` = match_id, `55`, `48`, `22=4`, `207`, `270` px, `15`,
+//! `271` qty, in an auction `277`.
 //!
 //! | `35` | fields beside `48`, `22=4`, `55`, `207` |
 //! |---|---|
@@ -23,7 +74,7 @@ use crate::wire::Wire;
 /// Writes the events of one day, from its first.
 #[derive(Debug)]
 pub struct FixOut {
-    wire: Wire,
+    pub(super) wire: Wire,
     /// `453` and all below it, `1`, then `528` and `847`, by member.
     members: Vec<(Vec<u8>, Vec<u8>)>,
     /// `48 22 55 207`, by book.
@@ -31,6 +82,17 @@ pub struct FixOut {
     /// What was executed of the orders that live: quantity, Σ ticks × quantity.
     done: FxHashMap<u64, (i64, i64)>,
     next_report: u64,
+    requests: Option<Requests>,
+}
+
+/// What the client has asked for, where that is written.
+#[derive(Debug, Default)]
+struct Requests {
+    /// `11` of the latest request, by order that lives.
+    latest: FxHashMap<u64, u64>,
+    /// `11` before the request that is to be answered.
+    replaced: Option<u64>,
+    made: u64,
 }
 
 impl FixOut {
@@ -63,7 +125,13 @@ impl FixOut {
             listings: (0..world.books() as u32).map(listing).collect(),
             done: FxHashMap::default(),
             next_report: 0,
+            requests: None,
         }
+    }
+
+    /// The same with requests, each before its report: see [`FixOut::request`].
+    pub(super) fn with_requests(world: &World) -> FixOut {
+        FixOut { requests: Some(Requests::default()), ..FixOut::new(world) }
     }
 
     /// Appends the message of an event; false for an event that has none.
@@ -115,6 +183,7 @@ impl FixOut {
             What::Cancel(ref t) => {
                 self.report(world, event, t, b'4', None);
                 self.done.remove(&t.oid);
+                self.forget(t.oid);
             }
             What::Exec { ref order, px, qty, match_id, liq } => {
                 let done = self.done.entry(order.oid).or_default();
@@ -123,6 +192,7 @@ impl FixOut {
                 self.report(world, event, order, b'F', Some((px, qty, match_id, liq)));
                 if whole {
                     self.done.remove(&order.oid);
+                    self.forget(order.oid);
                 }
             }
             What::Party { owner } => {
@@ -161,7 +231,7 @@ impl FixOut {
     }
 
     /// Whether a stop was reported as elected before: one that rests now may be amended like any other.
-    fn was_elected(&self, t: &Terms) -> bool {
+    pub(super) fn was_elected(&self, t: &Terms) -> bool {
         self.done.contains_key(&(t.oid | ELECTED))
     }
 
@@ -195,25 +265,15 @@ impl FixOut {
         let listed = world.listed(t.book);
         self.wire.begin(world.venue_of(t.book), b'8', event.ts);
         self.ascii(b"37=", &names::oid_bytes(t.oid));
-        self.wire.id(b"11=", b'C', t.oid);
+        self.client_ids(t.oid);
         self.wire.id(b"17=", b'E', self.next_report);
         self.wire.char(b"150=", kind);
         self.wire.char(b"39=", state);
-        let (parties, capacity) = &self.members[t.member as usize];
-        self.wire.raw(parties);
+        self.wire.raw(&self.members[t.member as usize].0);
         self.wire.raw(&self.listings[t.book as usize]);
-        self.wire.char(b"54=", if t.side == Side::Buy { b'1' } else { b'2' });
+        self.wire.char(b"54=", side_code(t.side));
         self.wire.int(b"38=", t.qty as u64);
-        self.wire.char(b"40=", order_type(t.kind));
-        if let Some(px) = t.px {
-            self.wire.decimal(b"44=", units(listed.nano(px), listed.decimals), listed.decimals);
-        }
-        if let Some(px) = t.stop_px.filter(|_| t.kind != OrderKind::Market) {
-            self.wire.decimal(b"99=", units(listed.nano(px), listed.decimals), listed.decimals);
-        }
-        self.wire.text(b"15=", listed.ccy);
-        self.wire.char(b"59=", time_in_force(t.tif));
-        self.wire.raw(capacity);
+        self.terms(world, t);
         if t.parent != 0 {
             self.ascii(b"526=", &names::parent_bytes(t.parent));
         }
@@ -230,6 +290,63 @@ impl FixOut {
             if done == 0 { 0 } else { i128::from(value) * i128::from(listed.tick_nano) / i128::from(done) };
         self.wire.decimal(b"6=", units(nano as i64, listed.decimals + 2), listed.decimals + 2);
         self.wire.time(b"60=", event.ts);
+    }
+
+    /// What an order asks for, but for its side and quantity.
+    fn terms(&mut self, world: &World, t: &Terms) {
+        let listed = world.listed(t.book);
+        self.wire.char(b"40=", order_type(t.kind));
+        if let Some(px) = t.px {
+            self.wire.decimal(b"44=", units(listed.nano(px), listed.decimals), listed.decimals);
+        }
+        if let Some(px) = t.stop_px.filter(|_| t.kind != OrderKind::Market) {
+            self.wire.decimal(b"99=", units(listed.nano(px), listed.decimals), listed.decimals);
+        }
+        self.wire.text(b"15=", listed.ccy);
+        self.wire.char(b"59=", time_in_force(t.tif));
+        self.wire.raw(&self.members[t.member as usize].1);
+    }
+
+    /// Appends the request that led to the event, which is about an order: `D`, `G` or `F`.
+    pub(super) fn request(&mut self, world: &World, kind: u8, ts: u64, t: &Terms, out: &mut Vec<u8>) {
+        let requests = self.requests.as_mut().expect("a writer with requests");
+        requests.made += 1;
+        let made = requests.made;
+        requests.replaced = requests.latest.insert(t.oid, made);
+        let was = requests.replaced;
+        self.wire.begin(world.venue_of(t.book), kind, ts);
+        if let Some(was) = was {
+            self.wire.id(b"41=", b'C', was);
+            self.ascii(b"37=", &names::oid_bytes(t.oid));
+        }
+        self.wire.id(b"11=", b'C', made);
+        self.wire.raw(&self.members[t.member as usize].0);
+        if kind != b'F' {
+            self.wire.raw(b"21=1\x01");
+        }
+        self.wire.raw(&self.listings[t.book as usize]);
+        self.wire.char(b"54=", side_code(t.side));
+        self.wire.time(b"60=", ts);
+        self.wire.int(b"38=", t.qty as u64);
+        if kind != b'F' {
+            self.terms(world, t);
+        }
+        self.wire.end(out);
+    }
+
+    /// The client's id of an order; after a request to amend or cancel it also the one before.
+    fn client_ids(&mut self, oid: u64) {
+        let Some(requests) = &mut self.requests else { return self.wire.id(b"11=", b'C', oid) };
+        self.wire.id(b"11=", b'C', requests.latest.get(&oid).copied().unwrap_or(oid));
+        if let Some(was) = requests.replaced.take() {
+            self.wire.id(b"41=", b'C', was);
+        }
+    }
+
+    fn forget(&mut self, oid: u64) {
+        if let Some(requests) = &mut self.requests {
+            requests.latest.remove(&oid);
+        }
     }
 
     fn px(&mut self, world: &World, tag: &[u8], book: u32, px: i64) {
@@ -250,6 +367,13 @@ const ELECTED: u64 = 1 << 63;
 /// Units of 1e-9 as units of 10^-`decimals`, cut.
 fn units(nano: i64, decimals: u32) -> u64 {
     nano as u64 / 10u64.pow(9 - decimals)
+}
+
+fn side_code(side: Side) -> u8 {
+    match side {
+        Side::Buy => b'1',
+        Side::Sell => b'2',
+    }
 }
 
 fn order_type(kind: OrderKind) -> u8 {

@@ -63,6 +63,7 @@ mod auction;
 mod close;
 mod config;
 mod crowd;
+mod drop_copy;
 mod event;
 mod exchange;
 mod fix;
@@ -81,6 +82,7 @@ mod world;
 
 pub use auction::clearing;
 pub use config::SimConfig;
+pub use drop_copy::{Bad, CopyTotals, CopyTruth, DropCopy, LastBbo, Noise, Scene, SceneLeg};
 pub use event::{Event, Liq, OrderKind, Payment, Phase, Terms, Tif, What};
 pub use fix::FixOut;
 pub use fixed::FixedOut;
@@ -90,7 +92,7 @@ pub use ledger::{Ledger, Rests};
 pub use scenes::Scenario;
 pub use swift::SwiftOut;
 pub use truth::{Ending, Key, Label, Life, NearMiss, Totals};
-pub use world::{Listed, Member, World};
+pub use world::{Listed, Member, World, isin_check_digit};
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -159,13 +161,13 @@ impl Sim {
         config.check()?;
         let times = config.times();
         let mut rng = Rng::new(config.seed);
-        let mut world = World::new(config.venues, config.instruments, config.crowd(), &mut rng);
+        let mut world = World::new(&config, &mut rng);
         let plan = Plan::lay_out(&config, &mut world, &mut rng)?;
         let payments = Payments::new(&config, &plan.structuring, &mut world, &mut rng);
-        let x = Exchange::new(world, config.start_ns, config.keep_lives);
+        let x = Exchange::new(world, &config);
         let mut sim = Sim {
             governor: Governor::new(x.world.members.len()),
-            crowd: Crowd::new(&x, x.world.crowd, config.depth),
+            crowd: Crowd::new(&x, &config),
             labels: Labels::default(),
             scenes: plan.scenes,
             halts: plan.halts,
@@ -193,16 +195,21 @@ impl Sim {
     /// together, as those of one message do.
     #[allow(clippy::should_implement_trait, reason = "the events are lent, not given")]
     pub fn step(&mut self) -> Option<&[Event]> {
+        self.play_step(false).then_some(&self.x.out)
+    }
+
+    /// Plays a step; false when the day is over, or when the closing call is next and it is `to_close`.
+    fn play_step(&mut self, to_close: bool) -> bool {
         self.x.out.clear();
         while self.x.out.is_empty() {
-            if !self.advance() {
-                return None;
+            if to_close && self.closes() || !self.advance() {
+                return false;
             }
         }
         for event in &self.x.out {
             self.by_kind[kind_index(&event.what)] += 1;
         }
-        Some(&self.x.out)
+        true
     }
 
     /// The events of the last step once more: with these the rest of the day can be looked at meanwhile.
@@ -358,13 +365,25 @@ impl Sim {
         self.cues.push(Reverse((at, self.cues_made, cue)));
     }
 
+    /// Whether requests of the background are still to come.
+    fn has_background(&self) -> bool {
+        self.x.seq < self.config.events && self.next_request < self.times.close
+    }
+
+    /// Whether what happens next is the closing call, or later.
+    fn closes(&self) -> bool {
+        let call = self.times.closing_call;
+        let due = self.cues.peek().map(|Reverse((at, ..))| *at);
+        due.is_none_or(|at| at >= call) && !(self.has_background() && self.next_request < call)
+    }
+
     /// Plays the next thing, which may come to nothing; false when the day is over.
     fn advance(&mut self) -> bool {
         if self.start() {
             return true;
         }
         let due = self.cues.peek().map(|Reverse((at, ..))| *at);
-        let background = self.x.seq < self.config.events && self.next_request < self.times.close;
+        let background = self.has_background();
         match due {
             Some(at) if !background || at <= self.next_request => {
                 let Reverse((at, _, cue)) = self.cues.pop().expect("it was just there");

@@ -81,6 +81,7 @@ impl Payments {
                 key,
                 misses,
                 first_seq,
+                trigger_seq: None,
                 last_seq: seq,
             });
         }

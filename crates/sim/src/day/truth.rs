@@ -42,6 +42,9 @@ pub struct NearMiss {
     pub misses: &'static str,
     /// First event of the scene.
     pub first_seq: u64,
+    /// The event that would complete it; known of wash trades.
+    #[serde(skip)]
+    pub trigger_seq: Option<u64>,
     /// Last event of the scene.
     pub last_seq: u64,
 }

@@ -4,8 +4,8 @@
 
 use unitape_model::{Dict, Dictionary, Side};
 
+use super::config::{INSTRUMENTS_MAX, SimConfig};
 use crate::rng::Rng;
-use crate::world::isin_check_digit;
 
 /// An instrument; its prices are whole ticks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +72,8 @@ pub struct World {
     names: Dictionary,
     algos: u32,
     salt: u64,
+    /// Before the first number of owners, traders, accounts and algorithms.
+    numbers_from: u32,
 }
 
 /// MICs of the venues, the first few of which a day has.
@@ -79,10 +81,13 @@ pub const MICS: [&str; 6] = ["XLON", "CHIX", "BATE", "TRQX", "AQXE", "XPAR"];
 const FIRMS: u32 = 24;
 
 impl World {
-    pub(crate) fn new(venues: usize, instruments: usize, crowd: u32, rng: &mut Rng) -> World {
+    pub(crate) fn new(config: &SimConfig, rng: &mut Rng) -> World {
+        let SimConfig { venues, instruments, market, .. } = *config;
+        let crowd = config.crowd();
+        let first = market as usize * INSTRUMENTS_MAX as usize;
         let mut world = World {
             venues: MICS[..venues].to_vec(),
-            instruments: (0..instruments).map(|n| listed(n, instruments, rng)).collect(),
+            instruments: (0..instruments).map(|n| listed(first + n, n * 2 < instruments, rng)).collect(),
             members: Vec::new(),
             crowd,
             groups: Vec::new(),
@@ -90,6 +95,7 @@ impl World {
             names: Dictionary::default(),
             algos: 0,
             salt: rng.bits(),
+            numbers_from: market * 1_000_000,
         };
         for venue in &MICS[..venues] {
             world.name(Dict::Venue, venue);
@@ -134,7 +140,7 @@ impl World {
     pub(crate) fn add_pay_accounts(&mut self, n: u32) {
         for _ in 0..n {
             self.pay_accounts += 1;
-            let body = 10_000_000 + self.pay_accounts;
+            let body = 10_000_000 + self.numbers_from + self.pay_accounts;
             let account = iban(body);
             let id = self.name(Dict::Account, &account);
             assert_eq!(id, self.members.len() as u32 + self.pay_accounts, "accounts of payments come last");
@@ -143,7 +149,7 @@ impl World {
 
     fn add_owner(&mut self) -> u32 {
         let owner = self.groups.len() as u32;
-        let id = self.name(Dict::Owner, &format!("OWN{:05}", owner + 1));
+        let id = self.name(Dict::Owner, &format!("OWN{:05}", self.numbers_from + owner + 1));
         assert_eq!(id, owner + 1);
         self.groups.push(id);
         owner
@@ -153,14 +159,15 @@ impl World {
         let member = self.members.len() as u32;
         let algo = if algo {
             self.algos += 1;
-            let number = self.algos;
+            let number = self.numbers_from + self.algos;
             self.name(Dict::Algo, &(1000 + number).to_string())
         } else {
             0
         };
         self.members.push(Member { owner, firm: owner % FIRMS, algo, agency });
-        self.name(Dict::Trader, &format!("T{:05}", member + 1));
-        self.name(Dict::Account, &format!("A{:05}", member + 1));
+        let number = self.numbers_from + member + 1;
+        self.name(Dict::Trader, &format!("T{number:05}"));
+        self.name(Dict::Account, &format!("A{number:05}"));
         member
     }
 
@@ -280,7 +287,7 @@ impl World {
     }
 }
 
-fn listed(n: usize, of: usize, rng: &mut Rng) -> Listed {
+fn listed(n: usize, first_half: bool, rng: &mut Rng) -> Listed {
     // A tick is 1 to 3 basis points, so that prices both inside and just outside a tolerance exist for each.
     const TICKS: [(i64, u32); 7] = [
         (500_000, 4),
@@ -307,8 +314,24 @@ fn listed(n: usize, of: usize, rng: &mut Rng) -> Listed {
         decimals,
         reference: rng.between(3_500, 9_500),
         adv: rng.between(1, 50) * 100_000,
-        tier: if n * 2 < of { 1 } else { 2 },
+        tier: if first_half { 1 } else { 2 },
     }
+}
+
+/// The check digit of the first eleven characters of an ISIN (ISO 6166: letters count 10 to 35, then the Luhn sum).
+pub fn isin_check_digit(body: &str) -> Option<u32> {
+    let mut digits = Vec::with_capacity(22);
+    for c in body.chars() {
+        let value = c.to_digit(36).filter(|_| !c.is_ascii_lowercase())?;
+        if value >= 10 {
+            digits.push(value / 10);
+        }
+        digits.push(value % 10);
+    }
+    let doubled = |d: u32| if d >= 5 { 2 * d - 9 } else { 2 * d };
+    let sum: u32 =
+        digits.iter().rev().enumerate().map(|(n, &d)| if n % 2 == 0 { doubled(d) } else { d }).sum();
+    (body.len() == 11).then_some((10 - sum % 10) % 10)
 }
 
 /// An IBAN of a country that does not exist (`XX`) with right check digits (ISO 13616: mod 97 is 1).
@@ -326,10 +349,47 @@ fn iban(number: u32) -> String {
 mod tests {
     use super::*;
 
+    fn world(venues: usize, instruments: usize, crowd: u32) -> World {
+        let config = SimConfig { venues, instruments, traders: Some(crowd), ..SimConfig::default() };
+        World::new(&config, &mut Rng::new(4))
+    }
+
+    /// A consumer that checks ISINs would refuse every message of an instrument with a wrong digit.
+    #[test]
+    fn check_digits_follow_iso_6166() {
+        for isin in ["US0378331005", "GB0002634946", "AU0000XVGZA3", "GB00B03MLX29"] {
+            assert_eq!(isin_check_digit(&isin[..11]), isin[11..].parse().ok(), "{isin}");
+        }
+        assert_eq!(isin_check_digit("us037833100"), None);
+        assert_eq!(isin_check_digit("US0378"), None);
+    }
+
+    /// Two markets on one tape with one name in common would have a trader's messages counted twice, or wash trades of
+    /// owners who do not know of each other.
+    #[test]
+    fn markets_have_no_name_in_common() {
+        let names = |market| {
+            let config =
+                SimConfig { market, instruments: 20_000, traders: Some(4_000), ..SimConfig::default() };
+            let mut world = World::new(&config, &mut Rng::new(4));
+            world.cast(true);
+            world.add_pay_accounts(3);
+            let dicts = [Dict::Instrument, Dict::Owner, Dict::Trader, Dict::Account, Dict::Algo];
+            let all = dicts.iter().flat_map(|dict| {
+                let name = |id| world.names().name(*dict, id).map(|name| (*dict as u8, name.to_owned()));
+                (1..).map_while(name).collect::<Vec<_>>()
+            });
+            all.collect::<std::collections::BTreeSet<_>>()
+        };
+        let (a, b, c) = (names(0), names(1), names(9));
+        assert!(a.len() > 30_000 && a.len() == b.len() && a.len() == c.len());
+        assert!(a.is_disjoint(&b) && a.is_disjoint(&c) && b.is_disjoint(&c));
+    }
+
     /// An id that is not its index plus one would label every event of a member with another's name.
     #[test]
     fn ids_follow_indices() {
-        let mut world = World::new(3, 40, 90, &mut Rng::new(4));
+        let mut world = world(3, 40, 90);
         let someone = world.cast(true);
         let friend = world.cast_linked(someone);
         world.add_pay_accounts(3);
@@ -348,7 +408,7 @@ mod tests {
     /// A group on both sides of an instrument could wash by accident.
     #[test]
     fn a_group_keeps_its_side_and_both_sides_are_there() {
-        let world = World::new(1, 10, 200, &mut Rng::new(4));
+        let world = world(1, 10, 200);
         for instr in 0..10 {
             let buyers = (0..200).filter(|&m| world.side_of(m, instr) == Side::Buy).count();
             assert!((40..160).contains(&buyers), "{buyers} of 200 buy");

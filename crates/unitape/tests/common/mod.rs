@@ -13,7 +13,8 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use unitape_sim::{Flow, FlowConfig, Noise, Truth};
+use unitape_sim::day::{CopyTruth, Scenario};
+use unitape_sim::{DropCopy, Noise, SimConfig};
 
 /// The root of the repository.
 pub fn root() -> PathBuf {
@@ -182,16 +183,25 @@ pub fn oids(tape: &Path) -> Vec<String> {
     cat(tape, &["--kind", "order_new"]).iter().map(text).collect()
 }
 
-/// A seeded order flow, with heartbeats and damage when `noisy`; the same arguments give the same bytes.
-pub fn flow(seed: u64, messages: u64, noisy: bool) -> (Vec<u8>, Truth) {
+/// A drop copy of a simulated day up to its close, of about so many messages but at least 900, with heartbeats and damage
+/// when `noisy`; the same arguments give the same bytes.
+pub fn flow(seed: u64, messages: u64, noisy: bool) -> (Vec<u8>, CopyTruth) {
     let noise = match noisy {
         true => Noise { heartbeat_ns: 60_000_000_000, bad_per_million: 20_000 },
         false => Noise::default(),
     };
-    let config =
-        FlowConfig { seed, messages, wash_trades: 6, near_misses: 4, noise, ..FlowConfig::default() };
+    let day = SimConfig {
+        seed,
+        events: messages * 7 / 10,
+        instruments: 12,
+        depth: 12,
+        halts: 1,
+        plant: [(Scenario::WashTrade, 6)].into(),
+        near_misses: [(Scenario::WashTrade, 4)].into(),
+        ..SimConfig::default()
+    };
     let mut bytes = Vec::new();
-    let truth = Flow::new(config).unwrap().write_fix(&mut bytes).unwrap();
+    let truth = DropCopy::new(day, noise).unwrap().to_close().write_fix(&mut bytes).unwrap();
     (bytes, truth)
 }
 

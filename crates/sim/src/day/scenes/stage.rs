@@ -198,7 +198,9 @@ impl Stage<'_> {
 
     pub fn near_miss(&mut self, scenario: Scenario, key: Key, misses: &'static str, first_seq: u64) {
         let (scene, last_seq, scenario) = (self.scene, self.x.seq, scenario.id());
-        self.labels.near_misses.push(NearMiss { scene, scenario, key, misses, first_seq, last_seq });
+        let trigger_seq = None;
+        let miss = NearMiss { scene, scenario, key, misses, first_seq, trigger_seq, last_seq };
+        self.labels.near_misses.push(miss);
     }
 
     /// `owner`, `venue`, `instr` and, if given, `side`.

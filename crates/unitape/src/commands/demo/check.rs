@@ -4,8 +4,7 @@ use super::picture::{Course, Found, Picture, execution};
 use super::samples::Counted;
 use std::collections::BTreeMap;
 use unitape_feed::Summary;
-use unitape_sim::day::Label;
-use unitape_sim::{Arm, LastBbo, Scene, Truth};
+use unitape_sim::day::{CopyTruth, Key, Label, LastBbo, Scene};
 use unitape_watch::Alert;
 
 /// Something that must hold, and what differs if it does not.
@@ -39,7 +38,7 @@ pub fn scenes(planted: &[Scene], found: &[Found]) -> (Vec<Option<usize>>, Vec<St
         matched.push(at.map(|at| free.remove(at)));
         if at.is_none() {
             let legs = legs(scene).join(" + ");
-            differs.push(format!("no alert for {} of {}: {legs}", arm(scene.arm), scene.key.group));
+            differs.push(format!("no alert for {} of {}: {legs}", scene.arm, key_of(&scene.key)));
         }
     }
     for n in free {
@@ -53,9 +52,7 @@ pub fn scenes(planted: &[Scene], found: &[Found]) -> (Vec<Option<usize>>, Vec<St
 /// For each label of the simulated day the place of its alert in `found`; and which labels have none.
 pub fn labels(labels: &[Label], found: &[Found]) -> (Vec<Option<usize>>, Vec<String>) {
     let is_of = |f: &Found, label: &Label| {
-        f.scenario == label.scenario
-            && f.ts == label.ts as i64
-            && f.key.iter().eq(label.key.0.iter().map(|(_, value)| value))
+        f.scenario == label.scenario && f.ts == label.ts as i64 && f.key.iter().eq(values(&label.key))
     };
     let matched: Vec<_> = labels.iter().map(|l| found.iter().position(|f| is_of(f, l))).collect();
     let without = labels.iter().zip(&matched).filter(|(_, at)| at.is_none());
@@ -65,7 +62,15 @@ pub fn labels(labels: &[Label], found: &[Found]) -> (Vec<Option<usize>>, Vec<Str
 
 /// The key of a label in one line.
 pub fn key(label: &Label) -> String {
-    label.key.0.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(" ")
+    key_of(&label.key)
+}
+
+fn values(key: &Key) -> impl Iterator<Item = &String> {
+    key.0.iter().map(|(_, value)| value)
+}
+
+fn key_of(key: &Key) -> String {
+    values(key).map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
 /// Near misses with an execution that an alert names as evidence.
@@ -147,8 +152,8 @@ pub fn last_bbo(truth: &[LastBbo], books: &[Course]) -> Vec<String> {
 }
 
 /// Whether quarantine holds what is bad, by reason.
-pub fn reasons(truth: &Truth, reasons: &BTreeMap<String, u64>) -> Vec<String> {
-    let bad = truth.flow.bad;
+pub fn reasons(truth: &CopyTruth, reasons: &BTreeMap<String, u64>) -> Vec<String> {
+    let bad = truth.totals.bad;
     let must: BTreeMap<String, u64> = [
         ("bad_checksum", bad.checksum),
         ("bad_body_length", bad.body_length),
@@ -162,27 +167,19 @@ pub fn reasons(truth: &Truth, reasons: &BTreeMap<String, u64>) -> Vec<String> {
     if must == *reasons { Vec::new() } else { vec![format!("{reasons:?} in quarantine, {must:?} made")] }
 }
 
-/// The word of an arm.
-pub fn arm(arm: Arm) -> &'static str {
-    match arm {
-        Arm::SelfMatch => "self_match",
-        Arm::RoundTrip => "round_trip",
-    }
-}
-
 fn is_of(found: &Found, scene: &Scene) -> bool {
     found.scenario == scene.scenario
-        && found.arm == arm(scene.arm)
-        && found.key == [scene.key.group.as_str(), scene.key.instr.as_str()]
+        && found.arm == scene.arm
+        && found.key.iter().eq(values(&scene.key))
         && found.ts == scene.ts as i64
         && found.legs == legs(scene)
 }
 
 fn legs(scene: &Scene) -> [String; 2] {
-    scene.legs.each_ref().map(|l| {
-        let side = l.side.to_string();
-        execution(l.ts as i64, [l.venue, &l.oid, &l.match_id, &l.owner, &side, &l.px, &l.qty])
-    })
+    scene
+        .legs
+        .each_ref()
+        .map(|l| execution(l.ts as i64, [l.venue, &l.oid, &l.match_id, &l.owner, l.side, &l.px, &l.qty]))
 }
 
 #[cfg(test)]

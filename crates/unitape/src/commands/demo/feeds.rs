@@ -9,8 +9,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use unitape_feed::{Feed, Format};
-use unitape_sim::day::{Label, Scenario};
-use unitape_sim::{Flow, FlowConfig, Noise, Sim, SimConfig, Truth};
+use unitape_sim::day::{CopyTruth, Label, Scenario};
+use unitape_sim::{DropCopy, Noise, Sim, SimConfig};
 
 /// Good messages of order flow for each second that the demo may take.
 pub const MESSAGES_PER_SECOND: u64 = 100_000;
@@ -29,7 +29,7 @@ pub const MARKET: &str = "market";
 #[derive(Debug)]
 pub struct Written {
     /// Of the order flow: all of it.
-    pub truth: Truth,
+    pub truth: CopyTruth,
     /// Of the simulated day.
     pub market: Market,
     /// Of the exchange's market data.
@@ -64,11 +64,10 @@ pub fn write(place: &Place, seconds: u64, stop: &AtomicBool) -> Result<Written, 
         }
         feeds.push(feed(sample.feed, sample.format, sample.mapping, files)?);
     }
-    let flow = flow_config(seconds);
-    let about = flow.messages * MESSAGE_BYTES_ABOUT;
+    let about = seconds * MESSAGES_PER_SECOND * MESSAGE_BYTES_ABOUT;
     let orders = place.feeds().join("orders.fix");
-    let mut flow = Flow::new(flow)?;
-    let truth = write_file("make orders", &orders, about, stop, |out| flow.write_fix(out))?;
+    let mut copy = DropCopy::new(flow_config(seconds), NOISE)?.to_close();
+    let truth = write_file("make orders", &orders, about, stop, |out| copy.write_fix(out))?;
     feeds.push(feed(ORDERS, "fix", "fix44-orders", vec![orders])?);
 
     let day = day_config(seconds);
@@ -92,8 +91,8 @@ pub fn write(place: &Place, seconds: u64, stop: &AtomicBool) -> Result<Written, 
 }
 
 /// What the order flow holds.
-pub fn of_flow(truth: &Truth) -> Counted {
-    let (flow, bad) = (&truth.flow, truth.flow.bad.total());
+pub fn of_flow(truth: &CopyTruth) -> Counted {
+    let (flow, bad) = (&truth.totals, truth.totals.bad.total());
     let mut by_kind = flow.by_kind.clone();
     by_kind.insert("quarantine".to_owned(), bad);
     by_kind.retain(|_, n| *n > 0);
@@ -101,17 +100,22 @@ pub fn of_flow(truth: &Truth) -> Counted {
 }
 
 /// The order flow: the same bytes for the same number of seconds, on every machine.
-fn flow_config(seconds: u64) -> FlowConfig {
-    FlowConfig {
+fn flow_config(seconds: u64) -> SimConfig {
+    SimConfig {
         seed: 20_111_124,
-        messages: seconds * MESSAGES_PER_SECOND,
-        wash_trades: 12,
-        near_misses: 10,
-        noise: Noise { heartbeat_ns: 30_000_000_000, bad_per_million: 300 },
+        // Nobody in it is in the simulated day, which is on the same tape.
+        market: 1,
+        events: seconds * MESSAGES_PER_SECOND * 7 / 10,
+        instruments: 12,
         start_ns: START_NS,
         span_ns: SPAN_NS,
+        plant: [(Scenario::WashTrade, 12)].into(),
+        near_misses: [(Scenario::WashTrade, 10)].into(),
+        ..SimConfig::default()
     }
 }
+
+const NOISE: Noise = Noise { heartbeat_ns: 30_000_000_000, bad_per_million: 300 };
 
 /// The simulated day, as determined. It has auctions, halts, news and payments beside its orders.
 fn day_config(seconds: u64) -> SimConfig {

@@ -7,10 +7,11 @@ use super::samples::SAMPLES;
 use super::{Story, check};
 use crate::output::{self, Failure, bytes, grouped, plain};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use unitape_feed::FeedSummary;
-use unitape_sim::{Miss, Scene};
+use unitape_sim::day::Scene;
 
 /// Instruments shown of each sort.
 const SHOWN: usize = 12;
@@ -57,7 +58,7 @@ pub fn print(story: &Story) -> Result<(), Failure> {
         &mut lines,
         paint,
         "Wash trades of the order flow: planted, and found",
-        "the same owner on both sides",
+        "the same group of owners on both sides",
     );
     lines.extend(planted(story).lines(paint));
     lines.push(String::new());
@@ -188,7 +189,7 @@ fn told(story: &Story) -> String {
         grouped(messages(ORDERS)),
         truth.planted.len(),
         truth.near_misses.len(),
-        grouped(truth.flow.bad.total()),
+        grouped(truth.totals.bad.total()),
         grouped(messages(MARKET)),
         story.written.market.labels.len(),
         story.written.market.near_misses,
@@ -258,7 +259,9 @@ pub fn more(lines: &mut Vec<String>, all: usize, shown: usize, which: &str, what
 }
 
 fn planted(story: &Story) -> Table {
-    let mut table = Table::new(&["planted at", "scene", "owner", "instrument", "evidence", ">found"]);
+    let mut table = Table::new(&["planted at", "scene", "group", "instrument", "evidence", ">found"]);
+    let part =
+        |scene: &Scene, n: usize| scene.key.0.get(n).map_or_else(String::new, |(_, value)| value.clone());
     for (scene, at) in story.written.truth.planted.iter().zip(&story.matched) {
         let evidence = match at {
             Some(n) => {
@@ -268,9 +271,9 @@ fn planted(story: &Story) -> Table {
         };
         table.row(vec![
             time_of_day(scene.ts),
-            check::arm(scene.arm).to_owned(),
-            scene.key.group.clone(),
-            scene.key.instr.clone(),
+            scene.arm.to_owned(),
+            part(scene, 0),
+            part(scene, 1),
             evidence,
             if at.is_some() { "yes" } else { "NO" }.to_owned(),
         ]);
@@ -338,15 +341,9 @@ fn days(story: &Story) -> Table {
 fn near_misses(story: &Story) -> Table {
     let mut table = Table::new(&["near misses: innocent because", ">planted", ">alerts"]);
     let scenes = &story.written.truth.near_misses;
-    for miss in [Miss::Window, Miss::Price, Miss::Quantity, Miss::Side, Miss::Owner] {
-        let of: Vec<Scene> = scenes.iter().filter(|s| s.miss == Some(miss)).cloned().collect();
-        let why = match miss {
-            Miss::Window => "the second trade came a minute or more after the first",
-            Miss::Price => "its price was one tick too far from the first",
-            Miss::Quantity => "its quantity was one share too far from the first",
-            Miss::Side => "both trades were on the same side",
-            Miss::Owner => "the two owners have nothing to do with each other",
-        };
+    let reasons: BTreeSet<&str> = scenes.iter().filter_map(|s| s.misses).collect();
+    for why in reasons {
+        let of: Vec<Scene> = scenes.iter().filter(|s| s.misses == Some(why)).cloned().collect();
         let raised = check::missed(&of, &story.found).len() as u64;
         table.row(vec![why.to_owned(), grouped(of.len() as u64), grouped(raised)]);
     }

@@ -1,5 +1,5 @@
-//! Books made from the events of a flow, against what the flow's messages say: at every event, level by level and
-//! order by order.
+//! Books made from the events of a drop copy, against what its messages say: at every event, level by level and order by
+//! order.
 
 #[allow(dead_code)] // it is a reader for more than books
 #[path = "../../sim/tests/common/mod.rs"]
@@ -11,7 +11,8 @@ use std::path::Path;
 use unitape_book::{Basis, BookView, ListingId, Marks, Options, TapeBooks};
 use unitape_feed::{Options as FeedOptions, consolidate, feed_of_option};
 use unitape_model::{Dict, Event, Field, InstrumentId, Kind, Price, Side, Value};
-use unitape_sim::{Flow, FlowConfig};
+use unitape_sim::day::Scenario;
+use unitape_sim::{DropCopy, Noise, SimConfig};
 use unitape_tape::{Reader, Start};
 
 /// An order as the reports tell it. They tell what is left (151), which books have to find out for themselves.
@@ -29,13 +30,16 @@ struct Told {
     /// The last order that came or was amended, and whether it is seen: not while the other side still has what it
     /// is to be matched with.
     last: Option<(usize, String)>,
+    /// Whether orders are matched as they come.
+    continuous: bool,
 }
 
 impl Told {
     fn on_report(&mut self, m: &Message) {
         let (side, oid) = (usize::from(m.get(54) == "2"), m.get(37).to_owned());
         let left = m.int(151);
-        let rests = m.find(44).is_some() && m.get(59) == "0" && left > 0;
+        // A stop waits elsewhere.
+        let rests = m.get(40) == "2" && m.get(59) == "0" && left > 0;
         let queue = &mut self.sides[side];
         let was = queue.iter().position(|o| o.oid == oid);
         if !rests {
@@ -52,16 +56,17 @@ impl Told {
                 }
             }
         }
-        if matches!(m.get(150), "0" | "5") {
+        if matches!(m.get(150), "0" | "5" | "L") {
             self.last = Some((side, oid));
         }
     }
 
-    /// What is seen: all, but for an order that is being matched.
+    /// What is seen: all, but for an order that is being matched. Nobody is before the end of an auction.
     fn seen(&self) -> [Vec<Order>; 2] {
         let mut sides = self.sides.clone();
         if let (Some(bid), Some(ask), Some((side, oid))) = (sides[0].first(), sides[1].first(), &self.last)
             && bid.px >= ask.px
+            && self.continuous
         {
             sides[*side].retain(|o| o.oid != *oid);
         }
@@ -87,9 +92,10 @@ fn seen(book: BookView<'_>) -> [Vec<Order>; 2] {
     })
 }
 
-fn tape_of(dir: &Path, config: FlowConfig) -> Vec<u8> {
+fn tape_of(dir: &Path, config: SimConfig) -> Vec<u8> {
     let mut bytes = Vec::new();
-    Flow::new(config).expect("a good config").write_fix(&mut bytes).expect("a vector takes all");
+    let mut copy = DropCopy::new(config, Noise::default()).expect("a good config");
+    copy.write_fix(&mut bytes).expect("a vector takes all");
     let file = dir.join("flow.fix");
     std::fs::write(&file, &bytes).expect("a writable directory");
     let feed = feed_of_option(&format!("flow=fix:fix44-orders:{}", file.display())).expect("a feed");
@@ -104,11 +110,20 @@ fn books_are_what_the_reports_say_at_every_event() {
     let (mut matched, mut checked, mut against_published) = (0, 0, 0);
     for seed in 0..12 {
         let dir = tempfile::tempdir().expect("a directory");
-        let config =
-            FlowConfig { seed, messages: 5_000, wash_trades: 30, near_misses: 10, ..FlowConfig::default() };
+        let config = SimConfig {
+            seed,
+            events: 3_500,
+            instruments: 6,
+            depth: 20,
+            halts: 2,
+            plant: [(Scenario::WashTrade, 20), (Scenario::MarkingClose, 1)].into(),
+            near_misses: [(Scenario::WashTrade, 10)].into(),
+            ..SimConfig::default()
+        };
         let messages = all_good(&tape_of(dir.path(), config));
         // The messages that become events, in their order.
-        let mut messages = messages.iter().filter(|m| matches!(m.get(35), "8" | "W" | "X"));
+        let mut messages =
+            messages.iter().filter(|m| matches!(m.get(35), "8" | "W" | "X" | "d" | "h" | "f" | "UP"));
         let mut reader = Reader::open(&dir.path().join("tape"), Start::Oldest).expect("a tape");
         let mut tape = TapeBooks::new(Options::default());
         let mut told: HashMap<(String, String), Told> = HashMap::new();
@@ -120,6 +135,9 @@ fn books_are_what_the_reports_say_at_every_event() {
                 continue;
             }
             let m = messages.next().expect("an event has its message");
+            if m.find(207).is_none() {
+                continue;
+            }
             let key = (m.get(207).to_owned(), m.get(48).to_owned());
             let ids = (
                 tape.names.get(Dict::Venue, key.0.as_bytes()),
@@ -127,17 +145,19 @@ fn books_are_what_the_reports_say_at_every_event() {
             );
             let (Some(venue), Some(instrument)) = ids else { panic!("{key:?} has no names") };
             let book = told.entry(key).or_default();
-            if m.get(35) == "8" {
-                book.on_report(m);
+            match m.get(35) {
+                "8" => book.on_report(m),
+                "h" => book.continuous = m.get(625) == "open",
+                _ => {}
             }
             let Some(id) = tape.books.find(venue as u16, InstrumentId(instrument)) else { continue };
             let (view, fault) = (tape.books.book(id, Basis::Orders), changes.iter().find_map(|c| c.fault));
             let at = format!("seed {seed}, event {}, {m:?}", reader.ordinal());
             assert_eq!(fault, None, "{at}");
             let marks = view.marks();
-            assert!(!marks.has(Marks::CROSSED) && !marks.has(Marks::LOCKED), "{at}");
+            assert!(!book.continuous || !marks.has(Marks::CROSSED) && !marks.has(Marks::LOCKED), "{at}");
             // Between the two reports of a match only one side of it is told.
-            let half = m.find(150) == Some("F") && m.get(851) == "2";
+            let half = m.find(150) == Some("F") && m.get(851) == "2" && book.continuous;
             if half {
                 matched += 1;
             } else {

@@ -1,0 +1,111 @@
+//! What is in a drop copy, as known by the one who made it.
+
+use std::collections::BTreeMap;
+
+use super::super::truth::Key;
+
+/// The truth of a drop copy.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct CopyTruth {
+    /// Totals.
+    pub totals: CopyTotals,
+    /// Wash trades that were planted, in order of their second leg. The day has no others.
+    pub planted: Vec<Scene>,
+    /// Pairs of execs just outside the scenario, in order of their second leg.
+    pub near_misses: Vec<Scene>,
+    /// Best bid and offer as last published, by book.
+    pub bbo: Vec<LastBbo>,
+}
+
+/// Totals of a drop copy.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+pub struct CopyTotals {
+    /// Good messages; those that are bad on purpose are in `bad` only.
+    pub messages: u64,
+    /// All bytes, those of bad messages and garbage too.
+    pub bytes: u64,
+    /// Events they should become, by kind.
+    pub by_kind: BTreeMap<String, u64>,
+    /// Good messages that should become no event: requests and heartbeats.
+    pub no_event: u64,
+    /// What is bad on purpose.
+    pub bad: Bad,
+}
+
+/// What is bad on purpose; each is one entry in quarantine, and none is an event.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Bad {
+    /// Copies of an exec with a wrong `10`.
+    pub checksum: u64,
+    /// Copies of an exec with a wrong `9` and the `10` that fits the bytes.
+    pub body_length: u64,
+    /// Well framed copies of an exec whose `31` has twelve places or more.
+    pub decimals: u64,
+    /// Runs of bytes between messages that belong to none.
+    pub garbage: u64,
+}
+
+impl Bad {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.checksum + self.body_length + self.decimals + self.garbage
+    }
+}
+
+/// Two execs that are a wash trade, or nearly.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Scene {
+    /// Always `wash_trade`.
+    pub scenario: &'static str,
+    /// Which arm it fires, or would if it were not a miss: `self_match` or `round_trip`.
+    pub arm: &'static str,
+    /// What it misses by; none for a wash trade.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub misses: Option<&'static str>,
+    /// Event time of the second leg.
+    pub ts: u64,
+    /// Key of the alert: `group` and `instr`.
+    pub key: Key,
+    /// First and second leg in the order of the wire.
+    pub legs: [SceneLeg; 2],
+}
+
+/// One exec of a scene, with the ids that are on the wire.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct SceneLeg {
+    /// Event time, nanoseconds since the epoch.
+    pub ts: u64,
+    /// MIC.
+    pub venue: &'static str,
+    /// `37`.
+    pub oid: String,
+    /// `880`.
+    pub match_id: String,
+    /// Owner, `452=3`.
+    pub owner: String,
+    /// `B` or `S`.
+    pub side: &'static str,
+    /// Exact decimal, canonical.
+    pub px: String,
+    /// Shares.
+    pub qty: String,
+}
+
+/// Best bid and offer of a book as last published; a side without orders has none.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct LastBbo {
+    /// Time of the last change, nanoseconds since the epoch.
+    pub ts: u64,
+    /// MIC.
+    pub venue: &'static str,
+    /// ISIN.
+    pub instr: String,
+    /// Exact decimal, canonical.
+    pub bid: Option<String>,
+    /// Shares.
+    pub bid_qty: Option<String>,
+    /// Exact decimal, canonical.
+    pub ask: Option<String>,
+    /// Shares.
+    pub ask_qty: Option<String>,
+}
