@@ -20,7 +20,7 @@ use unitape_run::follow::FollowStep;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   unitape book tape
-  unitape book tape --instr GB00SIM00017 --venue XLON --depth 10
+  unitape book tape --instr GB00S0000160 --venue XLON --depth 10
   unitape book tape --at '2026-03-02 09:30:00' --json
   unitape book tape --at @1048576 --orders      # with the orders in line
   unitape book tape --bbo --json | head         # each change of a best price
