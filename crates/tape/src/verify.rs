@@ -14,6 +14,7 @@ use crate::disk::live::Live;
 use crate::disk::lock::{boot_id, field, writer_of};
 use crate::disk::map::{Seen, Segment};
 use crate::disk::page::State;
+use crate::disk::pending_cut::PendingCut;
 use crate::disk::seal::is_sealed;
 use crate::error::{At, Error, Result};
 use crate::read::damage::{DamagedParts, ReadOptions, Unverified};
@@ -242,6 +243,11 @@ pub fn verify(dir: &Path) -> Result<Report> {
             report.error(e, &Lineage::path(&live.paths), None);
         }
         other => drop(other?),
+    }
+    match PendingCut::load(&live.paths, live.meta.id) {
+        Ok(None) => {}
+        Ok(Some(cut)) => report.problem(&PendingCut::path(&live.paths), 0, cut.what()),
+        Err(e) => report.error(e, &PendingCut::path(&live.paths), None),
     }
     if let Some(notice) = hot_notice(dir)?.filter(HotNotice::may_miss_part) {
         report.problem(&live.paths.hot(), 0, notice.to_string());

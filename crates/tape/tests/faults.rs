@@ -7,17 +7,20 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use common::process::{Account, SEED, number};
-use common::{Checker, ID, append, cut, directory, events, mix, options, unit};
+use common::{Checker, ID, append, content, cut, directory, events, mix, options, unit};
 use unitape_model::Position;
 use unitape_tape::faults::{Call, Fault, arm, calls, disarm, fired};
 use unitape_tape::{
-    Backing, Durability, Error, Options, Reader, RecorderPlace, Removal, Start, Sync, Writer, record, verify,
+    Backing, Durability, Error, HEADER_PAGE, Options, Reader, RecorderPlace, Removal, RepairOptions, Start,
+    Sync, Writer, record, repair, verify,
 };
 
 const SEGMENT_BYTES: u64 = 4096;
@@ -584,4 +587,77 @@ fn many_waiters_share_a_flush() {
     // A flush is of the segment, its checksums, the definitions and the durable position: four calls.
     assert!(calls(Call::Sync) <= 3 * 4, "{} flushes for {} waiters", calls(Call::Sync), ends.len());
     writer.close().unwrap();
+}
+
+/// A repair that stopped in the middle of a cut left half a cut, which the next one took for damage before the cut: it
+/// cut once more, at the start of the segment. Whatever call is the last, the next repair completes the same cut.
+#[test]
+fn a_repair_that_stops_at_any_call_completes_its_cut() {
+    let _alone = alone();
+    let options = RepairOptions { apply: true, truncate: true, ..RepairOptions::default() };
+    // In the middle of a segment, at the start of the tape, and behind a segment that is whole.
+    for (wounded, offset) in [(2, HEADER_PAGE + 2048), (0, HEADER_PAGE), (3, HEADER_PAGE)] {
+        let damaged = |dir: &Path| {
+            let (mut writer, _) = Writer::open(dir, ID, self::options(SEGMENT_BYTES, None)).unwrap();
+            append(&mut writer, 3, 0, 40);
+            assert!(writer.end().0 > 5 * SEGMENT_BYTES);
+            writer.close().unwrap();
+            common::writable(&dir.join(format!("segments/{wounded:016x}.seg")))
+                .write_all_at(&[0xa5; 256], offset)
+                .unwrap();
+        };
+        let undisturbed = directory();
+        damaged(undisturbed.path());
+        let whole = repair(undisturbed.path(), &options).unwrap();
+        assert!(whole.cut.is_some_and(|cut| cut.wanted), "{whole:?}");
+        assert!(verify(undisturbed.path()).unwrap().is_intact());
+        let wanted = without_repairs(undisturbed.path());
+        let mut stops = 0;
+        for call in Call::ALL {
+            for nth in 1.. {
+                let dir = directory();
+                damaged(dir.path());
+                arm(call, nth, Fault::always(EIO));
+                let first = repair(dir.path(), &options);
+                if disarm() == 0 {
+                    break;
+                }
+                let at = format!("segment {wounded}: {} {nth}: {first:?}", call.name());
+                if dir.path().join("cut").exists() {
+                    stops += 1;
+                    let error = Writer::open(dir.path(), ID, self::options(SEGMENT_BYTES, None)).unwrap_err();
+                    assert!(error.to_string().contains("completes the cut"), "{at}: {error}");
+                    assert!(!verify(dir.path()).unwrap().is_intact(), "{at}");
+                    let dry = repair(dir.path(), &RepairOptions::default()).unwrap();
+                    assert!(
+                        dry.findings.iter().any(|f| f.what.contains("killed while it cut")),
+                        "{at}: {dry:?}"
+                    );
+                }
+                repair(dir.path(), &options).unwrap();
+                assert!(verify(dir.path()).unwrap().is_intact(), "{at}: {:?}", verify(dir.path()).unwrap());
+                let found = without_repairs(dir.path());
+                let names = found.keys().chain(wanted.keys()).filter(|n| found.get(*n) != wanted.get(*n));
+                let names: Vec<_> = names.collect();
+                assert!(names.is_empty(), "{at}: not those of a repair in one go: {names:?}");
+                append_after(dir.path());
+            }
+        }
+        assert!(stops > 5, "the cut was stopped only {stops} times");
+    }
+}
+
+/// The files of the tape, without what repairs keep.
+fn without_repairs(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = content(dir);
+    files.retain(|name, _| !name.starts_with("repair"));
+    files
+}
+
+/// The next writer appends where the cut is.
+fn append_after(dir: &Path) {
+    let (mut writer, _) = Writer::open(dir, ID, options(SEGMENT_BYTES, None)).unwrap();
+    append(&mut writer, 4, 0, 4);
+    writer.close().unwrap();
+    assert!(verify(dir).unwrap().is_intact());
 }

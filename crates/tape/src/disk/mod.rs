@@ -23,6 +23,7 @@ pub(crate) mod lock;
 pub(crate) mod map;
 pub(crate) mod memory;
 pub(crate) mod page;
+pub(crate) mod pending_cut;
 pub(crate) mod seal;
 pub(crate) mod sys;
 

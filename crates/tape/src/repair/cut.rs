@@ -8,10 +8,13 @@ use unitape_model::Position;
 use crate::disk::cursor::Cursor;
 use crate::disk::durable::Durable;
 use crate::disk::hot::{HotLink, find};
-use crate::disk::layout::{HEADER_PAGE, SegmentHeader, list_segments, read_start, segment_path};
+use crate::disk::layout::{
+    HEADER_PAGE, SegmentHeader, list_segments, list_sums, read_start, remove, segment_path, sync_dir,
+};
 use crate::disk::live::Live;
 use crate::disk::map::{Making, Seen, Segment};
 use crate::disk::page::State;
+use crate::disk::pending_cut::PendingCut;
 use crate::disk::seal::unseal;
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
@@ -154,15 +157,10 @@ impl Repair<'_> {
         }
         if self.options.apply {
             self.aside.log(&format!("cut {position} {end} {events}"))?;
-            if position < durable.position {
-                // First of all: a repair that is killed leaves a tape that ends here, and none that ends somewhere.
-                let open_sum = marks::open_sum(survey, Position(position))?;
-                let cut = Durable { position, definitions_bytes: 0, open_sum };
-                self.aside.replace(&self.paths.durable(), &cut.encode(), &FileLook::default())?;
-            }
-            self.cut_segments(survey, position, ordinal.unwrap_or(0), durable.position)?;
-            self.cut_run(position, ordinal.unwrap_or(0))?;
-            *survey = TapeSurvey::of(self.paths, &survey.meta)?;
+            let pending = PendingCut { position, ordinal: ordinal.unwrap_or(0), durable: durable.position };
+            let path = PendingCut::path(self.paths);
+            self.aside.replace(&path, &pending.encode(&survey.meta), &FileLook::default())?;
+            self.complete_cut(survey, &pending)?;
         } else {
             let first = survey.first();
             survey.segments.retain(|s| s.base < position || s.base == first);
@@ -176,6 +174,47 @@ impl Repair<'_> {
             durable.position = position;
             durable.open_sum = marks::open_sum(survey, Position(position))?;
         }
+        Ok(())
+    }
+
+    /// Completes the cut of a repair that was killed in the middle of it. Returns whether there was one.
+    pub(super) fn resume_cut(&mut self, survey: &mut TapeSurvey) -> Result<bool> {
+        let path = PendingCut::path(self.paths);
+        let pending = match PendingCut::load(self.paths, survey.meta.id) {
+            Ok(None) => return Ok(false),
+            Ok(Some(pending)) => pending,
+            Err(Error::Damage { offset, what, .. }) => {
+                let action = "moved away: where the tape is damaged, this repair cuts it again";
+                self.mends(&path, offset, what, action);
+                if self.options.apply {
+                    self.aside.take(&path)?;
+                }
+                return Ok(false);
+            }
+            Err(e) => return Err(e),
+        };
+        let position = pending.position;
+        let what = format!("a repair was killed while it cut the tape at position {position}");
+        self.mends(&path, 0, what, "the cut is completed; only then the rest of the tape can be compared");
+        if self.options.apply {
+            self.complete_cut(survey, &pending)?;
+        }
+        Ok(true)
+    }
+
+    /// Cuts the tape. Killed at any moment, the same call with what `DIR/cut` says completes it.
+    fn complete_cut(&mut self, survey: &mut TapeSurvey, cut: &PendingCut) -> Result<()> {
+        if cut.position < cut.durable {
+            // First of all: readers see a tape that ends here, and none that ends somewhere.
+            let open_sum = marks::open_sum(survey, Position(cut.position))?;
+            let durable = Durable { position: cut.position, definitions_bytes: 0, open_sum };
+            self.aside.replace(&self.paths.durable(), &durable.encode(), &FileLook::default())?;
+        }
+        self.cut_segments(survey, cut.position, cut.ordinal, cut.durable)?;
+        self.cut_run(cut.position, cut.ordinal)?;
+        remove(&PendingCut::path(self.paths))?;
+        sync_dir(&self.paths.dir)?;
+        *survey = TapeSurvey::of(self.paths, &survey.meta)?;
         Ok(())
     }
 
@@ -196,9 +235,13 @@ impl Repair<'_> {
             HotLink::None | HotLink::Gone(_) | HotLink::Other { .. } => {}
         }
         let first = survey.first();
-        for of in survey.segments.iter().rev().filter(|s| s.base >= position && s.base > first) {
-            self.aside.take(&segment_path(&place, of.index))?;
-            self.aside.take(&self.paths.crc(of.index))?;
+        let behind = |index: &u64| index * size >= position && index * size > first;
+        for index in list_segments(&place)?.into_iter().rev().filter(behind) {
+            self.aside.take(&segment_path(&place, index))?;
+        }
+        // A repair that was killed may have left checksums without their segment.
+        for index in list_sums(&place)?.into_iter().rev().filter(behind) {
+            self.aside.take(&self.paths.crc(index))?;
         }
         let Some(of) = survey.segments.iter().find(|s| s.base <= position && position - s.base < size) else {
             return Ok(());

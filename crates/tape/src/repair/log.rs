@@ -80,10 +80,14 @@ impl Repair<'_> {
         let ahead = log.gaps.iter().all(|&(from, _)| from < said)
             && log.records.iter().all(|record| record.position.0 < tape_end);
         let (same, length) = (writer.same && writer.is_all(self.closed || !ahead)?, writer.length);
+        // Of a tape that was cut to nothing, nothing of the log remains.
+        let surplus = log.records.iter().any(|record| record.position.0 >= tape_end)
+            || tape_end == 0 && !log.gaps.is_empty();
         // The tape has all of it, and its recorder writes it again; but for a head that nobody would read on behind.
-        let never = end.0 == 0 && durable.definitions_bytes == 0 && (log.head || log.bytes < HEAD as u64);
+        let never =
+            !surplus && end.0 == 0 && durable.definitions_bytes == 0 && (log.head || log.bytes < HEAD as u64);
         let counted = durable.definitions_bytes;
-        durable.definitions_bytes = if never { 0 } else { length };
+        durable.definitions_bytes = if never || surplus && end.0 == 0 { 0 } else { length };
         if same || never {
             if same && counted != length && end.0 > 0 && counted > 0 {
                 let what = format!("it says that {counted} bytes of definitions.log are durable");

@@ -206,6 +206,9 @@ impl<'a> Repair<'a> {
         let Some(meta) = self.identity()? else { return Ok(self.report) };
         let mut survey = TapeSurvey::of(self.paths, &meta)?;
         self.headers(&mut survey)?;
+        if self.resume_cut(&mut survey)? && !self.options.apply {
+            return Ok(self.report);
+        }
         let (before, summed) = self.durable_position(&survey)?;
         let mut durable = before;
         let mut wounds = self.spans(&survey, &mut durable)?;

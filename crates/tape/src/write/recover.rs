@@ -20,6 +20,7 @@ use crate::disk::live::Live;
 use crate::disk::lock::{Lock, boot_id, holder};
 use crate::disk::map::{Making, Seen, Segment};
 use crate::disk::page::State;
+use crate::disk::pending_cut::PendingCut;
 use crate::disk::seal::unseal;
 use crate::disk::sys;
 use crate::error::{At, Error, Result, committed};
@@ -84,6 +85,7 @@ pub(crate) fn open(dir: &Path, id: TapeId, options: &Options) -> Result<(Opened,
     } else {
         // Before anything is touched: a foreign tape or version stays as it is.
         check_id(dir, id)?;
+        PendingCut::refuse(&paths, id)?;
     }
     sys::make_dir(&paths.run().join("cursors")).at("make", &paths.run())?;
     let mut lock = Lock::take(&paths.writer_lock())?;
