@@ -21,8 +21,8 @@ use std::mem::MaybeUninit;
 use unitape_codec::itch::{
     AddOrder, AddOrderMpid, DAY_NANOS, OrderCancel, OrderDelete, OrderExecuted, OrderReplace, Trade,
 };
-use unitape_model::flags;
 use unitape_model::schema::at;
+use unitape_model::{InstrumentId, flags};
 
 /// Memory for a batch.
 #[derive(Debug)]
@@ -217,7 +217,7 @@ impl ItchDecoder {
             let m = AddOrder::new(body(bytes, spot));
             let (ts, offset) = ends.end(spot, m.timestamp(), ADD);
             let (id, side) = (stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
-            good &= (id != 0) & (side != 0) & narrow(m.order()) & (m.shares() != 0);
+            good &= (id != InstrumentId::NONE) & (side != 0) & narrow(m.order()) & (m.shares() != 0);
             let mut f = Frame::of(put(coming, spot.out, &images.order_new), ts, offset);
             f.instrument(id);
             f.0[at::KIND_A] = side;
@@ -230,7 +230,11 @@ impl ItchDecoder {
             let (ts, offset) = ends.end(spot, m.timestamp(), ADD_MPID);
             let (id, side) = (stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
             let firm = firms.id(&m.attribution()).unwrap_or(0);
-            good &= (id != 0) & (side != 0) & (firm != 0) & narrow(m.order()) & (m.shares() != 0);
+            good &= (id != InstrumentId::NONE)
+                & (side != 0)
+                & (firm != 0)
+                & narrow(m.order())
+                & (m.shares() != 0);
             let mut f = Frame::of(put(coming, spot.out, &images.order_new), ts, offset);
             f.instrument(id);
             f.0[at::KIND_A] = side;
@@ -285,7 +289,7 @@ impl ItchDecoder {
             let (ts, offset) = ends.end(spot, m.timestamp(), TRADE);
             let id = stocks.id(m.stock_locate(), &m.stock());
             let plain = (m.order() == 0) & (m.side() == b'B') & (m.shares() != 0);
-            good &= (id != 0) & plain & narrow(m.match_number());
+            good &= (id != InstrumentId::NONE) & plain & narrow(m.match_number());
             let mut f = Frame::of(put(coming, spot.out, &images.trade), ts, offset);
             f.print(id, m.price(), m.shares(), m.match_number());
         }

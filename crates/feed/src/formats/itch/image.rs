@@ -14,7 +14,7 @@ use crate::formats::zeros::canonical;
 use unitape_codec::itch::DAY_NANOS;
 use unitape_model::event::Value;
 use unitape_model::schema::{TAG_UNMAPPED, at};
-use unitape_model::{Dict, Dictionary, EventBuilder, Field, Header, Kind, UnixNanos, flags};
+use unitape_model::{Dict, Dictionary, EventBuilder, Field, Header, InstrumentId, Kind, UnixNanos, flags};
 
 /// Frames of one kind, made beforehand.
 #[derive(Debug, Clone)]
@@ -102,8 +102,8 @@ impl<'f, const N: usize> Frame<'f, N> {
     }
 
     #[inline(always)]
-    pub fn instrument(&mut self, id: u32) {
-        self.set(at::INSTRUMENT, id.to_le_bytes());
+    pub fn instrument(&mut self, id: InstrumentId) {
+        self.set(at::INSTRUMENT, id.0.to_le_bytes());
     }
 
     #[inline(always)]
@@ -127,7 +127,7 @@ impl<'f, const N: usize> Frame<'f, N> {
 
     /// What the order table says: instrument, side, price.
     #[inline(always)]
-    pub fn order(&mut self, order: &Order, id: u32, firm: u32) {
+    pub fn order(&mut self, order: &Order, id: InstrumentId, firm: u32) {
         self.instrument(id);
         self.0[at::KIND_A] |= order.side;
         self.price(order.px);
@@ -187,7 +187,7 @@ const PAIRS: [[u8; 2]; 100] = {
 
 impl Frame<'_, 64> {
     #[inline(always)]
-    pub fn print(&mut self, id: u32, px: u32, shares: u32, match_number: u64) {
+    pub fn print(&mut self, id: InstrumentId, px: u32, shares: u32, match_number: u64) {
         self.instrument(id);
         self.price(px);
         let (mantissa, exponent) = canonical(shares);
