@@ -22,7 +22,7 @@ use unitape_codec::itch::{
     AddOrder, AddOrderMpid, DAY_NANOS, OrderCancel, OrderDelete, OrderExecuted, OrderReplace, Trade,
 };
 use unitape_model::schema::at;
-use unitape_model::{InstrumentId, flags};
+use unitape_model::{InstrumentId, UnixNanos, flags};
 
 /// Memory for a batch.
 #[derive(Debug)]
@@ -131,10 +131,11 @@ struct Ends<'u> {
 impl Ends<'_> {
     /// Writes the unit of a message; gives its time and its place in the source.
     #[inline(always)]
-    fn end(&mut self, spot: &Spot, nanos: u64, sort: usize) -> (i64, u64) {
+    fn end(&mut self, spot: &Spot, nanos: u64, sort: usize) -> (UnixNanos, u64) {
         let (_, bytes, out, events) = ROWS[sort];
         self.good &= nanos < DAY_NANOS;
-        let (offset, ts) = (self.base + u64::from(spot.at), self.midnight + nanos as i64);
+        let offset = self.base + u64::from(spot.at);
+        let ts = UnixNanos(self.midnight + nanos as i64);
         self.units[usize::from(spot.n)].write(Unit {
             offset,
             ts,

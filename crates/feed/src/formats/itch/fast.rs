@@ -10,7 +10,7 @@ use super::{ItchDecoder, Place};
 use crate::block::{Block, What};
 use unitape_codec::itch::Message;
 use unitape_model::schema::at;
-use unitape_model::{InstrumentId, flags};
+use unitape_model::{InstrumentId, UnixNanos, flags};
 
 impl ItchDecoder {
     /// Writes the events of a frequent message; false, and nothing has happened, when it is not one or not plain.
@@ -243,7 +243,7 @@ impl ItchDecoder {
         (nanos, place): (u64, &Place),
         order: Order,
         stock: &[u8; 8],
-    ) -> Option<i64> {
+    ) -> Option<UnixNanos> {
         let id = self.stocks.id(order.locate, stock);
         let ts = time(nanos, place)?;
         let firm = self.firms.id(&order.firm)?;

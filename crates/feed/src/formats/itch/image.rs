@@ -77,16 +77,16 @@ pub(super) struct Frame<'f, const N: usize>(pub &'f mut [u8; N]);
 impl<'f, const N: usize> Frame<'f, N> {
     /// At the end of the arena.
     #[inline(always)]
-    pub fn put(arena: &'f mut Vec<u8>, image: &[u8; N], ts: i64, place: &Place) -> Self {
+    pub fn put(arena: &'f mut Vec<u8>, image: &[u8; N], ts: UnixNanos, place: &Place) -> Self {
         arena.extend_from_slice(image);
         Self::of(arena.last_chunk_mut().expect("just put there"), ts, place.offset)
     }
 
     /// Over a copy of an image.
     #[inline(always)]
-    pub fn of(image: &'f mut [u8; N], ts: i64, offset: u64) -> Self {
+    pub fn of(image: &'f mut [u8; N], ts: UnixNanos, offset: u64) -> Self {
         let mut frame = Frame(image);
-        frame.set(at::TS_EVENT, ts.to_le_bytes());
+        frame.set(at::TS_EVENT, ts.0.to_le_bytes());
         frame.set(at::OFFSET, (offset as u32).to_le_bytes());
         frame
     }
@@ -205,8 +205,8 @@ pub(super) fn without_last(header: Header) -> Header {
 
 /// Event time; none when there is no such time of day, or the day is not known.
 #[inline(always)]
-pub(super) fn time(nanos: u64, place: &Place) -> Option<i64> {
-    (nanos < DAY_NANOS && place.midnight != NO_DAY).then(|| place.midnight + nanos as i64)
+pub(super) fn time(nanos: u64, place: &Place) -> Option<UnixNanos> {
+    (nanos < DAY_NANOS && place.midnight != NO_DAY).then(|| UnixNanos(place.midnight + nanos as i64))
 }
 
 /// Whether an id fits its place as a number.
