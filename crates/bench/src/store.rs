@@ -6,8 +6,8 @@ use crate::record::{Hash, Record, Repeats, rounded};
 use std::fs;
 use std::path::Path;
 use unitape_model::{
-    Decimal, Dict, EventBuilder, Field, Kind, NameTable, Price, Resolve, Schema, UnixNanos, Value, flags,
-    frames,
+    Decimal, Dict, EventBuilder, Field, InstrumentId, Kind, NameTable, Price, Resolve, Schema, UnixNanos,
+    Value, flags, frames,
 };
 use unitape_sim::Rng;
 use unitape_store::{Filter, SealOptions, Store, seal};
@@ -77,8 +77,8 @@ fn make_tape(dir: &Path, rows: u64) -> Result<(), Error> {
     let mut writer = Writer::open(dir, TapeId(0x570), Options::default())?.0;
     let mut rng = Rng::new(7);
     let (mut names, mut unit) = (unitape_model::Dictionary::default(), Vec::new());
-    let instruments: Vec<u32> = (0..INSTRUMENTS)
-        .map(|i| define(&mut names, Dict::Instrument, &format!("GB{i:010}"), &mut unit))
+    let instruments: Vec<InstrumentId> = (0..INSTRUMENTS)
+        .map(|i| define(&mut names, Dict::Instrument, &format!("GB{i:010}"), &mut unit).map(InstrumentId))
         .collect::<Result<_, _>>()?;
     let venues = ["XLON", "CHIX", "BATE", "TRQX"]
         .iter()
@@ -102,7 +102,7 @@ fn make_tape(dir: &Path, rows: u64) -> Result<(), Error> {
         let px = |ticks: i64| Value::Price(Price(ticks * 10_000_000));
         let mut qty = || Value::Decimal(Decimal::new(1 + rng.below(99) as i64, 2).expect("small"));
         set(Field::Venue, Value::Sym(Dict::Venue, venues[(n % 4) as usize]))?;
-        set(Field::Instr, Value::Sym(Dict::Instrument, instruments[of as usize]))?;
+        set(Field::Instr, Value::Sym(Dict::Instrument, instruments[of as usize].0))?;
         if kind == Kind::Bbo {
             set(Field::Bid, px(*mid - 1))?;
             set(Field::BidQty, qty())?;
@@ -169,7 +169,7 @@ fn hash_of_tape(dir: &Path) -> Result<String, Error> {
             let Some(event) = names.admit_frame(frame)?.filter(|_| !header.is_meta()) else { continue };
             let name = |dict, id| names.name(dict, id).unwrap_or("?");
             let (instrument, venue) = (event.instrument(), event.venue().into());
-            add(&mut hash, ordinal, frame, name(Dict::Instrument, instrument), name(Dict::Venue, venue));
+            add(&mut hash, ordinal, frame, name(Dict::Instrument, instrument.0), name(Dict::Venue, venue));
             ordinal += 1;
         }
     }
@@ -181,7 +181,13 @@ fn hash_of_scan(store: &Store) -> Result<String, Error> {
     while let Some(row) = scan.next() {
         let (event, name) = (row.event(), |dict, id| store.names().name(dict, id).unwrap_or("?"));
         let (instrument, venue) = (event.instrument(), event.venue().into());
-        add(&mut hash, row.ordinal, row.frame, name(Dict::Instrument, instrument), name(Dict::Venue, venue));
+        add(
+            &mut hash,
+            row.ordinal,
+            row.frame,
+            name(Dict::Instrument, instrument.0),
+            name(Dict::Venue, venue),
+        );
     }
     match scan.problems().first() {
         Some(problem) => Err(Error::Failed(problem.to_string())),

@@ -9,7 +9,7 @@ use crate::mbo::Around;
 use crate::mbp::Action;
 use crate::store::{LISTINGS_MAX, Store};
 use crate::value::Basis;
-use crate::wide::{ELSEWHERE, NO_INSTRUMENT, WideState};
+use crate::wide::{ELSEWHERE, WideState};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use unitape_model::records::Order;
@@ -243,7 +243,7 @@ impl Books {
             self.counters.bookless += 1;
             return;
         }
-        let oid = decode::order_id(event, order).filter(|_| event.instrument() != 0);
+        let oid = decode::order_id(event, order).filter(|_| event.instrument() != InstrumentId::NONE);
         let Some(oid) = oid else { return self.on_unnamed_order(event) };
         let Some((at, late)) = self.begin(event) else { return };
         let (listing, store) = (&mut self.listings[at as usize], &mut self.store);
@@ -312,8 +312,8 @@ impl Books {
     pub(crate) fn begin(&mut self, event: &Event<'_>) -> Option<(u32, bool)> {
         self.ts = event.ts_event().0;
         self.now = self.now.max(self.ts);
-        let (venue, instrument) = (event.venue(), InstrumentId(event.instrument()));
-        if instrument == NO_INSTRUMENT {
+        let (venue, instrument) = (event.venue(), event.instrument());
+        if instrument == InstrumentId::NONE {
             self.counters.unnamed += 1;
             return None;
         }

@@ -9,7 +9,6 @@ use self::fields::Fields;
 use crate::books::Books;
 use crate::fault::{Fault, Faults};
 use crate::value::{Basis, Marks, Phase};
-use crate::wide::NO_INSTRUMENT;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use unitape_model::{Amount, Event, Field, InstrumentId, Kind, Price, Side, flags};
@@ -114,16 +113,16 @@ impl Naive {
         if !order && kind != Kind::Level && kind != Kind::Bbo {
             return;
         }
-        let (oid, instrument) = (f.text(Field::Oid), InstrumentId(event.instrument()));
+        let (oid, instrument) = (f.text(Field::Oid), event.instrument());
         self.now = self.now.max(event.ts_event().0);
-        if order && (oid.is_none() || instrument == NO_INSTRUMENT) {
+        if order && (oid.is_none() || instrument == InstrumentId::NONE) {
             self.unnamed += 1;
             for l in self.listings.iter_mut().filter(|l| l.is_told[Basis::Orders as usize]) {
                 l.lost[Basis::Orders as usize] = Some((event.source(), event.offset()));
             }
             return;
         }
-        if instrument == NO_INSTRUMENT {
+        if instrument == InstrumentId::NONE {
             return;
         }
         let unnamed = self.unnamed;

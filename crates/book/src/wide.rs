@@ -16,9 +16,6 @@ pub(crate) struct WideState {
     pub stale: (u64, bool),
 }
 
-/// The instrument of an event that names none; in what is said of whole listings, all of them.
-pub(crate) const NO_INSTRUMENT: InstrumentId = InstrumentId(0);
-
 /// The place of a loss that is the place of no event.
 pub(crate) const ELSEWHERE: (u32, u32) = (u32::MAX, u32::MAX);
 
@@ -137,8 +134,8 @@ impl Books {
             self.counters.unknown_phase += 1;
             return;
         };
-        let (venue, instrument) = (event.venue(), InstrumentId(event.instrument()));
-        if venue != 0 && instrument != NO_INSTRUMENT {
+        let (venue, instrument) = (event.venue(), event.instrument());
+        if venue != 0 && instrument != InstrumentId::NONE {
             if let Some((at, false)) = self.begin(event) {
                 self.enter(at, phase);
             }
@@ -152,7 +149,7 @@ impl Books {
                 wide.stale = (number, false);
             }
         });
-        if reopens && instrument == NO_INSTRUMENT {
+        if reopens && instrument == InstrumentId::NONE {
             self.losses.recover(event.source());
         }
         self.each(venue, instrument, |books, at| books.enter(at, phase));
@@ -163,8 +160,8 @@ impl Books {
         let Some(word) = StatusWord::of(event) else { return };
         self.counters.events += 1;
         self.now = self.now.max(event.ts_event().0);
-        let (venue, instrument) = (event.venue(), InstrumentId(event.instrument()));
-        if venue != 0 && instrument != NO_INSTRUMENT && self.index.contains_key(&(venue, instrument)) {
+        let (venue, instrument) = (event.venue(), event.instrument());
+        if venue != 0 && instrument != InstrumentId::NONE && self.index.contains_key(&(venue, instrument)) {
             match self.begin(event) {
                 Some((at, true)) => self.finish_late(at),
                 Some((at, false)) => self.apply(at, word, (event.source(), event.offset())),
@@ -177,7 +174,7 @@ impl Books {
             StatusWord::Recovered | StatusWord::Restarted => wide.stale = (number, false),
             StatusWord::Halted(halted) => wide.halted = (number, halted),
         });
-        if instrument == NO_INSTRUMENT && matches!(word, StatusWord::Recovered | StatusWord::Restarted) {
+        if instrument == InstrumentId::NONE && matches!(word, StatusWord::Recovered | StatusWord::Restarted) {
             self.losses.recover(event.source());
         }
         let place = (event.source(), event.offset());
@@ -259,7 +256,7 @@ impl Books {
         for at in 0..self.listings.len() as u32 {
             let listing = &self.listings[at as usize];
             let of_venue = venue == 0 || venue == listing.venue;
-            if of_venue && (instrument == NO_INSTRUMENT || instrument == listing.instrument) {
+            if of_venue && (instrument == InstrumentId::NONE || instrument == listing.instrument) {
                 what(self, at);
             }
         }
@@ -278,7 +275,8 @@ impl Books {
     /// What was said of a listing before it was there.
     pub(crate) fn before(&self, venue: u16, instrument: InstrumentId) -> WideState {
         let mut last = WideState::default();
-        for of in [(0, NO_INSTRUMENT), (venue, NO_INSTRUMENT), (0, instrument), (venue, instrument)] {
+        for of in [(0, InstrumentId::NONE), (venue, InstrumentId::NONE), (0, instrument), (venue, instrument)]
+        {
             let Some(said) = self.wide.get(&of) else { continue };
             if said.phase.0 > last.phase.0 {
                 last.phase = said.phase;

@@ -1,7 +1,7 @@
 //! Reading events by field, exactly, through [`Schema`].
 
 use crate::frame::{Header, flags};
-use crate::id::{Dict, InlineId, unpack_id};
+use crate::id::{Dict, InlineId, InstrumentId, unpack_id};
 use crate::kind::{Field, Kind};
 use crate::num::{Amount, Decimal, Price, UnixNanos};
 use crate::schema::{
@@ -110,10 +110,10 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Id of the instrument; 0 none.
+    /// The instrument, by the dictionary of the tape; [`InstrumentId::NONE`] where the event has none.
     #[inline]
-    pub fn instrument(&self) -> u32 {
-        u32::from_le_bytes(self.get(at::INSTRUMENT))
+    pub fn instrument(&self) -> InstrumentId {
+        InstrumentId(u32::from_le_bytes(self.get(at::INSTRUMENT)))
     }
 
     /// Id of the venue, or of the bank that quotes; 0 none.

@@ -83,8 +83,9 @@ pub const VENUE_PROVISIONAL: u16 = 1 << 15;
 /// Longest name that can be interned, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// An instrument, by the number that whoever names it has given: the dictionary of a tape, from 1 (0 is none), or the tables
-/// of a handler, from 0. Numbers of two of them say nothing of each other.
+/// An instrument, by the number that whoever names it has given: the dictionary of a tape, from 1 ([`InstrumentId::NONE`] is
+/// none), or a table of instruments (a handler's, that of reference data, that of a simulated day), from 0. Numbers of two of
+/// them say nothing of each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct InstrumentId(pub u32);
@@ -100,6 +101,9 @@ pub struct ProductId(pub u32);
 pub struct ChannelId(pub u16);
 
 impl InstrumentId {
+    /// No instrument, as the events of a tape say it; the first one of a table has the same number.
+    pub const NONE: Self = Self(0);
+
     /// As the index of a table.
     #[inline]
     #[must_use]

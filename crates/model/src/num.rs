@@ -54,6 +54,13 @@ pub enum NumError {
 /// Greatest absolute exponent a [`Decimal`] or [`Amount`] may have.
 pub const EXPONENT_MAX: i8 = 30;
 
+impl UnixNanos {
+    /// The first moment there is, in 1677; before all others.
+    pub const MIN: Self = Self(i64::MIN);
+    /// The last moment there is, in 2262; after all others.
+    pub const MAX: Self = Self(i64::MAX);
+}
+
 impl Price {
     /// "No price": the one value that input may not have.
     pub const NONE: Self = Self(i64::MAX);

@@ -15,17 +15,18 @@
 //! [`Banks::live`] and [`Banks::best`] are the truth between two steps.
 //!
 //! ```
-//! use unitape_model::Side;
+//! use unitape_model::{InstrumentId, Side};
 //! use unitape_sim::{Banks, FxConfig};
 //!
 //! let mut banks = Banks::new(FxConfig { seed: 3, quotes: 1_000, ..FxConfig::default() })?;
 //! while banks.step().is_some() {}
-//! assert!(banks.best(0, Side::Sell, 1_000_000, banks.now()).is_some());
+//! assert!(banks.best(InstrumentId(0), Side::Sell, 1_000_000, banks.now()).is_some());
 //! # Ok::<(), unitape_sim::Error>(())
 //! ```
 
 use unitape_model::{
-    Decimal, Dict, Dictionary, EventBuilder, Field, InlineId, Kind, Price, Side, UnixNanos, Value, flags,
+    Decimal, Dict, Dictionary, EventBuilder, Field, InlineId, InstrumentId, Kind, Price, Side, UnixNanos,
+    Value, flags,
 };
 
 use crate::day::names::lettered;
@@ -72,8 +73,8 @@ pub struct Quote {
     pub ts: u64,
     /// Index of the bank.
     pub bank: u32,
-    /// Index of the pair.
-    pub pair: u32,
+    /// The pair, by its index.
+    pub pair: InstrumentId,
     /// Tier, from 1.
     pub tier: u8,
     /// Side: a bid is [`Side::Buy`].
@@ -183,7 +184,7 @@ impl Banks {
             seq,
             ts: self.now,
             bank: bank as u32,
-            pair: pair as u32,
+            pair: InstrumentId(pair as u32),
             tier: tier as u8 + 1,
             side,
             px: (!withdrawn).then_some(middle + if side == Side::Buy { -wider } else { wider } * tenth),
@@ -221,7 +222,7 @@ impl Banks {
             e.set(spec, value).expect("a value of the right sort");
         };
         set(Field::Bank, Value::Sym(Dict::Venue, quote.bank + 1));
-        set(Field::Instr, Value::Sym(Dict::Instrument, quote.pair + 1));
+        set(Field::Instr, Value::Sym(Dict::Instrument, quote.pair.0 + 1));
         set(Field::QuoteId, Value::Id(InlineId::Text(&lettered::<8>(b'Q', quote.quote_id, 36))));
         set(Field::Tier, Value::UInt(quote.tier.into()));
         set(Field::Side, Value::Text(quote.side.letter()));
@@ -247,13 +248,13 @@ impl Banks {
     }
 
     /// What a bank last said for a pair, tier (from 1) and side, if it did not withdraw it; perhaps no longer good.
-    pub fn live(&self, bank: u32, pair: u32, tier: u8, side: Side) -> Option<&Quote> {
-        self.live[self.at(bank as usize, pair as usize, usize::from(tier) - 1, side)].as_ref()
+    pub fn live(&self, bank: u32, pair: InstrumentId, tier: u8, side: Side) -> Option<&Quote> {
+        self.live[self.at(bank as usize, pair.index(), usize::from(tier) - 1, side)].as_ref()
     }
 
     /// The best quote that can be dealt on at `now` for at least `qty` in one deal: the highest bid or the lowest offer,
     /// and of those that are alike the one that was made first.
-    pub fn best(&self, pair: u32, side: Side, qty: i64, now: u64) -> Option<&Quote> {
+    pub fn best(&self, pair: InstrumentId, side: Side, qty: i64, now: u64) -> Option<&Quote> {
         let all = self.live.iter().flatten();
         let good = all.filter(|q| {
             let amount = if q.full_amount { q.qty == qty } else { q.qty >= qty };
@@ -304,7 +305,7 @@ mod tests {
     fn best_is_what_the_quotes_say() {
         let mut banks =
             Banks::new(FxConfig { quotes: 6_000, seed: 5, ..FxConfig::default() }).expect("a good config");
-        let mut told: HashMap<(u32, u32, u8, Side), Quote> = HashMap::new();
+        let mut told: HashMap<(u32, InstrumentId, u8, Side), Quote> = HashMap::new();
         let (mut withdrawn, mut stale, mut indicative, mut ts) = (0, 0, 0, 0);
         while let Some(quotes) = banks.step() {
             for q in quotes {
@@ -350,7 +351,7 @@ mod tests {
                 let e = Event::new(&out).expect("a frame");
                 assert_eq!(
                     (e.instrument(), e.venue(), e.sequence()),
-                    (q.pair + 1, q.bank as u16 + 1, Some(q.seq))
+                    (InstrumentId(q.pair.0 + 1), q.bank as u16 + 1, Some(q.seq))
                 );
                 assert_eq!(e.field(Field::Px, &mut scratch), q.px.map(|px| Value::Price(Price(px))));
                 let until = Some(Value::Nanos(UnixNanos(q.valid_until as i64)));

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 use unitape_book::{Basis, Books, ListingId, naive};
-use unitape_model::{Event as Frame, InstrumentId, Side, frames};
+use unitape_model::{Event as Frame, Side, frames};
 use unitape_sim::Best;
-use unitape_sim::day::{Ledger, Phase, Sim, SimConfig, What};
+use unitape_sim::day::{Ledger, Phase, Sim, SimConfig, What, World};
 
 /// The orders of a side in the order in which they would be filled: id, price in 1e-9, what is left.
 type Line = Vec<(String, i64, i64)>;
@@ -88,9 +88,8 @@ fn compare(seed: u64, sum: &mut Compared) {
                 What::Bbo { book, .. } | What::Session { book, .. } => (book, false),
                 _ => continue,
             };
-            let (venue, instr) = (world.venue_of(book), world.instr_of(book));
-            let id =
-                books.find(venue as u16 + 1, InstrumentId(instr as u32 + 1)).expect("a listing of the day");
+            let (venue, instr) = (world.venue_of(book), World::tape_id(world.instr_of(book)));
+            let id = books.find(venue as u16 + 1, instr).expect("a listing of the day");
             touched.insert((book, id));
             let listing = books.listing(id);
             let continuous = listing.phase().is_continuous();

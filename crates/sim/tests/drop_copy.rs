@@ -9,7 +9,7 @@ use std::io;
 
 use common::{Message, all_good, clock_ns, split};
 use oracle::Event;
-use unitape_model::Side;
+use unitape_model::{InstrumentId, Side};
 use unitape_sim::day::{CopyTruth, DropCopy, Noise, Scenario, Scene, SceneLeg, SimConfig};
 use unitape_sim::{Error, isin_check_digit};
 
@@ -240,9 +240,10 @@ fn best_is_what_the_reports_say() {
         assert_eq!(last[&(bbo.venue.to_owned(), bbo.instr.clone())], told);
         // It ends while all books trade, and what was published is what stands in them.
         let venue = world.venues.iter().position(|v| *v == bbo.venue).expect("a venue");
-        let instr = world.instruments.iter().position(|i| i.isin == bbo.instr).expect("an instrument");
+        let is = |i: &InstrumentId| world.instruments[i.index()].isin == bbo.instr;
+        let instr = world.instrument_ids().find(is).expect("an instrument");
         let own = [Side::Buy, Side::Sell].map(|side| sim.book(venue, instr).best(side));
-        assert_eq!(told, own.map(|b| b.map(|b| (world.instruments[instr].nano(b.px), b.qty))));
+        assert_eq!(told, own.map(|b| b.map(|b| (world.instruments[instr.index()].nano(b.px), b.qty))));
     }
 }
 

@@ -87,7 +87,7 @@ impl Market {
     }
 
     pub(crate) fn on_ref(&mut self, event: &Event<'_>) {
-        let instr = InstrumentId(event.instrument());
+        let instr = event.instrument();
         if !self.references.contains_key(&instr) && self.references.len() == PAIRS_MAX {
             self.bound_hit += 1;
             return;

@@ -1,6 +1,7 @@
 //! Any bytes as what a kill left of a journal: it is mended or refused, and what is read of it has times that go up.
 
 use unitape_feed::journal::{Continuity, LastFile, PacketJournal, StreamJournal, Times};
+use unitape_model::UnixNanos;
 
 pub fn run(bytes: &[u8]) {
     let Some((split, bytes)) = bytes.split_first() else { return };
@@ -18,7 +19,7 @@ pub fn run(bytes: &[u8]) {
     let known = LastFile { number: u64::from(split / 100), read_bytes: u64::from(split % 100) };
     if let Ok(mut journal) = StreamJournal::open(&stream, continuity, known) {
         journal.begin().unwrap();
-        journal.append(b"more", 7).unwrap();
+        journal.append(b"more", UnixNanos(7)).unwrap();
         journal.end().unwrap();
     }
     if let Ok(mut read) = Times::open(&stream.join("00000001.raw"), 0) {

@@ -4,7 +4,6 @@ use super::fields::Fields;
 use super::{Listing, NOWHERE, Naive, Said};
 use crate::fault::Fault;
 use crate::value::{Basis, Phase};
-use crate::wide::NO_INSTRUMENT;
 use unitape_model::{Event, Field, InstrumentId, flags};
 
 impl Naive {
@@ -12,7 +11,7 @@ impl Naive {
         let found = self.listings.iter().position(|l| (l.venue, l.instrument) == (venue, instrument));
         let at = found.unwrap_or_else(|| {
             let about = |t: &&(u16, InstrumentId, Said)| {
-                (t.0 == 0 || t.0 == venue) && (t.1 == NO_INSTRUMENT || t.1 == instrument)
+                (t.0 == 0 || t.0 == venue) && (t.1 == InstrumentId::NONE || t.1 == instrument)
             };
             let mut new = Listing { venue, instrument, ..Listing::default() };
             // As if it had been there.
@@ -36,8 +35,8 @@ impl Naive {
     pub(super) fn on_session(&mut self, event: &Event<'_>) {
         self.now = self.now.max(event.ts_event().0);
         let Some(phase) = Fields(event).text(Field::Phase).and_then(|p| Phase::from_name(&p)) else { return };
-        let (venue, instrument) = (event.venue(), InstrumentId(event.instrument()));
-        if venue != 0 && instrument != NO_INSTRUMENT {
+        let (venue, instrument) = (event.venue(), event.instrument());
+        if venue != 0 && instrument != InstrumentId::NONE {
             let late = event.header().flags() & flags::LATE != 0;
             let (source, offset) = (event.source(), event.offset());
             let listing = self.listing(venue, instrument);
@@ -56,7 +55,7 @@ impl Naive {
             let reopens = before == Some(Phase::Close) && phase != Phase::Close;
             if reopens {
                 self.told.push((venue, instrument, Said::Recovered));
-                if instrument == NO_INSTRUMENT {
+                if instrument == InstrumentId::NONE {
                     self.unnamed = 0;
                     self.listings.iter_mut().for_each(|l| l.cleared = 0);
                 }
@@ -76,7 +75,8 @@ impl Naive {
 
     fn about(&mut self, venue: u16, instrument: InstrumentId) -> impl Iterator<Item = &mut Listing> {
         let of = move |l: &&mut Listing| {
-            (venue == 0 || venue == l.venue) && (instrument == NO_INSTRUMENT || instrument == l.instrument)
+            (venue == 0 || venue == l.venue)
+                && (instrument == InstrumentId::NONE || instrument == l.instrument)
         };
         self.listings.iter_mut().filter(of)
     }
@@ -91,10 +91,10 @@ impl Naive {
             _ => return,
         };
         self.now = self.now.max(event.ts_event().0);
-        let (venue, instrument) = (event.venue(), InstrumentId(event.instrument()));
+        let (venue, instrument) = (event.venue(), event.instrument());
         let known = |l: &Listing| (l.venue, l.instrument) == (venue, instrument);
         let place = (event.source(), event.offset());
-        if venue != 0 && instrument != NO_INSTRUMENT && self.listings.iter().any(known) {
+        if venue != 0 && instrument != InstrumentId::NONE && self.listings.iter().any(known) {
             let late = event.header().flags() & flags::LATE != 0;
             let listing = self.listing(venue, instrument);
             if late && place.0 == listing.source.0 && place.1 < listing.source.1 {
@@ -106,7 +106,7 @@ impl Naive {
             }
         } else {
             self.told.push((venue, instrument, said));
-            if instrument == NO_INSTRUMENT && matches!(said, Said::Recovered | Said::Restarted) {
+            if instrument == InstrumentId::NONE && matches!(said, Said::Recovered | Said::Restarted) {
                 self.unnamed = 0;
                 self.listings.iter_mut().for_each(|l| l.cleared = 0);
             }

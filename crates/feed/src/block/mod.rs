@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use unitape_base::capture::Walker;
-use unitape_model::{Dict, Dictionary};
+use unitape_model::{Dict, Dictionary, UnixNanos};
 
 /// Bytes of a source and what became of them.
 #[derive(Debug, Default)]
@@ -83,15 +83,15 @@ pub struct Block {
     /// When the last of its bytes came, on the intake's clock.
     pub came_ns: i64,
     /// When they were received, by the clock of the source, as far as the intake knows.
-    pub received_last: Option<i64>,
+    pub received_last: Option<UnixNanos>,
     /// Id of the source that the events were decoded with.
     pub decoded_as: u32,
     /// For a capture, the walker as it stands at the first byte.
     pub walker: Option<Walker>,
-    /// When the bytes were received: end of a stretch in the source and nanoseconds since 1970, in order.
-    pub times: Vec<(u64, i64)>,
+    /// When the bytes were received: end of a stretch in the source and the time of its receipt, in order.
+    pub times: Vec<(u64, UnixNanos)>,
     /// The earliest of these, where it is known; the sequencer's.
-    pub received_min: Option<i64>,
+    pub received_min: Option<UnixNanos>,
     /// Memory for a packet's payload, or for the arena written anew.
     pub payload: Vec<u8>,
     /// What came before of a message that was not over where the bytes begin; taken by the decoder.
@@ -101,7 +101,7 @@ pub struct Block {
     /// The bytes in hand are those of one packet: marks of progress are the capture's to make.
     pub in_packet: bool,
     /// Where that packet was sent to, and when it was received.
-    pub sent: Option<(SocketAddr, i64)>,
+    pub sent: Option<(SocketAddr, UnixNanos)>,
 }
 
 /// What a source's next block needs to know of this one's end: the message that is not over.
@@ -128,7 +128,7 @@ pub struct Unit {
     /// Where the message starts in the source.
     pub offset: u64,
     /// Event time of its first event, [`NO_TS`] when it could not be told.
-    pub ts: i64,
+    pub ts: UnixNanos,
     /// End of its frames in the arena.
     pub end: u32,
     /// End of its entries in the fix-ups.
@@ -149,7 +149,7 @@ pub struct Ended {
     /// Where it starts in the source.
     pub offset: u64,
     /// Event time.
-    pub ts: i64,
+    pub ts: UnixNanos,
     /// End of its frame in the arena.
     pub end: u32,
     /// Its bytes in the source.
@@ -183,7 +183,7 @@ pub enum What {
 }
 
 /// `Unit::ts` of a message whose time could not be told.
-pub const NO_TS: i64 = i64::MIN;
+pub const NO_TS: UnixNanos = UnixNanos::MIN;
 
 /// A provisional id in the arena.
 #[derive(Clone, Copy, Debug)]
@@ -267,7 +267,14 @@ impl Block {
 
     /// Ends a message of `length` bytes that became `events` events.
     #[inline]
-    pub fn end_message(&mut self, place: (u64, usize), ts: i64, events: u32, what: What, known: &Dictionary) {
+    pub fn end_message(
+        &mut self,
+        place: (u64, usize),
+        ts: UnixNanos,
+        events: u32,
+        what: What,
+        known: &Dictionary,
+    ) {
         let unit = self.units.len();
         let (waiting, mut to) = self.destination(known);
         waiting.next(unit, &mut to);
@@ -276,7 +283,7 @@ impl Block {
 
     /// The same for one of whose names none waits, because it was built without [`Block::builder`].
     #[inline]
-    pub fn end_resolved(&mut self, (offset, length): (u64, usize), ts: i64, events: u32, what: What) {
+    pub fn end_resolved(&mut self, (offset, length): (u64, usize), ts: UnixNanos, events: u32, what: What) {
         self.tally.messages += 1;
         self.tally.with_events += 1;
         self.tally.events += u64::from(events);
@@ -511,7 +518,7 @@ impl Block {
         latest
     }
 
-    pub(crate) fn push(&mut self, offset: u64, ts: i64, (events, length): (u32, u32), what: What) {
+    pub(crate) fn push(&mut self, offset: u64, ts: UnixNanos, (events, length): (u32, u32), what: What) {
         self.units.push(Unit {
             offset,
             ts,

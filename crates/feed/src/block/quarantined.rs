@@ -26,8 +26,8 @@ impl RawFacts {
 /// Why a message is in quarantine, and where its bytes are.
 #[derive(Clone, Copy, Debug)]
 pub struct Quarantined<'a> {
-    /// Nanoseconds since 1970.
-    pub ts: i64,
+    /// Its event time.
+    pub ts: UnixNanos,
     /// Id of the source's definition.
     pub source: u32,
     /// Where the message starts in the source.
@@ -48,7 +48,7 @@ pub struct Quarantined<'a> {
 
 /// The event of a message in quarantine.
 pub fn quarantine_frame(out: &mut Vec<u8>, why: &Quarantined<'_>) {
-    let mut e = EventBuilder::begin(out, Kind::Quarantine, UnixNanos(why.ts));
+    let mut e = EventBuilder::begin(out, Kind::Quarantine, why.ts);
     e.source(why.source, why.offset as u32);
     set(&mut e, Field::RawAt, Value::UInt(why.raw_at));
     set(&mut e, Field::Length, Value::UInt(why.raw.length));
@@ -87,7 +87,7 @@ impl Block {
     ) {
         // The time and the place in the raw log are the sequencer's to know.
         let why = Quarantined {
-            ts: 0,
+            ts: UnixNanos(0),
             source,
             offset,
             raw_at: 0,

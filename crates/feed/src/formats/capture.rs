@@ -9,7 +9,7 @@ use crate::block::Block;
 use crate::formats::format::FormatDecoder;
 use std::net::IpAddr;
 use unitape_base::capture::{Next, Udp, Walker, udp};
-use unitape_model::Dictionary;
+use unitape_model::{Dictionary, UnixNanos};
 
 /// Which UDP datagrams of a capture are the feed's; an empty list means all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,12 +64,12 @@ pub fn decode(
                         std::mem::swap(&mut block.bytes, &mut payload);
                         block.base = base + (p.bytes.start + d.payload.start) as u64;
                         (block.eof, block.in_packet) = (true, true);
-                        block.sent = Some((d.to, p.ts_ns.unwrap_or(0)));
+                        block.sent = Some((d.to, UnixNanos(p.ts_ns.unwrap_or(0))));
                         decoder.stretch(block, source, known);
                         std::mem::swap(&mut block.bytes, &mut payload);
                         (block.base, block.eof, block.in_packet) = (base, eof, false);
                         if let Some(ts) = p.ts_ns {
-                            block.times.push((base + p.end as u64, ts));
+                            block.times.push((base + p.end as u64, UnixNanos(ts)));
                         }
                     }
                     Udp::Cut(to) if to.is_none_or(|to| select.wants(to)) => {

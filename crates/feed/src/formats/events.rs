@@ -102,7 +102,7 @@ fn decode_line(
             if missed {
                 block.note_unresolved();
             }
-            block.end_message((offset, line.len()), ts.0, 1, What::Events, known);
+            block.end_message((offset, line.len()), ts, 1, What::Events, known);
         }
         // An empty line is no message; headers, cases and expectations are messages that we know and do not want.
         Ok(Line::Blank) => {}

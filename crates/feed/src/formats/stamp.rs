@@ -7,7 +7,7 @@
 
 use crate::block::Block;
 use unitape_model::schema::{RECV_EXT, RECV_NONE, Schema, at};
-use unitape_model::{Field, Header, Kind, LINE, flags};
+use unitape_model::{Field, Header, Kind, LINE, UnixNanos, flags};
 
 /// Gives the events of `block` their receive times, and its units the time by which feeds are merged, where one or the
 /// other is wanted.
@@ -58,13 +58,13 @@ fn stamp(block: &mut Block) {
 }
 
 /// Puts a receive time into the frame that ends `out`, unless it has one of its own.
-fn put(out: &mut Vec<u8>, start: usize, ts: i64) {
+fn put(out: &mut Vec<u8>, start: usize, ts: UnixNanos) {
     let place = start + at::RECV_DELTA;
     if out[place..place + 4] != RECV_NONE.to_le_bytes() {
         return;
     }
     let event = i64::from_le_bytes(out[start + at::TS_EVENT..][..8].try_into().expect("eight bytes"));
-    let delta = ts.checked_sub(event).and_then(|d| i32::try_from(d).ok());
+    let delta = ts.0.checked_sub(event).and_then(|d| i32::try_from(d).ok());
     if let Some(d) = delta.filter(|d| !matches!(*d, RECV_NONE | RECV_EXT)) {
         out[place..place + 4].copy_from_slice(&d.to_le_bytes());
         return;
@@ -82,7 +82,7 @@ fn put(out: &mut Vec<u8>, start: usize, ts: i64) {
     out.resize(start + usize::from(lines) * LINE, 0);
     out[end..end + 2].copy_from_slice(&(Field::TsRecv as u16).to_le_bytes());
     out[end + 2..end + 6].copy_from_slice(&8u32.to_le_bytes());
-    out[end + 6..end + 14].copy_from_slice(&ts.to_le_bytes());
+    out[end + 6..end + 14].copy_from_slice(&ts.0.to_le_bytes());
     let bits = header.flags() | flags::EXT;
     Header::unstamped(header.kind(), bits, lines).write(&mut out[start..]);
 }
@@ -101,13 +101,13 @@ pub fn last_byte(offset: u64, length: u32) -> u64 {
 }
 
 /// The time of the stretch that holds this byte.
-pub fn time_of(times: &[(u64, i64)], byte: u64) -> Option<i64> {
+pub fn time_of(times: &[(u64, UnixNanos)], byte: u64) -> Option<UnixNanos> {
     let i = times.partition_point(|(end, _)| *end <= byte);
     times.get(i).map(|(_, ts)| *ts).filter(|ts| *ts != NO_TIME)
 }
 
 /// The time of a stretch whose receive time is not known.
-pub const NO_TIME: i64 = i64::MIN;
+pub const NO_TIME: UnixNanos = UnixNanos::MIN;
 
 /// Tag, length and value of a receive time in the extension.
 const ENTRY: usize = 14;
@@ -133,9 +133,9 @@ mod tests {
         let lines = [line(1, ""), line(2, ""), line(3, &long), line(4, &full), line(5, ",\"ts_recv\":77")];
         let mut block = Block { bytes: lines.concat().into_bytes(), eof: true, ..Block::default() };
         let mut end = 0;
-        let times = [7, 1 << 60, NO_TIME, -(1 << 60), 1 << 61].iter().zip(&lines).map(|(ts, line)| {
+        let times = [7, 1 << 60, NO_TIME.0, -(1 << 60), 1 << 61].iter().zip(&lines).map(|(ts, line)| {
             end += line.len() as u64;
-            (end, *ts)
+            (end, UnixNanos(*ts))
         });
         block.times = times.collect();
         let how = How { receive_times: true, ..How::default() };

@@ -62,7 +62,7 @@ pub(super) enum Outcome {
     Ignored,
     #[allow(missing_docs)]
     Events {
-        ts: i64,
+        ts: UnixNanos,
         count: u32,
     },
 }
@@ -266,7 +266,7 @@ impl<R: Copy> Mapper<R> {
             count => {
                 let last = writer.last;
                 mark_last(&mut block.arena[last..]);
-                Ok(Outcome::Events { ts: ts.0, count })
+                Ok(Outcome::Events { ts, count })
             }
         }
     }

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use unitape_model::{Header, flags};
+use unitape_model::{Header, UnixNanos, flags};
 use unitape_tape::Writer;
 
 /// Defines those sources of a feed that the tape does not have, notes which have grown, and says which are to be read.
@@ -328,7 +328,7 @@ pub fn feed_state(
     (grows, open): (bool, usize),
 ) -> FeedState {
     let order = account.feeds.get(&feed.name).cloned().unwrap_or_default();
-    let running_max = order.running_max.unwrap_or(crate::block::NO_TS);
+    let running_max = order.running_max.map_or(crate::block::NO_TS, UnixNanos);
     let name = (feed.name.clone(), grows);
     FeedState::new(name, states, (running_max, order.sessions), open, Arc::default())
 }

@@ -30,7 +30,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use unitape_model::Dictionary;
+use unitape_model::{Dictionary, UnixNanos};
 use unitape_ring::Wait;
 use unitape_ring::farm::{self, Claim, Ending, Farm};
 use unitape_tape::{Meta, Options as TapeOptions, TapeId, Writer};
@@ -287,7 +287,8 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
     let counters = setup.progress.counters.clone();
     let names = account.names.dictionary().clone();
     let by_receive_time = setup.feeds.iter().any(|f| f.how.by_receive_time);
-    let placed_max = if by_receive_time { account.placed_max.1 } else { account.placed_max.0 };
+    let placed = account.placed_max;
+    let placed_max = UnixNanos(if by_receive_time { placed.1 } else { placed.0 });
     let due_ns = setup.live.as_ref().map(|live| live.due_ns.clone()).unwrap_or_default();
     let order = (Patience::new(due_ns), placed_max);
     let mut sequencer =

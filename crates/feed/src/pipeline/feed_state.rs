@@ -18,6 +18,7 @@ use crate::sources::stats::Settled;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use unitape_model::UnixNanos;
 
 /// What the sequencer keeps of a feed.
 #[derive(Debug)]
@@ -51,7 +52,7 @@ pub struct FeedState {
     /// What came before of a message that was not over there.
     pub carried: Option<Box<Carried>>,
     /// Greatest event time so far: a feed's own order wins over its clock.
-    pub running_max: i64,
+    pub running_max: UnixNanos,
     /// The sequence numbers that each session has sent.
     pub sessions: Sessions,
     /// Sources still to come or not yet ended; a feed whose sources are found while it runs counts as one.
@@ -71,7 +72,7 @@ pub struct FeedState {
     /// The decoder of a stream, whose blocks are decoded in their turn, and which of the feed's mappings it is by.
     pub in_turn: Option<(u64, Decoder)>,
     /// When the leftover bytes were received.
-    pub leftover_times: Vec<(u64, i64)>,
+    pub leftover_times: Vec<(u64, UnixNanos)>,
     /// The account of all of its sources, of the blocks that are wholly on the tape.
     pub total: Tally,
     /// Blocks claimed and not yet wholly on the tape; the intake looks at it.
@@ -82,7 +83,7 @@ pub struct FeedState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedHead {
     /// The time by which it is merged.
-    pub ts: i64,
+    pub ts: UnixNanos,
     /// Its time leads by more than it may.
     pub ahead: bool,
 }
@@ -245,7 +246,7 @@ impl FeedState {
     pub fn new(
         (name, grows): (String, bool),
         sources: Vec<SourceState>,
-        (running_max, sessions): (i64, Sessions),
+        (running_max, sessions): (UnixNanos, Sessions),
         open_sources: usize,
         outstanding: Arc<AtomicU64>,
     ) -> Self {
@@ -302,7 +303,11 @@ impl FeedState {
 
     /// Looks at the next unit: the time by which it is merged, `None` when nothing is at hand. `others` is asked for the
     /// latest time at hand of the other feeds.
-    pub fn look_at_head(&mut self, bounds: &LeadBounds, others: impl FnOnce() -> i64) -> Option<i64> {
+    pub fn look_at_head(
+        &mut self,
+        bounds: &LeadBounds,
+        others: impl FnOnce() -> UnixNanos,
+    ) -> Option<UnixNanos> {
         self.head = self.in_hand().map(|i| {
             let block = &self.queue[i].block;
             let unit = &block.units[self.cursor.unit];
@@ -337,7 +342,7 @@ impl FeedState {
     }
 
     /// The event time of the next unit, whatever is believed of it.
-    pub fn head_ts(&self) -> Option<i64> {
+    pub fn head_ts(&self) -> Option<UnixNanos> {
         Some(self.queue[self.in_hand()?].block.units[self.cursor.unit].ts)
     }
 

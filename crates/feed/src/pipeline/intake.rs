@@ -10,7 +10,7 @@ use crate::sources::folder::{Folder, Found, Sort};
 use crate::sources::head::Head;
 use crate::sources::link::{FeedLook, LinkPart, RestartPolicy};
 use crate::sources::open::{Filled, Open};
-use crate::sources::receive::now_ns;
+use crate::sources::receive::age_ns;
 use crate::sources::source::{Pending, SourceFacts};
 use crate::sources::stats::{FeedStats, Stats};
 use std::collections::VecDeque;
@@ -310,7 +310,7 @@ impl Intake {
         if self.live.is_some() {
             job.looks.extend(self.feeds.iter().map(|feed| feed.look));
             job.claimed_ns = self.now_ns();
-            job.block.came_ns = job.claimed_ns.saturating_sub(age_ns(job.block.received_last));
+            job.block.came_ns = job.claimed_ns.saturating_sub(job.block.received_last.map_or(0, age_ns));
         }
         Ok(filled)
     }
@@ -412,7 +412,7 @@ impl Intake {
                     (feed.quiet, feed.calm) = (None, 0);
                     feed.look.found_some(failing);
                     if self.live.is_some() && job.block.received_last.is_none() {
-                        job.block.received_last = feed.open.as_ref().and_then(Open::modified_ns);
+                        job.block.received_last = feed.open.as_ref().and_then(Open::modified);
                     }
                     feed.outstanding.fetch_add(1, Ordering::Relaxed);
                     self.claimed_bytes.fetch_add(n as u64, Ordering::Relaxed);
@@ -495,11 +495,6 @@ impl Intake {
             self.feeds[feed].sorted = sorted;
         }
     }
-}
-
-/// How long ago something was received at this time. A clock that was set back makes it of now.
-fn age_ns(received: Option<i64>) -> i64 {
-    received.map_or(0, |ts| now_ns().saturating_sub(ts).max(0))
 }
 
 /// The merge is asked to look again for the same time after so long.

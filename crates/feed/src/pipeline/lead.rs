@@ -7,6 +7,7 @@ use crate::block::{Block, Unit, What};
 use crate::formats::stamp::{last_byte, time_of};
 use crate::pipeline::feed_state::{FeedState, SourceState};
 use std::time::Duration;
+use unitape_model::UnixNanos;
 
 /// How far an event's time may lead; `None`: without bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,31 +29,32 @@ impl ClockLead {
     pub const UNBOUNDED: Self = Self { receipt: None, feeds: None };
 
     /// The latest time that is believed of what was received at `ts`.
-    pub fn after_receipt(&self, ts: i64) -> i64 {
+    pub fn after_receipt(&self, ts: UnixNanos) -> UnixNanos {
         after(ts, self.receipt)
     }
 
     /// The latest time that is believed beside a time of the other feeds.
-    pub fn after_feeds(&self, ts: i64) -> i64 {
+    pub fn after_feeds(&self, ts: UnixNanos) -> UnixNanos {
         after(ts, self.feeds)
     }
 }
 
-fn after(ts: i64, lead: Option<Duration>) -> i64 {
-    lead.map_or(i64::MAX, |lead| ts.saturating_add(i64::try_from(lead.as_nanos()).unwrap_or(i64::MAX)))
+fn after(ts: UnixNanos, lead: Option<Duration>) -> UnixNanos {
+    let ns = |lead: Duration| i64::try_from(lead.as_nanos()).unwrap_or(i64::MAX);
+    lead.map_or(UnixNanos::MAX, |lead| UnixNanos(ts.0.saturating_add(ns(lead))))
 }
 
 /// A time before 1990 says nothing of what time it is: it is unknown, or of a simulation.
-pub const KNOWN_SINCE: i64 = 631_152_000_000_000_000;
+pub const KNOWN_SINCE: UnixNanos = UnixNanos(631_152_000_000_000_000);
 
 /// A time that says what time it is.
-pub fn known(ts: i64) -> Option<i64> {
+pub fn known(ts: UnixNanos) -> Option<UnixNanos> {
     Some(ts).filter(|ts| *ts >= KNOWN_SINCE)
 }
 
 impl Block {
     /// The earliest time at which any of it was received.
-    pub fn received_first(&self) -> Option<i64> {
+    pub fn received_first(&self) -> Option<UnixNanos> {
         self.times.iter().filter_map(|(_, ts)| known(*ts)).min()
     }
 }
@@ -60,7 +62,7 @@ impl Block {
 impl SourceState {
     /// What the tape has of a message that is there already: whether it leads. `placed_max` is the latest time that was
     /// believed when the run began.
-    fn leads_on_tape(&self, unit: &Unit, placed_max: i64) -> Option<bool> {
+    fn leads_on_tape(&self, unit: &Unit, placed_max: UnixNanos) -> Option<bool> {
         let there = self.on_tape_through.is_some_and(|t| unit.offset <= t);
         there.then(|| {
             unit.ts > placed_max && known(placed_max).is_some()
@@ -75,33 +77,33 @@ pub struct LeadBounds {
     /// The bounds.
     pub lead: ClockLead,
     /// The latest time that was placed and believed.
-    pub placed_max: i64,
+    pub placed_max: UnixNanos,
     /// The same when the run began.
-    pub placed_before: i64,
+    pub placed_before: UnixNanos,
     /// There is another feed.
     pub merges: bool,
 }
 
 impl LeadBounds {
     /// Up to this event time nothing of the block's messages can lead, but for those that the tape has.
-    pub fn ceiling(&self, feed: &FeedState, block: &Block) -> i64 {
+    pub fn ceiling(&self, feed: &FeedState, block: &Block) -> UnixNanos {
         match block.received_min {
             Some(ts) if feed.received => self.lead.after_receipt(ts),
-            _ if !self.merges => i64::MAX,
+            _ if !self.merges => UnixNanos::MAX,
             _ if known(self.placed_max).is_some() => self.lead.after_feeds(self.placed_max),
-            _ => i64::MIN,
+            _ => UnixNanos::MIN,
         }
     }
 
     /// Whether [`LeadBounds::leads`] is to be asked of this message.
     #[inline]
-    pub fn is_in_doubt(&self, unit: &Unit, state: &SourceState, ceiling: i64) -> bool {
+    pub fn is_in_doubt(&self, unit: &Unit, state: &SourceState, ceiling: UnixNanos) -> bool {
         unit.ts > ceiling
             || state.on_tape_through.is_some() && state.leads_on_tape(unit, self.placed_before) == Some(true)
     }
 
     /// Whether a message leads by more than it may; `others` is the latest time at hand of the other feeds.
-    pub fn leads(&self, unit: &Unit, feed: &FeedState, block: &Block, others: i64) -> bool {
+    pub fn leads(&self, unit: &Unit, feed: &FeedState, block: &Block, others: UnixNanos) -> bool {
         if matches!(
             unit.what,
             What::Quarantine | What::QuarantinePart { .. } | What::Switch | What::Progress { .. }

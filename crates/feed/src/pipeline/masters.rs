@@ -19,7 +19,7 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use unitape_base::toml::meant;
-use unitape_model::{Dictionary, Event, Field, Kind, Schema, Value, frames};
+use unitape_model::{Dictionary, Event, Field, InstrumentId, Kind, Schema, Value, frames};
 
 /// Reads master files, one after the other.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ struct Notation {
     venue: Venue,
     from: Day,
     to: Day,
-    instrument: u32,
+    instrument: InstrumentId,
     /// Index of the file, and where in it the entry begins.
     place: (usize, u64),
 }
@@ -246,7 +246,7 @@ impl Loader {
         if !symbol.is_empty() && name(Field::Mic).is_none() {
             self.note(place, || format!("the symbol `{symbol}` has no `mic`, so that no event finds it"));
         }
-        let instrument_id = self.instruments.id(instrument);
+        let instrument_id = InstrumentId(self.instruments.id(instrument));
         let mut add = |name: &str, venue| {
             let (name, instrument) = (name.into(), instrument_id);
             self.notations.push(Notation { name, venue, from, to, instrument, place });
@@ -272,7 +272,7 @@ impl Loader {
             None => format!("`{}`", second.name),
             Some(i) => format!("`{}` on {}", second.name, self.venues.names[i as usize]),
         };
-        let name = |n: &Notation| &self.instruments.names[n.instrument as usize];
+        let name = |n: &Notation| &self.instruments.names[n.instrument.index()];
         let (file, offset) = first.place;
         let whose = format!("{}, byte {offset}", self.files[file].display());
         let (new, old) = (name(second), name(first));

@@ -31,7 +31,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use unitape_model::schema::{Schema, Slot, at};
-use unitape_model::{Dict, Dictionary, Event, Field, Header, Kind, NameTable, Position, flags, frames};
+use unitape_model::{
+    Dict, Dictionary, Event, Field, Header, Kind, NameTable, Position, UnixNanos, flags, frames,
+};
 use unitape_ring::farm::Ending;
 use unitape_tape::{Options as TapeOptions, Reader, Start, TapeId, Writer};
 
@@ -92,14 +94,15 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<Outcome, Error> {
         flushes: FlushPatience::default(),
     };
     let mut segments: Vec<_> = segments.collect();
-    let mut placed_max = if options.by_receive_time { account.placed_max.1 } else { account.placed_max.0 };
+    let placed = account.placed_max;
+    let mut placed_max = UnixNanos(if options.by_receive_time { placed.1 } else { placed.0 });
     let lead = if options.by_receive_time { ClockLead::UNBOUNDED } else { options.lead };
     let placed_before = placed_max;
     let began = Instant::now();
     loop {
-        let latest: Vec<i64> =
+        let latest: Vec<UnixNanos> =
             segments.iter().map(|s| if s.unit.is_empty() { NO_TS } else { s.ts }).collect();
-        let mut next: Option<(i64, usize)> = None;
+        let mut next: Option<(UnixNanos, usize)> = None;
         let (mut some_empty, mut open, mut for_later) = (false, false, false);
         for (i, s) in segments.iter_mut().enumerate() {
             s.head = s.head(options.by_receive_time, placed_before)?;
@@ -183,7 +186,7 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<Outcome, Error> {
         stats.messages.fetch_add(u64::from(!s.only_meta), Ordering::Relaxed);
         stats.late.fetch_add(late.into(), Ordering::Relaxed);
         stats.clock_ahead.fetch_add(s.ahead.into(), Ordering::Relaxed);
-        stats.ts_max.store(s.running_max, Ordering::Relaxed);
+        stats.ts_max.store(s.running_max.0, Ordering::Relaxed);
         s.unit.clear();
     }
     tape.raw.sync()?;
@@ -209,7 +212,7 @@ const IDLE: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Head {
-    Unit(i64),
+    Unit(UnixNanos),
     Nothing,
     End,
 }
@@ -230,18 +233,18 @@ struct Merging {
     whole: bool,
     only_meta: bool,
     events: u64,
-    ts: i64,
+    ts: UnixNanos,
     /// Its time leads by more than it may: it is merged by that of its segment.
     ahead: bool,
     /// The time of its receipt is recorded.
     received: bool,
-    running_max: i64,
+    running_max: UnixNanos,
     /// What was found at the last look.
     head: Head,
     look: FeedLook,
     /// When the unit in hand came, on the merge's clock; when that is first asked.
     came: Option<i64>,
-    received_at: Option<i64>,
+    received_at: Option<UnixNanos>,
     /// Since when it has been held for other segments, and since when they wait for it.
     held: Option<i64>,
     waited: Option<i64>,
@@ -283,7 +286,7 @@ impl Default for Merging {
 
 impl Merging {
     /// The time by which its next unit is merged.
-    fn head(&mut self, by_receive_time: bool, placed_before: i64) -> Result<Head, Error> {
+    fn head(&mut self, by_receive_time: bool, placed_before: UnixNanos) -> Result<Head, Error> {
         loop {
             if self.whole && !self.unit.is_empty() {
                 let ts = if self.ahead { self.running_max } else { self.running_max.max(self.ts) };
@@ -317,8 +320,7 @@ impl Merging {
 
     /// When the unit in hand came, on the merge's clock: now when it is first asked, less the time since its receipt.
     fn came_ns(&mut self, now_ns: i64) -> i64 {
-        let age_ns =
-            self.received_at.map_or(0, |ts| crate::sources::receive::now_ns().saturating_sub(ts).max(0));
+        let age_ns = self.received_at.map_or(0, crate::sources::receive::age_ns);
         *self.came.get_or_insert(now_ns.saturating_sub(age_ns))
     }
 
@@ -338,7 +340,7 @@ impl Merging {
 
     /// Holds the unit in hand against the latest time of the other segments; gives the time by which it is merged where
     /// it leads by more than it may.
-    fn believe(&mut self, lead: &ClockLead, latest: i64) -> Option<i64> {
+    fn believe(&mut self, lead: &ClockLead, latest: UnixNanos) -> Option<UnixNanos> {
         let doubt = !self.ahead && !self.received && !self.only_meta;
         if doubt && known(latest).is_some_and(|latest| self.ts > lead.after_feeds(latest)) {
             self.ahead = true;
@@ -384,8 +386,8 @@ impl Merging {
             if !frame.header.is_meta() {
                 if self.only_meta && event.kind() != Kind::Quarantine {
                     let ts = event.ts_event();
-                    self.ts = if by_receive_time { event.ts_recv().unwrap_or(ts).0 } else { ts.0 };
-                    self.received_at = event.ts_recv().map(|ts| ts.0);
+                    self.ts = if by_receive_time { event.ts_recv().unwrap_or(ts) } else { ts };
+                    self.received_at = event.ts_recv();
                     self.received = self.received_at.is_some();
                     self.ahead = !by_receive_time && frame.header.flags() & flags::CLOCK_AHEAD != 0;
                 }

@@ -27,6 +27,7 @@ use rustc_hash::FxHashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use unitape_model::{InstrumentId, UnixNanos};
 
 /// A day, counted from 1970-01-01.
 pub type Day = i32;
@@ -46,7 +47,7 @@ pub(crate) struct Table {
     pub rows: Vec<Row>,
     /// Venues of which there are symbols.
     pub venues: FxHashMap<Box<[u8]>, Venue>,
-    /// Names on the tape.
+    /// Names on the tape, by number.
     pub instruments: Vec<String>,
 }
 
@@ -59,7 +60,8 @@ pub(crate) struct Row {
     pub venue: Venue,
     pub from: Day,
     pub to: Day,
-    pub instrument: u32,
+    /// Its place in [`Table::instruments`].
+    pub instrument: InstrumentId,
 }
 
 impl Reference {
@@ -75,7 +77,7 @@ impl Reference {
         let venue = venue.and_then(|v| venues.get(v)).copied();
         let on = |venue| rows.iter().find(|r| r.venue == venue && (r.from..=r.to).contains(&day));
         let row = venue.and_then(on).or_else(|| on(0))?;
-        Some(&instruments[row.instrument as usize])
+        Some(&instruments[row.instrument.index()])
     }
 
     /// What it was made of, as source definitions tell it behind the mapping: `+FILE@HASH:MAPPING@HASH` for each file,
@@ -139,9 +141,9 @@ impl fmt::Debug for Reference {
 
 /// The day that a time lies in, UTC.
 #[inline]
-pub(crate) fn day_of(ts: i64) -> Day {
+pub(crate) fn day_of(ts: UnixNanos) -> Day {
     // Days of 64 bits of nanoseconds are far fewer than 2³¹.
-    ts.div_euclid(DAY_NANOS) as Day
+    ts.0.div_euclid(DAY_NANOS) as Day
 }
 
 const DAY_NANOS: i64 = 86_400_000_000_000;

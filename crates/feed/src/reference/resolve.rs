@@ -66,7 +66,7 @@ impl Instruments for ByReference {
     fn at(&mut self, venue: Option<&[u8]>, ts: UnixNanos) {
         self.venue.clear();
         self.venue.extend_from_slice(venue.unwrap_or_default());
-        self.day = day_of(ts.0);
+        self.day = day_of(ts);
     }
 
     fn over<'n>(&'n mut self, names: &'n mut Names<'_>) -> impl Resolve + 'n {

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::UNIX_EPOCH;
 use unitape_base::capture::{Next, Walker, is_capture};
+use unitape_model::UnixNanos;
 
 /// An open source.
 pub struct Open {
@@ -256,11 +257,11 @@ impl Open {
         Pending { index: self.index, path: self.path, from: self.given, size, first: None }
     }
 
-    /// When its file was last written, ns since 1970: what it holds came at that time or before.
-    pub fn modified_ns(&self) -> Option<i64> {
+    /// When its file was last written: what it holds came at that time or before.
+    pub fn modified(&self) -> Option<UnixNanos> {
         let file = self.file()?;
         let since = file.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-        i64::try_from(since.as_nanos()).ok()
+        i64::try_from(since.as_nanos()).ok().map(UnixNanos)
     }
 
     fn file(&self) -> Option<&File> {
@@ -375,7 +376,7 @@ impl Open {
             while at < cut {
                 at = match walker.next(&block.bytes, at) {
                     Next::Packet(p) => {
-                        block.received_last = p.ts_ns.or(block.received_last);
+                        block.received_last = p.ts_ns.map(UnixNanos).or(block.received_last);
                         p.end
                     }
                     Next::Skip { end } | Next::Dropped { end, .. } => end,

@@ -14,7 +14,7 @@ use std::sync::atomic::{
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use unitape_marketdata::engine::Stats as EngineStats;
-use unitape_model::ErrorCause;
+use unitape_model::{ErrorCause, UnixNanos};
 
 /// The figures of a run.
 #[derive(Debug, Default)]
@@ -302,7 +302,7 @@ impl FeedStats {
         self.lag_bytes_max.fetch_max(self.lag_bytes(), Relaxed);
     }
 
-    pub(crate) fn tell(&self, total: &Tally, late: u64, running_max: i64, sessions: &Sessions) {
+    pub(crate) fn tell(&self, total: &Tally, late: u64, running_max: UnixNanos, sessions: &Sessions) {
         self.messages.store(total.messages, Relaxed);
         self.events.store(total.events, Relaxed);
         self.quarantined.store(total.quarantined, Relaxed);
@@ -313,7 +313,7 @@ impl FeedStats {
         self.unsure.store(total.unsure, Relaxed);
         self.sessions_refused.store(sessions.refused, Relaxed);
         self.ranges_forgotten.store(sessions.forgotten, Relaxed);
-        self.ts_max.store(running_max, Relaxed);
+        self.ts_max.store(running_max.0, Relaxed);
     }
 }
 

@@ -5,7 +5,7 @@ use super::event::{OrderKind, Phase, Tif, What};
 use super::exchange::{Exchange, NewOrder};
 use super::govern::{ALGO_LIVE_MAX, ALGO_ORDER_MAX, Governor, STOPS_MAX};
 use crate::rng::Rng;
-use unitape_model::Side;
+use unitape_model::{InstrumentId, Side};
 
 /// Numbers of parents that a market has: their text has nine digits.
 const PARENTS_OF_A_MARKET: u64 = 100_000_000;
@@ -28,7 +28,7 @@ pub(crate) struct Crowd {
 #[derive(Debug, Clone, Copy, Default)]
 struct Parent {
     number: u64,
-    instr: u32,
+    instr: InstrumentId,
     left: i64,
     orders: u32,
 }
@@ -73,7 +73,7 @@ impl Crowd {
         }
         // The first instruments and venues are the busy ones.
         let n = x.world.instruments.len() as u64;
-        let instr = rng.below(n).min(rng.below(n)) as usize;
+        let instr = InstrumentId(rng.below(n).min(rng.below(n)) as u32);
         let v = x.world.venues.len() as u64;
         let venue = rng.below(v).min(rng.below(v)) as usize;
         let book = x.world.book(venue, instr);
@@ -86,7 +86,7 @@ impl Crowd {
             Phase::Halt => self.cancel(x, book, governor, rng),
             Phase::Auction => self.call(x, book, governor, rng),
             Phase::Open => {
-                self.wander(instr, x.world.instruments[instr].reference, rng);
+                self.wander(instr, x.world.instruments[instr.index()].reference, rng);
                 let crowd = desk.crowd.len();
                 let roll = rng.below(100);
                 if crowd >= self.depth || crowd > 0 && roll < 30 {
@@ -105,7 +105,7 @@ impl Crowd {
         let instr = x.world.instr_of(book);
         let Some((member, side)) = self.somebody(x, instr, governor, rng, 1) else { return };
         let behind = rng.halving().min(12) * 2 + rng.between(-3, 4);
-        let px = self.fair[instr] - sign(side) * behind;
+        let px = self.fair[instr.index()] - sign(side) * behind;
         let qty = rng.between(1, 20) * 100;
         self.enter(x, member, book, side, OrderKind::Limit, Tif::Day, Some(px), None, qty, 0);
     }
@@ -130,7 +130,7 @@ impl Crowd {
             x.amend(slot, px, order.done + rng.between(1, open));
         } else {
             let side = order.terms.side;
-            let px = self.fair[x.world.instr_of(book)] - sign(side) * (1 + rng.halving().min(12));
+            let px = self.fair[x.world.instr_of(book).index()] - sign(side) * (1 + rng.halving().min(12));
             x.amend(slot, px.max(1), order.terms.qty);
         }
     }
@@ -146,7 +146,7 @@ impl Crowd {
     fn somebody(
         &self,
         x: &Exchange,
-        instr: usize,
+        instr: InstrumentId,
         governor: &mut Governor,
         rng: &mut Rng,
         cost: u8,
@@ -170,7 +170,7 @@ impl Crowd {
         parent: u64,
         rng: &mut Rng,
     ) {
-        let fair = self.fair[x.world.instr_of(book)];
+        let fair = self.fair[x.world.instr_of(book).index()];
         let reach = fair + sign(side) * 20;
         let other = &x.desk(book).book;
         let best = other.best(side.opposite()).filter(|best| (best.px - reach) * sign(side) <= 0);
@@ -222,13 +222,13 @@ impl Crowd {
         let Parent { number, instr, left, orders } = self.parents[at];
         // No two of 32 orders have one quantity, so that an algorithm never seems to repeat itself.
         let most = (ALGO_ORDER_MAX * 1_000_000_000
-            / x.world.instruments[instr as usize].nano(self.fair[instr as usize]))
+            / x.world.instruments[instr.index()].nano(self.fair[instr.index()]))
         .clamp(33, 4_000);
         let qty = 1 + i64::from(orders % 32) + 32 * rng.between(0, most / 32 - 1);
         if number == 0 || left < qty {
-            let instr = rng.below(self.fair.len() as u64) as u32;
+            let instr = InstrumentId(rng.below(self.fair.len() as u64) as u32);
             self.next_parent += 1;
-            let (parent, side) = (self.next_parent, x.world.side_of(member, instr as usize));
+            let (parent, side) = (self.next_parent, x.world.side_of(member, instr));
             let qty = rng.between(20, 200) * 1_000;
             if x.world.members[member as usize].agency {
                 x.emit(What::OrderRecv { client: parent, member, instr, side, qty });
@@ -238,7 +238,7 @@ impl Crowd {
             return true;
         }
         let venue = rng.below(x.world.venues.len() as u64) as usize;
-        let book = x.world.book(venue, instr as usize);
+        let book = x.world.book(venue, instr);
         let desk = x.desk(book);
         let free = desk.phase == Phase::Open && !desk.quiet && desk.crowd.len() < self.depth;
         if !free
@@ -250,25 +250,25 @@ impl Crowd {
         }
         self.parents[at].left -= qty;
         self.parents[at].orders += 1;
-        let side = x.world.side_of(member, instr as usize);
+        let side = x.world.side_of(member, instr);
         self.place(x, member, book, side, qty, number, rng);
         true
     }
 
     /// Lets the price of an instrument wander, drawn back when it is more than 4 % from where it started, and go where
     /// news sent it.
-    fn wander(&mut self, instr: usize, reference: i64, rng: &mut Rng) {
-        let drift = self.drift[instr];
+    fn wander(&mut self, instr: InstrumentId, reference: i64, rng: &mut Rng) {
+        let drift = self.drift[instr.index()];
         if drift != 0 && rng.one_in(4) {
-            self.fair[instr] += drift.signum();
-            self.drift[instr] -= drift.signum();
+            self.fair[instr.index()] += drift.signum();
+            self.drift[instr.index()] -= drift.signum();
         }
         if !rng.one_in(16) {
             return;
         }
-        let off = self.fair[instr] - reference;
+        let off = self.fair[instr.index()] - reference;
         let far = off.abs() * 100 > reference * 4;
-        self.fair[instr] += if far { -off.signum() } else { rng.pick(&[-1, 1]) };
+        self.fair[instr.index()] += if far { -off.signum() } else { rng.pick(&[-1, 1]) };
     }
 }
 

@@ -1,10 +1,11 @@
 //! What happens in a simulated day, as plain values: no text, nothing to free, so that a stream of them costs nothing.
 //!
-//! Prices are in ticks of their instrument, quantities whole; names are numbers that [`super::World`] explains.
+//! Prices are in ticks of their instrument, quantities whole; names are numbers that [`super::World`] explains. The number
+//! of an instrument is its index there.
 //! Seconds forms (tape frames, lines, FIX, …) are made from these by the writers beside.
 
 use crate::book::Best;
-use unitape_model::Side;
+use unitape_model::{InstrumentId, Side};
 
 /// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +23,8 @@ pub struct Event {
 pub enum What {
     /// Reference data of an instrument.
     Ref {
-        /// Index of the instrument.
-        instr: u32,
+        /// Number of the instrument.
+        instr: InstrumentId,
     },
     /// An owner belongs to a group.
     Party {
@@ -74,8 +75,8 @@ pub enum What {
         client: u64,
         /// Who will work it.
         member: u32,
-        /// Index of the instrument.
-        instr: u32,
+        /// Number of the instrument.
+        instr: InstrumentId,
         /// Side.
         side: Side,
         /// Shares.
@@ -87,8 +88,8 @@ pub enum What {
         parent: u64,
         /// The member whose algorithm works it.
         member: u32,
-        /// Index of the instrument.
-        instr: u32,
+        /// Number of the instrument.
+        instr: InstrumentId,
         /// Side.
         side: Side,
         /// Shares.
@@ -118,8 +119,8 @@ pub enum What {
     News {
         /// Number, from 1.
         id: u64,
-        /// Index of the instrument.
-        instr: u32,
+        /// Number of the instrument.
+        instr: InstrumentId,
         /// Whether it is good for the price.
         good: bool,
     },

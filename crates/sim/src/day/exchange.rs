@@ -10,7 +10,7 @@
 //! Memory follows the orders that are live and the pairs of owner and instrument that traded, not the events.
 
 use rustc_hash::FxHashMap;
-use unitape_model::Side;
+use unitape_model::{InstrumentId, Side};
 
 use super::auction::clearing;
 use super::config::SimConfig;
@@ -87,7 +87,7 @@ pub(crate) struct Exchange {
     pub out: Vec<Event>,
     pub desks: Vec<Desk>,
     /// Net position and gross volume by owner and instrument.
-    pub positions: FxHashMap<(u32, u32), (i64, i64)>,
+    pub positions: FxHashMap<(u32, InstrumentId), (i64, i64)>,
     /// Orders that ended, when they are kept.
     pub lives: Option<Vec<Life>>,
     /// Live stops by member: a bound that keeps elections from counting as a flood of messages.
@@ -369,7 +369,7 @@ impl Exchange {
         order.value += qty * px;
         let terms = order.terms;
         let owner = self.world.members[terms.member as usize].owner;
-        let position = self.positions.entry((owner, self.world.instr_of(terms.book) as u32)).or_default();
+        let position = self.positions.entry((owner, self.world.instr_of(terms.book))).or_default();
         position.0 += if terms.side == Side::Buy { qty } else { -qty };
         position.1 += qty;
         self.emit(What::Exec { order: terms, px, qty, match_id: self.next_match, liq });

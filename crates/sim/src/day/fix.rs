@@ -64,7 +64,7 @@
 //! | `f` | `326`: `2` halted, `17` ready to trade; `58` the reason in a word |
 
 use rustc_hash::FxHashMap;
-use unitape_model::Side;
+use unitape_model::{InstrumentId, Side};
 
 use super::event::{Event, Liq, OrderKind, Terms, Tif, What};
 use super::names;
@@ -215,8 +215,8 @@ impl FixOut {
     }
 
     /// Reference data come from the first venue, without its name: they are the same on all.
-    fn definition(&mut self, world: &World, event: &Event, instr: u32) {
-        let listed = &world.instruments[instr as usize];
+    fn definition(&mut self, world: &World, event: &Event, instr: InstrumentId) {
+        let listed = &world.instruments[instr.index()];
         let wire = &mut self.wire;
         wire.begin(0, b'd', event.ts);
         wire.text(b"48=", &listed.isin);

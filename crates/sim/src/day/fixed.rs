@@ -111,7 +111,7 @@ impl FixedOut {
             }
             What::Ref { instr } => {
                 self.begin_record(b'R', OTHER, event, out);
-                let listed = &world.instruments[instr as usize];
+                let listed = &world.instruments[instr.index()];
                 out.extend_from_slice(&word::<12>(&listed.isin));
                 out.extend_from_slice(&word::<12>(&listed.symbol));
                 out.extend_from_slice(&word::<3>(listed.ccy));

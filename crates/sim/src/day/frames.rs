@@ -4,8 +4,8 @@ use unitape_codec::events::{Form, NoSources, write_event};
 use unitape_model::records::{Bbo, Common, Order, Trade};
 use unitape_model::schema::{EXP_NONE, RECV_NONE, SEQ_EXT};
 use unitape_model::{
-    Amount, Decimal, Event as Frame, EventBuilder, Field, Header, InlineId, Kind, Price, Schema, Side,
-    UnixNanos, Value, flags,
+    Amount, Decimal, Event as Frame, EventBuilder, Field, Header, InlineId, InstrumentId, Kind, Price,
+    Schema, Side, UnixNanos, Value, flags,
 };
 use zerocopy::IntoBytes;
 
@@ -130,7 +130,7 @@ fn common(kind: Kind, lines: u16, event: &Event, bits: u8) -> Common {
 
 #[inline]
 fn place(common: &mut Common, world: &World, book: u32) {
-    common.instrument = (world.instr_of(book) as u32 + 1).into();
+    common.instrument = World::tape_id(world.instr_of(book)).0.into();
     common.venue = (world.venue_of(book) as u16 + 1).into();
 }
 
@@ -173,8 +173,8 @@ fn slow(world: &World, event: &Event, bits: u8, out: &mut Vec<u8>) {
     let mut e = Builder::begin(event, out);
     match event.what {
         What::Ref { instr } => {
-            let listed = &world.instruments[instr as usize];
-            e.sym(Field::Instr, instr + 1);
+            let listed = &world.instruments[instr.index()];
+            e.instrument(instr);
             e.price(Field::Tick, listed.tick_nano);
             e.price(Field::PrevClose, listed.nano(listed.reference));
             e.qty(Field::Adv, listed.adv);
@@ -218,7 +218,7 @@ fn slow(world: &World, event: &Event, bits: u8, out: &mut Vec<u8>) {
         What::OrderRecv { client, member, instr, side, qty } => {
             e.id(Field::Coid, &names::client_bytes(client));
             e.member(world, member);
-            e.sym(Field::Instr, instr + 1);
+            e.instrument(instr);
             e.text(Field::Side, side.letter());
             e.qty(Field::Qty, qty);
             e.text(Field::Channel, "client");
@@ -226,7 +226,7 @@ fn slow(world: &World, event: &Event, bits: u8, out: &mut Vec<u8>) {
         What::Parent { parent, member, instr, side, qty } => {
             e.id(Field::Parent, &names::parent_bytes(parent));
             e.member(world, member);
-            e.sym(Field::Instr, instr + 1);
+            e.instrument(instr);
             e.text(Field::Side, side.letter());
             e.qty(Field::Qty, qty);
         }
@@ -249,8 +249,11 @@ fn slow(world: &World, event: &Event, bits: u8, out: &mut Vec<u8>) {
         }
         What::News { id, instr, good } => {
             e.id(Field::NewsId, &names::news_bytes(id));
-            e.set(Field::Instrs, Value::Syms(unitape_model::Dict::Instrument, &(instr + 1).to_le_bytes()));
-            let symbol = &world.instruments[instr as usize].symbol;
+            e.set(
+                Field::Instrs,
+                Value::Syms(unitape_model::Dict::Instrument, &World::tape_id(instr).0.to_le_bytes()),
+            );
+            let symbol = &world.instruments[instr.index()].symbol;
             e.text(Field::Headline, &names::headline(symbol, good));
             e.text(Field::Source, "wire");
         }
@@ -292,6 +295,10 @@ impl<'a> Builder<'a> {
         self.set(field, Value::Sym(dict, id));
     }
 
+    fn instrument(&mut self, instr: InstrumentId) {
+        self.sym(Field::Instr, World::tape_id(instr).0);
+    }
+
     fn price(&mut self, field: Field, nano: i64) {
         self.set(field, Value::Price(Price(nano)));
     }
@@ -310,7 +317,7 @@ impl<'a> Builder<'a> {
 
     fn place(&mut self, world: &World, book: u32) {
         self.sym(Field::Venue, world.venue_of(book) as u32 + 1);
-        self.sym(Field::Instr, world.instr_of(book) as u32 + 1);
+        self.instrument(world.instr_of(book));
     }
 
     /// Whatever the kind has of a member's identities.

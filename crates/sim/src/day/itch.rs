@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use unitape_codec::fixed::midnight;
 use unitape_codec::itch::DAY_NANOS;
 use unitape_codec::itch::sample::{Part, write};
-use unitape_model::Side;
+use unitape_model::{InstrumentId, Side};
 
 /// Writes the messages of one venue's day.
 #[derive(Debug)]
@@ -280,10 +280,10 @@ impl ItchOut {
         }
     }
 
-    fn directory(&self, world: &World, instr: u32, out: &mut Vec<u8>) {
+    fn directory(&self, world: &World, instr: InstrumentId, out: &mut Vec<u8>) {
         let text = Part::Text;
         let values = [
-            text(world.instruments[instr as usize].symbol.as_bytes()),
+            text(world.instruments[instr.index()].symbol.as_bytes()),
             text(b"Q"),
             text(b"N"),
             Part::Number(100),
@@ -293,12 +293,12 @@ impl ItchOut {
             text(b"P"),
             text(b"N"),
             text(b"N"),
-            text(if world.instruments[instr as usize].tier == 1 { b"1" } else { b"2" }),
+            text(if world.instruments[instr.index()].tier == 1 { b"1" } else { b"2" }),
             text(b"N"),
             Part::Number(0),
             text(b"N"),
         ];
-        write(out, b'R', (instr as u16 + 1, 0, self.nanos()), &values);
+        write(out, b'R', (locate(instr), 0, self.nanos()), &values);
     }
 
     fn system(&self, event: &[u8], out: &mut Vec<u8>) {
@@ -306,7 +306,7 @@ impl ItchOut {
     }
 
     fn put(&self, world: &World, letter: u8, book: u32, values: &[Part<'_>], out: &mut Vec<u8>) {
-        write(out, letter, (world.instr_of(book) as u16 + 1, 0, self.nanos()), values);
+        write(out, letter, (locate(world.instr_of(book)), 0, self.nanos()), values);
     }
 
     fn nanos(&self) -> u64 {
@@ -320,6 +320,11 @@ impl ItchOut {
 }
 
 /// The book that an event is about.
+/// The locate code of an instrument.
+fn locate(instr: InstrumentId) -> u16 {
+    instr.0 as u16 + 1
+}
+
 fn book_of(what: &What) -> Option<u32> {
     match *what {
         What::New(t) | What::Amend(t) | What::Cancel(t) => Some(t.book),

@@ -97,7 +97,7 @@ pub use world::{Listed, Member, World, isin_check_digit};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Write};
-use unitape_model::Side;
+use unitape_model::{InstrumentId, Side};
 
 use crate::book::{Best, Book};
 use crate::error::Error;
@@ -245,12 +245,12 @@ impl Sim {
 
     /// The book of an instrument on a venue, by their indices, as it stands after the last step. The tag of an order in
     /// it is for [`Sim::resting`].
-    pub fn book(&self, venue: usize, instr: usize) -> &Book {
+    pub fn book(&self, venue: usize, instr: InstrumentId) -> &Book {
         &self.x.desk(self.x.world.book(venue, instr)).book
     }
 
     /// Phase of a book.
-    pub fn phase(&self, venue: usize, instr: usize) -> Phase {
+    pub fn phase(&self, venue: usize, instr: InstrumentId) -> Phase {
         self.x.desk(self.x.world.book(venue, instr)).phase
     }
 
@@ -260,17 +260,17 @@ impl Sim {
     }
 
     /// The levels of one side, best first: price in ticks and quantity.
-    pub fn depth(&self, venue: usize, instr: usize, side: Side) -> Vec<Best> {
+    pub fn depth(&self, venue: usize, instr: InstrumentId, side: Side) -> Vec<Best> {
         self.book(venue, instr).levels(side).collect()
     }
 
     /// Net position of an owner in an instrument, by their indices.
-    pub fn position(&self, owner: u32, instr: u32) -> i64 {
+    pub fn position(&self, owner: u32, instr: InstrumentId) -> i64 {
         self.x.positions.get(&(owner, instr)).map_or(0, |p| p.0)
     }
 
     /// All net positions: owner, instrument, quantity; in order.
-    pub fn positions(&self) -> Vec<(u32, u32, i64)> {
+    pub fn positions(&self) -> Vec<(u32, InstrumentId, i64)> {
         let mut all: Vec<_> =
             self.x.positions.iter().map(|(&(owner, instr), held)| (owner, instr, held.0)).collect();
         all.sort_unstable();
@@ -427,7 +427,7 @@ impl Sim {
         let n = self.boot;
         self.boot += 1;
         if n < instruments {
-            self.x.emit(What::Ref { instr: n as u32 });
+            self.x.emit(What::Ref { instr: InstrumentId(n as u32) });
         } else if n < instruments + owners {
             let owner = (n - instruments) as u32;
             if self.x.world.groups[owner as usize] != owner + 1 {
@@ -460,10 +460,10 @@ impl Sim {
             Cue::Scene(n) => self.scene(n),
             Cue::News => {
                 self.news += 1;
-                let instr = self.rng.below(self.x.world.instruments.len() as u64) as u32;
+                let instr = InstrumentId(self.rng.below(self.x.world.instruments.len() as u64) as u32);
                 let good = self.rng.one_in(2);
                 let size = self.rng.between(10, 60);
-                self.crowd.drift[instr as usize] += if good { size } else { -size };
+                self.crowd.drift[instr.index()] += if good { size } else { -size };
                 self.x.emit(What::News { id: self.news, instr, good });
             }
             Cue::Payment => self.payments.background(&mut self.x, &mut self.rng),

@@ -5,6 +5,7 @@ use super::scenes::{self, Place, Scenario, Scene};
 use super::world::World;
 use crate::error::Error;
 use crate::rng::Rng;
+use unitape_model::InstrumentId;
 
 /// A scene and when it starts.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub(crate) struct Planned {
 /// A halt of an instrument on all venues, and when continuous trading starts again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Halt {
-    pub instr: usize,
+    pub instr: InstrumentId,
     pub at: u64,
     pub call: u64,
     pub open: u64,
@@ -91,7 +92,7 @@ impl Calendar {
     }
 
     /// An instrument that is free for this long somewhere in the day, and from when.
-    fn take(&mut self, long_ns: u64, rng: &mut Rng) -> Option<(usize, u64)> {
+    fn take(&mut self, long_ns: u64, rng: &mut Rng) -> Option<(InstrumentId, u64)> {
         // The books settle first, and everything is over before the closing call.
         let (from, to) = (self.times.open + 2 * S, self.times.closing_call - S);
         let room = to.checked_sub(from + long_ns).filter(|&room| room > 0)?;
@@ -101,19 +102,19 @@ impl Calendar {
             let free = self.taken[instr].iter().all(|&(start, end)| end < at || start > at + long_ns);
             free.then(|| {
                 self.taken[instr].push((at, at + long_ns));
-                (instr, at)
+                (InstrumentId(instr as u32), at)
             })
         })
     }
 
     /// An instrument that is free from before the closing window on.
-    fn take_close(&mut self, rng: &mut Rng) -> Option<(usize, u64)> {
+    fn take_close(&mut self, rng: &mut Rng) -> Option<(InstrumentId, u64)> {
         let at = self.times.window - 5 * S;
         let first = rng.below(self.taken.len() as u64) as usize;
         let instruments = self.taken.len();
         let instr =
             (0..instruments).map(|n| (first + n) % instruments).find(|&n| self.taken[n].is_empty())?;
         self.taken[instr].push((at, self.times.close));
-        Some((instr, at))
+        Some((InstrumentId(instr as u32), at))
     }
 }

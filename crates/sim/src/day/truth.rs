@@ -186,7 +186,7 @@ pub(crate) fn write_jsonl(
             volume: i64,
         }
         let owner = x.world.names().name(unitape_model::Dict::Owner, owner + 1).unwrap_or_default();
-        let instr = &x.world.instruments[instr as usize].isin;
+        let instr = &x.world.instruments[instr.index()].isin;
         line(out, "position", &Position { owner, instr, qty: net, volume })?;
     }
     for (n, desk) in x.desks.iter().enumerate() {

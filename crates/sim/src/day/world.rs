@@ -2,7 +2,7 @@
 //!
 //! Everything here is invented. The ISINs have right check digits and belong to nobody.
 
-use unitape_model::{Dict, Dictionary, Side};
+use unitape_model::{Dict, Dictionary, InstrumentId, Side};
 
 use super::config::{INSTRUMENTS_MAX, SimConfig};
 use crate::rng::Rng;
@@ -186,8 +186,8 @@ impl World {
     }
 
     /// The book of an instrument on a venue.
-    pub fn book(&self, venue: usize, instr: usize) -> u32 {
-        (venue * self.instruments.len() + instr) as u32
+    pub fn book(&self, venue: usize, instr: InstrumentId) -> u32 {
+        (venue * self.instruments.len() + instr.index()) as u32
     }
 
     /// Index of the venue of a book.
@@ -196,24 +196,35 @@ impl World {
         book as usize / self.instruments.len()
     }
 
-    /// Index of the instrument of a book.
+    /// The instrument of a book, by its index.
     #[inline]
-    pub fn instr_of(&self, book: u32) -> usize {
-        book as usize % self.instruments.len()
+    pub fn instr_of(&self, book: u32) -> InstrumentId {
+        InstrumentId(book % self.instruments.len() as u32)
+    }
+
+    /// An instrument as frames name it: by the id that it has in [`World::names`].
+    #[inline]
+    pub fn tape_id(instr: InstrumentId) -> InstrumentId {
+        InstrumentId(instr.0 + 1)
+    }
+
+    /// All instruments, in their order.
+    pub fn instrument_ids(&self) -> impl Iterator<Item = InstrumentId> + use<> {
+        (0..self.instruments.len() as u32).map(InstrumentId)
     }
 
     /// The instrument of a book.
     #[inline]
     pub fn listed(&self, book: u32) -> &Listed {
-        &self.instruments[self.instr_of(book)]
+        &self.instruments[self.instr_of(book).index()]
     }
 
     /// The one side on which a member of the background trades an instrument; the same for all of his group. So the
     /// background can neither wash, spoof nor layer by accident: each needs both sides.
     #[inline]
-    pub fn side_of(&self, member: u32, instr: usize) -> Side {
+    pub fn side_of(&self, member: u32, instr: InstrumentId) -> Side {
         let group = self.groups[self.members[member as usize].owner as usize];
-        let mut z = self.salt ^ (u64::from(group) << 32 | instr as u64);
+        let mut z = self.salt ^ (u64::from(group) << 32 | u64::from(instr.0));
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         if (z ^ (z >> 31)) & 1 == 0 { Side::Buy } else { Side::Sell }
@@ -393,7 +404,7 @@ mod tests {
         let someone = world.cast(true);
         let friend = world.cast_linked(someone);
         world.add_pay_accounts(3);
-        assert_eq!(world.isin(world.book(2, 39)), world.instruments[39].isin);
+        assert_eq!(world.isin(world.book(2, InstrumentId(39))), world.instruments[39].isin);
         assert_eq!(world.trader_name(friend), format!("T{:05}", friend + 1));
         assert_eq!(world.group_name(friend), world.owner_name(someone));
         assert_eq!(world.algo_name(someone).map(str::len), Some(4));
@@ -409,7 +420,7 @@ mod tests {
     #[test]
     fn a_group_keeps_its_side_and_both_sides_are_there() {
         let world = world(1, 10, 200);
-        for instr in 0..10 {
+        for instr in world.instrument_ids() {
             let buyers = (0..200).filter(|&m| world.side_of(m, instr) == Side::Buy).count();
             assert!((40..160).contains(&buyers), "{buyers} of 200 buy");
             for (a, b) in (0..200).zip(1..200) {

@@ -129,8 +129,19 @@ impl FastDecoder {
     ) {
         let Self { handler, before, place, venue, .. } = self;
         let (last, more) = (block.mark().0, block.more);
-        let mut out =
-            Out { block, known, by, place, venue, source, count: 0, ts: 0, first: last, last, bad: false };
+        let mut out = Out {
+            block,
+            known,
+            by,
+            place,
+            venue,
+            source,
+            count: 0,
+            ts: UnixNanos(0),
+            first: last,
+            last,
+            bad: false,
+        };
         if let Some(mut before) = before.take() {
             before.finish(&mut out);
             before.close(&mut out);
@@ -161,7 +172,7 @@ impl FormatDecoder for FastDecoder {
             block.bytes = bytes;
             return;
         };
-        let packet = Packet { to, ts_recv: UnixNanos(ts_recv), place: block.base, payload: &bytes };
+        let packet = Packet { to, ts_recv, place: block.base, payload: &bytes };
         self.place.next = self.place.next.max(block.base);
         self.place.end = block.base + bytes.len() as u64;
         self.with(block, source, known, Some(packet));
@@ -203,7 +214,7 @@ struct Out<'o, I> {
     source: u32,
     /// Events that no unit has yet, the time of the first, and where the first and the last begin.
     count: u32,
-    ts: i64,
+    ts: UnixNanos,
     first: usize,
     last: usize,
     /// The message in hand is in quarantine, and has its unit.
@@ -430,7 +441,7 @@ impl<I: Instruments> Out<'_, I> {
             }
         }
         if self.count == 0 {
-            (self.ts, self.first) = (at.ts_event.0, start);
+            (self.ts, self.first) = (at.ts_event, start);
         }
         (self.count, self.last) = (self.count + 1, start);
         Ok(())

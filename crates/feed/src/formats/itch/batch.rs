@@ -21,8 +21,8 @@ use std::mem::MaybeUninit;
 use unitape_codec::itch::{
     AddOrder, AddOrderMpid, DAY_NANOS, OrderCancel, OrderDelete, OrderExecuted, OrderReplace, Trade,
 };
-use unitape_model::flags;
 use unitape_model::schema::at;
+use unitape_model::{InstrumentId, UnixNanos, flags};
 
 /// Memory for a batch.
 #[derive(Debug)]
@@ -131,10 +131,11 @@ struct Ends<'u> {
 impl Ends<'_> {
     /// Writes the unit of a message; gives its time and its place in the source.
     #[inline(always)]
-    fn end(&mut self, spot: &Spot, nanos: u64, sort: usize) -> (i64, u64) {
+    fn end(&mut self, spot: &Spot, nanos: u64, sort: usize) -> (UnixNanos, u64) {
         let (_, bytes, out, events) = ROWS[sort];
         self.good &= nanos < DAY_NANOS;
-        let (offset, ts) = (self.base + u64::from(spot.at), self.midnight + nanos as i64);
+        let offset = self.base + u64::from(spot.at);
+        let ts = UnixNanos(self.midnight + nanos as i64);
         self.units[usize::from(spot.n)].write(Unit {
             offset,
             ts,
@@ -217,7 +218,7 @@ impl ItchDecoder {
             let m = AddOrder::new(body(bytes, spot));
             let (ts, offset) = ends.end(spot, m.timestamp(), ADD);
             let (id, side) = (stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
-            good &= (id != 0) & (side != 0) & narrow(m.order()) & (m.shares() != 0);
+            good &= (id != InstrumentId::NONE) & (side != 0) & narrow(m.order()) & (m.shares() != 0);
             let mut f = Frame::of(put(coming, spot.out, &images.order_new), ts, offset);
             f.instrument(id);
             f.0[at::KIND_A] = side;
@@ -230,7 +231,11 @@ impl ItchDecoder {
             let (ts, offset) = ends.end(spot, m.timestamp(), ADD_MPID);
             let (id, side) = (stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
             let firm = firms.id(&m.attribution()).unwrap_or(0);
-            good &= (id != 0) & (side != 0) & (firm != 0) & narrow(m.order()) & (m.shares() != 0);
+            good &= (id != InstrumentId::NONE)
+                & (side != 0)
+                & (firm != 0)
+                & narrow(m.order())
+                & (m.shares() != 0);
             let mut f = Frame::of(put(coming, spot.out, &images.order_new), ts, offset);
             f.instrument(id);
             f.0[at::KIND_A] = side;
@@ -285,7 +290,7 @@ impl ItchDecoder {
             let (ts, offset) = ends.end(spot, m.timestamp(), TRADE);
             let id = stocks.id(m.stock_locate(), &m.stock());
             let plain = (m.order() == 0) & (m.side() == b'B') & (m.shares() != 0);
-            good &= (id != 0) & plain & narrow(m.match_number());
+            good &= (id != InstrumentId::NONE) & plain & narrow(m.match_number());
             let mut f = Frame::of(put(coming, spot.out, &images.trade), ts, offset);
             f.print(id, m.price(), m.shares(), m.match_number());
         }

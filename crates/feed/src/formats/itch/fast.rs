@@ -9,8 +9,8 @@ use super::orders::Order;
 use super::{ItchDecoder, Place};
 use crate::block::{Block, What};
 use unitape_codec::itch::Message;
-use unitape_model::flags;
 use unitape_model::schema::at;
+use unitape_model::{InstrumentId, UnixNanos, flags};
 
 impl ItchDecoder {
     /// Writes the events of a frequent message; false, and nothing has happened, when it is not one or not plain.
@@ -38,7 +38,7 @@ impl ItchDecoder {
         let ts = match message {
             Message::AddOrder(m) => {
                 let (id, side) = (self.stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
-                let ts = when!(m, id != 0, side != 0, narrow(m.order()), m.shares() != 0);
+                let ts = when!(m, id != InstrumentId::NONE, side != 0, narrow(m.order()), m.shares() != 0);
                 let mut f = Frame::put(arena, &self.images.order_new, ts, &place);
                 f.instrument(id);
                 f.0[at::KIND_A] = side;
@@ -51,7 +51,8 @@ impl ItchDecoder {
                 let (id, side) = (self.stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
                 let firm = self.firms.id(&m.attribution());
                 let named = firm.is_some_and(|f| f != 0);
-                let ts = when!(m, id != 0, side != 0, named, narrow(m.order()), m.shares() != 0);
+                let ts =
+                    when!(m, id != InstrumentId::NONE, side != 0, named, narrow(m.order()), m.shares() != 0);
                 let mut f = Frame::put(arena, &self.images.order_new, ts, &place);
                 f.instrument(id);
                 f.0[at::KIND_A] = side;
@@ -100,7 +101,7 @@ impl ItchDecoder {
             Message::Trade(m) => {
                 let id = self.stocks.id(m.stock_locate(), &m.stock());
                 let plain = m.order() == 0 && m.side() == b'B' && m.shares() != 0;
-                let ts = when!(m, id != 0, plain, narrow(m.match_number()));
+                let ts = when!(m, id != InstrumentId::NONE, plain, narrow(m.match_number()));
                 let mut f = Frame::put(arena, &self.images.trade, ts, &place);
                 f.print(id, m.price(), m.shares(), m.match_number());
                 ts
@@ -149,7 +150,7 @@ impl ItchDecoder {
             Message::OrderDelete(m) => {
                 let id = self.stocks.id_of(m.stock_locate());
                 let Some(ts) = time(m.timestamp(), &place) else { return false };
-                if id == 0 || !narrow(m.order()) {
+                if id == InstrumentId::NONE || !narrow(m.order()) {
                     return false;
                 }
                 let Some((order, left, firm)) = self.delete_plain(m.stock_locate(), m.order()) else {
@@ -165,7 +166,7 @@ impl ItchDecoder {
                 let id = self.stocks.id_of(m.stock_locate());
                 let Some(ts) = time(m.timestamp(), &place) else { return false };
                 let fits = narrow(m.order()) && narrow(m.match_number()) && m.shares() != 0;
-                if id == 0 || !fits {
+                if id == InstrumentId::NONE || !fits {
                     return false;
                 }
                 let taken = self.take_plain(m.stock_locate(), m.order(), m.shares(), true);
@@ -190,7 +191,7 @@ impl ItchDecoder {
                 let id = self.stocks.id_of(m.stock_locate());
                 let Some(ts) = time(m.timestamp(), &place) else { return false };
                 let fits = narrow(m.order()) && m.shares() != 0;
-                if id == 0 || !fits {
+                if id == InstrumentId::NONE || !fits {
                     return false;
                 }
                 let taken = self.take_plain(m.stock_locate(), m.order(), m.shares(), false);
@@ -209,7 +210,7 @@ impl ItchDecoder {
                 let id = self.stocks.id_of(m.stock_locate());
                 let Some(ts) = time(m.timestamp(), &place) else { return false };
                 let fits = narrow(m.order()) && narrow(m.new_order()) && m.shares() != 0;
-                if id == 0 || !fits {
+                if id == InstrumentId::NONE || !fits {
                     return false;
                 }
                 let Some(firm) = self.plain(m.stock_locate(), m.order()) else { return false };
@@ -242,11 +243,11 @@ impl ItchDecoder {
         (nanos, place): (u64, &Place),
         order: Order,
         stock: &[u8; 8],
-    ) -> Option<i64> {
+    ) -> Option<UnixNanos> {
         let id = self.stocks.id(order.locate, stock);
         let ts = time(nanos, place)?;
         let firm = self.firms.id(&order.firm)?;
-        if id == 0 || order.side == 0 || !narrow(order.order) || order.left == 0 {
+        if id == InstrumentId::NONE || order.side == 0 || !narrow(order.order) || order.left == 0 {
             return None;
         }
         self.comes(order, stock).ok()?;

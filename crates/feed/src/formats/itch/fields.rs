@@ -34,15 +34,15 @@ pub(super) fn write(
     place: Place,
     known: &Dictionary,
     by: &mut impl Instruments,
-) -> Result<(i64, u32), Refused> {
+) -> Result<(UnixNanos, u32), Refused> {
     message.check().map_err(refused)?;
     if place.midnight == NO_DAY {
         let detail = "the session date is not known: say session_date in the mapping".to_owned();
         return Err(Refused { code: "no_date", detail });
     }
-    let ts = place.midnight + message.timestamp() as i64;
+    let ts = UnixNanos(place.midnight + message.timestamp() as i64);
     // All of a session is of one venue, also what has no place for it.
-    by.at(Some(decoder.config.venue.as_bytes()), UnixNanos(ts));
+    by.at(Some(decoder.config.venue.as_bytes()), ts);
     let mut out = Out { block, known, by, place, ts, count: 0, last: 0 };
     if decoder.restarted {
         let session = decoder.mold.session();
@@ -66,7 +66,7 @@ struct Out<'o, I> {
     known: &'o Dictionary,
     by: &'o mut I,
     place: Place,
-    ts: i64,
+    ts: UnixNanos,
     count: u32,
     /// Where the last event begins.
     last: usize,
@@ -473,7 +473,7 @@ impl<I: Instruments> Out<'_, I> {
     ) -> Result<(), Refused> {
         let start = self.block.arena.len();
         let (arena, names) = self.block.builder(self.known);
-        let mut event = EventBuilder::begin(arena, kind, UnixNanos(self.ts));
+        let mut event = EventBuilder::begin(arena, kind, self.ts);
         event.source(self.place.source, self.place.offset as u32);
         if let Some(sequence) = self.place.sequence {
             event.sequence(sequence);

@@ -14,7 +14,7 @@ use crate::formats::zeros::canonical;
 use unitape_codec::itch::DAY_NANOS;
 use unitape_model::event::Value;
 use unitape_model::schema::{TAG_UNMAPPED, at};
-use unitape_model::{Dict, Dictionary, EventBuilder, Field, Header, Kind, UnixNanos, flags};
+use unitape_model::{Dict, Dictionary, EventBuilder, Field, Header, InstrumentId, Kind, UnixNanos, flags};
 
 /// Frames of one kind, made beforehand.
 #[derive(Debug, Clone)]
@@ -77,16 +77,16 @@ pub(super) struct Frame<'f, const N: usize>(pub &'f mut [u8; N]);
 impl<'f, const N: usize> Frame<'f, N> {
     /// At the end of the arena.
     #[inline(always)]
-    pub fn put(arena: &'f mut Vec<u8>, image: &[u8; N], ts: i64, place: &Place) -> Self {
+    pub fn put(arena: &'f mut Vec<u8>, image: &[u8; N], ts: UnixNanos, place: &Place) -> Self {
         arena.extend_from_slice(image);
         Self::of(arena.last_chunk_mut().expect("just put there"), ts, place.offset)
     }
 
     /// Over a copy of an image.
     #[inline(always)]
-    pub fn of(image: &'f mut [u8; N], ts: i64, offset: u64) -> Self {
+    pub fn of(image: &'f mut [u8; N], ts: UnixNanos, offset: u64) -> Self {
         let mut frame = Frame(image);
-        frame.set(at::TS_EVENT, ts.to_le_bytes());
+        frame.set(at::TS_EVENT, ts.0.to_le_bytes());
         frame.set(at::OFFSET, (offset as u32).to_le_bytes());
         frame
     }
@@ -102,8 +102,8 @@ impl<'f, const N: usize> Frame<'f, N> {
     }
 
     #[inline(always)]
-    pub fn instrument(&mut self, id: u32) {
-        self.set(at::INSTRUMENT, id.to_le_bytes());
+    pub fn instrument(&mut self, id: InstrumentId) {
+        self.set(at::INSTRUMENT, id.0.to_le_bytes());
     }
 
     #[inline(always)]
@@ -127,7 +127,7 @@ impl<'f, const N: usize> Frame<'f, N> {
 
     /// What the order table says: instrument, side, price.
     #[inline(always)]
-    pub fn order(&mut self, order: &Order, id: u32, firm: u32) {
+    pub fn order(&mut self, order: &Order, id: InstrumentId, firm: u32) {
         self.instrument(id);
         self.0[at::KIND_A] |= order.side;
         self.price(order.px);
@@ -187,7 +187,7 @@ const PAIRS: [[u8; 2]; 100] = {
 
 impl Frame<'_, 64> {
     #[inline(always)]
-    pub fn print(&mut self, id: u32, px: u32, shares: u32, match_number: u64) {
+    pub fn print(&mut self, id: InstrumentId, px: u32, shares: u32, match_number: u64) {
         self.instrument(id);
         self.price(px);
         let (mantissa, exponent) = canonical(shares);
@@ -205,8 +205,8 @@ pub(super) fn without_last(header: Header) -> Header {
 
 /// Event time; none when there is no such time of day, or the day is not known.
 #[inline(always)]
-pub(super) fn time(nanos: u64, place: &Place) -> Option<i64> {
-    (nanos < DAY_NANOS && place.midnight != NO_DAY).then(|| place.midnight + nanos as i64)
+pub(super) fn time(nanos: u64, place: &Place) -> Option<UnixNanos> {
+    (nanos < DAY_NANOS && place.midnight != NO_DAY).then(|| UnixNanos(place.midnight + nanos as i64))
 }
 
 /// Whether an id fits its place as a number.

@@ -5,15 +5,15 @@
 
 use super::config::Config;
 use super::prefetch::prefetch;
-use unitape_model::{Dict, Dictionary};
+use unitape_model::{Dict, Dictionary, InstrumentId};
 
 /// What a code stands for.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stock {
     /// The eight bytes of the symbol; 0 for none.
     symbol: u64,
-    /// Its id on the tape; 0 while it has none.
-    id: u32,
+    /// Its id on the tape; [`InstrumentId::NONE`] while it has none.
+    id: InstrumentId,
 }
 
 /// There are so many codes.
@@ -46,7 +46,7 @@ impl Stocks {
 
     /// All ids have to be looked up again.
     pub fn forget_ids(&mut self) {
-        self.by_locate.iter_mut().for_each(|s| s.id = 0);
+        self.by_locate.iter_mut().for_each(|s| s.id = InstrumentId::NONE);
     }
 
     /// All codes stand for nothing.
@@ -54,11 +54,11 @@ impl Stocks {
         self.by_locate.fill(Stock::default());
     }
 
-    /// The id of this symbol under this code; 0 when it has to be looked up.
+    /// The id of this symbol under this code; [`InstrumentId::NONE`] when it has to be looked up.
     #[inline]
-    pub fn id(&self, locate: u16, symbol: &[u8; 8]) -> u32 {
+    pub fn id(&self, locate: u16, symbol: &[u8; 8]) -> InstrumentId {
         let stock = &self.by_locate[usize::from(locate)];
-        if stock.symbol == u64::from_le_bytes(*symbol) { stock.id } else { 0 }
+        if stock.symbol == u64::from_le_bytes(*symbol) { stock.id } else { InstrumentId::NONE }
     }
 
     /// Brings near what this code stands for.
@@ -67,9 +67,9 @@ impl Stocks {
         prefetch(&self.by_locate[usize::from(locate)]);
     }
 
-    /// The id of what this code stands for; 0 when it has to be looked up.
+    /// The id of what this code stands for, likewise.
     #[inline]
-    pub fn id_of(&self, locate: u16) -> u32 {
+    pub fn id_of(&self, locate: u16) -> InstrumentId {
         self.by_locate[usize::from(locate)].id
     }
 
@@ -84,7 +84,7 @@ impl Stocks {
         let stock = &mut self.by_locate[usize::from(locate)];
         let symbol = u64::from_le_bytes(*symbol);
         if stock.symbol != symbol {
-            *stock = Stock { symbol, id: 0 };
+            *stock = Stock { symbol, id: InstrumentId::NONE };
         }
     }
 
@@ -94,7 +94,7 @@ impl Stocks {
         let mut name = symbol.trim_ascii_end().to_vec();
         name.extend_from_slice(config.suffix.as_bytes());
         if let Some(id) = known.get(Dict::Instrument, &name) {
-            self.by_locate[usize::from(locate)].id = id;
+            self.by_locate[usize::from(locate)].id = InstrumentId(id);
         }
     }
 }

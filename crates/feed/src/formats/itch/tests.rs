@@ -237,7 +237,7 @@ fn told(event: &Event<'_>) -> (u64, u8, i64, u64, u32) {
     let order = unitape_model::records::Order::of(event).expect("of the order family");
     let qty = order.qty.get() as u64 * 10u64.pow(u32::from(order.common.kind_b));
     let oid = u64::from_le_bytes(order.oid[..8].try_into().unwrap()) >> 8;
-    (oid, order.side(), order.px.get() / 100_000, qty, event.instrument())
+    (oid, order.side(), order.px.get() / 100_000, qty, event.instrument().0)
 }
 
 proptest! {

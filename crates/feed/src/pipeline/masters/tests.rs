@@ -3,6 +3,7 @@ use crate::Format;
 use crate::reference::{Told, day_of, day_of_date};
 use proptest::prelude::*;
 use std::path::PathBuf;
+use unitape_model::UnixNanos;
 
 fn day(text: &str) -> Day {
     day_of_date(text).unwrap_or_else(|| panic!("{text}"))
@@ -37,8 +38,9 @@ fn dates_are_days() {
         assert_eq!(day_of_date(text), None, "{text}");
     }
     let midnight = i64::from(day("2026-01-05")) * 86_400_000_000_000;
-    assert_eq!((day_of(midnight - 1), day_of(midnight)), (day("2026-01-04"), day("2026-01-05")));
-    assert_eq!((day_of(-1), day_of(i64::MIN)), (-1, -106_752));
+    let of = |ts| day_of(UnixNanos(ts));
+    assert_eq!((of(midnight - 1), of(midnight)), (day("2026-01-04"), day("2026-01-05")));
+    assert_eq!((of(-1), of(i64::MIN)), (-1, -106_752));
 }
 
 /// A master of events as JSON Lines, `ts` and `kind` added.

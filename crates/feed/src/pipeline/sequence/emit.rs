@@ -16,12 +16,12 @@ use crate::sources::link::Link;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use unitape_model::schema::at;
-use unitape_model::{Dict, Dictionary, Header, Refusal, flags};
+use unitape_model::{Dict, Dictionary, Header, Refusal, UnixNanos, flags};
 
 impl Sequencer {
     /// Takes units of feed `i` while they are not later than `limit`; leaves emptied blocks in the queue, for
     /// the pieces to be copied from, and stops at the end of one.
-    pub(super) fn emit_run(&mut self, i: usize, limit: i64) -> Result<(), Error> {
+    pub(super) fn emit_run(&mut self, i: usize, limit: UnixNanos) -> Result<(), Error> {
         let bounds = self.bounds();
         let feed = &mut self.feeds[i];
         let index = feed.in_hand().expect("a feed with a head");
@@ -92,7 +92,7 @@ struct Emit<'e> {
     cursor: &'e mut Cursor,
     sessions: &'e mut Sessions,
     large: &'e mut Option<Box<LargeMessage>>,
-    running_max: &'e mut i64,
+    running_max: &'e mut UnixNanos,
     open_sources: &'e mut usize,
     grows: bool,
     late: &'e mut u64,
@@ -100,7 +100,7 @@ struct Emit<'e> {
     link: Option<&'e Link>,
     // Of the sequencer.
     run: Run<'e>,
-    placed_max: &'e mut i64,
+    placed_max: &'e mut UnixNanos,
     events: &'e mut u64,
     next_source: &'e mut u32,
     log: &'e mut RawLog,
@@ -196,7 +196,7 @@ impl Emit<'_> {
     fn switch(&mut self, unit: &Unit, frames: &Range<usize>) {
         let state = &mut self.sources[self.block.source];
         if state.defined {
-            let (source, running_max) = (state.id, *self.running_max);
+            let (source, running_max) = (state.id, self.running_max.0);
             let mark = Progress { source, through: unit.offset, end: false, running_max, hash: None };
             let start = self.block.added.len();
             progress_frame(&mut self.block.added, &mark, state.tally, self.sessions);
@@ -209,7 +209,7 @@ impl Emit<'_> {
     fn keep_raw(&mut self, unit: &Unit, frames: &Range<usize>, is_new: bool) -> Result<(), Error> {
         let raw = &self.block.raw[self.cursor.raw..unit.raw_end as usize];
         let raw_at = if is_new { self.log.append(raw)? } else { 0 };
-        let ts = if *self.running_max == NO_TS { 0 } else { *self.running_max };
+        let ts = if *self.running_max == NO_TS { 0 } else { self.running_max.0 };
         let frame = &mut self.block.arena[frames.clone()];
         patch(frame, at::TS_EVENT, &ts.to_le_bytes());
         patch(frame, RAW_AT, &raw_at.to_le_bytes());
@@ -225,7 +225,7 @@ impl Emit<'_> {
             self.run.insert(frames.start, start..self.block.added.len());
         }
         let total = state.tally.plus(self.block.tallies[tally as usize]);
-        let (source, running_max) = (state.id, *self.running_max);
+        let (source, running_max) = (state.id, self.running_max.0);
         let hash = self.block.hashes.get(tally as usize).copied();
         let mark = Progress { source, through: unit.offset, end, running_max, hash };
         let start = self.block.added.len();
@@ -380,7 +380,7 @@ struct LargeStep<'a> {
     unit: usize,
     frames: Range<usize>,
     raw: Range<usize>,
-    running_max: i64,
+    running_max: UnixNanos,
     next_source: &'a mut u32,
     log: &'a mut RawLog,
 }
@@ -490,7 +490,7 @@ impl Run<'_> {
 fn refuse(
     block: &mut Block,
     log: &mut RawLog,
-    message: (&Unit, i64, u32),
+    message: (&Unit, UnixNanos, u32),
     dict: Dict,
 ) -> Result<Range<usize>, Error> {
     let (unit, ts, source) = message;
@@ -499,7 +499,7 @@ fn refuse(
     let raw_at = log.append(raw)?;
     let detail = format!("no place for another {}, there are {}", dict.name(), dict.id_max());
     let why = Quarantined {
-        ts: if ts == NO_TS { 0 } else { ts },
+        ts: if ts == NO_TS { UnixNanos(0) } else { ts },
         source,
         offset: unit.offset,
         raw_at,
@@ -527,12 +527,12 @@ fn first_message<'b>(bytes: &'b [u8], base: u64, unit: &Unit, raw: &'b [u8]) -> 
 
 /// What is printed of the first message of a feed that leads.
 #[cold]
-fn lead_note(unit: &Unit, running_max: i64) -> String {
-    let beside = if running_max == NO_TS { "none" } else { &running_max.to_string() };
+fn lead_note(unit: &Unit, running_max: UnixNanos) -> String {
+    let beside = if running_max == NO_TS { "none" } else { &running_max.0.to_string() };
     format!(
         "the event at byte {} has the time {} (ns since 1970), which leads by more than it may; the feed's latest is {beside}. \
          It is flagged clock_ahead and does not move the merge; so are further ones, and the figures count them",
-        unit.offset, unit.ts
+        unit.offset, unit.ts.0
     )
 }
 

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::pipeline::feed_state::SourceState;
 use crate::quarantine::{RawLog, RawSpool};
 use std::ops::Range;
-use unitape_model::{Event, Field, Value};
+use unitape_model::{Event, Field, UnixNanos, Value};
 
 /// A message of which the last part has not come.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub struct LargePlace<'a> {
     pub next_source: &'a mut u32,
     pub log: &'a mut RawLog,
     pub added: &'a mut Vec<u8>,
-    pub running_max: i64,
+    pub running_max: UnixNanos,
 }
 
 impl LargeMessage {
@@ -119,7 +119,7 @@ impl LargeMessage {
         }
         let raw = RawFacts { length: self.end - self.offset, hash: Some(self.hasher.finalize()) };
         let why = Quarantined {
-            ts: if running_max == NO_TS { 0 } else { running_max },
+            ts: if running_max == NO_TS { UnixNanos(0) } else { running_max },
             source,
             offset: self.offset,
             raw_at: log.append_spool(spool)?,

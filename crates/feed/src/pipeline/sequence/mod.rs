@@ -27,7 +27,7 @@ use crate::quarantine::RawLog;
 use crate::sources::stats::{FeedStats, Stats};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use unitape_model::{Dict, Dictionary, Header, frames};
+use unitape_model::{Dict, Dictionary, Header, UnixNanos, frames};
 use unitape_tape::{Claim, Writer};
 
 /// Events by kind.
@@ -56,9 +56,9 @@ pub struct Sequencer {
     counters: Arc<Counters>,
     patience: Patience,
     /// The latest time that was placed; what comes before it is late.
-    placed_max: i64,
+    placed_max: UnixNanos,
     /// The same when the run began.
-    placed_before: i64,
+    placed_before: UnixNanos,
     /// How far an event's time may lead.
     lead: ClockLead,
     stats: Option<Arc<Stats>>,
@@ -151,7 +151,7 @@ impl Sequencer {
         next_source: u32,
         feeds: Vec<FeedState>,
         counters: Arc<Counters>,
-        (patience, placed_max): (Patience, i64),
+        (patience, placed_max): (Patience, UnixNanos),
         stats: Option<Arc<Stats>>,
     ) -> Self {
         Self {
@@ -341,7 +341,7 @@ impl Sequencer {
     fn place(&mut self) -> Result<Option<Plan>, Error> {
         self.pieces.clear();
         let waits = loop {
-            let mut next: Option<(i64, usize)> = None;
+            let mut next: Option<(UnixNanos, usize)> = None;
             for i in 0..self.feeds.len() {
                 if let Some(ts) = self.look_at_head(i)
                     && next.is_none_or(|(t, _)| ts < t)
@@ -358,9 +358,9 @@ impl Sequencer {
             }
             let limit = self.feeds.iter().enumerate().filter(|(j, _)| *j != i).filter_map(|(j, f)| {
                 // A feed before this one wins a tie.
-                f.head.map(|FeedHead { ts, .. }| if j < i { ts.saturating_sub(1) } else { ts })
+                f.head.map(|FeedHead { ts, .. }| UnixNanos(if j < i { ts.0.saturating_sub(1) } else { ts.0 }))
             });
-            let limit = limit.min().unwrap_or(i64::MAX);
+            let limit = limit.min().unwrap_or(UnixNanos::MAX);
             self.note_placed(i);
             self.emit_run(i, limit)?;
         };
@@ -399,7 +399,7 @@ impl Sequencer {
 
     /// Looks at the next unit of feed `i`; gives the time by which it is merged.
     #[inline]
-    fn look_at_head(&mut self, i: usize) -> Option<i64> {
+    fn look_at_head(&mut self, i: usize) -> Option<UnixNanos> {
         let bounds = self.bounds();
         let (before, rest) = self.feeds.split_at_mut(i);
         let (feed, after) = rest.split_first_mut().expect("a feed");

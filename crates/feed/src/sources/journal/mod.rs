@@ -26,6 +26,7 @@ use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use unitape_model::UnixNanos;
 
 use number::note_number;
 pub use number::{JournalStart, LastFile, noted_number, number_of_file};
@@ -39,7 +40,7 @@ pub const CLOSED: &str = "closed";
 const NUMBER_MAX: u64 = 99_999_999;
 
 /// The time of the entry that ends a stream.
-pub const END: i64 = i64::MAX;
+pub const END: UnixNanos = UnixNanos::MAX;
 
 const ENTRY: usize = 16;
 
@@ -57,7 +58,7 @@ pub struct Times {
     /// Next byte of the file.
     at: u64,
     /// Stretches that have not been given to a block wholly.
-    pending: Vec<(u64, i64)>,
+    pending: Vec<(u64, UnixNanos)>,
     upto: u64,
     ended: bool,
 }
@@ -97,7 +98,7 @@ impl Times {
         };
         let (entries, _) = buf[..n].as_chunks::<ENTRY>();
         for entry in entries {
-            let (end, ts) = split(entry);
+            let (end, ts) = stretch(entry);
             self.at += ENTRY as u64;
             if ts == END {
                 self.ended = true;
@@ -116,7 +117,7 @@ impl Times {
     }
 
     /// Gives a block that ends at `end` its times.
-    pub fn of_block(&mut self, end: u64, times: &mut Vec<(u64, i64)>) {
+    pub fn of_block(&mut self, end: u64, times: &mut Vec<(u64, UnixNanos)>) {
         let whole = self.pending.partition_point(|(e, _)| *e <= end);
         let upto = (whole + 1).min(self.pending.len());
         times.extend_from_slice(&self.pending[..upto]);
@@ -156,7 +157,7 @@ struct Stream {
     len: u64,
     times_len: u64,
     /// Bytes behind `len` that were moved there and have no entry yet, and when they were received.
-    moved: Option<(u64, i64)>,
+    moved: Option<(u64, UnixNanos)>,
 }
 
 impl StreamJournal {
@@ -247,18 +248,18 @@ impl StreamJournal {
         self.begin().map(drop)
     }
 
-    /// Appends bytes that were received at `ts_ns`.
+    /// Appends bytes that were received at `ts`.
     ///
     /// # Errors
     /// When the disk refuses; nothing was appended then, and the same may be tried again.
     ///
     /// # Panics
     /// When no stream was begun.
-    pub fn append(&mut self, bytes: &[u8], ts_ns: i64) -> Result<(), Error> {
+    pub fn append(&mut self, bytes: &[u8], ts: UnixNanos) -> Result<(), Error> {
         let stream = self.open.as_mut().expect("a stream was begun");
         stream.commit_moved()?;
         stream.raw.write_all_at(bytes, stream.len).map_err(|e| stream.fail(e))?;
-        stream.commit(bytes.len() as u64, ts_ns)
+        stream.commit(bytes.len() as u64, ts)
     }
 
     /// Moves what a pipe holds into the journal, in the kernel, so that a kill -9 in between loses nothing. Gives
@@ -270,7 +271,11 @@ impl StreamJournal {
     ///
     /// # Panics
     /// When no stream was begun.
-    pub fn splice(&mut self, pipe: &impl std::os::fd::AsFd, clock: impl Fn() -> i64) -> Result<usize, Error> {
+    pub fn splice(
+        &mut self,
+        pipe: &impl std::os::fd::AsFd,
+        clock: impl Fn() -> UnixNanos,
+    ) -> Result<usize, Error> {
         let stream = self.open.as_mut().expect("a stream was begun");
         if let Some(n) = stream.commit_moved()? {
             return Ok(n);
@@ -339,7 +344,7 @@ impl Stream {
         let (mut end, mut ts) = (0, NO_TIME);
         if times_len > 0 {
             this.times.read_exact_at(&mut last, times_len - ENTRY as u64).map_err(fail)?;
-            (end, ts) = split(&last);
+            (end, ts) = stretch(&last);
         }
         if ts == END {
             return Ok(None);
@@ -355,11 +360,11 @@ impl Stream {
         Ok(Some(this))
     }
 
-    fn commit(&mut self, bytes: u64, ts_ns: i64) -> Result<(), Error> {
+    fn commit(&mut self, bytes: u64, ts: UnixNanos) -> Result<(), Error> {
         let end = self.len + bytes;
         let mut entry = [0; ENTRY];
         entry[..8].copy_from_slice(&end.to_le_bytes());
-        entry[8..].copy_from_slice(&ts_ns.to_le_bytes());
+        entry[8..].copy_from_slice(&ts.0.to_le_bytes());
         self.times.write_all_at(&entry, self.times_len).map_err(|e| self.fail(e))?;
         self.times_len += ENTRY as u64;
         self.len = end;
@@ -368,8 +373,8 @@ impl Stream {
 
     /// Gives what was moved its entry; how many bytes these are.
     fn commit_moved(&mut self) -> Result<Option<usize>, Error> {
-        let Some((bytes, ts_ns)) = self.moved else { return Ok(None) };
-        self.commit(bytes, ts_ns)?;
+        let Some((bytes, ts)) = self.moved else { return Ok(None) };
+        self.commit(bytes, ts)?;
         self.moved = None;
         Ok(Some(bytes as usize))
     }
@@ -453,6 +458,12 @@ fn split(entry: &[u8; ENTRY]) -> (u64, i64) {
     (u64::from_le_bytes(end.try_into().expect("eight")), i64::from_le_bytes(ts.try_into().expect("eight")))
 }
 
+/// The end of a stretch, and when it was received.
+fn stretch(entry: &[u8; ENTRY]) -> (u64, UnixNanos) {
+    let (end, ts) = split(entry);
+    (end, UnixNanos(ts))
+}
+
 fn read_at(file: &File, buf: &mut [u8], at: u64) -> std::io::Result<usize> {
     loop {
         match file.read_at(buf, at) {
@@ -477,7 +488,7 @@ mod tests {
         // The feed was not resumed at first.
         let mut journal = open(Continuity::Connection).unwrap();
         journal.begin().unwrap();
-        journal.append(b"before", 1).unwrap();
+        journal.append(b"before", UnixNanos(1)).unwrap();
         drop(journal);
         let mut journal = open(Continuity::Connection).unwrap();
         assert_eq!(journal.number(), 1);
@@ -488,9 +499,9 @@ mod tests {
         journal.end().unwrap();
         let mut journal = open(Continuity::Resumed).unwrap();
         assert_eq!((journal.begin().unwrap(), journal.number()), (0, 4));
-        journal.append(b"four", 2).unwrap();
+        journal.append(b"four", UnixNanos(2)).unwrap();
         journal.rotate().unwrap();
-        journal.append(b"five!", 3).unwrap();
+        journal.append(b"five!", UnixNanos(3)).unwrap();
         drop(journal);
         let mut journal = open(Continuity::Resumed).unwrap();
         assert_eq!((journal.begin().unwrap(), journal.number()), (9, 5));

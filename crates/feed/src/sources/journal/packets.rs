@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use unitape_base::capture::{Next, Walker, write};
+use unitape_model::UnixNanos;
 
 /// The journal of a feed's datagrams, open for appending.
 #[derive(Debug)]
@@ -62,7 +63,7 @@ impl PacketJournal {
             let fail = |source| Error::Read { path: path.clone(), offset: 0, source };
             let file = File::options().read(true).write(true).open(&path).map_err(fail)?;
             // A damaged file is left to its reader, who tells of it; the next one begins.
-            if let Some((whole, ts_ns)) = whole_records(&file, this.noted_at(last)).map_err(fail)? {
+            if let Some((whole, ts)) = whole_records(&file, this.noted_at(last)).map_err(fail)? {
                 this.cut_bytes = file.metadata().map_err(fail)?.len() - whole;
                 file.set_len(whole).map_err(fail)?;
                 if whole < known.read_of(last) {
@@ -70,7 +71,7 @@ impl PacketJournal {
                     // where nothing comes in this one.
                     begun = this.next;
                 } else {
-                    (this.noted, this.day) = (whole, ts_ns.and_then(|ts| this.day_of(ts)));
+                    (this.noted, this.day) = (whole, ts.and_then(|ts| this.day_of(ts)));
                     this.file = Some((file, path, whole));
                     if whole == 0 {
                         write::file_header(&mut this.batch);
@@ -87,11 +88,11 @@ impl PacketJournal {
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn batch(&mut self, ts_ns: i64) -> Result<&mut Vec<u8>, Error> {
+    pub fn batch(&mut self, ts: UnixNanos) -> Result<&mut Vec<u8>, Error> {
         if self.batch.len() >= BATCH_BYTES {
             self.put()?;
         }
-        if let Some(day) = self.day_of(ts_ns) {
+        if let Some(day) = self.day_of(ts) {
             // A clock that steps back makes no day.
             if self.day.is_some_and(|before| day > before) {
                 self.put()?;
@@ -154,8 +155,8 @@ impl PacketJournal {
         self.dir.join(format!("{number:08}.pcap"))
     }
 
-    fn day_of(&self, ts_ns: i64) -> Option<i64> {
-        Some(ts_ns.saturating_sub(self.day_begins_ns?).div_euclid(DAY_NS))
+    fn day_of(&self, ts: UnixNanos) -> Option<i64> {
+        Some(ts.0.saturating_sub(self.day_begins_ns?).div_euclid(DAY_NS))
     }
 
     /// Notes that a record begins here, so that who opens the journal need not go through all of a long file.
@@ -176,13 +177,13 @@ impl PacketJournal {
 
 /// Bytes of a capture's whole records, and the time of the last one; `None` when something else stands between them.
 /// Where one begins at `noted`, those before it are not looked at.
-fn whole_records(file: &File, noted: u64) -> std::io::Result<Option<(u64, Option<i64>)>> {
+fn whole_records(file: &File, noted: u64) -> std::io::Result<Option<(u64, Option<UnixNanos>)>> {
     let mut walker = Walker::default();
     let (mut buf, mut base, mut at, mut ts) = (Vec::new(), 0u64, 0, None);
     loop {
         match walker.next(&buf, at) {
-            Next::Packet(p) => (at, ts) = (p.end, p.ts_ns),
-            Next::Dropped { end, ts_ns, .. } => (at, ts) = (end, Some(ts_ns)),
+            Next::Packet(p) => (at, ts) = (p.end, p.ts_ns.map(UnixNanos)),
+            Next::Dropped { end, ts_ns, .. } => (at, ts) = (end, Some(UnixNanos(ts_ns))),
             // The header, which says how to read all others.
             Next::Skip { .. } if base == 0 && noted > 0 && noted < file.metadata()?.len() => {
                 (base, at) = (noted, 0);
@@ -225,7 +226,7 @@ mod tests {
 
     fn append(journal: &mut PacketJournal, n: i64, ts_ns: i64) {
         let (from, to) = ("10.0.0.1:1".parse().unwrap(), "239.0.0.1:2".parse().unwrap());
-        write::datagram(journal.batch(ts_ns).unwrap(), ts_ns, from, to, &n.to_le_bytes());
+        write::datagram(journal.batch(UnixNanos(ts_ns)).unwrap(), ts_ns, from, to, &n.to_le_bytes());
     }
 
     /// Numbers and times of all records of a file.
@@ -278,7 +279,7 @@ mod tests {
         let mut journal = PacketJournal::open(dir.path(), u64::MAX, None, LastFile::default()).unwrap();
         let (from, to) = ("10.0.0.1:1".parse().unwrap(), "239.0.0.1:2".parse().unwrap());
         for n in 0..2 * NOTE_BYTES / 60_000 + 100 {
-            write::datagram(journal.batch(TS).unwrap(), TS + n as i64, from, to, &[0; 60_000]);
+            write::datagram(journal.batch(UnixNanos(TS)).unwrap(), TS + n as i64, from, to, &[0; 60_000]);
         }
         journal.flush().unwrap();
         let at = journal.noted_at(1);

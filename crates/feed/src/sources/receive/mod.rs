@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use unitape_marketdata::wire::{Sockets, UdpLine};
-use unitape_model::ErrorCause;
+use unitape_model::{ErrorCause, UnixNanos};
 
 pub use tcp::TcpFeed;
 pub use udp::WhenFull;
@@ -225,10 +225,15 @@ fn work(receive: Receive, place: &Place) -> Result<(), Error> {
     }
 }
 
-/// Our clock, ns since 1970.
-pub(crate) fn now_ns() -> i64 {
+/// Our clock.
+pub(crate) fn now() -> UnixNanos {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+    i64::try_from(since.as_nanos()).map_or(UnixNanos::MAX, UnixNanos)
+}
+
+/// How long ago something was received at this time. A clock that was set back makes it of now.
+pub(crate) fn age_ns(received: UnixNanos) -> i64 {
+    now().0.saturating_sub(received.0).max(0)
 }
 
 /// How often a receiver of datagrams asks how many the kernel has dropped.

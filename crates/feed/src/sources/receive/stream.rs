@@ -1,7 +1,7 @@
 //! Streams: TCP in both directions, named pipes, standard input.
 
 use super::tcp::{self, TcpFeed, is_passing};
-use super::{PAUSE, Place, Receive, now_ns};
+use super::{PAUSE, Place, Receive, now};
 use crate::error::Error;
 use crate::sources::journal::StreamJournal;
 use std::fs::File;
@@ -162,8 +162,8 @@ pub fn copy(
         match from.read(&mut buf[..most]) {
             Ok(0) => return Ok(Ended::There),
             Ok(n) => {
-                let ts_ns = now_ns();
-                place.outlast_with(|| journal.append(&buf[..n], ts_ns))?;
+                let ts = now();
+                place.outlast_with(|| journal.append(&buf[..n], ts))?;
                 place.came(n as u64);
                 last = Instant::now();
             }
@@ -229,7 +229,7 @@ fn pipe(pipe: &impl AsFd, journal: &mut StreamJournal, place: &Place) -> Result<
             continue;
         }
         // What is in the pipe stays there, and what was moved is in the journal: nothing is in hand.
-        let moved = place.outlast(|| match journal.splice(pipe, now_ns) {
+        let moved = place.outlast(|| match journal.splice(pipe, now) {
             Err(Error::Read { source, .. }) if is_passing(&source) => Ok(None),
             moved => moved.map(Some),
         })?;

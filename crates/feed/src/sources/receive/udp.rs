@@ -11,13 +11,14 @@
 //! that is not before it. Where clocks step back or the kernel hands over late, it is nearly in order; what the journal says
 //! then is so for everyone.
 
-use super::{LOOK, PAUSE, Place, now_ns};
+use super::{LOOK, PAUSE, Place, now};
 use crate::error::Error;
 use crate::sources::journal::PacketJournal;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use unitape_base::capture::write;
 use unitape_marketdata::wire::{Batch, Sockets};
+use unitape_model::UnixNanos;
 
 /// What becomes of datagrams when the decoders are too far behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +70,7 @@ pub fn receive(
             for (n, hand) in hands.all.iter_mut().enumerate() {
                 drops.kernel(&mut hand.counter, sockets.dropped(n));
             }
-            place.outlast_with(|| drops.note(&mut journal, now_ns(), place))?;
+            place.outlast_with(|| drops.note(&mut journal, now(), place))?;
             place.came(place.outlast_with(|| journal.flush())?);
             continue;
         }
@@ -84,8 +85,8 @@ pub fn receive(
         }
         place.came(place.outlast_with(|| journal.flush())?);
     }
-    let ts_ns = drops.ts_ns;
-    place.outlast_with(|| drops.note(&mut journal, ts_ns, place))?;
+    let ts = drops.ts;
+    place.outlast_with(|| drops.note(&mut journal, ts, place))?;
     place.came(place.outlast_with(|| journal.flush())?);
     Ok(())
 }
@@ -99,13 +100,13 @@ fn put(
 ) -> Result<(), Error> {
     let Some(batch) = &hand.batch else { return Ok(()) };
     let (from, payload, _, counter) = batch.get(hand.next);
-    let ts_ns = hand.ts_ns;
+    let ts = hand.ts;
     drops.kernel(&mut hand.counter, counter);
     if drop {
-        drops.own(ts_ns);
+        drops.own(ts);
     } else {
-        drops.note(journal, ts_ns, place)?;
-        write::datagram(journal.batch(ts_ns)?, ts_ns, from, to, payload);
+        drops.note(journal, ts, place)?;
+        write::datagram(journal.batch(ts)?, ts.0, from, to, payload);
     }
     hand.next += 1;
     hand.look_ahead();
@@ -124,7 +125,7 @@ struct Hands {
     /// How often they were looked at.
     looks: u64,
     /// What had come before this was there at the last look.
-    upto: i64,
+    upto: UnixNanos,
 }
 
 /// The same of one socket.
@@ -135,7 +136,7 @@ struct Hand {
     next: usize,
     count: usize,
     /// When the next one was received.
-    ts_ns: i64,
+    ts: UnixNanos,
     /// The look with which it came, or which found nothing.
     looked: u64,
     /// The batch was full: the socket may have more, from before that look.
@@ -146,14 +147,14 @@ struct Hand {
 
 impl Hands {
     fn new(sockets: usize) -> Self {
-        Self { all: (0..sockets).map(|_| Hand::default()).collect(), looks: 0, upto: 0 }
+        Self { all: (0..sockets).map(|_| Hand::default()).collect(), looks: 0, upto: UnixNanos(0) }
     }
 
     /// Takes what is there of each socket of which nothing is in hand.
     fn look(&mut self, sockets: &mut Sockets) -> Result<(), Error> {
         self.looks += 1;
         if self.all.len() > 1 {
-            self.upto = now_ns();
+            self.upto = now();
             sockets.wait(Duration::ZERO).map_err(|e| fail(sockets, e))?;
         }
         for (n, hand) in self.all.iter_mut().enumerate().filter(|(_, hand)| hand.is_empty()) {
@@ -175,7 +176,7 @@ impl Hands {
     /// The one that came first.
     fn earliest(&self) -> Option<usize> {
         let some = self.all.iter().enumerate().filter(|(_, hand)| !hand.is_empty());
-        some.min_by_key(|(_, hand)| hand.ts_ns).map(|(n, _)| n)
+        some.min_by_key(|(_, hand)| hand.ts).map(|(n, _)| n)
     }
 
     /// The same, unless a socket may have an earlier one: then it is to be looked at again.
@@ -183,7 +184,7 @@ impl Hands {
         let n = self.earliest()?;
         let first = &self.all[n];
         let known = |hand: &Hand| {
-            let now = hand.looked == self.looks && (first.looked < self.looks || first.ts_ns <= self.upto);
+            let now = hand.looked == self.looks && (first.looked < self.looks || first.ts <= self.upto);
             !hand.is_empty() || !hand.more && now
         };
         self.all.iter().all(known).then_some(n)
@@ -201,7 +202,7 @@ impl Hand {
 
     fn look_ahead(&mut self) {
         if let Some(batch) = self.batch.as_ref().filter(|_| !self.is_empty()) {
-            self.ts_ns = batch.get(self.next).2.map_or_else(now_ns, |ts_recv| ts_recv.0);
+            self.ts = batch.get(self.next).2.unwrap_or_else(now);
         }
     }
 }
@@ -210,7 +211,7 @@ impl Hand {
 #[derive(Debug, Default)]
 struct Drops {
     count: u32,
-    ts_ns: i64,
+    ts: UnixNanos,
 }
 
 impl Drops {
@@ -225,14 +226,14 @@ impl Drops {
         }
     }
 
-    fn own(&mut self, ts_ns: i64) {
+    fn own(&mut self, ts: UnixNanos) {
         self.count = self.count.saturating_add(1);
-        self.ts_ns = ts_ns;
+        self.ts = ts;
     }
 
-    fn note(&mut self, journal: &mut PacketJournal, ts_ns: i64, place: &Place) -> Result<(), Error> {
+    fn note(&mut self, journal: &mut PacketJournal, ts: UnixNanos, place: &Place) -> Result<(), Error> {
         if self.count > 0 {
-            write::dropped(journal.batch(ts_ns)?, ts_ns, self.count);
+            write::dropped(journal.batch(ts)?, ts.0, self.count);
             place.stats().drops.fetch_add(self.count.into(), Ordering::Relaxed);
             self.count = 0;
         }
@@ -252,15 +253,15 @@ mod tests {
     /// Sockets that are filled while they are looked at, one after the other, as by a kernel.
     struct Kernel {
         /// What will come: time, socket.
-        to_come: VecDeque<(i64, usize)>,
-        queues: Vec<VecDeque<i64>>,
-        now: i64,
+        to_come: VecDeque<(UnixNanos, usize)>,
+        queues: Vec<VecDeque<UnixNanos>>,
+        now: UnixNanos,
     }
 
     impl Kernel {
         /// So much time passes.
         fn pass(&mut self, ns: i64) {
-            self.now += ns;
+            self.now.0 += ns;
             while let Some((ts, n)) = self.to_come.pop_front_if(|(ts, _)| *ts <= self.now) {
                 self.queues[n].push_back(ts);
             }
@@ -276,8 +277,8 @@ mod tests {
             steps in prop::collection::vec(0i64..300, 1..50),
         ) {
             let mut ts = 0;
-            let all: VecDeque<_> = gaps.iter().map(|(gap, n)| { ts += gap; (ts, *n) }).collect();
-            let mut kernel = Kernel { to_come: all.clone(), queues: vec![VecDeque::new(); 4], now: 0 };
+            let all: VecDeque<_> = gaps.iter().map(|(gap, n)| { ts += gap; (UnixNanos(ts), *n) }).collect();
+            let mut kernel = Kernel { to_come: all.clone(), queues: vec![VecDeque::new(); 4], now: UnixNanos(0) };
             let mut hands = Hands::new(4);
             let mut held = vec![VecDeque::new(); 4];
             let mut steps = steps.iter().cycle();
@@ -297,12 +298,12 @@ mod tests {
                     let most = if ready[n] { kernel.queues[n].len().min(Batch::MOST) } else { 0 };
                     hand.took(most, hands.looks);
                     held[n] = kernel.queues[n].drain(..most).collect();
-                    hand.ts_ns = held[n].front().copied().unwrap_or_default();
+                    hand.ts = held[n].front().copied().unwrap_or_default();
                 }
                 while let Some(n) = hands.next() {
                     out.push((held[n].pop_front().unwrap_or_default(), n));
                     hands.all[n].next += 1;
-                    hands.all[n].ts_ns = held[n].front().copied().unwrap_or_default();
+                    hands.all[n].ts = held[n].front().copied().unwrap_or_default();
                 }
                 kernel.pass(1);
                 prop_assert!(hands.looks < 100_000, "it does not go on");

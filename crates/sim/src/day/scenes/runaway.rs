@@ -142,7 +142,7 @@ impl Runaway {
             if self.reason == Reason::Overfill {
                 *stage.next_parent += 1;
                 self.parent = (*stage.next_parent, stage.rng.between(4, 40) * 100);
-                let (instr, qty) = (stage.x.world.instr_of(book) as u32, self.parent.1);
+                let (instr, qty) = (stage.x.world.instr_of(book), self.parent.1);
                 stage.x.emit(What::Parent { parent: self.parent.0, member: lead, instr, side, qty });
             }
         }

@@ -99,7 +99,7 @@ impl Stage<'_> {
     /// Sees to it that a book has both sides near its price, at least three ticks apart from where it is thin; returns
     /// the best of both, bid first.
     pub fn dress(&mut self, book: u32, cast: &Cast) -> (i64, i64) {
-        let fair = self.fair[self.x.world.instr_of(book)];
+        let fair = self.fair[self.x.world.instr_of(book).index()];
         for (side, sign) in [(Side::Buy, 1), (Side::Sell, -1)] {
             let best = self.x.desk(book).book.best(side).map(|b| b.px);
             let other = self.x.desk(book).book.best(side.opposite()).map(|b| b.px);

@@ -88,7 +88,7 @@ fn read(dir: &Path, account: &Account, (from, to): (u64, u64)) -> Result<Read, F
         match event.kind() {
             Kind::Status => told(&event, &mut loss, &mut since),
             Kind::Level => {
-                let course = courses.entry(InstrumentId(event.instrument())).or_default();
+                let course = courses.entry(event.instrument()).or_default();
                 course.changes += 1;
                 if let Some(listing) = listing.filter(|_| best) {
                     let best = books.books.listing(listing).bbo();
@@ -140,10 +140,10 @@ fn told(event: &Event<'_>, loss: &mut Loss, since: &mut BTreeMap<InstrumentId, U
     match state {
         "stale" => {
             loss.stale += 1;
-            since.insert(InstrumentId(event.instrument()), event.ts_event());
+            since.insert(event.instrument(), event.ts_event());
         }
         "recovered" => {
-            if let Some(since) = since.remove(&InstrumentId(event.instrument())) {
+            if let Some(since) = since.remove(&event.instrument()) {
                 let ns = event.ts_event().0.saturating_sub(since.0).max(0);
                 (loss.mended, loss.stale_ns) = (loss.mended + 1, loss.stale_ns + ns);
                 loss.stale_ns_max = loss.stale_ns_max.max(ns);

@@ -5,7 +5,7 @@ use crate::output::Failure;
 use std::collections::BTreeMap;
 use std::path::Path;
 use unitape_feed::Account;
-use unitape_model::{Dict, Event, Field, InlineId, Kind, Position, Value, frames};
+use unitape_model::{Dict, Event, Field, InlineId, InstrumentId, Kind, Position, Value, frames};
 use unitape_tape::{Reader, Start};
 use unitape_watch::Alert;
 
@@ -68,7 +68,7 @@ pub fn look(dir: &Path, account: &Account) -> Result<Picture, Failure> {
     }
     let mut reader = Reader::open(dir, Start::Oldest)?;
     let mut counts: BTreeMap<(u32, Kind), u64> = BTreeMap::new();
-    let mut courses: BTreeMap<(Kind, u16, u32), Course> = BTreeMap::new();
+    let mut courses: BTreeMap<(Kind, u16, InstrumentId), Course> = BTreeMap::new();
     let (mut switches, mut source_before) = (0, 0);
     while let Some(run) = reader.next_run(1 << 20)? {
         for (_, header, frame) in frames(run.bytes) {
@@ -92,8 +92,11 @@ pub fn look(dir: &Path, account: &Account) -> Result<Picture, Failure> {
     }
     let name = |dict, id| account.names.name(dict, id).unwrap_or("?").to_owned();
     for ((kind, venue, instr), course) in courses {
-        let course =
-            Course { venue: name(Dict::Venue, venue.into()), instr: name(Dict::Instrument, instr), ..course };
+        let course = Course {
+            venue: name(Dict::Venue, venue.into()),
+            instr: name(Dict::Instrument, instr.0),
+            ..course
+        };
         if kind == Kind::Bbo { &mut picture.books } else { &mut picture.indices }.push(course);
     }
     for courses in [&mut picture.books, &mut picture.indices] {

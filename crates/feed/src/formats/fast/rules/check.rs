@@ -5,7 +5,7 @@ use crate::block::{Block, Unit, What};
 use crate::formats::decoder::{Decoder, How};
 use crate::mapping::Mapping;
 use std::sync::OnceLock;
-use unitape_model::Dictionary;
+use unitape_model::{Dictionary, UnixNanos};
 
 const TEMPLATES: &str = r#"<templates>
 <template name="Deal" id="1">
@@ -86,7 +86,7 @@ fn mapping(framing: &str, reset: &str) -> Mapping {
     mapping
 }
 
-type Told = (u64, i64, u32, u32, bool);
+type Told = (u64, UnixNanos, u32, u32, bool);
 
 /// What became of each message, and the bytes in quarantine.
 fn read(mapping: &Mapping, bytes: &[u8], piece: usize) -> (Vec<Told>, Vec<u8>) {

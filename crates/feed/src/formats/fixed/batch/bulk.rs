@@ -9,7 +9,7 @@ use super::program::{KindProgram, Program, Variant};
 use crate::block::{Block, Ended, PROGRESS_BYTES};
 use unitape_codec::fixed::{Even, LANES, Lanes, Rows};
 use unitape_model::schema::{RECV_NONE, SEQ_EXT, SEQ_NONE, at};
-use unitape_model::{Header, LINE, flags};
+use unitape_model::{Header, LINE, UnixNanos, flags};
 
 /// Records at one distance.
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +123,7 @@ fn end_messages(block: &mut Block, batch: Batch<'_>, times: &Lanes, end_of: impl
     let times = &times[..batch.rows.count()];
     block.end_messages(times.iter().enumerate().map(|(i, ts)| Ended {
         offset: start + i as u64 * stride,
-        ts: *ts,
+        ts: UnixNanos(*ts),
         end: end_of(i),
         length,
     }));

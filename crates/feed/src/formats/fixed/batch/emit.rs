@@ -8,7 +8,7 @@ use crate::block::{Block, What};
 use crate::mapping::Plan;
 use unitape_codec::fixed::{Decoder, Even, LANES, Listed, Next, Value};
 use unitape_model::schema::{SEQ_EXT, SEQ_NONE, at};
-use unitape_model::{Dictionary, Header, LINE, flags};
+use unitape_model::{Dictionary, Header, LINE, UnixNanos, flags};
 
 /// Where the records of each sort start.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ impl FixedDecoder {
                     block.back_to(mark);
                     return false;
                 }
-                block.end_message((offset, lane.length as usize), ts, 1, What::Events, known);
+                block.end_message((offset, lane.length as usize), UnixNanos(ts), 1, What::Events, known);
             }
             None => return false,
         }
