@@ -132,11 +132,12 @@ impl Reader {
                 }
             }
             Start::End => {
-                let durable = load_durable(&reader.live.paths).map_or(0, |durable| durable.position);
+                let durable =
+                    load_durable(&reader.live.paths).map_or(Position(0), |durable| durable.position);
                 let first = reader.live.indices()?.first().copied().unwrap_or(0);
                 let known = durable.max(State::peek(&reader.live.paths));
-                let known = known.max(first.saturating_mul(reader.live.meta.segment_bytes));
-                if let Err(e) = reader.walk_to_segment_of(Position(known)) {
+                let known = known.max(Position(first.saturating_mul(reader.live.meta.segment_bytes)));
+                if let Err(e) = reader.walk_to_segment_of(known) {
                     reader.pass_over(e)?;
                 }
                 while reader.next_run(1 << 20)?.is_some() {}
@@ -244,7 +245,7 @@ impl Reader {
         self.position = Position(segment.base + self.at);
         // SAFETY: `advance` and `look` saw every frame of the range committed.
         let bytes = unsafe { segment.bytes(from, length) };
-        let checked = self.checks.is_checked(segment.base + from, self.position.0);
+        let checked = self.checks.is_checked(Position(segment.base + from), self.position);
         Ok(Some(Run { position: Position(segment.base + from), ordinal, bytes, checked }))
     }
 
@@ -404,7 +405,7 @@ impl Reader {
             }
             let scope = Scope { live: &self.live, page: self.page.as_ref(), segment };
             // Before the look: what is durable by then must be there.
-            self.durable = Position(self.checks.durable(&self.live, self.page.as_ref()));
+            self.durable = self.checks.durable(&self.live, self.page.as_ref());
             let seen = segment.look(self.at);
             let need = match seen {
                 Seen::Frame(header) if self.at < self.limit => self.at + header.len_bytes() as u64,

@@ -52,7 +52,7 @@ impl Piece {
                     piece.to += header.len_bytes() as u64;
                     if header.is_last() {
                         let definitions_bytes = definitions.bytes_passed();
-                        let position = source.base + piece.to;
+                        let position = Position(source.base + piece.to);
                         piece.whole = Some(Durable { position, definitions_bytes, open_sum: None });
                     }
                 }

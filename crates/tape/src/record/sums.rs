@@ -63,7 +63,7 @@ impl Sums {
     /// Damage: checksums of durable bytes are not there.
     pub fn begin(&mut self, paths: &Paths, segment: &Segment, durable: &Durable) -> Result<()> {
         let path = paths.crc(segment.index);
-        self.covered = durable.position.saturating_sub(segment.base).min(self.size);
+        self.covered = durable.position.0.saturating_sub(segment.base).min(self.size);
         (self.source, self.base, self.index) = (segment.path.clone(), segment.base, segment.index);
         self.open_sum = durable.open_sum.filter(|_| self.covered < self.size);
         let (kept, begun) = (self.covered / self.span, self.covered.div_ceil(self.span));

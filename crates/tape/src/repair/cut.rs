@@ -30,23 +30,29 @@ impl Repair<'_> {
     pub(super) fn holes(
         &mut self,
         survey: &TapeSurvey,
-        durable: u64,
-        summed: u64,
+        durable: Position,
+        summed: Option<Position>,
         wounds: &mut Vec<Wound>,
     ) -> Result<()> {
         let (size, place) = (survey.meta.segment_bytes, self.paths.segments());
-        let mut at = survey.first();
+        let mut at = survey.first().0;
         let mut over = false;
         for of in &survey.segments {
             if at < of.base && !over {
                 let path = segment_path(&place, at / size);
-                self.wound(&path, 0, "the segment is missing", Wound { from: at, to: of.base }, wounds);
+                self.wound(
+                    &path,
+                    0,
+                    "the segment is missing",
+                    Wound { from: Position(at), to: Position(of.base) },
+                    wounds,
+                );
             }
             if over {
                 break;
             }
             if of.header.is_err() {
-                wounds.push(Wound { from: of.base, to: of.base + size });
+                wounds.push(Wound { from: Position(of.base), to: Position(of.base + size) });
             }
             let path = segment_path(&place, of.index);
             let end = of.base + of.frames_end;
@@ -54,8 +60,8 @@ impl Repair<'_> {
             match of.stop {
                 Stop::Full => {}
                 // What a kill or a power loss leaves; the next writer ends the tape here.
-                Stop::Nothing if end >= durable => (at, over) = (end, true),
-                Stop::Damage if end >= durable && self.rebooted && of.length == size => {
+                Stop::Nothing if end >= durable.0 => (at, over) = (end, true),
+                Stop::Damage if end >= durable.0 && self.rebooted && of.length == size => {
                     (at, over) = (end, true)
                 }
                 Stop::Nothing => {
@@ -64,7 +70,7 @@ impl Repair<'_> {
                         &path,
                         HEADER_PAGE + of.frames_end,
                         what,
-                        Wound { from: end, to: at.min(durable) },
+                        Wound { from: Position(end), to: durable.min(Position(at)) },
                         wounds,
                     );
                 }
@@ -73,7 +79,8 @@ impl Repair<'_> {
                         true => "the segment is cut short",
                         false => "no frame can start here",
                     };
-                    self.wound(&path, HEADER_PAGE + of.frames_end, what, Wound { from: end, to: at }, wounds);
+                    let wound = Wound { from: Position(end), to: Position(at) };
+                    self.wound(&path, HEADER_PAGE + of.frames_end, what, wound, wounds);
                 }
             }
         }
@@ -81,15 +88,16 @@ impl Repair<'_> {
         let hot = hot.is_some_and(|hot| segment_path(&hot, at / size).exists());
         // A claim that was not published may have been given out in a segment that is there, and so it says nothing.
         let reached = match self.closed || self.rebooted || hot || !at.is_multiple_of(size) {
-            true => 0,
-            false => State::look(self.paths).map_or(0, |state| state.end().0),
+            true => None,
+            false => State::look(self.paths).map(|state| state.end().0),
         };
-        let summed = if summed > at.next_multiple_of(survey.meta.span()) { summed } else { 0 };
-        let reach = durable.max(reached).max(summed);
+        let summed = summed.filter(|summed| summed.0 > at.next_multiple_of(survey.meta.span()));
+        let reach = reached.into_iter().chain(summed).fold(durable, Position::max);
+        let at = Position(at);
         if at < reach && !wounds.iter().any(|w| w.to > at) {
-            let path = segment_path(&place, at / size);
+            let path = segment_path(&place, at.0 / size);
             let what = "the tape ends here, and it went on";
-            self.wound(&path, HEADER_PAGE + at % size, what, Wound { from: at, to: reach }, wounds);
+            self.wound(&path, HEADER_PAGE + at.0 % size, what, Wound { from: at, to: reach }, wounds);
         }
         if !self.closed && !self.rebooted {
             let live = Live::of(self.paths.clone(), survey.meta);
@@ -107,7 +115,7 @@ impl Repair<'_> {
         self.find(RepairFinding {
             file: file.into(),
             offset,
-            positions: Some((Position(wound.from), Position(wound.to))),
+            positions: Some((wound.from, wound.to)),
             what: what.to_owned(),
             remedy: Remedy::Truncate,
             action: "the data are lost; cut the tape here (--truncate), or leave it: readers go on behind it with \
@@ -130,8 +138,8 @@ impl Repair<'_> {
         let end =
             wounds.iter().map(|w| w.to).max().unwrap_or(first).max(survey.end().1).max(durable.position);
         let mut events = 0;
-        for of in survey.segments.iter().filter(|s| s.base + size > position) {
-            let kept = position.saturating_sub(of.base);
+        for of in survey.segments.iter().filter(|s| s.base + size > position.0) {
+            let kept = position.0.saturating_sub(of.base);
             let segment = survey.open(of, false)?;
             let mut at = 0;
             while at < of.frames_end
@@ -141,7 +149,7 @@ impl Repair<'_> {
                 at += header.len_bytes() as u64;
             }
         }
-        let cut = RepairCut { position: Position(position), end: Position(end), events, wanted };
+        let cut = RepairCut { position, end, events, wanted };
         self.report.cut = Some(cut);
         if !wanted {
             return Ok(());
@@ -156,7 +164,7 @@ impl Repair<'_> {
             self.aside.log(&format!("cut {position} {end} {events}"))?;
             if position < durable.position {
                 // First of all: a repair that is killed leaves a tape that ends here, and none that ends somewhere.
-                let open_sum = marks::open_sum(survey, Position(position))?;
+                let open_sum = marks::open_sum(survey, position)?;
                 let cut = Durable { position, definitions_bytes: 0, open_sum };
                 self.aside.replace(&self.paths.durable(), &cut.encode(), &FileLook::default())?;
             }
@@ -165,23 +173,29 @@ impl Repair<'_> {
             *survey = TapeSurvey::of(self.paths, &survey.meta)?;
         } else {
             let first = survey.first();
-            survey.segments.retain(|s| s.base < position || s.base == first);
-            if let Some(last) = survey.segments.last_mut().filter(|s| s.base + size > position) {
-                last.frames_end = position.saturating_sub(last.base);
+            survey.segments.retain(|s| s.base < position.0 || s.base == first.0);
+            if let Some(last) = survey.segments.last_mut().filter(|s| s.base + size > position.0) {
+                last.frames_end = position.0.saturating_sub(last.base);
                 last.unit_end = Some(last.frames_end).filter(|end| *end > 0);
                 last.stop = Stop::Nothing;
             }
         }
         if position < durable.position {
             durable.position = position;
-            durable.open_sum = marks::open_sum(survey, Position(position))?;
+            durable.open_sum = marks::open_sum(survey, position)?;
         }
         Ok(())
     }
 
     /// Moves what is behind the cut away, the last segment first, and empties the rest of the one that it is in.
-    fn cut_segments(&mut self, survey: &TapeSurvey, position: u64, ordinal: u64, durable: u64) -> Result<()> {
-        let (size, place) = (survey.meta.segment_bytes, self.paths.segments());
+    fn cut_segments(
+        &mut self,
+        survey: &TapeSurvey,
+        position: Position,
+        ordinal: u64,
+        durable: Position,
+    ) -> Result<()> {
+        let place = self.paths.segments();
         let link = find(self.paths, survey.meta.id)?;
         if let HotLink::Own(hot) | HotLink::Early(hot) = &link {
             for index in list_segments(hot)? {
@@ -195,19 +209,19 @@ impl Repair<'_> {
             HotLink::Early(_) => forget_link(self.paths)?,
             HotLink::None | HotLink::Gone(_) | HotLink::Other { .. } => {}
         }
-        let first = survey.first();
-        for of in survey.segments.iter().rev().filter(|s| s.base >= position && s.base > first) {
+        let first = survey.first().0;
+        for of in survey.segments.iter().rev().filter(|s| s.base >= position.0 && s.base > first) {
             self.aside.take(&segment_path(&place, of.index))?;
             self.aside.take(&self.paths.crc(of.index))?;
         }
-        let Some(of) = survey.segments.iter().find(|s| s.base <= position && position - s.base < size) else {
+        let Some(of) = survey.at(position) else {
             return Ok(());
         };
-        if position == of.base && of.base > first {
+        if position.0 == of.base && of.base > first {
             return Ok(());
         }
         let path = segment_path(&place, of.index);
-        let within = position - of.base;
+        let within = position.0 - of.base;
         let header = SegmentHeader {
             meta: survey.meta,
             index: of.index,
@@ -229,9 +243,7 @@ impl Repair<'_> {
             self.aside.take(&sums_path)?;
         } else if position < durable {
             let mut sums = read_start(&sums_path, within / span * 4).at("read", &sums_path)?;
-            if let Some(sum) =
-                marks::open_sum(survey, Position(position))?.filter(|_| !within.is_multiple_of(span))
-            {
+            if let Some(sum) = marks::open_sum(survey, position)?.filter(|_| !within.is_multiple_of(span)) {
                 sums.extend_from_slice(&padded(sum, span - within % span).to_le_bytes());
             }
             unseal(&sums_path)?;
@@ -241,7 +253,7 @@ impl Repair<'_> {
     }
 
     /// Takes back what the state page and named cursors say of what is cut.
-    fn cut_run(&mut self, position: u64, ordinal: u64) -> Result<()> {
+    fn cut_run(&mut self, position: Position, ordinal: u64) -> Result<()> {
         let page = self.paths.run().join(State::NAME);
         if page.exists() {
             self.aside.keep(&page)?;
@@ -249,15 +261,15 @@ impl Repair<'_> {
             state.set_end(position, ordinal);
             // Recorded, durable, asked for: nobody has the page open, the locks are ours.
             for word in [0, 2, 3] {
-                state.word(word).fetch_min(position, Ordering::Relaxed);
+                state.word(word).fetch_min(position.0, Ordering::Relaxed);
             }
         }
         for name in Cursor::names(&self.paths.dir)? {
             let Ok(mut cursor) = Cursor::open(&self.paths.dir, &name) else { continue };
-            if cursor.load().is_ok_and(|at| at.is_some_and(|at| at.0 > position)) {
+            if cursor.load().is_ok_and(|at| at.is_some_and(|at| at > position)) {
                 let path: PathBuf = self.paths.run().join("cursors").join(&name);
                 self.aside.keep(&path)?;
-                cursor.store(Position(position))?;
+                cursor.store(position)?;
                 self.mends(&path, 32, "the cursor is behind the cut", format!("set to position {position}"));
             }
         }

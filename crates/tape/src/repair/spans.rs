@@ -20,8 +20,8 @@ use crate::trust::survey::{SegmentSurvey, Stop, TapeSurvey};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wound {
     /// Positions.
-    pub from: u64,
-    pub to: u64,
+    pub from: Position,
+    pub to: Position,
 }
 
 /// What becomes of a span with a fault.
@@ -44,8 +44,8 @@ impl Repair<'_> {
         let size = survey.meta.segment_bytes;
         let stored = if self.closed { StoredSum::Covered } else { StoredSum::AtLeastCovered };
         let mut open_is_right = true;
-        for of in survey.segments.iter().filter(|s| s.base < durable.position) {
-            let covered = (durable.position - of.base).min(size);
+        for of in survey.segments.iter().filter(|s| s.base < durable.position.0) {
+            let covered = (durable.position.0 - of.base).min(size);
             let there =
                 if of.length < covered { of.length - of.length % survey.meta.span() } else { covered };
             if there == 0 {
@@ -70,7 +70,10 @@ impl Repair<'_> {
                 };
                 self.tell_span(of, fault, fate, walked);
                 if fate == Fate::Stay {
-                    wounds.push(Wound { from: of.base + fault.from, to: of.base + fault.to });
+                    wounds.push(Wound {
+                        from: Position(of.base + fault.from),
+                        to: Position(of.base + fault.to),
+                    });
                     open_is_right &= fault.to < covered || covered == size;
                 }
                 fates.push((fault, fate));
@@ -84,7 +87,7 @@ impl Repair<'_> {
             }
         }
         if durable.open_sum.is_none() && open_is_right {
-            durable.open_sum = marks::open_sum(survey, Position(durable.position))?;
+            durable.open_sum = marks::open_sum(survey, durable.position)?;
         }
         Ok(wounds)
     }

@@ -75,21 +75,23 @@ impl TapeSurvey {
     }
 
     /// Position of the first byte of the oldest segment.
-    pub fn first(&self) -> u64 {
-        self.segments.first().map_or(0, |s| s.base)
+    pub fn first(&self) -> Position {
+        Position(self.segments.first().map_or(0, |s| s.base))
     }
 
     /// Position behind the last unit on the tape, and behind the last frame.
-    pub fn end(&self) -> (u64, u64) {
+    pub fn end(&self) -> (Position, Position) {
         let last = |of: fn(&SegmentSurvey) -> Option<u64>| {
-            self.segments.iter().rev().find_map(|s| of(s).map(|at| s.base + at)).unwrap_or(self.first())
+            let end = self.segments.iter().rev().find_map(|s| of(s).map(|at| Position(s.base + at)));
+            end.unwrap_or(self.first())
         };
         (last(|s| s.unit_end), last(|s| Some(s.frames_end).filter(|end| *end > 0)))
     }
 
     /// The end of the last unit that ends at or before `limit`, behind a pad where one follows; the tape's first
     /// position where there is none. With it, the number of events before it, if that is known.
-    pub fn unit_end_before(&self, limit: u64) -> Result<(u64, Option<u64>)> {
+    pub fn unit_end_before(&self, limit: Position) -> Result<(Position, Option<u64>)> {
+        let limit = limit.0;
         for survey in self.segments.iter().rev().filter(|s| s.base < limit) {
             let room = (limit - survey.base).min(survey.length);
             let segment = self.open(survey, false)?;
@@ -114,7 +116,7 @@ impl TapeSurvey {
             }
             if let Some((end, events)) = found {
                 let ordinal = self.first_ordinal(survey.index).map(|first| first + events);
-                return Ok((survey.base + end, ordinal));
+                return Ok((Position(survey.base + end), ordinal));
             }
         }
         let ordinal = self.segments.first().and_then(|s| self.first_ordinal(s.index));
@@ -172,7 +174,12 @@ impl TapeSurvey {
     ///
     /// # Errors
     /// A file that cannot be read, or that of `visit`.
-    pub fn definitions(&self, end: u64, visit: &mut dyn FnMut(Position, &[u8]) -> Result<()>) -> Result<()> {
+    pub fn definitions(
+        &self,
+        end: Position,
+        visit: &mut dyn FnMut(Position, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let end = end.0;
         for survey in self.segments.iter().filter(|s| s.base < end) {
             let segment = self.open(survey, false)?;
             let mut at = 0;

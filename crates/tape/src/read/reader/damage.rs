@@ -154,9 +154,9 @@ impl Reader {
 
     /// Where the tape ends, as far as somebody says so.
     fn known_end(&self) -> Position {
-        Position(match &self.page {
+        match &self.page {
             Some(page) => page.end().0,
-            None => load_durable(&self.live.paths).map_or(0, |durable| durable.position),
-        })
+            None => load_durable(&self.live.paths).map_or(Position(0), |durable| durable.position),
+        }
     }
 }
