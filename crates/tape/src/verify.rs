@@ -408,14 +408,14 @@ impl Walk {
                     if DEFINITION_KINDS.contains(&header.kind()) {
                         // SAFETY: `look` saw the frame committed at `offset`, its length within the segment.
                         let frame = unsafe { segment.bytes(offset, header.len_bytes()) };
-                        definition(Position(segment.base + offset), frame, report);
+                        definition(segment.base.plus(offset), frame, report);
                     }
                     offset += header.len_bytes() as u64;
                     report.frames += 1;
                     report.events += u64::from(!header.is_meta());
                     ordinal += u64::from(!header.is_meta());
                     self.unit_open = !header.is_last();
-                    self.at = Position(segment.base + offset);
+                    self.at = segment.base.plus(offset);
                     if header.is_last() {
                         report.units += 1;
                         if !self.broken {
@@ -431,12 +431,12 @@ impl Walk {
                             "bytes behind the pad of a segment",
                         );
                     }
-                    self.at = Position(segment.end());
+                    self.at = segment.end();
                     break;
                 }
                 // A hole in what was durable: somebody took it away.
-                Seen::Nothing if Position(segment.base + offset) < self.durable && !in_use => {
-                    let (from, end) = (Position(segment.base + offset), Position(segment.end()));
+                Seen::Nothing if segment.base.plus(offset) < self.durable && !in_use => {
+                    let (from, end) = (segment.base.plus(offset), segment.end());
                     let what = "nothing stands here, and the tape is durable further";
                     report.lost(&segment.path, HEADER_PAGE + offset, what, from, end.min(self.durable));
                     return self.break_at(end);
@@ -444,7 +444,7 @@ impl Walk {
                 Seen::Nothing => self.over = true,
                 Seen::Damage(header) => {
                     let what = format!("no frame can start with {header}");
-                    let (from, end) = (Position(segment.base + offset), Position(segment.end()));
+                    let (from, end) = (segment.base.plus(offset), segment.end());
                     report.lost(&segment.path, HEADER_PAGE + offset, what, from, end);
                     return self.break_at(end);
                 }

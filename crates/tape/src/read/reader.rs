@@ -207,7 +207,7 @@ impl Reader {
         let segment = self.segment.as_ref().expect("a segment after a frame");
         // SAFETY: `advance` saw the frame committed at `at`, with its length inside the segment.
         let bytes = unsafe { segment.bytes(at, header.len_bytes()) };
-        Ok(Some(Frame { position: Position(segment.base + at), header, bytes }))
+        Ok(Some(Frame { position: segment.base.plus(at), header, bytes }))
     }
 
     /// The same with the number of non-META frames before it: the ordinal of an event.
@@ -222,7 +222,7 @@ impl Reader {
         let segment = self.segment.as_ref().expect("a segment after a frame");
         // SAFETY: as in `next`.
         let bytes = unsafe { segment.bytes(at, header.len_bytes()) };
-        Ok(Some((ordinal, Frame { position: Position(segment.base + at), header, bytes })))
+        Ok(Some((ordinal, Frame { position: segment.base.plus(at), header, bytes })))
     }
 
     /// The committed frames that lie together, up to about `bytes_max` (at least one frame); none if there is
@@ -242,11 +242,11 @@ impl Reader {
             self.ordinal += u64::from(!header.is_meta());
             length += header.len_bytes();
         }
-        self.position = Position(segment.base + self.at);
+        self.position = segment.base.plus(self.at);
         // SAFETY: `advance` and `look` saw every frame of the range committed.
         let bytes = unsafe { segment.bytes(from, length) };
-        let checked = self.checks.is_checked(Position(segment.base + from), self.position);
-        Ok(Some(Run { position: Position(segment.base + from), ordinal, bytes, checked }))
+        let checked = self.checks.is_checked(segment.base.plus(from), self.position);
+        Ok(Some(Run { position: segment.base.plus(from), ordinal, bytes, checked }))
     }
 
     /// Waits until a frame is there: spins, yields, then parks for at most 50 µs at a time. False when
@@ -336,7 +336,7 @@ impl Reader {
         if let Some((at, header)) = found {
             let base = self.segment.as_ref().expect("a segment after a frame").base;
             // Step back onto the frame; a pad before it stays behind us.
-            (self.position, self.at) = (Position(base + at), at);
+            (self.position, self.at) = (base.plus(at), at);
             self.ordinal -= u64::from(!header.is_meta());
         }
         Ok(found.is_some())
@@ -484,7 +484,7 @@ impl Reader {
     #[cold]
     fn leave(&mut self) {
         let segment = self.segment.take().expect("a segment to leave");
-        self.position = Position(segment.end());
+        self.position = segment.end();
         self.live.leave(segment);
         (self.at, self.limit) = (0, 0);
         self.idle = 0;
@@ -526,7 +526,7 @@ impl Reader {
         self.adopt(known, position)?;
         match found {
             Some((mut segment, first_ordinal)) => {
-                self.at = self.position.0 - segment.base;
+                self.at = self.position.0 - segment.base.0;
                 let follows = first_ordinal == self.ordinal || !self.ordinal_known || self.at > 0;
                 if !follows && segment.look(0) != Seen::Nothing {
                     let what = format!(

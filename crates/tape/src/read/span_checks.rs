@@ -142,13 +142,13 @@ impl SpanChecks {
             return Ok(scope.segment.size);
         }
         let base = scope.segment.base;
-        if Position(base + at) < self.checked.max(self.unchecked) && limit == at {
+        if base.plus(at) < self.checked.max(self.unchecked) && limit == at {
             // Read once more.
-            (self.checked, self.unchecked) = (Position(0), Position(base + at));
+            (self.checked, self.unchecked) = (Position(0), base.plus(at));
         }
         while limit < need {
             limit = self.next(scope, at, limit)?;
-            let reached = Position(base + limit);
+            let reached = base.plus(limit);
             if self.checked < reached {
                 self.unchecked = reached;
             }
@@ -192,9 +192,9 @@ impl SpanChecks {
         let to = from + self.span;
         let (durable, closed) = self.reach(scope, at);
         let mut sealed = || *self.sealed.get_or_insert_with(|| is_sealed(&scope.segment.path));
-        if Position(base + to) <= durable || sealed() {
+        if base.plus(to) <= durable || sealed() {
             self.whole(scope, from)
-        } else if !closed && Position(base + limit) >= durable {
+        } else if !closed && base.plus(limit) >= durable {
             self.beyond(scope, at, from)
         } else {
             self.partial(scope, at, limit)
@@ -211,7 +211,7 @@ impl SpanChecks {
             }
             let durable = self.durable(scope.live, scope.page);
             let closed = self.known.is_some_and(|known| known.closed);
-            let ends = durable > Position(0) && Position(scope.segment.base + at) >= durable;
+            let ends = durable > Position(0) && scope.segment.base.plus(at) >= durable;
             if self.overrun || !closed || !ends || !matches!(scope.segment.look(at), Seen::Frame(_)) {
                 return (durable, closed);
             }
@@ -266,7 +266,7 @@ impl SpanChecks {
             match self.sum(scope, from, to)? {
                 Some(wanted) if wanted == sum => {
                     self.note(from / self.span);
-                    self.checked = Position(segment.base + to);
+                    self.checked = segment.base.plus(to);
                     return Ok(to);
                 }
                 Some(_) => self.again(),
@@ -289,14 +289,14 @@ impl SpanChecks {
             }
             let durable = self.durable(scope.live, scope.page);
             let closed = self.known.is_some_and(|known| known.closed);
-            if Position(base + to) <= durable {
+            if base.plus(to) <= durable {
                 return self.whole(scope, from);
             }
-            if !closed && Position(base + limit) >= durable {
+            if !closed && base.plus(limit) >= durable {
                 return Ok(to);
             }
             if !closed && let Some(sum) = self.open_sum(scope.live, durable) {
-                let end = durable.0 - base;
+                let end = durable.0 - base.0;
                 // SAFETY: before the durable position, so committed, and within the segment by `to`.
                 if crc32c::crc32c(unsafe { segment.bytes(from, (end - from) as usize) }) == sum {
                     return Ok(self.pass(base, limit, end, to));
@@ -310,7 +310,7 @@ impl SpanChecks {
             // SAFETY: the walk has seen everything from `at`, which is not beyond `end`, committed; what is before
             // `at` is committed too: it is before the durable position, or the tape is closed.
             let bytes = unsafe { segment.bytes(from, end.max(from) as usize - from as usize) };
-            let least = if closed { end } else { durable.0 - base };
+            let least = if closed { end } else { durable.0 - base.0 };
             let Some(wanted) = self.sum(scope, from, end)? else { return Ok(to) };
             // Of a closed tape the sum is of all that is there; otherwise of what is durable, or of some more.
             let exact = |to: u64| span_sum(&bytes[..(to - from) as usize], self.span).to_le_bytes() == wanted;
@@ -326,7 +326,7 @@ impl SpanChecks {
                 if closed && found < end {
                     let what = "it has no sum of what the tape has after this";
                     let path = scope.live.paths.crc(segment.index);
-                    self.unverified.add(&path, what, Position(base + found), Position(base + end));
+                    self.unverified.add(&path, what, base.plus(found), base.plus(end));
                     return Ok(to);
                 }
                 return Ok(passed);
@@ -338,11 +338,11 @@ impl SpanChecks {
             Tenancy::InUse => Ok(to),
             // The sum may be of bytes that were cut since, or that a power loss took.
             Tenancy::Abandoned { rebooted }
-                if rebooted || State::peek(&scope.live.paths) > Position(base + end) =>
+                if rebooted || State::peek(&scope.live.paths) > base.plus(end) =>
             {
                 let what = "the sum of the last span is of another moment";
                 let path = scope.live.paths.crc(segment.index);
-                self.unverified.add(&path, what, Position(base + limit), Position(base + end));
+                self.unverified.add(&path, what, base.plus(limit), base.plus(end));
                 Ok(to)
             }
             _ => Err(self.mismatch(segment, from, end)),
@@ -360,9 +360,9 @@ impl SpanChecks {
     }
 
     /// What is before data offset `end` of a span matches; gives the limit.
-    fn pass(&mut self, base: u64, limit: u64, end: u64, to: u64) -> u64 {
+    fn pass(&mut self, base: Position, limit: u64, end: u64, to: u64) -> u64 {
         self.part = end;
-        self.checked = self.checked.max(Position(base + end));
+        self.checked = self.checked.max(base.plus(end));
         // What follows in the span is not covered.
         if end > limit { end } else { to }
     }
@@ -386,17 +386,17 @@ impl SpanChecks {
                 if let Some(oldest) = scope.live.indices()?.first().filter(|&&oldest| oldest > segment.index)
                 {
                     let oldest = Position(oldest.saturating_mul(scope.live.meta.segment_bytes));
-                    return Err(Error::Retained { position: Position(segment.base + from), oldest });
+                    return Err(Error::Retained { position: segment.base.plus(from), oldest });
                 }
                 // A recorder begins at the segment of the durable position and writes its sums again.
                 let in_use = tenancy(&scope.live.paths) == Tenancy::InUse;
                 let durable = self.look(scope.live, State::look(&scope.live.paths).as_ref()).durable;
-                let may_come = in_use && durable.0 <= segment.end();
+                let may_come = in_use && durable <= segment.end();
                 self.given_up = (round >= if may_come { WAITS } else { TRIES }).then_some(!may_come);
             }
             if let Some(reported) = self.given_up {
                 if reported {
-                    let (from, to) = (Position(segment.base + from), Position(segment.base + to));
+                    let (from, to) = (segment.base.plus(from), segment.base.plus(to));
                     self.unverified.add(&path, "the checksum is missing", from, to);
                 }
                 break;
@@ -456,8 +456,8 @@ impl SpanChecks {
         let (base, span) = (segment.base, self.span);
         let what = format!(
             "the checksum of the {span} bytes from here does not match (positions {} to {})",
-            base + from,
-            base + to
+            base.plus(from),
+            base.plus(to)
         );
         Error::damage(&segment.path, HEADER_PAGE + from, what)
     }

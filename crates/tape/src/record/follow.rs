@@ -200,7 +200,7 @@ impl Follower {
         }
         let Some(piece) = self.next.take() else { return Ok(false) };
         let source = self.source.as_ref().expect("entered");
-        let from = self.position.0 - source.base;
+        let from = self.position.0 - source.base.0;
         if piece.to == from && piece.pad.is_none() && piece.to < source.size {
             self.idle += 1;
             if self.idle.is_multiple_of(16)
@@ -226,7 +226,7 @@ impl Follower {
             let from = match self.on_the_way.back() {
                 Some(last) if !last.more => break,
                 Some(last) => last.to,
-                None => self.position.0 - source.base,
+                None => self.position.0 - source.base.0,
             };
             // One that the disk waits for is soon found.
             let waits = self.copy.is_some() && self.on_the_way.is_empty();
@@ -258,11 +258,11 @@ impl Follower {
     /// Goes on behind a piece, of which a hot tape has its copy.
     fn pass(&mut self, piece: Piece) -> Result<()> {
         let source = self.source.as_ref().expect("entered");
-        let (base, from) = (source.base, self.position.0 - source.base);
+        let (base, from) = (source.base, self.position.0 - source.base.0);
         // SAFETY: every frame of the range was seen committed.
         let bytes = unsafe { source.bytes(from, (piece.to - from) as usize) };
         let (before, behind) =
-            bytes.split_at(piece.whole.map_or(0, |whole| whole.position.0 - base - from) as usize);
+            bytes.split_at(piece.whole.map_or(0, |whole| whole.position.0 - base.0 - from) as usize);
         self.sums.add(before)?;
         let open_sum = Some(self.sums.open_sum());
         self.sums.add(behind)?;
@@ -284,16 +284,16 @@ impl Follower {
             self.whole = Durable { open_sum, ..whole };
         }
         if full {
-            if self.whole.position == Position(base + piece.to) {
+            if self.whole.position == base.plus(piece.to) {
                 // A pad belongs to nobody: what is whole before it is so behind it.
-                self.whole.position = Position(base + self.live.meta.segment_bytes);
+                self.whole.position = base.plus(self.live.meta.segment_bytes);
                 self.whole.open_sum = Some(0);
             }
             self.finish_segment()?;
         } else {
             // Whoever reads what is durable waits for its sums, also for that of its last span.
             self.sums.store(self.position < self.flush.flushed.position)?;
-            self.position = self.position.max(Position(base + piece.to));
+            self.position = self.position.max(base.plus(piece.to));
         }
         self.state.set_recorded(self.position);
         if full && self.porter.is_some() && self.enter()? {
@@ -382,7 +382,7 @@ impl Follower {
         if let Some((file, path)) = &self.sums.file {
             self.flush.hold(Flushed::Checksums(index), file, path)?;
         }
-        self.position = Position(segment.base);
+        self.position = segment.base;
         let header = SegmentHeader { meta: self.live.meta, index, first_ordinal };
         self.take_source_with(segment, &header)?;
         Ok(true)

@@ -35,33 +35,27 @@ impl Repair<'_> {
         wounds: &mut Vec<Wound>,
     ) -> Result<()> {
         let (size, place) = (survey.meta.segment_bytes, self.paths.segments());
-        let mut at = survey.first().0;
+        let mut at = survey.first();
         let mut over = false;
         for of in &survey.segments {
             if at < of.base && !over {
-                let path = segment_path(&place, at / size);
-                self.wound(
-                    &path,
-                    0,
-                    "the segment is missing",
-                    Wound { from: Position(at), to: Position(of.base) },
-                    wounds,
-                );
+                let path = segment_path(&place, at.0 / size);
+                self.wound(&path, 0, "the segment is missing", Wound { from: at, to: of.base }, wounds);
             }
             if over {
                 break;
             }
             if of.header.is_err() {
-                wounds.push(Wound { from: Position(of.base), to: Position(of.base + size) });
+                wounds.push(Wound { from: of.base, to: of.base.plus(size) });
             }
             let path = segment_path(&place, of.index);
-            let end = of.base + of.frames_end;
-            at = of.base + size;
+            let end = of.base.plus(of.frames_end);
+            at = of.base.plus(size);
             match of.stop {
                 Stop::Full => {}
                 // What a kill or a power loss leaves; the next writer ends the tape here.
-                Stop::Nothing if end >= durable.0 => (at, over) = (end, true),
-                Stop::Damage if end >= durable.0 && self.rebooted && of.length == size => {
+                Stop::Nothing if end >= durable => (at, over) = (end, true),
+                Stop::Damage if end >= durable && self.rebooted && of.length == size => {
                     (at, over) = (end, true)
                 }
                 Stop::Nothing => {
@@ -70,7 +64,7 @@ impl Repair<'_> {
                         &path,
                         HEADER_PAGE + of.frames_end,
                         what,
-                        Wound { from: Position(end), to: durable.min(Position(at)) },
+                        Wound { from: end, to: at.min(durable) },
                         wounds,
                     );
                 }
@@ -79,21 +73,20 @@ impl Repair<'_> {
                         true => "the segment is cut short",
                         false => "no frame can start here",
                     };
-                    let wound = Wound { from: Position(end), to: Position(at) };
+                    let wound = Wound { from: end, to: at };
                     self.wound(&path, HEADER_PAGE + of.frames_end, what, wound, wounds);
                 }
             }
         }
         let hot = Live::of(self.paths.clone(), survey.meta).hot_place()?;
-        let hot = hot.is_some_and(|hot| segment_path(&hot, at / size).exists());
+        let hot = hot.is_some_and(|hot| segment_path(&hot, at.0 / size).exists());
         // A claim that was not published may have been given out in a segment that is there, and so it says nothing.
-        let reached = match self.closed || self.rebooted || hot || !at.is_multiple_of(size) {
+        let reached = match self.closed || self.rebooted || hot || !at.0.is_multiple_of(size) {
             true => None,
             false => State::look(self.paths).map(|state| state.end().0),
         };
-        let summed = summed.filter(|summed| summed.0 > at.next_multiple_of(survey.meta.span()));
+        let summed = summed.filter(|summed| summed.0 > at.0.next_multiple_of(survey.meta.span()));
         let reach = reached.into_iter().chain(summed).fold(durable, Position::max);
-        let at = Position(at);
         if at < reach && !wounds.iter().any(|w| w.to > at) {
             let path = segment_path(&place, at.0 / size);
             let what = "the tape ends here, and it went on";
@@ -138,8 +131,8 @@ impl Repair<'_> {
         let end =
             wounds.iter().map(|w| w.to).max().unwrap_or(first).max(survey.end().1).max(durable.position);
         let mut events = 0;
-        for of in survey.segments.iter().filter(|s| s.base + size > position.0) {
-            let kept = position.0.saturating_sub(of.base);
+        for of in survey.segments.iter().filter(|s| s.base.plus(size) > position) {
+            let kept = position.0.saturating_sub(of.base.0);
             let segment = survey.open(of, false)?;
             let mut at = 0;
             while at < of.frames_end
@@ -173,9 +166,9 @@ impl Repair<'_> {
             *survey = TapeSurvey::of(self.paths, &survey.meta)?;
         } else {
             let first = survey.first();
-            survey.segments.retain(|s| s.base < position.0 || s.base == first.0);
-            if let Some(last) = survey.segments.last_mut().filter(|s| s.base + size > position.0) {
-                last.frames_end = position.0.saturating_sub(last.base);
+            survey.segments.retain(|s| s.base < position || s.base == first);
+            if let Some(last) = survey.segments.last_mut().filter(|s| s.base.plus(size) > position) {
+                last.frames_end = position.0.saturating_sub(last.base.0);
                 last.unit_end = Some(last.frames_end).filter(|end| *end > 0);
                 last.stop = Stop::Nothing;
             }
@@ -209,19 +202,19 @@ impl Repair<'_> {
             HotLink::Early(_) => forget_link(self.paths)?,
             HotLink::None | HotLink::Gone(_) | HotLink::Other { .. } => {}
         }
-        let first = survey.first().0;
-        for of in survey.segments.iter().rev().filter(|s| s.base >= position.0 && s.base > first) {
+        let first = survey.first();
+        for of in survey.segments.iter().rev().filter(|s| s.base >= position && s.base > first) {
             self.aside.take(&segment_path(&place, of.index))?;
             self.aside.take(&self.paths.crc(of.index))?;
         }
         let Some(of) = survey.at(position) else {
             return Ok(());
         };
-        if position.0 == of.base && of.base > first {
+        if position == of.base && of.base > first {
             return Ok(());
         }
         let path = segment_path(&place, of.index);
-        let within = position.0 - of.base;
+        let within = position.0 - of.base.0;
         let header = SegmentHeader {
             meta: survey.meta,
             index: of.index,

@@ -171,7 +171,8 @@ fn merge(
     };
     // What the segments can say for themselves: walked frames.
     let walked = |position: Position| {
-        survey.at(position).is_some_and(|s| position.0 - s.base < s.frames_end) && !in_wound(wounds, position)
+        survey.at(position).is_some_and(|s| position.0 - s.base.0 < s.frames_end)
+            && !in_wound(wounds, position)
     };
     let mut records = log.records.iter().filter(|r| r.position < end).peekable();
     survey.definitions(end, &mut |position, on_tape| {
@@ -202,7 +203,7 @@ fn has_all(survey: &TapeSurvey, wounds: &[Wound], from: Position, to: Position) 
     let size = survey.meta.segment_bytes;
     let whole = |base: Position| {
         let of = survey.at(base);
-        of.is_some_and(|of| of.stop == Stop::Full || of.base + of.frames_end >= to.0)
+        of.is_some_and(|of| of.stop == Stop::Full || of.base.plus(of.frames_end) >= to)
     };
     let mut bases = (from.0 / size..to.0.div_ceil(size)).map(|index| Position(index * size));
     bases.all(whole) && !wounds.iter().any(|wound| wound.from < to && from < wound.to)

@@ -44,8 +44,8 @@ impl Repair<'_> {
         let size = survey.meta.segment_bytes;
         let stored = if self.closed { StoredSum::Covered } else { StoredSum::AtLeastCovered };
         let mut open_is_right = true;
-        for of in survey.segments.iter().filter(|s| s.base < durable.position.0) {
-            let covered = (durable.position.0 - of.base).min(size);
+        for of in survey.segments.iter().filter(|s| s.base < durable.position) {
+            let covered = (durable.position.0 - of.base.0).min(size);
             let there =
                 if of.length < covered { of.length - of.length % survey.meta.span() } else { covered };
             if there == 0 {
@@ -70,10 +70,7 @@ impl Repair<'_> {
                 };
                 self.tell_span(of, fault, fate, walked);
                 if fate == Fate::Stay {
-                    wounds.push(Wound {
-                        from: Position(of.base + fault.from),
-                        to: Position(of.base + fault.to),
-                    });
+                    wounds.push(Wound { from: of.base.plus(fault.from), to: of.base.plus(fault.to) });
                     open_is_right &= fault.to < covered || covered == size;
                 }
                 fates.push((fault, fate));
@@ -101,7 +98,7 @@ impl Repair<'_> {
 
     fn tell_span(&mut self, of: &SegmentSurvey, fault: SpanFault, fate: Fate, walked: bool) {
         let path = segment_path(&self.paths.segments(), of.index);
-        let (from, to) = (of.base + fault.from, of.base + fault.to);
+        let (from, to) = (of.base.plus(fault.from), of.base.plus(fault.to));
         let what = match fault.missing {
             true => "the checksum was lost",
             false => "the bytes do not match their checksum: they are damaged, or it is",
@@ -124,7 +121,7 @@ impl Repair<'_> {
         self.find(RepairFinding {
             file: path,
             offset: HEADER_PAGE + fault.from,
-            positions: Some((Position(from), Position(to))),
+            positions: Some((from, to)),
             what: what.to_owned(),
             remedy,
             action,
@@ -144,7 +141,7 @@ impl Repair<'_> {
         let path = segment_path(&self.paths.segments(), of.index);
         for (fault, _) in fates.iter().filter(|(_, fate)| *fate == Fate::Accept) {
             // Before it is done: a mark without a deed does no harm.
-            self.aside.log(&format!("unverified {} {}", of.base + fault.from, of.base + fault.to))?;
+            self.aside.log(&format!("unverified {} {}", of.base.plus(fault.from), of.base.plus(fault.to)))?;
         }
         let from_twin: Vec<_> = fates.iter().filter(|(_, fate)| *fate == Fate::Twin).collect();
         if let Some(twin) = twin

@@ -175,9 +175,9 @@ pub(crate) fn trusted_end(live: &Live, durable: Position) -> Result<Position> {
             if crc32c::crc32c(bytes).to_le_bytes() != *sum {
                 return Ok(trusted.max(durable));
             }
-            trusted = trusted.max(Position(segment.base + from + span));
+            trusted = trusted.max(segment.base.plus(from + span));
         }
-        if trusted.0 < segment.end() {
+        if trusted < segment.end() {
             break;
         }
     }
@@ -208,7 +208,7 @@ pub(crate) fn first_lost(live: &Live, durable: Position) -> Result<Option<(Posit
                      fails can lose them"
                 );
                 let error = Error::damage(&path, HEADER_PAGE + from, what);
-                return Ok(Some((Position(segment.base + from), error)));
+                return Ok(Some((segment.base.plus(from), error)));
             }
         }
     }

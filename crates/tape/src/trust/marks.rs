@@ -30,7 +30,7 @@ pub(crate) fn remake_durable(live: &Live) -> Result<Durable> {
     let mut position = survey.first();
     for segment in &survey.segments {
         let vouched = vouched_from_start(&survey, segment)?;
-        position = Position(segment.base + vouched);
+        position = segment.base.plus(vouched);
         if vouched < live.meta.segment_bytes {
             break;
         }
@@ -52,11 +52,11 @@ pub(crate) fn remake(survey: &TapeSurvey, closed: bool) -> Result<Remade> {
         let sums = SegmentSums::load(&survey.paths, &survey.meta, segment.index)?;
         if sums.len() > 0 {
             let bytes = (sums.len() * survey.meta.span()).min(survey.meta.segment_bytes);
-            summed = Position(segment.base + bytes);
+            summed = segment.base.plus(bytes);
         }
         for i in 0..sums.len() {
             if let Some(to) = matches(survey, segment, &sums, i)? {
-                matched = Position(segment.base + to);
+                matched = segment.base.plus(to);
             }
         }
     }
@@ -77,7 +77,7 @@ pub(crate) fn why_older(survey: &TapeSurvey, durable: &Durable, closed: bool) ->
     }
     let place = survey.paths.segments();
     let sealed = |of: &&SegmentSurvey| {
-        of.base + survey.meta.segment_bytes > says.0 && is_sealed(&segment_path(&place, of.index))
+        of.base.plus(survey.meta.segment_bytes) > says && is_sealed(&segment_path(&place, of.index))
     };
     let of = survey.segments.iter().find(sealed)?;
     Some(format!("it says that the tape is durable to position {says}, and segment {} is sealed", of.index))

@@ -152,7 +152,7 @@ pub(crate) fn check_durable(paths: &Paths, meta: &Meta, durable: &Durable, store
 /// # Errors
 /// Damage.
 pub(crate) fn check_copy(live: &Live, copy: &Segment, have: u64, durable: &Durable) -> Result<()> {
-    let covered = durable.position.0.saturating_sub(copy.base).min(copy.size);
+    let covered = durable.position.0.saturating_sub(copy.base.0).min(copy.size);
     let there = if have < covered { have - have % live.meta.span() } else { covered };
     if there == 0 {
         return Ok(());

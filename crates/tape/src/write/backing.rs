@@ -59,7 +59,7 @@ pub(crate) fn settle_backing(
         let temp = hot.path.join(format!("making-{index:016x}"));
         let to = Segment::create(&temp, &header, Making::Ready)?;
         // SAFETY: the range was found committed, or zero, by `find_end` and `truncate`; the new file is ours.
-        unsafe { to.copy_in(0, from.bytes(0, (end.position.0 - from.base) as usize)) };
+        unsafe { to.copy_in(0, from.bytes(0, (end.position.0 - from.base.0) as usize)) };
         let path = segment_path(&hot.path, index);
         sys::rename(&temp, &path).at("rename", &path)?;
     }

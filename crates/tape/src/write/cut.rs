@@ -108,7 +108,7 @@ impl Cutting {
         if !self.replaces {
             return Ok(false);
         }
-        let (at, path) = (end.0 - segment.base, &segment.path);
+        let (at, path) = (end.0 - segment.base.0, &segment.path);
         if at == 0 {
             let removes = segment.index == 0 || live.indices()?.contains(&(segment.index - 1));
             if removes {
@@ -212,7 +212,7 @@ pub(crate) fn truncate(live: &Live, end: &End, hot: Option<&HotDirectory>, cutti
                 other => other,
             }? && !cutting.replace(&segment, live, end.position)?
             {
-                segment.zero_from(end.position.0 - segment.base);
+                segment.zero_from(end.position.0 - segment.base.0);
             }
         }
     }

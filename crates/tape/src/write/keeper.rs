@@ -128,7 +128,7 @@ impl Task {
             }
             let current = self.core.current.lock().clone();
             if let Some(segment) = current {
-                let at = end.0.saturating_sub(segment.base).min(segment.size);
+                let at = end.0.saturating_sub(segment.base.0).min(segment.size);
                 if self.by_call {
                     segment.reserve_ahead(at);
                     std::thread::park_timeout(pause.max(PAUSE_BULK));

@@ -290,8 +290,8 @@ fn find_end(live: &Live, doubt: &Doubt) -> Result<End> {
                 }
                 Seen::Pad if at.plus(8) <= limit => {
                     // The recorder may have been here and no further: the durable position is behind the pad then.
-                    if end.position == at && segment.end() <= limit.0 {
-                        end.position = Position(segment.end());
+                    if end.position == at && segment.end() <= limit {
+                        end.position = segment.end();
                     }
                     break;
                 }
@@ -335,7 +335,7 @@ fn write_again(live: &Live, end: &End) -> Result<()> {
         let path = segment_path(&live.paths.segments(), index);
         unseal(&path)?;
         if let Some((segment, _)) = Segment::open(&path, &live.meta, index, true)? {
-            segment.write_again(end.position.0.saturating_sub(segment.base).min(size));
+            segment.write_again(end.position.0.saturating_sub(segment.base.0).min(size));
         }
     }
     Ok(())
@@ -348,8 +348,8 @@ fn take_current(place: &Path, making: &Path, meta: &Meta, end: &End, how: Making
     let header = SegmentHeader { meta: *meta, index, first_ordinal: end.ordinal };
     if let Some((segment, _)) = Segment::open(&path, meta, index, true)? {
         // Before the first write: a full disk is an error here, and a signal in the middle of an append.
-        committed(segment.reserve(end.position.0 - segment.base, how), end.position)?;
-        if end.position.0 == segment.base {
+        committed(segment.reserve(end.position.0 - segment.base.0, how), end.position)?;
+        if end.position == segment.base {
             segment.write_header(&header);
         }
         return Ok(Some(segment));

@@ -105,7 +105,7 @@ impl Writer {
         if let Some(segment) = &current
             && !options.by_call()
         {
-            segment.prefault(end.0 - segment.base, options.prefault_bytes);
+            segment.prefault(end.0 - segment.base.0, options.prefault_bytes);
         }
         *core.current.lock() = current.clone();
         let gates = Gates::open(&paths, meta.id, end, &options.gates)?;
@@ -242,10 +242,10 @@ impl Writer {
         self.core.check(self.end)?;
         self.gates.pass(self.end, bytes, self.open_bytes)?;
         let Some(segment) = &self.current else { return Ok(None) };
-        let at = self.end.0 - segment.base;
+        let at = self.end.0 - segment.base.0;
         committed(segment.have(at + bytes), self.end)?;
         if self.open_bytes == 0 && self.aside.is_empty() {
-            self.short_end = Position(segment.base + segment.ready()).min(self.gates.limit());
+            self.short_end = segment.base.plus(segment.ready()).min(self.gates.limit());
         }
         Ok((bytes <= segment.size - at).then_some(at))
     }
@@ -256,7 +256,7 @@ impl Writer {
         let segment = self.current.as_deref()?;
         // Acquire: pairs with the Release in `Core::raise`.
         let is_short = self.end.plus(bytes) <= self.short_end && self.well.load(Ordering::Acquire) == WELL;
-        is_short.then(|| (segment, self.end.0 - segment.base))
+        is_short.then(|| (segment, self.end.0 - segment.base.0))
     }
 
     /// A draft or a batch has `bytes` behind the end, or in `aside`.
@@ -291,7 +291,7 @@ impl Writer {
         {
             // SAFETY: the range was found in the segment when it was given out; it lies behind the committed end,
             // and the draft that had it is gone or going.
-            unsafe { segment.draft(self.end.0 - segment.base + 8, length as usize - 8) }.fill(0);
+            unsafe { segment.draft(self.end.0 - segment.base.0 + 8, length as usize - 8) }.fill(0);
         }
     }
 
@@ -393,14 +393,14 @@ impl Writer {
         let mut current = self.current.clone();
         let mut end = self.end;
         loop {
-            let segment = match current.take().filter(|s| end.0 < s.end()) {
+            let segment = match current.take().filter(|s| end < s.end()) {
                 Some(segment) => segment,
                 None => match self.roll(end.0 / self.meta.segment_bytes, self.ordinal + cut_ordinals) {
                     Ok(segment) => segment,
                     Err(e) => return self.undo(pieces, e),
                 },
             };
-            let from = end.0 - segment.base;
+            let from = end.0 - segment.base.0;
             let room = segment.size - from;
             let (length, pad) = if bytes - taken <= room {
                 (bytes - taken, false)
@@ -415,7 +415,7 @@ impl Writer {
                 (cut - taken, cut - taken < room)
             };
             taken += length;
-            end = if pad { Position(segment.end()) } else { end.plus(length) };
+            end = if pad { segment.end() } else { end.plus(length) };
             let had = segment.have(from + length);
             let piece = Piece { segment: segment.clone(), from, length, pad };
             match &mut pieces {

@@ -49,7 +49,7 @@ impl Writer {
         let last = self.end.0 / self.meta.segment_bytes;
         let path = segment_path(&self.paths.segments(), last);
         if let Some((segment, _)) = Segment::open(&path, &self.meta, last, true)? {
-            segment.give_back(self.end.0 - segment.base);
+            segment.give_back(self.end.0 - segment.base.0);
         }
         if let Some(hot) = self.hot.take() {
             hot.remove(&self.paths)?;
