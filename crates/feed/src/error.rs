@@ -1,7 +1,7 @@
 //! What can go wrong on the way from bytes to the tape; each says what was being done and where.
 
 use std::path::PathBuf;
-use unitape_model::ErrorCause;
+use unitape_model::{ErrorCause, Position};
 
 /// An error of this crate. Bad messages are no errors: they go into quarantine.
 #[derive(Debug, thiserror::Error)]
@@ -115,13 +115,13 @@ pub enum Error {
     #[error("no quarantine event has position {position}; see `unitape quarantine list`")]
     NoEntry {
         /// The position that was asked for.
-        position: u64,
+        position: Position,
     },
     /// What stands on a tape does not fit together.
     #[error("tape, position {position}: {what}")]
     Inconsistent {
         /// Where.
-        position: u64,
+        position: Position,
         /// What.
         what: String,
     },

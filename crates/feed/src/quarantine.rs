@@ -18,7 +18,7 @@ pub use spool::RawSpool;
 use crate::account::gone;
 use crate::account::{Account, growth_of, text, uint};
 use crate::error::Error;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{Error as IoError, ErrorKind};
@@ -41,7 +41,8 @@ pub struct RawLog {
 #[derive(Clone, Debug, Serialize)]
 pub struct Entry {
     /// Where its event stands on the tape.
-    pub position: u64,
+    #[serde(serialize_with = "number")]
+    pub position: Position,
     /// Feed and file name.
     pub source: String,
     /// Offset of the message in the source, bytes.
@@ -207,12 +208,12 @@ pub fn list_with(dir: &Path, options: ReadOptions) -> Result<Listing, Error> {
         lost.before_bytes(run.position, run.bytes, |_, frame| account.add(frame))?;
         let mut refused = None;
         for (at, header, frame) in frames(run.bytes) {
-            let position = run.position.0 + at as u64;
+            let position = run.position.plus(at as u64);
             // After damage the account cannot close.
             if let Err(what) = account.add(frame)
                 && !options.skip_damage
             {
-                refused = Some((Position(position), what));
+                refused = Some((position, what));
                 break;
             }
             let Some(event) = Event::new(frame) else { continue };
@@ -251,8 +252,8 @@ pub fn show(dir: &Path, position: Position) -> Result<(Entry, Vec<u8>), Error> {
 /// # Errors
 /// As [`show`].
 pub fn show_in(dir: &Path, listing: &Listing, position: Position) -> Result<(Entry, Vec<u8>), Error> {
-    let found = listing.entries.iter().find(|e| e.position == position.0);
-    let entry = found.ok_or(Error::NoEntry { position: position.0 })?;
+    let found = listing.entries.iter().find(|e| e.position == position);
+    let entry = found.ok_or(Error::NoEntry { position })?;
     let raw = raw_of(dir, entry)?;
     if listing.verify {
         compare(dir, entry.raw_at, &entry.hash, &raw)?;
@@ -267,7 +268,7 @@ fn place(account: &Account, event: &Event<'_>) -> (u32, u64) {
     (id, base + u64::from(event.offset()))
 }
 
-fn entry(account: &Account, event: &Event<'_>, position: u64) -> Entry {
+fn entry(account: &Account, event: &Event<'_>, position: Position) -> Entry {
     let id = event.source();
     let source = account.source_of(id).map(|(source, _)| source);
     let (source_id, offset) = place(account, event);
@@ -287,6 +288,11 @@ fn entry(account: &Account, event: &Event<'_>, position: u64) -> Entry {
         extent_id: id,
         head: event.unmapped().find(|(name, _)| *name == "head").map_or_else(Vec::new, |(_, v)| head(v)),
     }
+}
+
+/// A position in JSON is a plain number.
+fn number<S: Serializer>(position: &Position, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(position.0)
 }
 
 /// Bytes out of JSON, as [`crate::block::json::json_string`] writes them.

@@ -223,8 +223,7 @@ fn a_full_dictionary_quarantines_the_same_messages_wherever_blocks_are_cut() {
     }
     let entries = unitape_feed::quarantine::list(&one).unwrap();
     assert!(entries.iter().all(|e| e.reason == "dict_full"), "{}", entries[0].reason);
-    let (entry, raw) =
-        unitape_feed::quarantine::show(&one, unitape_model::Position(entries[1].position)).unwrap();
+    let (entry, raw) = unitape_feed::quarantine::show(&one, entries[1].position).unwrap();
     assert_eq!(raw, line(32_769).trim_end().as_bytes());
     assert_eq!(entry.length, raw.len() as u64);
     let retried = unitape_feed::quarantine::retry(&one, None, None).unwrap();

@@ -6,7 +6,7 @@ mod common;
 use common::{assert_same, feed, run, taq};
 use std::path::Path;
 use unitape_feed::{Account, Feed, feed_of_option, quarantine};
-use unitape_model::{Event, Position, frames};
+use unitape_model::{Event, frames};
 use unitape_tape::{Reader, Start};
 
 const RECORD: usize = 98;
@@ -119,7 +119,7 @@ fn neighbours_of_bad_records_are_kept() {
     );
     assert_eq!(entries[6].detail, "31 records stated, 30 found");
     assert_eq!((entries[6].length, entries[6].offset), (0, adversarial(31).len() as u64));
-    let (_, raw) = quarantine::show(&tape, Position(entries[1].position)).unwrap();
+    let (_, raw) = quarantine::show(&tape, entries[1].position).unwrap();
     assert_eq!((raw.len(), raw[30]), (96, b'O'));
 }
 

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use std::fmt;
+use unitape_model::Position;
 
 /// Where an event is.
 #[derive(Clone, Copy, Debug)]
@@ -9,7 +10,7 @@ pub struct Place {
     /// Its ordinal; of bookkeeping that of the next event.
     pub seq: u64,
     /// Its position.
-    pub position: u64,
+    pub position: Position,
 }
 
 /// Up to where a tape is read.
@@ -18,7 +19,7 @@ pub enum At {
     /// Through this event, counted from 1.
     Ordinal(u64),
     /// Through the frame at this position.
-    Position(u64),
+    Position(Position),
     /// Through the last event before the first one that is later than this, nanoseconds since 1970.
     Time(i64),
 }
@@ -31,7 +32,7 @@ impl At {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let bad = || Error::Point { text: text.to_owned() };
         if let Some(position) = text.strip_prefix('@') {
-            return position.parse().map(Self::Position).map_err(|_| bad());
+            return position.parse().map(Position).map(Self::Position).map_err(|_| bad());
         }
         if let Ok(number) = text.parse::<u64>() {
             return match number {
@@ -44,7 +45,7 @@ impl At {
 
     /// Whether a frame lies behind this point. Bookkeeping has no ordinal and no time of its own.
     #[inline]
-    pub fn is_before(self, seq: u64, position: u64, ts: i64, meta: bool) -> bool {
+    pub fn is_before(self, seq: u64, position: Position, ts: i64, meta: bool) -> bool {
         match self {
             Self::Ordinal(last) => !meta && seq > last,
             Self::Position(last) => position > last,
@@ -59,7 +60,7 @@ pub enum Bound {
     /// This event, counted from 1.
     Ordinal(u64),
     /// The frame at this position.
-    Position(u64),
+    Position(Position),
 }
 
 impl Bound {
@@ -70,7 +71,7 @@ impl Bound {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let bad = || Error::Bound { text: text.to_owned() };
         match text.strip_prefix('@') {
-            Some(position) => position.parse().map(Bound::Position).map_err(|_| bad()),
+            Some(position) => position.parse().map(Position).map(Bound::Position).map_err(|_| bad()),
             None => text.parse().map(Bound::Ordinal).map_err(|_| bad()),
         }
     }
@@ -96,7 +97,8 @@ impl Bound {
     /// Whether this is after the other; of an ordinal and a position nobody knows.
     pub fn is_after(self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Ordinal(a), Self::Ordinal(b)) | (Self::Position(a), Self::Position(b)) => a > *b,
+            (Self::Ordinal(a), Self::Ordinal(b)) => a > *b,
+            (Self::Position(a), Self::Position(b)) => a > *b,
             _ => false,
         }
     }
@@ -188,7 +190,7 @@ mod tests {
     #[test]
     fn points_are_read_as_they_are_printed() {
         assert_eq!(at("17"), Some(At::Ordinal(17)));
-        assert_eq!(at("@4096"), Some(At::Position(4096)));
+        assert_eq!(at("@4096"), Some(At::Position(Position(4096))));
         assert_eq!(at("1772443800000000000"), Some(At::Time(1_772_443_800_000_000_000)));
         assert_eq!(at("2026-03-02 09:30:00"), Some(At::Time(1_772_443_800_000_000_000)));
         assert_eq!(at("2026-03-02T09:30:00.5Z"), Some(At::Time(1_772_443_800_500_000_000)));

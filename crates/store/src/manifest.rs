@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use unitape_model::Position;
 use unitape_tape::TapeId;
 
 use crate::FORMAT_VERSION;
@@ -44,11 +45,14 @@ pub(crate) struct TapeState {
     #[serde(with = "tape_text")]
     pub tape: TapeId,
     /// All events before this position are in the store.
-    pub sealed: u64,
+    #[serde(with = "position_number")]
+    pub sealed: Position,
     /// Days that were sealed on their own: up to where.
-    pub days: BTreeMap<Day, u64>,
+    #[serde(with = "position_numbers")]
+    pub days: BTreeMap<Day, Position>,
     /// The last frame that was read: where, and its checksum.
-    pub last_position: u64,
+    #[serde(with = "position_number")]
+    pub last_position: Position,
     pub last_crc: u32,
 }
 
@@ -200,6 +204,35 @@ mod tape_text {
     }
 }
 
+/// A position is a plain number here.
+mod position_number {
+    use super::*;
+
+    pub fn serialize<S: Serializer>(position: &Position, s: S) -> std::result::Result<S::Ok, S::Error> {
+        s.serialize_u64(position.0)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<Position, D::Error> {
+        u64::deserialize(d).map(Position)
+    }
+}
+
+/// So are the positions of days.
+mod position_numbers {
+    use super::*;
+
+    type Days = BTreeMap<Day, Position>;
+
+    pub fn serialize<S: Serializer>(days: &Days, s: S) -> std::result::Result<S::Ok, S::Error> {
+        s.collect_map(days.iter().map(|(day, position)| (day, position.0)))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<Days, D::Error> {
+        let days = BTreeMap::<Day, u64>::deserialize(d)?;
+        Ok(days.into_iter().map(|(day, position)| (day, Position(position))).collect())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,9 +252,9 @@ mod tests {
             dictionary_bytes: 77,
             tapes: vec![TapeState {
                 tape: TapeId(0xabc),
-                sealed: 640,
-                days: [(Day(3), 900)].into(),
-                last_position: 576,
+                sealed: Position(640),
+                days: [(Day(3), Position(900))].into(),
+                last_position: Position(576),
                 last_crc: 9,
             }],
             parts: vec![Part {

@@ -174,20 +174,20 @@ struct Done {
 /// Writes into the manifest how far the tape is sealed now.
 fn note(manifest: &mut Manifest, tape: TapeId, date: Option<Day>, done: &Done) {
     let index = manifest.tapes.iter().position(|t| t.tape == tape).unwrap_or_else(|| {
-        let (days, last_position, last_crc) = (BTreeMap::new(), 0, 0);
-        manifest.tapes.push(TapeState { tape, sealed: 0, days, last_position, last_crc });
+        let (days, last_position, last_crc) = (BTreeMap::new(), Position(0), 0);
+        manifest.tapes.push(TapeState { tape, sealed: Position(0), days, last_position, last_crc });
         manifest.tapes.len() - 1
     });
     let state = &mut manifest.tapes[index];
     match date {
-        Some(day) => _ = state.days.insert(day, done.position.0),
+        Some(day) => _ = state.days.insert(day, done.position),
         None => {
-            state.sealed = done.position.0;
-            state.days.retain(|_, through| *through > done.position.0);
+            state.sealed = done.position;
+            state.days.retain(|_, through| *through > done.position);
         }
     }
-    if done.last_position.0 >= state.last_position {
-        (state.last_position, state.last_crc) = (done.last_position.0, done.last_crc);
+    if done.last_position >= state.last_position {
+        (state.last_position, state.last_crc) = (done.last_position, done.last_crc);
     }
 }
 
@@ -215,11 +215,9 @@ impl<'a> Work<'a> {
         state: Option<&TapeState>,
         options: &'a SealOptions<'a>,
     ) -> Result<Self> {
-        let days =
-            state.into_iter().flat_map(|s| s.days.iter().map(|(day, through)| (*day, Position(*through))));
-        let (tape, days): (_, BTreeMap<Day, Position>) = (standing.id, days.collect());
+        let (tape, days) = (standing.id, state.map_or_else(BTreeMap::new, |s| s.days.clone()));
         let of_day = options.date.and_then(|d| days.get(&d)).copied().unwrap_or_default();
-        let from = Position(state.map_or(0, |s| s.sealed)).max(of_day);
+        let from = state.map_or(Position(0), |s| s.sealed).max(of_day);
         let gap = (standing.first > from).then_some((from, standing.first));
         // The log has all definitions up to what is durable, at least; the rest must be met on the tape.
         let start = from.min(standing.durable);
@@ -422,8 +420,8 @@ fn remember(tokens: &mut Vec<u32>, id: u32, token: u32) {
 
 /// Whether the tape still reads as it did when it was sealed.
 fn check_last(reader: &mut Reader, state: &TapeState, skip_damage: bool) -> Result<()> {
-    let other = |what| Error::OtherTape { tape: state.tape, sealed: Position(state.sealed), what };
-    match reader.at(Position(state.last_position)) {
+    let other = |what| Error::OtherTape { tape: state.tape, sealed: state.sealed, what };
+    match reader.at(state.last_position) {
         Ok(frame) if crc32c::crc32c(frame.bytes) == state.last_crc => Ok(()),
         Ok(_) => Err(other("its last frame that was sealed is another one now")),
         Err(unitape_tape::Error::Retained { .. }) => Ok(()),

@@ -121,7 +121,7 @@ impl Store {
     pub fn info(&self) -> Info {
         let mut info = Info {
             generation: self.manifest.generation,
-            tapes: self.manifest.tapes.iter().map(|t| (t.tape, Position(t.sealed))).collect(),
+            tapes: self.manifest.tapes.iter().map(|t| (t.tape, t.sealed)).collect(),
             names: Dict::ALL.iter().map(|d| (*d, self.names().len(*d))).collect(),
             dictionary_bytes: self.manifest.dictionary_bytes,
             ..Info::default()

@@ -379,10 +379,10 @@ impl<T, E: Into<io::Error>> At<T> for std::result::Result<T, E> {
 }
 
 /// Fills in how far the tape is committed, which the place of the error does not know.
-pub(crate) fn committed<T>(result: Result<T>, end: u64) -> Result<T> {
+pub(crate) fn committed<T>(result: Result<T>, end: Position) -> Result<T> {
     result.map_err(|e| match e {
         Error::DiskFull { doing, path, source, .. } => {
-            Error::DiskFull { doing, path, committed: Position(end), source }
+            Error::DiskFull { doing, path, committed: end, source }
         }
         other => other,
     })

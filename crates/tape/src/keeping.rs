@@ -85,7 +85,7 @@ pub fn keeping(dir: &Path) -> Result<Keeping> {
         limits,
         held,
         oldest,
-        announced: oldest.max(Position(state.as_ref().map_or(0, State::announced))),
+        announced: oldest.max(state.as_ref().map_or(Position(0), State::announced)),
         sealed: sealed as u64,
         open: live.indices()?.len().saturating_sub(sealed) as u64,
         clock_jump_ns,

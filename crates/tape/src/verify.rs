@@ -82,7 +82,7 @@ pub fn standing(dir: &Path) -> Result<Standing> {
     Ok(Standing {
         id: live.meta.id,
         first: Position(first.saturating_mul(live.meta.segment_bytes)),
-        durable: Position(load_durable(&live.paths)?.position),
+        durable: load_durable(&live.paths)?.position,
         live: writer_of(&live.paths).is_some() || live.hot_place()?.is_some(),
     })
 }
@@ -141,7 +141,7 @@ pub fn info_with(dir: &Path, options: ReadOptions) -> Result<Info> {
         first_ordinal,
         ordinals: reader.ordinal(),
         // A file that is damaged is among what is unverified.
-        durable: Position(load_durable(&live.paths).map_or(0, |durable| durable.position)),
+        durable: load_durable(&live.paths).map_or(Position(0), |durable| durable.position),
         disk_bytes,
         writer: writer_of(&live.paths),
         hot: live.hot_place()?,
@@ -198,8 +198,8 @@ impl Report {
     }
 
     /// One that takes the positions `from..to` away.
-    fn lost(&mut self, file: &Path, offset: u64, what: impl Into<String>, from: u64, to: u64) {
-        self.add(file, offset, what.into(), Some((Position(from), Position(to.max(from)))));
+    fn lost(&mut self, file: &Path, offset: u64, what: impl Into<String>, from: Position, to: Position) {
+        self.add(file, offset, what.into(), Some((from, to.max(from))));
     }
 
     fn add(&mut self, file: &Path, offset: u64, what: String, positions: Option<(Position, Position)>) {
@@ -268,24 +268,25 @@ pub fn verify(dir: &Path) -> Result<Report> {
     };
     let size = live.meta.segment_bytes;
     let mut logged = Logged { next: None, known };
-    logged.skip_to(&mut log, Position(oldest * size), &mut report);
-    let at = oldest * size;
+    let at = Position(oldest * size);
+    logged.skip_to(&mut log, at, &mut report);
     let mut walk = Walk { at, ordinal: None, over: false, broken: false, unit_open: false, durable };
     for (i, &index) in indices.iter().enumerate() {
         let path = segment_path(&live.paths.segments(), index);
         if i > 0 && index != indices[i - 1] + 1 {
             let missing = indices[i - 1] + 1;
             let path = segment_path(&live.paths.segments(), missing);
-            report.lost(&path, 0, "the segment is missing", missing * size, index * size);
-            walk.break_at(index * size);
+            let (from, to) = (Position(missing * size), Position(index * size));
+            report.lost(&path, 0, "the segment is missing", from, to);
+            walk.break_at(to);
         }
         let (segment, first_ordinal) = match live.segment(index) {
             Ok(Some(found)) => found,
             Ok(None) => continue,
             Err(e) => {
-                let positions = (Position(index * size), Position((index + 1) * size));
-                report.error(e, &path, Some(positions));
-                walk.break_at((index + 1) * size);
+                let (from, to) = (Position(index * size), Position((index + 1) * size));
+                report.error(e, &path, Some((from, to)));
+                walk.break_at(to);
                 continue;
             }
         };
@@ -308,27 +309,27 @@ pub fn verify(dir: &Path) -> Result<Report> {
         && let Some((from, error)) = first_lost(&live, durable)?
     {
         let to = walk.at.max(from);
-        report.error(error, &live.paths.segments(), Some((Position(from), Position(to))));
-        report.intact_to = report.intact_to.min(Position(from));
+        report.error(error, &live.paths.segments(), Some((from, to)));
+        report.intact_to = report.intact_to.min(from);
     }
     logged.rest(&mut log, walk.at, &mut report);
     if walk.unit_open && !in_use {
         report.problem(
-            &segment_path(&live.paths.segments(), walk.at / size),
+            &segment_path(&live.paths.segments(), walk.at.0 / size),
             HEADER_PAGE,
             "the last unit is not complete",
         );
     }
     if walk.at < durable && !walk.broken {
-        let path = segment_path(&live.paths.segments(), walk.at / size);
+        let path = segment_path(&live.paths.segments(), walk.at.0 / size);
         let what = format!("the tape ends before its durable position {durable}");
-        report.lost(&path, HEADER_PAGE + walk.at % size, what, walk.at, durable);
+        report.lost(&path, HEADER_PAGE + walk.at.0 % size, what, walk.at, durable);
     }
     let from = durable.max(at);
     if walk.at > from && !is_damaged {
         let path = live.paths.durable();
         if in_use || !closed && path.exists() {
-            report.not_covered = Some((Position(from), Position(walk.at)));
+            report.not_covered = Some((from, walk.at));
         } else if path.exists() {
             let what =
                 format!("unverified: the tape was closed, and this says that it ends at position {durable}");
@@ -338,7 +339,7 @@ pub fn verify(dir: &Path) -> Result<Report> {
             report.lost(&path, 0, what, from, walk.at);
         }
     }
-    report.accepted = accepted(dir).into_iter().map(|(from, to)| (Position(from), Position(to))).collect();
+    report.accepted = accepted(dir);
     Ok(report)
 }
 
@@ -376,19 +377,19 @@ fn verify_ring(path: &Path) -> Result<Report> {
 }
 
 struct Walk {
-    at: u64,
+    at: Position,
     ordinal: Option<u64>,
     /// The end has been met, or damage behind which nothing durable is: what follows must be empty.
     over: bool,
     /// Damage has been met: what is intact ends there, whatever follows.
     broken: bool,
     unit_open: bool,
-    durable: u64,
+    durable: Position,
 }
 
 impl Walk {
     /// Damage goes up to `next`; what stands there, if it is durable, is looked at all the same.
-    fn break_at(&mut self, next: u64) {
+    fn break_at(&mut self, next: Position) {
         (self.broken, self.unit_open, self.ordinal) = (true, false, None);
         (self.at, self.over) = (next, self.over || next >= self.durable);
     }
@@ -413,18 +414,18 @@ impl Walk {
                     if DEFINITION_KINDS.contains(&header.kind()) {
                         // SAFETY: `look` saw the frame committed at `offset`, its length within the segment.
                         let frame = unsafe { segment.bytes(offset, header.len_bytes()) };
-                        definition(Position(segment.base + offset), frame, report);
+                        definition(segment.base.plus(offset), frame, report);
                     }
                     offset += header.len_bytes() as u64;
                     report.frames += 1;
                     report.events += u64::from(!header.is_meta());
                     ordinal += u64::from(!header.is_meta());
                     self.unit_open = !header.is_last();
-                    self.at = segment.base + offset;
+                    self.at = segment.base.plus(offset);
                     if header.is_last() {
                         report.units += 1;
                         if !self.broken {
-                            report.intact_to = Position(self.at);
+                            report.intact_to = self.at;
                         }
                     }
                 }
@@ -440,18 +441,18 @@ impl Walk {
                     break;
                 }
                 // A hole in what was durable: somebody took it away.
-                Seen::Nothing if segment.base + offset < self.durable && !in_use => {
-                    let to = segment.end().min(self.durable);
+                Seen::Nothing if segment.base.plus(offset) < self.durable && !in_use => {
+                    let (from, end) = (segment.base.plus(offset), segment.end());
                     let what = "nothing stands here, and the tape is durable further";
-                    report.lost(&segment.path, HEADER_PAGE + offset, what, segment.base + offset, to);
-                    return self.break_at(segment.end());
+                    report.lost(&segment.path, HEADER_PAGE + offset, what, from, end.min(self.durable));
+                    return self.break_at(end);
                 }
                 Seen::Nothing => self.over = true,
                 Seen::Damage(header) => {
                     let what = format!("no frame can start with {header}");
-                    let from = segment.base + offset;
-                    report.lost(&segment.path, HEADER_PAGE + offset, what, from, segment.end());
-                    return self.break_at(segment.end());
+                    let (from, end) = (segment.base.plus(offset), segment.end());
+                    report.lost(&segment.path, HEADER_PAGE + offset, what, from, end);
+                    return self.break_at(end);
                 }
             }
         }
@@ -468,8 +469,8 @@ impl Walk {
 /// Compares the checksums of a segment on the disk; true if one does not match.
 fn sums(live: &Live, index: u64, durable: &Durable, stored: StoredSum, report: &mut Report) -> bool {
     let (size, span) = (live.meta.segment_bytes, live.meta.span());
-    let base = index * size;
-    let mut covered = durable.position.saturating_sub(base).min(size);
+    let base = Position(index * size);
+    let mut covered = durable.position.0.saturating_sub(base.0).min(size);
     if stored == StoredSum::Moving && durable.open_sum.is_none() {
         covered -= covered % span;
     }
@@ -493,13 +494,13 @@ fn sums(live: &Live, index: u64, durable: &Durable, stored: StoredSum, report: &
     let mut broken = false;
     let wanted = covered.div_ceil(span);
     if checks.len() < wanted {
-        let from = base + checks.len() * span;
+        let from = base.plus(checks.len() * span);
         let what = match sums_path.exists() {
             true => format!("unverified: there must be {wanted} checksums and are {}", checks.len()),
             false => "unverified: the checksums are missing".to_owned(),
         };
-        report.lost(&sums_path, checks.len() * 4, what, from, base + covered);
-        report.intact_to = report.intact_to.min(Position(from));
+        report.lost(&sums_path, checks.len() * 4, what, from, base.plus(covered));
+        report.intact_to = report.intact_to.min(from);
         broken = true;
     }
     let open = OpenSpan { sum: durable.open_sum, stored };
@@ -512,8 +513,9 @@ fn sums(live: &Live, index: u64, durable: &Durable, stored: StoredSum, report: &
         if !fault.missing {
             report.spans += 1;
             let what = format!("the checksum of the {span} bytes from here does not match");
-            report.lost(&path, HEADER_PAGE + fault.from, what, base + fault.from, base + fault.to);
-            report.intact_to = report.intact_to.min(Position(base + fault.from));
+            let (from, to) = (base.plus(fault.from), base.plus(fault.to));
+            report.lost(&path, HEADER_PAGE + fault.from, what, from, to);
+            report.intact_to = report.intact_to.min(from);
             broken = true;
         }
     }
@@ -524,7 +526,7 @@ fn sums(live: &Live, index: u64, durable: &Durable, stored: StoredSum, report: &
 struct Logged {
     next: Option<(Position, Vec<u8>)>,
     /// The log must have everything before this position.
-    known: u64,
+    known: Position,
 }
 
 impl Logged {
@@ -569,7 +571,7 @@ impl Logged {
         let same = self.next.as_ref().is_some_and(|(at, logged)| *at == position && logged == frame);
         if same {
             self.read(log, report);
-        } else if position.0 < self.known {
+        } else if position < self.known {
             let kind = Header::read(frame).kind();
             let what = format!(
                 "the definition (kind {kind}) at position {position} is not in the log as it is on the tape"
@@ -585,9 +587,9 @@ impl Logged {
         }
     }
 
-    fn rest(&mut self, log: &mut Option<Definitions>, end: u64, report: &mut Report) {
+    fn rest(&mut self, log: &mut Option<Definitions>, end: Position, report: &mut Report) {
         while let Some((at, _)) = &self.next {
-            if at.0 < end || self.known >= end {
+            if *at < end || self.known >= end {
                 let what = format!("the log has a definition at position {at} that the tape does not have");
                 report.problem(Path::new("definitions.log"), 0, what);
             }

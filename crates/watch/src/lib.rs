@@ -39,6 +39,7 @@ mod error;
 mod exact;
 mod ids;
 mod jsonl;
+mod kept;
 mod market;
 #[cfg(any(test, feature = "naive"))]
 pub mod naive;

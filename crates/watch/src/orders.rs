@@ -6,6 +6,7 @@
 
 use crate::exact::Total;
 use crate::ids::IdKey;
+use crate::kept::{KeptPosition, KeptSeq};
 use crate::table::{Rank, Table};
 use unitape_model::records::Order;
 use unitape_model::schema::EXP_NONE;
@@ -16,18 +17,15 @@ pub(crate) const ORDERS_MAX: usize = 1 << 20;
 /// Orders kept at most that are not live any more, for executions and cancels that come late.
 pub(crate) const SPENT_MAX: usize = 1 << 14;
 
-/// The position of what is on no tape, where many are kept; no frame begins there.
-pub(crate) const NO_POSITION: Position = Position(u64::MAX);
-
 /// An order as far as the events up to now tell.
 #[derive(Clone, Copy, Debug)]
 pub struct OrderState {
     /// When it was entered, event time.
     pub entry_ts: UnixNanos,
-    /// Ordinal of its `order_new`; [`OrderState::UNSEEN`] when there was none.
-    pub entry_seq: u64,
-    /// Where its `order_new` stands on the tape, or [`NO_POSITION`]; an option would cost a word more.
-    entry_position: Position,
+    /// Ordinal of its `order_new`, if there was one.
+    entry_seq: KeptSeq,
+    /// Where its `order_new` stands on the tape, if it is on one.
+    entry_position: KeptPosition,
     /// The price it was entered with, or [`Price::NONE`].
     pub entry_px: Price,
     /// The price of now, or [`Price::NONE`].
@@ -58,14 +56,11 @@ pub struct OrderState {
 const _: () = assert!(size_of::<OrderState>() <= 152);
 
 impl OrderState {
-    /// Ordinal of the entry of an order that was never seen new.
-    pub const UNSEEN: u64 = u64::MAX;
-
     /// Whether it was seen new, is not cancelled, and something of it is left.
     #[inline]
     pub fn is_live(&self) -> bool {
         let left = || self.executed == Total::ZERO || self.executed < Total::of(self.qty);
-        self.entry_seq != Self::UNSEEN && !self.cancelled && self.qty.mantissa() > 0 && left()
+        self.entry_seq != KeptSeq::NONE && !self.cancelled && self.qty.mantissa() > 0 && left()
     }
 
     /// The total quantity of now.
@@ -74,10 +69,16 @@ impl OrderState {
         (self.qty.exponent() != EXP_NONE).then_some(self.qty)
     }
 
+    /// Ordinal of its `order_new`; none of an order that was never seen new.
+    #[inline]
+    pub fn entry_seq(&self) -> Option<u64> {
+        self.entry_seq.get()
+    }
+
     /// Where its `order_new` stands on the tape, if it is on one.
     #[inline]
     pub fn entry_position(&self) -> Option<Position> {
-        (self.entry_position != NO_POSITION).then_some(self.entry_position)
+        self.entry_position.get()
     }
 
     /// Parent order, as the first event that says so names it.
@@ -119,7 +120,7 @@ impl Orders {
         event: &Event<'_>,
         record: &Order,
         seq: u64,
-        position: Position,
+        position: Option<Position>,
     ) -> Option<(u32, bool)> {
         let oid = IdKey::of(event, Field::Oid, &record.oid)?;
         let key = (record.common.venue.get(), oid);
@@ -134,7 +135,7 @@ impl Orders {
                 return None;
             }
             let state = OrderState {
-                entry_seq: OrderState::UNSEEN,
+                entry_seq: KeptSeq::NONE,
                 entry_px: Price::NONE,
                 entry_owner: 0,
                 ..entered(event, record, seq, position)
@@ -181,12 +182,12 @@ pub(crate) fn quantity(record: &Order) -> Option<Decimal> {
 /// Not above zero, so an order of it is never live.
 const NO_QUANTITY: Decimal = Decimal::from_canonical(0, EXP_NONE);
 
-fn entered(event: &Event<'_>, record: &Order, seq: u64, position: Position) -> OrderState {
+fn entered(event: &Event<'_>, record: &Order, seq: u64, position: Option<Position>) -> OrderState {
     let px = Price(record.px.get());
     OrderState {
         entry_ts: UnixNanos(record.common.ts_event.get()),
-        entry_seq: seq,
-        entry_position: position,
+        entry_seq: KeptSeq::new(seq),
+        entry_position: KeptPosition::new(position),
         entry_px: px,
         px,
         qty: quantity(record).unwrap_or(NO_QUANTITY),
@@ -234,7 +235,7 @@ mod tests {
         let arena = arena(std::slice::from_ref(op));
         let (_, _, frame) = frames(&arena).next()?;
         let event = Event::new(frame)?;
-        orders.apply(&event, Order::of(&event)?, seq, NO_POSITION)
+        orders.apply(&event, Order::of(&event)?, seq, None)
     }
 
     fn op() -> impl Strategy<Value = Op> {
@@ -308,26 +309,30 @@ mod tests {
             seq += 1;
             apply(&mut orders, &op, seq).map(|(slot, was)| {
                 let order = orders.get(slot);
-                (was, order.is_live(), order.entry_seq, order.executed.to_string())
+                (was, order.is_live(), order.entry_seq(), order.executed.to_string())
             })
         };
         let is = |was, now, entry, executed: &str| Some((was, now, entry, executed.to_owned()));
         assert_eq!(step(op(Kind::OrderCancel, None)), None, "nobody knows it");
         assert_eq!(step(op(Kind::Exec, Some(1))), None);
+        assert_eq!(step(op(Kind::OrderAmend, Some(9))), is(false, false, None, "0"), "never live");
+        assert_eq!(step(op(Kind::OrderNew, Some(5))), is(false, true, Some(4), "0"));
+        assert_eq!(step(op(Kind::Exec, Some(3))), is(true, true, Some(4), "3"));
+        assert_eq!(step(op(Kind::OrderAmend, Some(3))), is(true, false, Some(4), "3"), "nothing is left");
+        assert_eq!(step(op(Kind::OrderAmend, Some(4))), is(false, true, Some(4), "3"), "one is");
+        assert_eq!(
+            step(op(Kind::Exec, Some(-3))),
+            is(true, true, Some(4), "3"),
+            "less than nothing is nothing"
+        );
+        assert_eq!(step(op(Kind::OrderAmend, Some(0))), is(true, false, Some(4), "3"));
+        assert_eq!(step(op(Kind::OrderAmend, Some(8))), is(false, true, Some(4), "3"));
+        assert_eq!(step(op(Kind::OrderCancel, None)), is(true, false, Some(4), "3"));
         assert_eq!(
             step(op(Kind::OrderAmend, Some(9))),
-            is(false, false, OrderState::UNSEEN, "0"),
-            "never live"
+            is(false, false, Some(4), "3"),
+            "cancelled is for good"
         );
-        assert_eq!(step(op(Kind::OrderNew, Some(5))), is(false, true, 4, "0"));
-        assert_eq!(step(op(Kind::Exec, Some(3))), is(true, true, 4, "3"));
-        assert_eq!(step(op(Kind::OrderAmend, Some(3))), is(true, false, 4, "3"), "nothing is left");
-        assert_eq!(step(op(Kind::OrderAmend, Some(4))), is(false, true, 4, "3"), "one is");
-        assert_eq!(step(op(Kind::Exec, Some(-3))), is(true, true, 4, "3"), "less than nothing is nothing");
-        assert_eq!(step(op(Kind::OrderAmend, Some(0))), is(true, false, 4, "3"));
-        assert_eq!(step(op(Kind::OrderAmend, Some(8))), is(false, true, 4, "3"));
-        assert_eq!(step(op(Kind::OrderCancel, None)), is(true, false, 4, "3"));
-        assert_eq!(step(op(Kind::OrderAmend, Some(9))), is(false, false, 4, "3"), "cancelled is for good");
-        assert_eq!(step(op(Kind::OrderNew, Some(5))), is(false, true, 13, "0"), "the id is used again");
+        assert_eq!(step(op(Kind::OrderNew, Some(5))), is(false, true, Some(13), "0"), "the id is used again");
     }
 }

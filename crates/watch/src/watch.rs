@@ -4,8 +4,9 @@ use crate::alert::Alert;
 use crate::def::{Def, Need};
 use crate::error::Error;
 use crate::ids::IdKey;
+use crate::kept::KeptPosition;
 use crate::market::Market;
-use crate::orders::{NO_POSITION, Orders, Touched};
+use crate::orders::{Orders, Touched};
 use crate::params::{Overlay, Selection};
 use crate::parties::Parties;
 use crate::scenarios;
@@ -35,10 +36,10 @@ impl Context<'_> {
         self.names.name(dict, id).map_or_else(|| format!("#{id}"), str::to_owned)
     }
 
-    /// The position as scenarios keep it: [`NO_POSITION`] when the event is on no tape.
+    /// The position as scenarios keep it.
     #[inline]
-    pub(crate) fn kept_position(&self) -> Position {
-        self.position.unwrap_or(NO_POSITION)
+    pub(crate) fn kept_position(&self) -> KeptPosition {
+        KeptPosition::new(self.position)
     }
 }
 
@@ -211,7 +212,6 @@ impl Watch {
         let mut touched = None;
         match (kind, record) {
             (_, Some(record)) if self.needs_orders => {
-                let position = position.unwrap_or(NO_POSITION);
                 touched = self.orders.apply(event, record, seq, position);
             }
             (Kind::Bbo, _) if self.needs_market => self.market.on_bbo(event, seq),

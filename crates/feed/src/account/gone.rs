@@ -81,20 +81,20 @@ struct GoneSource {
 
 /// Has the account carried on before segments of a tape are removed; for [`unitape_tape::Removal`].
 pub fn before_removal() -> BeforeRemoval {
-    let carried: Mutex<Option<(PathBuf, Account, u64)>> = Mutex::new(None);
+    let carried: Mutex<Option<(PathBuf, Account, Position)>> = Mutex::new(None);
     BeforeRemoval::new(move |dir, oldest| {
         let mut carried = carried.lock().unwrap_or_else(PoisonError::into_inner);
         let at_hand = carried.take().filter(|(of, ..)| of == dir);
         let account = carry_on(dir, oldest, at_hand.map(|(_, account, at)| (account, at)));
-        *carried = Some((dir.to_owned(), account.map_err(|e| e.to_string())?, oldest.0));
+        *carried = Some((dir.to_owned(), account.map_err(|e| e.to_string())?, oldest));
         Ok(())
     })
 }
 
 /// The account up to `oldest`, kept in `dir`.
-fn carry_on(dir: &Path, oldest: Position, at_hand: Option<(Account, u64)>) -> Result<Account, Error> {
+fn carry_on(dir: &Path, oldest: Position, at_hand: Option<(Account, Position)>) -> Result<Account, Error> {
     let (mut account, mut reader) = match at_hand {
-        Some((account, at)) => (account, Reader::open(dir, Start::At(Position(at)))?),
+        Some((account, at)) => (account, Reader::open(dir, Start::At(at))?),
         None => begin(dir, ReadOptions::default())?,
     };
     refuse_partial(&account)?;
@@ -110,9 +110,9 @@ fn carry_on(dir: &Path, oldest: Position, at_hand: Option<(Account, u64)>) -> Re
     }
     if reader.position() < oldest {
         let what = format!("the tape ends here, and everything before {oldest} is to go");
-        return Err(Error::Inconsistent { position: reader.position().0, what });
+        return Err(Error::Inconsistent { position: reader.position(), what });
     }
-    store(dir, &account, &reader.id().to_string(), oldest.0)?;
+    store(dir, &account, &reader.id().to_string(), oldest)?;
     Ok(account)
 }
 
@@ -133,20 +133,20 @@ pub fn begin(dir: &Path, options: ReadOptions) -> Result<(Account, Reader), Erro
 fn try_begin(dir: &Path, options: ReadOptions) -> Result<(Account, Reader), Error> {
     let mut reader = Reader::open_with(dir, Start::Oldest, options)?;
     let first = reader.position();
-    let gone = load(dir, &reader.id().to_string())?.filter(|gone| gone.position >= first.0);
+    let gone = load(dir, &reader.id().to_string())?.filter(|gone| Position(gone.position) >= first);
     let mut account = Account::default();
     if options.skip_damage {
         account.names.set_log(LostDefinitions::names(dir));
     }
     let from = match &gone {
         Some(gone) => Position(gone.position),
-        None if first.0 == 0 => return Ok((account, reader)),
+        None if first == Position(0) => return Ok((account, reader)),
         None => first,
     };
     LostDefinitions::new(dir, options.skip_damage).before(from, |_, frame| account.add(frame))?;
     match gone {
         Some(gone) => gone.restore(&mut account)?,
-        None => account.partial_from = Some(first.0),
+        None => account.partial_from = Some(first),
     }
     if from > first {
         reader.seek(from)?;
@@ -189,13 +189,13 @@ pub fn refuse_partial(account: &Account) -> Result<(), Error> {
 }
 
 impl Gone {
-    fn of(account: &Account, tape: &str, position: u64) -> Self {
+    fn of(account: &Account, tape: &str, position: Position) -> Self {
         let by_kind = account.by_kind.iter().enumerate().filter(|(_, n)| **n > 0);
         let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
         Self {
             format: FORMAT,
             tape: tape.to_owned(),
-            position,
+            position: position.0,
             by_kind: by_kind.map(|(kind, n)| (kind as u8, *n)).collect(),
             feeds: account
                 .feeds
@@ -250,7 +250,7 @@ impl Gone {
                             let what = format!(
                                 "{NAME} says {text:?} of session {session:?}: these are no sequence numbers"
                             );
-                            Error::Inconsistent { position: self.position, what }
+                            Error::Inconsistent { position: Position(self.position), what }
                         })?,
                         None => SequenceSet::of_greatest(greatest),
                     };
@@ -269,12 +269,12 @@ impl Gone {
         if account.sources.len() != self.sources.len() {
             let (here, there) = (account.sources.len(), self.sources.len());
             let what = format!("{NAME} has {there} sources, the dictionary log has {here}");
-            return Err(Error::Inconsistent { position: self.position, what });
+            return Err(Error::Inconsistent { position: Position(self.position), what });
         }
         for (source, gone) in account.sources.iter_mut().zip(self.sources) {
             if source.id != gone.id {
                 let what = format!("{NAME} has source {}, the dictionary log has {}", gone.id, source.id);
-                return Err(Error::Inconsistent { position: self.position, what });
+                return Err(Error::Inconsistent { position: Position(self.position), what });
             }
             source.tally = gone.tally;
             source.since = gone.since;
@@ -317,7 +317,7 @@ fn load(dir: &Path, tape: &str) -> Result<Option<Gone>, Error> {
 }
 
 /// Puts the account on the disk, whole or not at all.
-fn store(dir: &Path, account: &Account, tape: &str, position: u64) -> Result<(), Error> {
+fn store(dir: &Path, account: &Account, tape: &str, position: Position) -> Result<(), Error> {
     let path = dir.join(NAME);
     let fail = |source: std::io::Error| Error::Gone { path: path.clone(), source };
     let line = serde_json::to_string(&Gone::of(account, tape, position)).map_err(|e| fail(e.into()))?;

@@ -44,7 +44,7 @@ pub struct Account {
     /// The frames in hand are those of a unit that has begun before.
     pub(crate) within: Option<bool>,
     /// The oldest position, where what was before it is gone and nobody kept an account of it.
-    pub(crate) partial_from: Option<u64>,
+    pub(crate) partial_from: Option<Position>,
     /// The first mark of progress that says something else than the tape before it.
     pub mismatch: Option<Mismatch>,
 }
@@ -53,7 +53,7 @@ pub struct Account {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// Of the mark, where it is known.
-    pub position: u64,
+    pub position: Option<Position>,
     /// What the mark says, and what the tape has.
     pub what: String,
 }
@@ -292,7 +292,7 @@ impl Account {
             let agreed = self.mismatch.is_none();
             self.add(frame).map_err(|what| (position, what))?;
             if let Some(mismatch) = self.mismatch.as_mut().filter(|_| agreed) {
-                mismatch.position = position.0;
+                mismatch.position = Some(position);
             }
         }
         Ok(())
@@ -395,6 +395,7 @@ impl Account {
     /// The mark that does not agree with the tape.
     pub(crate) fn refuse_mismatch(&self) -> Result<(), Error> {
         let Some(Mismatch { position, what }) = self.mismatch.clone() else { return Ok(()) };
+        let position = position.unwrap_or_default();
         Err(Error::Inconsistent { position, what: format!("{what}; use a new tape") })
     }
 
@@ -549,7 +550,7 @@ impl Account {
         source.since = Tally::default();
         let name = source.feed.clone();
         if let Some(what) = mismatch {
-            self.mismatch.get_or_insert(Mismatch { position: 0, what });
+            self.mismatch.get_or_insert(Mismatch { position: None, what });
         }
         let feed = self.feeds.entry(name).or_default();
         let ts = event.ts_event().0;

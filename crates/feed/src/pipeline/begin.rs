@@ -84,7 +84,7 @@ fn note_growth(
 ) -> Result<(), Error> {
     let mut frame = Vec::new();
     growth_frame(&mut frame, account.next_source, &account.sources[i], sort, growth);
-    let position = writer.append(&frame)?.0;
+    let position = writer.append(&frame)?;
     account.add(&frame).map_err(|what| Error::Inconsistent { position, what })
 }
 

@@ -373,7 +373,7 @@ impl Merging {
                 Ok(Some(event)) => event,
                 Ok(None) => {
                     let what = "a user's message, which a merge has no place for".to_owned();
-                    return Err(Error::Inconsistent { position: frame.position.0, what });
+                    return Err(Error::Inconsistent { position: frame.position, what });
                 }
                 Err(flaw) => {
                     let position = frame.position;

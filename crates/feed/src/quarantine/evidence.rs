@@ -15,6 +15,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use unitape_model::Position;
 use unitape_tape::{ForeignDamage, ReadOptions};
 
 /// Bytes that are read at once to be hashed.
@@ -40,8 +41,8 @@ pub struct RawReport {
 /// An entry of the quarantine whose bytes are not what they were.
 #[derive(Clone, Debug)]
 pub struct RawDamage {
-    /// Where its event is on the tape.
-    pub position: u64,
+    /// Where its event is on the tape; none of events that retention has removed.
+    pub position: Option<Position>,
     /// Where its bytes begin in the raw log.
     pub raw_at: u64,
     /// What is wrong.
@@ -81,7 +82,7 @@ impl RawReport {
                 self.path.display(),
                 d.raw_at,
                 d.what,
-                d.position
+                d.position.unwrap_or_default()
             )
         };
         let mut lines: Vec<String> = self.damage.iter().map(line).collect();
@@ -96,7 +97,7 @@ impl RawReport {
         self.damaged += 1;
         if self.damage.len() < DAMAGE_MAX {
             let message = format!("{} at byte {}", entry.source, entry.offset);
-            let (position, raw_at) = (entry.position, entry.raw_at);
+            let (position, raw_at) = (Some(entry.position), entry.raw_at);
             self.damage.push(RawDamage { position, raw_at, what, message });
         }
     }
@@ -116,7 +117,7 @@ pub fn check_raw(dir: &Path, account: &Account) -> Result<RawReport, Error> {
     if report.damaged == 0 && length < account.raw_bytes {
         report.damaged = 1;
         let what = format!("it has {length} bytes, but the tape refers to {}; it was cut", account.raw_bytes);
-        report.damage.push(RawDamage { position: 0, raw_at: length, what, message: String::new() });
+        report.damage.push(RawDamage { position: None, raw_at: length, what, message: String::new() });
     }
     Ok(report)
 }
@@ -132,7 +133,7 @@ pub fn raw_damage(dir: &Path) -> Result<Vec<ForeignDamage>, Error> {
     let finding = |d: &RawDamage| ForeignDamage {
         file: report.path.clone(),
         offset: d.raw_at,
-        what: format!("{} (event at position {})", d.what, d.position),
+        what: format!("{} (event at position {})", d.what, d.position.unwrap_or_default()),
         spare: false,
         stays: true,
         action: format!(

@@ -131,11 +131,11 @@ pub(crate) struct DefinitionLog {
     /// Bytes of whole records in the file, head included.
     pub length: u64,
     /// Everything below this position is in the log.
-    covered: u64,
+    covered: Position,
     /// The follower came this far; the definitions before it take so many bytes. The log may have more of them.
-    passed: (u64, u64),
+    passed: (Position, u64),
     /// The same at the start of the segment that is followed.
-    marked: (u64, u64),
+    marked: (Position, u64),
     pending: Vec<u8>,
 }
 
@@ -145,13 +145,13 @@ impl DefinitionLog {
     ///
     /// # Errors
     /// Damage of what is durable of it, which stays as it is.
-    pub fn open(paths: &Paths, meta: &Meta, from: u64, bounds: LogBounds) -> Result<Self> {
+    pub fn open(paths: &Paths, meta: &Meta, from: Position, bounds: LogBounds) -> Result<Self> {
         let path = paths.definitions();
         if bounds.durable_bytes > HEAD as u64 && !path.exists() {
             return Err(lost(&path, 0, "the dictionary log is missing", None));
         }
         let file = sys::open_or_make(&path).at("open", &path)?;
-        let (mut length, mut covered) = (HEAD as u64, 0);
+        let (mut length, mut covered) = (HEAD as u64, Position(0));
         let mut passed = (from, HEAD as u64);
         let have = file.metadata().at("look at", &path)?.len();
         if have < HEAD as u64 && bounds.durable_bytes > HEAD as u64 {
@@ -167,15 +167,15 @@ impl DefinitionLog {
             loop {
                 let broken = match records.next() {
                     Ok(Some((position, frame))) => {
-                        let behind = position.0 + frame.len() as u64;
-                        if behind > bounds.end || position.0 < covered {
+                        let behind = position.plus(frame.len() as u64);
+                        if behind > bounds.end || position < covered {
                             let what =
                                 "a record of the dictionary log is not in the order of the tape".to_owned();
                             Some((what, Some(position)))
                         } else {
                             covered = behind;
                             length = records.offset;
-                            if position.0 < from {
+                            if position < from {
                                 passed.1 = length;
                             }
                             continue;
@@ -206,13 +206,13 @@ impl DefinitionLog {
     ///
     /// # Errors
     /// The log cannot be read.
-    pub fn rewind(&mut self, length: u64, covered: u64, from: u64) -> Result<()> {
+    pub fn rewind(&mut self, length: u64, covered: Position, from: Position) -> Result<()> {
         let length = length.max(HEAD as u64);
         let mut passed = HEAD as u64;
         let mut records = Definitions::open_at(&self.path, &self.meta)?;
         while passed < length
             && let Some((position, _)) = records.next()?
-            && position.0 < from
+            && position < from
         {
             passed = records.offset;
         }
@@ -241,16 +241,16 @@ impl DefinitionLog {
 
     /// Takes a definition frame, unless the log has it already.
     pub fn push(&mut self, position: Position, frame: &[u8]) {
-        if position.0 >= self.passed.0 {
-            let behind = position.0 + frame.len() as u64;
+        if position >= self.passed.0 {
+            let behind = position.plus(frame.len() as u64);
             self.passed = (behind, self.passed.1 + (RECORD + frame.len()) as u64);
         }
-        if position.0 < self.covered {
+        if position < self.covered {
             return;
         }
         self.pending.extend_from_slice(&encode_record(position, frame));
         self.pending.extend_from_slice(frame);
-        self.covered = position.0 + frame.len() as u64;
+        self.covered = position.plus(frame.len() as u64);
     }
 
     /// Writes what was taken.
@@ -274,7 +274,7 @@ pub(crate) struct LogBounds {
     /// Bytes of it that are durable.
     pub durable_bytes: u64,
     /// End of the tape.
-    pub end: u64,
+    pub end: Position,
     /// What is broken or beyond that is cut off.
     pub cut: bool,
 }

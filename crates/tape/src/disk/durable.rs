@@ -7,6 +7,8 @@
 use std::fs::OpenOptions;
 use std::time::Duration;
 
+use unitape_model::Position;
+
 use crate::disk::layout::{FORMAT_VERSION, PLACE_MAX, Paths, read_small};
 use crate::disk::sys;
 use crate::error::{At, Error, Result};
@@ -14,7 +16,7 @@ use crate::error::{At, Error, Result};
 /// How far the tape survives power loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Durable {
-    pub position: u64,
+    pub position: Position,
     pub definitions_bytes: u64,
     /// The checksum of the bytes before the position in the span that holds it; none in tapes of earlier builds.
     pub open_sum: Option<u32>,
@@ -26,7 +28,7 @@ impl Durable {
         let mut text = [0u8; 64];
         text[..8].copy_from_slice(DURABLE_MAGIC);
         text[8..16].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
-        text[16..24].copy_from_slice(&self.position.to_le_bytes());
+        text[16..24].copy_from_slice(&self.position.0.to_le_bytes());
         text[24..32].copy_from_slice(&self.definitions_bytes.to_le_bytes());
         let open_sum = self.open_sum.map_or(0, |sum| 1 << 32 | u64::from(sum));
         text[32..40].copy_from_slice(&open_sum.to_le_bytes());
@@ -70,7 +72,7 @@ fn load_once(paths: &Paths) -> Result<Durable> {
         return Err(Error::damage(&path, 16, "the durable position is none"));
     }
     let open_sum = (word(32) >> 32 == 1).then_some(word(32) as u32);
-    Ok(Durable { position: word(16), definitions_bytes: word(24), open_sum })
+    Ok(Durable { position: Position(word(16)), definitions_bytes: word(24), open_sum })
 }
 
 /// Writes the durable position and flushes it. Written whole each time, so a flush after one that failed is no

@@ -1,5 +1,7 @@
 //! How far the committed frames of a segment, and of a tape, go.
 
+use unitape_model::Position;
+
 use crate::disk::live::Live;
 use crate::disk::map::{Seen, Segment};
 use crate::error::Result;
@@ -16,12 +18,12 @@ pub(crate) fn committed_bytes(segment: &Segment) -> u64 {
 }
 
 /// Where the tape ends, walking from the segment of `from`.
-pub(crate) fn end_of(live: &Live, from: u64) -> Result<u64> {
-    let mut index = from / live.meta.segment_bytes;
-    let mut end = index * live.meta.segment_bytes;
+pub(crate) fn end_of(live: &Live, from: Position) -> Result<Position> {
+    let mut index = from.0 / live.meta.segment_bytes;
+    let mut end = Position(index * live.meta.segment_bytes);
     while let Some((segment, _)) = live.segment(index)? {
         let at = committed_bytes(&segment);
-        end = segment.base + at;
+        end = segment.base.plus(at);
         if at < segment.size && segment.look(at) != Seen::Pad {
             break;
         }

@@ -47,7 +47,7 @@ pub struct Rewound {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cut {
     epoch: u64,
-    position: u64,
+    position: Position,
 }
 
 /// What `run/lineage` says.
@@ -122,10 +122,10 @@ impl Lineage {
             return Err(damage(&path, offset::CUTS, "the list of cuts does not match its checksum"));
         }
         for cut in cuts.chunks_exact(CUT_BYTES) {
-            lineage.cuts.push(Cut { epoch: u64_at(cut, 0), position: u64_at(cut, 8) });
+            lineage.cuts.push(Cut { epoch: u64_at(cut, 0), position: Position(u64_at(cut, 8)) });
         }
         let ascends = lineage.cuts.is_sorted_by(|a, b| a.epoch < b.epoch && a.position < b.position);
-        let fits = |c: &Cut| c.epoch <= lineage.epoch && c.position <= PLACE_MAX;
+        let fits = |c: &Cut| c.epoch <= lineage.epoch && c.position.0 <= PLACE_MAX;
         if !ascends || !lineage.cuts.iter().all(fits) {
             return Err(damage(&path, offset::CUTS, "the cuts are not in their order"));
         }
@@ -168,14 +168,14 @@ impl Lineage {
         }
         if created {
             // It is made where one of its name was: positions of that one mean nothing here.
-            lineage.cut(0, 0);
+            lineage.cut(Position(0), Position(0));
         }
         Ok(lineage)
     }
 
     /// Says that this epoch begins at `position`, and that readers may have seen more. `oldest` is the oldest position
     /// there is.
-    pub fn cut(&mut self, position: u64, oldest: u64) {
+    pub fn cut(&mut self, position: Position, oldest: Position) {
         let epoch = self.epoch;
         // An earlier cut at or after this one says nothing that this one does not.
         self.cuts.retain(|cut| cut.position < position);
@@ -195,7 +195,7 @@ impl Lineage {
             return Position(0);
         }
         let later = self.cuts.iter().filter(|cut| cut.epoch > epoch).map(|cut| cut.position);
-        Position(later.min().map_or(position.0, |cut| cut.min(position.0)))
+        later.min().map_or(position, |cut| cut.min(position))
     }
 
     /// Writes it, so that it survives a power loss before anything else happens.
@@ -222,7 +222,7 @@ impl Lineage {
         let mut out = vec![0; offset::CUTS];
         for cut in &self.cuts {
             out.extend(cut.epoch.to_le_bytes());
-            out.extend(cut.position.to_le_bytes());
+            out.extend(cut.position.0.to_le_bytes());
         }
         let cuts_crc = crc32c::crc32c(&out[offset::CUTS..]);
         let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!((lineage.epoch, lineage.first), (5, 5));
         for (epoch, position) in [(9, 640), (12, 1280)] {
             lineage.epoch = epoch;
-            lineage.cut(position, 0);
+            lineage.cut(Position(position), Position(0));
         }
         lineage.open = Some(99);
         lineage.store(&paths).unwrap();
@@ -386,7 +386,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut lineage = Lineage::next(None, &past(0, 0, 1000), &paths(dir.path())).unwrap();
         lineage.epoch = 1010;
-        lineage.cut(640, 0);
+        lineage.cut(Position(640), Position(0));
         for (epoch, to) in [(1, 0), (999, 0), (1000, 640), (1009, 640), (1010, 6400), (1011, 0), (0, 640)] {
             assert_eq!(resume(&lineage, epoch, 6400), to, "epoch {epoch}");
         }
@@ -423,7 +423,7 @@ mod tests {
                 end = end.saturating_sub(shrinks).max(oldest);
                 oldest = (oldest + removes).min(end);
                 all.push((lineage.epoch, end));
-                lineage.cut(end, oldest);
+                lineage.cut(Position(end), Position(oldest));
                 prop_assert!(lineage.cuts.len() <= CUTS_MAX);
             }
             for (epoch, position) in asked {

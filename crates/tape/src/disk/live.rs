@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
+use unitape_model::Position;
 
 use crate::disk::again::{self, Mappings};
 use crate::disk::hot::KnownHot;
@@ -86,11 +87,11 @@ impl Live {
 
     /// Whether the tape goes on in segment `index`, which is not there and does not come; `end` tells a position up to
     /// which the tape reaches.
-    pub fn is_lost(&self, index: u64, mut end: impl FnMut() -> Result<u64>) -> Result<bool> {
+    pub fn is_lost(&self, index: u64, mut end: impl FnMut() -> Result<Position>) -> Result<bool> {
         // Each time the end first: a segment is in its place before the end goes beyond its start. Twice, because a
         // recovery takes the end back before it removes what lies behind it.
         for _ in 0..2 {
-            if end()? <= index.saturating_mul(self.meta.segment_bytes) || self.segment(index)?.is_some() {
+            if end()?.0 <= index.saturating_mul(self.meta.segment_bytes) || self.segment(index)?.is_some() {
                 return Ok(false);
             }
         }
@@ -106,9 +107,9 @@ impl Live {
             return Ok(());
         }
         let size = self.meta.segment_bytes;
-        let position = unitape_model::Position(index.saturating_mul(size));
+        let position = Position(index.saturating_mul(size));
         if all.first() == Some(&later) {
-            return Err(Error::Retained { position, oldest: unitape_model::Position(later * size) });
+            return Err(Error::Retained { position, oldest: Position(later * size) });
         }
         Err(Error::damage(
             &segment_path(&self.paths.segments(), index),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::MmapRaw;
-use unitape_model::{Header, LINE};
+use unitape_model::{Header, LINE, Position};
 
 use crate::disk::layout::{HEADER_PAGE, Meta, SegmentHeader};
 use crate::disk::memory::{
@@ -30,7 +30,7 @@ pub(crate) struct Segment {
     pub path: PathBuf,
     pub index: u64,
     /// Position of the first byte of data.
-    pub base: u64,
+    pub base: Position,
     /// Bytes of data.
     pub size: u64,
     writable: bool,
@@ -98,7 +98,7 @@ impl Segment {
                 map = sys::map(&file).at("map", path)?;
                 in_memory = false;
             }
-            let base = header.index * meta.segment_bytes;
+            let base = Position(header.index * meta.segment_bytes);
             Ok(Self {
                 data: Data::of(&map),
                 map: Arc::new(map),
@@ -153,7 +153,9 @@ impl Segment {
             ));
         }
         let base = index.checked_mul(meta.segment_bytes);
-        let base = base.ok_or_else(|| Error::damage(path, 0, "the segment's index is out of range"))?;
+        let base = base
+            .map(Position)
+            .ok_or_else(|| Error::damage(path, 0, "the segment's index is out of range"))?;
         let map = sys::map_part(&file, wanted as usize, writable).at("map", path)?;
         let in_memory = is_in_memory(&file);
         Ok(Some(Self {
@@ -189,7 +191,7 @@ impl Segment {
             file: self.file.clone(),
             path: path.into(),
             index: header.index,
-            base: header.index * header.meta.segment_bytes,
+            base: Position(header.index * header.meta.segment_bytes),
             size: self.size,
             writable: self.writable,
             in_memory: self.in_memory,
@@ -340,8 +342,8 @@ impl Segment {
     }
 
     /// Position behind the last byte of data.
-    pub fn end(&self) -> u64 {
-        self.base + self.size
+    pub fn end(&self) -> Position {
+        self.base.plus(self.size)
     }
 
     /// Pointer to the byte at data offset `at`.

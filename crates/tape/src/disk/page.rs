@@ -96,10 +96,10 @@ impl State {
         self.word(0)
     }
 
-    /// Followed up to here, as a number.
-    pub fn recorded_now(&self) -> u64 {
+    /// Followed up to here.
+    pub fn recorded_now(&self) -> Position {
         // Acquire: pairs with the Release in `set_recorded`.
-        self.recorded().load(Ordering::Acquire)
+        Position(self.recorded().load(Ordering::Acquire))
     }
 
     /// Everything before this survives power loss, as the follower says.
@@ -125,8 +125,8 @@ impl State {
 
     /// The furthest position that was asked for.
     #[inline]
-    pub fn wanted(&self) -> u64 {
-        self.word(WANTED).load(Ordering::Relaxed)
+    pub fn wanted(&self) -> Position {
+        Position(self.word(WANTED).load(Ordering::Relaxed))
     }
 
     /// Tells that a flush has failed.
@@ -183,8 +183,8 @@ impl State {
     }
 
     /// Reads the recorded position without keeping the page.
-    pub fn peek(paths: &Paths) -> u64 {
-        Self::look(paths).map_or(0, |state| state.recorded_now())
+    pub fn peek(paths: &Paths) -> Position {
+        Self::look(paths).map_or(Position(0), |state| state.recorded_now())
     }
 
     /// Sets the recorded position.
@@ -292,28 +292,28 @@ impl State {
     }
 
     /// The tape's end and its ordinal as published last.
-    pub fn end(&self) -> (u64, u64) {
+    pub fn end(&self) -> (Position, u64) {
         // Acquire: pairs with the Release in `set_end`; the ordinal is of that end or a later one.
         let end = self.word(END).load(Ordering::Acquire);
-        (end, self.word(ORDINAL).load(Ordering::Relaxed))
+        (Position(end), self.word(ORDINAL).load(Ordering::Relaxed))
     }
 
-    pub fn set_end(&self, end: u64, ordinal: u64) {
+    pub fn set_end(&self, end: Position, ordinal: u64) {
         self.word(ORDINAL).store(ordinal, Ordering::Relaxed);
         // Release: pairs with the Acquire in `end`.
-        self.word(END).store(end, Ordering::Release);
+        self.word(END).store(end.0, Ordering::Release);
     }
 
     /// Everything before this position is gone, or will be soon.
     #[inline]
-    pub fn announced(&self) -> u64 {
-        self.word(ANNOUNCED).load(Ordering::Relaxed)
+    pub fn announced(&self) -> Position {
+        Position(self.word(ANNOUNCED).load(Ordering::Relaxed))
     }
 
     /// Says what the oldest position is, and up to where removal is announced.
-    pub fn announce(&self, oldest: u64, announced: u64) {
-        self.word(OLDEST).store(oldest, Ordering::Relaxed);
-        self.word(ANNOUNCED).store(announced, Ordering::Relaxed);
+    pub fn announce(&self, oldest: Position, announced: Position) {
+        self.word(OLDEST).store(oldest.0, Ordering::Relaxed);
+        self.word(ANNOUNCED).store(announced.0, Ordering::Relaxed);
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::path::PathBuf;
 
-use unitape_model::LINE;
+use unitape_model::{LINE, Position};
 
 use crate::disk::layout::{FORMAT_VERSION, Meta, PLACE_MAX, Paths, TapeId, read_small};
 use crate::error::{At, Error, Result};
@@ -18,11 +18,11 @@ use crate::error::{At, Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PendingCut {
     /// The tape is to end here.
-    pub position: u64,
+    pub position: Position,
     /// Events before that.
     pub ordinal: u64,
     /// How far the tape was durable before the cut.
-    pub durable: u64,
+    pub durable: Position,
 }
 
 impl PendingCut {
@@ -52,7 +52,7 @@ impl PendingCut {
         if word(32) > PLACE_MAX || !word(32).is_multiple_of(LINE as u64) {
             return Err(Error::damage(&path, 32, "the cut is at no position"));
         }
-        Ok(Some(Self { position: word(32), ordinal: word(40), durable: word(48) }))
+        Ok(Some(Self { position: Position(word(32)), ordinal: word(40), durable: Position(word(48)) }))
     }
 
     /// Refuses a tape whose cut is not complete.
@@ -83,7 +83,7 @@ impl PendingCut {
         out[..8].copy_from_slice(MAGIC);
         out[8..16].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
         out[16..32].copy_from_slice(&meta.id.0.to_le_bytes());
-        for (at, word) in [(32, self.position), (40, self.ordinal), (48, self.durable)] {
+        for (at, word) in [(32, self.position.0), (40, self.ordinal), (48, self.durable.0)] {
             out[at..at + 8].copy_from_slice(&word.to_le_bytes());
         }
         let crc = crc32c::crc32c(&out[..60]);

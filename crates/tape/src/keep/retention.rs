@@ -71,11 +71,11 @@ pub(crate) struct Finished {
 pub(crate) struct Reach<'a> {
     pub segment_bytes: u64,
     /// Recorded up to here.
-    pub recorded: u64,
+    pub recorded: Position,
     /// The time; none while it cannot be believed, and then nothing goes for its age.
     pub now_ns: Option<i64>,
     /// Where the named cursors are.
-    pub cursors: &'a [u64],
+    pub cursors: &'a [Position],
 }
 
 /// Index of the first segment that stays.
@@ -88,7 +88,7 @@ pub(crate) fn first_kept<'a>(
     reach: &Reach<'_>,
 ) -> u64 {
     let size = reach.segment_bytes;
-    let mut keep = limits.bytes.map_or(0, |bytes| reach.recorded.saturating_sub(bytes) / size);
+    let mut keep = limits.bytes.map_or(0, |bytes| reach.recorded.0.saturating_sub(bytes) / size);
     if let Some(now) = reach.now_ns.filter(|_| limits.is_timed()) {
         let mut latest = i64::MIN;
         for segment in finished {
@@ -103,14 +103,14 @@ pub(crate) fn first_kept<'a>(
         }
     }
     if let Some((bytes, slowest)) = limits.hold_for_cursors.zip(reach.cursors.iter().min()) {
-        keep = keep.min((*slowest).max(reach.recorded.saturating_sub(bytes)) / size);
+        keep = keep.min(slowest.0.max(reach.recorded.0.saturating_sub(bytes)) / size);
     }
     keep.min(last_of(reach.recorded, size))
 }
 
 /// The segment of a tape's end: the one before, where the next has not begun.
-fn last_of(end: u64, size: u64) -> u64 {
-    end.saturating_sub(1) / size
+fn last_of(end: Position, size: u64) -> u64 {
+    end.0.saturating_sub(1) / size
 }
 
 fn is_over(limits: &Retention, at_ns: i64, now_ns: i64) -> bool {
@@ -132,21 +132,21 @@ mod tests {
     /// The rules one by one, for one segment, without a shortcut.
     fn stays(limits: &Retention, all: &[Finished], reach: &Reach<'_>, index: u64) -> bool {
         let size = reach.segment_bytes;
-        let end = (index + 1) * size;
+        let (end, recorded) = ((index + 1) * size, reach.recorded.0);
         // The segment of the end, or one behind it.
-        if reach.recorded <= end {
+        if recorded <= end {
             return true;
         }
         let held = limits.hold_for_cursors.is_some_and(|bytes| {
-            let near = end + bytes > reach.recorded;
-            near && reach.cursors.iter().any(|c| *c < end)
+            let near = end + bytes > recorded;
+            near && reach.cursors.iter().any(|c| c.0 < end)
         });
         if held {
             return true;
         }
         // It goes if it, or any later one, is over a limit: the rest goes before it.
         let over = |segment: &Finished| {
-            let by_bytes = limits.bytes.is_some_and(|b| (segment.index + 1) * size + b <= reach.recorded);
+            let by_bytes = limits.bytes.is_some_and(|b| (segment.index + 1) * size + b <= recorded);
             let by_time = reach.now_ns.is_some_and(|now| {
                 let before = all.iter().filter(|f| f.index <= segment.index && f.at_ns <= now);
                 let at = before.map(|f| f.at_ns).max();
@@ -171,7 +171,7 @@ mod tests {
             times in proptest::collection::vec(-2i64..40, 1..12),
             beyond in 0u64..300,
             now in proptest::option::of(0i64..40),
-            cursors in proptest::collection::vec(0u64..4000, 0..3),
+            cursors in proptest::collection::vec((0u64..4000).prop_map(Position), 0..3),
         ) {
             const QUARTER: i64 = DAY_NS / 4;
             let (bytes, age, days, hold) = limits;
@@ -183,7 +183,8 @@ mod tests {
                 .map(|(i, t)| Finished { index: first + i as u64, at_ns: t * QUARTER })
                 .collect();
             let segment_bytes = 256;
-            let recorded = (first + times.len() as u64) * segment_bytes + beyond.min(segment_bytes - 1);
+            let recorded =
+                Position((first + times.len() as u64) * segment_bytes + beyond.min(segment_bytes - 1));
             let reach =
                 Reach { segment_bytes, recorded, now_ns: now.map(|n| n * QUARTER), cursors: &cursors };
             let keep = first_kept(&limits, &finished, &reach).max(first);

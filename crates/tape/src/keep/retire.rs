@@ -80,7 +80,7 @@ impl Caretaker {
     }
 
     /// Decides and announces; gives the first segment that stays when any are to go now.
-    pub fn pass(&mut self, live: &Live, state: &State, recorded: u64) -> Result<Option<u64>> {
+    pub fn pass(&mut self, live: &Live, state: &State, recorded: Position) -> Result<Option<u64>> {
         let limits = state.retention();
         if !limits.is_limited() && self.known.is_none() {
             return Ok(None);
@@ -112,7 +112,8 @@ impl Caretaker {
             self.next_boot_ns = self.next_boot_ns.min(at.saturating_add(notice_ns));
         }
         let announced = known.announced.back().map_or(known.oldest, |(index, _)| *index);
-        state.announce(known.oldest.saturating_mul(size), announced.saturating_mul(size));
+        let place = |index: u64| Position(index.saturating_mul(size));
+        state.announce(place(known.oldest), place(announced));
         known.keep(&live.paths, now, false);
         Ok(ripe)
     }
@@ -132,7 +133,7 @@ impl Caretaker {
                     known.finished.pop_front();
                 }
                 let announced = known.announced.back().map_or(keep, |(index, _)| *index);
-                state.announce(keep * size, announced * size);
+                state.announce(Position(keep * size), Position(announced * size));
             }
             // Nothing of the writer's: it goes on, and the next pass tries again.
             Err(e) => known.trouble = Some(e.to_string().replace('\n', " ")),
@@ -148,14 +149,14 @@ impl Caretaker {
 }
 
 impl Known {
-    fn load(live: &Live, now: Now, recorded: u64) -> Result<Self> {
+    fn load(live: &Live, now: Now, recorded: Position) -> Result<Self> {
         let size = live.meta.segment_bytes;
         let oldest = live.indices()?.first().copied().unwrap_or(0);
         if oldest > 0 {
             // Left by one that died between the two files of a segment.
             remove(&live.paths.crc(oldest - 1))?;
         }
-        let finished = finished(&live.paths, recorded / size)?;
+        let finished = finished(&live.paths, recorded.0 / size)?;
         let text = String::from_utf8(read_small(&live.paths.retention()).unwrap_or_default());
         let (text, boot) = (text.unwrap_or_default(), boot_id());
         let newest = finished.iter().map(|f| f.at_ns).max().max(Ruler::time_in(&text));
@@ -222,13 +223,13 @@ fn finished(paths: &Paths, index: u64) -> Result<VecDeque<Finished>> {
 
 /// Where the named cursors of the tape in `dir` continue: one that the tape was cut back before needs what is there
 /// from the cut on. One that is broken or has no place yet holds nothing.
-fn cursors(dir: &Path) -> Result<Vec<u64>> {
+fn cursors(dir: &Path) -> Result<Vec<Position>> {
     let mut out = Vec::new();
     for name in Cursor::names(dir)? {
         let Ok(cursor) = Cursor::open(dir, &name) else { continue };
         if let Ok(Some(_)) = cursor.load_point() {
             // Where the lineage cannot be read, a place may be rewound to anywhere.
-            out.extend(cursor.load().unwrap_or(Some(Position(0))).map(|position| position.0));
+            out.extend(cursor.load().unwrap_or(Some(Position(0))));
         }
     }
     Ok(out)
@@ -320,7 +321,7 @@ fn retain_locked(
     let size = meta.segment_bytes;
     let all = list_segments(&paths.segments())?;
     let oldest = all.first().copied().unwrap_or(0);
-    let finished = finished(paths, recorded / size)?;
+    let finished = finished(paths, recorded.0 / size)?;
     let now = removal.clock.now().wall_ns;
     if let Some(newest) = finished.back().filter(|f| limits.is_timed() && f.at_ns > now + TOLERANCE_NS) {
         return Err(Error::Clock {
@@ -352,7 +353,7 @@ pub(crate) fn held(paths: &Paths, meta: &Meta, limits: &Retention, oldest: u64) 
         return Ok(0);
     }
     let recorded = State::peek(paths).max(load_durable(paths)?.position);
-    let finished = finished(paths, recorded / meta.segment_bytes)?;
+    let finished = finished(paths, recorded.0 / meta.segment_bytes)?;
     let cursors = cursors(&paths.dir)?;
     let now_ns = Some(Removal::default().clock.now().wall_ns);
     let reach = Reach { segment_bytes: meta.segment_bytes, recorded, now_ns, cursors: &cursors };

@@ -58,25 +58,25 @@ pub fn judge(header: Header, position: Position, room: u64) -> Seen {
 /// Looks at what is committed at offset `at` of `size` bytes that begin at position `base`; everything in a frame
 /// seen may be read.
 #[inline]
-pub fn look<const FLAW: u8>(memory: &impl Memory, base: u64, size: u64, at: u64) -> Seen {
+pub fn look<const FLAW: u8>(memory: &impl Memory, base: Position, size: u64, at: u64) -> Seen {
     // Acquire: pairs with the Release in `commit` and `copy_in`.
     let order = if FLAW == flaw::RELAXED_LOOK { Ordering::Relaxed } else { Ordering::Acquire };
-    judge(Header(memory.load(at, order)), Position(base + at), size - at)
+    judge(Header(memory.load(at, order)), base.plus(at), size - at)
 }
 
 /// Publishes everything written from offset `at` on by storing its header word.
 #[inline]
-pub fn commit<const FLAW: u8>(memory: &impl Memory, base: u64, at: u64, header: Header) {
+pub fn commit<const FLAW: u8>(memory: &impl Memory, base: Position, at: u64, header: Header) {
     // Release: pairs with the Acquire in `look`.
     let order = if FLAW == flaw::RELAXED_COMMIT { Ordering::Relaxed } else { Ordering::Release };
-    memory.store(at, header.stamped(Position(base + at)).0, order);
+    memory.store(at, header.stamped(base.plus(at)).0, order);
 }
 
 /// Writes a header word that is reached only through an earlier one, which is committed later.
 #[inline]
-pub fn stamp(memory: &impl Memory, base: u64, at: u64, header: Header) {
+pub fn stamp(memory: &impl Memory, base: Position, at: u64, header: Header) {
     // Relaxed: not reachable before the first header of its claim, which `commit` releases.
-    memory.store(at, header.stamped(Position(base + at)).0, Ordering::Relaxed);
+    memory.store(at, header.stamped(base.plus(at)).0, Ordering::Relaxed);
 }
 
 /// Copies frames to offset `at`, stamping each; leaves out the first header if `hold` is set.
@@ -85,7 +85,7 @@ pub fn stamp(memory: &impl Memory, base: u64, at: u64, header: Header) {
 /// - `frames` is a run of whole frames, and the range lies in the memory, at a multiple of the line.
 /// - Nobody else writes to the range, and it is not committed.
 #[inline]
-pub unsafe fn put<const FLAW: u8>(memory: &impl Memory, base: u64, at: u64, frames: &[u8], hold: bool) {
+pub unsafe fn put<const FLAW: u8>(memory: &impl Memory, base: Position, at: u64, frames: &[u8], hold: bool) {
     let mut offset = 0;
     while offset < frames.len() {
         let header = Header::read(&frames[offset..]);

@@ -69,10 +69,10 @@ impl Unverified {
         self.first.is_none()
     }
 
-    pub(crate) fn add(&mut self, file: &Path, what: &str, from: u64, to: u64) {
+    pub(crate) fn add(&mut self, file: &Path, what: &str, from: Position, to: Position) {
         self.lack(file, what);
-        self.from = self.from.or(Some(Position(from)));
-        self.bytes += to.saturating_sub(from);
+        self.from = self.from.or(Some(from));
+        self.bytes += to.0.saturating_sub(from.0);
     }
 
     /// A file that is needed is missing or damaged.

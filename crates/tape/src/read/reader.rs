@@ -132,11 +132,12 @@ impl Reader {
                 }
             }
             Start::End => {
-                let durable = load_durable(&reader.live.paths).map_or(0, |durable| durable.position);
+                let durable =
+                    load_durable(&reader.live.paths).map_or(Position(0), |durable| durable.position);
                 let first = reader.live.indices()?.first().copied().unwrap_or(0);
                 let known = durable.max(State::peek(&reader.live.paths));
-                let known = known.max(first.saturating_mul(reader.live.meta.segment_bytes));
-                if let Err(e) = reader.walk_to_segment_of(Position(known)) {
+                let known = known.max(Position(first.saturating_mul(reader.live.meta.segment_bytes)));
+                if let Err(e) = reader.walk_to_segment_of(known) {
                     reader.pass_over(e)?;
                 }
                 while reader.next_run(1 << 20)?.is_some() {}
@@ -206,7 +207,7 @@ impl Reader {
         let segment = self.segment.as_ref().expect("a segment after a frame");
         // SAFETY: `advance` saw the frame committed at `at`, with its length inside the segment.
         let bytes = unsafe { segment.bytes(at, header.len_bytes()) };
-        Ok(Some(Frame { position: Position(segment.base + at), header, bytes }))
+        Ok(Some(Frame { position: segment.base.plus(at), header, bytes }))
     }
 
     /// The same with the number of non-META frames before it: the ordinal of an event.
@@ -221,7 +222,7 @@ impl Reader {
         let segment = self.segment.as_ref().expect("a segment after a frame");
         // SAFETY: as in `next`.
         let bytes = unsafe { segment.bytes(at, header.len_bytes()) };
-        Ok(Some((ordinal, Frame { position: Position(segment.base + at), header, bytes })))
+        Ok(Some((ordinal, Frame { position: segment.base.plus(at), header, bytes })))
     }
 
     /// The committed frames that lie together, up to about `bytes_max` (at least one frame); none if there is
@@ -241,11 +242,11 @@ impl Reader {
             self.ordinal += u64::from(!header.is_meta());
             length += header.len_bytes();
         }
-        self.position = Position(segment.base + self.at);
+        self.position = segment.base.plus(self.at);
         // SAFETY: `advance` and `look` saw every frame of the range committed.
         let bytes = unsafe { segment.bytes(from, length) };
-        let checked = self.checks.is_checked(segment.base + from, self.position.0);
-        Ok(Some(Run { position: Position(segment.base + from), ordinal, bytes, checked }))
+        let checked = self.checks.is_checked(segment.base.plus(from), self.position);
+        Ok(Some(Run { position: segment.base.plus(from), ordinal, bytes, checked }))
     }
 
     /// Waits until a frame is there: spins, yields, then parks for at most 50 µs at a time. False when
@@ -335,7 +336,7 @@ impl Reader {
         if let Some((at, header)) = found {
             let base = self.segment.as_ref().expect("a segment after a frame").base;
             // Step back onto the frame; a pad before it stays behind us.
-            (self.position, self.at) = (Position(base + at), at);
+            (self.position, self.at) = (base.plus(at), at);
             self.ordinal -= u64::from(!header.is_meta());
         }
         Ok(found.is_some())
@@ -404,7 +405,7 @@ impl Reader {
             }
             let scope = Scope { live: &self.live, page: self.page.as_ref(), segment };
             // Before the look: what is durable by then must be there.
-            self.durable = Position(self.checks.durable(&self.live, self.page.as_ref()));
+            self.durable = self.checks.durable(&self.live, self.page.as_ref());
             let seen = segment.look(self.at);
             let need = match seen {
                 Seen::Frame(header) if self.at < self.limit => self.at + header.len_bytes() as u64,
@@ -483,7 +484,7 @@ impl Reader {
     #[cold]
     fn leave(&mut self) {
         let segment = self.segment.take().expect("a segment to leave");
-        self.position = Position(segment.end());
+        self.position = segment.end();
         self.live.leave(segment);
         (self.at, self.limit) = (0, 0);
         self.idle = 0;
@@ -525,7 +526,7 @@ impl Reader {
         self.adopt(known, position)?;
         match found {
             Some((mut segment, first_ordinal)) => {
-                self.at = self.position.0 - segment.base;
+                self.at = self.position.0 - segment.base.0;
                 let follows = first_ordinal == self.ordinal || !self.ordinal_known || self.at > 0;
                 if !follows && segment.look(0) != Seen::Nothing {
                     let what = format!(

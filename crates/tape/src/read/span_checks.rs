@@ -65,8 +65,8 @@ pub(crate) struct SpanChecks {
     /// The segment is sealed, which only what is durable is.
     sealed: Option<bool>,
     /// The end of the last span that matches, and of the last one that was not compared.
-    checked: u64,
-    unchecked: u64,
+    checked: Position,
+    unchecked: Position,
     /// The tape has more than its durable position says, and the report has that.
     overrun: bool,
     /// What could not be compared and should have been.
@@ -77,9 +77,9 @@ pub(crate) struct SpanChecks {
 #[derive(Clone, Copy, Debug)]
 struct Coverage {
     /// The durable position.
-    durable: u64,
+    durable: Position,
     /// The position in the file `durable`, and the sum of the bytes before it in its span.
-    open: Option<(u64, u32)>,
+    open: Option<(Position, u32)>,
     /// A writer died, and the machine was not restarted since.
     abandoned: bool,
     /// Nobody has the tape open, and who had it closed it: there is nothing that the sums do not cover.
@@ -118,8 +118,8 @@ impl SpanChecks {
             part: 0,
             known: None,
             sealed: None,
-            checked: 0,
-            unchecked: 0,
+            checked: Position(0),
+            unchecked: Position(0),
             overrun: false,
             unverified: Unverified::default(),
         }
@@ -142,14 +142,15 @@ impl SpanChecks {
             return Ok(scope.segment.size);
         }
         let base = scope.segment.base;
-        if base + at < self.checked.max(self.unchecked) && limit == at {
+        if base.plus(at) < self.checked.max(self.unchecked) && limit == at {
             // Read once more.
-            (self.checked, self.unchecked) = (0, base + at);
+            (self.checked, self.unchecked) = (Position(0), base.plus(at));
         }
         while limit < need {
             limit = self.next(scope, at, limit)?;
-            if self.checked < base + limit {
-                self.unchecked = base + limit;
+            let reached = base.plus(limit);
+            if self.checked < reached {
+                self.unchecked = reached;
             }
         }
         Ok(limit)
@@ -172,17 +173,17 @@ impl SpanChecks {
     }
 
     /// Whether what was read from one position to the other matches its sums.
-    pub fn is_checked(&self, from: u64, to: u64) -> bool {
+    pub fn is_checked(&self, from: Position, to: Position) -> bool {
         self.on && from >= self.unchecked && to <= self.checked
     }
 
     /// The durable position, as far as this reader knows.
-    pub fn durable(&mut self, live: &Live, page: Option<&State>) -> u64 {
+    pub fn durable(&mut self, live: &Live, page: Option<&State>) -> Position {
         let known = match self.known {
             Some(known) => known,
             None => self.look(live, page),
         };
-        known.durable.max(page.map_or(0, |page| page.durable().0))
+        known.durable.max(page.map_or(Position(0), State::durable))
     }
 
     /// Compares the span at `limit`, or finds that it is not covered; gives the limit after it.
@@ -191,9 +192,9 @@ impl SpanChecks {
         let to = from + self.span;
         let (durable, closed) = self.reach(scope, at);
         let mut sealed = || *self.sealed.get_or_insert_with(|| is_sealed(&scope.segment.path));
-        if base + to <= durable || sealed() {
+        if base.plus(to) <= durable || sealed() {
             self.whole(scope, from)
-        } else if !closed && base + limit >= durable {
+        } else if !closed && base.plus(limit) >= durable {
             self.beyond(scope, at, from)
         } else {
             self.partial(scope, at, limit)
@@ -201,7 +202,7 @@ impl SpanChecks {
     }
 
     /// The durable position, and whether the tape is closed.
-    fn reach(&mut self, scope: &Scope<'_>, at: u64) -> (u64, bool) {
+    fn reach(&mut self, scope: &Scope<'_>, at: u64) -> (Position, bool) {
         for round in 0..TRIES {
             if round > 0 {
                 // The tape was closed when this reader looked; a writer may have opened it since.
@@ -210,7 +211,7 @@ impl SpanChecks {
             }
             let durable = self.durable(scope.live, scope.page);
             let closed = self.known.is_some_and(|known| known.closed);
-            let ends = durable > 0 && scope.segment.base + at >= durable;
+            let ends = durable > Position(0) && scope.segment.base.plus(at) >= durable;
             if self.overrun || !closed || !ends || !matches!(scope.segment.look(at), Seen::Frame(_)) {
                 return (durable, closed);
             }
@@ -265,7 +266,7 @@ impl SpanChecks {
             match self.sum(scope, from, to)? {
                 Some(wanted) if wanted == sum => {
                     self.note(from / self.span);
-                    self.checked = segment.base + to;
+                    self.checked = segment.base.plus(to);
                     return Ok(to);
                 }
                 Some(_) => self.again(),
@@ -288,14 +289,14 @@ impl SpanChecks {
             }
             let durable = self.durable(scope.live, scope.page);
             let closed = self.known.is_some_and(|known| known.closed);
-            if base + to <= durable {
+            if base.plus(to) <= durable {
                 return self.whole(scope, from);
             }
-            if !closed && base + limit >= durable {
+            if !closed && base.plus(limit) >= durable {
                 return Ok(to);
             }
             if !closed && let Some(sum) = self.open_sum(scope.live, durable) {
-                let end = durable - base;
+                let end = durable.0 - base.0;
                 // SAFETY: before the durable position, so committed, and within the segment by `to`.
                 if crc32c::crc32c(unsafe { segment.bytes(from, (end - from) as usize) }) == sum {
                     return Ok(self.pass(base, limit, end, to));
@@ -309,7 +310,7 @@ impl SpanChecks {
             // SAFETY: the walk has seen everything from `at`, which is not beyond `end`, committed; what is before
             // `at` is committed too: it is before the durable position, or the tape is closed.
             let bytes = unsafe { segment.bytes(from, end.max(from) as usize - from as usize) };
-            let least = if closed { end } else { durable - base };
+            let least = if closed { end } else { durable.0 - base.0 };
             let Some(wanted) = self.sum(scope, from, end)? else { return Ok(to) };
             // Of a closed tape the sum is of all that is there; otherwise of what is durable, or of some more.
             let exact = |to: u64| span_sum(&bytes[..(to - from) as usize], self.span).to_le_bytes() == wanted;
@@ -325,7 +326,7 @@ impl SpanChecks {
                 if closed && found < end {
                     let what = "it has no sum of what the tape has after this";
                     let path = scope.live.paths.crc(segment.index);
-                    self.unverified.add(&path, what, base + found, base + end);
+                    self.unverified.add(&path, what, base.plus(found), base.plus(end));
                     return Ok(to);
                 }
                 return Ok(passed);
@@ -336,9 +337,12 @@ impl SpanChecks {
             // Somebody writes here, and the sum is of another moment than what was read.
             Tenancy::InUse => Ok(to),
             // The sum may be of bytes that were cut since, or that a power loss took.
-            Tenancy::Abandoned { rebooted } if rebooted || State::peek(&scope.live.paths) > base + end => {
+            Tenancy::Abandoned { rebooted }
+                if rebooted || State::peek(&scope.live.paths) > base.plus(end) =>
+            {
                 let what = "the sum of the last span is of another moment";
-                self.unverified.add(&scope.live.paths.crc(segment.index), what, base + limit, base + end);
+                let path = scope.live.paths.crc(segment.index);
+                self.unverified.add(&path, what, base.plus(limit), base.plus(end));
                 Ok(to)
             }
             _ => Err(self.mismatch(segment, from, end)),
@@ -346,7 +350,7 @@ impl SpanChecks {
     }
 
     /// The sum of the bytes before the durable position in its span, where the file `durable` has it.
-    fn open_sum(&mut self, live: &Live, durable: u64) -> Option<u32> {
+    fn open_sum(&mut self, live: &Live, durable: Position) -> Option<u32> {
         let mut open = self.known?.open;
         if open.is_none_or(|(position, _)| position != durable) {
             // The recorder writes the file before it says that more is durable.
@@ -356,9 +360,9 @@ impl SpanChecks {
     }
 
     /// What is before data offset `end` of a span matches; gives the limit.
-    fn pass(&mut self, base: u64, limit: u64, end: u64, to: u64) -> u64 {
+    fn pass(&mut self, base: Position, limit: u64, end: u64, to: u64) -> u64 {
         self.part = end;
-        self.checked = self.checked.max(base + end);
+        self.checked = self.checked.max(base.plus(end));
         // What follows in the span is not covered.
         if end > limit { end } else { to }
     }
@@ -382,7 +386,7 @@ impl SpanChecks {
                 if let Some(oldest) = scope.live.indices()?.first().filter(|&&oldest| oldest > segment.index)
                 {
                     let oldest = Position(oldest.saturating_mul(scope.live.meta.segment_bytes));
-                    return Err(Error::Retained { position: Position(segment.base + from), oldest });
+                    return Err(Error::Retained { position: segment.base.plus(from), oldest });
                 }
                 // A recorder begins at the segment of the durable position and writes its sums again.
                 let in_use = tenancy(&scope.live.paths) == Tenancy::InUse;
@@ -392,7 +396,7 @@ impl SpanChecks {
             }
             if let Some(reported) = self.given_up {
                 if reported {
-                    let (from, to) = (segment.base + from, segment.base + to);
+                    let (from, to) = (segment.base.plus(from), segment.base.plus(to));
                     self.unverified.add(&path, "the checksum is missing", from, to);
                 }
                 break;
@@ -411,14 +415,14 @@ impl SpanChecks {
     /// Looks up how far the sums reach.
     fn look(&mut self, live: &Live, page: Option<&State>) -> Coverage {
         let closed = page.is_none() && !live.paths.writer_lock().exists();
-        let told = page.map_or(0, |page| page.durable().0);
+        let told = page.map_or(Position(0), State::durable);
         let mut open = None;
         let durable = match load_durable(&live.paths) {
             Ok(durable) => {
                 open = durable.open_sum.map(|sum| (durable.position, sum));
                 // It is made at the first flush, and a tape that is closed was flushed.
-                let must = || closed || told > 0 || tenancy(&live.paths) != Tenancy::InUse;
-                if self.on && durable.position == 0 && !live.paths.durable().exists() && must() {
+                let must = || closed || told > Position(0) || tenancy(&live.paths) != Tenancy::InUse;
+                if self.on && durable.position == Position(0) && !live.paths.durable().exists() && must() {
                     self.unverified.lack(&live.paths.durable(), "it is missing");
                 }
                 durable.position
@@ -427,7 +431,7 @@ impl SpanChecks {
                 if self.on {
                     self.unverified.lack(&live.paths.durable(), &e.to_string());
                 }
-                0
+                Position(0)
             }
         };
         let abandoned = !closed && tenancy(&live.paths) == Tenancy::Abandoned { rebooted: false };
@@ -452,8 +456,8 @@ impl SpanChecks {
         let (base, span) = (segment.base, self.span);
         let what = format!(
             "the checksum of the {span} bytes from here does not match (positions {} to {})",
-            base + from,
-            base + to
+            base.plus(from),
+            base.plus(to)
         );
         Error::damage(&segment.path, HEADER_PAGE + from, what)
     }

@@ -50,7 +50,7 @@ impl Durability {
         // A page that may not be written cannot be mapped; the file can be read.
         let told = self.page().ok().flatten().map_or(Position(0), State::durable);
         // Of a tape in use nobody has told yet, or it is not in use.
-        Ok(if told > Position(0) { told } else { Position(load_durable(&self.live.paths)?.position) })
+        Ok(if told > Position(0) { told } else { load_durable(&self.live.paths)?.position })
     }
 
     /// Why it stands still, if a flush has failed and was not made good.
@@ -71,19 +71,18 @@ impl Durability {
     /// # Errors
     /// [`Error::NotDurable`] after `timeout`, [`Error::DurabilityFailed`], [`Error::BeyondEnd`],
     /// [`Error::NoRecorder`], or damage met on the way to the tape's end.
-    pub fn wait(&mut self, position: Position, known: Position, timeout: Duration) -> Result<()> {
+    pub fn wait(&mut self, position: Position, mut known: Position, timeout: Duration) -> Result<()> {
         let since = Instant::now();
-        let mut known = known.0;
         loop {
             if self.position()? >= position {
                 return Ok(());
             }
             let paths = self.live.paths.clone();
-            known = known.max(self.page()?.map_or(0, |state| state.recorded_now()));
-            if position.0 > known {
+            known = known.max(self.page()?.map_or(Position(0), |state| state.recorded_now()));
+            if position > known {
                 known = end_of(&self.live, known.max(load_durable(&paths)?.position))?;
-                if position.0 > known {
-                    return Err(Error::BeyondEnd { position, end: Position(known) });
+                if position > known {
+                    return Err(Error::BeyondEnd { position, end: known });
                 }
             }
             let Some(state) = self.page()? else {

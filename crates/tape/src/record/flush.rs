@@ -59,8 +59,8 @@ pub(crate) struct Flush {
     pub last: Instant,
     pub open: Vec<(Flushed, File)>,
     /// Copies of segments up to the one that begins at this position or is before it are made anew, because a flush of
-    /// theirs has failed; 0: none.
-    pub suspect: u64,
+    /// theirs has failed.
+    pub suspect: Option<Position>,
     /// Nothing more becomes durable.
     pub lost: Option<DurabilityFailure>,
     pub in_a_row: u32,
@@ -76,7 +76,7 @@ impl Flush {
             flushed: durable,
             last,
             open: Vec::new(),
-            suspect: 0,
+            suspect: None,
             lost: None,
             in_a_row: 0,
             names: false,
@@ -85,11 +85,11 @@ impl Flush {
 
     /// Takes over what another recorder left behind: one that died, or whose flush had failed.
     /// True if everything up to the tape's `end` is to be written again.
-    pub fn take_over(&mut self, paths: &Paths, state: &State, died: bool, end: u64) -> Result<bool> {
+    pub fn take_over(&mut self, paths: &Paths, state: &State, died: bool, end: Position) -> Result<bool> {
         let failure = state.failure(paths);
         let again = failure.as_ref().is_some_and(|f| !f.lasting);
         if again {
-            self.suspect = end;
+            self.suspect_to(end);
         } else {
             self.lost = failure;
         }
@@ -97,8 +97,14 @@ impl Flush {
             // It may have died between writing and flushing it.
             store_durable(paths, &self.durable)?;
         }
-        state.set_durable(Position(self.durable.position));
+        state.set_durable(self.durable.position);
         Ok(again)
+    }
+
+    /// Has copies made anew up to the segment that begins at `position` or is before it. Before the first byte of the
+    /// tape nothing was written that could be lost.
+    pub fn suspect_to(&mut self, position: Position) {
+        self.suspect = self.suspect.max(Some(position).filter(|position| *position > Position(0)));
     }
 
     /// Holds a file open until it is flushed.
@@ -118,8 +124,8 @@ impl Flush {
 
     /// Whether the copy of the segment that begins at `base` is to be made anew. The one that begins where the flush
     /// ended may have been begun.
-    pub fn is_suspect(&self, base: u64) -> bool {
-        self.suspect > 0 && base <= self.suspect
+    pub fn is_suspect(&self, base: Position) -> bool {
+        self.suspect.is_some_and(|suspect| base <= suspect)
     }
 
     pub fn is_lost(&self) -> bool {

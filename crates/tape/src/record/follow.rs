@@ -86,7 +86,7 @@ pub(crate) struct Follower {
     pub(crate) sync: Sync,
     keep_segments: u64,
     /// Followed up to here.
-    pub position: u64,
+    pub position: Position,
     /// Bytes of the definitions before that.
     pub(crate) definitions_bytes: u64,
     /// The last whole unit of that; never before the durable one.
@@ -125,28 +125,28 @@ impl Follower {
         let durable = flush.durable;
         // What lies beyond the tape's end was cut by the writer's recovery; the log is cut against the same end.
         let end = end_of(&live, durable.position)?;
-        let mut from = durable.position / size;
-        if durable.position == 0 {
+        let mut from = durable.position.0 / size;
+        if durable.position == Position(0) {
             from = live.indices()?.first().copied().unwrap_or(0);
         }
-        let given = durable.position.max(from * size);
+        let given = durable.position.max(Position(from * size));
         let bounds = LogBounds { durable_bytes: durable.definitions_bytes, end, cut: true };
         let mut definitions = DefinitionLog::open(&live.paths, &live.meta, given, bounds)?;
         let state = State::open(&live.paths)?;
         let epoch = state.epoch();
         // Before the first step, which may have nothing to do until a writer that waits for this goes on.
-        state.set_recorded(Position(durable.position));
+        state.set_recorded(durable.position);
         if flush.take_over(&live.paths, &state, !lock.before.is_empty(), end)? {
             definitions.rewind(durable.definitions_bytes, durable.position, given)?;
         }
-        let oldest = live.indices()?.first().copied().unwrap_or(0).saturating_mul(size);
+        let oldest = Position(live.indices()?.first().copied().unwrap_or(0).saturating_mul(size));
         state.announce(oldest, oldest);
         // Those of a recorder that died in between, or that did not seal.
-        seal(&live.paths, oldest / size, durable.position / size)?;
+        seal(&live.paths, oldest.0 / size, durable.position.0 / size)?;
         let sums = Sums::new(&live.meta);
         Ok(Self {
             porter: None,
-            position: from * size,
+            position: Position(from * size),
             definitions_bytes: definitions.bytes_passed(),
             whole: durable,
             on_the_way: VecDeque::with_capacity(ON_THE_WAY_MAX),
@@ -200,7 +200,7 @@ impl Follower {
         }
         let Some(piece) = self.next.take() else { return Ok(false) };
         let source = self.source.as_ref().expect("entered");
-        let from = self.position - source.base;
+        let from = self.position.0 - source.base.0;
         if piece.to == from && piece.pad.is_none() && piece.to < source.size {
             self.idle += 1;
             if self.idle.is_multiple_of(16)
@@ -226,7 +226,7 @@ impl Follower {
             let from = match self.on_the_way.back() {
                 Some(last) if !last.more => break,
                 Some(last) => last.to,
-                None => self.position - source.base,
+                None => self.position.0 - source.base.0,
             };
             // One that the disk waits for is soon found.
             let waits = self.copy.is_some() && self.on_the_way.is_empty();
@@ -258,11 +258,11 @@ impl Follower {
     /// Goes on behind a piece, of which a hot tape has its copy.
     fn pass(&mut self, piece: Piece) -> Result<()> {
         let source = self.source.as_ref().expect("entered");
-        let (base, from) = (source.base, self.position - source.base);
+        let (base, from) = (source.base, self.position.0 - source.base.0);
         // SAFETY: every frame of the range was seen committed.
         let bytes = unsafe { source.bytes(from, (piece.to - from) as usize) };
         let (before, behind) =
-            bytes.split_at(piece.whole.map_or(0, |whole| whole.position - base - from) as usize);
+            bytes.split_at(piece.whole.map_or(0, |whole| whole.position.0 - base.0 - from) as usize);
         self.sums.add(before)?;
         let open_sum = Some(self.sums.open_sum());
         self.sums.add(behind)?;
@@ -284,18 +284,18 @@ impl Follower {
             self.whole = Durable { open_sum, ..whole };
         }
         if full {
-            if self.whole.position == base + piece.to {
+            if self.whole.position == base.plus(piece.to) {
                 // A pad belongs to nobody: what is whole before it is so behind it.
-                self.whole.position = base + self.live.meta.segment_bytes;
+                self.whole.position = base.plus(self.live.meta.segment_bytes);
                 self.whole.open_sum = Some(0);
             }
             self.finish_segment()?;
         } else {
             // Whoever reads what is durable waits for its sums, also for that of its last span.
             self.sums.store(self.position < self.flush.flushed.position)?;
-            self.position = self.position.max(base + piece.to);
+            self.position = self.position.max(base.plus(piece.to));
         }
-        self.state.set_recorded(Position(self.position));
+        self.state.set_recorded(self.position);
         if full && self.porter.is_some() && self.enter()? {
             // The disk has something to do while what there is now is flushed.
             self.give_pieces()?;
@@ -306,7 +306,7 @@ impl Follower {
     /// Begins the segment again: everything in it comes out the same.
     fn again(&mut self) {
         self.definitions.back_to_mark();
-        self.go_back(self.position - self.position % self.live.meta.segment_bytes);
+        self.go_back(Position(self.position.0 - self.position.0 % self.live.meta.segment_bytes));
     }
 
     /// Says by which clock segments are finished and removed, and who is told before.
@@ -324,7 +324,7 @@ impl Follower {
         self.sync_if_due()?;
         let Some(keep) = self.caretaker.pass(&self.live, &self.state, self.position)? else { return Ok(()) };
         // Recovery begins at the durable position, and the dictionary log must have what goes.
-        let from = keep * self.live.meta.segment_bytes;
+        let from = Position(keep * self.live.meta.segment_bytes);
         if self.flush.durable.position < from {
             if self.flush.is_lost() {
                 return Ok(());
@@ -348,7 +348,7 @@ impl Follower {
     }
 
     /// Begins again at the segment base `position`, because what was written from there on is not to be trusted.
-    pub fn go_back(&mut self, position: u64) {
+    pub fn go_back(&mut self, position: Position) {
         self.source = None;
         self.copy = None;
         self.on_the_way.clear();
@@ -367,7 +367,7 @@ impl Follower {
     /// Begins the segment of the position; false if it is not there yet.
     fn enter(&mut self) -> Result<bool> {
         self.definitions.mark();
-        let index = self.position / self.live.meta.segment_bytes;
+        let index = self.position.0 / self.live.meta.segment_bytes;
         let Some((segment, first_ordinal)) = self.live.segment(index)? else {
             self.live.explain_missing(index)?;
             if self.live.is_lost(index, || Ok(self.state.end().0))? {
@@ -402,7 +402,7 @@ impl Follower {
             None
         } else {
             unseal(&path)?;
-            let base = header.index * self.live.meta.segment_bytes;
+            let base = Position(header.index * self.live.meta.segment_bytes);
             let found = match self.flush.is_suspect(base) {
                 // What is in the file may not be what is on the disk. It gets a new one, on other blocks.
                 true => None,
@@ -421,7 +421,7 @@ impl Follower {
                     (segment, have)
                 }
                 None => {
-                    let covered = self.flush.durable.position.saturating_sub(base).min(source.size);
+                    let covered = self.flush.durable.position.0.saturating_sub(base.0).min(source.size);
                     // SAFETY: below the durable position, so committed, and within the segment.
                     let durable = unsafe { source.bytes(0, covered as usize) };
                     match self.spare.take(&self.live, header, path, durable) {
@@ -452,7 +452,7 @@ impl Follower {
         if let Some(copy) = self.copy.take() {
             sys::begin_write_back(&copy.segment.file);
         }
-        self.position = (index + 1) * self.live.meta.segment_bytes;
+        self.position = Position((index + 1) * self.live.meta.segment_bytes);
         // With the position: after an error below, the recorder begins again with the next segment, not with this one.
         self.definitions.mark();
         if let Some(hot) = self.live.hot_place()? {
@@ -462,7 +462,7 @@ impl Follower {
                 .collect();
             let size = self.live.meta.segment_bytes;
             // What is not durable may have to be written again, and is so only from here.
-            if old.last().is_some_and(|last| (last + 1) * size > self.flush.flushed.position)
+            if old.last().is_some_and(|last| (last + 1) * size > self.flush.flushed.position.0)
                 && !self.flush.is_lost()
             {
                 self.sync()?;

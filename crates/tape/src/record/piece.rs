@@ -1,6 +1,6 @@
 //! What the follower takes in one step: a run of committed frames, and what is to be known of it.
 
-use unitape_model::{Header, Position, frame::KIND_PAD};
+use unitape_model::{Header, frame::KIND_PAD};
 
 use crate::disk::definitions::{DEFINITION_KINDS, DefinitionLog};
 use crate::disk::durable::Durable;
@@ -47,17 +47,17 @@ impl Piece {
                     if DEFINITION_KINDS.contains(&header.kind()) {
                         // SAFETY: `look` saw the frame committed at `to`, its length within the segment.
                         let frame = unsafe { source.bytes(to, header.len_bytes()) };
-                        definitions.push(Position(source.base + to), frame);
+                        definitions.push(source.base.plus(to), frame);
                     }
                     piece.to += header.len_bytes() as u64;
                     if header.is_last() {
                         let definitions_bytes = definitions.bytes_passed();
-                        let position = source.base + piece.to;
+                        let position = source.base.plus(piece.to);
                         piece.whole = Some(Durable { position, definitions_bytes, open_sum: None });
                     }
                 }
                 Seen::Pad => {
-                    piece.pad = Some(Header::unstamped(KIND_PAD, 0, 0).stamped(Position(source.base + to)));
+                    piece.pad = Some(Header::unstamped(KIND_PAD, 0, 0).stamped(source.base.plus(to)));
                     break;
                 }
                 Seen::Nothing => break,

@@ -5,6 +5,8 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use unitape_model::Position;
+
 use crate::disk::durable::Durable;
 use crate::disk::layout::{Meta, Paths};
 use crate::disk::map::Segment;
@@ -35,7 +37,7 @@ pub(crate) struct Sums {
     open_sum: Option<u32>,
     /// Where the bytes are from, and the position of the first of them.
     source: PathBuf,
-    base: u64,
+    base: Position,
 }
 
 impl Sums {
@@ -53,7 +55,7 @@ impl Sums {
             known: Vec::new(),
             open_sum: None,
             source: PathBuf::new(),
-            base: 0,
+            base: Position(0),
         }
     }
 
@@ -63,7 +65,7 @@ impl Sums {
     /// Damage: checksums of durable bytes are not there.
     pub fn begin(&mut self, paths: &Paths, segment: &Segment, durable: &Durable) -> Result<()> {
         let path = paths.crc(segment.index);
-        self.covered = durable.position.saturating_sub(segment.base).min(self.size);
+        self.covered = durable.position.0.saturating_sub(segment.base.0).min(self.size);
         (self.source, self.base, self.index) = (segment.path.clone(), segment.base, segment.index);
         self.open_sum = durable.open_sum.filter(|_| self.covered < self.size);
         let (kept, begun) = (self.covered / self.span, self.covered.div_ceil(self.span));

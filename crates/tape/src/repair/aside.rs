@@ -14,6 +14,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use unitape_model::Position;
+
 use crate::disk::layout::{Paths, remove, sync_dir};
 use crate::disk::sys;
 use crate::error::{At, Result};
@@ -184,18 +186,18 @@ pub(super) fn repairs(dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
 }
 
 /// Parts of the tape, as positions, that repairs took over although nothing vouched for them.
-pub(crate) fn accepted(dir: &Path) -> Vec<(u64, u64)> {
+pub(crate) fn accepted(dir: &Path) -> Vec<(Position, Position)> {
     let text = crate::disk::layout::read_start(&dir.join(LOG), 1 << 20).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let numbers = |text: &str| text.split(' ').map_while(|n| n.parse().ok()).collect::<Vec<u64>>();
-    let mut parts: Vec<(u64, u64)> = Vec::new();
+    let mut parts = Vec::new();
     for line in text.lines() {
         if let Some([from, to]) = line.split_once(" unverified ").map(|(_, rest)| numbers(rest)).as_deref() {
-            parts.push((*from, *to));
+            parts.push((Position(*from), Position(*to)));
         } else if let Some([at, ..]) = line.split_once(" cut ").map(|(_, rest)| numbers(rest)).as_deref() {
             // What stands there now came after it.
             parts.retain_mut(|(from, to)| {
-                *to = (*to).min(*at);
+                *to = (*to).min(Position(*at));
                 from < to
             });
         }

@@ -33,8 +33,8 @@ impl Repair<'_> {
     pub(super) fn holes(
         &mut self,
         survey: &TapeSurvey,
-        durable: u64,
-        summed: u64,
+        durable: Position,
+        summed: Option<Position>,
         wounds: &mut Vec<Wound>,
     ) -> Result<()> {
         let (size, place) = (survey.meta.segment_bytes, self.paths.segments());
@@ -42,18 +42,18 @@ impl Repair<'_> {
         let mut over = false;
         for of in &survey.segments {
             if at < of.base && !over {
-                let path = segment_path(&place, at / size);
+                let path = segment_path(&place, at.0 / size);
                 self.wound(&path, 0, "the segment is missing", Wound { from: at, to: of.base }, wounds);
             }
             if over {
                 break;
             }
             if of.header.is_err() {
-                wounds.push(Wound { from: of.base, to: of.base + size });
+                wounds.push(Wound { from: of.base, to: of.base.plus(size) });
             }
             let path = segment_path(&place, of.index);
-            let end = of.base + of.frames_end;
-            at = of.base + size;
+            let end = of.base.plus(of.frames_end);
+            at = of.base.plus(size);
             match of.stop {
                 Stop::Full => {}
                 // What a kill or a power loss leaves; the next writer ends the tape here.
@@ -76,23 +76,24 @@ impl Repair<'_> {
                         true => "the segment is cut short",
                         false => "no frame can start here",
                     };
-                    self.wound(&path, HEADER_PAGE + of.frames_end, what, Wound { from: end, to: at }, wounds);
+                    let wound = Wound { from: end, to: at };
+                    self.wound(&path, HEADER_PAGE + of.frames_end, what, wound, wounds);
                 }
             }
         }
         let hot = Live::of(self.paths.clone(), survey.meta).hot_place()?;
-        let hot = hot.is_some_and(|hot| segment_path(&hot, at / size).exists());
+        let hot = hot.is_some_and(|hot| segment_path(&hot, at.0 / size).exists());
         // A claim that was not published may have been given out in a segment that is there, and so it says nothing.
-        let reached = match self.closed || self.rebooted || hot || !at.is_multiple_of(size) {
-            true => 0,
-            false => State::look(self.paths).map_or(0, |state| state.end().0),
+        let reached = match self.closed || self.rebooted || hot || !at.0.is_multiple_of(size) {
+            true => None,
+            false => State::look(self.paths).map(|state| state.end().0),
         };
-        let summed = if summed > at.next_multiple_of(survey.meta.span()) { summed } else { 0 };
-        let reach = durable.max(reached).max(summed);
+        let summed = summed.filter(|summed| summed.0 > at.0.next_multiple_of(survey.meta.span()));
+        let reach = reached.into_iter().chain(summed).fold(durable, Position::max);
         if at < reach && !wounds.iter().any(|w| w.to > at) {
-            let path = segment_path(&place, at / size);
+            let path = segment_path(&place, at.0 / size);
             let what = "the tape ends here, and it went on";
-            self.wound(&path, HEADER_PAGE + at % size, what, Wound { from: at, to: reach }, wounds);
+            self.wound(&path, HEADER_PAGE + at.0 % size, what, Wound { from: at, to: reach }, wounds);
         }
         if !self.closed && !self.rebooted {
             let live = Live::of(self.paths.clone(), survey.meta);
@@ -110,7 +111,7 @@ impl Repair<'_> {
         self.find(RepairFinding {
             file: file.into(),
             offset,
-            positions: Some((Position(wound.from), Position(wound.to))),
+            positions: Some((wound.from, wound.to)),
             what: what.to_owned(),
             remedy: Remedy::Truncate,
             action: "the data are lost; cut the tape here (--truncate), or leave it: readers go on behind it with \
@@ -133,8 +134,8 @@ impl Repair<'_> {
         let end =
             wounds.iter().map(|w| w.to).max().unwrap_or(first).max(survey.end().1).max(durable.position);
         let mut events = 0;
-        for of in survey.segments.iter().filter(|s| s.base + size > position) {
-            let kept = position.saturating_sub(of.base);
+        for of in survey.segments.iter().filter(|s| s.base.plus(size) > position) {
+            let kept = position.0.saturating_sub(of.base.0);
             let segment = survey.open(of, false)?;
             let mut at = 0;
             while at < of.frames_end
@@ -144,7 +145,7 @@ impl Repair<'_> {
                 at += header.len_bytes() as u64;
             }
         }
-        let cut = RepairCut { position: Position(position), end: Position(end), events, wanted };
+        let cut = RepairCut { position, end, events, wanted };
         self.report.cut = Some(cut);
         if !wanted {
             return Ok(());
@@ -164,15 +165,15 @@ impl Repair<'_> {
         } else {
             let first = survey.first();
             survey.segments.retain(|s| s.base < position || s.base == first);
-            if let Some(last) = survey.segments.last_mut().filter(|s| s.base + size > position) {
-                last.frames_end = position.saturating_sub(last.base);
+            if let Some(last) = survey.segments.last_mut().filter(|s| s.base.plus(size) > position) {
+                last.frames_end = position.0.saturating_sub(last.base.0);
                 last.unit_end = Some(last.frames_end).filter(|end| *end > 0);
                 last.stop = Stop::Nothing;
             }
         }
         if position < durable.position {
             durable.position = position;
-            durable.open_sum = marks::open_sum(survey, Position(position))?;
+            durable.open_sum = marks::open_sum(survey, position)?;
         }
         Ok(())
     }
@@ -206,7 +207,7 @@ impl Repair<'_> {
     fn complete_cut(&mut self, survey: &mut TapeSurvey, cut: &PendingCut) -> Result<()> {
         if cut.position < cut.durable {
             // First of all: readers see a tape that ends here, and none that ends somewhere.
-            let open_sum = marks::open_sum(survey, Position(cut.position))?;
+            let open_sum = marks::open_sum(survey, cut.position)?;
             let durable = Durable { position: cut.position, definitions_bytes: 0, open_sum };
             self.aside.replace(&self.paths.durable(), &durable.encode(), &FileLook::default())?;
         }
@@ -219,8 +220,14 @@ impl Repair<'_> {
     }
 
     /// Moves what is behind the cut away, the last segment first, and empties the rest of the one that it is in.
-    fn cut_segments(&mut self, survey: &TapeSurvey, position: u64, ordinal: u64, durable: u64) -> Result<()> {
-        let (size, place) = (survey.meta.segment_bytes, self.paths.segments());
+    fn cut_segments(
+        &mut self,
+        survey: &TapeSurvey,
+        position: Position,
+        ordinal: u64,
+        durable: Position,
+    ) -> Result<()> {
+        let place = self.paths.segments();
         let link = find(self.paths, survey.meta.id)?;
         if let HotLink::Own(hot) | HotLink::Early(hot) = &link {
             for index in list_segments(hot)? {
@@ -235,7 +242,9 @@ impl Repair<'_> {
             HotLink::None | HotLink::Gone(_) | HotLink::Other { .. } => {}
         }
         let first = survey.first();
-        let behind = |index: &u64| index * size >= position && index * size > first;
+        let size = survey.meta.segment_bytes;
+        let base = |index: u64| Position(index * size);
+        let behind = |index: &u64| base(*index) >= position && base(*index) > first;
         for index in list_segments(&place)?.into_iter().rev().filter(behind) {
             self.aside.take(&segment_path(&place, index))?;
         }
@@ -243,14 +252,14 @@ impl Repair<'_> {
         for index in list_sums(&place)?.into_iter().rev().filter(behind) {
             self.aside.take(&self.paths.crc(index))?;
         }
-        let Some(of) = survey.segments.iter().find(|s| s.base <= position && position - s.base < size) else {
+        let Some(of) = survey.at(position) else {
             return Ok(());
         };
         if position == of.base && of.base > first {
             return Ok(());
         }
         let path = segment_path(&place, of.index);
-        let within = position - of.base;
+        let within = position.0 - of.base.0;
         let header = SegmentHeader {
             meta: survey.meta,
             index: of.index,
@@ -272,9 +281,7 @@ impl Repair<'_> {
             self.aside.take(&sums_path)?;
         } else if position < durable {
             let mut sums = read_start(&sums_path, within / span * 4).at("read", &sums_path)?;
-            if let Some(sum) =
-                marks::open_sum(survey, Position(position))?.filter(|_| !within.is_multiple_of(span))
-            {
+            if let Some(sum) = marks::open_sum(survey, position)?.filter(|_| !within.is_multiple_of(span)) {
                 sums.extend_from_slice(&padded(sum, span - within % span).to_le_bytes());
             }
             unseal(&sums_path)?;
@@ -284,7 +291,7 @@ impl Repair<'_> {
     }
 
     /// Takes back what the state page and named cursors say of what is cut.
-    fn cut_run(&mut self, position: u64, ordinal: u64) -> Result<()> {
+    fn cut_run(&mut self, position: Position, ordinal: u64) -> Result<()> {
         let page = self.paths.run().join(State::NAME);
         if page.exists() {
             self.aside.keep(&page)?;
@@ -292,15 +299,15 @@ impl Repair<'_> {
             state.set_end(position, ordinal);
             // Recorded, durable, asked for: nobody has the page open, the locks are ours.
             for word in [0, 2, 3] {
-                state.word(word).fetch_min(position, Ordering::Relaxed);
+                state.word(word).fetch_min(position.0, Ordering::Relaxed);
             }
         }
         for name in Cursor::names(&self.paths.dir)? {
             let Ok(mut cursor) = Cursor::open(&self.paths.dir, &name) else { continue };
-            if cursor.load().is_ok_and(|at| at.is_some_and(|at| at.0 > position)) {
+            if cursor.load().is_ok_and(|at| at.is_some_and(|at| at > position)) {
                 let path: PathBuf = self.paths.run().join("cursors").join(&name);
                 self.aside.keep(&path)?;
-                cursor.store(Position(position))?;
+                cursor.store(position)?;
                 self.mends(&path, 32, "the cursor is behind the cut", format!("set to position {position}"));
             }
         }

@@ -2,8 +2,6 @@
 
 use std::os::unix::fs::FileExt;
 
-use unitape_model::Position;
-
 use crate::disk::layout::{HEADER_PAGE, Meta, SegmentHeader, list_segments, read_start, segment_path};
 use crate::disk::seal::{is_sealed, seal_file, unseal};
 use crate::disk::sys;
@@ -88,7 +86,7 @@ impl Repair<'_> {
                 self.find(RepairFinding {
                     file: path,
                     offset: 0,
-                    positions: Some((Position(base), Position(base + survey.meta.segment_bytes))),
+                    positions: Some((base, base.plus(survey.meta.segment_bytes))),
                     what,
                     remedy: Remedy::Truncate,
                     action: "the segments before and behind do not say how many events are before it; cut the tape here \

@@ -65,7 +65,7 @@ impl Repair<'_> {
         wounds: &[Wound],
     ) -> Result<()> {
         let path = self.paths.definitions();
-        let end = Position(durable.position);
+        let end = durable.position;
         let log = LogSurvey::of(&path, &survey.meta)?;
         let mut gaps = log.gaps(durable.definitions_bytes, end);
         let mut writer = RebuiltLog::compare(&path, &survey.meta, log.head)?;
@@ -78,11 +78,11 @@ impl Repair<'_> {
         // Beyond that a recorder that died may have left what the tape has, and nothing else.
         let (tape_end, said) = (survey.end().0, durable.definitions_bytes);
         let ahead = log.gaps.iter().all(|&(from, _)| from < said)
-            && log.records.iter().all(|record| record.position.0 < tape_end);
+            && log.records.iter().all(|record| record.position < tape_end);
         let (same, length) = (writer.same && writer.is_all(self.closed || !ahead)?, writer.length);
         // Of a tape that was cut to nothing, nothing of the log remains.
-        let surplus = log.records.iter().any(|record| record.position.0 >= tape_end)
-            || tape_end == 0 && !log.gaps.is_empty();
+        let surplus = log.records.iter().any(|record| record.position >= tape_end)
+            || tape_end == Position(0) && !log.gaps.is_empty();
         // The tape has all of it, and its recorder writes it again; but for a head that nobody would read on behind.
         let never =
             !surplus && end.0 == 0 && durable.definitions_bytes == 0 && (log.head || log.bytes < HEAD as u64);
@@ -105,7 +105,7 @@ impl Repair<'_> {
         };
         let action = format!("made again from its sound records and the segments: {length} bytes");
         self.mends(&path, offset, what, action);
-        let first = Position(survey.first());
+        let first = survey.first();
         if gaps.is_empty() && log.records.is_empty() && first.0 > 0 {
             // Nothing says how much of it there was.
             gaps.push(LogGap {
@@ -175,10 +175,11 @@ fn merge(
     };
     // What the segments can say for themselves: walked frames.
     let walked = |position: Position| {
-        survey.at(position).is_some_and(|s| position.0 - s.base < s.frames_end) && !in_wound(wounds, position)
+        survey.at(position).is_some_and(|s| position.0 - s.base.0 < s.frames_end)
+            && !in_wound(wounds, position)
     };
     let mut records = log.records.iter().filter(|r| r.position < end).peekable();
-    survey.definitions(end.0, &mut |position, on_tape| {
+    survey.definitions(end, &mut |position, on_tape| {
         while let Some(record) = records.next_if(|r| r.position < position) {
             if !walked(record.position) {
                 read(record, &mut frame)?;
@@ -203,18 +204,17 @@ fn merge(
 
 /// Whether the segments have all frames of these positions, and no wound there.
 fn has_all(survey: &TapeSurvey, wounds: &[Wound], from: Position, to: Position) -> bool {
-    let (from, to) = (from.0, to.0);
     let size = survey.meta.segment_bytes;
-    let whole = |base: u64| {
-        let of = survey.at(Position(base));
-        of.is_some_and(|of| of.stop == Stop::Full || of.base + of.frames_end >= to)
+    let whole = |base: Position| {
+        let of = survey.at(base);
+        of.is_some_and(|of| of.stop == Stop::Full || of.base.plus(of.frames_end) >= to)
     };
-    let mut bases = (from / size..to.div_ceil(size)).map(|index| index * size);
+    let mut bases = (from.0 / size..to.0.div_ceil(size)).map(|index| Position(index * size));
     bases.all(whole) && !wounds.iter().any(|wound| wound.from < to && from < wound.to)
 }
 
 fn in_wound(wounds: &[Wound], position: Position) -> bool {
-    wounds.iter().any(|w| w.from <= position.0 && position.0 < w.to)
+    wounds.iter().any(|w| w.from <= position && position < w.to)
 }
 
 impl LogSurvey {

@@ -275,17 +275,17 @@ impl<'a> Repair<'a> {
     }
 
     /// The durable position by its file, or made again from the tape; and how far the tape has checksums if it was.
-    fn durable_position(&mut self, survey: &TapeSurvey) -> Result<(Durable, u64)> {
+    fn durable_position(&mut self, survey: &TapeSurvey) -> Result<(Durable, Option<Position>)> {
         let path = self.paths.durable();
         let what = match load_durable(self.paths) {
             Ok(durable) if path.exists() => match marks::why_older(survey, &durable, self.closed) {
-                None => return Ok((durable, 0)),
+                None => return Ok((durable, None)),
                 Some(what) => what,
             },
             Ok(_) => {
                 let live = crate::disk::live::Live::of(self.paths.clone(), survey.meta);
                 if !crate::trust::beyond::was_durable(&live, self.closed)? {
-                    return Ok((Durable::default(), 0));
+                    return Ok((Durable::default(), None));
                 }
                 "the file is missing, it says how far the tape is durable".to_owned()
             }
@@ -297,7 +297,7 @@ impl<'a> Repair<'a> {
         let position = remade.durable.position;
         let action = format!("made again by walking the tape: durable to position {position}");
         self.mends(&path, 0, what, action);
-        Ok((remade.durable, remade.summed))
+        Ok((remade.durable, Some(remade.summed)))
     }
 
     /// Writes the file `durable` where it says something else, last of all.
@@ -305,7 +305,10 @@ impl<'a> Repair<'a> {
         let path = self.paths.durable();
         let there = load_durable(self.paths).is_ok_and(|d| d == durable && path.exists());
         // One that was never durable has none.
-        if !self.options.apply || there || durable == before && durable.position == 0 && !path.exists() {
+        if !self.options.apply
+            || there
+            || durable == before && durable.position == Position(0) && !path.exists()
+        {
             return Ok(());
         }
         self.aside.replace(&path, &durable.encode(), &FileLook::default())

@@ -20,8 +20,8 @@ use crate::trust::survey::{SegmentSurvey, Stop, TapeSurvey};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wound {
     /// Positions.
-    pub from: u64,
-    pub to: u64,
+    pub from: Position,
+    pub to: Position,
 }
 
 /// What becomes of a span with a fault.
@@ -45,7 +45,7 @@ impl Repair<'_> {
         let stored = if self.closed { StoredSum::Covered } else { StoredSum::AtLeastCovered };
         let mut open_is_right = true;
         for of in survey.segments.iter().filter(|s| s.base < durable.position) {
-            let covered = (durable.position - of.base).min(size);
+            let covered = (durable.position.0 - of.base.0).min(size);
             let there =
                 if of.length < covered { of.length - of.length % survey.meta.span() } else { covered };
             if there == 0 {
@@ -70,7 +70,7 @@ impl Repair<'_> {
                 };
                 self.tell_span(of, fault, fate, walked);
                 if fate == Fate::Stay {
-                    wounds.push(Wound { from: of.base + fault.from, to: of.base + fault.to });
+                    wounds.push(Wound { from: of.base.plus(fault.from), to: of.base.plus(fault.to) });
                     open_is_right &= fault.to < covered || covered == size;
                 }
                 fates.push((fault, fate));
@@ -84,7 +84,7 @@ impl Repair<'_> {
             }
         }
         if durable.open_sum.is_none() && open_is_right {
-            durable.open_sum = marks::open_sum(survey, Position(durable.position))?;
+            durable.open_sum = marks::open_sum(survey, durable.position)?;
         }
         Ok(wounds)
     }
@@ -98,7 +98,7 @@ impl Repair<'_> {
 
     fn tell_span(&mut self, of: &SegmentSurvey, fault: SpanFault, fate: Fate, walked: bool) {
         let path = segment_path(&self.paths.segments(), of.index);
-        let (from, to) = (of.base + fault.from, of.base + fault.to);
+        let (from, to) = (of.base.plus(fault.from), of.base.plus(fault.to));
         let what = match fault.missing {
             true => "the checksum was lost",
             false => "the bytes do not match their checksum: they are damaged, or it is",
@@ -121,7 +121,7 @@ impl Repair<'_> {
         self.find(RepairFinding {
             file: path,
             offset: HEADER_PAGE + fault.from,
-            positions: Some((Position(from), Position(to))),
+            positions: Some((from, to)),
             what: what.to_owned(),
             remedy,
             action,
@@ -141,7 +141,7 @@ impl Repair<'_> {
         let path = segment_path(&self.paths.segments(), of.index);
         for (fault, _) in fates.iter().filter(|(_, fate)| *fate == Fate::Accept) {
             // Before it is done: a mark without a deed does no harm.
-            self.aside.log(&format!("unverified {} {}", of.base + fault.from, of.base + fault.to))?;
+            self.aside.log(&format!("unverified {} {}", of.base.plus(fault.from), of.base.plus(fault.to)))?;
         }
         let from_twin: Vec<_> = fates.iter().filter(|(_, fate)| *fate == Fate::Twin).collect();
         if let Some(twin) = twin

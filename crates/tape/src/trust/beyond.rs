@@ -1,6 +1,8 @@
 //! How much beyond the durable position a writer may believe: what checksums say after a restart of the machine, or
 //! after a flush that failed; and whether the durable part is there at all.
 
+use unitape_model::Position;
+
 use crate::disk::definitions::{DefinitionLog, HEAD, LogBounds};
 use crate::disk::durable::{Durable, load_durable, store_durable};
 use crate::disk::layout::{HEADER_PAGE, list_segments, read_start, segment_path};
@@ -48,7 +50,12 @@ pub(crate) fn was_durable(live: &Live, clean: bool) -> Result<bool> {
 ///
 /// # Errors
 /// Damage; nothing was changed.
-pub(crate) fn check_before_writing(live: &Live, durable: &mut Durable, end: u64, clean: bool) -> Result<()> {
+pub(crate) fn check_before_writing(
+    live: &Live,
+    durable: &mut Durable,
+    end: Position,
+    clean: bool,
+) -> Result<()> {
     let bounds = LogBounds { durable_bytes: durable.definitions_bytes, end, cut: false };
     if live.paths.definitions().exists() || bounds.durable_bytes > HEAD as u64 {
         DefinitionLog::open(&live.paths, &live.meta, end, bounds)?;
@@ -65,9 +72,9 @@ pub(crate) fn check_before_writing(live: &Live, durable: &mut Durable, end: u64,
 
 /// Compares the sealed segments that end beyond the durable position: only what is durable is sealed, so the file
 /// `durable` is of an earlier moment.
-fn check_sealed(live: &Live, durable: u64) -> Result<()> {
+fn check_sealed(live: &Live, durable: Position) -> Result<()> {
     let (size, place) = (live.meta.segment_bytes, live.paths.segments());
-    for index in list_segments(&place)?.into_iter().filter(|&index| index >= durable / size) {
+    for index in list_segments(&place)?.into_iter().filter(|&index| index >= durable.0 / size) {
         let path = segment_path(&place, index);
         if !is_sealed(&path) {
             continue;
@@ -95,7 +102,7 @@ pub(crate) fn end_of_copy<T>(live: &Live, damage: Error, look: impl FnOnce() -> 
         _ => return Err(damage),
     };
     let result = remake_durable(live).and_then(|made| {
-        let reach = made.position - made.position % live.meta.span() + live.meta.span();
+        let reach = Position(made.position.0 - made.position.0 % live.meta.span() + live.meta.span());
         // What lies a whole span beyond is damage, and not the place at which the copy ends.
         match TapeSurvey::of(&live.paths, &live.meta)?.end().0 > reach || made.position > before.position {
             true => Err(Error::damage(&live.paths.durable(), 0, "")),
@@ -118,8 +125,8 @@ fn is_older_than(live: &Live, durable: &Durable) -> Result<bool> {
     }
     let place = live.paths.segments();
     let first = list_segments(&place)?.first().copied().unwrap_or(0);
-    for index in first..durable.position.div_ceil(size) {
-        let covered = (durable.position - index * size).min(size);
+    for index in first..durable.position.0.div_ceil(size) {
+        let covered = (durable.position.0 - index * size).min(size);
         // Damage of a header does not come from copying.
         let Ok(found) = Segment::open(&segment_path(&place, index), &live.meta, index, false) else {
             continue;
@@ -151,10 +158,10 @@ fn is_older_than(live: &Live, durable: &Durable) -> Result<bool> {
 }
 
 /// After a restart: how far beyond the durable position the checksums vouch for what is on the disk.
-pub(crate) fn trusted_end(live: &Live, durable: u64) -> Result<u64> {
+pub(crate) fn trusted_end(live: &Live, durable: Position) -> Result<Position> {
     let (size, span) = (live.meta.segment_bytes, live.meta.span());
     let mut trusted = durable;
-    for index in durable / size.. {
+    for index in durable.0 / size.. {
         let path = segment_path(&live.paths.segments(), index);
         let Ok(sums) = read_start(&live.paths.crc(index), size / span * 4) else { break };
         let Ok(Some((segment, _))) = Segment::open(&path, &live.meta, index, false) else { break };
@@ -168,7 +175,7 @@ pub(crate) fn trusted_end(live: &Live, durable: u64) -> Result<u64> {
             if crc32c::crc32c(bytes).to_le_bytes() != *sum {
                 return Ok(trusted.max(durable));
             }
-            trusted = trusted.max(segment.base + from + span);
+            trusted = trusted.max(segment.base.plus(from + span));
         }
         if trusted < segment.end() {
             break;
@@ -180,9 +187,9 @@ pub(crate) fn trusted_end(live: &Live, durable: u64) -> Result<u64> {
 /// After the death of a writer, on a machine that was not restarted: the first span beyond the durable position that is
 /// not what its checksum, made when it was written, says. After a flush that failed the kernel may have dropped pages
 /// that it could not write.
-pub(crate) fn first_lost(live: &Live, durable: u64) -> Result<Option<(u64, Error)>> {
+pub(crate) fn first_lost(live: &Live, durable: Position) -> Result<Option<(Position, Error)>> {
     let (size, span) = (live.meta.segment_bytes, live.meta.span());
-    for index in list_segments(&live.paths.segments())?.into_iter().filter(|&i| i >= durable / size) {
+    for index in list_segments(&live.paths.segments())?.into_iter().filter(|&i| i >= durable.0 / size) {
         let path = segment_path(&live.paths.segments(), index);
         if live.hot_place()?.is_some_and(|hot| segment_path(&hot, index).exists()) {
             continue;
@@ -201,7 +208,7 @@ pub(crate) fn first_lost(live: &Live, durable: u64) -> Result<Option<(u64, Error
                      fails can lose them"
                 );
                 let error = Error::damage(&path, HEADER_PAGE + from, what);
-                return Ok(Some((segment.base + from, error)));
+                return Ok(Some((segment.base.plus(from), error)));
             }
         }
     }

@@ -17,7 +17,7 @@ use crate::trust::survey::{SegmentSurvey, Stop, TapeSurvey};
 pub(crate) struct Remade {
     pub durable: Durable,
     /// There are checksums up to here.
-    pub summed: u64,
+    pub summed: Position,
 }
 
 /// Makes the file `durable` of a tape again, from what its checksums vouch for and no more: for
@@ -30,14 +30,14 @@ pub(crate) fn remake_durable(live: &Live) -> Result<Durable> {
     let mut position = survey.first();
     for segment in &survey.segments {
         let vouched = vouched_from_start(&survey, segment)?;
-        position = segment.base + vouched;
+        position = segment.base.plus(vouched);
         if vouched < live.meta.segment_bytes {
             break;
         }
     }
     let mut durable = Durable { position: survey.unit_end_before(position)?.0, ..Durable::default() };
     durable.definitions_bytes = log_bytes(&survey, durable.position);
-    durable.open_sum = open_sum(&survey, Position(durable.position))?;
+    durable.open_sum = open_sum(&survey, durable.position)?;
     store_durable(&live.paths, &durable)?;
     Ok(durable)
 }
@@ -51,11 +51,12 @@ pub(crate) fn remake(survey: &TapeSurvey, closed: bool) -> Result<Remade> {
     for segment in &survey.segments {
         let sums = SegmentSums::load(&survey.paths, &survey.meta, segment.index)?;
         if sums.len() > 0 {
-            summed = segment.base + (sums.len() * survey.meta.span()).min(survey.meta.segment_bytes);
+            let bytes = (sums.len() * survey.meta.span()).min(survey.meta.segment_bytes);
+            summed = segment.base.plus(bytes);
         }
         for i in 0..sums.len() {
             if let Some(to) = matches(survey, segment, &sums, i)? {
-                matched = segment.base + to;
+                matched = segment.base.plus(to);
             }
         }
     }
@@ -76,7 +77,7 @@ pub(crate) fn why_older(survey: &TapeSurvey, durable: &Durable, closed: bool) ->
     }
     let place = survey.paths.segments();
     let sealed = |of: &&SegmentSurvey| {
-        of.base + survey.meta.segment_bytes > says && is_sealed(&segment_path(&place, of.index))
+        of.base.plus(survey.meta.segment_bytes) > says && is_sealed(&segment_path(&place, of.index))
     };
     let of = survey.segments.iter().find(sealed)?;
     Some(format!("it says that the tape is durable to position {says}, and segment {} is sealed", of.index))
@@ -141,11 +142,11 @@ fn matches(survey: &TapeSurvey, of: &SegmentSurvey, sums: &SegmentSums, i: u64) 
 }
 
 /// Bytes of the records of the dictionary log that are of positions before `end`, as far as the log can be read.
-fn log_bytes(survey: &TapeSurvey, end: u64) -> u64 {
+fn log_bytes(survey: &TapeSurvey, end: Position) -> u64 {
     let mut bytes = HEAD as u64;
     if let Ok(mut log) = Definitions::open_at(&survey.paths.definitions(), &survey.meta) {
         while let Ok(Some((position, frame))) = log.next() {
-            if position.0 >= end {
+            if position >= end {
                 break;
             }
             bytes += (crate::disk::definitions::RECORD + frame.len()) as u64;

@@ -8,7 +8,7 @@
 //!  durable                 └ sum ┘             always of exactly the covered bytes of the open span
 //! ```
 
-use unitape_model::LINE;
+use unitape_model::{LINE, Position};
 
 use crate::disk::durable::{Durable, store_durable};
 use crate::disk::end::committed_bytes;
@@ -123,7 +123,7 @@ impl SegmentSums {
 /// # Errors
 /// Damage. Nothing was changed.
 pub(crate) fn check_durable(paths: &Paths, meta: &Meta, durable: &Durable, stored: StoredSum) -> Result<()> {
-    let (index, covered) = (durable.position / meta.segment_bytes, durable.position % meta.segment_bytes);
+    let (index, covered) = (durable.position.0 / meta.segment_bytes, durable.position.0 % meta.segment_bytes);
     if covered == 0 {
         return Ok(());
     }
@@ -152,7 +152,7 @@ pub(crate) fn check_durable(paths: &Paths, meta: &Meta, durable: &Durable, store
 /// # Errors
 /// Damage.
 pub(crate) fn check_copy(live: &Live, copy: &Segment, have: u64, durable: &Durable) -> Result<()> {
-    let covered = durable.position.saturating_sub(copy.base).min(copy.size);
+    let covered = durable.position.0.saturating_sub(copy.base.0).min(copy.size);
     let there = if have < covered { have - have % live.meta.span() } else { covered };
     if there == 0 {
         return Ok(());
@@ -166,11 +166,11 @@ pub(crate) fn check_copy(live: &Live, copy: &Segment, have: u64, durable: &Durab
 /// # Errors
 /// Damage, or the system's refusal.
 pub(crate) fn vouch(paths: &Paths, meta: &Meta, durable: &mut Durable) -> Result<()> {
-    if durable.open_sum.is_some() || durable.position == 0 {
+    if durable.open_sum.is_some() || durable.position == Position(0) {
         return Ok(());
     }
     check_durable(paths, meta, durable, StoredSum::AtLeastCovered)?;
-    let (index, covered) = (durable.position / meta.segment_bytes, durable.position % meta.segment_bytes);
+    let (index, covered) = (durable.position.0 / meta.segment_bytes, durable.position.0 % meta.segment_bytes);
     let from = covered - covered % meta.span();
     durable.open_sum = if from == covered {
         Some(0)

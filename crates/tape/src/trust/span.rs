@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use unitape_model::LINE;
+use unitape_model::{LINE, Position};
 
 use crate::disk::layout::HEADER_PAGE;
 use crate::error::Error;
@@ -21,8 +21,8 @@ pub(crate) struct SpanFault {
 
 impl SpanFault {
     /// As an error of the file at `path`, whose data begin at position `base`.
-    pub fn error(&self, path: &Path, base: u64) -> Error {
-        let (from, to) = (base + self.from, base + self.to);
+    pub fn error(&self, path: &Path, base: Position) -> Error {
+        let (from, to) = (base.plus(self.from), base.plus(self.to));
         let what = if self.missing { "have no checksum" } else { "do not match their checksum" };
         let what = format!(
             "the bytes of positions {from} to {to} {what}, and they were durable; `unitape tape repair` says what can be \

@@ -14,7 +14,7 @@ use crate::error::{At, Error, Result};
 pub(crate) struct SegmentSurvey {
     pub index: u64,
     /// Position of its first byte of data.
-    pub base: u64,
+    pub base: Position,
     /// Whole lines of data that the file has.
     pub length: u64,
     /// The first ordinal by its own header page, or what is wrong with that.
@@ -70,28 +70,29 @@ impl TapeSurvey {
 
     /// That of the segment which holds `position`.
     pub fn at(&self, position: Position) -> Option<&SegmentSurvey> {
-        let position = position.0;
-        self.segments.iter().find(|s| s.base <= position && position - s.base < self.meta.segment_bytes)
+        let size = self.meta.segment_bytes;
+        self.segments.iter().find(|s| s.base <= position && position.0 - s.base.0 < size)
     }
 
     /// Position of the first byte of the oldest segment.
-    pub fn first(&self) -> u64 {
-        self.segments.first().map_or(0, |s| s.base)
+    pub fn first(&self) -> Position {
+        self.segments.first().map_or(Position(0), |s| s.base)
     }
 
     /// Position behind the last unit on the tape, and behind the last frame.
-    pub fn end(&self) -> (u64, u64) {
+    pub fn end(&self) -> (Position, Position) {
         let last = |of: fn(&SegmentSurvey) -> Option<u64>| {
-            self.segments.iter().rev().find_map(|s| of(s).map(|at| s.base + at)).unwrap_or(self.first())
+            let end = self.segments.iter().rev().find_map(|s| of(s).map(|at| s.base.plus(at)));
+            end.unwrap_or(self.first())
         };
         (last(|s| s.unit_end), last(|s| Some(s.frames_end).filter(|end| *end > 0)))
     }
 
     /// The end of the last unit that ends at or before `limit`, behind a pad where one follows; the tape's first
     /// position where there is none. With it, the number of events before it, if that is known.
-    pub fn unit_end_before(&self, limit: u64) -> Result<(u64, Option<u64>)> {
+    pub fn unit_end_before(&self, limit: Position) -> Result<(Position, Option<u64>)> {
         for survey in self.segments.iter().rev().filter(|s| s.base < limit) {
-            let room = (limit - survey.base).min(survey.length);
+            let room = (limit.0 - survey.base.0).min(survey.length);
             let segment = self.open(survey, false)?;
             let (mut at, mut events, mut found) = (0, 0, None);
             while at < room {
@@ -103,7 +104,7 @@ impl TapeSurvey {
                             found = Some((at, events));
                         }
                     }
-                    Seen::Pad if survey.base + self.meta.segment_bytes <= limit => {
+                    Seen::Pad if survey.base.plus(self.meta.segment_bytes) <= limit => {
                         if let Some((end, _)) = found.as_mut().filter(|(end, _)| *end == at) {
                             *end = self.meta.segment_bytes;
                         }
@@ -114,7 +115,7 @@ impl TapeSurvey {
             }
             if let Some((end, events)) = found {
                 let ordinal = self.first_ordinal(survey.index).map(|first| first + events);
-                return Ok((survey.base + end, ordinal));
+                return Ok((survey.base.plus(end), ordinal));
             }
         }
         let ordinal = self.segments.first().and_then(|s| self.first_ordinal(s.index));
@@ -172,16 +173,20 @@ impl TapeSurvey {
     ///
     /// # Errors
     /// A file that cannot be read, or that of `visit`.
-    pub fn definitions(&self, end: u64, visit: &mut dyn FnMut(Position, &[u8]) -> Result<()>) -> Result<()> {
+    pub fn definitions(
+        &self,
+        end: Position,
+        visit: &mut dyn FnMut(Position, &[u8]) -> Result<()>,
+    ) -> Result<()> {
         for survey in self.segments.iter().filter(|s| s.base < end) {
             let segment = self.open(survey, false)?;
             let mut at = 0;
-            while at < survey.frames_end && survey.base + at < end {
+            while at < survey.frames_end && survey.base.plus(at) < end {
                 let Seen::Frame(header) = segment.look(at) else { break };
                 if DEFINITION_KINDS.contains(&header.kind()) {
                     // SAFETY: `look` saw the frame, its length within the segment; nobody writes it.
                     let frame = unsafe { segment.bytes(at, header.len_bytes()) };
-                    visit(Position(survey.base + at), frame)?;
+                    visit(survey.base.plus(at), frame)?;
                 }
                 at += header.len_bytes() as u64;
             }
@@ -196,7 +201,7 @@ fn survey(paths: &Paths, meta: &Meta, index: u64) -> Result<SegmentSurvey> {
     let data = file_bytes.saturating_sub(HEADER_PAGE).min(meta.segment_bytes);
     let mut out = SegmentSurvey {
         index,
-        base: index * meta.segment_bytes,
+        base: Position(index * meta.segment_bytes),
         length: data - data % LINE as u64,
         header: Ok(0),
         frames_end: 0,

@@ -48,10 +48,10 @@ pub(crate) fn settle_backing(
         Some(own) => own,
         None => HotDirectory::make(paths, &live.meta, dir.as_deref())?,
     };
-    let (size, index) = (live.meta.segment_bytes, end.position / live.meta.segment_bytes);
+    let (size, index) = (live.meta.segment_bytes, end.position.0 / live.meta.segment_bytes);
     let disk = segment_path(&paths.segments(), index);
     // Also where the directory is there and the segment is not: somebody has removed it.
-    if !end.position.is_multiple_of(size)
+    if !end.position.0.is_multiple_of(size)
         && !segment_path(&hot.path, index).exists()
         && let Some((from, first_ordinal)) = Segment::open(&disk, &live.meta, index, false)?
     {
@@ -59,7 +59,7 @@ pub(crate) fn settle_backing(
         let temp = hot.path.join(format!("making-{index:016x}"));
         let to = Segment::create(&temp, &header, Making::Ready)?;
         // SAFETY: the range was found committed, or zero, by `find_end` and `truncate`; the new file is ours.
-        unsafe { to.copy_in(0, from.bytes(0, (end.position - from.base) as usize)) };
+        unsafe { to.copy_in(0, from.bytes(0, (end.position.0 - from.base.0) as usize)) };
         let path = segment_path(&hot.path, index);
         sys::rename(&temp, &path).at("rename", &path)?;
     }

@@ -123,10 +123,10 @@ impl Claim {
     /// Where the next frame will stand.
     pub fn position(&self) -> Position {
         match self.piece() {
-            Some(piece) => Position(piece.segment.base + piece.from + self.filled),
+            Some(piece) => piece.segment.base.plus(piece.from + self.filled),
             None => {
                 let piece = self.rest.last().unwrap_or(&self.first);
-                Position(piece.segment.base + piece.from + piece.length)
+                piece.segment.base.plus(piece.from + piece.length)
             }
         }
     }
@@ -198,7 +198,7 @@ impl Staged {
             let mut frame = begin;
             while frame < bytes.len() {
                 let header = Header::read(&bytes[frame..]);
-                header.stamped(Position(segment.base + start + frame as u64)).write(&mut bytes[frame..]);
+                header.stamped(segment.base.plus(start + frame as u64)).write(&mut bytes[frame..]);
                 frame += header.len_bytes();
             }
             if hold && offset == 0 {
@@ -218,7 +218,7 @@ impl Drop for Claim {
     fn drop(&mut self) {
         // In a child that was forked the claim is its parent's.
         if !self.published && self.core.fork.check().is_ok() {
-            self.core.raise(Error::ClaimAbandoned(Position(self.first.segment.base + self.first.from)), true);
+            self.core.raise(Error::ClaimAbandoned(self.first.segment.base.plus(self.first.from)), true);
         }
     }
 }

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use unitape_model::Position;
+
 use crate::disk::definitions::{DefinitionLog, LogBounds};
 use crate::disk::durable::load_durable;
 use crate::disk::layout::{
@@ -78,10 +80,10 @@ impl Opening {
     }
 
     /// Writes the lineage with this opening, and with the cut if readers may have seen more than `cut`.
-    pub fn store(&mut self, live: &Live, cut: Option<u64>, boot: &str) -> Result<()> {
+    pub fn store(&mut self, live: &Live, cut: Option<Position>, boot: &str) -> Result<()> {
         if let Some(position) = cut {
             let oldest = live.indices()?.first().copied().unwrap_or(0);
-            self.lineage.cut(position, oldest.saturating_mul(live.meta.segment_bytes));
+            self.lineage.cut(position, Position(oldest.saturating_mul(live.meta.segment_bytes)));
         }
         self.lineage.open = Some(boot_number(boot));
         self.lineage.store(&live.paths)
@@ -102,11 +104,11 @@ impl Cutting {
     /// where it stays and must be zeroed.
     ///
     /// What a reader can see is never written again, and what it finds under the name is of the new epoch.
-    pub fn replace(&self, segment: &Segment, live: &Live, end: u64) -> Result<bool> {
+    pub fn replace(&self, segment: &Segment, live: &Live, end: Position) -> Result<bool> {
         if !self.replaces {
             return Ok(false);
         }
-        let (at, path) = (end - segment.base, &segment.path);
+        let (at, path) = (end.0 - segment.base.0, &segment.path);
         if at == 0 {
             let removes = segment.index == 0 || live.indices()?.contains(&(segment.index - 1));
             if removes {
@@ -144,12 +146,12 @@ impl Cutting {
 /// its recorder has begun would leave them with checksums of the old ones.
 ///
 /// It comes before the bytes are cut: the checksum of a start of the span is right before and after.
-pub(crate) fn cut_sums(live: &Live, end: u64) -> Result<()> {
+pub(crate) fn cut_sums(live: &Live, end: Position) -> Result<()> {
     let (size, span) = (live.meta.segment_bytes, live.meta.span());
-    let last = end / size;
+    let last = end.0 / size;
     for index in list_sums(&live.paths.segments())?.into_iter().filter(|&index| index >= last) {
         let path = live.paths.crc(index);
-        let at = if index == last { end - last * size } else { 0 };
+        let at = if index == last { end.0 - last * size } else { 0 };
         if at == 0 {
             remove(&path)?;
             continue;
@@ -175,7 +177,7 @@ pub(crate) fn cut_sums(live: &Live, end: u64) -> Result<()> {
 }
 
 pub(crate) struct End {
-    pub position: u64,
+    pub position: Position,
     pub ordinal: u64,
     pub cut_bytes: u64,
     /// A reader may have seen committed frames beyond it.
@@ -185,7 +187,7 @@ pub(crate) struct End {
 /// Zeroes what lies behind the end and removes later segments, wherever they are.
 pub(crate) fn truncate(live: &Live, end: &End, hot: Option<&HotDirectory>, cutting: &Cutting) -> Result<()> {
     let size = live.meta.segment_bytes;
-    let last = end.position / size;
+    let last = end.position.0 / size;
     let segments = live.paths.segments();
     for (dir, is_hot) in hot.map(|hot| (&hot.path, true)).into_iter().chain([(&segments, false)]) {
         // From the end, so that nobody who looks meanwhile takes one for missing among others.
@@ -203,14 +205,14 @@ pub(crate) fn truncate(live: &Live, end: &End, hot: Option<&HotDirectory>, cutti
             };
             if let Some((segment, _)) = match found {
                 // Nothing of it is on the tape: one that is broken is made anew.
-                Err(Error::Damage { .. }) if end.position.is_multiple_of(size) => {
+                Err(Error::Damage { .. }) if end.position.0.is_multiple_of(size) => {
                     remove(&path)?;
                     Ok(None)
                 }
                 other => other,
             }? && !cutting.replace(&segment, live, end.position)?
             {
-                segment.zero_from(end.position - segment.base);
+                segment.zero_from(end.position.0 - segment.base.0);
             }
         }
     }

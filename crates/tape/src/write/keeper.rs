@@ -8,6 +8,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use unitape_model::Position;
+
 use crate::disk::again;
 use crate::disk::layout::{Meta, SegmentHeader, remove};
 use crate::disk::map::{Making, Segment};
@@ -91,13 +93,13 @@ impl Task {
         // A tape that is closed does not wait for a segment that it will not have.
         let stopped = || self.core.stop_keeper.load(Ordering::Relaxed);
         let ahead_max = self.prefault_bytes.max(self.meta.segment_bytes);
-        let (mut end, mut pause) = (0, PAUSE);
+        let (mut end, mut pause) = (Position(0), PAUSE);
         while !stopped() {
             let before = end;
             end = self.publish_end();
             // The writer wakes it at the end of a segment.
             pause = if end == before { (pause * 2).min(PAUSE_IDLE) } else { PAUSE };
-            next = next.max(end / self.meta.segment_bytes + 1);
+            next = next.max(end.0 / self.meta.segment_bytes + 1);
             if waiting.is_none() && self.is_due(next, end) {
                 let path = self.place.join(format!("prepared-{next:016x}"));
                 let header = SegmentHeader { meta: self.meta, index: next, first_ordinal: 0 };
@@ -126,7 +128,7 @@ impl Task {
             }
             let current = self.core.current.lock().clone();
             if let Some(segment) = current {
-                let at = end.saturating_sub(segment.base).min(segment.size);
+                let at = end.0.saturating_sub(segment.base.0).min(segment.size);
                 if self.by_call {
                     segment.reserve_ahead(at);
                     std::thread::park_timeout(pause.max(PAUSE_BULK));
@@ -156,14 +158,14 @@ impl Task {
 
     /// Whether it is time to make segment `next`. One whose pages are not made with it is made soon enough near the end
     /// of the one before, and not at all if the tape ends sooner.
-    fn is_due(&self, next: u64, end: u64) -> bool {
-        !self.by_call || end + self.meta.segment_bytes / 4 >= next * self.meta.segment_bytes
+    fn is_due(&self, next: u64, end: Position) -> bool {
+        !self.by_call || end.0 + self.meta.segment_bytes / 4 >= next * self.meta.segment_bytes
     }
 
     /// Tells readers where the tape ends, which so costs the writer nothing.
-    fn publish_end(&self) -> u64 {
+    fn publish_end(&self) -> Position {
         let ordinal = self.core.ordinal.load(Ordering::Relaxed);
-        let end = self.core.end.load(Ordering::Relaxed);
+        let end = Position(self.core.end.load(Ordering::Relaxed));
         self.state.set_end(end, ordinal);
         end
     }
@@ -240,10 +242,10 @@ fn follow(core: &Core, follower: &mut Follower) -> Result<()> {
                 core.raise(e, false);
                 std::thread::park_timeout(Duration::from_millis(50));
             }
-            Ok(false) if drain && follower.position >= core.end.load(Ordering::Relaxed) => {
+            Ok(false) if drain && follower.position.0 >= core.end.load(Ordering::Relaxed) => {
                 return follower.finish();
             }
-            Ok(true) if drain || follower.position.saturating_sub(before) >= FAR_BEHIND => {}
+            Ok(true) if drain || follower.position.0.saturating_sub(before.0) >= FAR_BEHIND => {}
             Ok(moved) => {
                 pause = if moved { IDLE } else { (pause * 2).min(PAUSE_IDLE) };
                 std::thread::park_timeout(pause);

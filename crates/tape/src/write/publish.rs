@@ -298,7 +298,7 @@ impl Batch<'_> {
             return self.writer.refuse_child();
         }
         let Some(first) = self.first.take() else { return Ok(self.writer.end()) };
-        let at = self.writer.end().0 - self.writer.writing().base;
+        let at = self.writer.end().0 - self.writer.writing().base.0;
         Ok(self.writer.publish(at, first, self.bytes, self.count))
     }
 
@@ -309,7 +309,7 @@ impl Batch<'_> {
         }
         if let Some(first) = self.first.take() {
             let segment = self.writer.writing();
-            let at = self.writer.end().0 - segment.base;
+            let at = self.writer.end().0 - segment.base.0;
             // SAFETY: the batch wrote this range, and the writer is borrowed by it alone.
             let frames = unsafe { segment.draft(at + 8, self.bytes as usize - 8) }.to_vec();
             self.writer.give_up();

@@ -143,7 +143,7 @@ fn open_locked(
     };
     let seen = match look_before(&live, &state, &mut doubt) {
         Err(e @ Error::Damage { .. }) if hot.is_copy => {
-            doubt.reached = 0;
+            doubt.reached = Position(0);
             end_of_copy(&live, e, || look_before(&live, &state, &mut doubt))
         }
         other => other,
@@ -177,7 +177,7 @@ fn open_locked(
         created,
         clean: opening.clean,
         rebooted,
-        end: Position(end.position),
+        end: end.position,
         ordinal: end.ordinal,
         cut_bytes: end.cut_bytes,
         epoch,
@@ -204,7 +204,7 @@ struct Doubt {
     failed: bool,
     truncate_damage: bool,
     /// The tape came this far, as its last writer told; a claim of it may not have been published.
-    reached: u64,
+    reached: Position,
     /// The durable position was made again from what checksums vouch for, and nothing else is believed.
     remade: bool,
 }
@@ -221,7 +221,7 @@ fn look_before(live: &Live, state: &State, doubt: &mut Doubt) -> Result<End> {
     };
     if doubt.rebooted {
         // A recorder that came before the writer has told it, and may have nothing to tell again.
-        state.set_durable(Position(durable.position));
+        state.set_durable(durable.position);
     }
     let end = find_end(live, doubt)?;
     check_before_writing(live, &mut durable, end.position, doubt.clean)?;
@@ -238,19 +238,19 @@ fn find_end(live: &Live, doubt: &Doubt) -> Result<End> {
         trusted_end(live, durable)?
     } else if failed || !clean {
         lost = first_lost(live, durable)?;
-        lost.as_ref().map_or(u64::MAX, |(position, _)| *position)
+        lost.as_ref().map_or(Position(u64::MAX), |(position, _)| *position)
     } else {
-        u64::MAX
+        Position(u64::MAX)
     };
     let all = live.indices()?;
-    let mut index = durable / size;
-    if !all.contains(&index) && index > 0 && durable.is_multiple_of(size) {
+    let mut index = durable.0 / size;
+    if !all.contains(&index) && index > 0 && durable.0.is_multiple_of(size) {
         index -= 1;
     }
-    if durable == 0 {
+    if durable == Position(0) {
         index = all.first().copied().unwrap_or(0);
     }
-    let mut end = End { position: index * size, ordinal: 0, cut_bytes: 0, may_be_missed: false };
+    let mut end = End { position: Position(index * size), ordinal: 0, cut_bytes: 0, may_be_missed: false };
     let (mut at, mut ordinal) = (end.position, 0);
     let mut first = true;
     let mut broken = None;
@@ -267,7 +267,7 @@ fn find_end(live: &Live, doubt: &Doubt) -> Result<End> {
                 segment
             }
             Ok(None) => {
-                let begun = reached > index * size;
+                let begun = reached > Position(index * size);
                 let path = || segment_path(&live.paths.segments(), index);
                 let what = "the segment is missing, the tape went on in it";
                 let removed = || begun.then(|| Error::damage(&path(), 0, what));
@@ -282,15 +282,15 @@ fn find_end(live: &Live, doubt: &Doubt) -> Result<End> {
         let mut offset = 0;
         while offset < size {
             match segment.look(offset) {
-                Seen::Frame(header) if at + header.len_bytes() as u64 <= limit => {
+                Seen::Frame(header) if at.plus(header.len_bytes() as u64) <= limit => {
                     offset += header.len_bytes() as u64;
-                    at += header.len_bytes() as u64;
+                    at = at.plus(header.len_bytes() as u64);
                     ordinal += u64::from(!header.is_meta());
                     if header.is_last() {
                         (end.position, end.ordinal) = (at, ordinal);
                     }
                 }
-                Seen::Pad if at + 8 <= limit => {
+                Seen::Pad if at.plus(8) <= limit => {
                     // The recorder may have been here and no further: the durable position is behind the pad then.
                     if end.position == at && segment.end() <= limit {
                         end.position = segment.end();
@@ -306,14 +306,14 @@ fn find_end(live: &Live, doubt: &Doubt) -> Result<End> {
             }
         }
         index += 1;
-        at = index * size;
+        at = Position(index * size);
     }
     if broken.is_none() {
         broken = lost.map(|(_, error)| error);
     }
     if end.position < durable {
-        let path = segment_path(&live.paths.segments(), end.position / size);
-        let offset = HEADER_PAGE + end.position % size;
+        let path = segment_path(&live.paths.segments(), end.position.0 / size);
+        let offset = HEADER_PAGE + end.position.0 % size;
         let what =
             format!("the tape ends at position {}, before its durable position {durable}", end.position);
         return Err(broken.unwrap_or_else(|| Error::damage(&path, offset, what)));
@@ -325,7 +325,7 @@ fn find_end(live: &Live, doubt: &Doubt) -> Result<End> {
     {
         return Err(error);
     }
-    end.cut_bytes = at.saturating_sub(end.position);
+    end.cut_bytes = at.0.saturating_sub(end.position.0);
     Ok(end)
 }
 
@@ -333,11 +333,11 @@ fn find_end(live: &Live, doubt: &Doubt) -> Result<End> {
 fn write_again(live: &Live, end: &End) -> Result<()> {
     let size = live.meta.segment_bytes;
     let durable = load_durable(&live.paths)?.position;
-    for index in list_segments(&live.paths.segments())?.into_iter().filter(|&i| i >= durable / size) {
+    for index in list_segments(&live.paths.segments())?.into_iter().filter(|&i| i >= durable.0 / size) {
         let path = segment_path(&live.paths.segments(), index);
         unseal(&path)?;
         if let Some((segment, _)) = Segment::open(&path, &live.meta, index, true)? {
-            segment.write_again(end.position.saturating_sub(segment.base).min(size));
+            segment.write_again(end.position.0.saturating_sub(segment.base.0).min(size));
         }
     }
     Ok(())
@@ -345,18 +345,18 @@ fn write_again(live: &Live, end: &End) -> Result<()> {
 
 /// The segment that holds the end, if it is there; the first one of a new tape is made.
 fn take_current(place: &Path, making: &Path, meta: &Meta, end: &End, how: Making) -> Result<Option<Segment>> {
-    let index = end.position / meta.segment_bytes;
+    let index = end.position.0 / meta.segment_bytes;
     let path = segment_path(place, index);
     let header = SegmentHeader { meta: *meta, index, first_ordinal: end.ordinal };
     if let Some((segment, _)) = Segment::open(&path, meta, index, true)? {
         // Before the first write: a full disk is an error here, and a signal in the middle of an append.
-        committed(segment.reserve(end.position - segment.base, how), end.position)?;
+        committed(segment.reserve(end.position.0 - segment.base.0, how), end.position)?;
         if end.position == segment.base {
             segment.write_header(&header);
         }
         return Ok(Some(segment));
     }
-    if end.position > 0 {
+    if end.position > Position(0) {
         return Ok(None);
     }
     let mut segment = Segment::create(&making.join("making-first"), &header, how)?;
@@ -408,14 +408,14 @@ mod tests {
         let paths = Paths { dir: dir.path().into() };
         let meta = Meta::load(dir.path()).unwrap();
         let mut follower = Follower::open(Live::of(paths.clone(), meta), Sync::OnClose, 1).unwrap();
-        while follower.position < SEGMENT {
+        while follower.position < Position(SEGMENT) {
             follower.step().unwrap();
         }
-        assert_eq!(follower.position, SEGMENT);
+        assert_eq!(follower.position, Position(SEGMENT));
         follower.sync().unwrap();
         drop(follower);
         let durable = load_durable(&paths).unwrap();
-        assert_eq!(durable.position, begin);
+        assert_eq!(durable.position, Position(begin));
         // The power fails: what was not flushed is gone.
         remove(&segment_path(&paths.segments(), 1)).unwrap();
         let text = fs::read_to_string(paths.writer_lock()).unwrap();
@@ -453,7 +453,7 @@ mod tests {
         let paths = Paths { dir: dir.path().into() };
         let live = Live::of(paths.clone(), Meta::load(dir.path()).unwrap());
         let recorder = Follower::open(live, Sync::OnClose, 1).unwrap();
-        let position = writer.end().0;
+        let position = writer.end();
         store_durable(&paths, &Durable { position, ..Durable::default() }).unwrap();
         let error = writer.close().unwrap_err();
         assert!(matches!(error, Error::RecorderBehind { .. }), "{error}");
@@ -478,7 +478,7 @@ mod tests {
         writer.close().unwrap();
         let paths = Paths { dir: dir.path().into() };
         let durable = load_durable(&paths).unwrap();
-        store_durable(&paths, &Durable { position: SEGMENT, ..durable }).unwrap();
+        store_durable(&paths, &Durable { position: Position(SEGMENT), ..durable }).unwrap();
         std::fs::remove_file(segment_path(&paths.segments(), 1)).unwrap();
 
         let (mut writer, recovery) = Writer::open(dir.path(), TapeId(1), options()).unwrap();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use unitape_model::Position;
 
 use crate::disk::again::Mappings;
 use crate::disk::map::Segment;
@@ -36,8 +37,8 @@ pub(crate) struct Core {
 
 impl Core {
     /// That of a tape which ends here.
-    pub fn at(end: u64, ordinal: u64) -> Self {
-        Self { end: AtomicU64::new(end), ordinal: AtomicU64::new(ordinal), ..Self::default() }
+    pub fn at(end: Position, ordinal: u64) -> Self {
+        Self { end: AtomicU64::new(end.0), ordinal: AtomicU64::new(ordinal), ..Self::default() }
     }
 
     /// Memory for a claim that is written by calls.
@@ -61,7 +62,7 @@ impl Core {
     }
 
     #[inline]
-    pub fn check(&self, end: u64) -> Result<()> {
+    pub fn check(&self, end: Position) -> Result<()> {
         if self.is_well() { Ok(()) } else { committed(self.trouble(), end) }
     }
 

@@ -34,13 +34,13 @@ mod durability;
 pub struct Writer {
     core: Arc<Core>,
     current: Option<Arc<Segment>>,
-    end: u64,
+    end: Position,
     ordinal: u64,
     /// The word of `core.fork`, so that an append does not go through it.
     well: &'static AtomicU64,
     /// Up to here frames may be put without a look at gates, room, and what else is open; zero while a draft or a
     /// batch is.
-    short_end: u64,
+    short_end: Position,
     /// Bytes behind the end that a draft or a batch has begun to write; zero when none is open.
     pub(crate) open_bytes: u64,
     /// Frames of a draft or a batch that found no room in the segment; empty when none is open.
@@ -60,7 +60,7 @@ pub struct Writer {
     lineage: Lineage,
     lock: Option<Lock>,
     /// Where the tape ended, if its last writer had closed it and this one has not begun to close it.
-    found_closed: Option<u64>,
+    found_closed: Option<Position>,
 }
 
 impl Writer {
@@ -99,16 +99,16 @@ impl Writer {
             lineage,
             past: _,
         } = opened;
-        let (end, ordinal) = (recovery.end.0, recovery.ordinal);
+        let (end, ordinal) = (recovery.end, recovery.ordinal);
         let core = Arc::new(Core::at(end, ordinal));
         let current = current.map(Arc::new);
         if let Some(segment) = &current
             && !options.by_call()
         {
-            segment.prefault(end - segment.base, options.prefault_bytes);
+            segment.prefault(end.0 - segment.base.0, options.prefault_bytes);
         }
         *core.current.lock() = current.clone();
-        let gates = Gates::open(&paths, meta.id, Position(end), &options.gates)?;
+        let gates = Gates::open(&paths, meta.id, end, &options.gates)?;
         let (state, keepers) = (State::open(&paths)?, State::open(&paths)?);
         state.set_end(end, ordinal);
         let hot = matches!(options.backing, Backing::Hot { .. });
@@ -128,7 +128,7 @@ impl Writer {
             place: making.clone(),
             prefault_bytes: options.prefault_bytes,
             by_call: options.by_call(),
-            first: end / meta.segment_bytes + 1,
+            first: end.0 / meta.segment_bytes + 1,
             helpers: options.helpers.clone(),
         });
         // Without a writer nobody would end the recorder, and its lock would stay.
@@ -139,7 +139,7 @@ impl Writer {
             current,
             end,
             ordinal,
-            short_end: 0,
+            short_end: Position(0),
             open_bytes: 0,
             aside: Vec::new(),
             gates,
@@ -162,7 +162,7 @@ impl Writer {
 
     /// Position behind the last unit appended or claimed.
     pub fn end(&self) -> Position {
-        Position(self.end)
+        self.end
     }
 
     /// Non-META frames before [`Writer::end`].
@@ -188,7 +188,7 @@ impl Writer {
     /// Everything before this position has been followed by the recorder, in a hot tape copied to the disk.
     pub fn recorded(&self) -> Position {
         // Acquire: pairs with the Release in `State::set_recorded`.
-        Position(self.state.recorded().load(Ordering::Acquire))
+        self.state.recorded_now()
     }
 
     /// Appends one unit of whole unstamped frames, the last with the flag `LAST`; gives the position of the
@@ -208,7 +208,7 @@ impl Writer {
             unsafe { segment.put_and_commit(at, header, unit) };
             let position = self.end;
             self.advance(unit.len() as u64, u64::from(!header.is_meta()));
-            return Ok(Position(position));
+            return Ok(position);
         }
         self.append_frames(unit)
     }
@@ -229,7 +229,7 @@ impl Writer {
         segment.commit(at, Header::read(unit));
         let position = self.end;
         self.advance(unit.len() as u64, ordinals);
-        Ok(Position(position))
+        Ok(position)
     }
 
     /// Where `bytes` behind the end lie in the segment that is being written; none if it has no such room.
@@ -238,14 +238,14 @@ impl Writer {
     /// Trouble of a helper since the last call, or a gate.
     #[inline]
     pub(crate) fn room(&mut self, bytes: u64) -> Result<Option<u64>> {
-        self.short_end = 0;
+        self.short_end = Position(0);
         self.core.check(self.end)?;
-        self.gates.pass(Position(self.end), bytes, self.open_bytes)?;
+        self.gates.pass(self.end, bytes, self.open_bytes)?;
         let Some(segment) = &self.current else { return Ok(None) };
-        let at = self.end - segment.base;
+        let at = self.end.0 - segment.base.0;
         committed(segment.have(at + bytes), self.end)?;
         if self.open_bytes == 0 && self.aside.is_empty() {
-            self.short_end = (segment.base + segment.ready()).min(self.gates.limit().0);
+            self.short_end = segment.base.plus(segment.ready()).min(self.gates.limit());
         }
         Ok((bytes <= segment.size - at).then_some(at))
     }
@@ -255,14 +255,14 @@ impl Writer {
     pub(crate) fn short_way(&self, bytes: u64) -> Option<(&Segment, u64)> {
         let segment = self.current.as_deref()?;
         // Acquire: pairs with the Release in `Core::raise`.
-        let is_short = self.end + bytes <= self.short_end && self.well.load(Ordering::Acquire) == WELL;
-        is_short.then(|| (segment, self.end - segment.base))
+        let is_short = self.end.plus(bytes) <= self.short_end && self.well.load(Ordering::Acquire) == WELL;
+        is_short.then(|| (segment, self.end.0 - segment.base.0))
     }
 
     /// A draft or a batch has `bytes` behind the end, or in `aside`.
     #[inline]
     pub(crate) fn open_up(&mut self, bytes: u64) {
-        self.short_end = 0;
+        self.short_end = Position(0);
         self.open_bytes = bytes;
     }
 
@@ -291,7 +291,7 @@ impl Writer {
         {
             // SAFETY: the range was found in the segment when it was given out; it lies behind the committed end,
             // and the draft that had it is gone or going.
-            unsafe { segment.draft(self.end - segment.base + 8, length as usize - 8) }.fill(0);
+            unsafe { segment.draft(self.end.0 - segment.base.0 + 8, length as usize - 8) }.fill(0);
         }
     }
 
@@ -324,8 +324,8 @@ impl Writer {
         if bytes == 0 || !bytes.is_multiple_of(unitape_model::LINE as u64) {
             return Err(Error::BadUnit { offset: 0, what: "a claim is some whole lines" });
         }
-        self.short_end = 0;
-        self.gates.pass(Position(self.end), bytes, 0)?;
+        self.short_end = Position(0);
+        self.gates.pass(self.end, bytes, 0)?;
         let (first, rest, current, end) = self.pieces(bytes, &mut frames_before)?;
         // Relaxed: only this thread adds; `close` pairs with the subtraction.
         self.core.outstanding.fetch_add(1, Ordering::Relaxed);
@@ -333,7 +333,7 @@ impl Writer {
         if self.current.as_ref().is_none_or(|c| c.index != current.index) {
             self.set_current(current);
         }
-        let given = end - self.end;
+        let given = end.0 - self.end.0;
         self.advance(given, ordinals);
         Ok(claim)
     }
@@ -353,11 +353,11 @@ impl Writer {
 
     #[inline]
     pub(crate) fn advance(&mut self, bytes: u64, ordinals: u64) {
-        self.end += bytes;
+        self.end = self.end.plus(bytes);
         self.ordinal += ordinals;
         // Relaxed: hints to the helpers.
         self.core.ordinal.store(self.ordinal, Ordering::Relaxed);
-        self.core.end.store(self.end, Ordering::Relaxed);
+        self.core.end.store(self.end.0, Ordering::Relaxed);
     }
 
     #[cold]
@@ -386,7 +386,7 @@ impl Writer {
         &mut self,
         bytes: u64,
         frames_before: &mut dyn FnMut(u64) -> (u64, u64),
-    ) -> Result<(Piece, Vec<Piece>, Arc<Segment>, u64)> {
+    ) -> Result<(Piece, Vec<Piece>, Arc<Segment>, Position)> {
         let mut taken = 0;
         let mut cut_ordinals = 0;
         let mut pieces: Option<(Piece, Vec<Piece>)> = None;
@@ -395,12 +395,12 @@ impl Writer {
         loop {
             let segment = match current.take().filter(|s| end < s.end()) {
                 Some(segment) => segment,
-                None => match self.roll(end / self.meta.segment_bytes, self.ordinal + cut_ordinals) {
+                None => match self.roll(end.0 / self.meta.segment_bytes, self.ordinal + cut_ordinals) {
                     Ok(segment) => segment,
                     Err(e) => return self.undo(pieces, e),
                 },
             };
-            let from = end - segment.base;
+            let from = end.0 - segment.base.0;
             let room = segment.size - from;
             let (length, pad) = if bytes - taken <= room {
                 (bytes - taken, false)
@@ -415,7 +415,7 @@ impl Writer {
                 (cut - taken, cut - taken < room)
             };
             taken += length;
-            end = if pad { segment.end() } else { end + length };
+            end = if pad { segment.end() } else { end.plus(length) };
             let had = segment.have(from + length);
             let piece = Piece { segment: segment.clone(), from, length, pad };
             match &mut pieces {
@@ -520,11 +520,11 @@ impl Writer {
         if !matches!(self.options.backing, Backing::Hot { .. }) {
             return Ok(());
         }
-        let needed = index.saturating_sub(half_window(&self.options)) * self.meta.segment_bytes;
+        let needed = Position(index.saturating_sub(half_window(&self.options)) * self.meta.segment_bytes);
         // A claim larger than the window: the recorder cannot come further than what was given out before it.
         let needed = needed.min(self.end);
         let mut since = None;
-        while self.recorded().0 < needed {
+        while self.recorded() < needed {
             self.core.check(self.end)?;
             if since.get_or_insert_with(Instant::now).elapsed() >= self.options.recorder_wait {
                 let wanted = Position(index * self.meta.segment_bytes);
@@ -536,7 +536,7 @@ impl Writer {
     }
 
     fn set_current(&mut self, segment: Arc<Segment>) {
-        self.short_end = 0;
+        self.short_end = Position(0);
         *self.core.current.lock() = Some(segment.clone());
         if let Some(full) = self.current.replace(segment)
             && full.is_in_memory()

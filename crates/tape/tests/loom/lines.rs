@@ -60,7 +60,7 @@ impl Memory for Lines {
     }
 }
 
-const BASE: u64 = 4096;
+const BASE: Position = Position(4096);
 
 /// Frames of one line that carry the numbers, the last one ending the unit.
 fn run(numbers: &[u64]) -> Vec<u8> {
@@ -87,7 +87,7 @@ fn follow<const FLAW: u8>(memory: &Lines, from: u64, want: &[u64]) -> u64 {
     while at < memory.size() {
         match lines::look::<FLAW>(memory, BASE, memory.size(), at) {
             Seen::Frame(header) => {
-                assert!(header.is_at(Position(BASE + at)));
+                assert!(header.is_at(BASE.plus(at)));
                 assert_eq!(memory.payload(at), want[at as usize / LINE], "a frame is not as it was written");
                 at += header.len_bytes() as u64;
             }
@@ -193,7 +193,7 @@ fn recorded<const FLAW: u8>() {
                 let mut bytes = run(&want[..to as usize]);
                 for line in 0..to as usize {
                     let at = line * LINE;
-                    let header = Header::read(&bytes[at..]).stamped(Position(BASE + at as u64));
+                    let header = Header::read(&bytes[at..]).stamped(BASE.plus(at as u64));
                     header.write(&mut bytes[at..]);
                     if line > 0 {
                         lines::stamp(&*disk, BASE, at as u64, header);

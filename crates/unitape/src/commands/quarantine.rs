@@ -3,6 +3,7 @@
 use super::consolidate::usage_or_error;
 use super::reading::{self, ReadArgs};
 use crate::output::{self, Done, grouped, note, say, say_to};
+use clap::builder::TypedValueParser;
 use std::io::Write;
 use std::path::PathBuf;
 use unitape_feed::{Account, Loader, Mapping, quarantine};
@@ -36,7 +37,8 @@ enum Command {
         /// Directory of the tape
         dir: PathBuf,
         /// Position of its event, as `list` shows it
-        position: u64,
+        #[arg(value_parser = clap::value_parser!(u64).map(Position))]
+        position: Position,
         /// Print nothing but the raw bytes, as they are: control characters too
         #[arg(long)]
         raw: bool,
@@ -110,7 +112,7 @@ pub fn run(args: Args) -> output::Result {
         Command::Show { dir, position, raw, json, read } => {
             output::print_hot_notice(&dir);
             let listing = quarantine::list_with(&dir, read.options())?;
-            let (entry, bytes) = quarantine::show_in(&dir, &listing, Position(position))?;
+            let (entry, bytes) = quarantine::show_in(&dir, &listing, position)?;
             let mut out = output::stdout();
             if raw {
                 out.write_all(&bytes)?;

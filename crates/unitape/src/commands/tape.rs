@@ -193,7 +193,7 @@ fn cat(args: &Cat) -> output::Result {
     let mut out = output::stdout();
     let mut line = Vec::new();
     // Frames before this were printed.
-    let mut quiet_to = 0;
+    let mut quiet_to = Position(0);
     loop {
         let step = match follower.step() {
             Ok(FollowStep::AtEnd) => {
@@ -213,7 +213,7 @@ fn cat(args: &Cat) -> output::Result {
                 output::print_rewound(from, to);
                 // Names of what was cut are not the tape's any more: it is read again, and printed from the cut on.
                 names = follower.reopen()?;
-                quiet_to = to.0;
+                quiet_to = to;
                 if args.json {
                     let (from, to) = (from.0, to.0);
                     writeln!(out, "{}", serde_json::json!({ "kind": "rewound", "from": from, "to": to }))?;
@@ -227,12 +227,12 @@ fn cat(args: &Cat) -> output::Result {
         };
         let position = frame.position;
         // Ordinals count from 1, as people do and as the vectors of events do.
-        let place = Place { seq: ordinal + 1, position: position.0 };
+        let place = Place { seq: ordinal + 1, position };
         if filter.is_done(place) {
             break;
         }
         line.clear();
-        let (meta, quiet) = (frame.header.is_meta(), position.0 < quiet_to);
+        let (meta, quiet) = (frame.header.is_meta(), position < quiet_to);
         match names.admit_frame(frame.bytes) {
             Ok(None) => {
                 if let Some(message) = frame.message()

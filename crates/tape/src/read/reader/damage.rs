@@ -42,14 +42,14 @@ impl Reader {
     /// The damage, with its file and position.
     pub fn refuse(&mut self, position: Position, what: &dyn std::fmt::Display) -> Result<()> {
         let error = self.damage_at(position, what);
-        let base = self.position.0 - self.at;
+        let base = Position(self.position.0 - self.at);
         if let Some(segment) = self.segment.as_ref().filter(|segment| segment.base == base)
             && self.skip
-            && position.0 >= base
+            && position >= base
             && position < self.position
         {
             // It counts among what is passed over, with what comes after it.
-            let mut at = position.0 - base;
+            let mut at = position.0 - base.0;
             while at < self.at
                 && let Seen::Frame(header) = segment.look(at)
             {
@@ -154,9 +154,9 @@ impl Reader {
 
     /// Where the tape ends, as far as somebody says so.
     fn known_end(&self) -> Position {
-        Position(match &self.page {
+        match &self.page {
             Some(page) => page.end().0,
-            None => load_durable(&self.live.paths).map_or(0, |durable| durable.position),
-        })
+            None => load_durable(&self.live.paths).map_or(Position(0), |durable| durable.position),
+        }
     }
 }

@@ -22,10 +22,7 @@ impl Reader {
     pub fn lag(&mut self) -> Result<Lag> {
         self.look_for_page();
         let (end, ordinal) = match (&self.page, self.ended) {
-            (Some(page), _) => {
-                let (end, ordinal) = page.end();
-                (Position(end), ordinal)
-            }
+            (Some(page), _) => page.end(),
             (None, Some(ended)) => ended,
             (None, None) => {
                 let options = ReadOptions { verify: self.checks.on, skip_damage: self.skip };
@@ -37,13 +34,15 @@ impl Reader {
         };
         let gone = match &self.page {
             Some(page) => page.announced(),
-            None => self.live.indices()?.first().copied().unwrap_or(0) * self.live.meta.segment_bytes,
+            None => {
+                Position(self.live.indices()?.first().copied().unwrap_or(0) * self.live.meta.segment_bytes)
+            }
         };
         let (position, next) = (self.position(), self.ordinal());
         Ok(Lag {
             bytes: end.0.saturating_sub(position.0),
             events: if end > position { ordinal.saturating_sub(next) } else { 0 },
-            until_removal_bytes: position.0.saturating_sub(gone),
+            until_removal_bytes: position.0.saturating_sub(gone.0),
         })
     }
 
@@ -51,7 +50,7 @@ impl Reader {
     /// says it is looked for when a segment is entered, in [`Reader::wait`] and in [`Reader::lag`].
     #[inline]
     pub fn is_going(&self) -> bool {
-        self.page.as_ref().is_some_and(|page| self.position().0 < page.announced())
+        self.page.as_ref().is_some_and(|page| self.position() < page.announced())
     }
 
     /// Goes on at the oldest position that retention has left, after [`crate::Error::Retained`] or before it; tells

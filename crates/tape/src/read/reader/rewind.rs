@@ -74,8 +74,8 @@ impl Reader {
         if let Err(Error::NoFrame(_)) = gone {
             // Before a writer has recovered the tape no lineage knows of the cut.
             let end = end_of(&self.live, load_durable(&self.live.paths)?.position)?;
-            if to.0 > end {
-                to = Position(end);
+            if to > end {
+                to = end;
                 gone = self.go(to);
             }
         }

@@ -34,9 +34,9 @@ impl Reader {
         while self.position < position {
             let Some((at, header)) = self.advance()? else { return Err(Error::NoFrame(position)) };
             let base = self.segment.as_ref().expect("a segment after a frame").base;
-            if self.damaged.count > passed_over && base + at >= position.0 {
+            if self.damaged.count > passed_over && base.plus(at) >= position {
                 // The frame lies in damage; this is the first one after it.
-                (self.position, self.at) = (Position(base + at), at);
+                (self.position, self.at) = (base.plus(at), at);
                 self.ordinal -= u64::from(!header.is_meta());
                 return Ok(());
             }

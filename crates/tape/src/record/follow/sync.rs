@@ -22,7 +22,7 @@ const PATIENCE: u32 = 3;
 impl Follower {
     /// Flushes if the policy says so, or somebody waits for it.
     pub fn sync_if_due(&mut self) -> Result<()> {
-        let behind = self.position.saturating_sub(self.flush.flushed.position);
+        let behind = self.position.0.saturating_sub(self.flush.flushed.position.0);
         if behind == 0 || self.flush.is_lost() {
             return Ok(());
         }
@@ -42,7 +42,7 @@ impl Follower {
     /// A flush that failed: nothing more is durable than before, and the error says what becomes of it.
     pub fn sync(&mut self) -> Result<()> {
         if let Some(lost) = &self.flush.lost {
-            return Err(lost.error(Position(self.flush.durable.position)));
+            return Err(lost.error(self.flush.durable.position));
         }
         if self.position < self.flush.flushed.position || !self.is_newest()? {
             return Ok(());
@@ -70,20 +70,20 @@ impl Follower {
             self.state.fail(errno, Flushed::Durable, false);
             self.flush.in_a_row += 1;
             let failure = DurabilityFailure { errno, path: paths.durable(), lasting: false };
-            return Err(failure.error(Position(self.flush.durable.position)));
+            return Err(failure.error(self.flush.durable.position));
         }
         self.flush.names = true;
         let before = self.flush.flushed.position;
         (self.flush.durable, self.flush.flushed) = (durable, flushed);
         self.flush.in_a_row = 0;
-        if self.position >= self.flush.suspect {
-            self.flush.suspect = 0;
+        if self.flush.suspect.is_none_or(|suspect| self.position >= suspect) {
+            self.flush.suspect = None;
             self.state.mended();
         }
-        self.state.set_durable(Position(durable.position));
+        self.state.set_durable(durable.position);
         let size = self.live.meta.segment_bytes;
-        let live = self.position / size;
-        seal(&paths, before / size, live)?;
+        let live = self.position.0 / size;
+        seal(&paths, before.0 / size, live)?;
         self.flush.open.retain(|(what, _)| match what {
             Flushed::Segment(index) | Flushed::Checksums(index) => *index >= live,
             _ => false,
@@ -115,7 +115,7 @@ impl Follower {
     /// The dictionary log cannot be read.
     pub fn begin_again(&mut self) -> Result<()> {
         let Durable { position, definitions_bytes, .. } = self.flush.flushed;
-        let from = position - position % self.live.meta.segment_bytes;
+        let from = Position(position.0 - position.0 % self.live.meta.segment_bytes);
         self.flush.open.clear();
         self.definitions.rewind(definitions_bytes, position, from)?;
         self.go_back(from);
@@ -157,7 +157,7 @@ impl Follower {
         let what = Flushed::Segment(index);
         let path = Flushed::path_of(what.word(), &self.live.paths);
         let failure = DurabilityFailure { errno: libc::ENOENT, path, lasting: true };
-        let error = failure.error(Position(self.flush.durable.position));
+        let error = failure.error(self.flush.durable.position);
         if !self.flush.is_lost() {
             self.state.fail(libc::ENOENT, what, true);
             self.flush.lost = Some(failure);
@@ -169,24 +169,25 @@ impl Follower {
     pub(crate) fn failed(&mut self, what: Flushed, error: Error) -> Result<Error> {
         let errno = errno_of(&error);
         let size = self.live.meta.segment_bytes;
-        let first = self.flush.flushed.position / size;
+        let first = self.flush.flushed.position.0 / size;
         let hot = match self.live.hot_place()? {
             Some(place) => list_segments(&place)?,
             None => Vec::new(),
         };
-        let there = (first..self.position.div_ceil(size)).all(|index| hot.binary_search(&index).is_ok());
+        let there = (first..self.position.0.div_ceil(size)).all(|index| hot.binary_search(&index).is_ok());
         let Durable { position, definitions_bytes, .. } = self.flush.flushed;
         // Without the dictionary log nothing is written again.
-        let again = there && self.definitions.rewind(definitions_bytes, position, first * size).is_ok();
+        let from = Position(first * size);
+        let again = there && self.definitions.rewind(definitions_bytes, position, from).is_ok();
         let path = Flushed::path_of(what.word(), &self.live.paths);
         let failure = DurabilityFailure { errno, path, lasting: !again };
         self.flush.open.clear();
         self.state.fail(errno, what, !again);
-        let error = failure.error(Position(self.flush.durable.position));
+        let error = failure.error(self.flush.durable.position);
         if again {
             self.flush.in_a_row += 1;
-            self.flush.suspect = self.flush.suspect.max(self.position);
-            self.go_back(first * size);
+            self.flush.suspect_to(self.position);
+            self.go_back(from);
         } else {
             self.flush.lost = Some(failure);
         }

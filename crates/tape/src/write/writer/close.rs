@@ -40,16 +40,16 @@ impl Writer {
         }
         for dir in [self.paths.segments(), self.place.clone()] {
             for index in list_segments(&dir)? {
-                if index > 0 && index * self.meta.segment_bytes >= self.end {
+                if index > 0 && index * self.meta.segment_bytes >= self.end.0 {
                     remove(&segment_path(&dir, index))?;
                     remove(&self.paths.crc(index))?;
                 }
             }
         }
-        let last = self.end / self.meta.segment_bytes;
+        let last = self.end.0 / self.meta.segment_bytes;
         let path = segment_path(&self.paths.segments(), last);
         if let Some((segment, _)) = Segment::open(&path, &self.meta, last, true)? {
-            segment.give_back(self.end - segment.base);
+            segment.give_back(self.end.0 - segment.base.0);
         }
         if let Some(hot) = self.hot.take() {
             hot.remove(&self.paths)?;

@@ -56,7 +56,7 @@ impl Writer {
         loop {
             match Follower::open(Live::of(self.paths.clone(), self.meta), self.options.sync, 1) {
                 Ok(mut follower) => {
-                    while follower.position < self.end().0 || follower.step()? {
+                    while follower.position < self.end() || follower.step()? {
                         follower.step()?;
                     }
                     return follower.sync_last();

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use unitape_book::{ALL_VENUES, Basis, Change, Error, ListingId, Marks, Options, TapeBooks};
-use unitape_model::{Dict, Event, InstrumentId};
+use unitape_model::{Dict, Event, InstrumentId, Position};
 use unitape_run::address::At;
 use unitape_run::follow::FollowStep;
 
@@ -99,7 +99,7 @@ struct Here {
     /// Ordinal of the last event taken.
     seq: u64,
     /// Where it stands on the tape.
-    position: u64,
+    position: Position,
     /// Its time.
     ts: i64,
 }
@@ -117,7 +117,7 @@ pub fn run(args: Args) -> output::Result {
     let mut view = View { args: &args, out: output::stdout(), dirty: BTreeSet::new(), printed: 0 };
     let mut here = Here::default();
     // Changes before this were printed.
-    let mut quiet_to = 0;
+    let mut quiet_to = Position(0);
     loop {
         let step = match follower.step() {
             Ok(FollowStep::AtEnd) => {
@@ -139,7 +139,7 @@ pub fn run(args: Args) -> output::Result {
             Ok(FollowStep::Rewound { from, to }) => {
                 view.out.flush()?;
                 output::print_rewound(from, to);
-                quiet_to = to.0;
+                quiet_to = to;
                 // The books hold what was cut: they are made again from the tape as it is.
                 tape = TapeBooks::with_names(Options::default(), follower.reopen()?);
                 continue;
@@ -151,11 +151,11 @@ pub fn run(args: Args) -> output::Result {
         };
         let seq = ordinal + 1;
         let ts = Event::new(frame.bytes).map_or(here.ts, |e| e.ts_event().0);
-        if at.is_some_and(|at| at.is_before(seq, frame.position.0, ts, frame.header.is_meta())) {
+        if at.is_some_and(|at| at.is_before(seq, frame.position, ts, frame.header.is_meta())) {
             break;
         }
         if !frame.header.is_meta() {
-            here = Here { seq, position: frame.position.0, ts };
+            here = Here { seq, position: frame.position, ts };
         }
         let position = frame.position;
         let changes = match tape.on_frame(position, frame.bytes) {

@@ -49,7 +49,7 @@ pub fn book_json(
     let faults: Map<String, Value> =
         listing.faults().met().map(|(fault, n)| (fault.name().to_owned(), n.into())).collect();
     let mut value = json!({
-        "seq": here.seq, "position": here.position, "ts": book.ts().0,
+        "seq": here.seq, "position": here.position.0, "ts": book.ts().0,
         "instr": name(tape, Dict::Instrument, listing.instrument().0),
         "venue": name(tape, Dict::Venue, listing.venue().into()),
         "basis": book.basis().name(), "phase": listing.phase().name(), "marks": names(book.marks()),
@@ -206,7 +206,7 @@ impl<'a> Row<'a> {
             put("bid_venues", bid.clone().into());
             put("ask_venues", ask.clone().into());
         }
-        put("position", self.here.position.into());
+        put("position", self.here.position.0.into());
         line(out, &Value::Object(object))
     }
 

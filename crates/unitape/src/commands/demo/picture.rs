@@ -54,7 +54,7 @@ pub struct Found {
     /// Event time, nanoseconds since the epoch.
     pub ts: i64,
     /// Where its evidence stands.
-    pub positions: Vec<u64>,
+    pub positions: Vec<Position>,
     /// What stands there, in words: see [`execution`].
     pub legs: Vec<String>,
 }
@@ -150,10 +150,10 @@ pub fn evidence(dir: &Path, account: &Account, alerts: &[Alert]) -> Result<Vec<F
     let mut found = Vec::with_capacity(alerts.len());
     for alert in alerts {
         let positions = alert.detail["positions"].as_array().into_iter().flatten();
-        let positions: Vec<u64> = positions.filter_map(serde_json::Value::as_u64).collect();
+        let positions: Vec<Position> = positions.filter_map(|p| p.as_u64().map(Position)).collect();
         let mut legs = Vec::new();
         for position in &positions {
-            let frame = reader.at(Position(*position))?;
+            let frame = reader.at(*position)?;
             legs.push(match Event::new(frame.bytes) {
                 Some(event) => leg(&event, account),
                 None => "no event".to_owned(),

@@ -372,7 +372,8 @@ fn next(story: &Story) -> [(String, &'static str); 5] {
     let tape = quoted(&story.place.tape().display().to_string());
     let store = quoted(&story.place.store().display().to_string());
     let first = story.found.first().map(|f| f.positions.as_slice()).unwrap_or_default();
-    let (from, to) = (first.iter().min().unwrap_or(&0), first.iter().max().unwrap_or(&0));
+    let (from, to) = (first.iter().min().copied(), first.iter().max().copied());
+    let (from, to) = (from.unwrap_or_default(), to.unwrap_or_default());
     let instr = story.held.courses.first().map_or("?", |course| course.instr.as_str());
     let window = r#"'{"wash_trade":{"window_ms":120000}}'"#;
     [
@@ -411,7 +412,8 @@ fn program() -> String {
 }
 
 fn alert_json(f: &Found) -> Value {
-    json!({ "scenario": f.scenario, "arm": f.arm, "key": f.key, "ts": f.ts, "positions": f.positions, "evidence": f.legs })
+    let positions: Vec<u64> = f.positions.iter().map(|p| p.0).collect();
+    json!({ "scenario": f.scenario, "arm": f.arm, "key": f.key, "ts": f.ts, "positions": positions, "evidence": f.legs })
 }
 
 pub fn course_json(c: &Course) -> Value {

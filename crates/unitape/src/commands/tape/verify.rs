@@ -60,7 +60,7 @@ impl Inspection {
                     problems.push(format!("account of {}/{} does not close", s.feed, s.file));
                 }
                 if let Some(m) = &account.mismatch {
-                    problems.push(format!("position {}: {}", m.position, m.what));
+                    problems.push(format!("position {}: {}", m.position.unwrap_or_default(), m.what));
                 }
                 match check_raw(dir, account) {
                     Ok(report) => raw = report,

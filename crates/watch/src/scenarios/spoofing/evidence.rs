@@ -4,12 +4,14 @@ use super::{DEF, key};
 use crate::alert::Alert;
 use crate::exact::Total;
 use crate::ids::{IdKey, id_text};
+use crate::kept::KeptPosition;
 use crate::orders::OrderState;
 use crate::watch::Input;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::VecDeque;
+use std::iter::once;
 use unitape_model::records::Order;
-use unitape_model::{Decimal, Event, Field, InlineId, Position, Value as FieldValue};
+use unitape_model::{Decimal, Event, Field, InlineId, Value};
 
 /// Executions kept at most; the condition needs them only for an order that did not say whose it is.
 const KEPT_MAX: usize = 1 << 16;
@@ -35,8 +37,7 @@ pub(super) struct Evidence {
 #[derive(Clone, Copy)]
 struct Execution {
     seq: u64,
-    /// Or [`crate::orders::NO_POSITION`].
-    position: Position,
+    position: KeptPosition,
     match_id: Option<IdKey>,
     qty: Decimal,
     /// The one before of the same account and side.
@@ -53,6 +54,8 @@ pub(super) struct Executed {
     pub total: Total,
     /// In so many executions.
     pub count: u64,
+    /// Ordinal of the order's entry.
+    pub entry_seq: u64,
     /// Number of the last.
     pub last: u64,
     /// Whose order it is.
@@ -84,7 +87,7 @@ impl Evidence {
 
     #[cold]
     fn keep_text(&mut self, event: &Event<'_>) {
-        if let Some(FieldValue::Id(InlineId::Text(text))) = event.field(Field::MatchId, &mut [0; 36]) {
+        if let Some(Value::Id(InlineId::Text(text))) = event.field(Field::MatchId, &mut [0; 36]) {
             self.texts.extend(text);
         }
     }
@@ -117,7 +120,7 @@ impl Evidence {
 
     /// What was executed from the entry with this ordinal up to `last`; none when some of it is forgotten.
     pub fn since(&self, entry_seq: u64, last: u64, owner: u32) -> Option<Executed> {
-        let mut executed = Executed { total: Total::ZERO, count: 0, last, owner };
+        let mut executed = Executed { total: Total::ZERO, count: 0, entry_seq, last, owner };
         let mut oldest = last;
         for execution in self.back_to(entry_seq, last) {
             executed.total.add(execution.qty);
@@ -143,14 +146,14 @@ impl Evidence {
     #[cold]
     pub fn alert(&self, input: &Input<'_, '_>, order: &OrderState, executed: &Executed) -> Alert {
         let mut executions: Vec<&Execution> =
-            self.back_to(order.entry_seq, executed.last).take(NAMED_MAX).collect();
+            self.back_to(executed.entry_seq, executed.last).take(NAMED_MAX).collect();
         executions.reverse();
         let ids: Vec<String> = executions.iter().filter_map(|e| self.match_text(e)).collect();
-        let seqs = |of: fn(&Execution) -> u64, entry: u64, now: u64| {
-            let between = executions.iter().map(|e| of(e));
-            std::iter::once(entry).chain(between).chain([now]).collect::<Vec<u64>>()
-        };
         let now = input.context;
+        let seqs = executions.iter().map(|e| e.seq);
+        let seqs: Vec<u64> = once(executed.entry_seq).chain(seqs).chain([now.seq]).collect();
+        let positions = executions.iter().map(|e| e.position.get());
+        let positions = once(order.entry_position()).chain(positions).chain([now.position]);
         let mut detail = json!({
             "spoof_oid": id_text(input.event, Field::Oid),
             "exec_match_ids": ids,
@@ -159,11 +162,11 @@ impl Evidence {
             "executed_opposite": executed.total.to_string(),
             "filled": order.executed.to_string(),
             "life_ns": i128::from(input.event.ts_event().0) - i128::from(order.entry_ts.0),
-            "seqs": seqs(|e| e.seq, order.entry_seq, now.seq),
+            "seqs": seqs,
         });
         // What was entered on a tape is cancelled on one.
-        if let (Some(entry), Some(position)) = (order.entry_position(), now.position) {
-            detail["positions"] = Value::from(seqs(|e| e.position.0, entry.0, position.0));
+        if let Some(positions) = positions.map(|p| p.map(|p| p.0)).collect::<Option<Vec<u64>>>() {
+            detail["positions"] = positions.into();
         }
         let left_out = executed.count - executions.len() as u64;
         if left_out > 0 {

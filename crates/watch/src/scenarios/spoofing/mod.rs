@@ -274,11 +274,9 @@ impl Fast {
         let at =
             if suspect.account == OWNERLESS { self.by_key.get(&key).copied() } else { Some(suspect.account) };
         let done = &self.accounts.get(at? as usize)?.done[opposite];
-        if done.last_seq <= order.entry_seq {
-            return None;
-        }
+        let entry_seq = order.entry_seq().filter(|entry_seq| done.last_seq > *entry_seq)?;
         let executed = match suspect.account {
-            OWNERLESS => match self.evidence.since(order.entry_seq, done.last, owner) {
+            OWNERLESS => match self.evidence.since(entry_seq, done.last, owner) {
                 Some(executed) => executed,
                 None => {
                     self.metrics.bound_hit += 1;
@@ -288,6 +286,7 @@ impl Fast {
             _ => Executed {
                 total: done.total.since(&suspect.before),
                 count: done.count - suspect.count_before,
+                entry_seq,
                 last: done.last,
                 owner,
             },

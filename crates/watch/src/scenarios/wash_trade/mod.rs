@@ -30,14 +30,15 @@ use crate::alert::Alert;
 use crate::def::{Class, Def, Need, Param, Sort};
 use crate::exact::{BILLION, at_most, times};
 use crate::ids::IdKey;
-use crate::orders::{NO_POSITION, quantity};
+use crate::kept::KeptPosition;
+use crate::orders::quantity;
 use crate::params::Params;
 use crate::parties::Parties;
 use crate::watch::{Input, Metrics, Output, Scenario};
 use legs::Legs;
 use matches::Matches;
 use serde_json::json;
-use unitape_model::{Decimal, Dict, Field, InstrumentId, Kind, Position, Price, UnixNanos};
+use unitape_model::{Decimal, Dict, Field, InstrumentId, Kind, Price, UnixNanos};
 
 /// Definition of the scenario.
 pub static DEF: Def = Def {
@@ -100,8 +101,7 @@ struct Leg {
     px: i64,
     qty: Decimal,
     seq: u64,
-    /// Or [`NO_POSITION`].
-    position: Position,
+    position: KeptPosition,
     owner: u32,
     instr: InstrumentId,
     venue: u16,
@@ -228,8 +228,8 @@ fn leg(input: &Input<'_, '_>) -> Option<Leg> {
 fn alert(e: &Leg, f: &Leg, arm: &'static str, input: &Input<'_, '_>) -> Alert {
     let context = input.context;
     let mut detail = json!({"arm": arm, "seqs": [f.seq, e.seq]});
-    if e.position != NO_POSITION {
-        detail["positions"] = json!([f.position.0, e.position.0]);
+    if let (Some(earlier), Some(position)) = (f.position.get(), e.position.get()) {
+        detail["positions"] = json!([earlier.0, position.0]);
     }
     let group = context.parties.group(e.owner);
     Alert {

@@ -1,7 +1,7 @@
 use super::super::feeds::of_flow;
 use super::*;
 use serde_json::json;
-use unitape_model::UnixNanos;
+use unitape_model::{Position, UnixNanos};
 use unitape_sim::day::{CopyTotals, SceneLeg};
 
 fn scene(n: u64, arm: &'static str, misses: Option<&'static str>) -> Scene {
@@ -31,7 +31,7 @@ fn found(scene: &Scene) -> Found {
         arm: scene.arm.to_owned(),
         key: values(&scene.key).cloned().collect(),
         ts: scene.ts as i64,
-        positions: vec![64, 192],
+        positions: vec![Position(64), Position(192)],
         legs: legs(scene).to_vec(),
     }
 }
