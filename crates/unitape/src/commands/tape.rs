@@ -15,9 +15,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use unitape_codec::events::{Form, write_event};
-use unitape_model::{Dict, Kind, Message, Position};
+use unitape_model::{Dict, Kind, Message, NameTable, Position};
 use unitape_run::address::Place;
-use unitape_run::follow::FollowStep;
+use unitape_run::follow::{FollowStep, TapeFollower};
 use unitape_run::removal;
 
 /// Arguments.
@@ -195,29 +195,21 @@ fn cat(args: &Cat) -> output::Result {
     // Frames before this were printed.
     let mut quiet_to = Position(0);
     loop {
-        let step = match follower.step() {
+        let (ordinal, frame) = match follower.step() {
+            Ok(FollowStep::Frame { ordinal, frame }) => (ordinal, frame),
             Ok(FollowStep::AtEnd) => {
                 out.flush()?;
                 if !args.follow || stop.load(std::sync::atomic::Ordering::Relaxed) {
                     break;
                 }
-                follower.wait()
+                if let FollowStep::Rewound { from, to } = follower.wait()? {
+                    (names, quiet_to) = (rewind(&mut follower, args.json, from, to, &mut out)?, to);
+                }
+                continue;
             }
-            step => step,
-        };
-        let (ordinal, frame) = match step {
-            Ok(FollowStep::Frame { ordinal, frame }) => (ordinal, frame),
-            Ok(FollowStep::AtEnd) => continue,
             Ok(FollowStep::Rewound { from, to }) => {
                 out.flush()?;
-                output::print_rewound(from, to);
-                // Names of what was cut are not the tape's any more: it is read again, and printed from the cut on.
-                names = follower.reopen()?;
-                quiet_to = to;
-                if args.json {
-                    let (from, to) = (from.0, to.0);
-                    writeln!(out, "{}", serde_json::json!({ "kind": "rewound", "from": from, "to": to }))?;
-                }
+                (names, quiet_to) = (rewind(&mut follower, args.json, from, to, &mut out)?, to);
                 continue;
             }
             Err(e) => {
@@ -270,6 +262,23 @@ fn cat(args: &Cat) -> output::Result {
         filter.explain(&args.dir, names.dictionary());
     }
     reading::finish(follower.reader(), names.lost(), output::after_rewinds(follower.rewinds()))
+}
+
+/// Begins again at the start of a tape that was cut, and prints the cut. The names of before are not the tape's any more.
+fn rewind(
+    follower: &mut TapeFollower,
+    json: bool,
+    from: Position,
+    to: Position,
+    out: &mut impl Write,
+) -> Result<NameTable, Failure> {
+    output::print_rewound(from, to);
+    let names = follower.reopen()?;
+    if json {
+        let (from, to) = (from.0, to.0);
+        writeln!(out, "{}", serde_json::json!({ "kind": "rewound", "from": from, "to": to }))?;
+    }
+    Ok(names)
 }
 
 /// A user's message: text where it is such, else hexadecimal.

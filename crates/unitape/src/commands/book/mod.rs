@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use unitape_book::{ALL_VENUES, Basis, Change, Error, ListingId, Marks, Options, TapeBooks};
 use unitape_model::{Dict, Event, InstrumentId, Position};
 use unitape_run::address::At;
-use unitape_run::follow::FollowStep;
+use unitape_run::follow::{FollowStep, TapeFollower};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -119,7 +119,8 @@ pub fn run(args: Args) -> output::Result {
     // Changes before this were printed.
     let mut quiet_to = Position(0);
     loop {
-        let step = match follower.step() {
+        let (ordinal, frame) = match follower.step() {
+            Ok(FollowStep::Frame { ordinal, frame }) => (ordinal, frame),
             Ok(FollowStep::AtEnd) => {
                 // What is there is printed, and what comes then once more.
                 if !args.bbo && args.follow {
@@ -129,19 +130,14 @@ pub fn run(args: Args) -> output::Result {
                 if !args.follow || stop.load(Ordering::Relaxed) {
                     break;
                 }
-                follower.wait()
+                if let FollowStep::Rewound { from, to } = follower.wait()? {
+                    (tape, quiet_to) = (rewind(&mut follower, from, to)?, to);
+                }
+                continue;
             }
-            step => step,
-        };
-        let (ordinal, frame) = match step {
-            Ok(FollowStep::Frame { ordinal, frame }) => (ordinal, frame),
-            Ok(FollowStep::AtEnd) => continue,
             Ok(FollowStep::Rewound { from, to }) => {
                 view.out.flush()?;
-                output::print_rewound(from, to);
-                quiet_to = to;
-                // The books hold what was cut: they are made again from the tape as it is.
-                tape = TapeBooks::with_names(Options::default(), follower.reopen()?);
+                (tape, quiet_to) = (rewind(&mut follower, from, to)?, to);
                 continue;
             }
             Err(e) => {
@@ -208,6 +204,12 @@ pub fn run(args: Args) -> output::Result {
     let done =
         if faults + stale + left_out > 0 { Done::Flawed } else { output::after_rewinds(follower.rewinds()) };
     reading::finish(follower.reader(), tape.names.lost(), done)
+}
+
+/// Begins again at the start of a tape that was cut: the books of before hold events that the tape no longer has.
+fn rewind(follower: &mut TapeFollower, from: Position, to: Position) -> Result<TapeBooks, Failure> {
+    output::print_rewound(from, to);
+    Ok(TapeBooks::with_names(Options::default(), follower.reopen()?))
 }
 
 /// What was counted over all books and is not in them: its word, how often, and what it says.
