@@ -4,7 +4,7 @@ use crate::digits::pair;
 
 /// A day of the calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Day {
+pub struct CalendarDay {
     /// 1900 to 2261.
     pub year: u16,
     /// 1 to 12.
@@ -13,13 +13,13 @@ pub struct Day {
     pub day: u8,
 }
 
-impl Day {
+impl CalendarDay {
     /// The day, if the calendar has it.
     #[inline]
     #[must_use]
-    pub fn new(year: u16, month: u8, day: u8) -> Option<Day> {
+    pub fn new(year: u16, month: u8, day: u8) -> Option<CalendarDay> {
         let fits = (1900..=2261).contains(&year) && day >= 1 && day <= days_of_month(year, month);
-        fits.then_some(Day { year, month, day })
+        fits.then_some(CalendarDay { year, month, day })
     }
 
     /// Its midnight in UTC, nanoseconds since 1970.
@@ -72,7 +72,7 @@ pub fn time(text: &[u8]) -> Option<i64> {
     let (day, rest) = text.split_at_checked(10)?;
     let &[a, b, c, d, b'-', m, n, b'-', e, f] = day else { return None };
     let year = u16::from(pair(a, b)?) * 100 + u16::from(pair(c, d)?);
-    let day = Day::new(year, pair(m, n)?, pair(e, f)?)?.nanos();
+    let day = CalendarDay::new(year, pair(m, n)?, pair(e, f)?)?.nanos();
     let Some(clock) = rest.strip_prefix(b"T") else {
         return day.checked_sub(offset(rest)?);
     };

@@ -32,10 +32,10 @@ pub mod json;
 mod source;
 mod span;
 pub mod toml;
-pub mod whole;
+pub mod whole_file;
 pub mod xml;
 
 pub use decimal::Decimal;
 pub use error::Error;
-pub use source::{READ_BYTES, Source};
+pub use source::{InputBuffer, READ_BYTES};
 pub use span::Span;

@@ -7,7 +7,7 @@ use std::io::Read;
 pub const READ_BYTES: usize = 256 << 10;
 
 /// The input and the part of it in memory.
-pub struct Source<'s> {
+pub struct InputBuffer<'s> {
     input: &'s mut dyn Read,
     file_label: &'s str,
     /// Its first [`Source::len`] bytes are of the input.
@@ -20,10 +20,10 @@ pub struct Source<'s> {
     pub eof: bool,
 }
 
-impl<'s> Source<'s> {
+impl<'s> InputBuffer<'s> {
     /// Nothing of `input` is read yet; errors name it by `file_label`.
     pub fn new(input: &'s mut dyn Read, file_label: &'s str) -> Self {
-        Source { input, file_label, buf: Vec::new(), len: 0, base: 0, eof: false }
+        InputBuffer { input, file_label, buf: Vec::new(), len: 0, base: 0, eof: false }
     }
 
     /// What is there.

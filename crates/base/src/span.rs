@@ -13,7 +13,7 @@ impl Span {
     /// These bytes of `buf`, none where the span lies outside.
     #[inline]
     #[must_use]
-    pub fn of(self, buf: &[u8]) -> &[u8] {
+    pub fn slice(self, buf: &[u8]) -> &[u8] {
         buf.get(self.start..self.end).unwrap_or_default()
     }
 

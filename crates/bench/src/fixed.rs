@@ -126,7 +126,7 @@ fn equal_to_the_twin(decoder: &mut Decoder) -> Result<String, Error> {
         for (column, value) in record.columns().iter().zip(decoder.values()) {
             if *value != Value::None && column.speaks() {
                 text.clear();
-                value.write(span.of(FILE), column.squeezes(), &mut text);
+                value.write(span.slice(FILE), column.squeezes(), &mut text);
                 hash.add(&text);
                 fields.push((column.name().to_owned(), text.clone()));
             }

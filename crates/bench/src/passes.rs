@@ -27,7 +27,7 @@ pub fn fast_pass(tokens: &mut Tokens, input: &[u8], mut each: impl FnMut(&Typed)
         match tokens.frame(&framer, input, at, true) {
             Frame::Message(message) => {
                 at = message.span.end;
-                let (bytes, fields) = (message.span.of(input), tokens.as_slice());
+                let (bytes, fields) = (message.span.slice(input), tokens.as_slice());
                 let Ok(filled) = slots.fill(bytes, fields) else {
                     pass.faults += 1;
                     continue;
@@ -152,7 +152,7 @@ pub fn slow_pass(input: &[u8], mut each: impl FnMut(&Typed)) -> Pass {
     loop {
         let span = match naive::frame(&framer, input, at) {
             Frame::Message(message) => {
-                let bytes = message.span.of(input);
+                let bytes = message.span.slice(input);
                 match naive::tokens(&framer, bytes) {
                     Ok(fields) => {
                         let mut typed = Typed::default();

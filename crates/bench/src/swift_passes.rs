@@ -92,7 +92,7 @@ pub fn fast_pass(
     loop {
         match fields.frame(&framer, input, at, true) {
             Frame::Message(message) => {
-                let text = message.text().of(input);
+                let text = message.text().slice(input);
                 for token in fields.as_slice() {
                     if !wanted(token.tag) {
                         continue;
@@ -126,7 +126,7 @@ pub fn slow_pass(input: &[u8], wanted: impl Fn(Tag) -> bool, mut each: impl FnMu
     loop {
         let span = match naive::frame(&framer, input, at) {
             Frame::Message(message) => {
-                let text = message.text().of(input);
+                let text = message.text().slice(input);
                 let tokens = naive::tokens(text);
                 for token in &tokens {
                     let name = String::from_utf8_lossy(token.name(text)).into_owned();

@@ -2,8 +2,8 @@
 
 use super::fault::Code;
 use unitape_base::Error;
-use unitape_base::Source;
-use unitape_base::capture::{self, Next, Reassembly, Udp, Walker, is_capture};
+use unitape_base::InputBuffer;
+use unitape_base::capture::{self, CaptureWalker, IpReassembly, NextCaptureRecord, UdpContent, is_capture};
 
 /// The largest packet or message, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
@@ -77,24 +77,24 @@ pub(super) enum Unit {
 
 /// Goes through an input.
 pub(super) struct Units<'s> {
-    pub source: Source<'s>,
+    pub source: InputBuffer<'s>,
     framing: Framing,
     pub at: usize,
-    walker: Option<Walker>,
-    fragments: Reassembly,
+    walker: Option<CaptureWalker>,
+    fragments: IpReassembly,
     text: bool,
     lines: u64,
     begun: bool,
 }
 
 impl<'s> Units<'s> {
-    pub fn new(source: Source<'s>, framing: Framing) -> Self {
+    pub fn new(source: InputBuffer<'s>, framing: Framing) -> Self {
         Self {
             source,
             framing,
             at: 0,
             walker: None,
-            fragments: Reassembly::default(),
+            fragments: IpReassembly::default(),
             text: false,
             lines: 0,
             begun: false,
@@ -133,7 +133,7 @@ impl<'s> Units<'s> {
             self.begun = true;
             let head = self.source.bytes();
             let packets = matches!(self.framing, Framing::Frames | Framing::Cme | Framing::Emdi);
-            self.walker = (packets && is_capture(head)).then(Walker::default);
+            self.walker = (packets && is_capture(head)).then(CaptureWalker::default);
             // `hh:mm:ss`; a length would be a million of millions.
             self.text = self.framing == Framing::HexLines
                 || self.framing == Framing::Cme
@@ -237,25 +237,25 @@ impl<'s> Units<'s> {
             let (offset, found) =
                 (self.source.base + self.at as u64, walker.next(self.source.bytes(), self.at));
             match found {
-                Next::More if self.source.eof => {
+                NextCaptureRecord::More if self.source.eof => {
                     return self.lost(Code::Truncated, "the capture ends inside a record");
                 }
-                Next::More => return Ok(Unit::More(0)),
-                Next::Lost { what } => return self.lost(Code::Garbage, what),
-                Next::Skip { end } | Next::Dropped { end, .. } => self.at = end,
-                Next::Packet(packet) => {
+                NextCaptureRecord::More => return Ok(Unit::More(0)),
+                NextCaptureRecord::Lost { what } => return self.lost(Code::Garbage, what),
+                NextCaptureRecord::Skip { end } | NextCaptureRecord::Dropped { end, .. } => self.at = end,
+                NextCaptureRecord::Packet(packet) => {
                     self.at = packet.end;
                     let bytes = &self.source.bytes()[packet.bytes.clone()];
                     let bad = |what| Ok(Unit::Bad { offset, code: Code::Garbage, what });
                     match capture::udp(packet.link, bytes, packet.is_cut()) {
-                        Udp::Datagram(datagram) => {
+                        UdpContent::Datagram(datagram) => {
                             let from = packet.bytes.start + datagram.payload.start;
                             let to = packet.bytes.start + datagram.payload.end;
                             return Ok(Unit::Packet { offset: self.source.base + from as u64, from, to });
                         }
-                        Udp::Other => {}
-                        Udp::Cut(_) => return bad("a datagram of which the capture has only a part"),
-                        Udp::Fragment(part) => {
+                        UdpContent::Other => {}
+                        UdpContent::Cut(_) => return bad("a datagram of which the capture has only a part"),
+                        UdpContent::Fragment(part) => {
                             let before = self.fragments.counts();
                             let whole = self.fragments.add(&part, bytes, packet.ts_ns);
                             if let Some(whole) = whole {
@@ -269,7 +269,7 @@ impl<'s> Units<'s> {
                                 return bad("a datagram of which fragments are missing, before this place");
                             }
                         }
-                        Udp::Bad(what) => return bad(what),
+                        UdpContent::Bad(what) => return bad(what),
                     }
                 }
             }

@@ -20,7 +20,7 @@ use std::fmt::Display;
 use std::io::{Read, Write};
 use unitape_base::Error;
 use unitape_base::json::{head, number, string};
-use unitape_base::{READ_BYTES, Source};
+use unitape_base::{InputBuffer, READ_BYTES};
 
 /// How a file is read.
 #[derive(Debug, Clone, Copy, Default)]
@@ -67,7 +67,7 @@ pub fn decode_json(
     out: &mut dyn Write,
 ) -> Result<Summary, Error> {
     let mut lines = Lines { head: head(file_label), text: Vec::new(), summary: Summary::default(), out };
-    let mut units = Units::new(Source::new(input, file_label), options.framing);
+    let mut units = Units::new(InputBuffer::new(input, file_label), options.framing);
     let mut patience = 1;
     let result = loop {
         let unit = match units.next() {

@@ -101,7 +101,7 @@ pub fn try_mapping(text: &str, messages: &[u8]) -> bool {
 /// The same of a capture.
 #[doc(hidden)]
 pub fn try_capture(format: &Format, bytes: &[u8]) -> Result<block::Tally, Error> {
-    let walker = Some(unitape_base::capture::Walker::default());
+    let walker = Some(unitape_base::capture::CaptureWalker::default());
     try_block(format, block::Block { bytes: bytes.to_vec(), eof: true, walker, ..block::Block::default() })
 }
 

@@ -6,7 +6,9 @@ use std::fs::File;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use unitape_base::capture::{Next, Reassembly, ReassemblyCounts, Udp, Walker, is_capture, udp};
+use unitape_base::capture::{
+    CaptureWalker, IpReassembly, NextCaptureRecord, ReassemblyCounts, UdpContent, is_capture, udp,
+};
 use unitape_model::UnixNanos;
 
 /// Goes through a file, packet by packet.
@@ -21,14 +23,14 @@ pub struct PacketFile {
     ended: bool,
     sort: Sort,
     counts: FileCounts,
-    fragments: Reassembly,
+    fragments: IpReassembly,
     /// The payload of the datagram that its last fragment made whole.
     whole: Vec<u8>,
 }
 
 #[derive(Debug)]
 enum Sort {
-    Capture(Walker),
+    Capture(CaptureWalker),
     /// Packets with four bytes of length before each, the lowest first; all were sent to this address.
     Frames(SocketAddr),
 }
@@ -85,9 +87,9 @@ impl PacketFile {
             base: 0,
             at: 0,
             ended: false,
-            sort: Sort::Capture(Walker::default()),
+            sort: Sort::Capture(CaptureWalker::default()),
             counts: FileCounts::default(),
-            fragments: Reassembly::default(),
+            fragments: IpReassembly::default(),
             whole: Vec::new(),
         };
         this.read()?;
@@ -141,16 +143,16 @@ impl PacketFile {
         loop {
             let Sort::Capture(walker) = &mut self.sort else { unreachable!("asked for it") };
             match walker.next(&self.bytes, self.at) {
-                Next::Packet(packet) => {
+                NextCaptureRecord::Packet(packet) => {
                     self.at = packet.end;
                     match udp(packet.link, &self.bytes[packet.bytes.clone()], packet.is_cut()) {
-                        Udp::Datagram(datagram) => {
+                        UdpContent::Datagram(datagram) => {
                             let from = packet.bytes.start + datagram.payload.start;
                             let end = packet.bytes.start + datagram.payload.end;
                             let (to, ts_recv) = (datagram.to, packet.ts_ns.map_or(NOT_TOLD, UnixNanos));
                             return Ok(Some(Found { to, ts_recv, from, end, is_whole: false }));
                         }
-                        Udp::Fragment(part) => {
+                        UdpContent::Fragment(part) => {
                             let bytes = &self.bytes[packet.bytes.clone()];
                             if let Some(whole) = self.fragments.add(&part, bytes, packet.ts_ns) {
                                 self.whole.clear();
@@ -161,23 +163,23 @@ impl PacketFile {
                                 return Ok(Some(Found { to, ts_recv, from, end, is_whole: true }));
                             }
                         }
-                        Udp::Other => self.counts.others += 1,
-                        Udp::Cut(_) | Udp::Bad(_) => self.counts.unusable += 1,
+                        UdpContent::Other => self.counts.others += 1,
+                        UdpContent::Cut(_) | UdpContent::Bad(_) => self.counts.unusable += 1,
                     }
                 }
-                Next::Skip { end } => self.at = end,
-                Next::Dropped { count, end, .. } => {
+                NextCaptureRecord::Skip { end } => self.at = end,
+                NextCaptureRecord::Dropped { count, end, .. } => {
                     self.counts.dropped += u64::from(count);
                     self.at = end;
                 }
-                Next::More if !self.ended => self.read()?,
-                Next::More => {
+                NextCaptureRecord::More if !self.ended => self.read()?,
+                NextCaptureRecord::More => {
                     self.fragments.finish();
                     self.counts.lost_bytes += (self.bytes.len() - self.at) as u64;
                     self.at = self.bytes.len();
                     return Ok(None);
                 }
-                Next::Lost { what } => return Err(self.wrong(what)),
+                NextCaptureRecord::Lost { what } => return Err(self.wrong(what)),
             }
         }
     }

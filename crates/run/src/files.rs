@@ -4,7 +4,7 @@ use crate::Error;
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use unitape_base::whole;
+use unitape_base::whole_file;
 
 /// The text of a configuration.
 ///
@@ -15,7 +15,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
         let file = File::open(path)?;
         match file.metadata()?.is_dir() {
             true => Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory; a file is needed")),
-            false => whole::read_open(file, whole::BYTES_MAX),
+            false => whole_file::read_open(file, whole_file::BYTES_MAX),
         }
     };
     let bytes = read().map_err(|source| Error::File { path: path.to_owned(), source })?;

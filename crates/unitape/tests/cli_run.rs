@@ -351,7 +351,7 @@ fn captures_that_are_not_whole() {
             one[start + 8..start + 12].copy_from_slice(&captured.to_le_bytes());
         }
     }
-    capture::dropped(&mut one, 6, 17);
+    capture::drop_note(&mut one, 6, 17);
     capture::datagram(&mut one, 7, from, to, &order(7));
     one.truncate(one.len() - 5);
     file(bench.dir.path(), "1.pcap", one);

@@ -15,7 +15,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
-use unitape_base::capture::{Next, Udp, Walker, udp};
+use unitape_base::capture::{CaptureWalker, NextCaptureRecord, UdpContent, udp};
 use unitape_sim::exchange::{Channel, Exchange, ExchangeConfig, Faults, Line, Packet, TemplateSets};
 
 /// A venue: an exchange, and what it takes to run a feed of its channels.
@@ -243,18 +243,18 @@ fn is_bound(port: u16) -> bool {
 
 /// All datagrams of a capture that is whole.
 fn datagrams(bytes: &[u8]) -> Vec<(SocketAddr, &[u8])> {
-    let (mut walker, mut at, mut all) = (Walker::default(), 0, Vec::new());
+    let (mut walker, mut at, mut all) = (CaptureWalker::default(), 0, Vec::new());
     loop {
         at = match walker.next(bytes, at) {
-            Next::Packet(p) => {
-                let Udp::Datagram(d) = udp(p.link, &bytes[p.bytes.clone()], p.is_cut()) else {
+            NextCaptureRecord::Packet(p) => {
+                let UdpContent::Datagram(d) = udp(p.link, &bytes[p.bytes.clone()], p.is_cut()) else {
                     panic!("{p:?}")
                 };
                 all.push((d.to, &bytes[p.bytes][d.payload]));
                 p.end
             }
-            Next::Skip { end } => end,
-            Next::More if at == bytes.len() => return all,
+            NextCaptureRecord::Skip { end } => end,
+            NextCaptureRecord::More if at == bytes.len() => return all,
             other => panic!("{other:?} at {at} of {}", bytes.len()),
         }
     }

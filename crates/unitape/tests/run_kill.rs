@@ -47,7 +47,7 @@ impl Market {
                 (0..1 + rng.below(3)).flat_map(|i| common::order(n * 3 + i as u32)).collect();
             capture::datagram(&mut pcap, ts, from, if rng.one_in(9) { other } else { ours }, &packet);
             if rng.one_in(300) {
-                capture::dropped(&mut pcap, ts, 3);
+                capture::drop_note(&mut pcap, ts, 3);
             }
         }
         file(shared, "day.pcap", pcap);

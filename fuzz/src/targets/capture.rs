@@ -1,7 +1,7 @@
 //! Any bytes as a capture, and as the tail of a journal: the walker ends, every place lies within the bytes, and as a
 //! source the account closes.
 
-use unitape_base::capture::{Next, Udp, Walker, udp, write};
+use unitape_base::capture::{NextCaptureRecord, UdpContent, CaptureWalker, udp, write};
 
 pub fn run(bytes: &[u8]) {
     let Some((sort, bytes)) = bytes.split_first() else { return };
@@ -11,19 +11,19 @@ pub fn run(bytes: &[u8]) {
         write::datagram(&mut file, 1, "10.0.0.1:1".parse().unwrap(), "239.1.1.1:2".parse().unwrap(), b"{}\n");
     }
     file.extend_from_slice(bytes);
-    let (mut walker, mut at) = (Walker::default(), 0);
+    let (mut walker, mut at) = (CaptureWalker::default(), 0);
     loop {
         let end = match walker.next(&file, at) {
-            Next::Packet(p) => {
+            NextCaptureRecord::Packet(p) => {
                 assert!(p.bytes.start >= at && p.bytes.end <= p.end);
                 let packet = &file[p.bytes.clone()];
-                if let Udp::Datagram(d) = udp(p.link, packet, p.is_cut()) {
+                if let UdpContent::Datagram(d) = udp(p.link, packet, p.is_cut()) {
                     assert!(d.payload.end <= packet.len());
                 }
                 p.end
             }
-            Next::Skip { end } | Next::Dropped { end, .. } => end,
-            Next::More | Next::Lost { .. } => break,
+            NextCaptureRecord::Skip { end } | NextCaptureRecord::Dropped { end, .. } => end,
+            NextCaptureRecord::More | NextCaptureRecord::Lost { .. } => break,
         };
         assert!(end > at && end <= file.len());
         at = end;

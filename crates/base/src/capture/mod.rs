@@ -32,9 +32,9 @@ mod reassembly;
 mod walk;
 pub mod write;
 
-pub use packet::{Datagram, Fragment, Udp, udp};
-pub use reassembly::{Reassembled, Reassembly, ReassemblyCounts};
-pub use walk::{BLOCK_BYTES_MAX, Next, Packet, Walker, is_capture};
+pub use packet::{IpFragment, UdpContent, UdpDatagram, udp};
+pub use reassembly::{IpReassembly, ReassembledDatagram, ReassemblyCounts};
+pub use walk::{BLOCK_BYTES_MAX, CaptureWalker, CapturedPacket, NextCaptureRecord, is_capture};
 
 #[cfg(test)]
 mod tests;

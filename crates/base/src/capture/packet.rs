@@ -5,13 +5,13 @@ use std::ops::Range;
 
 /// What a packet is to a reader of UDP.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Udp {
+pub enum UdpContent {
     /// A whole datagram.
-    Datagram(Datagram),
+    Datagram(UdpDatagram),
     /// A datagram of which the capture has only a part; its ports where they can be seen.
     Cut(Option<SocketAddr>),
     /// A part of a datagram that IP has cut into fragments.
-    Fragment(Fragment),
+    Fragment(IpFragment),
     /// A packet of something else.
     Other,
     /// A packet that contradicts itself.
@@ -20,7 +20,7 @@ pub enum Udp {
 
 /// A datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Datagram {
+pub struct UdpDatagram {
     /// Where it comes from.
     pub from: SocketAddr,
     /// Where it goes to: group or host, and port.
@@ -31,7 +31,7 @@ pub struct Datagram {
 
 /// A part of a datagram of UDP; see [`super::Reassembly`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fragment {
+pub struct IpFragment {
     /// Where it comes from.
     pub from: IpAddr,
     /// Where it goes to.
@@ -48,9 +48,9 @@ pub struct Fragment {
 
 /// Takes a packet of this link type apart; `cut` says that the capture has only a part of it.
 #[inline]
-pub fn udp(link: u16, packet: &[u8], cut: bool) -> Udp {
+pub fn udp(link: u16, packet: &[u8], cut: bool) -> UdpContent {
     match plain(link, packet) {
-        Some(datagram) => Udp::Datagram(datagram),
+        Some(datagram) => UdpContent::Datagram(datagram),
         None => udp_any(link, packet, cut),
     }
 }
@@ -58,7 +58,7 @@ pub fn udp(link: u16, packet: &[u8], cut: bool) -> Udp {
 /// What nearly all packets of market data are: a whole datagram of IPv4 without options, right behind the header of Ethernet
 /// or by itself. None for all others.
 #[inline]
-fn plain(link: u16, packet: &[u8]) -> Option<Datagram> {
+fn plain(link: u16, packet: &[u8]) -> Option<UdpDatagram> {
     let at = match link {
         1 if packet.get(12..14)? == [8, 0] => 14,
         101 => 0,
@@ -79,18 +79,18 @@ fn plain(link: u16, packet: &[u8]) -> Option<Datagram> {
     }
     let address = |at: usize| Ipv4Addr::new(head[at], head[at + 1], head[at + 2], head[at + 3]).into();
     let from = SocketAddr::new(address(12), number(20));
-    Some(Datagram { from, to: SocketAddr::new(address(16), number(22)), payload })
+    Some(UdpDatagram { from, to: SocketAddr::new(address(16), number(22)), payload })
 }
 
 /// The same for whatever a packet may be.
 #[inline(never)]
-pub(super) fn udp_any(link: u16, packet: &[u8], cut: bool) -> Udp {
-    let short = if cut { Udp::Cut(None) } else { Udp::Bad("the packet ends in its headers") };
+pub(super) fn udp_any(link: u16, packet: &[u8], cut: bool) -> UdpContent {
+    let short = if cut { UdpContent::Cut(None) } else { UdpContent::Bad("the packet ends in its headers") };
     let Some((ether, at)) = network(link, packet) else { return short };
     match ether {
         IPV4 => ipv4(packet, at, cut).unwrap_or(short),
         IPV6 => ipv6(packet, at, cut).unwrap_or(short),
-        _ => Udp::Other,
+        _ => UdpContent::Other,
     }
 }
 
@@ -124,14 +124,14 @@ fn vlan(packet: &[u8], mut ether: u16, mut at: usize) -> Option<(u16, usize)> {
     Some((ether, at))
 }
 
-fn ipv4(packet: &[u8], at: usize, cut: bool) -> Option<Udp> {
+fn ipv4(packet: &[u8], at: usize, cut: bool) -> Option<UdpContent> {
     let head = packet.get(at..at + 20)?;
     let header = usize::from(head[0] & 15) * 4;
     if head[0] >> 4 != 4 || header < 20 {
-        return Some(Udp::Bad("an IPv4 header that is none"));
+        return Some(UdpContent::Bad("an IPv4 header that is none"));
     }
     if head[9] != UDP {
-        return Some(Udp::Other);
+        return Some(UdpContent::Other);
     }
     let address = |i: usize| IpAddr::V4(Ipv4Addr::new(head[i], head[i + 1], head[i + 2], head[i + 3]));
     let (from, to) = (address(12), address(16));
@@ -141,15 +141,15 @@ fn ipv4(packet: &[u8], at: usize, cut: bool) -> Option<Udp> {
         let (offset, more) = (usize::from(fragment & 0x1fff) * 8, fragment & 0x2000 != 0);
         let bytes = at + header..at + total.max(header);
         let id = be16(head, 4)?.into();
-        return Some(part(packet, Fragment { from, to, id, offset, more, bytes }, cut));
+        return Some(part(packet, IpFragment { from, to, id, offset, more, bytes }, cut));
     }
     if total < header + 8 {
-        return Some(Udp::Bad("an IPv4 packet shorter than its headers"));
+        return Some(UdpContent::Bad("an IPv4 packet shorter than its headers"));
     }
     transport(packet, at + header, total - header, (from, to), cut)
 }
 
-fn ipv6(packet: &[u8], at: usize, cut: bool) -> Option<Udp> {
+fn ipv6(packet: &[u8], at: usize, cut: bool) -> Option<UdpContent> {
     let head = packet.get(at..at + 40)?;
     let address =
         |i: usize| IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(&head[i..i + 16]).expect("sixteen bytes")));
@@ -163,57 +163,67 @@ fn ipv6(packet: &[u8], at: usize, cut: bool) -> Option<Udp> {
             44 => {
                 let head = packet.get(at..at + 8)?;
                 if head[0] != UDP {
-                    return Some(Udp::Other);
+                    return Some(UdpContent::Other);
                 }
                 let fragment = be16(head, 2)?;
                 let (offset, more) = (usize::from(fragment & !7), fragment & 1 != 0);
                 let id = u32::from_be_bytes([head[4], head[5], head[6], head[7]]);
                 let bytes = at + 8..at + left.max(8);
-                return Some(part(packet, Fragment { from, to, id, offset, more, bytes }, cut));
+                return Some(part(packet, IpFragment { from, to, id, offset, more, bytes }, cut));
             }
             0 | 43 | 60 => (usize::from(*packet.get(at + 1)?) + 1) * 8,
-            _ => return Some(Udp::Other),
+            _ => return Some(UdpContent::Other),
         };
         next = *packet.get(at)?;
         at += length;
         left = match left.checked_sub(length) {
             Some(left) => left,
-            None => return Some(Udp::Bad("an IPv6 packet shorter than its headers")),
+            None => return Some(UdpContent::Bad("an IPv6 packet shorter than its headers")),
         };
     }
-    Some(Udp::Other)
+    Some(UdpContent::Other)
 }
 
 /// A fragment, if all of it is there and it can be one.
-fn part(packet: &[u8], fragment: Fragment, cut: bool) -> Udp {
+fn part(packet: &[u8], fragment: IpFragment, cut: bool) -> UdpContent {
     let length = fragment.bytes.len();
     if fragment.bytes.end > packet.len() {
-        return if cut { Udp::Cut(None) } else { Udp::Bad("a fragment longer than its packet") };
+        return if cut {
+            UdpContent::Cut(None)
+        } else {
+            UdpContent::Bad("a fragment longer than its packet")
+        };
     }
     // Only the last may end anywhere.
     if length == 0 || fragment.more && !length.is_multiple_of(8) || fragment.offset + length > 65_535 {
-        return Udp::Bad("a fragment that can be none of a datagram");
+        return UdpContent::Bad("a fragment that can be none of a datagram");
     }
-    Udp::Fragment(fragment)
+    UdpContent::Fragment(fragment)
 }
 
-fn transport(packet: &[u8], at: usize, left: usize, (from, to): (IpAddr, IpAddr), cut: bool) -> Option<Udp> {
+fn transport(
+    packet: &[u8],
+    at: usize,
+    left: usize,
+    (from, to): (IpAddr, IpAddr),
+    cut: bool,
+) -> Option<UdpContent> {
     let (source, port) = (be16(packet, at)?, be16(packet, at + 2)?);
     let to = SocketAddr::new(to, port);
-    let Some(length) = be16(packet, at + 4) else { return cut.then_some(Udp::Cut(Some(to))) };
+    let Some(length) = be16(packet, at + 4) else { return cut.then_some(UdpContent::Cut(Some(to))) };
     let length = usize::from(length);
     if length < 8 || length > left {
-        return Some(Udp::Bad("a UDP length that does not fit its packet"));
+        return Some(UdpContent::Bad("a UDP length that does not fit its packet"));
     }
     let payload = at + 8..at + length;
     if payload.end > packet.len() {
         return Some(if cut {
-            Udp::Cut(Some(to))
+            UdpContent::Cut(Some(to))
         } else {
-            Udp::Bad("a UDP datagram longer than its packet")
+            UdpContent::Bad("a UDP datagram longer than its packet")
         });
     }
-    Some(Udp::Datagram(Datagram { from: SocketAddr::new(from, source), to, payload }))
+    Some(UdpContent::Datagram(UdpDatagram { from: SocketAddr::new(from, source), to, payload }))
 }
 
 fn be16(bytes: &[u8], at: usize) -> Option<u16> {

@@ -8,7 +8,7 @@
 //! What waits is bounded: [`OPEN_MAX`] datagrams, each of 64 KiB at most, each for [`AGE_NS_MAX`] of the capture's time and
 //! [`AGE_FRAGMENTS_MAX`] other fragments. What is given up is counted, and so is a fragment that contradicts what is there.
 
-use super::packet::Fragment;
+use super::packet::IpFragment;
 use std::net::{IpAddr, SocketAddr};
 
 /// Datagrams of which some fragments are there, at most.
@@ -38,7 +38,7 @@ pub struct ReassemblyCounts {
 
 /// A datagram that is whole now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reassembled<'r> {
+pub struct ReassembledDatagram<'r> {
     /// Where it comes from.
     pub from: SocketAddr,
     /// Where it goes to: group or host, and port.
@@ -49,15 +49,15 @@ pub struct Reassembled<'r> {
 
 /// Datagrams that are not whole yet.
 #[derive(Debug, Default)]
-pub struct Reassembly {
-    open: Vec<Partial>,
+pub struct IpReassembly {
+    open: Vec<PartialDatagram>,
     /// The bytes of the datagram that was given last.
     whole: Vec<u8>,
     counts: ReassemblyCounts,
 }
 
 #[derive(Debug)]
-struct Partial {
+struct PartialDatagram {
     key: (IpAddr, IpAddr, u32),
     bytes: Vec<u8>,
     /// Ranges that are there, in order, none beside another.
@@ -69,9 +69,14 @@ struct Partial {
     number: u64,
 }
 
-impl Reassembly {
+impl IpReassembly {
     /// A fragment of this packet, captured at `ts_ns`; the datagram that it makes whole.
-    pub fn add(&mut self, fragment: &Fragment, packet: &[u8], ts_ns: Option<i64>) -> Option<Reassembled<'_>> {
+    pub fn add(
+        &mut self,
+        fragment: &IpFragment,
+        packet: &[u8],
+        ts_ns: Option<i64>,
+    ) -> Option<ReassembledDatagram<'_>> {
         self.counts.fragments += 1;
         let (number, ts_ns) = (self.counts.fragments, ts_ns.unwrap_or(0));
         self.forget(|partial| {
@@ -86,7 +91,7 @@ impl Reassembly {
                     self.open.remove(0);
                 }
                 let (bytes, pieces) = (Vec::new(), Vec::new());
-                self.open.push(Partial { key, bytes, pieces, end: None, ts_ns, number });
+                self.open.push(PartialDatagram { key, bytes, pieces, end: None, ts_ns, number });
                 self.open.len() - 1
             }
         };
@@ -110,7 +115,7 @@ impl Reassembly {
         };
         self.counts.datagrams += 1;
         let (from, to) = (SocketAddr::new(key.0, from), SocketAddr::new(key.1, to));
-        Some(Reassembled { from, to, payload })
+        Some(ReassembledDatagram { from, to, payload })
     }
 
     /// Nothing more will come: what is not whole never will be.
@@ -124,16 +129,16 @@ impl Reassembly {
         self.counts
     }
 
-    fn forget(&mut self, is_over: impl Fn(&Partial) -> bool) {
+    fn forget(&mut self, is_over: impl Fn(&PartialDatagram) -> bool) {
         let before = self.open.len();
         self.open.retain(|partial| !is_over(partial));
         self.counts.incomplete += (before - self.open.len()) as u64;
     }
 }
 
-impl Partial {
+impl PartialDatagram {
     /// Puts a fragment in its place; whether it fits to the others. One that comes again fits.
-    fn put(&mut self, fragment: &Fragment, bytes: &[u8]) -> bool {
+    fn put(&mut self, fragment: &IpFragment, bytes: &[u8]) -> bool {
         let (from, to) = (fragment.offset, fragment.offset + bytes.len());
         if self.bytes.get(from..to) == Some(bytes) && self.pieces.iter().any(|(a, b)| *a <= from && to <= *b)
         {
@@ -178,9 +183,9 @@ impl Partial {
 mod tests {
     use super::*;
 
-    fn fragment(id: u32, offset: usize, more: bool, length: usize) -> Fragment {
+    fn fragment(id: u32, offset: usize, more: bool, length: usize) -> IpFragment {
         let [from, to] = ["10.0.0.1", "239.0.0.1"].map(|address| address.parse().unwrap());
-        Fragment { from, to, id, offset, more, bytes: 0..length }
+        IpFragment { from, to, id, offset, more, bytes: 0..length }
     }
 
     /// A datagram of this payload, with its header.
@@ -192,7 +197,7 @@ mod tests {
 
     #[test]
     fn fragments_of_two_datagrams_in_any_order() {
-        let mut all = Reassembly::default();
+        let mut all = IpReassembly::default();
         let (one, other) = (datagram(&[7; 40]), datagram(&[9; 20]));
         assert_eq!(all.add(&fragment(1, 32, false, 16), &one[32..], Some(1)), None);
         assert_eq!(all.add(&fragment(2, 0, true, 16), &other[..16], Some(1)), None);
@@ -208,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_never_becomes_whole_is_bounded_and_counted() {
-        let mut all = Reassembly::default();
+        let mut all = IpReassembly::default();
         for id in 0..3 * OPEN_MAX as u32 {
             assert_eq!(all.add(&fragment(id, 0, true, 8), &[0; 8], Some(0)), None);
             assert!(all.open.len() <= OPEN_MAX);

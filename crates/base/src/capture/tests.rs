@@ -18,25 +18,25 @@ type Got = (Option<i64>, Vec<u8>);
 
 /// All payloads and what else was met.
 fn walk(file: &[u8]) -> (Vec<Got>, Vec<String>) {
-    let (mut walker, mut at, mut got, mut other) = (Walker::default(), 0, Vec::new(), Vec::new());
+    let (mut walker, mut at, mut got, mut other) = (CaptureWalker::default(), 0, Vec::new(), Vec::new());
     loop {
         match walker.next(file, at) {
-            Next::Skip { end } => at = end,
-            Next::Dropped { count, end, .. } => {
+            NextCaptureRecord::Skip { end } => at = end,
+            NextCaptureRecord::Dropped { count, end, .. } => {
                 other.push(format!("dropped {count}"));
                 at = end;
             }
-            Next::Packet(p) => {
+            NextCaptureRecord::Packet(p) => {
                 let packet = &file[p.bytes.clone()];
                 match udp(p.link, packet, p.is_cut()) {
-                    Udp::Datagram(d) => got.push((p.ts_ns, packet[d.payload].to_vec())),
+                    UdpContent::Datagram(d) => got.push((p.ts_ns, packet[d.payload].to_vec())),
                     what => other.push(format!("{what:?}")),
                 }
                 assert!(p.end > at, "it goes forward");
                 at = p.end;
             }
-            Next::More => return (got, other),
-            Next::Lost { what } => {
+            NextCaptureRecord::More => return (got, other),
+            NextCaptureRecord::Lost { what } => {
                 other.push(what.to_owned());
                 return (got, other);
             }
@@ -67,7 +67,7 @@ fn a_journal_comes_back() {
     let mut file = Vec::new();
     write::file_header(&mut file);
     write::datagram(&mut file, 1, from(), to(), b"a");
-    write::dropped(&mut file, 2, 17);
+    write::drop_note(&mut file, 2, 17);
     let (six_from, six_to) = ("[fe80::1]:1".parse().unwrap(), "[ff02::2]:5000".parse().unwrap());
     write::datagram(&mut file, 1_700_000_000_123_456_789, six_from, six_to, b"");
     let (got, other) = walk(&file);
@@ -79,7 +79,7 @@ fn a_journal_comes_back() {
 fn links_and_tags_in_front_of_ip() {
     let ip = raw_ip(b"x");
     let payload = |link, packet: &[u8]| match udp(link, packet, false) {
-        Udp::Datagram(d) => packet[d.payload].to_vec(),
+        UdpContent::Datagram(d) => packet[d.payload].to_vec(),
         other => panic!("{other:?}"),
     };
     for tags in [&[][..], &[0x8100], &[0x88a8, 0x8100]] {
@@ -90,24 +90,24 @@ fn links_and_tags_in_front_of_ip() {
     let cooked2: Vec<u8> = [&[8, 0][..], &[0; 18], &ip].concat();
     assert_eq!(payload(276, &cooked2), b"x");
     assert_eq!(payload(0, &[&[2, 0, 0, 0][..], &ip].concat()), b"x");
-    assert_eq!(udp(1, &ethernet(&[], &ip)[..20], true), Udp::Cut(None));
-    assert_eq!(udp(101, &ip[..24], true), Udp::Cut(Some(to())));
-    assert_eq!(udp(101, &ip[..24], false), Udp::Bad("the packet ends in its headers"));
+    assert_eq!(udp(1, &ethernet(&[], &ip)[..20], true), UdpContent::Cut(None));
+    assert_eq!(udp(101, &ip[..24], true), UdpContent::Cut(Some(to())));
+    assert_eq!(udp(101, &ip[..24], false), UdpContent::Bad("the packet ends in its headers"));
     let mut fragment = ip.clone();
     (fragment[5], fragment[7]) = (7, 2);
-    let Udp::Fragment(part) = udp(101, &fragment, false) else { panic!("a fragment") };
+    let UdpContent::Fragment(part) = udp(101, &fragment, false) else { panic!("a fragment") };
     assert_eq!((part.to, part.id, part.offset, part.more), (to().ip(), 7, 16, false));
     assert_eq!(part.bytes, 20..29);
     // Only the last one may end anywhere.
     fragment[6] = 0x20;
-    assert!(matches!(udp(101, &fragment, false), Udp::Bad(_)));
-    assert_eq!(udp(101, &fragment[..24], true), Udp::Cut(None));
+    assert!(matches!(udp(101, &fragment, false), UdpContent::Bad(_)));
+    assert_eq!(udp(101, &fragment[..24], true), UdpContent::Cut(None));
     let mut tcp = ip.clone();
     tcp[9] = 6;
-    assert_eq!(udp(101, &tcp, false), Udp::Other);
+    assert_eq!(udp(101, &tcp, false), UdpContent::Other);
     let mut long = ip;
     long[24] = 200;
-    assert_eq!(udp(101, &long, false), Udp::Bad("a UDP length that does not fit its packet"));
+    assert_eq!(udp(101, &long, false), UdpContent::Bad("a UDP length that does not fit its packet"));
 }
 
 proptest! {
@@ -209,14 +209,14 @@ proptest! {
         let at = at % file.len();
         file[at] ^= 1 << bit;
         file.truncate(file.len() - end % file.len() / 4);
-        let (mut walker, mut place) = (Walker::default(), 0);
+        let (mut walker, mut place) = (CaptureWalker::default(), 0);
         loop {
             let end = match walker.next(&file, place) {
-                Next::Packet(p) => {
+                NextCaptureRecord::Packet(p) => {
                     _ = udp(p.link, &file[p.bytes.clone()], p.is_cut());
                     p.end
                 }
-                Next::Skip { end } | Next::Dropped { end, .. } => end,
+                NextCaptureRecord::Skip { end } | NextCaptureRecord::Dropped { end, .. } => end,
                 _ => break,
             };
             prop_assert!(end > place && end <= file.len());

@@ -7,9 +7,9 @@ pub const BLOCK_BYTES_MAX: usize = 4 << 20;
 
 /// What stands at a place of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextCaptureRecord {
     /// A packet.
-    Packet(Packet),
+    Packet(CapturedPacket),
     /// The note of a journal that so many packets were dropped before this place.
     Dropped {
         /// How many.
@@ -35,7 +35,7 @@ pub enum Next {
 
 /// A packet as it was captured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packet {
+pub struct CapturedPacket {
     /// The bytes of the packet in the buffer.
     pub bytes: Range<usize>,
     /// Behind its record.
@@ -48,7 +48,7 @@ pub struct Packet {
     pub original: u32,
 }
 
-impl Packet {
+impl CapturedPacket {
     /// Whether the capture has only a part of it.
     pub fn is_cut(&self) -> bool {
         self.bytes.len() < self.original as usize
@@ -62,12 +62,12 @@ pub fn is_capture(head: &[u8]) -> bool {
 
 /// Goes through a capture, record by record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Walker {
-    state: State,
+pub struct CaptureWalker {
+    state: CaptureFormat,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum State {
+enum CaptureFormat {
     #[default]
     Start,
     Pcap {
@@ -80,37 +80,38 @@ enum State {
     },
     Ng {
         big: bool,
-        interfaces: Vec<Interface>,
+        interfaces: Vec<CaptureInterface>,
     },
     /// The file is lost from here on, whatever stands there.
     Lost(&'static str),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Interface {
+struct CaptureInterface {
     link: u16,
     snap: u32,
-    unit: Unit,
+    unit: TimestampUnit,
     offset_s: i64,
 }
 
 /// The unit of an interface's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unit {
+enum TimestampUnit {
     /// 10^-n seconds.
     Ten(u8),
     /// 2^-n seconds.
     Two(u8),
 }
 
-impl Walker {
+impl CaptureWalker {
     /// What stands at `at` of `bytes`, which the walker has been led up to from the file's beginning.
     #[inline]
-    pub fn next(&mut self, bytes: &[u8], at: usize) -> Next {
+    pub fn next(&mut self, bytes: &[u8], at: usize) -> NextCaptureRecord {
         // As nearly always: a record of pcap that is there.
-        if let State::Pcap { big, fraction_ns, link, journal } = self.state
+        if let CaptureFormat::Pcap { big, fraction_ns, link, journal } = self.state
             && let Some(rest) = bytes.get(at..)
-            && let next @ Next::Packet(_) = pcap_record(rest, at, (big, fraction_ns, link, journal))
+            && let next @ NextCaptureRecord::Packet(_) =
+                pcap_record(rest, at, (big, fraction_ns, link, journal))
         {
             return next;
         }
@@ -119,81 +120,91 @@ impl Walker {
 
     /// The same for whatever may stand there.
     #[inline(never)]
-    fn next_any(&mut self, bytes: &[u8], at: usize) -> Next {
+    fn next_any(&mut self, bytes: &[u8], at: usize) -> NextCaptureRecord {
         let rest = bytes.get(at..).unwrap_or_default();
         let next = match &mut self.state {
-            State::Start => self.start(rest, at),
-            State::Pcap { big, fraction_ns, link, journal } => {
+            CaptureFormat::Start => self.start(rest, at),
+            CaptureFormat::Pcap { big, fraction_ns, link, journal } => {
                 pcap_record(rest, at, (*big, *fraction_ns, *link, *journal))
             }
-            State::Ng { .. } => self.ng_block(rest, at),
-            State::Lost(what) => Next::Lost { what },
+            CaptureFormat::Ng { .. } => self.ng_block(rest, at),
+            CaptureFormat::Lost(what) => NextCaptureRecord::Lost { what },
         };
-        if let Next::Lost { what } = next {
-            self.state = State::Lost(what);
+        if let NextCaptureRecord::Lost { what } = next {
+            self.state = CaptureFormat::Lost(what);
         }
         next
     }
 
-    fn start(&mut self, rest: &[u8], at: usize) -> Next {
-        let Some(magic) = rest.first_chunk::<4>() else { return Next::More };
+    fn start(&mut self, rest: &[u8], at: usize) -> NextCaptureRecord {
+        let Some(magic) = rest.first_chunk::<4>() else { return NextCaptureRecord::More };
         if *magic == NG_MAGIC {
-            self.state = State::Ng { big: false, interfaces: Vec::new() };
+            self.state = CaptureFormat::Ng { big: false, interfaces: Vec::new() };
             return self.ng_block(rest, at);
         }
         let Some((big, fraction_ns)) = pcap_magic(*magic) else {
-            return Next::Lost { what: "no capture begins like this" };
+            return NextCaptureRecord::Lost { what: "no capture begins like this" };
         };
-        let Some(head) = rest.first_chunk::<FILE_HEAD>() else { return Next::More };
+        let Some(head) = rest.first_chunk::<FILE_HEAD>() else { return NextCaptureRecord::More };
         let link = u32_at(head, 20, big) as u16;
         let journal = u32_at(head, 12, big) == super::write::JOURNAL_MARK;
-        self.state = State::Pcap { big, fraction_ns, link, journal };
-        Next::Skip { end: at + FILE_HEAD }
+        self.state = CaptureFormat::Pcap { big, fraction_ns, link, journal };
+        NextCaptureRecord::Skip { end: at + FILE_HEAD }
     }
 
-    fn ng_block(&mut self, rest: &[u8], at: usize) -> Next {
-        let State::Ng { big, interfaces } = &mut self.state else { unreachable!("called in this state") };
-        let Some(head) = rest.first_chunk::<12>() else { return Next::More };
+    fn ng_block(&mut self, rest: &[u8], at: usize) -> NextCaptureRecord {
+        let CaptureFormat::Ng { big, interfaces } = &mut self.state else {
+            unreachable!("called in this state")
+        };
+        let Some(head) = rest.first_chunk::<12>() else { return NextCaptureRecord::More };
         if head[..4] == NG_MAGIC {
             // A section says its own byte order, and forgets the interfaces of the one before it.
             *big = match head[8..12] {
                 [0x1a, 0x2b, 0x3c, 0x4d] => true,
                 [0x4d, 0x3c, 0x2b, 0x1a] => false,
-                _ => return Next::Lost { what: "a section without a byte order" },
+                _ => return NextCaptureRecord::Lost { what: "a section without a byte order" },
             };
             interfaces.clear();
         }
         let big = *big;
         let (kind, length) = (u32_at(head, 0, big), u32_at(head, 4, big) as usize);
         if length < 12 || !length.is_multiple_of(4) || length > BLOCK_BYTES_MAX {
-            return Next::Lost { what: "a block with an impossible length" };
+            return NextCaptureRecord::Lost { what: "a block with an impossible length" };
         }
-        let Some(block) = rest.get(..length) else { return Next::More };
+        let Some(block) = rest.get(..length) else { return NextCaptureRecord::More };
         if u32_at(block, length - 4, big) as usize != length {
-            return Next::Lost { what: "a block whose two lengths differ" };
+            return NextCaptureRecord::Lost { what: "a block whose two lengths differ" };
         }
         let body = &block[8..length - 4];
         let end = at + length;
         match kind {
             1 => match interface(body, big) {
-                Some(_) if interfaces.len() >= INTERFACES_MAX => Next::Lost { what: "too many interfaces" },
+                Some(_) if interfaces.len() >= INTERFACES_MAX => {
+                    NextCaptureRecord::Lost { what: "too many interfaces" }
+                }
                 Some(interface) => {
                     interfaces.push(interface);
-                    Next::Skip { end }
+                    NextCaptureRecord::Skip { end }
                 }
-                None => Next::Lost { what: "an interface that is cut short" },
+                None => NextCaptureRecord::Lost { what: "an interface that is cut short" },
             },
             // The simple packet has no time and belongs to the first interface.
             3 if body.len() >= 4 => {
                 let Some(interface) = interfaces.first() else {
-                    return Next::Lost { what: "a packet of no interface" };
+                    return NextCaptureRecord::Lost { what: "a packet of no interface" };
                 };
                 let original = u32_at(body, 0, big);
                 let snap = if interface.snap == 0 { u32::MAX } else { interface.snap };
                 let captured = (original.min(snap) as usize).min(body.len() - 4);
                 let start = at + 12;
                 let bytes = start..start + captured;
-                Next::Packet(Packet { bytes, end, ts_ns: None, link: interface.link, original })
+                NextCaptureRecord::Packet(CapturedPacket {
+                    bytes,
+                    end,
+                    ts_ns: None,
+                    link: interface.link,
+                    original,
+                })
             }
             // The enhanced packet, and the old one with 16 bits each for interface and drops.
             2 | 6 if body.len() >= 20 => {
@@ -202,15 +213,15 @@ impl Walker {
                     _ => usize::from(u16_at(body, 0, big)),
                 };
                 let Some(interface) = interfaces.get(index) else {
-                    return Next::Lost { what: "a packet of an interface that is not there" };
+                    return NextCaptureRecord::Lost { what: "a packet of an interface that is not there" };
                 };
                 let time = u64::from(u32_at(body, 4, big)) << 32 | u64::from(u32_at(body, 8, big));
                 let (captured, original) = (u32_at(body, 12, big) as usize, u32_at(body, 16, big));
                 if captured > body.len() - 20 {
-                    return Next::Lost { what: "a packet longer than its block" };
+                    return NextCaptureRecord::Lost { what: "a packet longer than its block" };
                 }
                 let start = at + 28;
-                Next::Packet(Packet {
+                NextCaptureRecord::Packet(CapturedPacket {
                     bytes: start..start + captured,
                     end,
                     ts_ns: interface.nanos(time),
@@ -218,36 +229,36 @@ impl Walker {
                     original,
                 })
             }
-            2 | 3 | 6 => Next::Lost { what: "a packet block that is cut short" },
-            _ => Next::Skip { end },
+            2 | 3 | 6 => NextCaptureRecord::Lost { what: "a packet block that is cut short" },
+            _ => NextCaptureRecord::Skip { end },
         }
     }
 }
 
-impl Interface {
+impl CaptureInterface {
     fn nanos(&self, time: u64) -> Option<i64> {
         let ns = match self.unit {
-            Unit::Ten(n @ 0..=9) => i128::from(time) * 10i128.pow(9 - u32::from(n)),
-            Unit::Ten(n) => i128::from(time) / 10i128.checked_pow(u32::from(n) - 9)?,
-            Unit::Two(n @ 0..=63) => (i128::from(time) * 1_000_000_000) >> n,
-            Unit::Two(_) => 0,
+            TimestampUnit::Ten(n @ 0..=9) => i128::from(time) * 10i128.pow(9 - u32::from(n)),
+            TimestampUnit::Ten(n) => i128::from(time) / 10i128.checked_pow(u32::from(n) - 9)?,
+            TimestampUnit::Two(n @ 0..=63) => (i128::from(time) * 1_000_000_000) >> n,
+            TimestampUnit::Two(_) => 0,
         };
         i64::try_from(ns + i128::from(self.offset_s) * 1_000_000_000).ok()
     }
 }
 
-fn interface(body: &[u8], big: bool) -> Option<Interface> {
+fn interface(body: &[u8], big: bool) -> Option<CaptureInterface> {
     let head = body.get(..8)?;
     let (link, snap) = (u16_at(head, 0, big), u32_at(head, 4, big));
-    let mut this = Interface { link, snap, unit: Unit::Ten(6), offset_s: 0 };
+    let mut this = CaptureInterface { link, snap, unit: TimestampUnit::Ten(6), offset_s: 0 };
     let mut options = &body[8..];
     while let Some(head) = options.first_chunk::<4>() {
         let (code, length) = (u16_at(head, 0, big), usize::from(u16_at(head, 2, big)));
         let value = options.get(4..4 + length)?;
         match (code, value) {
             (0, _) => break,
-            (9, [n]) if n & 0x80 != 0 => this.unit = Unit::Two(n & 0x7f),
-            (9, [n]) => this.unit = Unit::Ten(*n),
+            (9, [n]) if n & 0x80 != 0 => this.unit = TimestampUnit::Two(n & 0x7f),
+            (9, [n]) => this.unit = TimestampUnit::Ten(*n),
             (14, _) if length == 8 => {
                 let bytes = value.try_into().expect("eight bytes");
                 this.offset_s = if big { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) };
@@ -260,23 +271,27 @@ fn interface(body: &[u8], big: bool) -> Option<Interface> {
 }
 
 #[inline]
-fn pcap_record(rest: &[u8], at: usize, (big, fraction_ns, link, journal): (bool, i64, u16, bool)) -> Next {
-    let Some(head) = rest.first_chunk::<RECORD_HEAD>() else { return Next::More };
+fn pcap_record(
+    rest: &[u8],
+    at: usize,
+    (big, fraction_ns, link, journal): (bool, i64, u16, bool),
+) -> NextCaptureRecord {
+    let Some(head) = rest.first_chunk::<RECORD_HEAD>() else { return NextCaptureRecord::More };
     let (seconds, fraction) = (u32_at(head, 0, big), u32_at(head, 4, big));
     let (captured, original) = (u32_at(head, 8, big) as usize, u32_at(head, 12, big));
     if captured > BLOCK_BYTES_MAX {
-        return Next::Lost { what: "a packet with an impossible length" };
+        return NextCaptureRecord::Lost { what: "a packet with an impossible length" };
     }
     let ts_ns = i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * fraction_ns;
     let start = at + RECORD_HEAD;
     if journal && captured == 0 {
-        return Next::Dropped { count: original, ts_ns, end: start };
+        return NextCaptureRecord::Dropped { count: original, ts_ns, end: start };
     }
     if rest.len() < RECORD_HEAD + captured {
-        return Next::More;
+        return NextCaptureRecord::More;
     }
     let end = start + captured;
-    Next::Packet(Packet { bytes: start..end, end, ts_ns: Some(ts_ns), link, original })
+    NextCaptureRecord::Packet(CapturedPacket { bytes: start..end, end, ts_ns: Some(ts_ns), link, original })
 }
 
 /// Byte order (true: big) and nanoseconds of one unit of the fraction.

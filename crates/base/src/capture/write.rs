@@ -65,7 +65,7 @@ pub fn datagram(out: &mut Vec<u8>, ts_ns: i64, from: SocketAddr, to: SocketAddr,
 }
 
 /// Appends the note that `count` datagrams were dropped before this place.
-pub fn dropped(out: &mut Vec<u8>, ts_ns: i64, count: u32) {
+pub fn drop_note(out: &mut Vec<u8>, ts_ns: i64, count: u32) {
     record_head(out, ts_ns, 0, count);
 }
 

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 ///
 /// `place` is the way down from the top: keys, and indexes where an array stands.
 pub fn origin(origin: &str, text: &str, place: &[&str]) -> String {
-    format!("{origin}:{}", Lines::new(text).of(place))
+    format!("{origin}:{}", TomlLineIndex::new(text).line_of(place))
 }
 
 /// The line of a byte, from 1.
@@ -18,12 +18,12 @@ pub fn line_at(text: &str, byte: usize) -> usize {
 
 /// A text, taken apart once, for many questions.
 #[derive(Debug)]
-pub struct Lines<'t> {
+pub struct TomlLineIndex<'t> {
     text: &'t str,
     top: Option<Spanned<DeTable<'t>>>,
 }
 
-impl<'t> Lines<'t> {
+impl<'t> TomlLineIndex<'t> {
     /// Takes `text` apart.
     #[must_use]
     pub fn new(text: &'t str) -> Self {
@@ -32,7 +32,7 @@ impl<'t> Lines<'t> {
 
     /// The line of the deepest part of `place` that the text has.
     #[must_use]
-    pub fn of(&self, place: &[&str]) -> usize {
+    pub fn line_of(&self, place: &[&str]) -> usize {
         line_at(self.text, self.top.as_ref().and_then(|top| find(top.get_ref(), place)).unwrap_or(0))
     }
 }

@@ -3,10 +3,10 @@
 mod line;
 mod suggest;
 
-pub use line::{Lines, line_at, origin};
-pub use suggest::meant;
+pub use line::{TomlLineIndex, line_at, origin};
+pub use suggest::suggest_word;
 
-use crate::whole;
+use crate::whole_file;
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const TEXT_BYTES_MAX: u64 = 1 << 20;
 /// # Errors
 /// When it cannot be read, or is larger than 1 MiB.
 pub fn text_of(path: &Path) -> std::io::Result<String> {
-    whole::read_text(path, TEXT_BYTES_MAX)
+    whole_file::read_text(path, TEXT_BYTES_MAX)
 }
 
 /// Reads a text; `origin` is the name of its file.
@@ -28,6 +28,6 @@ pub fn text_of(path: &Path) -> std::io::Result<String> {
 pub fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, (String, String)> {
     toml::from_str(text).map_err(|e| {
         let line = line_at(text, e.span().map_or(0, |span| span.start));
-        (format!("{origin}:{line}"), format!("{}{}", e.message(), suggest::meant_key(e.message())))
+        (format!("{origin}:{line}"), format!("{}{}", e.message(), suggest::suggest_key(e.message())))
     })
 }

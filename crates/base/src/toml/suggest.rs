@@ -2,7 +2,7 @@
 
 /// The word among `known` that is nearest to `word`, as the end of a sentence: `; did you mean `X`?`; empty where none is
 /// near.
-pub fn meant<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
+pub fn suggest_word<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
     let most = (word.chars().count() / 3).clamp(1, 3);
     let near = known.into_iter().map(|k| (distance(word, k), k)).filter(|(n, _)| *n <= most);
     match near.min() {
@@ -12,10 +12,10 @@ pub fn meant<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String
 }
 
 /// The same for an error of TOML that names an unknown key and those that it expects.
-pub fn meant_key(error: &str) -> String {
+pub fn suggest_key(error: &str) -> String {
     let Some((_, rest)) = error.split_once("unknown field `") else { return String::new() };
     let Some((word, rest)) = rest.split_once('`') else { return String::new() };
-    meant(word, rest.split('`').skip(1).step_by(2))
+    suggest_word(word, rest.split('`').skip(1).step_by(2))
 }
 
 /// Letters to change, add, leave out or swap with the next one, in small letters; words beyond 64 letters are far.
@@ -50,13 +50,13 @@ mod tests {
     fn what_is_near_is_meant() {
         let known = ["when", "ignore", "event"];
         for (word, want) in [("whn", "when"), ("ignroe", "ignore"), ("Event", "event")] {
-            assert_eq!(meant(word, known), format!("; did you mean `{want}`?"));
+            assert_eq!(suggest_word(word, known), format!("; did you mean `{want}`?"));
         }
-        assert_eq!(meant("price", known), "");
+        assert_eq!(suggest_word("price", known), "");
         assert_eq!(
-            meant_key("unknown field `whn`, expected one of `when`, `ignore`, `event`"),
+            suggest_key("unknown field `whn`, expected one of `when`, `ignore`, `event`"),
             "; did you mean `when`?"
         );
-        assert_eq!(meant_key("missing field `name`"), "");
+        assert_eq!(suggest_key("missing field `name`"), "");
     }
 }

@@ -3,7 +3,7 @@
 
 /// What stands at a `&`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Read {
+pub enum XmlReference {
     /// A character, and where the reference ends.
     Is(char, usize),
     /// None that is read.
@@ -17,11 +17,15 @@ const LENGTH_MAX: usize = 16;
 
 /// Reads the reference at `buf[at]`.
 #[cold]
-pub fn read(buf: &[u8], at: usize) -> Read {
+pub fn read(buf: &[u8], at: usize) -> XmlReference {
     let rest = &buf[at + 1..buf.len().min(at + LENGTH_MAX)];
     let Some(n) = rest.iter().position(|b| *b == b';') else {
         let may_go_on = rest.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'#');
-        return if may_go_on && rest.len() < LENGTH_MAX - 1 { Read::Short } else { Read::Bad };
+        return if may_go_on && rest.len() < LENGTH_MAX - 1 {
+            XmlReference::Short
+        } else {
+            XmlReference::Bad
+        };
     };
     let c = match &rest[..n] {
         b"lt" => Some('<'),
@@ -33,7 +37,7 @@ pub fn read(buf: &[u8], at: usize) -> Read {
         [b'#', digits @ ..] => number(digits, 10),
         _ => None,
     };
-    c.map_or(Read::Bad, |c| Read::Is(c, at + 1 + n + 1))
+    c.map_or(XmlReference::Bad, |c| XmlReference::Is(c, at + 1 + n + 1))
 }
 
 fn number(digits: &[u8], radix: u32) -> Option<char> {
@@ -55,20 +59,20 @@ mod tests {
     #[test]
     fn references_are_read_or_refused() {
         for (text, want) in [
-            ("&amp;", Read::Is('&', 5)),
-            ("&#65;x", Read::Is('A', 5)),
-            ("&#x1F600;", Read::Is('\u{1f600}', 9)),
-            ("&#0;", Read::Bad),
-            ("&#xFFFE;", Read::Bad),
-            ("&#xD800;", Read::Bad),
-            ("&#;", Read::Bad),
-            ("&#x;", Read::Bad),
-            ("&#99999999999;", Read::Bad),
-            ("&lol9;", Read::Bad),
-            ("& ", Read::Bad),
-            ("&", Read::Short),
-            ("&am", Read::Short),
-            ("&#x000000000000000000000041;", Read::Bad),
+            ("&amp;", XmlReference::Is('&', 5)),
+            ("&#65;x", XmlReference::Is('A', 5)),
+            ("&#x1F600;", XmlReference::Is('\u{1f600}', 9)),
+            ("&#0;", XmlReference::Bad),
+            ("&#xFFFE;", XmlReference::Bad),
+            ("&#xD800;", XmlReference::Bad),
+            ("&#;", XmlReference::Bad),
+            ("&#x;", XmlReference::Bad),
+            ("&#99999999999;", XmlReference::Bad),
+            ("&lol9;", XmlReference::Bad),
+            ("& ", XmlReference::Bad),
+            ("&", XmlReference::Short),
+            ("&am", XmlReference::Short),
+            ("&#x000000000000000000000041;", XmlReference::Bad),
         ] {
             assert_eq!(read(text.as_bytes(), 0), want, "{text}");
         }

@@ -72,7 +72,7 @@ pub fn fast(mut decoder: Decoder, name: &str, input: &[u8], piece: usize) -> Vec
         let (span, behind, what) = match next {
             Next::Header { span, end } => (span, end, Ok(What::Header(decoder.names().to_vec()))),
             Next::Row { span, end } => {
-                let record = decoder.record(span.of(buf));
+                let record = decoder.record(span.slice(buf));
                 let mut fields = Vec::new();
                 let columns = decoder.layout().row().columns().iter();
                 for (column, value) in columns.zip(decoder.values()) {
@@ -87,11 +87,11 @@ pub fn fast(mut decoder: Decoder, name: &str, input: &[u8], piece: usize) -> Vec
                 (span, end, Ok(What::Row(fields)))
             }
             Next::Trailer { span, end, count } => {
-                assert!(decoder.trailer(decoder.record(span.of(buf))).count() > 0);
+                assert!(decoder.trailer(decoder.record(span.slice(buf))).count() > 0);
                 (span, end, Ok(What::Trailer(count)))
             }
             Next::Bad { span, fault, end } => {
-                assert!(!decoder.explain(&fault, span.of(buf)).is_empty());
+                assert!(!decoder.explain(&fault, span.slice(buf)).is_empty());
                 assert!(end > at, "it goes on");
                 (span, end, Err(fault.code.as_str()))
             }

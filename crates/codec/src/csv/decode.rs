@@ -289,7 +289,7 @@ impl Decoder {
                 Row::More => return Next::Incomplete { from: kept, need: buf.len() + 1 },
             };
             let span = Span { start: from, end: from + length };
-            return self.whole(span.of(buf), span, from + end);
+            return self.whole(span.slice(buf), span, from + end);
         }
     }
 

@@ -19,7 +19,7 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 use unitape_base::Span;
 use unitape_base::json::{head, number, string, value};
-use unitape_base::{READ_BYTES, Source};
+use unitape_base::{InputBuffer, READ_BYTES};
 
 /// Decodes all of `input` to JSON Lines on `out`; the label may tell the file's day.
 ///
@@ -31,7 +31,7 @@ pub fn decode_json(
     layout: &Arc<Layout>,
     out: &mut dyn Write,
 ) -> Result<Summary, Error> {
-    let mut source = Source::new(input, file_label);
+    let mut source = InputBuffer::new(input, file_label);
     let mut decoder = Decoder::new(layout.clone());
     decoder.set_name(file_label.rsplit(['/', '\\']).next().unwrap_or_default());
     let mut lines =
@@ -106,7 +106,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn header(&mut self, source: &Source<'_>, span: Span, decoder: &Decoder) {
+    fn header(&mut self, source: &InputBuffer<'_>, span: Span, decoder: &Decoder) {
         self.start(source, span.start);
         self.text.extend_from_slice(b",\"type\":\"header\",\"fields\":{\"columns\":[");
         for (i, name) in decoder.names().iter().enumerate() {
@@ -119,8 +119,8 @@ impl Lines {
         self.summary.records += 1;
     }
 
-    fn row(&mut self, source: &Source<'_>, span: Span, decoder: &Decoder) {
-        let bytes = decoder.record(span.of(source.bytes()));
+    fn row(&mut self, source: &InputBuffer<'_>, span: Span, decoder: &Decoder) {
+        let bytes = decoder.record(span.slice(source.bytes()));
         self.start(source, span.start);
         let out = &mut self.text;
         out.extend_from_slice(b",\"type\":\"row\",\"fields\":{");
@@ -156,8 +156,8 @@ impl Lines {
         self.summary.records += 1;
     }
 
-    fn trailer(&mut self, source: &Source<'_>, span: Span, decoder: &Decoder) {
-        let bytes = decoder.record(span.of(source.bytes()));
+    fn trailer(&mut self, source: &InputBuffer<'_>, span: Span, decoder: &Decoder) {
+        let bytes = decoder.record(span.slice(source.bytes()));
         self.start(source, span.start);
         let out = &mut self.text;
         out.extend_from_slice(b",\"type\":\"trailer\",\"fields\":{");
@@ -170,19 +170,19 @@ impl Lines {
         self.summary.records += 1;
     }
 
-    fn fault(&mut self, source: &Source<'_>, span: Span, fault: Fault, decoder: &Decoder) {
+    fn fault(&mut self, source: &InputBuffer<'_>, span: Span, fault: Fault, decoder: &Decoder) {
         self.start(source, span.start);
         self.text.extend_from_slice(b",\"length\":");
         number(&mut self.text, span.len() as u64);
         self.text.extend_from_slice(b",\"error\":{\"code\":\"");
         self.text.extend_from_slice(fault.code.as_str().as_bytes());
         self.text.extend_from_slice(b"\",\"message\":");
-        string(&mut self.text, &decoder.explain(&fault, span.of(source.bytes())));
+        string(&mut self.text, &decoder.explain(&fault, span.slice(source.bytes())));
         self.text.extend_from_slice(b"}}\n");
         self.summary.errors += 1;
     }
 
-    fn start(&mut self, source: &Source<'_>, at: usize) {
+    fn start(&mut self, source: &InputBuffer<'_>, at: usize) {
         self.text.extend_from_slice(&self.head);
         number(&mut self.text, self.summary.records + self.summary.errors);
         self.text.extend_from_slice(b",\"offset\":");

@@ -21,7 +21,7 @@ pub fn agree(framer: &Framer, tokens: &mut Tokens, input: &[u8]) -> Result<(), S
         }
         let both = tokens.frame(framer, input, at, true);
         let (span, fields) = match fast {
-            Frame::Message(message) => (message.span, Some(naive::tokens(framer, message.span.of(input)))),
+            Frame::Message(message) => (message.span, Some(naive::tokens(framer, message.span.slice(input)))),
             Frame::Bad { span, .. } | Frame::Text { span } => (span, None),
             Frame::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
             Frame::End => {

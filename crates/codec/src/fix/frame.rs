@@ -419,7 +419,7 @@ impl Framer {
             None => return Frame::Incomplete { from, need: buf.len() + 1 },
         };
         let span = Span { start: from, end };
-        if self.log && !scan::was_message(span.of(buf), self.sep) {
+        if self.log && !scan::was_message(span.slice(buf), self.sep) {
             return Frame::Text { span };
         }
         Frame::Bad { span, fault: Fault::Garbage }
@@ -513,7 +513,7 @@ impl Framer {
     fn message(&self, buf: &[u8], span: Span, body_start: usize, body_end: usize) -> Message {
         let body = Span { start: body_start.min(body_end), end: body_end };
         let mut msg_type = Span { start: body.start, end: body.start };
-        if let Some(value) = body.of(buf).strip_prefix(b"35=") {
+        if let Some(value) = body.slice(buf).strip_prefix(b"35=") {
             let start = body.start + 3;
             // A few bytes: a loop beats a call.
             let mut len = 0;
@@ -522,7 +522,7 @@ impl Framer {
             }
             msg_type = Span { start, end: start + len };
         } else if self.lenient {
-            msg_type = scan::field(body.of(buf), 35, self.sep).map_or(msg_type, |value| Span {
+            msg_type = scan::field(body.slice(buf), 35, self.sep).map_or(msg_type, |value| Span {
                 start: body.start + value.start,
                 end: body.start + value.end,
             });

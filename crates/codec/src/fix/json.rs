@@ -28,7 +28,7 @@ use super::tokens::Tokens;
 use unitape_base::Error;
 use unitape_base::Span;
 use unitape_base::json::{head, number, string, value};
-use unitape_base::{READ_BYTES, Source};
+use unitape_base::{InputBuffer, READ_BYTES};
 
 /// How to decode.
 #[derive(Debug, Clone, Default)]
@@ -81,7 +81,7 @@ pub fn decode_json(
     if let Some(dictionary) = &opts.dictionary {
         framer = framer.with_data_tags(dictionary.data_tags());
     }
-    let mut source = Source::new(input, file_label);
+    let mut source = InputBuffer::new(input, file_label);
     let mut lines = Lines {
         head: head(file_label),
         dictionary: opts.dictionary.as_deref(),
@@ -151,7 +151,7 @@ struct Lines<'l> {
 }
 
 impl Lines<'_> {
-    fn message(&mut self, source: &Source<'_>, message: Message, tokens: &Tokens) {
+    fn message(&mut self, source: &InputBuffer<'_>, message: Message, tokens: &Tokens) {
         let bytes = &source.buf[message.span.start..message.span.end];
         let msg_type = &source.buf[message.msg_type.start..message.msg_type.end];
         let line = self.text.len();
@@ -175,7 +175,7 @@ impl Lines<'_> {
         }
     }
 
-    fn fault(&mut self, source: &Source<'_>, span: Span, fault: Fault) {
+    fn fault(&mut self, source: &InputBuffer<'_>, span: Span, fault: Fault) {
         self.start(source, span.start);
         self.text.extend_from_slice(b",\"length\":");
         number(&mut self.text, span.len() as u64);
@@ -190,7 +190,7 @@ impl Lines<'_> {
         self.summary.errors += 1;
     }
 
-    fn text_of_log(&mut self, source: &Source<'_>, span: Span) {
+    fn text_of_log(&mut self, source: &InputBuffer<'_>, span: Span) {
         self.start(source, span.start);
         self.text.extend_from_slice(b",\"length\":");
         number(&mut self.text, span.len() as u64);
@@ -200,7 +200,7 @@ impl Lines<'_> {
         self.summary.texts += 1;
     }
 
-    fn start(&mut self, source: &Source<'_>, at: usize) {
+    fn start(&mut self, source: &InputBuffer<'_>, at: usize) {
         self.text.extend_from_slice(&self.head);
         number(&mut self.text, self.summary.messages + self.summary.errors + self.summary.texts);
         self.text.extend_from_slice(b",\"offset\":");

@@ -123,7 +123,7 @@ pub fn digest_naive(framer: &Framer, buf: &[u8]) -> Digest {
     loop {
         let (span, fields) = match super::naive::frame(framer, buf, at) {
             Frame::Message(message) => {
-                (message.span, super::naive::tokens(framer, message.span.of(buf)).ok())
+                (message.span, super::naive::tokens(framer, message.span.slice(buf)).ok())
             }
             Frame::Bad { span, .. } | Frame::Text { span } => (span, None),
             Frame::Incomplete { .. } | Frame::End => return digest,

@@ -176,8 +176,8 @@ impl Tokens {
     fn frame_slowly(&mut self, framer: &Framer, buf: &[u8], at: usize, eof: bool) -> Frame {
         let frame = framer.frame(buf, at, eof);
         let Frame::Message(message) = frame else { return frame };
-        self.heads.learn(message.span.of(buf));
-        match self.index(message.span.of(buf), framer) {
+        self.heads.learn(message.span.slice(buf));
+        match self.index(message.span.slice(buf), framer) {
             Ok(()) => frame,
             Err(fault) => Frame::Bad { span: message.span, fault },
         }

@@ -204,7 +204,7 @@ pub fn fast(layout: &Arc<Layout>, input: &[u8], cut: impl Fn(usize) -> usize) ->
         match decoder.next(buf, at, start as u64, end == input.len()) {
             Next::Record { span, kind, end } => {
                 let record = &layout.records()[usize::from(kind)];
-                let raw = decoder.record(span.of(buf));
+                let raw = decoder.record(span.slice(buf));
                 let mut fields = Vec::new();
                 for (column, value) in record.columns().iter().zip(decoder.values()) {
                     if *value != Value::None && column.speaks() {
@@ -218,7 +218,7 @@ pub fn fast(layout: &Arc<Layout>, input: &[u8], cut: impl Fn(usize) -> usize) ->
                 at = end;
             }
             Next::Bad { span, fault, end } => {
-                assert!(!fault.text(layout, span.of(buf)).is_empty());
+                assert!(!fault.text(layout, span.slice(buf)).is_empty());
                 out.push(naive::Found {
                     offset: start + span.start,
                     length: span.len(),

@@ -185,7 +185,7 @@ impl Decoder {
                 return Next::Bad { span, fault, end: span.end };
             }
         };
-        match self.read(line.of(buf), first) {
+        match self.read(line.slice(buf), first) {
             Ok(kind) => Next::Record { span: line, kind, end },
             Err(fault) => Next::Bad { span: line, fault, end },
         }

@@ -22,7 +22,7 @@ use super::text::Role;
 use super::value::Value;
 use unitape_base::Span;
 use unitape_base::json::{head, number, string, value};
-use unitape_base::{READ_BYTES, Source};
+use unitape_base::{InputBuffer, READ_BYTES};
 
 /// What was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,7 +45,7 @@ pub fn decode_json(
     layout: &Arc<Layout>,
     out: &mut dyn Write,
 ) -> Result<Summary, Error> {
-    let mut source = Source::new(input, file_label);
+    let mut source = InputBuffer::new(input, file_label);
     let mut decoder = Decoder::new(layout.clone());
     let mut lines = Lines {
         head: head(file_label),
@@ -120,9 +120,9 @@ struct Lines {
 }
 
 impl Lines {
-    fn record(&mut self, source: &Source<'_>, span: Span, kind: u16, decoder: &Decoder) {
+    fn record(&mut self, source: &InputBuffer<'_>, span: Span, kind: u16, decoder: &Decoder) {
         let record = &decoder.layout().records()[usize::from(kind)];
-        let bytes = decoder.record(span.of(source.bytes()));
+        let bytes = decoder.record(span.slice(source.bytes()));
         self.start(source, span.start);
         let out = &mut self.text;
         out.extend_from_slice(b",\"type\":\"");
@@ -162,19 +162,19 @@ impl Lines {
         self.summary.records += 1;
     }
 
-    fn fault(&mut self, source: &Source<'_>, span: Span, fault: Fault, layout: &Layout) {
+    fn fault(&mut self, source: &InputBuffer<'_>, span: Span, fault: Fault, layout: &Layout) {
         self.start(source, span.start);
         self.text.extend_from_slice(b",\"length\":");
         number(&mut self.text, span.len() as u64);
         self.text.extend_from_slice(b",\"error\":{\"code\":\"");
         self.text.extend_from_slice(fault.code.as_str().as_bytes());
         self.text.extend_from_slice(b"\",\"message\":");
-        string(&mut self.text, &fault.text(layout, span.of(source.bytes())));
+        string(&mut self.text, &fault.text(layout, span.slice(source.bytes())));
         self.text.extend_from_slice(b"}}\n");
         self.summary.errors += 1;
     }
 
-    fn start(&mut self, source: &Source<'_>, at: usize) {
+    fn start(&mut self, source: &InputBuffer<'_>, at: usize) {
         self.text.extend_from_slice(&self.head);
         number(&mut self.text, self.summary.records + self.summary.errors);
         self.text.extend_from_slice(b",\"offset\":");

@@ -95,7 +95,7 @@ pub fn agree(max_message: usize, part: bool, input: &[u8]) -> Result<(), String>
         let span = match decoder.next(input, at, true, &mut visit) {
             Next::Message(message) => {
                 if alone && decoder.context().is_empty() {
-                    let slow = naive::leaves(message.span.of(input));
+                    let slow = naive::leaves(message.span.slice(input));
                     let fast = told(&visit.leaves, decoder.text(&message, input));
                     if slow.as_ref() != Ok(&fast) {
                         return Err(format!("at {at}: fast {fast:?}, slow {slow:?}"));

@@ -127,7 +127,7 @@ impl<M: Copy + Default> Decoder<M> {
     pub fn with_context<'t>(&'t self, message: &Message, buf: &'t [u8]) -> &'t [u8] {
         match message.context_bytes {
             _ if message.recoded => &self.scratch,
-            0 => message.span.of(buf),
+            0 => message.span.slice(buf),
             n => &self.scratch[..n + message.span.len()],
         }
     }

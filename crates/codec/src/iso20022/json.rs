@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 use std::io::{Read, Write};
 use unitape_base::Error;
 use unitape_base::json::{head, number, string, value};
-use unitape_base::{READ_BYTES, Source};
+use unitape_base::{InputBuffer, READ_BYTES};
 
 /// What was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,7 +58,7 @@ pub fn decode_json(
     max_message: usize,
     out: &mut dyn Write,
 ) -> Result<Summary, Error> {
-    let mut source = Source::new(input, file_label);
+    let mut source = InputBuffer::new(input, file_label);
     let mut decoder = Decoder::default().with_max_message(max_message);
     let mut leaves = Leaves::default();
     let mut lines = Lines { head: head(file_label), ..Lines::default() };
@@ -194,10 +194,10 @@ impl Lines {
     fn message(&mut self, base: u64, message: &Message, text: &[u8], leaves: &mut Leaves) {
         self.start(base, message.span.start);
         self.put(b",\"type\":");
-        value(&mut self.text, message.kind.name.of(text));
+        value(&mut self.text, message.kind.name.slice(text));
         if !message.kind.variant.is_empty() {
             self.put(b",\"variant\":");
-            value(&mut self.text, message.kind.variant.of(text));
+            value(&mut self.text, message.kind.variant.slice(text));
         }
         self.put(b",\"fields\":{");
         let found = &leaves.found;

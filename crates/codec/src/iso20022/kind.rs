@@ -28,7 +28,7 @@ pub(super) fn of_namespace(buf: &[u8], span: Span) -> Option<MsgType> {
 
 /// The message of an identifier.
 pub(super) fn of_identifier(buf: &[u8], span: Span) -> Option<MsgType> {
-    let text = span.of(buf);
+    let text = span.slice(buf);
     let shape = b"aaaa.000.000.00";
     let fits = |(byte, want): (&u8, &u8)| match want {
         b'a' => byte.is_ascii_lowercase(),
@@ -56,7 +56,7 @@ pub(super) fn of_header(buf: &[u8], span: Span) -> MsgType {
 
 /// What stands behind the last `:` or `/`, without `.xsd`.
 fn last_part(buf: &[u8], span: Span) -> Span {
-    let text = span.of(buf);
+    let text = span.slice(buf);
     let text = text.strip_suffix(b".xsd").unwrap_or(text);
     let start = text.iter().rposition(|b| matches!(b, b':' | b'/')).map_or(0, |n| n + 1);
     Span { start: span.start + start, end: span.start + text.len() }
@@ -84,7 +84,7 @@ mod tests {
         ] {
             let buf = uri.as_bytes();
             let found = of_namespace(buf, Span { start: 0, end: buf.len() });
-            let found = found.map(|t| (t.name.of(buf), t.variant.of(buf)));
+            let found = found.map(|t| (t.name.slice(buf), t.variant.slice(buf)));
             assert_eq!(found, want.map(|(a, b)| (a.as_bytes(), b.as_bytes())), "{uri}");
         }
     }

@@ -18,7 +18,7 @@ fn read(text: &[u8]) -> String {
             Next::Message(message) => {
                 let buf = decoder.text(&message, text);
                 let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                out += &lossy(message.kind.name.of(buf));
+                out += &lossy(message.kind.name.slice(buf));
                 let mut scratch = Vec::new();
                 for (path, value) in leaves.iter() {
                     out += &format!(" {}={}", lossy(path), lossy(value.text(buf, &mut scratch)));

@@ -119,7 +119,7 @@ fn attribute(raw: &[u8], out: &mut Vec<u8>) {
             b'\r' if raw.get(at) == Some(&b'\n') => {}
             b'\t' | b'\n' | b'\r' => out.push(b' '),
             b'&' => match reference::read(raw, at - 1) {
-                reference::Read::Is(c, end) => {
+                reference::XmlReference::Is(c, end) => {
                     out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                     at = end;
                 }
@@ -136,7 +136,7 @@ fn plain(text: &[u8], out: &mut Vec<u8>) {
     while let Some(n) = memchr::memchr(b'&', rest) {
         line_ends(&rest[..n], out);
         match reference::read(rest, n) {
-            reference::Read::Is(c, end) => {
+            reference::XmlReference::Is(c, end) => {
                 out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                 rest = &rest[end..];
             }

@@ -16,7 +16,7 @@ use super::message::{Message, Sort};
 use std::io::{Read, Write};
 use unitape_base::json::{head, number, string, value};
 use unitape_base::{Error, Span};
-use unitape_base::{READ_BYTES, Source};
+use unitape_base::{InputBuffer, READ_BYTES};
 
 /// What was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,7 +39,7 @@ pub fn decode_json(
     framer: Framer,
     out: &mut dyn Write,
 ) -> Result<Summary, Error> {
-    let mut source = Source::new(input, file_label);
+    let mut source = InputBuffer::new(input, file_label);
     let mut lines = Lines {
         head: head(file_label),
         text: Vec::with_capacity(2 * FLUSH_BYTES),

@@ -88,8 +88,8 @@ pub(super) fn scan(buf: &[u8], from: usize, whole: bool) -> Scan {
 
 /// Whether the blocks so far are an acknowledgement, which the message may follow.
 fn acknowledges(buf: &[u8], message: &Message) -> bool {
-    let service = &message.blocks[0].of(buf);
-    let told = without_line_ends(message.blocks[3].of(buf)).starts_with(b"{");
+    let service = &message.blocks[0].slice(buf);
+    let told = without_line_ends(message.blocks[3].slice(buf)).starts_with(b"{");
     told && message.blocks[1].start == 0 && service.get(1..3) == Some(b"21")
 }
 

@@ -34,7 +34,7 @@ pub fn agree(framer: &Framer, input: &[u8]) -> Result<(), String> {
         }
         let span = match quick {
             Frame::Message(message) => {
-                let text = message.text().of(input);
+                let text = message.text().slice(input);
                 let slow = naive::tokens(text);
                 if fields.as_slice() != slow {
                     return Err(format!("at {at}: fields {:?}, slow {slow:?}", fields.as_slice()));
@@ -76,7 +76,7 @@ fn agree_in_place(token: &Token, text: &[u8]) -> Result<(), String> {
 /// What a component says as a number, by the plain functions of [`value`].
 fn number(part: &Part, value: &[u8], before: Option<&Part>) -> Option<(i64, i8)> {
     let text = part.of(value);
-    let midnight = |day: Option<value::Day>| day.map(|day| (day.nanos(), 0));
+    let midnight = |day: Option<value::CalendarDay>| day.map(|day| (day.nanos(), 0));
     match part.kind {
         Kind::Amount => value::amount(text).map(|amount| (amount.mantissa, amount.exponent)),
         Kind::Date => midnight(value::date(text)),
@@ -84,7 +84,7 @@ fn number(part: &Part, value: &[u8], before: Option<&Part>) -> Option<(i64, i8)>
         Kind::DateLong => midnight(value::date_long(text)),
         Kind::EntryDate => {
             let day = value::entry_date(text, value::value_date(before?.of(value))?);
-            Some((day.map_or(i64::MIN, value::Day::nanos), 0))
+            Some((day.map_or(i64::MIN, value::CalendarDay::nanos), 0))
         }
         Kind::Time => value::time(text).map(|seconds| (seconds, 0)),
         _ => Some((0, 0)),

@@ -111,7 +111,7 @@ impl Message {
         if self.ack.is_empty() {
             return None;
         }
-        let blocks = self.ack.of(buf);
+        let blocks = self.ack.slice(buf);
         let told = sub_blocks(blocks).find(|token| token.tag == Tag::new(b"4"));
         let content = told.map_or(&[][..], |token| token.of(blocks));
         Some(sub_blocks(content).any(|t| t.tag == Tag::new(b"451") && t.of(content) != b"0"))
@@ -123,9 +123,9 @@ impl Message {
         let (from, content) = if self.ack.is_empty() {
             let text = self.text();
             // Fields of an ordinary text may hold braces.
-            (text.start, Some(text.of(buf)).filter(|t| t.trim_ascii_start().starts_with(b"{"))?)
+            (text.start, Some(text.slice(buf)).filter(|t| t.trim_ascii_start().starts_with(b"{"))?)
         } else {
-            let blocks = self.ack.of(buf);
+            let blocks = self.ack.slice(buf);
             let told = sub_blocks(blocks).find(|token| token.tag == Tag::new(b"4"))?;
             (self.ack.start + told.start as usize, told.of(blocks))
         };
@@ -371,7 +371,7 @@ fn skip(buf: &[u8], mut at: usize, eof: bool) -> Option<usize> {
 #[inline]
 fn fields_start(message: &Message, buf: &[u8]) -> Result<(), Fault> {
     let text = message.text();
-    let blank = text.of(buf).iter().take_while(|b| matches!(b, b'\r' | b'\n' | b' ' | b'\t')).count();
+    let blank = text.slice(buf).iter().take_while(|b| matches!(b, b'\r' | b'\n' | b' ' | b'\t')).count();
     let at = text.start + blank;
     if at >= text.end || buf[at] == b'{' || bare::tag_at(&buf[..text.end], at).is_some() {
         return Ok(());

@@ -21,12 +21,12 @@ use super::frame::{Form, Frame, Framer, Message};
 use super::header::header;
 use super::parts::{self, Kind, Parts};
 use super::tokens::{Fields, MsgType, Tag, Token, sub_blocks};
-use super::value::{self, Day};
+use super::value::{self, CalendarDay};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use unitape_base::json::{head, number, string, value as text};
 use unitape_base::{Error, Span};
-use unitape_base::{READ_BYTES, Source};
+use unitape_base::{InputBuffer, READ_BYTES};
 
 /// What was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -69,7 +69,7 @@ pub fn decode_json(
     framer: &Framer,
     out: &mut dyn Write,
 ) -> Result<Summary, Error> {
-    let mut source = Source::new(input, file_label);
+    let mut source = InputBuffer::new(input, file_label);
     let mut lines = Lines {
         head: head(file_label),
         text: Vec::with_capacity(2 * FLUSH_BYTES),
@@ -135,7 +135,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn message(&mut self, source: &Source<'_>, message: &Message, fields: &[Token]) {
+    fn message(&mut self, source: &InputBuffer<'_>, message: &Message, fields: &[Token]) {
         let buf = &source.buf[..source.len];
         self.start(source, message.span.start);
         let kind = MsgType::of(message, buf, fields);
@@ -149,7 +149,7 @@ impl Lines {
         }
         if message.form == Form::Bare && !message.preface.is_empty() {
             self.put(format_args!(",\"preface\":"));
-            let (preface, mut scratch) = (message.preface.of(buf), std::mem::take(&mut self.scratch));
+            let (preface, mut scratch) = (message.preface.slice(buf), std::mem::take(&mut self.scratch));
             text(&mut self.text, one_line_end(trimmed(preface), &mut scratch));
             self.scratch = scratch;
         }
@@ -160,15 +160,15 @@ impl Lines {
             self.put(format_args!("{}\"{name}\":", if comma { "," } else { "" }));
             comma = true;
             if block < 3 {
-                let content = span.of(buf);
+                let content = span.slice(buf);
                 let known = header(block, content, &mut self.parts);
                 self.valued("{", content, known);
             } else {
-                self.sub_blocks(span.of(buf));
+                self.sub_blocks(span.slice(buf));
             }
         }
         self.put(format_args!("}},\"fields\":["));
-        self.fields(message.text().of(buf), fields, kind, message, buf);
+        self.fields(message.text().slice(buf), fields, kind, message, buf);
         self.put(format_args!("]}}\n"));
         self.summary.messages += 1;
     }
@@ -286,7 +286,7 @@ impl Lines {
     }
 
     /// A day, or what stands there if the calendar has no such day (an entry date may name any).
-    fn day(&mut self, day: Option<Day>, bytes: &[u8]) {
+    fn day(&mut self, day: Option<CalendarDay>, bytes: &[u8]) {
         match day {
             Some(day) => {
                 self.text.push(b'"');
@@ -313,7 +313,7 @@ impl Lines {
 
     /// `"ack":{"status":"ACK","fields":[…]}` of the blocks in front.
     fn ack(&mut self, message: &Message, buf: &[u8]) {
-        let blocks = message.ack.of(buf);
+        let blocks = message.ack.slice(buf);
         let told = sub_blocks(blocks).find(|token| token.tag == Tag::new(b"4"));
         let content = told.map_or(&[][..], |token| token.of(blocks));
         let refused = message.refused(buf) == Some(true);
@@ -325,7 +325,7 @@ impl Lines {
         self.text.push(b'}');
     }
 
-    fn fault(&mut self, source: &Source<'_>, span: Span, fault: Fault) {
+    fn fault(&mut self, source: &InputBuffer<'_>, span: Span, fault: Fault) {
         self.start(source, span.start);
         self.put(format_args!(
             ",\"length\":{},\"error\":{{\"code\":\"{}\",\"message\":",
@@ -340,7 +340,7 @@ impl Lines {
         self.summary.errors += 1;
     }
 
-    fn start(&mut self, source: &Source<'_>, at: usize) {
+    fn start(&mut self, source: &InputBuffer<'_>, at: usize) {
         self.text.extend_from_slice(&self.head);
         number(&mut self.text, self.summary.messages + self.summary.errors);
         self.text.extend_from_slice(b",\"offset\":");
@@ -367,7 +367,7 @@ const PATH_MAX: usize = 256;
 
 /// Field 119 of block 3: `COV`, `STP`, `REMIT`.
 fn variant<'b>(message: &Message, buf: &'b [u8]) -> Option<&'b [u8]> {
-    let content = message.block(3)?.of(buf);
+    let content = message.block(3)?.slice(buf);
     sub_blocks(content).find(|token| token.tag == Tag::new(b"119")).map(|token| token.of(content))
 }
 

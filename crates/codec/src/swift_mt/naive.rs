@@ -125,10 +125,10 @@ impl Seen<'_> {
             let index = "12345S".find(char::from(id)).expect("one of these");
             if id == b'1' && at > self.from {
                 let Some(end) = over else { return Err(Stop::Next(at)) };
-                let service = message.blocks[0].of(self.buf);
+                let service = message.blocks[0].slice(self.buf);
                 let acknowledges = service.len() > 2
                     && &service[1..3] == b"21"
-                    && after_line_ends(message.text().of(self.buf)) == Some(b'{')
+                    && after_line_ends(message.text().slice(self.buf)) == Some(b'{')
                     && message.block(2).is_none();
                 if !acknowledges || !message.ack.is_empty() {
                     return ended(&message, end);

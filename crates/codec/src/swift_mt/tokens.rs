@@ -149,7 +149,7 @@ impl Fields {
         }
         let frame = framer.frame(buf, at, eof);
         match &frame {
-            Frame::Message(message) => self.read(message.text().of(buf)),
+            Frame::Message(message) => self.read(message.text().slice(buf)),
             _ => self.tokens.clear(),
         }
         frame
@@ -298,7 +298,7 @@ impl MsgType {
     #[must_use]
     pub fn of(message: &Message, buf: &[u8], fields: &[Token]) -> MsgType {
         match message.block(2) {
-            Some(block) => match *block.of(buf) {
+            Some(block) => match *block.slice(buf) {
                 [b'I' | b'O', a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', ..] => {
                     MsgType::Mt(u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0'))
                 }
@@ -325,9 +325,9 @@ impl fmt::Display for MsgType {
 #[cold]
 fn told(message: &Message, buf: &[u8], fields: &[Token]) -> MsgType {
     if let Some(block) = message.block(1) {
-        return match *block.of(buf) {
+        return match *block.slice(buf) {
             [_, b'2', b'1', ..] => {
-                let text = message.text().of(buf);
+                let text = message.text().slice(buf);
                 let refused = |t: &Token| t.tag == Tag::new(b"451") && t.of(text) != b"0";
                 if fields.iter().any(refused) { MsgType::Nak } else { MsgType::Ack }
             }
@@ -336,7 +336,7 @@ fn told(message: &Message, buf: &[u8], fields: &[Token]) -> MsgType {
         };
     }
     // Banks write the type on a line of its own: `940`, `940 00`, `:940:`.
-    for line in message.preface.of(buf).split(|b| *b == b'\n') {
+    for line in message.preface.slice(buf).split(|b| *b == b'\n') {
         if let [b'9', tens, ones, rest @ ..] = line
             && tens.is_ascii_digit()
             && ones.is_ascii_digit()

@@ -13,7 +13,7 @@
 //! so are leading zeros beyond the fifteen characters of the standard, as some fill up with them.
 
 pub use unitape_base::Decimal;
-pub use unitape_base::date::Day;
+pub use unitape_base::date::CalendarDay;
 
 use super::words;
 use unitape_base::date::days_of_month;
@@ -70,19 +70,19 @@ pub fn write_amount(text: &[u8], out: &mut Vec<u8>) {
 /// Reads `YYMMDD`.
 #[inline]
 #[must_use]
-pub fn date(text: &[u8]) -> Option<Day> {
+pub fn date(text: &[u8]) -> Option<CalendarDay> {
     let &[a, b, c, d, e, f] = text else { return None };
-    Day::new(year(pair(a, b)?), pair(c, d)?, pair(e, f)?)
+    CalendarDay::new(year(pair(a, b)?), pair(c, d)?, pair(e, f)?)
 }
 
 /// Reads the value date of a statement line, `YYMMDD`: as [`date`], but where interest is counted in months of
 /// 30 days, February has them too: its 29th and 30th are its last day.
 #[inline]
 #[must_use]
-pub fn value_date(text: &[u8]) -> Option<Day> {
+pub fn value_date(text: &[u8]) -> Option<CalendarDay> {
     let &[a, b, b'0', b'2', e, f] = text else { return date(text) };
     let (year, day) = (year(pair(a, b)?), pair(e, f)?);
-    Day::new(year, 2, if day == 29 || day == 30 { day.min(days_of_month(year, 2)) } else { day })
+    CalendarDay::new(year, 2, if day == 29 || day == 30 { day.min(days_of_month(year, 2)) } else { day })
 }
 
 #[inline]
@@ -93,24 +93,24 @@ fn year(two: u8) -> u16 {
 /// Reads `YYYYMMDD`.
 #[inline]
 #[must_use]
-pub fn date_long(text: &[u8]) -> Option<Day> {
+pub fn date_long(text: &[u8]) -> Option<CalendarDay> {
     let &[a, b, c, d, e, f, g, h] = text else { return None };
-    Day::new(u16::from(pair(a, b)?) * 100 + u16::from(pair(c, d)?), pair(e, f)?, pair(g, h)?)
+    CalendarDay::new(u16::from(pair(a, b)?) * 100 + u16::from(pair(c, d)?), pair(e, f)?, pair(g, h)?)
 }
 
 /// Reads `MMDD`, the entry date behind a value date: the nearest day that has this name.
 #[inline]
 #[must_use]
-pub fn entry_date(text: &[u8], value: Day) -> Option<Day> {
+pub fn entry_date(text: &[u8], value: CalendarDay) -> Option<CalendarDay> {
     let &[a, b, c, d] = text else { return None };
     let (month, day) = (pair(a, b)?, pair(c, d)?);
-    let near = |day: &Day| (day.number() - value.number()).abs() <= HALF_A_YEAR;
-    if let Some(day) = Day::new(value.year, month, day).filter(near) {
+    let near = |day: &CalendarDay| (day.number() - value.number()).abs() <= HALF_A_YEAR;
+    if let Some(day) = CalendarDay::new(value.year, month, day).filter(near) {
         // That of another year is further away.
         return Some(day);
     }
     let years = [value.year, value.year - 1, value.year + 1];
-    let days = years.into_iter().filter_map(|year| Day::new(year, month, day));
+    let days = years.into_iter().filter_map(|year| CalendarDay::new(year, month, day));
     days.min_by_key(|day| (day.number() - value.number()).abs())
 }
 

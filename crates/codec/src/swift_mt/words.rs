@@ -174,16 +174,16 @@ mod tests {
             for month in 0..14 {
                 for day in 0..33 {
                     let text = format!("{year:04}{month:02}{day:02}");
-                    let slow = value::date_long(text.as_bytes()).map(value::Day::nanos);
+                    let slow = value::date_long(text.as_bytes()).map(value::CalendarDay::nanos);
                     assert_eq!(date_long(word(text.as_bytes())), slow, "{text}");
                     if (1980..2080).contains(&year) {
                         let short = &text.as_bytes()[2..];
                         assert_eq!(
                             date(word(short), false),
-                            value::date(short).map(value::Day::nanos),
+                            value::date(short).map(value::CalendarDay::nanos),
                             "{text}"
                         );
-                        let lenient = value::value_date(short).map(value::Day::nanos);
+                        let lenient = value::value_date(short).map(value::CalendarDay::nanos);
                         assert_eq!(date(word(short), true), lenient, "{text}");
                     }
                 }
@@ -210,7 +210,7 @@ mod tests {
             text.as_bytes().try_into().expect("six bytes")
         })]) {
             prop_assert_eq!(time(word(&bytes)), value::time(&bytes));
-            prop_assert_eq!(date(word(&bytes), false), value::date(&bytes).map(value::Day::nanos));
+            prop_assert_eq!(date(word(&bytes), false), value::date(&bytes).map(value::CalendarDay::nanos));
         }
 
         #[test]

@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use std::io::{Read, Write};
 use unitape_base::Error;
 use unitape_base::json::{head, number, string};
-use unitape_base::{READ_BYTES, Source};
+use unitape_base::{InputBuffer, READ_BYTES};
 
 /// What was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,7 +40,7 @@ pub fn decode_json(
     decoder: &mut impl Decode,
     out: &mut dyn Write,
 ) -> Result<Summary, Error> {
-    let mut source = Source::new(input, file_label);
+    let mut source = InputBuffer::new(input, file_label);
     let mut leaves = Leaves::default();
     let mut lines = Lines { head: head(file_label), ..Lines::default() };
     let mut at = 0;

@@ -74,7 +74,7 @@ pub fn rfc5322(text: &str) -> Option<i64> {
     if words.next().is_some() {
         return None;
     }
-    let midnight = unitape_base::date::Day::new(year, month, day as u8)?.nanos();
+    let midnight = unitape_base::date::CalendarDay::new(year, month, day as u8)?.nanos();
     let seconds =
         (i64::from(hours) * 60 + i64::from(minutes)) * 60 + i64::from(seconds) - zone_seconds(zone)?;
     midnight.checked_add(seconds * 1_000_000_000)

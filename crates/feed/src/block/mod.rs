@@ -20,7 +20,7 @@ pub use crate::block::tally::Tally;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
-use unitape_base::capture::Walker;
+use unitape_base::capture::CaptureWalker;
 use unitape_model::{Dict, Dictionary, UnixNanos};
 
 /// Bytes of a source and what became of them.
@@ -87,7 +87,7 @@ pub struct Block {
     /// Id of the source that the events were decoded with.
     pub decoded_as: u32,
     /// For a capture, the walker as it stands at the first byte.
-    pub walker: Option<Walker>,
+    pub walker: Option<CaptureWalker>,
     /// When the bytes were received: end of a stretch in the source and the time of its receipt, in order.
     pub times: Vec<(u64, UnixNanos)>,
     /// The earliest of these, where it is known; the sequencer's.

@@ -8,7 +8,7 @@
 use crate::block::Block;
 use crate::formats::format::FormatDecoder;
 use std::net::IpAddr;
-use unitape_base::capture::{Next, Udp, Walker, udp};
+use unitape_base::capture::{CaptureWalker, NextCaptureRecord, UdpContent, udp};
 use unitape_model::{Dictionary, UnixNanos};
 
 /// Which UDP datagrams of a capture are the feed's; an empty list means all.
@@ -38,7 +38,7 @@ pub fn decode(
     decoder: &mut dyn FormatDecoder,
     block: &mut Block,
     (source, known): (u32, &Dictionary),
-    (walker, select): (&mut Walker, &Select),
+    (walker, select): (&mut CaptureWalker, &Select),
 ) {
     let bytes = std::mem::take(&mut block.bytes);
     let (base, eof) = (block.base, block.eof);
@@ -48,17 +48,17 @@ pub fn decode(
     loop {
         let offset = base + at as u64;
         let end = match walker.next(&bytes, at) {
-            Next::Skip { end } => end,
-            Next::Dropped { count, end, .. } => {
+            NextCaptureRecord::Skip { end } => end,
+            NextCaptureRecord::Dropped { count, end, .. } => {
                 let detail = format!("{count} datagrams were dropped before this place");
                 block.quarantine(source, offset, &[], "dropped", &detail);
                 end
             }
-            Next::Packet(p) => {
+            NextCaptureRecord::Packet(p) => {
                 let packet = &bytes[p.bytes.clone()];
                 let record = &bytes[at..p.end];
                 match udp(p.link, packet, p.is_cut()) {
-                    Udp::Datagram(d) if select.wants(d.to) => {
+                    UdpContent::Datagram(d) if select.wants(d.to) => {
                         payload.clear();
                         payload.extend_from_slice(&packet[d.payload.clone()]);
                         std::mem::swap(&mut block.bytes, &mut payload);
@@ -72,30 +72,33 @@ pub fn decode(
                             block.times.push((base + p.end as u64, UnixNanos(ts)));
                         }
                     }
-                    Udp::Cut(to) if to.is_none_or(|to| select.wants(to)) => {
+                    UdpContent::Cut(to) if to.is_none_or(|to| select.wants(to)) => {
                         let detail = format!("{} of {} bytes were captured", packet.len(), p.original);
                         block.quarantine(source, offset, record, "truncated_packet", &detail);
                     }
-                    Udp::Fragment(part) if select.wants_host(part.to) => {
+                    UdpContent::Fragment(part) if select.wants_host(part.to) => {
                         let detail = format!("a part of a datagram to {}", part.to);
                         block.quarantine(source, offset, record, "fragment", &detail);
                     }
-                    Udp::Bad(what) => block.quarantine(source, offset, record, "bad_packet", what),
-                    Udp::Datagram(_) | Udp::Cut(_) | Udp::Fragment(_) | Udp::Other => block.end_ignored(),
+                    UdpContent::Bad(what) => block.quarantine(source, offset, record, "bad_packet", what),
+                    UdpContent::Datagram(_)
+                    | UdpContent::Cut(_)
+                    | UdpContent::Fragment(_)
+                    | UdpContent::Other => block.end_ignored(),
                 }
                 p.end
             }
-            Next::More if eof && at < bytes.len() => {
+            NextCaptureRecord::More if eof && at < bytes.len() => {
                 let what = "the capture ends in the middle of a record";
                 block.quarantine(source, offset, &bytes[at..], "truncated", what);
                 bytes.len()
             }
-            Next::Lost { what } if at < bytes.len() => {
+            NextCaptureRecord::Lost { what } if at < bytes.len() => {
                 let end = (at + LOST_BYTES).min(bytes.len());
                 block.quarantine(source, offset, &bytes[at..end], "bad_capture", what);
                 end
             }
-            Next::More | Next::Lost { .. } => break,
+            NextCaptureRecord::More | NextCaptureRecord::Lost { .. } => break,
         };
         at = end;
         block.progress(offset, base + end as u64);

@@ -160,7 +160,7 @@ impl FormatDecoder for CsvDecoder {
                 }
                 Next::Row { span, end } => {
                     let origin = Origin { source, offset: block.base + span.start as u64 };
-                    let raw = span.of(&bytes);
+                    let raw = span.slice(&bytes);
                     let fields = Fields {
                         raw,
                         record: self.decoder.record(raw),
@@ -178,7 +178,7 @@ impl FormatDecoder for CsvDecoder {
                         Some(found) => {
                             let fault = Fault::count(count.unwrap_or(0), found);
                             let origin = Origin { source, offset: block.base + span.start as u64 };
-                            self.refuse(block, origin, span.of(&bytes), fault);
+                            self.refuse(block, origin, span.slice(&bytes), fault);
                         }
                         None => block.end_ignored(),
                     }
@@ -186,7 +186,7 @@ impl FormatDecoder for CsvDecoder {
                 }
                 Next::Bad { span, fault, end } => {
                     let origin = Origin { source, offset: block.base + span.start as u64 };
-                    self.refuse(block, origin, span.of(&bytes), fault);
+                    self.refuse(block, origin, span.slice(&bytes), fault);
                     (span, end)
                 }
                 Next::Incomplete { from, .. } => {

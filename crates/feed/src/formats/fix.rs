@@ -171,7 +171,7 @@ impl FormatDecoder for FixDecoder {
             let frame = self.tokens.frame(&self.framer, &bytes, at, block.eof);
             let span = match frame {
                 Frame::Message(message) => {
-                    let raw = message.span.of(&bytes);
+                    let raw = message.span.slice(&bytes);
                     let offset = block.base + message.span.start as u64;
                     self.message(block, raw, Origin { source, offset }, known);
                     message.span
@@ -180,7 +180,7 @@ impl FormatDecoder for FixDecoder {
                     let offset = block.base + span.start as u64;
                     detail.clear();
                     _ = write!(detail, "{fault}");
-                    block.quarantine(source, offset, span.of(&bytes), fault.code().as_str(), &detail);
+                    block.quarantine(source, offset, span.slice(&bytes), fault.code().as_str(), &detail);
                     if let (Some(what), Some(unit)) = (self.part(&fault, span), block.units.last_mut()) {
                         unit.what = what;
                     }

@@ -11,7 +11,7 @@ use crate::error::Error;
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use unitape_base::toml::meant;
+use unitape_base::toml::suggest_word;
 use unitape_model::schema::{Slot, Spec};
 use unitape_model::{Kind, Ready, Schema};
 
@@ -304,7 +304,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         let kind = kind.ok_or_else(|| no_kind(&text.kind).under("kind"))?;
         let schema = Schema::of(kind);
         if let Some(name) = text.fields.keys().find(|n| schema.find(n).is_none()) {
-            let meant = meant(name, schema.fields.iter().map(|spec| spec.field.name()));
+            let meant = suggest_word(name, schema.fields.iter().map(|spec| spec.field.name()));
             let what = format!(": `{}` has no field `{name}`{meant}", text.kind);
             return Err(Wrong::from(what).under(name).under("fields"));
         }
@@ -387,7 +387,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         let table = match &long.table {
             Some(t) => {
                 let i = self.table_names.iter().position(|n| n == t);
-                let meant = || meant(t, self.table_names.iter().copied());
+                let meant = || suggest_word(t, self.table_names.iter().copied());
                 Some((i.ok_or_else(|| format!("no table `{t}`{}", meant()))?, long.r#else))
             }
             None => None,
@@ -463,7 +463,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             return Ok(());
         }
         let wrong = |value: &str| {
-            let meant = meant(value, values.iter().copied());
+            let meant = suggest_word(value, values.iter().copied());
             format!("`{value}` is none of {}{meant}", values.join(", "))
         };
         let table = field.table.as_ref().and_then(|t| Some((t, self.mapping.table.get(t)?)));
@@ -538,7 +538,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
     fn group_named(&self, name: &str) -> Step<usize> {
         let found = self.group_names.iter().position(|n| *n == name);
         found.ok_or_else(|| {
-            let meant = meant(name, self.group_names.iter().copied());
+            let meant = suggest_word(name, self.group_names.iter().copied());
             format!("no group `{name}`{meant}").into()
         })
     }
@@ -603,7 +603,7 @@ fn no_kind(name: &str) -> Wrong {
         ),
         None => {
             let kinds = Kind::EVENTS.iter().filter(|kind| kind.is_input());
-            format!(": no kind `{name}`{}", meant(name, kinds.map(|kind| kind.name())))
+            format!(": no kind `{name}`{}", suggest_word(name, kinds.map(|kind| kind.name())))
         }
     })
 }

@@ -21,7 +21,7 @@ use crate::block::{Block, Names};
 use serde::Serialize;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
-use unitape_base::toml::Lines;
+use unitape_base::toml::TomlLineIndex;
 use unitape_model::event::Value;
 use unitape_model::schema::Slot;
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
@@ -223,21 +223,26 @@ struct EventLines {
 impl Explainer {
     /// For the mapper of this mapping.
     pub fn new(mapping: &Mapping) -> Self {
-        let lines = Lines::new(&mapping.text);
+        let lines = TomlLineIndex::new(&mapping.text);
         let rules = mapping.rule.iter().enumerate().map(|(i, rule)| {
             let i = i.to_string();
             let events = rule.event.iter().enumerate().map(|(j, event)| {
                 let j = j.to_string();
-                let of = |key: &str, name: &String| lines.of(&["rule", &i, "event", &j, key, name.as_str()]);
+                let of =
+                    |key: &str, name: &String| lines.line_of(&["rule", &i, "event", &j, key, name.as_str()]);
                 EventLines {
-                    line: lines.of(&["rule", &i, "event", &j]),
+                    line: lines.line_of(&["rule", &i, "event", &j]),
                     when: event.when.keys().map(|p| (p.clone(), of("when", p))).collect(),
                     fields: event.fields.keys().map(|f| (f.clone(), of("fields", f))).collect(),
                 }
             });
             RuleLines {
-                line: lines.of(&["rule", &i]),
-                when: rule.when.keys().map(|p| (p.clone(), lines.of(&["rule", &i, "when", p]))).collect(),
+                line: lines.line_of(&["rule", &i]),
+                when: rule
+                    .when
+                    .keys()
+                    .map(|p| (p.clone(), lines.line_of(&["rule", &i, "when", p])))
+                    .collect(),
                 events: events.collect(),
             }
         });

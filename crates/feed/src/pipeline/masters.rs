@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use unitape_base::toml::meant;
+use unitape_base::toml::suggest_word;
 use unitape_model::{Dictionary, Event, Field, InstrumentId, Kind, Schema, Value, frames};
 
 /// Reads master files, one after the other.
@@ -239,7 +239,7 @@ impl Loader {
         if self.is_events {
             for (key, _) in event.unmapped().filter(|(key, _)| !KEYS.contains(key)) {
                 let fields = Schema::of(Kind::Ref).fields.iter().map(|spec| spec.field.name());
-                let meant = meant(key, fields.chain(KEYS));
+                let meant = suggest_word(key, fields.chain(KEYS));
                 self.note(place, || format!("nothing looks at `{key}`{meant}"));
             }
         }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::UNIX_EPOCH;
-use unitape_base::capture::{Next, Walker, is_capture};
+use unitape_base::capture::{CaptureWalker, NextCaptureRecord, is_capture};
 use unitape_model::UnixNanos;
 
 /// An open source.
@@ -48,7 +48,7 @@ enum Packaging {
     /// One after the other.
     Stream,
     /// In the packets of a capture. The walker stands at the first carried byte.
-    Capture(Box<Walker>),
+    Capture(Box<CaptureWalker>),
 }
 
 /// How far a file may be read now. Shared with the [`Tail`] within a decoder; both are one thread's at a time, so
@@ -375,12 +375,12 @@ impl Open {
             let mut at = 0;
             while at < cut {
                 at = match walker.next(&block.bytes, at) {
-                    Next::Packet(p) => {
+                    NextCaptureRecord::Packet(p) => {
                         block.received_last = p.ts_ns.map(UnixNanos).or(block.received_last);
                         p.end
                     }
-                    Next::Skip { end } | Next::Dropped { end, .. } => end,
-                    Next::More | Next::Lost { .. } => break,
+                    NextCaptureRecord::Skip { end } | NextCaptureRecord::Dropped { end, .. } => end,
+                    NextCaptureRecord::More | NextCaptureRecord::Lost { .. } => break,
                 };
             }
         }
@@ -494,15 +494,15 @@ fn read_once(reader: &mut impl Read, bytes: &mut Vec<u8>, most: u64) -> std::io:
 
 /// Leads the walker through whole records that end at or before `upto`; gives where it stands. Behind damage the
 /// bytes are taken in pieces of fixed size.
-fn capture_end(walker: &mut Walker, bytes: &[u8], upto: usize) -> usize {
+fn capture_end(walker: &mut CaptureWalker, bytes: &[u8], upto: usize) -> usize {
     let mut at = 0;
     while at < bytes.len() {
         let mut ahead = walker.clone();
         let end = match ahead.next(bytes, at) {
-            Next::Packet(p) => p.end,
-            Next::Skip { end } | Next::Dropped { end, .. } => end,
-            Next::More => break,
-            Next::Lost { .. } => at + crate::formats::capture::LOST_BYTES,
+            NextCaptureRecord::Packet(p) => p.end,
+            NextCaptureRecord::Skip { end } | NextCaptureRecord::Dropped { end, .. } => end,
+            NextCaptureRecord::More => break,
+            NextCaptureRecord::Lost { .. } => at + crate::formats::capture::LOST_BYTES,
         };
         if end > upto.min(bytes.len()) {
             break;

@@ -9,7 +9,7 @@ use crate::error::Error;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use unitape_base::{toml, whole};
+use unitape_base::{toml, whole_file};
 
 /// A table `[fast]` with all that it names: the mapping that it is like, and templates.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ impl FastTable {
                 continue;
             }
             let path = origin.parent().unwrap_or(Path::new("")).join(name);
-            match whole::read(&path, whole::BYTES_MAX) {
+            match whole_file::read(&path, whole_file::BYTES_MAX) {
                 Ok(content) => _ = templates.insert(name.clone(), content),
                 Err(e) => return wrong(&["templates"], format!("{}: {e}", path.display())),
             }

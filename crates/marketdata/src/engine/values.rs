@@ -2,7 +2,7 @@
 
 use super::codes::{NOTHING, Table};
 use super::config::Unit;
-use unitape_base::date::Day;
+use unitape_base::date::CalendarDay;
 use unitape_base::digits::parse_u64;
 use unitape_fast::{Decoded, Value};
 use unitape_model::num::EXPONENT_MAX;
@@ -124,7 +124,7 @@ pub(super) fn time_of(number: u64, unit: Unit) -> Option<i64> {
 fn digits(number: u64) -> Option<i64> {
     let (day, time) = (number / 1_000_000_000, number % 1_000_000_000);
     let year = u16::try_from(day / 10_000).ok()?;
-    let midnight = Day::new(year, (day / 100 % 100) as u8, (day % 100) as u8)?.nanos();
+    let midnight = CalendarDay::new(year, (day / 100 % 100) as u8, (day % 100) as u8)?.nanos();
     let (millis, seconds, minutes, hours) =
         (time % 1000, time / 1000 % 100, time / 100_000 % 100, time / 10_000_000);
     (hours < 24 && minutes < 60 && seconds < 61)

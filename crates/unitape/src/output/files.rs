@@ -4,7 +4,7 @@ use super::Failure;
 use std::fs::File;
 use std::io::{Error, ErrorKind};
 use std::path::Path;
-use unitape_base::whole;
+use unitape_base::whole_file;
 
 /// The failure of what the system refused to do with the file.
 pub fn at(path: &Path, error: Error) -> Failure {
@@ -31,7 +31,7 @@ pub fn open_file(path: &Path) -> Result<File, Failure> {
 /// # Errors
 /// As [`open_file`], or when it cannot be read or is larger than 64 MiB.
 pub fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
-    whole::read_open(open_file(path)?, whole::BYTES_MAX).map_err(|e| at(path, e))
+    whole_file::read_open(open_file(path)?, whole_file::BYTES_MAX).map_err(|e| at(path, e))
 }
 
 /// The text of a configuration or of parameters.

@@ -171,7 +171,7 @@ fn more_shapes_than_are_remembered() {
             Frame::End => break,
             other => panic!("{other:?}"),
         };
-        let bytes = message.span.of(&stream);
+        let bytes = message.span.slice(&stream);
         let fields = streams[n].as_slice();
         let values = |filled: Filled<'_>| {
             let fields: Vec<_> = (0..5).map(|slot| filled.get(slot)).collect();

@@ -150,7 +150,7 @@ impl<M: Copy + Default> Parser<M> {
             Err(Stop::Bad(what, at)) => return Err(Stop::Bad(what, at)),
             Ok(_) | Err(Stop::Done(_)) => return Err(Stop::Bad(What::Expected("?>"), end)),
         }
-        if let Some(encoding) = self.attributes.iter().find(|a| a.name.of(buf) == b"encoding") {
+        if let Some(encoding) = self.attributes.iter().find(|a| a.name.slice(buf) == b"encoding") {
             let name = encoding.value.raw(buf).to_ascii_lowercase();
             let at = encoding.value.start as usize;
             match &name[..] {

@@ -228,7 +228,7 @@ impl<M: Copy + Default> Parser<M> {
     /// The start tags of what is around the message, for the next message in it.
     pub(super) fn wrapper(&self, buf: &[u8], out: &mut Vec<u8>) {
         if self.charset.is_some() && !self.stack.is_empty() {
-            out.extend_from_slice(self.declaration.of(buf));
+            out.extend_from_slice(self.declaration.slice(buf));
         }
         for open in &self.stack {
             out.extend_from_slice(&buf[open.name as usize - 1..open.content as usize]);
@@ -421,7 +421,7 @@ impl<M: Copy + Default> Parser<M> {
         if gt > end {
             for attribute in &self.attributes {
                 let (span, prefix) = (attribute.name, attribute.prefix_bytes);
-                let word = span.of(buf);
+                let word = span.slice(buf);
                 let prefix = match word {
                     b"xmlns" => Span { start: span.end, end: span.end },
                     _ if prefix > 0 && word.starts_with(b"xmlns:") => {
@@ -462,7 +462,7 @@ impl<M: Copy + Default> Parser<M> {
         };
         if let Zone::In(..) = *zone {
             for attribute in &self.attributes {
-                let word = attribute.name.of(buf);
+                let word = attribute.name.slice(buf);
                 if word == b"xmlns" || attribute.prefix_bytes > 0 && word.starts_with(b"xmlns:") {
                     continue;
                 }
@@ -525,9 +525,9 @@ impl<M: Copy + Default> Parser<M> {
             open.flags |= REFERENCES;
         }
         match reference::read(buf, at) {
-            reference::Read::Is(_, end) => Ok(xml::text(buf, end).0),
-            reference::Read::Bad => Err(Stop::Bad(What::Entity, at)),
-            reference::Read::Short => Err(Stop::Need),
+            reference::XmlReference::Is(_, end) => Ok(xml::text(buf, end).0),
+            reference::XmlReference::Bad => Err(Stop::Bad(What::Entity, at)),
+            reference::XmlReference::Short => Err(Stop::Need),
         }
     }
 

@@ -27,7 +27,7 @@ impl<M: Copy + Default> Parser<M> {
     /// Whether the element that starts here is of another namespace than its root.
     pub(super) fn is_foreign(&self, buf: &[u8], name: usize, local: usize) -> bool {
         let uri = self.uri(buf, name, local).map(|b| b.uri).unwrap_or_default();
-        uri.of(buf) != self.root.uri.of(buf)
+        uri.slice(buf) != self.root.uri.slice(buf)
     }
 
     /// Whether the element that starts here is of a namespace of its own that names a message.

@@ -9,12 +9,12 @@ use unitape_base::xml::{self, skip_white, starts_name};
 impl<M: Copy + Default> Parser<M> {
     #[inline]
     pub(super) fn is_bound(&self, buf: &[u8], prefix: &[u8]) -> bool {
-        self.bound.iter().rev().any(|b| b.prefix.of(buf) == prefix)
+        self.bound.iter().rev().any(|b| b.prefix.slice(buf) == prefix)
     }
 
     pub(super) fn uri(&self, buf: &[u8], name: usize, local: usize) -> Option<&Bound> {
         let prefix = if local > name { &buf[name..local - 1] } else { &[] };
-        self.bound.iter().rev().find(|b| b.prefix.of(buf) == prefix)
+        self.bound.iter().rev().find(|b| b.prefix.slice(buf) == prefix)
     }
 
     /// Takes the attributes behind a name; gives where the tag's `>` stands and whether the element is empty.
@@ -63,7 +63,7 @@ impl<M: Copy + Default> Parser<M> {
                 Some(_) => return Err(Stop::Bad(What::Expected("a quote"), start)),
             };
             let value = attribute_value(buf, start + 1, quote)?;
-            if self.attributes.iter().any(|a| a.name.of(buf) == name.of(buf)) {
+            if self.attributes.iter().any(|a| a.name.slice(buf) == name.slice(buf)) {
                 return Err(Stop::Bad(What::Expected("another attribute"), from));
             }
             self.attributes.push(Attribute { name, prefix_bytes, value });
@@ -107,7 +107,7 @@ fn attribute_value(buf: &[u8], start: usize, quote: u8) -> Step<Value> {
     while let Some(n) = memchr::memchr(b'&', &buf[at..end]) {
         form = Form::Attribute;
         at = match reference::read(&buf[..end], at + n) {
-            reference::Read::Is(_, end) => end,
+            reference::XmlReference::Is(_, end) => end,
             _ => return Err(Stop::Bad(What::Entity, at + n)),
         };
     }

@@ -28,7 +28,7 @@ fn three() -> [Vec<u8>; 3] {
                 panic!("no {letter}")
             };
             if each[found.at] == letter {
-                return found.span.of(&each).to_vec();
+                return found.span.slice(&each).to_vec();
             }
             at = found.span.end;
         }

@@ -2,7 +2,7 @@
 
 use super::super::fault::ValueFault;
 use super::super::tokens::Token;
-use super::super::value::{self, Day, Decimal};
+use super::super::value::{self, CalendarDay, Decimal};
 use super::super::words;
 use super::{Kind, Part, Parts};
 use memchr::memchr;
@@ -282,7 +282,7 @@ fn long_amount(rest: &[u8]) -> Option<(usize, Decimal)> {
 /// `YYMMDDMMDD`: an entry date of another year, or none.
 #[cold]
 fn far_entry_date(text: &[u8]) -> Option<i64> {
-    value::entry_date(&text[6..10], value::value_date(&text[..6])?).map(Day::nanos)
+    value::entry_date(&text[6..10], value::value_date(&text[..6])?).map(CalendarDay::nanos)
 }
 
 /// Bytes of a sort.

@@ -248,7 +248,7 @@ pub(super) fn positions(
     for &(name, kind, start, len) in places {
         let there = text.get(start..start + len);
         let number = there.and_then(|t| match kind {
-            Kind::Date => value::date(t).map(value::Day::nanos),
+            Kind::Date => value::date(t).map(value::CalendarDay::nanos),
             Kind::Time => value::time(t),
             _ => t.iter().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase()).then_some(0),
         });

@@ -196,7 +196,7 @@ fn days() {
     assert_eq!(entry("1230", "200102"), Some((2019, 12, 30)));
     assert_eq!(entry("0229", "190301"), Some((2020, 2, 29)));
     assert_eq!(entry("1399", "190301"), None);
-    assert_eq!(value::date_long(b"19700102").map(value::Day::nanos), Some(86_400_000_000_000));
+    assert_eq!(value::date_long(b"19700102").map(value::CalendarDay::nanos), Some(86_400_000_000_000));
 }
 
 // An IBAN with two digits exchanged is none.

@@ -12,7 +12,7 @@ pub fn agree(decoder: Decoder, input: &[u8]) -> Result<(), String> {
     loop {
         at = match decoder.next(input, at, true, &mut leaves) {
             Next::Message(message) => {
-                let slow = naive::leaves(message.span.of(input));
+                let slow = naive::leaves(message.span.slice(input));
                 let fast = leaves.iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
                 if slow.as_ref() != Ok(&fast) {
                     return Err(format!("at {at}: fast {fast:?}, slow {slow:?}"));
@@ -21,7 +21,7 @@ pub fn agree(decoder: Decoder, input: &[u8]) -> Result<(), String> {
             }
             Next::Bad { span, fault } => {
                 let whole = span.len() < decoder.max_line;
-                if whole && let Ok(slow) = naive::leaves(span.of(input)) {
+                if whole && let Ok(slow) = naive::leaves(span.slice(input)) {
                     return Err(format!("at {at}: {fault}, slow {slow:?}"));
                 }
                 span.end

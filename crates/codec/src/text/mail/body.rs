@@ -341,7 +341,7 @@ fn words(entity: Entity<'_>, charset: &str) -> Result<String, Fault> {
 /// The bytes of a part.
 fn bytes(entity: Entity<'_>, encoding: &str) -> Result<Vec<u8>, Fault> {
     let Span { start, end } = entity.span;
-    let raw = entity.span.of(entity.message);
+    let raw = entity.span.slice(entity.message);
     match encoding {
         "" | "7bit" | "8bit" | "binary" => Ok(raw.to_vec()),
         "quoted-printable" => Ok(quoted(raw, true)),

@@ -16,7 +16,7 @@ pub(super) struct Field {
 
 impl Field {
     pub(super) fn is(&self, message: &[u8], name: &str) -> bool {
-        self.name.of(message).eq_ignore_ascii_case(name.as_bytes())
+        self.name.slice(message).eq_ignore_ascii_case(name.as_bytes())
     }
 }
 
@@ -80,7 +80,7 @@ fn fields_to(message: &[u8], from: usize, may_end: bool) -> Result<(Vec<Field>, 
 
 /// The value of a field: its lines joined, without white space around it.
 pub(super) fn unfolded(message: &[u8], field: &Field) -> Result<String, Fault> {
-    let raw = field.value.of(message);
+    let raw = field.value.slice(message);
     let text = std::str::from_utf8(raw).map_err(|e| {
         let at = field.value.start + e.valid_up_to();
         Fault::new(Code::BadUtf8, at, "a header field that is neither ASCII nor UTF-8")
@@ -150,7 +150,7 @@ impl Told {
         if field.is(message, "subject") {
             return leaves.put_text("subject", &value, at);
         }
-        let name = String::from_utf8_lossy(field.name.of(message)).to_ascii_lowercase();
+        let name = String::from_utf8_lossy(field.name.slice(message)).to_ascii_lowercase();
         let mut place = "headers".to_owned();
         path::push(&mut place, &name);
         leaves.put_text(&place, &value, at)

@@ -108,7 +108,7 @@ impl Decode for Decoder {
             Some((end, whole)) => (Span { start: from, end }, whole),
             None => return Next::Incomplete { from, need: buf.len() + 1 },
         };
-        let message = span.of(buf);
+        let message = span.slice(buf);
         let bad = |fault| Next::Bad { span, fault };
         let start = match postmark(message, true) {
             Some(n) => n,

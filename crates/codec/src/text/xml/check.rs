@@ -15,7 +15,7 @@ pub fn agree(decoder: &mut Decoder, input: &[u8]) -> Result<(), String> {
         at = match decoder.next(input, at, true, &mut leaves) {
             Next::Message(message) => {
                 if message.kind != SURROUNDINGS && message.kind != OTHER {
-                    let slow = naive::leaves(message.span.of(input));
+                    let slow = naive::leaves(message.span.slice(input));
                     let fast = leaves.iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
                     if slow.as_ref() != Ok(&fast) {
                         return Err(format!("at {at}: fast {fast:?}, slow {slow:?}"));

@@ -52,7 +52,7 @@ pub(super) fn token(buf: &[u8], at: usize) -> Result<Token, Stop> {
             let n = memmem::find(&buf[inside..], b"?>").ok_or(Stop::Open)?;
             let (inside, end) = (Span { start: inside, end: inside + n }, inside + n + 2);
             let declares = inside
-                .of(buf)
+                .slice(buf)
                 .strip_prefix(b"xml")
                 .is_some_and(|rest| rest.first().is_none_or(|b| is_white(*b)));
             Ok(if declares { Token::Declaration { inside, end } } else { Token::Nothing { end } })

@@ -231,7 +231,7 @@ impl Decoder {
                     Some(_) => {
                         return bad(Code::Truncated, at, "another document begins before this one is over");
                     }
-                    None if foreign(inside.of(view)) => {
+                    None if foreign(inside.slice(view)) => {
                         let what = "an encoding that is not read is declared; convert the file to UTF-8";
                         return Step::Bad { fault: (Code::BadEncoding, at, what), end: Some(next) };
                     }
@@ -248,7 +248,7 @@ impl Decoder {
                     };
                 }
                 Token::Start { name, empty, end: next, .. } => {
-                    let word = local(name.of(view)).0;
+                    let word = local(name.slice(view)).0;
                     let begun = ITEMS.into_iter().find(|i| i.as_bytes() == word);
                     match (item, begun, kind) {
                         (None, Some(_), Some(kind)) => return Step::Message { end, kind },
@@ -281,7 +281,7 @@ impl Decoder {
                     None if kind.is_none() => return Step::Skip(next),
                     // Of what is around.
                     None => at = next,
-                    Some(open) if open.of(view) != name.of(view) => {
+                    Some(open) if open.slice(view) != name.slice(view) => {
                         return bad(Code::BadXml, at, "an end tag that is not that of the open element");
                     }
                     Some(_) => {
@@ -367,7 +367,7 @@ pub fn root(head: &[u8]) -> Option<&'static str> {
         match head.get(at).map(|_| token(head, at))?.ok()? {
             Token::Nothing { end } | Token::Declaration { end, .. } | Token::Doctype { end } => at = end,
             Token::Start { name, .. } => {
-                let word = local(name.of(head)).0;
+                let word = local(name.slice(head)).0;
                 return ROOTS.into_iter().chain(ITEMS).find(|known| known.as_bytes() == word);
             }
             _ => return None,

@@ -134,7 +134,7 @@ impl<'w> Walk<'w> {
         let text = self.text;
         let bytes = text.as_bytes();
         let path = self.path.len();
-        let (word, prefix) = local(name.of(bytes));
+        let (word, prefix) = local(name.slice(bytes));
         let root = self.item && self.open.is_empty();
         if root {
             self.prefix = prefix;
@@ -183,7 +183,7 @@ impl<'w> Walk<'w> {
         let mut xhtml = false;
         for attribute in (Attributes { buf: bytes, at: all.start, end: all.end }) {
             let (name, value) = attribute.map_err(|stop| fault(stop, all.start))?;
-            if names.iter().any(|other| other.of(bytes) == name.of(bytes)) {
+            if names.iter().any(|other| other.slice(bytes) == name.slice(bytes)) {
                 return Err(Fault::new(
                     Code::Duplicate,
                     name.start,
@@ -196,7 +196,7 @@ impl<'w> Walk<'w> {
             names.push(name);
             let mark = self.leaves.mark();
             unescape(&text[value.start..value.end], value.start, self.leaves.text_mut())?;
-            let word = name.of(bytes);
+            let word = name.slice(bytes);
             if word == b"xmlns" || word.starts_with(b"xmlns:") {
                 self.leaves.text_mut().truncate(mark);
                 continue;
@@ -291,7 +291,7 @@ fn unescape(text: &str, at: usize, out: &mut String) -> Result<(), Fault> {
     while let Some(n) = memchr::memchr(b'&', &text.as_bytes()[from..]) {
         line_ends(&text[from..from + n], out);
         match reference::read(text.as_bytes(), from + n) {
-            reference::Read::Is(c, end) => {
+            reference::XmlReference::Is(c, end) => {
                 out.push(c);
                 from = end;
             }

@@ -151,7 +151,7 @@ impl FixedDecoder {
         let (span, end) = match self.decoder.next(bytes, at, block.base, block.eof) {
             Next::Record { span, kind, end } => {
                 let origin = Origin { source, offset: block.base + span.start as u64 };
-                let raw = span.of(bytes);
+                let raw = span.slice(bytes);
                 let stated = self.decoder.trailer_count(kind);
                 match stated.and_then(|n| block.claim(n, headers, before)) {
                     Some(found) => {
@@ -175,7 +175,7 @@ impl FixedDecoder {
             }
             Next::Bad { span, fault, end } => {
                 let origin = Origin { source, offset: block.base + span.start as u64 };
-                refuse(block, origin, span.of(bytes), fault, &layout);
+                refuse(block, origin, span.slice(bytes), fault, &layout);
                 (span, end)
             }
             Next::Incomplete { from, .. } => {

@@ -133,14 +133,14 @@ impl IsoDecoder {
         known: &Dictionary,
     ) {
         if let Some(repeat) = self.noted.repeated {
-            let kind = message.kind.name.of(self.decoder.text(message, bytes));
+            let kind = message.kind.name.slice(self.decoder.text(message, bytes));
             if let Some(fault) = Self::repeat(repeat, kind) {
                 return self.bad(block, bytes, (message.span, fault), source);
             }
         }
         self.noted.tell(message);
         let taken = Taken {
-            raw: message.span.of(bytes),
+            raw: message.span.slice(bytes),
             text: self.decoder.text(message, bytes),
             all: self.decoder.with_context(message, bytes),
             noted: &self.noted,
@@ -168,7 +168,7 @@ impl IsoDecoder {
         // Writing to a String cannot fail.
         _ = write!(self.detail, "{fault}");
         let (offset, code) = (block.base + span.start as u64, fault.code().as_str());
-        block.quarantine(source, offset, span.of(bytes), code, &self.detail);
+        block.quarantine(source, offset, span.slice(bytes), code, &self.detail);
     }
 }
 

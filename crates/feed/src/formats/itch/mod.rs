@@ -208,7 +208,7 @@ impl ItchDecoder {
                     span
                 }
                 Frame::Bad { span, fault } => {
-                    refuse(block, place.source, base + span.start as u64, span.of(bytes), &fault);
+                    refuse(block, place.source, base + span.start as u64, span.slice(bytes), &fault);
                     span
                 }
                 Frame::Incomplete { from, .. } => return from,
@@ -271,7 +271,7 @@ impl ItchDecoder {
                         false if self.mold.was_missing(sequence) => {
                             let mut raw = Vec::new();
                             alone.write(&mut raw);
-                            raw.extend_from_slice(found.span.of(bytes));
+                            raw.extend_from_slice(found.span.slice(bytes));
                             let detail = format!("message {sequence} came when later ones had been taken");
                             block.quarantine(place.source, place.offset, &raw, "late", &detail);
                         }
@@ -283,7 +283,7 @@ impl ItchDecoder {
                     // With a head of its own, so that it can be tried again.
                     let mut raw = Vec::new();
                     alone.write(&mut raw);
-                    raw.extend_from_slice(span.of(bytes));
+                    raw.extend_from_slice(span.slice(bytes));
                     refuse(block, place.source, base + span.start as u64, &raw, &fault);
                     at = span.end;
                 }
@@ -380,7 +380,7 @@ impl ItchDecoder {
             }
             Err(Refused { code, detail }) => {
                 block.back_to(mark);
-                let raw = found.span.of(bytes);
+                let raw = found.span.slice(bytes);
                 let concern = self.concern(message);
                 let at = (place.source, place.offset);
                 if let (Some(sequence), FramingText::Mold) = (place.sequence, self.config.framing) {

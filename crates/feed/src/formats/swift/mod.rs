@@ -177,7 +177,7 @@ impl FormatDecoder for SwiftDecoder {
             let span = match self.fields.frame(&self.framer, &bytes, at, block.eof) {
                 Frame::Message(message) => {
                     let origin = Origin { source, offset: block.base + message.span.start as u64 };
-                    let text = message.text().of(&bytes);
+                    let text = message.text().slice(&bytes);
                     let tokens = self.fields.as_slice();
                     self.noted.read(&self.wants, &message, &bytes, tokens);
                     let taken = Taken { message: &message, buf: &bytes, text, tokens, noted: &self.noted };
@@ -188,7 +188,7 @@ impl FormatDecoder for SwiftDecoder {
                     let offset = block.base + span.start as u64;
                     detail.clear();
                     _ = write!(detail, "{fault}");
-                    block.quarantine(source, offset, span.of(&bytes), fault.code().as_str(), &detail);
+                    block.quarantine(source, offset, span.slice(&bytes), fault.code().as_str(), &detail);
                     span
                 }
                 Frame::Incomplete { from, .. } => {
@@ -231,9 +231,9 @@ impl Noted {
         self.open.clear();
         self.open.resize(wants.lasts.len(), (None, [0; 4]));
         let variant = self.blocks(wants, message, buf, kind);
-        let mut letters = Letters::of(kind, variant.is_some_and(|span| span.of(buf) == b"COV"));
+        let mut letters = Letters::of(kind, variant.is_some_and(|span| span.slice(buf) == b"COV"));
         let base = message.text().start;
-        let text = message.text().of(buf);
+        let text = message.text().slice(buf);
         // Blocks in block 4 are no fields.
         let plain = !text.trim_ascii_start().starts_with(b"{");
         let mut in_entry = false;
@@ -249,7 +249,7 @@ impl Noted {
             };
             let sequence = letters.see(number, letter);
             in_entry = letter == 0 && (number == 61 || in_entry && number == 86);
-            let innermost = self.sequences.last().map_or(&b""[..], |span| span.of(text));
+            let innermost = self.sequences.last().map_or(&b""[..], |span| span.slice(text));
             let place = Place { innermost, letter: sequence, cover: letters.in_cover() };
             let (mut listed, mut split) = (in_entry && wants.entries != 0, None);
             let (option, qualified) = (option_bit(letter), qualifier_word(value));
@@ -314,7 +314,7 @@ impl Noted {
                     self.sequences.push(Span { start: token.start as usize, end: token.end as usize })
                 }
                 (16, b'S') => {
-                    self.sequences.pop_if(|span| span.of(text) == value);
+                    self.sequences.pop_if(|span| span.slice(text) == value);
                     for (lasts, (last, _)) in wants.lasts.iter().zip(&mut self.open) {
                         last.take_if(|_| lasts.as_deref() == Some(value));
                     }
@@ -379,7 +379,7 @@ impl Noted {
         }
         let in_block = |block: usize, tag: &[u8]| {
             let span = message.block(block)?;
-            let token = sub_blocks(span.of(buf)).find(|token| token.name(span.of(buf)) == tag)?;
+            let token = sub_blocks(span.slice(buf)).find(|token| token.name(span.slice(buf)) == tag)?;
             Some(Span { start: span.start + token.start as usize, end: span.start + token.end as usize })
         };
         let variant = in_block(3, b"119");
@@ -389,7 +389,7 @@ impl Noted {
             let found = Found::at((span.start, span.end), Is::Part(Kind::Text));
             self.slots[usize::from(wants.variant)] = Some(push(&mut self.found, found));
         }
-        let repeated = message.block(5).is_some_and(|span| has_repeat(span.of(buf)));
+        let repeated = message.block(5).is_some_and(|span| has_repeat(span.slice(buf)));
         if wants.repeat != 0 && repeated {
             self.slots[usize::from(wants.repeat)] =
                 Some(push(&mut self.found, Found::at((0, 0), Is::Repeat)));
@@ -399,7 +399,7 @@ impl Noted {
         for want in &wants.blocks {
             let found = match want.block {
                 1 | 2 => message.block(usize::from(want.block)).and_then(|span| {
-                    let content = span.of(buf);
+                    let content = span.slice(buf);
                     if apart.0 != want.block {
                         apart = (want.block, header(usize::from(want.block), content, &mut self.parts));
                     }
@@ -451,7 +451,7 @@ impl Message for Taken<'_> {
     const TIME: &'static str = "day or time of its tag's form";
 
     fn raw(&self) -> &[u8] {
-        self.message.span.of(self.buf)
+        self.message.span.slice(self.buf)
     }
 
     #[inline]
@@ -494,7 +494,7 @@ impl Message for Taken<'_> {
                     if let Some(span) =
                         self.message.block(block).filter(|span| found.is_at(span.start, span.end))
                     {
-                        let fault = header(block, span.of(self.buf), &mut parts).err()?;
+                        let fault = header(block, span.slice(self.buf), &mut parts).err()?;
                         return Some(format!("block {block} {fault}"));
                     }
                 }

@@ -61,14 +61,14 @@ impl TimeSeen {
             return of_token(i, parts);
         }
         let sent = message.block(2).and_then(|span| {
-            let known = header(2, span.of(buf), parts);
+            let known = header(2, span.slice(buf), parts);
             // A block 2 without a time, or of no known form, tells none.
-            values::of_header("moment", known, parts, span.of(buf), span).filter(Found::is_moment)
+            values::of_header("moment", known, parts, span.slice(buf), span).filter(Found::is_moment)
         });
         let day = self.value.or(self.executes).or(self.settled).or(self.dealt).or(self.stated).or(self.line);
         sent.or_else(|| day.and_then(|i| of_token(i, parts))).or_else(|| {
             let span = message.acknowledged(buf)?;
-            let (day, time) = span.of(buf).split_at_checked(6)?;
+            let (day, time) = span.slice(buf).split_at_checked(6)?;
             let nanos = value::date(day)?.nanos() + value::time(time)? * NANOS;
             Some(Found::at((span.start, span.end), Is::Moment(nanos)))
         })

@@ -104,13 +104,13 @@ impl Found {
     pub(super) fn nanos(&self, buf: &[u8]) -> Option<i64> {
         match self.is {
             Is::Moment(nanos) => Some(nanos),
-            Is::Part(kind) => day(kind, self.of(buf)).map(value::Day::nanos),
+            Is::Part(kind) => day(kind, self.of(buf)).map(value::CalendarDay::nanos),
             _ => None,
         }
     }
 }
 
-fn day(kind: Kind, text: &[u8]) -> Option<value::Day> {
+fn day(kind: Kind, text: &[u8]) -> Option<value::CalendarDay> {
     match kind {
         Kind::Date => value::date(text),
         Kind::ValueDate => value::value_date(text),

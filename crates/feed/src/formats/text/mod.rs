@@ -165,7 +165,7 @@ impl FormatDecoder for TextDecoder {
                 Next::Message(message) => {
                     self.noted.read(&self.wants, &self.leaves);
                     let taken = Taken {
-                        raw: message.span.of(&bytes),
+                        raw: message.span.slice(&bytes),
                         kind: message.kind,
                         leaves: &self.leaves,
                         wants: &self.wants,
@@ -180,7 +180,7 @@ impl FormatDecoder for TextDecoder {
                     // Writing to a String cannot fail.
                     _ = write!(self.detail, "{fault}");
                     let offset = block.base + span.start as u64;
-                    block.quarantine(source, offset, span.of(&bytes), fault.code.as_str(), &self.detail);
+                    block.quarantine(source, offset, span.slice(&bytes), fault.code.as_str(), &self.detail);
                     span
                 }
                 Next::Incomplete { from, .. } => {

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use unitape_base::capture::{Next, Walker, write};
+use unitape_base::capture::{CaptureWalker, NextCaptureRecord, write};
 use unitape_model::UnixNanos;
 
 /// The journal of a feed's datagrams, open for appending.
@@ -178,20 +178,20 @@ impl PacketJournal {
 /// Bytes of a capture's whole records, and the time of the last one; `None` when something else stands between them.
 /// Where one begins at `noted`, those before it are not looked at.
 fn whole_records(file: &File, noted: u64) -> std::io::Result<Option<(u64, Option<UnixNanos>)>> {
-    let mut walker = Walker::default();
+    let mut walker = CaptureWalker::default();
     let (mut buf, mut base, mut at, mut ts) = (Vec::new(), 0u64, 0, None);
     loop {
         match walker.next(&buf, at) {
-            Next::Packet(p) => (at, ts) = (p.end, p.ts_ns.map(UnixNanos)),
-            Next::Dropped { end, ts_ns, .. } => (at, ts) = (end, Some(UnixNanos(ts_ns))),
+            NextCaptureRecord::Packet(p) => (at, ts) = (p.end, p.ts_ns.map(UnixNanos)),
+            NextCaptureRecord::Dropped { end, ts_ns, .. } => (at, ts) = (end, Some(UnixNanos(ts_ns))),
             // The header, which says how to read all others.
-            Next::Skip { .. } if base == 0 && noted > 0 && noted < file.metadata()?.len() => {
+            NextCaptureRecord::Skip { .. } if base == 0 && noted > 0 && noted < file.metadata()?.len() => {
                 (base, at) = (noted, 0);
                 buf.clear();
             }
-            Next::Skip { end } => at = end,
-            Next::Lost { .. } => return Ok(None),
-            Next::More => {
+            NextCaptureRecord::Skip { end } => at = end,
+            NextCaptureRecord::Lost { .. } => return Ok(None),
+            NextCaptureRecord::More => {
                 buf.drain(..at);
                 base += at as u64;
                 at = 0;
@@ -232,16 +232,16 @@ mod tests {
     /// Numbers and times of all records of a file.
     fn read(path: &Path) -> Vec<(i64, i64)> {
         let bytes = std::fs::read(path).unwrap();
-        let (mut walker, mut at, mut all) = (Walker::default(), 0, Vec::new());
+        let (mut walker, mut at, mut all) = (CaptureWalker::default(), 0, Vec::new());
         loop {
             match walker.next(&bytes, at) {
-                Next::Packet(p) => {
+                NextCaptureRecord::Packet(p) => {
                     let number = i64::from_le_bytes(bytes[p.end - 8..p.end].try_into().unwrap());
                     all.push((number, p.ts_ns.unwrap()));
                     at = p.end;
                 }
-                Next::Skip { end } => at = end,
-                Next::More if at == bytes.len() => return all,
+                NextCaptureRecord::Skip { end } => at = end,
+                NextCaptureRecord::More if at == bytes.len() => return all,
                 other => panic!("{other:?} at {at}"),
             }
         }

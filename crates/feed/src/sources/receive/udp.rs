@@ -233,7 +233,7 @@ impl Drops {
 
     fn note(&mut self, journal: &mut PacketJournal, ts: UnixNanos, place: &Place) -> Result<(), Error> {
         if self.count > 0 {
-            write::dropped(journal.batch(ts)?, ts.0, self.count);
+            write::drop_note(journal.batch(ts)?, ts.0, self.count);
             place.stats().drops.fetch_add(self.count.into(), Ordering::Relaxed);
             self.count = 0;
         }

@@ -13,7 +13,7 @@ use crate::mapping::Mapping;
 use serde::Deserialize;
 use std::path::Path;
 use std::sync::Arc;
-use unitape_base::whole;
+use unitape_base::whole_file;
 use unitape_fast::{Source, Templates};
 
 /// The table as its file tells it.
@@ -127,14 +127,14 @@ pub fn read_templates(mapping: &Mapping) -> Result<Vec<(String, String)>, Error>
             return Ok((name.clone(), (*text).to_owned()));
         }
         let path = beside.join(name);
-        whole::read_text(&path, whole::BYTES_MAX).map(|text| (path.display().to_string(), text)).map_err(
-            |e| {
+        whole_file::read_text(&path, whole_file::BYTES_MAX)
+            .map(|text| (path.display().to_string(), text))
+            .map_err(|e| {
                 let shipped: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
                 let (path, shipped) = (path.display(), shipped.join(", "));
                 let what = format!("templates: neither shipped ({shipped}) nor a readable file: {path}: {e}");
                 mapping.wrong("fast_messages", what)
-            },
-        )
+            })
     };
     text.templates.iter().map(one).collect()
 }

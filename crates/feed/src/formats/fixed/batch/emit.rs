@@ -145,7 +145,7 @@ impl Reread<'_> {
         // Not the first record of a file: that one is never in a batch.
         let next = self.decoder.next(bytes, lane.start as usize, 1, true);
         let Next::Record { span, kind, .. } = next else { return None };
-        let raw = span.of(bytes);
+        let raw = span.slice(bytes);
         let fields = Fields {
             raw,
             record: self.decoder.record(raw),
