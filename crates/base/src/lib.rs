@@ -5,16 +5,16 @@
 //! | [`Span`], [`Decimal`], [`Error`] | a place in a buffer, a number as it is written, what can fail for good |
 //! | [`digits`], [`date`] | digits to numbers, eight at once; days and moments |
 //! | [`xml`] | the loops over the bytes of XML, and references |
-//! | [`Source`], [`json`] | input in pieces, and JSON text by hand |
+//! | [`InputBuffer`], [`json`] | input in pieces, and JSON text by hand |
 //! | [`toml`] | mistakes in files that people write: their line, and what was meant |
-//! | [`whole`] | files that are read as a whole |
+//! | [`whole_file`] | files that are read as a whole |
 //! | [`capture`] | pcap and pcapng, and the UDP payloads in their packets |
 //!
 //! ```
 //! use unitape_base::{Span, date, json};
 //!
 //! let buf = b"<at>2019-04-25T12:00:00Z</at>";
-//! let text = Span { start: 4, end: 24 }.of(buf);
+//! let text = Span { start: 4, end: 24 }.slice(buf);
 //! assert_eq!(date::time(text), Some(1_556_193_600_000_000_000));
 //! let mut out = Vec::new();
 //! json::value(&mut out, text);

@@ -10,7 +10,7 @@ pub const READ_BYTES: usize = 256 << 10;
 pub struct InputBuffer<'s> {
     input: &'s mut dyn Read,
     file_label: &'s str,
-    /// Its first [`Source::len`] bytes are of the input.
+    /// Its first [`InputBuffer::len`] bytes are of the input.
     pub buf: Vec<u8>,
     /// Bytes that are there.
     pub len: usize,
@@ -33,7 +33,7 @@ impl<'s> InputBuffer<'s> {
         &self.buf[..self.len]
     }
 
-    /// As [`Source::fill`], with the error that most formats have.
+    /// As [`InputBuffer::fill`], with the error that most formats have.
     ///
     /// # Errors
     /// When the input cannot be read.

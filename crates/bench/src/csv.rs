@@ -4,8 +4,8 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::record::{Hash, Record, Repeats, sha256};
 use std::sync::Arc;
-use unitape_codec::csv::{Decoder, Layout, Next, naive};
-use unitape_codec::fixed::Value;
+use unitape_codec::csv::{CsvLayout, CsvRowDecoder, NextCsvRow, naive};
+use unitape_codec::fixed::ColumnValue;
 use unitape_feed::{BLOCK_BYTES, Format, Mapping, ToEvents};
 
 /// A header, 60 trades and a trailer, in the columns of NYSE's Daily TAQ.
@@ -38,9 +38,9 @@ fn input(repeats: usize) -> (Vec<u8>, u64) {
 
 fn typed(context: &Context, repeats: usize) -> Result<Record, Error> {
     let fail = |what: String| Error::Failed(format!("csv taq: {what}"));
-    let text = Layout::built_in(LAYOUT).ok_or_else(|| fail(format!("no layout {LAYOUT}")))?;
-    let layout = Arc::new(Layout::parse(text, LAYOUT)?);
-    let mut decoder = Decoder::new(layout.clone());
+    let text = CsvLayout::built_in(LAYOUT).ok_or_else(|| fail(format!("no layout {LAYOUT}")))?;
+    let layout = Arc::new(CsvLayout::parse(text, LAYOUT)?);
+    let mut decoder = CsvRowDecoder::new(layout.clone());
     decoder.set_name(NAME);
     let mut hash = Hash::default();
     let fast = unitape_codec::csv::check::fast(decoder.clone(), NAME, FILE, usize::MAX / 2);
@@ -67,25 +67,27 @@ fn typed(context: &Context, repeats: usize) -> Result<Record, Error> {
 }
 
 /// Rows, and a sum over their values so that none of them can be left out.
-fn pass(decoder: &mut Decoder, input: &[u8]) -> (u64, u64) {
+fn pass(decoder: &mut CsvRowDecoder, input: &[u8]) -> (u64, u64) {
     decoder.begin();
     let (mut rows, mut sum, mut at) = (0, 0u64, 0);
     loop {
         match decoder.next(input, at, 0, true) {
-            Next::Row { end, .. } => {
+            NextCsvRow::Row { end, .. } => {
                 rows += 1;
-                let of = |sum: u64, value: &Value| match *value {
-                    Value::Text { start, end } => sum.wrapping_add(u64::from(end - start)),
-                    Value::Int(n) | Value::Instant(n) | Value::Decimal { mantissa: n, .. } => {
-                        sum.wrapping_add(n as u64)
-                    }
+                let of = |sum: u64, value: &ColumnValue| match *value {
+                    ColumnValue::Text { start, end } => sum.wrapping_add(u64::from(end - start)),
+                    ColumnValue::Int(n)
+                    | ColumnValue::Instant(n)
+                    | ColumnValue::Decimal { mantissa: n, .. } => sum.wrapping_add(n as u64),
                     _ => sum,
                 };
                 sum = decoder.values().iter().fold(sum, of);
                 at = end;
             }
-            Next::Header { end, .. } | Next::Trailer { end, .. } | Next::Bad { end, .. } => at = end,
-            Next::Incomplete { .. } | Next::End => return (rows, sum),
+            NextCsvRow::Header { end, .. }
+            | NextCsvRow::Trailer { end, .. }
+            | NextCsvRow::Bad { end, .. } => at = end,
+            NextCsvRow::Incomplete { .. } | NextCsvRow::End => return (rows, sum),
         }
     }
 }

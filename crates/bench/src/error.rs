@@ -49,7 +49,7 @@ caused!(
     unitape_book::Error,
     unitape_codec::fix::Error,
     unitape_codec::fixed::Error,
-    unitape_fast::StaticError,
+    unitape_fast::TemplateError,
     unitape_feed::Error,
     unitape_marketdata::Error,
     unitape_sim::Error,

@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use unitape_fast::naive::{self, Node};
-use unitape_fast::template::{Kind, Type, Value as Exact};
-use unitape_fast::{Cell, Decoder, Item, Projection, Source, Templates, Value};
+use unitape_fast::template::{FieldEncoding, InitialValue as Exact, WireType};
+use unitape_fast::{Decoder, FieldValue, MessageToken, Projection, TaggedToken, TemplateFile, Templates};
 
 /// The sets, by the case that measures them.
 pub const SETS: [&str; 3] = ["cme", "complex30000", "moex2521"];
@@ -60,7 +60,7 @@ impl Set {
                 (SETS[2], what, Cow::Borrowed(MOEX_XML), Cow::Borrowed(MOEX))
             }
         };
-        let templates = Templates::load(&[Source { name: "templates.xml", content: &xml }]);
+        let templates = Templates::load(&[TemplateFile { name: "templates.xml", content: &xml }]);
         let templates = Arc::new(templates.map_err(|e| e.to_string())?);
         let messages = ranges(&templates, &input, name == SETS[2])?;
         Ok(Self { name, what, templates, xml, input, messages })
@@ -181,24 +181,24 @@ pub fn values(decoder: &mut Decoder, set: &Set, mut each: impl FnMut(&[u8])) -> 
         head(&mut out, set, found.template);
         for item in found.items() {
             match item {
-                Item::Value(_, value) => {
+                MessageToken::Value(_, value) => {
                     count += 1;
                     put(&mut out, value);
                 }
-                Item::Group(_) => {
+                MessageToken::Group(_) => {
                     out.push(b'{');
                     open.push(b'}');
                 }
-                Item::Sequence(_, n) => {
+                MessageToken::Sequence(_, n) => {
                     out.push(b'[');
                     out.extend_from_slice(&n.to_le_bytes());
                     open.push(b']');
                 }
-                Item::Element => {
+                MessageToken::Element => {
                     out.push(b'(');
                     open.push(b')');
                 }
-                Item::End => out.extend(open.pop()),
+                MessageToken::End => out.extend(open.pop()),
             }
         }
         each(&out);
@@ -252,29 +252,31 @@ fn nodes(out: &mut Vec<u8>, all: &[Node]) {
     }
 }
 
-fn plain<'v>(kind: &Kind, value: &'v Exact) -> Value<'v> {
+fn plain<'v>(kind: &FieldEncoding, value: &'v Exact) -> FieldValue<'v> {
     match value {
-        Exact::Int(value) => Value::UInt(*value as u64),
+        Exact::Int(value) => FieldValue::UInt(*value as u64),
         Exact::Decimal { mantissa, exponent } => {
-            Value::Decimal { mantissa: *mantissa, exponent: *exponent as i8 }
+            FieldValue::Decimal { mantissa: *mantissa, exponent: *exponent as i8 }
         }
-        Exact::Bytes(bytes) if matches!(kind, Kind::Plain(Type::Bytes, _)) => Value::Bytes(bytes),
-        Exact::Bytes(bytes) => Value::Text(bytes),
+        Exact::Bytes(bytes) if matches!(kind, FieldEncoding::Plain(WireType::Bytes, _)) => {
+            FieldValue::Bytes(bytes)
+        }
+        Exact::Bytes(bytes) => FieldValue::Text(bytes),
     }
 }
 
-fn put(out: &mut Vec<u8>, value: Value<'_>) {
+fn put(out: &mut Vec<u8>, value: FieldValue<'_>) {
     let mut text = |kind, text: &[u8]| {
         out.push(kind);
         out.extend_from_slice(&(text.len() as u32).to_le_bytes());
         out.extend_from_slice(text);
     };
     match value {
-        Value::Text(bytes) => text(b'S', bytes),
-        Value::Bytes(bytes) => text(b'B', bytes),
-        Value::Int(value) => number(out, value as u64),
-        Value::UInt(value) => number(out, value),
-        Value::Decimal { mantissa, exponent } => {
+        FieldValue::Text(bytes) => text(b'S', bytes),
+        FieldValue::Bytes(bytes) => text(b'B', bytes),
+        FieldValue::Int(value) => number(out, value as u64),
+        FieldValue::UInt(value) => number(out, value),
+        FieldValue::Decimal { mantissa, exponent } => {
             out.push(b'D');
             out.extend_from_slice(&mantissa.to_le_bytes());
             out.push(exponent as u8);
@@ -310,8 +312,8 @@ pub fn half_values(decoder: &mut Decoder, set: &Set, mut each: impl FnMut(&[u8])
         decoder.reset();
         let found = decoder.decode_in(&set.input, message.clone()).map_err(|e| e.to_string())?;
         out.clear();
-        for cell in found.cells() {
-            if let Cell::Value(tag, value) = cell {
+        for cell in found.tagged_tokens() {
+            if let TaggedToken::Value(tag, value) = cell {
                 count += 1;
                 out.extend_from_slice(&tag.to_le_bytes());
                 put(&mut out, value);

@@ -7,7 +7,7 @@ use crate::record::{Hash, Record, Repeats, cpu_ns, rounded, sha256};
 use crate::scaling::{Model, threads_ns};
 use std::fs;
 use std::path::Path;
-use unitape_codec::fix::Tokens;
+use unitape_codec::fix::MessageTokens;
 use unitape_codec::fix::sample::sample_orders;
 use unitape_feed::{Feed, Format, Mapping, Options, consolidate};
 
@@ -40,7 +40,7 @@ pub fn jse(context: &Context) -> Vec<u8> {
 const JSE_MESSAGES: u64 = 11_110;
 
 fn typed(context: &Context, case: &str, input: &[u8]) -> Result<Record, Error> {
-    let mut tokens = Tokens::new();
+    let mut tokens = MessageTokens::new();
     // The slow twin says what is right; the fast path, hashed, must say the same before it is timed.
     let (mut slow, mut fast) = (Hash::default(), Hash::default());
     let expected = slow_pass(input, |typed| slow.add(&typed.bytes()));

@@ -6,7 +6,7 @@ use crate::fix::tape_hash;
 use crate::record::{Hash, Record, Repeats, sha256};
 use std::fs;
 use std::sync::Arc;
-use unitape_codec::fixed::{Decoder, Layout, Next, Value, naive};
+use unitape_codec::fixed::{ColumnValue, FixedWidthDecoder, FixedWidthLayout, NextRecord, naive};
 use unitape_feed::mapping::Unlisted;
 use unitape_feed::{BLOCK_BYTES, Feed, Format, Mapping, Options, ToEvents, consolidate};
 
@@ -39,13 +39,14 @@ fn input(repeats: usize) -> Vec<u8> {
     input
 }
 
-fn layout() -> Result<Arc<Layout>, Error> {
-    let text = Layout::built_in(LAYOUT).ok_or_else(|| Error::Failed(format!("no layout {LAYOUT}")))?;
-    Ok(Arc::new(Layout::parse(text, LAYOUT)?))
+fn layout() -> Result<Arc<FixedWidthLayout>, Error> {
+    let text =
+        FixedWidthLayout::built_in(LAYOUT).ok_or_else(|| Error::Failed(format!("no layout {LAYOUT}")))?;
+    Ok(Arc::new(FixedWidthLayout::parse(text, LAYOUT)?))
 }
 
 fn typed(context: &Context, repeats: usize) -> Result<Record, Error> {
-    let mut decoder = Decoder::new(layout()?);
+    let mut decoder = FixedWidthDecoder::new(layout()?);
     let output_sha256 = equal_to_the_twin(&mut decoder)?;
     let once = pass(&mut decoder, &FILE[..RECORD]);
     let file = pass(&mut decoder, FILE);
@@ -81,52 +82,52 @@ struct Pass {
     sum: u64,
 }
 
-fn pass(decoder: &mut Decoder, input: &[u8]) -> Pass {
+fn pass(decoder: &mut FixedWidthDecoder, input: &[u8]) -> Pass {
     let (mut pass, mut at) = (Pass::default(), 0);
     loop {
         match decoder.next(input, at, 0, true) {
-            Next::Record { span, end, .. } => {
+            NextRecord::Record { span, end, .. } => {
                 pass.records += 1;
                 let of = decoder.values().iter().fold(0u64, |sum, v| sum.wrapping_add(number(*v)));
                 // Where text stands is counted from its record; which record it is goes in by its first byte.
                 pass.sum = pass.sum.wrapping_add(of ^ u64::from(input[span.start]));
                 at = end;
             }
-            Next::Bad { end, .. } => {
+            NextRecord::Bad { end, .. } => {
                 pass.faults += 1;
                 at = end;
             }
-            Next::Incomplete { .. } | Next::End => return pass,
+            NextRecord::Incomplete { .. } | NextRecord::End => return pass,
         }
     }
 }
 
 #[inline]
-fn number(value: Value) -> u64 {
+fn number(value: ColumnValue) -> u64 {
     match value {
-        Value::None => 1,
-        Value::Text { start, end } => u64::from(start) << 32 | u64::from(end),
-        Value::Int(n) | Value::Time(n) | Value::Instant(n) => n as u64,
-        Value::Decimal { mantissa, .. } => mantissa as u64,
-        Value::Date(days) => days as u64,
-        Value::Flag(yes) => u64::from(yes),
+        ColumnValue::None => 1,
+        ColumnValue::Text { start, end } => u64::from(start) << 32 | u64::from(end),
+        ColumnValue::Int(n) | ColumnValue::Time(n) | ColumnValue::Instant(n) => n as u64,
+        ColumnValue::Decimal { mantissa, .. } => mantissa as u64,
+        ColumnValue::Date(days) => days as u64,
+        ColumnValue::Flag(yes) => u64::from(yes),
     }
 }
 
 /// The values of the file as text, hashed; an error where the twin has others.
-fn equal_to_the_twin(decoder: &mut Decoder) -> Result<String, Error> {
+fn equal_to_the_twin(decoder: &mut FixedWidthDecoder) -> Result<String, Error> {
     let layout = decoder.layout().clone();
     let (mut hash, mut at, mut text) = (Hash::default(), 0, Vec::new());
     for slow in naive::decode(&layout, FILE) {
-        let Next::Record { span, kind, end } = decoder.next(FILE, at, 0, true) else {
+        let NextRecord::Record { span, kind, end } = decoder.next(FILE, at, 0, true) else {
             return Err(Error::Failed(format!("fixed taq: no record at byte {at}, where the twin has one")));
         };
         let record = &layout.records()[usize::from(kind)];
         let mut fields = Vec::new();
         for (column, value) in record.columns().iter().zip(decoder.values()) {
-            if *value != Value::None && column.speaks() {
+            if *value != ColumnValue::None && column.is_output() {
                 text.clear();
-                value.write(span.slice(FILE), column.squeezes(), &mut text);
+                value.write(span.slice(FILE), column.collapses_blanks(), &mut text);
                 hash.add(&text);
                 fields.push((column.name().to_owned(), text.clone()));
             }

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::record::{Record, Repeats, sha256};
 use std::collections::BTreeMap;
-use unitape_codec::events::{Form, NoSources, write_event};
+use unitape_codec::events::{EventLineForm, NoSources, write_event};
 use unitape_codec::iso20022::naive;
 use unitape_codec::iso20022::sample::sample_messages;
 use unitape_feed::block::{Block, Tally};
@@ -64,7 +64,7 @@ fn pacs008(context: &Context) -> Result<Record, Error> {
         for (_, _, frame) in unitape_model::frames(&block.arena) {
             let mut line = Vec::new();
             if let Some(event) = Event::new(frame) {
-                write_event(&mut line, &event, 0, &known, &NoSources, Form::Plain);
+                write_event(&mut line, &event, 0, &known, &NoSources, EventLineForm::Plain);
             }
             // In order of name, as the twin writes them.
             let told: BTreeMap<String, serde_json::Value> = serde_json::from_slice(&line).unwrap_or_default();

@@ -4,7 +4,9 @@
 
 use crate::typed::{Part, Typed, Values};
 use std::sync::Arc;
-use unitape_codec::fix::{Filled, Frame, Framer, GroupWanted, Slots, Tokens, Wanted, naive, value};
+use unitape_codec::fix::{
+    FieldSelection, FieldSlots, FilledSlots, FixFrame, FixFramer, GroupSelection, MessageTokens, naive, value,
+};
 
 /// What a pass over an input came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,14 +20,14 @@ pub struct Pass {
 }
 
 /// The product's way: one pass over the bytes of a message, then one look at each field.
-pub fn fast_pass(tokens: &mut Tokens, input: &[u8], mut each: impl FnMut(&Typed)) -> Pass {
-    let framer = Framer::default();
-    let mut slots = Slots::new(wanted());
-    let (mut typed, mut timestamps) = (Typed::default(), value::Timestamps::default());
+pub fn fast_pass(tokens: &mut MessageTokens, input: &[u8], mut each: impl FnMut(&Typed)) -> Pass {
+    let framer = FixFramer::default();
+    let mut slots = FieldSlots::new(wanted());
+    let (mut typed, mut timestamps) = (Typed::default(), value::TimestampReader::default());
     let (mut pass, mut at) = (Pass::default(), 0);
     loop {
         match tokens.frame(&framer, input, at, true) {
-            Frame::Message(message) => {
+            FixFrame::Message(message) => {
                 at = message.span.end;
                 let (bytes, fields) = (message.span.slice(input), tokens.as_slice());
                 let Ok(filled) = slots.fill(bytes, fields) else {
@@ -39,26 +41,31 @@ pub fn fast_pass(tokens: &mut Tokens, input: &[u8], mut each: impl FnMut(&Typed)
                 pass.sum = pass.sum.wrapping_add(typed.sum());
                 each(&typed);
             }
-            Frame::Bad { span, .. } | Frame::Text { span } => {
+            FixFrame::Bad { span, .. } | FixFrame::Text { span } => {
                 pass.faults += 1;
                 at = span.end;
             }
-            Frame::Incomplete { .. } | Frame::End => return pass,
+            FixFrame::Incomplete { .. } | FixFrame::End => return pass,
         }
     }
 }
 
 /// What the record takes, by slot.
-pub fn wanted() -> Arc<Wanted> {
-    let parties = GroupWanted::new(453, &[448, 447, 452], &[802, 523, 803]);
-    let entries = GroupWanted::new(268, &[279, 55, 269, 270, 451, 273, 83], &[58, 271, 272, 278]);
+pub fn wanted() -> Arc<FieldSelection> {
+    let parties = GroupSelection::new(453, &[448, 447, 452], &[802, 523, 803]);
+    let entries = GroupSelection::new(268, &[279, 55, 269, 270, 451, 273, 83], &[58, 271, 272, 278]);
     let tags = [35, 34, 1181, 52, 60, 44, 38, 54, 11, 55, 1];
-    Arc::new(Wanted::new(&tags, vec![parties, entries]).expect("a few tags"))
+    Arc::new(FieldSelection::new(&tags, vec![parties, entries]).expect("a few tags"))
 }
 
 /// Reads the values in the slots; how many are not of their type.
 #[inline(always)]
-fn fill(typed: &mut Typed, timestamps: &mut value::Timestamps, slots: Filled<'_>, bytes: &[u8]) -> u64 {
+fn fill(
+    typed: &mut Typed,
+    timestamps: &mut value::TimestampReader,
+    slots: FilledSlots<'_>,
+    bytes: &[u8],
+) -> u64 {
     let mut faults = 0;
     let mut check = |good: bool| faults += u64::from(!good);
     let get = |slot| slots.get(slot);
@@ -71,10 +78,10 @@ fn fill(typed: &mut Typed, timestamps: &mut value::Timestamps, slots: Filled<'_>
         }
     }
     if let Some(token) = get(3) {
-        check(timestamps.read(token.of(bytes)).map(|v| typed.sent_ns = v).is_some());
+        check(timestamps.read(token.slice(bytes)).map(|v| typed.sent_ns = v).is_some());
     }
     if let Some(token) = get(4) {
-        check(timestamps.read(token.of(bytes)).map(|v| typed.transacted_ns = v).is_some());
+        check(timestamps.read(token.slice(bytes)).map(|v| typed.transacted_ns = v).is_some());
     }
     if let Some(token) = get(5) {
         let price = token.decimal(bytes);
@@ -136,7 +143,7 @@ fn fill(typed: &mut Typed, timestamps: &mut value::Timestamps, slots: Filled<'_>
             check(change.map(|v| (part.change, part.change_exponent) = (v.mantissa, v.exponent)).is_some());
         }
         if let Some(token) = get(5) {
-            check(value::time(token.of(bytes)).map(|v| part.time_ns = v).is_some());
+            check(value::time(token.slice(bytes)).map(|v| part.time_ns = v).is_some());
         }
         if let Some(token) = get(6) {
             check(token.int(bytes).map(|v| part.number = v).is_some());
@@ -147,17 +154,17 @@ fn fill(typed: &mut Typed, timestamps: &mut value::Timestamps, slots: Filled<'_>
 
 /// The slow way: a byte at a time, values by the standard library.
 pub fn slow_pass(input: &[u8], mut each: impl FnMut(&Typed)) -> Pass {
-    let framer = Framer::default();
+    let framer = FixFramer::default();
     let (mut pass, mut at) = (Pass::default(), 0);
     loop {
         let span = match naive::frame(&framer, input, at) {
-            Frame::Message(message) => {
+            FixFrame::Message(message) => {
                 let bytes = message.span.slice(input);
                 match naive::tokens(&framer, bytes) {
                     Ok(fields) => {
                         let mut typed = Typed::default();
                         for token in fields {
-                            pass.faults += u64::from(!typed.field::<Slow>(token.tag, token.of(bytes)));
+                            pass.faults += u64::from(!typed.field::<Slow>(token.tag, token.slice(bytes)));
                         }
                         pass.faults += u64::from(typed.stated != typed.entries);
                         pass.messages += 1;
@@ -168,11 +175,11 @@ pub fn slow_pass(input: &[u8], mut each: impl FnMut(&Typed)) -> Pass {
                 }
                 message.span
             }
-            Frame::Bad { span, .. } | Frame::Text { span } => {
+            FixFrame::Bad { span, .. } | FixFrame::Text { span } => {
                 pass.faults += 1;
                 span
             }
-            Frame::Incomplete { .. } | Frame::End => return pass,
+            FixFrame::Incomplete { .. } | FixFrame::End => return pass,
         };
         at = span.end;
     }

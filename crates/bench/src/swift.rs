@@ -6,7 +6,7 @@ use crate::fix::tape_hash;
 use crate::record::{Hash, Record, Repeats, sha256};
 use crate::swift_passes::{fast_pass, slow_pass};
 use std::fs;
-use unitape_codec::swift_mt::Fields;
+use unitape_codec::swift_mt::SwiftFields;
 use unitape_codec::swift_mt::sample::sample_messages;
 use unitape_feed::{Feed, Format, Options, consolidate};
 
@@ -29,7 +29,7 @@ fn messages(context: &Context, full: u64) -> Vec<u8> {
 fn typed(context: &Context) -> Result<Record, Error> {
     // The slow twin takes its time: it says what is right of a part that is checked once, message by message alike.
     let input = messages(context, 400_000);
-    let mut fields = Fields::new();
+    let mut fields = SwiftFields::new();
     let head = messages(context, 40_000);
     let (mut slow, mut fast) = (Hash::default(), Hash::default());
     let expected = slow_pass(&head, |_| true, |value| slow.add(&value.number.to_le_bytes()));

@@ -2,8 +2,8 @@
 //!
 //! Like `typed.rs` this is compiled by `bench/peers` too.
 
-use unitape_codec::swift_mt::parts::{Kind, Part, Parts, split_field};
-use unitape_codec::swift_mt::{Fields, Frame, Framer, Tag, naive, naive_parts};
+use unitape_codec::swift_mt::parts::{ComponentKind, SwiftComponent, SwiftComponents, split_field};
+use unitape_codec::swift_mt::{SwiftFields, SwiftFrame, SwiftFramer, SwiftTag, naive, naive_parts};
 
 /// What a pass over an input came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub struct Pass {
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Value<'a> {
-    pub tag: Tag,
-    pub kind: Kind,
+    pub tag: SwiftTag,
+    pub kind: ComponentKind,
     pub text: &'a [u8],
     /// What goes into the sum.
     pub number: u64,
@@ -31,11 +31,15 @@ pub struct Value<'a> {
 /// A component as a number: amounts by mantissa and exponent, days and times by their own, text by its length and
 /// first byte.
 #[inline]
-fn number(part: &Part, value: &[u8]) -> u64 {
+fn number(part: &SwiftComponent, value: &[u8]) -> u64 {
     match part.kind {
-        Kind::Amount => (part.number as u64) << 6 | u64::from(part.exponent.unsigned_abs()),
-        Kind::Date | Kind::ValueDate | Kind::DateLong | Kind::EntryDate | Kind::Time => part.number as u64,
-        _ => words(part.of(value)),
+        ComponentKind::Amount => (part.number as u64) << 6 | u64::from(part.exponent.unsigned_abs()),
+        ComponentKind::Date
+        | ComponentKind::ValueDate
+        | ComponentKind::DateLong
+        | ComponentKind::EntryDate
+        | ComponentKind::Time => part.number as u64,
+        _ => words(part.slice(value)),
     }
 }
 
@@ -46,7 +50,7 @@ fn words(text: &[u8]) -> u64 {
 }
 
 /// The same by the standard library.
-fn slow_number(kind: Kind, value: &[u8], (start, end): (usize, usize)) -> Option<u64> {
+fn slow_number(kind: ComponentKind, value: &[u8], (start, end): (usize, usize)) -> Option<u64> {
     let text = value.get(start..end)?;
     let text_of = std::str::from_utf8(text).ok()?;
     let day = |year: i64, month: &str, day: &str| {
@@ -57,21 +61,23 @@ fn slow_number(kind: Kind, value: &[u8], (start, end): (usize, usize)) -> Option
         Some(((years + months + day.parse::<i64>().ok()? - 1) * 86_400_000_000_000) as u64)
     };
     match kind {
-        Kind::Amount => {
+        ComponentKind::Amount => {
             let (whole, decimals) = text_of.split_once(',').unwrap_or((text_of, ""));
             let mantissa: u64 = format!("{whole}{decimals}").parse().ok()?;
             Some(mantissa << 6 | decimals.len() as u64)
         }
-        Kind::Date | Kind::ValueDate => {
+        ComponentKind::Date | ComponentKind::ValueDate => {
             day(2000 + text_of.get(..2)?.parse::<i64>().ok()?, text_of.get(2..4)?, text_of.get(4..)?)
         }
         // Of the same year as the value date before it, in these messages.
-        Kind::EntryDate => {
+        ComponentKind::EntryDate => {
             let year = std::str::from_utf8(value.get(..2)?).ok()?;
             day(2000 + year.parse::<i64>().ok()?, text_of.get(..2)?, text_of.get(2..)?)
         }
-        Kind::DateLong => day(text_of.get(..4)?.parse().ok()?, text_of.get(4..6)?, text_of.get(6..)?),
-        Kind::Time => {
+        ComponentKind::DateLong => {
+            day(text_of.get(..4)?.parse().ok()?, text_of.get(4..6)?, text_of.get(6..)?)
+        }
+        ComponentKind::Time => {
             let pairs: Option<Vec<u64>> =
                 (0..text.len()).step_by(2).map(|n| text_of.get(n..n + 2)?.parse().ok()).collect();
             Some(pairs?.iter().chain(&[0, 0, 0]).take(3).fold(0, |sum, pair| sum * 60 + pair))
@@ -82,55 +88,55 @@ fn slow_number(kind: Kind, value: &[u8], (start, end): (usize, usize)) -> Option
 
 /// The product's way: every wanted field of every message taken apart, every component a value.
 pub fn fast_pass(
-    fields: &mut Fields,
+    fields: &mut SwiftFields,
     input: &[u8],
-    wanted: impl Fn(Tag) -> bool,
+    wanted: impl Fn(SwiftTag) -> bool,
     mut each: impl FnMut(Value<'_>),
 ) -> Pass {
-    let framer = Framer::default();
-    let (mut pass, mut at, mut parts) = (Pass::default(), 0, Parts::default());
+    let framer = SwiftFramer::default();
+    let (mut pass, mut at, mut parts) = (Pass::default(), 0, SwiftComponents::default());
     loop {
         match fields.frame(&framer, input, at, true) {
-            Frame::Message(message) => {
+            SwiftFrame::Message(message) => {
                 let text = message.text().slice(input);
                 for token in fields.as_slice() {
                     if !wanted(token.tag) {
                         continue;
                     }
-                    let value = token.of(text);
+                    let value = token.slice(text);
                     pass.faults += u64::from(split_field(token, text, &mut parts).is_err());
                     for part in parts.as_slice() {
                         let number = number(part, value);
                         pass.parts += 1;
                         pass.sum = pass.sum.rotate_left(1).wrapping_add(number);
-                        each(Value { tag: token.tag, kind: part.kind, text: part.of(value), number });
+                        each(Value { tag: token.tag, kind: part.kind, text: part.slice(value), number });
                     }
                 }
                 pass.fields += fields.as_slice().len() as u64;
                 pass.messages += 1;
                 at = message.span.end;
             }
-            Frame::Bad { span, .. } => {
+            SwiftFrame::Bad { span, .. } => {
                 pass.faults += 1;
                 at = span.end;
             }
-            Frame::Incomplete { .. } | Frame::End => return pass,
+            SwiftFrame::Incomplete { .. } | SwiftFrame::End => return pass,
         }
     }
 }
 
 /// The slow way: a byte at a time, the notation of the standard read as it stands.
-pub fn slow_pass(input: &[u8], wanted: impl Fn(Tag) -> bool, mut each: impl FnMut(Value<'_>)) -> Pass {
-    let framer = Framer::default();
+pub fn slow_pass(input: &[u8], wanted: impl Fn(SwiftTag) -> bool, mut each: impl FnMut(Value<'_>)) -> Pass {
+    let framer = SwiftFramer::default();
     let (mut pass, mut at) = (Pass::default(), 0);
     loop {
         let span = match naive::frame(&framer, input, at) {
-            Frame::Message(message) => {
+            SwiftFrame::Message(message) => {
                 let text = message.text().slice(input);
                 let tokens = naive::tokens(text);
                 for token in &tokens {
                     let name = String::from_utf8_lossy(token.name(text)).into_owned();
-                    let (tag, value) = (Tag::new(name.as_bytes()), token.of(text));
+                    let (tag, value) = (SwiftTag::new(name.as_bytes()), token.slice(text));
                     if !wanted(tag) {
                         continue;
                     }
@@ -155,11 +161,11 @@ pub fn slow_pass(input: &[u8], wanted: impl Fn(Tag) -> bool, mut each: impl FnMu
                 pass.messages += 1;
                 message.span
             }
-            Frame::Bad { span, .. } => {
+            SwiftFrame::Bad { span, .. } => {
                 pass.faults += 1;
                 span
             }
-            Frame::Incomplete { .. } | Frame::End => return pass,
+            SwiftFrame::Incomplete { .. } | SwiftFrame::End => return pass,
         };
         at = span.end;
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
-use unitape_codec::fix::{DecodeOptions, Dictionary, Framer, Sep, decode_json};
+use unitape_codec::fix::{FieldSeparator, FixDecodeOptions, FixDictionary, FixFramer, decode_json};
 
 /// Script, message of the script counted from 0, what is said of it.
 const REFUSED: &[(&str, usize, &str)] = &[
@@ -67,7 +67,7 @@ fn wire(line: &str) -> Vec<u8> {
     wire
 }
 
-fn decode(input: &[u8], options: &DecodeOptions) -> Vec<Value> {
+fn decode(input: &[u8], options: &FixDecodeOptions) -> Vec<Value> {
     let mut out = Vec::new();
     decode_json(&mut &input[..], "f", options, &mut out).expect("memory reads and writes");
     let text = String::from_utf8(out).expect("JSON is UTF-8");
@@ -79,9 +79,9 @@ fn said(objects: &[Value]) -> String {
     objects.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
-fn dictionary() -> Arc<Dictionary> {
+fn dictionary() -> Arc<FixDictionary> {
     let xml = vectors("dict/quickfix_FIX44.xml");
-    Arc::new(Dictionary::parse(&[("FIX44.xml", xml.as_bytes())]).expect("a published dictionary"))
+    Arc::new(FixDictionary::parse(&[("FIX44.xml", xml.as_bytes())]).expect("a published dictionary"))
 }
 
 // Engines have taken each of these for good, or lost its neighbour; alone and in the stream, with every
@@ -93,7 +93,7 @@ fn every_message_of_the_scripts() {
     let mut refused: Vec<(&str, usize, String)> = Vec::new();
     let mut stream = Vec::new();
     let mut expected = Vec::new();
-    let options = DecodeOptions { framer: Framer::default(), dictionary: Some(dictionary()) };
+    let options = FixDecodeOptions { framer: FixFramer::default(), dictionary: Some(dictionary()) };
     for line in text.lines() {
         let (script, message) = line.split_once(' ').expect("a script and a message");
         let n = counts.entry(script).or_default();
@@ -128,10 +128,10 @@ fn every_message_of_the_scripts() {
         };
     }
     assert_eq!(covered, stream.len() as u64);
-    for sep in [Sep::Pipe, Sep::Semicolon, Sep::CaretA] {
+    for sep in [FieldSeparator::Pipe, FieldSeparator::Semicolon, FieldSeparator::CaretA] {
         let shown: Vec<u8> =
             stream.iter().flat_map(|&b| if b == 1 { sep.bytes().to_vec() } else { vec![b] }).collect();
-        let options = DecodeOptions { framer: Framer::default().with_sep(sep), ..options.clone() };
+        let options = FixDecodeOptions { framer: FixFramer::default().with_sep(sep), ..options.clone() };
         assert_eq!(said(&decode(&shown, &options)), expected.join(" "), "{sep:?}");
     }
 }
@@ -140,7 +140,7 @@ fn every_message_of_the_scripts() {
 #[test]
 fn garbled_tags_with_a_right_sum() {
     for line in ["8=FIX.4.4|35=0|34=2|4garbled9=TW|56=ISLD|", "8=FIX.4.4|35=D|49garbled=TW|55=INTC|"] {
-        let words = said(&decode(&wire(line), &DecodeOptions::default()));
+        let words = said(&decode(&wire(line), &FixDecodeOptions::default()));
         assert_eq!(words, "malformed_tag", "{line}");
     }
 }
@@ -150,7 +150,7 @@ fn garbled_tags_with_a_right_sum() {
 fn the_scripts_as_a_log() {
     let text = vectors("acceptance/fix44.txt");
     let (mut log, mut expected) = (String::new(), Vec::new());
-    let options = DecodeOptions { framer: Framer::default(), dictionary: Some(dictionary()) };
+    let options = FixDecodeOptions { framer: FixFramer::default(), dictionary: Some(dictionary()) };
     for (n, line) in text.lines().enumerate() {
         let (script, message) = line.split_once(' ').expect("a script and a message");
         let bytes = wire(message);
@@ -165,8 +165,8 @@ fn the_scripts_as_a_log() {
             _ => log += &format!("{n} {shown} (sent)\n\n"),
         }
     }
-    let framer = Framer::default().with_sep(Sep::Pipe).with_log(true);
-    let objects = decode(log.as_bytes(), &DecodeOptions { framer, ..options });
+    let framer = FixFramer::default().with_sep(FieldSeparator::Pipe).with_log(true);
+    let objects = decode(log.as_bytes(), &FixDecodeOptions { framer, ..options });
     let (texts, messages): (Vec<Value>, Vec<Value>) =
         objects.into_iter().partition(|object| object["text"].is_string());
     assert_eq!(said(&messages), expected.join(" "));

@@ -6,20 +6,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
-use unitape_codec::fix::{DecodeOptions, Dictionary, Framer, Sep, Summary, decode_json};
+use unitape_codec::fix::{
+    FieldSeparator, FixDecodeOptions, FixDictionary, FixFramer, FixSummary, decode_json,
+};
 
 fn read(name: &str) -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../vectors/fix").join(name);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn dictionary(names: &[&str]) -> Arc<Dictionary> {
+fn dictionary(names: &[&str]) -> Arc<FixDictionary> {
     let files: Vec<_> = names.iter().map(|name| (*name, read(&format!("dict/{name}")))).collect();
     let files: Vec<_> = files.iter().map(|(name, content)| (*name, &content[..])).collect();
-    Arc::new(Dictionary::parse(&files).expect("a published dictionary"))
+    Arc::new(FixDictionary::parse(&files).expect("a published dictionary"))
 }
 
-fn decode(name: &str, input: &[u8], opts: &DecodeOptions) -> (Summary, String) {
+fn decode(name: &str, input: &[u8], opts: &FixDecodeOptions) -> (FixSummary, String) {
     let mut out = Vec::new();
     let summary = decode_json(&mut &input[..], name, opts, &mut out).expect("memory reads and writes");
     (summary, String::from_utf8(out).expect("JSON is UTF-8"))
@@ -47,9 +49,9 @@ fn golden_cases() {
     assert!(cases.len() >= 38, "the file has lost cases");
     for case in &cases {
         let input: Vec<u8> = case["input"].as_str().expect("input").chars().map(|c| c as u8).collect();
-        let sep = Sep::parse(case["sep"].as_str().unwrap_or("SOH")).expect("a separator");
-        let framer = Framer::default().with_sep(sep).with_lenient(case["lenient"] == true);
-        let (_, text) = decode("f", &input, &DecodeOptions { framer, dictionary: None });
+        let sep = FieldSeparator::parse(case["sep"].as_str().unwrap_or("SOH")).expect("a separator");
+        let framer = FixFramer::default().with_sep(sep).with_lenient(case["lenient"] == true);
+        let (_, text) = decode("f", &input, &FixDecodeOptions { framer, dictionary: None });
         let mut found = lines(&text);
         for line in &mut found {
             let code = line["error"]["code"].clone();
@@ -67,7 +69,7 @@ fn golden_cases() {
 #[test]
 fn real_sessions_to_the_letter() {
     for name in ["hffix/fix.4.1.set.1", "hffix/fix.5.0.set.2"] {
-        let (summary, text) = decode(name, &read(name), &DecodeOptions::default());
+        let (summary, text) = decode(name, &read(name), &FixDecodeOptions::default());
         let expected = read(&format!("{name}.expected.jsonl"));
         assert_eq!(text.as_bytes(), expected, "{name}");
         assert_eq!(summary.errors, 0);
@@ -78,10 +80,10 @@ fn real_sessions_to_the_letter() {
 #[test]
 fn real_market_data() {
     let input = read("jse/jse_fix50_marketdata_head80.fix");
-    let (plain, _) = decode("jse", &input, &DecodeOptions::default());
-    assert_eq!(plain, Summary { messages: 11_110, errors: 0, texts: 0, bytes: 1_617_971 });
+    let (plain, _) = decode("jse", &input, &FixDecodeOptions::default());
+    assert_eq!(plain, FixSummary { messages: 11_110, errors: 0, texts: 0, bytes: 1_617_971 });
     let dictionary = dictionary(&["quickfix_FIXT11.xml", "quickfix_FIX50SP2.xml"]);
-    let opts = DecodeOptions { dictionary: Some(dictionary), ..DecodeOptions::default() };
+    let opts = FixDecodeOptions { dictionary: Some(dictionary), ..FixDecodeOptions::default() };
     let (grouped, text) = decode("jse", &input, &opts);
     assert_eq!(grouped, plain);
     for line in lines(&text) {
@@ -101,9 +103,9 @@ fn one_bad_byte_costs_one_message() {
     // Deterministic places all over the first 200 kB.
     for place in (0..200).map(|n| n * 991 + 13) {
         let mut input = good[..220_000].to_vec();
-        let (before, _) = decode("jse", &input, &DecodeOptions::default());
+        let (before, _) = decode("jse", &input, &FixDecodeOptions::default());
         input[place] ^= 0x15;
-        let (after, text) = decode("jse", &input, &DecodeOptions::default());
+        let (after, text) = decode("jse", &input, &FixDecodeOptions::default());
         assert!(after.messages + 2 >= before.messages, "byte {place}: {before:?} {after:?}");
         assert!(after.errors > before.errors, "byte {place} went unseen");
         let covered: u64 = lines(&text).iter().filter_map(|line| line["length"].as_u64()).sum();
@@ -114,9 +116,9 @@ fn one_bad_byte_costs_one_message() {
 #[test]
 fn lengths_and_sums_that_are_made_up() {
     let input = read("fix2json/100FIX42_nochecksum.dat");
-    let (strict, _) = decode("f", &input, &DecodeOptions::default());
+    let (strict, _) = decode("f", &input, &FixDecodeOptions::default());
     assert_eq!((strict.messages, strict.errors), (0, 100));
-    let opts = DecodeOptions { framer: Framer::default().with_lenient(true), dictionary: None };
+    let opts = FixDecodeOptions { framer: FixFramer::default().with_lenient(true), dictionary: None };
     let (lenient, text) = decode("f", &input, &opts);
     assert_eq!((lenient.messages, lenient.errors), (100, 0));
     assert_eq!(census(&text).keys().collect::<Vec<_>>(), ["8", "D"]);
@@ -126,9 +128,9 @@ fn lengths_and_sums_that_are_made_up() {
 #[test]
 fn nested_groups_of_a_cross() {
     let input = read("fix2json/44_new_order_cross.txt");
-    let framer = Framer::default().with_lenient(true);
+    let framer = FixFramer::default().with_lenient(true);
     let dictionary = dictionary(&["quickfix_FIX44.xml"]);
-    let opts = DecodeOptions { framer, dictionary: Some(dictionary) };
+    let opts = FixDecodeOptions { framer, dictionary: Some(dictionary) };
     let (summary, text) = decode("f", &input, &opts);
     assert_eq!((summary.messages, summary.errors), (4, 1), "{text}");
     let cross = &lines(&text)[1];
@@ -196,7 +198,7 @@ fn encoded_text_by_message_encoding() {
         input.extend_from_slice(fields);
         let sum: u32 = input.iter().map(|&byte| u32::from(byte)).sum();
         input.extend_from_slice(format!("10={:03}\u{1}", sum % 256).as_bytes());
-        lines(&decode("f", &input, &DecodeOptions::default()).1).remove(0)["fields"]["355"].clone()
+        lines(&decode("f", &input, &FixDecodeOptions::default()).1).remove(0)["fields"]["355"].clone()
     };
     let text = Value::from("\u{30c6}\u{30b9}");
     assert_eq!(decoded(b"35=B\x01347=SHIFT_JIS\x01354=4\x01355=\x83\x65\x83\x58\x01"), text);

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use unitape_codec::iso20022::{MESSAGE_BYTES_MAX, Summary, decode_json};
+use unitape_codec::iso20022::{IsoSummary, MESSAGE_BYTES_MAX, decode_json};
 
 fn vectors() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/iso20022")
 }
 
-fn decode(input: &[u8], name: &str) -> (Summary, Vec<Value>) {
+fn decode(input: &[u8], name: &str) -> (IsoSummary, Vec<Value>) {
     let mut out = Vec::new();
     let summary =
         decode_json(&mut &input[..], name, MESSAGE_BYTES_MAX, &mut out).expect("memory reads and writes");

@@ -4,18 +4,18 @@
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use unitape_codec::swift_mt::{Framer, Summary, decode_json};
+use unitape_codec::swift_mt::{SwiftFramer, SwiftSummary, decode_json};
 
 fn vectors() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/swift")
 }
 
-fn decode(name: &str) -> (Summary, Vec<Value>) {
+fn decode(name: &str) -> (SwiftSummary, Vec<Value>) {
     let path = vectors().join(name);
     let input = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut out = Vec::new();
-    let summary =
-        decode_json(&mut &input[..], name, &Framer::default(), &mut out).expect("memory reads and writes");
+    let summary = decode_json(&mut &input[..], name, &SwiftFramer::default(), &mut out)
+        .expect("memory reads and writes");
     let lines = out.split(|b| *b == b'\n').filter(|l| !l.is_empty());
     (summary, lines.map(|l| serde_json::from_slice(l).expect("a line is JSON")).collect())
 }
@@ -46,7 +46,7 @@ fn golden_fields() {
             let value = value.replace('\n', line_end);
             let input = format!("{{1:F01}}{{2:I999}}{{4:{line_end}:{tag}:{value}{line_end}-}}");
             let mut out = Vec::new();
-            decode_json(&mut input.as_bytes(), "f", &Framer::default(), &mut out).expect("memory");
+            decode_json(&mut input.as_bytes(), "f", &SwiftFramer::default(), &mut out).expect("memory");
             let line: Value = serde_json::from_slice(&out).expect("one message");
             let field = &line["fields"][0];
             assert_eq!(field["parts"], case["parts"], "{case} {field}");

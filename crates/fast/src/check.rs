@@ -2,10 +2,10 @@
 
 use super::decode_json;
 use super::naive::{self, Node};
-use super::template::{self, Source, Templates};
+use super::template::{self, TemplateFile, Templates};
 use super::{
-    Cell, DecodeOptions, Decoded, Decoder, Framing, Item, Message, Parts, Projection, UNTAGGED, Value,
-    Visitor,
+    DecodedValue, Decoder, FieldValue, JsonDecodeOptions, Message, MessageParts, MessageToken,
+    MessageVisitor, Projection, StreamFraming, TaggedToken, UNTAGGED,
 };
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -57,7 +57,7 @@ pub fn compare<'m>(
                 project(&slow.nodes, &paths.expect("it is there"), &mut path, &mut cells);
                 // What is named by messages in messages is not of the template's paths.
                 if !dynamic(templates, slow.template) {
-                    let found: String = some.cells().map(|cell| format!("{cell:?}\n")).collect();
+                    let found: String = some.tagged_tokens().map(|cell| format!("{cell:?}\n")).collect();
                     assert_eq!(cells, found, "message {n}, projected");
                 }
                 assert_eq!((slow.template, slow.bytes), (fast.template, fast.bytes), "message {n}");
@@ -81,13 +81,13 @@ pub fn compare<'m>(
 
 /// All cells of a message, and the same as a visitor is told.
 fn cells_of(message: &Message<'_>) -> Vec<String> {
-    message.cells().map(|cell| format!("{cell:?}")).collect()
+    message.tagged_tokens().map(|cell| format!("{cell:?}")).collect()
 }
 
 /// What a visitor is told; it takes itself what it can, or nothing.
 fn visited(message: &Message<'_>, takes: bool) -> Vec<String> {
     #[derive(Default)]
-    struct Told {
+    struct CellCollector {
         cells: Vec<String>,
         /// How many messages are around the place.
         inner: u32,
@@ -95,44 +95,44 @@ fn visited(message: &Message<'_>, takes: bool) -> Vec<String> {
         /// Of all that is open, whether it is an element.
         open: Vec<bool>,
     }
-    impl Told {
-        fn cell(&mut self, cell: Cell<'_>) {
+    impl CellCollector {
+        fn cell(&mut self, cell: TaggedToken<'_>) {
             self.cells.push(format!("{cell:?}"));
         }
     }
-    impl Visitor for Told {
-        fn value(&mut self, tag: u16, value: Decoded<'_>) {
+    impl MessageVisitor for CellCollector {
+        fn value(&mut self, tag: u16, value: DecodedValue<'_>) {
             let (uint, int, decimal) = match value.get() {
-                Value::UInt(n) => (Some(n), None, None),
-                Value::Int(n) => (None, Some(n), None),
-                Value::Decimal { mantissa, exponent } => (None, None, Some((mantissa, exponent))),
+                FieldValue::UInt(n) => (Some(n), None, None),
+                FieldValue::Int(n) => (None, Some(n), None),
+                FieldValue::Decimal { mantissa, exponent } => (None, None, Some((mantissa, exponent))),
                 _ => (None, None, None),
             };
             assert_eq!((value.uint(), value.int(), value.decimal()), (uint, int, decimal));
             let bytes = match value.get() {
-                Value::Bytes(bytes) if bytes.len() <= 8 => {
+                FieldValue::Bytes(bytes) if bytes.len() <= 8 => {
                     Some(bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte)))
                 }
                 _ => None,
             };
             assert_eq!(value.uint_of_bytes(), bytes);
-            self.cell(Cell::Value(tag, value.get()));
+            self.cell(TaggedToken::Value(tag, value.get()));
         }
         fn group(&mut self, tag: u16) {
             self.open.push(false);
-            self.cell(Cell::Group(tag));
+            self.cell(TaggedToken::Group(tag));
         }
         fn sequence(&mut self, tag: u16, elements: u32) {
             self.open.push(false);
-            self.cell(Cell::Sequence(tag, elements));
+            self.cell(TaggedToken::Sequence(tag, elements));
         }
         fn element(&mut self) {
             self.open.push(true);
-            self.cell(Cell::Element);
+            self.cell(TaggedToken::Element);
         }
         fn end(&mut self) {
             self.open.pop();
-            self.cell(Cell::End);
+            self.cell(TaggedToken::End);
         }
         fn inner(&mut self, _template: usize) {
             self.inner += 1;
@@ -140,16 +140,16 @@ fn visited(message: &Message<'_>, takes: bool) -> Vec<String> {
         fn inner_end(&mut self) {
             self.inner -= 1;
         }
-        fn parts(&mut self, parts: &mut Parts<'_>) {
+        fn parts(&mut self, parts: &mut MessageParts<'_>) {
             while let Some(part) = parts.first().filter(|_| self.takes) {
                 let letter = part.letter().map(|letter| [letter]);
-                let number = part.uint().map(Value::UInt).or(part.int().map(Value::Int));
+                let number = part.uint().map(FieldValue::UInt).or(part.int().map(FieldValue::Int));
                 let decimal =
-                    part.decimal().map(|(mantissa, exponent)| Value::Decimal { mantissa, exponent });
-                let letter = letter.as_ref().map(|letter| Value::Text(letter));
+                    part.decimal().map(|(mantissa, exponent)| FieldValue::Decimal { mantissa, exponent });
+                let letter = letter.as_ref().map(|letter| FieldValue::Text(letter));
                 if let Some(value) = number.or(decimal).or(letter) {
-                    self.cell(Cell::Value(part.tag(), value));
-                    parts.took();
+                    self.cell(TaggedToken::Value(part.tag(), value));
+                    parts.skip_value();
                 } else if parts.element() {
                     if self.open.last() == Some(&true) {
                         self.end();
@@ -161,7 +161,7 @@ fn visited(message: &Message<'_>, takes: bool) -> Vec<String> {
             }
         }
     }
-    let mut told = Told { takes, ..Told::default() };
+    let mut told = CellCollector { takes, ..CellCollector::default() };
     message.visit(&mut told);
     assert_eq!(told.inner, 0, "messages inside that have no end");
     told.cells
@@ -210,21 +210,24 @@ fn project(nodes: &[Node], paths: &[String], path: &mut String, out: &mut String
         path.push_str(&name.local);
         let own = tag(path);
         if let (Node::Value(field, value), Some(tag)) = (node, own) {
-            let kind = if let template::Kind::Plain(kind, _) = &field.kind { Some(*kind) } else { None };
+            let kind =
+                if let template::FieldEncoding::Plain(kind, _) = &field.kind { Some(*kind) } else { None };
             let value = match value {
-                template::Value::Int(value)
-                    if kind.and_then(template::Type::bounds).is_some_and(|b| b.0 < 0) =>
+                template::InitialValue::Int(value)
+                    if kind.and_then(template::WireType::bounds).is_some_and(|b| b.0 < 0) =>
                 {
-                    Value::Int(*value as i64)
+                    FieldValue::Int(*value as i64)
                 }
-                template::Value::Int(value) => Value::UInt(*value as u64),
-                template::Value::Decimal { mantissa, exponent } => {
-                    Value::Decimal { mantissa: *mantissa, exponent: *exponent as i8 }
+                template::InitialValue::Int(value) => FieldValue::UInt(*value as u64),
+                template::InitialValue::Decimal { mantissa, exponent } => {
+                    FieldValue::Decimal { mantissa: *mantissa, exponent: *exponent as i8 }
                 }
-                template::Value::Bytes(bytes) if kind == Some(template::Type::Bytes) => Value::Bytes(bytes),
-                template::Value::Bytes(bytes) => Value::Text(bytes),
+                template::InitialValue::Bytes(bytes) if kind == Some(template::WireType::Bytes) => {
+                    FieldValue::Bytes(bytes)
+                }
+                template::InitialValue::Bytes(bytes) => FieldValue::Text(bytes),
             };
-            let _ = writeln!(out, "{:?}", Cell::Value(tag, value));
+            let _ = writeln!(out, "{:?}", TaggedToken::Value(tag, value));
         }
         path.push('/');
         let inside = || paths.iter().any(|p| p.starts_with(&**path) && tag(p).is_some());
@@ -232,20 +235,20 @@ fn project(nodes: &[Node], paths: &[String], path: &mut String, out: &mut String
             let tag = own.unwrap_or(UNTAGGED);
             match node {
                 Node::Group(_, nodes) => {
-                    let _ = writeln!(out, "{:?}", Cell::Group(tag));
+                    let _ = writeln!(out, "{:?}", TaggedToken::Group(tag));
                     project(nodes, paths, path, out);
                 }
                 Node::Sequence(_, elements) => {
-                    let _ = writeln!(out, "{:?}", Cell::Sequence(tag, elements.len() as u32));
+                    let _ = writeln!(out, "{:?}", TaggedToken::Sequence(tag, elements.len() as u32));
                     for nodes in elements {
-                        let _ = writeln!(out, "{:?}", Cell::Element);
+                        let _ = writeln!(out, "{:?}", TaggedToken::Element);
                         project(nodes, paths, path, out);
-                        let _ = writeln!(out, "{:?}", Cell::End);
+                        let _ = writeln!(out, "{:?}", TaggedToken::End);
                     }
                 }
                 Node::Value(..) => {}
             }
-            let _ = writeln!(out, "{:?}", Cell::End);
+            let _ = writeln!(out, "{:?}", TaggedToken::End);
         }
         path.truncate(outer);
     }
@@ -253,39 +256,41 @@ fn project(nodes: &[Node], paths: &[String], path: &mut String, out: &mut String
 
 /// A message as the slow twin has it.
 pub fn nodes(message: &Message<'_>) -> Vec<Node> {
-    enum Open {
-        Group(template::Name, Vec<Node>),
-        Sequence(template::Name, Vec<Vec<Node>>),
+    enum OpenNode {
+        Group(template::QualifiedName, Vec<Node>),
+        Sequence(template::QualifiedName, Vec<Vec<Node>>),
         Element(Vec<Node>),
     }
-    let mut open = vec![Open::Element(Vec::new())];
-    fn put(open: &mut [Open], node: Node) {
+    let mut open = vec![OpenNode::Element(Vec::new())];
+    fn put(open: &mut [OpenNode], node: Node) {
         match open.last_mut() {
-            Some(Open::Group(_, nodes) | Open::Element(nodes)) => nodes.push(node),
+            Some(OpenNode::Group(_, nodes) | OpenNode::Element(nodes)) => nodes.push(node),
             _ => panic!("a value between elements"),
         }
     }
     for item in message.items() {
         match item {
-            Item::Value(field, value) => {
+            MessageToken::Value(field, value) => {
                 let value = match value {
-                    Value::Int(value) => template::Value::Int(value.into()),
-                    Value::UInt(value) => template::Value::Int(value.into()),
-                    Value::Decimal { mantissa, exponent } => {
-                        template::Value::Decimal { mantissa, exponent: exponent.into() }
+                    FieldValue::Int(value) => template::InitialValue::Int(value.into()),
+                    FieldValue::UInt(value) => template::InitialValue::Int(value.into()),
+                    FieldValue::Decimal { mantissa, exponent } => {
+                        template::InitialValue::Decimal { mantissa, exponent: exponent.into() }
                     }
-                    Value::Text(text) | Value::Bytes(text) => template::Value::Bytes(text.to_vec()),
+                    FieldValue::Text(text) | FieldValue::Bytes(text) => {
+                        template::InitialValue::Bytes(text.to_vec())
+                    }
                 };
                 put(&mut open, Node::Value(field.clone(), value));
             }
-            Item::Group(name) => open.push(Open::Group(name.clone(), Vec::new())),
-            Item::Sequence(name, _) => open.push(Open::Sequence(name.clone(), Vec::new())),
-            Item::Element => open.push(Open::Element(Vec::new())),
-            Item::End => match open.pop() {
-                Some(Open::Group(name, nodes)) => put(&mut open, Node::Group(name, nodes)),
-                Some(Open::Sequence(name, elements)) => put(&mut open, Node::Sequence(name, elements)),
-                Some(Open::Element(nodes)) => match open.last_mut() {
-                    Some(Open::Sequence(_, elements)) => elements.push(nodes),
+            MessageToken::Group(name) => open.push(OpenNode::Group(name.clone(), Vec::new())),
+            MessageToken::Sequence(name, _) => open.push(OpenNode::Sequence(name.clone(), Vec::new())),
+            MessageToken::Element => open.push(OpenNode::Element(Vec::new())),
+            MessageToken::End => match open.pop() {
+                Some(OpenNode::Group(name, nodes)) => put(&mut open, Node::Group(name, nodes)),
+                Some(OpenNode::Sequence(name, elements)) => put(&mut open, Node::Sequence(name, elements)),
+                Some(OpenNode::Element(nodes)) => match open.last_mut() {
+                    Some(OpenNode::Sequence(_, elements)) => elements.push(nodes),
                     _ => panic!("an element outside of a sequence"),
                 },
                 None => panic!("an end without a beginning"),
@@ -293,20 +298,20 @@ pub fn nodes(message: &Message<'_>) -> Vec<Node> {
         }
     }
     match (open.pop(), open.is_empty()) {
-        (Some(Open::Element(nodes)), true) => nodes,
+        (Some(OpenNode::Element(nodes)), true) => nodes,
         _ => panic!("something is not over"),
     }
 }
 
 /// Choices made by bytes; noughts when there are no more.
 #[derive(Debug)]
-pub struct Choices<'c> {
+pub struct ByteChoices<'c> {
     bytes: &'c [u8],
     /// Fields named so far.
     named: u32,
 }
 
-impl<'c> Choices<'c> {
+impl<'c> ByteChoices<'c> {
     /// Choices by these bytes.
     #[must_use]
     pub fn new(bytes: &'c [u8]) -> Self {
@@ -314,7 +319,7 @@ impl<'c> Choices<'c> {
     }
 
     /// One of the first `n` numbers.
-    pub fn of(&mut self, n: u8) -> u8 {
+    pub fn choose(&mut self, n: u8) -> u8 {
         let Some((first, rest)) = self.bytes.split_first() else { return 0 };
         self.bytes = rest;
         first % n
@@ -322,14 +327,14 @@ impl<'c> Choices<'c> {
 }
 
 /// A template file by choice: a few templates of anything the language has, most of them right.
-pub fn template_file(choices: &mut Choices<'_>) -> String {
+pub fn template_file(choices: &mut ByteChoices<'_>) -> String {
     let mut xml = String::from("<templates xmlns=\"http://www.fixprotocol.org/ns/fast/td/1.1\">\n");
     for id in 1..=3 {
         let extra = ["", " dictionary=\"template\"", " dictionary=\"type\"", " reset=\"yes\""]
-            [usize::from(choices.of(4))];
+            [usize::from(choices.choose(4))];
         let _ = writeln!(xml, "<template name=\"T{id}\" id=\"{id}\"{extra}>");
-        if choices.of(3) == 1 {
-            let _ = writeln!(xml, "<typeRef name=\"A{}\"/>", choices.of(2));
+        if choices.choose(3) == 1 {
+            let _ = writeln!(xml, "<typeRef name=\"A{}\"/>", choices.choose(2));
         }
         body(choices, &mut xml, 0, id);
         xml.push_str("</template>\n");
@@ -338,24 +343,24 @@ pub fn template_file(choices: &mut Choices<'_>) -> String {
     xml
 }
 
-fn body(choices: &mut Choices<'_>, xml: &mut String, depth: u32, template: u32) {
-    for _ in 0..1 + choices.of(4) {
-        let presence = ["", " presence=\"optional\""][usize::from(choices.of(2))];
+fn body(choices: &mut ByteChoices<'_>, xml: &mut String, depth: u32, template: u32) {
+    for _ in 0..1 + choices.choose(4) {
+        let presence = ["", " presence=\"optional\""][usize::from(choices.choose(2))];
         choices.named += 1;
         let name = choices.named;
-        match choices.of(if depth < 3 { 14 } else { 9 }) {
+        match choices.choose(if depth < 3 { 14 } else { 9 }) {
             0..=8 => field(choices, xml, presence),
             9 | 10 => {
                 let _ = writeln!(xml, "<group name=\"G{name}\"{presence}>");
-                if choices.of(4) == 1 {
-                    let _ = writeln!(xml, "<typeRef name=\"A{}\"/>", choices.of(2));
+                if choices.choose(4) == 1 {
+                    let _ = writeln!(xml, "<typeRef name=\"A{}\"/>", choices.choose(2));
                 }
                 body(choices, xml, depth + 1, template);
                 xml.push_str("</group>\n");
             }
             11 | 12 => {
                 let _ = writeln!(xml, "<sequence name=\"S{name}\"{presence}>");
-                match choices.of(4) {
+                match choices.choose(4) {
                     0 => {}
                     1 => xml.push_str("<length name=\"N\"/>"),
                     2 => xml.push_str("<length><constant value=\"2\"/></length>"),
@@ -368,11 +373,11 @@ fn body(choices: &mut Choices<'_>, xml: &mut String, depth: u32, template: u32) 
                 xml.push_str("</sequence>\n");
             }
             // To a template before this one, to one that is not there, to whatever the message says.
-            _ => match choices.of(4) {
+            _ => match choices.choose(4) {
                 0 | 1 if template > 1 => {
                     let _ = writeln!(xml, "<templateRef name=\"T{}\"/>", template - 1);
                 }
-                2 if choices.of(8) == 0 => xml.push_str("<templateRef name=\"Missing\"/>\n"),
+                2 if choices.choose(8) == 0 => xml.push_str("<templateRef name=\"Missing\"/>\n"),
                 _ => xml.push_str("<templateRef/>\n"),
             },
         }
@@ -402,16 +407,16 @@ const INITIALS: [(&str, [&str; 4]); 8] = [
 /// Initial values of exponents, also such as no decimal may have.
 pub(super) const EXPONENTS: [&str; 5] = ["-2", "63", "64", "-64", "300"];
 
-fn field(choices: &mut Choices<'_>, xml: &mut String, presence: &str) {
+fn field(choices: &mut ByteChoices<'_>, xml: &mut String, presence: &str) {
     let name = choices.named;
-    let sort = usize::from(choices.of(9));
+    let sort = usize::from(choices.choose(9));
     let (word, initials, text) = match INITIALS.get(sort) {
         Some((word, initials)) => (*word, initials, matches!(sort, 4..=6)),
         None => {
             // Half of them are usual.
-            let exponent = EXPONENTS[usize::from(choices.of(10)).saturating_sub(5)];
+            let exponent = EXPONENTS[usize::from(choices.choose(10)).saturating_sub(5)];
             let exponent = operator(choices, exponent, false, !presence.is_empty());
-            let mantissa = INITIALS[2].1[usize::from(choices.of(4))];
+            let mantissa = INITIALS[2].1[usize::from(choices.choose(4))];
             let mantissa = operator(choices, mantissa, false, false);
             let _ = writeln!(
                 xml,
@@ -420,7 +425,7 @@ fn field(choices: &mut Choices<'_>, xml: &mut String, presence: &str) {
             return;
         }
     };
-    let initial = initials[usize::from(choices.of(4))];
+    let initial = initials[usize::from(choices.choose(4))];
     let mut operator = operator(choices, initial, text, !presence.is_empty());
     if word == "decimal" {
         operator = operator.replace("increment", "copy");
@@ -429,17 +434,17 @@ fn field(choices: &mut Choices<'_>, xml: &mut String, presence: &str) {
     let _ = writeln!(xml, "<{word} name=\"F{name}\"{presence}>{operator}</{end}>");
 }
 
-fn operator(choices: &mut Choices<'_>, initial: &str, text: bool, optional: bool) -> String {
+fn operator(choices: &mut ByteChoices<'_>, initial: &str, text: bool, optional: bool) -> String {
     // Some share their previous value, in their type or in another.
-    let key = match choices.of(16) {
+    let key = match choices.choose(16) {
         0 => " key=\"shared\"",
         1 => " dictionary=\"own\" key=\"k\"",
         2 => " dictionary=\"type\"",
         3 => " dictionary=\"template\"",
         _ => "",
     };
-    let value = if choices.of(8) > 0 { format!(" value=\"{initial}\"") } else { String::new() };
-    match choices.of(7) {
+    let value = if choices.choose(8) > 0 { format!(" value=\"{initial}\"") } else { String::new() };
+    match choices.choose(7) {
         0 => String::new(),
         1 => format!("<constant value=\"{initial}\"/>"),
         2 if optional => format!("<default{value}/>"),
@@ -457,10 +462,10 @@ fn operator(choices: &mut Choices<'_>, initial: &str, text: bool, optional: bool
 /// Where engine and twin differ, or the file of templates is not taken.
 pub fn from_bytes(bytes: &[u8]) -> usize {
     let (choices, stream) = bytes.split_at(bytes.len() / 2);
-    let mut choices = Choices::new(choices);
-    let every = choices.of(5);
+    let mut choices = ByteChoices::new(choices);
+    let every = choices.choose(5);
     let xml = template_file(&mut choices);
-    let templates = match Templates::load(&[Source { name: "made", content: xml.as_bytes() }]) {
+    let templates = match Templates::load(&[TemplateFile { name: "made", content: xml.as_bytes() }]) {
         Ok(templates) => Arc::new(templates),
         Err(error) => panic!("{error}\n{xml}"),
     };
@@ -496,22 +501,22 @@ pub fn messages(stream: &[u8]) -> Vec<Vec<u8>> {
 pub fn any_bytes(bytes: &[u8]) {
     static TEMPLATES: LazyLock<Arc<Templates>> = LazyLock::new(|| {
         let content = include_bytes!("../../../vectors/fast/mfast/example.xml");
-        let templates = Templates::load(&[Source { name: "example", content }]);
+        let templates = Templates::load(&[TemplateFile { name: "example", content }]);
         Arc::new(templates.expect("it was looked at"))
     });
     let messages: Vec<&[u8]> = bytes.split(|b| *b == 0xff).collect();
     compare(&TEMPLATES, messages.iter().copied(), false, |n| n % 5 == 4);
     for framing in [
-        Framing::Frames,
-        Framing::Cme,
-        Framing::Moex,
-        Framing::Emdi,
-        Framing::LengthPrefix,
-        Framing::Raw,
-        Framing::HexLines,
+        StreamFraming::Frames,
+        StreamFraming::Cme,
+        StreamFraming::Moex,
+        StreamFraming::Emdi,
+        StreamFraming::LengthPrefix,
+        StreamFraming::Raw,
+        StreamFraming::HexLines,
     ] {
         let mut decoder = Decoder::new(TEMPLATES.clone());
-        let (options, mut out) = (DecodeOptions { framing, ..DecodeOptions::default() }, Vec::new());
+        let (options, mut out) = (JsonDecodeOptions { framing, ..JsonDecodeOptions::default() }, Vec::new());
         let summary = decode_json(&mut &bytes[..], "any", &mut decoder, options, &mut out);
         let summary = summary.expect("it is in memory");
         let lines: Vec<&[u8]> = out.split(|b| *b == b'\n').filter(|line| !line.is_empty()).collect();
@@ -528,7 +533,7 @@ pub fn any_bytes(bytes: &[u8]) {
 /// Where engine and twin differ.
 pub fn any_templates(bytes: &[u8]) {
     let (file, message) = bytes.split_at(bytes.len() - bytes.len() / 4);
-    if let Ok(templates) = Templates::load(&[Source { name: "any", content: file }]) {
+    if let Ok(templates) = Templates::load(&[TemplateFile { name: "any", content: file }]) {
         compare(&Arc::new(templates), [message, message].into_iter(), false, |_| false);
     }
 }

@@ -7,24 +7,30 @@
 //! ```
 
 use super::dictionary;
-use super::entry::Entry;
-use super::found::Found;
-use super::ops::Slots;
-use super::program::{Block, Compiled, Constant, Info, Inside, NONE, Of, Op, OpCode, Program, Role};
+use super::entry::MessageEntry;
+use super::ops::SlotNumbering;
+use super::packed_value::PackedValue;
+use super::program::{
+    CompiledPart, CompiledPartKind, CompiledTemplate, ConstantEntry, ConstantRange, DecodeBlock, DecodeOp,
+    DecodeProgram, NONE, OpCode, OpRole,
+};
 use super::projection::{Projection, UNTAGGED};
-use super::slot::Share;
-use super::template::{Field, Instruction, Kind, Name, Operation, Operator, Templates, Type, Value};
+use super::slot::SlotRange;
+use super::template::{
+    FieldEncoding, FieldOperator, InitialValue, Instruction, Operator, QualifiedName, TemplateField,
+    Templates, WireType,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The program of these templates, delivering what the projection wants.
-pub(super) fn compile(templates: &Templates, projection: Option<&Projection>) -> Program {
-    let program = Program::default();
-    let mut compiler = Compiler {
+pub(super) fn compile(templates: &Templates, projection: Option<&Projection>) -> DecodeProgram {
+    let program = DecodeProgram::default();
+    let mut compiler = ProgramCompiler {
         templates,
         projection,
         program,
-        slots: Slots::default(),
+        slots: SlotNumbering::default(),
         root: 0,
         has_dynamic: false,
         path: String::new(),
@@ -33,17 +39,18 @@ pub(super) fn compile(templates: &Templates, projection: Option<&Projection>) ->
         compiler.root = index;
         compiler.has_dynamic = false;
         let constants = compiler.program.constants.len();
-        let context = Context { template: index, kind: template.type_ref.clone() };
-        let Made { block, inside, has_repeats, .. } = compiler.block(&template.body, &context, false);
+        let context = InstructionScope { template: index, kind: template.type_ref.clone() };
+        let CompiledBlock { block, inside, has_repeats, .. } =
+            compiler.block(&template.body, &context, false);
         // Of the template's id, at least.
         compiler.program.blocks[block as usize].has_map = true;
-        compiler.program.templates.push(Compiled {
+        compiler.program.templates.push(CompiledTemplate {
             block,
             reset: template.reset,
             inside,
             has_repeats,
             has_constants: compiler.has_dynamic || compiler.program.constants.len() > constants,
-            shares: Share { from: 0, to: 0 },
+            shares: SlotRange { from: 0, to: 0 },
         });
         if let Some(id) = template.id {
             compiler.program.by_id.insert(id, index as u32);
@@ -54,11 +61,11 @@ pub(super) fn compile(templates: &Templates, projection: Option<&Projection>) ->
     program
 }
 
-struct Compiler<'t> {
+struct ProgramCompiler<'t> {
     templates: &'t Templates,
     projection: Option<&'t Projection>,
-    program: Program,
-    slots: Slots,
+    program: DecodeProgram,
+    slots: SlotNumbering,
     /// The template that is compiled.
     root: usize,
     /// It has messages in the message.
@@ -69,22 +76,22 @@ struct Compiler<'t> {
 
 /// Where an instruction stands.
 #[derive(Clone)]
-struct Context {
+struct InstructionScope {
     template: usize,
-    kind: Option<Name>,
+    kind: Option<QualifiedName>,
 }
 
-impl Context {
-    fn inside(&self, kind: Option<&Name>) -> Self {
+impl InstructionScope {
+    fn inside(&self, kind: Option<&QualifiedName>) -> Self {
         Self { template: self.template, kind: kind.or(self.kind.as_ref()).cloned() }
     }
 }
 
 /// A block that is not yet whole.
 #[derive(Default)]
-struct Draft {
-    ops: Vec<Op>,
-    constants: Vec<Constant>,
+struct BlockDraft {
+    ops: Vec<DecodeOp>,
+    constants: Vec<ConstantEntry>,
     /// Bytes of their texts, and of those that are not delivered.
     text: u32,
     /// Its fields.
@@ -98,23 +105,23 @@ struct Draft {
 }
 
 /// A block that is.
-struct Made {
+struct CompiledBlock {
     block: u32,
-    inside: Inside,
+    inside: ConstantRange,
     deliver: bool,
     has_repeats: bool,
 }
 
-impl Compiler<'_> {
+impl ProgramCompiler<'_> {
     /// The ops of a body stand together; the blocks inside stand before it.
-    fn block(&mut self, body: &[Instruction], context: &Context, in_element: bool) -> Made {
-        let mut draft = Draft::default();
+    fn block(&mut self, body: &[Instruction], context: &InstructionScope, in_element: bool) -> CompiledBlock {
+        let mut draft = BlockDraft::default();
         self.body(body, context, &mut draft);
         let has_repeats = self.mark_repeats(&draft.shown);
         let program = &mut self.program;
         let from = program.constants.len() as u32;
         program.constants.extend_from_slice(&draft.constants);
-        let inside = Inside { from, to: program.constants.len() as u32 };
+        let inside = ConstantRange { from, to: program.constants.len() as u32 };
         for index in draft.infos {
             let info = &mut program.infos[index as usize];
             info.constants += inside.from;
@@ -126,8 +133,8 @@ impl Compiler<'_> {
         program.ops.extend_from_slice(&draft.ops);
         let to = program.ops.len() as u32;
         let (has_map, template, text) = (draft.has_map, context.template as u32, draft.text);
-        program.blocks.push(Block { from, to, has_map, template, text });
-        Made { block: program.blocks.len() as u32 - 1, inside, deliver: draft.deliver, has_repeats }
+        program.blocks.push(DecodeBlock { from, to, has_map, template, text });
+        CompiledBlock { block: program.blocks.len() as u32 - 1, inside, deliver: draft.deliver, has_repeats }
     }
 
     /// Marks what of a block has the same name as something else of it. Gives whether any has.
@@ -147,25 +154,33 @@ impl Compiler<'_> {
         true
     }
 
-    fn body(&mut self, body: &[Instruction], context: &Context, draft: &mut Draft) {
+    fn body(&mut self, body: &[Instruction], context: &InstructionScope, draft: &mut BlockDraft) {
         for instruction in body {
             match instruction {
-                Instruction::Field(field) => self.field(field, context, Role::Value, draft),
+                Instruction::Field(field) => self.field(field, context, OpRole::Value, draft),
                 Instruction::Group(group) => {
                     let inside = context.inside(group.type_ref.as_ref());
-                    let op = Op { optional: group.optional, ..Op::of(OpCode::Group) };
-                    self.nested((Of::Group(group.name.clone()), op), &group.body, (context, &inside), draft);
+                    let op = DecodeOp { optional: group.optional, ..DecodeOp::from_code(OpCode::Group) };
+                    self.nested(
+                        (CompiledPartKind::Group(group.name.clone()), op),
+                        &group.body,
+                        (context, &inside),
+                        draft,
+                    );
                     draft.has_map |= group.optional;
                 }
                 Instruction::Sequence(sequence) => {
                     let inside = context.inside(sequence.type_ref.as_ref());
-                    self.field(&sequence.length, &inside, Role::Length, draft);
-                    let of = (Of::Sequence(sequence.name.clone()), Op::of(OpCode::Sequence));
+                    self.field(&sequence.length, &inside, OpRole::Length, draft);
+                    let of = (
+                        CompiledPartKind::Sequence(sequence.name.clone()),
+                        DecodeOp::from_code(OpCode::Sequence),
+                    );
                     self.nested(of, &sequence.body, (context, &inside), draft);
                 }
                 Instruction::Static(name, None) => {
-                    let info = self.info(context, Of::Reference(name.clone()), draft);
-                    draft.ops.push(Op { info, ..Op::of(OpCode::Missing) });
+                    let info = self.info(context, CompiledPartKind::Reference(name.clone()), draft);
+                    draft.ops.push(DecodeOp { info, ..DecodeOp::from_code(OpCode::Missing) });
                 }
                 Instruction::Static(_, Some(index)) => {
                     let templates = self.templates;
@@ -176,9 +191,9 @@ impl Compiler<'_> {
                 }
                 Instruction::Dynamic => {
                     self.has_dynamic = true;
-                    let info = self.info(context, Of::Dynamic, draft);
+                    let info = self.info(context, CompiledPartKind::Dynamic, draft);
                     draft.shown.push(info);
-                    draft.ops.push(Op { info, ..Op::of(OpCode::Dynamic) });
+                    draft.ops.push(DecodeOp { info, ..DecodeOp::from_code(OpCode::Dynamic) });
                     // What the message names has its own place in the projection.
                     draft.deliver |= self.projection.is_some();
                 }
@@ -189,12 +204,12 @@ impl Compiler<'_> {
     /// A group or a sequence, its body a block of its own.
     fn nested(
         &mut self,
-        (of, op): (Of, Op),
+        (of, op): (CompiledPartKind, DecodeOp),
         body: &[Instruction],
-        (context, inside): (&Context, &Context),
-        draft: &mut Draft,
+        (context, inside): (&InstructionScope, &InstructionScope),
+        draft: &mut BlockDraft,
     ) {
-        let (outer, in_element) = (self.path.len(), matches!(of, Of::Sequence(_)));
+        let (outer, in_element) = (self.path.len(), matches!(of, CompiledPartKind::Sequence(_)));
         let selected = self.selected(of.name());
         self.path.push_str(&of.name().local);
         self.path.push('/');
@@ -208,11 +223,11 @@ impl Compiler<'_> {
         (of_block.inside, of_block.has_repeats) = (made.inside, made.has_repeats);
         let (deliver, tag) = (made.deliver || selected.is_some(), selected.unwrap_or(UNTAGGED));
         draft.deliver |= deliver;
-        draft.ops.push(Op { block: made.block, info, deliver, tag, ..op });
+        draft.ops.push(DecodeOp { block: made.block, info, deliver, tag, ..op });
     }
 
     /// The tag of this name in the block, where it is to be delivered.
-    fn selected(&mut self, name: &Name) -> Option<u16> {
+    fn selected(&mut self, name: &QualifiedName) -> Option<u16> {
         let Some(projection) = self.projection else { return Some(UNTAGGED) };
         let outer = self.path.len();
         self.path.push_str(&name.local);
@@ -221,95 +236,105 @@ impl Compiler<'_> {
         tag
     }
 
-    fn field(&mut self, field: &Arc<Field>, context: &Context, role: Role, draft: &mut Draft) {
-        let info = self.info(context, Of::Field(field.clone()), draft);
-        if role != Role::Length {
+    fn field(
+        &mut self,
+        field: &Arc<TemplateField>,
+        context: &InstructionScope,
+        role: OpRole,
+        draft: &mut BlockDraft,
+    ) {
+        let info = self.info(context, CompiledPartKind::Field(field.clone()), draft);
+        if role != OpRole::Length {
             self.place(&field.name, info);
             draft.shown.push(info);
         }
         let optional = field.optional;
-        let selected = if role == Role::Length { None } else { self.selected(&field.name) };
+        let selected = if role == OpRole::Length { None } else { self.selected(&field.name) };
         let (deliver, tag) = (selected.is_some(), selected.unwrap_or(UNTAGGED));
         draft.deliver |= deliver;
-        if let (Kind::Plain(kind, operation), false, Role::Value) = (&field.kind, optional, role)
+        if let (FieldEncoding::Plain(kind, operation), false, OpRole::Value) = (&field.kind, optional, role)
             && let (Operator::Constant, Some(value)) = (operation.operator, &operation.initial)
         {
             let found = self.found(value);
             draft.text += if kind.is_text() { found.text_len() as u32 } else { 0 };
-            let entry = Entry {
+            let entry = MessageEntry {
                 bits: found.bits,
-                meta: Entry::meta(info, tag, found.form(*kind), found.extra(*kind)),
+                meta: MessageEntry::meta(info, tag, found.form(*kind), found.extra(*kind)),
             };
             if deliver {
                 self.program.infos[info as usize].constant = Some(draft.constants.len() as u32);
-                draft.constants.push(Constant { entry });
+                draft.constants.push(ConstantEntry { entry });
             }
             return;
         }
-        let mut push = |operation: &Operation, kind, role, optional| {
+        let mut push = |operation: &FieldOperator, kind, role, optional| {
             let op = self.op(operation, context);
-            draft.ops.push(Op { role, kind, optional, info, deliver, tag, ..op });
+            draft.ops.push(DecodeOp { role, kind, optional, info, deliver, tag, ..op });
             draft.has_map |= operation.has_bit(optional);
         };
         match &field.kind {
-            Kind::Plain(kind, operation) => push(operation, *kind, role, optional),
-            Kind::Split(exponent, mantissa) => {
-                push(exponent, Type::Int32, Role::Exponent, optional);
-                push(mantissa, Type::Int64, Role::Mantissa, false);
+            FieldEncoding::Plain(kind, operation) => push(operation, *kind, role, optional),
+            FieldEncoding::Split(exponent, mantissa) => {
+                push(exponent, WireType::Int32, OpRole::Exponent, optional);
+                push(mantissa, WireType::Int64, OpRole::Mantissa, false);
             }
         }
     }
 
-    fn op(&mut self, operation: &Operation, context: &Context) -> Op {
-        let code = OpCode::of(operation.operator);
+    fn op(&mut self, operation: &FieldOperator, context: &InstructionScope) -> DecodeOp {
+        let code = OpCode::from_operator(operation.operator);
         if code == OpCode::Plain {
-            return Op::of(code);
+            return DecodeOp::from_code(code);
         }
         let initial = operation.initial.as_ref().map_or(NONE, |value| self.initial(value));
-        let slot = if code.has_slot() { self.slots.of(&operation.key, context.kind.as_ref()) } else { NONE };
-        Op { initial, slot, ..Op::of(code) }
+        let slot = if code.has_slot() {
+            self.slots.slot_number(&operation.key, context.kind.as_ref())
+        } else {
+            NONE
+        };
+        DecodeOp { initial, slot, ..DecodeOp::from_code(code) }
     }
 
-    fn initial(&mut self, value: &Value) -> u32 {
+    fn initial(&mut self, value: &InitialValue) -> u32 {
         let found = self.found(value);
         self.program.initials.push(found);
         self.program.initials.len() as u32 - 1
     }
 
-    fn found(&mut self, value: &Value) -> Found {
+    fn found(&mut self, value: &InitialValue) -> PackedValue {
         let texts = &mut self.program.texts;
         match value {
             // Integers in two's complement, whatever their type.
-            Value::Int(value) => Found::int(*value as u64),
-            Value::Decimal { mantissa, exponent } => {
-                Found { exponent: *exponent as i8, ..Found::int(*mantissa as u64) }
+            InitialValue::Int(value) => PackedValue::int(*value as u64),
+            InitialValue::Decimal { mantissa, exponent } => {
+                PackedValue { exponent: *exponent as i8, ..PackedValue::int(*mantissa as u64) }
             }
-            Value::Bytes(text) if text.len() <= 8 => Found::short(text),
-            Value::Bytes(text) => {
+            InitialValue::Bytes(text) if text.len() <= 8 => PackedValue::short(text),
+            InitialValue::Bytes(text) => {
                 texts.extend_from_slice(text);
-                Found::long(texts.len() - text.len(), text.len())
+                PackedValue::long(texts.len() - text.len(), text.len())
             }
         }
     }
 
     /// Of those at one path the first is found. A length is not: it has the name of a field at times, and is never delivered.
-    fn place(&mut self, name: &Name, info: u32) {
+    fn place(&mut self, name: &QualifiedName, info: u32) {
         let path = format!("{}{}", self.path, name.local);
         self.program.paths.entry((self.root as u32, path)).or_insert(info);
     }
 
-    fn info(&mut self, context: &Context, of: Of, draft: &mut Draft) -> u32 {
+    fn info(&mut self, context: &InstructionScope, of: CompiledPartKind, draft: &mut BlockDraft) -> u32 {
         let index = self.program.infos.len() as u32;
-        self.program.infos.push(Info {
+        self.program.infos.push(CompiledPart {
             template: context.template as u32,
-            is_bytes: matches!(&of, Of::Field(field) if is_bytes(field)),
+            is_bytes: matches!(&of, CompiledPartKind::Field(field) if is_bytes(field)),
             of,
             in_element: false,
             is_repeated: false,
             has_repeats: false,
             constants: draft.constants.len() as u32,
             around: 0,
-            inside: Inside::NOTHING,
+            inside: ConstantRange::NOTHING,
             constant: None,
         });
         draft.infos.push(index);
@@ -317,6 +342,6 @@ impl Compiler<'_> {
     }
 }
 
-fn is_bytes(field: &Field) -> bool {
-    matches!(field.kind, Kind::Plain(Type::Bytes, _))
+fn is_bytes(field: &TemplateField) -> bool {
+    matches!(field.kind, FieldEncoding::Plain(WireType::Bytes, _))
 }

@@ -1,15 +1,15 @@
 //! The decoder: which engine decodes a message, and what a fault says.
 
 use super::compile::compile;
-use super::engine::{self, Steps};
-use super::exact::Pass;
-use super::fault::{Code, Fault};
-use super::program::{NONE, Program};
-use super::projection::{FieldRef, Projection};
+use super::engine::{self, StepProgram};
+use super::exact::ExactPass;
+use super::fault::{MessageFault, MessageFaultCode};
+use super::program::{DecodeProgram, NONE};
+use super::projection::{DecodedFieldRef, Projection};
 use super::record::Message;
 use super::template::Templates;
-use super::visit::Visitor;
-use super::workspace::Workspace;
+use super::visit::MessageVisitor;
+use super::workspace::DecodeWorkspace;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -23,9 +23,9 @@ const LOOKED_AT_MAX: usize = 64 << 20;
 #[derive(Debug, Clone)]
 pub struct Decoder {
     templates: Arc<Templates>,
-    workspace: Workspace,
+    workspace: DecodeWorkspace,
     /// Of the workspace's program, for the fast engine.
-    steps: Arc<Steps>,
+    steps: Arc<StepProgram>,
     /// Nothing is decoded by the fast engine.
     exact: bool,
     /// The id that holds before any message says one.
@@ -58,9 +58,9 @@ impl Decoder {
         Self::of(projection.templates().clone(), program)
     }
 
-    fn of(templates: Arc<Templates>, program: Program) -> Self {
-        let steps = Arc::new(Steps::new(&program));
-        let workspace = Workspace::new(Arc::new(program));
+    fn of(templates: Arc<Templates>, program: DecodeProgram) -> Self {
+        let steps = Arc::new(StepProgram::new(&program));
+        let workspace = DecodeWorkspace::new(Arc::new(program));
         Self { templates, workspace, steps, exact: false, first_template_id: None }
     }
 
@@ -94,10 +94,10 @@ impl Decoder {
 
     /// A field by its template and path (as in [`Projection`]), to ask messages for; the first of several.
     #[must_use]
-    pub fn field(&self, template: &str, path: &str) -> Option<FieldRef> {
+    pub fn field(&self, template: &str, path: &str) -> Option<DecodedFieldRef> {
         let index = self.templates.list().iter().position(|t| t.name.local == template)?;
         let info = self.workspace.program.paths.get(&(index as u32, path.to_owned()))?;
-        Some(FieldRef { info: *info })
+        Some(DecodedFieldRef { info: *info })
     }
 
     /// Empties all dictionaries, that of the template's id as well.
@@ -108,7 +108,7 @@ impl Decoder {
 
     /// The same where a message of this template, of which dictionaries have nothing, was read elsewhere: the next message may
     /// leave its template's id away.
-    pub fn reset_behind(&mut self, template_id: u32) {
+    pub fn reset_to_template_id(&mut self, template_id: u32) {
         self.workspace.empty();
         self.workspace.template_id = Some(template_id);
     }
@@ -117,7 +117,7 @@ impl Decoder {
     ///
     /// # Errors
     /// The first fault; the dictionaries are then as they were before.
-    pub fn decode(&mut self, bytes: &[u8]) -> Result<Message<'_>, Fault> {
+    pub fn decode(&mut self, bytes: &[u8]) -> Result<Message<'_>, MessageFault> {
         self.decode_in(bytes, 0..bytes.len())
     }
 
@@ -130,7 +130,7 @@ impl Decoder {
     /// # Panics
     /// If the range is not inside the buffer.
     #[inline]
-    pub fn decode_in(&mut self, buffer: &[u8], range: Range<usize>) -> Result<Message<'_>, Fault> {
+    pub fn decode_in(&mut self, buffer: &[u8], range: Range<usize>) -> Result<Message<'_>, MessageFault> {
         let workspace = &mut self.workspace;
         workspace.tidy();
         if !self.exact {
@@ -148,26 +148,28 @@ impl Decoder {
     }
 
     fn message(&self, template: u32, bytes: usize) -> Message<'_> {
-        let Workspace { program, entries, arena, .. } = &self.workspace;
+        let DecodeWorkspace { program, entries, arena, .. } = &self.workspace;
         Message { program, entries, arena, template: template as usize, bytes }
     }
 
     #[inline(never)]
-    fn decode_exactly(&mut self, bytes: &[u8]) -> Result<Message<'_>, Fault> {
+    fn decode_exactly(&mut self, bytes: &[u8]) -> Result<Message<'_>, MessageFault> {
         let workspace = &mut self.workspace;
         let before = (workspace.epoch, workspace.template_id);
         workspace.forget_undo();
         let program = workspace.program.clone();
         let looked_at = &bytes[..bytes.len().min(LOOKED_AT_MAX)];
-        let mut pass = Pass::new(workspace, &program, looked_at);
+        let mut pass = ExactPass::new(workspace, &program, looked_at);
         let result = if pass.workspace.strict { pass.segment::<true>() } else { pass.segment::<false>() };
         let (used, mut place) = (pass.cursor.at, pass.place);
         let result = match result {
             Ok(template) if !self.workspace.keeps_little() => {
                 place = (template, NONE);
-                Err((Code::TooLarge, used))
+                Err((MessageFaultCode::TooLarge, used))
             }
-            Err((Code::Truncated, at)) if bytes.len() > LOOKED_AT_MAX => Err((Code::TooLarge, at)),
+            Err((MessageFaultCode::Truncated, at)) if bytes.len() > LOOKED_AT_MAX => {
+                Err((MessageFaultCode::TooLarge, at))
+            }
             result => result,
         };
         match result {
@@ -184,7 +186,11 @@ impl Decoder {
     ///
     /// # Errors
     /// As [`Self::decode`]; the visitor is then told nothing.
-    pub fn decode_with(&mut self, bytes: &[u8], visitor: &mut impl Visitor) -> Result<(usize, usize), Fault> {
+    pub fn decode_with(
+        &mut self,
+        bytes: &[u8],
+        visitor: &mut impl MessageVisitor,
+    ) -> Result<(usize, usize), MessageFault> {
         let message = self.decode(bytes)?;
         message.visit(visitor);
         Ok((message.template, message.bytes))
@@ -197,10 +203,10 @@ impl Decoder {
     }
 
     #[cold]
-    fn fault(&self, code: Code, at: usize, (template, info): (u32, u32)) -> Fault {
+    fn fault(&self, code: MessageFaultCode, at: usize, (template, info): (u32, u32)) -> MessageFault {
         let name = |index: u32| self.templates.list[index as usize].name.local.clone();
         let info = self.workspace.program.infos.get(info as usize);
-        Fault {
+        MessageFault {
             code,
             template: if template == NONE { String::new() } else { name(template) },
             field: info.map(|info| info.name().local.clone()).unwrap_or_default(),

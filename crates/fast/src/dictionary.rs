@@ -9,9 +9,9 @@
 //! templates have are one: to look at each would take longer than to empty some that a message does not need.
 
 use super::engine::HEAD;
-use super::program::{NONE, Op, OpCode, Program, Role};
-use super::slot::{Entries, Share, Slot, State};
-use super::template::Type;
+use super::program::{DecodeOp, DecodeProgram, NONE, OpCode, OpRole};
+use super::slot::{DictionaryLayout, DictionarySlot, SlotRange, SlotState};
+use super::template::WireType;
 use std::collections::BTreeMap;
 
 /// To look at a share takes as long as to copy so many entries.
@@ -22,7 +22,7 @@ const JOINED_MAX: usize = 64;
 const TEMPLATES_MAX: usize = 1024;
 
 /// Puts the entries of a compiled program in order, so that those of a template stand together.
-pub(super) fn arrange(program: &mut Program, slots: usize) {
+pub(super) fn arrange(program: &mut DecodeProgram, slots: usize) {
     let mut users = vec![Vec::<u32>::new(); slots];
     for template in 0..program.templates.len() {
         let block = program.templates[template].block;
@@ -38,7 +38,10 @@ pub(super) fn arrange(program: &mut Program, slots: usize) {
         together.entry(templates).or_default().push(slot);
     }
     let together = joined(together.into_iter().collect());
-    let mut entries = Entries { empty: vec![Slot::UNDEFINED; HEAD + slots], ..Entries::default() };
+    let mut entries = DictionaryLayout {
+        empty: vec![DictionarySlot::UNDEFINED; HEAD + slots],
+        ..DictionaryLayout::default()
+    };
     let (mut places, mut next) = (vec![0u32; slots], HEAD as u32);
     let mut shares_of = vec![Vec::new(); program.templates.len()];
     for (templates, slots) in together {
@@ -50,14 +53,14 @@ pub(super) fn arrange(program: &mut Program, slots: usize) {
             places[slot] = next;
             next += 1;
         }
-        entries.shares.push(Share { from, to: next });
+        entries.shares.push(SlotRange { from, to: next });
     }
     for (compiled, shares) in program.templates.iter_mut().zip(shares_of) {
         let from = entries.of.len() as u32;
         entries.of.extend(shares);
-        compiled.shares = Share { from, to: entries.of.len() as u32 };
+        compiled.shares = SlotRange { from, to: entries.of.len() as u32 };
     }
-    let mut uses = vec![Vec::<Op>::new(); HEAD + slots];
+    let mut uses = vec![Vec::<DecodeOp>::new(); HEAD + slots];
     for op in program.ops.iter_mut().filter(|op| op.slot != NONE) {
         op.slot = places[op.slot as usize];
         uses[op.slot as usize].push(*op);
@@ -66,7 +69,7 @@ pub(super) fn arrange(program: &mut Program, slots: usize) {
         *slot = when_empty(program, uses);
     }
     // What only copies look at is of no interest where none of them is delivered.
-    let of_interest = |op: &Op| op.deliver || op.code != OpCode::Copy || op.role != Role::Value;
+    let of_interest = |op: &DecodeOp| op.deliver || op.code != OpCode::Copy || op.role != OpRole::Value;
     for op in program.ops.iter_mut().filter(|op| op.slot != NONE) {
         op.idle = !uses[op.slot as usize].iter().any(of_interest);
     }
@@ -101,7 +104,7 @@ fn joined(mut shares: Vec<(Vec<u32>, Vec<usize>)>) -> Vec<(Vec<u32>, Vec<usize>)
     }
 }
 
-fn each_op(program: &Program, block: u32, each: &mut impl FnMut(&Op)) {
+fn each_op(program: &DecodeProgram, block: u32, each: &mut impl FnMut(&DecodeOp)) {
     let block = program.blocks[block as usize];
     for op in &program.ops[block.from as usize..block.to as usize] {
         if op.slot != NONE {
@@ -114,10 +117,10 @@ fn each_op(program: &Program, block: u32, each: &mut impl FnMut(&Op)) {
 }
 
 /// What an entry is before anything was put there: undefined, or what comes to the same for all ops that look at it.
-fn when_empty(program: &Program, uses: &[Op]) -> Slot {
-    let Some(first) = uses.first() else { return Slot::UNDEFINED };
-    let initial = |op: &Op| program.initials.get(op.initial as usize);
-    let same = |op: &Op| {
+fn when_empty(program: &DecodeProgram, uses: &[DecodeOp]) -> DictionarySlot {
+    let Some(first) = uses.first() else { return DictionarySlot::UNDEFINED };
+    let initial = |op: &DecodeOp| program.initials.get(op.initial as usize);
+    let same = |op: &DecodeOp| {
         let equal = match (initial(op), initial(first)) {
             (None, None) => true,
             // Long ones are equal where they are the same.
@@ -127,19 +130,19 @@ fn when_empty(program: &Program, uses: &[Op]) -> Slot {
         equal && op.kind == first.kind && op.code != OpCode::Increment
     };
     if !uses.iter().all(same) {
-        return Slot::UNDEFINED;
+        return DictionarySlot::UNDEFINED;
     }
-    let is_text = matches!(first.kind, Type::Ascii | Type::Unicode | Type::Bytes);
+    let is_text = matches!(first.kind, WireType::Ascii | WireType::Unicode | WireType::Bytes);
     if let Some(found) = initial(first) {
-        let state = if found.long { State::Long } else { State::Assigned };
+        let state = if found.long { SlotState::Long } else { SlotState::Assigned };
         let extra = if found.long { 0 } else { found.extra(first.kind) };
-        Slot { bits: found.bits, meta: Slot::meta(state, first.kind, extra) }
+        DictionarySlot { bits: found.bits, meta: DictionarySlot::meta(state, first.kind, extra) }
     } else if uses.iter().all(|op| op.code == OpCode::Delta) && !is_text {
         // A difference is to nought then.
-        Slot { bits: 0, meta: Slot::meta(State::Assigned, first.kind, 0) }
+        DictionarySlot { bits: 0, meta: DictionarySlot::meta(SlotState::Assigned, first.kind, 0) }
     } else if uses.iter().all(|op| op.code == OpCode::Copy && op.optional) {
-        Slot { bits: 0, meta: Slot::meta(State::Empty, first.kind, 0) }
+        DictionarySlot { bits: 0, meta: DictionarySlot::meta(SlotState::Empty, first.kind, 0) }
     } else {
-        Slot::UNDEFINED
+        DictionarySlot::UNDEFINED
     }
 }

@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 #[repr(u8)]
-pub(super) enum Form {
+pub(super) enum EntryKind {
     Int,
     UInt,
     Decimal,
@@ -27,7 +27,7 @@ pub(super) enum Form {
 /// Sixteen bytes.
 #[derive(Debug, Clone, Copy, IntoBytes, Immutable)]
 #[repr(C)]
-pub(super) struct Entry {
+pub(super) struct MessageEntry {
     /// The number; the bytes, the first the lowest; offset and length in the arena; how many elements; the template of a
     /// message in the message.
     pub bits: u64,
@@ -36,12 +36,12 @@ pub(super) struct Entry {
     pub meta: u64,
 }
 
-const _: () = assert!(size_of::<Entry>() == 16);
+const _: () = assert!(size_of::<MessageEntry>() == 16);
 
 /// The same with the parts of `meta` each by itself: to look at one is then to load it, and not to load all and to cut it out.
 #[derive(FromBytes, KnownLayout, Immutable)]
 #[repr(C)]
-pub(super) struct Apart {
+pub(super) struct UnpackedEntry {
     pub bits: u64,
     #[cfg(target_endian = "little")]
     _info: u32,
@@ -58,13 +58,13 @@ pub(super) struct Apart {
     _info: u32,
 }
 
-impl Entry {
+impl MessageEntry {
     #[inline(always)]
-    pub fn apart(&self) -> &Apart {
+    pub fn unpacked_view(&self) -> &UnpackedEntry {
         zerocopy::transmute_ref!(self)
     }
 
-    pub fn meta(info: u32, tag: u16, form: Form, extra: u8) -> u64 {
+    pub fn meta(info: u32, tag: u16, form: EntryKind, extra: u8) -> u64 {
         u64::from(info) | u64::from(tag) << 32 | (form as u64) << 48 | u64::from(extra) << 56
     }
 
@@ -85,22 +85,22 @@ impl Entry {
 
     #[inline(always)]
     pub fn is_value(&self) -> bool {
-        self.form_byte() <= Form::Long as u8
+        self.form_byte() <= EntryKind::Long as u8
     }
 
     #[inline(always)]
-    pub fn form(&self) -> Form {
+    pub fn form(&self) -> EntryKind {
         match self.form_byte() {
-            0 => Form::Int,
-            1 => Form::UInt,
-            2 => Form::Decimal,
-            3 => Form::Short,
-            4 => Form::Long,
-            5 => Form::Group,
-            6 => Form::Sequence,
-            7 => Form::Element,
-            8 => Form::Inner,
-            _ => Form::End,
+            0 => EntryKind::Int,
+            1 => EntryKind::UInt,
+            2 => EntryKind::Decimal,
+            3 => EntryKind::Short,
+            4 => EntryKind::Long,
+            5 => EntryKind::Group,
+            6 => EntryKind::Sequence,
+            7 => EntryKind::Element,
+            8 => EntryKind::Inner,
+            _ => EntryKind::End,
         }
     }
 

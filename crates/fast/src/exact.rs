@@ -1,15 +1,15 @@
 //! The exact engine: runs the program of a message's template over its bytes, one look at a time. It decides what is wrong
 //! with a message, and decodes what the fast engine leaves to it.
 
-use super::entry::{Entry, Form};
-use super::fault::Code;
-use super::found::Found;
-use super::program::{Block, NONE, Op, OpCode, Program, Role};
+use super::entry::{EntryKind, MessageEntry};
+use super::fault::MessageFaultCode;
+use super::packed_value::PackedValue;
+use super::program::{DecodeBlock, DecodeOp, DecodeProgram, NONE, OpCode, OpRole};
 use super::projection::UNTAGGED;
-use super::slot::{Slot, State, Undo};
-use super::template::Type;
-use super::wire::{Bits, Cursor, EXPONENT_MAX, Wrong};
-use super::workspace::{TEXT_BYTES_MAX, Workspace};
+use super::slot::{DictionarySlot, SlotState, SlotUndo};
+use super::template::WireType;
+use super::wire::{EXPONENT_MAX, PresenceMap, WireCursor, WireFault};
+use super::workspace::{DecodeWorkspace, TEXT_BYTES_MAX};
 use std::ops::Range;
 
 /// Templates that messages name, in each other.
@@ -24,10 +24,10 @@ pub(super) const ENTRIES_MAX: usize = 1 << 22;
 /// So many ops of a block count as an entry, whether or not they have one: they take time.
 pub(super) const OPS_OF_ITEM: usize = 8;
 
-pub(super) struct Pass<'p, 'b> {
-    program: &'p Program,
-    pub workspace: &'p mut Workspace,
-    pub cursor: Cursor<'b>,
+pub(super) struct ExactPass<'p, 'b> {
+    program: &'p DecodeProgram,
+    pub workspace: &'p mut DecodeWorkspace,
+    pub cursor: WireCursor<'b>,
     dynamic: usize,
     /// Values, twice groups, sequences and elements, and an eighth of the ops of each block, so far; delivered or not, without
     /// constants.
@@ -38,31 +38,31 @@ pub(super) struct Pass<'p, 'b> {
     template: u32,
 }
 
-impl<'p, 'b> Pass<'p, 'b> {
-    pub fn new(workspace: &'p mut Workspace, program: &'p Program, bytes: &'b [u8]) -> Self {
-        let cursor = Cursor { bytes, at: 0 };
+impl<'p, 'b> ExactPass<'p, 'b> {
+    pub fn new(workspace: &'p mut DecodeWorkspace, program: &'p DecodeProgram, bytes: &'b [u8]) -> Self {
+        let cursor = WireCursor { bytes, at: 0 };
         Self { program, workspace, cursor, dynamic: 0, items: 0, place: (NONE, NONE), template: NONE }
     }
 
     /// Presence map, template id and what the template has; the template.
-    pub fn segment<const STRICT: bool>(&mut self) -> Result<u32, Wrong> {
+    pub fn segment<const STRICT: bool>(&mut self) -> Result<u32, WireFault> {
         let map = self.cursor.at;
-        let mut bits = Bits::read::<STRICT>(&mut self.cursor)?;
+        let mut bits = PresenceMap::read::<STRICT>(&mut self.cursor)?;
         let start = self.cursor.at;
-        let id = if bits.take() {
-            let id = self.cursor.int::<STRICT>(Type::UInt32, false)?.unwrap_or_default() as u32;
+        let id = if bits.next_bit() {
+            let id = self.cursor.int::<STRICT>(WireType::UInt32, false)?.unwrap_or_default() as u32;
             self.workspace.template_id = Some(id);
             id
         } else {
-            self.workspace.template_id.ok_or((Code::D5, start))?
+            self.workspace.template_id.ok_or((MessageFaultCode::D5, start))?
         };
-        let template = *self.program.by_id.get(&id).ok_or((Code::D9, start))?;
+        let template = *self.program.by_id.get(&id).ok_or((MessageFaultCode::D9, start))?;
         let compiled = self.program.templates[template as usize];
         if compiled.reset {
             self.workspace.empty();
         }
         let around = std::mem::replace(&mut self.template, template);
-        self.workspace.ready(self.program, template);
+        self.workspace.prepare_slots(self.program, template);
         let block = self.program.blocks[compiled.block as usize];
         self.run::<STRICT>(block, bits, map)?;
         self.template = around;
@@ -70,19 +70,25 @@ impl<'p, 'b> Pass<'p, 'b> {
     }
 
     /// A group or an element.
-    fn block<const STRICT: bool>(&mut self, block: Block) -> Result<(), Wrong> {
+    fn block<const STRICT: bool>(&mut self, block: DecodeBlock) -> Result<(), WireFault> {
         let start = self.cursor.at;
-        let bits = if block.has_map { Bits::read::<STRICT>(&mut self.cursor)? } else { Bits::EMPTY };
+        let bits =
+            if block.has_map { PresenceMap::read::<STRICT>(&mut self.cursor)? } else { PresenceMap::EMPTY };
         self.run::<STRICT>(block, bits, start)
     }
 
-    fn run<const STRICT: bool>(&mut self, block: Block, mut bits: Bits<'b>, map: usize) -> Result<(), Wrong> {
+    fn run<const STRICT: bool>(
+        &mut self,
+        block: DecodeBlock,
+        mut bits: PresenceMap<'b>,
+        map: usize,
+    ) -> Result<(), WireFault> {
         let program = self.program;
         let ops = &program.ops[block.from as usize..block.to as usize];
         self.items += ops.len() / OPS_OF_ITEM;
         self.workspace.text_bytes += block.text as usize;
         if self.items > ENTRIES_MAX || self.workspace.text_bytes > TEXT_BYTES_MAX {
-            return Err((Code::TooLarge, self.cursor.at));
+            return Err((MessageFaultCode::TooLarge, self.cursor.at));
         }
         let mut exponent = 0i8;
         let mut length = 0;
@@ -91,55 +97,55 @@ impl<'p, 'b> Pass<'p, 'b> {
             next += 1;
             match op.code {
                 OpCode::Group => {
-                    if !op.optional || bits.take() {
-                        self.push(Form::Group, Found::int(0), op);
+                    if !op.optional || bits.next_bit() {
+                        self.push(EntryKind::Group, PackedValue::int(0), op);
                         self.block::<STRICT>(program.blocks[op.block as usize])?;
-                        self.push(Form::End, Found::int(0), op);
+                        self.push(EntryKind::End, PackedValue::int(0), op);
                     }
                 }
                 OpCode::Sequence => self.sequence::<STRICT>(op, length)?,
                 OpCode::Dynamic => {
                     if self.dynamic == DYNAMIC_MAX {
-                        return Err((Code::TooLarge, self.cursor.at));
+                        return Err((MessageFaultCode::TooLarge, self.cursor.at));
                     }
                     self.dynamic += 1;
                     let (begin, items) = (self.workspace.entries.len(), self.items);
-                    self.push(Form::Inner, Found::int(0), op);
+                    self.push(EntryKind::Inner, PackedValue::int(0), op);
                     self.items = items;
                     let template = self.segment::<STRICT>()?;
                     // It may have emptied what this one has.
-                    self.workspace.ready(self.program, self.template);
+                    self.workspace.prepare_slots(self.program, self.template);
                     self.workspace.entries[begin].bits = u64::from(template);
                     let items = self.items;
-                    self.push(Form::End, Found::int(0), op);
+                    self.push(EntryKind::End, PackedValue::int(0), op);
                     self.items = items;
                     self.dynamic -= 1;
                 }
                 OpCode::Missing => {
                     self.note(op.info);
-                    return Err((Code::D8, self.cursor.at));
+                    return Err((MessageFaultCode::D8, self.cursor.at));
                 }
                 _ => {
                     let start = self.cursor.at;
                     let found = self.checked::<STRICT>(op, &mut bits)?;
                     match (op.role, found) {
-                        (Role::Value, None) => {}
-                        (Role::Value, Some(found)) => self.push(found.form(op.kind), found, op),
+                        (OpRole::Value, None) => {}
+                        (OpRole::Value, Some(found)) => self.push(found.form(op.kind), found, op),
                         // What follows is left out with it.
-                        (Role::Exponent | Role::Length, None) => next += 1,
-                        (Role::Exponent, Some(found)) => {
+                        (OpRole::Exponent | OpRole::Length, None) => next += 1,
+                        (OpRole::Exponent, Some(found)) => {
                             let value = found.bits as i64;
                             if !(-EXPONENT_MAX..=EXPONENT_MAX).contains(&value) {
                                 self.note(op.info);
-                                return Err((Code::R1, start));
+                                return Err((MessageFaultCode::R1, start));
                             }
                             exponent = value as i8;
                         }
-                        (Role::Mantissa, Some(found)) => {
-                            self.push(Form::Decimal, Found { exponent, ..found }, op);
+                        (OpRole::Mantissa, Some(found)) => {
+                            self.push(EntryKind::Decimal, PackedValue { exponent, ..found }, op);
                         }
-                        (Role::Length, Some(found)) => length = found.bits,
-                        (Role::Mantissa, None) => unreachable!("a mantissa is mandatory"),
+                        (OpRole::Length, Some(found)) => length = found.bits,
+                        (OpRole::Mantissa, None) => unreachable!("a mantissa is mandatory"),
                     }
                 }
             }
@@ -148,25 +154,25 @@ impl<'p, 'b> Pass<'p, 'b> {
             if self.place == (NONE, NONE) {
                 self.place = (block.template, NONE);
             }
-            return Err((Code::R8, map));
+            return Err((MessageFaultCode::R8, map));
         }
         Ok(())
     }
 
-    fn sequence<const STRICT: bool>(&mut self, op: &Op, length: u64) -> Result<(), Wrong> {
+    fn sequence<const STRICT: bool>(&mut self, op: &DecodeOp, length: u64) -> Result<(), WireFault> {
         let start = self.cursor.at;
         let block = self.program.blocks[op.block as usize];
-        self.push(Form::Sequence, Found::int(length), op);
+        self.push(EntryKind::Sequence, PackedValue::int(length), op);
         for _ in 0..length {
             let before = self.cursor.at;
-            self.push(Form::Element, Found::int(0), op);
+            self.push(EntryKind::Element, PackedValue::int(0), op);
             self.block::<STRICT>(block)?;
             self.items += 1;
             if self.cursor.at == before && length > EMPTY_ELEMENTS_MAX {
-                return Err((Code::TooLarge, start));
+                return Err((MessageFaultCode::TooLarge, start));
             }
         }
-        self.push(Form::End, Found::int(0), op);
+        self.push(EntryKind::End, PackedValue::int(0), op);
         Ok(())
     }
 
@@ -178,14 +184,14 @@ impl<'p, 'b> Pass<'p, 'b> {
     }
 
     #[inline(always)]
-    pub fn push(&mut self, form: Form, found: Found, op: &Op) {
+    pub fn push(&mut self, form: EntryKind, found: PackedValue, op: &DecodeOp) {
         self.items += 1;
         if op.deliver {
-            let extra = if form == Form::Decimal { found.exponent as u8 } else { found.len };
-            let tag = if form < Form::Element { op.tag } else { UNTAGGED };
+            let extra = if form == EntryKind::Decimal { found.exponent as u8 } else { found.len };
+            let tag = if form < EntryKind::Element { op.tag } else { UNTAGGED };
             self.workspace
                 .entries
-                .push(Entry { bits: found.bits, meta: Entry::meta(op.info, tag, form, extra) });
+                .push(MessageEntry { bits: found.bits, meta: MessageEntry::meta(op.info, tag, form, extra) });
         }
     }
 
@@ -193,9 +199,9 @@ impl<'p, 'b> Pass<'p, 'b> {
     #[inline(always)]
     pub fn checked<const STRICT: bool>(
         &mut self,
-        op: &Op,
-        bits: &mut Bits<'b>,
-    ) -> Result<Option<Found>, Wrong> {
+        op: &DecodeOp,
+        bits: &mut PresenceMap<'b>,
+    ) -> Result<Option<PackedValue>, WireFault> {
         let start = self.cursor.at;
         let found = self.value::<STRICT>(op, bits).map_err(|(code, at)| {
             self.note(op.info);
@@ -205,103 +211,114 @@ impl<'p, 'b> Pass<'p, 'b> {
             self.workspace.text_bytes += found.text_len();
             if self.workspace.text_bytes > TEXT_BYTES_MAX {
                 self.note(op.info);
-                return Err((Code::TooLarge, start));
+                return Err((MessageFaultCode::TooLarge, start));
             }
         }
         Ok(found)
     }
 
     #[inline(always)]
-    fn value<const STRICT: bool>(&mut self, op: &Op, bits: &mut Bits<'b>) -> Result<Option<Found>, Wrong> {
+    fn value<const STRICT: bool>(
+        &mut self,
+        op: &DecodeOp,
+        bits: &mut PresenceMap<'b>,
+    ) -> Result<Option<PackedValue>, WireFault> {
         match op.code {
             OpCode::Plain => self.read::<STRICT>(op.kind, op.optional),
-            OpCode::Constant if op.optional && !bits.take() => Ok(None),
+            OpCode::Constant if op.optional && !bits.next_bit() => Ok(None),
             OpCode::Constant => Ok(self.initial(op)),
-            OpCode::Default if bits.take() => self.read::<STRICT>(op.kind, op.optional),
+            OpCode::Default if bits.next_bit() => self.read::<STRICT>(op.kind, op.optional),
             OpCode::Default => Ok(self.initial(op)),
-            OpCode::Copy | OpCode::Increment if bits.take() => {
+            OpCode::Copy | OpCode::Increment if bits.next_bit() => {
                 let found = self.read::<STRICT>(op.kind, op.optional)?;
                 self.assign(op, found);
                 Ok(found)
             }
             OpCode::Copy | OpCode::Increment => self.previous(op),
-            OpCode::Tail if bits.take() => self.tail::<STRICT>(op),
+            OpCode::Tail if bits.next_bit() => self.tail::<STRICT>(op),
             OpCode::Tail => self.previous(op),
             _ => self.delta::<STRICT>(op),
         }
     }
 
     #[inline(always)]
-    fn initial(&self, op: &Op) -> Option<Found> {
+    fn initial(&self, op: &DecodeOp) -> Option<PackedValue> {
         self.program.initials.get(op.initial as usize).copied()
     }
 
     /// A value that is left out: the one before, or the one after it.
     #[inline(always)]
-    fn previous(&mut self, op: &Op) -> Result<Option<Found>, Wrong> {
+    fn previous(&mut self, op: &DecodeOp) -> Result<Option<PackedValue>, WireFault> {
         let slot = self.workspace.slots[op.slot as usize];
         let start = self.cursor.at;
-        if slot.state() == State::Undefined {
+        if slot.state() == SlotState::Undefined {
             let initial = self.initial(op);
             if initial.is_none() && !op.optional {
                 // 6.3.8 has codes of its own for tails.
-                return Err((if op.code == OpCode::Tail { Code::D6 } else { Code::D5 }, start));
+                return Err((
+                    if op.code == OpCode::Tail { MessageFaultCode::D6 } else { MessageFaultCode::D5 },
+                    start,
+                ));
             }
             self.assign(op, initial);
             return Ok(initial);
         }
-        if slot.state() == State::Empty {
-            let code = if op.code == OpCode::Tail { Code::D7 } else { Code::D6 };
+        if slot.state() == SlotState::Empty {
+            let code = if op.code == OpCode::Tail { MessageFaultCode::D7 } else { MessageFaultCode::D6 };
             return if op.optional { Ok(None) } else { Err((code, start)) };
         }
         if !slot.is_of(op.kind) {
-            return Err((Code::D4, start));
+            return Err((MessageFaultCode::D4, start));
         }
-        let mut found = slot.found();
+        let mut found = slot.packed_value();
         if op.code == OpCode::Increment {
-            found.bits = op.kind.after(found.bits);
+            found.bits = op.kind.increment(found.bits);
             self.assign(op, Some(found));
         }
         Ok(Some(found))
     }
 
     #[inline(always)]
-    fn assign(&mut self, op: &Op, found: Option<Found>) {
+    fn assign(&mut self, op: &DecodeOp, found: Option<PackedValue>) {
         let workspace = &mut *self.workspace;
         let slot = &mut workspace.slots[op.slot as usize];
-        workspace.undo.push(Undo { slot: *slot, place: op.slot });
+        workspace.undo.push(SlotUndo { slot: *slot, place: op.slot });
         let (bits, state, extra) = match found {
-            Some(found @ Found { long: true, .. }) => (found.bits, State::Long, 0),
-            Some(found) => (found.bits, State::Assigned, found.extra(op.kind)),
-            None => (0, State::Empty, 0),
+            Some(found @ PackedValue { long: true, .. }) => (found.bits, SlotState::Long, 0),
+            Some(found) => (found.bits, SlotState::Assigned, found.extra(op.kind)),
+            None => (0, SlotState::Empty, 0),
         };
-        *slot = Slot { bits, meta: Slot::meta(state, op.kind, extra) };
+        *slot = DictionarySlot { bits, meta: DictionarySlot::meta(state, op.kind, extra) };
     }
 
     /// A value that stands in the message.
     #[inline(always)]
-    fn read<const STRICT: bool>(&mut self, kind: Type, nullable: bool) -> Result<Option<Found>, Wrong> {
+    fn read<const STRICT: bool>(
+        &mut self,
+        kind: WireType,
+        nullable: bool,
+    ) -> Result<Option<PackedValue>, WireFault> {
         match kind {
-            Type::Int32 | Type::UInt32 | Type::Int64 | Type::UInt64 => {
-                Ok(self.cursor.int::<STRICT>(kind, nullable)?.map(Found::int))
+            WireType::Int32 | WireType::UInt32 | WireType::Int64 | WireType::UInt64 => {
+                Ok(self.cursor.int::<STRICT>(kind, nullable)?.map(PackedValue::int))
             }
-            Type::Decimal => {
+            WireType::Decimal => {
                 let start = self.cursor.at;
-                let Some(exponent) = self.cursor.int::<STRICT>(Type::Int32, nullable)? else {
+                let Some(exponent) = self.cursor.int::<STRICT>(WireType::Int32, nullable)? else {
                     return Ok(None);
                 };
                 let exponent = exponent as i64;
                 if !(-EXPONENT_MAX..=EXPONENT_MAX).contains(&exponent) {
-                    return Err((Code::R1, start));
+                    return Err((MessageFaultCode::R1, start));
                 }
-                let mantissa = self.cursor.int::<STRICT>(Type::Int64, false)?;
-                Ok(mantissa.map(|bits| Found { exponent: exponent as i8, ..Found::int(bits) }))
+                let mantissa = self.cursor.int::<STRICT>(WireType::Int64, false)?;
+                Ok(mantissa.map(|bits| PackedValue { exponent: exponent as i8, ..PackedValue::int(bits) }))
             }
-            Type::Ascii => {
+            WireType::Ascii => {
                 let Some(characters) = self.cursor.ascii::<STRICT>(nullable)? else { return Ok(None) };
                 Ok(Some(self.ascii(characters)))
             }
-            Type::Unicode | Type::Bytes => {
+            WireType::Unicode | WireType::Bytes => {
                 let Some(bytes) = self.cursor.vector::<STRICT>(nullable)? else { return Ok(None) };
                 Ok(Some(self.text(bytes)))
             }
@@ -310,7 +327,7 @@ impl<'p, 'b> Pass<'p, 'b> {
 
     /// Characters of which the last has its stop bit still.
     #[inline(always)]
-    fn ascii(&mut self, characters: &[u8]) -> Found {
+    fn ascii(&mut self, characters: &[u8]) -> PackedValue {
         let mut found = self.text(characters);
         if let Some(end) = characters.len().checked_sub(1) {
             if found.long {
@@ -324,34 +341,36 @@ impl<'p, 'b> Pass<'p, 'b> {
     }
 
     #[inline(always)]
-    fn text(&mut self, bytes: &[u8]) -> Found {
+    fn text(&mut self, bytes: &[u8]) -> PackedValue {
         if bytes.len() <= 8 {
-            return Found::short(bytes);
+            return PackedValue::short(bytes);
         }
         let arena = &mut self.workspace.arena;
         arena.extend_from_slice(bytes);
-        Found::long(arena.len() - bytes.len(), bytes.len())
+        PackedValue::long(arena.len() - bytes.len(), bytes.len())
     }
 
     /// The value that a difference or a tail goes with.
-    fn base(&mut self, op: &Op, start: usize) -> Result<Found, Wrong> {
+    fn base(&mut self, op: &DecodeOp, start: usize) -> Result<PackedValue, WireFault> {
         let slot = self.workspace.slots[op.slot as usize];
         match slot.state() {
-            State::Undefined => Ok(self.initial(op).unwrap_or(Found::int(0))),
-            State::Empty if op.code == OpCode::Tail => Ok(self.initial(op).unwrap_or(Found::int(0))),
-            State::Empty => Err((Code::D6, start)),
-            _ if !slot.is_of(op.kind) => Err((Code::D4, start)),
-            _ => Ok(slot.found()),
+            SlotState::Undefined => Ok(self.initial(op).unwrap_or(PackedValue::int(0))),
+            SlotState::Empty if op.code == OpCode::Tail => {
+                Ok(self.initial(op).unwrap_or(PackedValue::int(0)))
+            }
+            SlotState::Empty => Err((MessageFaultCode::D6, start)),
+            _ if !slot.is_of(op.kind) => Err((MessageFaultCode::D4, start)),
+            _ => Ok(slot.packed_value()),
         }
     }
 
     #[inline(always)]
-    fn delta<const STRICT: bool>(&mut self, op: &Op) -> Result<Option<Found>, Wrong> {
+    fn delta<const STRICT: bool>(&mut self, op: &DecodeOp) -> Result<Option<PackedValue>, WireFault> {
         let start = self.cursor.at;
         let beyond = match op.kind {
-            kind if is_text(kind) => Code::D7,
-            Type::Decimal => Code::R1,
-            _ => Code::R4,
+            kind if is_text(kind) => MessageFaultCode::D7,
+            WireType::Decimal => MessageFaultCode::R1,
+            _ => MessageFaultCode::R4,
         };
         let Some(difference) = self.cursor.difference::<STRICT>(op.optional, beyond)? else {
             return Ok(None);
@@ -359,46 +378,51 @@ impl<'p, 'b> Pass<'p, 'b> {
         if is_text(op.kind) {
             return self.piece::<STRICT>(op, difference, start).map(Some);
         }
-        let found = if op.kind == Type::Decimal {
+        let found = if op.kind == WireType::Decimal {
             let mantissa = self.cursor.difference::<STRICT>(false, beyond)?.unwrap_or_default();
             let base = self.base(op, start)?;
             let exponent = i128::from(base.exponent) + difference;
             let mantissa = i64::try_from(i128::from(base.bits as i64) + mantissa);
             let max = i128::from(EXPONENT_MAX);
             let (Ok(mantissa), true) = (mantissa, (-max..=max).contains(&exponent)) else {
-                return Err((Code::R1, start));
+                return Err((MessageFaultCode::R1, start));
             };
-            Found { exponent: exponent as i8, ..Found::int(mantissa as u64) }
+            PackedValue { exponent: exponent as i8, ..PackedValue::int(mantissa as u64) }
         } else {
             let base = self.base(op, start)?.bits;
-            let base = if op.kind == Type::UInt64 { i128::from(base) } else { i128::from(base as i64) };
+            let base = if op.kind == WireType::UInt64 { i128::from(base) } else { i128::from(base as i64) };
             let value = base + difference;
             let fits = match op.kind {
-                Type::Int32 => i32::try_from(value).is_ok(),
-                Type::UInt32 => u32::try_from(value).is_ok(),
-                Type::Int64 => i64::try_from(value).is_ok(),
+                WireType::Int32 => i32::try_from(value).is_ok(),
+                WireType::UInt32 => u32::try_from(value).is_ok(),
+                WireType::Int64 => i64::try_from(value).is_ok(),
                 _ => u64::try_from(value).is_ok(),
             };
             if !fits {
-                return Err((Code::R4, start));
+                return Err((MessageFaultCode::R4, start));
             }
-            Found::int(value as u64)
+            PackedValue::int(value as u64)
         };
         self.assign(op, Some(found));
         Ok(Some(found))
     }
 
     /// A text with something taken away at one of its ends, and something put there.
-    fn piece<const STRICT: bool>(&mut self, op: &Op, cut: i128, start: usize) -> Result<Found, Wrong> {
-        let Ok(cut) = i32::try_from(cut) else { return Err((Code::D7, start)) };
+    fn piece<const STRICT: bool>(
+        &mut self,
+        op: &DecodeOp,
+        cut: i128,
+        start: usize,
+    ) -> Result<PackedValue, WireFault> {
+        let Ok(cut) = i32::try_from(cut) else { return Err((MessageFaultCode::D7, start)) };
         let piece = self.piece_of::<STRICT>(op.kind)?;
         let base = self.base(op, start)?;
         let (at_end, cut) = if cut >= 0 { (true, cut as usize) } else { (false, !cut as usize) };
-        let kept = base.text_len().checked_sub(cut).ok_or((Code::D7, start))?;
+        let kept = base.text_len().checked_sub(cut).ok_or((MessageFaultCode::D7, start))?;
         self.put_together(op, base, if at_end { 0..kept } else { cut..cut + kept }, (piece, at_end), start)
     }
 
-    fn tail<const STRICT: bool>(&mut self, op: &Op) -> Result<Option<Found>, Wrong> {
+    fn tail<const STRICT: bool>(&mut self, op: &DecodeOp) -> Result<Option<PackedValue>, WireFault> {
         let start = self.cursor.at;
         let Some(tail) = self.read::<STRICT>(op.kind, op.optional)? else {
             self.assign(op, None);
@@ -409,18 +433,18 @@ impl<'p, 'b> Pass<'p, 'b> {
         self.put_together(op, base, 0..kept, (tail, true), start).map(Some)
     }
 
-    fn piece_of<const STRICT: bool>(&mut self, kind: Type) -> Result<Found, Wrong> {
-        Ok(self.read::<STRICT>(kind, false)?.unwrap_or(Found::int(0)))
+    fn piece_of<const STRICT: bool>(&mut self, kind: WireType) -> Result<PackedValue, WireFault> {
+        Ok(self.read::<STRICT>(kind, false)?.unwrap_or(PackedValue::int(0)))
     }
 
     fn put_together(
         &mut self,
-        op: &Op,
-        base: Found,
+        op: &DecodeOp,
+        base: PackedValue,
         kept: Range<usize>,
-        (piece, at_end): (Found, bool),
+        (piece, at_end): (PackedValue, bool),
         start: usize,
-    ) -> Result<Found, Wrong> {
+    ) -> Result<PackedValue, WireFault> {
         let arena = &mut self.workspace.arena;
         let from = arena.len();
         if at_end {
@@ -431,10 +455,11 @@ impl<'p, 'b> Pass<'p, 'b> {
             base.copy(kept, arena);
         }
         let text = &arena[from..];
-        if op.kind == Type::Unicode && std::str::from_utf8(text).is_err() {
-            return Err((Code::R2, start));
+        if op.kind == WireType::Unicode && std::str::from_utf8(text).is_err() {
+            return Err((MessageFaultCode::R2, start));
         }
-        let found = if text.len() <= 8 { Found::short(text) } else { Found::long(from, text.len()) };
+        let found =
+            if text.len() <= 8 { PackedValue::short(text) } else { PackedValue::long(from, text.len()) };
         if !found.long {
             arena.truncate(from);
         }
@@ -444,13 +469,18 @@ impl<'p, 'b> Pass<'p, 'b> {
 }
 
 /// One op of a message whose others are done elsewhere, with its bit; the bytes it has, none where something is wrong.
-pub(super) fn one(workspace: &mut Workspace, op: usize, bytes: &[u8], bit: bool) -> Option<usize> {
+pub(super) fn decode_op(
+    workspace: &mut DecodeWorkspace,
+    op: usize,
+    bytes: &[u8],
+    bit: bool,
+) -> Option<usize> {
     // All of the message is put back at once if need be.
     workspace.undo.clear();
     let program = workspace.program.clone();
     let op = &program.ops[op];
-    let mut pass = Pass::new(workspace, &program, bytes);
-    let mut bits = Bits::one(bit);
+    let mut pass = ExactPass::new(workspace, &program, bytes);
+    let mut bits = PresenceMap::one(bit);
     let found = if pass.workspace.strict {
         pass.checked::<true>(op, &mut bits)
     } else {
@@ -466,15 +496,15 @@ pub(super) fn one(workspace: &mut Workspace, op: usize, bytes: &[u8], bit: bool)
 /// What is wrong with a decimal one of whose parts is beyond the bounds of its own type: its exponent is beyond 63, or its
 /// mantissa beyond 64 bits.
 #[cold]
-fn of_decimal(op: &Op, code: Code) -> Code {
-    let is_part = op.kind == Type::Decimal || matches!(op.role, Role::Exponent | Role::Mantissa);
+fn of_decimal(op: &DecodeOp, code: MessageFaultCode) -> MessageFaultCode {
+    let is_part = op.kind == WireType::Decimal || matches!(op.role, OpRole::Exponent | OpRole::Mantissa);
     match code {
-        Code::D2 | Code::R4 if is_part => Code::R1,
+        MessageFaultCode::D2 | MessageFaultCode::R4 if is_part => MessageFaultCode::R1,
         code => code,
     }
 }
 
 #[inline(always)]
-fn is_text(kind: Type) -> bool {
-    matches!(kind, Type::Ascii | Type::Unicode | Type::Bytes)
+fn is_text(kind: WireType) -> bool {
+    matches!(kind, WireType::Ascii | WireType::Unicode | WireType::Bytes)
 }

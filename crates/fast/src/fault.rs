@@ -6,7 +6,7 @@ use std::fmt;
 /// none for input that ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Code {
+pub enum MessageFaultCode {
     /// A value that the field cannot have: of another type, not its constant, shorter than a tail can tell.
     D1,
     /// An integer that is none of its type.
@@ -56,34 +56,34 @@ pub enum Code {
     Garbage,
 }
 
-impl Code {
+impl MessageFaultCode {
     /// The word for this code.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Code::D1 => "D1",
-            Code::D2 => "D2",
-            Code::D3 => "D3",
-            Code::D4 => "D4",
-            Code::D5 => "D5",
-            Code::D6 => "D6",
-            Code::D7 => "D7",
-            Code::D8 => "D8",
-            Code::D9 => "D9",
-            Code::D12 => "D12",
-            Code::R1 => "R1",
-            Code::R2 => "R2",
-            Code::R3 => "R3",
-            Code::R4 => "R4",
-            Code::R5 => "R5",
-            Code::R6 => "R6",
-            Code::R7 => "R7",
-            Code::R8 => "R8",
-            Code::R9 => "R9",
-            Code::Missing => "missing",
-            Code::Truncated => "truncated",
-            Code::TooLarge => "too_large",
-            Code::Garbage => "garbage",
+            MessageFaultCode::D1 => "D1",
+            MessageFaultCode::D2 => "D2",
+            MessageFaultCode::D3 => "D3",
+            MessageFaultCode::D4 => "D4",
+            MessageFaultCode::D5 => "D5",
+            MessageFaultCode::D6 => "D6",
+            MessageFaultCode::D7 => "D7",
+            MessageFaultCode::D8 => "D8",
+            MessageFaultCode::D9 => "D9",
+            MessageFaultCode::D12 => "D12",
+            MessageFaultCode::R1 => "R1",
+            MessageFaultCode::R2 => "R2",
+            MessageFaultCode::R3 => "R3",
+            MessageFaultCode::R4 => "R4",
+            MessageFaultCode::R5 => "R5",
+            MessageFaultCode::R6 => "R6",
+            MessageFaultCode::R7 => "R7",
+            MessageFaultCode::R8 => "R8",
+            MessageFaultCode::R9 => "R9",
+            MessageFaultCode::Missing => "missing",
+            MessageFaultCode::Truncated => "truncated",
+            MessageFaultCode::TooLarge => "too_large",
+            MessageFaultCode::Garbage => "garbage",
         }
     }
 
@@ -91,46 +91,48 @@ impl Code {
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
-            Code::D1 => {
+            MessageFaultCode::D1 => {
                 "a value that the field cannot have: of another type, not its constant, or shorter than a tail tells"
             }
-            Code::D2 => "an integer out of the bounds of its type",
-            Code::D3 => "a decimal that the operators of its exponent and mantissa cannot tell",
-            Code::D4 => "the previous value is of another type",
-            Code::D5 => "a mandatory value is left out, there is none before it and no initial one",
-            Code::D6 => {
+            MessageFaultCode::D2 => "an integer out of the bounds of its type",
+            MessageFaultCode::D3 => "a decimal that the operators of its exponent and mantissa cannot tell",
+            MessageFaultCode::D4 => "the previous value is of another type",
+            MessageFaultCode::D5 => {
+                "a mandatory value is left out, there is none before it and no initial one"
+            }
+            MessageFaultCode::D6 => {
                 "a mandatory value is left out, and the one before it is empty (or, of a tail, there is none)"
             }
-            Code::D7 => {
+            MessageFaultCode::D7 => {
                 "more is taken away from a string than it has, or a tail is left out behind an empty one"
             }
-            Code::D8 => "a reference to a template that no file has",
-            Code::D9 => "no template has this id",
-            Code::D12 => "a block of no bytes",
-            Code::R1 => "a decimal with an exponent beyond 63, or a mantissa beyond 64 bits",
-            Code::R2 => "a string that was put together is not UTF-8",
-            Code::R3 => "characters beyond ASCII in a string of ASCII",
-            Code::R4 => "an integer that does not fit into the type of the field",
-            Code::R5 => "a decimal that is no integer of the type of the field",
-            Code::R6 => "an integer that is longer than it has to be",
-            Code::R7 => "a presence map that is longer than it has to be",
-            Code::R8 => "a presence map with bits that stand for nothing",
-            Code::R9 => "a string that is longer than it has to be",
-            Code::Missing => "a mandatory field that no value is told for",
-            Code::Truncated => "the input ends inside the message",
-            Code::TooLarge => {
+            MessageFaultCode::D8 => "a reference to a template that no file has",
+            MessageFaultCode::D9 => "no template has this id",
+            MessageFaultCode::D12 => "a block of no bytes",
+            MessageFaultCode::R1 => "a decimal with an exponent beyond 63, or a mantissa beyond 64 bits",
+            MessageFaultCode::R2 => "a string that was put together is not UTF-8",
+            MessageFaultCode::R3 => "characters beyond ASCII in a string of ASCII",
+            MessageFaultCode::R4 => "an integer that does not fit into the type of the field",
+            MessageFaultCode::R5 => "a decimal that is no integer of the type of the field",
+            MessageFaultCode::R6 => "an integer that is longer than it has to be",
+            MessageFaultCode::R7 => "a presence map that is longer than it has to be",
+            MessageFaultCode::R8 => "a presence map with bits that stand for nothing",
+            MessageFaultCode::R9 => "a string that is longer than it has to be",
+            MessageFaultCode::Missing => "a mandatory field that no value is told for",
+            MessageFaultCode::Truncated => "the input ends inside the message",
+            MessageFaultCode::TooLarge => {
                 "more values, text, elements without a byte or templates in each other than are taken"
             }
-            Code::Garbage => "bytes that are not of the framing",
+            MessageFaultCode::Garbage => "bytes that are not of the framing",
         }
     }
 }
 
 /// Why a message is none: code, place and whose value it was. It prints as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct MessageFault {
     /// What is wrong.
-    pub code: Code,
+    pub code: MessageFaultCode,
     /// The template, empty where it is not known.
     pub template: String,
     /// The field, empty where it is none.
@@ -139,10 +141,10 @@ pub struct Fault {
     pub at: usize,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for MessageFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.code.text())?;
-        if self.code == Code::D5 && self.template.is_empty() {
+        if self.code == MessageFaultCode::D5 && self.template.is_empty() {
             f.write_str(": the id of the template")?;
         }
         if !self.template.is_empty() {
@@ -155,4 +157,4 @@ impl fmt::Display for Fault {
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for MessageFault {}

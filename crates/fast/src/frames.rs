@@ -1,6 +1,6 @@
 //! Where messages begin and end: what is around them in files, captures and logs.
 
-use super::fault::Code;
+use super::fault::MessageFaultCode;
 use unitape_base::Error;
 use unitape_base::InputBuffer;
 use unitape_base::capture::{self, CaptureWalker, IpReassembly, NextCaptureRecord, UdpContent, is_capture};
@@ -10,7 +10,7 @@ pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
 /// How messages are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Framing {
+pub enum StreamFraming {
     /// A message with its length before it, four bytes, the lowest first; or one in each datagram of a capture.
     #[default]
     Frames,
@@ -29,25 +29,25 @@ pub enum Framing {
     HexLines,
 }
 
-impl Framing {
+impl StreamFraming {
     /// Bytes before a message that are none of its own.
     pub(super) const fn head_bytes(self) -> usize {
         match self {
-            Framing::Cme => 5,
-            Framing::Moex => 4,
+            StreamFraming::Cme => 5,
+            StreamFraming::Moex => 4,
             _ => 0,
         }
     }
 
     /// Whether a packet may have several messages.
     pub(super) const fn many(self) -> bool {
-        matches!(self, Framing::Emdi | Framing::LengthPrefix)
+        matches!(self, StreamFraming::Emdi | StreamFraming::LengthPrefix)
     }
 }
 
 /// What comes next in the input.
 #[derive(Debug)]
-pub(super) enum Unit {
+pub(super) enum PacketOutcome {
     /// So many bytes from here on are a packet; where in the file.
     Packet {
         offset: u64,
@@ -69,16 +69,16 @@ pub(super) enum Unit {
     /// No packet.
     Bad {
         offset: u64,
-        code: Code,
+        code: MessageFaultCode,
         what: &'static str,
     },
     End,
 }
 
 /// Goes through an input.
-pub(super) struct Units<'s> {
+pub(super) struct PacketReader<'s> {
     pub source: InputBuffer<'s>,
-    framing: Framing,
+    framing: StreamFraming,
     pub at: usize,
     walker: Option<CaptureWalker>,
     fragments: IpReassembly,
@@ -87,8 +87,8 @@ pub(super) struct Units<'s> {
     begun: bool,
 }
 
-impl<'s> Units<'s> {
-    pub fn new(source: InputBuffer<'s>, framing: Framing) -> Self {
+impl<'s> PacketReader<'s> {
+    pub fn new(source: InputBuffer<'s>, framing: StreamFraming) -> Self {
         Self {
             source,
             framing,
@@ -102,21 +102,21 @@ impl<'s> Units<'s> {
     }
 
     /// Makes `wanted` bytes of what comes next be there, if there are; waits no longer for any more.
-    pub fn have(&mut self, wanted: usize) -> Result<bool, Error> {
-        if self.left() < wanted && !self.source.eof {
+    pub fn fill(&mut self, wanted: usize) -> Result<bool, Error> {
+        if self.bytes_buffered() < wanted && !self.source.eof {
             self.source.read(self.at, wanted)?;
             self.at = 0;
         }
-        Ok(self.left() >= wanted)
+        Ok(self.bytes_buffered() >= wanted)
     }
 
     /// Whether so many bytes are not there yet.
     fn lacks(&self, wanted: usize) -> bool {
-        self.left() < wanted && !self.source.eof
+        self.bytes_buffered() < wanted && !self.source.eof
     }
 
     /// Bytes there of what comes next.
-    pub fn left(&self) -> usize {
+    pub fn bytes_buffered(&self) -> usize {
         self.source.bytes().len() - self.at
     }
 
@@ -125,18 +125,19 @@ impl<'s> Units<'s> {
     }
 
     /// The next packet or message.
-    pub fn next(&mut self) -> Result<Unit, Error> {
+    pub fn next(&mut self) -> Result<PacketOutcome, Error> {
         if !self.begun {
             if self.lacks(4) {
-                return Ok(Unit::More(4));
+                return Ok(PacketOutcome::More(4));
             }
             self.begun = true;
             let head = self.source.bytes();
-            let packets = matches!(self.framing, Framing::Frames | Framing::Cme | Framing::Emdi);
+            let packets =
+                matches!(self.framing, StreamFraming::Frames | StreamFraming::Cme | StreamFraming::Emdi);
             self.walker = (packets && is_capture(head)).then(CaptureWalker::default);
             // `hh:mm:ss`; a length would be a million of millions.
-            self.text = self.framing == Framing::HexLines
-                || self.framing == Framing::Cme
+            self.text = self.framing == StreamFraming::HexLines
+                || self.framing == StreamFraming::Cme
                     && matches!(head, [b'0'..=b'9', b'0'..=b'9', b':', b'0'..=b'9', ..]);
         }
         if self.walker.is_some() {
@@ -146,91 +147,95 @@ impl<'s> Units<'s> {
             return self.line();
         }
         if self.lacks(1) {
-            return Ok(Unit::More(1));
+            return Ok(PacketOutcome::More(1));
         }
-        if self.left() == 0 {
-            return Ok(Unit::End);
+        if self.bytes_buffered() == 0 {
+            return Ok(PacketOutcome::End);
         }
         match self.framing {
-            Framing::Moex | Framing::Raw => {
+            StreamFraming::Moex | StreamFraming::Raw => {
                 let (offset, from) = (self.offset(), self.at);
-                Ok(Unit::Open { offset, from })
+                Ok(PacketOutcome::Open { offset, from })
             }
-            Framing::LengthPrefix => self.block(),
+            StreamFraming::LengthPrefix => self.block(),
             _ => self.frame(),
         }
     }
 
     /// Nothing behind this place can be told.
-    fn lost(&mut self, code: Code, what: &'static str) -> Result<Unit, Error> {
+    fn lost(&mut self, code: MessageFaultCode, what: &'static str) -> Result<PacketOutcome, Error> {
         let offset = self.offset();
-        self.rest()?;
-        Ok(Unit::Bad { offset, code, what })
+        self.skip_to_end()?;
+        Ok(PacketOutcome::Bad { offset, code, what })
     }
 
     /// Passes over all there is; how much that was.
-    pub fn rest(&mut self) -> Result<u64, Error> {
+    pub fn skip_to_end(&mut self) -> Result<u64, Error> {
         let from = self.offset();
         loop {
             self.at = self.source.bytes().len();
-            if !self.have(1)? {
+            if !self.fill(1)? {
                 return Ok(self.offset() - from);
             }
         }
     }
 
-    fn packet(&mut self, head: usize, length: usize) -> Result<Unit, Error> {
+    fn packet(&mut self, head: usize, length: usize) -> Result<PacketOutcome, Error> {
         if length > MESSAGE_BYTES_MAX {
-            return self.lost(Code::TooLarge, "a length of more than 16 MiB");
+            return self.lost(MessageFaultCode::TooLarge, "a length of more than 16 MiB");
         }
         if self.lacks(head + length) {
-            return Ok(Unit::More(head + length));
+            return Ok(PacketOutcome::More(head + length));
         }
-        if self.left() < head + length {
-            return self.lost(Code::Truncated, "the input ends inside the packet");
+        if self.bytes_buffered() < head + length {
+            return self.lost(MessageFaultCode::Truncated, "the input ends inside the packet");
         }
         let from = self.at + head;
         self.at = from + length;
-        Ok(Unit::Packet { offset: self.source.base + from as u64, from, to: self.at })
+        Ok(PacketOutcome::Packet { offset: self.source.base + from as u64, from, to: self.at })
     }
 
-    fn frame(&mut self) -> Result<Unit, Error> {
+    fn frame(&mut self) -> Result<PacketOutcome, Error> {
         if self.lacks(4) {
-            return Ok(Unit::More(4));
+            return Ok(PacketOutcome::More(4));
         }
-        if self.left() < 4 {
-            return self.lost(Code::Truncated, "the input ends inside a length");
+        if self.bytes_buffered() < 4 {
+            return self.lost(MessageFaultCode::Truncated, "the input ends inside a length");
         }
         let length = self.source.bytes()[self.at..].first_chunk().map_or(0, |b| u32::from_le_bytes(*b));
         self.packet(4, length as usize)
     }
 
-    fn block(&mut self) -> Result<Unit, Error> {
+    fn block(&mut self) -> Result<PacketOutcome, Error> {
         let bytes = &self.source.bytes()[self.at..];
         if bytes.len() < 5 && !bytes.iter().any(|b| *b >= 0x80) && !self.source.eof {
-            return Ok(Unit::More(0));
+            return Ok(PacketOutcome::More(0));
         }
         let Some(stop) = bytes.iter().take(5).position(|b| *b >= 0x80) else {
             if bytes.len() < 5 {
-                return self.lost(Code::Truncated, "the input ends inside a length");
+                return self.lost(MessageFaultCode::Truncated, "the input ends inside a length");
             }
-            return self.lost(Code::D2, "a length of a block that does not end");
+            return self.lost(MessageFaultCode::D2, "a length of a block that does not end");
         };
         let length = bytes[..=stop].iter().fold(0u64, |length, b| length << 7 | u64::from(b & 0x7f));
         if length == 0 {
             let offset = self.offset();
             self.at += stop + 1;
-            return Ok(Unit::Bad { offset, code: Code::D12, what: Code::D12.text() });
+            return Ok(PacketOutcome::Bad {
+                offset,
+                code: MessageFaultCode::D12,
+                what: MessageFaultCode::D12.text(),
+            });
         }
         self.packet(stop + 1, length as usize)
     }
 
-    fn captured(&mut self) -> Result<Unit, Error> {
+    fn captured(&mut self) -> Result<PacketOutcome, Error> {
         loop {
             if self.lacks(1) {
-                return Ok(Unit::More(1));
+                return Ok(PacketOutcome::More(1));
             }
-            if self.left() == 0 {
+            if self.bytes_buffered() == 0 {
                 return Ok(self.fragments_end());
             }
             let walker = self.walker.get_or_insert_default();
@@ -238,20 +243,24 @@ impl<'s> Units<'s> {
                 (self.source.base + self.at as u64, walker.next(self.source.bytes(), self.at));
             match found {
                 NextCaptureRecord::More if self.source.eof => {
-                    return self.lost(Code::Truncated, "the capture ends inside a record");
+                    return self.lost(MessageFaultCode::Truncated, "the capture ends inside a record");
                 }
-                NextCaptureRecord::More => return Ok(Unit::More(0)),
-                NextCaptureRecord::Lost { what } => return self.lost(Code::Garbage, what),
+                NextCaptureRecord::More => return Ok(PacketOutcome::More(0)),
+                NextCaptureRecord::Lost { what } => return self.lost(MessageFaultCode::Garbage, what),
                 NextCaptureRecord::Skip { end } | NextCaptureRecord::Dropped { end, .. } => self.at = end,
                 NextCaptureRecord::Packet(packet) => {
                     self.at = packet.end;
                     let bytes = &self.source.bytes()[packet.bytes.clone()];
-                    let bad = |what| Ok(Unit::Bad { offset, code: Code::Garbage, what });
+                    let bad = |what| Ok(PacketOutcome::Bad { offset, code: MessageFaultCode::Garbage, what });
                     match capture::udp(packet.link, bytes, packet.is_cut()) {
                         UdpContent::Datagram(datagram) => {
                             let from = packet.bytes.start + datagram.payload.start;
                             let to = packet.bytes.start + datagram.payload.end;
-                            return Ok(Unit::Packet { offset: self.source.base + from as u64, from, to });
+                            return Ok(PacketOutcome::Packet {
+                                offset: self.source.base + from as u64,
+                                from,
+                                to,
+                            });
                         }
                         UdpContent::Other => {}
                         UdpContent::Cut(_) => return bad("a datagram of which the capture has only a part"),
@@ -259,7 +268,7 @@ impl<'s> Units<'s> {
                             let before = self.fragments.counts();
                             let whole = self.fragments.add(&part, bytes, packet.ts_ns);
                             if let Some(whole) = whole {
-                                return Ok(Unit::Text { offset, bytes: whole.payload.to_vec() });
+                                return Ok(PacketOutcome::Text { offset, bytes: whole.payload.to_vec() });
                             }
                             let now = self.fragments.counts();
                             if now.contradicting > before.contradicting {
@@ -277,39 +286,39 @@ impl<'s> Units<'s> {
     }
 
     /// The end of a capture: datagrams of which fragments are missing are one bad packet, and then there is nothing more.
-    fn fragments_end(&mut self) -> Unit {
+    fn fragments_end(&mut self) -> PacketOutcome {
         let before = self.fragments.counts();
         self.fragments.finish();
         match self.fragments.counts().incomplete > before.incomplete {
-            true => Unit::Bad {
+            true => PacketOutcome::Bad {
                 offset: self.offset(),
-                code: Code::Garbage,
+                code: MessageFaultCode::Garbage,
                 what: "datagrams of which fragments are missing, at the end of the capture",
             },
-            false => Unit::End,
+            false => PacketOutcome::End,
         }
     }
 
     /// A line of hexadecimal digits; empty ones are passed over.
-    fn line(&mut self) -> Result<Unit, Error> {
+    fn line(&mut self) -> Result<PacketOutcome, Error> {
         loop {
             let bytes = &self.source.bytes()[self.at..];
             let end = memchr::memchr(b'\n', bytes);
             if end.is_none() && !self.source.eof {
                 if bytes.len() > 2 * MESSAGE_BYTES_MAX {
-                    return self.lost(Code::TooLarge, "a line of more than 32 MiB");
+                    return self.lost(MessageFaultCode::TooLarge, "a line of more than 32 MiB");
                 }
-                return Ok(Unit::More(0));
+                return Ok(PacketOutcome::More(0));
             }
             let line = &bytes[..end.unwrap_or(bytes.len())];
             if end.is_none() && line.is_empty() {
-                return Ok(Unit::End);
+                return Ok(PacketOutcome::End);
             }
             let offset = self.lines;
             self.lines += 1;
             let seen = end.map_or(line.len(), |end| end + 1);
             let text = match self.framing {
-                Framing::Cme => line.rsplit(|b| *b == b']').next().unwrap_or(line),
+                StreamFraming::Cme => line.rsplit(|b| *b == b']').next().unwrap_or(line),
                 _ => line,
             };
             let found = hex(text);
@@ -317,11 +326,11 @@ impl<'s> Units<'s> {
             self.at += seen;
             match found {
                 Some(_) if empty => {}
-                Some(bytes) => return Ok(Unit::Text { offset, bytes }),
+                Some(bytes) => return Ok(PacketOutcome::Text { offset, bytes }),
                 None => {
-                    return Ok(Unit::Bad {
+                    return Ok(PacketOutcome::Bad {
                         offset,
-                        code: Code::Garbage,
+                        code: MessageFaultCode::Garbage,
                         what: "a line that is not hexadecimal",
                     });
                 }

@@ -11,8 +11,8 @@
 //! template holds more than once is always an array. Elements of one value without a name are that value. Bytes after the message of a frame are counted
 //! (`rest_bytes`). The schema is `docs/schema/decode-fast.schema.json`.
 
-use super::fault::{Code, Fault};
-use super::frames::{Framing, MESSAGE_BYTES_MAX, Unit, Units};
+use super::fault::{MessageFault, MessageFaultCode};
+use super::frames::{MESSAGE_BYTES_MAX, PacketOutcome, PacketReader, StreamFraming};
 use super::objects::fields;
 use super::record::Message;
 use super::{Decoder, Templates};
@@ -24,16 +24,16 @@ use unitape_base::{InputBuffer, READ_BYTES};
 
 /// How a file is read.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct DecodeOptions {
+pub struct JsonDecodeOptions {
     /// Where messages begin and end.
-    pub framing: Framing,
+    pub framing: StreamFraming,
     /// Where dictionaries are emptied.
-    pub reset: Reset,
+    pub reset: DictionaryReset,
 }
 
 /// Where dictionaries are emptied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reset {
+pub enum DictionaryReset {
     /// Nowhere: they are carried through all files.
     #[default]
     Never,
@@ -45,7 +45,7 @@ pub enum Reset {
 
 /// What was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Summary {
+pub struct DecodeSummary {
     /// Good messages.
     pub messages: u64,
     /// Bad ones, and what is no message.
@@ -63,11 +63,12 @@ pub fn decode_json(
     input: &mut dyn Read,
     file_label: &str,
     decoder: &mut Decoder,
-    options: DecodeOptions,
+    options: JsonDecodeOptions,
     out: &mut dyn Write,
-) -> Result<Summary, Error> {
-    let mut lines = Lines { head: head(file_label), text: Vec::new(), summary: Summary::default(), out };
-    let mut units = Units::new(InputBuffer::new(input, file_label), options.framing);
+) -> Result<DecodeSummary, Error> {
+    let mut lines =
+        JsonLineWriter { head: head(file_label), text: Vec::new(), summary: DecodeSummary::default(), out };
+    let mut units = PacketReader::new(InputBuffer::new(input, file_label), options.framing);
     let mut patience = 1;
     let result = loop {
         let unit = match units.next() {
@@ -75,20 +76,20 @@ pub fn decode_json(
             Err(error) => break Err(error),
         };
         let wanted = match unit {
-            Unit::More(more) => Ok(Some(more)),
-            Unit::End => break Ok(()),
-            Unit::Bad { offset, code, what } => {
+            PacketOutcome::More(more) => Ok(Some(more)),
+            PacketOutcome::End => break Ok(()),
+            PacketOutcome::Bad { offset, code, what } => {
                 lines.bad(offset, code.as_str(), &what);
                 Ok(None)
             }
-            Unit::Packet { offset, from, to } => {
+            PacketOutcome::Packet { offset, from, to } => {
                 let packet = &units.source.bytes()[from..to];
                 lines.packet((offset, true), packet, decoder, options).map(|()| None)
             }
-            Unit::Text { offset, bytes } => {
+            PacketOutcome::Text { offset, bytes } => {
                 lines.packet((offset, false), &bytes, decoder, options).map(|()| None)
             }
-            Unit::Open { offset, from } => {
+            PacketOutcome::Open { offset, from } => {
                 let open = lines.open(offset, from, &mut units, decoder, options);
                 open.map(|is_whole| (!is_whole).then_some(0))
             }
@@ -101,7 +102,7 @@ pub fn decode_json(
             // Shown before anything is waited for; who sends little at a time is not asked about each byte.
             lines.flush()?;
             let known = wanted > 0;
-            if let Err(error) = units.have(if known { wanted } else { units.left() + patience }) {
+            if let Err(error) = units.fill(if known { wanted } else { units.bytes_buffered() + patience }) {
                 break Err(error);
             }
             if !known {
@@ -118,14 +119,14 @@ pub fn decode_json(
     result.map(|()| lines.summary)
 }
 
-struct Lines<'o> {
+struct JsonLineWriter<'o> {
     head: Vec<u8>,
     text: Vec<u8>,
-    summary: Summary,
+    summary: DecodeSummary,
     out: &'o mut dyn Write,
 }
 
-impl Lines<'_> {
+impl JsonLineWriter<'_> {
     fn flush(&mut self) -> Result<(), Error> {
         if self.text.is_empty() {
             return Ok(());
@@ -142,21 +143,21 @@ impl Lines<'_> {
         (offset, bytes): (u64, bool),
         packet: &[u8],
         decoder: &mut Decoder,
-        options: DecodeOptions,
+        options: JsonDecodeOptions,
     ) -> Result<(), Error> {
         let head = options.framing.head_bytes();
         let Some(mut rest) = packet.get(head..) else {
-            self.bad(offset, Code::Truncated.as_str(), &"a packet that is shorter than its head");
+            self.bad(offset, MessageFaultCode::Truncated.as_str(), &"a packet that is shorter than its head");
             return Ok(());
         };
         let mut reset = options.reset;
         loop {
             match reset {
-                Reset::Never => {}
-                Reset::Message => decoder.reset(),
-                Reset::Packet => {
+                DictionaryReset::Never => {}
+                DictionaryReset::Message => decoder.reset(),
+                DictionaryReset::Packet => {
                     decoder.reset();
-                    reset = Reset::Never;
+                    reset = DictionaryReset::Never;
                 }
             }
             let begun = if bytes { offset + (packet.len() - rest.len()) as u64 } else { offset };
@@ -184,13 +185,13 @@ impl Lines<'_> {
         &mut self,
         offset: u64,
         from: usize,
-        units: &mut Units<'_>,
+        units: &mut PacketReader<'_>,
         decoder: &mut Decoder,
-        options: DecodeOptions,
+        options: JsonDecodeOptions,
     ) -> Result<bool, Error> {
         let head = options.framing.head_bytes();
         let offset = offset + head as u64;
-        if options.reset != Reset::Never {
+        if options.reset != DictionaryReset::Never {
             decoder.reset();
         }
         let templates = decoder.templates().clone();
@@ -198,19 +199,22 @@ impl Lines<'_> {
         let whole = units.source.eof || bytes.len() > MESSAGE_BYTES_MAX;
         let result = match bytes.get(head..) {
             Some(bytes) => decoder.decode(bytes),
-            None => {
-                Err(Fault { code: Code::Truncated, template: String::new(), field: String::new(), at: 0 })
-            }
+            None => Err(MessageFault {
+                code: MessageFaultCode::Truncated,
+                template: String::new(),
+                field: String::new(),
+                at: 0,
+            }),
         };
         match result {
             Ok(message) => {
                 self.message(offset, &templates, &message, 0)?;
                 units.at = from + head + message.bytes;
             }
-            Err(fault) if fault.code == Code::Truncated && !whole => return Ok(false),
+            Err(fault) if fault.code == MessageFaultCode::Truncated && !whole => return Ok(false),
             Err(fault) => {
                 self.fault(offset, &fault);
-                let rest = units.rest()?;
+                let rest = units.skip_to_end()?;
                 // Into the object that was just written.
                 self.text.truncate(self.text.len() - 2);
                 self.text.extend_from_slice(b",\"rest_bytes\":");
@@ -229,7 +233,7 @@ impl Lines<'_> {
         number(&mut self.text, offset);
     }
 
-    fn fault(&mut self, offset: u64, fault: &Fault) {
+    fn fault(&mut self, offset: u64, fault: &MessageFault) {
         self.bad(offset, fault.code.as_str(), fault);
     }
 

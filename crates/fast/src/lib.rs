@@ -12,15 +12,15 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use unitape_fast::{Decoder, Source, Templates, Value};
+//! use unitape_fast::{Decoder, TemplateFile, Templates, Value};
 //!
 //! let xml = br#"<templates><template name="Quote" id="1"><uInt32 name="Qty"><copy/></uInt32></template></templates>"#;
-//! let templates = Templates::load(&[Source { name: "quote.xml", content: xml }])?;
+//! let templates = Templates::load(&[TemplateFile { name: "quote.xml", content: xml }])?;
 //! let mut decoder = Decoder::new(Arc::new(templates));
 //! assert_eq!(decoder.decode(b"\xe0\x81\x85").unwrap().get("Qty"), Some(Value::UInt(5)));
 //! // The id and the quantity are those of the message before.
 //! assert_eq!(decoder.decode(b"\x80").unwrap().get("Qty"), Some(Value::UInt(5)));
-//! # Ok::<(), unitape_fast::StaticError>(())
+//! # Ok::<(), unitape_fast::TemplateError>(())
 //! ```
 //!
 //! [`encode`] is the way back. Fields are given no meaning.
@@ -29,7 +29,7 @@
 //!
 //! ```text
 //!  template, fault, wire, ops, projection     what templates say, what bytes mean
-//!  entry ─▶ found ─▶ slot ─▶ program           data: of a message, of dictionaries, of templates compiled
+//!  entry ─▶ packed_value ─▶ slot ─▶ program  data: of a message, of dictionaries, of templates compiled
 //!  record ─▶ visit                             a message for who reads it
 //!  workspace ─▶ exact ─▶ engine                what a message is decoded with, and the two engines
 //!  dictionary ─▶ compile                       templates into a program
@@ -47,7 +47,6 @@ mod engine;
 mod entry;
 mod exact;
 mod fault;
-mod found;
 mod frames;
 mod json;
 #[cfg(any(test, feature = "naive"))]
@@ -55,6 +54,7 @@ mod json;
 pub mod naive;
 mod objects;
 mod ops;
+mod packed_value;
 mod program;
 mod projection;
 mod record;
@@ -67,11 +67,11 @@ mod wire;
 mod workspace;
 
 pub use decode::Decoder;
-pub use encode::{Draft, Encoder, SequenceRef};
-pub use fault::{Code, Fault};
-pub use frames::{Framing, MESSAGE_BYTES_MAX};
-pub use json::{DecodeOptions, Reset, Summary, decode_json};
-pub use projection::{FieldRef, Projection, UNTAGGED, UnknownField};
-pub use record::{Cell, Item, Message, Value};
-pub use template::{Source, StaticCode, StaticError, Templates};
-pub use visit::{Decoded, Part, Parts, Visitor};
+pub use encode::{Encoder, MessageDraft, SequenceRef};
+pub use fault::{MessageFault, MessageFaultCode};
+pub use frames::{MESSAGE_BYTES_MAX, StreamFraming};
+pub use json::{DecodeSummary, DictionaryReset, JsonDecodeOptions, decode_json};
+pub use projection::{DecodedFieldRef, Projection, UNTAGGED, UnknownField};
+pub use record::{FieldValue, Message, MessageToken, TaggedToken};
+pub use template::{TemplateError, TemplateErrorCode, TemplateFile, Templates};
+pub use visit::{DecodedValue, MessagePart, MessageParts, MessageVisitor};

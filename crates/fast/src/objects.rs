@@ -9,24 +9,24 @@
 //! Whether a block holds a name more than once is known of its template, static references written out: what is an array in
 //! one message is an array in all.
 
-use super::program::Info;
-use super::record::{Message, Token, Value};
+use super::program::CompiledPart;
+use super::record::{FieldValue, Message, ObjectToken};
 use super::template::Templates;
 use std::collections::HashMap;
 use unitape_base::json::{hex, number, string, value};
 
 /// What is open, the innermost last.
-enum Open<I> {
+enum OpenObject<I> {
     /// Its parts come as they are; these bytes end it.
     InOrder(&'static [u8]),
     /// The element that is its only value, which has no name.
     Bare,
     /// Its parts are gathered by name.
-    ByName(ByName<I>),
+    ByName(PartsByName<I>),
 }
 
 /// The parts of a block that repeats names.
-struct ByName<I> {
+struct PartsByName<I> {
     parts: std::vec::IntoIter<NamedPart<I>>,
     /// The name whose array is open.
     array: Option<usize>,
@@ -61,41 +61,41 @@ pub(super) fn fields<E>(
         room(out)?;
         let mut has_name = true;
         match open.last_mut() {
-            Some(Open::ByName(block)) => match block.next(out, &mut has_name) {
+            Some(OpenObject::ByName(block)) => match block.next(out, &mut has_name) {
                 Some(from) => tokens = from,
                 None => {
                     out.extend_from_slice(block.end);
-                    if let Some(Open::ByName(block)) = open.pop() {
+                    if let Some(OpenObject::ByName(block)) = open.pop() {
                         tokens = block.after;
                     }
                     continue;
                 }
             },
-            Some(Open::Bare) => has_name = false,
+            Some(OpenObject::Bare) => has_name = false,
             _ => {}
         }
         let Some(token) = tokens.next() else { return Ok(()) };
-        if !matches!(token, Token::End) {
+        if !matches!(token, ObjectToken::End) {
             comma(out);
         }
         let begun = match token {
-            Token::Value(info, of) => {
+            ObjectToken::Value(info, of) => {
                 name(out, info, has_name);
                 one(out, of);
                 continue;
             }
-            Token::Sequence(info) => {
+            ObjectToken::Sequence(info) => {
                 name(out, info, has_name);
                 out.push(b'[');
-                Open::InOrder(b"]")
+                OpenObject::InOrder(b"]")
             }
-            Token::Group(info) => {
+            ObjectToken::Group(info) => {
                 name(out, info, has_name);
                 object(out, info.has_repeats, &mut tokens, b"}")
             }
-            Token::Element(_) if is_bare(tokens.clone()) => Open::Bare,
-            Token::Element(info) => object(out, info.has_repeats, &mut tokens, b"}"),
-            Token::Inner(info, index) => {
+            ObjectToken::Element(_) if is_bare(tokens.clone()) => OpenObject::Bare,
+            ObjectToken::Element(info) => object(out, info.has_repeats, &mut tokens, b"}"),
+            ObjectToken::Inner(info, index) => {
                 name(out, info, has_name);
                 let template = &templates.list()[index];
                 out.extend_from_slice(b"{\"type\":{\"id\":");
@@ -105,8 +105,8 @@ pub(super) fn fields<E>(
                 out.extend_from_slice(b"},\"fields\":");
                 object(out, message.program.templates[index].has_repeats, &mut tokens, b"}}")
             }
-            Token::End => {
-                if let Some(Open::InOrder(end)) = open.pop() {
+            ObjectToken::End => {
+                if let Some(OpenObject::InOrder(end)) = open.pop() {
                     out.extend_from_slice(end);
                 }
                 continue;
@@ -116,30 +116,34 @@ pub(super) fn fields<E>(
     }
 }
 
-fn object<'m, I: Iterator<Item = Token<'m>> + Clone>(
+fn object<'m, I: Iterator<Item = ObjectToken<'m>> + Clone>(
     out: &mut Vec<u8>,
     has_repeats: bool,
     tokens: &mut I,
     end: &'static [u8],
-) -> Open<I> {
+) -> OpenObject<I> {
     out.push(b'{');
-    if has_repeats { by_name(tokens, end) } else { Open::InOrder(end) }
+    if has_repeats { by_name(tokens, end) } else { OpenObject::InOrder(end) }
 }
 
 /// Notes where the parts of the block at hand begin.
-fn by_name<'m, I: Iterator<Item = Token<'m>> + Clone>(tokens: &mut I, end: &'static [u8]) -> Open<I> {
+fn by_name<'m, I: Iterator<Item = ObjectToken<'m>> + Clone>(
+    tokens: &mut I,
+    end: &'static [u8],
+) -> OpenObject<I> {
     let (mut parts, mut firsts) = (Vec::new(), HashMap::new());
     let mut depth = 0;
     loop {
         let from = (depth == 0).then(|| tokens.clone());
         let Some(token) = tokens.next() else { break };
         let (info, begins) = match token {
-            Token::Value(info, _) => (info, false),
-            Token::Group(info) | Token::Sequence(info) | Token::Element(info) | Token::Inner(info, _) => {
-                (info, true)
-            }
-            Token::End if depth == 0 => break,
-            Token::End => {
+            ObjectToken::Value(info, _) => (info, false),
+            ObjectToken::Group(info)
+            | ObjectToken::Sequence(info)
+            | ObjectToken::Element(info)
+            | ObjectToken::Inner(info, _) => (info, true),
+            ObjectToken::End if depth == 0 => break,
+            ObjectToken::End => {
                 depth -= 1;
                 continue;
             }
@@ -154,10 +158,10 @@ fn by_name<'m, I: Iterator<Item = Token<'m>> + Clone>(tokens: &mut I, end: &'sta
     }
     // It keeps the order of those that have one name.
     parts.sort_by_key(|part| part.first);
-    Open::ByName(ByName { parts: parts.into_iter(), array: None, end, after: tokens.clone() })
+    OpenObject::ByName(PartsByName { parts: parts.into_iter(), array: None, end, after: tokens.clone() })
 }
 
-impl<'m, I: Iterator<Item = Token<'m>> + Clone> ByName<I> {
+impl<'m, I: Iterator<Item = ObjectToken<'m>> + Clone> PartsByName<I> {
     /// The next part, its array open where it is in one; none when all arrays are over.
     fn next(&mut self, out: &mut Vec<u8>, has_name: &mut bool) -> Option<I> {
         let part = self.parts.next();
@@ -169,9 +173,11 @@ impl<'m, I: Iterator<Item = Token<'m>> + Clone> ByName<I> {
             if let (Some(_), Some(part)) = (array, &part) {
                 comma(out);
                 let info = part.from.clone().next().and_then(|token| match token {
-                    Token::Value(info, _) | Token::Group(info) | Token::Sequence(info) => Some(info),
-                    Token::Inner(info, _) => Some(info),
-                    Token::Element(_) | Token::End => None,
+                    ObjectToken::Value(info, _) | ObjectToken::Group(info) | ObjectToken::Sequence(info) => {
+                        Some(info)
+                    }
+                    ObjectToken::Inner(info, _) => Some(info),
+                    ObjectToken::Element(_) | ObjectToken::End => None,
                 });
                 if let Some(info) = info {
                     name(out, info, true);
@@ -186,9 +192,11 @@ impl<'m, I: Iterator<Item = Token<'m>> + Clone> ByName<I> {
 }
 
 /// Whether an element has one value alone, which has no name.
-fn is_bare<'m>(mut ahead: impl Iterator<Item = Token<'m>>) -> bool {
+fn is_bare<'m>(mut ahead: impl Iterator<Item = ObjectToken<'m>>) -> bool {
     match (ahead.next(), ahead.next()) {
-        (Some(Token::Value(info, _)), Some(Token::End)) => info.key().is_empty() && !info.is_repeated,
+        (Some(ObjectToken::Value(info, _)), Some(ObjectToken::End)) => {
+            info.key().is_empty() && !info.is_repeated
+        }
         _ => false,
     }
 }
@@ -199,26 +207,26 @@ fn comma(out: &mut Vec<u8>) {
     }
 }
 
-fn name(out: &mut Vec<u8>, info: &Info, has_name: bool) {
+fn name(out: &mut Vec<u8>, info: &CompiledPart, has_name: bool) {
     if has_name {
         string(out, info.key());
         out.push(b':');
     }
 }
 
-fn one(out: &mut Vec<u8>, of: Value<'_>) {
+fn one(out: &mut Vec<u8>, of: FieldValue<'_>) {
     match of {
-        Value::Int(value) => signed(out, value),
-        Value::UInt(value) => number(out, value),
-        Value::Decimal { mantissa, exponent } => {
+        FieldValue::Int(value) => signed(out, value),
+        FieldValue::UInt(value) => number(out, value),
+        FieldValue::Decimal { mantissa, exponent } => {
             out.extend_from_slice(b"{\"mantissa\":");
             signed(out, mantissa);
             out.extend_from_slice(b",\"exponent\":");
             signed(out, exponent.into());
             out.push(b'}');
         }
-        Value::Text(text) => value(out, text),
-        Value::Bytes(bytes) => hex(out, bytes),
+        FieldValue::Text(text) => value(out, text),
+        FieldValue::Bytes(bytes) => hex(out, bytes),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What decoder and encoder have in common: the sorts of ops, and which fields have one previous value.
 
-use super::template::{Dictionary, Key, Name, Operator, Part};
+use super::template::{DictionaryKey, DictionaryScope, KeyPart, Operator, QualifiedName};
 use std::collections::HashMap;
 
 /// In place of an index: none.
@@ -24,7 +24,7 @@ pub(super) enum OpCode {
 }
 
 impl OpCode {
-    pub fn of(operator: Operator) -> Self {
+    pub fn from_operator(operator: Operator) -> Self {
         match operator {
             Operator::None => OpCode::Plain,
             Operator::Constant => OpCode::Constant,
@@ -44,7 +44,7 @@ impl OpCode {
 
 /// What becomes of an op's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum OpRole {
     Value,
     /// The op behind it is its mantissa, and left out where this is absent.
     Exponent,
@@ -54,25 +54,25 @@ pub(super) enum Role {
 }
 
 #[derive(PartialEq, Eq, Hash)]
-enum Place {
+enum DictionaryId {
     Global,
     Template(usize),
-    Type(Option<Name>),
-    Named(Name),
+    Type(Option<QualifiedName>),
+    Named(QualifiedName),
 }
 
 /// The entries of all dictionaries, numbered as they are met.
 #[derive(Default)]
-pub(super) struct Slots(HashMap<(Place, Name, Part), u32>);
+pub(super) struct SlotNumbering(HashMap<(DictionaryId, QualifiedName, KeyPart), u32>);
 
-impl Slots {
+impl SlotNumbering {
     /// The number of the entry that a key names where the application type is `kind`.
-    pub fn of(&mut self, key: &Key, kind: Option<&Name>) -> u32 {
+    pub fn slot_number(&mut self, key: &DictionaryKey, kind: Option<&QualifiedName>) -> u32 {
         let place = match &key.dictionary {
-            Dictionary::Global => Place::Global,
-            Dictionary::Template(index) => Place::Template(*index),
-            Dictionary::Type => Place::Type(kind.cloned()),
-            Dictionary::Named(name) => Place::Named(name.clone()),
+            DictionaryScope::Global => DictionaryId::Global,
+            DictionaryScope::Template(index) => DictionaryId::Template(*index),
+            DictionaryScope::Type => DictionaryId::Type(kind.cloned()),
+            DictionaryScope::Named(name) => DictionaryId::Named(name.clone()),
         };
         let next = self.0.len() as u32;
         *self.0.entry((place, key.name.clone(), key.part)).or_insert(next)

@@ -1,27 +1,27 @@
 //! What templates are compiled into: a flat list of ops, and what each of them refers to. It knows neither how it is made
 //! ([`super::compile`]) nor who runs it.
 
-use super::entry::Entry;
-use super::found::Found;
-pub(super) use super::ops::{NONE, OpCode, Role};
+use super::entry::MessageEntry;
+pub(super) use super::ops::{NONE, OpCode, OpRole};
+use super::packed_value::PackedValue;
 use super::projection::UNTAGGED;
-use super::slot::{Entries, Share};
-use super::template::{Field, Name, Type};
+use super::slot::{DictionaryLayout, SlotRange};
+use super::template::{QualifiedName, TemplateField, WireType};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A value, or what is around some.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Op {
+pub(super) struct DecodeOp {
     pub code: OpCode,
-    pub role: Role,
-    pub kind: Type,
+    pub role: OpRole,
+    pub kind: WireType,
     pub optional: bool,
-    /// Of the field, in [`Program::infos`].
+    /// Of the field, in [`DecodeProgram::infos`].
     pub info: u32,
     /// Of its previous value.
     pub slot: u32,
-    /// In [`Program::initials`].
+    /// In [`DecodeProgram::initials`].
     pub initial: u32,
     /// Of what is inside.
     pub block: u32,
@@ -32,12 +32,12 @@ pub(super) struct Op {
     pub tag: u16,
 }
 
-impl Op {
-    pub fn of(code: OpCode) -> Self {
+impl DecodeOp {
+    pub fn from_code(code: OpCode) -> Self {
         Self {
             code,
-            role: Role::Value,
-            kind: Type::UInt32,
+            role: OpRole::Value,
+            kind: WireType::UInt32,
             optional: false,
             info: NONE,
             slot: NONE,
@@ -52,7 +52,7 @@ impl Op {
 
 /// What has one presence map, or none.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Block {
+pub(super) struct DecodeBlock {
     pub from: u32,
     pub to: u32,
     pub has_map: bool,
@@ -64,42 +64,42 @@ pub(super) struct Block {
 
 /// A template.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Compiled {
+pub(super) struct CompiledTemplate {
     pub block: u32,
     /// It empties the dictionaries.
     pub reset: bool,
-    pub inside: Inside,
-    /// It holds a name more than once, see [`Info::is_repeated`].
+    pub inside: ConstantRange,
+    /// It holds a name more than once, see [`CompiledPart::is_repeated`].
     pub has_repeats: bool,
     /// Any constant is told in it, or may be in a message inside it.
     pub has_constants: bool,
-    /// The entries of dictionaries that it has: a range of [`Entries::of`].
-    pub shares: Share,
+    /// The entries of dictionaries that it has: a range of [`DictionaryLayout::of`].
+    pub shares: SlotRange,
 }
 
-/// The constants of a block, in [`Program::constants`]: what its fields tell without an op, and without a byte.
+/// The constants of a block, in [`DecodeProgram::constants`]: what its fields tell without an op, and without a byte.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Inside {
+pub(super) struct ConstantRange {
     pub from: u32,
     pub to: u32,
 }
 
-impl Inside {
-    pub const NOTHING: Self = Inside { from: 0, to: 0 };
+impl ConstantRange {
+    pub const NOTHING: Self = ConstantRange { from: 0, to: 0 };
 }
 
 /// A mandatory constant.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Constant {
-    pub entry: Entry,
+pub(super) struct ConstantEntry {
+    pub entry: MessageEntry,
 }
 
 /// A field of a message.
 #[derive(Debug, Clone)]
-pub(super) struct Info {
+pub(super) struct CompiledPart {
     /// The template in which it is written.
     pub template: u32,
-    pub of: Of,
+    pub of: CompiledPartKind,
     /// It is a byte vector.
     pub is_bytes: bool,
     /// Its block is the element of a sequence.
@@ -112,57 +112,59 @@ pub(super) struct Info {
     pub constants: u32,
     pub around: u32,
     /// Those of the block that it is the name of.
-    pub inside: Inside,
+    pub inside: ConstantRange,
     /// It is one.
     pub constant: Option<u32>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Of {
-    Field(Arc<Field>),
-    Group(Name),
-    Sequence(Name),
-    Reference(Name),
+pub(super) enum CompiledPartKind {
+    Field(Arc<TemplateField>),
+    Group(QualifiedName),
+    Sequence(QualifiedName),
+    Reference(QualifiedName),
     Dynamic,
 }
 
-impl Of {
-    pub fn name(&self) -> &Name {
-        static NOBODY: Name = Name { ns: String::new(), local: String::new() };
+impl CompiledPartKind {
+    pub fn name(&self) -> &QualifiedName {
+        static NOBODY: QualifiedName = QualifiedName { ns: String::new(), local: String::new() };
         match self {
-            Of::Field(field) => &field.name,
-            Of::Group(name) | Of::Sequence(name) | Of::Reference(name) => name,
-            Of::Dynamic => &NOBODY,
+            CompiledPartKind::Field(field) => &field.name,
+            CompiledPartKind::Group(name)
+            | CompiledPartKind::Sequence(name)
+            | CompiledPartKind::Reference(name) => name,
+            CompiledPartKind::Dynamic => &NOBODY,
         }
     }
 }
 
-impl Info {
+impl CompiledPart {
     /// Its name in an object of JSON.
     pub fn key(&self) -> &str {
         match &self.of {
-            Of::Dynamic => "@ref",
+            CompiledPartKind::Dynamic => "@ref",
             of => &of.name().local,
         }
     }
 
-    pub fn name(&self) -> &Name {
+    pub fn name(&self) -> &QualifiedName {
         self.of.name()
     }
 }
 
 /// All templates, compiled.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Program {
-    pub ops: Vec<Op>,
-    pub blocks: Vec<Block>,
-    pub infos: Vec<Info>,
-    pub initials: Vec<Found>,
+pub(super) struct DecodeProgram {
+    pub ops: Vec<DecodeOp>,
+    pub blocks: Vec<DecodeBlock>,
+    pub infos: Vec<CompiledPart>,
+    pub initials: Vec<PackedValue>,
     /// Initial values that are long texts: what every arena begins with.
     pub texts: Vec<u8>,
-    pub entries: Entries,
-    pub constants: Vec<Constant>,
-    pub templates: Vec<Compiled>,
+    pub entries: DictionaryLayout,
+    pub constants: Vec<ConstantEntry>,
+    pub templates: Vec<CompiledTemplate>,
     /// What stands at a path of a template.
     pub paths: HashMap<(u32, String), u32>,
     pub by_id: HashMap<u32, u32>,

@@ -19,11 +19,11 @@ pub const UNTAGGED: u16 = u16::MAX;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use unitape_fast::{Cell, Decoder, Projection, Source, Templates, Value};
+/// use unitape_fast::{Cell, Decoder, Projection, TemplateFile, Templates, Value};
 ///
 /// let xml = br#"<templates><template name="Quote" id="1"><uInt32 name="SeqNum"/><sequence name="Levels">
 ///     <uInt32 name="Px"/><uInt32 name="Qty"/></sequence></template></templates>"#;
-/// let templates = Arc::new(Templates::load(&[Source { name: "quote.xml", content: xml }])?);
+/// let templates = Arc::new(Templates::load(&[TemplateFile { name: "quote.xml", content: xml }])?);
 /// const PX: u16 = 7;
 /// let projection = Projection::new(templates).field("Quote", "Levels/Px", PX)?;
 /// let mut decoder = Decoder::with_projection(projection);
@@ -38,12 +38,12 @@ pub const UNTAGGED: u16 = u16::MAX;
 #[derive(Debug, Clone)]
 pub struct Projection {
     templates: Arc<Templates>,
-    selected: HashMap<usize, Selected>,
+    selected: HashMap<usize, TemplateSelection>,
 }
 
 /// What is wanted of a template.
 #[derive(Debug, Clone, Default)]
-struct Selected {
+struct TemplateSelection {
     /// Of everything that is not named itself.
     all: Option<u16>,
     paths: HashMap<String, u16>,
@@ -51,7 +51,7 @@ struct Selected {
 
 /// A field of a decoder's messages, looked up once; of no use to a decoder of other templates or projection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FieldRef {
+pub struct DecodedFieldRef {
     pub(super) info: u32,
 }
 

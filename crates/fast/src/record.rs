@@ -6,18 +6,20 @@
 //! ```
 //!
 //! What a template tells by a constant has no entry. It is put in by whoever reads: each field knows how many constants
-//! stand before it in its block ([`Inside`]).
+//! stand before it in its block ([`ConstantRange`]).
 
-use super::entry::{Entry, Form, span};
-use super::program::{Compiled, Constant, Info, Inside, Of, Program};
-use super::projection::FieldRef;
-use super::template::{Field, Name};
+use super::entry::{EntryKind, MessageEntry, span};
+use super::program::{
+    CompiledPart, CompiledPartKind, CompiledTemplate, ConstantEntry, ConstantRange, DecodeProgram,
+};
+use super::projection::DecodedFieldRef;
+use super::template::{QualifiedName, TemplateField};
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
 /// A value of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Value<'m> {
+pub enum FieldValue<'m> {
     /// int32, int64.
     Int(i64),
     /// uInt32, uInt64, and what is told as such.
@@ -37,13 +39,13 @@ pub enum Value<'m> {
 
 /// An item of a message, in the order of the template.
 #[derive(Debug, Clone, Copy)]
-pub enum Item<'m> {
+pub enum MessageToken<'m> {
     /// A field and its value.
-    Value(&'m Arc<Field>, Value<'m>),
+    Value(&'m Arc<TemplateField>, FieldValue<'m>),
     /// A group begins.
-    Group(&'m Name),
+    Group(&'m QualifiedName),
     /// A sequence of so many elements begins.
-    Sequence(&'m Name, u32),
+    Sequence(&'m QualifiedName, u32),
     /// One of its elements begins.
     Element,
     /// What began last is over.
@@ -52,23 +54,23 @@ pub enum Item<'m> {
 
 /// An item with what is known of its name, for who writes objects.
 #[derive(Clone, Copy)]
-pub(super) enum Token<'m> {
-    Value(&'m Info, Value<'m>),
-    Group(&'m Info),
-    Sequence(&'m Info),
+pub(super) enum ObjectToken<'m> {
+    Value(&'m CompiledPart, FieldValue<'m>),
+    Group(&'m CompiledPart),
+    Sequence(&'m CompiledPart),
     /// An element of the sequence of this name begins.
-    Element(&'m Info),
+    Element(&'m CompiledPart),
     /// A message in the message begins, of this template.
-    Inner(&'m Info, usize),
+    Inner(&'m CompiledPart, usize),
     /// What began last is over.
     End,
 }
 
 /// The same with the caller's own tags in place of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cell<'m> {
+pub enum TaggedToken<'m> {
     /// A field's tag, and its value.
-    Value(u16, Value<'m>),
+    Value(u16, FieldValue<'m>),
     /// A group begins.
     Group(u16),
     /// A sequence of so many elements begins.
@@ -82,8 +84,8 @@ pub enum Cell<'m> {
 /// A message as the decoder has it, until the next one.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'m> {
-    pub(super) program: &'m Program,
-    pub(super) entries: &'m [Entry],
+    pub(super) program: &'m DecodeProgram,
+    pub(super) entries: &'m [MessageEntry],
     pub(super) arena: &'m [u8],
     /// Its template, by its place in the list.
     pub template: usize,
@@ -93,99 +95,106 @@ pub struct Message<'m> {
 
 impl<'m> Message<'m> {
     /// What is in it, in order. What is absent is not there, nor what is not in the decoder's projection.
-    pub fn items(&self) -> impl Iterator<Item = Item<'m>> + Clone + use<'m> {
+    pub fn items(&self) -> impl Iterator<Item = MessageToken<'m>> + Clone + use<'m> {
         let (program, arena) = (self.program, self.arena);
         self.seen::<false>().map(move |seen| {
-            let info = |entry: &Entry| &program.infos[entry.info() as usize];
+            let info = |entry: &MessageEntry| &program.infos[entry.info() as usize];
             match seen {
-                Seen::Entry(entry) => match (entry.form(), &info(entry).of) {
-                    (Form::Group, of) => Item::Group(of.name()),
-                    (Form::Sequence, of) => Item::Sequence(of.name(), entry.bits as u32),
-                    (_, Of::Field(field)) => Item::Value(field, value(entry, program, arena)),
+                ExpandedEntry::Entry(entry) => match (entry.form(), &info(entry).of) {
+                    (EntryKind::Group, of) => MessageToken::Group(of.name()),
+                    (EntryKind::Sequence, of) => MessageToken::Sequence(of.name(), entry.bits as u32),
+                    (_, CompiledPartKind::Field(field)) => {
+                        MessageToken::Value(field, value(entry, program, arena))
+                    }
                     (_, of) => unreachable!("{of:?} has no value"),
                 },
-                Seen::Element(_) => Item::Element,
-                Seen::Inner(_) => unreachable!("not asked for"),
-                Seen::End => Item::End,
+                ExpandedEntry::Element(_) => MessageToken::Element,
+                ExpandedEntry::Inner(_) => unreachable!("not asked for"),
+                ExpandedEntry::End => MessageToken::End,
             }
         })
     }
 
     /// The same with the tags of the projection, which without one are all [`super::UNTAGGED`].
-    pub fn cells(&self) -> impl Iterator<Item = Cell<'m>> + Clone + use<'m> {
+    pub fn tagged_tokens(&self) -> impl Iterator<Item = TaggedToken<'m>> + Clone + use<'m> {
         let (program, arena) = (self.program, self.arena);
         self.seen::<false>().map(move |seen| match seen {
-            Seen::Entry(entry) => match entry.form() {
-                Form::Group => Cell::Group(entry.tag()),
-                Form::Sequence => Cell::Sequence(entry.tag(), entry.bits as u32),
-                _ => Cell::Value(entry.tag(), value(entry, program, arena)),
+            ExpandedEntry::Entry(entry) => match entry.form() {
+                EntryKind::Group => TaggedToken::Group(entry.tag()),
+                EntryKind::Sequence => TaggedToken::Sequence(entry.tag(), entry.bits as u32),
+                _ => TaggedToken::Value(entry.tag(), value(entry, program, arena)),
             },
-            Seen::Element(_) => Cell::Element,
-            Seen::Inner(_) => unreachable!("not asked for"),
-            Seen::End => Cell::End,
+            ExpandedEntry::Element(_) => TaggedToken::Element,
+            ExpandedEntry::Inner(_) => unreachable!("not asked for"),
+            ExpandedEntry::End => TaggedToken::End,
         })
     }
 
     /// The same with messages in the message, each with what is known of its name.
-    pub(super) fn tokens(&self) -> impl Iterator<Item = Token<'m>> + Clone + use<'m> {
+    pub(super) fn tokens(&self) -> impl Iterator<Item = ObjectToken<'m>> + Clone + use<'m> {
         let (program, arena) = (self.program, self.arena);
         self.seen::<true>().map(move |seen| {
-            let info = |entry: &Entry| &program.infos[entry.info() as usize];
+            let info = |entry: &MessageEntry| &program.infos[entry.info() as usize];
             match seen {
-                Seen::Entry(entry) => match entry.form() {
-                    Form::Group => Token::Group(info(entry)),
-                    Form::Sequence => Token::Sequence(info(entry)),
-                    _ => Token::Value(info(entry), value(entry, program, arena)),
+                ExpandedEntry::Entry(entry) => match entry.form() {
+                    EntryKind::Group => ObjectToken::Group(info(entry)),
+                    EntryKind::Sequence => ObjectToken::Sequence(info(entry)),
+                    _ => ObjectToken::Value(info(entry), value(entry, program, arena)),
                 },
-                Seen::Element(entry) => Token::Element(info(entry)),
-                Seen::Inner(entry) => Token::Inner(info(entry), entry.bits as usize),
-                Seen::End => Token::End,
+                ExpandedEntry::Element(entry) => ObjectToken::Element(info(entry)),
+                ExpandedEntry::Inner(entry) => ObjectToken::Inner(info(entry), entry.bits as usize),
+                ExpandedEntry::End => ObjectToken::End,
             }
         })
     }
 
     /// The value of a field that was looked up before; the first, where it is in a sequence.
     #[must_use]
-    pub fn field(&self, field: FieldRef) -> Option<Value<'m>> {
+    pub fn field(&self, field: DecodedFieldRef) -> Option<FieldValue<'m>> {
         let info = &self.program.infos[field.info as usize];
         let entry = match info.constant {
             Some(index) => {
                 // Its block is in the message if it is the template's own, or something says so.
-                let there =
-                    self.seen::<false>().any(|s| matches!(s, Seen::Entry(e) if e.info() == field.info));
+                let there = self
+                    .seen::<false>()
+                    .any(|s| matches!(s, ExpandedEntry::Entry(e) if e.info() == field.info));
                 there.then(|| &self.program.constants[index as usize].entry)
             }
-            None => self.entries.iter().find(|e| e.info() == field.info && e.form() <= Form::Long),
+            None => self.entries.iter().find(|e| e.info() == field.info && e.form() <= EntryKind::Long),
         };
         entry.map(|entry| value(entry, self.program, self.arena))
     }
 
     /// The first value of this name outside of groups and sequences.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<Value<'m>> {
+    pub fn get(&self, name: &str) -> Option<FieldValue<'m>> {
         let mut depth = 0;
         for item in self.items() {
             match item {
-                Item::Value(field, value) if depth == 0 && field.name.local == name => return Some(value),
-                Item::Group(_) | Item::Sequence(..) | Item::Element => depth += 1,
-                Item::End => depth -= 1,
-                Item::Value(..) => {}
+                MessageToken::Value(field, value) if depth == 0 && field.name.local == name => {
+                    return Some(value);
+                }
+                MessageToken::Group(_) | MessageToken::Sequence(..) | MessageToken::Element => depth += 1,
+                MessageToken::End => depth -= 1,
+                MessageToken::Value(..) => {}
             }
         }
         None
     }
 
     /// The value of one of its entries, if it is of this field.
-    pub(super) fn value(&self, entry: &'m Entry, of: &Arc<Field>) -> Option<Value<'m>> {
+    pub(super) fn value(&self, entry: &'m MessageEntry, of: &Arc<TemplateField>) -> Option<FieldValue<'m>> {
         match &self.program.infos[entry.info() as usize].of {
-            Of::Field(field) if Arc::ptr_eq(field, of) => Some(value(entry, self.program, self.arena)),
+            CompiledPartKind::Field(field) if Arc::ptr_eq(field, of) => {
+                Some(value(entry, self.program, self.arena))
+            }
             _ => None,
         }
     }
 
-    fn seen<const INNER: bool>(&self) -> SeenIter<'m, INNER> {
+    fn seen<const INNER: bool>(&self) -> ExpandedEntries<'m, INNER> {
         let block = &self.program.templates[self.template].inside;
-        SeenIter {
+        ExpandedEntries {
             infos: &self.program.infos,
             constants: &self.program.constants,
             templates: &self.program.templates,
@@ -197,105 +206,107 @@ impl<'m> Message<'m> {
 }
 
 /// Entries with constants put in and all ends told.
-enum Seen<'m> {
+enum ExpandedEntry<'m> {
     /// A value, or a group or a sequence that begins.
-    Entry(&'m Entry),
-    Element(&'m Entry),
+    Entry(&'m MessageEntry),
+    Element(&'m MessageEntry),
     /// A message in the message, where these are asked for.
-    Inner(&'m Entry),
+    Inner(&'m MessageEntry),
     End,
 }
 
 /// With `INNER` messages in the message begin and end as groups do.
 #[derive(Clone)]
-struct SeenIter<'m, const INNER: bool> {
-    infos: &'m [Info],
-    constants: &'m [Constant],
-    templates: &'m [Compiled],
-    entries: std::slice::Iter<'m, Entry>,
+struct ExpandedEntries<'m, const INNER: bool> {
+    infos: &'m [CompiledPart],
+    constants: &'m [ConstantEntry],
+    templates: &'m [CompiledTemplate],
+    entries: std::slice::Iter<'m, MessageEntry>,
     /// Constants of the block that are not told yet.
-    inside: Inside,
+    inside: ConstantRange,
     /// What is open is an element.
     in_element: bool,
 }
 
-impl<'m, const INNER: bool> Iterator for SeenIter<'m, INNER> {
-    type Item = Seen<'m>;
+impl<'m, const INNER: bool> Iterator for ExpandedEntries<'m, INNER> {
+    type Item = ExpandedEntry<'m>;
 
     #[inline]
-    fn next(&mut self) -> Option<Seen<'m>> {
+    fn next(&mut self) -> Option<ExpandedEntry<'m>> {
         loop {
             let Some(entry) = self.entries.as_slice().first() else {
                 return self.constant(self.inside.to);
             };
             let info = &self.infos[entry.info() as usize];
-            if entry.form() < Form::Element || entry.form() == Form::Inner {
+            if entry.form() < EntryKind::Element || entry.form() == EntryKind::Inner {
                 if let Some(constant) = self.constant(info.constants) {
                     return Some(constant);
                 }
                 self.entries.next();
                 match entry.form() {
-                    Form::Group | Form::Sequence => {
+                    EntryKind::Group | EntryKind::Sequence => {
                         (self.inside, self.in_element) = (info.inside, false);
-                        if entry.form() == Form::Sequence {
-                            self.inside = Inside::NOTHING;
+                        if entry.form() == EntryKind::Sequence {
+                            self.inside = ConstantRange::NOTHING;
                         }
                     }
-                    Form::Inner => {
+                    EntryKind::Inner => {
                         let template = &self.templates[entry.bits as usize];
                         (self.inside, self.in_element) = (template.inside, false);
                         if INNER {
-                            return Some(Seen::Inner(entry));
+                            return Some(ExpandedEntry::Inner(entry));
                         }
                         continue;
                     }
                     _ => {}
                 }
-                return Some(Seen::Entry(entry));
+                return Some(ExpandedEntry::Entry(entry));
             }
             if let Some(constant) = self.constant(self.inside.to) {
                 return Some(constant);
             }
             if self.in_element {
-                (self.inside, self.in_element) = (Inside::NOTHING, false);
-                return Some(Seen::End);
+                (self.inside, self.in_element) = (ConstantRange::NOTHING, false);
+                return Some(ExpandedEntry::End);
             }
             self.entries.next();
-            if entry.form() == Form::Element {
+            if entry.form() == EntryKind::Element {
                 (self.inside, self.in_element) = (info.inside, true);
-                return Some(Seen::Element(entry));
+                return Some(ExpandedEntry::Element(entry));
             }
-            self.inside = Inside { from: info.constants, to: info.around };
+            self.inside = ConstantRange { from: info.constants, to: info.around };
             self.in_element = info.in_element;
-            if INNER || !matches!(info.of, Of::Dynamic) {
-                return Some(Seen::End);
+            if INNER || !matches!(info.of, CompiledPartKind::Dynamic) {
+                return Some(ExpandedEntry::End);
             }
         }
     }
 }
 
-impl<'m, const INNER: bool> SeenIter<'m, INNER> {
+impl<'m, const INNER: bool> ExpandedEntries<'m, INNER> {
     #[inline]
-    fn constant(&mut self, before: u32) -> Option<Seen<'m>> {
+    fn constant(&mut self, before: u32) -> Option<ExpandedEntry<'m>> {
         if self.inside.from >= before {
             return None;
         }
         self.inside.from += 1;
-        Some(Seen::Entry(&self.constants[self.inside.from as usize - 1].entry))
+        Some(ExpandedEntry::Entry(&self.constants[self.inside.from as usize - 1].entry))
     }
 }
 
 #[inline]
-pub(super) fn value<'m>(entry: &'m Entry, program: &Program, arena: &'m [u8]) -> Value<'m> {
+pub(super) fn value<'m>(entry: &'m MessageEntry, program: &DecodeProgram, arena: &'m [u8]) -> FieldValue<'m> {
     let is_bytes = || program.infos[entry.info() as usize].is_bytes;
-    let text = |bytes| if is_bytes() { Value::Bytes(bytes) } else { Value::Text(bytes) };
+    let text = |bytes| if is_bytes() { FieldValue::Bytes(bytes) } else { FieldValue::Text(bytes) };
     match entry.form() {
-        Form::Int => Value::Int(entry.bits as i64),
-        Form::UInt => Value::UInt(entry.bits),
-        Form::Decimal => Value::Decimal { mantissa: entry.bits as i64, exponent: entry.extra() as i8 },
+        EntryKind::Int => FieldValue::Int(entry.bits as i64),
+        EntryKind::UInt => FieldValue::UInt(entry.bits),
+        EntryKind::Decimal => {
+            FieldValue::Decimal { mantissa: entry.bits as i64, exponent: entry.extra() as i8 }
+        }
         // The lowest byte is the first.
-        Form::Short => text(&entry.bits.as_bytes()[..usize::from(entry.extra())]),
-        Form::Long => text(&arena[span(entry.bits)]),
+        EntryKind::Short => text(&entry.bits.as_bytes()[..usize::from(entry.extra())]),
+        EntryKind::Long => text(&arena[span(entry.bits)]),
         _ => unreachable!("no value"),
     }
 }

@@ -1,13 +1,13 @@
 //! What dictionaries have of fields, and which of it each template has.
 
-use super::found::Found;
-use super::template::Type;
+use super::packed_value::PackedValue;
+use super::template::WireType;
 use std::ops::Range;
 
 /// A previous value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
-pub(super) struct Slot {
+pub(super) struct DictionarySlot {
     /// As in an entry.
     pub bits: u64,
     /// From the lowest bit: 8 of the state, 8 of the type, 40 unused, 8 of the exponent of a decimal or the length of a
@@ -15,10 +15,10 @@ pub(super) struct Slot {
     pub meta: u64,
 }
 
-const _: () = assert!(size_of::<Slot>() == 16);
+const _: () = assert!(size_of::<DictionarySlot>() == 16);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum SlotState {
     Empty,
     Assigned,
     /// A text that lies in the arena.
@@ -26,50 +26,55 @@ pub(super) enum State {
     Undefined,
 }
 
-impl Slot {
-    pub const UNDEFINED: Self = Slot { bits: 0, meta: State::Undefined as u64 };
+impl DictionarySlot {
+    pub const UNDEFINED: Self = DictionarySlot { bits: 0, meta: SlotState::Undefined as u64 };
 
-    pub const fn meta(state: State, kind: Type, extra: u8) -> u64 {
+    pub const fn meta(state: SlotState, kind: WireType, extra: u8) -> u64 {
         state as u64 | (kind as u64) << 8 | (extra as u64) << 56
     }
 
     #[inline(always)]
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> SlotState {
         match self.meta as u8 {
-            0 => State::Empty,
-            1 => State::Assigned,
-            2 => State::Long,
-            _ => State::Undefined,
+            0 => SlotState::Empty,
+            1 => SlotState::Assigned,
+            2 => SlotState::Long,
+            _ => SlotState::Undefined,
         }
     }
 
     #[inline(always)]
-    pub fn is_of(&self, kind: Type) -> bool {
+    pub fn is_of(&self, kind: WireType) -> bool {
         (self.meta >> 8) as u8 == kind as u8
     }
 
     #[inline(always)]
-    pub fn found(&self) -> Found {
+    pub fn packed_value(&self) -> PackedValue {
         let extra = (self.meta >> 56) as u8;
-        Found { bits: self.bits, exponent: extra as i8, len: extra, long: self.state() == State::Long }
+        PackedValue {
+            bits: self.bits,
+            exponent: extra as i8,
+            len: extra,
+            long: self.state() == SlotState::Long,
+        }
     }
 }
 
 /// What the slot had before.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Undo {
-    pub slot: Slot,
+pub(super) struct SlotUndo {
+    pub slot: DictionarySlot,
     pub place: u32,
 }
 
 /// Entries that the same templates have, or nearly so.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Share {
+pub(super) struct SlotRange {
     pub from: u32,
     pub to: u32,
 }
 
-impl Share {
+impl SlotRange {
     #[inline(always)]
     pub fn range(&self) -> Range<usize> {
         self.from as usize..self.to as usize
@@ -78,10 +83,10 @@ impl Share {
 
 /// The entries of all dictionaries of a program, from [`super::engine::HEAD`] on.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Entries {
-    pub shares: Vec<Share>,
+pub(super) struct DictionaryLayout {
+    pub shares: Vec<SlotRange>,
     /// What each entry is where nothing was before.
-    pub empty: Vec<Slot>,
+    pub empty: Vec<DictionarySlot>,
     /// The shares of all templates; each has a range of it.
     pub of: Vec<u32>,
 }

@@ -1,9 +1,12 @@
 mod framing;
 
-use super::check::{Choices, compare, from_bytes, nodes, template_file};
+use super::check::{ByteChoices, compare, from_bytes, nodes, template_file};
 use super::compile::compile;
 use super::naive;
-use super::{Code, DecodeOptions, Decoder, Framing, Projection, Source, Templates, Value, decode_json};
+use super::{
+    Decoder, FieldValue, JsonDecodeOptions, MessageFaultCode, Projection, StreamFraming, TemplateFile,
+    Templates, decode_json,
+};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -23,7 +26,7 @@ fn presence_maps_of_any_length() {
     let fields: String =
         (0..150).map(|n| format!("<uInt32 name=\"F{n}\"><copy value=\"{n}\"/></uInt32>")).collect();
     let xml = format!("<templates><template name=\"T\" id=\"1\">{fields}</template></templates>");
-    let templates = Templates::load(&[Source { name: "t", content: xml.as_bytes() }]).unwrap();
+    let templates = Templates::load(&[TemplateFile { name: "t", content: xml.as_bytes() }]).unwrap();
     let templates = Arc::new(templates);
     for bytes in [1usize, 8, 9, 10, 18, 19, 21, 22, 23] {
         for fill in [0x00, 0x55, 0x7f, 0x01] {
@@ -44,7 +47,7 @@ fn root(path: &str) -> std::path::PathBuf {
 
 fn templates(path: &str) -> Arc<Templates> {
     let content = std::fs::read(root(path)).unwrap();
-    Arc::new(Templates::load(&[Source { name: path, content: &content }]).unwrap())
+    Arc::new(Templates::load(&[TemplateFile { name: path, content: &content }]).unwrap())
 }
 
 /// What the specification's own examples mean, by the engine and by the twin, value for value and error for error.
@@ -72,12 +75,13 @@ fn vectors(file: &str) -> (usize, usize) {
 }
 
 /// A vector's template files, the first by the name 0.
-fn files(vector: &serde_json::Value) -> Result<Templates, super::template::StaticError> {
+fn files(vector: &serde_json::Value) -> Result<Templates, super::template::TemplateError> {
     let more = vector["more_templates"].as_array().into_iter().flatten();
     let contents: Vec<&str> =
         [&vector["template"]].into_iter().chain(more).map(|t| t.as_str().unwrap()).collect();
     let names: Vec<String> = (0..contents.len()).map(|n| n.to_string()).collect();
-    let sources = names.iter().zip(contents).map(|(name, text)| Source { name, content: text.as_bytes() });
+    let sources =
+        names.iter().zip(contents).map(|(name, text)| TemplateFile { name, content: text.as_bytes() });
     Templates::load(&sources.collect::<Vec<_>>())
 }
 
@@ -103,7 +107,7 @@ fn messages_of(vector: &serde_json::Value) {
     compare(&templates, bytes.iter().map(Vec::as_slice), strict, |_| false);
     let mut decoder = Decoder::new(templates).with_strict(strict);
     let mut out = Vec::new();
-    let options = DecodeOptions { framing: Framing::HexLines, ..DecodeOptions::default() };
+    let options = JsonDecodeOptions { framing: StreamFraming::HexLines, ..JsonDecodeOptions::default() };
     decode_json(&mut lines.join("\n").as_bytes(), "v", &mut decoder, options, &mut out).unwrap();
     let out = String::from_utf8(out).unwrap();
     assert_eq!(out.lines().count(), messages.len(), "{id}");
@@ -123,7 +127,7 @@ fn unhex(text: &str) -> Vec<u8> {
 fn json(
     path: &str,
     templates: Arc<Templates>,
-    options: DecodeOptions,
+    options: JsonDecodeOptions,
     strict: bool,
 ) -> Vec<serde_json::Value> {
     let bytes = std::fs::read(root(path)).unwrap();
@@ -142,7 +146,7 @@ fn json(
 /// Real messages of an exchange, of which nothing tells where they end but themselves.
 #[test]
 fn real_messages_back_to_back() {
-    let options = DecodeOptions { framing: Framing::Moex, ..DecodeOptions::default() };
+    let options = JsonDecodeOptions { framing: StreamFraming::Moex, ..JsonDecodeOptions::default() };
     let lines = json("moex/olr_5020.dat", templates("moex/test.xml"), options, true);
     assert_eq!(lines.len(), 5020);
     assert!(lines.iter().all(|line| line["type"]["id"] == 2521 && line["rest_bytes"].is_null()));
@@ -187,13 +191,13 @@ fn framed_messages_and_their_dictionaries() {
         .collect();
     compare(&templates, turned.iter().map(Vec::as_slice), false, |_| false);
     compare(&templates, turned.iter().map(Vec::as_slice), true, |_| false);
-    let lines = json("mfast/complex30000.frames", templates, DecodeOptions::default(), true);
+    let lines = json("mfast/complex30000.frames", templates, JsonDecodeOptions::default(), true);
     assert!(lines.iter().all(|line| line["error"].is_null() && line["rest_bytes"].is_null()));
 }
 
 pub(super) fn made(body: &str) -> Arc<Templates> {
     let text = format!("<templates><template name=\"T\" id=\"1\">{body}</template></templates>");
-    Arc::new(Templates::load(&[Source { name: "t", content: text.as_bytes() }]).unwrap())
+    Arc::new(Templates::load(&[TemplateFile { name: "t", content: text.as_bytes() }]).unwrap())
 }
 
 /// Small messages that would become large ones were made to fill memory.
@@ -205,19 +209,19 @@ fn what_grows_without_end_is_refused() {
         Decoder::new(templates).decode(message).map(drop).unwrap_err().code
     };
     let nothing = "<sequence name=\"S\"><uInt32 name=\"A\"><constant value=\"1\"/></uInt32></sequence>";
-    assert_eq!(code(nothing, b"\xc0\x81\x0f\x7f\x7f\x7f\xff"), Code::TooLarge);
+    assert_eq!(code(nothing, b"\xc0\x81\x0f\x7f\x7f\x7f\xff"), MessageFaultCode::TooLarge);
     let within = format!(
         "<sequence name=\"S2\"><length><constant value=\"4000\"/></length>{}</sequence>",
         "<sequence name=\"S\"><length><constant value=\"4000\"/></length><uInt32 name=\"A\"><constant value=\"1\"/></uInt32></sequence>"
     );
-    assert_eq!(code(&within, b"\xc0\x81"), Code::TooLarge);
+    assert_eq!(code(&within, b"\xc0\x81"), MessageFaultCode::TooLarge);
     let growing = "<sequence name=\"S\"><string name=\"A\"><delta/></string></sequence>";
     let mut message = b"\xc0\x81\x01\x00\x80".to_vec();
     for _ in 0..(1 << 14) {
         message.extend_from_slice(b"\x80aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\xe1");
     }
-    assert_eq!(code(growing, &message), Code::TooLarge);
-    assert_eq!(code("<templateRef/>", &b"\xc0\x81".repeat(40)), Code::TooLarge);
+    assert_eq!(code(growing, &message), MessageFaultCode::TooLarge);
+    assert_eq!(code("<templateRef/>", &b"\xc0\x81".repeat(40)), MessageFaultCode::TooLarge);
     // Long texts by one engine, short ones by the other, together more than is taken.
     let both = made(
         "<sequence name=\"S\"><string name=\"U\" charset=\"unicode\"><copy/></string><string name=\"A\"><copy/></string></sequence>",
@@ -249,7 +253,7 @@ fn what_grows_without_end_is_refused() {
         let found = decoder.decode(&message);
         assert_eq!(found.is_ok(), bytes * count <= 16 << 20, "{bytes} {count}");
         if let Ok(found) = found {
-            super::Encoder::new(templates).encode_again(&found, &mut Vec::new()).unwrap();
+            super::Encoder::new(templates).reencode(&found, &mut Vec::new()).unwrap();
         }
     }
     let fields: String = (0..2_000)
@@ -257,7 +261,7 @@ fn what_grows_without_end_is_refused() {
         .collect();
     let wide = made(&format!("<sequence name=\"S\">{fields}</sequence>"));
     let mut decoder = Decoder::new(wide);
-    assert_eq!(decoder.decode(&elements(65_000, 0x80)).unwrap_err().code, Code::TooLarge);
+    assert_eq!(decoder.decode(&elements(65_000, 0x80)).unwrap_err().code, MessageFaultCode::TooLarge);
     assert!(decoder.decode(&elements(15_000, 0x80)).is_ok());
     // Nothing is kept of what was refused, and what is kept does not grow with the day.
     let initial = "an initial value stays where it is";
@@ -270,8 +274,8 @@ fn what_grows_without_end_is_refused() {
         message.extend(format!("a text that differs {n}").into_bytes());
         *message.last_mut().unwrap() |= 0x80;
         let found = decoder.decode(&message).unwrap();
-        assert_eq!(found.get("A"), Some(Value::Text(format!("a text that differs {n}").as_bytes())));
-        assert_eq!(found.get("B"), Some(Value::Text(initial.as_bytes())));
+        assert_eq!(found.get("A"), Some(FieldValue::Text(format!("a text that differs {n}").as_bytes())));
+        assert_eq!(found.get("B"), Some(FieldValue::Text(initial.as_bytes())));
     }
     assert!(decoder.arena_bytes() < 1 << 20);
 }
@@ -311,7 +315,10 @@ fn texts_in_dictionaries_are_bounded() {
         let found = slow.decode(&message);
         let code = found.as_ref().err().map(|fault| fault.code);
         assert_eq!(found.is_ok(), fits, "{tell:02x} {a} {c}: {code:?}");
-        assert!(fits || matches!(code, Some(Code::TooLarge | Code::D5)), "{tell:02x} {a} {c}: {code:?}");
+        assert!(
+            fits || matches!(code, Some(MessageFaultCode::TooLarge | MessageFaultCode::D5)),
+            "{tell:02x} {a} {c}: {code:?}"
+        );
         for engine in &mut engines {
             match (&found, engine.decode(&message)) {
                 (Ok(slow), Ok(fast)) => assert_eq!(slow.nodes, nodes(&fast)),
@@ -349,8 +356,8 @@ fn made_messages_are_good_often_enough() {
 fn blocks_weigh_the_same_for_all() {
     for seed in 1u64..200 {
         let bytes = some_bytes(seed, 400);
-        let xml = template_file(&mut Choices::new(&bytes));
-        let templates = Templates::load(&[Source { name: "t", content: xml.as_bytes() }]).unwrap();
+        let xml = template_file(&mut ByteChoices::new(&bytes));
+        let templates = Templates::load(&[TemplateFile { name: "t", content: xml.as_bytes() }]).unwrap();
         let projection = Projection::new(Arc::new(templates.clone()));
         for program in [compile(&templates, None), compile(&templates, Some(&projection))] {
             for (template, compiled) in templates.list().iter().zip(&program.templates) {
@@ -372,18 +379,19 @@ fn fields_are_asked_for_by_reference() {
     let mut decoder = Decoder::new(templates.clone());
     let [a, b, c, d] = ["A", "G/B", "G/C", "D"].map(|path| decoder.field("T", path).unwrap());
     assert!(decoder.field("T", "B").is_none() && decoder.field("U", "A").is_none());
-    let px = Value::Decimal { mantissa: 5, exponent: -1 };
+    let px = FieldValue::Decimal { mantissa: 5, exponent: -1 };
     let message = decoder.decode(b"\xc0\x81\xff\x85").unwrap();
-    assert_eq!([a, b, c, d].map(|f| message.field(f)), [Some(Value::UInt(7)), None, None, Some(px)]);
+    assert_eq!([a, b, c, d].map(|f| message.field(f)), [Some(FieldValue::UInt(7)), None, None, Some(px)]);
     let message = decoder.decode(b"\xa0\x83\xff\x85").unwrap();
-    assert_eq!(message.field(b), Some(Value::Text(b"a text of more than eight")));
-    assert_eq!((message.field(c), message.field(d)), (Some(Value::UInt(3)), Some(px)));
+    assert_eq!(message.field(b), Some(FieldValue::Text(b"a text of more than eight")));
+    assert_eq!((message.field(c), message.field(d)), (Some(FieldValue::UInt(3)), Some(px)));
     let projection = Projection::new(templates.clone()).field("T", "G/B", 3).unwrap();
     let mut decoder = Decoder::with_projection(projection.clone());
-    let seen = |message: super::Message<'_>| message.cells().map(|c| format!("{c:?}")).collect::<Vec<_>>();
+    let seen =
+        |message: super::Message<'_>| message.tagged_tokens().map(|c| format!("{c:?}")).collect::<Vec<_>>();
     assert!(seen(decoder.decode(b"\xc0\x81\xff\x85").unwrap()).is_empty());
     let cells = seen(decoder.decode(b"\xa0\x83\xff\x85").unwrap());
-    let text = Value::Text(b"a text of more than eight");
+    let text = FieldValue::Text(b"a text of more than eight");
     assert_eq!(cells, ["Group(65535)".to_owned(), format!("Value(3, {text:?})"), "End".to_owned()]);
     assert_eq!(projection.paths("T").unwrap(), ["A", "G", "G/B", "G/C", "D"]);
     for (template, path, says) in
@@ -402,7 +410,7 @@ fn lengths_hide_no_field() {
     let mut decoder = Decoder::new(made(&format!("{}<uInt32 name=\"N\"/>{}", sequence("N"), sequence("M"))));
     let field = decoder.field("T", "N").unwrap();
     assert_eq!(decoder.field("T", "M"), None);
-    assert_eq!(decoder.decode(b"\xc0\x81\x81\x85\x87\x80").unwrap().field(field), Some(Value::UInt(7)));
+    assert_eq!(decoder.decode(b"\xc0\x81\x81\x85\x87\x80").unwrap().field(field), Some(FieldValue::UInt(7)));
 }
 
 /// Two versions of a template may have one name: a field that one of them lacks could not be subscribed to.
@@ -411,12 +419,12 @@ fn a_field_of_one_of_two_templates_of_a_name_can_be_had() {
     let of = |id: u32, fields: &str| format!("<template name=\"T\" id=\"{id}\">{fields}</template>");
     let both = [of(1, "<uInt32 name=\"A\"/>"), of(2, "<uInt32 name=\"A\"/><uInt32 name=\"B\"/>")].concat();
     let content = format!("<templates>{both}</templates>");
-    let source = Source { name: "t.xml", content: content.as_bytes() };
+    let source = TemplateFile { name: "t.xml", content: content.as_bytes() };
     let templates = Arc::new(Templates::load(&[source]).unwrap());
     assert!(Projection::new(templates.clone()).field("T", "C", 1).is_err());
     let mut decoder = Decoder::with_projection(Projection::new(templates).field("T", "B", 1).unwrap());
     let mut cells =
-        |bytes| decoder.decode(bytes).unwrap().cells().map(|c| format!("{c:?}")).collect::<Vec<_>>();
+        |bytes| decoder.decode(bytes).unwrap().tagged_tokens().map(|c| format!("{c:?}")).collect::<Vec<_>>();
     assert_eq!(cells(b"\xc0\x81\x85"), Vec::<String>::new());
     assert_eq!(cells(b"\xc0\x82\x85\x86"), ["Value(1, UInt(6))"]);
 }
@@ -426,8 +434,8 @@ fn a_field_of_one_of_two_templates_of_a_name_can_be_had() {
 fn a_visitor_sees_whole_messages_alone() {
     #[derive(Default)]
     struct Sum(Vec<(u16, u64)>, usize, usize);
-    impl super::Visitor for Sum {
-        fn value(&mut self, tag: u16, value: super::Decoded<'_>) {
+    impl super::MessageVisitor for Sum {
+        fn value(&mut self, tag: u16, value: super::DecodedValue<'_>) {
             if let Some(value) = value.uint() {
                 self.0.push((tag, value));
             }
@@ -462,7 +470,7 @@ fn exponents_that_no_decimal_may_have_are_refused_wherever_they_come_from() {
                 let found = Decoder::new(templates).decode(message).map(drop).map_err(|fault| fault.code);
                 assert_eq!(
                     found,
-                    if exponent.abs() > 63 { Err(Code::R1) } else { Ok(()) },
+                    if exponent.abs() > 63 { Err(MessageFaultCode::R1) } else { Ok(()) },
                     "{operator} {exponent}"
                 );
             }

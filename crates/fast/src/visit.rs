@@ -1,26 +1,26 @@
 //! A message told to a visitor, part by part.
 
-use super::entry::{Entry, Form};
-use super::program::{Inside, Of};
-use super::record::{Message, Value, value};
+use super::entry::{EntryKind, MessageEntry};
+use super::program::{CompiledPartKind, ConstantRange};
+use super::record::{FieldValue, Message, value};
 
 /// A value of a message, whatever its type, until somebody asks: most visitors know what to expect of a field.
 #[derive(Debug, Clone, Copy)]
-pub struct Decoded<'m> {
-    entry: &'m Entry,
+pub struct DecodedValue<'m> {
+    entry: &'m MessageEntry,
     message: &'m Message<'m>,
 }
 
-impl<'m> Decoded<'m> {
+impl<'m> DecodedValue<'m> {
     #[inline(always)]
-    fn is(self, form: Form) -> bool {
-        self.entry.apart().form == form as u8
+    fn is(self, form: EntryKind) -> bool {
+        self.entry.unpacked_view().form == form as u8
     }
 
     /// The value.
     #[inline(always)]
     #[must_use]
-    pub fn get(self) -> Value<'m> {
+    pub fn get(self) -> FieldValue<'m> {
         of_any_form(self.entry, self.message)
     }
 
@@ -28,14 +28,14 @@ impl<'m> Decoded<'m> {
     #[inline(always)]
     #[must_use]
     pub fn uint(self) -> Option<u64> {
-        self.is(Form::UInt).then_some(self.entry.bits)
+        self.is(EntryKind::UInt).then_some(self.entry.bits)
     }
 
     /// That of an int32 or int64.
     #[inline(always)]
     #[must_use]
     pub fn int(self) -> Option<i64> {
-        self.is(Form::Int).then_some(self.entry.bits as i64)
+        self.is(EntryKind::Int).then_some(self.entry.bits as i64)
     }
 
     /// The number that a byte vector of up to eight bytes is, the highest first.
@@ -43,7 +43,7 @@ impl<'m> Decoded<'m> {
     #[must_use]
     pub fn uint_of_bytes(self) -> Option<u64> {
         let is_bytes = || self.message.program.infos[self.entry.info() as usize].is_bytes;
-        let is_short = self.is(Form::Short) && is_bytes();
+        let is_short = self.is(EntryKind::Short) && is_bytes();
         // The lowest byte is the first, and there is nothing above the last.
         is_short.then(|| match self.entry.extra() {
             0 => 0,
@@ -55,37 +55,38 @@ impl<'m> Decoded<'m> {
     #[inline(always)]
     #[must_use]
     pub fn decimal(self) -> Option<(i64, i8)> {
-        self.is(Form::Decimal).then_some((self.entry.bits as i64, self.entry.apart().extra as i8))
+        self.is(EntryKind::Decimal)
+            .then_some((self.entry.bits as i64, self.entry.unpacked_view().extra as i8))
     }
 }
 
 /// What comes next in a message, a value or something else: of anything but a value nothing is told but its tag.
 #[derive(Debug, Clone, Copy)]
-pub struct Part<'m>(Decoded<'m>);
+pub struct MessagePart<'m>(DecodedValue<'m>);
 
-impl Part<'_> {
+impl MessagePart<'_> {
     /// Its tag.
     #[inline(always)]
     #[must_use]
     pub fn tag(self) -> u16 {
-        self.0.entry.apart().tag
+        self.0.entry.unpacked_view().tag
     }
 
-    /// As [`Decoded::uint`].
+    /// As [`DecodedValue::uint`].
     #[inline(always)]
     #[must_use]
     pub fn uint(self) -> Option<u64> {
         self.0.uint()
     }
 
-    /// As [`Decoded::int`].
+    /// As [`DecodedValue::int`].
     #[inline(always)]
     #[must_use]
     pub fn int(self) -> Option<i64> {
         self.0.int()
     }
 
-    /// As [`Decoded::decimal`].
+    /// As [`DecodedValue::decimal`].
     #[inline(always)]
     #[must_use]
     pub fn decimal(self) -> Option<(i64, i8)> {
@@ -96,41 +97,41 @@ impl Part<'_> {
     #[inline(always)]
     #[must_use]
     pub fn letter(self) -> Option<u8> {
-        let Decoded { entry, message } = self.0;
-        let is_letter = self.0.is(Form::Short) && entry.apart().extra == 1;
+        let DecodedValue { entry, message } = self.0;
+        let is_letter = self.0.is(EntryKind::Short) && entry.unpacked_view().extra == 1;
         (is_letter && !message.program.infos[entry.info() as usize].is_bytes).then_some(entry.bits as u8)
     }
 }
 
-/// The parts of a message that are still to come; see [`Visitor::parts`].
+/// The parts of a message that are still to come; see [`MessageVisitor::parts`].
 #[derive(Debug)]
-pub struct Parts<'m> {
-    entries: std::slice::Iter<'m, Entry>,
+pub struct MessageParts<'m> {
+    entries: std::slice::Iter<'m, MessageEntry>,
     message: &'m Message<'m>,
     /// What was begun last, and is not over, is an element.
     in_element: bool,
 }
 
-impl<'m> Parts<'m> {
+impl<'m> MessageParts<'m> {
     /// The next one.
     #[inline(always)]
     #[must_use]
-    pub fn first(&self) -> Option<Part<'m>> {
+    pub fn first(&self) -> Option<MessagePart<'m>> {
         let entry = self.entries.as_slice().first()?;
-        Some(Part(Decoded { entry, message: self.message }))
+        Some(MessagePart(DecodedValue { entry, message: self.message }))
     }
 
     /// It was taken, and was a value.
     #[inline(always)]
-    pub fn took(&mut self) {
+    pub fn skip_value(&mut self) {
         let part = self.entries.next();
-        debug_assert!(part.is_some_and(Entry::is_value), "no value");
+        debug_assert!(part.is_some_and(MessageEntry::is_value), "no value");
     }
 
     /// Whether an element begins, the first of a sequence or, with the end of the one before it, another: then it is taken.
     #[inline(always)]
     pub fn element(&mut self) -> bool {
-        let begins = self.first().is_some_and(|Part(part)| part.is(Form::Element));
+        let begins = self.first().is_some_and(|MessagePart(part)| part.is(EntryKind::Element));
         if begins {
             self.entries.next();
             self.in_element = true;
@@ -140,9 +141,9 @@ impl<'m> Parts<'m> {
 }
 
 /// Is told what is in a message, in order; see [`super::Decoder::decode_with`].
-pub trait Visitor {
+pub trait MessageVisitor {
     /// A field's tag, and its value.
-    fn value(&mut self, tag: u16, value: Decoded<'_>);
+    fn value(&mut self, tag: u16, value: DecodedValue<'_>);
     /// A group begins.
     fn group(&mut self, _tag: u16) {}
     /// A sequence of so many elements begins.
@@ -159,13 +160,13 @@ pub trait Visitor {
     /// among them; it leaves the first part that it does not take. It is asked between all other calls, and need take
     /// nothing; of templates with constants it is not asked.
     #[inline(always)]
-    fn parts(&mut self, _parts: &mut Parts<'_>) {}
+    fn parts(&mut self, _parts: &mut MessageParts<'_>) {}
 }
 
 impl Message<'_> {
     /// Tells a visitor all that is in it: the quickest way through a message.
     #[inline]
-    pub fn visit(&self, visitor: &mut impl Visitor) {
+    pub fn visit(&self, visitor: &mut impl MessageVisitor) {
         match self.program.templates[self.template].has_constants {
             true => self.walk::<true>(visitor),
             false => self.walk::<false>(visitor),
@@ -174,10 +175,10 @@ impl Message<'_> {
 
     /// Where a template has no constant that anybody asked for, none is looked for.
     #[inline(always)]
-    fn walk<const CONSTANTS: bool>(&self, visitor: &mut impl Visitor) {
+    fn walk<const CONSTANTS: bool>(&self, visitor: &mut impl MessageVisitor) {
         let program = self.program;
         let mut inside = program.templates[self.template].inside;
-        let mut parts = Parts { entries: self.entries.iter(), message: self, in_element: false };
+        let mut parts = MessageParts { entries: self.entries.iter(), message: self, in_element: false };
         loop {
             if !CONSTANTS {
                 visitor.parts(&mut parts);
@@ -185,29 +186,29 @@ impl Message<'_> {
             let Some(entry) = parts.entries.next() else { break };
             let info = || &program.infos[entry.info() as usize];
             if CONSTANTS {
-                let is_end = matches!(entry.form(), Form::Element | Form::End);
+                let is_end = matches!(entry.form(), EntryKind::Element | EntryKind::End);
                 let before = if is_end { inside.to } else { info().constants };
                 constants(self, &mut inside, before, visitor);
             }
             // Most are, and what they are is nobody's business but the visitor's.
             if entry.is_value() {
-                visitor.value(entry.tag(), Decoded { entry, message: self });
+                visitor.value(entry.tag(), DecodedValue { entry, message: self });
                 continue;
             }
             match entry.form() {
-                Form::Group => {
+                EntryKind::Group => {
                     (inside, parts.in_element) = (info().inside, false);
                     visitor.group(entry.tag());
                 }
-                Form::Sequence => {
-                    (inside, parts.in_element) = (Inside::NOTHING, false);
+                EntryKind::Sequence => {
+                    (inside, parts.in_element) = (ConstantRange::NOTHING, false);
                     visitor.sequence(entry.tag(), entry.bits as u32);
                 }
-                Form::Inner => {
+                EntryKind::Inner => {
                     (inside, parts.in_element) = (program.templates[entry.bits as usize].inside, false);
                     visitor.inner(entry.bits as usize);
                 }
-                Form::Element => {
+                EntryKind::Element => {
                     if CONSTANTS {
                         inside = info().inside;
                     }
@@ -222,11 +223,11 @@ impl Message<'_> {
                         visitor.end();
                     }
                     let info = info();
-                    inside = Inside { from: info.constants, to: info.around };
+                    inside = ConstantRange { from: info.constants, to: info.around };
                     parts.in_element = info.in_element;
                     match info.of {
                         // In which there may be constants.
-                        Of::Dynamic if CONSTANTS => visitor.inner_end(),
+                        CompiledPartKind::Dynamic if CONSTANTS => visitor.inner_end(),
                         _ => visitor.end(),
                     }
                 }
@@ -240,16 +241,21 @@ impl Message<'_> {
 }
 
 #[inline(never)]
-fn of_any_form<'m>(entry: &'m Entry, message: &'m Message<'m>) -> Value<'m> {
+fn of_any_form<'m>(entry: &'m MessageEntry, message: &'m Message<'m>) -> FieldValue<'m> {
     value(entry, message.program, message.arena)
 }
 
 /// Tells the constants of a block that are not told yet and stand before this place.
 #[inline(never)]
-fn constants(message: &Message<'_>, inside: &mut Inside, before: u32, visitor: &mut impl Visitor) {
+fn constants(
+    message: &Message<'_>,
+    inside: &mut ConstantRange,
+    before: u32,
+    visitor: &mut impl MessageVisitor,
+) {
     while inside.from < before {
         let entry = &message.program.constants[inside.from as usize].entry;
-        visitor.value(entry.tag(), Decoded { entry, message });
+        visitor.value(entry.tag(), DecodedValue { entry, message });
         inside.from += 1;
     }
 }

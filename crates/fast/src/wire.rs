@@ -1,28 +1,28 @@
 //! What is on the wire: entities that end with a stop bit, read where they lie.
 
-use super::fault::Code;
-use super::template::Type;
+use super::fault::MessageFaultCode;
+use super::template::WireType;
 
 /// The largest exponent of a decimal, and without its sign the smallest.
 pub(super) const EXPONENT_MAX: i64 = 63;
 
 /// What is wrong, and at which byte.
-pub(super) type Wrong = (Code, usize);
+pub(super) type WireFault = (MessageFaultCode, usize);
 
 /// A message and how far it is read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cursor<'b> {
+pub(super) struct WireCursor<'b> {
     pub bytes: &'b [u8],
     pub at: usize,
 }
 
-impl<'b> Cursor<'b> {
+impl<'b> WireCursor<'b> {
     /// The bytes up to the one with the stop bit.
     #[cold]
-    pub fn entity(&mut self) -> Result<&'b [u8], Wrong> {
+    pub fn entity(&mut self) -> Result<&'b [u8], WireFault> {
         let start = self.at;
         let rest = &self.bytes[start..];
-        let stop = rest.iter().position(|b| *b >= 0x80).ok_or((Code::Truncated, start))?;
+        let stop = rest.iter().position(|b| *b >= 0x80).ok_or((MessageFaultCode::Truncated, start))?;
         self.at += stop + 1;
         Ok(&rest[..=stop])
     }
@@ -57,7 +57,7 @@ impl<'b> Cursor<'b> {
 
     /// An integer of any size that fits into ten bytes.
     #[cold]
-    fn long(&mut self, signed: bool, strict: bool) -> Result<i128, Wrong> {
+    fn long(&mut self, signed: bool, strict: bool) -> Result<i128, WireFault> {
         let start = self.at;
         let mut groups = self.entity()?;
         let overlong = |groups: &[u8]| match groups {
@@ -66,13 +66,13 @@ impl<'b> Cursor<'b> {
             _ => false,
         };
         if strict && overlong(groups) {
-            return Err((Code::R6, start));
+            return Err((MessageFaultCode::R6, start));
         }
         while overlong(groups) {
             groups = &groups[1..];
         }
         if groups.len() > 10 {
-            return Err((Code::D2, start));
+            return Err((MessageFaultCode::D2, start));
         }
         let negative = signed && groups[0] & 0x40 != 0;
         Ok(groups.iter().fold(if negative { -1 } else { 0 }, |v: i128, b| v << 7 | i128::from(b & 0x7f)))
@@ -83,9 +83,9 @@ impl<'b> Cursor<'b> {
     pub fn difference<const STRICT: bool>(
         &mut self,
         nullable: bool,
-        beyond: Code,
-    ) -> Result<Option<i128>, Wrong> {
-        let of_long = |(code, at)| (if code == Code::D2 { beyond } else { code }, at);
+        beyond: MessageFaultCode,
+    ) -> Result<Option<i128>, WireFault> {
+        let of_long = |(code, at)| (if code == MessageFaultCode::D2 { beyond } else { code }, at);
         let value = match self.short::<true, STRICT>() {
             Some(value) => i128::from(value),
             None => self.long(true, STRICT).map_err(of_long)?,
@@ -99,9 +99,13 @@ impl<'b> Cursor<'b> {
 
     /// An integer of this type, in two's complement.
     #[inline(always)]
-    pub fn int<const STRICT: bool>(&mut self, kind: Type, nullable: bool) -> Result<Option<u64>, Wrong> {
+    pub fn int<const STRICT: bool>(
+        &mut self,
+        kind: WireType,
+        nullable: bool,
+    ) -> Result<Option<u64>, WireFault> {
         let start = self.at;
-        let signed = matches!(kind, Type::Int32 | Type::Int64);
+        let signed = matches!(kind, WireType::Int32 | WireType::Int64);
         let short = if signed { self.short::<true, STRICT>() } else { self.short::<false, STRICT>() };
         let Some(mut value) = short else { return self.long_int::<STRICT>(kind, nullable) };
         if nullable {
@@ -111,15 +115,19 @@ impl<'b> Cursor<'b> {
             value -= i64::from(value > 0);
         }
         let fits = match kind {
-            Type::Int32 => i32::try_from(value).is_ok(),
-            Type::UInt32 => u32::try_from(value).is_ok(),
+            WireType::Int32 => i32::try_from(value).is_ok(),
+            WireType::UInt32 => u32::try_from(value).is_ok(),
             _ => true,
         };
-        if fits { Ok(Some(value as u64)) } else { Err((Code::D2, start)) }
+        if fits { Ok(Some(value as u64)) } else { Err((MessageFaultCode::D2, start)) }
     }
 
     #[cold]
-    fn long_int<const STRICT: bool>(&mut self, kind: Type, nullable: bool) -> Result<Option<u64>, Wrong> {
+    fn long_int<const STRICT: bool>(
+        &mut self,
+        kind: WireType,
+        nullable: bool,
+    ) -> Result<Option<u64>, WireFault> {
         let start = self.at;
         let (least, most) = kind.bounds().expect("an integer");
         let value = match (nullable, self.long(least < 0, STRICT)?) {
@@ -127,19 +135,23 @@ impl<'b> Cursor<'b> {
             (true, value @ 1..) => value - 1,
             (_, value) => value,
         };
-        if (least..=most).contains(&value) { Ok(Some(value as u64)) } else { Err((Code::D2, start)) }
+        if (least..=most).contains(&value) {
+            Ok(Some(value as u64))
+        } else {
+            Err((MessageFaultCode::D2, start))
+        }
     }
 
     /// The characters of a string, the last with its stop bit, without the noughts that only tell something.
     #[inline(always)]
-    pub fn ascii<const STRICT: bool>(&mut self, nullable: bool) -> Result<Option<&'b [u8]>, Wrong> {
+    pub fn ascii<const STRICT: bool>(&mut self, nullable: bool) -> Result<Option<&'b [u8]>, WireFault> {
         let start = self.at;
         let rest = self.bytes.get(start..).unwrap_or_default();
         let stop = match rest.first_chunk() {
             Some(eight) if u64::from_le_bytes(*eight) & STOPS != 0 => {
                 (u64::from_le_bytes(*eight) & STOPS).trailing_zeros() as usize / 8
             }
-            _ => rest.iter().position(|b| *b >= 0x80).ok_or((Code::Truncated, start))?,
+            _ => rest.iter().position(|b| *b >= 0x80).ok_or((MessageFaultCode::Truncated, start))?,
         };
         self.at = start + stop + 1;
         let characters = &rest[..=stop];
@@ -150,11 +162,11 @@ impl<'b> Cursor<'b> {
     }
 
     /// Bytes with their number before them.
-    pub fn vector<const STRICT: bool>(&mut self, nullable: bool) -> Result<Option<&'b [u8]>, Wrong> {
+    pub fn vector<const STRICT: bool>(&mut self, nullable: bool) -> Result<Option<&'b [u8]>, WireFault> {
         let start = self.at;
-        let Some(length) = self.int::<STRICT>(Type::UInt32, nullable)? else { return Ok(None) };
+        let Some(length) = self.int::<STRICT>(WireType::UInt32, nullable)? else { return Ok(None) };
         let rest = &self.bytes[self.at..];
-        let bytes = rest.get(..length as usize).ok_or((Code::Truncated, start))?;
+        let bytes = rest.get(..length as usize).ok_or((MessageFaultCode::Truncated, start))?;
         self.at += bytes.len();
         Ok(Some(bytes))
     }
@@ -166,21 +178,21 @@ const STOPS: u64 = 0x8080_8080_8080_8080;
 /// Strings that begin with a nought. One tells that the string is empty (or absent), one more that it begins with a
 /// nought, and where it may be absent yet one more.
 #[cold]
-fn marked<const STRICT: bool>(characters: &[u8], nullable: bool) -> Result<Option<&[u8]>, Code> {
+fn marked<const STRICT: bool>(characters: &[u8], nullable: bool) -> Result<Option<&[u8]>, MessageFaultCode> {
     let nought = |n: usize| characters.get(n).is_some_and(|b| b & 0x7f == 0);
     if nullable && characters.len() == 1 {
         return Ok(None);
     }
     let rest = &characters[if nullable && nought(1) { 2 } else { 1 }..];
     if STRICT && rest.first().is_some_and(|b| b & 0x7f != 0) {
-        return Err(Code::R9);
+        return Err(MessageFaultCode::R9);
     }
     Ok(Some(rest))
 }
 
 /// The bits of a presence map, one after the other.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bits<'b> {
+pub(super) struct PresenceMap<'b> {
     /// The next one is the highest.
     word: u64,
     /// Bits of the word that are not taken yet.
@@ -189,32 +201,32 @@ pub(super) struct Bits<'b> {
     rest: &'b [u8],
 }
 
-impl<'b> Bits<'b> {
-    pub const EMPTY: Self = Bits { word: 0, left: u32::MAX, rest: &[] };
+impl<'b> PresenceMap<'b> {
+    pub const EMPTY: Self = PresenceMap { word: 0, left: u32::MAX, rest: &[] };
 
     pub fn one(bit: bool) -> Self {
-        Bits { word: u64::from(bit) << 63, ..Self::EMPTY }
+        PresenceMap { word: u64::from(bit) << 63, ..Self::EMPTY }
     }
 
     #[inline(always)]
-    pub fn read<const STRICT: bool>(cursor: &mut Cursor<'b>) -> Result<Self, Wrong> {
+    pub fn read<const STRICT: bool>(cursor: &mut WireCursor<'b>) -> Result<Self, WireFault> {
         match cursor.bytes.get(cursor.at) {
             Some(first @ 0x80..) => {
                 cursor.at += 1;
                 // Behind the last byte there are noughts without end.
-                Ok(Bits { word: u64::from(*first) << 57, left: u32::MAX, rest: &[] })
+                Ok(PresenceMap { word: u64::from(*first) << 57, left: u32::MAX, rest: &[] })
             }
             _ => Self::read_more::<STRICT>(cursor),
         }
     }
 
-    fn read_more<const STRICT: bool>(cursor: &mut Cursor<'b>) -> Result<Self, Wrong> {
+    fn read_more<const STRICT: bool>(cursor: &mut WireCursor<'b>) -> Result<Self, WireFault> {
         let start = cursor.at;
         let groups = cursor.entity()?;
         if STRICT && groups.len() > 1 && groups.last() == Some(&0x80) {
-            return Err((Code::R7, start));
+            return Err((MessageFaultCode::R7, start));
         }
-        let mut bits = Bits { word: 0, left: 0, rest: groups };
+        let mut bits = PresenceMap { word: 0, left: 0, rest: groups };
         bits.refill();
         Ok(bits)
     }
@@ -230,7 +242,7 @@ impl<'b> Bits<'b> {
     }
 
     #[inline(always)]
-    pub fn take(&mut self) -> bool {
+    pub fn next_bit(&mut self) -> bool {
         if self.left == 0 {
             self.refill();
         }

@@ -1,10 +1,10 @@
 //! What both engines decode with: the dictionaries, what a message is put into, and how both are as before where a message
 //! is bad.
 
-use super::entry::{Entry, span};
-use super::found::Found;
-use super::program::{NONE, Program};
-use super::slot::{Slot, State, Undo};
+use super::entry::{MessageEntry, span};
+use super::packed_value::PackedValue;
+use super::program::{DecodeProgram, NONE};
+use super::slot::{DictionarySlot, SlotState, SlotUndo};
 use std::sync::Arc;
 
 /// Bytes of all texts of a message, at most.
@@ -18,22 +18,22 @@ const ARENA_BYTES: usize = 64 << 10;
 
 /// Dictionaries, which are carried from a message to the next, and the entries of one message.
 #[derive(Debug, Clone)]
-pub(super) struct Workspace {
-    pub program: Arc<Program>,
+pub(super) struct DecodeWorkspace {
+    pub program: Arc<DecodeProgram>,
     /// The reportable errors R6, R7, R8 and R9 are raised as well.
     pub strict: bool,
-    pub slots: Vec<Slot>,
+    pub slots: Vec<DictionarySlot>,
     /// Counted up where the dictionaries are emptied; what of them is of another epoch is empty.
     pub epoch: u32,
     /// The epoch of each share of the slots.
     pub filled: Vec<u32>,
     /// What both were before the message that the fast engine decodes, as far as its template has them.
-    pub saved: Vec<Slot>,
+    pub saved: Vec<DictionarySlot>,
     pub saved_filled: Vec<u32>,
     /// That template, once it is known.
     pub begun: u32,
     pub template_id: Option<u32>,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<MessageEntry>,
     /// The end of a message at the end of its buffer, with room behind it.
     pub padded: Vec<u8>,
     pub arena: Vec<u8>,
@@ -44,13 +44,13 @@ pub(super) struct Workspace {
     /// Bytes of the message's texts so far.
     pub text_bytes: usize,
     /// What the exact engine wrote over in this message, the first first.
-    pub undo: Vec<Undo>,
+    pub undo: Vec<SlotUndo>,
     undo_filled: Vec<(u32, u32)>,
 }
 
-impl Workspace {
+impl DecodeWorkspace {
     /// One with empty dictionaries.
-    pub fn new(program: Arc<Program>) -> Self {
+    pub fn new(program: Arc<DecodeProgram>) -> Self {
         Self {
             slots: program.entries.empty.clone(),
             saved: program.entries.empty.clone(),
@@ -98,7 +98,7 @@ impl Workspace {
     /// What the exact engine did to the dictionaries is undone.
     #[cold]
     pub fn undo(&mut self, before: (u32, Option<u32>)) {
-        while let Some(Undo { place, slot }) = self.undo.pop() {
+        while let Some(SlotUndo { place, slot }) = self.undo.pop() {
             self.slots[place as usize] = slot;
         }
         while let Some((share, epoch)) = self.undo_filled.pop() {
@@ -109,7 +109,7 @@ impl Workspace {
     }
 
     /// Empties of a template's entries what is of an earlier epoch.
-    pub fn ready(&mut self, program: &Program, template: u32) {
+    pub fn prepare_slots(&mut self, program: &DecodeProgram, template: u32) {
         let entries = &program.entries;
         for &share in &entries.of[program.templates[template as usize].shares.range()] {
             let filled = &mut self.filled[share as usize];
@@ -119,7 +119,7 @@ impl Workspace {
             self.undo_filled.push((share, *filled));
             *filled = self.epoch;
             for place in entries.shares[share as usize].range() {
-                self.undo.push(Undo { slot: self.slots[place], place: place as u32 });
+                self.undo.push(SlotUndo { slot: self.slots[place], place: place as u32 });
                 self.slots[place] = entries.empty[place];
             }
         }
@@ -157,7 +157,7 @@ impl Workspace {
         let shares = self.program.entries.shares.iter().zip(&self.filled);
         let live = shares.filter(|(_, filled)| **filled == self.epoch);
         let slots = live.flat_map(|(share, _)| &self.slots[share.range()]);
-        let long = slots.filter(|slot| slot.state() == State::Long).map(|slot| span(slot.bits));
+        let long = slots.filter(|slot| slot.state() == SlotState::Long).map(|slot| span(slot.bits));
         long.filter(|span| span.start >= own).map(|span| span.len()).sum()
     }
 
@@ -185,14 +185,14 @@ impl Workspace {
             *filled = u32::from(live);
             // Texts of other epochs are no more.
             for slot in self.slots[share.range()].iter_mut().filter(|_| live) {
-                if slot.state() == State::Long {
+                if slot.state() == SlotState::Long {
                     let span = span(slot.bits);
                     // Initial values stay where they are.
                     if span.start < self.program.texts.len() {
                         continue;
                     }
                     let text = &before[span];
-                    slot.bits = Found::long(self.arena.len(), text.len()).bits;
+                    slot.bits = PackedValue::long(self.arena.len(), text.len()).bits;
                     self.arena.extend_from_slice(text);
                 }
             }

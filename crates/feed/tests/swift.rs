@@ -243,7 +243,7 @@ fn files_of_all_forms_become_the_same_events() {
     ] {
         assert_eq!(lines_of(bytes.as_bytes()), expected, "{form}");
         let mut out = Vec::new();
-        let framer = unitape_codec::swift_mt::Framer::default();
+        let framer = unitape_codec::swift_mt::SwiftFramer::default();
         let summary = unitape_codec::swift_mt::decode_json(&mut bytes.as_bytes(), form, &framer, &mut out);
         let told = String::from_utf8(out).unwrap();
         assert!(!told.contains("\"error\""), "{form}: {told}");

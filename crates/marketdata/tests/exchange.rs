@@ -6,7 +6,7 @@
 //! by the shipped configuration `t7-emdi`. `cargo xtask seeds` runs thousands of seeds, `UNITAPE_SEED=17` is one of them.
 
 use std::path::{Path, PathBuf};
-use unitape_fast::Source;
+use unitape_fast::TemplateFile;
 use unitape_marketdata::{Handler, InstrumentId, Listener, Packet, Side, Subscription, UnixNanos, Update};
 use unitape_sim::exchange::{At, Exact, Exchange, ExchangeConfig, Faults, Received, TemplateSets, Truth};
 
@@ -187,8 +187,8 @@ fn subscriptions(seed: u64, exchange: &Exchange) -> Vec<(u64, Subscription)> {
 fn run(files: &Files) {
     let content = files.each_ref().map(|file| std::fs::read(file).unwrap());
     let names = files.each_ref().map(|file| file.display().to_string());
-    let sources: Vec<Source<'_>> =
-        names.iter().zip(&content).map(|(name, content)| Source { name, content }).collect();
+    let sources: Vec<TemplateFile<'_>> =
+        names.iter().zip(&content).map(|(name, content)| TemplateFile { name, content }).collect();
     let templates = TemplateSets::load(&sources).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let (mut compared, mut snapshots, mut recovered, mut gone, mut failed) = (0, 0, 0, 0, Vec::new());

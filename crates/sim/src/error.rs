@@ -59,7 +59,7 @@ pub enum Error {
     },
     /// A value that the templates cannot tell.
     #[error("exchange: the templates cannot tell what happened: {0}")]
-    Encode(unitape_fast::Fault),
+    Encode(unitape_fast::MessageFault),
 }
 
 impl Error {

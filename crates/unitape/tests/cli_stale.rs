@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use unitape_base::capture;
 use unitape_codec::itch::MoldPacket;
-use unitape_codec::itch::sample::{Part, write};
+use unitape_codec::itch::sample::{SampleValue, write};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -18,24 +18,34 @@ fn book(tape: &Path, args: &[&str]) -> Ran {
 }
 
 /// A message of ITCH at this second after midnight in New York.
-fn itch(letter: u8, locate: u16, second: u64, values: &[Part<'_>]) -> Vec<u8> {
+fn itch(letter: u8, locate: u16, second: u64, values: &[SampleValue<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
     write(&mut out, letter, (locate, 0, second * SECOND), values);
     out
 }
 
 fn add(locate: u16, order: u64, side: &[u8], shares: u64, stock: &[u8], px: u64) -> Vec<u8> {
-    let values =
-        [Part::Number(order), Part::Text(side), Part::Number(shares), Part::Text(stock), Part::Number(px)];
+    let values = [
+        SampleValue::Number(order),
+        SampleValue::Text(side),
+        SampleValue::Number(shares),
+        SampleValue::Text(stock),
+        SampleValue::Number(px),
+    ];
     itch(b'A', locate, 36_000 + order, &values)
 }
 
 fn executed(locate: u16, order: u64, shares: u64) -> Vec<u8> {
-    itch(b'E', locate, 37_000, &[Part::Number(order), Part::Number(shares), Part::Number(1)])
+    itch(
+        b'E',
+        locate,
+        37_000,
+        &[SampleValue::Number(order), SampleValue::Number(shares), SampleValue::Number(1)],
+    )
 }
 
 fn system(code: &[u8], second: u64) -> Vec<u8> {
-    itch(b'S', 0, second, &[Part::Text(code)])
+    itch(b'S', 0, second, &[SampleValue::Text(code)])
 }
 
 /// Session, number of the first message, messages.

@@ -1,6 +1,6 @@
 //! What can go wrong, and where.
 
-use unitape_codec::events::LineError;
+use unitape_codec::events::LineFault;
 use unitape_model::{ErrorCause, Position};
 
 /// Why a watch could not be set up or go on.
@@ -51,7 +51,7 @@ pub enum Error {
         /// Line number from 1.
         line: u64,
         /// Why.
-        source: LineError,
+        source: LineFault,
     },
     /// A header or a case that cannot be used.
     #[error("{label}:{line}: {message}")]

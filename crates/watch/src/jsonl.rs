@@ -7,7 +7,7 @@ use crate::scenarios;
 use crate::watch::{Metrics, SharedMetrics, Watch};
 use serde_json::Value;
 use std::io::{self, BufRead, Read as _};
-use unitape_codec::events::{BOOKKEEPING, LINE_BYTES_MAX, Line, LineOptions, parse_line};
+use unitape_codec::events::{BOOKKEEPING, EventLine, LINE_BYTES_MAX, LineOptions, parse_line};
 use unitape_model::{Dictionary, Event};
 
 /// What a replay came to.
@@ -106,15 +106,15 @@ pub(crate) fn replay<E: Engine>(
             parsed => parsed.map_err(|source| Error::Line { label: label.into(), line, source })?,
         };
         match parsed {
-            Line::Blank | Line::Expect(_) => {}
-            Line::Header(json) => {
+            EventLine::Blank | EventLine::Expect(_) => {}
+            EventLine::Header(json) => {
                 let read = Record::read(json, None, selection).map_err(record)?;
                 (header, whose) = (read.params, read.scenario);
                 add_up(&mut total, &watch);
                 watch = E::with(selection, &[&header])?;
                 (case, last_seq) = (None, None);
             }
-            Line::Case(json) => {
+            EventLine::Case(json) => {
                 let read = Record::read(json, whose.as_deref(), selection).map_err(record)?;
                 case = Some(read.id.ok_or_else(|| record("a case needs an id".into()))?);
                 add_up(&mut total, &watch);
@@ -122,7 +122,7 @@ pub(crate) fn replay<E: Engine>(
                 total.cases += 1;
                 last_seq = None;
             }
-            Line::Event { start, seq, .. } => {
+            EventLine::Event { start, seq, .. } => {
                 let seq = seq.unwrap_or_else(|| last_seq.map_or(1, |last: u64| last.saturating_add(1)));
                 if let Some(last) = last_seq.replace(seq).filter(|last| *last >= seq) {
                     return Err(Error::Order { label: label.into(), line, seq, last });

@@ -1,6 +1,6 @@
 //! Replays from lines and from a tape: parameters, errors, and that both give the same alerts.
 
-use unitape_codec::events::{Line, LineOptions, parse_line};
+use unitape_codec::events::{EventLine, LineOptions, parse_line};
 use unitape_model::{
     Dict, Dictionary, EventBuilder, Field, Kind, Position, Schema, UnixNanos, Value, frames,
 };
@@ -78,7 +78,7 @@ fn a_tape_gives_the_same_alerts_with_positions() {
     for line in CASES.lines().skip_while(|l| !l.contains("WASH-P2")).take_while(|l| !l.contains("WASH-P4")) {
         let mut arena = Vec::new();
         let options = LineOptions::default();
-        let Line::Event { .. } = parse_line(line.as_bytes(), &mut names, &mut arena, &options).unwrap()
+        let EventLine::Event { .. } = parse_line(line.as_bytes(), &mut names, &mut arena, &options).unwrap()
         else {
             continue;
         };

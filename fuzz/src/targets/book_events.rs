@@ -2,7 +2,7 @@
 
 use unitape_model::Side;
 use unitape_book::{Basis, Books, Options};
-use unitape_codec::events::{Line, LineOptions, parse_line};
+use unitape_codec::events::{EventLine, LineOptions, parse_line};
 use unitape_model::{Dictionary, Event, frames};
 
 pub fn run(data: &[u8]) {
@@ -11,7 +11,7 @@ pub fn run(data: &[u8]) {
     for line in data.split(|b| *b == b'\n') {
         arena.clear();
         let read = parse_line(line, &mut names, &mut arena, &LineOptions::default());
-        if let Ok(Line::Event { .. }) = read {
+        if let Ok(EventLine::Event { .. }) = read {
             books.on_event(&Event::new(&arena).expect("the frame just made"));
         }
     }

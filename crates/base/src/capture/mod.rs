@@ -6,24 +6,24 @@
 //!  packet   │ Ethernet, cooked, raw IP │ VLAN … │ IPv4 or IPv6 │ UDP │ payload │
 //! ```
 //!
-//! A [`Walker`] knows the file's byte order, the unit of its times and its interfaces; it can be cloned at any
+//! A [`CaptureWalker`] knows the file's byte order, the unit of its times and its interfaces; it can be cloned at any
 //! record and go on from there in another thread. It copies nothing: all it gives are places in the buffer.
 //!
 //! ```
-//! use unitape_base::capture::{Next, Udp, Walker, udp, write};
+//! use unitape_base::capture::{NextCaptureRecord, UdpContent, CaptureWalker, udp, write};
 //! let mut file = Vec::new();
 //! write::file_header(&mut file);
 //! write::datagram(&mut file, 1_700_000_000_000_000_001, "10.0.0.1:9".parse().unwrap(), "239.1.1.1:5000".parse().unwrap(), b"hello");
-//! let (mut walker, mut at) = (Walker::default(), 0);
-//! let Next::Skip { end } = walker.next(&file, at) else { panic!() };
+//! let (mut walker, mut at) = (CaptureWalker::default(), 0);
+//! let NextCaptureRecord::Skip { end } = walker.next(&file, at) else { panic!() };
 //! at = end;
-//! let Next::Packet(p) = walker.next(&file, at) else { panic!() };
+//! let NextCaptureRecord::Packet(p) = walker.next(&file, at) else { panic!() };
 //! assert_eq!(p.ts_ns, Some(1_700_000_000_000_000_001));
-//! let Udp::Datagram(d) = udp(p.link, &file[p.bytes.clone()], p.is_cut()) else { panic!() };
+//! let UdpContent::Datagram(d) = udp(p.link, &file[p.bytes.clone()], p.is_cut()) else { panic!() };
 //! assert_eq!((d.to.port(), &file[p.bytes][d.payload]), (5000, &b"hello"[..]));
 //! ```
 //!
-//! A [`Reassembly`] puts the fragments of IP together.
+//! A [`IpReassembly`] puts the fragments of IP together.
 //!
 //! What it does not do: check sums that network cards fill in after the capture, or decode TCP.
 

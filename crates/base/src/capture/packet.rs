@@ -29,7 +29,7 @@ pub struct UdpDatagram {
     pub payload: Range<usize>,
 }
 
-/// A part of a datagram of UDP; see [`super::Reassembly`].
+/// A part of a datagram of UDP; see [`super::IpReassembly`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IpFragment {
     /// Where it comes from.

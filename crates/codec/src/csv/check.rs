@@ -1,8 +1,8 @@
 //! What the tests and the fuzzer hold: the fast path finds what the slow twin finds, however the input comes.
 
 use super::naive::{Found, What};
-use super::{Decoder, Layout, Next, naive};
-use crate::fixed::Value;
+use super::{CsvLayout, CsvRowDecoder, NextCsvRow, naive};
+use crate::fixed::ColumnValue;
 use std::sync::Arc;
 
 /// Quotes, comments, a trailer, every sort of column, and rows that are soon too long.
@@ -38,13 +38,13 @@ pub const LATIN: &str = "name='latin'\nseparator='tab'\nquote=\"'\"\nencoding='w
 /// When the fast path and the twin differ.
 pub fn any_bytes(data: &[u8]) {
     let [which, piece, input @ ..] = data else { return };
-    let taq = Layout::built_in("nyse-taq-trades").unwrap_or_default();
+    let taq = CsvLayout::built_in("nyse-taq-trades").unwrap_or_default();
     let text = [ALL, taq, BARE, LATIN][usize::from(*which) % 4];
-    let layout = Arc::new(Layout::parse(text, "layout").expect("a good layout"));
+    let layout = Arc::new(CsvLayout::parse(text, "layout").expect("a good layout"));
     both(&layout, "x_20161024.csv", input, usize::from(*piece) + 1);
     // Layouts come from outside too.
     if let Ok(text) = std::str::from_utf8(input) {
-        _ = Layout::parse(text, "any");
+        _ = CsvLayout::parse(text, "any");
     }
 }
 
@@ -52,9 +52,9 @@ pub fn any_bytes(data: &[u8]) {
 ///
 /// # Panics
 /// When they differ.
-pub fn both(layout: &Arc<Layout>, name: &str, input: &[u8], piece: usize) {
+pub fn both(layout: &Arc<CsvLayout>, name: &str, input: &[u8], piece: usize) {
     let slow = naive::decode(layout, name, input);
-    let decoder = Decoder::new(layout.clone());
+    let decoder = CsvRowDecoder::new(layout.clone());
     for decoder in [decoder.clone(), decoder.portable()] {
         assert_eq!(fast(decoder.clone(), name, input, usize::MAX / 2), slow);
         assert_eq!(fast(decoder, name, input, piece), slow);
@@ -62,7 +62,7 @@ pub fn both(layout: &Arc<Layout>, name: &str, input: &[u8], piece: usize) {
 }
 
 /// All of an input by the fast path, given to it in pieces.
-pub fn fast(mut decoder: Decoder, name: &str, input: &[u8], piece: usize) -> Vec<Found> {
+pub fn fast(mut decoder: CsvRowDecoder, name: &str, input: &[u8], piece: usize) -> Vec<Found> {
     decoder.set_name(name);
     let (mut out, mut start, mut end) = (Vec::new(), 0, piece.min(input.len()));
     let mut at = 0;
@@ -70,39 +70,40 @@ pub fn fast(mut decoder: Decoder, name: &str, input: &[u8], piece: usize) -> Vec
         let buf = &input[start..end];
         let next = decoder.next(buf, at, start as u64, end == input.len());
         let (span, behind, what) = match next {
-            Next::Header { span, end } => (span, end, Ok(What::Header(decoder.names().to_vec()))),
-            Next::Row { span, end } => {
+            NextCsvRow::Header { span, end } => (span, end, Ok(What::Header(decoder.names().to_vec()))),
+            NextCsvRow::Row { span, end } => {
                 let record = decoder.record(span.slice(buf));
                 let mut fields = Vec::new();
                 let columns = decoder.layout().row().columns().iter();
                 for (column, value) in columns.zip(decoder.values()) {
-                    if *value != Value::None && column.speaks() {
+                    if *value != ColumnValue::None && column.is_output() {
                         let mut text = Vec::new();
-                        value.write(record, column.squeezes(), &mut text);
+                        value.write(record, column.collapses_blanks(), &mut text);
                         fields.push((column.name().to_owned(), text));
                     }
                 }
-                let others = decoder.others(record).map(|(name, text)| (name.to_owned(), text.to_vec()));
+                let others =
+                    decoder.extra_values(record).map(|(name, text)| (name.to_owned(), text.to_vec()));
                 fields.extend(others);
                 (span, end, Ok(What::Row(fields)))
             }
-            Next::Trailer { span, end, count } => {
+            NextCsvRow::Trailer { span, end, count } => {
                 assert!(decoder.trailer(decoder.record(span.slice(buf))).count() > 0);
                 (span, end, Ok(What::Trailer(count)))
             }
-            Next::Bad { span, fault, end } => {
+            NextCsvRow::Bad { span, fault, end } => {
                 assert!(!decoder.explain(&fault, span.slice(buf)).is_empty());
                 assert!(end > at, "it goes on");
                 (span, end, Err(fault.code.as_str()))
             }
-            Next::Incomplete { from, need } => {
+            NextCsvRow::Incomplete { from, need } => {
                 assert!(need > buf.len(), "more is asked for than is there");
                 start += from;
                 at = 0;
                 end = (start + need).max(end + piece).min(input.len());
                 continue;
             }
-            Next::End => return out,
+            NextCsvRow::End => return out,
         };
         out.push(Found { offset: start + span.start, length: span.len(), what });
         at = behind;

@@ -1,26 +1,26 @@
 //! Rows out of bytes.
 
-use super::fault::{Code, Fault};
+use super::fault::{CsvFault, CsvFaultCode};
 use super::latin::push_utf8;
-use super::layout::{Encoding, Layout};
-use super::row::{Place, Row, Values};
-use super::simd::Kernel;
-use crate::fixed::inside::{Around, Column, Zone, read, waits};
-use crate::fixed::{self, Value};
+use super::layout::{CsvLayout, TextEncoding};
+use super::row::{RowOutcome, RowValues, ValueSpan};
+use super::simd::CsvKernel;
+use crate::fixed::inside::{CachedZone, ColumnLayout, RecordContext, needs_other_column, read};
+use crate::fixed::{self, ColumnValue};
 use std::sync::Arc;
 use unitape_base::Span;
 
 /// What stands at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
-    /// The header; [`Decoder::names`] are its names.
+pub enum NextCsvRow {
+    /// The header; [`CsvRowDecoder::names`] are its names.
     Header {
         /// The row without its line end.
         span: Span,
         /// Behind its line end.
         end: usize,
     },
-    /// A row; its values are [`Decoder::values`].
+    /// A row; its values are [`CsvRowDecoder::values`].
     Row {
         /// The row without its line end.
         span: Span,
@@ -41,7 +41,7 @@ pub enum Next {
         /// The row, or what there is of it.
         span: Span,
         /// What is wrong.
-        fault: Fault,
+        fault: CsvFault,
         /// Where to go on.
         end: usize,
     },
@@ -60,35 +60,35 @@ pub enum Next {
 /// Decodes rows by a layout.
 ///
 /// ```
-/// use unitape_codec::csv::{Decoder, Layout, Next};
-/// use unitape_codec::fixed::Value;
+/// use unitape_codec::csv::{CsvRowDecoder, CsvLayout, NextCsvRow};
+/// use unitape_codec::fixed::ColumnValue;
 ///
 /// let layout = r#"
 ///     name = "prices"
 ///     separator = "semicolon"
 ///     column = [{ name = "price", type = "decimal" }]
 ///     "#;
-/// let mut decoder = Decoder::new(std::sync::Arc::new(Layout::parse(layout, "prices.toml").unwrap()));
+/// let mut decoder = CsvRowDecoder::new(std::sync::Arc::new(CsvLayout::parse(layout, "prices.toml").unwrap()));
 /// let bytes = b"symbol;price\n\"A;B\";12.50\nC;none\n";
-/// let Next::Header { end, .. } = decoder.next(bytes, 0, 0, true) else { panic!() };
-/// let Next::Row { end, .. } = decoder.next(bytes, end, 0, true) else { panic!() };
-/// assert_eq!(decoder.values()[0], Value::Decimal { mantissa: 125, exponent: -1 });
-/// let Next::Bad { fault, .. } = decoder.next(bytes, end, 0, true) else { panic!() };
+/// let NextCsvRow::Header { end, .. } = decoder.next(bytes, 0, 0, true) else { panic!() };
+/// let NextCsvRow::Row { end, .. } = decoder.next(bytes, end, 0, true) else { panic!() };
+/// assert_eq!(decoder.values()[0], ColumnValue::Decimal { mantissa: 125, exponent: -1 });
+/// let NextCsvRow::Bad { fault, .. } = decoder.next(bytes, end, 0, true) else { panic!() };
 /// assert_eq!(fault.code.as_str(), "bad_number");
 /// ```
 #[derive(Debug, Clone)]
-pub struct Decoder {
-    layout: Arc<Layout>,
-    kernel: Kernel,
-    row: Values,
+pub struct CsvRowDecoder {
+    layout: Arc<CsvLayout>,
+    kernel: CsvKernel,
+    row: RowValues,
     /// Of the layout's columns.
-    values: Vec<Value>,
+    values: Vec<ColumnValue>,
     /// Of columns that only the file has: which of its names, and where the text stands.
-    others: Vec<(u16, Place)>,
-    header: Header,
+    others: Vec<(u16, ValueSpan)>,
+    header: CsvHeader,
     /// The day of the file, where times look for it.
-    day: [Value; 1],
-    zones: Vec<Zone>,
+    day: [ColumnValue; 1],
+    zones: Vec<CachedZone>,
     /// A row with the values behind it whose quotes were doubled.
     apart: Vec<u8>,
     in_apart: bool,
@@ -98,17 +98,17 @@ pub struct Decoder {
 
 /// The columns of the file.
 #[derive(Debug, Clone, Default)]
-struct Header {
+struct CsvHeader {
     names: Vec<String>,
     /// Column of the layout, by column of the file.
     of: Vec<Option<u16>>,
     /// Column of the file, by column of the layout.
     at: Vec<Option<u16>>,
-    is: Is,
+    is: HeaderState,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Is {
+enum HeaderState {
     /// The next row is the header.
     #[default]
     Awaited,
@@ -117,20 +117,20 @@ enum Is {
     Bad,
 }
 
-impl Decoder {
+impl CsvRowDecoder {
     /// A decoder by this layout.
     #[must_use]
-    pub fn new(layout: Arc<Layout>) -> Self {
+    pub fn new(layout: Arc<CsvLayout>) -> Self {
         let columns = layout.row.columns();
         let mut order: Vec<u16> = (0..columns.len() as u16).collect();
-        order.sort_by_key(|i| waits(&columns[usize::from(*i)]));
-        let mut this = Decoder {
-            kernel: Kernel::best(),
-            row: Values::default(),
-            values: vec![Value::None; columns.len()],
+        order.sort_by_key(|i| needs_other_column(&columns[usize::from(*i)]));
+        let mut this = CsvRowDecoder {
+            kernel: CsvKernel::best(),
+            row: RowValues::default(),
+            values: vec![ColumnValue::None; columns.len()],
             others: Vec::new(),
-            header: Header::default(),
-            day: [layout.day.map_or(Value::None, Value::Date)],
+            header: CsvHeader::default(),
+            day: [layout.day.map_or(ColumnValue::None, ColumnValue::Date)],
             zones: layout.zones.clone(),
             apart: Vec::new(),
             in_apart: false,
@@ -145,19 +145,19 @@ impl Decoder {
     #[cfg(any(test, feature = "naive"))]
     #[must_use]
     pub fn portable(mut self) -> Self {
-        self.kernel = Kernel::PORTABLE;
+        self.kernel = CsvKernel::PORTABLE;
         self
     }
 
     /// The layout.
     #[must_use]
-    pub fn layout(&self) -> &Arc<Layout> {
+    pub fn layout(&self) -> &Arc<CsvLayout> {
         &self.layout
     }
 
     /// A file begins: whatever was known of another header is forgotten.
     pub fn begin(&mut self) {
-        self.header = Header::default();
+        self.header = CsvHeader::default();
         if !self.layout.header {
             let names = self.layout.row.columns().iter().map(|c| c.name().to_owned()).collect();
             _ = self.know(names);
@@ -166,17 +166,17 @@ impl Decoder {
 
     /// The file's name, which may tell its day.
     pub fn set_name(&mut self, name: &str) {
-        let day = self.layout.day.or_else(|| Layout::day_of(name));
-        self.day = [day.map_or(Value::None, Value::Date)];
+        let day = self.layout.day.or_else(|| CsvLayout::day_of(name));
+        self.day = [day.map_or(ColumnValue::None, ColumnValue::Date)];
     }
 
     /// Takes the header out of the first bytes of a file, for a decoder that begins further on.
     pub fn read_header(&mut self, head: &[u8]) {
         self.begin();
-        if self.header.is == Is::Awaited {
+        if self.header.is == HeaderState::Awaited {
             _ = self.next(head, 0, 0, true);
-            if self.header.is == Is::Awaited {
-                self.header.is = Is::Bad;
+            if self.header.is == HeaderState::Awaited {
+                self.header.is = HeaderState::Bad;
             }
         }
     }
@@ -184,29 +184,29 @@ impl Decoder {
     /// The header with its line end and what stands before it, at the start of `bytes`, the first of a file;
     /// empty where files of this layout have none.
     #[must_use]
-    pub fn head<'b>(layout: &Arc<Layout>, bytes: &'b [u8]) -> &'b [u8] {
+    pub fn head<'b>(layout: &Arc<CsvLayout>, bytes: &'b [u8]) -> &'b [u8] {
         if !layout.header {
             return &[];
         }
-        match Decoder::new(layout.clone()).next(bytes, 0, 0, true) {
-            Next::Header { end, .. }
-            | Next::Bad { end, .. }
-            | Next::Row { end, .. }
-            | Next::Trailer { end, .. } => &bytes[..end],
-            Next::Incomplete { .. } | Next::End => bytes,
+        match CsvRowDecoder::new(layout.clone()).next(bytes, 0, 0, true) {
+            NextCsvRow::Header { end, .. }
+            | NextCsvRow::Bad { end, .. }
+            | NextCsvRow::Row { end, .. }
+            | NextCsvRow::Trailer { end, .. } => &bytes[..end],
+            NextCsvRow::Incomplete { .. } | NextCsvRow::End => bytes,
         }
     }
 
     /// The values of the last row, by column of the layout.
     #[inline]
     #[must_use]
-    pub fn values(&self) -> &[Value] {
+    pub fn values(&self) -> &[ColumnValue] {
         &self.values
     }
 
     /// The values of the last row in columns that the layout does not name: name and text, in the order of the
     /// file, without those that are empty.
-    pub fn others<'r>(&'r self, record: &'r [u8]) -> impl Iterator<Item = (&'r str, &'r [u8])> {
+    pub fn extra_values<'r>(&'r self, record: &'r [u8]) -> impl Iterator<Item = (&'r str, &'r [u8])> {
         self.others.iter().map(move |(i, place)| {
             let text = record.get(place.start as usize..place.end as usize).unwrap_or_default();
             (self.header.names[usize::from(*i)].as_str(), text)
@@ -242,13 +242,13 @@ impl Decoder {
 
     /// What stands at `buf[at..]`; `base` is the offset of `buf[0]` in its file, `eof` whether nothing follows.
     /// The answer depends only on the bytes from there on and on the header, never on where the buffer ends.
-    pub fn next(&mut self, buf: &[u8], at: usize, base: u64, eof: bool) -> Next {
+    pub fn next(&mut self, buf: &[u8], at: usize, base: u64, eof: bool) -> NextCsvRow {
         let most = self.layout.row_bytes_max;
         let mut from = at;
         if base + at as u64 == 0 {
             match buf {
                 [0xef, 0xbb, 0xbf, ..] => from = 3,
-                [] | [0xef] | [0xef, 0xbb] if !eof => return Next::Incomplete { from: 0, need: 3 },
+                [] | [0xef] | [0xef, 0xbb] if !eof => return NextCsvRow::Incomplete { from: 0, need: 3 },
                 _ => {}
             }
         }
@@ -260,7 +260,11 @@ impl Decoder {
             // The start of the file is kept, for a mark at it to be known.
             let kept = if base + at as u64 == 0 { at } else { from };
             if from >= buf.len() {
-                return if eof { Next::End } else { Next::Incomplete { from: kept, need: from + 1 } };
+                return if eof {
+                    NextCsvRow::End
+                } else {
+                    NextCsvRow::Incomplete { from: kept, need: from + 1 }
+                };
             }
             if Some(buf[from]) == self.layout.comment {
                 match memchr::memchr(b'\n', &buf[from..buf.len().min(from + most + 2)]) {
@@ -270,30 +274,30 @@ impl Decoder {
                     }
                     None if buf.len() - from >= most + 2 => {
                         let span = Span { start: from, end: from + most };
-                        let fault = Fault::numbers(Code::LongRow, most, most + 2);
-                        return Next::Bad { span, fault, end: span.end };
+                        let fault = CsvFault::numbers(CsvFaultCode::LongRow, most, most + 2);
+                        return NextCsvRow::Bad { span, fault, end: span.end };
                     }
-                    None if eof => return Next::End,
-                    None => return Next::Incomplete { from: kept, need: buf.len() + 1 },
+                    None if eof => return NextCsvRow::End,
+                    None => return NextCsvRow::Incomplete { from: kept, need: buf.len() + 1 },
                 }
             }
             let (length, end) = match self.row.read(&self.layout, self.kernel, &buf[from..], eof) {
-                Row::Whole { length, end } => (length, end),
-                Row::Bad { fault, length, end } => {
+                RowOutcome::Whole { length, end } => (length, end),
+                RowOutcome::Bad { fault, length, end } => {
                     let span = Span { start: from, end: from + length };
-                    if self.header.is == Is::Awaited {
-                        self.header.is = Is::Bad;
+                    if self.header.is == HeaderState::Awaited {
+                        self.header.is = HeaderState::Bad;
                     }
-                    return Next::Bad { span, fault, end: from + end };
+                    return NextCsvRow::Bad { span, fault, end: from + end };
                 }
-                Row::More => return Next::Incomplete { from: kept, need: buf.len() + 1 },
+                RowOutcome::More => return NextCsvRow::Incomplete { from: kept, need: buf.len() + 1 },
             };
             let span = Span { start: from, end: from + length };
             return self.whole(span.slice(buf), span, from + end);
         }
     }
 
-    fn whole(&mut self, raw: &[u8], span: Span, end: usize) -> Next {
+    fn whole(&mut self, raw: &[u8], span: Span, end: usize) -> NextCsvRow {
         self.in_apart = !self.row.text.is_empty();
         if self.in_apart {
             self.apart.clear();
@@ -304,20 +308,22 @@ impl Decoder {
                 place.end += raw.len() as u32;
             }
         }
-        if self.layout.encoding == Encoding::Windows1252 && !raw.is_ascii() {
+        if self.layout.encoding == TextEncoding::Windows1252 && !raw.is_ascii() {
             self.transcode(raw);
         }
-        if self.header.is == Is::Awaited {
+        if self.header.is == HeaderState::Awaited {
             let names = self.row.places.iter().map(|p| {
                 let text = self.text(self.record(raw), *p);
-                std::str::from_utf8(text).map(|t| t.trim().to_owned()).map_err(|_| Fault::of(Code::NotUtf8))
+                std::str::from_utf8(text)
+                    .map(|t| t.trim().to_owned())
+                    .map_err(|_| CsvFault::from_code(CsvFaultCode::NotUtf8))
             });
-            let names: Result<Vec<String>, Fault> = names.collect();
+            let names: Result<Vec<String>, CsvFault> = names.collect();
             return match names.and_then(|names| self.know(names)) {
-                Ok(()) => Next::Header { span, end },
+                Ok(()) => NextCsvRow::Header { span, end },
                 Err(fault) => {
-                    self.header.is = Is::Bad;
-                    Next::Bad { span, fault, end }
+                    self.header.is = HeaderState::Bad;
+                    NextCsvRow::Bad { span, fault, end }
                 }
             };
         }
@@ -332,15 +338,21 @@ impl Decoder {
                     let digits = text.filter(|t| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit()));
                     match digits.and_then(|d| d.parse().ok()) {
                         Some(n) => Some(n),
-                        None => return Next::Bad { span, fault: Fault::of(Code::BadTrailer), end },
+                        None => {
+                            return NextCsvRow::Bad {
+                                span,
+                                fault: CsvFault::from_code(CsvFaultCode::BadTrailer),
+                                end,
+                            };
+                        }
                     }
                 }
             };
-            return Next::Trailer { span, end, count };
+            return NextCsvRow::Trailer { span, end, count };
         }
         match self.values_of(raw) {
-            Ok(()) => Next::Row { span, end },
-            Err(fault) => Next::Bad { span, fault, end },
+            Ok(()) => NextCsvRow::Row { span, end },
+            Err(fault) => NextCsvRow::Bad { span, fault, end },
         }
     }
 
@@ -359,25 +371,25 @@ impl Decoder {
             if !value.is_ascii() {
                 let start = self.apart.len();
                 push_utf8(&value, &mut self.apart);
-                *p = Place { start: start as u32, end: self.apart.len() as u32, apart: true };
+                *p = ValueSpan { start: start as u32, end: self.apart.len() as u32, apart: true };
             }
         }
     }
 
     /// The day of the file, where it is known.
     #[must_use]
-    pub fn day(&self) -> Value {
+    pub fn day(&self) -> ColumnValue {
         self.day[0]
     }
 
     /// Takes the names of the file's columns.
-    fn know(&mut self, names: Vec<String>) -> Result<(), Fault> {
+    fn know(&mut self, names: Vec<String>) -> Result<(), CsvFault> {
         let columns = self.layout.row.columns();
         let mut at = vec![None; columns.len()];
         let mut of = Vec::new();
         for (i, name) in names.iter().enumerate() {
             if names[..i].contains(name) && !name.is_empty() {
-                return Err(Fault::at(Code::BadHeader, i));
+                return Err(CsvFault::with_value(CsvFaultCode::BadHeader, i));
             }
             let column = columns.iter().position(|c| c.name() == name);
             if let Some(column) = column {
@@ -385,29 +397,32 @@ impl Decoder {
             }
             of.push(column.map(|c| c as u16));
         }
-        let must = |c: &Column| c.required || c.expected;
+        let must = |c: &ColumnLayout| c.required || c.expected;
         let lacking = columns.iter().zip(&at).filter(|(c, at)| must(c) && at.is_none()).count();
         if lacking > 0 {
             let wanted = columns.iter().filter(|c| must(c)).count();
-            return Err(Fault::numbers(Code::BadHeader, wanted, wanted - lacking));
+            return Err(CsvFault::numbers(CsvFaultCode::BadHeader, wanted, wanted - lacking));
         }
-        self.header = Header { names, of, at, is: Is::Known };
+        self.header = CsvHeader { names, of, at, is: HeaderState::Known };
         Ok(())
     }
 
-    fn values_of(&mut self, raw: &[u8]) -> Result<(), Fault> {
-        if self.header.is != Is::Known {
-            return Err(Fault::of(Code::NoHeader));
+    fn values_of(&mut self, raw: &[u8]) -> Result<(), CsvFault> {
+        if self.header.is != HeaderState::Known {
+            return Err(CsvFault::from_code(CsvFaultCode::NoHeader));
         }
         let (wanted, found) = (self.header.names.len(), self.row.places.len());
         if found > wanted || found < wanted && !self.layout.pad {
-            return Err(Fault::numbers(Code::RaggedRow, wanted, found));
+            return Err(CsvFault::numbers(CsvFaultCode::RaggedRow, wanted, found));
         }
         let record: &[u8] = if self.in_apart { &self.apart } else { raw };
-        if self.layout.encoding == Encoding::Utf8 && std::str::from_utf8(raw).is_err() {
+        if self.layout.encoding == TextEncoding::Utf8 && std::str::from_utf8(raw).is_err() {
             // A separator is ASCII, so the fault lies in one of the values.
             let bad = self.row.places.iter().position(|p| std::str::from_utf8(place(record, *p)).is_err());
-            return Err(Fault { value: bad.map(|i| i as u16), ..Fault::of(Code::NotUtf8) });
+            return Err(CsvFault {
+                value: bad.map(|i| i as u16),
+                ..CsvFault::from_code(CsvFaultCode::NotUtf8)
+            });
         }
         let columns = self.layout.row.columns();
         for &i in &self.order {
@@ -415,16 +430,21 @@ impl Decoder {
             let at = self.header.at[usize::from(i)];
             let place = at.and_then(|at| self.row.places.get(usize::from(at)));
             let value = match place {
-                None => Value::None,
+                None => ColumnValue::None,
                 Some(p) => {
                     let whole = &record[p.start as usize..p.end as usize];
-                    let mut around = Around { header: &self.day, zones: &mut self.zones };
+                    let mut around = RecordContext { header: &self.day, zones: &mut self.zones };
                     let value = read(column, (whole, p.start as usize), &self.values, &mut around);
-                    value.map_err(|code| Fault::at(Code::Value(code), usize::from(at.unwrap_or(0))))?
+                    value.map_err(|code| {
+                        CsvFault::with_value(CsvFaultCode::Value(code), usize::from(at.unwrap_or(0)))
+                    })?
                 }
             };
-            if value == Value::None && column.required && column.speaks() {
-                return Err(Fault::at(Code::Value(fixed::Code::Missing), usize::from(at.unwrap_or(0))));
+            if value == ColumnValue::None && column.required && column.is_output() {
+                return Err(CsvFault::with_value(
+                    CsvFaultCode::Value(fixed::RecordFaultCode::Missing),
+                    usize::from(at.unwrap_or(0)),
+                ));
             }
             self.values[usize::from(i)] = value;
         }
@@ -437,48 +457,50 @@ impl Decoder {
     }
 
     #[inline]
-    fn text<'r>(&self, record: &'r [u8], p: Place) -> &'r [u8] {
+    fn text<'r>(&self, record: &'r [u8], p: ValueSpan) -> &'r [u8] {
         place(record, p)
     }
 
     /// A fault in a sentence, with what stands in the value.
     #[must_use]
-    pub fn explain(&self, fault: &Fault, raw: &[u8]) -> String {
-        let Fault { code, value, wanted, found } = *fault;
+    pub fn explain(&self, fault: &CsvFault, raw: &[u8]) -> String {
+        let CsvFault { code, value, wanted, found } = *fault;
         let name = |i: u16| self.header.names.get(usize::from(i)).map_or("", String::as_str);
         match (code, value) {
-            (Code::RaggedRow, _) => format!("{found} values where there are {wanted} columns"),
-            (Code::LongRow, _) => format!("longer than the {wanted} bytes that a row may have"),
-            (Code::RecordCount, _) => format!("{wanted} rows stated, {found} found"),
-            (Code::UnclosedQuote, _) => "a quote is opened and not closed".to_owned(),
-            (Code::BadQuote, _) => "a quote within a value, or something behind a closing quote".to_owned(),
-            (Code::NoHeader, _) => "the file's header cannot be read".to_owned(),
-            (Code::BadTrailer, _) => "the trailer's count is no number".to_owned(),
-            (Code::BadHeader, Some(i)) => format!("the header names column {} twice", i + 1),
-            (Code::BadHeader, None) => {
+            (CsvFaultCode::RaggedRow, _) => format!("{found} values where there are {wanted} columns"),
+            (CsvFaultCode::LongRow, _) => format!("longer than the {wanted} bytes that a row may have"),
+            (CsvFaultCode::RecordCount, _) => format!("{wanted} rows stated, {found} found"),
+            (CsvFaultCode::UnclosedQuote, _) => "a quote is opened and not closed".to_owned(),
+            (CsvFaultCode::BadQuote, _) => {
+                "a quote within a value, or something behind a closing quote".to_owned()
+            }
+            (CsvFaultCode::NoHeader, _) => "the file's header cannot be read".to_owned(),
+            (CsvFaultCode::BadTrailer, _) => "the trailer's count is no number".to_owned(),
+            (CsvFaultCode::BadHeader, Some(i)) => format!("the header names column {} twice", i + 1),
+            (CsvFaultCode::BadHeader, None) => {
                 let names: Vec<_> = self.row.places.iter().map(|p| self.text(self.record(raw), *p)).collect();
-                let lacks = |c: &&Column| {
+                let lacks = |c: &&ColumnLayout| {
                     (c.required || c.expected) && !names.iter().any(|n| n.trim_ascii() == c.name().as_bytes())
                 };
                 let lacking: Vec<_> =
-                    self.layout.row.columns().iter().filter(lacks).map(Column::name).collect();
+                    self.layout.row.columns().iter().filter(lacks).map(ColumnLayout::name).collect();
                 let lacking = lacking.join("`, `");
                 format!("the header has {found} of {wanted} columns that must be there, not `{lacking}`")
             }
-            (Code::NotUtf8, Some(i)) => format!("column {} is not UTF-8", name(i)),
-            (Code::NotUtf8, None) => "text that is not UTF-8".to_owned(),
-            (Code::Value(code), i) => {
+            (CsvFaultCode::NotUtf8, Some(i)) => format!("column {} is not UTF-8", name(i)),
+            (CsvFaultCode::NotUtf8, None) => "text that is not UTF-8".to_owned(),
+            (CsvFaultCode::Value(code), i) => {
                 let i = i.unwrap_or(0);
                 // The values of the row in hand, if it is still this one.
                 let text = self.row.places.get(usize::from(i)).map(|p| self.text(self.record(raw), *p));
                 let text = text.unwrap_or_default();
                 let cut = &text[..text.len().min(60)];
-                format!("column {}: \"{}\" {}", name(i), cut.escape_ascii(), code.says())
+                format!("column {}: \"{}\" {}", name(i), cut.escape_ascii(), code.description())
             }
         }
     }
 }
 
-fn place(record: &[u8], p: Place) -> &[u8] {
+fn place(record: &[u8], p: ValueSpan) -> &[u8] {
     record.get(p.start as usize..p.end as usize).unwrap_or_default()
 }

@@ -5,7 +5,7 @@ use crate::fixed;
 /// The code a fault is reported under, the same word in JSON, quarantine and the docs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Code {
+pub enum CsvFaultCode {
     /// The row has another number of values than there are columns.
     RaggedRow,
     /// A quote that is opened is not closed within the longest row.
@@ -25,34 +25,34 @@ pub enum Code {
     /// Another number of rows than the trailer says.
     RecordCount,
     /// A value is none of its column; codes as for fixed-width records.
-    Value(fixed::Code),
+    Value(fixed::RecordFaultCode),
 }
 
-impl Code {
+impl CsvFaultCode {
     /// The word for this code.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Code::RaggedRow => "ragged_row",
-            Code::UnclosedQuote => "unclosed_quote",
-            Code::BadQuote => "bad_quote",
-            Code::LongRow => "long_row",
-            Code::NotUtf8 => "not_utf8",
-            Code::BadHeader => "bad_header",
-            Code::NoHeader => "no_header",
-            Code::BadTrailer => "bad_trailer",
-            Code::RecordCount => "record_count",
-            Code::Value(code) => code.as_str(),
+            CsvFaultCode::RaggedRow => "ragged_row",
+            CsvFaultCode::UnclosedQuote => "unclosed_quote",
+            CsvFaultCode::BadQuote => "bad_quote",
+            CsvFaultCode::LongRow => "long_row",
+            CsvFaultCode::NotUtf8 => "not_utf8",
+            CsvFaultCode::BadHeader => "bad_header",
+            CsvFaultCode::NoHeader => "no_header",
+            CsvFaultCode::BadTrailer => "bad_trailer",
+            CsvFaultCode::RecordCount => "record_count",
+            CsvFaultCode::Value(code) => code.as_str(),
         }
     }
 }
 
 /// Why a stretch of input is no good row. A plain value, so that a stream of nothing but faults allocates
-/// nothing; [`Decoder::explain`](super::Decoder::explain) gives the sentence.
+/// nothing; [`Decoder::explain`](super::CsvRowDecoder::explain) gives the sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fault {
+pub struct CsvFault {
     /// The code.
-    pub code: Code,
+    pub code: CsvFaultCode,
     /// Which value of the row, from 0.
     pub value: Option<u16>,
     /// Values, bytes or rows that there should be.
@@ -61,22 +61,22 @@ pub struct Fault {
     pub found: u64,
 }
 
-impl Fault {
-    pub(super) const fn of(code: Code) -> Self {
-        Fault { code, value: None, wanted: 0, found: 0 }
+impl CsvFault {
+    pub(super) const fn from_code(code: CsvFaultCode) -> Self {
+        CsvFault { code, value: None, wanted: 0, found: 0 }
     }
 
-    pub(super) const fn at(code: Code, value: usize) -> Self {
-        Fault { code, value: Some(value as u16), wanted: 0, found: 0 }
+    pub(super) const fn with_value(code: CsvFaultCode, value: usize) -> Self {
+        CsvFault { code, value: Some(value as u16), wanted: 0, found: 0 }
     }
 
-    pub(super) const fn numbers(code: Code, wanted: usize, found: usize) -> Self {
-        Fault { code, value: None, wanted: wanted as u64, found: found as u64 }
+    pub(super) const fn numbers(code: CsvFaultCode, wanted: usize, found: usize) -> Self {
+        CsvFault { code, value: None, wanted: wanted as u64, found: found as u64 }
     }
 
     /// The fault of a trailer that says `stated` rows where there are `found`.
     #[must_use]
     pub const fn count(stated: u64, found: u64) -> Self {
-        Fault { code: Code::RecordCount, value: None, wanted: stated, found }
+        CsvFault { code: CsvFaultCode::RecordCount, value: None, wanted: stated, found }
     }
 }

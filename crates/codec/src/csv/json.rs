@@ -11,10 +11,10 @@
 //! records, empty ones are left out. A trailer whose count is not met is bad itself. The schema is
 //! `docs/schema/decode-csv.schema.json`.
 
-use super::decode::{Decoder, Next};
-use super::fault::Fault;
-use super::layout::Layout;
-use crate::fixed::{Error, Summary, Value};
+use super::decode::{CsvRowDecoder, NextCsvRow};
+use super::fault::CsvFault;
+use super::layout::CsvLayout;
+use crate::fixed::{ColumnValue, Error, RecordSummary};
 use std::io::{Read, Write};
 use std::sync::Arc;
 use unitape_base::Span;
@@ -28,14 +28,18 @@ use unitape_base::{InputBuffer, READ_BYTES};
 pub fn decode_json(
     input: &mut dyn Read,
     file_label: &str,
-    layout: &Arc<Layout>,
+    layout: &Arc<CsvLayout>,
     out: &mut dyn Write,
-) -> Result<Summary, Error> {
+) -> Result<RecordSummary, Error> {
     let mut source = InputBuffer::new(input, file_label);
-    let mut decoder = Decoder::new(layout.clone());
+    let mut decoder = CsvRowDecoder::new(layout.clone());
     decoder.set_name(file_label.rsplit(['/', '\\']).next().unwrap_or_default());
-    let mut lines =
-        Lines { head: head(file_label), text: Vec::new(), scratch: Vec::new(), summary: Summary::default() };
+    let mut lines = CsvJsonWriter {
+        head: head(file_label),
+        text: Vec::new(),
+        scratch: Vec::new(),
+        summary: RecordSummary::default(),
+    };
     // Rows but the header and the trailer, good and bad.
     let mut counted = 0u64;
     let mut at = 0;
@@ -46,29 +50,29 @@ pub fn decode_json(
     let result = loop {
         let next = decoder.next(source.bytes(), at, source.base, source.eof);
         match next {
-            Next::Header { span, end } => {
+            NextCsvRow::Header { span, end } => {
                 lines.header(&source, span, &decoder);
                 (at, patience, header_due) = (end, 1, false);
             }
-            Next::Row { span, end } => {
+            NextCsvRow::Row { span, end } => {
                 lines.row(&source, span, &decoder);
                 (at, patience) = (end, 1);
                 counted += 1;
             }
-            Next::Trailer { span, end, count } => {
+            NextCsvRow::Trailer { span, end, count } => {
                 match count.filter(|n| *n != counted) {
-                    Some(stated) => lines.fault(&source, span, Fault::count(stated, counted), &decoder),
+                    Some(stated) => lines.fault(&source, span, CsvFault::count(stated, counted), &decoder),
                     None => lines.trailer(&source, span, &decoder),
                 }
                 (at, patience) = (end, 1);
             }
-            Next::Bad { span, fault, end } => {
+            NextCsvRow::Bad { span, fault, end } => {
                 lines.fault(&source, span, fault, &decoder);
                 // What cannot be read in the header's place is the header.
                 counted += u64::from(!header_due);
                 (at, patience, header_due) = (end, 1, false);
             }
-            Next::Incomplete { from, need } => {
+            NextCsvRow::Incomplete { from, need } => {
                 if let Err(error) = lines.flush(out) {
                     break Err(error);
                 }
@@ -80,7 +84,7 @@ pub fn decode_json(
                 at = 0;
                 continue;
             }
-            Next::End => break Ok(()),
+            NextCsvRow::End => break Ok(()),
         }
         if lines.text.len() >= FLUSH_BYTES
             && let Err(error) = lines.flush(out)
@@ -98,15 +102,15 @@ pub fn decode_json(
 const FLUSH_BYTES: usize = 64 << 10;
 
 /// The lines of one file.
-struct Lines {
+struct CsvJsonWriter {
     head: Vec<u8>,
     text: Vec<u8>,
     scratch: Vec<u8>,
-    summary: Summary,
+    summary: RecordSummary,
 }
 
-impl Lines {
-    fn header(&mut self, source: &InputBuffer<'_>, span: Span, decoder: &Decoder) {
+impl CsvJsonWriter {
+    fn header(&mut self, source: &InputBuffer<'_>, span: Span, decoder: &CsvRowDecoder) {
         self.start(source, span.start);
         self.text.extend_from_slice(b",\"type\":\"header\",\"fields\":{\"columns\":[");
         for (i, name) in decoder.names().iter().enumerate() {
@@ -119,36 +123,36 @@ impl Lines {
         self.summary.records += 1;
     }
 
-    fn row(&mut self, source: &InputBuffer<'_>, span: Span, decoder: &Decoder) {
+    fn row(&mut self, source: &InputBuffer<'_>, span: Span, decoder: &CsvRowDecoder) {
         let bytes = decoder.record(span.slice(source.bytes()));
         self.start(source, span.start);
         let out = &mut self.text;
         out.extend_from_slice(b",\"type\":\"row\",\"fields\":{");
         let mut comma = false;
         for (column, found) in decoder.layout().row.columns().iter().zip(decoder.values()) {
-            if *found == Value::None || !column.speaks() {
+            if *found == ColumnValue::None || !column.is_output() {
                 continue;
             }
             key(out, &mut comma, column.name());
             match *found {
-                Value::Text { start, end } if !column.squeezes() => {
+                ColumnValue::Text { start, end } if !column.collapses_blanks() => {
                     value(out, &bytes[start as usize..end as usize]);
                 }
-                Value::Int(n) => {
+                ColumnValue::Int(n) => {
                     if n < 0 {
                         out.push(b'-');
                     }
                     number(out, n.unsigned_abs());
                 }
-                Value::Flag(yes) => out.extend_from_slice(if yes { b"true" } else { b"false" }),
+                ColumnValue::Flag(yes) => out.extend_from_slice(if yes { b"true" } else { b"false" }),
                 other => {
                     self.scratch.clear();
-                    other.write(bytes, column.squeezes(), &mut self.scratch);
+                    other.write(bytes, column.collapses_blanks(), &mut self.scratch);
                     value(out, &self.scratch);
                 }
             }
         }
-        for (name, text) in decoder.others(bytes) {
+        for (name, text) in decoder.extra_values(bytes) {
             key(out, &mut comma, name);
             value(out, text);
         }
@@ -156,7 +160,7 @@ impl Lines {
         self.summary.records += 1;
     }
 
-    fn trailer(&mut self, source: &InputBuffer<'_>, span: Span, decoder: &Decoder) {
+    fn trailer(&mut self, source: &InputBuffer<'_>, span: Span, decoder: &CsvRowDecoder) {
         let bytes = decoder.record(span.slice(source.bytes()));
         self.start(source, span.start);
         let out = &mut self.text;
@@ -170,7 +174,7 @@ impl Lines {
         self.summary.records += 1;
     }
 
-    fn fault(&mut self, source: &InputBuffer<'_>, span: Span, fault: Fault, decoder: &Decoder) {
+    fn fault(&mut self, source: &InputBuffer<'_>, span: Span, fault: CsvFault, decoder: &CsvRowDecoder) {
         self.start(source, span.start);
         self.text.extend_from_slice(b",\"length\":");
         number(&mut self.text, span.len() as u64);

@@ -1,33 +1,35 @@
 //! Layouts: how a file is written, read from TOML and checked.
 
 use crate::fixed::Error;
-use crate::fixed::inside::{Column, ColumnText, Record, Zone, days_in, loose_columns};
+use crate::fixed::inside::{
+    CachedZone, ColumnLayout, ColumnText, RecordLayout, build_csv_columns, parse_day,
+};
 use serde::Deserialize;
 use toml::Spanned;
 
 /// A layout that holds together.
 #[derive(Debug, Clone)]
-pub struct Layout {
+pub struct CsvLayout {
     pub(super) name: String,
     pub(super) title: String,
     pub(super) separator: u8,
     pub(super) quote: Option<u8>,
     pub(super) comment: Option<u8>,
-    pub(super) encoding: Encoding,
+    pub(super) encoding: TextEncoding,
     pub(super) header: bool,
     /// A row may end early, the rest is blank.
     pub(super) pad: bool,
     pub(super) row_bytes_max: usize,
     pub(super) day: Option<i32>,
-    pub(super) trailer: Option<Trailer>,
+    pub(super) trailer: Option<CsvTrailer>,
     /// What the layout says of columns.
-    pub(super) row: Record,
-    pub(super) zones: Vec<Zone>,
+    pub(super) row: RecordLayout,
+    pub(super) zones: Vec<CachedZone>,
 }
 
 /// How the last row is known, and where in it stands how many rows there are.
 #[derive(Debug, Clone)]
-pub(super) struct Trailer {
+pub(super) struct CsvTrailer {
     pub first: Vec<u8>,
     /// From 0.
     pub count: Option<usize>,
@@ -45,21 +47,21 @@ pub(super) const VALUES_MAX: usize = 4096;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct LayoutText {
+struct CsvLayoutText {
     name: Spanned<String>,
     #[serde(default)]
     title: String,
     #[serde(default)]
-    separator: Separator,
+    separator: CsvSeparator,
     #[serde(default = "double_quote")]
     quote: Spanned<String>,
     comment: Option<Spanned<String>>,
     #[serde(default)]
-    encoding: Encoding,
+    encoding: TextEncoding,
     #[serde(default = "yes")]
     header: bool,
     #[serde(default)]
-    short: Short,
+    short: ShortRowPolicy,
     row_bytes_max: Option<Spanned<usize>>,
     day: Option<Spanned<String>>,
     zone: Option<Spanned<String>>,
@@ -82,7 +84,7 @@ struct TrailerText {
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Separator {
+enum CsvSeparator {
     #[default]
     Comma,
     Tab,
@@ -92,7 +94,7 @@ enum Separator {
 
 /// How text that is not ASCII is encoded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-pub(super) enum Encoding {
+pub(super) enum TextEncoding {
     #[default]
     #[serde(rename = "utf-8")]
     Utf8,
@@ -103,7 +105,7 @@ pub(super) enum Encoding {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Short {
+enum ShortRowPolicy {
     #[default]
     Error,
     Pad,
@@ -117,7 +119,7 @@ fn double_quote() -> Spanned<String> {
     Spanned::new(0..0, "\"".to_owned())
 }
 
-impl Layout {
+impl CsvLayout {
     /// Reads a layout; `origin` names it in errors.
     ///
     /// # Errors
@@ -128,7 +130,7 @@ impl Layout {
             let line = 1 + before.iter().filter(|b| **b == b'\n').count();
             Error::Layout { origin: origin.to_owned(), line, what }
         };
-        let parsed: Result<LayoutText, _> = toml::from_str(text);
+        let parsed: Result<CsvLayoutText, _> = toml::from_str(text);
         let parsed = parsed.map_err(|e| at(e.span().map_or(0, |s| s.start), e.message().to_owned()))?;
         build(parsed).map_err(|(offset, what)| at(offset, what))
     }
@@ -158,7 +160,7 @@ impl Layout {
 
     /// What it says of a row: the columns that it names.
     #[must_use]
-    pub fn row(&self) -> &Record {
+    pub fn row(&self) -> &RecordLayout {
         &self.row
     }
 
@@ -168,7 +170,7 @@ impl Layout {
         let mut this = self.clone();
         for name in names {
             if this.row.find(name).is_none() {
-                this.row.push(Column::expected(name));
+                this.row.push(ColumnLayout::text_column(name));
             }
         }
         this
@@ -189,17 +191,17 @@ impl Layout {
     /// The day that a file's name tells: the last eight digits in a row that are a day, `YYYYMMDD`.
     pub(super) fn day_of(name: &str) -> Option<i32> {
         let digits = name.as_bytes().windows(8).filter(|w| w.iter().all(u8::is_ascii_digit));
-        digits.filter_map(days_in).next_back()
+        digits.filter_map(parse_day).next_back()
     }
 }
 
-fn build(text: LayoutText) -> Result<Layout, (usize, String)> {
+fn build(text: CsvLayoutText) -> Result<CsvLayout, (usize, String)> {
     let fail = |at: usize, what: String| Err((at, what));
     let separator = match text.separator {
-        Separator::Comma => b',',
-        Separator::Tab => b'\t',
-        Separator::Pipe => b'|',
-        Separator::Semicolon => b';',
+        CsvSeparator::Comma => b',',
+        CsvSeparator::Tab => b'\t',
+        CsvSeparator::Pipe => b'|',
+        CsvSeparator::Semicolon => b';',
     };
     let quote = match text.quote.get_ref().as_bytes() {
         b"none" => None,
@@ -222,7 +224,7 @@ fn build(text: LayoutText) -> Result<Layout, (usize, String)> {
     };
     let day = match &text.day {
         None => None,
-        Some(day) => match Layout::day_of(&day.get_ref().replace('-', "")) {
+        Some(day) => match CsvLayout::day_of(&day.get_ref().replace('-', "")) {
             Some(days) => Some(days),
             None => return fail(day.span().start, "day: YYYY-MM-DD".to_owned()),
         },
@@ -244,16 +246,16 @@ fn build(text: LayoutText) -> Result<Layout, (usize, String)> {
                     }
                 },
             };
-            Some(Trailer { first: trailer.first.into_bytes(), count, columns: trailer.columns })
+            Some(CsvTrailer { first: trailer.first.into_bytes(), count, columns: trailer.columns })
         }
     };
     if !text.header && text.column.is_empty() {
         let what = "without a header the layout must name all columns in [[column]]".to_owned();
         return fail(text.name.span().start, what);
     }
-    let (row, zones) = loose_columns(text.name, text.zone, text.column)?;
-    let (header, pad) = (text.header, text.short == Short::Pad);
-    Ok(Layout {
+    let (row, zones) = build_csv_columns(text.name, text.zone, text.column)?;
+    let (header, pad) = (text.header, text.short == ShortRowPolicy::Pad);
+    Ok(CsvLayout {
         name: row.name().to_owned(),
         title: text.title,
         separator,
@@ -265,7 +267,7 @@ fn build(text: LayoutText) -> Result<Layout, (usize, String)> {
         row_bytes_max,
         day,
         trailer,
-        row: row.named("row"),
+        row: row.with_name("row"),
         zones,
     })
 }

@@ -11,7 +11,7 @@
 //! of a column are. Columns that the layout does not name are text.
 //!
 //! A row is all or nothing: one that is ragged, has an open quote, a value that is none of its column or text
-//! that is not UTF-8 is a [`Fault`] with a code and the column, and reading goes on behind the row, or where its
+//! that is not UTF-8 is a [`CsvFault`] with a code and the column, and reading goes on behind the row, or where its
 //! end cannot be known behind the line in which it begins.
 //!
 //! It keeps no state but the header and the day of the file, which is known by the file's name.
@@ -32,7 +32,7 @@ mod simd;
 #[cfg(test)]
 mod tests;
 
-pub use decode::{Decoder, Next};
-pub use fault::{Code, Fault};
+pub use decode::{CsvRowDecoder, NextCsvRow};
+pub use fault::{CsvFault, CsvFaultCode};
 pub use json::decode_json;
-pub use layout::{Layout, ROW_BYTES_MAX};
+pub use layout::{CsvLayout, ROW_BYTES_MAX};

@@ -2,9 +2,9 @@
 //! columns are read as for fixed-width records, whose twin is elsewhere.
 
 use super::latin::push_utf8;
-use super::layout::{Encoding, Layout};
-use crate::fixed::inside::{Around, read, waits};
-use crate::fixed::{self, Value};
+use super::layout::{CsvLayout, TextEncoding};
+use crate::fixed::inside::{RecordContext, needs_other_column, read};
+use crate::fixed::{self, ColumnValue};
 
 /// What stands at a place of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,13 +30,13 @@ pub enum What {
 
 /// All of an input, a file of this name.
 #[must_use]
-pub fn decode(layout: &Layout, name: &str, input: &[u8]) -> Vec<Found> {
+pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<Found> {
     let mut out = Vec::new();
     let mut header: Option<Result<Vec<String>, ()>> = None;
     if !layout.header {
         header = Some(Ok(layout.row.columns().iter().map(|c| c.name().to_owned()).collect()));
     }
-    let day = layout.day.or_else(|| Layout::day_of(name));
+    let day = layout.day.or_else(|| CsvLayout::day_of(name));
     let mut at = if input.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
     loop {
         while at < input.len() && (input[at] == b'\n' || input[at] == b'\r') {
@@ -80,8 +80,8 @@ pub fn decode(layout: &Layout, name: &str, input: &[u8]) -> Vec<Found> {
                 };
                 let raw = &input[at..at + length];
                 let what = match layout.encoding {
-                    Encoding::Utf8 => whole(layout, &values, raw, &mut header, day),
-                    Encoding::Windows1252 => {
+                    TextEncoding::Utf8 => whole(layout, &values, raw, &mut header, day),
+                    TextEncoding::Windows1252 => {
                         let values: Vec<Vec<u8>> = values.iter().map(utf8).collect();
                         whole(layout, &values, b"", &mut header, day)
                     }
@@ -106,7 +106,7 @@ fn line(input: &[u8]) -> (usize, Option<usize>) {
 /// The values of a row, its length and its end with the line end.
 type Parsed = (Vec<Vec<u8>>, usize, usize);
 
-fn row(layout: &Layout, input: &[u8]) -> Result<Parsed, &'static str> {
+fn row(layout: &CsvLayout, input: &[u8]) -> Result<Parsed, &'static str> {
     let most = layout.row_bytes_max;
     let seen = &input[..input.len().min(most + 2)];
     let whole = input.len() < most + 2;
@@ -174,7 +174,7 @@ fn row(layout: &Layout, input: &[u8]) -> Result<Parsed, &'static str> {
 }
 
 fn whole(
-    layout: &Layout,
+    layout: &CsvLayout,
     values: &[Vec<u8>],
     raw: &[u8],
     header: &mut Option<Result<Vec<String>, ()>>,
@@ -219,24 +219,26 @@ fn whole(
         return Err("not_utf8");
     }
     let mut zones = layout.zones.clone();
-    let header = [day.map_or(Value::None, Value::Date)];
-    let mut typed = vec![Value::None; columns.len()];
+    let header = [day.map_or(ColumnValue::None, ColumnValue::Date)];
+    let mut typed = vec![ColumnValue::None; columns.len()];
     for late in [false, true] {
-        for (i, column) in columns.iter().enumerate().filter(|(_, c)| waits(c) == late) {
+        for (i, column) in columns.iter().enumerate().filter(|(_, c)| needs_other_column(c) == late) {
             if let Some(text) = names.iter().position(|n| n == column.name()).and_then(|i| values.get(i)) {
-                let mut around = Around { header: &header, zones: &mut zones };
-                typed[i] = read(column, (text, 0), &typed, &mut around).map_err(fixed::Code::as_str)?;
+                let mut around = RecordContext { header: &header, zones: &mut zones };
+                typed[i] =
+                    read(column, (text, 0), &typed, &mut around).map_err(fixed::RecordFaultCode::as_str)?;
             }
-            if typed[i] == Value::None && column.required && column.speaks() {
+            if typed[i] == ColumnValue::None && column.required && column.is_output() {
                 return Err("missing");
             }
         }
     }
     let mut out = Vec::new();
-    for (column, value) in columns.iter().zip(typed).filter(|(c, v)| *v != Value::None && c.speaks()) {
+    for (column, value) in columns.iter().zip(typed).filter(|(c, v)| *v != ColumnValue::None && c.is_output())
+    {
         let at = names.iter().position(|n| n == column.name()).unwrap_or(0);
         let mut text = Vec::new();
-        value.write(&values[at], column.squeezes(), &mut text);
+        value.write(&values[at], column.collapses_blanks(), &mut text);
         out.push((column.name().to_owned(), text));
     }
     for (name, value) in names.iter().zip(values) {

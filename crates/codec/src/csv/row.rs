@@ -1,40 +1,46 @@
 //! One row: where it ends and where its values stand.
 
-use super::fault::{Code, Fault};
-use super::layout::{Layout, VALUES_MAX};
-use super::simd::{Kernel, Stop};
+use super::fault::{CsvFault, CsvFaultCode};
+use super::layout::{CsvLayout, VALUES_MAX};
+use super::simd::{CsvKernel, ScanStop};
 
 /// Values of a row, as places in its bytes; a value whose quotes were doubled stands in `text` behind them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Values {
-    pub places: Vec<Place>,
+pub(super) struct RowValues {
+    pub places: Vec<ValueSpan>,
     /// Values without the doubled quotes.
     pub text: Vec<u8>,
 }
 
 /// Where a value stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ValueSpan {
     pub start: u32,
     pub end: u32,
-    /// In [`Values::text`], not in the row.
+    /// In [`RowValues::text`], not in the row.
     pub apart: bool,
 }
 
 /// What a stretch of input holds at its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Row {
+pub(super) enum RowOutcome {
     /// A row of so many bytes, and behind its line end.
     Whole { length: usize, end: usize },
     /// No row: its bytes, and where to go on.
-    Bad { fault: Fault, length: usize, end: usize },
+    Bad { fault: CsvFault, length: usize, end: usize },
     /// More bytes are needed to say.
     More,
 }
 
-impl Values {
+impl RowValues {
     /// Reads the row that `input` begins with; `eof` says that nothing follows it.
-    pub(super) fn read(&mut self, layout: &Layout, kernel: Kernel, input: &[u8], eof: bool) -> Row {
+    pub(super) fn read(
+        &mut self,
+        layout: &CsvLayout,
+        kernel: CsvKernel,
+        input: &[u8],
+        eof: bool,
+    ) -> RowOutcome {
         self.places.clear();
         self.text.clear();
         let most = layout.row_bytes_max;
@@ -43,27 +49,27 @@ impl Values {
         let places = &mut self.places;
         let stop = kernel.scan(seen, layout.separator, layout.quote.unwrap_or(b'\n'), places);
         let feed = match stop {
-            Stop::Quote => return self.quoted(layout, input, eof),
-            Stop::LineEnd(at) => Some(at),
-            Stop::End => None,
+            ScanStop::Quote => return self.quoted(layout, input, eof),
+            ScanStop::LineEnd(at) => Some(at),
+            ScanStop::End => None,
         };
         let (length, end) = match feed {
             Some(at) => (at - usize::from(at > 0 && input[at - 1] == b'\r'), at + 1),
             None if seen.len() == most + 2 => return long(layout, input),
             None if eof => (input.len() - usize::from(input.last() == Some(&b'\r')), input.len()),
-            None => return Row::More,
+            None => return RowOutcome::More,
         };
         if length > most {
             return long(layout, input);
         }
         let last = places.last().map_or(0, |p| p.end as usize + 1);
-        places.push(Place { start: last as u32, end: length as u32, apart: false });
+        places.push(ValueSpan { start: last as u32, end: length as u32, apart: false });
         self.counted(length, end)
     }
 
     /// A row in which a quote stands, byte by byte.
-    fn quoted(&mut self, layout: &Layout, input: &[u8], eof: bool) -> Row {
-        let Some(quote) = layout.quote else { return Row::More };
+    fn quoted(&mut self, layout: &CsvLayout, input: &[u8], eof: bool) -> RowOutcome {
+        let Some(quote) = layout.quote else { return RowOutcome::More };
         self.places.clear();
         let most = layout.row_bytes_max;
         let seen = &input[..input.len().min(most + 2)];
@@ -77,7 +83,7 @@ impl Values {
                 let mut doubled = false;
                 let close = loop {
                     let Some(found) = memchr::memchr(quote, &seen[from..]) else {
-                        return bad(Code::UnclosedQuote, layout, input, ended, eof);
+                        return bad(CsvFaultCode::UnclosedQuote, layout, input, ended, eof);
                     };
                     let found = from + found;
                     match seen.get(found + 1) {
@@ -85,28 +91,28 @@ impl Values {
                             self.text.extend_from_slice(&seen[from..=found]);
                             (doubled, from) = (true, found + 2);
                         }
-                        None if !ended => return bad(Code::UnclosedQuote, layout, input, ended, eof),
+                        None if !ended => return bad(CsvFaultCode::UnclosedQuote, layout, input, ended, eof),
                         _ => break found,
                     }
                 };
                 at = close + 1;
                 if doubled {
                     self.text.extend_from_slice(&seen[from..close]);
-                    Place { start: apart as u32, end: self.text.len() as u32, apart: true }
+                    ValueSpan { start: apart as u32, end: self.text.len() as u32, apart: true }
                 } else {
                     self.text.truncate(apart);
-                    Place { start: start as u32, end: close as u32, apart: false }
+                    ValueSpan { start: start as u32, end: close as u32, apart: false }
                 }
             } else {
                 let rest = &seen[at..];
                 let stop = |b: &u8| *b == layout.separator || *b == b'\n' || *b == quote;
                 let end = at + rest.iter().position(stop).unwrap_or(rest.len());
                 if seen.get(end) == Some(&quote) {
-                    return bad(Code::BadQuote, layout, input, true, eof);
+                    return bad(CsvFaultCode::BadQuote, layout, input, true, eof);
                 }
                 let start = at;
                 at = end;
-                Place { start: start as u32, end: end as u32, apart: false }
+                ValueSpan { start: start as u32, end: end as u32, apart: false }
             };
             self.places.push(place);
             match (seen.get(at), seen.get(at + 1)) {
@@ -134,54 +140,54 @@ impl Values {
                     return if length > most { long(layout, input) } else { self.counted(length, at) };
                 }
                 (None, _) | (Some(b'\r'), None) => {
-                    return if input.len() < most + 2 { Row::More } else { long(layout, input) };
+                    return if input.len() < most + 2 { RowOutcome::More } else { long(layout, input) };
                 }
                 // Something stands behind a closing quote.
-                _ => return bad(Code::BadQuote, layout, input, true, eof),
+                _ => return bad(CsvFaultCode::BadQuote, layout, input, true, eof),
             }
         }
     }
 
-    fn counted(&self, length: usize, end: usize) -> Row {
+    fn counted(&self, length: usize, end: usize) -> RowOutcome {
         if self.places.len() > VALUES_MAX {
-            let fault = Fault::numbers(Code::RaggedRow, VALUES_MAX, self.places.len());
-            return Row::Bad { fault, length, end };
+            let fault = CsvFault::numbers(CsvFaultCode::RaggedRow, VALUES_MAX, self.places.len());
+            return RowOutcome::Bad { fault, length, end };
         }
-        Row::Whole { length, end }
+        RowOutcome::Whole { length, end }
     }
 }
 
 /// A row with a quote that cannot be: it ends with the line in which it begins. Unless it is `decided`, more bytes
 /// may make it good.
-fn bad(code: Code, layout: &Layout, input: &[u8], decided: bool, eof: bool) -> Row {
+fn bad(code: CsvFaultCode, layout: &CsvLayout, input: &[u8], decided: bool, eof: bool) -> RowOutcome {
     let most = layout.row_bytes_max;
     let all = input.len() >= most + 2;
     if !decided && !all {
-        return Row::More;
+        return RowOutcome::More;
     }
     let seen = &input[..input.len().min(most + 2)];
-    let fault = Fault::of(code);
+    let fault = CsvFault::from_code(code);
     match memchr::memchr(b'\n', seen) {
-        Some(at) => Row::Bad { fault, length: without_return(seen, at), end: at + 1 },
-        None if all => Row::Bad { fault, length: most, end: most },
-        None if eof => Row::Bad { fault, length: seen.len(), end: seen.len() },
-        None => Row::More,
+        Some(at) => RowOutcome::Bad { fault, length: without_return(seen, at), end: at + 1 },
+        None if all => RowOutcome::Bad { fault, length: most, end: most },
+        None if eof => RowOutcome::Bad { fault, length: seen.len(), end: seen.len() },
+        None => RowOutcome::More,
     }
 }
 
 /// A row beyond the limit goes in pieces of it, to the end of its line where that is in sight.
-fn long(layout: &Layout, input: &[u8]) -> Row {
+fn long(layout: &CsvLayout, input: &[u8]) -> RowOutcome {
     let most = layout.row_bytes_max;
     let seen = &input[..input.len().min(most + 2)];
-    let fault = |found| Fault::numbers(Code::LongRow, most, found);
+    let fault = |found| CsvFault::numbers(CsvFaultCode::LongRow, most, found);
     match memchr::memchr(b'\n', seen) {
         Some(at) => {
             let length = without_return(seen, at);
-            Row::Bad { fault: fault(length), length, end: at + 1 }
+            RowOutcome::Bad { fault: fault(length), length, end: at + 1 }
         }
         None => {
             let length = if input.len() >= most + 2 { most } else { input.len() };
-            Row::Bad { fault: fault(seen.len()), length, end: length }
+            RowOutcome::Bad { fault: fault(seen.len()), length, end: length }
         }
     }
 }

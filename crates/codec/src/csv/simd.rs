@@ -1,16 +1,16 @@
 //! The one place with instruction-set specific code: where separators stand in a row without quotes, 32 bytes a
 //! step (AVX2), or eight in a word on every processor.
 
-use super::row::Place;
+use super::row::ValueSpan;
 
 /// A kernel that this processor can run.
 ///
-/// Invariant: `Avx2` exists only if detection found the instructions; [`Kernel::best`] is its only maker.
+/// Invariant: `Avx2` exists only if detection found the instructions; [`CsvKernel::best`] is its only maker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kernel(Set);
+pub(super) struct CsvKernel(CsvInstructionSet);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Set {
+enum CsvInstructionSet {
     #[cfg(target_arch = "x86_64")]
     Avx2,
     Portable,
@@ -18,7 +18,7 @@ enum Set {
 
 /// What ended a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum ScanStop {
     /// The first line feed, here.
     LineEnd(usize),
     /// A quote before it.
@@ -27,28 +27,28 @@ pub(super) enum Stop {
     End,
 }
 
-impl Kernel {
+impl CsvKernel {
     /// The one that every processor runs.
     #[cfg(any(test, feature = "naive"))]
-    pub(super) const PORTABLE: Self = Kernel(Set::Portable);
+    pub(super) const PORTABLE: Self = CsvKernel(CsvInstructionSet::Portable);
 
     /// The fastest that this processor runs.
     pub(super) fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
-            return Kernel(Set::Avx2);
+            return CsvKernel(CsvInstructionSet::Avx2);
         }
-        Kernel(Set::Portable)
+        CsvKernel(CsvInstructionSet::Portable)
     }
 
     /// Appends the values that separators end, up to the first line feed or quote.
     #[inline]
-    pub(super) fn scan(self, bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<Place>) -> Stop {
+    pub(super) fn scan(self, bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<ValueSpan>) -> ScanStop {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a Kernel of this kind exists only where detection found the instructions.
-            Set::Avx2 => unsafe { avx2(bytes, separator, quote, out) },
-            Set::Portable => portable(bytes, separator, quote, out),
+            CsvInstructionSet::Avx2 => unsafe { avx2(bytes, separator, quote, out) },
+            CsvInstructionSet::Portable => portable(bytes, separator, quote, out),
         }
     }
 }
@@ -60,13 +60,13 @@ fn step(
     stops: u64,
     base: usize,
     start: &mut u32,
-    out: &mut Vec<Place>,
+    out: &mut Vec<ValueSpan>,
 ) -> Option<usize> {
     // Only what stands before the first stop.
     separators &= stops.wrapping_sub(1) & !stops;
     while separators != 0 {
         let end = base as u32 + separators.trailing_zeros();
-        out.push(Place { start: *start, end, apart: false });
+        out.push(ValueSpan { start: *start, end, apart: false });
         *start = end + 1;
         separators &= separators - 1;
     }
@@ -74,14 +74,14 @@ fn step(
 }
 
 #[inline]
-fn stop(bytes: &[u8], at: usize) -> Stop {
-    if bytes[at] == b'\n' { Stop::LineEnd(at) } else { Stop::Quote }
+fn stop(bytes: &[u8], at: usize) -> ScanStop {
+    if bytes[at] == b'\n' { ScanStop::LineEnd(at) } else { ScanStop::Quote }
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const LOW7: u64 = 0x7f7f_7f7f_7f7f_7f7f;
 
-fn portable(bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<Place>) -> Stop {
+fn portable(bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<ValueSpan>) -> ScanStop {
     let mut start = 0;
     for (i, word) in bytes.chunks(8).enumerate() {
         let mut padded = [0; 8];
@@ -98,14 +98,14 @@ fn portable(bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<Place>) -> Sto
             return stop(bytes, at);
         }
     }
-    Stop::End
+    ScanStop::End
 }
 
 /// # Safety
 /// - The processor has AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
-unsafe fn avx2(bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<Place>) -> Stop {
+unsafe fn avx2(bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<ValueSpan>) -> ScanStop {
     use std::arch::x86_64::*;
     let (separator, quote) = (_mm256_set1_epi8(separator as i8), _mm256_set1_epi8(quote as i8));
     let feed = _mm256_set1_epi8(b'\n' as i8);
@@ -130,7 +130,7 @@ unsafe fn avx2(bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<Place>) -> 
             return stop(bytes, at);
         }
     }
-    Stop::End
+    ScanStop::End
 }
 
 #[cfg(test)]
@@ -147,11 +147,11 @@ mod tests {
             let mut expected = Vec::new();
             let mut start = 0;
             for (i, _) in bytes[..at.unwrap_or(bytes.len())].iter().enumerate().filter(|(_, b)| **b == b',') {
-                expected.push(Place { start: start as u32, end: i as u32, apart: false });
+                expected.push(ValueSpan { start: start as u32, end: i as u32, apart: false });
                 start = i + 1;
             }
-            let end = at.map_or(Stop::End, |at| if bytes[at] == b'\n' { Stop::LineEnd(at) } else { Stop::Quote });
-            for kernel in [Kernel::best(), Kernel::PORTABLE] {
+            let end = at.map_or(ScanStop::End, |at| if bytes[at] == b'\n' { ScanStop::LineEnd(at) } else { ScanStop::Quote });
+            for kernel in [CsvKernel::best(), CsvKernel::PORTABLE] {
                 let mut found = Vec::new();
                 prop_assert_eq!(kernel.scan(bytes, b',', quote, &mut found), end);
                 prop_assert_eq!(&found, &expected);

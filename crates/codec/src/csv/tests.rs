@@ -1,13 +1,13 @@
 //! Rows that went wrong somewhere, and the fast path against its slow twin.
 
 use super::check::{ALL, BARE, LATIN, any_bytes, both};
-use super::{Layout, decode_json};
+use super::{CsvLayout, decode_json};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-fn layout(text: &str) -> Arc<Layout> {
-    Arc::new(Layout::parse(text, "l.toml").unwrap_or_else(|e| panic!("{e}")))
+fn layout(text: &str) -> Arc<CsvLayout> {
+    Arc::new(CsvLayout::parse(text, "l.toml").unwrap_or_else(|e| panic!("{e}")))
 }
 
 fn check(text: &str, input: &[u8], expected: Expect) {
@@ -93,7 +93,7 @@ fn an_open_quote_ends_with_its_line() {
 /// A file cut short looks whole, unless somebody counts.
 #[test]
 fn a_trailer_is_held_to_its_word() {
-    let taq = Layout::built_in("nyse-taq-trades").unwrap();
+    let taq = CsvLayout::built_in("nyse-taq-trades").unwrap();
     let head = "Time|Exchange|Symbol|Sale Condition|Trade Volume|Trade Price|New Column\n";
     let row = "093000417837000|Z|BRK   B| O  |300|45.8800|x\n";
     check(
@@ -112,7 +112,7 @@ fn a_trailer_is_held_to_its_word() {
 
 #[test]
 fn a_header_that_is_none() {
-    let taq = Layout::built_in("nyse-taq-trades").unwrap();
+    let taq = CsvLayout::built_in("nyse-taq-trades").unwrap();
     check(
         taq,
         b"Time|Exchange|Symbol\n093000417837000|Z|A\n",
@@ -147,11 +147,11 @@ fn mistakes_in_a_layout_name_their_line() {
         ("name='x'\ncolumn=[{name='a',type='int',pad='0'}]", "l.toml:2: pad: "),
         ("name='x'\ntrailer={first='END',columns=['a'],count='b'}", "l.toml:2: count: "),
     ] {
-        let got = Layout::parse(text, "l.toml").map(|_| "ok".to_owned()).unwrap_or_else(|e| e.to_string());
+        let got = CsvLayout::parse(text, "l.toml").map(|_| "ok".to_owned()).unwrap_or_else(|e| e.to_string());
         assert!(got.contains(says), "{got}\nshould say: {says}");
     }
-    for name in Layout::all_built_in() {
-        assert_eq!(layout(Layout::built_in(name).unwrap()).name(), name);
+    for name in CsvLayout::all_built_in() {
+        assert_eq!(layout(CsvLayout::built_in(name).unwrap()).name(), name);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The members of one JSON object, as they stand: nothing is copied and no tree is built.
 
 use super::DEPTH_MAX;
-use super::parse::LineError;
+use super::parse::LineFault;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -11,7 +11,7 @@ const FEW: usize = 32;
 
 /// One member of an object.
 #[derive(Clone, Copy)]
-pub(super) struct Member<'a> {
+pub(super) struct ObjectMember<'a> {
     /// Between its quotes, escapes and all.
     key: &'a str,
     /// JSON text of the value.
@@ -20,7 +20,7 @@ pub(super) struct Member<'a> {
     pub taken: bool,
 }
 
-impl<'a> Member<'a> {
+impl<'a> ObjectMember<'a> {
     /// The name, escapes resolved.
     #[inline]
     pub fn name(&self) -> Cow<'a, str> {
@@ -35,29 +35,29 @@ impl<'a> Member<'a> {
 }
 
 /// The members of an object in the order of the text.
-pub(super) struct Members<'a> {
-    few: [Member<'a>; FEW],
+pub(super) struct ObjectMembers<'a> {
+    few: [ObjectMember<'a>; FEW],
     n: usize,
-    more: Vec<Member<'a>>,
+    more: Vec<ObjectMember<'a>>,
 }
 
-impl<'a> Members<'a> {
+impl<'a> ObjectMembers<'a> {
     /// Splits the object that `text` is.
     #[inline]
-    pub fn of(text: &'a str) -> Result<Self, LineError> {
+    pub fn from_text(text: &'a str) -> Result<Self, LineFault> {
         let mut de = serde_json::Deserializer::from_str(text);
-        let members = de.deserialize_map(Collect).map_err(|e| LineError::json(&e))?;
-        de.end().map_err(|e| LineError::json(&e))?;
+        let members = de.deserialize_map(MemberCollector).map_err(|e| LineFault::json(&e))?;
+        de.end().map_err(|e| LineFault::json(&e))?;
         Ok(members)
     }
 
     #[inline]
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Member<'a>> {
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut ObjectMember<'a>> {
         self.few[..self.n].iter_mut().chain(&mut self.more)
     }
 
     #[inline]
-    pub fn iter(&self) -> impl Iterator<Item = &Member<'a>> {
+    pub fn iter(&self) -> impl Iterator<Item = &ObjectMember<'a>> {
         self.few[..self.n].iter().chain(&self.more)
     }
 
@@ -71,25 +71,28 @@ impl<'a> Members<'a> {
         let left = || self.iter().filter(|m| !m.taken);
         // Most lines have none or one: no list is made for them.
         left().nth(1)?;
-        let mut names: Vec<_> = left().map(Member::name).collect();
+        let mut names: Vec<_> = left().map(ObjectMember::name).collect();
         names.sort_unstable();
         names.windows(2).find(|w| w[0] == w[1]).map(|w| w[0].clone())
     }
 }
 
-struct Collect;
+struct MemberCollector;
 
-impl<'de> Visitor<'de> for Collect {
-    type Value = Members<'de>;
+impl<'de> Visitor<'de> for MemberCollector {
+    type Value = ObjectMembers<'de>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a JSON object")
     }
 
     #[inline]
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-        let mut members =
-            Members { few: [Member { key: "", value: "", taken: false }; FEW], n: 0, more: Vec::new() };
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ObjectMembers<'de>, A::Error> {
+        let mut members = ObjectMembers {
+            few: [ObjectMember { key: "", value: "", taken: false }; FEW],
+            n: 0,
+            more: Vec::new(),
+        };
         while let Some((key, value)) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
             let (key, value) = (key.get(), value.get());
             if key.as_bytes().contains(&b'\\') && serde_json::from_str::<String>(key).is_err() {
@@ -98,7 +101,7 @@ impl<'de> Visitor<'de> for Collect {
             if matches!(value.as_bytes()[0], b'[' | b'{') && depth(value) > DEPTH_MAX {
                 return Err(serde::de::Error::custom("nested too deeply"));
             }
-            let member = Member { key: &key[1..key.len() - 1], value, taken: false };
+            let member = ObjectMember { key: &key[1..key.len() - 1], value, taken: false };
             match members.few.get_mut(members.n) {
                 Some(slot) => {
                     *slot = member;

@@ -1,6 +1,6 @@
 //! From a line to a frame.
 
-use super::object::Members;
+use super::object::ObjectMembers;
 use super::{FULL_LINE_BYTES_MAX, LINE_BYTES_MAX};
 use std::borrow::Cow;
 use unitape_model::schema::{Schema, Slot, Spec};
@@ -11,7 +11,7 @@ use unitape_model::{
 
 /// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line<'a> {
+pub enum EventLine<'a> {
     /// An event; its frame now ends the arena.
     Event {
         /// Where its frame begins, in bytes from the start of the arena.
@@ -55,7 +55,7 @@ impl Default for LineOptions {
 /// Why a line was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}{}{}: {message}", if .field.is_some() { " in " } else { "" }, .field.as_deref().unwrap_or(""))]
-pub struct LineError {
+pub struct LineFault {
     /// One word, fit for quarantine: that of the [`Refusal`], or `bad_json`, `unknown_kind`, `unknown_rec`,
     /// `duplicate`, `missing`, `too_large`, [`BOOKKEEPING`].
     pub code: &'static str,
@@ -65,7 +65,7 @@ pub struct LineError {
     pub message: Box<str>,
 }
 
-impl LineError {
+impl LineFault {
     #[cold]
     pub(super) fn new(code: &'static str, field: Option<&str>, message: impl Into<Box<str>>) -> Self {
         let field = field.map(|f| f[..f.floor_char_boundary(64)].into());
@@ -97,11 +97,11 @@ pub fn parse_line<'a>(
     names: &mut impl Resolve,
     arena: &mut Vec<u8>,
     options: &LineOptions,
-) -> Result<Line<'a>, LineError> {
+) -> Result<EventLine<'a>, LineFault> {
     if line.len() > LINE_BYTES_MAX {
-        return Err(LineError::new("too_large", None, "line longer than 4 MiB"));
+        return Err(LineFault::new("too_large", None, "line longer than 4 MiB"));
     }
-    parse(line, &mut ByName(names), arena, Mode::Line(options))
+    parse(line, &mut FillByName(names), arena, ParseMode::Line(options))
 }
 
 /// Reads a line in full form; the frame appended to `arena` equals the one it was written from, byte for
@@ -109,81 +109,81 @@ pub fn parse_line<'a>(
 ///
 /// # Errors
 /// The arena is as before.
-pub fn parse_full<'a>(line: &'a [u8], arena: &mut Vec<u8>) -> Result<Line<'a>, LineError> {
+pub fn parse_full<'a>(line: &'a [u8], arena: &mut Vec<u8>) -> Result<EventLine<'a>, LineFault> {
     if line.len() > FULL_LINE_BYTES_MAX {
-        return Err(LineError::new("too_large", None, "line longer than 48 MiB"));
+        return Err(LineFault::new("too_large", None, "line longer than 48 MiB"));
     }
-    parse(line, &mut ById { ids: None }, arena, Mode::Full)
+    parse(line, &mut FillById { ids: None }, arena, ParseMode::Full)
 }
 
 #[derive(Clone, Copy)]
-enum Mode<'o> {
+enum ParseMode<'o> {
     Line(&'o LineOptions),
     Full,
 }
 
 /// How interned fields are filled.
-trait Naming<'a> {
-    fn begin(&mut self, ids: Option<&'a str>) -> Result<(), LineError>;
-    fn sym(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, json: &'a str) -> Result<(), LineError>;
-    fn syms(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, json: &'a str) -> Result<(), LineError>;
+trait InternedFieldFiller<'a> {
+    fn begin(&mut self, ids: Option<&'a str>) -> Result<(), LineFault>;
+    fn sym(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, json: &'a str) -> Result<(), LineFault>;
+    fn syms(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, json: &'a str) -> Result<(), LineFault>;
 }
 
-struct ByName<'n, N>(&'n mut N);
+struct FillByName<'n, N>(&'n mut N);
 
-impl<'a, N: Resolve> Naming<'a> for ByName<'_, N> {
-    fn begin(&mut self, _ids: Option<&'a str>) -> Result<(), LineError> {
+impl<'a, N: Resolve> InternedFieldFiller<'a> for FillByName<'_, N> {
+    fn begin(&mut self, _ids: Option<&'a str>) -> Result<(), LineFault> {
         Ok(())
     }
 
     #[inline]
-    fn sym(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, json: &'a str) -> Result<(), LineError> {
+    fn sym(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, json: &'a str) -> Result<(), LineFault> {
         let name = text(json).ok_or_else(|| wrong(spec, "a name is text"))?;
-        event.set_text(spec, name.as_bytes(), self.0).map_err(|r| LineError::refused(spec.field.name(), r))
+        event.set_text(spec, name.as_bytes(), self.0).map_err(|r| LineFault::refused(spec.field.name(), r))
     }
 
-    fn syms(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, json: &'a str) -> Result<(), LineError> {
+    fn syms(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, json: &'a str) -> Result<(), LineFault> {
         let list: Vec<Cow<'_, str>> = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(json)
             .ok()
             .and_then(|list| list.into_iter().map(|j| text(j.get())).collect())
             .ok_or_else(|| wrong(spec, "a list of names is needed"))?;
         event
             .set_names(spec, list.iter().map(|n| n.as_bytes()), self.0)
-            .map_err(|r| LineError::refused(spec.field.name(), r))
+            .map_err(|r| LineFault::refused(spec.field.name(), r))
     }
 }
 
-struct ById<'a> {
-    ids: Option<Members<'a>>,
+struct FillById<'a> {
+    ids: Option<ObjectMembers<'a>>,
 }
 
-impl<'a> ById<'a> {
-    fn id(&self, spec: &Spec) -> Result<&'a str, LineError> {
+impl<'a> FillById<'a> {
+    fn id(&self, spec: &Spec) -> Result<&'a str, LineFault> {
         let id = self.ids.as_ref().and_then(|ids| ids.get(spec.field.name()));
-        id.ok_or_else(|| LineError::new("missing", Some(spec.field.name()), "no id of it in ids"))
+        id.ok_or_else(|| LineFault::new("missing", Some(spec.field.name()), "no id of it in ids"))
     }
 }
 
-impl<'a> Naming<'a> for ById<'a> {
-    fn begin(&mut self, ids: Option<&'a str>) -> Result<(), LineError> {
-        self.ids = ids.map(Members::of).transpose()?;
+impl<'a> InternedFieldFiller<'a> for FillById<'a> {
+    fn begin(&mut self, ids: Option<&'a str>) -> Result<(), LineFault> {
+        self.ids = ids.map(ObjectMembers::from_text).transpose()?;
         Ok(())
     }
 
-    fn sym(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, _json: &'a str) -> Result<(), LineError> {
+    fn sym(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, _json: &'a str) -> Result<(), LineFault> {
         let dict = spec.slot.dict().expect("called for slots of one name");
         let max = if dict == Dict::Venue { u64::from(u16::MAX) } else { u64::from(u32::MAX) };
         let id = self.id(spec)?.parse::<u64>().ok().filter(|id| (1..=max).contains(id));
         let id = id.ok_or_else(|| wrong(spec, "its id in ids is no id"))? as u32;
-        event.set(spec, Value::Sym(dict, id)).map_err(|r| LineError::refused(spec.field.name(), r))
+        event.set(spec, Value::Sym(dict, id)).map_err(|r| LineFault::refused(spec.field.name(), r))
     }
 
-    fn syms(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, _json: &'a str) -> Result<(), LineError> {
+    fn syms(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, _json: &'a str) -> Result<(), LineFault> {
         let Slot::Syms { dict } = spec.slot else { unreachable!("called for Slot::Syms") };
         let ids: Vec<u32> = serde_json::from_str(self.id(spec)?)
             .map_err(|_| wrong(spec, "its ids in ids are no list of ids"))?;
         let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
-        event.set(spec, Value::Syms(dict, &bytes)).map_err(|r| LineError::refused(spec.field.name(), r))
+        event.set(spec, Value::Syms(dict, &bytes)).map_err(|r| LineFault::refused(spec.field.name(), r))
     }
 }
 
@@ -192,7 +192,7 @@ pub(super) const FIELDS_MAX: usize = 24;
 
 /// The members every event may have.
 #[derive(Default)]
-struct Common<'a> {
+struct CommonMembers<'a> {
     rec: Option<&'a str>,
     seq: Option<&'a str>,
     ts: Option<&'a str>,
@@ -207,7 +207,7 @@ struct Common<'a> {
     position: Option<&'a str>,
 }
 
-impl<'a> Common<'a> {
+impl<'a> CommonMembers<'a> {
     #[inline]
     fn slot(&mut self, name: &str, full: bool) -> Option<&mut Option<&'a str>> {
         Some(match name {
@@ -230,23 +230,23 @@ impl<'a> Common<'a> {
 
 fn parse<'a>(
     line: &'a [u8],
-    naming: &mut impl Naming<'a>,
+    naming: &mut impl InternedFieldFiller<'a>,
     arena: &mut Vec<u8>,
-    mode: Mode<'_>,
-) -> Result<Line<'a>, LineError> {
+    mode: ParseMode<'_>,
+) -> Result<EventLine<'a>, LineFault> {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
     if line.is_empty() {
-        return Ok(Line::Blank);
+        return Ok(EventLine::Blank);
     }
     if line.contains(&b'\n') {
-        return Err(LineError::new("bad_json", None, "an event is one line"));
+        return Err(LineFault::new("bad_json", None, "an event is one line"));
     }
     let line = std::str::from_utf8(line)
-        .map_err(|e| LineError::new("not_utf8", None, format!("line is not {e}")))?;
-    let mut members = Members::of(line)?;
+        .map_err(|e| LineFault::new("not_utf8", None, format!("line is not {e}")))?;
+    let mut members = ObjectMembers::from_text(line)?;
 
-    let full = matches!(mode, Mode::Full);
-    let mut common = Common::default();
+    let full = matches!(mode, ParseMode::Full);
+    let mut common = CommonMembers::default();
     for m in members.iter_mut() {
         let name = m.name();
         // A user's own field may be called `ext`; ours is a list of pairs.
@@ -266,23 +266,23 @@ fn parse<'a>(
     }
     match common.rec.map(|r| text(r).unwrap_or_default()).as_deref() {
         None | Some("event") => {}
-        Some("header") => return Ok(Line::Header(line)),
-        Some("case") => return Ok(Line::Case(line)),
-        Some("expect") => return Ok(Line::Expect(line)),
+        Some("header") => return Ok(EventLine::Header(line)),
+        Some("case") => return Ok(EventLine::Case(line)),
+        Some("expect") => return Ok(EventLine::Expect(line)),
         Some(_) => {
-            return Err(LineError::new("unknown_rec", Some("rec"), "not event, header, case or expect"));
+            return Err(LineFault::new("unknown_rec", Some("rec"), "not event, header, case or expect"));
         }
     }
 
     let kind = text(common.kind.ok_or_else(|| missing("kind"))?)
-        .ok_or_else(|| LineError::refused("kind", Refusal::WrongSort))?;
+        .ok_or_else(|| LineFault::refused("kind", Refusal::WrongSort))?;
     let kind = find_kind(&kind, full)?;
     let ts = integer(common.ts.ok_or_else(|| missing("ts"))?).ok_or_else(|| bad_integer("ts"))?;
     let ts = UnixNanos(ts);
     let seq = unsigned("seq", common.seq)?;
     if let Some(raw) = common.raw {
         let start = unhex_frame(raw, kind, arena)?;
-        return Ok(Line::Event { start, seq, ts });
+        return Ok(EventLine::Event { start, seq, ts });
     }
 
     let schema = Schema::of(kind);
@@ -321,8 +321,8 @@ fn parse<'a>(
     match result {
         Ok(frame_flags) => {
             let start =
-                event.finish(frame_flags).map_err(|r| LineError::new(r.code(), None, r.to_string()))?;
-            Ok(Line::Event { start, seq, ts })
+                event.finish(frame_flags).map_err(|r| LineFault::new(r.code(), None, r.to_string()))?;
+            Ok(EventLine::Event { start, seq, ts })
         }
         Err(e) => {
             event.abandon();
@@ -338,21 +338,21 @@ pub(super) const SOURCE_WORDS: [&str; 2] = ["source", "offset"];
 /// schema has them, unmapped fields as they came.
 fn fill<'a>(
     event: &mut EventBuilder<'_>,
-    naming: &mut impl Naming<'a>,
-    common: &Common<'a>,
+    naming: &mut impl InternedFieldFiller<'a>,
+    common: &CommonMembers<'a>,
     values: &[Option<&'a str>; FIELDS_MAX],
-    members: &Members<'a>,
-    mode: Mode<'_>,
-) -> Result<u8, LineError> {
+    members: &ObjectMembers<'a>,
+    mode: ParseMode<'_>,
+) -> Result<u8, LineFault> {
     let own = unsigned("src_seq", common.src_seq)?;
     let (own, frame_flags) = match mode {
-        Mode::Line(o) => {
+        ParseMode::Line(o) => {
             if (o.source, o.offset) != (0, 0) {
                 event.source(o.source, o.offset);
             }
             (own.or(unsigned("seq", common.seq)?), o.flags)
         }
-        Mode::Full => {
+        ParseMode::Full => {
             if let Some(src) = common.src {
                 let (source, offset) = place(src)?;
                 event.source(source, offset);
@@ -378,17 +378,17 @@ fn fill<'a>(
     }
     for m in members.iter().filter(|m| !m.taken) {
         let name = m.name();
-        event.unmapped(&name, m.value).map_err(|r| LineError::refused(&name, r))?;
+        event.unmapped(&name, m.value).map_err(|r| LineFault::refused(&name, r))?;
     }
     for (name, json) in common.ext.and_then(pairs).unwrap_or_default() {
-        event.unmapped(&name, json).map_err(|r| LineError::refused(&name, r))?;
+        event.unmapped(&name, json).map_err(|r| LineFault::refused(&name, r))?;
     }
     Ok(frame_flags)
 }
 
 /// Sets a field that is not interned.
-fn set(event: &mut EventBuilder<'_>, spec: &Spec, json: &str) -> Result<(), LineError> {
-    let refused = |r| LineError::refused(spec.field.name(), r);
+fn set(event: &mut EventBuilder<'_>, spec: &Spec, json: &str) -> Result<(), LineFault> {
+    let refused = |r| LineFault::refused(spec.field.name(), r);
     let number = |e: unitape_model::NumError| refused(Refusal::from(e));
     match spec.slot {
         Slot::Price { .. } => {
@@ -450,12 +450,12 @@ pub(super) fn text(json: &str) -> Option<Cow<'_, str>> {
 
 /// The digits of a decimal: a JSON string, or a JSON number that is an integer as written.
 #[inline]
-fn decimal<'j>(spec: &Spec, json: &'j str) -> Result<Cow<'j, [u8]>, LineError> {
+fn decimal<'j>(spec: &Spec, json: &'j str) -> Result<Cow<'j, [u8]>, LineFault> {
     match text(json) {
         Some(Cow::Borrowed(t)) => Ok(Cow::Borrowed(t.as_bytes())),
         Some(Cow::Owned(t)) => Ok(Cow::Owned(t.into_bytes())),
         None if json.bytes().all(|b| b == b'-' || b.is_ascii_digit()) => Ok(Cow::Borrowed(json.as_bytes())),
-        None => Err(LineError::new(
+        None => Err(LineFault::new(
             Refusal::BadDecimal.code(),
             Some(spec.field.name()),
             "a decimal is a JSON string, so that no reader rounds it",
@@ -468,7 +468,7 @@ fn integer(json: &str) -> Option<i64> {
     json.parse().ok()
 }
 
-fn unsigned(name: &str, json: Option<&str>) -> Result<Option<u64>, LineError> {
+fn unsigned(name: &str, json: Option<&str>) -> Result<Option<u64>, LineFault> {
     match json {
         None | Some("null") => Ok(None),
         Some(v) => v.parse().map(Some).map_err(|_| bad_integer(name)),
@@ -483,8 +483,8 @@ fn pairs(json: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
 }
 
 /// Source id and offset behind its base, from `src`.
-fn place(src: &str) -> Result<(u32, u32), LineError> {
-    let src = Members::of(src)?;
+fn place(src: &str) -> Result<(u32, u32), LineFault> {
+    let src = ObjectMembers::from_text(src)?;
     let uint = |name| unsigned(name, src.get(name)).map(|v| v.unwrap_or(0));
     let offset = uint("offset")?.checked_sub(uint("base")?).and_then(|o| u32::try_from(o).ok());
     let id = u32::try_from(uint("id")?).map_err(|_| bad_integer("src"))?;
@@ -499,9 +499,9 @@ pub(super) const FLAG_WORDS: [(u8, &str); 4] = [
     (flags::CLOCK_AHEAD, "clock_ahead"),
 ];
 
-fn flag_bits(json: &str) -> Result<u8, LineError> {
+fn flag_bits(json: &str) -> Result<u8, LineFault> {
     let bad = || {
-        LineError::new(Refusal::BadValue.code(), Some("flags"), "a list of last, late, snapshot, clock_ahead")
+        LineFault::new(Refusal::BadValue.code(), Some("flags"), "a list of last, late, snapshot, clock_ahead")
     };
     let words: Vec<Cow<'_, str>> = serde_json::from_str(json).map_err(|_| bad())?;
     words.iter().try_fold(0, |bits, w| {
@@ -511,8 +511,8 @@ fn flag_bits(json: &str) -> Result<u8, LineError> {
 }
 
 /// Appends the frame that `raw` spells in hexadecimal digits.
-fn unhex_frame(raw: &str, kind: Kind, arena: &mut Vec<u8>) -> Result<usize, LineError> {
-    let bad = |why| LineError::new(Refusal::BadValue.code(), Some("raw"), why);
+fn unhex_frame(raw: &str, kind: Kind, arena: &mut Vec<u8>) -> Result<usize, LineFault> {
+    let bad = |why| LineFault::new(Refusal::BadValue.code(), Some("raw"), why);
     let digits = text(raw).ok_or_else(|| bad("text is needed"))?;
     let digit = |b: u8| (b as char).to_digit(16).map(|d| d as u8);
     let start = arena.len();
@@ -539,7 +539,7 @@ fn unhex_frame(raw: &str, kind: Kind, arena: &mut Vec<u8>) -> Result<usize, Line
 }
 
 /// The kind of this name. What a tape's account is made of comes from no line, but in full form, which is never input.
-fn find_kind(name: &str, full: bool) -> Result<Kind, LineError> {
+fn find_kind(name: &str, full: bool) -> Result<Kind, LineFault> {
     match Kind::from_name(name).filter(|k| full || k.is_input()) {
         Some(kind) => Ok(kind),
         None => match Kind::reserved_from_name(name) {
@@ -547,36 +547,36 @@ fn find_kind(name: &str, full: bool) -> Result<Kind, LineError> {
             Some(_) => Err(reserved(name)),
             None => {
                 let what = format!("no kind of event is called {name:.40?}");
-                Err(LineError::new("unknown_kind", Some("kind"), what))
+                Err(LineFault::new("unknown_kind", Some("kind"), what))
             }
         },
     }
 }
 
 #[cold]
-fn reserved(name: &str) -> LineError {
+fn reserved(name: &str) -> LineFault {
     let what = format!(
         "`{name}` belongs to the account of a tape, which unitape writes itself; no input may carry it"
     );
-    LineError::new(BOOKKEEPING, Some("kind"), what)
+    LineFault::new(BOOKKEEPING, Some("kind"), what)
 }
 
 #[cold]
-fn missing(field: &str) -> LineError {
-    LineError::new("missing", Some(field), format!("{field} is missing"))
+fn missing(field: &str) -> LineFault {
+    LineFault::new("missing", Some(field), format!("{field} is missing"))
 }
 
 #[cold]
-fn duplicate(field: &str) -> LineError {
-    LineError::new("duplicate", Some(field), "the field stands twice")
+fn duplicate(field: &str) -> LineFault {
+    LineFault::new("duplicate", Some(field), "the field stands twice")
 }
 
 #[cold]
-fn bad_integer(field: &str) -> LineError {
-    LineError::new(Refusal::BadInteger.code(), Some(field), "an integer is needed")
+fn bad_integer(field: &str) -> LineFault {
+    LineFault::new(Refusal::BadInteger.code(), Some(field), "an integer is needed")
 }
 
 #[cold]
-fn wrong(spec: &Spec, message: &str) -> LineError {
-    LineError::new(Refusal::WrongSort.code(), Some(spec.field.name()), message)
+fn wrong(spec: &Spec, message: &str) -> LineFault {
+    LineFault::new(Refusal::WrongSort.code(), Some(spec.field.name()), message)
 }

@@ -8,12 +8,12 @@ use unitape_model::{Dict, Dictionary, Event, Field, InlineId, Kind, Position, Un
 
 /// How much of an event is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// `seq`, `ts`, `kind`, the fields of the kind and the unmapped ones.
+pub enum EventLineForm {
+    /// `seq`, `ts`, `identifier`, the fields of the kind and the unmapped ones.
     Plain,
     /// All that the frame holds, so that [`parse_full`] makes the same frame again.
     Full,
-    /// As [`Form::Full`], and the place on the tape.
+    /// As [`EventLineForm::Full`], and the place on the tape.
     FullAt(Position),
 }
 
@@ -27,7 +27,7 @@ pub fn write_event(
     seq: u64,
     names: &Dictionary,
     sources: &impl SourceNames,
-    form: Form,
+    form: EventLineForm,
 ) {
     let start = out.len();
     // Writing to a Vec cannot fail, here and below.
@@ -43,9 +43,9 @@ pub fn write_event(
         write_origin(out, event, sources);
     }
     write_unmapped(out, event, sourced);
-    if form != Form::Plain {
+    if form != EventLineForm::Plain {
         write_rest(out, event, sources);
-        if let Form::FullAt(position) = form {
+        if let EventLineForm::FullAt(position) = form {
             let _ = write!(out, r#","position":{position}"#);
         }
         out.push(b'}');

@@ -1,17 +1,17 @@
 //! What must hold for any bytes: the properties that tests and the fuzzer share.
 
-use super::frame::{Frame, Framer};
-use super::json::{DecodeOptions, decode_json};
+use super::frame::{FixFrame, FixFramer};
+use super::json::{FixDecodeOptions, decode_json};
 use super::naive;
-use super::sep::Sep;
-use super::tokens::Tokens;
+use super::sep::FieldSeparator;
+use super::tokens::MessageTokens;
 
 /// Fast and slow path agree on every frame and every field of `input`, and every byte is in a
 /// frame or is a line end.
 ///
 /// # Errors
 /// The first difference, in words.
-pub fn agree(framer: &Framer, tokens: &mut Tokens, input: &[u8]) -> Result<(), String> {
+pub fn agree(framer: &FixFramer, tokens: &mut MessageTokens, input: &[u8]) -> Result<(), String> {
     let mut at = 0;
     loop {
         let fast = framer.frame(input, at, true);
@@ -21,10 +21,12 @@ pub fn agree(framer: &Framer, tokens: &mut Tokens, input: &[u8]) -> Result<(), S
         }
         let both = tokens.frame(framer, input, at, true);
         let (span, fields) = match fast {
-            Frame::Message(message) => (message.span, Some(naive::tokens(framer, message.span.slice(input)))),
-            Frame::Bad { span, .. } | Frame::Text { span } => (span, None),
-            Frame::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
-            Frame::End => {
+            FixFrame::Message(message) => {
+                (message.span, Some(naive::tokens(framer, message.span.slice(input))))
+            }
+            FixFrame::Bad { span, .. } | FixFrame::Text { span } => (span, None),
+            FixFrame::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
+            FixFrame::End => {
                 let line_ends = input[at..].iter().all(|byte| matches!(byte, b'\r' | b'\n'));
                 return if line_ends { Ok(()) } else { Err(format!("at {at}: ended too soon")) };
             }
@@ -32,7 +34,7 @@ pub fn agree(framer: &Framer, tokens: &mut Tokens, input: &[u8]) -> Result<(), S
         match fields {
             None if both == fast => {}
             Some(Ok(fields)) if both == fast && tokens.as_slice().iter().eq(fields.iter().copied()) => {}
-            Some(Err(fault)) if both == (Frame::Bad { span, fault }) => {}
+            Some(Err(fault)) if both == (FixFrame::Bad { span, fault }) => {}
             fields => {
                 let got: Vec<_> = tokens.as_slice().iter().collect();
                 return Err(format!("at {at}: {both:?} {got:?}, slow {fields:?}"));
@@ -53,13 +55,13 @@ pub fn agree(framer: &Framer, tokens: &mut Tokens, input: &[u8]) -> Result<(), S
 ///
 /// # Errors
 /// The first difference, in words.
-pub fn cuts(framer: &Framer, input: &[u8]) -> Result<(), String> {
+pub fn cuts(framer: &FixFramer, input: &[u8]) -> Result<(), String> {
     let mut at = 0;
     loop {
         let whole = framer.frame(input, at, true);
         for end in at..=input.len() {
             match framer.frame(&input[..end], at, false) {
-                Frame::Incomplete { from, need } if from >= at && need > end => {
+                FixFrame::Incomplete { from, need } if from >= at && need > end => {
                     // `from` skips line ends only.
                     if !input[at..from].iter().all(|byte| matches!(byte, b'\r' | b'\n')) {
                         return Err(format!("at {at}, cut {end}: skipped to {from}"));
@@ -73,9 +75,9 @@ pub fn cuts(framer: &Framer, input: &[u8]) -> Result<(), String> {
             }
         }
         at = match whole {
-            Frame::Message(message) => message.span.end,
-            Frame::Bad { span, .. } | Frame::Text { span } => span.end,
-            Frame::Incomplete { .. } | Frame::End => return Ok(()),
+            FixFrame::Message(message) => message.span.end,
+            FixFrame::Bad { span, .. } | FixFrame::Text { span } => span.end,
+            FixFrame::Incomplete { .. } | FixFrame::End => return Ok(()),
         };
     }
 }
@@ -87,13 +89,14 @@ pub fn cuts(framer: &Framer, input: &[u8]) -> Result<(), String> {
 /// If any property does not hold.
 pub fn any_bytes(data: &[u8]) {
     let Some((&pick, input)) = data.split_first() else { return };
-    let sep = [Sep::Soh, Sep::Pipe, Sep::CaretA, Sep::Semicolon][usize::from(pick & 3)];
-    let framer = Framer::default()
+    let sep = [FieldSeparator::Soh, FieldSeparator::Pipe, FieldSeparator::CaretA, FieldSeparator::Semicolon]
+        [usize::from(pick & 3)];
+    let framer = FixFramer::default()
         .with_sep(sep)
         .with_lenient(pick & 4 != 0)
         .with_log(pick & 16 != 0)
         .with_max_message(if pick & 8 != 0 { 80 } else { 1 << 20 });
-    for mut tokens in Tokens::each_kernel() {
+    for mut tokens in MessageTokens::each_kernel() {
         if let Err(difference) = agree(&framer, &mut tokens, input) {
             panic!("{difference}");
         }
@@ -105,7 +108,7 @@ pub fn any_bytes(data: &[u8]) {
         panic!("{difference}");
     }
     let mut out = Vec::new();
-    let opts = DecodeOptions { framer, dictionary: None };
+    let opts = FixDecodeOptions { framer, dictionary: None };
     let summary = decode_json(&mut &input[..], "fuzz", &opts, &mut out).expect("memory reads and writes");
     let lines = out.iter().filter(|&&byte| byte == b'\n').count() as u64;
     assert_eq!(lines, summary.messages + summary.errors + summary.texts, "one line an object");

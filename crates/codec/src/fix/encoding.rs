@@ -22,7 +22,7 @@ pub fn is_encoded(tag: u32) -> bool {
 
 /// The encoding that a message names, as it names it.
 #[must_use]
-pub fn named_in<'m>(message: &'m [u8], tokens: TokenSlice<'_>) -> Option<&'m [u8]> {
+pub fn message_encoding<'m>(message: &'m [u8], tokens: TokenSlice<'_>) -> Option<&'m [u8]> {
     let at = tokens.tags().iter().position(|&tag| tag == MESSAGE_ENCODING)?;
     tokens.get(at).map(|token| message.get(token.start as usize..token.end as usize).unwrap_or_default())
 }

@@ -5,7 +5,7 @@ use std::fmt;
 /// The code a fault is reported under, the same word in JSON, quarantine and the docs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Code {
+pub enum FixFaultCode {
     /// CheckSum (10) is not the sum of the bytes before it, or not three digits.
     BadChecksum,
     /// BodyLength (9) is missing, too large, or does not lead to CheckSum (10).
@@ -20,22 +20,22 @@ pub enum Code {
     GroupCount,
 }
 
-impl Code {
+impl FixFaultCode {
     /// The word for this code.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Code::BadChecksum => "bad_checksum",
-            Code::BadBodyLength => "bad_body_length",
-            Code::MalformedTag => "malformed_tag",
-            Code::Truncated => "truncated",
-            Code::Garbage => "garbage",
-            Code::GroupCount => "group_count",
+            FixFaultCode::BadChecksum => "bad_checksum",
+            FixFaultCode::BadBodyLength => "bad_body_length",
+            FixFaultCode::MalformedTag => "malformed_tag",
+            FixFaultCode::Truncated => "truncated",
+            FixFaultCode::Garbage => "garbage",
+            FixFaultCode::GroupCount => "group_count",
         }
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for FixFaultCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -47,7 +47,7 @@ impl fmt::Display for Code {
 /// `Display` gives the sentence. Offsets inside are bytes from the start of the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum FixFault {
     /// Bytes that belong to no message.
     Garbage,
     /// No CheckSum (10) before the next message or the end of the input.
@@ -125,45 +125,47 @@ pub enum FieldFault {
     DataLength,
 }
 
-impl Fault {
+impl FixFault {
     /// The code this fault is reported under.
     #[must_use]
-    pub const fn code(self) -> Code {
+    pub const fn code(self) -> FixFaultCode {
         match self {
-            Fault::Garbage => Code::Garbage,
-            Fault::Truncated => Code::Truncated,
-            Fault::BodyLengthField
-            | Fault::BodyLengthLimit { .. }
-            | Fault::BodyLength { .. }
-            | Fault::NoEnd { .. } => Code::BadBodyLength,
-            Fault::Checksum { .. } | Fault::ChecksumField => Code::BadChecksum,
-            Fault::MsgType | Fault::Field { .. } => Code::MalformedTag,
-            Fault::GroupCount { .. } | Fault::GroupDepth { .. } => Code::GroupCount,
+            FixFault::Garbage => FixFaultCode::Garbage,
+            FixFault::Truncated => FixFaultCode::Truncated,
+            FixFault::BodyLengthField
+            | FixFault::BodyLengthLimit { .. }
+            | FixFault::BodyLength { .. }
+            | FixFault::NoEnd { .. } => FixFaultCode::BadBodyLength,
+            FixFault::Checksum { .. } | FixFault::ChecksumField => FixFaultCode::BadChecksum,
+            FixFault::MsgType | FixFault::Field { .. } => FixFaultCode::MalformedTag,
+            FixFault::GroupCount { .. } | FixFault::GroupDepth { .. } => FixFaultCode::GroupCount,
         }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for FixFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Fault::Garbage => f.write_str("bytes outside any message"),
-            Fault::Truncated => f.write_str("the message ends without CheckSum (10)"),
-            Fault::BodyLengthField => f.write_str("BodyLength (9) is not the second field, or not a number"),
-            Fault::BodyLengthLimit { claimed, limit } => {
+            FixFault::Garbage => f.write_str("bytes outside any message"),
+            FixFault::Truncated => f.write_str("the message ends without CheckSum (10)"),
+            FixFault::BodyLengthField => {
+                f.write_str("BodyLength (9) is not the second field, or not a number")
+            }
+            FixFault::BodyLengthLimit { claimed, limit } => {
                 write!(f, "BodyLength (9) claims {claimed} bytes, the limit is {limit} a message")
             }
-            Fault::BodyLength { claimed, found } => {
+            FixFault::BodyLength { claimed, found } => {
                 write!(f, "BodyLength (9) claims {claimed} bytes, the body has {found}")
             }
-            Fault::NoEnd { limit } => {
+            FixFault::NoEnd { limit } => {
                 write!(f, "no CheckSum (10) and no next message within {limit} bytes")
             }
-            Fault::Checksum { stated, computed } => {
+            FixFault::Checksum { stated, computed } => {
                 write!(f, "CheckSum (10) says {stated:03}, the bytes sum to {computed:03}")
             }
-            Fault::ChecksumField => f.write_str("CheckSum (10) is not three digits"),
-            Fault::MsgType => f.write_str("MsgType (35) is not the third field, or is empty"),
-            Fault::Field { offset, kind } => {
+            FixFault::ChecksumField => f.write_str("CheckSum (10) is not three digits"),
+            FixFault::MsgType => f.write_str("MsgType (35) is not the third field, or is empty"),
+            FixFault::Field { offset, kind } => {
                 let what = match kind {
                     FieldFault::Empty => "is empty",
                     FieldFault::NoEquals => "has no '='",
@@ -173,7 +175,7 @@ impl fmt::Display for Fault {
                 };
                 write!(f, "the field at byte {offset} of the message {what}")
             }
-            Fault::GroupCount { offset, tag, stated, found } => {
+            FixFault::GroupCount { offset, tag, stated, found } => {
                 if stated == u32::MAX {
                     write!(f, "the count of group {tag} at byte {offset} is not a number")
                 } else {
@@ -184,7 +186,7 @@ impl fmt::Display for Fault {
                     )
                 }
             }
-            Fault::GroupDepth { offset } => {
+            FixFault::GroupDepth { offset } => {
                 write!(f, "the group at byte {offset} of the message is nested too deep")
             }
         }

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The answer for a position depends only on the bytes from there on, never on where the buffer
-//! happens to end: if bytes not yet there could change it, it is [`Frame::Incomplete`]. At most
-//! [`Framer::max_message`] bytes (and 32 more) are waited for. `|` below is the separator.
+//! happens to end: if bytes not yet there could change it, it is [`FixFrame::Incomplete`]. At most
+//! [`FixFramer::max_message`] bytes (and 32 more) are waited for. `|` below is the separator.
 //!
 //! # The rules
 //!
@@ -34,8 +34,8 @@
 //! missing, and asks nothing of rule 7. A line end right after a separator or after CheckSum (10)
 //! then ends a message, as does the end of the input.
 //!
-//! **Logs** ([`Framer::with_log`]) hold a message a line, with text of their own before and behind it.
-//! Garbage then ends at the end of its line, and is [`Frame::Text`] unless a separator and `8=`,
+//! **Logs** ([`FixFramer::with_log`]) hold a message a line, with text of their own before and behind it.
+//! Garbage then ends at the end of its line, and is [`FixFrame::Text`] unless a separator and `8=`,
 //! `9=`, `35=` or `10=` stand in it, or `8=FIX`: that was a message once. A line end may stand for the
 //! separator after CheckSum (10), and always ends a message that has none.
 //!
@@ -52,25 +52,25 @@ use std::sync::Arc;
 use unitape_base::Span;
 
 use super::data::DataTags;
-use super::fault::Fault;
+use super::fault::FixFault;
 use super::plain::plain_length;
-use super::scan::{self, LineEnds, Start, Trailer};
-use super::sep::{Here, Sep};
+use super::scan::{self, ChecksumTrailer, LineEndRule, MessageStart};
+use super::sep::{FieldSeparator, SeparatorCheck};
 
 /// What stands at a position. Bytes between the position asked for and the start of a span are
 /// line ends; the next position to ask for is the end of the span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Frame {
+pub enum FixFrame {
     /// A whole message.
-    Message(Message),
+    Message(FixMessage),
     /// Bytes that are no good message: a message with a fault, or garbage.
     Bad {
         /// Where.
         span: Span,
         /// What is wrong.
-        fault: Fault,
+        fault: FixFault,
     },
-    /// Text of a log around its messages (only with [`Framer::with_log`]).
+    /// Text of a log around its messages (only with [`FixFramer::with_log`]).
     Text {
         /// Where.
         span: Span,
@@ -89,7 +89,7 @@ pub enum Frame {
 
 /// Where a message and its parts are. All offsets are into the buffer framed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message {
+pub struct FixMessage {
     /// From `8=` to the separator after CheckSum (10).
     pub span: Span,
     /// After BodyLength (9) and before CheckSum (10).
@@ -105,66 +105,72 @@ pub struct Message {
 /// Finds messages. Holds no state of a stream: every call stands for itself.
 ///
 /// ```
-/// use unitape_codec::fix::{Frame, Framer, Sep};
+/// use unitape_codec::fix::{FixFrame, FixFramer, FieldSeparator};
 ///
-/// let framer = Framer::default().with_sep(Sep::Pipe);
+/// let framer = FixFramer::default().with_sep(FieldSeparator::Pipe);
 /// let log = b"junk 8=FIX.4.2|9=5|35=0|10=161|\n";
-/// let Frame::Bad { span, .. } = framer.frame(log, 0, true) else { panic!() };
-/// assert_eq!(span.of(log), b"junk ");
-/// let Frame::Message(message) = framer.frame(log, span.end, true) else { panic!() };
-/// assert_eq!(message.msg_type.of(log), b"0");
-/// assert_eq!(framer.frame(log, message.span.end, true), Frame::End);
+/// let FixFrame::Bad { span, .. } = framer.frame(log, 0, true) else { panic!() };
+/// assert_eq!(span.slice(log), b"junk ");
+/// let FixFrame::Message(message) = framer.frame(log, span.end, true) else { panic!() };
+/// assert_eq!(message.msg_type.slice(log), b"0");
+/// assert_eq!(framer.frame(log, message.span.end, true), FixFrame::End);
 /// ```
 #[derive(Debug, Clone)]
-pub struct Framer {
-    sep: Sep,
+pub struct FixFramer {
+    sep: FieldSeparator,
     lenient: bool,
     log: bool,
     max_message: usize,
     data: Arc<DataTags>,
 }
 
-impl Default for Framer {
+impl Default for FixFramer {
     /// SOH, strict, messages up to 1 MiB, standard data fields.
     fn default() -> Self {
-        Framer { sep: Sep::Soh, lenient: false, log: false, max_message: 1 << 20, data: DataTags::standard() }
+        FixFramer {
+            sep: FieldSeparator::Soh,
+            lenient: false,
+            log: false,
+            max_message: 1 << 20,
+            data: DataTags::standard(),
+        }
     }
 }
 
-impl Framer {
+impl FixFramer {
     /// The same with another separator.
     #[must_use]
-    pub fn with_sep(self, sep: Sep) -> Self {
-        Framer { sep, ..self }
+    pub fn with_sep(self, sep: FieldSeparator) -> Self {
+        FixFramer { sep, ..self }
     }
 
     /// The same, accepting wrong and missing length and checksum if `lenient`.
     #[must_use]
     pub fn with_lenient(self, lenient: bool) -> Self {
-        Framer { lenient, ..self }
+        FixFramer { lenient, ..self }
     }
 
     /// The same for the lines of a log, which may have text around the message, if `log`.
     #[must_use]
     pub fn with_log(self, log: bool) -> Self {
-        Framer { log, ..self }
+        FixFramer { log, ..self }
     }
 
     /// The same with another bound on a whole message, in bytes: 64 at least, 256 MiB at most.
     #[must_use]
     pub fn with_max_message(self, max_message: usize) -> Self {
-        Framer { max_message: max_message.clamp(64, 256 << 20), ..self }
+        FixFramer { max_message: max_message.clamp(64, 256 << 20), ..self }
     }
 
     /// The same with other data fields.
     #[must_use]
     pub fn with_data_tags(self, data: Arc<DataTags>) -> Self {
-        Framer { data, ..self }
+        FixFramer { data, ..self }
     }
 
     /// How fields are separated.
     #[must_use]
-    pub const fn sep(&self) -> Sep {
+    pub const fn sep(&self) -> FieldSeparator {
         self.sep
     }
 
@@ -180,11 +186,11 @@ impl Framer {
         self.log
     }
 
-    const fn line_ends(&self) -> LineEnds {
+    const fn line_ends(&self) -> LineEndRule {
         match (self.log, self.lenient) {
-            (true, _) => LineEnds::Any,
-            (false, true) => LineEnds::AfterSep,
-            (false, false) => LineEnds::No,
+            (true, _) => LineEndRule::Any,
+            (false, true) => LineEndRule::AfterSep,
+            (false, false) => LineEndRule::No,
         }
     }
 
@@ -202,42 +208,42 @@ impl Framer {
 
     /// What stands at `buf[at..]`. `eof`: the input ends where `buf` ends.
     #[must_use]
-    pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> Frame {
+    pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> FixFrame {
         let mut from = at;
         while matches!(buf.get(from), Some(b'\r' | b'\n')) {
             from += 1;
         }
         if from >= buf.len() {
-            return if eof { Frame::End } else { Frame::Incomplete { from, need: from + 1 } };
+            return if eof { FixFrame::End } else { FixFrame::Incomplete { from, need: from + 1 } };
         }
         let length_at = match scan::begin_string(buf, from, self.sep) {
-            Start::Yes(length_at) => length_at,
-            Start::No => return self.garbage(buf, from, eof),
-            Start::Need => return self.cut_short(buf, from, eof),
+            MessageStart::Yes(length_at) => length_at,
+            MessageStart::No => return self.garbage(buf, from, eof),
+            MessageStart::Need => return self.cut_short(buf, from, eof),
         };
         let (body_start, claimed) = match self.body_length(buf, length_at) {
-            BodyLength::Claims { body_start, bytes } => (body_start, bytes),
-            BodyLength::Need => return self.cut_short(buf, from, eof),
-            BodyLength::Wrong => {
-                return self.rescan(buf, from, length_at, Fault::BodyLengthField, eof);
+            BodyLengthCheck::Claims { body_start, bytes } => (body_start, bytes),
+            BodyLengthCheck::Need => return self.cut_short(buf, from, eof),
+            BodyLengthCheck::Wrong => {
+                return self.rescan(buf, from, length_at, FixFault::BodyLengthField, eof);
             }
         };
         // The trailer is 7 bytes, more with a longer separator, which the limit need not know.
         if claimed + 7 + (body_start - from) > self.max_message {
             let limit = self.max_message as u32;
-            let fault = Fault::BodyLengthLimit { claimed: claimed as u32, limit };
+            let fault = FixFault::BodyLengthLimit { claimed: claimed as u32, limit };
             return self.rescan(buf, from, body_start, fault, eof);
         }
-        let wrong_length = Fault::BodyLength { claimed: claimed as u32, found: 0 };
+        let wrong_length = FixFault::BodyLength { claimed: claimed as u32, found: 0 };
         let body_end = match self.body_end(buf, from, body_start, claimed, eof) {
-            Claim::At(body_end) => body_end,
-            Claim::Need(need) => return Frame::Incomplete { from, need },
-            Claim::Wrong => return self.rescan(buf, from, body_start, wrong_length, eof),
+            BodyEnd::At(body_end) => body_end,
+            BodyEnd::Need(need) => return FixFrame::Incomplete { from, need },
+            BodyEnd::Wrong => return self.rescan(buf, from, body_start, wrong_length, eof),
         };
         let (stated, end) = match scan::trailer(buf, body_end, self.sep, self.line_ends(), eof) {
-            Trailer::Ends { value, end } => (value, end),
-            Trailer::Need if !eof => return Frame::Incomplete { from, need: buf.len() + 1 },
-            Trailer::Need | Trailer::No => {
+            ChecksumTrailer::Ends { value, end } => (value, end),
+            ChecksumTrailer::Need if !eof => return FixFrame::Incomplete { from, need: buf.len() + 1 },
+            ChecksumTrailer::Need | ChecksumTrailer::No => {
                 return self.rescan(buf, from, body_start, wrong_length, eof);
             }
         };
@@ -246,9 +252,9 @@ impl Framer {
         if stated == Some(u16::from(computed)) {
             let message = self.message(buf, span, body_start, body_end);
             if message.msg_type.is_empty() && !self.lenient {
-                return Frame::Bad { span, fault: Fault::MsgType };
+                return FixFrame::Bad { span, fault: FixFault::MsgType };
             }
-            return Frame::Message(message);
+            return FixFrame::Message(message);
         }
         self.wrong_sum(buf, span, (body_start, body_end), stated, computed, eof)
     }
@@ -262,11 +268,11 @@ impl Framer {
         line.map_or(start, |line| line + 1)
     }
 
-    /// The first message start at or after `from`. Like [`Framer::cut`] a guess.
+    /// The first message start at or after `from`. Like [`FixFramer::cut`] a guess.
     #[must_use]
     pub fn sync(&self, buf: &[u8], from: usize) -> Option<usize> {
         let mut starts = scan::starts(buf, from, self.sep, &self.data);
-        starts.find(|&(_, start)| matches!(start, Start::Yes(_))).map(|(at, _)| at)
+        starts.find(|&(_, start)| matches!(start, MessageStart::Yes(_))).map(|(at, _)| at)
     }
 
     /// Rule 5: the claimed length leads to a CheckSum (10), which is wrong.
@@ -279,31 +285,31 @@ impl Framer {
         stated: Option<u16>,
         computed: u8,
         eof: bool,
-    ) -> Frame {
+    ) -> FixFrame {
         // A start inside [from, body_end) is complete or is none: a separator ends the body.
         let inside = scan::starts(&buf[..body_end], span.start, self.sep, &self.data)
             .skip_while(|&(start, _)| start == span.start)
-            .any(|(_, start)| matches!(start, Start::Yes(_)));
+            .any(|(_, start)| matches!(start, MessageStart::Yes(_)));
         if inside {
             let claimed = self.logical_len(&buf[body_start..body_end]) as u32;
-            let fault = Fault::BodyLength { claimed, found: 0 };
+            let fault = FixFault::BodyLength { claimed, found: 0 };
             return self.rescan(buf, span.start, body_start, fault, eof);
         }
         if self.lenient {
             let message = self.message(buf, span, body_start, body_end);
-            return Frame::Message(Message { checksum_ok: false, ..message });
+            return FixFrame::Message(FixMessage { checksum_ok: false, ..message });
         }
         let fault = match stated {
-            Some(stated) => Fault::Checksum { stated, computed },
-            None => Fault::ChecksumField,
+            Some(stated) => FixFault::Checksum { stated, computed },
+            None => FixFault::ChecksumField,
         };
-        Frame::Bad { span, fault }
+        FixFrame::Bad { span, fault }
     }
 
     /// Rule 6: the end is looked for, as BodyLength does not say it. `fault` is reported if a
     /// CheckSum (10) is found; a `found` length in it is filled in.
     #[cold]
-    fn rescan(&self, buf: &[u8], from: usize, body: usize, fault: Fault, eof: bool) -> Frame {
+    fn rescan(&self, buf: &[u8], from: usize, body: usize, fault: FixFault, eof: bool) -> FixFrame {
         // Beyond the limit only so many bytes are looked at as a start at the limit may take.
         let window = &buf[..buf.len().min(from + self.max_message + scan::LOOKAHEAD)];
         let limit = from + self.max_message;
@@ -317,12 +323,12 @@ impl Framer {
                 break;
             }
             match kind {
-                Start::Yes(_) => {
+                MessageStart::Yes(_) => {
                     next = Some(start);
                     break;
                 }
-                Start::Need => open = open.or(Some(start)),
-                Start::No => {}
+                MessageStart::Need => open = open.or(Some(start)),
+                MessageStart::No => {}
             }
         }
         let before = next.unwrap_or(window.len());
@@ -330,27 +336,27 @@ impl Framer {
             scan::first_end(&window[..before], from, self.sep, self.line_ends(), whole || next.is_some());
         match end {
             // What reads as a value of CheckSum (10) may turn out to be the next message.
-            scan::End::Trailer { end, .. } if undecided && open.is_some_and(|open| open < end) => {
-                return Frame::Incomplete { from, need: buf.len() + 1 };
+            scan::MessageEnd::Trailer { end, .. } if undecided && open.is_some_and(|open| open < end) => {
+                return FixFrame::Incomplete { from, need: buf.len() + 1 };
             }
-            scan::End::Trailer { body_end, end } if body_end < limit => {
+            scan::MessageEnd::Trailer { body_end, end } if body_end < limit => {
                 let span = Span { start: from, end };
                 if self.lenient {
                     let message = self.message(buf, span, body, body_end);
-                    return Frame::Message(Message { checksum_ok: false, length_ok: false, ..message });
+                    return FixFrame::Message(FixMessage { checksum_ok: false, length_ok: false, ..message });
                 }
                 let fault = match fault {
-                    Fault::BodyLength { claimed, .. } => {
+                    FixFault::BodyLength { claimed, .. } => {
                         let found = self.logical_len(&buf[body.min(body_end)..body_end]) as u32;
-                        Fault::BodyLength { claimed, found }
+                        FixFault::BodyLength { claimed, found }
                     }
                     fault => fault,
                 };
-                return Frame::Bad { span, fault };
+                return FixFrame::Bad { span, fault };
             }
-            scan::End::Line(end) if end < limit => return self.unended(buf, from, body, end),
-            scan::End::Need if undecided && next.is_none() => {
-                return Frame::Incomplete { from, need: buf.len() + 1 };
+            scan::MessageEnd::Line(end) if end < limit => return self.unended(buf, from, body, end),
+            scan::MessageEnd::Need if undecided && next.is_none() => {
+                return FixFrame::Incomplete { from, need: buf.len() + 1 };
             }
             _ => {}
         }
@@ -358,19 +364,19 @@ impl Framer {
             return self.unended(buf, from, body, next);
         }
         if undecided {
-            return Frame::Incomplete { from, need: buf.len() + 1 };
+            return FixFrame::Incomplete { from, need: buf.len() + 1 };
         }
         if buf.len() <= limit {
             return self.unended(buf, from, body, buf.len());
         }
-        let fault = Fault::NoEnd { limit: self.max_message as u32 };
-        Frame::Bad { span: Span { start: from, end: limit }, fault }
+        let fault = FixFault::NoEnd { limit: self.max_message as u32 };
+        FixFrame::Bad { span: Span { start: from, end: limit }, fault }
     }
 
     /// A message without CheckSum (10), ended by what follows.
-    fn unended(&self, buf: &[u8], from: usize, body: usize, end: usize) -> Frame {
+    fn unended(&self, buf: &[u8], from: usize, body: usize, end: usize) -> FixFrame {
         if !self.lenient {
-            return Frame::Bad { span: Span { start: from, end }, fault: Fault::Truncated };
+            return FixFrame::Bad { span: Span { start: from, end }, fault: FixFault::Truncated };
         }
         // Line ends before the next message are not part of the last value.
         let mut trimmed = end;
@@ -379,21 +385,21 @@ impl Framer {
         }
         let span = Span { start: from, end: trimmed };
         let message = self.message(buf, span, body.min(trimmed), trimmed);
-        Frame::Message(Message { checksum_ok: false, length_ok: false, ..message })
+        FixFrame::Message(FixMessage { checksum_ok: false, length_ok: false, ..message })
     }
 
     /// The input stops inside the first two fields.
     #[cold]
-    fn cut_short(&self, buf: &[u8], from: usize, eof: bool) -> Frame {
+    fn cut_short(&self, buf: &[u8], from: usize, eof: bool) -> FixFrame {
         if !eof {
-            return Frame::Incomplete { from, need: buf.len() + 1 };
+            return FixFrame::Incomplete { from, need: buf.len() + 1 };
         }
-        Frame::Bad { span: Span { start: from, end: buf.len() }, fault: Fault::Truncated }
+        FixFrame::Bad { span: Span { start: from, end: buf.len() }, fault: FixFault::Truncated }
     }
 
     /// Rule 3.
     #[cold]
-    fn garbage(&self, buf: &[u8], from: usize, eof: bool) -> Frame {
+    fn garbage(&self, buf: &[u8], from: usize, eof: bool) -> FixFrame {
         let limit = from + self.max_message;
         let mut window = &buf[..buf.len().min(limit + scan::LOOKAHEAD)];
         let mut end = None;
@@ -408,7 +414,7 @@ impl Framer {
             if start >= limit {
                 break;
             }
-            if matches!(kind, Start::Yes(_)) {
+            if matches!(kind, MessageStart::Yes(_)) {
                 end = Some(start);
                 break;
             }
@@ -416,62 +422,69 @@ impl Framer {
         let end = match end {
             Some(start) => start,
             None if buf.len() >= limit + scan::LOOKAHEAD || eof => buf.len().min(limit),
-            None => return Frame::Incomplete { from, need: buf.len() + 1 },
+            None => return FixFrame::Incomplete { from, need: buf.len() + 1 },
         };
         let span = Span { start: from, end };
-        if self.log && !scan::was_message(span.slice(buf), self.sep) {
-            return Frame::Text { span };
+        if self.log && !scan::looks_like_message(span.slice(buf), self.sep) {
+            return FixFrame::Text { span };
         }
-        Frame::Bad { span, fault: Fault::Garbage }
+        FixFrame::Bad { span, fault: FixFault::Garbage }
     }
 
     /// Reads `9=N|` at `at`.
     #[inline]
-    fn body_length(&self, buf: &[u8], at: usize) -> BodyLength {
+    fn body_length(&self, buf: &[u8], at: usize) -> BodyLengthCheck {
         let mut pos = at;
         for expected in *b"9=" {
             match buf.get(pos) {
                 Some(&byte) if byte == expected => pos += 1,
-                Some(_) => return BodyLength::Wrong,
-                None => return BodyLength::Need,
+                Some(_) => return BodyLengthCheck::Wrong,
+                None => return BodyLengthCheck::Need,
             }
         }
         let digits = pos;
         while pos - digits < 9 && buf.get(pos).is_some_and(u8::is_ascii_digit) {
             pos += 1;
         }
-        match self.sep.here(buf, pos) {
-            Here::Yes => {}
-            Here::No => return BodyLength::Wrong,
-            Here::Need => return BodyLength::Need,
+        match self.sep.check_at(buf, pos) {
+            SeparatorCheck::Yes => {}
+            SeparatorCheck::No => return BodyLengthCheck::Wrong,
+            SeparatorCheck::Need => return BodyLengthCheck::Need,
         }
         match plain_length(&buf[digits..pos]) {
-            Some(bytes) => BodyLength::Claims { body_start: pos + self.sep.len(), bytes },
-            None => BodyLength::Wrong,
+            Some(bytes) => BodyLengthCheck::Claims { body_start: pos + self.sep.len(), bytes },
+            None => BodyLengthCheck::Wrong,
         }
     }
 
     /// Where the body ends if BodyLength is right: after a separator.
     #[inline]
-    fn body_end(&self, buf: &[u8], from: usize, body_start: usize, claimed: usize, eof: bool) -> Claim {
+    fn body_end(&self, buf: &[u8], from: usize, body_start: usize, claimed: usize, eof: bool) -> BodyEnd {
         let Some(sep) = self.sep.byte() else {
             return self.body_end_caret(buf, from, body_start, claimed, eof);
         };
         let body_end = body_start + claimed;
         if buf.len() < body_end + 7 && !eof {
-            return Claim::Need(body_end + 7);
+            return BodyEnd::Need(body_end + 7);
         }
         if claimed == 0 || buf.get(body_end - 1) != Some(&sep) {
-            return Claim::Wrong;
+            return BodyEnd::Wrong;
         }
-        Claim::At(body_end)
+        BodyEnd::At(body_end)
     }
 
     /// The same where a separator is two bytes and counts as one. A message start inside ends the
     /// count, so that a long claim is not walked again for each message that follows.
-    fn body_end_caret(&self, buf: &[u8], from: usize, body_start: usize, claimed: usize, eof: bool) -> Claim {
+    fn body_end_caret(
+        &self,
+        buf: &[u8],
+        from: usize,
+        body_start: usize,
+        claimed: usize,
+        eof: bool,
+    ) -> BodyEnd {
         let next = scan::starts(buf, from + 1, self.sep, &self.data)
-            .find(|&(_, start)| matches!(start, Start::Yes(_)))
+            .find(|&(_, start)| matches!(start, MessageStart::Yes(_)))
             .map(|(start, _)| start);
         let end = next.unwrap_or(buf.len());
         let (mut pos, mut left, mut on_sep) = (body_start, claimed, false);
@@ -481,18 +494,20 @@ impl Framer {
             left -= 1;
         }
         if next.is_none() && !eof && (left > 0 || buf.len() < pos + 8) {
-            return Claim::Need((pos + left + 8).max(buf.len() + 1));
+            return BodyEnd::Need((pos + left + 8).max(buf.len() + 1));
         }
-        if left == 0 && on_sep && pos <= end { Claim::At(pos) } else { Claim::Wrong }
+        if left == 0 && on_sep && pos <= end { BodyEnd::At(pos) } else { BodyEnd::Wrong }
     }
 
     /// Of the bytes up to the trailer, each separator counted as one byte of value 1.
     fn checksum(&self, bytes: &[u8]) -> u8 {
         let shown = match self.sep {
-            Sep::Soh => 0,
-            Sep::Pipe => memchr::memchr_iter(b'|', bytes).count() as u64 * u64::from(b'|' - 1),
-            Sep::Semicolon => memchr::memchr_iter(b';', bytes).count() as u64 * u64::from(b';' - 1),
-            Sep::CaretA => {
+            FieldSeparator::Soh => 0,
+            FieldSeparator::Pipe => memchr::memchr_iter(b'|', bytes).count() as u64 * u64::from(b'|' - 1),
+            FieldSeparator::Semicolon => {
+                memchr::memchr_iter(b';', bytes).count() as u64 * u64::from(b';' - 1)
+            }
+            FieldSeparator::CaretA => {
                 let extra = u64::from(b'^') + u64::from(b'A') - 1;
                 memchr::memmem::find_iter(bytes, b"^A").count() as u64 * extra
             }
@@ -503,14 +518,14 @@ impl Framer {
     /// Bytes of `part` when each separator is one byte.
     fn logical_len(&self, part: &[u8]) -> usize {
         match self.sep {
-            Sep::CaretA => part.len() - memchr::memmem::find_iter(part, b"^A").count(),
+            FieldSeparator::CaretA => part.len() - memchr::memmem::find_iter(part, b"^A").count(),
             _ => part.len(),
         }
     }
 
     /// The message at `span`, all well until said otherwise.
     #[inline]
-    fn message(&self, buf: &[u8], span: Span, body_start: usize, body_end: usize) -> Message {
+    fn message(&self, buf: &[u8], span: Span, body_start: usize, body_end: usize) -> FixMessage {
         let body = Span { start: body_start.min(body_end), end: body_end };
         let mut msg_type = Span { start: body.start, end: body.start };
         if let Some(value) = body.slice(buf).strip_prefix(b"35=") {
@@ -527,17 +542,17 @@ impl Framer {
                 end: body.start + value.end,
             });
         }
-        Message { span, body, msg_type, checksum_ok: true, length_ok: true }
+        FixMessage { span, body, msg_type, checksum_ok: true, length_ok: true }
     }
 }
 
-enum BodyLength {
+enum BodyLengthCheck {
     Claims { body_start: usize, bytes: usize },
     Wrong,
     Need,
 }
 
-enum Claim {
+enum BodyEnd {
     At(usize),
     Need(usize),
     Wrong,

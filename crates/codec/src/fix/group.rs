@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use super::MAX_GROUP_DEPTH;
-use super::fault::Fault;
+use super::fault::FixFault;
 use super::plain::{digits, plain_length};
 use super::token::TokenSlice;
 
@@ -151,20 +151,26 @@ impl GroupSpec {
         message: &'t [u8],
         tokens: TokenSlice<'t>,
         at: usize,
-    ) -> Result<Group<'t>, Fault> {
+    ) -> Result<RepeatingGroup<'t>, FixFault> {
         let end = self.end(message, tokens, at, 0)?;
-        Ok(Group { spec: self, message, tokens, next: at + 1, end })
+        Ok(RepeatingGroup { spec: self, message, tokens, next: at + 1, end })
     }
 
     /// One past the last token of the group counted by `tokens[at]`.
-    fn end(&self, message: &[u8], tokens: TokenSlice<'_>, at: usize, depth: usize) -> Result<usize, Fault> {
-        let count = tokens.at(at);
+    fn end(
+        &self,
+        message: &[u8],
+        tokens: TokenSlice<'_>,
+        at: usize,
+        depth: usize,
+    ) -> Result<usize, FixFault> {
+        let count = tokens.token_at(at);
         // The field starts before `tag=`.
         let offset = count.start - 1 - digits(count.tag);
         if depth == MAX_GROUP_DEPTH {
-            return Err(Fault::GroupDepth { offset });
+            return Err(FixFault::GroupDepth { offset });
         }
-        let stated = plain_length(count.of(message)).map_or(u32::MAX, |stated| stated as u32);
+        let stated = plain_length(count.slice(message)).map_or(u32::MAX, |stated| stated as u32);
         let (mut next, mut found) = (at + 1, 0);
         while stated != u32::MAX && self.starts_entry(tokens, at, next) {
             next = self.entry_end(message, tokens, at, next, depth)?;
@@ -173,7 +179,7 @@ impl GroupSpec {
         if stated == found {
             Ok(next)
         } else {
-            Err(Fault::GroupCount { offset, tag: self.count_tag, stated, found })
+            Err(FixFault::GroupCount { offset, tag: self.count_tag, stated, found })
         }
     }
 
@@ -181,7 +187,7 @@ impl GroupSpec {
         let Some(token) = tokens.get(next) else { return false };
         match self.delimiter {
             Some(delimiter) => token.tag == delimiter,
-            None => token.tag == tokens.at(at + 1).tag && self.members.contains(token.tag),
+            None => token.tag == tokens.token_at(at + 1).tag && self.members.contains(token.tag),
         }
     }
 
@@ -193,7 +199,7 @@ impl GroupSpec {
         at: usize,
         start: usize,
         depth: usize,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, FixFault> {
         let mut next = start;
         while let Some(token) = tokens.get(next) {
             if next > start && self.starts_entry(tokens, at, next) || !self.members.contains(token.tag) {
@@ -211,7 +217,7 @@ impl GroupSpec {
 /// The entries of a group that was read: an iterator over the fields of each, nested groups
 /// included.
 #[derive(Debug, Clone)]
-pub struct Group<'t> {
+pub struct RepeatingGroup<'t> {
     spec: &'t GroupSpec,
     message: &'t [u8],
     tokens: TokenSlice<'t>,
@@ -219,7 +225,7 @@ pub struct Group<'t> {
     end: usize,
 }
 
-impl Group<'_> {
+impl RepeatingGroup<'_> {
     /// Index of the first token after the group.
     #[must_use]
     pub const fn end(&self) -> usize {
@@ -227,7 +233,7 @@ impl Group<'_> {
     }
 }
 
-impl<'t> Iterator for Group<'t> {
+impl<'t> Iterator for RepeatingGroup<'t> {
     type Item = TokenSlice<'t>;
 
     fn next(&mut self) -> Option<TokenSlice<'t>> {

@@ -7,47 +7,48 @@
 //! ```
 //!
 //! The first field and `9=` are compared with those of a message before. Whatever is not as it
-//! should be here is left to [`Framer`], which knows all the rules; this knows only
+//! should be here is left to [`FixFramer`], which knows all the rules; this knows only
 //! rules 4 and 7.
 
-use super::frame::{Framer, Message};
+use super::frame::{FixFramer, FixMessage};
 use unitape_base::Span;
 use unitape_base::digits::{self, HIGH, ONES};
 
 /// How messages begin, of the last few beginnings seen the one in use and the others.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Heads {
-    pub used: Head,
-    others: [Head; 3],
+pub(crate) struct PrefixCache {
+    pub used: MessagePrefix,
+    others: [MessagePrefix; 3],
 }
 
 /// The first bytes of a message that was framed slowly.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Head {
+pub(crate) struct MessagePrefix {
     /// `8=FIX.4.4|9=`, at most 16 bytes, the rest zero.
     bytes: u128,
     mask: u128,
     len: usize,
 }
 
-impl Heads {
+impl PrefixCache {
     /// Remembers how `message`, framed well, begins.
     pub(crate) fn learn(&mut self, message: &[u8]) {
         let Some(length_at) = message.iter().take(20).skip(2).position(|&byte| byte == b'=') else { return };
         let len = length_at + 3;
         let Some(head) = message.get(..len).filter(|head| len <= 16 && head.ends_with(b"9=")) else { return };
-        if self.turn(message) || self.used.is_at(message) {
+        if self.switch_prefix(message) || self.used.is_at(message) {
             return;
         }
         let mut bytes = [0; 16];
         bytes[..len].copy_from_slice(head);
         self.others.rotate_right(1);
         self.others[0] = self.used;
-        self.used = Head { bytes: u128::from_le_bytes(bytes), mask: u128::MAX >> (128 - 8 * len), len };
+        self.used =
+            MessagePrefix { bytes: u128::from_le_bytes(bytes), mask: u128::MAX >> (128 - 8 * len), len };
     }
 
     /// Takes another beginning into use if `rest` begins so; whether it does.
-    pub(crate) fn turn(&mut self, rest: &[u8]) -> bool {
+    pub(crate) fn switch_prefix(&mut self, rest: &[u8]) -> bool {
         let other = self.others.iter_mut().find(|other| other.is_at(rest));
         let Some(other) = other else { return false };
         std::mem::swap(&mut self.used, other);
@@ -60,7 +61,7 @@ const TRAILER: usize = 7;
 
 /// What a message claims to be, taking BodyLength by its word. All offsets are into the buffer framed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Claim {
+pub(crate) struct MessageClaim {
     start: usize,
     body: Span,
     /// Of MsgType.
@@ -71,7 +72,7 @@ pub(crate) struct Claim {
     pub key: u32,
 }
 
-impl Head {
+impl MessagePrefix {
     fn is_at(&self, rest: &[u8]) -> bool {
         rest.first_chunk::<16>().is_some_and(|first| self.begins(*first))
     }
@@ -84,7 +85,7 @@ impl Head {
     /// What claims to stand at `buf[at..]`, if that begins like the message remembered and
     /// BodyLength, MsgType and CheckSum are where and what they should be.
     #[inline(always)]
-    pub(crate) fn claim(&self, framer: &Framer, buf: &[u8], at: usize, sep: u8) -> Option<Claim> {
+    pub(crate) fn claim(&self, framer: &FixFramer, buf: &[u8], at: usize, sep: u8) -> Option<MessageClaim> {
         // All that is looked at before the body lies within this; shorter is only the end of the buffer.
         let rest = buf.get(at..)?;
         let window = rest.first_chunk::<48>()?;
@@ -130,16 +131,16 @@ impl Head {
         let key =
             (claimed as u32).wrapping_add((msg_type >> 24) as u32 & 0xff ^ (msg_type >> 26) as u32 & 0x3ff);
         let body = Span { start: at + body_start, end: at + body_end };
-        Some(Claim { start: at, body, type_len, checksum: (tail >> 32) as u32 & 0x00ff_ffff, key })
+        Some(MessageClaim { start: at, body, type_len, checksum: (tail >> 32) as u32 & 0x00ff_ffff, key })
     }
 }
 
-impl Claim {
+impl MessageClaim {
     /// The parts of the message.
     #[inline(always)]
-    pub(crate) fn message(&self) -> Message {
+    pub(crate) fn message(&self) -> FixMessage {
         let type_at = self.body.start + 3;
-        Message {
+        FixMessage {
             span: Span { start: self.start, end: self.body.end + TRAILER },
             body: self.body,
             msg_type: Span { start: type_at, end: type_at + self.type_len },

@@ -18,13 +18,13 @@ use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use super::dict::Dictionary;
+use super::dict::FixDictionary;
 use super::encoding;
-use super::fault::Fault;
-use super::frame::{Frame, Framer, Message};
+use super::fault::FixFault;
+use super::frame::{FixFrame, FixFramer, FixMessage};
 use super::group::GroupTable;
-use super::token::{Token, TokenSlice};
-use super::tokens::Tokens;
+use super::token::{FieldToken, TokenSlice};
+use super::tokens::MessageTokens;
 use unitape_base::Error;
 use unitape_base::Span;
 use unitape_base::json::{head, number, string, value};
@@ -32,16 +32,16 @@ use unitape_base::{InputBuffer, READ_BYTES};
 
 /// How to decode.
 #[derive(Debug, Clone, Default)]
-pub struct DecodeOptions {
+pub struct FixDecodeOptions {
     /// Separator, leniency, limits.
-    pub framer: Framer,
+    pub framer: FixFramer,
     /// Groups by message type; with none, nothing is known to be a group.
-    pub dictionary: Option<Arc<Dictionary>>,
+    pub dictionary: Option<Arc<FixDictionary>>,
 }
 
 /// What was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Summary {
+pub struct FixSummary {
     /// Good messages.
     pub messages: u64,
     /// Faulty messages and stretches of garbage.
@@ -59,11 +59,11 @@ pub struct Summary {
 /// If the input cannot be read or the output not be written; what was decoded before is written.
 ///
 /// ```
-/// use unitape_codec::fix::{DecodeOptions, decode_json};
+/// use unitape_codec::fix::{FixDecodeOptions, decode_json};
 ///
 /// let mut out = Vec::new();
 /// let mut input = &b"8=FIX.4.2\x019=5\x0135=0\x0110=161\x01"[..];
-/// let summary = decode_json(&mut input, "a.fix", &DecodeOptions::default(), &mut out).unwrap();
+/// let summary = decode_json(&mut input, "a.fix", &FixDecodeOptions::default(), &mut out).unwrap();
 /// assert_eq!((summary.messages, summary.errors), (1, 0));
 /// assert_eq!(
 ///     out,
@@ -74,44 +74,44 @@ pub struct Summary {
 pub fn decode_json(
     input: &mut dyn Read,
     file_label: &str,
-    opts: &DecodeOptions,
+    opts: &FixDecodeOptions,
     out: &mut dyn Write,
-) -> Result<Summary, Error> {
+) -> Result<FixSummary, Error> {
     let mut framer = opts.framer.clone();
     if let Some(dictionary) = &opts.dictionary {
         framer = framer.with_data_tags(dictionary.data_tags());
     }
     let mut source = InputBuffer::new(input, file_label);
-    let mut lines = Lines {
+    let mut lines = FixJsonWriter {
         head: head(file_label),
         dictionary: opts.dictionary.as_deref(),
         text: Vec::with_capacity(2 * FLUSH_BYTES),
-        render: Render::default(),
-        summary: Summary::default(),
+        render: FieldsWriter::default(),
+        summary: FixSummary::default(),
     };
-    let mut tokens = Tokens::new();
+    let mut tokens = MessageTokens::new();
     let mut at = 0;
     // How much more is read when the same place stays undecided: doubled each time, so that a
     // trickle of input does not cost its square.
     let mut patience = 1;
     let result = loop {
         match tokens.frame(&framer, &source.buf[..source.len], at, source.eof) {
-            Frame::Message(message) => {
+            FixFrame::Message(message) => {
                 lines.message(&source, message, &tokens);
                 at = message.span.end;
                 patience = 1;
             }
-            Frame::Bad { span, fault } => {
+            FixFrame::Bad { span, fault } => {
                 lines.fault(&source, span, fault);
                 at = span.end;
                 patience = 1;
             }
-            Frame::Text { span } => {
+            FixFrame::Text { span } => {
                 lines.text_of_log(&source, span);
                 at = span.end;
                 patience = 1;
             }
-            Frame::Incomplete { from, need } => {
+            FixFrame::Incomplete { from, need } => {
                 if let Err(error) = lines.flush(out) {
                     break Err(error);
                 }
@@ -123,7 +123,7 @@ pub fn decode_json(
                 at = 0;
                 continue;
             }
-            Frame::End => break Ok(()),
+            FixFrame::End => break Ok(()),
         }
         if lines.text.len() >= FLUSH_BYTES
             && let Err(error) = lines.flush(out)
@@ -141,17 +141,17 @@ pub fn decode_json(
 const FLUSH_BYTES: usize = 64 << 10;
 
 /// The lines of one file.
-struct Lines<'l> {
+struct FixJsonWriter<'l> {
     /// `{"file":"…","n":`
     head: Vec<u8>,
-    dictionary: Option<&'l Dictionary>,
+    dictionary: Option<&'l FixDictionary>,
     text: Vec<u8>,
-    render: Render,
-    summary: Summary,
+    render: FieldsWriter,
+    summary: FixSummary,
 }
 
-impl Lines<'_> {
-    fn message(&mut self, source: &InputBuffer<'_>, message: Message, tokens: &Tokens) {
+impl FixJsonWriter<'_> {
+    fn message(&mut self, source: &InputBuffer<'_>, message: FixMessage, tokens: &MessageTokens) {
         let bytes = &source.buf[message.span.start..message.span.end];
         let msg_type = &source.buf[message.msg_type.start..message.msg_type.end];
         let line = self.text.len();
@@ -161,8 +161,8 @@ impl Lines<'_> {
         self.text.extend_from_slice(b",\"fields\":");
         let groups = self.dictionary.map_or(GroupTable::empty(), |dictionary| dictionary.groups(msg_type));
         let fields = tokens.as_slice();
-        let encoding = encoding::named_in(bytes, fields);
-        let context = Context { message: bytes, dictionary: self.dictionary, encoding };
+        let encoding = encoding::message_encoding(bytes, fields);
+        let context = FieldsSource { message: bytes, dictionary: self.dictionary, encoding };
         match self.render.object(&mut self.text, context, fields, groups) {
             Ok(()) => {
                 self.text.extend_from_slice(b"}\n");
@@ -175,7 +175,7 @@ impl Lines<'_> {
         }
     }
 
-    fn fault(&mut self, source: &InputBuffer<'_>, span: Span, fault: Fault) {
+    fn fault(&mut self, source: &InputBuffer<'_>, span: Span, fault: FixFault) {
         self.start(source, span.start);
         self.text.extend_from_slice(b",\"length\":");
         number(&mut self.text, span.len() as u64);
@@ -219,27 +219,27 @@ impl Lines<'_> {
 
 /// Writes fields as an object; keeps its tables for the next message.
 #[derive(Debug, Default)]
-struct Render {
+struct FieldsWriter {
     /// Items of the objects being written, an inner object's after its outer's.
-    items: Vec<Item>,
+    items: Vec<ObjectField>,
     /// (tag, item), to find repeated tags.
     order: Vec<(u32, u32)>,
 }
 
 /// The message whose fields are written.
 #[derive(Debug, Clone, Copy)]
-struct Context<'m> {
+struct FieldsSource<'m> {
     message: &'m [u8],
-    dictionary: Option<&'m Dictionary>,
+    dictionary: Option<&'m FixDictionary>,
     /// MessageEncoding (347), where it is stated.
     encoding: Option<&'m [u8]>,
 }
 
-impl Context<'_> {
+impl FieldsSource<'_> {
     /// A value: text if it is UTF-8, or of a field that is in the message's encoding.
     #[inline]
-    fn value(&self, out: &mut Vec<u8>, token: Token) {
-        let bytes = token.of(self.message);
+    fn value(&self, out: &mut Vec<u8>, token: FieldToken) {
+        let bytes = token.slice(self.message);
         match self.encoding {
             Some(name) if self.is_encoded(token.tag) => match encoding::text(name, bytes) {
                 Some(text) => string(out, &text),
@@ -251,13 +251,13 @@ impl Context<'_> {
 
     fn is_encoded(&self, tag: u32) -> bool {
         let field = || self.dictionary.and_then(|dictionary| dictionary.field(tag));
-        encoding::is_encoded(tag) || field().is_some_and(super::Field::is_encoded)
+        encoding::is_encoded(tag) || field().is_some_and(super::FieldDef::is_encoded)
     }
 }
 
 /// A field of an object, or the count field of a group that stands for all of it.
 #[derive(Debug, Clone, Copy)]
-struct Item {
+struct ObjectField {
     tag: u32,
     first: u32,
     /// The next item of the same tag, 0 if none: an item is never the first of its tag and also
@@ -267,14 +267,14 @@ struct Item {
     again: bool,
 }
 
-impl Render {
+impl FieldsWriter {
     fn object(
         &mut self,
         out: &mut Vec<u8>,
-        context: Context<'_>,
+        context: FieldsSource<'_>,
         tokens: TokenSlice<'_>,
         groups: &GroupTable,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), FixFault> {
         let base = self.items.len();
         let result = self.object_at(out, context, tokens, groups, base);
         self.items.truncate(base);
@@ -284,17 +284,17 @@ impl Render {
     fn object_at(
         &mut self,
         out: &mut Vec<u8>,
-        context: Context<'_>,
+        context: FieldsSource<'_>,
         tokens: TokenSlice<'_>,
         groups: &GroupTable,
         base: usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), FixFault> {
         // A bit for each tag, by a hash of six bits of its low and high part: no two alike means
         // no tag twice, which is the usual case.
         let (mut seen, mut repeated) = ([0u64; 64], false);
         let mut at = 0;
         while at < tokens.len() {
-            let tag = tokens.at(at).tag;
+            let tag = tokens.token_at(at).tag;
             let end = match groups.get(tag) {
                 Some(group) => group.read(context.message, tokens, at)?.end(),
                 None => at + 1,
@@ -303,7 +303,7 @@ impl Render {
             let word = &mut seen[(tag >> 6) as usize % 64];
             repeated |= *word & bit != 0;
             *word |= bit;
-            self.items.push(Item { tag, first: at as u32, next: 0, again: false });
+            self.items.push(ObjectField { tag, first: at as u32, next: 0, again: false });
             at = end;
         }
         if repeated {
@@ -362,14 +362,14 @@ impl Render {
     fn item(
         &mut self,
         out: &mut Vec<u8>,
-        context: Context<'_>,
+        context: FieldsSource<'_>,
         tokens: TokenSlice<'_>,
         groups: &GroupTable,
-        item: Item,
-    ) -> Result<(), Fault> {
+        item: ObjectField,
+    ) -> Result<(), FixFault> {
         let first = item.first as usize;
         let Some(group) = groups.get(item.tag) else {
-            context.value(out, tokens.at(first));
+            context.value(out, tokens.token_at(first));
             return Ok(());
         };
         out.push(b'[');

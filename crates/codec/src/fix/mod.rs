@@ -9,13 +9,13 @@
 //! per message.
 //!
 //! ```
-//! use unitape_codec::fix::{Frame, Framer, Tokens, value};
+//! use unitape_codec::fix::{FixFrame, FixFramer, MessageTokens, value};
 //!
-//! let framer = Framer::default();
-//! let mut tokens = Tokens::new();
+//! let framer = FixFramer::default();
+//! let mut tokens = MessageTokens::new();
 //! let stream = b"8=FIX.4.4\x019=18\x0135=D\x0138=7\x0144=2.50\x0110=054\x01";
-//! let Frame::Message(message) = tokens.frame(&framer, stream, 0, true) else { panic!() };
-//! let bytes = message.span.of(stream);
+//! let FixFrame::Message(message) = tokens.frame(&framer, stream, 0, true) else { panic!() };
+//! let bytes = message.span.slice(stream);
 //! assert_eq!(tokens.value(bytes, 38), Some(&b"7"[..]));
 //! let price = value::decimal(tokens.value(bytes, 44).unwrap()).unwrap();
 //! assert_eq!((price.mantissa, price.exponent), (250, -2));
@@ -62,15 +62,15 @@ mod tokens;
 pub mod value;
 
 pub use data::DataTags;
-pub use dict::{DictFile, Dictionary, Field, MessageDef};
-pub use fault::{Code, Fault, FieldFault};
-pub use frame::{Frame, Framer, Message};
-pub use group::{Group, GroupSpec, GroupTable};
-pub use json::{DecodeOptions, Summary, decode_json};
-pub use sep::Sep;
-pub use slots::{Entry, Filled, GroupWanted, Slots, Wanted};
-pub use token::{Token, TokenSlice};
-pub use tokens::Tokens;
+pub use dict::{DictFile, FieldDef, FixDictionary, MessageDef};
+pub use fault::{FieldFault, FixFault, FixFaultCode};
+pub use frame::{FixFrame, FixFramer, FixMessage};
+pub use group::{GroupSpec, GroupTable, RepeatingGroup};
+pub use json::{FixDecodeOptions, FixSummary, decode_json};
+pub use sep::FieldSeparator;
+pub use slots::{FieldSelection, FieldSlots, FilledSlots, GroupEntry, GroupSelection};
+pub use token::{FieldToken, TokenSlice};
+pub use tokens::MessageTokens;
 pub use unitape_base::{Error, Span};
 
 /// Groups inside groups, at most: the standard nests four deep.

@@ -1,27 +1,27 @@
 //! The slow, obvious twin of framing and fields: the rules of `frame.rs` read aloud, a byte at a
 //! time, on an input that is all there. Tests and the fuzzer hold the fast path against it.
 
-use super::fault::{Fault, FieldFault};
-use super::frame::{Frame, Framer, Message};
-use super::sep::Sep;
-use super::token::Token;
+use super::fault::{FieldFault, FixFault};
+use super::frame::{FixFrame, FixFramer, FixMessage};
+use super::sep::FieldSeparator;
+use super::token::FieldToken;
 use unitape_base::Span;
 
 /// What stands at `input[at..]`, the whole input.
 #[must_use]
-pub fn frame(framer: &Framer, input: &[u8], at: usize) -> Frame {
+pub fn frame(framer: &FixFramer, input: &[u8], at: usize) -> FixFrame {
     let mut from = at;
     while from < input.len() && (input[from] == b'\r' || input[from] == b'\n') {
         from += 1;
     }
     if from >= input.len() {
-        return Frame::End;
+        return FixFrame::End;
     }
-    let bad = |end, fault| Frame::Bad { span: Span { start: from, end }, fault };
+    let bad = |end, fault| FixFrame::Bad { span: Span { start: from, end }, fault };
     let sep = framer.sep();
     let Some(second) = header_end(input, from, sep) else {
         if input.len() - from <= 16 && is_start_cut_off(&input[from..], sep) {
-            return bad(input.len(), Fault::Truncated);
+            return bad(input.len(), FixFault::Truncated);
         }
         let mut end = from;
         let line_end = |at: usize| framer.log() && (input[at] == b'\r' || input[at] == b'\n');
@@ -37,9 +37,9 @@ pub fn frame(framer: &Framer, input: &[u8], at: usize) -> Frame {
         let field = |tag: &[u8]| part(&[sep.bytes(), tag].concat());
         let was_message = part(b"8=FIX") || field(b"8=") || field(b"9=") || field(b"35=") || field(b"10=");
         if framer.log() && !was_message {
-            return Frame::Text { span: Span { start: from, end } };
+            return FixFrame::Text { span: Span { start: from, end } };
         }
-        return bad(end, Fault::Garbage);
+        return bad(end, FixFault::Garbage);
     };
     // The claim of BodyLength.
     let mut pos = second;
@@ -53,18 +53,18 @@ pub fn frame(framer: &Framer, input: &[u8], at: usize) -> Frame {
             pos += 1;
             digits += 1;
         }
-        if pos == input.len() || input[pos..] == b"^"[..] && sep == Sep::CaretA {
-            return bad(input.len(), Fault::Truncated);
+        if pos == input.len() || input[pos..] == b"^"[..] && sep == FieldSeparator::CaretA {
+            return bad(input.len(), FixFault::Truncated);
         }
         if digits == 0 || !sep_at(input, pos, sep) {
-            fault = Some(Fault::BodyLengthField);
+            fault = Some(FixFault::BodyLengthField);
         } else {
             pos += sep_len(sep);
         }
     } else if b"9=".starts_with(&input[pos..]) {
-        return bad(input.len(), Fault::Truncated);
+        return bad(input.len(), FixFault::Truncated);
     } else {
-        fault = Some(Fault::BodyLengthField);
+        fault = Some(FixFault::BodyLengthField);
     }
     if fault.is_some() {
         return unclaimed(framer, input, from, second, fault, 0);
@@ -72,7 +72,7 @@ pub fn frame(framer: &Framer, input: &[u8], at: usize) -> Frame {
     let body = pos;
     if claimed as usize + 7 + (body - from) > framer.max_message() {
         let limit = framer.max_message() as u32;
-        let fault = Fault::BodyLengthLimit { claimed: claimed as u32, limit };
+        let fault = FixFault::BodyLengthLimit { claimed: claimed as u32, limit };
         return unclaimed(framer, input, from, body, Some(fault), claimed);
     }
     // Where the claim leads: every separator counts as one.
@@ -88,7 +88,7 @@ pub fn frame(framer: &Framer, input: &[u8], at: usize) -> Frame {
         |end: usize| (from + 1..end).any(|p| p + 5 <= end && starts(framer, &input[..end], from, p));
     let mut leads = left == 0 && last_was_sep;
     // Where a separator is two bytes, a start inside ends the count.
-    leads &= sep != Sep::CaretA || !(from + 1..body_end).any(|p| starts(framer, input, from, p));
+    leads &= sep != FieldSeparator::CaretA || !(from + 1..body_end).any(|p| starts(framer, input, from, p));
     let end = if leads { trailer_end(framer, input, body_end) } else { None };
     let Some((end, digits)) = end else {
         return unclaimed(framer, input, from, body, None, claimed);
@@ -109,42 +109,42 @@ pub fn frame(framer: &Framer, input: &[u8], at: usize) -> Frame {
     if digits == Some(u16::from(computed)) {
         let message = message(framer, input, Span { start: from, end }, body, body_end, true, true);
         if message.msg_type.start == message.msg_type.end && !framer.lenient() {
-            return bad(end, Fault::MsgType);
+            return bad(end, FixFault::MsgType);
         }
-        return Frame::Message(message);
+        return FixFrame::Message(message);
     }
     if start_inside(body_end) {
         return unclaimed(framer, input, from, body, None, claimed);
     }
     if framer.lenient() {
         let span = Span { start: from, end };
-        return Frame::Message(message(framer, input, span, body, body_end, false, true));
+        return FixFrame::Message(message(framer, input, span, body, body_end, false, true));
     }
     match digits {
-        Some(stated) => bad(end, Fault::Checksum { stated, computed }),
-        None => bad(end, Fault::ChecksumField),
+        Some(stated) => bad(end, FixFault::Checksum { stated, computed }),
+        None => bad(end, FixFault::ChecksumField),
     }
 }
 
 /// Rule 6. `fault` none: BodyLength claims the wrong number.
 fn unclaimed(
-    framer: &Framer,
+    framer: &FixFramer,
     input: &[u8],
     from: usize,
     body: usize,
-    fault: Option<Fault>,
+    fault: Option<FixFault>,
     claimed: u64,
-) -> Frame {
+) -> FixFrame {
     let sep = framer.sep();
     let limit = from + framer.max_message();
-    let bad = |end, fault| Frame::Bad { span: Span { start: from, end }, fault };
+    let bad = |end, fault| FixFrame::Bad { span: Span { start: from, end }, fault };
     let lenient_message = |body_end: usize, end: usize| {
         let span = Span { start: from, end };
-        Frame::Message(message(framer, input, span, body.min(body_end), body_end, false, false))
+        FixFrame::Message(message(framer, input, span, body.min(body_end), body_end, false, false))
     };
     let open_end = |mut end: usize| {
         if !framer.lenient() {
-            return bad(end, Fault::Truncated);
+            return bad(end, FixFault::Truncated);
         }
         while end > from && (input[end - 1] == b'\r' || input[end - 1] == b'\n') {
             end -= 1;
@@ -173,7 +173,7 @@ fn unclaimed(
                 found += 1;
             }
             let claimed = claimed as u32;
-            return bad(end, fault.unwrap_or(Fault::BodyLength { claimed, found }));
+            return bad(end, fault.unwrap_or(FixFault::BodyLength { claimed, found }));
         }
         // A value cut off by the end of the input cannot be told from a long one.
         let value = &part[p + 3..];
@@ -187,18 +187,18 @@ fn unclaimed(
     if input.len() <= limit {
         return open_end(input.len());
     }
-    bad(limit, Fault::NoEnd { limit: framer.max_message() as u32 })
+    bad(limit, FixFault::NoEnd { limit: framer.max_message() as u32 })
 }
 
 fn message(
-    framer: &Framer,
+    framer: &FixFramer,
     input: &[u8],
     span: Span,
     body: usize,
     body_end: usize,
     checksum_ok: bool,
     length_ok: bool,
-) -> Message {
+) -> FixMessage {
     let body = Span { start: body.min(body_end), end: body_end };
     let sep = framer.sep();
     let mut msg_type = Span { start: body.start, end: body.start };
@@ -227,11 +227,11 @@ fn message(
         at = end + sep_len(sep);
         first = false;
     }
-    Message { span, body, msg_type, checksum_ok, length_ok }
+    FixMessage { span, body, msg_type, checksum_ok, length_ok }
 }
 
 /// The end of a CheckSum field at `at` and its value, if it is three digits.
-fn trailer_end(framer: &Framer, input: &[u8], at: usize) -> Option<(usize, Option<u16>)> {
+fn trailer_end(framer: &FixFramer, input: &[u8], at: usize) -> Option<(usize, Option<u16>)> {
     let value = input[at..].strip_prefix(b"10=")?;
     for len in 0..=7 {
         let pos = at + 3 + len;
@@ -241,7 +241,7 @@ fn trailer_end(framer: &Framer, input: &[u8], at: usize) -> Option<(usize, Optio
             return Some((pos + sep_len(framer.sep()), number));
         }
         if framer.lenient() || framer.log() {
-            if pos >= input.len() || framer.sep() == Sep::CaretA && input[pos..] == b"^"[..] {
+            if pos >= input.len() || framer.sep() == FieldSeparator::CaretA && input[pos..] == b"^"[..] {
                 return Some((input.len(), number));
             }
             if input[pos] == b'\r' || input[pos] == b'\n' {
@@ -256,7 +256,7 @@ fn trailer_end(framer: &Framer, input: &[u8], at: usize) -> Option<(usize, Optio
 }
 
 /// The end of `8=FIX…|` at `at`.
-fn header_end(input: &[u8], at: usize, sep: Sep) -> Option<usize> {
+fn header_end(input: &[u8], at: usize, sep: FieldSeparator) -> Option<usize> {
     let rest = input[at..].strip_prefix(b"8=FIX")?;
     for len in 0..=11 {
         if sep_at(rest, len, sep) {
@@ -270,12 +270,12 @@ fn header_end(input: &[u8], at: usize, sep: Sep) -> Option<usize> {
 }
 
 /// Whether `rest`, the end of the input, could go on as a message start.
-fn is_start_cut_off(rest: &[u8], sep: Sep) -> bool {
+fn is_start_cut_off(rest: &[u8], sep: FieldSeparator) -> bool {
     let mut longer = rest.to_vec();
     if rest.len() < 5 {
         return b"8=FIX".starts_with(rest);
     }
-    if sep == Sep::CaretA && rest.ends_with(b"^") {
+    if sep == FieldSeparator::CaretA && rest.ends_with(b"^") {
         longer.push(b'A');
     } else {
         longer.extend_from_slice(sep.bytes());
@@ -284,7 +284,7 @@ fn is_start_cut_off(rest: &[u8], sep: Sep) -> bool {
 }
 
 /// Rule 2, for a start that is searched for.
-fn starts(framer: &Framer, input: &[u8], from: usize, at: usize) -> bool {
+fn starts(framer: &FixFramer, input: &[u8], from: usize, at: usize) -> bool {
     let Some(next) = header_end(input, at, framer.sep()) else { return false };
     // A search from `from` on: inside a message it begins one byte later, which no rule sees, as
     // a message begins with `8=`.
@@ -310,13 +310,13 @@ fn starts(framer: &Framer, input: &[u8], from: usize, at: usize) -> bool {
 ///
 /// # Errors
 /// The first field that is not `tag=value`.
-pub fn tokens(framer: &Framer, message: &[u8]) -> Result<Vec<Token>, Fault> {
+pub fn tokens(framer: &FixFramer, message: &[u8]) -> Result<Vec<FieldToken>, FixFault> {
     let sep = framer.sep();
     let lenient = framer.lenient();
-    let mut found: Vec<Token> = Vec::new();
+    let mut found: Vec<FieldToken> = Vec::new();
     let mut at = 0;
     while at < message.len() {
-        let fault = |kind| Err(Fault::Field { offset: at as u32, kind });
+        let fault = |kind| Err(FixFault::Field { offset: at as u32, kind });
         let mut end = at;
         while end < message.len() && !sep_at(message, end, sep) {
             end += 1;
@@ -345,7 +345,7 @@ pub fn tokens(framer: &Framer, message: &[u8]) -> Result<Vec<Token>, Fault> {
         if let Some(previous) = found.last()
             && framer.data_tags().data_of(previous.tag) == Some(tag)
         {
-            let length = previous.of(message);
+            let length = previous.slice(message);
             let length = std::str::from_utf8(length)
                 .ok()
                 .filter(|text| text.bytes().all(|b| b.is_ascii_digit()) && text.len() <= 9)
@@ -363,21 +363,21 @@ pub fn tokens(framer: &Framer, message: &[u8]) -> Result<Vec<Token>, Fault> {
         if end == value && !lenient {
             return fault(FieldFault::NoValue);
         }
-        found.push(Token { tag, start: value as u32, end: end as u32 });
+        found.push(FieldToken { tag, start: value as u32, end: end as u32 });
         at = end + sep_len(sep);
     }
     Ok(found)
 }
 
-fn sep_len(sep: Sep) -> usize {
-    if sep == Sep::CaretA { 2 } else { 1 }
+fn sep_len(sep: FieldSeparator) -> usize {
+    if sep == FieldSeparator::CaretA { 2 } else { 1 }
 }
 
-fn sep_at(bytes: &[u8], at: usize, sep: Sep) -> bool {
+fn sep_at(bytes: &[u8], at: usize, sep: FieldSeparator) -> bool {
     match sep {
-        Sep::Soh => bytes.get(at) == Some(&1),
-        Sep::Pipe => bytes.get(at) == Some(&b'|'),
-        Sep::Semicolon => bytes.get(at) == Some(&b';'),
-        Sep::CaretA => bytes.get(at) == Some(&b'^') && bytes.get(at + 1) == Some(&b'A'),
+        FieldSeparator::Soh => bytes.get(at) == Some(&1),
+        FieldSeparator::Pipe => bytes.get(at) == Some(&b'|'),
+        FieldSeparator::Semicolon => bytes.get(at) == Some(&b';'),
+        FieldSeparator::CaretA => bytes.get(at) == Some(&b'^') && bytes.get(at + 1) == Some(&b'A'),
     }
 }

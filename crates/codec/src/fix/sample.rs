@@ -1,9 +1,9 @@
 //! A seeded stream of FIX 4.4 orders for benches, and the digest that fast and slow path must
 //! agree on.
 
-use super::frame::{Frame, Framer};
-use super::token::Token;
-use super::tokens::Tokens;
+use super::frame::{FixFrame, FixFramer};
+use super::token::FieldToken;
+use super::tokens::MessageTokens;
 
 /// `count` NewOrderSingle (35=D) messages of FIX 4.4, about 270 bytes each with three parties,
 /// valid, back to back. Equal seeds give equal bytes.
@@ -59,7 +59,7 @@ pub fn sample_orders(count: usize, seed: u64) -> Vec<u8> {
 
 /// What a pass over a buffer found. Two passes that agree give equal values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Digest {
+pub struct StreamDigest {
     /// Good messages.
     pub messages: u64,
     /// Faulty messages and garbage.
@@ -70,14 +70,14 @@ pub struct Digest {
     pub mix: u64,
 }
 
-impl Digest {
+impl StreamDigest {
     #[inline]
     fn add(&mut self, value: u64) {
         self.mix = (self.mix.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95);
     }
 
     #[inline]
-    fn message(&mut self, start: usize, tokens: impl ExactSizeIterator<Item = Token>) {
+    fn message(&mut self, start: usize, tokens: impl ExactSizeIterator<Item = FieldToken>) {
         self.messages += 1;
         self.fields += tokens.len() as u64;
         self.add(start as u64);
@@ -95,21 +95,21 @@ impl Digest {
 
 /// Frames, sums and reads the fields of all of `buf`: the loop that the bench times.
 #[must_use]
-pub fn digest(framer: &Framer, tokens: &mut Tokens, buf: &[u8]) -> Digest {
-    let mut digest = Digest::default();
+pub fn digest(framer: &FixFramer, tokens: &mut MessageTokens, buf: &[u8]) -> StreamDigest {
+    let mut digest = StreamDigest::default();
     let mut at = 0;
     loop {
         match tokens.frame(framer, buf, at, true) {
-            Frame::Message(message) => {
+            FixFrame::Message(message) => {
                 digest.message(message.span.start, tokens.as_slice().iter());
                 at = message.span.end;
             }
-            Frame::Bad { span, .. } | Frame::Text { span } => {
+            FixFrame::Bad { span, .. } | FixFrame::Text { span } => {
                 digest.fault(span.start, span.end);
                 at = span.end;
             }
             // At the end of the input nothing is incomplete.
-            Frame::Incomplete { .. } | Frame::End => return digest,
+            FixFrame::Incomplete { .. } | FixFrame::End => return digest,
         }
     }
 }
@@ -117,16 +117,16 @@ pub fn digest(framer: &Framer, tokens: &mut Tokens, buf: &[u8]) -> Digest {
 /// The same by the slow twin.
 #[cfg(any(test, feature = "naive"))]
 #[must_use]
-pub fn digest_naive(framer: &Framer, buf: &[u8]) -> Digest {
-    let mut digest = Digest::default();
+pub fn digest_naive(framer: &FixFramer, buf: &[u8]) -> StreamDigest {
+    let mut digest = StreamDigest::default();
     let mut at = 0;
     loop {
         let (span, fields) = match super::naive::frame(framer, buf, at) {
-            Frame::Message(message) => {
+            FixFrame::Message(message) => {
                 (message.span, super::naive::tokens(framer, message.span.slice(buf)).ok())
             }
-            Frame::Bad { span, .. } | Frame::Text { span } => (span, None),
-            Frame::Incomplete { .. } | Frame::End => return digest,
+            FixFrame::Bad { span, .. } | FixFrame::Text { span } => (span, None),
+            FixFrame::Incomplete { .. } | FixFrame::End => return digest,
         };
         match fields {
             Some(fields) => digest.message(span.start, fields.into_iter()),

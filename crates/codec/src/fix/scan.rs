@@ -3,7 +3,7 @@
 
 use super::data::DataTags;
 use super::plain::plain_length;
-use super::sep::{Here, Sep};
+use super::sep::{FieldSeparator, SeparatorCheck};
 use unitape_base::Span;
 
 /// Bytes after a position that a start or trailer there may take, at most.
@@ -17,7 +17,7 @@ const CHECKSUM_LEN_MAX: usize = 7;
 
 /// Whether a message starts somewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Start {
+pub(crate) enum MessageStart {
     /// Yes; the second field is at this offset.
     Yes(usize),
     No,
@@ -27,10 +27,10 @@ pub(crate) enum Start {
 
 /// `8=FIX`, a version and a separator, at `at`.
 #[inline]
-pub(crate) fn begin_string(buf: &[u8], at: usize, sep: Sep) -> Start {
+pub(crate) fn begin_string(buf: &[u8], at: usize, sep: FieldSeparator) -> MessageStart {
     let rest = &buf[at.min(buf.len())..];
     if !rest.starts_with(b"8=FIX") {
-        return if b"8=FIX".starts_with(rest) { Start::Need } else { Start::No };
+        return if b"8=FIX".starts_with(rest) { MessageStart::Need } else { MessageStart::No };
     }
     let mut pos = at + 5;
     while pos - at < 5 + VERSION_LEN_MAX
@@ -38,10 +38,10 @@ pub(crate) fn begin_string(buf: &[u8], at: usize, sep: Sep) -> Start {
     {
         pos += 1;
     }
-    match sep.here(buf, pos) {
-        Here::Yes => Start::Yes(pos + sep.len()),
-        Here::No => Start::No,
-        Here::Need => Start::Need,
+    match sep.check_at(buf, pos) {
+        SeparatorCheck::Yes => MessageStart::Yes(pos + sep.len()),
+        SeparatorCheck::No => MessageStart::No,
+        SeparatorCheck::Need => MessageStart::Need,
     }
 }
 
@@ -50,9 +50,9 @@ pub(crate) fn begin_string(buf: &[u8], at: usize, sep: Sep) -> Start {
 pub(crate) fn starts<'b>(
     buf: &'b [u8],
     from: usize,
-    sep: Sep,
+    sep: FieldSeparator,
     data: &'b DataTags,
-) -> impl Iterator<Item = (usize, Start)> + 'b {
+) -> impl Iterator<Item = (usize, MessageStart)> + 'b {
     let rest = buf.get(from..).unwrap_or_default();
     memchr::memmem::find_iter(rest, b"8=FIX").map(move |found| {
         let at = from + found;
@@ -61,19 +61,19 @@ pub(crate) fn starts<'b>(
 }
 
 /// The last message start in `buf`.
-pub(crate) fn last_start(buf: &[u8], sep: Sep, data: &DataTags) -> Option<usize> {
+pub(crate) fn last_start(buf: &[u8], sep: FieldSeparator, data: &DataTags) -> Option<usize> {
     memchr::memmem::rfind_iter(buf, b"8=FIX")
-        .find(|&at| matches!(start_inside(buf, 0, at, sep, data), Start::Yes(_)))
+        .find(|&at| matches!(start_inside(buf, 0, at, sep, data), MessageStart::Yes(_)))
 }
 
-fn start_inside(buf: &[u8], from: usize, at: usize, sep: Sep, data: &DataTags) -> Start {
+fn start_inside(buf: &[u8], from: usize, at: usize, sep: FieldSeparator, data: &DataTags) -> MessageStart {
     let before = &buf[from..at];
     let start = begin_string(buf, at, sep);
     match before.last() {
         Some(b'0'..=b'9') => match start {
-            Start::Yes(next) if buf[next..].starts_with(b"9=") => start,
-            Start::Yes(next) if b"9=".starts_with(&buf[next..]) => Start::Need,
-            Start::Yes(_) => Start::No,
+            MessageStart::Yes(next) if buf[next..].starts_with(b"9=") => start,
+            MessageStart::Yes(next) if b"9=".starts_with(&buf[next..]) => MessageStart::Need,
+            MessageStart::Yes(_) => MessageStart::No,
             other => other,
         },
         Some(b'=') => {
@@ -85,7 +85,7 @@ fn start_inside(buf: &[u8], from: usize, at: usize, sep: Sep, data: &DataTags) -
                 .count();
             let tag = &before[before.len() - 1 - digits..before.len() - 1];
             match plain_length(tag) {
-                Some(tag) if data.is_data(tag as u32) => Start::No,
+                Some(tag) if data.is_data(tag as u32) => MessageStart::No,
                 _ => start,
             }
         }
@@ -95,7 +95,7 @@ fn start_inside(buf: &[u8], from: usize, at: usize, sep: Sep, data: &DataTags) -
 
 /// A CheckSum (10) field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trailer {
+pub(crate) enum ChecksumTrailer {
     /// It ends at `end`; `value` if it is three digits.
     Ends {
         value: Option<u16>,
@@ -108,7 +108,7 @@ pub(crate) enum Trailer {
 
 /// Whether a line end ends things.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LineEnds {
+pub(crate) enum LineEndRule {
     /// No: it is a byte like others.
     No,
     /// CheckSum (10), and a message where it stands right after a separator.
@@ -119,7 +119,13 @@ pub(crate) enum LineEnds {
 
 /// `10=…|` at `at`. A line end or the end of the input may end it too.
 #[inline]
-pub(crate) fn trailer(buf: &[u8], at: usize, sep: Sep, line_ends: LineEnds, eof: bool) -> Trailer {
+pub(crate) fn trailer(
+    buf: &[u8],
+    at: usize,
+    sep: FieldSeparator,
+    line_ends: LineEndRule,
+    eof: bool,
+) -> ChecksumTrailer {
     let rest = &buf[at.min(buf.len())..];
     // The common case, three digits and a one-byte separator, in one look.
     if let (Some(sep), &[b'1', b'0', b'=', a, b, c, last, ..]) = (sep.byte(), rest)
@@ -129,37 +135,37 @@ pub(crate) fn trailer(buf: &[u8], at: usize, sep: Sep, line_ends: LineEnds, eof:
         && c.is_ascii_digit()
     {
         let value = u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0');
-        return Trailer::Ends { value: Some(value), end: at + 7 };
+        return ChecksumTrailer::Ends { value: Some(value), end: at + 7 };
     }
     if !rest.starts_with(b"10=") {
-        return if b"10=".starts_with(rest) { Trailer::Need } else { Trailer::No };
+        return if b"10=".starts_with(rest) { ChecksumTrailer::Need } else { ChecksumTrailer::No };
     }
     let value_at = at + 3;
-    let at_line_end = line_ends != LineEnds::No;
+    let at_line_end = line_ends != LineEndRule::No;
     for len in 0..=CHECKSUM_LEN_MAX {
         let pos = value_at + len;
         let value = || match &buf[value_at..pos] {
             digits @ [_, _, _] => plain_length(digits).map(|value| value as u16),
             _ => None,
         };
-        match sep.here(buf, pos) {
-            Here::Yes => return Trailer::Ends { value: value(), end: pos + sep.len() },
-            Here::Need if at_line_end && eof => {
-                return Trailer::Ends { value: value(), end: buf.len() };
+        match sep.check_at(buf, pos) {
+            SeparatorCheck::Yes => return ChecksumTrailer::Ends { value: value(), end: pos + sep.len() },
+            SeparatorCheck::Need if at_line_end && eof => {
+                return ChecksumTrailer::Ends { value: value(), end: buf.len() };
             }
-            Here::Need => return Trailer::Need,
-            Here::No if at_line_end && matches!(buf[pos], b'\r' | b'\n') => {
-                return Trailer::Ends { value: value(), end: pos };
+            SeparatorCheck::Need => return ChecksumTrailer::Need,
+            SeparatorCheck::No if at_line_end && matches!(buf[pos], b'\r' | b'\n') => {
+                return ChecksumTrailer::Ends { value: value(), end: pos };
             }
-            Here::No => {}
+            SeparatorCheck::No => {}
         }
     }
-    Trailer::No
+    ChecksumTrailer::No
 }
 
 /// Where a message of unknown length ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum MessageEnd {
     /// Its CheckSum (10) field starts at `body_end` and ends at `end`.
     Trailer { body_end: usize, end: usize },
     /// A line ends here.
@@ -172,44 +178,56 @@ pub(crate) enum End {
 
 /// The first `|10=…|`, or line end that ends a message, in `part[from..]`. `eof`: nothing that belongs
 /// to this message follows on `part`.
-pub(crate) fn first_end(part: &[u8], from: usize, sep: Sep, line_ends: LineEnds, eof: bool) -> End {
+pub(crate) fn first_end(
+    part: &[u8],
+    from: usize,
+    sep: FieldSeparator,
+    line_ends: LineEndRule,
+    eof: bool,
+) -> MessageEnd {
     let trailer_found = first_trailer(part, from, sep, line_ends, eof);
-    if line_ends == LineEnds::No {
+    if line_ends == LineEndRule::No {
         return trailer_found;
     }
     let before = match trailer_found {
-        End::Trailer { body_end, .. } => body_end,
+        MessageEnd::Trailer { body_end, .. } => body_end,
         _ => part.len(),
     };
     let lines = memchr::memchr2_iter(b'\r', b'\n', &part[from..before]).map(|found| from + found);
     for line in lines {
-        if line_ends == LineEnds::Any || part[from..line].ends_with(sep.bytes()) {
-            return End::Line(line);
+        if line_ends == LineEndRule::Any || part[from..line].ends_with(sep.bytes()) {
+            return MessageEnd::Line(line);
         }
     }
     trailer_found
 }
 
-fn first_trailer(part: &[u8], from: usize, sep: Sep, line_ends: LineEnds, eof: bool) -> End {
+fn first_trailer(
+    part: &[u8],
+    from: usize,
+    sep: FieldSeparator,
+    line_ends: LineEndRule,
+    eof: bool,
+) -> MessageEnd {
     let needle: &[u8] = match sep {
-        Sep::Soh => b"\x0110=",
-        Sep::Pipe => b"|10=",
-        Sep::Semicolon => b";10=",
-        Sep::CaretA => b"^A10=",
+        FieldSeparator::Soh => b"\x0110=",
+        FieldSeparator::Pipe => b"|10=",
+        FieldSeparator::Semicolon => b";10=",
+        FieldSeparator::CaretA => b"^A10=",
     };
     for found in memchr::memmem::find_iter(&part[from..], needle) {
         let body_end = from + found + sep.len();
         match trailer(part, body_end, sep, line_ends, eof) {
-            Trailer::Ends { end, .. } => return End::Trailer { body_end, end },
-            Trailer::Need => return End::Need,
-            Trailer::No => {}
+            ChecksumTrailer::Ends { end, .. } => return MessageEnd::Trailer { body_end, end },
+            ChecksumTrailer::Need => return MessageEnd::Need,
+            ChecksumTrailer::No => {}
         }
     }
-    End::None
+    MessageEnd::None
 }
 
 /// Whether a part of a message seems to stand in garbage.
-pub(crate) fn was_message(garbage: &[u8], sep: Sep) -> bool {
+pub(crate) fn looks_like_message(garbage: &[u8], sep: FieldSeparator) -> bool {
     let field = |found: usize| {
         let rest = &garbage[found + sep.len()..];
         [&b"8="[..], b"9=", b"35=", b"10="].iter().any(|tag| rest.starts_with(tag))
@@ -220,7 +238,7 @@ pub(crate) fn was_message(garbage: &[u8], sep: Sep) -> bool {
 }
 
 /// The value of the first field `tag` of a body, counted from its start.
-pub(crate) fn field(body: &[u8], tag: u32, sep: Sep) -> Option<Span> {
+pub(crate) fn field(body: &[u8], tag: u32, sep: FieldSeparator) -> Option<Span> {
     let mut at = 0;
     while at < body.len() {
         let end = sep.find(body, at).unwrap_or(body.len());

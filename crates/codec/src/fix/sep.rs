@@ -2,7 +2,7 @@
 
 /// How fields are separated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sep {
+pub enum FieldSeparator {
     /// The byte 0x01, as on the wire.
     #[default]
     Soh,
@@ -15,21 +15,21 @@ pub enum Sep {
 }
 
 /// Whether a separator stands somewhere.
-pub(crate) enum Here {
+pub(crate) enum SeparatorCheck {
     Yes,
     No,
     Need,
 }
 
-impl Sep {
+impl FieldSeparator {
     /// Reads a separator as users write it: `SOH`, `\x01`, `|`, `;` or `^A`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
-            "SOH" | "soh" | "\u{1}" | "\\x01" | "" => Some(Sep::Soh),
-            "|" => Some(Sep::Pipe),
-            ";" => Some(Sep::Semicolon),
-            "^A" => Some(Sep::CaretA),
+            "SOH" | "soh" | "\u{1}" | "\\x01" | "" => Some(FieldSeparator::Soh),
+            "|" => Some(FieldSeparator::Pipe),
+            ";" => Some(FieldSeparator::Semicolon),
+            "^A" => Some(FieldSeparator::CaretA),
             _ => None,
         }
     }
@@ -51,10 +51,10 @@ impl Sep {
     #[must_use]
     pub const fn bytes(self) -> &'static [u8] {
         match self {
-            Sep::Soh => b"\x01",
-            Sep::Pipe => b"|",
-            Sep::Semicolon => b";",
-            Sep::CaretA => b"^A",
+            FieldSeparator::Soh => b"\x01",
+            FieldSeparator::Pipe => b"|",
+            FieldSeparator::Semicolon => b";",
+            FieldSeparator::CaretA => b"^A",
         }
     }
 
@@ -72,14 +72,14 @@ impl Sep {
     }
 
     #[inline]
-    pub(crate) fn here(self, buf: &[u8], at: usize) -> Here {
+    pub(crate) fn check_at(self, buf: &[u8], at: usize) -> SeparatorCheck {
         if self.is_at(buf, at) {
-            return Here::Yes;
+            return SeparatorCheck::Yes;
         }
         match buf.get(at) {
-            None => Here::Need,
-            Some(b'^') if self == Sep::CaretA && at + 1 == buf.len() => Here::Need,
-            Some(_) => Here::No,
+            None => SeparatorCheck::Need,
+            Some(b'^') if self == FieldSeparator::CaretA && at + 1 == buf.len() => SeparatorCheck::Need,
+            Some(_) => SeparatorCheck::No,
         }
     }
 

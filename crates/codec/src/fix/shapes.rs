@@ -13,7 +13,7 @@ use super::plain::digits;
 
 /// A sequence of tags.
 #[derive(Debug, Clone)]
-pub(crate) struct Shape {
+pub(crate) struct TagShape {
     /// A number that no other shape of this process has; none is 0. Its rest by `SHAPES` is the place.
     pub id: u64,
     hash: u64,
@@ -52,9 +52,9 @@ const PATIENCE: u32 = 256;
 /// A shape is made when its tags are met for the second time, so that messages of which no two are alike
 /// make none. What is not remembered is read tag by tag.
 #[derive(Debug, Clone)]
-pub(crate) struct Shapes {
+pub(crate) struct ShapeCache {
     /// At most `SHAPES`, each at any place; the place of the next one to be replaced.
-    list: Vec<Shape>,
+    list: Vec<TagShape>,
     next: usize,
     /// New shapes met while all places were taken.
     refused: u32,
@@ -66,9 +66,9 @@ pub(crate) struct Shapes {
     met: Box<[u32; PLACES]>,
 }
 
-impl Default for Shapes {
+impl Default for ShapeCache {
     fn default() -> Self {
-        Shapes {
+        ShapeCache {
             list: Vec::new(),
             next: 0,
             refused: 0,
@@ -79,16 +79,16 @@ impl Default for Shapes {
     }
 }
 
-impl Shapes {
+impl ShapeCache {
     /// The place of the shape last seen for `key`.
     #[inline(always)]
-    pub(crate) fn expected(&self, key: u32) -> Option<usize> {
+    pub(crate) fn expected_shape(&self, key: u32) -> Option<usize> {
         usize::from(self.expected[key as usize % KEYS]).checked_sub(1)
     }
 
-    /// The shape at a place that [`Shapes::expected`] gave since the last [`Shapes::learn`].
+    /// The shape at a place that [`ShapeCache::expected_shape`] gave since the last [`ShapeCache::learn`].
     #[inline(always)]
-    pub(crate) fn at(&self, place: usize) -> &Shape {
+    pub(crate) fn shape_at(&self, place: usize) -> &TagShape {
         &self.list[place]
     }
 
@@ -127,9 +127,9 @@ impl Shapes {
                 self.by_hash[probe] = 0;
             }
             self.refused = 0;
-            self.list[place] = Shape::new(place, hash, tags);
+            self.list[place] = TagShape::new(place, hash, tags);
         } else {
-            self.list.push(Shape::new(place, hash, tags));
+            self.list.push(TagShape::new(place, hash, tags));
         }
         self.next = (place + 1) % SHAPES;
         let free = probes(hash).find(|&probe| self.by_hash[probe] == 0);
@@ -159,7 +159,7 @@ fn hash(tags: &[u32]) -> u64 {
     sum ^ sum >> 32
 }
 
-impl Shape {
+impl TagShape {
     fn new(place: usize, hash: u64, tags: &[u32]) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         // Relaxed: the numbers need only differ.
@@ -178,6 +178,6 @@ impl Shape {
         text.resize(text_len + PADDING, 0);
         let mut skips: Vec<u32> = tags.iter().map(|&tag| digits(tag) + 2).collect();
         skips.resize(tags.len() + PADDING, 0);
-        Shape { id, hash, tags: tags.to_vec(), text, text_len, skips, words }
+        TagShape { id, hash, tags: tags.to_vec(), text, text_len, skips, words }
     }
 }

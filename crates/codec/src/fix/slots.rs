@@ -12,41 +12,41 @@
 
 use std::sync::Arc;
 
-use super::fault::Fault;
+use super::fault::FixFault;
 use super::plain::{digits, plain_length};
 use super::shapes::SHAPES;
-use super::token::{Token, TokenSlice};
+use super::token::{FieldToken, TokenSlice};
 
 /// What is wanted of a message, compiled.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use unitape_codec::fix::{Frame, Framer, GroupWanted, Slots, Tokens, Wanted};
+/// use unitape_codec::fix::{FixFrame, FixFramer, GroupSelection, FieldSlots, MessageTokens, FieldSelection};
 ///
-/// let parties = GroupWanted::new(453, &[448, 452], &[447, 802]);
-/// let wanted = Wanted::new(&[35, 55], vec![parties]).unwrap();
+/// let parties = GroupSelection::new(453, &[448, 452], &[447, 802]);
+/// let wanted = FieldSelection::new(&[35, 55], vec![parties]).unwrap();
 /// let bytes = b"8=FIX.4.4\x019=42\x0135=D\x01453=2\x01448=A\x01452=1\x01448=B\x01447=D\x0155=VOD\x0110=239\x01";
-/// let (mut tokens, mut slots) = (Tokens::new(), Slots::new(Arc::new(wanted)));
-/// let Frame::Message(_) = tokens.frame(&Framer::default(), bytes, 0, true) else { panic!() };
+/// let (mut tokens, mut slots) = (MessageTokens::new(), FieldSlots::new(Arc::new(wanted)));
+/// let FixFrame::Message(_) = tokens.frame(&FixFramer::default(), bytes, 0, true) else { panic!() };
 /// let filled = slots.fill(bytes, tokens.as_slice()).unwrap();
-/// assert_eq!(filled.get(1).unwrap().of(bytes), b"VOD");
+/// assert_eq!(filled.get(1).unwrap().slice(bytes), b"VOD");
 /// let entries: Vec<_> = filled.entries(0).collect();
 /// assert_eq!(entries.len(), 2);
-/// assert_eq!(entries[1].get(0).unwrap().of(bytes), b"B");
+/// assert_eq!(entries[1].get(0).unwrap().slice(bytes), b"B");
 /// assert!(entries[1].get(1).is_none());
 /// ```
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct FieldSelection {
     /// Wanted fields, then the counts of the groups.
     slots: TagMap,
     /// Number of wanted fields.
     fields: usize,
-    groups: Vec<GroupWanted>,
+    groups: Vec<GroupSelection>,
 }
 
 /// What is wanted of the entries of a group.
 #[derive(Debug, Clone)]
-pub struct GroupWanted {
+pub struct GroupSelection {
     count_tag: u32,
     /// Slot and one more of every tag that an entry may hold, `OTHER` if it is not wanted; 0 for
     /// tags that end the group.
@@ -61,7 +61,7 @@ pub struct GroupWanted {
 /// Member that is not wanted.
 const OTHER: u8 = u8::MAX;
 
-impl GroupWanted {
+impl GroupSelection {
     /// Of the group counted by `count_tag` the fields `wanted`, the first of which starts every
     /// entry; entries may also hold `others`, nested groups included.
     ///
@@ -74,15 +74,15 @@ impl GroupWanted {
         others.iter().for_each(|&tag| members.set(tag, OTHER));
         // Of a tag named twice the first slot counts.
         wanted.iter().enumerate().rev().for_each(|(slot, &tag)| members.set(tag, slot as u8 + 1));
-        GroupWanted { count_tag, members, wanted: wanted.len(), delimiter: wanted[0], shared: Vec::new() }
+        GroupSelection { count_tag, members, wanted: wanted.len(), delimiter: wanted[0], shared: Vec::new() }
     }
 }
 
-impl Wanted {
+impl FieldSelection {
     /// The fields `tags`, in slots of that order, and these groups. `None` if there are more than
     /// 200 of both or a group is wanted twice or also as a field.
     #[must_use]
-    pub fn new(tags: &[u32], mut groups: Vec<GroupWanted>) -> Option<Self> {
+    pub fn new(tags: &[u32], mut groups: Vec<GroupSelection>) -> Option<Self> {
         if tags.len() + groups.len() > WANTED_MAX {
             return None;
         }
@@ -98,7 +98,7 @@ impl Wanted {
             let shared = tags.iter().enumerate().filter(|&(_, &tag)| group.members.get(tag) != 0);
             group.shared = shared.map(|(slot, &tag)| (tag, slot + 1)).collect();
         }
-        Some(Wanted { slots, fields: tags.len(), groups })
+        Some(FieldSelection { slots, fields: tags.len(), groups })
     }
 }
 
@@ -111,29 +111,29 @@ const WANTED_MAX: usize = 200;
 /// depends on the shape alone, so the last ones are remembered: a message of a known shape costs a
 /// comparison of the counts of its groups.
 #[derive(Debug, Clone)]
-pub struct Slots {
+pub struct FieldSlots {
     /// The first one is for what is not remembered, the others for the shapes by their places.
-    shapes: Vec<Shape>,
-    wanted: Arc<Wanted>,
+    shapes: Vec<SlotShape>,
+    wanted: Arc<FieldSelection>,
 }
 
 /// Where the slots' fields are.
 #[derive(Debug, Clone, Default)]
-struct Shape {
+struct SlotShape {
     /// Of the tags; 0 if they may be any.
     id: u64,
     /// The token for each slot and one more, `NONE` if there is none; slot 0 takes what is not wanted.
-    found: Found,
+    found: SlotTokens,
     /// Entries of all groups, one after the other: the same for each slot and one more.
     rows: Vec<u32>,
-    groups: Vec<Rows>,
+    groups: Vec<GroupRows>,
     /// What the groups that are there must count.
-    counts: Vec<Count>,
+    counts: Vec<GroupCountCheck>,
 }
 
 /// The count of a group.
 #[derive(Debug, Clone, Copy)]
-struct Count {
+struct GroupCountCheck {
     /// Its field, and its value if that is one digit; what no byte is for a longer one.
     token: u32,
     digit: u16,
@@ -141,31 +141,31 @@ struct Count {
 }
 
 #[derive(Debug, Clone)]
-struct Found([u32; 256]);
+struct SlotTokens([u32; 256]);
 
 /// No token: no message has so many.
 const NONE: u32 = u32::MAX;
 
-impl Default for Found {
+impl Default for SlotTokens {
     fn default() -> Self {
-        Found([NONE; 256])
+        SlotTokens([NONE; 256])
     }
 }
 
 /// The entries of one group.
 #[derive(Debug, Clone, Copy, Default)]
-struct Rows {
+struct GroupRows {
     entries: u32,
     /// The rows start here, one after the other.
     start: usize,
     width: usize,
 }
 
-impl Slots {
+impl FieldSlots {
     /// For messages of which this is wanted.
     #[must_use]
-    pub fn new(wanted: Arc<Wanted>) -> Self {
-        Slots { shapes: vec![Shape::default()], wanted }
+    pub fn new(wanted: Arc<FieldSelection>) -> Self {
+        FieldSlots { shapes: vec![SlotShape::default()], wanted }
     }
 
     /// Finds what is wanted among `tokens`, the fields of `message`.
@@ -173,7 +173,11 @@ impl Slots {
     /// # Errors
     /// `group_count` if the count of a wanted group is no number or not the number of its entries.
     #[inline(always)]
-    pub fn fill<'s>(&'s mut self, message: &[u8], tokens: TokenSlice<'s>) -> Result<Filled<'s>, Fault> {
+    pub fn fill<'s>(
+        &'s mut self,
+        message: &[u8],
+        tokens: TokenSlice<'s>,
+    ) -> Result<FilledSlots<'s>, FixFault> {
         let id = tokens.shape();
         let mut place = id as usize % SHAPES + 1;
         if id == 0 || self.shapes.get(place).is_none_or(|shape| shape.id != id) {
@@ -182,12 +186,12 @@ impl Slots {
         }
         let shape = &self.shapes[place];
         for count in &shape.counts {
-            let token = tokens.at(count.token as usize);
+            let token = tokens.token_at(count.token as usize);
             if !count.is_right(message, token.start, token.end) {
-                return Err(count.fault(token.tag, token.start, token.of(message)));
+                return Err(count.fault(token.tag, token.start, token.slice(message)));
             }
         }
-        Ok(Filled { shape, tokens })
+        Ok(FilledSlots { shape, tokens })
     }
 
     /// Where the shape with these tags is now.
@@ -195,7 +199,7 @@ impl Slots {
     fn learn(&mut self, id: u64, tags: &[u32]) -> usize {
         let place = if id == 0 { 0 } else { id as usize % SHAPES + 1 };
         if place >= self.shapes.len() {
-            self.shapes.resize(place + 1, Shape::default());
+            self.shapes.resize(place + 1, SlotShape::default());
         }
         let shape = &mut self.shapes[place];
         shape.read(&self.wanted, tags);
@@ -206,31 +210,32 @@ impl Slots {
 
 /// The wanted fields of one message.
 #[derive(Debug, Clone, Copy)]
-pub struct Filled<'s> {
-    shape: &'s Shape,
+pub struct FilledSlots<'s> {
+    shape: &'s SlotShape,
     tokens: TokenSlice<'s>,
 }
 
-impl<'s> Filled<'s> {
+impl<'s> FilledSlots<'s> {
     /// The field in `slot`.
     #[inline(always)]
     #[must_use]
-    pub fn get(self, slot: usize) -> Option<Token> {
+    pub fn get(self, slot: usize) -> Option<FieldToken> {
         self.tokens.get(*self.shape.found.0.get(slot + 1)? as usize)
     }
 
     /// The entries of the wanted group `index`.
     #[inline(always)]
-    pub fn entries(self, index: usize) -> impl ExactSizeIterator<Item = Entry<'s>> {
-        let Rows { start, width, entries, .. } = self.shape.groups.get(index).copied().unwrap_or_default();
+    pub fn entries(self, index: usize) -> impl ExactSizeIterator<Item = GroupEntry<'s>> {
+        let GroupRows { start, width, entries, .. } =
+            self.shape.groups.get(index).copied().unwrap_or_default();
         (0..entries as usize).map(move |n| {
             let row = start + n * width;
-            Entry { row: &self.shape.rows[row + 1..row + width], tokens: self.tokens }
+            GroupEntry { row: &self.shape.rows[row + 1..row + width], tokens: self.tokens }
         })
     }
 }
 
-impl Count {
+impl GroupCountCheck {
     /// Whether the count of this message, at `start..end`, is the number of entries of its shape.
     #[inline(always)]
     fn is_right(&self, message: &[u8], start: u32, end: u32) -> bool {
@@ -246,14 +251,14 @@ impl Count {
     }
 
     #[cold]
-    fn fault(&self, tag: u32, start: u32, value: &[u8]) -> Fault {
+    fn fault(&self, tag: u32, start: u32, value: &[u8]) -> FixFault {
         let stated = plain_length(value).map_or(u32::MAX, |stated| stated as u32);
-        Fault::GroupCount { offset: start - 1 - digits(tag), tag, stated, found: self.entries }
+        FixFault::GroupCount { offset: start - 1 - digits(tag), tag, stated, found: self.entries }
     }
 }
 
-impl Shape {
-    fn read(&mut self, wanted: &Wanted, tags: &[u32]) {
+impl SlotShape {
+    fn read(&mut self, wanted: &FieldSelection, tags: &[u32]) {
         self.found.0.fill(NONE);
         // From the last to the first, so that the first of a tag stays.
         for (at, &tag) in tags.iter().enumerate().rev() {
@@ -267,16 +272,16 @@ impl Shape {
             let count = self.found.0[wanted.fields + index + 1];
             let entries = if count == NONE { 0 } else { self.entries(group, tags, count as usize) };
             let width = group.wanted + 1;
-            self.groups.push(Rows { entries, start, width });
+            self.groups.push(GroupRows { entries, start, width });
             if count != NONE {
                 let digit = if entries < 10 { u16::from(b'0') + entries as u16 } else { u16::MAX };
-                self.counts.push(Count { token: count, digit, entries });
+                self.counts.push(GroupCountCheck { token: count, digit, entries });
             }
         }
     }
 
     /// Reads the entries of the group counted by the token at `count`; how many.
-    fn entries(&mut self, group: &GroupWanted, tags: &[u32], count: usize) -> u32 {
+    fn entries(&mut self, group: &GroupSelection, tags: &[u32], count: usize) -> u32 {
         let (mut at, mut found) = (count + 1, 0);
         while tags.get(at) == Some(&group.delimiter) {
             let row = self.rows.len();
@@ -311,16 +316,16 @@ impl Shape {
 
 /// One entry of a group.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry<'s> {
+pub struct GroupEntry<'s> {
     row: &'s [u32],
     tokens: TokenSlice<'s>,
 }
 
-impl Entry<'_> {
+impl GroupEntry<'_> {
     /// The field in `slot` of the entry.
     #[inline(always)]
     #[must_use]
-    pub fn get(self, slot: usize) -> Option<Token> {
+    pub fn get(self, slot: usize) -> Option<FieldToken> {
         self.tokens.get(*self.row.get(slot)? as usize)
     }
 }

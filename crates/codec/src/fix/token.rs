@@ -5,7 +5,7 @@ use unitape_base::digits;
 
 /// One field: its tag and where its value lies in the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Token {
+pub struct FieldToken {
     /// The tag.
     pub tag: u32,
     /// First byte of the value, counted from the start of the message.
@@ -14,11 +14,11 @@ pub struct Token {
     pub end: u32,
 }
 
-impl Token {
+impl FieldToken {
     /// The value in the message this token was read from.
     #[inline]
     #[must_use]
-    pub fn of(self, message: &[u8]) -> &[u8] {
+    pub fn slice(self, message: &[u8]) -> &[u8] {
         message.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
@@ -29,7 +29,7 @@ impl Token {
         match self.top(message) {
             Some((d, _)) if digits::all_digits(d) => Some(i64::from(digits::number(d))),
             // A sign is seldom, and more than eight bytes too.
-            _ => value::int(self.of(message)),
+            _ => value::int(self.slice(message)),
         }
     }
 
@@ -39,7 +39,7 @@ impl Token {
     pub fn decimal(self, message: &[u8]) -> Option<Decimal> {
         match self.top(message) {
             Some((d, shift)) => value::decimal_8(d, shift),
-            None => value::decimal(self.of(message)),
+            None => value::decimal(self.slice(message)),
         }
     }
 
@@ -91,7 +91,7 @@ impl Token {
             return Some(out);
         }
         let mut out = [0; N];
-        out.get_mut(..self.of(message).len())?.copy_from_slice(self.of(message));
+        out.get_mut(..self.slice(message).len())?.copy_from_slice(self.slice(message));
         Some(out)
     }
 }
@@ -156,11 +156,11 @@ impl<'t> TokenSlice<'t> {
     /// The field at `index`.
     #[inline]
     #[must_use]
-    pub fn get(self, index: usize) -> Option<Token> {
+    pub fn get(self, index: usize) -> Option<FieldToken> {
         let tag = *self.tags.get(index)?;
         // SAFETY: `index` is in the tags, and the columns are of one length by the invariant.
         let (start, end) = unsafe { (*self.starts.get_unchecked(index), *self.ends.get_unchecked(index)) };
-        Some(Token { tag, start, end })
+        Some(FieldToken { tag, start, end })
     }
 
     /// The field at `index`.
@@ -169,7 +169,7 @@ impl<'t> TokenSlice<'t> {
     /// If there are not so many.
     #[inline]
     #[must_use]
-    pub fn at(self, index: usize) -> Token {
+    pub fn token_at(self, index: usize) -> FieldToken {
         self.get(index).expect("an index of a field")
     }
 
@@ -190,8 +190,8 @@ impl<'t> TokenSlice<'t> {
 
     /// The fields, one after the other.
     #[inline]
-    pub fn iter(self) -> impl ExactSizeIterator<Item = Token> + 't {
+    pub fn iter(self) -> impl ExactSizeIterator<Item = FieldToken> + 't {
         let values = self.starts.iter().zip(self.ends);
-        self.tags.iter().zip(values).map(|(&tag, (&start, &end))| Token { tag, start, end })
+        self.tags.iter().zip(values).map(|(&tag, (&start, &end))| FieldToken { tag, start, end })
     }
 }

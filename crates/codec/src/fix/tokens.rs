@@ -14,47 +14,47 @@
 //! The fast path makes one wide pass over a message; what is unusual in one, a length field for
 //! instance, is read by the walk, field by field.
 
-use super::fault::{Fault, FieldFault};
-use super::frame::{Frame, Framer, Message};
-use super::head::Heads;
+use super::fault::{FieldFault, FixFault};
+use super::frame::{FixFrame, FixFramer, FixMessage};
+use super::head::PrefixCache;
 use super::plain::{plain_length, plain_tag};
-use super::shapes::Shapes;
-use super::simd::{Columns, Kernel, Pass};
-use super::token::{Token, TokenSlice};
+use super::shapes::ShapeCache;
+use super::simd::{FieldColumns, FixKernel, ScanTotals};
+use super::token::{FieldToken, TokenSlice};
 
 /// The fields of one message at a time, in buffers that are used again for the next.
 #[derive(Debug, Clone)]
-pub struct Tokens {
+pub struct MessageTokens {
     /// Grows to the largest message seen and stays; the first `used` are the current message.
-    columns: Columns,
+    columns: FieldColumns,
     used: usize,
-    kernel: Kernel,
-    heads: Heads,
-    shapes: Shapes,
+    kernel: FixKernel,
+    heads: PrefixCache,
+    shapes: ShapeCache,
     /// The shape that has the tags of the current message; if none, the columns have.
     shape: Option<usize>,
 }
 
-impl Default for Tokens {
+impl Default for MessageTokens {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Tokens {
+impl MessageTokens {
     /// An empty table, with the fastest kernel of this processor.
     #[must_use]
     pub fn new() -> Self {
-        Self::with_kernel(Kernel::best())
+        Self::with_kernel(FixKernel::best())
     }
 
-    pub(crate) fn with_kernel(kernel: Kernel) -> Self {
-        Tokens {
-            columns: Columns::default(),
+    pub(crate) fn with_kernel(kernel: FixKernel) -> Self {
+        MessageTokens {
+            columns: FieldColumns::default(),
             used: 0,
             kernel,
-            heads: Heads::default(),
-            shapes: Shapes::default(),
+            heads: PrefixCache::default(),
+            shapes: ShapeCache::default(),
             shape: None,
         }
     }
@@ -64,7 +64,7 @@ impl Tokens {
     #[doc(hidden)]
     #[must_use]
     pub fn each_kernel() -> Vec<Self> {
-        Kernel::all().into_iter().map(Self::with_kernel).collect()
+        FixKernel::all().into_iter().map(Self::with_kernel).collect()
     }
 
     /// The fields in message order.
@@ -73,7 +73,7 @@ impl Tokens {
     pub fn as_slice(&self) -> TokenSlice<'_> {
         let (tags, shape) = match self.shape {
             Some(place) => {
-                let shape = self.shapes.at(place);
+                let shape = self.shapes.shape_at(place);
                 (&shape.tags[..], shape.id)
             }
             None => (&self.columns.tags[..self.used], 0),
@@ -84,7 +84,7 @@ impl Tokens {
     /// The first field with this tag.
     #[inline]
     #[must_use]
-    pub fn find(&self, tag: u32) -> Option<Token> {
+    pub fn find(&self, tag: u32) -> Option<FieldToken> {
         let tokens = self.as_slice();
         tokens.tags().iter().position(|&t| t == tag).and_then(|at| tokens.get(at))
     }
@@ -93,18 +93,18 @@ impl Tokens {
     #[inline]
     #[must_use]
     pub fn value<'m>(&self, message: &'m [u8], tag: u32) -> Option<&'m [u8]> {
-        self.find(tag).map(|token| token.of(message))
+        self.find(tag).map(|token| token.slice(message))
     }
 
     /// Reads the fields of `message`, from `8=` to the end of field 10.
     ///
     /// # Errors
     /// The first field that is not `tag=value`; the fields before it stay readable.
-    pub fn index(&mut self, message: &[u8], framer: &Framer) -> Result<(), Fault> {
+    pub fn index(&mut self, message: &[u8], framer: &FixFramer) -> Result<(), FixFault> {
         (self.used, self.shape) = (0, None);
         if u32::try_from(message.len()).is_err() {
             // Tokens have 32-bit offsets; framing never makes so long a message.
-            return Err(Fault::NoEnd { limit: u32::MAX });
+            return Err(FixFault::NoEnd { limit: u32::MAX });
         }
         match framer.sep().byte() {
             Some(sep) => {
@@ -115,16 +115,16 @@ impl Tokens {
         }
     }
 
-    /// Frames the next message like [`Framer::frame`] and reads its fields, with one pass over
+    /// Frames the next message like [`FixFramer::frame`] and reads its fields, with one pass over
     /// the bytes for checksum, separators and tags. A message with a field that is not `tag=value`
-    /// comes back as [`Frame::Bad`].
-    pub fn frame(&mut self, framer: &Framer, buf: &[u8], at: usize, eof: bool) -> Frame {
+    /// comes back as [`FixFrame::Bad`].
+    pub fn frame(&mut self, framer: &FixFramer, buf: &[u8], at: usize, eof: bool) -> FixFrame {
         (self.used, self.shape) = (0, None);
         let first = after_line_ends(buf, at);
         if let Some(sep) = framer.sep().byte()
             && let Some(message) = self.frame_expected(framer, buf, first, sep)
         {
-            return Frame::Message(message);
+            return FixFrame::Message(message);
         }
         // Nothing of the above is handed on: it stays in registers, so that the next message need not
         // wait until this one is written.
@@ -133,11 +133,17 @@ impl Tokens {
 
     /// The message at `first`, if it begins and has tags as expected.
     #[inline(always)]
-    fn frame_expected(&mut self, framer: &Framer, buf: &[u8], first: usize, sep: u8) -> Option<Message> {
+    fn frame_expected(
+        &mut self,
+        framer: &FixFramer,
+        buf: &[u8],
+        first: usize,
+        sep: u8,
+    ) -> Option<FixMessage> {
         let claim = self.heads.used.claim(framer, buf, first, sep)?;
-        let place = self.shapes.expected(claim.key)?;
-        let shape = self.shapes.at(place);
-        let sum = self.kernel.expected(claim.bytes(buf), sep, shape, &mut self.columns)?;
+        let place = self.shapes.expected_shape(claim.key)?;
+        let shape = self.shapes.shape_at(place);
+        let sum = self.kernel.read_expected(claim.bytes(buf), sep, shape, &mut self.columns)?;
         if !claim.sums_to(sum, shape.tags.len(), sep) {
             return None;
         }
@@ -147,24 +153,24 @@ impl Tokens {
 
     /// The same for a message that begins otherwise, or whose tags are not those expected.
     #[inline(never)]
-    fn frame_anew(&mut self, framer: &Framer, buf: &[u8], at: usize, eof: bool) -> Frame {
+    fn frame_anew(&mut self, framer: &FixFramer, buf: &[u8], at: usize, eof: bool) -> FixFrame {
         let first = after_line_ends(buf, at);
         if let Some(sep) = framer.sep().byte() {
-            if self.heads.turn(buf.get(first..).unwrap_or_default())
+            if self.heads.switch_prefix(buf.get(first..).unwrap_or_default())
                 && let Some(message) = self.frame_expected(framer, buf, first, sep)
             {
-                return Frame::Message(message);
+                return FixFrame::Message(message);
             }
             if let Some(claim) = self.heads.used.claim(framer, buf, first, sep) {
                 let (bytes, message) = (claim.bytes(buf), claim.message());
                 let pass = self.kernel.read(bytes, sep, framer.data_tags(), &mut self.columns);
                 if claim.sums_to(pass.sum, pass.seps, sep) {
                     if let Err(fault) = self.finish(bytes, pass, framer) {
-                        return Frame::Bad { span: message.span, fault };
+                        return FixFrame::Bad { span: message.span, fault };
                     }
                     let tags = &self.columns.tags[..self.used];
                     self.shape = self.shapes.learn(claim.key, tags, framer.data_tags());
-                    return Frame::Message(message);
+                    return FixFrame::Message(message);
                 }
             }
         }
@@ -173,32 +179,32 @@ impl Tokens {
 
     /// The same for what is not the usual good message.
     #[cold]
-    fn frame_slowly(&mut self, framer: &Framer, buf: &[u8], at: usize, eof: bool) -> Frame {
+    fn frame_slowly(&mut self, framer: &FixFramer, buf: &[u8], at: usize, eof: bool) -> FixFrame {
         let frame = framer.frame(buf, at, eof);
-        let Frame::Message(message) = frame else { return frame };
+        let FixFrame::Message(message) = frame else { return frame };
         self.heads.learn(message.span.slice(buf));
         match self.index(message.span.slice(buf), framer) {
             Ok(()) => frame,
-            Err(fault) => Frame::Bad { span: message.span, fault },
+            Err(fault) => FixFrame::Bad { span: message.span, fault },
         }
     }
 
     /// Takes what a pass has read, and walks on where it has stopped.
     #[inline]
-    fn finish(&mut self, message: &[u8], pass: Pass, framer: &Framer) -> Result<(), Fault> {
+    fn finish(&mut self, message: &[u8], pass: ScanTotals, framer: &FixFramer) -> Result<(), FixFault> {
         self.used = pass.fields;
         if pass.stopped < message.len() { self.walk(message, pass.stopped, framer) } else { Ok(()) }
     }
 
     /// Reads fields one after the other from `at`, appending to those already read.
     #[cold]
-    fn walk(&mut self, message: &[u8], mut at: usize, framer: &Framer) -> Result<(), Fault> {
+    fn walk(&mut self, message: &[u8], mut at: usize, framer: &FixFramer) -> Result<(), FixFault> {
         let sep = framer.sep();
         let lenient = framer.lenient();
         // The data field expected next, and its length.
         let mut expected = None;
         while at < message.len() {
-            let fault = |kind| Fault::Field { offset: at as u32, kind };
+            let fault = |kind| FixFault::Field { offset: at as u32, kind };
             let mut end = sep.find(message, at).unwrap_or(message.len());
             if end == at {
                 if lenient {

@@ -203,33 +203,33 @@ fn signed(text: &[u8]) -> (bool, &[u8]) {
 #[inline]
 #[must_use]
 pub fn timestamp(text: &[u8]) -> Option<i64> {
-    Timestamps::default().read(text)
+    TimestampReader::default().read(text)
 }
 
 /// Reads timestamps, and remembers the day of the last one: most of a feed are of one day.
 ///
 /// ```
-/// use unitape_codec::fix::value::{Timestamps, timestamp};
+/// use unitape_codec::fix::value::{TimestampReader, timestamp};
 ///
-/// let mut timestamps = Timestamps::default();
+/// let mut timestamps = TimestampReader::default();
 /// let text = b"20260302-09:00:00.123";
 /// assert_eq!(timestamps.read(text), Some(1_772_442_000_123_000_000));
 /// assert_eq!(timestamps.read(text), timestamp(text));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timestamps {
+pub struct TimestampReader {
     /// Eight bytes that [`date`] reads, and what it says.
     day: [u8; 8],
     midnight: i64,
 }
 
-impl Default for Timestamps {
+impl Default for TimestampReader {
     fn default() -> Self {
-        Timestamps { day: *b"19700101", midnight: 0 }
+        TimestampReader { day: *b"19700101", midnight: 0 }
     }
 }
 
-impl Timestamps {
+impl TimestampReader {
     /// The same as [`timestamp`].
     #[inline]
     #[must_use]
@@ -245,7 +245,7 @@ impl Timestamps {
 
     #[inline(never)]
     fn turn(&mut self, day: [u8; 8]) -> Option<()> {
-        *self = Timestamps { day, midnight: date(&day)? };
+        *self = TimestampReader { day, midnight: date(&day)? };
         Some(())
     }
 }

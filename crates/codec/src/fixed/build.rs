@@ -1,31 +1,35 @@
 //! From a layout's text to a layout that holds together, or what is wrong with it and where.
 
-use super::ebcdic::Page;
+use super::datetime::{CachedZone, DateTimeContent, DateTimeForm};
+use super::ebcdic::CodePage;
 use super::error::Error;
-use super::layout::{COLUMNS_MAX, Column, DateOf, Layout, RECORD_BYTES_MAX, Record, Select, Sort};
+use super::layout::{
+    COLUMNS_MAX, ColumnContent, ColumnLayout, DateSource, FixedWidthLayout, RECORD_BYTES_MAX, RecordLayout,
+    RecordSelector,
+};
 use super::plan::steps;
 use super::text::{
-    ColumnText, LayoutText, OneOrMany, RecordText, Role, Short, Sign, Storage, Terminator, Trim, Type,
+    ColumnText, ColumnType, LayoutText, NumberStorage, OneOrMany, RecordRole, RecordTerminator, RecordText,
+    ShortRecordPolicy, SignStyle, TrimSide,
 };
-use super::when::{Form, Holds, Zone};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use toml::Spanned;
 
 /// What is wrong, and where in the text.
-pub struct Wrong {
+pub struct LayoutRefusal {
     /// Offset in the text.
     pub at: usize,
     pub what: String,
 }
 
-pub type Build<T> = Result<T, Wrong>;
+pub type LayoutResult<T> = Result<T, LayoutRefusal>;
 
-pub fn wrong<T>(at: &Range<usize>, what: String) -> Build<T> {
-    Err(Wrong { at: at.start, what })
+pub fn refuse<T>(at: &Range<usize>, what: String) -> LayoutResult<T> {
+    Err(LayoutRefusal { at: at.start, what })
 }
 
-impl Layout {
+impl FixedWidthLayout {
     /// Reads a layout; `origin` names it in errors.
     ///
     /// # Errors
@@ -43,30 +47,30 @@ impl Layout {
 }
 
 /// Builds a layout.
-fn build(text: LayoutText) -> Build<Layout> {
+fn build(text: LayoutText) -> LayoutResult<FixedWidthLayout> {
     check_name(&text.name)?;
     let page = match text.encoding.as_ref().filter(|e| e.get_ref() != "ascii") {
         None => None,
-        Some(encoding) => match Page::named(encoding.get_ref()) {
-            Some(_) if text.terminator != Terminator::None => {
+        Some(encoding) => match CodePage::by_name(encoding.get_ref()) {
+            Some(_) if text.terminator != RecordTerminator::None => {
                 let what = "EBCDIC records have no line ends: terminator = \"none\"".to_owned();
-                return wrong(&encoding.span(), what);
+                return refuse(&encoding.span(), what);
             }
             Some(page) => Some(page),
             None => {
                 let what = "there is: ascii, ebcdic-037, ebcdic-500";
-                return wrong(&encoding.span(), format!("encoding `{}`; {what}", encoding.get_ref()));
+                return refuse(&encoding.span(), format!("encoding `{}`; {what}", encoding.get_ref()));
             }
         },
     };
     if text.record.is_empty() {
-        return wrong(&text.name.span(), "a layout needs a [[record]]".to_owned());
+        return refuse(&text.name.span(), "a layout needs a [[record]]".to_owned());
     }
-    let mut zones = Zones::default();
+    let mut zones = ZoneTable::default();
     let zone = text.zone.as_ref().map(|z| zones.id(z)).transpose()?;
     // The header comes first, so that times can look for its dates.
-    let header = text.record.iter().position(|r| r.get_ref().role == Role::Header);
-    let mut records: Vec<Option<Record>> = text.record.iter().map(|_| None).collect();
+    let header = text.record.iter().position(|r| r.get_ref().role == RecordRole::Header);
+    let mut records: Vec<Option<RecordLayout>> = text.record.iter().map(|_| None).collect();
     let mut names = BTreeSet::new();
     let order = header.into_iter().chain((0..text.record.len()).filter(|i| Some(*i) != header));
     for i in order {
@@ -74,36 +78,36 @@ fn build(text: LayoutText) -> Build<Layout> {
         check_name(&record.get_ref().name)?;
         if !names.insert(record.get_ref().name.get_ref().clone()) {
             let name = &record.get_ref().name;
-            return wrong(&name.span(), format!("two records are called `{}`", name.get_ref()));
+            return refuse(&name.span(), format!("two records are called `{}`", name.get_ref()));
         }
-        if record.get_ref().role == Role::Header && Some(i) != header {
-            return wrong(&record.span(), "a second header; a file has one".to_owned());
+        if record.get_ref().role == RecordRole::Header && Some(i) != header {
+            return refuse(&record.span(), "a second header; a file has one".to_owned());
         }
         let known = header.and_then(|h| records[h].as_ref());
         records[i] = Some(build_record(&text, record, known, (&mut zones, zone))?);
     }
-    let records: Vec<Record> = records.into_iter().flatten().collect();
+    let records: Vec<RecordLayout> = records.into_iter().flatten().collect();
     for (record, text) in records.iter().zip(&text.record) {
-        let open = record.role != Role::Header && record.when.is_empty();
+        let open = record.role != RecordRole::Header && record.when.is_empty();
         let last = records.last().is_some_and(|l| l.name == record.name);
         if open && !last {
             let what =
                 "every record behind this one is this one: give it a `when`, or put it last".to_owned();
-            return wrong(&text.span(), what);
+            return refuse(&text.span(), what);
         }
-        if open && record.role == Role::Trailer {
-            return wrong(&text.span(), "a trailer needs a `when` to be known by".to_owned());
+        if open && record.role == RecordRole::Trailer {
+            return refuse(&text.span(), "a trailer needs a `when` to be known by".to_owned());
         }
     }
     let record_bytes_max = records.iter().map(|r| r.bytes).max().unwrap_or(0);
-    if text.terminator == Terminator::None
+    if text.terminator == RecordTerminator::None
         && let Some((_, other)) =
             records.iter().zip(&text.record).find(|(record, _)| record.bytes != record_bytes_max)
     {
         let what = format!("without a terminator all records have the same length, here {record_bytes_max}");
-        return wrong(&other.span(), what);
+        return refuse(&other.span(), what);
     }
-    Ok(Layout {
+    Ok(FixedWidthLayout {
         name: text.name.into_inner(),
         title: text.title,
         terminator: text.terminator,
@@ -117,27 +121,27 @@ fn build(text: LayoutText) -> Build<Layout> {
 }
 
 #[derive(Default)]
-pub struct Zones {
+pub struct ZoneTable {
     names: Vec<String>,
-    pub zones: Vec<Zone>,
+    pub zones: Vec<CachedZone>,
 }
 
-impl Zones {
-    pub fn id(&mut self, name: &Spanned<String>) -> Build<u16> {
+impl ZoneTable {
+    pub fn id(&mut self, name: &Spanned<String>) -> LayoutResult<u16> {
         if let Some(i) = self.names.iter().position(|n| n == name.get_ref()) {
             return Ok(i as u16);
         }
-        self.zones.push(Zone::named(name.get_ref()).or_else(|what| wrong(&name.span(), what))?);
+        self.zones.push(CachedZone::by_name(name.get_ref()).or_else(|what| refuse(&name.span(), what))?);
         self.names.push(name.get_ref().clone());
         Ok(self.names.len() as u16 - 1)
     }
 }
 
-fn check_name(name: &Spanned<String>) -> Build<()> {
+fn check_name(name: &Spanned<String>) -> LayoutResult<()> {
     let text = name.get_ref();
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
     if text.is_empty() || text.len() > 64 || !text.bytes().all(plain) {
-        return wrong(&name.span(), format!("`{text}` is no name: 1 to 64 letters, digits, _ and -"));
+        return refuse(&name.span(), format!("`{text}` is no name: 1 to 64 letters, digits, _ and -"));
     }
     Ok(())
 }
@@ -145,38 +149,41 @@ fn check_name(name: &Spanned<String>) -> Build<()> {
 fn build_record(
     layout: &LayoutText,
     record: &Spanned<RecordText>,
-    header: Option<&Record>,
-    (zones, zone): (&mut Zones, Option<u16>),
-) -> Build<Record> {
+    header: Option<&RecordLayout>,
+    (zones, zone): (&mut ZoneTable, Option<u16>),
+) -> LayoutResult<RecordLayout> {
     let (span, text) = (record.span(), record.get_ref());
     if text.column.is_empty() || text.column.len() > COLUMNS_MAX {
-        return wrong(&span, format!("a record has 1 to {COLUMNS_MAX} columns"));
+        return refuse(&span, format!("a record has 1 to {COLUMNS_MAX} columns"));
     }
-    let mut columns: Vec<Column> = Vec::new();
+    let mut columns: Vec<ColumnLayout> = Vec::new();
     let mut next = 0;
     for column in &text.column {
         let (span, text) = (column.span(), column.get_ref());
         check_name(&text.name)?;
         // Filler has no name to be found by.
-        let known = text.r#type != Type::Filler && columns.iter().any(|c| c.name == *text.name.get_ref());
+        let known =
+            text.r#type != ColumnType::Filler && columns.iter().any(|c| c.name == *text.name.get_ref());
         if known {
-            return wrong(&text.name.span(), format!("two columns are called `{}`", text.name.get_ref()));
+            return refuse(&text.name.span(), format!("two columns are called `{}`", text.name.get_ref()));
         }
-        if text.storage != Storage::Text && layout.terminator != Terminator::None {
+        if text.storage != NumberStorage::Text && layout.terminator != RecordTerminator::None {
             let what = "such a number may hold a line end: terminator = \"none\"".to_owned();
-            return wrong(&span, what);
+            return refuse(&span, what);
         }
-        if matches!(text.storage, Storage::Binary | Storage::Unsigned) && layout.short == Short::Pad {
+        if matches!(text.storage, NumberStorage::Binary | NumberStorage::Unsigned)
+            && layout.short == ShortRecordPolicy::Pad
+        {
             let what =
                 "a record that may end early (short = \"pad\") has no blank for such a number".to_owned();
-            return wrong(&span, what);
+            return refuse(&span, what);
         }
         let place = place(text, &span, &columns, next)?;
         if text.redefines.is_none() {
             next = place.end;
         }
         if text.point.is_some() || text.thousands.is_some() || text.negative.is_some() {
-            return wrong(&span, "point, thousands and negative are for separated values".to_owned());
+            return refuse(&span, "point, thousands and negative are for separated values".to_owned());
         }
         columns.push(build_column(text, &span, place, (zones, zone))?);
     }
@@ -184,52 +191,59 @@ fn build_record(
     let bytes = stated.map_or(next, |b| *b.get_ref());
     if bytes == 0 || bytes > RECORD_BYTES_MAX {
         let at = stated.map_or(span, Spanned::span);
-        return wrong(&at, format!("a record has 1 to {RECORD_BYTES_MAX} bytes, not {bytes}"));
+        return refuse(&at, format!("a record has 1 to {RECORD_BYTES_MAX} bytes, not {bytes}"));
     }
     check_cover(&columns, text, &span, bytes)?;
     dates(text, &mut columns, header)?;
     let find = |name: &Spanned<String>, key: &str| {
         let found = columns.iter().position(|c| c.name == *name.get_ref());
-        found.map_or_else(|| wrong(&name.span(), format!("{key}: no column `{}`", name.get_ref())), Ok)
+        found.map_or_else(|| refuse(&name.span(), format!("{key}: no column `{}`", name.get_ref())), Ok)
     };
     let count = match &text.count {
         None => None,
-        Some(name) if text.role == Role::Data => {
-            return wrong(&name.span(), "a header or trailer counts records, data do not".to_owned());
+        Some(name) if text.role == RecordRole::Data => {
+            return refuse(&name.span(), "a header or trailer counts records, data do not".to_owned());
         }
         Some(name) => match find(name, "count")? {
-            i if matches!(columns[i].sort, Sort::Int(_) | Sort::Stored(_, None)) => Some(i as u16),
-            _ => return wrong(&name.span(), "count: the column must be of type int".to_owned()),
+            i if matches!(columns[i].sort, ColumnContent::Int(_) | ColumnContent::Stored(_, None)) => {
+                Some(i as u16)
+            }
+            _ => return refuse(&name.span(), "count: the column must be of type int".to_owned()),
         },
     };
     let mut when = Vec::new();
     for (name, values) in &text.when {
         let Some(column) = columns.iter().find(|c| c.name == *name) else {
-            return wrong(&values.span(), format!("when: no column `{name}`"));
+            return refuse(&values.span(), format!("when: no column `{name}`"));
         };
         let padded = |v: &String| column.padded(v.as_bytes());
         let Some(list) = values.get_ref().list().iter().map(padded).collect::<Option<Vec<_>>>() else {
-            return wrong(&values.span(), format!("when: longer than column `{name}`"));
+            return refuse(&values.span(), format!("when: longer than column `{name}`"));
         };
-        when.push(Select { at: column.start..column.start + column.length, values: list });
+        when.push(RecordSelector { at: column.start..column.start + column.length, values: list });
     }
     let steps = steps(&columns);
     let name = text.name.get_ref().clone();
-    Ok(Record { name, role: text.role, bytes, columns, when, count, steps })
+    Ok(RecordLayout { name, role: text.role, bytes, columns, when, count, steps })
 }
 
 /// Where a column lies.
-fn place(text: &ColumnText, span: &Range<usize>, before: &[Column], next: usize) -> Build<Range<usize>> {
+fn place(
+    text: &ColumnText,
+    span: &Range<usize>,
+    before: &[ColumnLayout],
+    next: usize,
+) -> LayoutResult<Range<usize>> {
     let within = match &text.redefines {
         None => None,
         Some(name) => match before.iter().find(|c| c.name == *name.get_ref() && !c.redefines) {
             Some(c) => Some(c.start..c.start + c.length),
-            None => return wrong(&name.span(), format!("redefines: no column `{}` before", name.get_ref())),
+            None => return refuse(&name.span(), format!("redefines: no column `{}` before", name.get_ref())),
         },
     };
     let start = match &text.start {
         Some(start) if *start.get_ref() == 0 => {
-            return wrong(&start.span(), "start counts from 1".to_owned());
+            return refuse(&start.span(), "start counts from 1".to_owned());
         }
         Some(start) => start.get_ref() - 1,
         None => within.as_ref().map_or(next, |w| w.start),
@@ -237,43 +251,48 @@ fn place(text: &ColumnText, span: &Range<usize>, before: &[Column], next: usize)
     let (at, length) = match (&text.length, &within) {
         (Some(length), _) => (length.span(), *length.get_ref()),
         (None, Some(within)) => (span.clone(), within.end.saturating_sub(start)),
-        (None, None) => return wrong(span, format!("column `{}` needs a length", text.name.get_ref())),
+        (None, None) => return refuse(span, format!("column `{}` needs a length", text.name.get_ref())),
     };
     if length == 0 || length > RECORD_BYTES_MAX || start > RECORD_BYTES_MAX {
-        return wrong(&at, format!("a column has 1 to {RECORD_BYTES_MAX} bytes within its record"));
+        return refuse(&at, format!("a column has 1 to {RECORD_BYTES_MAX} bytes within its record"));
     }
     if let Some(within) = within
         && (start < within.start || start + length > within.end)
     {
         let what = format!("it must lie within bytes {} to {}", within.start + 1, within.end);
-        return wrong(&text.redefines.as_ref().map_or(at, Spanned::span), what);
+        return refuse(&text.redefines.as_ref().map_or(at, Spanned::span), what);
     }
     Ok(start..start + length)
 }
 
 /// Every byte of the record belongs to one column.
-fn check_cover(columns: &[Column], text: &RecordText, span: &Range<usize>, bytes: usize) -> Build<()> {
+fn check_cover(
+    columns: &[ColumnLayout],
+    text: &RecordText,
+    span: &Range<usize>,
+    bytes: usize,
+) -> LayoutResult<()> {
     let mut order: Vec<usize> = (0..columns.len()).filter(|i| !columns[*i].redefines).collect();
     order.sort_by_key(|i| columns[*i].start);
-    let (mut end, mut last) = (0, None::<&Column>);
+    let (mut end, mut last) = (0, None::<&ColumnLayout>);
     for i in order {
         let (column, span) = (&columns[i], text.column[i].span());
         let (first, behind) = (column.start, column.start + column.length);
         if behind > bytes {
             let what = format!("column `{}` ends at byte {behind}, the record at {bytes}", column.name);
-            return wrong(&span, what);
+            return refuse(&span, what);
         }
         if first < end {
             let other = last.map_or("", |c| c.name.as_str());
             let what = format!("column `{}` begins at byte {}, inside `{other}`", column.name, first + 1);
-            return wrong(&span, what);
+            return refuse(&span, what);
         }
         if first > end {
-            return wrong(&span, gap(end, first));
+            return refuse(&span, gap(end, first));
         }
         (end, last) = (behind, Some(column));
     }
-    if end < bytes { wrong(span, gap(end, bytes)) } else { Ok(()) }
+    if end < bytes { refuse(span, gap(end, bytes)) } else { Ok(()) }
 }
 
 fn gap(from: usize, to: usize) -> String {
@@ -284,110 +303,113 @@ pub fn build_column(
     text: &ColumnText,
     span: &Range<usize>,
     place: Range<usize>,
-    (zones, zone): (&mut Zones, Option<u16>),
-) -> Build<Column> {
+    (zones, zone): (&mut ZoneTable, Option<u16>),
+) -> LayoutResult<ColumnLayout> {
     let length = place.len();
     let pad = match &text.pad {
         None => b' ',
         Some(pad) => match pad.get_ref().as_bytes() {
             [byte] => *byte,
-            _ => return wrong(&pad.span(), "pad: one byte".to_owned()),
+            _ => return refuse(&pad.span(), "pad: one byte".to_owned()),
         },
     };
-    if pad.is_ascii_digit() && matches!(text.r#type, Type::Int | Type::Decimal) {
+    if pad.is_ascii_digit() && matches!(text.r#type, ColumnType::Int | ColumnType::Decimal) {
         let at = text.pad.as_ref().map_or(span.clone(), Spanned::span);
-        return wrong(&at, "pad: a digit would be taken off a number; leading zeros need no pad".to_owned());
+        return refuse(&at, "pad: a digit would be taken off a number; leading zeros need no pad".to_owned());
     }
     let zone = text.zone.as_ref().map(|z| zones.id(z)).transpose()?.or(zone);
-    only_for(text, &text.decimals, &[Type::Decimal], "decimals")?;
-    only_for(text, &text.form, &[Type::Date, Type::Time, Type::Timestamp], "form")?;
-    only_for(text, &text.date, &[Type::Time], "date")?;
-    only_for(text, &text.yes, &[Type::Flag], "yes")?;
-    only_for(text, &text.no, &[Type::Flag], "no")?;
-    only_for(text, &text.is, &[Type::Literal], "is")?;
-    if text.sign != Sign::None && !matches!(text.r#type, Type::Int | Type::Decimal) {
-        return wrong(span, "`sign` is for numbers".to_owned());
+    only_for(text, &text.decimals, &[ColumnType::Decimal], "decimals")?;
+    only_for(text, &text.form, &[ColumnType::Date, ColumnType::Time, ColumnType::Timestamp], "form")?;
+    only_for(text, &text.date, &[ColumnType::Time], "date")?;
+    only_for(text, &text.yes, &[ColumnType::Flag], "yes")?;
+    only_for(text, &text.no, &[ColumnType::Flag], "no")?;
+    only_for(text, &text.is, &[ColumnType::Literal], "is")?;
+    if text.sign != SignStyle::None && !matches!(text.r#type, ColumnType::Int | ColumnType::Decimal) {
+        return refuse(span, "`sign` is for numbers".to_owned());
     }
-    if text.storage != Storage::Text {
-        let most = if text.storage == Storage::Packed { 16 } else { 8 };
-        if !matches!(text.r#type, Type::Int | Type::Decimal)
-            || text.sign != Sign::None
+    if text.storage != NumberStorage::Text {
+        let most = if text.storage == NumberStorage::Packed { 16 } else { 8 };
+        if !matches!(text.r#type, ColumnType::Int | ColumnType::Decimal)
+            || text.sign != SignStyle::None
             || !text.none.is_empty()
         {
             let what =
                 "`storage` is for int and decimal, has its own sign, and goes without `none`".to_owned();
-            return wrong(span, what);
+            return refuse(span, what);
         }
-        if text.r#type == Type::Decimal && text.decimals.is_none() {
-            return wrong(span, "such a number has no point: say `decimals`".to_owned());
+        if text.r#type == ColumnType::Decimal && text.decimals.is_none() {
+            return refuse(span, "such a number has no point: say `decimals`".to_owned());
         }
         if length > most {
-            return wrong(span, format!("such a number has 1 to {most} bytes"));
+            return refuse(span, format!("such a number has 1 to {most} bytes"));
         }
     }
-    let form = |wanted: Holds, example: &str| match &text.form {
-        None => wrong(span, format!("it needs a form, such as {example}")),
-        Some(form) => match Form::parse(form.get_ref()) {
+    let form = |wanted: DateTimeContent, example: &str| match &text.form {
+        None => refuse(span, format!("it needs a form, such as {example}")),
+        Some(form) => match DateTimeForm::parse(form.get_ref()) {
             Ok((f, holds)) if holds == wanted && f.length() == length => Ok(f),
             Ok((f, holds)) if holds == wanted => {
-                wrong(&form.span(), format!("the form has {} bytes, the column {length}", f.length()))
+                refuse(&form.span(), format!("the form has {} bytes, the column {length}", f.length()))
             }
-            Ok(_) => wrong(&form.span(), format!("a form such as {example} is wanted here")),
-            Err(what) => wrong(&form.span(), what),
+            Ok(_) => refuse(&form.span(), format!("a form such as {example} is wanted here")),
+            Err(what) => refuse(&form.span(), what),
         },
     };
     let needs_zone = |why: &str| match zone {
         Some(zone) => Ok(zone),
-        None => wrong(span, format!("{why}: it needs a `zone`, such as UTC or America/New_York")),
+        None => refuse(span, format!("{why}: it needs a `zone`, such as UTC or America/New_York")),
     };
     let sort = match text.r#type {
-        Type::Text => Sort::Text,
-        Type::Int if text.storage != Storage::Text => Sort::Stored(text.storage, None),
-        Type::Int => Sort::Int(text.sign),
-        Type::Decimal => match &text.decimals {
+        ColumnType::Text => ColumnContent::Text,
+        ColumnType::Int if text.storage != NumberStorage::Text => ColumnContent::Stored(text.storage, None),
+        ColumnType::Int => ColumnContent::Int(text.sign),
+        ColumnType::Decimal => match &text.decimals {
             Some(d) if *d.get_ref() > 18 => {
-                return wrong(&d.span(), "decimals: 18 at most".to_owned());
+                return refuse(&d.span(), "decimals: 18 at most".to_owned());
             }
-            d if text.storage != Storage::Text => {
-                Sort::Stored(text.storage, d.as_ref().map(|d| *d.get_ref()))
+            d if text.storage != NumberStorage::Text => {
+                ColumnContent::Stored(text.storage, d.as_ref().map(|d| *d.get_ref()))
             }
-            d => Sort::Decimal(text.sign, d.as_ref().map(|d| *d.get_ref())),
+            d => ColumnContent::Decimal(text.sign, d.as_ref().map(|d| *d.get_ref())),
         },
-        Type::Date => Sort::Date(form(Holds::Date, "YYYYMMDD")?),
+        ColumnType::Date => ColumnContent::Date(form(DateTimeContent::Date, "YYYYMMDD")?),
         // The date is looked up when all columns are known.
-        Type::Time => {
-            let form = form(Holds::Time, "HHMMSSfff")?;
+        ColumnType::Time => {
+            let form = form(DateTimeContent::Time, "HHMMSSfff")?;
             let date = match &text.date {
-                Some(_) => Some((DateOf::Record(0), needs_zone("a time with a date is an instant")?)),
+                Some(_) => Some((DateSource::Record(0), needs_zone("a time with a date is an instant")?)),
                 None => None,
             };
-            Sort::Time(form, date)
+            ColumnContent::Time(form, date)
         }
-        Type::Timestamp => {
-            Sort::Timestamp(form(Holds::Both, "YYYYMMDDHHMMSS")?, needs_zone("a timestamp is an instant")?)
-        }
-        Type::Flag => {
+        ColumnType::Timestamp => ColumnContent::Timestamp(
+            form(DateTimeContent::Both, "YYYYMMDDHHMMSS")?,
+            needs_zone("a timestamp is an instant")?,
+        ),
+        ColumnType::Flag => {
             let list = |values: &Option<Spanned<OneOrMany>>, default: &str| match values {
                 None => vec![default.as_bytes().to_vec()],
                 Some(v) => v.get_ref().list().iter().map(|v| v.clone().into_bytes()).collect(),
             };
-            Sort::Flag { yes: list(&text.yes, "Y"), no: list(&text.no, "N") }
+            ColumnContent::Flag { yes: list(&text.yes, "Y"), no: list(&text.no, "N") }
         }
-        Type::Literal => match &text.is {
-            Some(is) if is.get_ref().len() == length => Sort::Literal(is.get_ref().clone().into_bytes()),
-            Some(is) => return wrong(&is.span(), format!("`is` must have the column's {length} bytes")),
-            None => return wrong(span, "a literal needs `is`".to_owned()),
+        ColumnType::Literal => match &text.is {
+            Some(is) if is.get_ref().len() == length => {
+                ColumnContent::Literal(is.get_ref().clone().into_bytes())
+            }
+            Some(is) => return refuse(&is.span(), format!("`is` must have the column's {length} bytes")),
+            None => return refuse(span, "a literal needs `is`".to_owned()),
         },
-        Type::Filler => Sort::Filler,
+        ColumnType::Filler => ColumnContent::Filler,
     };
-    let right = matches!(sort, Sort::Text | Sort::Flag { .. });
-    let mut column = Column {
+    let right = matches!(sort, ColumnContent::Text | ColumnContent::Flag { .. });
+    let mut column = ColumnLayout {
         name: text.name.get_ref().clone(),
         start: place.start,
         length,
         sort,
         pad,
-        trim: text.trim.unwrap_or(if right { Trim::Right } else { Trim::Both }),
+        trim: text.trim.unwrap_or(if right { TrimSide::Right } else { TrimSide::Both }),
         squeeze: text.squeeze,
         required: text.required,
         none: Vec::new(),
@@ -398,53 +420,58 @@ pub fn build_column(
     for value in &text.none {
         match column.padded(value.get_ref().as_bytes()) {
             Some(padded) => column.none.push(padded),
-            None => return wrong(&value.span(), "none: longer than the column".to_owned()),
+            None => return refuse(&value.span(), "none: longer than the column".to_owned()),
         }
     }
     Ok(column)
 }
 
-fn only_for<T>(text: &ColumnText, key: &Option<Spanned<T>>, types: &[Type], name: &str) -> Build<()> {
+fn only_for<T>(
+    text: &ColumnText,
+    key: &Option<Spanned<T>>,
+    types: &[ColumnType],
+    name: &str,
+) -> LayoutResult<()> {
     match key {
         Some(key) if !types.contains(&text.r#type) => {
-            wrong(&key.span(), format!("`{name}` does not go with this type of column"))
+            refuse(&key.span(), format!("`{name}` does not go with this type of column"))
         }
         _ => Ok(()),
     }
 }
 
 /// Finds the date columns that times name.
-fn dates(text: &RecordText, columns: &mut [Column], header: Option<&Record>) -> Build<()> {
+fn dates(text: &RecordText, columns: &mut [ColumnLayout], header: Option<&RecordLayout>) -> LayoutResult<()> {
     for i in 0..columns.len() {
         let Some(name) = &text.column[i].get_ref().date else { continue };
-        let is_date = |c: &Column| matches!(c.sort, Sort::Date(_));
+        let is_date = |c: &ColumnLayout| matches!(c.sort, ColumnContent::Date(_));
         let of = match name.get_ref().strip_prefix("header.") {
             Some(in_header) => header
                 .and_then(|h| h.columns.iter().position(|c| c.name == in_header && is_date(c)))
-                .map(|i| DateOf::Header(i as u16)),
+                .map(|i| DateSource::Header(i as u16)),
             None => columns
                 .iter()
                 .position(|c| c.name == *name.get_ref() && is_date(c))
-                .map(|i| DateOf::Record(i as u16)),
+                .map(|i| DateSource::Record(i as u16)),
         };
         let Some(of) = of else {
             let what = format!("date: no column `{}` of type date", name.get_ref());
-            return wrong(&name.span(), what);
+            return refuse(&name.span(), what);
         };
-        if let Sort::Time(_, Some((date, _))) = &mut columns[i].sort {
+        if let ColumnContent::Time(_, Some((date, _))) = &mut columns[i].sort {
             *date = of;
         }
     }
     Ok(())
 }
 
-impl Column {
+impl ColumnLayout {
     /// `value` as it stands in the column; `None` where it is too long.
     fn padded(&self, value: &[u8]) -> Option<Vec<u8>> {
         let blank = self.length.checked_sub(value.len())?;
         let blanks = std::iter::repeat_n(self.pad, blank);
         Some(match self.trim {
-            Trim::Left => blanks.chain(value.iter().copied()).collect(),
+            TrimSide::Left => blanks.chain(value.iter().copied()).collect(),
             _ => value.iter().copied().chain(blanks).collect(),
         })
     }

@@ -1,6 +1,9 @@
 //! What the tests and the fuzzer hold: the fast path finds what the slow twin finds, however the input comes.
 
-use super::{Columns, Decoder, Even, Framed, Frames, LANES, Layout, Next, Numbers, Rows, Value, naive};
+use super::{
+    BatchReader, ColumnValue, FixedWidthDecoder, FixedWidthLayout, LANES, NextRecord, NumberKind,
+    RecordBatch, RecordBounds, RecordFramer, StridedRecords, naive,
+};
 use std::sync::Arc;
 
 /// Every sort of column, every sign, dates and times of three origins, a header and a trailer.
@@ -95,16 +98,16 @@ column = [
 /// When the fast path and the twin differ.
 pub fn any_bytes(data: &[u8]) {
     let [which, piece, input @ ..] = data else { return };
-    let taq = Layout::built_in("nyse-taq-bbo-98").unwrap_or_default();
+    let taq = FixedWidthLayout::built_in("nyse-taq-bbo-98").unwrap_or_default();
     let text = [ALL, taq, PLAIN, EBCDIC][usize::from(*which) % 4];
-    let layout = Arc::new(Layout::parse(text, "layout").expect("a good layout"));
+    let layout = Arc::new(FixedWidthLayout::parse(text, "layout").expect("a good layout"));
     let slow = naive::decode(&layout, input);
     assert_eq!(fast(&layout, input, |_| usize::MAX / 2), slow);
     assert_eq!(fast(&layout, input, |_| usize::from(*piece) + 1), slow);
     batches(&layout, input);
     // Layouts come from outside too.
     if let Ok(text) = std::str::from_utf8(input) {
-        _ = Layout::parse(text, "any");
+        _ = FixedWidthLayout::parse(text, "any");
     }
 }
 
@@ -113,13 +116,13 @@ pub fn any_bytes(data: &[u8]) {
 ///
 /// # Panics
 /// When they differ.
-pub fn batches(layout: &Arc<Layout>, input: &[u8]) {
-    let mut decoder = Decoder::new(layout.clone());
+pub fn batches(layout: &Arc<FixedWidthLayout>, input: &[u8]) {
+    let mut decoder = FixedWidthDecoder::new(layout.clone());
     decoder.read_header(input);
-    let mut at = Decoder::head(layout, input).len();
+    let mut at = FixedWidthDecoder::head(layout, input).len();
     let kinds = 0..layout.records().len() as u16;
-    let columns: Vec<Option<Columns>> = kinds.map(|kind| Columns::new(layout, kind)).collect();
-    let (frames, mut framed) = (Frames::new(layout), [Framed::default(); LANES]);
+    let columns: Vec<Option<BatchReader>> = kinds.map(|kind| BatchReader::new(layout, kind)).collect();
+    let (frames, mut framed) = (RecordFramer::new(layout), [RecordBounds::default(); LANES]);
     while at < input.len() {
         let count = frames.fill(layout, input, at, &mut framed);
         if let Some((first, even)) = frames.even(layout, input, at) {
@@ -127,10 +130,10 @@ pub fn batches(layout: &Arc<Layout>, input: &[u8]) {
             let whole = first.end as usize - at;
             for (i, framed) in framed[..even].iter().enumerate() {
                 let end = (at + (i + 1) * whole) as u32;
-                assert_eq!(*framed, Framed { end, ..first });
+                assert_eq!(*framed, RecordBounds { end, ..first });
             }
             if let Some(columns) = &columns[usize::from(first.kind)]
-                && let Some(rows) = Even::new(input, at, whole, even, columns.reach())
+                && let Some(rows) = StridedRecords::new(input, at, whole, even, columns.reach())
             {
                 let starts: Vec<u32> = (0..rows.count()).map(|i| (at + i * whole) as u32).collect();
                 for mut columns in [columns.clone(), columns.clone().portable()] {
@@ -144,11 +147,11 @@ pub fn batches(layout: &Arc<Layout>, input: &[u8]) {
             // Not the first of a file.
             let next = decoder.next(input, at, 1, true);
             match next {
-                Next::Record { span, kind, end } => {
-                    let found = Framed { length: span.len() as u32, end: end as u32, kind };
+                NextRecord::Record { span, kind, end } => {
+                    let found = RecordBounds { length: span.len() as u32, end: end as u32, kind };
                     assert_eq!((span.start, found), (at, *framed));
                 }
-                Next::Bad { span, end, .. } => {
+                NextRecord::Bad { span, end, .. } => {
                     assert_eq!(
                         (span.start, span.len(), end),
                         (at, framed.length as usize, framed.end as usize)
@@ -169,25 +172,31 @@ pub fn batches(layout: &Arc<Layout>, input: &[u8]) {
         }
         if count == 0 {
             match decoder.next(input, at, 1, true) {
-                Next::Record { end, .. } | Next::Bad { end, .. } => at = end,
-                Next::Incomplete { .. } | Next::End => return,
+                NextRecord::Record { end, .. } | NextRecord::Bad { end, .. } => at = end,
+                NextRecord::Incomplete { .. } | NextRecord::End => return,
             }
         }
     }
 }
 
-fn same_values(good: u64, columns: &Columns, decoder: &mut Decoder, input: &[u8], starts: &[u32]) {
+fn same_values(
+    good: u64,
+    columns: &BatchReader,
+    decoder: &mut FixedWidthDecoder,
+    input: &[u8],
+    starts: &[u32],
+) {
     for (lane, start) in starts.iter().enumerate().filter(|(lane, _)| good >> lane & 1 == 1) {
         let next = decoder.next(input, *start as usize, 1, true);
-        assert!(matches!(next, Next::Record { .. }), "{next:?} at {start}, said to be good");
+        assert!(matches!(next, NextRecord::Record { .. }), "{next:?} at {start}, said to be good");
         for (i, value) in decoder.values().iter().enumerate() {
             let Some((place, numbers)) = columns.find(i as u16) else { continue };
             let n = columns.values(place)[lane];
             let found = match (columns.none(place) >> lane & 1, numbers) {
-                (1, _) => Value::None,
-                (_, Numbers::Int) => Value::Int(n),
-                (_, Numbers::Instant) => Value::Instant(n),
-                (_, Numbers::Decimal(exponent)) => Value::Decimal { mantissa: n, exponent },
+                (1, _) => ColumnValue::None,
+                (_, NumberKind::Int) => ColumnValue::Int(n),
+                (_, NumberKind::Instant) => ColumnValue::Instant(n),
+                (_, NumberKind::Decimal(exponent)) => ColumnValue::Decimal { mantissa: n, exponent },
             };
             assert_eq!(found, *value, "column {i} at {start}");
         }
@@ -195,21 +204,21 @@ fn same_values(good: u64, columns: &Columns, decoder: &mut Decoder, input: &[u8]
 }
 
 /// All of an input by the fast path, given to it in pieces that end where `cut` says.
-pub fn fast(layout: &Arc<Layout>, input: &[u8], cut: impl Fn(usize) -> usize) -> Vec<naive::Found> {
-    let mut decoder = Decoder::new(layout.clone());
+pub fn fast(layout: &Arc<FixedWidthLayout>, input: &[u8], cut: impl Fn(usize) -> usize) -> Vec<naive::Found> {
+    let mut decoder = FixedWidthDecoder::new(layout.clone());
     let (mut out, mut start, mut end) = (Vec::new(), 0, cut(0).min(input.len()));
     let mut at = 0;
     loop {
         let buf = &input[start..end];
         match decoder.next(buf, at, start as u64, end == input.len()) {
-            Next::Record { span, kind, end } => {
+            NextRecord::Record { span, kind, end } => {
                 let record = &layout.records()[usize::from(kind)];
                 let raw = decoder.record(span.slice(buf));
                 let mut fields = Vec::new();
                 for (column, value) in record.columns().iter().zip(decoder.values()) {
-                    if *value != Value::None && column.speaks() {
+                    if *value != ColumnValue::None && column.is_output() {
                         let mut text = Vec::new();
-                        value.write(raw, column.squeezes(), &mut text);
+                        value.write(raw, column.collapses_blanks(), &mut text);
                         fields.push((column.name().to_owned(), text));
                     }
                 }
@@ -217,7 +226,7 @@ pub fn fast(layout: &Arc<Layout>, input: &[u8], cut: impl Fn(usize) -> usize) ->
                 out.push(naive::Found { offset: start + span.start, length: span.len(), what });
                 at = end;
             }
-            Next::Bad { span, fault, end } => {
+            NextRecord::Bad { span, fault, end } => {
                 assert!(!fault.text(layout, span.slice(buf)).is_empty());
                 out.push(naive::Found {
                     offset: start + span.start,
@@ -226,13 +235,13 @@ pub fn fast(layout: &Arc<Layout>, input: &[u8], cut: impl Fn(usize) -> usize) ->
                 });
                 at = end;
             }
-            Next::Incomplete { from, need } => {
+            NextRecord::Incomplete { from, need } => {
                 assert!(need > buf.len(), "more is asked for than is there");
                 start += from;
                 at = 0;
                 end = (start + need).max(end + cut(end).max(1)).min(input.len());
             }
-            Next::End => return out,
+            NextRecord::End => return out,
         }
     }
 }

@@ -3,7 +3,7 @@
 /// The code a fault is reported under, the same word in JSON, quarantine and the docs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Code {
+pub enum RecordFaultCode {
     /// The record has fewer bytes than its layout says.
     ShortRecord,
     /// The record has more bytes than its layout says.
@@ -30,36 +30,36 @@ pub enum Code {
     RecordCount,
 }
 
-impl Code {
+impl RecordFaultCode {
     /// The word for this code.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Code::ShortRecord => "short_record",
-            Code::LongRecord => "long_record",
-            Code::UnknownRecord => "unknown_record",
-            Code::Missing => "missing",
-            Code::BadNumber => "bad_number",
-            Code::NumberRange => "number_range",
-            Code::BadDate => "bad_date",
-            Code::BadTime => "bad_time",
-            Code::BadFlag => "bad_flag",
-            Code::BadLiteral => "bad_literal",
-            Code::NoDate => "no_date",
-            Code::RecordCount => "record_count",
+            RecordFaultCode::ShortRecord => "short_record",
+            RecordFaultCode::LongRecord => "long_record",
+            RecordFaultCode::UnknownRecord => "unknown_record",
+            RecordFaultCode::Missing => "missing",
+            RecordFaultCode::BadNumber => "bad_number",
+            RecordFaultCode::NumberRange => "number_range",
+            RecordFaultCode::BadDate => "bad_date",
+            RecordFaultCode::BadTime => "bad_time",
+            RecordFaultCode::BadFlag => "bad_flag",
+            RecordFaultCode::BadLiteral => "bad_literal",
+            RecordFaultCode::NoDate => "no_date",
+            RecordFaultCode::RecordCount => "record_count",
         }
     }
 
     /// What is wrong with a value, in words behind it.
-    pub(crate) const fn says(self) -> &'static str {
+    pub(crate) const fn description(self) -> &'static str {
         match self {
-            Code::Missing => "is blank and must not be",
-            Code::BadNumber => "is no number of the form the layout says",
-            Code::NumberRange => "is beyond 64 bits",
-            Code::BadDate => "is no date",
-            Code::BadTime => "is no time of that day",
-            Code::BadFlag => "is none of the values of the flag",
-            Code::BadLiteral => "is not what must stand there",
+            RecordFaultCode::Missing => "is blank and must not be",
+            RecordFaultCode::BadNumber => "is no number of the form the layout says",
+            RecordFaultCode::NumberRange => "is beyond 64 bits",
+            RecordFaultCode::BadDate => "is no date",
+            RecordFaultCode::BadTime => "is no time of that day",
+            RecordFaultCode::BadFlag => "is none of the values of the flag",
+            RecordFaultCode::BadLiteral => "is not what must stand there",
             _ => "has no date: what tells it is not there or not readable",
         }
     }

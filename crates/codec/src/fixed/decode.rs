@@ -1,20 +1,20 @@
 //! Records out of bytes.
 
-use super::code::Code;
+use super::code::RecordFaultCode;
+use super::datetime::CachedZone;
 use super::ebcdic::push_utf8;
-use super::fault::Fault;
-use super::layout::{Layout, RECORD_BYTES_MAX, Record, Sort};
-use super::plan::{Around, EBCDIC_BLANK, run};
-use super::text::{Role, Short, Terminator};
-use super::value::Value;
-use super::when::Zone;
+use super::fault::RecordFault;
+use super::layout::{ColumnContent, FixedWidthLayout, RECORD_BYTES_MAX, RecordLayout};
+use super::plan::{EBCDIC_BLANK, RecordContext, run};
+use super::text::{RecordRole, RecordTerminator, ShortRecordPolicy};
+use super::value::ColumnValue;
 use std::sync::Arc;
 use unitape_base::Span;
 
 /// What stands at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
-    /// A record; its values are [`Decoder::values`].
+pub enum NextRecord {
+    /// A record; its values are [`FixedWidthDecoder::values`].
     Record {
         /// The record without its terminator.
         span: Span,
@@ -28,7 +28,7 @@ pub enum Next {
         /// The record, or what there is of it, without its terminator.
         span: Span,
         /// What is wrong.
-        fault: Fault,
+        fault: RecordFault,
         /// Where to go on: behind the terminator, or behind the record's length.
         end: usize,
     },
@@ -47,9 +47,9 @@ pub enum Next {
 /// Decodes records by a layout.
 ///
 /// ```
-/// use unitape_codec::fixed::{Decoder, Layout, Next, Value};
+/// use unitape_codec::fixed::{FixedWidthDecoder, FixedWidthLayout, NextRecord, ColumnValue};
 ///
-/// let layout = Layout::parse(
+/// let layout = FixedWidthLayout::parse(
 ///     r#"
 ///     name = "prices"
 ///     terminator = "newline"
@@ -63,19 +63,19 @@ pub enum Next {
 ///     "prices.toml",
 /// )
 /// .unwrap();
-/// let mut decoder = Decoder::new(std::sync::Arc::new(layout));
+/// let mut decoder = FixedWidthDecoder::new(std::sync::Arc::new(layout));
 /// let bytes = b"ACME  00124500\nACME  broken\n";
-/// let Next::Record { end, .. } = decoder.next(bytes, 0, 0, true) else { panic!() };
-/// assert_eq!(decoder.values()[1], Value::Decimal { mantissa: 124_500, exponent: -4 });
-/// let Next::Bad { fault, .. } = decoder.next(bytes, end, 0, true) else { panic!() };
+/// let NextRecord::Record { end, .. } = decoder.next(bytes, 0, 0, true) else { panic!() };
+/// assert_eq!(decoder.values()[1], ColumnValue::Decimal { mantissa: 124_500, exponent: -4 });
+/// let NextRecord::Bad { fault, .. } = decoder.next(bytes, end, 0, true) else { panic!() };
 /// assert_eq!(fault.code.as_str(), "short_record");
 /// ```
 #[derive(Debug, Clone)]
-pub struct Decoder {
-    layout: Arc<Layout>,
-    values: Vec<Value>,
-    header: Vec<Value>,
-    zones: Vec<Zone>,
+pub struct FixedWidthDecoder {
+    layout: Arc<FixedWidthLayout>,
+    values: Vec<ColumnValue>,
+    header: Vec<ColumnValue>,
+    zones: Vec<CachedZone>,
     /// A short record with its blanks.
     padded: Vec<u8>,
     /// Whether the values are of `padded`.
@@ -87,13 +87,13 @@ pub struct Decoder {
 /// A line without an end is cut into pieces of so many bytes.
 const LINE_BYTES_MAX: usize = 2 * RECORD_BYTES_MAX;
 
-impl Decoder {
+impl FixedWidthDecoder {
     /// A decoder by this layout.
     #[must_use]
-    pub fn new(layout: Arc<Layout>) -> Self {
+    pub fn new(layout: Arc<FixedWidthLayout>) -> Self {
         let columns = layout.records().iter().map(|r| r.columns().len()).max().unwrap_or(0);
-        Decoder {
-            values: vec![Value::None; columns],
+        FixedWidthDecoder {
+            values: vec![ColumnValue::None; columns],
             header: Vec::new(),
             zones: layout.zones.clone(),
             padded: Vec::new(),
@@ -105,14 +105,14 @@ impl Decoder {
 
     /// The layout.
     #[must_use]
-    pub fn layout(&self) -> &Arc<Layout> {
+    pub fn layout(&self) -> &Arc<FixedWidthLayout> {
         &self.layout
     }
 
     /// The values of the last record, by column.
     #[inline]
     #[must_use]
-    pub fn values(&self) -> &[Value] {
+    pub fn values(&self) -> &[ColumnValue] {
         &self.values
     }
 
@@ -134,14 +134,14 @@ impl Decoder {
     }
 
     /// The header with its line end, at the start of `bytes`, the first of a file; cut at
-    /// [`Layout::head_bytes`], and empty where files of this layout have none.
+    /// [`FixedWidthLayout::head_bytes`], and empty where files of this layout have none.
     #[must_use]
-    pub fn head<'b>(layout: &Arc<Layout>, bytes: &'b [u8]) -> &'b [u8] {
+    pub fn head<'b>(layout: &Arc<FixedWidthLayout>, bytes: &'b [u8]) -> &'b [u8] {
         let most = layout.head_bytes().min(bytes.len());
-        let end = match Decoder::new(layout.clone()).next(bytes, 0, 0, false) {
+        let end = match FixedWidthDecoder::new(layout.clone()).next(bytes, 0, 0, false) {
             _ if most == 0 => 0,
-            Next::Record { end, .. } | Next::Bad { end, .. } => end,
-            Next::Incomplete { .. } | Next::End => most,
+            NextRecord::Record { end, .. } | NextRecord::Bad { end, .. } => end,
+            NextRecord::Incomplete { .. } | NextRecord::End => most,
         };
         &bytes[..end.min(most)]
     }
@@ -157,15 +157,15 @@ impl Decoder {
     #[must_use]
     pub fn trailer_count(&self, kind: u16) -> Option<u64> {
         let record = &self.layout.records()[usize::from(kind)];
-        if record.role() == Role::Trailer { count(record, &self.values) } else { None }
+        if record.role() == RecordRole::Trailer { count(record, &self.values) } else { None }
     }
 
     /// What stands at `buf[at..]`; `base` is the offset of `buf[0]` in its file, `eof` whether nothing follows.
     /// The answer depends only on the bytes from there on and on the header, never on where the buffer ends.
-    pub fn next(&mut self, buf: &[u8], at: usize, base: u64, eof: bool) -> Next {
+    pub fn next(&mut self, buf: &[u8], at: usize, base: u64, eof: bool) -> NextRecord {
         let first = base + at as u64 == 0;
         let mut from = at;
-        if self.layout.terminator != Terminator::None {
+        if self.layout.terminator != RecordTerminator::None {
             // Line ends between records say nothing.
             while from < buf.len() && matches!(buf[from], b'\n' | b'\r') {
                 from += 1;
@@ -174,47 +174,51 @@ impl Decoder {
         // The start of the file is kept, for the record behind it to be known as the first.
         let kept = if first { at } else { from };
         if from >= buf.len() {
-            return if eof { Next::End } else { Next::Incomplete { from: kept, need: from + 1 } };
+            return if eof { NextRecord::End } else { NextRecord::Incomplete { from: kept, need: from + 1 } };
         }
         let (line, end) = match self.line(buf, from, eof) {
-            Line::Is(line, end) => (line, end),
-            Line::Need(need) => return Next::Incomplete { from: kept, need },
-            Line::Endless => {
+            LineSearch::Is(line, end) => (line, end),
+            LineSearch::Need(need) => return NextRecord::Incomplete { from: kept, need },
+            LineSearch::Endless => {
                 let span = Span { start: from, end: from + LINE_BYTES_MAX };
-                let fault = Fault::lengths(Code::LongRecord, self.layout.record_bytes_max, span.len());
-                return Next::Bad { span, fault, end: span.end };
+                let fault = RecordFault::lengths(
+                    RecordFaultCode::LongRecord,
+                    self.layout.record_bytes_max,
+                    span.len(),
+                );
+                return NextRecord::Bad { span, fault, end: span.end };
             }
         };
         match self.read(line.slice(buf), first) {
-            Ok(kind) => Next::Record { span: line, kind, end },
-            Err(fault) => Next::Bad { span: line, fault, end },
+            Ok(kind) => NextRecord::Record { span: line, kind, end },
+            Err(fault) => NextRecord::Bad { span: line, fault, end },
         }
     }
 
     /// What values depend on beside their record.
-    pub(super) fn around(&mut self) -> (&Layout, &[Value], &mut [Zone]) {
+    pub(super) fn context(&mut self) -> (&FixedWidthLayout, &[ColumnValue], &mut [CachedZone]) {
         (&self.layout, &self.header, &mut self.zones)
     }
 
     /// Where to cut `buf` so that only whole records stand before the cut; a guess.
     #[must_use]
-    pub fn cut(layout: &Layout, buf: &[u8]) -> usize {
+    pub fn cut(layout: &FixedWidthLayout, buf: &[u8]) -> usize {
         match layout.terminator {
-            Terminator::None => buf.len() / layout.record_bytes_max * layout.record_bytes_max,
+            RecordTerminator::None => buf.len() / layout.record_bytes_max * layout.record_bytes_max,
             _ => memchr::memrchr(b'\n', buf).map_or(0, |i| i + 1),
         }
     }
 
     /// The line at `from`, which holds a byte at least.
     #[inline]
-    fn line(&self, buf: &[u8], from: usize, eof: bool) -> Line {
+    fn line(&self, buf: &[u8], from: usize, eof: bool) -> LineSearch {
         let terminator = self.layout.terminator;
-        if terminator == Terminator::None {
+        if terminator == RecordTerminator::None {
             let end = from + self.layout.record_bytes_max;
             return match end <= buf.len() {
-                true => Line::Is(Span { start: from, end }, end),
-                false if eof => Line::Is(Span { start: from, end: buf.len() }, buf.len()),
-                false => Line::Need(end),
+                true => LineSearch::Is(Span { start: from, end }, end),
+                false if eof => LineSearch::Is(Span { start: from, end: buf.len() }, buf.len()),
+                false => LineSearch::Need(end),
             };
         }
         let limit = buf.len().min(from + LINE_BYTES_MAX);
@@ -222,21 +226,21 @@ impl Decoder {
         while let Some(found) = memchr::memchr(b'\n', &buf[search..limit]) {
             let feed = search + found;
             let carriage = feed > from && buf[feed - 1] == b'\r';
-            if carriage || terminator == Terminator::Newline {
-                return Line::Is(Span { start: from, end: feed - usize::from(carriage) }, feed + 1);
+            if carriage || terminator == RecordTerminator::Newline {
+                return LineSearch::Is(Span { start: from, end: feed - usize::from(carriage) }, feed + 1);
             }
             search = feed + 1;
         }
         match limit < buf.len() || limit == from + LINE_BYTES_MAX {
-            true => Line::Endless,
-            false if eof => Line::Is(Span { start: from, end: limit }, limit),
-            false => Line::Need(limit + 1),
+            true => LineSearch::Endless,
+            false if eof => LineSearch::Is(Span { start: from, end: limit }, limit),
+            false => LineSearch::Need(limit + 1),
         }
     }
 
     /// Reads one record; gives which it is.
     #[inline]
-    fn read(&mut self, raw: &[u8], first: bool) -> Result<u16, Fault> {
+    fn read(&mut self, raw: &[u8], first: bool) -> Result<u16, RecordFault> {
         let layout = &*self.layout;
         let (raw, stored) = match layout.page {
             None => (raw, raw),
@@ -251,16 +255,20 @@ impl Decoder {
             _ => layout.kind_of(raw),
         };
         let Some(kind) = kind else {
-            return Err(Fault::lengths(Code::UnknownRecord, layout.record_bytes_max, raw.len()));
+            return Err(RecordFault::lengths(
+                RecordFaultCode::UnknownRecord,
+                layout.record_bytes_max,
+                raw.len(),
+            ));
         };
         let record = &layout.records()[usize::from(kind)];
         let bytes = record.bytes();
         self.in_padded = false;
         let text = match raw.len() {
             n if n == bytes && layout.page.is_none() => raw,
-            n if n > bytes => return Err(Fault::lengths(Code::LongRecord, bytes, n)),
-            n if n < bytes && layout.short == Short::Error => {
-                return Err(Fault::lengths(Code::ShortRecord, bytes, n));
+            n if n > bytes => return Err(RecordFault::lengths(RecordFaultCode::LongRecord, bytes, n)),
+            n if n < bytes && layout.short == ShortRecordPolicy::Error => {
+                return Err(RecordFault::lengths(RecordFaultCode::ShortRecord, bytes, n));
             }
             _ => {
                 self.padded.clear();
@@ -269,7 +277,9 @@ impl Decoder {
                 self.in_padded = true;
                 if layout.page.is_some() {
                     // Numbers that are no text are not translated.
-                    for column in record.columns().iter().filter(|c| matches!(c.sort, Sort::Stored(..))) {
+                    for column in
+                        record.columns().iter().filter(|c| matches!(c.sort, ColumnContent::Stored(..)))
+                    {
                         let at = column.start()..column.start() + column.length();
                         match stored.get(at.clone()) {
                             Some(bytes) => self.padded[at].copy_from_slice(bytes),
@@ -280,22 +290,22 @@ impl Decoder {
                 &self.padded[..]
             }
         };
-        let mut around = Around { header: &self.header, zones: &mut self.zones };
+        let mut around = RecordContext { header: &self.header, zones: &mut self.zones };
         let values = &mut self.values[..record.columns().len()];
         run(&record.steps, record.columns(), text, kind, values, &mut around)?;
         if layout.page.is_some() {
             // What is not ASCII stands behind the record as UTF-8.
             for value in values.iter_mut() {
-                let Value::Text { start, end } = *value else { continue };
+                let ColumnValue::Text { start, end } = *value else { continue };
                 let text = &self.padded[start as usize..end as usize];
                 if !text.is_ascii() {
                     let (latin1, from) = (text.to_vec(), self.padded.len());
                     push_utf8(&latin1, &mut self.padded);
-                    *value = Value::Text { start: from as u32, end: self.padded.len() as u32 };
+                    *value = ColumnValue::Text { start: from as u32, end: self.padded.len() as u32 };
                 }
             }
         }
-        if record.role() == Role::Header {
+        if record.role() == RecordRole::Header {
             self.header.clear();
             self.header.extend_from_slice(values);
         }
@@ -303,7 +313,7 @@ impl Decoder {
     }
 }
 
-enum Line {
+enum LineSearch {
     /// The line, and where it ends with its terminator.
     Is(Span, usize),
     /// So many bytes of the buffer are needed to say.
@@ -312,13 +322,13 @@ enum Line {
     Endless,
 }
 
-impl Layout {
+impl FixedWidthLayout {
     /// Which of the records this is, by its selectors; never the header, which is known by its place.
     #[inline]
     #[must_use]
     pub fn kind_of(&self, raw: &[u8]) -> Option<u16> {
-        let fits = |record: &Record| {
-            record.role() != Role::Header
+        let fits = |record: &RecordLayout| {
+            record.role() != RecordRole::Header
                 && record.when.iter().all(|s| {
                     let text = raw.get(s.at.clone());
                     text.is_some_and(|t| s.values.iter().any(|v| v == t))
@@ -328,9 +338,9 @@ impl Layout {
     }
 }
 
-fn count(record: &Record, values: &[Value]) -> Option<u64> {
+fn count(record: &RecordLayout, values: &[ColumnValue]) -> Option<u64> {
     match values.get(usize::from(record.count?))? {
-        Value::Int(n) => u64::try_from(*n).ok(),
+        ColumnValue::Int(n) => u64::try_from(*n).ok(),
         _ => None,
     }
 }

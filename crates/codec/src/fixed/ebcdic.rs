@@ -2,19 +2,19 @@
 
 /// A code page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Page {
+pub enum CodePage {
     /// USA, Canada, the Netherlands, Brazil.
     Cp037,
     /// International.
     Cp500,
 }
 
-impl Page {
+impl CodePage {
     /// By the word that layouts have for it.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn by_name(name: &str) -> Option<Self> {
         match name {
-            "ebcdic-037" => Some(Page::Cp037),
-            "ebcdic-500" => Some(Page::Cp500),
+            "ebcdic-037" => Some(CodePage::Cp037),
+            "ebcdic-500" => Some(CodePage::Cp500),
             _ => None,
         }
     }
@@ -22,8 +22,8 @@ impl Page {
     /// The characters of these bytes, all of which are in Latin-1.
     pub fn latin1(self, bytes: &[u8], out: &mut Vec<u8>) {
         let table = match self {
-            Page::Cp037 => &CP037,
-            Page::Cp500 => &CP500,
+            CodePage::Cp037 => &CP037,
+            CodePage::Cp500 => &CP500,
         };
         out.extend(bytes.iter().map(|b| table[usize::from(*b)]));
     }
@@ -83,7 +83,7 @@ mod tests {
     /// Two bytes exchanged in a table turn a sign or a letter into another, and nobody notices for years.
     #[test]
     fn tables_are_one_to_one_and_have_digits_and_signs_in_their_zones() {
-        for page in [Page::Cp037, Page::Cp500] {
+        for page in [CodePage::Cp037, CodePage::Cp500] {
             let mut text = Vec::new();
             page.latin1(&(0..=255).collect::<Vec<u8>>(), &mut text);
             assert_eq!(&text[0xf0..0xfa], b"0123456789");
@@ -95,7 +95,7 @@ mod tests {
             assert_eq!(sorted, (0..=255).collect::<Vec<u8>>());
         }
         let mut text = Vec::new();
-        Page::Cp037.latin1(&[0x5a, 0x4a, 0x51], &mut text);
+        CodePage::Cp037.latin1(&[0x5a, 0x4a, 0x51], &mut text);
         assert_eq!(text, [b'!', 0xa2, 0xe9]);
     }
 }

@@ -1,4 +1,4 @@
-//! What can fail for good. What is wrong with a record is a [`Fault`](super::Fault), not an error.
+//! What can fail for good. What is wrong with a record is a [`Fault`](super::RecordFault), not an error.
 
 use unitape_model::ErrorCause;
 

@@ -1,15 +1,15 @@
 //! What can be wrong with a record.
 
-use super::code::Code;
-use super::layout::Layout;
+use super::code::RecordFaultCode;
+use super::layout::FixedWidthLayout;
 use std::fmt::Write;
 
 /// Why a stretch of input is no good record. A plain value, so that a stream of nothing but faults allocates
-/// nothing; [`Fault::text`] gives the sentence.
+/// nothing; [`RecordFault::text`] gives the sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fault {
+pub struct RecordFault {
     /// The code.
-    pub code: Code,
+    pub code: RecordFaultCode,
     /// The sort of record and the column in it, as the layout numbers them.
     pub column: Option<(u16, u16)>,
     /// Bytes, or records, that there should be.
@@ -18,31 +18,33 @@ pub struct Fault {
     pub found: u64,
 }
 
-impl Fault {
-    pub(crate) const fn lengths(code: Code, wanted: usize, found: usize) -> Self {
-        Fault { code, column: None, wanted: wanted as u64, found: found as u64 }
+impl RecordFault {
+    pub(crate) const fn lengths(code: RecordFaultCode, wanted: usize, found: usize) -> Self {
+        RecordFault { code, column: None, wanted: wanted as u64, found: found as u64 }
     }
 
-    pub(crate) const fn column(code: Code, record: u16, column: u16) -> Self {
-        Fault { code, column: Some((record, column)), wanted: 0, found: 0 }
+    pub(crate) const fn column(code: RecordFaultCode, record: u16, column: u16) -> Self {
+        RecordFault { code, column: Some((record, column)), wanted: 0, found: 0 }
     }
 
     /// The fault of a header or trailer that says `stated` records where there are `found`.
     #[must_use]
     pub const fn count(stated: u64, found: u64) -> Self {
-        Fault { code: Code::RecordCount, column: None, wanted: stated, found }
+        RecordFault { code: RecordFaultCode::RecordCount, column: None, wanted: stated, found }
     }
 
     /// The fault in a sentence, with what stands in the column.
     #[must_use]
-    pub fn text(&self, layout: &Layout, record: &[u8]) -> String {
-        let Fault { code, column, wanted, found } = *self;
+    pub fn text(&self, layout: &FixedWidthLayout, record: &[u8]) -> String {
+        let RecordFault { code, column, wanted, found } = *self;
         match code {
-            Code::ShortRecord | Code::LongRecord => {
+            RecordFaultCode::ShortRecord | RecordFaultCode::LongRecord => {
                 return format!("{found} bytes where the layout has {wanted}");
             }
-            Code::UnknownRecord => return "no record of the layout has these selectors".to_owned(),
-            Code::RecordCount => return format!("{wanted} records stated, {found} found"),
+            RecordFaultCode::UnknownRecord => {
+                return "no record of the layout has these selectors".to_owned();
+            }
+            RecordFaultCode::RecordCount => return format!("{wanted} records stated, {found} found"),
             _ => {}
         }
         let mut out = String::new();
@@ -67,7 +69,7 @@ impl Fault {
                 cut.escape_ascii()
             );
         }
-        out.push_str(code.says());
+        out.push_str(code.description());
         out
     }
 }

@@ -14,19 +14,19 @@
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use super::decode::{Decoder, Next};
+use super::decode::{FixedWidthDecoder, NextRecord};
 use super::error::Error;
-use super::fault::Fault;
-use super::layout::Layout;
-use super::text::Role;
-use super::value::Value;
+use super::fault::RecordFault;
+use super::layout::FixedWidthLayout;
+use super::text::RecordRole;
+use super::value::ColumnValue;
 use unitape_base::Span;
 use unitape_base::json::{head, number, string, value};
 use unitape_base::{InputBuffer, READ_BYTES};
 
 /// What was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Summary {
+pub struct RecordSummary {
     /// Good records.
     pub records: u64,
     /// Bad records, and a count that is not met.
@@ -42,16 +42,16 @@ pub struct Summary {
 pub fn decode_json(
     input: &mut dyn Read,
     file_label: &str,
-    layout: &Arc<Layout>,
+    layout: &Arc<FixedWidthLayout>,
     out: &mut dyn Write,
-) -> Result<Summary, Error> {
+) -> Result<RecordSummary, Error> {
     let mut source = InputBuffer::new(input, file_label);
-    let mut decoder = Decoder::new(layout.clone());
-    let mut lines = Lines {
+    let mut decoder = FixedWidthDecoder::new(layout.clone());
+    let mut lines = RecordJsonWriter {
         head: head(file_label),
         text: Vec::with_capacity(2 * FLUSH_BYTES),
         scratch: Vec::new(),
-        summary: Summary::default(),
+        summary: RecordSummary::default(),
     };
     // Records but the header and the trailer, good and bad.
     let mut counted = 0u64;
@@ -61,22 +61,24 @@ pub fn decode_json(
     let mut patience = 1;
     let result = loop {
         match decoder.next(source.bytes(), at, source.base, source.eof) {
-            Next::Record { span, kind, end } => {
+            NextRecord::Record { span, kind, end } => {
                 let stated = decoder.trailer_count(kind).filter(|n| *n != counted);
                 match (stated, layout.records()[usize::from(kind)].role()) {
-                    (Some(stated), _) => lines.fault(&source, span, Fault::count(stated, counted), layout),
+                    (Some(stated), _) => {
+                        lines.fault(&source, span, RecordFault::count(stated, counted), layout)
+                    }
                     (None, _) => lines.record(&source, span, kind, &decoder),
                 }
-                counted += u64::from(layout.records()[usize::from(kind)].role() == Role::Data);
+                counted += u64::from(layout.records()[usize::from(kind)].role() == RecordRole::Data);
                 (at, patience) = (end, 1);
             }
-            Next::Bad { span, fault, end } => {
+            NextRecord::Bad { span, fault, end } => {
                 lines.fault(&source, span, fault, layout);
                 // What cannot be read in the header's place is the header.
                 counted += u64::from(layout.header.is_none() || source.base + span.start as u64 > 0);
                 (at, patience) = (end, 1);
             }
-            Next::Incomplete { from, need } => {
+            NextRecord::Incomplete { from, need } => {
                 if let Err(error) = lines.flush(out) {
                     break Err(error);
                 }
@@ -88,10 +90,10 @@ pub fn decode_json(
                 at = 0;
                 continue;
             }
-            Next::End => {
+            NextRecord::End => {
                 if let Some(stated) = decoder.header_count().filter(|n| *n != counted) {
                     let end = Span { start: source.bytes().len(), end: source.bytes().len() };
-                    lines.fault(&source, end, Fault::count(stated, counted), layout);
+                    lines.fault(&source, end, RecordFault::count(stated, counted), layout);
                 }
                 break Ok(());
             }
@@ -112,15 +114,15 @@ pub fn decode_json(
 const FLUSH_BYTES: usize = 64 << 10;
 
 /// The lines of one file.
-struct Lines {
+struct RecordJsonWriter {
     head: Vec<u8>,
     text: Vec<u8>,
     scratch: Vec<u8>,
-    summary: Summary,
+    summary: RecordSummary,
 }
 
-impl Lines {
-    fn record(&mut self, source: &InputBuffer<'_>, span: Span, kind: u16, decoder: &Decoder) {
+impl RecordJsonWriter {
+    fn record(&mut self, source: &InputBuffer<'_>, span: Span, kind: u16, decoder: &FixedWidthDecoder) {
         let record = &decoder.layout().records()[usize::from(kind)];
         let bytes = decoder.record(span.slice(source.bytes()));
         self.start(source, span.start);
@@ -130,7 +132,7 @@ impl Lines {
         out.extend_from_slice(b"\",\"fields\":{");
         let mut comma = false;
         for (column, found) in record.columns().iter().zip(decoder.values()) {
-            if *found == Value::None || !column.speaks() {
+            if *found == ColumnValue::None || !column.is_output() {
                 continue;
             }
             if comma {
@@ -141,19 +143,19 @@ impl Lines {
             out.extend_from_slice(column.name().as_bytes());
             out.extend_from_slice(b"\":");
             match *found {
-                Value::Text { start, end } if !column.squeezes() => {
+                ColumnValue::Text { start, end } if !column.collapses_blanks() => {
                     value(out, &bytes[start as usize..end as usize]);
                 }
-                Value::Int(n) => {
+                ColumnValue::Int(n) => {
                     if n < 0 {
                         out.push(b'-');
                     }
                     number(out, n.unsigned_abs());
                 }
-                Value::Flag(yes) => out.extend_from_slice(if yes { b"true" } else { b"false" }),
+                ColumnValue::Flag(yes) => out.extend_from_slice(if yes { b"true" } else { b"false" }),
                 other => {
                     self.scratch.clear();
-                    other.write(bytes, column.squeezes(), &mut self.scratch);
+                    other.write(bytes, column.collapses_blanks(), &mut self.scratch);
                     value(out, &self.scratch);
                 }
             }
@@ -162,7 +164,7 @@ impl Lines {
         self.summary.records += 1;
     }
 
-    fn fault(&mut self, source: &InputBuffer<'_>, span: Span, fault: Fault, layout: &Layout) {
+    fn fault(&mut self, source: &InputBuffer<'_>, span: Span, fault: RecordFault, layout: &FixedWidthLayout) {
         self.start(source, span.start);
         self.text.extend_from_slice(b",\"length\":");
         number(&mut self.text, span.len() as u64);

@@ -1,78 +1,78 @@
 //! Layouts: which columns a record has, read from TOML and checked.
 
-use super::ebcdic::Page;
-use super::marks::Marks;
-use super::step::Step;
-use super::text::{Role, Short, Sign, Storage, Terminator, Trim};
-use super::when::{Form, Zone};
+use super::datetime::{CachedZone, DateTimeForm};
+use super::ebcdic::CodePage;
+use super::marks::NumberMarks;
+use super::step::ColumnStep;
+use super::text::{NumberStorage, RecordRole, RecordTerminator, ShortRecordPolicy, SignStyle, TrimSide};
 use std::ops::Range;
 
 /// A layout that holds together: no column overlaps another, none lies outside its record, no byte is left out.
 #[derive(Debug, Clone)]
-pub struct Layout {
+pub struct FixedWidthLayout {
     pub(super) name: String,
     pub(super) title: String,
-    pub(crate) terminator: Terminator,
-    pub(crate) short: Short,
-    pub(super) records: Vec<Record>,
+    pub(crate) terminator: RecordTerminator,
+    pub(crate) short: ShortRecordPolicy,
+    pub(super) records: Vec<RecordLayout>,
     pub(crate) header: Option<u16>,
-    pub(crate) zones: Vec<Zone>,
+    pub(crate) zones: Vec<CachedZone>,
     pub(crate) record_bytes_max: usize,
     /// How text is encoded, where it is not ASCII.
-    pub(crate) page: Option<Page>,
+    pub(crate) page: Option<CodePage>,
 }
 
 /// A sort of record.
 #[derive(Debug, Clone)]
-pub struct Record {
+pub struct RecordLayout {
     pub(super) name: String,
-    pub(super) role: Role,
+    pub(super) role: RecordRole,
     pub(super) bytes: usize,
-    pub(super) columns: Vec<Column>,
-    pub(crate) when: Vec<Select>,
+    pub(super) columns: Vec<ColumnLayout>,
+    pub(crate) when: Vec<RecordSelector>,
     pub(crate) count: Option<u16>,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<ColumnStep>,
 }
 
 /// One of these values must stand at `at`.
 #[derive(Debug, Clone)]
-pub(crate) struct Select {
+pub(crate) struct RecordSelector {
     pub at: Range<usize>,
     pub values: Vec<Vec<u8>>,
 }
 
 /// A column.
 #[derive(Debug, Clone)]
-pub struct Column {
+pub struct ColumnLayout {
     pub(super) name: String,
     pub(super) start: usize,
     pub(super) length: usize,
-    pub(crate) sort: Sort,
+    pub(crate) sort: ColumnContent,
     pub(crate) pad: u8,
-    pub(crate) trim: Trim,
+    pub(crate) trim: TrimSide,
     pub(crate) squeeze: bool,
     pub(crate) required: bool,
     pub(crate) none: Vec<Vec<u8>>,
     pub(super) redefines: bool,
     /// How its numbers are written, where not plainly.
-    pub(super) marks: Option<Marks>,
+    pub(super) marks: Option<NumberMarks>,
     /// A file without it is refused.
     pub(crate) expected: bool,
 }
 
 /// What a column holds.
 #[derive(Debug, Clone)]
-pub(crate) enum Sort {
+pub(crate) enum ColumnContent {
     Text,
-    Int(Sign),
+    Int(SignStyle),
     /// Places behind the point, `None` where the point is written.
-    Decimal(Sign, Option<u8>),
+    Decimal(SignStyle, Option<u8>),
     /// A number that is no text, with the places behind its point: `None` for a whole number.
-    Stored(Storage, Option<u8>),
-    Date(Form),
-    Time(Form, Option<(DateOf, u16)>),
+    Stored(NumberStorage, Option<u8>),
+    Date(DateTimeForm),
+    Time(DateTimeForm, Option<(DateSource, u16)>),
     /// With its zone.
-    Timestamp(Form, u16),
+    Timestamp(DateTimeForm, u16),
     Flag {
         yes: Vec<Vec<u8>>,
         no: Vec<Vec<u8>>,
@@ -83,7 +83,7 @@ pub(crate) enum Sort {
 
 /// Where the date of a time stands.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum DateOf {
+pub(crate) enum DateSource {
     /// In this column of the same record.
     Record(u16),
     /// In this column of the header.
@@ -96,7 +96,7 @@ pub const RECORD_BYTES_MAX: usize = 32 << 10;
 /// A record may have so many columns, at most.
 pub const COLUMNS_MAX: usize = 2_000;
 
-impl Layout {
+impl FixedWidthLayout {
     /// The shipped layout of this name, as its text.
     #[must_use]
     pub fn built_in(name: &str) -> Option<&'static str> {
@@ -122,7 +122,7 @@ impl Layout {
 
     /// Its records, in the order of the file.
     #[must_use]
-    pub fn records(&self) -> &[Record] {
+    pub fn records(&self) -> &[RecordLayout] {
         &self.records
     }
 
@@ -135,9 +135,9 @@ impl Layout {
     }
 }
 
-impl Record {
+impl RecordLayout {
     /// Adds a column.
-    pub(crate) fn push(&mut self, column: Column) {
+    pub(crate) fn push(&mut self, column: ColumnLayout) {
         self.columns.push(column);
     }
 
@@ -149,12 +149,12 @@ impl Record {
 
     /// What it is for.
     #[must_use]
-    pub fn role(&self) -> Role {
+    pub fn role(&self) -> RecordRole {
         self.role
     }
 
     /// The same under another name.
-    pub(crate) fn named(mut self, name: &str) -> Self {
+    pub(crate) fn with_name(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }
@@ -167,7 +167,7 @@ impl Record {
 
     /// Its columns, in the order of the file.
     #[must_use]
-    pub fn columns(&self) -> &[Column] {
+    pub fn columns(&self) -> &[ColumnLayout] {
         &self.columns
     }
 
@@ -178,16 +178,16 @@ impl Record {
     }
 }
 
-impl Column {
+impl ColumnLayout {
     /// A column of text that the file must have, and that may be blank.
-    pub(crate) fn expected(name: &str) -> Self {
+    pub(crate) fn text_column(name: &str) -> Self {
         Self {
             name: name.to_owned(),
             start: 0,
             length: 0,
-            sort: Sort::Text,
+            sort: ColumnContent::Text,
             pad: b' ',
-            trim: Trim::Right,
+            trim: TrimSide::Right,
             squeeze: false,
             required: false,
             none: Vec::new(),
@@ -217,13 +217,13 @@ impl Column {
 
     /// Whether it says something: filler and literals do not.
     #[must_use]
-    pub fn speaks(&self) -> bool {
-        !matches!(self.sort, Sort::Filler | Sort::Literal(_))
+    pub fn is_output(&self) -> bool {
+        !matches!(self.sort, ColumnContent::Filler | ColumnContent::Literal(_))
     }
 
     /// Whether runs of blanks inside its text are one.
     #[must_use]
-    pub fn squeezes(&self) -> bool {
+    pub fn collapses_blanks(&self) -> bool {
         self.squeeze
     }
 
@@ -235,25 +235,25 @@ impl Column {
 
     /// Whether it holds a number that is no text.
     pub(crate) fn is_stored(&self) -> bool {
-        matches!(self.sort, Sort::Stored(..))
+        matches!(self.sort, ColumnContent::Stored(..))
     }
 
     /// Whether it holds text.
     #[must_use]
     pub fn is_text(&self) -> bool {
-        matches!(self.sort, Sort::Text)
+        matches!(self.sort, ColumnContent::Text)
     }
 
     /// Whether it holds text that ends where its padding begins, and nothing else is taken off or means none.
     #[must_use]
     pub fn is_plain_text(&self) -> bool {
-        self.is_text() && self.trim == Trim::Right && !self.squeeze && self.none.is_empty()
+        self.is_text() && self.trim == TrimSide::Right && !self.squeeze && self.none.is_empty()
     }
 
     /// Whether it holds one character, and a blank is none.
     #[must_use]
     pub fn is_one_character(&self) -> bool {
-        self.length == 1 && self.is_text() && self.trim != Trim::None && self.none.is_empty()
+        self.length == 1 && self.is_text() && self.trim != TrimSide::None && self.none.is_empty()
     }
 
     /// Whether it tells bytes again that another column tells.

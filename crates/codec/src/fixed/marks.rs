@@ -1,17 +1,17 @@
 //! Numbers as people write them: `1.234,50`, `(12.00)`, `12,00-`. Each mark must be named; nothing is guessed.
 
-use super::code::Code;
-use super::text::Negative;
+use super::code::RecordFaultCode;
+use super::text::NegativeStyle;
 
 /// The marks of a column's numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Marks {
+pub(crate) struct NumberMarks {
     /// What stands before the decimals.
     pub point: u8,
     /// What stands between groups of three digits, if anything may.
     pub thousands: Option<u8>,
     /// How a number less than zero may be written, besides a minus before it.
-    pub negative: Vec<Negative>,
+    pub negative: Vec<NegativeStyle>,
 }
 
 /// Bytes of a number, at most.
@@ -29,19 +29,19 @@ impl PlainNumber {
         &self.text[..self.len]
     }
 
-    fn push(&mut self, byte: u8) -> Result<(), Code> {
-        *self.text.get_mut(self.len).ok_or(Code::NumberRange)? = byte;
+    fn push(&mut self, byte: u8) -> Result<(), RecordFaultCode> {
+        *self.text.get_mut(self.len).ok_or(RecordFaultCode::NumberRange)? = byte;
         self.len += 1;
         Ok(())
     }
 }
 
-impl Marks {
+impl NumberMarks {
     /// The number that `text` is, in plain form.
     ///
     /// # Errors
     /// When it is none by these marks: a group of other than three digits, two signs, another mark.
-    pub fn plain(&self, text: &[u8]) -> Result<PlainNumber, Code> {
+    pub fn plain(&self, text: &[u8]) -> Result<PlainNumber, RecordFaultCode> {
         let mut plain = PlainNumber { text: [0; NUMBER_BYTES_MAX], len: 0 };
         let (is_negative, digits) = self.unsigned(text.trim_ascii());
         if is_negative {
@@ -55,7 +55,7 @@ impl Marks {
         if let Some(fraction) = fraction {
             plain.push(b'.')?;
             for &byte in fraction {
-                plain.push(Some(byte).filter(u8::is_ascii_digit).ok_or(Code::BadNumber)?)?;
+                plain.push(Some(byte).filter(u8::is_ascii_digit).ok_or(RecordFaultCode::BadNumber)?)?;
             }
         }
         Ok(plain)
@@ -65,9 +65,9 @@ impl Marks {
     fn unsigned<'t>(&self, text: &'t [u8]) -> (bool, &'t [u8]) {
         let may = |way| self.negative.contains(&way);
         match text {
-            [b'(', inner @ .., b')'] if may(Negative::Parentheses) => (true, inner.trim_ascii()),
+            [b'(', inner @ .., b')'] if may(NegativeStyle::Parentheses) => (true, inner.trim_ascii()),
             [sign @ (b'-' | b'+'), rest @ ..] => (*sign == b'-', rest.trim_ascii()),
-            [rest @ .., sign @ (b'-' | b'+')] if may(Negative::Trailing) => {
+            [rest @ .., sign @ (b'-' | b'+')] if may(NegativeStyle::Trailing) => {
                 (*sign == b'-', rest.trim_ascii())
             }
             _ => (false, text),
@@ -75,7 +75,7 @@ impl Marks {
     }
 
     /// Digits before the point, in groups of three or in one.
-    fn units(&self, mut text: &[u8], plain: &mut PlainNumber) -> Result<(), Code> {
+    fn units(&self, mut text: &[u8], plain: &mut PlainNumber) -> Result<(), RecordFaultCode> {
         let mut is_grouped = false;
         loop {
             let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -87,7 +87,7 @@ impl Marks {
                 (false, false) => digits > 0,
             };
             if !fits || mark == 0 && !rest.is_empty() {
-                return Err(Code::BadNumber);
+                return Err(RecordFaultCode::BadNumber);
             }
             group.iter().try_for_each(|byte| plain.push(*byte))?;
             if mark == 0 {
@@ -112,19 +112,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn plain(marks: &Marks, text: &str) -> Option<String> {
+    fn plain(marks: &NumberMarks, text: &str) -> Option<String> {
         marks.plain(text.as_bytes()).ok().map(|n| String::from_utf8(n.as_bytes().to_vec()).unwrap())
     }
 
-    fn continental() -> Marks {
-        let negative = vec![Negative::Trailing, Negative::Parentheses];
-        Marks { point: b',', thousands: Some(b'.'), negative }
+    fn continental() -> NumberMarks {
+        let negative = vec![NegativeStyle::Trailing, NegativeStyle::Parentheses];
+        NumberMarks { point: b',', thousands: Some(b'.'), negative }
     }
 
     // 1.234 is a thousand and more to one bank and one and a bit to another.
     #[test]
     fn numbers_are_read_by_their_marks_or_refused() {
-        let blank = Marks { point: b',', thousands: Some(b' '), negative: Vec::new() };
+        let blank = NumberMarks { point: b',', thousands: Some(b' '), negative: Vec::new() };
         for (marks, text, want) in [
             (continental(), "1.234,50", Some("1234.50")),
             (continental(), "1.234", Some("1234")),

@@ -10,14 +10,14 @@
 //!
 //! A layout says which sorts of record there are, which columns each has, how values are written in them, and
 //! what ends a record. Each is compiled to a list of steps; reading a record is a walk over it, without looking
-//! at the layout again. See [`Decoder`] for an example, and the guide for all that a layout can say.
+//! at the layout again. See [`FixedWidthDecoder`] for an example, and the guide for all that a layout can say.
 //!
-//! A record is all or nothing: a short one, a long one, a digit that is none is a [`Fault`] with a code and the
+//! A record is all or nothing: a short one, a long one, a digit that is none is a [`RecordFault`] with a code and the
 //! column, and reading goes on behind the terminator, or where a record has none behind its length. Header and
 //! trailer may count the records; [`decode_json`] checks that, and whoever reads a file in parts is told what
-//! they say ([`Decoder::header_count`]).
+//! they say ([`FixedWidthDecoder::header_count`]).
 //!
-//! Imports read in one direction: `code`, `text`, `when`, `step`, `marks` ─▶ `layout` ─▶ `fault` ─▶ `plan` ─▶ `build`,
+//! Imports read in one direction: `code`, `text`, `datetime`, `step`, `marks` ─▶ `layout` ─▶ `fault` ─▶ `plan` ─▶ `build`,
 //! `decode` ─▶ `batch`, `json`.
 //!
 //! It reads ASCII and EBCDIC, packed and binary numbers. It keeps no state but the header, whose date holds for the
@@ -29,6 +29,8 @@ mod build;
 #[doc(hidden)]
 pub mod check;
 mod code;
+mod csv_columns;
+mod datetime;
 mod decode;
 mod digits;
 mod ebcdic;
@@ -36,7 +38,6 @@ mod error;
 mod fault;
 mod json;
 mod layout;
-mod loose;
 mod marks;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
@@ -47,24 +48,26 @@ mod step;
 mod tests;
 mod text;
 mod value;
-mod when;
 
-pub use batch::{Columns, Even, Framed, Frames, LANES, Lanes, Listed, Numbers, Rows, RowsColumn};
-pub use code::Code;
-pub use decode::{Decoder, Next};
+pub use batch::{
+    BatchReader, ByteColumn, LANES, Lanes, NumberKind, RecordBatch, RecordBounds, RecordFramer,
+    ScatteredRecords, StridedRecords,
+};
+pub use code::RecordFaultCode;
+pub use decode::{FixedWidthDecoder, NextRecord};
 pub use error::Error;
-pub use fault::Fault;
-pub use json::{Summary, decode_json};
+pub use fault::RecordFault;
+pub use json::{RecordSummary, decode_json};
 /// What rows of separated values share with records: sorts of values, dates, zones.
 pub(crate) mod inside {
-    pub(crate) use super::layout::{Column, Record};
-    pub(crate) use super::loose::{days_in, loose_columns, waits};
-    pub(crate) use super::plan::{Around, read};
+    pub(crate) use super::csv_columns::{build_csv_columns, needs_other_column, parse_day};
+    pub(crate) use super::datetime::CachedZone;
+    pub(crate) use super::layout::{ColumnLayout, RecordLayout};
+    pub(crate) use super::plan::{RecordContext, read};
     pub(crate) use super::text::ColumnText;
-    pub(crate) use super::when::Zone;
 }
 
-pub use layout::{COLUMNS_MAX, Column, Layout, RECORD_BYTES_MAX, Record};
-pub use text::Role;
-pub use value::Value;
-pub use when::midnight;
+pub use datetime::midnight;
+pub use layout::{COLUMNS_MAX, ColumnLayout, FixedWidthLayout, RECORD_BYTES_MAX, RecordLayout};
+pub use text::RecordRole;
+pub use value::ColumnValue;

@@ -1,9 +1,9 @@
 //! The slow, obvious twin: the rules read aloud, a byte at a time, on an input that is all there; values by the
 //! standard library and as text. Tests, the bench and the fuzzer hold the fast path against it.
 
-use super::code::Code;
-use super::layout::{Column, DateOf, Layout, RECORD_BYTES_MAX, Sort};
-use super::text::{Role, Short, Sign, Storage, Terminator, Trim};
+use super::code::RecordFaultCode;
+use super::layout::{ColumnContent, ColumnLayout, DateSource, FixedWidthLayout, RECORD_BYTES_MAX};
+use super::text::{NumberStorage, RecordRole, RecordTerminator, ShortRecordPolicy, SignStyle, TrimSide};
 use jiff::civil::{Date, DateTime, Time};
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub struct Found {
     /// Its bytes without the terminator.
     pub length: usize,
     /// Its name and the text of its values by column, or the code of what is wrong with it.
-    pub what: Result<Read, Code>,
+    pub what: Result<Read, RecordFaultCode>,
 }
 
 /// A record's name, and the text of its values by column.
@@ -23,13 +23,13 @@ pub type Read = (String, Vec<(String, Vec<u8>)>);
 
 /// All of an input.
 #[must_use]
-pub fn decode(layout: &Layout, input: &[u8]) -> Vec<Found> {
+pub fn decode(layout: &FixedWidthLayout, input: &[u8]) -> Vec<Found> {
     let mut out = Vec::new();
     let mut dates: BTreeMap<usize, Date> = BTreeMap::new();
     let mut at = 0;
     while at < input.len() {
         let first = at == 0;
-        if layout.terminator != Terminator::None {
+        if layout.terminator != RecordTerminator::None {
             while at < input.len() && (input[at] == b'\n' || input[at] == b'\r') {
                 at += 1;
             }
@@ -39,7 +39,8 @@ pub fn decode(layout: &Layout, input: &[u8]) -> Vec<Found> {
         }
         let (length, end, endless) = line(layout, &input[at..]);
         let raw = &input[at..at + length];
-        let what = if endless { Err(Code::LongRecord) } else { record(layout, raw, first, &mut dates) };
+        let what =
+            if endless { Err(RecordFaultCode::LongRecord) } else { record(layout, raw, first, &mut dates) };
         out.push(Found { offset: at, length, what });
         at += end;
     }
@@ -47,15 +48,15 @@ pub fn decode(layout: &Layout, input: &[u8]) -> Vec<Found> {
 }
 
 /// Length of the line, where it ends with its terminator, and whether it has no end.
-fn line(layout: &Layout, input: &[u8]) -> (usize, usize, bool) {
+fn line(layout: &FixedWidthLayout, input: &[u8]) -> (usize, usize, bool) {
     let limit = 2 * RECORD_BYTES_MAX;
-    if layout.terminator == Terminator::None {
+    if layout.terminator == RecordTerminator::None {
         let bytes = layout.records().iter().map(|r| r.bytes()).max().unwrap_or(1).min(input.len());
         return (bytes, bytes, false);
     }
     for (i, byte) in input.iter().enumerate().take(limit) {
         let carriage = i > 0 && input[i - 1] == b'\r';
-        if *byte == b'\n' && (carriage || layout.terminator == Terminator::Newline) {
+        if *byte == b'\n' && (carriage || layout.terminator == RecordTerminator::Newline) {
             return (if carriage { i - 1 } else { i }, i + 1, false);
         }
     }
@@ -63,7 +64,12 @@ fn line(layout: &Layout, input: &[u8]) -> (usize, usize, bool) {
     (length, length, length == limit)
 }
 
-fn record(layout: &Layout, raw: &[u8], first: bool, dates: &mut BTreeMap<usize, Date>) -> Result<Read, Code> {
+fn record(
+    layout: &FixedWidthLayout,
+    raw: &[u8],
+    first: bool,
+    dates: &mut BTreeMap<usize, Date>,
+) -> Result<Read, RecordFaultCode> {
     let original = raw.to_vec();
     let mut latin1 = Vec::new();
     let raw = match layout.page {
@@ -73,24 +79,24 @@ fn record(layout: &Layout, raw: &[u8], first: bool, dates: &mut BTreeMap<usize, 
             &latin1
         }
     };
-    let is = |r: &&super::layout::Record| {
+    let is = |r: &&super::layout::RecordLayout| {
         let selected = r
             .when
             .iter()
             .all(|s| raw.len() >= s.at.end && s.values.iter().any(|v| raw[s.at.start..s.at.end] == v[..]));
         if first && layout.header.is_some() {
-            r.role() == Role::Header
+            r.role() == RecordRole::Header
         } else {
-            r.role() != Role::Header && selected
+            r.role() != RecordRole::Header && selected
         }
     };
-    let record = layout.records().iter().find(is).ok_or(Code::UnknownRecord)?;
+    let record = layout.records().iter().find(is).ok_or(RecordFaultCode::UnknownRecord)?;
     let mut raw = raw.to_vec();
     if raw.len() > record.bytes() {
-        return Err(Code::LongRecord);
+        return Err(RecordFaultCode::LongRecord);
     }
-    if raw.len() < record.bytes() && layout.short == Short::Error {
-        return Err(Code::ShortRecord);
+    if raw.len() < record.bytes() && layout.short == ShortRecordPolicy::Error {
+        return Err(RecordFaultCode::ShortRecord);
     }
     while raw.len() < record.bytes() {
         raw.push(b' ');
@@ -98,15 +104,15 @@ fn record(layout: &Layout, raw: &[u8], first: bool, dates: &mut BTreeMap<usize, 
     let mut own_dates: BTreeMap<usize, Date> = BTreeMap::new();
     let mut texts: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
     // Times that wait for a date of the record go last.
-    let waits = |c: &Column| matches!(c.sort, Sort::Time(_, Some((DateOf::Record(_), _))));
+    let waits = |c: &ColumnLayout| matches!(c.sort, ColumnContent::Time(_, Some((DateSource::Record(_), _))));
     for late in [false, true] {
         for (i, column) in record.columns().iter().enumerate().filter(|(_, c)| waits(c) == late) {
-            if let Sort::Stored(storage, places) = &column.sort {
+            if let ColumnContent::Stored(storage, places) = &column.sort {
                 let at = column.start()..column.start() + column.length();
                 let whole = original.get(at).map_or_else(|| vec![0x40; column.length()], <[u8]>::to_vec);
                 match stored(&whole, *storage, usize::from(places.unwrap_or(0)))? {
                     Some(text) => _ = texts.insert(i, text),
-                    None if column.required => return Err(Code::Missing),
+                    None if column.required => return Err(RecordFaultCode::Missing),
                     None => {}
                 }
                 continue;
@@ -114,21 +120,21 @@ fn record(layout: &Layout, raw: &[u8], first: bool, dates: &mut BTreeMap<usize, 
             let text = value(layout, column, &raw, (i, &mut own_dates), dates)?;
             // Latin-1 is Unicode's beginning.
             let text = match (&column.sort, layout.page) {
-                (Sort::Text, Some(_)) => {
+                (ColumnContent::Text, Some(_)) => {
                     text.map(|t| t.iter().map(|b| char::from(*b)).collect::<String>().into_bytes())
                 }
                 _ => text,
             };
             match text {
-                Some(text) if column.speaks() => _ = texts.insert(i, text),
-                None if column.required && !matches!(column.sort, Sort::Literal(_)) => {
-                    return Err(Code::Missing);
+                Some(text) if column.is_output() => _ = texts.insert(i, text),
+                None if column.required && !matches!(column.sort, ColumnContent::Literal(_)) => {
+                    return Err(RecordFaultCode::Missing);
                 }
                 _ => {}
             }
         }
     }
-    if record.role() == Role::Header {
+    if record.role() == RecordRole::Header {
         *dates = own_dates;
     }
     let texts = texts.into_iter().map(|(i, text)| (record.columns()[i].name().to_owned(), text));
@@ -136,144 +142,144 @@ fn record(layout: &Layout, raw: &[u8], first: bool, dates: &mut BTreeMap<usize, 
 }
 
 /// By hexadecimal digits.
-fn stored(whole: &[u8], storage: Storage, places: usize) -> Result<Option<Vec<u8>>, Code> {
-    if storage == Storage::Packed && whole.iter().all(|b| *b == 0x40) {
+fn stored(whole: &[u8], storage: NumberStorage, places: usize) -> Result<Option<Vec<u8>>, RecordFaultCode> {
+    if storage == NumberStorage::Packed && whole.iter().all(|b| *b == 0x40) {
         return Ok(None);
     }
     let hex: String = whole.iter().map(|b| format!("{b:02x}")).collect();
     let n = match storage {
-        Storage::Packed => {
+        NumberStorage::Packed => {
             let (digits, sign) = hex.split_at(hex.len() - 1);
             let minus = match sign {
                 "a" | "c" | "e" | "f" => "",
                 "b" | "d" => "-",
-                _ => return Err(Code::BadNumber),
+                _ => return Err(RecordFaultCode::BadNumber),
             };
             if !digits.bytes().all(|b| b.is_ascii_digit()) {
-                return Err(Code::BadNumber);
+                return Err(RecordFaultCode::BadNumber);
             }
-            format!("{minus}{digits}").parse::<i128>().map_err(|_| Code::NumberRange)?
+            format!("{minus}{digits}").parse::<i128>().map_err(|_| RecordFaultCode::NumberRange)?
         }
         _ => {
-            let n = i128::from_str_radix(&hex, 16).map_err(|_| Code::BadNumber)?;
+            let n = i128::from_str_radix(&hex, 16).map_err(|_| RecordFaultCode::BadNumber)?;
             let all = 1i128 << (8 * whole.len());
-            if storage == Storage::Binary && n >= all / 2 { n - all } else { n }
+            if storage == NumberStorage::Binary && n >= all / 2 { n - all } else { n }
         }
     };
-    let n = i64::try_from(n).map_err(|_| Code::NumberRange)?;
+    let n = i64::try_from(n).map_err(|_| RecordFaultCode::NumberRange)?;
     let digits = format!("{:0width$}", n.unsigned_abs(), width = places + 1);
     let (units, fraction) = digits.split_at(digits.len() - places);
     Ok(Some(plain(n < 0, units, fraction)))
 }
 
 fn value(
-    layout: &Layout,
-    column: &Column,
+    layout: &FixedWidthLayout,
+    column: &ColumnLayout,
     raw: &[u8],
     (index, own): (usize, &mut BTreeMap<usize, Date>),
     header: &BTreeMap<usize, Date>,
-) -> Result<Option<Vec<u8>>, Code> {
+) -> Result<Option<Vec<u8>>, RecordFaultCode> {
     let whole = &raw[column.start()..column.start() + column.length()];
-    if let Sort::Literal(is) = &column.sort {
-        return if whole == &is[..] { Ok(None) } else { Err(Code::BadLiteral) };
+    if let ColumnContent::Literal(is) = &column.sort {
+        return if whole == &is[..] { Ok(None) } else { Err(RecordFaultCode::BadLiteral) };
     }
     if column.none.iter().any(|n| n == whole) {
         return Ok(None);
     }
     let mut text = whole.to_vec();
-    while matches!(column.trim, Trim::Right | Trim::Both) && text.last() == Some(&column.pad) {
+    while matches!(column.trim, TrimSide::Right | TrimSide::Both) && text.last() == Some(&column.pad) {
         text.pop();
     }
-    while matches!(column.trim, Trim::Left | Trim::Both) && text.first() == Some(&column.pad) {
+    while matches!(column.trim, TrimSide::Left | TrimSide::Both) && text.first() == Some(&column.pad) {
         text.remove(0);
     }
-    if let Sort::Flag { yes, no } = &column.sort {
+    if let ColumnContent::Flag { yes, no } = &column.sort {
         if yes.contains(&text) || yes.iter().any(|v| v == whole) {
             return Ok(Some(b"Y".to_vec()));
         }
         if no.contains(&text) || no.iter().any(|v| v == whole) {
             return Ok(Some(b"N".to_vec()));
         }
-        return if text.is_empty() { Ok(None) } else { Err(Code::BadFlag) };
+        return if text.is_empty() { Ok(None) } else { Err(RecordFaultCode::BadFlag) };
     }
     if text.is_empty() {
         return Ok(None);
     }
     let as_str = || String::from_utf8(text.clone()).unwrap_or_else(|_| "?".to_owned());
     match &column.sort {
-        Sort::Literal(_) | Sort::Flag { .. } | Sort::Stored(..) => Ok(None),
-        Sort::Filler => Ok(None),
-        Sort::Text if column.squeeze => {
+        ColumnContent::Literal(_) | ColumnContent::Flag { .. } | ColumnContent::Stored(..) => Ok(None),
+        ColumnContent::Filler => Ok(None),
+        ColumnContent::Text if column.squeeze => {
             while let Some(i) = text.windows(2).position(|w| w == b"  ") {
                 text.remove(i);
             }
             Ok(Some(text))
         }
-        Sort::Text => Ok(Some(text)),
-        Sort::Int(sign) => {
-            let n = signed(&as_str(), *sign).ok_or(Code::BadNumber)?;
-            let n: i64 = n.parse().map_err(|_| Code::NumberRange)?;
+        ColumnContent::Text => Ok(Some(text)),
+        ColumnContent::Int(sign) => {
+            let n = signed(&as_str(), *sign).ok_or(RecordFaultCode::BadNumber)?;
+            let n: i64 = n.parse().map_err(|_| RecordFaultCode::NumberRange)?;
             Ok(Some(n.to_string().into_bytes()))
         }
-        Sort::Decimal(sign, Some(places)) => {
-            let n = signed(&as_str(), *sign).ok_or(Code::BadNumber)?;
-            let n: i64 = n.parse().map_err(|_| Code::NumberRange)?;
+        ColumnContent::Decimal(sign, Some(places)) => {
+            let n = signed(&as_str(), *sign).ok_or(RecordFaultCode::BadNumber)?;
+            let n: i64 = n.parse().map_err(|_| RecordFaultCode::NumberRange)?;
             let digits = format!("{:0width$}", n.unsigned_abs(), width = usize::from(*places) + 1);
             let (units, fraction) = digits.split_at(digits.len() - usize::from(*places));
             Ok(Some(plain(n < 0, units, fraction)))
         }
-        Sort::Decimal(sign, None) => {
+        ColumnContent::Decimal(sign, None) => {
             let (digits, negative) = overpunch(&as_str(), *sign);
-            let trims = matches!(sign, Sign::Leading | Sign::Trailing);
+            let trims = matches!(sign, SignStyle::Leading | SignStyle::Trailing);
             let digits = if trims { digits.trim_ascii() } else { &digits };
             let (units, fraction) = digits.split_once('.').unwrap_or((digits, ""));
             let written = format!("{units}{fraction}");
             if written.is_empty() || !written.bytes().all(|b| b.is_ascii_digit()) {
-                return Err(Code::BadNumber);
+                return Err(RecordFaultCode::BadNumber);
             }
             let significant = written.trim_start_matches('0').trim_end_matches('0');
             let fits = significant.is_empty() || significant.parse::<i64>().is_ok();
             if !fits || fraction.trim_end_matches('0').len() > 30 {
-                return Err(Code::NumberRange);
+                return Err(RecordFaultCode::NumberRange);
             }
             Ok(Some(plain(negative, units, fraction)))
         }
-        Sort::Date(form) => {
-            let read = form.read(&text).ok_or(Code::BadDate)?;
+        ColumnContent::Date(form) => {
+            let read = form.read(&text).ok_or(RecordFaultCode::BadDate)?;
             let date = date(read.days);
             own.insert(index, date);
             Ok(Some(date.to_string().into_bytes()))
         }
-        Sort::Time(form, on) => {
-            let nanos = form.read(&text).ok_or(Code::BadTime)?.nanos;
+        ColumnContent::Time(form, on) => {
+            let nanos = form.read(&text).ok_or(RecordFaultCode::BadTime)?.nanos;
             let day = match on {
                 None => return Ok(Some(clock(time(nanos)).into_bytes())),
-                Some((DateOf::Record(i), _)) => own.get(&usize::from(*i)),
-                Some((DateOf::Header(i), _)) => header.get(&usize::from(*i)),
+                Some((DateSource::Record(i), _)) => own.get(&usize::from(*i)),
+                Some((DateSource::Header(i), _)) => header.get(&usize::from(*i)),
             };
-            let day = *day.ok_or(Code::NoDate)?;
+            let day = *day.ok_or(RecordFaultCode::NoDate)?;
             let zone = on.as_ref().map_or(0, |(_, z)| *z);
             instant(layout, day.to_datetime(time(nanos)), zone)
         }
-        Sort::Timestamp(form, zone) => {
-            let read = form.read(&text).ok_or(Code::BadTime)?;
+        ColumnContent::Timestamp(form, zone) => {
+            let read = form.read(&text).ok_or(RecordFaultCode::BadTime)?;
             instant(layout, date(read.days).to_datetime(time(read.nanos)), *zone)
         }
     }
 }
 
 /// The digits with a minus where there is one, if that is what `text` holds.
-fn signed(text: &str, sign: Sign) -> Option<String> {
+fn signed(text: &str, sign: SignStyle) -> Option<String> {
     let (digits, negative) = overpunch(text, sign);
     let digits = match sign {
-        Sign::Leading | Sign::Trailing => digits.trim_ascii().to_owned(),
+        SignStyle::Leading | SignStyle::Trailing => digits.trim_ascii().to_owned(),
         _ => digits,
     };
     let ok = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     ok.then(|| format!("{}{digits}", if negative { "-" } else { "" }))
 }
 
-fn overpunch(text: &str, sign: Sign) -> (String, bool) {
+fn overpunch(text: &str, sign: SignStyle) -> (String, bool) {
     let punched = |c: char| match c {
         '{' => ('0', false),
         '}' => ('0', true),
@@ -283,17 +289,17 @@ fn overpunch(text: &str, sign: Sign) -> (String, bool) {
     };
     let mut chars: Vec<char> = text.chars().collect();
     match sign {
-        Sign::None => (text.to_owned(), false),
-        Sign::Leading => match text.strip_prefix(['+', '-']) {
+        SignStyle::None => (text.to_owned(), false),
+        SignStyle::Leading => match text.strip_prefix(['+', '-']) {
             Some(rest) => (rest.to_owned(), text.starts_with('-')),
             None => (text.to_owned(), false),
         },
-        Sign::Trailing => match text.strip_suffix(['+', '-']) {
+        SignStyle::Trailing => match text.strip_suffix(['+', '-']) {
             Some(rest) => (rest.to_owned(), text.ends_with('-')),
             None => (text.to_owned(), false),
         },
-        Sign::Overpunch | Sign::LeadingOverpunch => {
-            let at = if sign == Sign::Overpunch { chars.len().saturating_sub(1) } else { 0 };
+        SignStyle::Overpunch | SignStyle::LeadingOverpunch => {
+            let at = if sign == SignStyle::Overpunch { chars.len().saturating_sub(1) } else { 0 };
             let Some(c) = chars.get_mut(at) else { return (text.to_owned(), false) };
             let (digit, negative) = punched(*c);
             *c = digit;
@@ -333,13 +339,17 @@ fn clock(time: Time) -> String {
     }
 }
 
-fn instant(layout: &Layout, local: DateTime, zone: u16) -> Result<Option<Vec<u8>>, Code> {
+fn instant(
+    layout: &FixedWidthLayout,
+    local: DateTime,
+    zone: u16,
+) -> Result<Option<Vec<u8>>, RecordFaultCode> {
     let zone = layout.zones[usize::from(zone)].time_zone();
     let ambiguous = zone.to_ambiguous_timestamp(local);
     if matches!(ambiguous.offset(), jiff::tz::AmbiguousOffset::Gap { .. }) {
-        return Err(Code::BadTime);
+        return Err(RecordFaultCode::BadTime);
     }
-    let utc = ambiguous.earlier().map_err(|_| Code::BadTime)?;
+    let utc = ambiguous.earlier().map_err(|_| RecordFaultCode::BadTime)?;
     let utc = jiff::tz::Offset::UTC.to_datetime(utc);
     Ok(Some(format!("{}T{}Z", utc.date(), clock(utc.time())).into_bytes()))
 }

@@ -2,8 +2,8 @@
 
 /// What to do with one column.
 #[derive(Debug, Clone, Copy)]
-pub struct Step {
-    pub op: Op,
+pub struct ColumnStep {
+    pub op: ColumnOp,
     pub start: u16,
     pub end: u16,
     /// Which column's value this is.
@@ -15,7 +15,7 @@ pub struct Step {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub enum Op {
+pub enum ColumnOp {
     /// Text of one byte.
     Char(u8),
     /// Text with its padding behind it.

@@ -12,19 +12,19 @@ pub struct LayoutText {
     pub title: String,
     /// Bytes of a record without its terminator, where a record does not say.
     pub record_bytes: Option<Spanned<usize>>,
-    pub terminator: Terminator,
+    pub terminator: RecordTerminator,
     pub encoding: Option<Spanned<String>>,
     /// Zone of local times, where a column does not say.
     pub zone: Option<Spanned<String>>,
     #[serde(default)]
-    pub short: Short,
+    pub short: ShortRecordPolicy,
     pub record: Vec<Spanned<RecordText>>,
 }
 
 /// What ends a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Terminator {
+pub enum RecordTerminator {
     /// A line feed, with or without a carriage return before it.
     Newline,
     /// Carriage return and line feed.
@@ -36,7 +36,7 @@ pub enum Terminator {
 /// What becomes of a record that ends before its last column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Short {
+pub enum ShortRecordPolicy {
     /// It is bad.
     #[default]
     Error,
@@ -49,7 +49,7 @@ pub enum Short {
 pub struct RecordText {
     pub name: Spanned<String>,
     #[serde(default)]
-    pub role: Role,
+    pub role: RecordRole,
     pub bytes: Option<Spanned<usize>>,
     #[serde(default)]
     pub when: BTreeMap<String, Spanned<OneOrMany>>,
@@ -60,7 +60,7 @@ pub struct RecordText {
 /// What a record is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum RecordRole {
     /// The first record of a file; its dates hold for all of it.
     Header,
     /// Any other.
@@ -95,15 +95,15 @@ pub struct ColumnText {
     #[serde(alias = "width")]
     pub length: Option<Spanned<usize>>,
     #[serde(default)]
-    pub r#type: Type,
+    pub r#type: ColumnType,
     pub form: Option<Spanned<String>>,
     pub decimals: Option<Spanned<u8>>,
     #[serde(default)]
-    pub sign: Sign,
+    pub sign: SignStyle,
     #[serde(default)]
-    pub storage: Storage,
+    pub storage: NumberStorage,
     pub pad: Option<Spanned<String>>,
-    pub trim: Option<Trim>,
+    pub trim: Option<TrimSide>,
     #[serde(default)]
     pub squeeze: bool,
     #[serde(default)]
@@ -120,13 +120,13 @@ pub struct ColumnText {
     /// Of numbers in separated values: what stands before the decimals, and between thousands.
     pub point: Option<Spanned<String>>,
     pub thousands: Option<Spanned<String>>,
-    pub negative: Option<Spanned<Vec<Negative>>>,
+    pub negative: Option<Spanned<Vec<NegativeStyle>>>,
 }
 
 /// How a number less than zero may be written, besides a minus before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Negative {
+pub enum NegativeStyle {
     /// `12,00-`.
     Trailing,
     /// `(12,00)`.
@@ -135,7 +135,7 @@ pub enum Negative {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Type {
+pub enum ColumnType {
     #[default]
     Text,
     Int,
@@ -151,7 +151,7 @@ pub enum Type {
 /// How a number stands in its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Storage {
+pub enum NumberStorage {
     /// A character for each digit.
     #[default]
     Text,
@@ -166,7 +166,7 @@ pub enum Storage {
 /// How a number shows its sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Sign {
+pub enum SignStyle {
     /// It has none.
     #[default]
     None,
@@ -183,7 +183,7 @@ pub enum Sign {
 /// On which side padding is taken off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Trim {
+pub enum TrimSide {
     Left,
     Right,
     Both,

@@ -5,7 +5,7 @@ use unitape_model::Decimal;
 
 /// The value of a column, exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Value {
+pub enum ColumnValue {
     /// Blank.
     #[default]
     None,
@@ -35,15 +35,15 @@ pub enum Value {
     Flag(bool),
 }
 
-impl Value {
+impl ColumnValue {
     /// Writes the value as plain text: decimals canonical, dates and times as ISO 8601 has them, flags `Y` and
     /// `N`. Text is the record's own bytes, with runs of blanks inside made one if `squeeze`.
     pub fn write(self, record: &[u8], squeeze: bool, out: &mut Vec<u8>) {
-        let mut text = Bytes(out);
+        let mut text = ByteWriter(out);
         // Writing to a Vec cannot fail.
         _ = match self {
-            Value::None => Ok(()),
-            Value::Text { start, end } => {
+            ColumnValue::None => Ok(()),
+            ColumnValue::Text { start, end } => {
                 let bytes = record.get(start as usize..end as usize).unwrap_or_default();
                 let mut last = 0;
                 for &byte in bytes {
@@ -54,27 +54,27 @@ impl Value {
                 }
                 Ok(())
             }
-            Value::Int(n) => write!(text, "{n}"),
-            Value::Decimal { mantissa, exponent } => match Decimal::new(mantissa, exponent) {
+            ColumnValue::Int(n) => write!(text, "{n}"),
+            ColumnValue::Decimal { mantissa, exponent } => match Decimal::new(mantissa, exponent) {
                 Ok(d) => write!(text, "{d}"),
                 // A layout has no more places than a decimal may have.
                 Err(_) => Ok(()),
             },
-            Value::Date(days) => write_date(&mut text, days),
-            Value::Time(nanos) => write_time(&mut text, nanos),
-            Value::Instant(nanos) => write_date(&mut text, nanos.div_euclid(DAY_NANOS) as i32)
+            ColumnValue::Date(days) => write_date(&mut text, days),
+            ColumnValue::Time(nanos) => write_time(&mut text, nanos),
+            ColumnValue::Instant(nanos) => write_date(&mut text, nanos.div_euclid(DAY_NANOS) as i32)
                 .and_then(|()| text.write_char('T'))
                 .and_then(|()| write_time(&mut text, nanos.rem_euclid(DAY_NANOS)))
                 .and_then(|()| text.write_char('Z')),
-            Value::Flag(yes) => text.write_str(if yes { "Y" } else { "N" }),
+            ColumnValue::Flag(yes) => text.write_str(if yes { "Y" } else { "N" }),
         };
     }
 }
 
 /// Text goes where bytes go.
-struct Bytes<'o>(&'o mut Vec<u8>);
+struct ByteWriter<'o>(&'o mut Vec<u8>);
 
-impl Write for Bytes<'_> {
+impl Write for ByteWriter<'_> {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         self.0.extend_from_slice(text.as_bytes());
         Ok(())

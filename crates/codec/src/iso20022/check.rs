@@ -1,25 +1,25 @@
 //! What must hold for any bytes: the properties that tests and the fuzzer share.
 
-use super::frame::{Decoder, Next};
-use super::json::{Leaves, decode_json};
-use super::parse::{Root, Visit};
-use super::{Span, Value, naive};
+use super::frame::{Iso20022Decoder, NextIsoMessage};
+use super::json::{ElementValues, decode_json};
+use super::parse::{ElementVisitor, MessageRoot};
+use super::{ElementValue, Span, naive};
 
-/// As [`Leaves`], and lets a message be parted behind every element `Ntry`.
+/// As [`ElementValues`], and lets a message be parted behind every element `Ntry`.
 #[derive(Debug, Default)]
-struct Parting {
-    leaves: Leaves,
+struct PartingVisitor {
+    leaves: ElementValues,
     part: bool,
 }
 
-impl Visit for Parting {
+impl ElementVisitor for PartingVisitor {
     type Mark = (u32, bool);
 
     fn begin(&mut self, live: usize) {
         self.leaves.begin(live);
     }
 
-    fn root(&mut self, root: Root) -> (u32, bool) {
+    fn root(&mut self, root: MessageRoot) -> (u32, bool) {
         (self.leaves.root(root), false)
     }
 
@@ -27,11 +27,11 @@ impl Visit for Parting {
         (self.leaves.open(parent.0, name, at), name == b"Ntry")
     }
 
-    fn attribute(&mut self, mark: (u32, bool), name: &[u8], value: Value) {
+    fn attribute(&mut self, mark: (u32, bool), name: &[u8], value: ElementValue) {
         self.leaves.attribute(mark.0, name, value);
     }
 
-    fn close(&mut self, buf: &[u8], mark: (u32, bool), text: Option<Value>, at: Span) -> bool {
+    fn close(&mut self, buf: &[u8], mark: (u32, bool), text: Option<ElementValue>, at: Span) -> bool {
         self.leaves.close(buf, mark.0, text, at);
         self.part && mark.1
     }
@@ -39,23 +39,23 @@ impl Visit for Parting {
 
 /// The codes of the faults in `input`, told in parts.
 pub fn part_codes(max_message: usize, input: &[u8]) -> Vec<&'static str> {
-    let mut decoder = Decoder::default().with_max_message(max_message);
-    let mut visit = Parting { part: true, ..Parting::default() };
+    let mut decoder = Iso20022Decoder::default().with_max_message(max_message);
+    let mut visit = PartingVisitor { part: true, ..PartingVisitor::default() };
     let (mut at, mut codes) = (0, Vec::new());
     loop {
         at = match decoder.next(input, at, true, &mut visit) {
-            Next::Message(message) => message.span.end,
-            Next::Bad { span, fault } => {
+            NextIsoMessage::Message(message) => message.span.end,
+            NextIsoMessage::Bad { span, fault } => {
                 codes.push(fault.code().as_str());
                 span.end
             }
-            Next::Incomplete { .. } | Next::End => return codes,
+            NextIsoMessage::Incomplete { .. } | NextIsoMessage::End => return codes,
         };
     }
 }
 
 /// Paths and texts as they were told last.
-fn told(leaves: &Leaves, text: &[u8]) -> Vec<(String, String)> {
+fn told(leaves: &ElementValues, text: &[u8]) -> Vec<(String, String)> {
     let mut scratch = Vec::new();
     let string = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     leaves.iter().map(|(path, value)| (string(path), string(value.text(text, &mut scratch)))).collect()
@@ -87,13 +87,13 @@ fn between(mut skipped: &[u8], alone: bool) -> bool {
 /// # Errors
 /// The first difference, in words.
 pub fn agree(max_message: usize, part: bool, input: &[u8]) -> Result<(), String> {
-    let mut decoder = Decoder::default().with_max_message(max_message);
-    let mut visit = Parting { part, ..Parting::default() };
+    let mut decoder = Iso20022Decoder::default().with_max_message(max_message);
+    let mut visit = PartingVisitor { part, ..PartingVisitor::default() };
     let mut at = 0;
     loop {
         let alone = decoder.context().is_empty();
         let span = match decoder.next(input, at, true, &mut visit) {
-            Next::Message(message) => {
+            NextIsoMessage::Message(message) => {
                 if alone && decoder.context().is_empty() {
                     let slow = naive::leaves(message.span.slice(input));
                     let fast = told(&visit.leaves, decoder.text(&message, input));
@@ -103,7 +103,7 @@ pub fn agree(max_message: usize, part: bool, input: &[u8]) -> Result<(), String>
                 }
                 message.span
             }
-            Next::Bad { span, fault } => {
+            NextIsoMessage::Bad { span, fault } => {
                 let place = fault.at as usize;
                 if place > span.len() + max_message {
                     return Err(format!("at {at}: {fault:?} is not in {span:?}"));
@@ -113,8 +113,8 @@ pub fn agree(max_message: usize, part: bool, input: &[u8]) -> Result<(), String>
                 }
                 span
             }
-            Next::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
-            Next::End => {
+            NextIsoMessage::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
+            NextIsoMessage::End => {
                 let none_lost = between(&input[at..], alone);
                 return if none_lost { Ok(()) } else { Err(format!("at {at}: ended too soon")) };
             }
@@ -134,16 +134,18 @@ pub fn agree(max_message: usize, part: bool, input: &[u8]) -> Result<(), String>
 /// # Errors
 /// The first difference, in words.
 pub fn cuts(max_message: usize, part: bool, input: &[u8]) -> Result<(), String> {
-    let new = || Decoder::default().with_max_message(max_message);
-    let mut visit = Parting { part, ..Parting::default() };
+    let new = || Iso20022Decoder::default().with_max_message(max_message);
+    let mut visit = PartingVisitor { part, ..PartingVisitor::default() };
     let (mut at, mut context) = (0, Vec::new());
     loop {
-        let ask = |end: usize, eof: bool, visit: &mut Parting| {
+        let ask = |end: usize, eof: bool, visit: &mut PartingVisitor| {
             let mut decoder = new();
             decoder.set_context(&context);
             let next = decoder.next(&input[..end], at, eof, visit);
             let text = match next {
-                Next::Message(message) => told(&visit.leaves, decoder.text(&message, &input[..end])),
+                NextIsoMessage::Message(message) => {
+                    told(&visit.leaves, decoder.text(&message, &input[..end]))
+                }
                 _ => Vec::new(),
             };
             (next, text, decoder.context().to_vec())
@@ -152,7 +154,7 @@ pub fn cuts(max_message: usize, part: bool, input: &[u8]) -> Result<(), String> 
         for end in at..=input.len() {
             let cut = ask(end, false, &mut visit);
             match cut.0 {
-                Next::Incomplete { from, need } if from >= at && need > end => {
+                NextIsoMessage::Incomplete { from, need } if from >= at && need > end => {
                     if end - from > max_message + 256 {
                         return Err(format!("at {at}, cut {end}: waits without bound"));
                     }
@@ -162,9 +164,9 @@ pub fn cuts(max_message: usize, part: bool, input: &[u8]) -> Result<(), String> 
             }
         }
         at = match whole.0 {
-            Next::Message(message) => message.span.end,
-            Next::Bad { span, .. } => span.end,
-            Next::Incomplete { .. } | Next::End => return Ok(()),
+            NextIsoMessage::Message(message) => message.span.end,
+            NextIsoMessage::Bad { span, .. } => span.end,
+            NextIsoMessage::Incomplete { .. } | NextIsoMessage::End => return Ok(()),
         };
         context = whole.2;
     }
@@ -187,7 +189,7 @@ pub fn any_bytes(data: &[u8]) {
     {
         panic!("{difference}");
     }
-    assert!(Decoder::<u32>::default().cut(input) <= input.len());
+    assert!(Iso20022Decoder::<u32>::default().cut(input) <= input.len());
     let mut out = Vec::new();
     let summary =
         decode_json(&mut &input[..], "fuzz", max_message, &mut out).expect("memory reads and writes");

@@ -5,7 +5,7 @@ use std::fmt;
 /// The code a fault is reported under, the same word in JSON, quarantine and the docs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Code {
+pub enum IsoFaultCode {
     /// Bytes between messages that are neither message nor separator.
     Garbage,
     /// The message stops before its end tags do: the next one starts, or the input ends.
@@ -38,31 +38,31 @@ pub enum Code {
     Repeated,
 }
 
-impl Code {
+impl IsoFaultCode {
     /// The word for this code.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Code::Garbage => "garbage",
-            Code::Truncated => "truncated",
-            Code::Mismatch => "mismatch",
-            Code::Malformed => "malformed",
-            Code::Doctype => "doctype",
-            Code::BadEntity => "bad_entity",
-            Code::BadEncoding => "bad_encoding",
-            Code::BadUtf8 => "bad_utf8",
-            Code::BadChar => "bad_char",
-            Code::TooDeep => "too_deep",
-            Code::TooLarge => "too_large",
-            Code::Namespace => "namespace",
-            Code::NoDocument => "no_document",
-            Code::Mixed => "mixed",
-            Code::Repeated => "repeated",
+            IsoFaultCode::Garbage => "garbage",
+            IsoFaultCode::Truncated => "truncated",
+            IsoFaultCode::Mismatch => "mismatch",
+            IsoFaultCode::Malformed => "malformed",
+            IsoFaultCode::Doctype => "doctype",
+            IsoFaultCode::BadEntity => "bad_entity",
+            IsoFaultCode::BadEncoding => "bad_encoding",
+            IsoFaultCode::BadUtf8 => "bad_utf8",
+            IsoFaultCode::BadChar => "bad_char",
+            IsoFaultCode::TooDeep => "too_deep",
+            IsoFaultCode::TooLarge => "too_large",
+            IsoFaultCode::Namespace => "namespace",
+            IsoFaultCode::NoDocument => "no_document",
+            IsoFaultCode::Mixed => "mixed",
+            IsoFaultCode::Repeated => "repeated",
         }
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for IsoFaultCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -73,9 +73,9 @@ impl fmt::Display for Code {
 /// A plain value (no text inside), so that a stream of nothing but faults allocates nothing; `Display` gives
 /// the sentence. `at` is a place in bytes from the start of the stretch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fault {
+pub struct IsoFault {
     /// What is wrong.
-    pub what: What,
+    pub what: IsoFaultKind,
     /// Where.
     pub at: u32,
 }
@@ -84,7 +84,7 @@ pub struct Fault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the sentences below tell them")]
-pub enum What {
+pub enum IsoFaultKind {
     Garbage,
     Truncated,
     Unclosed,
@@ -109,75 +109,81 @@ pub enum What {
     Uncoded(u8),
 }
 
-impl Fault {
+impl IsoFault {
     /// The code this fault is reported under.
     #[must_use]
-    pub const fn code(self) -> Code {
+    pub const fn code(self) -> IsoFaultCode {
         match self.what {
-            What::Garbage => Code::Garbage,
-            What::Truncated | What::Unclosed => Code::Truncated,
-            What::Mismatch => Code::Mismatch,
-            What::Expected(_) | What::Comment => Code::Malformed,
-            What::Doctype => Code::Doctype,
-            What::Entity => Code::BadEntity,
-            What::Encoding => Code::BadEncoding,
-            What::Utf8 => Code::BadUtf8,
-            What::Char(_) | What::Uncoded(_) => Code::BadChar,
-            What::Depth | What::Attributes | What::Long => Code::TooDeep,
-            What::NoEnd { .. } => Code::TooLarge,
-            What::Namespace | What::NoNamespace | What::Prefix => Code::Namespace,
-            What::NoDocument => Code::NoDocument,
-            What::Mixed => Code::Mixed,
-            What::Twice(_) => Code::Repeated,
+            IsoFaultKind::Garbage => IsoFaultCode::Garbage,
+            IsoFaultKind::Truncated | IsoFaultKind::Unclosed => IsoFaultCode::Truncated,
+            IsoFaultKind::Mismatch => IsoFaultCode::Mismatch,
+            IsoFaultKind::Expected(_) | IsoFaultKind::Comment => IsoFaultCode::Malformed,
+            IsoFaultKind::Doctype => IsoFaultCode::Doctype,
+            IsoFaultKind::Entity => IsoFaultCode::BadEntity,
+            IsoFaultKind::Encoding => IsoFaultCode::BadEncoding,
+            IsoFaultKind::Utf8 => IsoFaultCode::BadUtf8,
+            IsoFaultKind::Char(_) | IsoFaultKind::Uncoded(_) => IsoFaultCode::BadChar,
+            IsoFaultKind::Depth | IsoFaultKind::Attributes | IsoFaultKind::Long => IsoFaultCode::TooDeep,
+            IsoFaultKind::NoEnd { .. } => IsoFaultCode::TooLarge,
+            IsoFaultKind::Namespace | IsoFaultKind::NoNamespace | IsoFaultKind::Prefix => {
+                IsoFaultCode::Namespace
+            }
+            IsoFaultKind::NoDocument => IsoFaultCode::NoDocument,
+            IsoFaultKind::Mixed => IsoFaultCode::Mixed,
+            IsoFaultKind::Twice(_) => IsoFaultCode::Repeated,
         }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for IsoFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use super::{ATTRIBUTES_MAX, DEPTH_MAX, NAME_BYTES_MAX};
         let at = self.at;
         match self.what {
-            What::Garbage => f.write_str("bytes outside any message"),
-            What::Truncated => {
+            IsoFaultKind::Garbage => f.write_str("bytes outside any message"),
+            IsoFaultKind::Truncated => {
                 write!(f, "the message is not over at byte {at}, where the input ends or another one starts")
             }
-            What::Unclosed => write!(f, "the comment, CDATA section or instruction at byte {at} is not over"),
-            What::Comment => write!(f, "the comment at byte {at} has -- in it"),
-            What::Mismatch => write!(f, "the end tag at byte {at} is not that of the open element"),
-            What::Expected(what) => write!(f, "{what} expected at byte {at}"),
-            What::Doctype => {
+            IsoFaultKind::Unclosed => {
+                write!(f, "the comment, CDATA section or instruction at byte {at} is not over")
+            }
+            IsoFaultKind::Comment => write!(f, "the comment at byte {at} has -- in it"),
+            IsoFaultKind::Mismatch => write!(f, "the end tag at byte {at} is not that of the open element"),
+            IsoFaultKind::Expected(what) => write!(f, "{what} expected at byte {at}"),
+            IsoFaultKind::Doctype => {
                 write!(f, "a DOCTYPE before byte {at}: document types and their entities are not read")
             }
-            What::Entity => write!(
+            IsoFaultKind::Entity => write!(
                 f,
                 "the reference at byte {at} is none of &lt; &gt; &amp; &apos; &quot; and of no character"
             ),
-            What::Encoding => {
+            IsoFaultKind::Encoding => {
                 write!(f, "the encoding declared at byte {at} is not read; convert the file to UTF-8")
             }
-            What::Utf8 => write!(f, "byte {at} is not UTF-8"),
-            What::Char(byte) => write!(f, "the character {byte:#04x} at byte {at} is none of XML's"),
-            What::Depth => write!(f, "the element at byte {at} is more than {DEPTH_MAX} deep"),
-            What::Attributes => {
+            IsoFaultKind::Utf8 => write!(f, "byte {at} is not UTF-8"),
+            IsoFaultKind::Char(byte) => write!(f, "the character {byte:#04x} at byte {at} is none of XML's"),
+            IsoFaultKind::Depth => write!(f, "the element at byte {at} is more than {DEPTH_MAX} deep"),
+            IsoFaultKind::Attributes => {
                 write!(f, "the element at byte {at} has more than {ATTRIBUTES_MAX} attributes")
             }
-            What::Long => write!(f, "the name at byte {at} is longer than {NAME_BYTES_MAX} bytes"),
-            What::NoEnd { limit } => write!(f, "no end of the message within {limit} bytes"),
-            What::Namespace => {
+            IsoFaultKind::Long => write!(f, "the name at byte {at} is longer than {NAME_BYTES_MAX} bytes"),
+            IsoFaultKind::NoEnd { limit } => write!(f, "no end of the message within {limit} bytes"),
+            IsoFaultKind::Namespace => {
                 write!(
                     f,
                     "the namespace of Document, which starts at byte {at}, names no message of ISO 20022"
                 )
             }
-            What::NoNamespace => {
+            IsoFaultKind::NoNamespace => {
                 write!(f, "Document, at byte {at}, has no namespace, and no header tells which message it is")
             }
-            What::Prefix => write!(f, "the prefix of the name at byte {at} has no namespace"),
-            What::NoDocument => f.write_str("neither Document nor AppHdr in it"),
-            What::Mixed => write!(f, "text beside elements, before byte {at}"),
-            What::Twice(name) => write!(f, "{name} is there twice in one parent; the schema allows it once"),
-            What::Uncoded(byte) => {
+            IsoFaultKind::Prefix => write!(f, "the prefix of the name at byte {at} has no namespace"),
+            IsoFaultKind::NoDocument => f.write_str("neither Document nor AppHdr in it"),
+            IsoFaultKind::Mixed => write!(f, "text beside elements, before byte {at}"),
+            IsoFaultKind::Twice(name) => {
+                write!(f, "{name} is there twice in one parent; the schema allows it once")
+            }
+            IsoFaultKind::Uncoded(byte) => {
                 write!(f, "byte {byte:#04x} at byte {at} is no character of the encoding declared")
             }
         }

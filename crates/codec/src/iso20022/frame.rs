@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The answer for a position depends only on the bytes from there on (and the context carried to it), never on where
-//! the buffer happens to end: if bytes not yet there could change it, it is [`Next::Incomplete`]. At most
-//! [`Decoder::max_message`] bytes (and a few more) are waited for.
+//! the buffer happens to end: if bytes not yet there could change it, it is [`NextIsoMessage::Incomplete`]. At most
+//! [`Iso20022Decoder::max_message`] bytes (and a few more) are waited for.
 //!
 //! # The rules
 //!
@@ -24,24 +24,24 @@
 //!    `Document` or `AppHdr`; or to the end of the input, or the limit.
 //! 6. **Garbage** is bytes where no tag starts, and end tags of nothing.
 
-use super::kind::MsgType;
-use super::parse::{Outcome, Parser, Visit};
-use super::{Fault, What};
+use super::identifier::MessageIdentifier;
+use super::parse::{DocumentParser, ElementVisitor, ParseOutcome};
+use super::{IsoFault, IsoFaultKind};
 use unitape_base::Span;
 use unitape_base::xml::{self, is_white, skip_white, starts_name};
 
 /// What stands at a position. Bytes between the position asked for and the start of a span are separators; the
 /// next position to ask for is the end of the span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum NextIsoMessage {
     /// A whole message, or a part of one.
-    Message(Message),
+    Message(IsoMessage),
     /// Bytes that are no good message: a message with a fault, or garbage.
     Bad {
         /// Where.
         span: Span,
         /// What is wrong.
-        fault: Fault,
+        fault: IsoFault,
     },
     /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes (or
     /// the input has ended).
@@ -57,11 +57,11 @@ pub enum Next {
 
 /// A message, or a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message {
+pub struct IsoMessage {
     /// All of it in the buffer, with what is around it.
     pub span: Span,
-    /// Which message it is: places in [`Decoder::text`].
-    pub kind: MsgType,
+    /// Which message it is: places in [`Iso20022Decoder::text`].
+    pub kind: MessageIdentifier,
     /// Not all of the message.
     pub part: bool,
     /// More of the message follows.
@@ -74,8 +74,8 @@ pub struct Message {
 
 /// Finds messages and tells a visitor what is in them.
 #[derive(Debug)]
-pub struct Decoder<M> {
-    pub(super) parser: Parser<M>,
+pub struct Iso20022Decoder<M> {
+    pub(super) parser: DocumentParser<M>,
     max_message: usize,
     /// What came before and is still open; empty between messages that stand for themselves.
     context: Vec<u8>,
@@ -83,14 +83,19 @@ pub struct Decoder<M> {
     pub(super) scratch: Vec<u8>,
 }
 
-impl<M: Copy + Default> Default for Decoder<M> {
+impl<M: Copy + Default> Default for Iso20022Decoder<M> {
     /// Messages up to 1 MiB.
     fn default() -> Self {
-        Self { parser: Parser::default(), max_message: 1 << 20, context: Vec::new(), scratch: Vec::new() }
+        Self {
+            parser: DocumentParser::default(),
+            max_message: 1 << 20,
+            context: Vec::new(),
+            scratch: Vec::new(),
+        }
     }
 }
 
-impl<M: Copy + Default> Decoder<M> {
+impl<M: Copy + Default> Iso20022Decoder<M> {
     /// The same with another bound on a whole message or a part of one, in bytes: 64 at least, 256 MiB at most.
     #[must_use]
     pub fn with_max_message(self, max_message: usize) -> Self {
@@ -118,13 +123,13 @@ impl<M: Copy + Default> Decoder<M> {
     /// What the places told of `message` are in.
     #[inline]
     #[must_use]
-    pub fn text<'t>(&'t self, message: &Message, buf: &'t [u8]) -> &'t [u8] {
+    pub fn text<'t>(&'t self, message: &IsoMessage, buf: &'t [u8]) -> &'t [u8] {
         if message.context_bytes > 0 || message.recoded { &self.scratch } else { buf }
     }
 
     /// The bytes of `message` with the context in which it stands.
     #[must_use]
-    pub fn with_context<'t>(&'t self, message: &Message, buf: &'t [u8]) -> &'t [u8] {
+    pub fn with_context<'t>(&'t self, message: &IsoMessage, buf: &'t [u8]) -> &'t [u8] {
         match message.context_bytes {
             _ if message.recoded => &self.scratch,
             0 => message.span.slice(buf),
@@ -134,7 +139,13 @@ impl<M: Copy + Default> Decoder<M> {
 
     /// What stands at `buf[at..]`. `eof`: the input ends where `buf` ends. If it is a message, it was told to `visit`;
     /// if not, what was told is of no use.
-    pub fn next<V: Visit<Mark = M>>(&mut self, buf: &[u8], at: usize, eof: bool, visit: &mut V) -> Next {
+    pub fn next<V: ElementVisitor<Mark = M>>(
+        &mut self,
+        buf: &[u8],
+        at: usize,
+        eof: bool,
+        visit: &mut V,
+    ) -> NextIsoMessage {
         let mut at = at;
         loop {
             let step = if self.context.is_empty() {
@@ -169,30 +180,34 @@ impl<M: Copy + Default> Decoder<M> {
 
     /// A message that stands for itself. `Err` says where to go on.
     #[inline]
-    fn alone<V: Visit<Mark = M>>(
+    fn alone<V: ElementVisitor<Mark = M>>(
         &mut self,
         buf: &[u8],
         at: usize,
         eof: bool,
         visit: &mut V,
-    ) -> Result<Next, usize> {
+    ) -> Result<NextIsoMessage, usize> {
         let Some(from) = skip(buf, at, eof) else {
             let from = skip(buf, at, true).unwrap_or(buf.len()).min(buf.len());
-            return Ok(Next::Incomplete { from, need: buf.len() + 1 });
+            return Ok(NextIsoMessage::Incomplete { from, need: buf.len() + 1 });
         };
         let Some(&first) = buf.get(from) else {
-            return Ok(if eof { Next::End } else { Next::Incomplete { from, need: from + 1 } });
+            return Ok(if eof {
+                NextIsoMessage::End
+            } else {
+                NextIsoMessage::Incomplete { from, need: from + 1 }
+            });
         };
         let second = match buf.get(from + 1) {
             Some(second) => *second,
             None if eof => 0,
-            None => return Ok(Next::Incomplete { from, need: from + 2 }),
+            None => return Ok(NextIsoMessage::Incomplete { from, need: from + 2 }),
         };
         match (first, second) {
             (0xff, 0xfe) | (0xfe, 0xff) | (b'<', 0) | (0, b'<') => {
-                return Ok(self.resync(buf, (from, from + 1), eof, What::Encoding));
+                return Ok(self.resync(buf, (from, from + 1), eof, IsoFaultKind::Encoding));
             }
-            (b'<', b'/') => return Ok(self.resync(buf, (from, from + 1), eof, What::Garbage)),
+            (b'<', b'/') => return Ok(self.resync(buf, (from, from + 1), eof, IsoFaultKind::Garbage)),
             (b'<', _) => {}
             _ => return Ok(self.garbage(buf, from, eof)),
         }
@@ -201,97 +216,111 @@ impl<M: Copy + Default> Decoder<M> {
         let whole = eof && buf.len() < limit;
         let outcome = self.parser.parse(view, from, from, whole, visit);
         match outcome {
-            Outcome::Message { end, open } => {
+            ParseOutcome::Message { end, open } => {
                 if open {
                     self.parser.wrapper(buf, &mut self.context);
                 }
-                Ok(self.message((from, end), Part::All, 0))
+                Ok(self.message((from, end), MessagePortion::All, 0))
             }
-            Outcome::Coded { end, open } => {
+            ParseOutcome::Coded { end, open } => {
                 let mut context = Vec::new();
                 if open {
                     self.parser.wrapper(buf, &mut context);
                 }
                 self.context = context;
                 self.scratch.clear();
-                Ok(self.recoded((&buf[from..end], from), Part::All, 0, visit))
+                Ok(self.decode_and_reparse((&buf[from..end], from), MessagePortion::All, 0, visit))
             }
             // A prolog of which the document is missing.
-            Outcome::Tail { end } if buf[from..].starts_with(b"<?xml") => {
-                let fault = Fault { what: What::Truncated, at: (end - from) as u32 };
-                Ok(Next::Bad { span: Span { start: from, end }, fault })
+            ParseOutcome::Tail { end } if buf[from..].starts_with(b"<?xml") => {
+                let fault = IsoFault { what: IsoFaultKind::Truncated, at: (end - from) as u32 };
+                Ok(NextIsoMessage::Bad { span: Span { start: from, end }, fault })
             }
-            Outcome::Tail { end } => Err(end),
-            Outcome::Refused { fault, end } => Ok(told(from, end, fault.what, fault.at as usize)),
-            Outcome::Bad(fault) => Ok(self.bad(buf, from, fault, eof)),
-            Outcome::Need if view.len() < limit => Ok(Next::Incomplete { from, need: buf.len() + 1 }),
-            Outcome::Need => Ok(self.at_limit(buf, (from, view.len()), eof, visit)),
+            ParseOutcome::Tail { end } => Err(end),
+            ParseOutcome::Refused { fault, end } => Ok(bad_stretch(from, end, fault.what, fault.at as usize)),
+            ParseOutcome::Bad(fault) => Ok(self.bad(buf, from, fault, eof)),
+            ParseOutcome::Need if view.len() < limit => {
+                Ok(NextIsoMessage::Incomplete { from, need: buf.len() + 1 })
+            }
+            ParseOutcome::Need => Ok(self.at_limit(buf, (from, view.len()), eof, visit)),
         }
     }
 
     /// What stands at the limit is not over.
     #[cold]
-    fn at_limit<V: Visit<Mark = M>>(
+    fn at_limit<V: ElementVisitor<Mark = M>>(
         &mut self,
         buf: &[u8],
         (from, limit): (usize, usize),
         eof: bool,
         visit: &mut V,
-    ) -> Next {
-        if let Some(Outcome::Message { end, .. }) = self.parser.header_alone() {
+    ) -> NextIsoMessage {
+        if let Some(ParseOutcome::Message { end, .. }) = self.parser.header_alone() {
             return match self.parser.characters(buf, from, end) {
-                _ if self.parser.has_doctype() => told(from, end, What::Doctype, end),
-                Ok(()) => self.message((from, end), Part::All, 0),
-                Err(fault) => told(from, end, fault.what, fault.at as usize),
+                _ if self.parser.has_doctype() => bad_stretch(from, end, IsoFaultKind::Doctype, end),
+                Ok(()) => self.message((from, end), MessagePortion::All, 0),
+                Err(fault) => bad_stretch(from, end, fault.what, fault.at as usize),
             };
         }
         let no_end = match self.parser.has_doctype() {
-            true => What::Doctype,
-            false => What::NoEnd { limit: self.max_message as u32 },
+            true => IsoFaultKind::Doctype,
+            false => IsoFaultKind::NoEnd { limit: self.max_message as u32 },
         };
         match (self.parser.part_at, self.parser.unclosed) {
             (Some(end), _) if !self.parser.has_doctype() && self.parser.is_coded(&buf[from..end]) => {
                 if let Err(what) = self.part(&buf[from..end], from) {
-                    return told(from, limit, what, from);
+                    return bad_stretch(from, limit, what, from);
                 }
                 self.scratch.clear();
-                self.recoded((&buf[from..end], from), Part::GoesOn, 0, visit)
+                self.decode_and_reparse((&buf[from..end], from), MessagePortion::GoesOn, 0, visit)
             }
             (Some(end), _) if !self.parser.has_doctype() => {
                 let fault = self.parser.characters(buf, from, end).err();
                 match (self.part(&buf[from..end], from), fault) {
-                    (Ok(()), None) => self.message((from, end), Part::GoesOn, 0),
-                    (Ok(()), Some(fault)) => told(from, end, fault.what, fault.at as usize),
-                    (Err(what), _) => told(from, limit, what, from),
+                    (Ok(()), None) => self.message((from, end), MessagePortion::GoesOn, 0),
+                    (Ok(()), Some(fault)) => bad_stretch(from, end, fault.what, fault.at as usize),
+                    (Err(what), _) => bad_stretch(from, limit, what, from),
                 }
             }
             // What begins there may have swallowed its neighbours.
             (_, Some(at)) => self.resync(buf, (from, at + 1), eof, no_end),
-            _ => told(from, limit, no_end, from),
+            _ => bad_stretch(from, limit, no_end, from),
         }
     }
 
-    pub(super) fn message(&self, span: (usize, usize), part: Part, context_bytes: usize) -> Next {
+    pub(super) fn message(
+        &self,
+        span: (usize, usize),
+        part: MessagePortion,
+        context_bytes: usize,
+    ) -> NextIsoMessage {
         let span = Span { start: span.0, end: span.1 };
-        let (part, goes_on) = (part != Part::All, part == Part::GoesOn);
-        Next::Message(Message { span, kind: self.parser.kind, part, goes_on, context_bytes, recoded: false })
+        let (part, goes_on) = (part != MessagePortion::All, part == MessagePortion::GoesOn);
+        NextIsoMessage::Message(IsoMessage {
+            span,
+            kind: self.parser.kind,
+            part,
+            goes_on,
+            context_bytes,
+            recoded: false,
+        })
     }
 
     /// A message inside something, or a part of one.
     #[cold]
-    fn in_context<V: Visit<Mark = M>>(
+    fn in_context<V: ElementVisitor<Mark = M>>(
         &mut self,
         buf: &[u8],
         at: usize,
         eof: bool,
         visit: &mut V,
-    ) -> Result<Next, usize> {
+    ) -> Result<NextIsoMessage, usize> {
         if at >= buf.len() {
             if !eof {
-                return Ok(Next::Incomplete { from: buf.len(), need: buf.len() + 1 });
+                return Ok(NextIsoMessage::Incomplete { from: buf.len(), need: buf.len() + 1 });
             }
             self.context.clear();
-            return Ok(told(buf.len(), buf.len(), What::Truncated, buf.len()));
+            return Ok(bad_stretch(buf.len(), buf.len(), IsoFaultKind::Truncated, buf.len()));
         }
         let live = self.context.len();
         let most = self.max_message.min(buf.len() - at);
@@ -304,9 +333,9 @@ impl<M: Copy + Default> Decoder<M> {
             let outcome = self.parser.parse(&self.scratch, 0, live, whole, visit);
             let place = |n: usize| at + n.saturating_sub(live);
             match outcome {
-                Outcome::Message { end, open } => {
+                ParseOutcome::Message { end, open } => {
                     let begun = self.parser.document_at().is_some_and(|at| at < live);
-                    let part = if begun { Part::Last } else { Part::All };
+                    let part = if begun { MessagePortion::Last } else { MessagePortion::All };
                     let end = place(end);
                     self.context.clear();
                     if open {
@@ -314,47 +343,49 @@ impl<M: Copy + Default> Decoder<M> {
                     }
                     return Ok(self.message((at, end), part, live));
                 }
-                Outcome::Coded { end, open } => {
+                ParseOutcome::Coded { end, open } => {
                     let begun = self.parser.document_at().is_some_and(|at| at < live);
-                    let part = if begun { Part::Last } else { Part::All };
+                    let part = if begun { MessagePortion::Last } else { MessagePortion::All };
                     self.context.clear();
                     if open {
                         self.parser.wrapper(&self.scratch, &mut self.context);
                     }
-                    return Ok(self.recoded((&buf[at..place(end)], at), part, live, visit));
+                    return Ok(self.decode_and_reparse((&buf[at..place(end)], at), part, live, visit));
                 }
-                Outcome::Tail { end } => {
+                ParseOutcome::Tail { end } => {
                     self.context.clear();
                     return Err(place(end));
                 }
-                Outcome::Refused { fault, end } => {
+                ParseOutcome::Refused { fault, end } => {
                     self.context.clear();
-                    return Ok(told(at, place(end), fault.what, place(fault.at as usize)));
+                    return Ok(bad_stretch(at, place(end), fault.what, place(fault.at as usize)));
                 }
-                Outcome::Need if chunk < most => {
+                ParseOutcome::Need if chunk < most => {
                     chunk = (chunk * 4).min(most);
                     continue;
                 }
-                Outcome::Need if most < self.max_message => {
-                    return Ok(Next::Incomplete { from: at, need: buf.len() + 1 });
+                ParseOutcome::Need if most < self.max_message => {
+                    return Ok(NextIsoMessage::Incomplete { from: at, need: buf.len() + 1 });
                 }
-                Outcome::Bad(fault) if fault.what != What::Truncated || !self.parts_at_end(whole) => {
+                ParseOutcome::Bad(fault)
+                    if fault.what != IsoFaultKind::Truncated || !self.parts_at_end(whole) =>
+                {
                     self.context.clear();
-                    let fault = Fault { at: place(fault.at as usize) as u32, ..fault };
+                    let fault = IsoFault { at: place(fault.at as usize) as u32, ..fault };
                     return Ok(self.bad(buf, at, fault, eof));
                 }
                 // It is not over at the limit; or the input ends where it may be parted, as a part does that is
                 // tried again.
-                Outcome::Need | Outcome::Bad(_) => {}
+                ParseOutcome::Need | ParseOutcome::Bad(_) => {}
             }
             let end = self.parser.part_at.filter(|end| *end > live);
             let limit = at + chunk;
             let Some(end) = end else {
                 self.context.clear();
-                let no_end = What::NoEnd { limit: self.max_message as u32 };
+                let no_end = IsoFaultKind::NoEnd { limit: self.max_message as u32 };
                 return Ok(match self.parser.unclosed.filter(|at| *at >= live) {
                     Some(unclosed) => self.resync(buf, (at, place(unclosed) + 1), eof, no_end),
-                    None => told(at, limit, no_end, at),
+                    None => bad_stretch(at, limit, no_end, at),
                 });
             };
             let scratch = std::mem::take(&mut self.scratch);
@@ -363,15 +394,20 @@ impl<M: Copy + Default> Decoder<M> {
             let parted = self.part(&scratch[..end], 0);
             self.scratch = scratch;
             if coded && parted.is_ok() {
-                return Ok(self.recoded((&buf[at..place(end)], at), Part::GoesOn, live, visit));
+                return Ok(self.decode_and_reparse(
+                    (&buf[at..place(end)], at),
+                    MessagePortion::GoesOn,
+                    live,
+                    visit,
+                ));
             }
             return Ok(match (parted, fault) {
-                (Ok(()), None) => self.message((at, place(end)), Part::GoesOn, live),
+                (Ok(()), None) => self.message((at, place(end)), MessagePortion::GoesOn, live),
                 // The parts behind it are none the worse for it.
-                (Ok(()), Some(fault)) => told(at, place(end), fault.what, place(fault.at as usize)),
+                (Ok(()), Some(fault)) => bad_stretch(at, place(end), fault.what, place(fault.at as usize)),
                 (Err(what), _) => {
                     self.context.clear();
-                    told(at, limit, what, at)
+                    bad_stretch(at, limit, what, at)
                 }
             });
         }
@@ -383,7 +419,7 @@ impl<M: Copy + Default> Decoder<M> {
 
     /// Carries on with a message of which a part was told: its bytes without the elements that were, and without the
     /// white space before them, or a million indented lines would be a context of megabytes. `text` is the message from its start, which was told as being at `base`.
-    fn part(&mut self, text: &[u8], base: usize) -> Result<(), What> {
+    fn part(&mut self, text: &[u8], base: usize) -> Result<(), IsoFaultKind> {
         let mut context = Vec::new();
         let mut from = 0;
         let parted = &self.parser.parted;
@@ -401,7 +437,7 @@ impl<M: Copy + Default> Decoder<M> {
             from = end;
         }
         if context.len() > self.max_message / 2 {
-            return Err(What::NoEnd { limit: self.max_message as u32 });
+            return Err(IsoFaultKind::NoEnd { limit: self.max_message as u32 });
         }
         self.context = context;
         Ok(())
@@ -409,15 +445,16 @@ impl<M: Copy + Default> Decoder<M> {
 
     /// Rule 5.
     #[cold]
-    fn bad(&self, buf: &[u8], from: usize, fault: Fault, eof: bool) -> Next {
+    fn bad(&self, buf: &[u8], from: usize, fault: IsoFault, eof: bool) -> NextIsoMessage {
         let at = fault.at as usize;
         // Where another message starts in one that is not over, or in place of what was expected, it starts; every
         // other fault is behind.
-        let after = at + usize::from(!matches!(fault.what, What::Truncated | What::Expected(_)));
+        let after =
+            at + usize::from(!matches!(fault.what, IsoFaultKind::Truncated | IsoFaultKind::Expected(_)));
         match self.resync(buf, (from, after.max(from + 1)), eof, fault.what) {
-            Next::Bad { span, .. } => {
-                let fault = Fault { at: at.saturating_sub(from) as u32, ..fault };
-                Next::Bad { span, fault }
+            NextIsoMessage::Bad { span, .. } => {
+                let fault = IsoFault { at: at.saturating_sub(from) as u32, ..fault };
+                NextIsoMessage::Bad { span, fault }
             }
             next => next,
         }
@@ -425,52 +462,60 @@ impl<M: Copy + Default> Decoder<M> {
 
     /// From `from` on it is bad; from `after` on the next message may start.
     #[cold]
-    fn resync(&self, buf: &[u8], (from, after): (usize, usize), eof: bool, what: What) -> Next {
+    fn resync(
+        &self,
+        buf: &[u8],
+        (from, after): (usize, usize),
+        eof: bool,
+        what: IsoFaultKind,
+    ) -> NextIsoMessage {
         let limit = from.saturating_add(self.max_message);
         let view = &buf[..buf.len().min(limit.saturating_add(LOOKAHEAD))];
         let whole = eof && view.len() == buf.len();
         let end = match start_of_message(view, after, limit, whole) {
-            Start::At(n) => n,
-            Start::None if view.len() > limit || whole => view.len().min(limit),
-            Start::None | Start::Undecided => {
+            DocumentStart::At(n) => n,
+            DocumentStart::None if view.len() > limit || whole => view.len().min(limit),
+            DocumentStart::None | DocumentStart::Undecided => {
                 if view.len() >= limit.saturating_add(LOOKAHEAD) {
                     limit
                 } else {
-                    return Next::Incomplete { from, need: buf.len() + 1 };
+                    return NextIsoMessage::Incomplete { from, need: buf.len() + 1 };
                 }
             }
         };
-        Next::Bad { span: Span { start: from, end }, fault: Fault { what, at: 0 } }
+        NextIsoMessage::Bad { span: Span { start: from, end }, fault: IsoFault { what, at: 0 } }
     }
 
     /// Rule 6: text where a tag should be.
     #[cold]
-    fn garbage(&self, buf: &[u8], from: usize, eof: bool) -> Next {
+    fn garbage(&self, buf: &[u8], from: usize, eof: bool) -> NextIsoMessage {
         let limit = from.saturating_add(self.max_message);
         let view = &buf[..buf.len().min(limit)];
         match memchr::memchr(b'<', &view[from..]).map(|n| from + n) {
             Some(n) => match buf.get(n + 1) {
-                None if !eof => Next::Incomplete { from, need: buf.len() + 1 },
-                Some(&b) if starts_name(b) || b == b'?' || b == b'!' => told(from, n, What::Garbage, from),
-                _ => self.resync(buf, (from, n), eof, What::Garbage),
+                None if !eof => NextIsoMessage::Incomplete { from, need: buf.len() + 1 },
+                Some(&b) if starts_name(b) || b == b'?' || b == b'!' => {
+                    bad_stretch(from, n, IsoFaultKind::Garbage, from)
+                }
+                _ => self.resync(buf, (from, n), eof, IsoFaultKind::Garbage),
             },
-            None if view.len() == limit || eof => told(from, view.len(), What::Garbage, from),
-            None => Next::Incomplete { from, need: buf.len() + 1 },
+            None if view.len() == limit || eof => bad_stretch(from, view.len(), IsoFaultKind::Garbage, from),
+            None => NextIsoMessage::Incomplete { from, need: buf.len() + 1 },
         }
     }
 }
 
 /// How much of a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum MessagePortion {
     All,
     GoesOn,
     Last,
 }
 
-pub(super) fn told(start: usize, end: usize, what: What, at: usize) -> Next {
-    let fault = Fault { what, at: (at - start) as u32 };
-    Next::Bad { span: Span { start, end }, fault }
+pub(super) fn bad_stretch(start: usize, end: usize, what: IsoFaultKind, at: usize) -> NextIsoMessage {
+    let fault = IsoFault { what, at: (at - start) as u32 };
+    NextIsoMessage::Bad { span: Span { start, end }, fault }
 }
 
 /// A start tag up to, not with, its `>` or `/>`.
@@ -507,7 +552,7 @@ fn skip(buf: &[u8], mut at: usize, eof: bool) -> Option<usize> {
     }
 }
 
-enum Start {
+enum DocumentStart {
     At(usize),
     None,
     Undecided,
@@ -515,18 +560,18 @@ enum Start {
 
 /// The first place from `at` on, before `limit`, that starts a message for certain.
 #[cold]
-fn start_of_message(view: &[u8], at: usize, limit: usize, whole: bool) -> Start {
+fn start_of_message(view: &[u8], at: usize, limit: usize, whole: bool) -> DocumentStart {
     let end = view.len().min(limit);
     for n in memchr::memchr_iter(b'<', view.get(at..end).unwrap_or_default()) {
         let start = at + n;
         match starts_message(&view[start..]) {
-            Some(true) => return Start::At(start),
+            Some(true) => return DocumentStart::At(start),
             Some(false) => {}
             None if whole => {}
-            None => return Start::Undecided,
+            None => return DocumentStart::Undecided,
         }
     }
-    Start::None
+    DocumentStart::None
 }
 
 /// Whether these bytes are an XML declaration or the tag of a header or document; `None` where more decide.

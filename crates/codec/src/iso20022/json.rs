@@ -12,10 +12,10 @@
 //!
 //! This is the one part of the module that reads and writes, through what the caller gives it.
 
-use super::frame::{Decoder, Message, Next};
-use super::parse::{Root, Visit};
-use super::value::Value;
-use super::{Fault, Span};
+use super::frame::{Iso20022Decoder, IsoMessage, NextIsoMessage};
+use super::parse::{ElementVisitor, MessageRoot};
+use super::value::ElementValue;
+use super::{IsoFault, Span};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -25,7 +25,7 @@ use unitape_base::{InputBuffer, READ_BYTES};
 
 /// What was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Summary {
+pub struct IsoSummary {
     /// Good messages.
     pub messages: u64,
     /// Faulty messages and stretches of garbage.
@@ -57,27 +57,27 @@ pub fn decode_json(
     file_label: &str,
     max_message: usize,
     out: &mut dyn Write,
-) -> Result<Summary, Error> {
+) -> Result<IsoSummary, Error> {
     let mut source = InputBuffer::new(input, file_label);
-    let mut decoder = Decoder::default().with_max_message(max_message);
-    let mut leaves = Leaves::default();
-    let mut lines = Lines { head: head(file_label), ..Lines::default() };
+    let mut decoder = Iso20022Decoder::default().with_max_message(max_message);
+    let mut leaves = ElementValues::default();
+    let mut lines = IsoJsonWriter { head: head(file_label), ..IsoJsonWriter::default() };
     let mut at = 0;
     // How much more is read when the same place stays undecided: doubled each time, so that a
     // trickle of input does not cost its square.
     let mut patience = 1;
     let result = loop {
         match decoder.next(source.bytes(), at, source.eof, &mut leaves) {
-            Next::Message(message) => {
+            NextIsoMessage::Message(message) => {
                 let text = decoder.text(&message, source.bytes());
                 lines.message(source.base, &message, text, &mut leaves);
                 (at, patience) = (message.span.end, 1);
             }
-            Next::Bad { span, fault } => {
+            NextIsoMessage::Bad { span, fault } => {
                 lines.fault(source.base, span, fault);
                 (at, patience) = (span.end, 1);
             }
-            Next::Incomplete { from, need } => {
+            NextIsoMessage::Incomplete { from, need } => {
                 if let Err(error) = lines.flush(out) {
                     break Err(error);
                 }
@@ -89,7 +89,7 @@ pub fn decode_json(
                 at = 0;
                 continue;
             }
-            Next::End => break Ok(()),
+            NextIsoMessage::End => break Ok(()),
         }
         if lines.text.len() >= FLUSH_BYTES
             && let Err(error) = lines.flush(out)
@@ -108,20 +108,20 @@ const FLUSH_BYTES: usize = 64 << 10;
 
 /// All elements with text and all attributes of a message, with their paths. A visitor for tools and tests.
 #[derive(Debug, Default)]
-pub struct Leaves {
+pub struct ElementValues {
     /// Numbers of paths.
     known: HashMap<Vec<u8>, u32>,
     paths: Vec<Vec<u8>>,
-    found: Vec<(u32, Value)>,
+    found: Vec<(u32, ElementValue)>,
     key: Vec<u8>,
 }
 
 /// Paths that are kept from one message to the next.
 const PATHS_MAX: usize = 1 << 16;
 
-impl Leaves {
+impl ElementValues {
     /// Paths and values, in the order of the message.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], Value)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], ElementValue)> {
         self.found.iter().map(|(path, value)| (&self.paths[*path as usize][..], *value))
     }
 
@@ -142,7 +142,7 @@ impl Leaves {
     }
 }
 
-impl Visit for Leaves {
+impl ElementVisitor for ElementValues {
     type Mark = u32;
 
     fn begin(&mut self, _live: usize) {
@@ -153,20 +153,20 @@ impl Visit for Leaves {
         }
     }
 
-    fn root(&mut self, root: Root) -> u32 {
-        self.path(None, b'/', if root == Root::Header { b"AppHdr" } else { b"Document" })
+    fn root(&mut self, root: MessageRoot) -> u32 {
+        self.path(None, b'/', if root == MessageRoot::Header { b"AppHdr" } else { b"Document" })
     }
 
     fn open(&mut self, parent: u32, name: &[u8], _at: usize) -> u32 {
         self.path(Some(parent), b'/', name)
     }
 
-    fn attribute(&mut self, mark: u32, name: &[u8], value: Value) {
+    fn attribute(&mut self, mark: u32, name: &[u8], value: ElementValue) {
         let path = self.path(Some(mark), b'@', name);
         self.found.push((path, value));
     }
 
-    fn close(&mut self, _buf: &[u8], mark: u32, text: Option<Value>, _at: Span) -> bool {
+    fn close(&mut self, _buf: &[u8], mark: u32, text: Option<ElementValue>, _at: Span) -> bool {
         if let Some(text) = text {
             self.found.push((mark, text));
         }
@@ -176,7 +176,7 @@ impl Visit for Leaves {
 
 /// The lines of one file.
 #[derive(Default)]
-struct Lines {
+struct IsoJsonWriter {
     /// `{"file":"…","n":`
     head: Vec<u8>,
     text: Vec<u8>,
@@ -185,13 +185,13 @@ struct Lines {
     order: Vec<(u32, u32)>,
     /// For each value where in `order` those of its path begin; `AGAIN` for all but the first.
     first: Vec<u32>,
-    summary: Summary,
+    summary: IsoSummary,
 }
 
 const AGAIN: u32 = u32::MAX;
 
-impl Lines {
-    fn message(&mut self, base: u64, message: &Message, text: &[u8], leaves: &mut Leaves) {
+impl IsoJsonWriter {
+    fn message(&mut self, base: u64, message: &IsoMessage, text: &[u8], leaves: &mut ElementValues) {
         self.start(base, message.span.start);
         self.put(b",\"type\":");
         value(&mut self.text, message.kind.name.slice(text));
@@ -244,7 +244,7 @@ impl Lines {
         self.summary.messages += 1;
     }
 
-    fn fault(&mut self, base: u64, span: Span, fault: Fault) {
+    fn fault(&mut self, base: u64, span: Span, fault: IsoFault) {
         self.start(base, span.start);
         self.put(b",\"length\":");
         number(&mut self.text, span.len() as u64);

@@ -7,8 +7,8 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`Decoder`] | where messages start and end in a stream, whatever is around them; parts of large ones |
-//! | [`Visit`] | what is told of a message: its elements, as places in the buffer |
+//! | [`Iso20022Decoder`] | where messages start and end in a stream, whatever is around them; parts of large ones |
+//! | [`ElementVisitor`] | what is told of a message: its elements, as places in the buffer |
 //! | [`value`] | text, times, decimals |
 //! | [`decode_json`] | what `unitape decode iso20022 --json` prints |
 //!
@@ -18,12 +18,12 @@
 //! mixed, as ISO 20022 has no such content. Nothing is copied and nothing is allocated per message.
 //!
 //! ```
-//! use unitape_codec::iso20022::{Decoder, Leaves, Next};
+//! use unitape_codec::iso20022::{Iso20022Decoder, ElementValues, NextIsoMessage};
 //!
 //! let file = br#"<Document xmlns="urn:iso:std:iso:20022:tech:xsd:pacs.002.001.11"><Id>a&amp;b</Id></Document>"#;
-//! let (mut decoder, mut leaves) = (Decoder::default(), Leaves::default());
-//! let Next::Message(message) = decoder.next(file, 0, true, &mut leaves) else { panic!() };
-//! assert_eq!(message.kind.name.of(file), b"pacs.002.001.11");
+//! let (mut decoder, mut leaves) = (Iso20022Decoder::default(), ElementValues::default());
+//! let NextIsoMessage::Message(message) = decoder.next(file, 0, true, &mut leaves) else { panic!() };
+//! assert_eq!(message.kind.name.slice(file), b"pacs.002.001.11");
 //! let (path, value) = leaves.iter().next().unwrap();
 //! assert_eq!((path, value.text(file, &mut Vec::new())), (&b"Document/Id"[..], &b"a&b"[..]));
 //! ```
@@ -37,8 +37,8 @@ mod charset;
 pub mod check;
 mod fault;
 mod frame;
+mod identifier;
 mod json;
-mod kind;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
 pub mod naive;
@@ -49,13 +49,13 @@ pub mod sample;
 mod tests;
 pub mod value;
 
-pub use fault::{Code, Fault, What};
-pub use frame::{Decoder, Message, Next};
-pub use json::{Leaves, Summary, decode_json};
-pub use kind::MsgType;
-pub use parse::{Root, Visit};
+pub use fault::{IsoFault, IsoFaultCode, IsoFaultKind};
+pub use frame::{Iso20022Decoder, IsoMessage, NextIsoMessage};
+pub use identifier::MessageIdentifier;
+pub use json::{ElementValues, IsoSummary, decode_json};
+pub use parse::{ElementVisitor, MessageRoot};
 pub use unitape_base::Span;
-pub use value::{Form, Value};
+pub use value::{ElementValue, ElementValueForm};
 
 /// Elements in elements, at most.
 pub const DEPTH_MAX: usize = 64;

@@ -1,20 +1,20 @@
 //! Messages that declare another encoding than UTF-8: decoded, and read once more.
 
-use super::frame::{Decoder, Message, Next, Part, told};
-use super::parse::{Outcome, Visit};
-use super::{Fault, What};
+use super::frame::{Iso20022Decoder, IsoMessage, MessagePortion, NextIsoMessage, bad_stretch};
+use super::parse::{ElementVisitor, ParseOutcome};
+use super::{IsoFault, IsoFaultKind};
 
-impl<M: Copy + Default> Decoder<M> {
+impl<M: Copy + Default> Iso20022Decoder<M> {
     /// A message, or a part of one, that declares another encoding: its bytes are decoded and read again. `scratch` holds
     /// the context, of `live` bytes.
     #[cold]
-    pub(super) fn recoded<V: Visit<Mark = M>>(
+    pub(super) fn decode_and_reparse<V: ElementVisitor<Mark = M>>(
         &mut self,
         (raw, at): (&[u8], usize),
-        part: Part,
+        part: MessagePortion,
         live: usize,
         visit: &mut V,
-    ) -> Next {
+    ) -> NextIsoMessage {
         let span = (at, at + raw.len());
         let mut text = std::mem::take(&mut self.scratch);
         text.truncate(live);
@@ -22,28 +22,32 @@ impl<M: Copy + Default> Decoder<M> {
             unreachable!("bytes are coded in a set that is known")
         };
         if let Err(fault) = charset.decode(raw, &mut text) {
-            return told(span.0, span.1, fault.what, at + fault.at as usize);
+            return bad_stretch(span.0, span.1, fault.what, at + fault.at as usize);
         }
         let end = text.len();
         // What ended the message is the next one, or nothing.
-        if part != Part::GoesOn {
+        if part != MessagePortion::GoesOn {
             text.extend_from_slice(b"<AppHdr/>");
         }
         self.parser.recoded = true;
-        let outcome = self.parser.parse(&text, 0, live, part != Part::GoesOn, visit);
+        let outcome = self.parser.parse(&text, 0, live, part != MessagePortion::GoesOn, visit);
         let fault = match outcome {
-            Outcome::Need if part == Part::GoesOn => self.parser.characters(&text, live, end).err(),
-            Outcome::Message { end: over, .. } if over == end => None,
-            Outcome::Bad(fault) | Outcome::Refused { fault, .. } => Some(fault),
-            _ => Some(Fault { what: What::Truncated, at: end as u32 }),
+            ParseOutcome::Need if part == MessagePortion::GoesOn => {
+                self.parser.characters(&text, live, end).err()
+            }
+            ParseOutcome::Message { end: over, .. } if over == end => None,
+            ParseOutcome::Bad(fault) | ParseOutcome::Refused { fault, .. } => Some(fault),
+            _ => Some(IsoFault { what: IsoFaultKind::Truncated, at: end as u32 }),
         };
         self.parser.recoded = false;
         text.truncate(end);
         self.scratch = text;
         match (fault, self.message(span, part, live)) {
             // A place in decoded text is none in the bytes.
-            (Some(fault), _) => told(span.0, span.1, fault.what, at),
-            (None, Next::Message(message)) => Next::Message(Message { recoded: true, ..message }),
+            (Some(fault), _) => bad_stretch(span.0, span.1, fault.what, at),
+            (None, NextIsoMessage::Message(message)) => {
+                NextIsoMessage::Message(IsoMessage { recoded: true, ..message })
+            }
             (None, next) => next,
         }
     }

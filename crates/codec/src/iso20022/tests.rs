@@ -1,8 +1,8 @@
 //! Behaviour at the boundary: what stands in a stream, message by message.
 
 use super::check;
-use super::frame::{Decoder, Next};
-use super::json::{Leaves, decode_json};
+use super::frame::{Iso20022Decoder, NextIsoMessage};
+use super::json::{ElementValues, decode_json};
 use super::sample::sample_messages;
 use proptest::prelude::*;
 
@@ -10,12 +10,12 @@ const NS: &str = "urn:iso:std:iso:20022:tech:xsd:pacs.002.001.11";
 
 /// What is found in `text`: `type path=value …` or `!code length`, one line each.
 fn read(text: &[u8]) -> String {
-    let mut decoder = Decoder::default();
-    let mut leaves = Leaves::default();
+    let mut decoder = Iso20022Decoder::default();
+    let mut leaves = ElementValues::default();
     let (mut at, mut out) = (0, String::new());
     loop {
         match decoder.next(text, at, true, &mut leaves) {
-            Next::Message(message) => {
+            NextIsoMessage::Message(message) => {
                 let buf = decoder.text(&message, text);
                 let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 out += &lossy(message.kind.name.slice(buf));
@@ -25,12 +25,12 @@ fn read(text: &[u8]) -> String {
                 }
                 at = message.span.end;
             }
-            Next::Bad { span, fault } => {
+            NextIsoMessage::Bad { span, fault } => {
                 out += &format!("!{} {}", fault.code(), span.len());
                 at = span.end;
             }
-            Next::Incomplete { .. } => panic!("incomplete at the end"),
-            Next::End => return out,
+            NextIsoMessage::Incomplete { .. } => panic!("incomplete at the end"),
+            NextIsoMessage::End => return out,
         }
         out += "\n";
     }

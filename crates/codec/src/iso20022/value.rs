@@ -2,7 +2,7 @@
 //!
 //! | XML | here |
 //! |---|---|
-//! | text with references, CDATA, comments | [`Value::text`]: the characters alone |
+//! | text with references, CDATA, comments | [`ElementValue::text`]: the characters alone |
 //! | `2018-04-27`, `2018-04-27+02:00` | [`time`]: its midnight |
 //! | `2009-10-30T12:01:45.123+02:00` | [`time`]: the moment in UTC, to the nanosecond; without an offset it is taken as UTC |
 //! | `+0010.50`, `.5`, `5.` | [`decimal`]: the digits that count |
@@ -15,18 +15,18 @@ use unitape_base::xml::reference;
 
 /// Where the text of an element, or an attribute's value, stands, and what has to be done to read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Value {
+pub struct ElementValue {
     /// Offset of its first byte.
     pub start: u32,
     /// Offset behind its last byte.
     pub end: u32,
     /// How it is written.
-    pub form: Form,
+    pub form: ElementValueForm,
 }
 
 /// How a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Form {
+pub enum ElementValueForm {
     /// As it is.
     #[default]
     Plain,
@@ -38,7 +38,7 @@ pub enum Form {
     Attribute,
 }
 
-impl Value {
+impl ElementValue {
     /// The bytes in which it stands.
     #[inline]
     #[must_use]
@@ -59,12 +59,12 @@ impl Value {
     #[must_use]
     pub fn text<'v>(&self, buf: &'v [u8], scratch: &'v mut Vec<u8>) -> &'v [u8] {
         let raw = self.raw(buf);
-        if self.form == Form::Plain && !raw.contains(&b'\r') {
+        if self.form == ElementValueForm::Plain && !raw.contains(&b'\r') {
             return raw;
         }
         scratch.clear();
         match self.form {
-            Form::Attribute => attribute(raw, scratch),
+            ElementValueForm::Attribute => attribute(raw, scratch),
             form => cook(raw, form, scratch),
         }
         scratch
@@ -72,15 +72,17 @@ impl Value {
 }
 
 #[cold]
-fn cook(mut raw: &[u8], form: Form, out: &mut Vec<u8>) {
+fn cook(mut raw: &[u8], form: ElementValueForm, out: &mut Vec<u8>) {
     // White space up to here is not to be cut off again.
     let mut kept = 0;
     while !raw.is_empty() {
-        let marked = form == Form::Marked && raw[0] == b'<';
+        let marked = form == ElementValueForm::Marked && raw[0] == b'<';
         if !marked {
             let n = match form {
-                Form::Marked => memchr::memchr(b'<', raw).unwrap_or(raw.len()),
-                Form::Plain | Form::References | Form::Attribute => raw.len(),
+                ElementValueForm::Marked => memchr::memchr(b'<', raw).unwrap_or(raw.len()),
+                ElementValueForm::Plain | ElementValueForm::References | ElementValueForm::Attribute => {
+                    raw.len()
+                }
             };
             let (text, rest) = raw.split_at(n);
             let from = out.len();
@@ -174,8 +176,8 @@ pub fn decimal(text: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn text(form: Form, raw: &str) -> String {
-        let value = Value { start: 0, end: raw.len() as u32, form };
+    fn text(form: ElementValueForm, raw: &str) -> String {
+        let value = ElementValue { start: 0, end: raw.len() as u32, form };
         let mut scratch = Vec::new();
         String::from_utf8(value.text(raw.as_bytes(), &mut scratch).to_vec()).expect("UTF-8")
     }
@@ -184,11 +186,15 @@ mod tests {
     #[test]
     fn texts_are_unpacked() {
         for (form, raw, want) in [
-            (Form::Plain, "AB\r\nC\rD", "AB\nC\nD"),
-            (Form::References, "a &amp;&#x41;&#246; &lt;b&gt; &apos;&quot;", "a &A\u{f6} <b> '\""),
-            (Form::Marked, "\n  <![CDATA[ <x> &amp; ]]>\n", " <x> &amp; "),
-            (Form::Marked, "one<!-- no < -->two <?pi > ?> ", "onetwo"),
-            (Form::Marked, " <!-- --> a<![CDATA[]]> ", "a"),
+            (ElementValueForm::Plain, "AB\r\nC\rD", "AB\nC\nD"),
+            (
+                ElementValueForm::References,
+                "a &amp;&#x41;&#246; &lt;b&gt; &apos;&quot;",
+                "a &A\u{f6} <b> '\"",
+            ),
+            (ElementValueForm::Marked, "\n  <![CDATA[ <x> &amp; ]]>\n", " <x> &amp; "),
+            (ElementValueForm::Marked, "one<!-- no < -->two <?pi > ?> ", "onetwo"),
+            (ElementValueForm::Marked, " <!-- --> a<![CDATA[]]> ", "a"),
         ] {
             assert_eq!(text(form, raw), want, "{raw:?}");
         }

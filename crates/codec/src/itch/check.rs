@@ -1,7 +1,7 @@
 //! What the tests and the fuzzer hold: the fast path finds what the slow twin finds, however the input comes.
 
 use super::naive::{self, Found};
-use super::{Frame, Framer, Framing, Message};
+use super::{ItchFrame, ItchFramer, ItchMessage, ItchTransport};
 use serde_json::Value;
 
 /// Any bytes: the first two choose the framing and the size of the pieces, the rest is the input.
@@ -10,11 +10,11 @@ use serde_json::Value;
 /// When the fast path and the twin differ.
 pub fn any_bytes(data: &[u8]) {
     let [which, piece, input @ ..] = data else { return };
-    let framing = [Framing::Length, Framing::Soup][usize::from(*which) % 2];
+    let framing = [ItchTransport::Length, ItchTransport::Soup][usize::from(*which) % 2];
     let slow = naive::decode(framing, input);
     assert_eq!(fast(framing, input, usize::MAX / 2), slow);
     assert_eq!(fast(framing, input, usize::from(*piece) + 1), slow);
-    let cut = Framer::new(framing).cut(input);
+    let cut = ItchFramer::new(framing).cut(input);
     assert!(cut <= input.len());
     lines(framing, input, &slow);
 }
@@ -23,30 +23,30 @@ pub fn any_bytes(data: &[u8]) {
 ///
 /// # Panics
 /// When it asks for more than it needs, or for less than it has.
-pub fn fast(framing: Framing, input: &[u8], piece: usize) -> Vec<Found> {
-    let framer = Framer::new(framing);
+pub fn fast(framing: ItchTransport, input: &[u8], piece: usize) -> Vec<Found> {
+    let framer = ItchFramer::new(framing);
     let (mut out, mut start, mut end, mut at) = (Vec::new(), 0, piece.min(input.len()), 0);
     loop {
         let buf = &input[start..end];
         let (span, what) = match framer.frame(buf, at, end == input.len()) {
-            Frame::Message(found) => {
-                let message = Message::of(found.body(buf)).expect("of a known type and its length");
+            ItchFrame::Message(found) => {
+                let message = ItchMessage::of(found.body(buf)).expect("of a known type and its length");
                 let what = message.check().map(|()| (message.spec().letter, Vec::new()));
                 (found.span, Some(what.map_err(|fault| fault.code.as_str())))
             }
-            Frame::Control(span) => (span, None),
-            Frame::Bad { span, fault } => {
+            ItchFrame::Control(span) => (span, None),
+            ItchFrame::Bad { span, fault } => {
                 assert!(!fault.to_string().is_empty());
                 (span, Some(Err(fault.code.as_str())))
             }
-            Frame::Incomplete { from, need } => {
+            ItchFrame::Incomplete { from, need } => {
                 assert!(need > buf.len(), "more is asked for than is there");
                 start += from;
                 at = 0;
                 end = (start + need).max(end.saturating_add(piece)).min(input.len());
                 continue;
             }
-            Frame::End => return with_fields(framing, input, out),
+            ItchFrame::End => return with_fields(framing, input, out),
         };
         assert!(!span.is_empty());
         out.push(Found { offset: start + span.start, length: span.len(), what });
@@ -55,10 +55,10 @@ pub fn fast(framing: Framing, input: &[u8], piece: usize) -> Vec<Found> {
 }
 
 /// Fills in the fields, from the lines of JSON.
-fn with_fields(framing: Framing, input: &[u8], mut found: Vec<Found>) -> Vec<Found> {
+fn with_fields(framing: ItchTransport, input: &[u8], mut found: Vec<Found>) -> Vec<Found> {
     let mut text = Vec::new();
-    let summary =
-        super::decode_json(&mut &input[..], "f", Framer::new(framing), &mut text).expect("a Vec takes all");
+    let summary = super::decode_json(&mut &input[..], "f", ItchFramer::new(framing), &mut text)
+        .expect("a Vec takes all");
     assert_eq!(summary.bytes, input.len() as u64);
     let mut lines = text.split(|b| *b == b'\n').filter(|line| !line.is_empty());
     for found in found.iter_mut().filter(|f| f.what.is_some()) {
@@ -79,9 +79,9 @@ fn as_text((name, value): (&String, &Value)) -> (String, String) {
 }
 
 /// The lines of faults say the code that the twin has.
-fn lines(framing: Framing, input: &[u8], slow: &[Found]) {
+fn lines(framing: ItchTransport, input: &[u8], slow: &[Found]) {
     let mut text = Vec::new();
-    super::decode_json(&mut &input[..], "f", Framer::new(framing), &mut text).expect("a Vec takes all");
+    super::decode_json(&mut &input[..], "f", ItchFramer::new(framing), &mut text).expect("a Vec takes all");
     let lines: Vec<Value> = text
         .split(|b| *b == b'\n')
         .filter(|l| !l.is_empty())

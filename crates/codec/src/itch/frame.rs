@@ -4,13 +4,13 @@
 //! disagree the length is believed when a message begins behind it; otherwise the next place is looked for from
 //! which two messages follow each other.
 
-use super::fault::{Code, Fault};
+use super::fault::{ItchFault, ItchFaultCode};
 use super::message::size_of_type;
 use unitape_base::Span;
 
 /// How messages are told apart in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Framing {
+pub enum ItchTransport {
     /// A length of two bytes before each, as in NASDAQ's files; a length of 0 ends a session.
     #[default]
     Length,
@@ -20,9 +20,9 @@ pub enum Framing {
 
 /// What stands at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Frame {
+pub enum ItchFrame {
     /// A message of a known type and of its length.
-    Message(Framed),
+    Message(ItchMessageBounds),
     /// What the framing says for itself: the end of a session, a heartbeat.
     Control(Span),
     /// Bytes that are no message.
@@ -30,7 +30,7 @@ pub enum Frame {
         /// All of them, up to the next message.
         span: Span,
         /// What is wrong.
-        fault: Fault,
+        fault: ItchFault,
     },
     /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes, or the
     /// input has ended.
@@ -46,14 +46,14 @@ pub enum Frame {
 
 /// A message in its frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Framed {
+pub struct ItchMessageBounds {
     /// The message with what stands before it.
     pub span: Span,
     /// Its type byte.
     pub at: usize,
 }
 
-impl Framed {
+impl ItchMessageBounds {
     /// The message, from its type on.
     #[inline]
     #[must_use]
@@ -73,13 +73,13 @@ const HEAD_BYTES: usize = 11;
 
 /// Finds messages.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Framer {
+pub struct ItchFramer {
     /// How they are told apart.
-    pub framing: Framing,
+    pub framing: ItchTransport,
 }
 
 /// What the first bytes at a place say.
-enum Head {
+enum FrameCheck {
     /// A message, or what the framing says for itself, that ends there.
     Good { end: usize, at: usize, control: bool },
     /// Nothing that may be.
@@ -88,20 +88,20 @@ enum Head {
     Need(usize),
 }
 
-impl Framer {
+impl ItchFramer {
     /// A framer for this framing.
     #[must_use]
-    pub fn new(framing: Framing) -> Self {
+    pub fn new(framing: ItchTransport) -> Self {
         Self { framing }
     }
 
     /// What stands at `at`; `eof` says that no more bytes come.
     #[inline]
     #[must_use]
-    pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> Frame {
+    pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> ItchFrame {
         match self.head(buf, at) {
-            Head::Good { end, at: body, control: false } if end <= buf.len() => {
-                Frame::Message(Framed { span: Span { start: at, end }, at: body })
+            FrameCheck::Good { end, at: body, control: false } if end <= buf.len() => {
+                ItchFrame::Message(ItchMessageBounds { span: Span { start: at, end }, at: body })
             }
             head => self.other(buf, at, eof, head),
         }
@@ -117,8 +117,8 @@ impl Framer {
                 let (mut at, mut chain) = (start, 0);
                 loop {
                     match self.head(buf, at) {
-                        Head::Good { end, .. } if end <= buf.len() => (at, chain) = (end, chain + 1),
-                        Head::Bad => break,
+                        FrameCheck::Good { end, .. } if end <= buf.len() => (at, chain) = (end, chain + 1),
+                        FrameCheck::Bad => break,
                         _ if chain >= CHAIN => return at,
                         _ => break,
                     }
@@ -128,10 +128,10 @@ impl Framer {
         let mut at = 0;
         loop {
             at = match self.frame(buf, at, false) {
-                Frame::Message(found) => found.span.end,
-                Frame::Control(span) | Frame::Bad { span, .. } => span.end,
-                Frame::Incomplete { from, .. } => return from,
-                Frame::End => return buf.len(),
+                ItchFrame::Message(found) => found.span.end,
+                ItchFrame::Control(span) | ItchFrame::Bad { span, .. } => span.end,
+                ItchFrame::Incomplete { from, .. } => return from,
+                ItchFrame::End => return buf.len(),
             };
         }
     }
@@ -143,7 +143,7 @@ impl Framer {
     pub fn look_ahead(&self, buf: &[u8], mut at: usize, upto: usize, mut each: impl FnMut(u64)) -> usize {
         while at < upto {
             match self.head(buf, at) {
-                Head::Good { end, at: body, control: false } if end <= buf.len() => {
+                FrameCheck::Good { end, at: body, control: false } if end <= buf.len() => {
                     let message = &buf[body..end];
                     if matches!(message[0], b'A' | b'D' | b'E' | b'F' | b'C' | b'U' | b'X')
                         && let Some(order) = message[11..].first_chunk()
@@ -159,96 +159,109 @@ impl Framer {
     }
 
     #[inline]
-    fn head(&self, buf: &[u8], at: usize) -> Head {
+    fn head(&self, buf: &[u8], at: usize) -> FrameCheck {
         match self.framing {
-            Framing::Length => match buf.get(at..at + 3) {
+            ItchTransport::Length => match buf.get(at..at + 3) {
                 Some(&[high, low, letter]) => {
                     let length = usize::from(u16::from_be_bytes([high, low]));
                     match length == size_of_type(letter) && length > 0 {
-                        true => Head::Good { end: at + 2 + length, at: at + 2, control: false },
-                        false => Head::Bad,
+                        true => FrameCheck::Good { end: at + 2 + length, at: at + 2, control: false },
+                        false => FrameCheck::Bad,
                     }
                 }
-                _ => Head::Need(at + 3),
+                _ => FrameCheck::Need(at + 3),
             },
-            Framing::Soup => soup(buf, at),
+            ItchTransport::Soup => soup(buf, at),
         }
     }
 
     #[cold]
-    fn other(&self, buf: &[u8], at: usize, eof: bool, head: Head) -> Frame {
+    fn other(&self, buf: &[u8], at: usize, eof: bool, head: FrameCheck) -> ItchFrame {
         let rest = buf.len() - at.min(buf.len());
         let truncated = || {
-            let fault = Fault { stated: stated(buf, at), ..Fault::of(Code::Truncated, 0, "") };
-            Frame::Bad { span: Span { start: at, end: buf.len() }, fault }
+            let fault = ItchFault {
+                stated: stated(buf, at),
+                ..ItchFault::from_code(ItchFaultCode::Truncated, 0, "")
+            };
+            ItchFrame::Bad { span: Span { start: at, end: buf.len() }, fault }
         };
         match head {
-            Head::Good { end, at: body, control } if end <= buf.len() => {
+            FrameCheck::Good { end, at: body, control } if end <= buf.len() => {
                 let span = Span { start: at, end };
-                if control { Frame::Control(span) } else { Frame::Message(Framed { span, at: body }) }
+                if control {
+                    ItchFrame::Control(span)
+                } else {
+                    ItchFrame::Message(ItchMessageBounds { span, at: body })
+                }
             }
-            Head::Good { end, .. } => match eof {
+            FrameCheck::Good { end, .. } => match eof {
                 true => truncated(),
-                false => Frame::Incomplete { from: at, need: end },
+                false => ItchFrame::Incomplete { from: at, need: end },
             },
-            Head::Need(_) if rest == 0 && eof => Frame::End,
-            Head::Need(need) if !eof => Frame::Incomplete { from: at, need },
-            Head::Need(_) if self.framing == Framing::Length && buf[at..] == [0, 0] => {
-                Frame::Control(Span { start: at, end: buf.len() })
+            FrameCheck::Need(_) if rest == 0 && eof => ItchFrame::End,
+            FrameCheck::Need(need) if !eof => ItchFrame::Incomplete { from: at, need },
+            FrameCheck::Need(_) if self.framing == ItchTransport::Length && buf[at..] == [0, 0] => {
+                ItchFrame::Control(Span { start: at, end: buf.len() })
             }
-            Head::Need(_) => truncated(),
-            Head::Bad => self.resync(buf, at, eof),
+            FrameCheck::Need(_) => truncated(),
+            FrameCheck::Bad => self.resync(buf, at, eof),
         }
     }
 
     /// The way back: what follows the bad bytes at `at`.
-    fn resync(&self, buf: &[u8], at: usize, eof: bool) -> Frame {
+    fn resync(&self, buf: &[u8], at: usize, eof: bool) -> ItchFrame {
         let stated = stated(buf, at);
         let letter = match self.framing {
-            Framing::Length => buf[at + 2],
-            Framing::Soup => buf.get(at + 3).copied().unwrap_or(0),
+            ItchTransport::Length => buf[at + 2],
+            ItchTransport::Soup => buf.get(at + 3).copied().unwrap_or(0),
         };
         let bad = |end, code| {
-            let fault = Fault { stated, ..Fault::of(code, letter, "") };
-            Frame::Bad { span: Span { start: at, end }, fault }
+            let fault = ItchFault { stated, ..ItchFault::from_code(code, letter, "") };
+            ItchFrame::Bad { span: Span { start: at, end }, fault }
         };
         let behind = at + 2 + usize::from(stated);
-        let code = if size_of_type(letter) > 0 { Code::BadLength } else { Code::UnknownType };
-        let ends_session = self.framing == Framing::Length && stated == 0;
+        let code =
+            if size_of_type(letter) > 0 { ItchFaultCode::BadLength } else { ItchFaultCode::UnknownType };
+        let ends_session = self.framing == ItchTransport::Length && stated == 0;
         if ends_session || (HEAD_BYTES..=BELIEVED_BYTES_MAX).contains(&usize::from(stated)) {
             match self.begins(buf, behind, eof) {
-                Ok(true) if ends_session => return Frame::Control(Span { start: at, end: behind }),
+                Ok(true) if ends_session => return ItchFrame::Control(Span { start: at, end: behind }),
                 Ok(true) => return bad(behind, code),
                 Ok(false) => {}
-                Err(need) => return Frame::Incomplete { from: at, need },
+                Err(need) => return ItchFrame::Incomplete { from: at, need },
             }
         }
         for place in at + 1.. {
             if place - at >= GARBAGE_BYTES_MAX {
-                return bad(place, Code::Garbage);
+                return bad(place, ItchFaultCode::Garbage);
             }
             let end = match self.head(buf, place) {
-                Head::Good { end, .. } => end,
-                Head::Bad => continue,
-                Head::Need(need) if !eof => return Frame::Incomplete { from: at, need },
-                Head::Need(_) => break,
+                FrameCheck::Good { end, .. } => end,
+                FrameCheck::Bad => continue,
+                FrameCheck::Need(need) if !eof => return ItchFrame::Incomplete { from: at, need },
+                FrameCheck::Need(_) => break,
             };
             match self.begins(buf, end, eof) {
-                Ok(true) => return bad(place, if code == Code::BadLength { code } else { Code::Garbage }),
+                Ok(true) => {
+                    return bad(
+                        place,
+                        if code == ItchFaultCode::BadLength { code } else { ItchFaultCode::Garbage },
+                    );
+                }
                 Ok(false) => {}
-                Err(need) => return Frame::Incomplete { from: at, need },
+                Err(need) => return ItchFrame::Incomplete { from: at, need },
             }
         }
-        bad(buf.len(), if code == Code::BadLength { code } else { Code::Garbage })
+        bad(buf.len(), if code == ItchFaultCode::BadLength { code } else { ItchFaultCode::Garbage })
     }
 
     /// Whether a message begins at `at`, or the input ends there; how much more input says it.
     fn begins(&self, buf: &[u8], at: usize, eof: bool) -> Result<bool, usize> {
         match self.head(buf, at) {
-            Head::Good { .. } => Ok(true),
-            Head::Bad => Ok(false),
-            Head::Need(need) if !eof => Err(need),
-            Head::Need(_) => Ok(at == buf.len()),
+            FrameCheck::Good { .. } => Ok(true),
+            FrameCheck::Bad => Ok(false),
+            FrameCheck::Need(need) if !eof => Err(need),
+            FrameCheck::Need(_) => Ok(at == buf.len()),
         }
     }
 }
@@ -259,17 +272,17 @@ fn stated(buf: &[u8], at: usize) -> u16 {
 }
 
 /// The head of a SoupBinTCP packet.
-fn soup(buf: &[u8], at: usize) -> Head {
-    let Some(&[high, low, packet]) = buf.get(at..at + 3) else { return Head::Need(at + 3) };
+fn soup(buf: &[u8], at: usize) -> FrameCheck {
+    let Some(&[high, low, packet]) = buf.get(at..at + 3) else { return FrameCheck::Need(at + 3) };
     let length = usize::from(u16::from_be_bytes([high, low]));
     let good = match packet {
         b'S' => match buf.get(at + 3) {
-            None if length > 1 => return Head::Need(at + 4),
+            None if length > 1 => return FrameCheck::Need(at + 4),
             None => false,
             Some(letter) => {
                 return match length > 1 && length - 1 == size_of_type(*letter) {
-                    true => Head::Good { end: at + 2 + length, at: at + 3, control: false },
-                    false => Head::Bad,
+                    true => FrameCheck::Good { end: at + 2 + length, at: at + 3, control: false },
+                    false => FrameCheck::Bad,
                 };
             }
         },
@@ -282,7 +295,7 @@ fn soup(buf: &[u8], at: usize) -> Head {
         b'+' => (1..=BELIEVED_BYTES_MAX).contains(&length),
         _ => false,
     };
-    if good { Head::Good { end: at + 2 + length, at: at + 3, control: true } } else { Head::Bad }
+    if good { FrameCheck::Good { end: at + 2 + length, at: at + 3, control: true } } else { FrameCheck::Bad }
 }
 
 /// So much of the end of a buffer is looked at for a chain of messages …

@@ -10,9 +10,9 @@
 //! blank one left out. What the framing says for itself becomes no line. The schema is
 //! `docs/schema/decode-itch.schema.json`.
 
-use super::fault::Fault;
-use super::frame::{Frame, Framer};
-use super::message::{Message, Sort};
+use super::fault::ItchFault;
+use super::frame::{ItchFrame, ItchFramer};
+use super::message::{FieldType, ItchMessage};
 use std::io::{Read, Write};
 use unitape_base::json::{head, number, string, value};
 use unitape_base::{Error, Span};
@@ -20,7 +20,7 @@ use unitape_base::{InputBuffer, READ_BYTES};
 
 /// What was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Summary {
+pub struct ItchSummary {
     /// Good messages.
     pub messages: u64,
     /// Bad ones.
@@ -36,33 +36,33 @@ pub struct Summary {
 pub fn decode_json(
     input: &mut dyn Read,
     file_label: &str,
-    framer: Framer,
+    framer: ItchFramer,
     out: &mut dyn Write,
-) -> Result<Summary, Error> {
+) -> Result<ItchSummary, Error> {
     let mut source = InputBuffer::new(input, file_label);
-    let mut lines = Lines {
+    let mut lines = ItchJsonWriter {
         head: head(file_label),
         text: Vec::with_capacity(2 * FLUSH_BYTES),
-        summary: Summary::default(),
+        summary: ItchSummary::default(),
     };
     let (mut at, mut patience) = (0, 1);
     let result = loop {
         let end = match framer.frame(source.bytes(), at, source.eof) {
-            Frame::Message(found) => {
+            ItchFrame::Message(found) => {
                 let offset = source.base + found.span.start as u64;
-                match Message::of(found.body(source.bytes())).map(|m| (m, m.check())) {
+                match ItchMessage::of(found.body(source.bytes())).map(|m| (m, m.check())) {
                     Some((message, Ok(()))) => lines.message(offset, message),
                     Some((_, Err(fault))) => lines.fault(offset, found.span, fault),
                     None => unreachable!("the framer gives messages of their type's length"),
                 }
                 found.span.end
             }
-            Frame::Control(span) => span.end,
-            Frame::Bad { span, fault } => {
+            ItchFrame::Control(span) => span.end,
+            ItchFrame::Bad { span, fault } => {
                 lines.fault(source.base + span.start as u64, span, fault);
                 span.end
             }
-            Frame::Incomplete { from, need } => {
+            ItchFrame::Incomplete { from, need } => {
                 if let Err(error) = lines.flush(out) {
                     break Err(error);
                 }
@@ -74,7 +74,7 @@ pub fn decode_json(
                 at = 0;
                 continue;
             }
-            Frame::End => break Ok(()),
+            ItchFrame::End => break Ok(()),
         };
         (at, patience) = (end, 1);
         if lines.text.len() >= FLUSH_BYTES {
@@ -108,14 +108,14 @@ pub fn price(out: &mut Vec<u8>, units: u64, places: u32) {
 const FLUSH_BYTES: usize = 64 << 10;
 
 /// The lines of one file.
-struct Lines {
+struct ItchJsonWriter {
     head: Vec<u8>,
     text: Vec<u8>,
-    summary: Summary,
+    summary: ItchSummary,
 }
 
-impl Lines {
-    fn message(&mut self, offset: u64, message: Message<'_>) {
+impl ItchJsonWriter {
+    fn message(&mut self, offset: u64, message: ItchMessage<'_>) {
         self.start(offset);
         let (bytes, spec) = (message.bytes(), message.spec());
         let out = &mut self.text;
@@ -129,18 +129,21 @@ impl Lines {
         number(out, message.timestamp());
         for field in spec.fields {
             let raw = &bytes[field.at..field.at + field.sort.bytes()];
-            if matches!(field.sort, Sort::Letter | Sort::Text(_)) && raw.trim_ascii_end().is_empty() {
+            if matches!(field.sort, FieldType::Letter | FieldType::Text(_)) && raw.trim_ascii_end().is_empty()
+            {
                 continue;
             }
             out.extend_from_slice(b",\"");
             out.extend_from_slice(field.name.as_bytes());
             out.extend_from_slice(b"\":");
             match field.sort {
-                Sort::Letter | Sort::Side | Sort::Stock | Sort::Text(_) => value(out, raw.trim_ascii_end()),
-                Sort::Number(_) => number(out, whole(raw)),
-                Sort::Price4 | Sort::Price8 => {
+                FieldType::Letter | FieldType::Side | FieldType::Stock | FieldType::Text(_) => {
+                    value(out, raw.trim_ascii_end())
+                }
+                FieldType::Number(_) => number(out, whole(raw)),
+                FieldType::Price4 | FieldType::Price8 => {
                     out.push(b'"');
-                    price(out, whole(raw), if field.sort == Sort::Price4 { 4 } else { 8 });
+                    price(out, whole(raw), if field.sort == FieldType::Price4 { 4 } else { 8 });
                     out.push(b'"');
                 }
             }
@@ -149,7 +152,7 @@ impl Lines {
         self.summary.messages += 1;
     }
 
-    fn fault(&mut self, offset: u64, span: Span, fault: Fault) {
+    fn fault(&mut self, offset: u64, span: Span, fault: ItchFault) {
         self.start(offset);
         self.text.extend_from_slice(b",\"length\":");
         number(&mut self.text, span.len() as u64);

@@ -1,11 +1,11 @@
 //! The messages: what stands where in which, in one table that makes the readers too.
 
 use super::DAY_NANOS;
-use super::fault::{Code, Fault};
+use super::fault::{ItchFault, ItchFaultCode};
 
 /// How a field is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sort {
+pub enum FieldType {
     /// One letter or digit.
     Letter,
     /// Letters with blanks behind, so many bytes.
@@ -22,15 +22,15 @@ pub enum Sort {
     Price8,
 }
 
-impl Sort {
+impl FieldType {
     /// Bytes of a field of this sort.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
-            Sort::Letter | Sort::Side => 1,
-            Sort::Text(n) | Sort::Number(n) => n as usize,
-            Sort::Stock | Sort::Price8 => 8,
-            Sort::Price4 => 4,
+            FieldType::Letter | FieldType::Side => 1,
+            FieldType::Text(n) | FieldType::Number(n) => n as usize,
+            FieldType::Stock | FieldType::Price8 => 8,
+            FieldType::Price4 => 4,
         }
     }
 }
@@ -43,7 +43,7 @@ pub struct FieldSpec {
     /// Its first byte, counted from the type.
     pub at: usize,
     /// How it is written.
-    pub sort: Sort,
+    pub sort: FieldType,
 }
 
 /// A type of message.
@@ -64,31 +64,31 @@ pub const MESSAGE_BYTES_MAX: usize = 50;
 
 macro_rules! sort {
     (letter) => {
-        Sort::Letter
+        FieldType::Letter
     };
     (side) => {
-        Sort::Side
+        FieldType::Side
     };
     (stock) => {
-        Sort::Stock
+        FieldType::Stock
     };
     (mpid) => {
-        Sort::Text(4)
+        FieldType::Text(4)
     };
     (text2) => {
-        Sort::Text(2)
+        FieldType::Text(2)
     };
     (u32) => {
-        Sort::Number(4)
+        FieldType::Number(4)
     };
     (u64) => {
-        Sort::Number(8)
+        FieldType::Number(8)
     };
     (price4) => {
-        Sort::Price4
+        FieldType::Price4
     };
     (price8) => {
-        Sort::Price8
+        FieldType::Price8
     };
 }
 macro_rules! value {
@@ -157,7 +157,7 @@ macro_rules! messages {
         /// A message of a known type and of its length, where it lies.
         #[derive(Debug, Clone, Copy)]
         #[allow(missing_docs)] // told at each type
-        pub enum Message<'m> { $($Name($Name<'m>),)* }
+        pub enum ItchMessage<'m> { $($Name($Name<'m>),)* }
 
         $(
             $(#[$about])*
@@ -211,7 +211,7 @@ macro_rules! messages {
             }
         )*
 
-        impl<'m> Message<'m> {
+        impl<'m> ItchMessage<'m> {
             /// The message in these bytes, when they are of a known type and just as long as it is.
             #[inline]
             #[must_use]
@@ -541,7 +541,7 @@ fn timestamp(message: &[u8]) -> u64 {
     u64::from_be_bytes(*word) & 0xffff_ffff_ffff
 }
 
-impl<'m> Message<'m> {
+impl<'m> ItchMessage<'m> {
     /// Stands for the security, for this day only.
     #[must_use]
     pub fn stock_locate(self) -> u16 {
@@ -566,22 +566,22 @@ impl<'m> Message<'m> {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn check(self) -> Result<(), Fault> {
+    pub fn check(self) -> Result<(), ItchFault> {
         let bytes = self.bytes();
         if timestamp(bytes) >= DAY_NANOS {
-            return Err(Fault::of(Code::BadTime, bytes[0], "timestamp"));
+            return Err(ItchFault::from_code(ItchFaultCode::BadTime, bytes[0], "timestamp"));
         }
         for field in self.spec().fields {
             let value = &bytes[field.at..field.at + field.sort.bytes()];
             let code = match field.sort {
-                Sort::Side if !matches!(value, b"B" | b"S") => Code::BadSide,
-                Sort::Stock if !is_name(value) => Code::BadStock,
-                Sort::Letter | Sort::Text(_) if !value.iter().all(|b| matches!(b, b' '..=b'~')) => {
-                    Code::BadText
+                FieldType::Side if !matches!(value, b"B" | b"S") => ItchFaultCode::BadSide,
+                FieldType::Stock if !is_name(value) => ItchFaultCode::BadStock,
+                FieldType::Letter | FieldType::Text(_) if !value.iter().all(|b| matches!(b, b' '..=b'~')) => {
+                    ItchFaultCode::BadText
                 }
                 _ => continue,
             };
-            return Err(Fault::of(code, bytes[0], field.name));
+            return Err(ItchFault::from_code(code, bytes[0], field.name));
         }
         Ok(())
     }

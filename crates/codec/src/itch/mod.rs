@@ -7,16 +7,16 @@
 //!
 //! All numbers are big-endian and unsigned. Prices are whole numbers of 1/10,000 (the levels of the market-wide
 //! circuit breaker of 1/100,000,000), times nanoseconds since midnight in New York, texts ASCII with blanks behind.
-//! [`Framer`] finds the messages, each with two bytes of length before it as in NASDAQ's files, or in the packets of
+//! [`ItchFramer`] finds the messages, each with two bytes of length before it as in NASDAQ's files, or in the packets of
 //! SoupBinTCP; [`MoldPacket`] opens the packets of MoldUDP64. A message is read where it lies:
 //!
 //! ```
-//! use unitape_codec::itch::{Frame, Framer, Message};
+//! use unitape_codec::itch::{ItchFrame, ItchFramer, ItchMessage};
 //!
 //! let mut file = vec![0, 19, b'D', 0, 7, 0, 0, 0x1f, 0x1a, 0xce, 0xd9, 0xf0, 0x7b];
 //! file.extend_from_slice(&123_456_789u64.to_be_bytes());
-//! let Frame::Message(found) = Framer::default().frame(&file, 0, true) else { panic!() };
-//! let Some(Message::OrderDelete(delete)) = Message::of(found.body(&file)) else { panic!() };
+//! let ItchFrame::Message(found) = ItchFramer::default().frame(&file, 0, true) else { panic!() };
+//! let Some(ItchMessage::OrderDelete(delete)) = ItchMessage::of(found.body(&file)) else { panic!() };
 //! assert_eq!((delete.stock_locate(), delete.order()), (7, 123_456_789));
 //! assert_eq!(delete.timestamp() / 1_000_000_000, 34_200); // half past nine
 //! ```
@@ -39,14 +39,14 @@ pub mod sample;
 #[cfg(test)]
 mod tests;
 
-pub use fault::{Code, Fault};
-pub use frame::{Frame, Framed, Framer, Framing, GARBAGE_BYTES_MAX};
-pub use json::{Summary, decode_json, price};
+pub use fault::{ItchFault, ItchFaultCode};
+pub use frame::{GARBAGE_BYTES_MAX, ItchFrame, ItchFramer, ItchMessageBounds, ItchTransport};
+pub use json::{ItchSummary, decode_json, price};
 pub use message::{
-    AddOrder, AddOrderMpid, BrokenTrade, CrossTrade, DirectListing, FieldSpec, Imbalance, IpoQuoting,
-    LuldCollar, MESSAGE_BYTES_MAX, Message, MwcbLevels, MwcbStatus, OperationalHalt, OrderCancel,
-    OrderDelete, OrderExecuted, OrderExecutedPrice, OrderReplace, ParticipantPosition, RegSho,
-    RetailInterest, Sort, StockDirectory, SystemEvent, Trade, TradingAction, TypeSpec, size_of_type, specs,
+    AddOrder, AddOrderMpid, BrokenTrade, CrossTrade, DirectListing, FieldSpec, FieldType, Imbalance,
+    IpoQuoting, ItchMessage, LuldCollar, MESSAGE_BYTES_MAX, MwcbLevels, MwcbStatus, OperationalHalt,
+    OrderCancel, OrderDelete, OrderExecuted, OrderExecutedPrice, OrderReplace, ParticipantPosition, RegSho,
+    RetailInterest, StockDirectory, SystemEvent, Trade, TradingAction, TypeSpec, size_of_type, specs,
     stock_name,
 };
 pub use mold::{MOLD_HEAD_BYTES, MoldPacket};

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::frame::{Framing, GARBAGE_BYTES_MAX};
+use super::frame::{GARBAGE_BYTES_MAX, ItchTransport};
 
 /// What was found at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +50,7 @@ const TYPES: [&str; 23] = [
 ];
 
 /// Everything in `input`, in order.
-pub fn decode(framing: Framing, input: &[u8]) -> Vec<Found> {
+pub fn decode(framing: ItchTransport, input: &[u8]) -> Vec<Found> {
     let (mut out, mut at) = (Vec::new(), 0);
     while at < input.len() {
         let (length, what) = one(framing, input, at);
@@ -60,7 +60,7 @@ pub fn decode(framing: Framing, input: &[u8]) -> Vec<Found> {
     out
 }
 
-fn one(framing: Framing, input: &[u8], at: usize) -> (usize, Option<Said>) {
+fn one(framing: ItchTransport, input: &[u8], at: usize) -> (usize, Option<Said>) {
     let rest = &input[at..];
     match good(framing, input, at) {
         Some((length, _)) if length > rest.len() => return (rest.len(), Some(Err("truncated"))),
@@ -68,16 +68,18 @@ fn one(framing: Framing, input: &[u8], at: usize) -> (usize, Option<Said>) {
         Some((length, Some(body))) => return (length, Some(fields(&rest[body..length]))),
         None => {}
     }
-    if framing == Framing::Length
+    if framing == ItchTransport::Length
         && rest.starts_with(&[0, 0])
         && (rest.len() == 2 || good(framing, input, at + 2).is_some())
     {
         return (2, None);
     }
-    if rest.len() < 3 || framing == Framing::Soup && rest.len() == 3 && rest[2] == b'S' && stated(rest) > 1 {
+    if rest.len() < 3
+        || framing == ItchTransport::Soup && rest.len() == 3 && rest[2] == b'S' && stated(rest) > 1
+    {
         return (rest.len(), Some(Err("truncated")));
     }
-    let letter = if framing == Framing::Length { rest[2] } else { *rest.get(3).unwrap_or(&0) };
+    let letter = if framing == ItchTransport::Length { rest[2] } else { *rest.get(3).unwrap_or(&0) };
     let known = types().any(|(l, _)| l == letter);
     let length = stated(rest);
     if (11..=512).contains(&length) && begins(framing, input, at + 2 + length) {
@@ -95,20 +97,20 @@ fn stated(rest: &[u8]) -> usize {
     usize::from(rest[0]) * 256 + usize::from(rest[1])
 }
 
-fn begins(framing: Framing, input: &[u8], at: usize) -> bool {
+fn begins(framing: ItchTransport, input: &[u8], at: usize) -> bool {
     at == input.len() || good(framing, input, at).is_some()
 }
 
 /// Whether what begins here may be a frame: its length, and where its message begins if it has one.
-fn good(framing: Framing, input: &[u8], at: usize) -> Option<(usize, Option<usize>)> {
+fn good(framing: ItchTransport, input: &[u8], at: usize) -> Option<(usize, Option<usize>)> {
     let rest = input.get(at..)?;
     let letter = *rest.get(2)?;
     let length = stated(rest);
     let size = |letter| types().find(|(l, _)| *l == letter).map(|(_, size)| size);
     match (framing, letter) {
-        (Framing::Length, letter) => (size(letter)? == length).then_some((2 + length, Some(2))),
-        (Framing::Soup, b'S') => (size(*rest.get(3)?)? + 1 == length).then_some((2 + length, Some(3))),
-        (Framing::Soup, letter) => {
+        (ItchTransport::Length, letter) => (size(letter)? == length).then_some((2 + length, Some(2))),
+        (ItchTransport::Soup, b'S') => (size(*rest.get(3)?)? + 1 == length).then_some((2 + length, Some(3))),
+        (ItchTransport::Soup, letter) => {
             let lengths = match letter {
                 b'H' | b'R' | b'Z' | b'O' => 1..=1,
                 b'A' => 31..=31,

@@ -7,7 +7,12 @@ use super::message::{TypeSpec, specs};
 ///
 /// # Panics
 /// When the values are not those of the type.
-pub fn write(out: &mut Vec<u8>, letter: u8, (locate, tracking, nanos): (u16, u16, u64), values: &[Part<'_>]) {
+pub fn write(
+    out: &mut Vec<u8>,
+    letter: u8,
+    (locate, tracking, nanos): (u16, u16, u64),
+    values: &[SampleValue<'_>],
+) {
     let spec = specs().iter().find(|s| s.letter == letter).expect("a type of ITCH 5.0");
     assert_eq!(values.len(), spec.fields.len(), "values of {}", spec.name);
     out.extend_from_slice(&(spec.bytes as u16).to_be_bytes());
@@ -18,8 +23,8 @@ pub fn write(out: &mut Vec<u8>, letter: u8, (locate, tracking, nanos): (u16, u16
     for (field, value) in spec.fields.iter().zip(values) {
         let bytes = field.sort.bytes();
         match *value {
-            Part::Number(n) => out.extend_from_slice(&n.to_be_bytes()[8 - bytes..]),
-            Part::Text(text) => {
+            SampleValue::Number(n) => out.extend_from_slice(&n.to_be_bytes()[8 - bytes..]),
+            SampleValue::Text(text) => {
                 assert!(text.len() <= bytes, "{} of {}", field.name, spec.name);
                 out.extend_from_slice(text);
                 out.resize(out.len() + bytes - text.len(), b' ');
@@ -30,7 +35,7 @@ pub fn write(out: &mut Vec<u8>, letter: u8, (locate, tracking, nanos): (u16, u16
 
 /// A value to write.
 #[derive(Debug, Clone, Copy)]
-pub enum Part<'p> {
+pub enum SampleValue<'p> {
     /// A number or a price in its own units.
     Number(u64),
     /// Letters; blanks are put behind.
@@ -61,34 +66,38 @@ impl Default for SampleConfig {
 /// 2 others), as a file with lengths. Every order that a message names lives.
 #[must_use]
 pub fn sample_messages(config: SampleConfig) -> Vec<u8> {
-    let mut day =
-        Day { rng: config.seed, out: Vec::with_capacity(config.messages * 34), nanos: 14_400_000_000_000 };
+    let mut day = SampleDay {
+        rng: config.seed,
+        out: Vec::with_capacity(config.messages * 34),
+        nanos: 14_400_000_000_000,
+    };
     let symbols: Vec<Vec<u8>> = (1..=config.stocks).map(symbol).collect();
     let mut live: Vec<(u64, u16, u32)> = Vec::with_capacity(config.live);
     let (mut next_order, mut next_match) = (10_000u64, 1u64);
-    day.put(b'S', 0, &[Part::Text(b"O")]);
+    day.put(b'S', 0, &[SampleValue::Text(b"O")]);
     for (n, symbol) in symbols.iter().enumerate() {
         directory(&mut day, n as u16 + 1, symbol);
     }
-    day.put(b'S', 0, &[Part::Text(b"S")]);
-    day.put(b'S', 0, &[Part::Text(b"Q")]);
+    day.put(b'S', 0, &[SampleValue::Text(b"S")]);
+    day.put(b'S', 0, &[SampleValue::Text(b"Q")]);
     for n in 0..config.messages {
         // Some securities are busy, most are not.
         let locate = 1 + (day.below(u64::from(config.stocks)) * day.below(1000) / 1000) as u16;
-        let stock = Part::Text(&symbols[usize::from(locate) - 1]);
-        let side = Part::Text(if day.below(2) == 0 { b"B" } else { b"S" });
+        let stock = SampleValue::Text(&symbols[usize::from(locate) - 1]);
+        let side = SampleValue::Text(if day.below(2) == 0 { b"B" } else { b"S" });
         let shares = shares(&mut day);
-        let price = Part::Number(100 * (1_000 + u64::from(locate) + day.below(200)));
+        let price = SampleValue::Number(100 * (1_000 + u64::from(locate) + day.below(200)));
         let choice = if live.len() >= config.live { 45 + day.below(55) } else { day.below(100) };
         let pick = if live.is_empty() { 0 } else { day.below(live.len() as u64) as usize };
         match choice {
             45.. if live.is_empty() => {}
             0..45 => {
                 next_order += 1 + day.below(8);
-                let order = Part::Number(next_order);
-                let shares_part = Part::Number(u64::from(shares));
+                let order = SampleValue::Number(next_order);
+                let shares_part = SampleValue::Number(u64::from(shares));
                 if choice < 2 {
-                    let mpid = Part::Text([&b"NITE"[..], b"GSCO", b"JPMS", b"VIRT"][day.below(4) as usize]);
+                    let mpid =
+                        SampleValue::Text([&b"NITE"[..], b"GSCO", b"JPMS", b"VIRT"][day.below(4) as usize]);
                     day.put(b'F', locate, &[order, side, shares_part, stock, price, mpid]);
                 } else {
                     day.put(b'A', locate, &[order, side, shares_part, stock, price]);
@@ -97,7 +106,7 @@ pub fn sample_messages(config: SampleConfig) -> Vec<u8> {
             }
             45..85 => {
                 let (order, locate, _) = live.swap_remove(pick);
-                day.put(b'D', locate, &[Part::Number(order)]);
+                day.put(b'D', locate, &[SampleValue::Number(order)]);
             }
             85..93 => {
                 next_order += 1 + day.below(8);
@@ -108,20 +117,20 @@ pub fn sample_messages(config: SampleConfig) -> Vec<u8> {
                     u64::from(shares),
                     100 * (1_000 + u64::from(locate) + day.below(200)),
                 ];
-                day.put(b'U', locate, &parts.map(Part::Number));
+                day.put(b'U', locate, &parts.map(SampleValue::Number));
                 live[pick] = (next_order, locate, shares);
             }
             93..97 => {
                 let (order, locate, left) = live[pick];
                 let part = if left > 1 && day.below(2) == 0 { left / 2 } else { left };
                 next_match += 1;
-                let parts = [order, u64::from(part), next_match].map(Part::Number);
+                let parts = [order, u64::from(part), next_match].map(SampleValue::Number);
                 if choice == 96 && n % 4 == 0 {
-                    let printable = Part::Text(if n % 8 == 0 { b"Y" } else { b"N" });
+                    let printable = SampleValue::Text(if n % 8 == 0 { b"Y" } else { b"N" });
                     day.put(
                         b'C',
                         locate,
-                        &[parts[0], parts[1], parts[2], printable, Part::Number(1_234_500)],
+                        &[parts[0], parts[1], parts[2], printable, SampleValue::Number(1_234_500)],
                     );
                 } else {
                     day.put(b'E', locate, &parts);
@@ -131,18 +140,21 @@ pub fn sample_messages(config: SampleConfig) -> Vec<u8> {
             97..99 => {
                 let (order, locate, left) = live[pick];
                 let part = 1.max(left / 3);
-                day.put(b'X', locate, &[Part::Number(order), Part::Number(u64::from(part))]);
+                day.put(b'X', locate, &[SampleValue::Number(order), SampleValue::Number(u64::from(part))]);
                 take(&mut live, pick, part);
             }
             _ => {
                 next_match += 1;
-                let (zero, shares, number) =
-                    (Part::Number(0), Part::Number(u64::from(shares)), Part::Number(next_match));
-                day.put(b'P', locate, &[zero, Part::Text(b"B"), shares, stock, price, number]);
+                let (zero, shares, number) = (
+                    SampleValue::Number(0),
+                    SampleValue::Number(u64::from(shares)),
+                    SampleValue::Number(next_match),
+                );
+                day.put(b'P', locate, &[zero, SampleValue::Text(b"B"), shares, stock, price, number]);
             }
         }
     }
-    day.put(b'S', 0, &[Part::Text(b"C")]);
+    day.put(b'S', 0, &[SampleValue::Text(b"C")]);
     day.out
 }
 
@@ -157,30 +169,32 @@ pub fn one_of_each() -> Vec<u8> {
 }
 
 fn each(out: &mut Vec<u8>, n: u16, spec: &TypeSpec) {
-    use super::message::Sort;
+    use super::message::FieldType;
     let texts: Vec<[u8; 8]> = (0..spec.fields.len()).map(|i| [b'A' + (i % 26) as u8; 8]).collect();
-    let parts: Vec<Part<'_>> = spec
+    let parts: Vec<SampleValue<'_>> = spec
         .fields
         .iter()
         .zip(&texts)
         .enumerate()
         .map(|(i, (field, text))| match field.sort {
-            Sort::Side => Part::Text(b"S"),
-            Sort::Stock => Part::Text(b"ZVZZT"),
-            Sort::Letter | Sort::Text(_) => Part::Text(&text[..field.sort.bytes()]),
-            Sort::Number(_) | Sort::Price4 | Sort::Price8 => Part::Number(0x0102_0304 + 7 * i as u64),
+            FieldType::Side => SampleValue::Text(b"S"),
+            FieldType::Stock => SampleValue::Text(b"ZVZZT"),
+            FieldType::Letter | FieldType::Text(_) => SampleValue::Text(&text[..field.sort.bytes()]),
+            FieldType::Number(_) | FieldType::Price4 | FieldType::Price8 => {
+                SampleValue::Number(0x0102_0304 + 7 * i as u64)
+            }
         })
         .collect();
     write(out, spec.letter, (n + 1, 2 * n, 34_200_000_000_000 + u64::from(n)), &parts);
 }
 
-fn directory(day: &mut Day, locate: u16, symbol: &[u8]) {
-    let t = Part::Text;
+fn directory(day: &mut SampleDay, locate: u16, symbol: &[u8]) {
+    let t = SampleValue::Text;
     let values = [
         t(symbol),
         t(b"Q"),
         t(b"N"),
-        Part::Number(100),
+        SampleValue::Number(100),
         t(b"N"),
         t(b"C"),
         t(b"Z"),
@@ -189,7 +203,7 @@ fn directory(day: &mut Day, locate: u16, symbol: &[u8]) {
         t(b"N"),
         t(b"1"),
         t(b"N"),
-        Part::Number(0),
+        SampleValue::Number(0),
         t(b"N"),
     ];
     day.put(b'R', locate, &values);
@@ -203,7 +217,7 @@ fn take(live: &mut Vec<(u64, u16, u32)>, pick: usize, part: u32) {
 }
 
 /// Mostly round lots.
-fn shares(day: &mut Day) -> u32 {
+fn shares(day: &mut SampleDay) -> u32 {
     match day.below(10) {
         0..6 => 100,
         6..8 => 100 * (1 + day.below(20) as u32),
@@ -216,13 +230,13 @@ fn symbol(n: u16) -> Vec<u8> {
     [n / 17_576, n / 676, n / 26, n].map(|l| b'A' + (l % 26) as u8).to_vec()
 }
 
-struct Day {
+struct SampleDay {
     rng: u64,
     out: Vec<u8>,
     nanos: u64,
 }
 
-impl Day {
+impl SampleDay {
     fn below(&mut self, n: u64) -> u64 {
         // SplitMix64.
         self.rng = self.rng.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -232,7 +246,7 @@ impl Day {
         (z ^ z >> 31) % n
     }
 
-    fn put(&mut self, letter: u8, locate: u16, values: &[Part<'_>]) {
+    fn put(&mut self, letter: u8, locate: u16, values: &[SampleValue<'_>]) {
         self.nanos += 1 + self.below(2_000);
         write(&mut self.out, letter, (locate, 0, self.nanos), values);
     }

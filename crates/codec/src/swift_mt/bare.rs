@@ -1,7 +1,7 @@
 //! Bodies without an envelope, as banks write their statements, and what stands around them.
 
-use super::frame::{Form, Message, PREFACE_BYTES, PREFACE_LINES};
-use super::tokens::Tag;
+use super::frame::{EnvelopeForm, PREFACE_BYTES, PREFACE_LINES, SwiftMessage};
+use super::tokens::SwiftTag;
 use memchr::{memchr, memmem, memrchr};
 use unitape_base::Span;
 
@@ -20,16 +20,16 @@ pub(super) fn tag_at(buf: &[u8], at: usize) -> Option<usize> {
 
 /// As [`tag_at`], with the tag.
 #[inline(always)]
-pub(super) fn tag_here(text: &[u8], at: usize) -> Option<(Tag, usize)> {
+pub(super) fn tag_here(text: &[u8], at: usize) -> Option<(SwiftTag, usize)> {
     if let Some(&[b':', a, b, c, d]) = text.get(at..).and_then(|rest| rest.first_chunk::<5>()) {
         let is = |byte: u8| TAG_BYTES[usize::from(byte)];
         let two = c == b':';
         if is(a) & is(b) & (two | (is(c) & (d == b':'))) {
-            return Some((Tag::packed([a, b, c], two), at + 4 - usize::from(two)));
+            return Some((SwiftTag::packed([a, b, c], two), at + 4 - usize::from(two)));
         }
     }
     let colon = tag_at(text, at)?;
-    Some((Tag::new(&text[at + 1..colon]), colon))
+    Some((SwiftTag::new(&text[at + 1..colon]), colon))
 }
 
 /// The length of a tag of any length that stands before a colon.
@@ -74,13 +74,13 @@ pub(super) fn starts(buf: &[u8], at: usize) -> Option<bool> {
 
 /// The body whose first field is at `first`, with a preface from `from` on; `None` if the bytes there are do
 /// not tell where it ends.
-pub(super) fn scan(buf: &[u8], from: usize, first: usize, whole: bool) -> Option<Message> {
+pub(super) fn scan(buf: &[u8], from: usize, first: usize, whole: bool) -> Option<SwiftMessage> {
     let body = |end: usize, over: usize| {
-        let mut message = Message {
+        let mut message = SwiftMessage {
             span: Span { start: from, end: over },
-            form: Form::Bare,
+            form: EnvelopeForm::Bare,
             preface: Span { start: from, end: first },
-            ..Message::default()
+            ..SwiftMessage::default()
         };
         message.blocks[3] = Span { start: first, end };
         Some(message)
@@ -143,7 +143,7 @@ fn is_blank(rest: &[u8]) -> bool {
 }
 
 /// What bytes are that start nothing.
-pub(super) enum Loose {
+pub(super) enum PrefaceCheck {
     /// A preface; the body starts here.
     Preface(usize),
     /// Garbage up to here.
@@ -153,7 +153,7 @@ pub(super) enum Loose {
 }
 
 /// Lines from `from` on, where nothing starts, up to where something does.
-pub(super) fn loose(buf: &[u8], from: usize, whole: bool) -> Loose {
+pub(super) fn check_preface(buf: &[u8], from: usize, whole: bool) -> PrefaceCheck {
     let (mut at, mut lines, mut braces) = (from, 0, false);
     loop {
         let line_end = memchr(b'\n', &buf[at..]).map(|n| at + n);
@@ -165,26 +165,26 @@ pub(super) fn loose(buf: &[u8], from: usize, whole: bool) -> Loose {
         let starts_at = memmem::find(line, b"{1:");
         let ends_at = memmem::find(line, b"-}").map(|n| n + 2);
         if let Some(n) = [starts_at, ends_at].into_iter().flatten().min() {
-            return Loose::Garbage(at + n);
+            return PrefaceCheck::Garbage(at + n);
         }
         if braces && line_end.is_some() && terminator(line) == Some(1) {
-            return Loose::Garbage(at + 1);
+            return PrefaceCheck::Garbage(at + 1);
         }
         braces |= line.iter().any(|b| matches!(b, b'{' | b'}'));
         let Some(end) = line_end else {
-            return if whole { Loose::Garbage(buf.len()) } else { Loose::Need };
+            return if whole { PrefaceCheck::Garbage(buf.len()) } else { PrefaceCheck::Need };
         };
         at = end + 1;
         lines += 1;
         if !braces {
             match starts(buf, at) {
                 Some(true) if lines <= PREFACE_LINES && at - from <= PREFACE_BYTES => {
-                    return Loose::Preface(at);
+                    return PrefaceCheck::Preface(at);
                 }
-                Some(true) => return Loose::Garbage(at),
+                Some(true) => return PrefaceCheck::Garbage(at),
                 Some(false) => {}
                 None if whole => {}
-                None => return Loose::Need,
+                None => return PrefaceCheck::Need,
             }
         }
     }

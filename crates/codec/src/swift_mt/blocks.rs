@@ -1,19 +1,19 @@
 //! The blocks of a message with an envelope: `{1:…}{2:…}{3:{…}}{4:…-}{5:{…}}{S:{…}}`.
 
 use super::NEST_MAX;
-use super::fault::Fault;
-use super::frame::{Form, Message};
+use super::fault::SwiftFault;
+use super::frame::{EnvelopeForm, SwiftMessage};
 use memchr::{memchr2, memmem};
 use unitape_base::Span;
 
 /// What a message with an envelope comes to.
-pub(super) enum Scan {
-    Done(Message),
+pub(super) enum EnvelopeScan {
+    Done(SwiftMessage),
     /// The next message starts here before this one has ended.
     Next(usize),
     /// The blocks are wrong at `at`.
     Bad {
-        fault: Fault,
+        fault: SwiftFault,
         at: usize,
     },
     /// The bytes there are do not decide.
@@ -22,8 +22,8 @@ pub(super) enum Scan {
 
 /// Reads the blocks from `from` on, where `{1:` stands. `whole`: the input ends where `buf` ends.
 #[inline]
-pub(super) fn scan(buf: &[u8], from: usize, whole: bool) -> Scan {
-    let mut message = Message::default();
+pub(super) fn scan(buf: &[u8], from: usize, whole: bool) -> EnvelopeScan {
+    let mut message = SwiftMessage::default();
     // Where the message is over unless more of it follows; 0 until the text is there.
     let mut over = 0;
     let mut at = from;
@@ -31,12 +31,14 @@ pub(super) fn scan(buf: &[u8], from: usize, whole: bool) -> Scan {
         while over == 0 && matches!(buf.get(at), Some(b'\r' | b'\n')) {
             at += 1;
         }
-        let id = match head(buf, at) {
-            Head::Block(id) => id,
-            Head::Cut if !whole => return Scan::Need,
-            Head::Cut | Head::Other if over > 0 => break,
-            Head::Cut => return Scan::Need,
-            Head::Other => return Scan::Bad { fault: Fault::NoBlock { offset: (at - from) as u32 }, at },
+        let id = match block_start(buf, at) {
+            BlockStart::Block(id) => id,
+            BlockStart::Cut if !whole => return EnvelopeScan::Need,
+            BlockStart::Cut | BlockStart::Other if over > 0 => break,
+            BlockStart::Cut => return EnvelopeScan::Need,
+            BlockStart::Other => {
+                return EnvelopeScan::Bad { fault: SwiftFault::NoBlock { offset: (at - from) as u32 }, at };
+            }
         };
         let index = match id {
             b'S' => 5,
@@ -44,20 +46,23 @@ pub(super) fn scan(buf: &[u8], from: usize, whole: bool) -> Scan {
         };
         if id == b'1' && at > from {
             if over == 0 {
-                return Scan::Next(at);
+                return EnvelopeScan::Next(at);
             }
             let is_ack = message.ack.is_empty() && acknowledges(buf, &message);
             if !is_ack {
                 break;
             }
-            message = Message { ack: Span { start: from, end: over }, ..Message::default() };
+            message = SwiftMessage { ack: Span { start: from, end: over }, ..SwiftMessage::default() };
             over = 0;
         }
         if over > 0 && !matches!(id, b'5' | b'S') || message.blocks[index].start > 0 {
             if over > 0 {
                 break;
             }
-            return Scan::Bad { fault: Fault::Twice { block: id, offset: (at - from) as u32 }, at };
+            return EnvelopeScan::Bad {
+                fault: SwiftFault::Twice { block: id, offset: (at - from) as u32 },
+                at,
+            };
         }
         let start = at + 3;
         let content = match id {
@@ -66,13 +71,13 @@ pub(super) fn scan(buf: &[u8], from: usize, whole: bool) -> Scan {
             _ => header(buf, start, id),
         };
         let (end, after) = match content {
-            Content::Ends { end, after } => (end, after),
-            Content::Need if over > 0 && whole => break,
-            Content::Next(_) if over > 0 => break,
-            Content::Next(next) => return Scan::Next(next),
-            Content::Need => return Scan::Need,
-            Content::Bad { fault, at } => {
-                return Scan::Bad { fault: shifted(fault, from), at };
+            BlockEnd::Ends { end, after } => (end, after),
+            BlockEnd::Need if over > 0 && whole => break,
+            BlockEnd::Next(_) if over > 0 => break,
+            BlockEnd::Next(next) => return EnvelopeScan::Next(next),
+            BlockEnd::Need => return EnvelopeScan::Need,
+            BlockEnd::Bad { fault, at } => {
+                return EnvelopeScan::Bad { fault: shifted(fault, from), at };
             }
         };
         message.blocks[index] = Span { start, end };
@@ -81,13 +86,13 @@ pub(super) fn scan(buf: &[u8], from: usize, whole: bool) -> Scan {
             over = after;
         }
     }
-    message.form = Form::Envelope;
+    message.form = EnvelopeForm::Envelope;
     message.span = Span { start: from, end: over };
-    Scan::Done(message)
+    EnvelopeScan::Done(message)
 }
 
 /// Whether the blocks so far are an acknowledgement, which the message may follow.
-fn acknowledges(buf: &[u8], message: &Message) -> bool {
+fn acknowledges(buf: &[u8], message: &SwiftMessage) -> bool {
     let service = &message.blocks[0].slice(buf);
     let told = without_line_ends(message.blocks[3].slice(buf)).starts_with(b"{");
     told && message.blocks[1].start == 0 && service.get(1..3) == Some(b"21")
@@ -118,7 +123,7 @@ pub(super) fn last_start(buf: &[u8]) -> Option<usize> {
 }
 
 /// What starts at a place.
-pub(super) enum Head {
+pub(super) enum BlockStart {
     Block(u8),
     Other,
     /// The buffer ends before that is known.
@@ -126,16 +131,16 @@ pub(super) enum Head {
 }
 
 #[inline]
-pub(super) fn head(buf: &[u8], at: usize) -> Head {
+pub(super) fn block_start(buf: &[u8], at: usize) -> BlockStart {
     match buf[at.min(buf.len())..] {
-        [b'{', id @ (b'1'..=b'5' | b'S'), b':', ..] => Head::Block(id),
-        [] | [b'{'] | [b'{', b'1'..=b'5' | b'S'] => Head::Cut,
-        _ => Head::Other,
+        [b'{', id @ (b'1'..=b'5' | b'S'), b':', ..] => BlockStart::Block(id),
+        [] | [b'{'] | [b'{', b'1'..=b'5' | b'S'] => BlockStart::Cut,
+        _ => BlockStart::Other,
     }
 }
 
 /// Where the content of a block ends.
-pub(super) enum Content {
+pub(super) enum BlockEnd {
     Ends {
         /// Where the content ends.
         end: usize,
@@ -144,79 +149,81 @@ pub(super) enum Content {
     },
     Next(usize),
     Bad {
-        fault: Fault,
+        fault: SwiftFault,
         at: usize,
     },
     Need,
 }
 
 /// Offsets in faults are found as places in the buffer and told from the start of the message.
-fn shifted(fault: Fault, from: usize) -> Fault {
+fn shifted(fault: SwiftFault, from: usize) -> SwiftFault {
     match fault {
-        Fault::Unclosed { block, offset } => Fault::Unclosed { block, offset: offset - from as u32 },
-        Fault::Depth { offset } => Fault::Depth { offset: offset - from as u32 },
+        SwiftFault::Unclosed { block, offset } => {
+            SwiftFault::Unclosed { block, offset: offset - from as u32 }
+        }
+        SwiftFault::Depth { offset } => SwiftFault::Depth { offset: offset - from as u32 },
         other => other,
     }
 }
 
 /// A block other than the text: braces in pairs, no other block inside.
 #[inline]
-fn header(buf: &[u8], start: usize, block: u8) -> Content {
+fn header(buf: &[u8], start: usize, block: u8) -> BlockEnd {
     let (mut depth, mut at) = (1, start);
     while let Some(n) = memchr2(b'{', b'}', &buf[at..]) {
         at += n;
         if buf[at] == b'}' {
             depth -= 1;
             if depth == 0 {
-                return Content::Ends { end: at, after: at + 1 };
+                return BlockEnd::Ends { end: at, after: at + 1 };
             }
         } else {
-            match head(buf, at) {
-                Head::Block(b'1') => return Content::Next(at),
-                Head::Block(_) => {
-                    return Content::Bad { fault: Fault::Unclosed { block, offset: at as u32 }, at };
+            match block_start(buf, at) {
+                BlockStart::Block(b'1') => return BlockEnd::Next(at),
+                BlockStart::Block(_) => {
+                    return BlockEnd::Bad { fault: SwiftFault::Unclosed { block, offset: at as u32 }, at };
                 }
-                Head::Cut => return Content::Need,
-                Head::Other => {}
+                BlockStart::Cut => return BlockEnd::Need,
+                BlockStart::Other => {}
             }
             depth += 1;
             if depth > NEST_MAX {
-                return Content::Bad { fault: Fault::Depth { offset: at as u32 }, at };
+                return BlockEnd::Bad { fault: SwiftFault::Depth { offset: at as u32 }, at };
             }
         }
         at += 1;
     }
-    Content::Need
+    BlockEnd::Need
 }
 
 /// A block behind the text. If it is not closed before a line or the next message starts, the message is over
 /// before it.
 #[inline]
-pub(super) fn trailer(buf: &[u8], start: usize) -> Content {
+pub(super) fn trailer(buf: &[u8], start: usize) -> BlockEnd {
     let mut depth = 1;
     for (n, byte) in buf[start.min(buf.len())..].iter().enumerate() {
         let at = start + n;
         match byte {
             b'{' => depth += 1,
             b'}' => depth -= 1,
-            b'\r' | b'\n' | b'$' => return Content::Next(at),
+            b'\r' | b'\n' | b'$' => return BlockEnd::Next(at),
             _ => {}
         }
         if depth == 0 {
-            return Content::Ends { end: at, after: at + 1 };
+            return BlockEnd::Ends { end: at, after: at + 1 };
         }
         if depth > NEST_MAX {
-            return Content::Next(at);
+            return BlockEnd::Next(at);
         }
     }
-    Content::Need
+    BlockEnd::Need
 }
 
 /// Block 4.
 #[inline]
-fn text(buf: &[u8], start: usize) -> Content {
+fn text(buf: &[u8], start: usize) -> BlockEnd {
     match without_line_ends(&buf[start.min(buf.len())..]).first() {
-        None => Content::Need,
+        None => BlockEnd::Need,
         Some(b'{') => nested(buf, start),
         Some(_) => lines(buf, start),
     }
@@ -234,62 +241,62 @@ fn without_last_line_ends(text: &[u8]) -> &[u8] {
 
 /// Fields up to `-}`.
 #[inline]
-fn lines(buf: &[u8], start: usize) -> Content {
+fn lines(buf: &[u8], start: usize) -> BlockEnd {
     let mut at = start;
     while let Some(n) = memchr2(b'{', b'}', &buf[at..]) {
         at += n;
         if buf[at] == b'}' {
             if at > start && buf[at - 1] == b'-' {
-                return Content::Ends { end: at - 1, after: at + 1 };
+                return BlockEnd::Ends { end: at - 1, after: at + 1 };
             }
         } else {
             match super::frame::starts_message(buf, at) {
-                Some(true) => return Content::Next(at),
+                Some(true) => return BlockEnd::Next(at),
                 Some(false) => {}
-                None => return Content::Need,
+                None => return BlockEnd::Need,
             }
         }
         at += 1;
     }
-    Content::Need
+    BlockEnd::Need
 }
 
 /// Blocks in block 4: `{177:…}{451:0}`, or another message's blocks.
 #[cold]
-fn nested(buf: &[u8], start: usize) -> Content {
+fn nested(buf: &[u8], start: usize) -> BlockEnd {
     let (mut depth, mut at) = (1, start);
     while let Some(n) = memchr2(b'{', b'}', &buf[at..]) {
         at += n;
         if buf[at] == b'}' {
             depth -= 1;
             if depth == 0 {
-                return Content::Ends { end: at, after: at + 1 };
+                return BlockEnd::Ends { end: at, after: at + 1 };
             }
             at += 1;
             continue;
         }
-        match head(buf, at) {
-            Head::Cut => return Content::Need,
+        match block_start(buf, at) {
+            BlockStart::Cut => return BlockEnd::Need,
             // Another message may be told in a system message's text, and is then first in it.
-            Head::Block(b'1') if at > start => return Content::Next(at),
-            Head::Block(b'4') => match without_line_ends(&buf[buf.len().min(at + 3)..]).first() {
-                None => return Content::Need,
+            BlockStart::Block(b'1') if at > start => return BlockEnd::Next(at),
+            BlockStart::Block(b'4') => match without_line_ends(&buf[buf.len().min(at + 3)..]).first() {
+                None => return BlockEnd::Need,
                 Some(b'{') => {}
                 Some(_) => match lines(buf, at + 3) {
-                    Content::Ends { after, .. } => {
+                    BlockEnd::Ends { after, .. } => {
                         at = after;
                         continue;
                     }
                     other => return other,
                 },
             },
-            Head::Block(_) | Head::Other => {}
+            BlockStart::Block(_) | BlockStart::Other => {}
         }
         depth += 1;
         if depth > NEST_MAX {
-            return Content::Bad { fault: Fault::Depth { offset: at as u32 }, at };
+            return BlockEnd::Bad { fault: SwiftFault::Depth { offset: at as u32 }, at };
         }
         at += 1;
     }
-    Content::Need
+    BlockEnd::Need
 }

@@ -1,10 +1,10 @@
 //! What must hold for any bytes: the properties that tests and the fuzzer share.
 
 use super::fault::ValueFault;
-use super::frame::{Frame, Framer};
+use super::frame::{SwiftFrame, SwiftFramer};
 use super::json::decode_json;
-use super::parts::{self, Kind, Part, Parts};
-use super::tokens::{Fields, Tag, Token};
+use super::parts::{self, ComponentKind, SwiftComponent, SwiftComponents};
+use super::tokens::{SwiftField, SwiftFields, SwiftTag};
 use super::value;
 use super::{naive, naive_parts};
 
@@ -17,8 +17,8 @@ fn between(byte: &u8) -> bool {
 ///
 /// # Errors
 /// The first difference, in words.
-pub fn agree(framer: &Framer, input: &[u8]) -> Result<(), String> {
-    let (mut fields, mut portable) = (Fields::new(), Fields::portable());
+pub fn agree(framer: &SwiftFramer, input: &[u8]) -> Result<(), String> {
+    let (mut fields, mut portable) = (SwiftFields::new(), SwiftFields::portable());
     let mut at = 0;
     loop {
         let fast = framer.frame(input, at, true);
@@ -33,21 +33,21 @@ pub fn agree(framer: &Framer, input: &[u8]) -> Result<(), String> {
             return Err(format!("at {at}: with fields {quick:?} and {other:?}, slow {slow:?}"));
         }
         let span = match quick {
-            Frame::Message(message) => {
+            SwiftFrame::Message(message) => {
                 let text = message.text().slice(input);
                 let slow = naive::tokens(text);
                 if fields.as_slice() != slow {
                     return Err(format!("at {at}: fields {:?}, slow {slow:?}", fields.as_slice()));
                 }
                 for token in fields.as_slice() {
-                    agree_on_value(token.name(text), token.of(text))?;
+                    agree_on_value(token.name(text), token.slice(text))?;
                     agree_in_place(token, text)?;
                 }
                 message.span
             }
-            Frame::Bad { span, .. } => span,
-            Frame::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
-            Frame::End => {
+            SwiftFrame::Bad { span, .. } => span,
+            SwiftFrame::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
+            SwiftFrame::End => {
                 let none_lost = input[at..].iter().all(between);
                 return if none_lost { Ok(()) } else { Err(format!("at {at}: ended too soon")) };
             }
@@ -63,9 +63,9 @@ pub fn agree(framer: &Framer, input: &[u8]) -> Result<(), String> {
 }
 
 /// A field is taken apart where it stands as its value alone is.
-fn agree_in_place(token: &Token, text: &[u8]) -> Result<(), String> {
-    let (mut alone, mut there) = (Parts::default(), Parts::default());
-    let value = token.of(text);
+fn agree_in_place(token: &SwiftField, text: &[u8]) -> Result<(), String> {
+    let (mut alone, mut there) = (SwiftComponents::default(), SwiftComponents::default());
+    let value = token.slice(text);
     let results = (parts::split(token.tag, value, &mut alone), parts::split_field(token, text, &mut there));
     if results.0 == results.1 && alone.as_slice() == there.as_slice() {
         return Ok(());
@@ -74,19 +74,19 @@ fn agree_in_place(token: &Token, text: &[u8]) -> Result<(), String> {
 }
 
 /// What a component says as a number, by the plain functions of [`value`].
-fn number(part: &Part, value: &[u8], before: Option<&Part>) -> Option<(i64, i8)> {
-    let text = part.of(value);
+fn number(part: &SwiftComponent, value: &[u8], before: Option<&SwiftComponent>) -> Option<(i64, i8)> {
+    let text = part.slice(value);
     let midnight = |day: Option<value::CalendarDay>| day.map(|day| (day.nanos(), 0));
     match part.kind {
-        Kind::Amount => value::amount(text).map(|amount| (amount.mantissa, amount.exponent)),
-        Kind::Date => midnight(value::date(text)),
-        Kind::ValueDate => midnight(value::value_date(text)),
-        Kind::DateLong => midnight(value::date_long(text)),
-        Kind::EntryDate => {
-            let day = value::entry_date(text, value::value_date(before?.of(value))?);
+        ComponentKind::Amount => value::amount(text).map(|amount| (amount.mantissa, amount.exponent)),
+        ComponentKind::Date => midnight(value::date(text)),
+        ComponentKind::ValueDate => midnight(value::value_date(text)),
+        ComponentKind::DateLong => midnight(value::date_long(text)),
+        ComponentKind::EntryDate => {
+            let day = value::entry_date(text, value::value_date(before?.slice(value))?);
             Some((day.map_or(i64::MIN, value::CalendarDay::nanos), 0))
         }
-        Kind::Time => value::time(text).map(|seconds| (seconds, 0)),
+        ComponentKind::Time => value::time(text).map(|seconds| (seconds, 0)),
         _ => Some((0, 0)),
     }
 }
@@ -96,8 +96,8 @@ fn number(part: &Part, value: &[u8], before: Option<&Part>) -> Option<(i64, i8)>
 /// # Errors
 /// The difference, in words.
 pub fn agree_on_value(tag: &[u8], value: &[u8]) -> Result<(), String> {
-    let mut parts = Parts::default();
-    let fast = parts::split(Tag::new(tag), value, &mut parts);
+    let mut parts = SwiftComponents::default();
+    let fast = parts::split(SwiftTag::new(tag), value, &mut parts);
     let slow = std::str::from_utf8(tag).ok().and_then(|tag| naive_parts::split(tag, value));
     let found: Vec<_> =
         parts.as_slice().iter().map(|p| (p.name, p.kind, p.start as usize, p.end as usize)).collect();
@@ -125,8 +125,8 @@ pub fn agree_on_value(tag: &[u8], value: &[u8]) -> Result<(), String> {
 ///
 /// # Errors
 /// The first difference, in words.
-pub fn cuts(framer: &Framer, input: &[u8]) -> Result<(), String> {
-    let mut fields = Fields::new();
+pub fn cuts(framer: &SwiftFramer, input: &[u8]) -> Result<(), String> {
+    let mut fields = SwiftFields::new();
     let mut at = 0;
     loop {
         let whole = framer.frame(input, at, true);
@@ -137,7 +137,7 @@ pub fn cuts(framer: &Framer, input: &[u8]) -> Result<(), String> {
                 return Err(format!("at {at}, cut {end}: with fields {with:?}, without {without:?}"));
             }
             match without {
-                Frame::Incomplete { from, need } if from >= at && need > end => {
+                SwiftFrame::Incomplete { from, need } if from >= at && need > end => {
                     if !input[at..from].iter().all(between) {
                         return Err(format!("at {at}, cut {end}: skipped to {from}"));
                     }
@@ -150,9 +150,9 @@ pub fn cuts(framer: &Framer, input: &[u8]) -> Result<(), String> {
             }
         }
         at = match whole {
-            Frame::Message(message) => message.span.end,
-            Frame::Bad { span, .. } => span.end,
-            Frame::Incomplete { .. } | Frame::End => return Ok(()),
+            SwiftFrame::Message(message) => message.span.end,
+            SwiftFrame::Bad { span, .. } => span.end,
+            SwiftFrame::Incomplete { .. } | SwiftFrame::End => return Ok(()),
         };
     }
 }
@@ -163,7 +163,7 @@ pub fn cuts(framer: &Framer, input: &[u8]) -> Result<(), String> {
 /// If any property does not hold.
 pub fn any_bytes(data: &[u8]) {
     let Some((&pick, input)) = data.split_first() else { return };
-    let framer = Framer::default().with_max_message(if pick & 1 != 0 { 80 } else { 1 << 20 });
+    let framer = SwiftFramer::default().with_max_message(if pick & 1 != 0 { 80 } else { 1 << 20 });
     if let Err(difference) = agree(&framer, input) {
         panic!("{difference}");
     }

@@ -1,8 +1,8 @@
 //! The lines of a statement as JSON: each `61` with the `86` behind it.
 
 use super::fault::ValueFault;
-use super::parts::{self, Kind, Parts};
-use super::tokens::{Tag, Token};
+use super::parts::{self, ComponentKind, SwiftComponents};
+use super::tokens::{SwiftField, SwiftTag};
 use super::value;
 use unitape_base::json::value as text;
 
@@ -16,10 +16,10 @@ use unitape_base::json::value as text;
 /// With the index of a line that is not of its form; what was appended is of no use then.
 ///
 /// ```
-/// use unitape_codec::swift_mt::{Fields, entries};
+/// use unitape_codec::swift_mt::{SwiftFields, entries};
 ///
 /// let text = b":61:200101D65,00NMSCREF//B1\r\n:86:coffee\r\n:62F:C200101EUR1,";
-/// let mut fields = Fields::new();
+/// let mut fields = SwiftFields::new();
 /// fields.read(text);
 /// let mut out = Vec::new();
 /// assert_eq!(entries(text, fields.as_slice(), &mut out), Ok(true));
@@ -28,28 +28,28 @@ use unitape_base::json::value as text;
 ///     r#"[{"date":"2020-01-01","amt":"-65","mark":"D","type":"NMSC","ref":"REF","bank_ref":"B1","info":"coffee"}]"#
 /// );
 /// ```
-pub fn entries(all: &[u8], fields: &[Token], out: &mut Vec<u8>) -> Result<bool, (usize, ValueFault)> {
-    let mut parts = Parts::default();
+pub fn entries(all: &[u8], fields: &[SwiftField], out: &mut Vec<u8>) -> Result<bool, (usize, ValueFault)> {
+    let mut parts = SwiftComponents::default();
     let mut open = false;
     out.push(b'[');
     let mut at = 0;
-    while let Some(n) = fields[at..].iter().position(|token| token.tag == Tag::new(b"61")) {
+    while let Some(n) = fields[at..].iter().position(|token| token.tag == SwiftTag::new(b"61")) {
         at += n;
-        let line = fields[at].of(all);
-        parts::split(Tag::new(b"61"), line, &mut parts).map_err(|fault| (at, fault))?;
+        let line = fields[at].slice(all);
+        parts::split(SwiftTag::new(b"61"), line, &mut parts).map_err(|fault| (at, fault))?;
         out.extend_from_slice(if open { b",{" } else { b"{" });
         open = true;
         self::line(line, &parts, out);
         at += 1;
-        let info = fields[at..].iter().take_while(|token| token.tag == Tag::new(b"86"));
+        let info = fields[at..].iter().take_while(|token| token.tag == SwiftTag::new(b"86"));
         for (n, token) in info.enumerate() {
             // Banks that break a narrative over several fields mean one of several lines.
             if n == 0 {
                 out.extend_from_slice(b",\"info\":");
-                text(out, token.of(all));
+                text(out, token.slice(all));
             } else if out.last() == Some(&b'"') {
                 let from = out.len();
-                text(out, token.of(all));
+                text(out, token.slice(all));
                 join(out, from);
             }
             at += 1;
@@ -71,7 +71,7 @@ fn join(out: &mut Vec<u8>, from: usize) {
     }
 }
 
-fn line(value: &[u8], parts: &Parts, out: &mut Vec<u8>) {
+fn line(value: &[u8], parts: &SwiftComponents, out: &mut Vec<u8>) {
     let get = |name| parts.get(value, name);
     let day = get("date").and_then(value::value_date);
     out.extend_from_slice(b"\"date\":\"");
@@ -107,7 +107,7 @@ fn line(value: &[u8], parts: &Parts, out: &mut Vec<u8>) {
             text(out, bytes);
         }
     }
-    debug_assert!(parts.part("amount").is_some_and(|part| part.kind == Kind::Amount));
+    debug_assert!(parts.part("amount").is_some_and(|part| part.kind == ComponentKind::Amount));
 }
 
 /// Appends an amount as [`unitape_model::Amount`] shows it: as [`value::write_amount`], without zeros behind the last

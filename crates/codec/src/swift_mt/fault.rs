@@ -5,7 +5,7 @@ use std::fmt;
 /// The code a fault is reported under, the same word in JSON, quarantine and the docs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Code {
+pub enum SwiftFaultCode {
     /// Bytes between messages that are neither message nor separator.
     Garbage,
     /// The message stops before its text does: the next one starts, or the input ends.
@@ -20,22 +20,22 @@ pub enum Code {
     BadValue,
 }
 
-impl Code {
+impl SwiftFaultCode {
     /// The word for this code.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Code::Garbage => "garbage",
-            Code::Truncated => "truncated",
-            Code::BadBlock => "bad_block",
-            Code::MalformedField => "malformed_field",
-            Code::TooLarge => "too_large",
-            Code::BadValue => "bad_value",
+            SwiftFaultCode::Garbage => "garbage",
+            SwiftFaultCode::Truncated => "truncated",
+            SwiftFaultCode::BadBlock => "bad_block",
+            SwiftFaultCode::MalformedField => "malformed_field",
+            SwiftFaultCode::TooLarge => "too_large",
+            SwiftFaultCode::BadValue => "bad_value",
         }
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for SwiftFaultCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -47,7 +47,7 @@ impl fmt::Display for Code {
 /// the sentence. Offsets inside are bytes from the start of the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum SwiftFault {
     /// Bytes that belong to no message.
     Garbage,
     /// No end of the text before the next message or the end of the input.
@@ -88,41 +88,42 @@ pub enum Fault {
     },
 }
 
-impl Fault {
+impl SwiftFault {
     /// The code this fault is reported under.
     #[must_use]
-    pub const fn code(self) -> Code {
+    pub const fn code(self) -> SwiftFaultCode {
         match self {
-            Fault::Garbage => Code::Garbage,
-            Fault::Truncated => Code::Truncated,
-            Fault::Unclosed { .. } | Fault::Twice { .. } | Fault::NoBlock { .. } | Fault::Depth { .. } => {
-                Code::BadBlock
-            }
-            Fault::TextBeforeTag { .. } => Code::MalformedField,
-            Fault::NoEnd { .. } => Code::TooLarge,
+            SwiftFault::Garbage => SwiftFaultCode::Garbage,
+            SwiftFault::Truncated => SwiftFaultCode::Truncated,
+            SwiftFault::Unclosed { .. }
+            | SwiftFault::Twice { .. }
+            | SwiftFault::NoBlock { .. }
+            | SwiftFault::Depth { .. } => SwiftFaultCode::BadBlock,
+            SwiftFault::TextBeforeTag { .. } => SwiftFaultCode::MalformedField,
+            SwiftFault::NoEnd { .. } => SwiftFaultCode::TooLarge,
         }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for SwiftFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Fault::Garbage => f.write_str("bytes outside any message"),
-            Fault::Truncated => f.write_str("the message ends before its text does"),
-            Fault::Unclosed { block, offset } => {
+            SwiftFault::Garbage => f.write_str("bytes outside any message"),
+            SwiftFault::Truncated => f.write_str("the message ends before its text does"),
+            SwiftFault::Unclosed { block, offset } => {
                 write!(f, "block {} is not closed before byte {offset} of the message", char::from(block))
             }
-            Fault::Twice { block, offset } => {
+            SwiftFault::Twice { block, offset } => {
                 write!(f, "block {} starts again at byte {offset} of the message", char::from(block))
             }
-            Fault::NoBlock { offset } => write!(f, "no block starts at byte {offset} of the message"),
-            Fault::Depth { offset } => {
+            SwiftFault::NoBlock { offset } => write!(f, "no block starts at byte {offset} of the message"),
+            SwiftFault::Depth { offset } => {
                 write!(f, "the block at byte {offset} of the message is nested too deep")
             }
-            Fault::TextBeforeTag { offset } => {
+            SwiftFault::TextBeforeTag { offset } => {
                 write!(f, "the text at byte {offset} of the message stands before any :tag:")
             }
-            Fault::NoEnd { limit } => write!(f, "no end of the message within {limit} bytes"),
+            SwiftFault::NoEnd { limit } => write!(f, "no end of the message within {limit} bytes"),
         }
     }
 }
@@ -137,10 +138,10 @@ pub struct ValueFault {
 }
 
 impl ValueFault {
-    /// Always [`Code::BadValue`].
+    /// Always [`SwiftFaultCode::BadValue`].
     #[must_use]
-    pub const fn code(self) -> Code {
-        Code::BadValue
+    pub const fn code(self) -> SwiftFaultCode {
+        SwiftFaultCode::BadValue
     }
 }
 

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The answer for a position depends only on the bytes from there on, never on where the buffer happens to
-//! end: if bytes not yet there could change it, it is [`Frame::Incomplete`]. At most
-//! [`Framer::max_message`] bytes (and a few more) are waited for.
+//! end: if bytes not yet there could change it, it is [`SwiftFrame::Incomplete`]. At most
+//! [`SwiftFramer::max_message`] bytes (and a few more) are waited for.
 //!
 //! # The rules
 //!
@@ -24,7 +24,7 @@
 //!    system messages have it, maybe after line ends: it ends with its closing brace; a text inside it ends with `-}`
 //!    again.
 //! 4. An **acknowledgement** (`{1:F21…}{4:{177:…}{451:0}}`) with a message right behind it is the head of that
-//!    message, [`Message::ack`]; alone it is a message.
+//!    message, [`SwiftMessage::ack`]; alone it is a message.
 //! 5. If a message starts inside another's text or blocks, the outer one is bad (`truncated`) and ends there. If
 //!    its blocks are wrong it is bad (`bad_block`) and ends before the next `{1:`, or at the end of the input.
 //! 6. A **bare body** starts with a line `:tag:…`. It ends with a line `-` (or `-XXX`), the byte 3 after it or not, behind `-}`, before a
@@ -36,26 +36,26 @@
 //!    of a message with an envelope: then its fields start nothing before `-}`, a line `-` or `{1:`.
 
 use super::bare;
-use super::blocks::{self, Scan};
-use super::fault::Fault;
-use super::quick;
-use super::simd::{Kernel, Places};
-use super::tokens::{Tag, Token, sub_blocks};
+use super::blocks::{self, EnvelopeScan};
+use super::fault::SwiftFault;
+use super::simd::{DelimiterOffsets, SwiftKernel};
+use super::tokens::{SwiftField, SwiftTag, sub_blocks};
+use super::usual_shape;
 use unitape_base::Span;
 
 /// What stands at a position. Bytes between the position asked for and the start of a span are separators; the
 /// next position to ask for is the end of the span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant, reason = "the message is the usual case, and it is copied nowhere")]
-pub enum Frame {
+pub enum SwiftFrame {
     /// A whole message.
-    Message(Message),
+    Message(SwiftMessage),
     /// Bytes that are no good message: a message with a fault, or garbage.
     Bad {
         /// Where.
         span: Span,
         /// What is wrong.
-        fault: Fault,
+        fault: SwiftFault,
     },
     /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes (or
     /// the input has ended).
@@ -71,7 +71,7 @@ pub enum Frame {
 
 /// How a message is wrapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Form {
+pub enum EnvelopeForm {
     /// In blocks.
     #[default]
     Envelope,
@@ -82,11 +82,11 @@ pub enum Form {
 /// Where a message and its parts are. All offsets are into the buffer framed; spans of blocks are what stands
 /// between `{4:` and `}`, spans that start at 0 are of what is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Message {
+pub struct SwiftMessage {
     /// All of it, acknowledgement, preface and terminator included.
     pub span: Span,
     /// With or without envelope.
-    pub form: Form,
+    pub form: EnvelopeForm,
     /// The acknowledgement in front, all its blocks.
     pub ack: Span,
     /// Lines in front of a bare body.
@@ -95,26 +95,26 @@ pub struct Message {
     pub blocks: [Span; 6],
 }
 
-impl Message {
+impl SwiftMessage {
     /// The content of a block: 1 to 5, or 6 for S; `None` where it is not there.
     #[inline]
     #[must_use]
     pub fn block(&self, number: usize) -> Option<Span> {
         let span = *self.blocks.get(number.checked_sub(1)?)?;
-        let bare = self.form == Form::Bare && number == 4;
+        let bare = self.form == EnvelopeForm::Bare && number == 4;
         (span.start > 0 || bare).then_some(span)
     }
 
     /// Of the acknowledgement in front, if there is one: whether it refuses the message (`451:1`, NAK).
     #[must_use]
-    pub fn refused(&self, buf: &[u8]) -> Option<bool> {
+    pub fn is_refused(&self, buf: &[u8]) -> Option<bool> {
         if self.ack.is_empty() {
             return None;
         }
         let blocks = self.ack.slice(buf);
-        let told = sub_blocks(blocks).find(|token| token.tag == Tag::new(b"4"));
-        let content = told.map_or(&[][..], |token| token.of(blocks));
-        Some(sub_blocks(content).any(|t| t.tag == Tag::new(b"451") && t.of(content) != b"0"))
+        let told = sub_blocks(blocks).find(|token| token.tag == SwiftTag::new(b"4"));
+        let content = told.map_or(&[][..], |token| token.slice(blocks));
+        Some(sub_blocks(content).any(|t| t.tag == SwiftTag::new(b"451") && t.slice(content) != b"0"))
     }
 
     /// Of an acknowledgement, in front of the message or alone: where its day and time stand (`177`, `YYMMDDHHMM`).
@@ -126,10 +126,10 @@ impl Message {
             (text.start, Some(text.slice(buf)).filter(|t| t.trim_ascii_start().starts_with(b"{"))?)
         } else {
             let blocks = self.ack.slice(buf);
-            let told = sub_blocks(blocks).find(|token| token.tag == Tag::new(b"4"))?;
-            (self.ack.start + told.start as usize, told.of(blocks))
+            let told = sub_blocks(blocks).find(|token| token.tag == SwiftTag::new(b"4"))?;
+            (self.ack.start + told.start as usize, told.slice(blocks))
         };
-        let time = sub_blocks(content).find(|token| token.tag == Tag::new(b"177"))?;
+        let time = sub_blocks(content).find(|token| token.tag == SwiftTag::new(b"177"))?;
         Some(Span { start: from + time.start as usize, end: from + time.end as usize })
     }
 
@@ -153,32 +153,32 @@ pub(super) const LOOKAHEAD: usize = 24;
 /// Finds messages. Holds no state of a stream: every call stands for itself.
 ///
 /// ```
-/// use unitape_codec::swift_mt::{Frame, Framer};
+/// use unitape_codec::swift_mt::{SwiftFrame, SwiftFramer};
 ///
-/// let framer = Framer::default();
+/// let framer = SwiftFramer::default();
 /// let file = b"{1:F01AAAABEBBAXXX0000000000}{2:I103BBBBDEFFXXXXN}{4:\r\n:20:REF\r\n-}$junk";
-/// let Frame::Message(message) = framer.frame(file, 0, true) else { panic!() };
-/// assert_eq!(message.text().of(file), b"\r\n:20:REF\r\n");
-/// let Frame::Bad { span, .. } = framer.frame(file, message.span.end, true) else { panic!() };
-/// assert_eq!(span.of(file), b"junk");
+/// let SwiftFrame::Message(message) = framer.frame(file, 0, true) else { panic!() };
+/// assert_eq!(message.text().slice(file), b"\r\n:20:REF\r\n");
+/// let SwiftFrame::Bad { span, .. } = framer.frame(file, message.span.end, true) else { panic!() };
+/// assert_eq!(span.slice(file), b"junk");
 /// ```
 #[derive(Debug, Clone)]
-pub struct Framer {
+pub struct SwiftFramer {
     max_message: usize,
 }
 
-impl Default for Framer {
+impl Default for SwiftFramer {
     /// Messages up to 1 MiB.
     fn default() -> Self {
-        Framer { max_message: 1 << 20 }
+        SwiftFramer { max_message: 1 << 20 }
     }
 }
 
-impl Framer {
+impl SwiftFramer {
     /// The same with another bound on a whole message, in bytes: 64 at least, 256 MiB at most.
     #[must_use]
     pub fn with_max_message(self, max_message: usize) -> Self {
-        Framer { max_message: max_message.clamp(64, 256 << 20) }
+        SwiftFramer { max_message: max_message.clamp(64, 256 << 20) }
     }
 
     /// The largest whole message, in bytes.
@@ -190,13 +190,13 @@ impl Framer {
     /// What stands at `buf[at..]`. `eof`: the input ends where `buf` ends.
     #[inline]
     #[must_use]
-    pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> Frame {
+    pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> SwiftFrame {
         let Some(from) = skip(buf, at, eof) else {
             let from = skip(buf, at, true).unwrap_or(buf.len());
-            return Frame::Incomplete { from, need: buf.len() + 1 };
+            return SwiftFrame::Incomplete { from, need: buf.len() + 1 };
         };
         let Some(&first) = buf.get(from) else {
-            return if eof { Frame::End } else { Frame::Incomplete { from, need: from + 1 } };
+            return if eof { SwiftFrame::End } else { SwiftFrame::Incomplete { from, need: from + 1 } };
         };
         let window = self.window(buf, from, eof);
         let view = window.view;
@@ -217,29 +217,29 @@ impl Framer {
         }
     }
 
-    /// As [`Framer::frame`], with the fields of the message in `tokens`; `None` if it is not of the usual shape.
+    /// As [`SwiftFramer::frame`], with the fields of the message in `tokens`; `None` if it is not of the usual shape.
     #[inline]
-    pub(super) fn quick(
+    pub(super) fn frame_usual_shape(
         &self,
-        kernel: Kernel,
+        kernel: SwiftKernel,
         (buf, at, eof): (&[u8], usize, bool),
-        places: &mut Places,
-        tokens: &mut Vec<Token>,
-    ) -> Option<Message> {
+        places: &mut DelimiterOffsets,
+        tokens: &mut Vec<SwiftField>,
+    ) -> Option<SwiftMessage> {
         let w = self.window(buf, skip(buf, at, eof)?, eof);
-        let message = quick::message(kernel, w.view, w.from, w.whole, places, tokens)?;
+        let message = usual_shape::message(kernel, w.view, w.from, w.whole, places, tokens)?;
         (message.span.end <= w.limit).then_some(message)
     }
 
     /// What a message that starts at `from` may take.
     #[inline]
-    fn window<'w>(&self, buf: &'w [u8], from: usize, eof: bool) -> Window<'w> {
+    fn window<'w>(&self, buf: &'w [u8], from: usize, eof: bool) -> FrameWindow<'w> {
         // What is beyond the limit may be looked at, so that a start at the limit is seen, but not waited for.
         let limit = from.saturating_add(self.max_message);
         let view = &buf[..buf.len().min(limit.saturating_add(LOOKAHEAD))];
         // An input that ends where the view does is not known to end before it: a longer one looks the same.
         let whole = eof && buf.len() < limit.saturating_add(LOOKAHEAD);
-        Window { from, limit, whole, view }
+        FrameWindow { from, limit, whole, view }
     }
 
     /// The start of the last message that starts in `buf`, 0 if none does: a place to cut a stream into blocks.
@@ -249,24 +249,26 @@ impl Framer {
         blocks::last_start(buf).or_else(|| bare::last_start(buf)).unwrap_or(0)
     }
 
-    fn envelope(&self, w: &Window<'_>) -> Frame {
+    fn envelope(&self, w: &FrameWindow<'_>) -> SwiftFrame {
         match blocks::scan(w.view, w.from, w.whole) {
-            Scan::Done(message) if message.span.end <= w.limit => match fields_start(&message, w.view) {
-                Ok(()) => Frame::Message(message),
-                Err(fault) => Frame::Bad { span: message.span, fault },
-            },
-            Scan::Next(next) if next <= w.limit => {
-                Frame::Bad { span: Span { start: w.from, end: next }, fault: Fault::Truncated }
+            EnvelopeScan::Done(message) if message.span.end <= w.limit => {
+                match fields_start(&message, w.view) {
+                    Ok(()) => SwiftFrame::Message(message),
+                    Err(fault) => SwiftFrame::Bad { span: message.span, fault },
+                }
             }
-            Scan::Bad { fault, at } if at < w.limit => self.resync(w, fault, at),
-            Scan::Need => self.undecided(w),
-            Scan::Done(_) | Scan::Next(_) | Scan::Bad { .. } => self.no_end(w),
+            EnvelopeScan::Next(next) if next <= w.limit => {
+                SwiftFrame::Bad { span: Span { start: w.from, end: next }, fault: SwiftFault::Truncated }
+            }
+            EnvelopeScan::Bad { fault, at } if at < w.limit => self.resync(w, fault, at),
+            EnvelopeScan::Need => self.undecided(w),
+            EnvelopeScan::Done(_) | EnvelopeScan::Next(_) | EnvelopeScan::Bad { .. } => self.no_end(w),
         }
     }
 
-    fn bare(&self, w: &Window<'_>, first: usize) -> Frame {
+    fn bare(&self, w: &FrameWindow<'_>, first: usize) -> SwiftFrame {
         match bare::scan(w.view, w.from, first, w.whole) {
-            Some(message) if message.span.end <= w.limit => Frame::Message(message),
+            Some(message) if message.span.end <= w.limit => SwiftFrame::Message(message),
             Some(_) => self.no_end(w),
             // What has no end before the limit is cut off there, as it is if more is to come.
             None => self.undecided(w),
@@ -275,59 +277,62 @@ impl Framer {
 
     /// Neither a message nor a body starts here: a preface, or garbage.
     #[cold]
-    fn loose(&self, w: &Window<'_>) -> Frame {
-        match bare::loose(w.view, w.from, w.whole) {
-            bare::Loose::Preface(first) if first < w.limit => self.bare(w, first),
-            bare::Loose::Garbage(end) if end <= w.limit => {
-                Frame::Bad { span: Span { start: w.from, end }, fault: Fault::Garbage }
+    fn loose(&self, w: &FrameWindow<'_>) -> SwiftFrame {
+        match bare::check_preface(w.view, w.from, w.whole) {
+            bare::PrefaceCheck::Preface(first) if first < w.limit => self.bare(w, first),
+            bare::PrefaceCheck::Garbage(end) if end <= w.limit => {
+                SwiftFrame::Bad { span: Span { start: w.from, end }, fault: SwiftFault::Garbage }
             }
-            bare::Loose::Need if !w.whole && w.view.len() < w.limit + LOOKAHEAD => {
-                Frame::Incomplete { from: w.from, need: w.view.len() + 1 }
+            bare::PrefaceCheck::Need if !w.whole && w.view.len() < w.limit + LOOKAHEAD => {
+                SwiftFrame::Incomplete { from: w.from, need: w.view.len() + 1 }
             }
             _ => {
                 let end = w.view.len().min(w.limit);
-                Frame::Bad { span: Span { start: w.from, end }, fault: Fault::Garbage }
+                SwiftFrame::Bad { span: Span { start: w.from, end }, fault: SwiftFault::Garbage }
             }
         }
     }
 
     /// Rule 5: the message is bad from `at` on; where does the next one start?
     #[cold]
-    fn resync(&self, w: &Window<'_>, fault: Fault, at: usize) -> Frame {
+    fn resync(&self, w: &FrameWindow<'_>, fault: SwiftFault, at: usize) -> SwiftFrame {
         let next = memchr::memmem::find(&w.view[at..], b"{1:").map(|n| at + n);
         match next {
-            Some(end) if end <= w.limit => Frame::Bad { span: Span { start: w.from, end }, fault },
+            Some(end) if end <= w.limit => SwiftFrame::Bad { span: Span { start: w.from, end }, fault },
             None if !w.whole && w.view.len() < w.limit + LOOKAHEAD => {
-                Frame::Incomplete { from: w.from, need: w.view.len() + 1 }
+                SwiftFrame::Incomplete { from: w.from, need: w.view.len() + 1 }
             }
             _ => {
                 let end = w.view.len().min(w.limit);
-                Frame::Bad { span: Span { start: w.from, end }, fault }
+                SwiftFrame::Bad { span: Span { start: w.from, end }, fault }
             }
         }
     }
 
     /// The bytes there are do not decide.
     #[cold]
-    fn undecided(&self, w: &Window<'_>) -> Frame {
+    fn undecided(&self, w: &FrameWindow<'_>) -> SwiftFrame {
         if w.view.len() >= w.limit + LOOKAHEAD || (w.whole && w.view.len() > w.limit) {
             return self.no_end(w);
         }
         if w.whole {
-            return Frame::Bad { span: Span { start: w.from, end: w.view.len() }, fault: Fault::Truncated };
+            return SwiftFrame::Bad {
+                span: Span { start: w.from, end: w.view.len() },
+                fault: SwiftFault::Truncated,
+            };
         }
-        Frame::Incomplete { from: w.from, need: w.view.len() + 1 }
+        SwiftFrame::Incomplete { from: w.from, need: w.view.len() + 1 }
     }
 
     #[cold]
-    fn no_end(&self, w: &Window<'_>) -> Frame {
-        let fault = Fault::NoEnd { limit: self.max_message as u32 };
-        Frame::Bad { span: Span { start: w.from, end: w.limit.min(w.view.len()) }, fault }
+    fn no_end(&self, w: &FrameWindow<'_>) -> SwiftFrame {
+        let fault = SwiftFault::NoEnd { limit: self.max_message as u32 };
+        SwiftFrame::Bad { span: Span { start: w.from, end: w.limit.min(w.view.len()) }, fault }
     }
 }
 
 /// The part of the buffer that a message may take.
-struct Window<'w> {
+struct FrameWindow<'w> {
     view: &'w [u8],
     from: usize,
     /// No message reaches beyond.
@@ -369,12 +374,12 @@ fn skip(buf: &[u8], mut at: usize, eof: bool) -> Option<usize> {
 
 /// The text of a message with an envelope is empty, starts with a field, or is blocks in blocks.
 #[inline]
-fn fields_start(message: &Message, buf: &[u8]) -> Result<(), Fault> {
+fn fields_start(message: &SwiftMessage, buf: &[u8]) -> Result<(), SwiftFault> {
     let text = message.text();
     let blank = text.slice(buf).iter().take_while(|b| matches!(b, b'\r' | b'\n' | b' ' | b'\t')).count();
     let at = text.start + blank;
     if at >= text.end || buf[at] == b'{' || bare::tag_at(&buf[..text.end], at).is_some() {
         return Ok(());
     }
-    Err(Fault::TextBeforeTag { offset: (at - message.span.start) as u32 })
+    Err(SwiftFault::TextBeforeTag { offset: (at - message.span.start) as u32 })
 }

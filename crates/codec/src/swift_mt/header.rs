@@ -1,7 +1,7 @@
 //! The parts of blocks 1 and 2.
 
 use super::fault::ValueFault;
-use super::parts::{Kind, Parts, ends, positions};
+use super::parts::{ComponentKind, SwiftComponents, ends, positions};
 
 /// Takes block 1 or 2 apart (`number`); false for other blocks. If it fails there are no parts.
 ///
@@ -14,15 +14,15 @@ use super::parts::{Kind, Parts, ends, positions};
 /// Where the block departs from its form.
 ///
 /// ```
-/// use unitape_codec::swift_mt::{header, parts::Parts};
+/// use unitape_codec::swift_mt::{header, parts::SwiftComponents};
 ///
-/// let mut parts = Parts::default();
+/// let mut parts = SwiftComponents::default();
 /// let block = b"O1031612170425BBBBUS33BXXX01613135551704260717N";
 /// assert_eq!(header(2, block, &mut parts), Ok(true));
 /// assert_eq!(parts.get(block, "sender"), Some(&b"BBBBUS33BXXX"[..]));
 /// ```
-pub fn header(number: usize, content: &[u8], parts: &mut Parts) -> Result<bool, ValueFault> {
-    let fixed: &[Place] = match (number, content.first()) {
+pub fn header(number: usize, content: &[u8], parts: &mut SwiftComponents) -> Result<bool, ValueFault> {
+    let fixed: &[HeaderComponent] = match (number, content.first()) {
         (1, _) => &BASIC,
         // Banks write `O` in the short form of `I` too.
         (2, Some(b'O')) if content.len() > INPUT_BYTES_MAX => &OUTPUT,
@@ -35,11 +35,14 @@ pub fn header(number: usize, content: &[u8], parts: &mut Parts) -> Result<bool, 
         let digits = rest.iter().all(u8::is_ascii_digit);
         match rest.len() {
             0 => return Ok(true),
-            1 if digits => positions(parts, content, &[("monitoring", Kind::Text, after, 1)])?,
+            1 if digits => positions(parts, content, &[("monitoring", ComponentKind::Text, after, 1)])?,
             4 if digits => positions(
                 parts,
                 content,
-                &[("monitoring", Kind::Text, after, 1), ("obsolescence", Kind::Text, after + 1, 3)],
+                &[
+                    ("monitoring", ComponentKind::Text, after, 1),
+                    ("obsolescence", ComponentKind::Text, after + 1, 3),
+                ],
             )?,
             _ => return Err(ends(parts, after)),
         };
@@ -52,32 +55,32 @@ pub fn header(number: usize, content: &[u8], parts: &mut Parts) -> Result<bool, 
 const INPUT_BYTES_MAX: usize = 21;
 
 /// Name, kind, first byte, bytes.
-pub(super) type Place = (&'static str, Kind, usize, usize);
+pub(super) type HeaderComponent = (&'static str, ComponentKind, usize, usize);
 
-const BASIC: [Place; 5] = [
-    ("application", Kind::Text, 0, 1),
-    ("service", Kind::Text, 1, 2),
-    ("terminal", Kind::Text, 3, 12),
-    ("session", Kind::Text, 15, 4),
-    ("sequence", Kind::Text, 19, 6),
+const BASIC: [HeaderComponent; 5] = [
+    ("application", ComponentKind::Text, 0, 1),
+    ("service", ComponentKind::Text, 1, 2),
+    ("terminal", ComponentKind::Text, 3, 12),
+    ("session", ComponentKind::Text, 15, 4),
+    ("sequence", ComponentKind::Text, 19, 6),
 ];
 
-const INPUT: [Place; 4] = [
-    ("direction", Kind::Text, 0, 1),
-    ("type", Kind::Text, 1, 3),
-    ("receiver", Kind::Text, 4, 12),
-    ("priority", Kind::Text, 16, 1),
+const INPUT: [HeaderComponent; 4] = [
+    ("direction", ComponentKind::Text, 0, 1),
+    ("type", ComponentKind::Text, 1, 3),
+    ("receiver", ComponentKind::Text, 4, 12),
+    ("priority", ComponentKind::Text, 16, 1),
 ];
 
-const OUTPUT: [Place; 10] = [
-    ("direction", Kind::Text, 0, 1),
-    ("type", Kind::Text, 1, 3),
-    ("input_time", Kind::Time, 4, 4),
-    ("input_date", Kind::Date, 8, 6),
-    ("sender", Kind::Text, 14, 12),
-    ("session", Kind::Text, 26, 4),
-    ("sequence", Kind::Text, 30, 6),
-    ("output_date", Kind::Date, 36, 6),
-    ("output_time", Kind::Time, 42, 4),
-    ("priority", Kind::Text, 46, 1),
+const OUTPUT: [HeaderComponent; 10] = [
+    ("direction", ComponentKind::Text, 0, 1),
+    ("type", ComponentKind::Text, 1, 3),
+    ("input_time", ComponentKind::Time, 4, 4),
+    ("input_date", ComponentKind::Date, 8, 6),
+    ("sender", ComponentKind::Text, 14, 12),
+    ("session", ComponentKind::Text, 26, 4),
+    ("sequence", ComponentKind::Text, 30, 6),
+    ("output_date", ComponentKind::Date, 36, 6),
+    ("output_time", ComponentKind::Time, 42, 4),
+    ("priority", ComponentKind::Text, 46, 1),
 ];

@@ -16,11 +16,11 @@
 //! This is the one part of the module that reads and writes, through what the caller gives it; it holds a few
 //! times the largest message in memory, however long the input is.
 
-use super::fault::{Fault, ValueFault};
-use super::frame::{Form, Frame, Framer, Message};
+use super::fault::{SwiftFault, ValueFault};
+use super::frame::{EnvelopeForm, SwiftFrame, SwiftFramer, SwiftMessage};
 use super::header::header;
-use super::parts::{self, Kind, Parts};
-use super::tokens::{Fields, MsgType, Tag, Token, sub_blocks};
+use super::parts::{self, ComponentKind, SwiftComponents};
+use super::tokens::{SwiftField, SwiftFields, SwiftMessageType, SwiftTag, sub_blocks};
 use super::value::{self, CalendarDay};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -30,7 +30,7 @@ use unitape_base::{InputBuffer, READ_BYTES};
 
 /// What was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Summary {
+pub struct SwiftSummary {
     /// Good messages.
     pub messages: u64,
     /// Faulty messages and stretches of garbage.
@@ -47,11 +47,11 @@ pub struct Summary {
 /// If the input cannot be read or the output not be written; what was decoded before is written.
 ///
 /// ```
-/// use unitape_codec::swift_mt::{Framer, decode_json};
+/// use unitape_codec::swift_mt::{SwiftFramer, decode_json};
 ///
 /// let mut out = Vec::new();
 /// let mut input = &b":20:REF\n:62F:C100323EUR42570,04\n-\n"[..];
-/// decode_json(&mut input, "a.sta", &Framer::default(), &mut out).unwrap();
+/// decode_json(&mut input, "a.sta", &SwiftFramer::default(), &mut out).unwrap();
 /// assert_eq!(
 ///     String::from_utf8(out).unwrap(),
 ///     concat!(
@@ -66,34 +66,34 @@ pub struct Summary {
 pub fn decode_json(
     input: &mut dyn Read,
     file_label: &str,
-    framer: &Framer,
+    framer: &SwiftFramer,
     out: &mut dyn Write,
-) -> Result<Summary, Error> {
+) -> Result<SwiftSummary, Error> {
     let mut source = InputBuffer::new(input, file_label);
-    let mut lines = Lines {
+    let mut lines = SwiftJsonWriter {
         head: head(file_label),
         text: Vec::with_capacity(2 * FLUSH_BYTES),
-        parts: Parts::default(),
+        parts: SwiftComponents::default(),
         scratch: Vec::new(),
         path: Vec::new(),
-        summary: Summary::default(),
+        summary: SwiftSummary::default(),
     };
-    let mut fields = Fields::new();
+    let mut fields = SwiftFields::new();
     let mut at = 0;
     // How much more is read when the same place stays undecided: doubled each time, so that a trickle of
     // input does not cost its square.
     let mut patience = 1;
     let result = loop {
         match fields.frame(framer, &source.buf[..source.len], at, source.eof) {
-            Frame::Message(message) => {
+            SwiftFrame::Message(message) => {
                 lines.message(&source, &message, fields.as_slice());
                 (at, patience) = (message.span.end, 1);
             }
-            Frame::Bad { span, fault } => {
+            SwiftFrame::Bad { span, fault } => {
                 lines.fault(&source, span, fault);
                 (at, patience) = (span.end, 1);
             }
-            Frame::Incomplete { from, need } => {
+            SwiftFrame::Incomplete { from, need } => {
                 if let Err(error) = lines.flush(out) {
                     break Err(error);
                 }
@@ -105,7 +105,7 @@ pub fn decode_json(
                 at = 0;
                 continue;
             }
-            Frame::End => break Ok(()),
+            SwiftFrame::End => break Ok(()),
         }
         if lines.text.len() >= FLUSH_BYTES
             && let Err(error) = lines.flush(out)
@@ -123,22 +123,22 @@ pub fn decode_json(
 const FLUSH_BYTES: usize = 64 << 10;
 
 /// The lines of one file.
-struct Lines {
+struct SwiftJsonWriter {
     /// `{"file":"…","n":`
     head: Vec<u8>,
     text: Vec<u8>,
-    parts: Parts,
+    parts: SwiftComponents,
     scratch: Vec<u8>,
     /// The sequences open (`16R`), as their path.
     path: Vec<u8>,
-    summary: Summary,
+    summary: SwiftSummary,
 }
 
-impl Lines {
-    fn message(&mut self, source: &InputBuffer<'_>, message: &Message, fields: &[Token]) {
+impl SwiftJsonWriter {
+    fn message(&mut self, source: &InputBuffer<'_>, message: &SwiftMessage, fields: &[SwiftField]) {
         let buf = &source.buf[..source.len];
         self.start(source, message.span.start);
-        let kind = MsgType::of(message, buf, fields);
+        let kind = SwiftMessageType::from_message(message, buf, fields);
         self.put(format_args!(",\"type\":\"{kind}\""));
         if let Some(variant) = variant(message, buf) {
             self.put(format_args!(",\"variant\":"));
@@ -147,7 +147,7 @@ impl Lines {
         if !message.ack.is_empty() {
             self.ack(message, buf);
         }
-        if message.form == Form::Bare && !message.preface.is_empty() {
+        if message.form == EnvelopeForm::Bare && !message.preface.is_empty() {
             self.put(format_args!(",\"preface\":"));
             let (preface, mut scratch) = (message.preface.slice(buf), std::mem::take(&mut self.scratch));
             text(&mut self.text, one_line_end(trimmed(preface), &mut scratch));
@@ -173,15 +173,22 @@ impl Lines {
         self.summary.messages += 1;
     }
 
-    fn fields(&mut self, all: &[u8], fields: &[Token], kind: MsgType, message: &Message, buf: &[u8]) {
-        let cover = kind == MsgType::Mt(202) && variant(message, buf) == Some(b"COV");
+    fn fields(
+        &mut self,
+        all: &[u8],
+        fields: &[SwiftField],
+        kind: SwiftMessageType,
+        message: &SwiftMessage,
+        buf: &[u8],
+    ) {
+        let cover = kind == SwiftMessageType::Mt(202) && variant(message, buf) == Some(b"COV");
         let nested = trimmed_start(all).first() == Some(&b'{');
         self.path.clear();
         for (n, token) in fields.iter().enumerate() {
-            let content = token.of(all);
+            let content = token.slice(all);
             self.put(format_args!("{}{{\"tag\":", if n > 0 { "," } else { "" }));
             text(&mut self.text, token.name(all));
-            if token.tag == Tag::new(b"16S") {
+            if token.tag == SwiftTag::new(b"16S") {
                 self.leave(content);
             }
             // Sequence B of a cover payment is the customer's transfer: it starts with its ordering customer.
@@ -194,7 +201,7 @@ impl Lines {
                 text(&mut self.text, &path);
                 self.path = path;
             }
-            if token.tag == Tag::new(b"16R") {
+            if token.tag == SwiftTag::new(b"16R") {
                 self.enter(content);
             }
             let known = if nested { Ok(false) } else { parts::split(token.tag, content, &mut self.parts) };
@@ -244,10 +251,10 @@ impl Lines {
         for n in 0..self.parts.as_slice().len() {
             let part = self.parts.as_slice()[n];
             self.put(format_args!("{}\"{}\":", if n > 0 { "," } else { "" }, part.name));
-            let bytes = part.of(content);
+            let bytes = part.slice(content);
             match part.kind {
-                Kind::Text => text(&mut self.text, bytes),
-                Kind::Lines => {
+                ComponentKind::Text => text(&mut self.text, bytes),
+                ComponentKind::Lines => {
                     self.text.push(b'[');
                     for (n, line) in bytes.split(|b| *b == b'\n').enumerate() {
                         if n > 0 {
@@ -257,19 +264,19 @@ impl Lines {
                     }
                     self.text.push(b']');
                 }
-                Kind::Amount => {
+                ComponentKind::Amount => {
                     self.text.push(b'"');
                     value::write_amount(bytes, &mut self.text);
                     self.text.push(b'"');
                 }
-                Kind::Date => self.day(value::date(bytes), bytes),
-                Kind::DateLong => self.day(value::date_long(bytes), bytes),
-                Kind::ValueDate => {
+                ComponentKind::Date => self.day(value::date(bytes), bytes),
+                ComponentKind::DateLong => self.day(value::date_long(bytes), bytes),
+                ComponentKind::ValueDate => {
                     day = value::value_date(bytes);
                     self.day(day, bytes);
                 }
-                Kind::EntryDate => self.day(day.and_then(|d| value::entry_date(bytes, d)), bytes),
-                Kind::Time => {
+                ComponentKind::EntryDate => self.day(day.and_then(|d| value::entry_date(bytes, d)), bytes),
+                ComponentKind::Time => {
                     let pairs = bytes.chunks(2);
                     self.text.push(b'"');
                     for (n, pair) in pairs.enumerate() {
@@ -304,7 +311,7 @@ impl Lines {
             self.put(format_args!("{}{{\"tag\":", if n > 0 { "," } else { "" }));
             text(&mut self.text, token.name(content));
             self.put(format_args!(",\"value\":"));
-            text(&mut self.text, one_line_end(token.of(content), &mut scratch));
+            text(&mut self.text, one_line_end(token.slice(content), &mut scratch));
             self.text.push(b'}');
         }
         self.scratch = scratch;
@@ -312,11 +319,11 @@ impl Lines {
     }
 
     /// `"ack":{"status":"ACK","fields":[…]}` of the blocks in front.
-    fn ack(&mut self, message: &Message, buf: &[u8]) {
+    fn ack(&mut self, message: &SwiftMessage, buf: &[u8]) {
         let blocks = message.ack.slice(buf);
-        let told = sub_blocks(blocks).find(|token| token.tag == Tag::new(b"4"));
-        let content = told.map_or(&[][..], |token| token.of(blocks));
-        let refused = message.refused(buf) == Some(true);
+        let told = sub_blocks(blocks).find(|token| token.tag == SwiftTag::new(b"4"));
+        let content = told.map_or(&[][..], |token| token.slice(blocks));
+        let refused = message.is_refused(buf) == Some(true);
         self.put(format_args!(
             ",\"ack\":{{\"status\":\"{}\",\"fields\":",
             if refused { "NAK" } else { "ACK" }
@@ -325,7 +332,7 @@ impl Lines {
         self.text.push(b'}');
     }
 
-    fn fault(&mut self, source: &InputBuffer<'_>, span: Span, fault: Fault) {
+    fn fault(&mut self, source: &InputBuffer<'_>, span: Span, fault: SwiftFault) {
         self.start(source, span.start);
         self.put(format_args!(
             ",\"length\":{},\"error\":{{\"code\":\"{}\",\"message\":",
@@ -366,9 +373,9 @@ impl Lines {
 const PATH_MAX: usize = 256;
 
 /// Field 119 of block 3: `COV`, `STP`, `REMIT`.
-fn variant<'b>(message: &Message, buf: &'b [u8]) -> Option<&'b [u8]> {
+fn variant<'b>(message: &SwiftMessage, buf: &'b [u8]) -> Option<&'b [u8]> {
     let content = message.block(3)?.slice(buf);
-    sub_blocks(content).find(|token| token.tag == Tag::new(b"119")).map(|token| token.of(content))
+    sub_blocks(content).find(|token| token.tag == SwiftTag::new(b"119")).map(|token| token.slice(content))
 }
 
 /// `\n` for every line end.

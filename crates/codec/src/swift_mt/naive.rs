@@ -1,9 +1,9 @@
 //! The slow twin of framing and fields: a byte or a line at a time, straight from the rules. It shares the types
 //! with the fast path and none of its code.
 
-use super::fault::Fault;
-use super::frame::{Form, Frame, Framer, Message, PREFACE_BYTES, PREFACE_LINES};
-use super::tokens::{Tag, Token};
+use super::fault::SwiftFault;
+use super::frame::{EnvelopeForm, PREFACE_BYTES, PREFACE_LINES, SwiftFrame, SwiftFramer, SwiftMessage};
+use super::tokens::{SwiftField, SwiftTag};
 use super::{NEST_MAX, Span};
 
 /// How far behind the limit bytes may decide.
@@ -11,7 +11,7 @@ const BEYOND: usize = 24;
 
 /// What stands at `input[at..]`, which is all there is.
 #[must_use]
-pub fn frame(framer: &Framer, input: &[u8], at: usize) -> Frame {
+pub fn frame(framer: &SwiftFramer, input: &[u8], at: usize) -> SwiftFrame {
     let mut from = at;
     loop {
         if from < input.len() && b"\r\n \t$\x01\x03".contains(&input[from]) {
@@ -23,7 +23,7 @@ pub fn frame(framer: &Framer, input: &[u8], at: usize) -> Frame {
         }
     }
     if from == input.len() {
-        return Frame::End;
+        return SwiftFrame::End;
     }
     let limit = from + framer.max_message();
     let seen = Seen { buf: &input[..input.len().min(limit + BEYOND)], from, limit, len: input.len() };
@@ -42,7 +42,7 @@ enum Stop {
     Short,
     /// The next message starts.
     Next(usize),
-    Wrong(Fault, usize),
+    Wrong(SwiftFault, usize),
 }
 
 struct Seen<'s> {
@@ -58,15 +58,15 @@ impl Seen<'_> {
         self.len < self.limit + BEYOND
     }
 
-    fn bad(&self, end: usize, fault: Fault) -> Frame {
-        Frame::Bad { span: Span { start: self.from, end: end.min(self.len) }, fault }
+    fn bad(&self, end: usize, fault: SwiftFault) -> SwiftFrame {
+        SwiftFrame::Bad { span: Span { start: self.from, end: end.min(self.len) }, fault }
     }
 
-    fn no_end(&self) -> Frame {
-        self.bad(self.limit, Fault::NoEnd { limit: (self.limit - self.from) as u32 })
+    fn no_end(&self) -> SwiftFrame {
+        self.bad(self.limit, SwiftFault::NoEnd { limit: (self.limit - self.from) as u32 })
     }
 
-    fn envelope(&self) -> Frame {
+    fn envelope(&self) -> SwiftFrame {
         match self.blocks() {
             Ok(message) if message.span.end <= self.limit => {
                 let text = &self.buf[..message.text().end];
@@ -75,27 +75,27 @@ impl Seen<'_> {
                     at += 1;
                 }
                 if at == text.len() || text[at] == b'{' || tag_of(&text[at..]).is_some() {
-                    Frame::Message(message)
+                    SwiftFrame::Message(message)
                 } else {
                     let offset = (at - self.from) as u32;
-                    Frame::Bad { span: message.span, fault: Fault::TextBeforeTag { offset } }
+                    SwiftFrame::Bad { span: message.span, fault: SwiftFault::TextBeforeTag { offset } }
                 }
             }
-            Err(Stop::Next(at)) if at <= self.limit => self.bad(at, Fault::Truncated),
+            Err(Stop::Next(at)) if at <= self.limit => self.bad(at, SwiftFault::Truncated),
             Err(Stop::Wrong(fault, at)) if at < self.limit => {
                 let next = (at..self.buf.len()).find(|&i| self.buf[i..].starts_with(b"{1:"));
                 self.bad(next.unwrap_or(self.limit).min(self.limit), fault)
             }
             Err(Stop::Short) if self.whole() && self.len <= self.limit => {
-                self.bad(self.len, Fault::Truncated)
+                self.bad(self.len, SwiftFault::Truncated)
             }
             _ => self.no_end(),
         }
     }
 
     /// The blocks, one after the other.
-    fn blocks(&self) -> Result<Message, Stop> {
-        let mut message = Message::default();
+    fn blocks(&self) -> Result<SwiftMessage, Stop> {
+        let mut message = SwiftMessage::default();
         let (mut at, mut over) = (self.from, None);
         loop {
             if over.is_none() {
@@ -105,8 +105,9 @@ impl Seen<'_> {
             }
             let wrong = |fault| Err(Stop::Wrong(fault, at));
             let offset = (at - self.from) as u32;
-            let ended =
-                |message: &Message, end| Ok(Message { span: Span { start: self.from, end }, ..*message });
+            let ended = |message: &SwiftMessage, end| {
+                Ok(SwiftMessage { span: Span { start: self.from, end }, ..*message })
+            };
             let here = &self.buf[at..];
             let block = block_at(here);
             // A block that the bytes cut off: more could follow, unless there is no more.
@@ -119,7 +120,7 @@ impl Seen<'_> {
                 return match over {
                     Some(end) => ended(&message, end),
                     None if cut => Err(Stop::Short),
-                    None => wrong(Fault::NoBlock { offset }),
+                    None => wrong(SwiftFault::NoBlock { offset }),
                 };
             };
             let index = "12345S".find(char::from(id)).expect("one of these");
@@ -133,13 +134,13 @@ impl Seen<'_> {
                 if !acknowledges || !message.ack.is_empty() {
                     return ended(&message, end);
                 }
-                message = Message { ack: Span { start: self.from, end }, ..Message::default() };
+                message = SwiftMessage { ack: Span { start: self.from, end }, ..SwiftMessage::default() };
                 over = None;
             }
             match (over, message.block(index + 1)) {
                 (Some(end), Some(_)) => return ended(&message, end),
                 (Some(end), None) if index < 4 => return ended(&message, end),
-                (None, Some(_)) => return wrong(Fault::Twice { block: id, offset }),
+                (None, Some(_)) => return wrong(SwiftFault::Twice { block: id, offset }),
                 _ => {}
             }
             let start = at + 3;
@@ -221,13 +222,13 @@ impl Seen<'_> {
                         }
                     },
                     Some(_) if !telling => {
-                        return Err(Stop::Wrong(Fault::Unclosed { block, offset }, at));
+                        return Err(Stop::Wrong(SwiftFault::Unclosed { block, offset }, at));
                     }
                     _ => {}
                 }
                 open += 1;
                 if open == NEST_MAX {
-                    return Err(Stop::Wrong(Fault::Depth { offset }, at));
+                    return Err(Stop::Wrong(SwiftFault::Depth { offset }, at));
                 }
             }
             at += 1;
@@ -248,16 +249,16 @@ impl Seen<'_> {
         lines
     }
 
-    fn body(&self, first: usize) -> Frame {
+    fn body(&self, first: usize) -> SwiftFrame {
         let ended = |end: usize, over: usize| {
-            let mut message = Message {
+            let mut message = SwiftMessage {
                 span: Span { start: self.from, end: over },
-                form: Form::Bare,
+                form: EnvelopeForm::Bare,
                 preface: Span { start: self.from, end: first },
-                ..Message::default()
+                ..SwiftMessage::default()
             };
             message.blocks[3] = Span { start: first, end };
-            if over <= self.limit { Frame::Message(message) } else { self.no_end() }
+            if over <= self.limit { SwiftFrame::Message(message) } else { self.no_end() }
         };
         let mut tags: Vec<String> = Vec::new();
         for (at, line) in self.lines(first) {
@@ -291,8 +292,8 @@ impl Seen<'_> {
         if !self.whole() || self.len > self.limit { self.no_end() } else { ended(self.len, self.len) }
     }
 
-    fn neither(&self) -> Frame {
-        let garbage = |end: usize| self.bad(end.min(self.limit), Fault::Garbage);
+    fn neither(&self) -> SwiftFrame {
+        let garbage = |end: usize| self.bad(end.min(self.limit), SwiftFault::Garbage);
         let mut at = self.from;
         let mut braces = false;
         let mut lines = 0;
@@ -367,8 +368,8 @@ fn is_body_start(line: &[u8]) -> bool {
 
 /// The fields of a text, line by line.
 #[must_use]
-pub fn tokens(text: &[u8]) -> Vec<Token> {
-    let mut tokens: Vec<Token> = Vec::new();
+pub fn tokens(text: &[u8]) -> Vec<SwiftField> {
+    let mut tokens: Vec<SwiftField> = Vec::new();
     let start = text.iter().position(|b| !b"\r\n \t".contains(b)).unwrap_or(text.len());
     if text[start..].starts_with(b"{") {
         return super::tokens::sub_blocks(text).collect();
@@ -378,7 +379,13 @@ pub fn tokens(text: &[u8]) -> Vec<Token> {
         if let Some(tag) = tag_of(line) {
             let value = at + tag.len() + 2;
             let end = value as u32;
-            tokens.push(Token { tag: Tag::new(tag), name: at as u32 + 1, start: end, line: end, end });
+            tokens.push(SwiftField {
+                tag: SwiftTag::new(tag),
+                name: at as u32 + 1,
+                start: end,
+                line: end,
+                end,
+            });
         } else if tokens.is_empty() {
             return tokens;
         }

@@ -8,12 +8,12 @@
 
 /// A kernel that this processor can run.
 ///
-/// Invariant: `Avx2` exists only if detection found the instructions; [`Kernel::best`] is its only maker.
+/// Invariant: `Avx2` exists only if detection found the instructions; [`SwiftKernel::best`] is its only maker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kernel(Set);
+pub(super) struct SwiftKernel(SwiftInstructionSet);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Set {
+enum SwiftInstructionSet {
     #[cfg(target_arch = "x86_64")]
     Avx2,
     Portable,
@@ -21,12 +21,12 @@ enum Set {
 
 /// Places found, in order: the first `len` of a table that only grows.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct DelimiterOffsets {
     table: Vec<u32>,
     len: usize,
 }
 
-impl Places {
+impl DelimiterOffsets {
     #[inline]
     pub(super) fn as_slice(&self) -> &[u32] {
         &self.table[..self.len]
@@ -69,10 +69,10 @@ const AHEAD: usize = 2048;
 /// Places of a step that are written without asking.
 const EAGER: usize = 8;
 
-impl Kernel {
+impl SwiftKernel {
     /// The one that every processor runs.
     #[cfg(any(test, feature = "naive"))]
-    pub(super) const PORTABLE: Self = Kernel(Set::Portable);
+    pub(super) const PORTABLE: Self = SwiftKernel(SwiftInstructionSet::Portable);
 
     /// The fastest that this processor runs.
     pub(super) fn best() -> Self {
@@ -81,29 +81,29 @@ impl Kernel {
             && std::arch::is_x86_feature_detected!("bmi1")
             && std::arch::is_x86_feature_detected!("popcnt")
         {
-            return Kernel(Set::Avx2);
+            return SwiftKernel(SwiftInstructionSet::Avx2);
         }
-        Kernel(Set::Portable)
+        SwiftKernel(SwiftInstructionSet::Portable)
     }
 
     /// Finds every `\n`, `{` and `}` up to and with the first `}` behind a `-`; false if there is none such.
     /// `bytes` must be shorter than 4 GiB.
     #[inline]
-    pub(super) fn index(self, bytes: &[u8], places: &mut Places) -> bool {
+    pub(super) fn index(self, bytes: &[u8], places: &mut DelimiterOffsets) -> bool {
         debug_assert!(u32::try_from(bytes.len()).is_ok());
         places.len = 0;
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a Kernel of this kind exists only where detection found the instructions.
-            Set::Avx2 => unsafe { avx2(bytes, places) },
-            Set::Portable => portable(bytes, places),
+            SwiftInstructionSet::Avx2 => unsafe { avx2(bytes, places) },
+            SwiftInstructionSet::Portable => portable(bytes, places),
         }
     }
 }
 
 /// One step: `marks` are line feeds and braces, `closing` are the closing braces among them.
 #[inline(always)]
-fn step(bytes: &[u8], base: usize, mut marks: u64, mut closing: u64, places: &mut Places) -> bool {
+fn step(bytes: &[u8], base: usize, mut marks: u64, mut closing: u64, places: &mut DelimiterOffsets) -> bool {
     let mut over = false;
     while closing != 0 {
         let at = base + closing.trailing_zeros() as usize;
@@ -122,7 +122,7 @@ fn step(bytes: &[u8], base: usize, mut marks: u64, mut closing: u64, places: &mu
 const ONES: u64 = 0x0101_0101_0101_0101;
 const LOW7: u64 = 0x7f7f_7f7f_7f7f_7f7f;
 
-fn portable(bytes: &[u8], places: &mut Places) -> bool {
+fn portable(bytes: &[u8], places: &mut DelimiterOffsets) -> bool {
     for (i, chunk) in bytes.chunks(STEP).enumerate() {
         let (mut marks, mut closing) = (0, 0);
         for (n, word) in chunk.chunks(8).enumerate() {
@@ -150,7 +150,7 @@ fn portable(bytes: &[u8], places: &mut Places) -> bool {
 /// - The processor has AVX2, BMI1 and POPCNT.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
-unsafe fn avx2(bytes: &[u8], places: &mut Places) -> bool {
+unsafe fn avx2(bytes: &[u8], places: &mut DelimiterOffsets) -> bool {
     use std::arch::x86_64::*;
     let feed = _mm256_set1_epi8(b'\n' as i8);
     let (open, close) = (_mm256_set1_epi8(b'{' as i8), _mm256_set1_epi8(b'}' as i8));
@@ -198,8 +198,8 @@ mod tests {
             let seen = &bytes[..end.map_or(bytes.len(), |at| at + 2)];
             let marks = seen.iter().enumerate().filter(|(_, b)| matches!(b, b'\n' | b'{' | b'}'));
             let expected: Vec<_> = marks.map(|(at, _)| at as u32).collect();
-            for kernel in [Kernel::best(), Kernel::PORTABLE] {
-                let mut places = Places::default();
+            for kernel in [SwiftKernel::best(), SwiftKernel::PORTABLE] {
+                let mut places = DelimiterOffsets::default();
                 prop_assert_eq!(kernel.index(bytes, &mut places), end.is_some());
                 prop_assert_eq!(places.as_slice(), &expected);
             }

@@ -1,41 +1,41 @@
 //! The fields of a message: `:tag:value` by `:tag:value`, and the parts of blocks in braces.
 
 use super::bare::tag_here;
-use super::frame::{Frame, Framer, Message};
-use super::quick;
-use super::simd::{Kernel, Places};
+use super::frame::{SwiftFrame, SwiftFramer, SwiftMessage};
+use super::simd::{DelimiterOffsets, SwiftKernel};
+use super::usual_shape;
 use memchr::{memchr, memmem};
 use std::fmt;
 
-/// A field's tag, up to four bytes; a longer one (banks invent some) is [`Tag::OTHER`], its text is in the
+/// A field's tag, up to four bytes; a longer one (banks invent some) is [`SwiftTag::OTHER`], its text is in the
 /// token.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Tag(u32);
+pub struct SwiftTag(u32);
 
-impl Tag {
+impl SwiftTag {
     /// What has no tag of four bytes or fewer.
-    pub const OTHER: Tag = Tag(0);
+    pub const OTHER: SwiftTag = SwiftTag(0);
 
-    /// The tag of this text: `Tag::new(b"32A")`.
+    /// The tag of this text: `SwiftTag::new(b"32A")`.
     #[inline]
     #[must_use]
-    pub const fn new(text: &[u8]) -> Tag {
+    pub const fn new(text: &[u8]) -> SwiftTag {
         // A NUL in front would pack to the tag without it: `\051` is not `51`.
         if text.len() > 4 || !text.is_empty() && text[0] == 0 {
-            return Tag::OTHER;
+            return SwiftTag::OTHER;
         }
         let (mut packed, mut i) = (0, 0);
         while i < text.len() {
             packed = packed << 8 | text[i] as u32;
             i += 1;
         }
-        Tag(packed)
+        SwiftTag(packed)
     }
 
     /// The tag of the first three of these, or of the first two.
     #[inline(always)]
-    pub(super) const fn packed([a, b, c]: [u8; 3], two: bool) -> Tag {
-        Tag(u32::from_be_bytes([0, a, b, c]) >> (if two { 8 } else { 0 }))
+    pub(super) const fn packed([a, b, c]: [u8; 3], two: bool) -> SwiftTag {
+        SwiftTag(u32::from_be_bytes([0, a, b, c]) >> (if two { 8 } else { 0 }))
     }
 
     /// Its two digits as a number, and the letter behind them, 0 if none: `32A` is `(32, b'A')`.
@@ -56,14 +56,14 @@ impl Tag {
     }
 }
 
-impl fmt::Display for Tag {
+impl fmt::Display for SwiftTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = self.0.to_be_bytes();
         bytes.iter().filter(|b| **b != 0).try_for_each(|b| write!(f, "{}", char::from(*b)))
     }
 }
 
-impl fmt::Debug for Tag {
+impl fmt::Debug for SwiftTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Tag({self})")
     }
@@ -71,9 +71,9 @@ impl fmt::Debug for Tag {
 
 /// Where a field is, in bytes from the start of the text it was read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Token {
+pub struct SwiftField {
     /// Its tag.
-    pub tag: Tag,
+    pub tag: SwiftTag,
     /// Where the tag's text starts.
     pub name: u32,
     /// Where the value starts.
@@ -84,11 +84,11 @@ pub struct Token {
     pub end: u32,
 }
 
-impl Token {
+impl SwiftField {
     /// The value, as it stands in `text`: lines may end with CR LF or LF.
     #[inline]
     #[must_use]
-    pub fn of<'t>(&self, text: &'t [u8]) -> &'t [u8] {
+    pub fn slice<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         text.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
@@ -103,29 +103,29 @@ impl Token {
 /// The fields of the message at hand; keeps its table for the next one.
 ///
 /// ```
-/// use unitape_codec::swift_mt::{Fields, Frame, Framer, Tag};
+/// use unitape_codec::swift_mt::{SwiftFields, SwiftFrame, SwiftFramer, SwiftTag};
 ///
 /// let file = b":20:REF\r\n:86:two\r\nlines\r\n-\r\n";
-/// let mut fields = Fields::new();
-/// let Frame::Message(message) = fields.frame(&Framer::default(), file, 0, true) else { panic!() };
-/// let text = message.text().of(file);
-/// assert_eq!(fields.value(text, Tag::new(b"86")), Some(&b"two\r\nlines"[..]));
+/// let mut fields = SwiftFields::new();
+/// let SwiftFrame::Message(message) = fields.frame(&SwiftFramer::default(), file, 0, true) else { panic!() };
+/// let text = message.text().slice(file);
+/// assert_eq!(fields.value(text, SwiftTag::new(b"86")), Some(&b"two\r\nlines"[..]));
 /// assert_eq!(fields.as_slice().len(), 2);
 /// ```
 #[derive(Debug)]
-pub struct Fields {
-    tokens: Vec<Token>,
-    places: Places,
-    kernel: Kernel,
+pub struct SwiftFields {
+    tokens: Vec<SwiftField>,
+    places: DelimiterOffsets,
+    kernel: SwiftKernel,
 }
 
-impl Default for Fields {
+impl Default for SwiftFields {
     fn default() -> Self {
-        Fields { tokens: Vec::new(), places: Places::default(), kernel: Kernel::best() }
+        SwiftFields { tokens: Vec::new(), places: DelimiterOffsets::default(), kernel: SwiftKernel::best() }
     }
 }
 
-impl Fields {
+impl SwiftFields {
     /// No fields.
     #[must_use]
     pub fn new() -> Self {
@@ -137,19 +137,19 @@ impl Fields {
     #[doc(hidden)]
     #[must_use]
     pub fn portable() -> Self {
-        Fields { kernel: Kernel::PORTABLE, ..Self::default() }
+        SwiftFields { kernel: SwiftKernel::PORTABLE, ..Self::default() }
     }
 
     /// Frames what stands at `buf[at..]` and, if it is a message, reads the fields of its text.
     #[inline]
-    pub fn frame(&mut self, framer: &Framer, buf: &[u8], at: usize, eof: bool) -> Frame {
+    pub fn frame(&mut self, framer: &SwiftFramer, buf: &[u8], at: usize, eof: bool) -> SwiftFrame {
         let Self { tokens, places, kernel } = self;
-        if let Some(message) = framer.quick(*kernel, (buf, at, eof), places, tokens) {
-            return Frame::Message(message);
+        if let Some(message) = framer.frame_usual_shape(*kernel, (buf, at, eof), places, tokens) {
+            return SwiftFrame::Message(message);
         }
         let frame = framer.frame(buf, at, eof);
         match &frame {
-            Frame::Message(message) => self.read(message.text().slice(buf)),
+            SwiftFrame::Message(message) => self.read(message.text().slice(buf)),
             _ => self.tokens.clear(),
         }
         frame
@@ -184,7 +184,7 @@ impl Fields {
                 }
             };
             let end = if next.is_some() { from } else { text.len() };
-            self.tokens.push(quick::token(text, tag, at, (start, line.unwrap_or(end), end)));
+            self.tokens.push(usual_shape::token(text, tag, at, (start, line.unwrap_or(end), end)));
             match next {
                 Some(next) => (at, (tag, colon)) = (from, next),
                 None => return,
@@ -195,15 +195,15 @@ impl Fields {
     /// All fields, in order.
     #[inline]
     #[must_use]
-    pub fn as_slice(&self) -> &[Token] {
+    pub fn as_slice(&self) -> &[SwiftField] {
         &self.tokens
     }
 
     /// The first field of a tag.
     #[inline]
     #[must_use]
-    pub fn value<'t>(&self, text: &'t [u8], tag: Tag) -> Option<&'t [u8]> {
-        self.tokens.iter().find(|token| token.tag == tag).map(|token| token.of(text))
+    pub fn value<'t>(&self, text: &'t [u8], tag: SwiftTag) -> Option<&'t [u8]> {
+        self.tokens.iter().find(|token| token.tag == tag).map(|token| token.slice(text))
     }
 }
 
@@ -233,7 +233,7 @@ fn line_end(text: &[u8]) -> Option<usize> {
 }
 
 /// The parts of a block in braces: `{108:REF}{119:STP}`. Whatever stands between them is passed over.
-pub fn sub_blocks(content: &[u8]) -> impl Iterator<Item = Token> + '_ {
+pub fn sub_blocks(content: &[u8]) -> impl Iterator<Item = SwiftField> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
@@ -242,9 +242,9 @@ pub fn sub_blocks(content: &[u8]) -> impl Iterator<Item = Token> + '_ {
             let end = sub_block_end(content, name);
             at = (end + 1).min(content.len());
             let Some(n) = memchr(b':', &content[name..end]) else { continue };
-            let (start, tag) = (name + n + 1, Tag::new(&content[name..name + n]));
+            let (start, tag) = (name + n + 1, SwiftTag::new(&content[name..name + n]));
             let line = first_line(&content[start..end]) + start;
-            return Some(Token {
+            return Some(SwiftField {
                 tag,
                 name: name as u32,
                 start: start as u32,
@@ -278,7 +278,7 @@ fn sub_block_end(content: &[u8], start: usize) -> usize {
 
 /// What sort of message it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub enum MsgType {
+pub enum SwiftMessageType {
     /// A number: 103. Of a bare body, what its preface or fields tell.
     Mt(u16),
     /// An acknowledgement (service message 21) that stands alone, with `451:0`.
@@ -292,47 +292,49 @@ pub enum MsgType {
     Unknown,
 }
 
-impl MsgType {
+impl SwiftMessageType {
     /// What `message` in `buf` is; `fields` are those of its text.
     #[inline]
     #[must_use]
-    pub fn of(message: &Message, buf: &[u8], fields: &[Token]) -> MsgType {
+    pub fn from_message(message: &SwiftMessage, buf: &[u8], fields: &[SwiftField]) -> SwiftMessageType {
         match message.block(2) {
             Some(block) => match *block.slice(buf) {
-                [b'I' | b'O', a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', ..] => {
-                    MsgType::Mt(u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0'))
-                }
-                _ => MsgType::Unknown,
+                [b'I' | b'O', a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', ..] => SwiftMessageType::Mt(
+                    u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0'),
+                ),
+                _ => SwiftMessageType::Unknown,
             },
             None => told(message, buf, fields),
         }
     }
 }
 
-impl fmt::Display for MsgType {
+impl fmt::Display for SwiftMessageType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            MsgType::Mt(number) => write!(f, "MT{number:03}"),
-            MsgType::Ack => f.write_str("ACK"),
-            MsgType::Nak => f.write_str("NAK"),
-            MsgType::Service(number) => write!(f, "F{number:02}"),
-            MsgType::Unknown => Ok(()),
+            SwiftMessageType::Mt(number) => write!(f, "MT{number:03}"),
+            SwiftMessageType::Ack => f.write_str("ACK"),
+            SwiftMessageType::Nak => f.write_str("NAK"),
+            SwiftMessageType::Service(number) => write!(f, "F{number:02}"),
+            SwiftMessageType::Unknown => Ok(()),
         }
     }
 }
 
 /// The type of a message without block 2.
 #[cold]
-fn told(message: &Message, buf: &[u8], fields: &[Token]) -> MsgType {
+fn told(message: &SwiftMessage, buf: &[u8], fields: &[SwiftField]) -> SwiftMessageType {
     if let Some(block) = message.block(1) {
         return match *block.slice(buf) {
             [_, b'2', b'1', ..] => {
                 let text = message.text().slice(buf);
-                let refused = |t: &Token| t.tag == Tag::new(b"451") && t.of(text) != b"0";
-                if fields.iter().any(refused) { MsgType::Nak } else { MsgType::Ack }
+                let refused = |t: &SwiftField| t.tag == SwiftTag::new(b"451") && t.slice(text) != b"0";
+                if fields.iter().any(refused) { SwiftMessageType::Nak } else { SwiftMessageType::Ack }
             }
-            [_, a @ b'0'..=b'9', b @ b'0'..=b'9', ..] => MsgType::Service((a - b'0') * 10 + (b - b'0')),
-            _ => MsgType::Unknown,
+            [_, a @ b'0'..=b'9', b @ b'0'..=b'9', ..] => {
+                SwiftMessageType::Service((a - b'0') * 10 + (b - b'0'))
+            }
+            _ => SwiftMessageType::Unknown,
         };
     }
     // Banks write the type on a line of its own: `940`, `940 00`, `:940:`.
@@ -342,25 +344,25 @@ fn told(message: &Message, buf: &[u8], fields: &[Token]) -> MsgType {
             && ones.is_ascii_digit()
             && !rest.first().is_some_and(u8::is_ascii_alphanumeric)
         {
-            return MsgType::Mt(900 + u16::from(tens - b'0') * 10 + u16::from(ones - b'0'));
+            return SwiftMessageType::Mt(900 + u16::from(tens - b'0') * 10 + u16::from(ones - b'0'));
         }
     }
-    let has = |tags: &[&[u8]]| tags.iter().any(|tag| fields.iter().any(|t| t.tag == Tag::new(tag)));
-    let first = fields.first().map_or(Tag::OTHER, |token| token.tag);
+    let has = |tags: &[&[u8]]| tags.iter().any(|tag| fields.iter().any(|t| t.tag == SwiftTag::new(tag)));
+    let first = fields.first().map_or(SwiftTag::OTHER, |token| token.tag);
     for number in [940, 941, 942, 950] {
-        if first == Tag::new(&[b'9', b'0' + (number / 10 % 10) as u8, b'0' + (number % 10) as u8]) {
-            return MsgType::Mt(number);
+        if first == SwiftTag::new(&[b'9', b'0' + (number / 10 % 10) as u8, b'0' + (number % 10) as u8]) {
+            return SwiftMessageType::Mt(number);
         }
     }
     if has(&[b"34F", b"90D", b"90C", b"13", b"13D"]) && !has(&[b"60F", b"60M", b"62F", b"62M"]) {
-        MsgType::Mt(942)
+        SwiftMessageType::Mt(942)
     } else if has(&[b"60F", b"60M", b"61", b"62F", b"62M", b"64", b"65", b"86", b"25", b"28C", b"28"]) {
-        MsgType::Mt(940)
+        SwiftMessageType::Mt(940)
     } else if has(&[b"23B"]) && has(&[b"32A"]) {
-        MsgType::Mt(103)
+        SwiftMessageType::Mt(103)
     } else if has(&[b"32A"]) && has(&[b"58A", b"58D"]) {
-        MsgType::Mt(202)
+        SwiftMessageType::Mt(202)
     } else {
-        MsgType::Unknown
+        SwiftMessageType::Unknown
     }
 }

@@ -3,7 +3,7 @@
 //! | SWIFT | here |
 //! |---|---|
 //! | `15d`, `12d` (`3700,50`) | [`amount`]: mantissa × 10^exponent, as many decimals as written |
-//! | `6!n` (`190425`) | [`date`]: a [`Day`]; years 80 to 99 are 1980 to 1999, 00 to 79 are 2000 to 2079 |
+//! | `6!n` (`190425`) | [`date`]: a [`CalendarDay`]; years 80 to 99 are 1980 to 1999, 00 to 79 are 2000 to 2079 |
 //! | `8!n` (`20190425`) | [`date_long`] |
 //! | `4!n` behind a value date (`0425`) | [`entry_date`]: the day nearest to the value date |
 //! | `4!n`, `6!n` (`2359`, `235959`) | [`time`]: seconds since midnight |

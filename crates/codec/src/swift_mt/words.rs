@@ -133,7 +133,7 @@ fn midnight(year: u32, month: u32, day: u32, february_30: bool) -> Option<i64> {
     (day.wrapping_sub(1) < most).then(|| (i64::from(start) + i64::from(day) - 1) * 86_400_000_000_000)
 }
 
-/// The years that a [`Day`](super::value::Day) may have.
+/// The years that a [`Day`](super::value::CalendarDay) may have.
 const YEARS: (u32, u32) = (1900, 2261);
 
 /// The first day of each month of these years, and of the one behind them, in days since 1970.

@@ -1,14 +1,14 @@
 //! What must hold for any bytes: the properties that tests and the fuzzers of all text share.
 
-use super::{Decode, Leaves, Next, Span, decode_json};
+use super::{NextTextMessage, PathValues, Span, TextMessageDecoder, decode_json};
 
 /// What is told of a place: paths, values and entries with it.
-type Told = (Next, Vec<(String, String)>, Vec<(String, u32, u32)>);
+type DecodeTrace = (NextTextMessage, Vec<(String, String)>, Vec<(String, u32, u32)>);
 
-fn ask(decoder: &mut impl Decode, buf: &[u8], at: usize, eof: bool) -> Told {
-    let mut leaves = Leaves::default();
+fn ask(decoder: &mut impl TextMessageDecoder, buf: &[u8], at: usize, eof: bool) -> DecodeTrace {
+    let mut leaves = PathValues::default();
     let next = decoder.next(buf, at, eof, &mut leaves);
-    if !matches!(next, Next::Message(_)) {
+    if !matches!(next, NextTextMessage::Message(_)) {
         return (next, Vec::new(), Vec::new());
     }
     let values = leaves.iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
@@ -21,23 +21,23 @@ fn ask(decoder: &mut impl Decode, buf: &[u8], at: usize, eof: bool) -> Told {
 /// # Errors
 /// The first place where that does not hold, in words.
 pub fn accounted(
-    decoder: &mut impl Decode,
+    decoder: &mut impl TextMessageDecoder,
     between: impl Fn(&[u8]) -> bool,
     input: &[u8],
 ) -> Result<Vec<Span>, String> {
-    let (mut at, mut spans, mut leaves) = (0, Vec::new(), Leaves::default());
+    let (mut at, mut spans, mut leaves) = (0, Vec::new(), PathValues::default());
     loop {
         let span = match decoder.next(input, at, true, &mut leaves) {
-            Next::Message(message) => message.span,
-            Next::Bad { span, fault } => {
+            NextTextMessage::Message(message) => message.span,
+            NextTextMessage::Bad { span, fault } => {
                 if fault.at as usize > span.len() {
                     return Err(format!("at {at}: {fault:?} is not in {span:?}"));
                 }
                 span
             }
-            Next::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
-            Next::End if between(&input[at..]) => return Ok(spans),
-            Next::End => return Err(format!("at {at}: ended too soon")),
+            NextTextMessage::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
+            NextTextMessage::End if between(&input[at..]) => return Ok(spans),
+            NextTextMessage::End => return Err(format!("at {at}: ended too soon")),
         };
         if span.is_empty() || span.start < at || span.end > input.len() || !between(&input[at..span.start]) {
             return Err(format!("at {at}: span {span:?}"));
@@ -52,14 +52,14 @@ pub fn accounted(
 ///
 /// # Errors
 /// The first difference, in words.
-pub fn cuts(decoder: &mut impl Decode, wait: usize, input: &[u8]) -> Result<(), String> {
+pub fn cuts(decoder: &mut impl TextMessageDecoder, wait: usize, input: &[u8]) -> Result<(), String> {
     let mut at = 0;
     loop {
         let whole = ask(decoder, input, at, true);
         for end in at..=input.len() {
             let cut = ask(decoder, &input[..end], at, false);
             match cut.0 {
-                Next::Incomplete { from, need } if from >= at && need > end => {
+                NextTextMessage::Incomplete { from, need } if from >= at && need > end => {
                     if end - from > wait {
                         return Err(format!("at {at}, cut {end}: waits without bound"));
                     }
@@ -69,9 +69,9 @@ pub fn cuts(decoder: &mut impl Decode, wait: usize, input: &[u8]) -> Result<(), 
             }
         }
         at = match whole.0 {
-            Next::Message(message) => message.span.end,
-            Next::Bad { span, .. } => span.end,
-            Next::Incomplete { .. } | Next::End => return Ok(()),
+            NextTextMessage::Message(message) => message.span.end,
+            NextTextMessage::Bad { span, .. } => span.end,
+            NextTextMessage::Incomplete { .. } | NextTextMessage::End => return Ok(()),
         };
     }
 }
@@ -80,7 +80,7 @@ pub fn cuts(decoder: &mut impl Decode, wait: usize, input: &[u8]) -> Result<(), 
 ///
 /// # Panics
 /// When it is not.
-pub fn printed(decoder: &mut impl Decode, input: &[u8], spans: usize) {
+pub fn printed(decoder: &mut impl TextMessageDecoder, input: &[u8], spans: usize) {
     let mut out = Vec::new();
     let summary = decode_json(&mut &input[..], "fuzz", decoder, &mut out).expect("memory reads and writes");
     assert_eq!(summary.messages + summary.errors, spans as u64, "one line a span");

@@ -5,7 +5,7 @@ use std::fmt;
 /// The code a fault is reported under, the same word in JSON, quarantine and the docs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Code {
+pub enum TextFaultCode {
     /// Bytes that begin no message.
     Garbage,
     /// The message is not over where its bytes are.
@@ -32,28 +32,28 @@ pub enum Code {
     TooDeep,
 }
 
-impl Code {
+impl TextFaultCode {
     /// The word for this code.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Code::Garbage => "garbage",
-            Code::Truncated => "truncated",
-            Code::BadJson => "bad_json",
-            Code::Duplicate => "duplicate",
-            Code::BadUtf8 => "bad_utf8",
-            Code::BadHeader => "bad_header",
-            Code::BadEncoding => "bad_encoding",
-            Code::BadXml => "bad_xml",
-            Code::Doctype => "doctype",
-            Code::BadEntity => "bad_entity",
-            Code::TooLarge => "too_large",
-            Code::TooDeep => "too_deep",
+            TextFaultCode::Garbage => "garbage",
+            TextFaultCode::Truncated => "truncated",
+            TextFaultCode::BadJson => "bad_json",
+            TextFaultCode::Duplicate => "duplicate",
+            TextFaultCode::BadUtf8 => "bad_utf8",
+            TextFaultCode::BadHeader => "bad_header",
+            TextFaultCode::BadEncoding => "bad_encoding",
+            TextFaultCode::BadXml => "bad_xml",
+            TextFaultCode::Doctype => "doctype",
+            TextFaultCode::BadEntity => "bad_entity",
+            TextFaultCode::TooLarge => "too_large",
+            TextFaultCode::TooDeep => "too_deep",
         }
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for TextFaultCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -64,23 +64,23 @@ impl fmt::Display for Code {
 /// A plain value (no text of its own inside), so that a stream of nothing but faults allocates nothing; `Display` gives
 /// the sentence. `at` is a place in bytes from the start of the stretch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fault {
+pub struct TextFault {
     /// The code.
-    pub code: Code,
+    pub code: TextFaultCode,
     /// Where.
     pub at: u32,
     /// What is there.
     pub what: &'static str,
 }
 
-impl Fault {
+impl TextFault {
     #[cold]
-    pub(super) fn new(code: Code, at: usize, what: &'static str) -> Self {
+    pub(super) fn new(code: TextFaultCode, at: usize, what: &'static str) -> Self {
         Self { code, at: at.try_into().unwrap_or(u32::MAX), what }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for TextFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at byte {}", self.what, self.at)
     }

@@ -12,7 +12,7 @@
 //!
 //! This is the one part of the module that reads and writes, through what the caller gives it.
 
-use super::{Decode, Fault, Leaves, Message, Next, Sort, Span};
+use super::{NextTextMessage, PathValueKind, PathValues, Span, TextFault, TextMessage, TextMessageDecoder};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use unitape_base::Error;
@@ -21,7 +21,7 @@ use unitape_base::{InputBuffer, READ_BYTES};
 
 /// What was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Summary {
+pub struct TextSummary {
     /// Good messages.
     pub messages: u64,
     /// Faulty messages and stretches of garbage.
@@ -37,27 +37,27 @@ pub struct Summary {
 pub fn decode_json(
     input: &mut dyn Read,
     file_label: &str,
-    decoder: &mut impl Decode,
+    decoder: &mut impl TextMessageDecoder,
     out: &mut dyn Write,
-) -> Result<Summary, Error> {
+) -> Result<TextSummary, Error> {
     let mut source = InputBuffer::new(input, file_label);
-    let mut leaves = Leaves::default();
-    let mut lines = Lines { head: head(file_label), ..Lines::default() };
+    let mut leaves = PathValues::default();
+    let mut lines = TextJsonWriter { head: head(file_label), ..TextJsonWriter::default() };
     let mut at = 0;
     // How much more is read when the same place stays undecided: doubled each time, so that a trickle of input does
     // not cost its square.
     let mut patience = 1;
     let result = loop {
         match decoder.next(source.bytes(), at, source.eof, &mut leaves) {
-            Next::Message(message) => {
+            NextTextMessage::Message(message) => {
                 lines.message(source.base, &message, &leaves);
                 (at, patience) = (message.span.end, 1);
             }
-            Next::Bad { span, fault } => {
+            NextTextMessage::Bad { span, fault } => {
                 lines.fault(source.base, span, fault);
                 (at, patience) = (span.end, 1);
             }
-            Next::Incomplete { from, need } => {
+            NextTextMessage::Incomplete { from, need } => {
                 if let Err(error) = lines.flush(out) {
                     break Err(error);
                 }
@@ -69,7 +69,7 @@ pub fn decode_json(
                 at = 0;
                 continue;
             }
-            Next::End => break Ok(()),
+            NextTextMessage::End => break Ok(()),
         }
         if lines.text.len() >= FLUSH_BYTES
             && let Err(error) = lines.flush(out)
@@ -88,7 +88,7 @@ const FLUSH_BYTES: usize = 64 << 10;
 
 /// The lines of one file.
 #[derive(Default)]
-struct Lines {
+struct TextJsonWriter {
     /// `{"file":"…","n":`
     head: Vec<u8>,
     text: Vec<u8>,
@@ -96,13 +96,13 @@ struct Lines {
     order: Vec<(u32, u32)>,
     /// For each value where in `order` those of its path begin; `AGAIN` for all but the first.
     first: Vec<u32>,
-    summary: Summary,
+    summary: TextSummary,
 }
 
 const AGAIN: u32 = u32::MAX;
 
-impl Lines {
-    fn message(&mut self, base: u64, message: &Message, leaves: &Leaves) {
+impl TextJsonWriter {
+    fn message(&mut self, base: u64, message: &TextMessage, leaves: &PathValues) {
         self.start(base, message.span.start);
         self.put(b",\"type\":");
         string(&mut self.text, message.kind);
@@ -143,7 +143,7 @@ impl Lines {
                 }
                 let leaf = &found[self.order[i].1 as usize];
                 match leaf.sort {
-                    Sort::Nothing => self.put(b"null"),
+                    PathValueKind::Nothing => self.put(b"null"),
                     _ => string(&mut self.text, leaves.text(leaf)),
                 }
             }
@@ -155,7 +155,7 @@ impl Lines {
         self.summary.messages += 1;
     }
 
-    fn fault(&mut self, base: u64, span: Span, fault: Fault) {
+    fn fault(&mut self, base: u64, span: Span, fault: TextFault) {
         self.start(base, span.start);
         self.put(b",\"length\":");
         number(&mut self.text, span.len() as u64);

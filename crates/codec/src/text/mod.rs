@@ -10,7 +10,7 @@
 //! | [`jsonl`] | JSON Lines: one object a line, whatever is in it |
 //! | [`mail`] | e-mail: RFC 5322 with MIME, alone or in an mbox |
 //! | [`xml`] | news in XML: items of RSS, Atom and NewsML-G2 |
-//! | [`Leaves`] | the values of a message, by path, and where the entries of its lists are |
+//! | [`PathValues`] | the values of a message, by path, and where the entries of its lists are |
 //! | [`time`] | moments as such sources write them: ISO 8601, RFC 5322, counts since 1970 |
 //! | [`decode_json`] | a file as JSON Lines |
 //!
@@ -19,11 +19,11 @@
 //! that is taken.
 //!
 //! ```
-//! use unitape_codec::text::{Decode, Leaves, Next, jsonl};
+//! use unitape_codec::text::{TextMessageDecoder, PathValues, NextTextMessage, jsonl};
 //!
 //! let line = br#"{"id":7,"author":{"name":"Ann"},"to":["Bob","Cy"]}"#;
-//! let mut leaves = Leaves::default();
-//! let Next::Message(_) = jsonl::Decoder::default().next(line, 0, true, &mut leaves) else { panic!() };
+//! let mut leaves = PathValues::default();
+//! let NextTextMessage::Message(_) = jsonl::JsonlDecoder::default().next(line, 0, true, &mut leaves) else { panic!() };
 //! let told: Vec<_> = leaves.iter().map(|(path, text)| format!("{path}={text}")).collect();
 //! assert_eq!(told, ["id=7", "author.name=Ann", "to[]=Bob", "to[]=Cy"]);
 //! ```
@@ -36,35 +36,35 @@ pub mod check;
 mod fault;
 mod json;
 pub mod jsonl;
-mod leaves;
 pub mod mail;
+mod path_values;
 pub mod time;
 pub mod xml;
 
-pub use fault::{Code, Fault};
-pub use json::{Summary, decode_json};
-pub use leaves::{Entry, Leaf, Leaves, Sort};
+pub use fault::{TextFault, TextFaultCode};
+pub use json::{TextSummary, decode_json};
+pub use path_values::{ListEntry, PathValue, PathValueKind, PathValues};
 pub use unitape_base::Span;
 
 /// Finds the messages of a stream and takes them apart.
-pub trait Decode {
+pub trait TextMessageDecoder {
     /// What stands at `buf[at..]`; `eof`: the input ends where `buf` does. The values of a message are put into
-    /// `leaves`; what is in them otherwise is of no use.
-    fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut Leaves) -> Next;
+    /// `path_values`; what is in them otherwise is of no use.
+    fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage;
 }
 
 /// What stands at a position. Bytes between the position asked for and the start of a span are separators; the next
 /// position to ask for is the end of the span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum NextTextMessage {
     /// A whole message.
-    Message(Message),
+    Message(TextMessage),
     /// Bytes that are no good message.
     Bad {
         /// Where.
         span: Span,
         /// What is wrong.
-        fault: Fault,
+        fault: TextFault,
     },
     /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes (or the
     /// input has ended).
@@ -80,7 +80,7 @@ pub enum Next {
 
 /// A message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message {
+pub struct TextMessage {
     /// All of it in the buffer.
     pub span: Span,
     /// What sort of message it is.

@@ -1,21 +1,24 @@
 //! The encoder held against both decoders, on templates and messages made from any bytes; for tests and the fuzzer.
 
-use super::{Draft, Encoder, Part, Place};
-use crate::check::{Choices, EXPONENTS, nodes, template_file};
+use super::{DraftFrameRef, Encoder, MessageDraft, TemplatePart};
+use crate::check::{ByteChoices, EXPONENTS, nodes, template_file};
 use crate::naive::{self, Node};
 use crate::record;
-use crate::template::{Field, Instruction, Kind, Operation, Operator, Source, Templates, Type, Value};
-use crate::{Code, Decoder};
+use crate::template::{
+    FieldEncoding, FieldOperator, InitialValue, Instruction, Operator, TemplateField, TemplateFile,
+    Templates, WireType,
+};
+use crate::{Decoder, MessageFaultCode};
 use std::sync::Arc;
 
 /// What both decoders have of messages of the encoder.
 #[derive(Debug)]
-struct Readers {
+struct DecoderPair {
     slow: naive::Decoder,
     fast: Decoder,
 }
 
-impl Readers {
+impl DecoderPair {
     fn new(templates: &Arc<Templates>) -> Self {
         let fast = Decoder::new(templates.clone()).with_strict(true);
         Self { slow: naive::Decoder::new(templates.clone(), true), fast }
@@ -43,13 +46,13 @@ impl Readers {
 ///
 /// # Panics
 /// Where it is not the same, or the encoder refuses what came from a message.
-pub fn again<'m>(
+pub fn check_reencoding<'m>(
     templates: &Arc<Templates>,
     messages: impl Iterator<Item = &'m [u8]>,
     resets: impl Fn(usize) -> bool,
 ) -> (usize, usize, usize) {
     let mut decoder = Decoder::new(templates.clone());
-    let (mut encoder, mut readers) = (Encoder::new(templates.clone()), Readers::new(templates));
+    let (mut encoder, mut readers) = (Encoder::new(templates.clone()), DecoderPair::new(templates));
     let (mut good, mut before, mut after) = (0, 0, 0);
     let mut out = Vec::new();
     for (n, message) in messages.enumerate() {
@@ -60,7 +63,7 @@ pub fn again<'m>(
         }
         let Ok(found) = decoder.decode(message) else { continue };
         out.clear();
-        if let Err(fault) = encoder.encode_again(&found, &mut out) {
+        if let Err(fault) = encoder.reencode(&found, &mut out) {
             panic!("message {n}: {fault}\n{:02x?}\n{:?}", &message[..found.bytes], nodes(&found));
         }
         let what = || format!("message {n}: {:02x?}", &message[..found.bytes]);
@@ -68,9 +71,10 @@ pub fn again<'m>(
         (good, before, after) = (good + 1, before + found.bytes, after + out.len());
         // Only where a text of many bytes a character, or of noughts, has to be told otherwise.
         let plain = |item| match item {
-            record::Item::Value(_, record::Value::Text(text) | record::Value::Bytes(text)) => {
-                text.is_ascii() && !text.contains(&0)
-            }
+            record::MessageToken::Value(
+                _,
+                record::FieldValue::Text(text) | record::FieldValue::Bytes(text),
+            ) => text.is_ascii() && !text.contains(&0),
             _ => true,
         };
         assert!(out.len() <= found.bytes || !found.items().all(plain), "{}: {out:02x?}", what());
@@ -85,19 +89,19 @@ pub fn again<'m>(
 /// Where they are not.
 pub fn from_bytes(bytes: &[u8]) -> usize {
     let (choices, rest) = bytes.split_at(bytes.len() / 3);
-    let mut choices = Choices::new(choices);
-    let every = usize::from(choices.of(5));
+    let mut choices = ByteChoices::new(choices);
+    let every = usize::from(choices.choose(5));
     let xml = template_file(&mut choices);
-    let templates = match Templates::load(&[Source { name: "made", content: xml.as_bytes() }]) {
+    let templates = match Templates::load(&[TemplateFile { name: "made", content: xml.as_bytes() }]) {
         Ok(templates) => Arc::new(templates),
         Err(error) => panic!("{error}\n{xml}"),
     };
     let resets = |n: usize| every > 0 && n.is_multiple_of(every);
     let (made, stream) = rest.split_at(rest.len() / 2);
     let messages = crate::check::messages(stream);
-    let (good, ..) = again(&templates, messages.iter().map(Vec::as_slice), resets);
+    let (good, ..) = check_reencoding(&templates, messages.iter().map(Vec::as_slice), resets);
     let mut encoder = Encoder::new(templates.clone());
-    let mut readers = Readers::new(&templates);
+    let mut readers = DecoderPair::new(&templates);
     let mut draft = encoder.draft(0);
     let (mut out, mut told) = (Vec::new(), 0);
     for (n, part) in made.chunks(40).enumerate() {
@@ -105,16 +109,16 @@ pub fn from_bytes(bytes: &[u8]) -> usize {
             encoder.reset();
             readers.reset();
         }
-        let mut maker = Maker {
+        let mut maker = MessageGenerator {
             templates: &templates,
             encoder: &encoder,
             draft: &mut draft,
-            choices: Choices::new(part),
+            choices: ByteChoices::new(part),
             open: Vec::new(),
             dynamic: 0,
             cut: false,
         };
-        let template = usize::from(maker.choices.of(3));
+        let template = usize::from(maker.choices.choose(3));
         maker.draft.begin(template);
         let expected = maker.template(template, None);
         let cut = maker.cut;
@@ -128,12 +132,21 @@ pub fn from_bytes(bytes: &[u8]) -> usize {
             // What a message cannot say: the previous value of a shared key is of another type or empty, a value is not
             // the constant, a text becomes shorter with a tail, a template is not there.
             Err(fault) => {
-                let known = [Code::D1, Code::D3, Code::D4, Code::D6, Code::D8];
+                let known = [
+                    MessageFaultCode::D1,
+                    MessageFaultCode::D3,
+                    MessageFaultCode::D4,
+                    MessageFaultCode::D6,
+                    MessageFaultCode::D8,
+                ];
                 let code = fault.code;
                 // Nor an exponent that no decimal may have.
-                let far =
-                    code == Code::R1 && EXPONENTS[2..].iter().any(|e| xml.contains(&format!("\"{e}\"")));
-                assert!(known.contains(&code) || far || cut && code == Code::Missing, "{fault}\n{xml}");
+                let far = code == MessageFaultCode::R1
+                    && EXPONENTS[2..].iter().any(|e| xml.contains(&format!("\"{e}\"")));
+                assert!(
+                    known.contains(&code) || far || cut && code == MessageFaultCode::Missing,
+                    "{fault}\n{xml}"
+                );
                 assert_eq!(out, before);
             }
         }
@@ -142,22 +155,22 @@ pub fn from_bytes(bytes: &[u8]) -> usize {
 }
 
 /// Makes messages by choice, and what decoders should have of them.
-struct Maker<'m, 'c> {
+struct MessageGenerator<'m, 'c> {
     templates: &'m Templates,
     encoder: &'m Encoder,
-    draft: &'m mut Draft,
-    choices: Choices<'c>,
+    draft: &'m mut MessageDraft,
+    choices: ByteChoices<'c>,
     /// What values go into, the message first.
-    open: Vec<Place>,
+    open: Vec<DraftFrameRef>,
     dynamic: usize,
     /// A reference was not told any more.
     cut: bool,
 }
 
-impl Maker<'_, '_> {
-    fn template(&mut self, template: usize, place: Option<Place>) -> Vec<Node> {
-        let parts: Vec<Part> = self.encoder.parts(template).map(|(_, part)| part).collect();
-        self.open.push(place.unwrap_or(self.draft.whole()));
+impl MessageGenerator<'_, '_> {
+    fn template(&mut self, template: usize, place: Option<DraftFrameRef>) -> Vec<Node> {
+        let parts: Vec<TemplatePart> = self.encoder.parts(template).map(|(_, part)| part).collect();
+        self.open.push(place.unwrap_or(self.draft.message_frame()));
         let mut nodes = Vec::new();
         self.body(&self.templates.list()[template].body, &parts, true, &mut nodes);
         self.open.pop();
@@ -168,10 +181,10 @@ impl Maker<'_, '_> {
     fn body<'p>(
         &mut self,
         body: &[Instruction],
-        mut parts: &'p [Part],
+        mut parts: &'p [TemplatePart],
         there: bool,
         out: &mut Vec<Node>,
-    ) -> &'p [Part] {
+    ) -> &'p [TemplatePart] {
         for instruction in body {
             let mut next = || {
                 let (first, rest) = parts.split_first().expect("parts are in the order of the template");
@@ -185,7 +198,7 @@ impl Maker<'_, '_> {
                     parts = self.body(&templates.list()[*index].body, parts, there, out);
                 }
                 Instruction::Field(field) => {
-                    let Part::Field(place) = next() else { panic!("a field") };
+                    let TemplatePart::Field(place) = next() else { panic!("a field") };
                     if !there {
                         continue;
                     }
@@ -197,8 +210,8 @@ impl Maker<'_, '_> {
                     }
                 }
                 Instruction::Group(group) => {
-                    let Part::Group(place) = next() else { panic!("a group") };
-                    let there = there && (!group.optional || self.choices.of(3) > 0);
+                    let TemplatePart::Group(place) = next() else { panic!("a group") };
+                    let there = there && (!group.optional || self.choices.choose(3) > 0);
                     let mut nodes = Vec::new();
                     if there {
                         self.draft.group(place);
@@ -209,10 +222,10 @@ impl Maker<'_, '_> {
                     }
                 }
                 Instruction::Sequence(sequence) => {
-                    let Part::Sequence(place) = next() else { panic!("a sequence") };
-                    let there = there && (!place.optional() || self.choices.of(3) > 0);
-                    let constant = matches!(&sequence.length.kind, Kind::Plain(_, o) if o.operator == Operator::Constant);
-                    let count = match self.choices.of(8) {
+                    let TemplatePart::Sequence(place) = next() else { panic!("a sequence") };
+                    let there = there && (!place.optional() || self.choices.choose(3) > 0);
+                    let constant = matches!(&sequence.length.kind, FieldEncoding::Plain(_, o) if o.operator == Operator::Constant);
+                    let count = match self.choices.choose(8) {
                         _ if !there => 0,
                         1.. if constant => 2,
                         n => n & 3,
@@ -235,14 +248,14 @@ impl Maker<'_, '_> {
                     }
                 }
                 Instruction::Dynamic => {
-                    let Part::Reference(place) = next() else { panic!("a reference") };
+                    let TemplatePart::Reference(place) = next() else { panic!("a reference") };
                     if !there || self.dynamic == 3 {
                         self.cut |= there;
                         continue;
                     }
                     self.dynamic += 1;
-                    let template = usize::from(self.choices.of(3));
-                    let inside = self.draft.refer(place, template);
+                    let template = usize::from(self.choices.choose(3));
+                    let inside = self.draft.set_reference(place, template);
                     out.extend(self.template(template, Some(inside)));
                     self.dynamic -= 1;
                     for place in &self.open {
@@ -255,31 +268,33 @@ impl Maker<'_, '_> {
     }
 
     /// A value to be told, none where the field has to know it, and what becomes of it; none where it is absent.
-    fn field(&mut self, field: &Field) -> Option<(Option<Value>, Value)> {
-        if field.optional && self.choices.of(3) == 0 {
+    fn field(&mut self, field: &TemplateField) -> Option<(Option<InitialValue>, InitialValue)> {
+        if field.optional && self.choices.choose(3) == 0 {
             return None;
         }
         match &field.kind {
-            Kind::Plain(kind, operation) => {
+            FieldEncoding::Plain(kind, operation) => {
                 let value = self.value(*kind, operation);
                 let known = matches!(operation.operator, Operator::Constant | Operator::Default);
                 let tell = field.optional || !known || operation.initial.as_ref() != Some(&value);
-                Some(((tell || self.choices.of(2) > 0).then(|| value.clone()), value))
+                Some(((tell || self.choices.choose(2) > 0).then(|| value.clone()), value))
             }
-            Kind::Split(exponent, mantissa) => {
-                let Value::Int(e) = (match &exponent.initial {
+            FieldEncoding::Split(exponent, mantissa) => {
+                let InitialValue::Int(e) = (match &exponent.initial {
                     Some(initial) if exponent.operator == Operator::Constant => initial.clone(),
-                    _ => self.value(Type::Int32, exponent),
+                    _ => self.value(WireType::Int32, exponent),
                 }) else {
                     panic!("an integer")
                 };
-                let Value::Int(m) = self.value(Type::Int64, mantissa) else { panic!("an integer") };
+                let InitialValue::Int(m) = self.value(WireType::Int64, mantissa) else {
+                    panic!("an integer")
+                };
                 let (e, m) = (e.clamp(-63, 63) as i32, m as i64);
-                let expected = Value::Decimal { mantissa: m, exponent: e };
+                let expected = InitialValue::Decimal { mantissa: m, exponent: e };
                 // The same with another exponent, where it can be had back.
                 let told = match (exponent.operator, m.checked_mul(10)) {
-                    (Operator::Constant, Some(m)) if self.choices.of(2) > 0 => {
-                        Value::Decimal { mantissa: m, exponent: e - 1 }
+                    (Operator::Constant, Some(m)) if self.choices.choose(2) > 0 => {
+                        InitialValue::Decimal { mantissa: m, exponent: e - 1 }
                     }
                     _ => expected.clone(),
                 };
@@ -288,38 +303,38 @@ impl Maker<'_, '_> {
         }
     }
 
-    fn value(&mut self, kind: Type, operation: &Operation) -> Value {
+    fn value(&mut self, kind: WireType, operation: &FieldOperator) -> InitialValue {
         if let Some(initial) = &operation.initial
-            && (self.choices.of(3) == 0
-                || operation.operator == Operator::Constant && self.choices.of(16) > 0)
+            && (self.choices.choose(3) == 0
+                || operation.operator == Operator::Constant && self.choices.choose(16) > 0)
         {
             return initial.clone();
         }
         match kind {
-            Type::Decimal => {
-                let exponent = i32::from(self.choices.of(128) as i8) - 63;
-                let Value::Int(mantissa) = self.number(Type::Int64) else { panic!("an integer") };
-                Value::Decimal { mantissa: mantissa as i64, exponent: exponent.min(63) }
+            WireType::Decimal => {
+                let exponent = i32::from(self.choices.choose(128) as i8) - 63;
+                let InitialValue::Int(mantissa) = self.number(WireType::Int64) else { panic!("an integer") };
+                InitialValue::Decimal { mantissa: mantissa as i64, exponent: exponent.min(63) }
             }
-            Type::Ascii | Type::Unicode | Type::Bytes => {
+            WireType::Ascii | WireType::Unicode | WireType::Bytes => {
                 let pieces: &[&str] = match kind {
-                    Type::Unicode => &["", "a", "ö", "öa", "€", "aaaaaaaaaaaaaaaaa", "\0"],
+                    WireType::Unicode => &["", "a", "ö", "öa", "€", "aaaaaaaaaaaaaaaaa", "\0"],
                     _ => &["", "a", "b", "ab", "aaaaaaaaaaaaaaaaaaaaaaaaaaa", "\0", "ba"],
                 };
                 let mut text = String::new();
-                for _ in 0..self.choices.of(5) {
-                    text.push_str(pieces[usize::from(self.choices.of(7))]);
+                for _ in 0..self.choices.choose(5) {
+                    text.push_str(pieces[usize::from(self.choices.choose(7))]);
                 }
-                Value::Bytes(text.into_bytes())
+                InitialValue::Bytes(text.into_bytes())
             }
             kind => self.number(kind),
         }
     }
 
-    fn number(&mut self, kind: Type) -> Value {
+    fn number(&mut self, kind: WireType) -> InitialValue {
         let (least, most) = kind.bounds().expect("an integer");
-        let small = i128::from(self.choices.of(255));
-        Value::Int(match self.choices.of(12) {
+        let small = i128::from(self.choices.choose(255));
+        InitialValue::Int(match self.choices.choose(12) {
             0 => least,
             1 => most,
             2 => least + small,
@@ -334,16 +349,16 @@ impl Maker<'_, '_> {
     }
 }
 
-fn given(value: &Value, kind: Type) -> record::Value<'_> {
+fn given(value: &InitialValue, kind: WireType) -> record::FieldValue<'_> {
     match value {
-        Value::Int(value) if kind.bounds().is_some_and(|(least, _)| least < 0) => {
-            record::Value::Int(*value as i64)
+        InitialValue::Int(value) if kind.bounds().is_some_and(|(least, _)| least < 0) => {
+            record::FieldValue::Int(*value as i64)
         }
-        Value::Int(value) => record::Value::UInt(*value as u64),
-        Value::Decimal { mantissa, exponent } => {
-            record::Value::Decimal { mantissa: *mantissa, exponent: *exponent as i8 }
+        InitialValue::Int(value) => record::FieldValue::UInt(*value as u64),
+        InitialValue::Decimal { mantissa, exponent } => {
+            record::FieldValue::Decimal { mantissa: *mantissa, exponent: *exponent as i8 }
         }
-        Value::Bytes(bytes) if kind == Type::Bytes => record::Value::Bytes(bytes),
-        Value::Bytes(bytes) => record::Value::Text(bytes),
+        InitialValue::Bytes(bytes) if kind == WireType::Bytes => record::FieldValue::Bytes(bytes),
+        InitialValue::Bytes(bytes) => record::FieldValue::Text(bytes),
     }
 }

@@ -1,13 +1,13 @@
 //! A message before it is encoded: values in the cells of frames, in any order, used again for the next one.
 
-use super::plan::{NONE, Plan};
-use crate::record::Value;
-use crate::template::Type;
+use super::plan::{EncodePlan, NONE};
+use crate::record::FieldValue;
+use crate::template::WireType;
 use std::sync::Arc;
 
 /// A part of a template, by its path.
 #[derive(Debug, Clone, Copy)]
-pub enum Part {
+pub enum TemplatePart {
     /// A value.
     Field(FieldRef),
     /// Parts that are there together.
@@ -15,7 +15,7 @@ pub enum Part {
     /// Parts that are there any number of times.
     Sequence(SequenceRef),
     /// What another template has, told by the message; the last name of its path is empty.
-    Reference(ReferenceRef),
+    Reference(DynamicTemplateRef),
 }
 
 /// Where a field's value goes; looked up once, used for every message.
@@ -24,14 +24,14 @@ pub struct FieldRef {
     pub(super) frame: u32,
     pub(super) cell: u32,
     pub(super) group: u32,
-    pub(super) kind: Type,
+    pub(super) kind: WireType,
     pub(super) optional: bool,
 }
 
 impl FieldRef {
     /// The type of its values.
     #[must_use]
-    pub const fn kind(&self) -> Type {
+    pub const fn kind(&self) -> WireType {
         self.kind
     }
 
@@ -69,7 +69,7 @@ impl SequenceRef {
 
 /// A dynamic reference.
 #[derive(Debug, Clone, Copy)]
-pub struct ReferenceRef {
+pub struct DynamicTemplateRef {
     pub(super) frame: u32,
     pub(super) cell: u32,
     pub(super) group: u32,
@@ -77,24 +77,24 @@ pub struct ReferenceRef {
 
 /// The message, an element, or what stands in place of a dynamic reference: what values go into.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct DraftFrameRef {
     frame: u32,
     at: u32,
 }
 
 /// A value, or what there is of a part.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cell {
+pub(super) struct DraftCell {
     /// The number; offset and length of a text; the first element and the last; the place of what is referred to.
     pub bits: u64,
     /// How many elements; which template.
     pub count: u32,
     pub exponent: i8,
-    pub tag: Tag,
+    pub tag: CellKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tag {
+pub(super) enum CellKind {
     Absent,
     Int,
     UInt,
@@ -105,31 +105,31 @@ pub(super) enum Tag {
     There,
 }
 
-impl Cell {
-    pub const ABSENT: Self = Cell { bits: 0, count: 0, exponent: 0, tag: Tag::Absent };
+impl DraftCell {
+    pub const ABSENT: Self = DraftCell { bits: 0, count: 0, exponent: 0, tag: CellKind::Absent };
 }
 
 /// A message that is being put together: see [`super::Encoder`].
 ///
-/// Values go into the message, into the element of a sequence that was begun last, or where [`Draft::reopen`] says. They
+/// Values go into the message, into the element of a sequence that was begun last, or where [`MessageDraft::reopen`] says. They
 /// may be told in any order; what is not told is absent.
 ///
 /// # Panics
 /// A part of another template than the draft's, or of a sequence without an element yet, is a mistake of the program.
 #[derive(Debug, Clone)]
-pub struct Draft {
-    pub(super) plan: Arc<Plan>,
-    pub(super) cells: Vec<Cell>,
+pub struct MessageDraft {
+    pub(super) plan: Arc<EncodePlan>,
+    pub(super) cells: Vec<DraftCell>,
     pub(super) texts: Vec<u8>,
     pub(super) template: u32,
     /// Where the frame of each kind is that was begun last.
     open: Vec<u32>,
 }
 
-impl Draft {
-    pub(super) fn new(plan: Arc<Plan>, template: u32) -> Self {
+impl MessageDraft {
+    pub(super) fn new(plan: Arc<EncodePlan>, template: u32) -> Self {
         let open = vec![NONE; plan.frames.len()];
-        let mut draft = Draft { plan, cells: Vec::new(), texts: Vec::new(), template, open };
+        let mut draft = MessageDraft { plan, cells: Vec::new(), texts: Vec::new(), template, open };
         draft.begin(template as usize);
         draft
     }
@@ -151,7 +151,7 @@ impl Draft {
 
     /// Puts a value where it belongs. One that the field cannot have is told when the message is encoded.
     #[inline]
-    pub fn set(&mut self, field: FieldRef, value: Value<'_>) {
+    pub fn set(&mut self, field: FieldRef, value: FieldValue<'_>) {
         *self.cell(field.frame, field.cell) = self.cell_of(value);
         self.there(field.frame, field.group);
     }
@@ -159,12 +159,12 @@ impl Draft {
     /// A number without a sign.
     #[inline]
     pub fn uint(&mut self, field: FieldRef, value: u64) {
-        self.set(field, Value::UInt(value));
+        self.set(field, FieldValue::UInt(value));
     }
 
     /// The value is absent.
     pub fn unset(&mut self, field: FieldRef) {
-        *self.cell(field.frame, field.cell) = Cell::ABSENT;
+        *self.cell(field.frame, field.cell) = DraftCell::ABSENT;
     }
 
     /// The group is there, also where none of its fields is.
@@ -175,17 +175,17 @@ impl Draft {
     /// The sequence is there, also where it has no element.
     #[inline]
     pub fn sequence(&mut self, sequence: SequenceRef) {
-        self.cell(sequence.frame, sequence.cell).tag = Tag::There;
+        self.cell(sequence.frame, sequence.cell).tag = CellKind::There;
         self.there(sequence.frame, sequence.group);
     }
 
     /// Begins another element.
     #[inline]
-    pub fn element(&mut self, sequence: SequenceRef) -> Place {
+    pub fn element(&mut self, sequence: SequenceRef) -> DraftFrameRef {
         self.sequence(sequence);
         let index = self.index(sequence.frame, sequence.cell);
         let at = self.add(index, sequence.element);
-        Place { frame: sequence.element, at }
+        DraftFrameRef { frame: sequence.element, at }
     }
 
     /// A frame behind the other elements of the sequence of this cell.
@@ -205,27 +205,27 @@ impl Draft {
     }
 
     /// This template, by its place in the list, stands in place of the reference. Values of the template go there.
-    pub fn refer(&mut self, reference: ReferenceRef, template: usize) -> Place {
+    pub fn set_reference(&mut self, reference: DynamicTemplateRef, template: usize) -> DraftFrameRef {
         let frame = self.plan.templates[template].frame;
         // Before the frame: it may be of the same kind as the one that it is in.
         let (from, group) = (self.index(reference.frame, reference.cell), reference.group);
         self.there(reference.frame, group);
         let at = self.frame(frame);
         let count = template as u32;
-        self.cells[from] = Cell { bits: at.into(), count, exponent: 0, tag: Tag::There };
-        Place { frame, at }
+        self.cells[from] = DraftCell { bits: at.into(), count, exponent: 0, tag: CellKind::There };
+        DraftFrameRef { frame, at }
     }
 
     /// Values go here again.
-    pub fn reopen(&mut self, place: Place) {
+    pub fn reopen(&mut self, place: DraftFrameRef) {
         self.close_inside(place.frame);
         self.open[place.frame as usize] = place.at;
     }
 
     /// The message itself.
     #[must_use]
-    pub fn whole(&self) -> Place {
-        Place { frame: self.plan.templates[self.template as usize].frame, at: 0 }
+    pub fn message_frame(&self) -> DraftFrameRef {
+        DraftFrameRef { frame: self.plan.templates[self.template as usize].frame, at: 0 }
     }
 
     /// A frame with nothing in it, open for values.
@@ -233,7 +233,7 @@ impl Draft {
     pub(super) fn frame(&mut self, frame: u32) -> u32 {
         let at = self.cells.len() as u32;
         let cells = self.plan.frames[frame as usize].cells as usize;
-        self.cells.resize(at as usize + cells, Cell::ABSENT);
+        self.cells.resize(at as usize + cells, DraftCell::ABSENT);
         self.close_inside(frame);
         self.open[frame as usize] = at;
         at
@@ -254,7 +254,7 @@ impl Draft {
     }
 
     #[inline]
-    fn cell(&mut self, frame: u32, cell: u32) -> &mut Cell {
+    fn cell(&mut self, frame: u32, cell: u32) -> &mut DraftCell {
         let index = self.index(frame, cell);
         &mut self.cells[index]
     }
@@ -264,28 +264,30 @@ impl Draft {
     fn there(&mut self, frame: u32, mut group: u32) {
         while group != NONE {
             let of = self.plan.groups[group as usize];
-            self.cell(frame, of.cell).tag = Tag::There;
+            self.cell(frame, of.cell).tag = CellKind::There;
             group = of.around;
         }
     }
 
     #[inline]
-    pub(super) fn cell_of(&mut self, value: Value<'_>) -> Cell {
+    pub(super) fn cell_of(&mut self, value: FieldValue<'_>) -> DraftCell {
         match value {
-            Value::Int(value) => Cell { bits: value as u64, tag: Tag::Int, ..Cell::ABSENT },
-            Value::UInt(value) => Cell { bits: value, tag: Tag::UInt, ..Cell::ABSENT },
-            Value::Decimal { mantissa, exponent } => {
-                Cell { bits: mantissa as u64, exponent, tag: Tag::Decimal, ..Cell::ABSENT }
+            FieldValue::Int(value) => {
+                DraftCell { bits: value as u64, tag: CellKind::Int, ..DraftCell::ABSENT }
             }
-            Value::Text(text) => self.text(text, Tag::Text),
-            Value::Bytes(text) => self.text(text, Tag::Bytes),
+            FieldValue::UInt(value) => DraftCell { bits: value, tag: CellKind::UInt, ..DraftCell::ABSENT },
+            FieldValue::Decimal { mantissa, exponent } => {
+                DraftCell { bits: mantissa as u64, exponent, tag: CellKind::Decimal, ..DraftCell::ABSENT }
+            }
+            FieldValue::Text(text) => self.text(text, CellKind::Text),
+            FieldValue::Bytes(text) => self.text(text, CellKind::Bytes),
         }
     }
 
     #[inline]
-    fn text(&mut self, text: &[u8], tag: Tag) -> Cell {
+    fn text(&mut self, text: &[u8], tag: CellKind) -> DraftCell {
         let from = self.texts.len() as u64;
         self.texts.extend_from_slice(text);
-        Cell { bits: from << 32 | text.len() as u64, tag, ..Cell::ABSENT }
+        DraftCell { bits: from << 32 | text.len() as u64, tag, ..DraftCell::ABSENT }
     }
 }

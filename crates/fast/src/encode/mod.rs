@@ -9,13 +9,13 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use unitape_fast::{Decoder, Encoder, Source, Templates, Value};
+//! use unitape_fast::{Decoder, Encoder, TemplateFile, Templates, Value};
 //!
 //! let xml = br#"<templates><template name="Quote" id="1">
 //!   <string name="Symbol"><copy/></string>
 //!   <sequence name="Levels"><decimal name="Px"><delta/></decimal><uInt32 name="Qty"/></sequence>
 //! </template></templates>"#;
-//! let templates = Arc::new(Templates::load(&[Source { name: "quote.xml", content: xml }])?);
+//! let templates = Arc::new(Templates::load(&[TemplateFile { name: "quote.xml", content: xml }])?);
 //! let mut encoder = Encoder::new(templates.clone());
 //! // Once: where values go.
 //! let quote = encoder.template("Quote").unwrap();
@@ -37,51 +37,53 @@
 //! bytes.clear();
 //! encoder.encode(&draft, &mut bytes).unwrap();
 //! assert_eq!(bytes, b"\x80\x81\x80\x80\x85");
-//! # Ok::<(), unitape_fast::StaticError>(())
+//! # Ok::<(), unitape_fast::TemplateError>(())
 //! ```
 
-mod again;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
 pub mod check;
 mod draft;
 mod operators;
 mod plan;
+mod reencode;
 #[cfg(test)]
 mod tests;
 mod wire;
 
-pub use draft::{Draft, FieldRef, GroupRef, Part, Place, ReferenceRef, SequenceRef};
+pub use draft::{
+    DraftFrameRef, DynamicTemplateRef, FieldRef, GroupRef, MessageDraft, SequenceRef, TemplatePart,
+};
 
 use super::exact::{DYNAMIC_MAX, EMPTY_ELEMENTS_MAX, ENTRIES_MAX, OPS_OF_ITEM};
-use super::fault::{Code, Fault};
+use super::fault::{MessageFault, MessageFaultCode};
 use super::record::Message;
-use super::template::{Templates, Type};
+use super::template::{Templates, WireType};
 use super::wire::EXPONENT_MAX;
-use draft::{Cell, Tag};
-use operators::{Dictionaries, Told};
-use plan::{Block, NONE, Op, OpCode, Plan, Role};
+use draft::{CellKind, DraftCell};
+use operators::{EncoderDictionaries, OperatorValue};
+use plan::{EncodeBlock, EncodeOp, EncodePlan, NONE, OpCode, OpRole};
 use std::sync::Arc;
-use wire::Map;
+use wire::PresenceMapWriter;
 
 /// Encodes messages; dictionaries are carried from one to the next.
 #[derive(Debug, Clone)]
 pub struct Encoder {
     templates: Arc<Templates>,
-    plan: Arc<Plan>,
+    plan: Arc<EncodePlan>,
     neutral: bool,
-    dictionaries: Dictionaries,
+    dictionaries: EncoderDictionaries,
     template_id: Option<u32>,
     /// Of messages that are encoded again.
-    again: Option<Draft>,
+    again: Option<MessageDraft>,
 }
 
 impl Encoder {
     /// One with empty dictionaries.
     #[must_use]
     pub fn new(templates: Arc<Templates>) -> Self {
-        let plan = Arc::new(Plan::new(&templates));
-        let dictionaries = Dictionaries::new(plan.slots);
+        let plan = Arc::new(EncodePlan::new(&templates));
+        let dictionaries = EncoderDictionaries::new(plan.slots);
         Self { templates, plan, neutral: false, dictionaries, template_id: None, again: None }
     }
 
@@ -105,13 +107,13 @@ impl Encoder {
 
     /// The parts of a template, by its place in the list, each with its path: the names of the groups and sequences around
     /// it and its own, with slashes between. What static references refer to stands where they do.
-    pub fn parts(&self, template: usize) -> impl Iterator<Item = (&str, Part)> {
+    pub fn parts(&self, template: usize) -> impl Iterator<Item = (&str, TemplatePart)> {
         self.plan.parts[template].iter().map(|(path, part)| (path.as_str(), *part))
     }
 
     /// The first part of this path.
     #[must_use]
-    pub fn part(&self, template: usize, path: &str) -> Option<Part> {
+    pub fn part(&self, template: usize, path: &str) -> Option<TemplatePart> {
         self.parts(template).find(|(other, _)| *other == path).map(|(_, part)| part)
     }
 
@@ -119,7 +121,7 @@ impl Encoder {
     #[must_use]
     pub fn field(&self, template: usize, path: &str) -> Option<FieldRef> {
         self.parts(template).find_map(|(other, part)| match part {
-            Part::Field(field) if other == path => Some(field),
+            TemplatePart::Field(field) if other == path => Some(field),
             _ => None,
         })
     }
@@ -128,15 +130,15 @@ impl Encoder {
     #[must_use]
     pub fn sequence(&self, template: usize, path: &str) -> Option<SequenceRef> {
         self.parts(template).find_map(|(other, part)| match part {
-            Part::Sequence(sequence) if other == path => Some(sequence),
+            TemplatePart::Sequence(sequence) if other == path => Some(sequence),
             _ => None,
         })
     }
 
     /// A message of a template, by its place in the list, without any value yet.
     #[must_use]
-    pub fn draft(&self, template: usize) -> Draft {
-        Draft::new(self.plan.clone(), template as u32)
+    pub fn draft(&self, template: usize) -> MessageDraft {
+        MessageDraft::new(self.plan.clone(), template as u32)
     }
 
     /// Empties all dictionaries, that of the template's id as well.
@@ -152,11 +154,11 @@ impl Encoder {
     ///
     /// # Panics
     /// Where the draft is of other templates.
-    pub fn encode(&mut self, draft: &Draft, out: &mut Vec<u8>) -> Result<(), Fault> {
+    pub fn encode(&mut self, draft: &MessageDraft, out: &mut Vec<u8>) -> Result<(), MessageFault> {
         assert!(Arc::ptr_eq(&draft.plan, &self.plan), "a draft of another encoder");
         let before = (self.dictionaries.begin(), self.template_id);
         let start = out.len();
-        let mut pass = Pass {
+        let mut pass = EncodePass {
             plan: &self.plan,
             neutral: self.neutral,
             dictionaries: &mut self.dictionaries,
@@ -176,7 +178,7 @@ impl Encoder {
                 self.template_id = before.1;
                 out.truncate(start);
                 let name = |index: u32| self.templates.list()[index as usize].name.local.clone();
-                Err(Fault {
+                Err(MessageFault {
                     code,
                     template: if template == NONE { String::new() } else { name(template) },
                     field: self.plan.infos.get(info as usize).map_or(String::new(), |i| i.name.local.clone()),
@@ -190,9 +192,9 @@ impl Encoder {
     ///
     /// # Errors
     /// Where parts of the message were left out when it was decoded.
-    pub fn draft_of(&self, message: &Message<'_>) -> Result<Draft, Fault> {
+    pub fn draft_of(&self, message: &Message<'_>) -> Result<MessageDraft, MessageFault> {
         let mut draft = self.draft(message.template);
-        again::copy(&self.templates, message, &mut draft)?;
+        reencode::fill_draft(&self.templates, message, &mut draft)?;
         Ok(draft)
     }
 
@@ -200,21 +202,21 @@ impl Encoder {
     ///
     /// # Errors
     /// As [`Encoder::encode`]; and where parts of the message were left out when it was decoded.
-    pub fn encode_again(&mut self, message: &Message<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
+    pub fn reencode(&mut self, message: &Message<'_>, out: &mut Vec<u8>) -> Result<(), MessageFault> {
         let mut draft = self.again.take().unwrap_or_else(|| self.draft(message.template));
-        let result = again::copy(&self.templates, message, &mut draft);
+        let result = reencode::fill_draft(&self.templates, message, &mut draft);
         let result = result.and_then(|()| self.encode(&draft, out));
         self.again = Some(draft);
         result
     }
 }
 
-struct Pass<'p> {
-    plan: &'p Plan,
+struct EncodePass<'p> {
+    plan: &'p EncodePlan,
     neutral: bool,
-    dictionaries: &'p mut Dictionaries,
+    dictionaries: &'p mut EncoderDictionaries,
     template_id: &'p mut Option<u32>,
-    draft: &'p Draft,
+    draft: &'p MessageDraft,
     out: &'p mut Vec<u8>,
     dynamic: usize,
     /// As a decoder has them.
@@ -224,16 +226,16 @@ struct Pass<'p> {
     place: (u32, u32),
 }
 
-impl Pass<'_> {
+impl EncodePass<'_> {
     /// Presence map, template id and what the template has.
-    fn segment(&mut self, template: u32, frame: u32) -> Result<(), Code> {
+    fn segment(&mut self, template: u32, frame: u32) -> Result<(), MessageFaultCode> {
         let of = self.plan.templates[template as usize];
         let block = self.plan.blocks[of.block as usize];
         let Some(id) = of.id else {
             self.place = (template, NONE);
-            return Err(Code::D9);
+            return Err(MessageFaultCode::D9);
         };
-        let mut map = Map::begin(self.out, block.bits);
+        let mut map = PresenceMapWriter::begin(self.out, block.bits);
         let told = *self.template_id != Some(id);
         map.put(self.out, told);
         if told {
@@ -249,31 +251,36 @@ impl Pass<'_> {
     }
 
     /// A group or an element.
-    fn block(&mut self, block: u32, frame: u32) -> Result<(), Code> {
+    fn block(&mut self, block: u32, frame: u32) -> Result<(), MessageFaultCode> {
         let block = self.plan.blocks[block as usize];
         if block.bits == 0 {
-            return self.run(block, frame, &mut { Map::NONE });
+            return self.run(block, frame, &mut { PresenceMapWriter::NONE });
         }
-        let mut map = Map::begin(self.out, block.bits);
+        let mut map = PresenceMapWriter::begin(self.out, block.bits);
         self.run(block, frame, &mut map)?;
         map.end(self.out);
         Ok(())
     }
 
-    fn run(&mut self, block: Block, frame: u32, map: &mut Map) -> Result<(), Code> {
+    fn run(
+        &mut self,
+        block: EncodeBlock,
+        frame: u32,
+        map: &mut PresenceMapWriter,
+    ) -> Result<(), MessageFaultCode> {
         self.entries += block.ops as usize / OPS_OF_ITEM;
         if self.entries > ENTRIES_MAX {
-            return Err(Code::TooLarge);
+            return Err(MessageFaultCode::TooLarge);
         }
         let (plan, draft) = (self.plan, self.draft);
         let ops = &plan.ops[block.from as usize..block.to as usize];
         let (mut next, mut mantissa) = (0, None);
         while let Some(op) = ops.get(next) {
             next += 1;
-            let cell = |op: &Op| draft.cells[(frame + op.cell) as usize];
+            let cell = |op: &EncodeOp| draft.cells[(frame + op.cell) as usize];
             match op.code {
                 OpCode::Group => {
-                    let there = !op.optional || cell(op).tag == Tag::There;
+                    let there = !op.optional || cell(op).tag == CellKind::There;
                     if op.optional {
                         map.put(self.out, there);
                     }
@@ -286,17 +293,17 @@ impl Pass<'_> {
                 OpCode::Dynamic => self.reference(op, cell(op))?,
                 OpCode::Missing => {
                     self.note(op.info);
-                    return Err(Code::D8);
+                    return Err(MessageFaultCode::D8);
                 }
                 _ => {
                     let (given, found) = match op.role {
-                        Role::Value => (told(draft, op, cell(op)), None),
-                        Role::Length => (Ok(length(op, cell(op))), None),
-                        Role::Exponent => match self.halves(op, cell(op)) {
+                        OpRole::Value => (told(draft, op, cell(op)), None),
+                        OpRole::Length => (Ok(length(op, cell(op))), None),
+                        OpRole::Exponent => match self.halves(op, cell(op)) {
                             Ok((exponent, found)) => (Ok(exponent), found),
                             Err(code) => (Err(code), None),
                         },
-                        Role::Mantissa => (Ok(mantissa), None),
+                        OpRole::Mantissa => (Ok(mantissa), None),
                     };
                     mantissa = found;
                     let written =
@@ -304,13 +311,13 @@ impl Pass<'_> {
                     match written {
                         Ok(there) => {
                             // What follows is left out with it.
-                            let leads = matches!(op.role, Role::Exponent | Role::Length);
+                            let leads = matches!(op.role, OpRole::Exponent | OpRole::Length);
                             next += usize::from(leads && !there && op.optional);
                         }
                         Err(code) => {
                             self.note(op.info);
-                            return Err(if op.role == Role::Mantissa && code == Code::D1 {
-                                Code::D3
+                            return Err(if op.role == OpRole::Mantissa && code == MessageFaultCode::D1 {
+                                MessageFaultCode::D3
                             } else {
                                 code
                             });
@@ -322,7 +329,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn sequence(&mut self, op: &Op, cell: Cell) -> Result<(), Code> {
+    fn sequence(&mut self, op: &EncodeOp, cell: DraftCell) -> Result<(), MessageFaultCode> {
         let start = self.out.len();
         self.entries += 2;
         let mut at = (cell.bits >> 32) as u32;
@@ -333,16 +340,17 @@ impl Pass<'_> {
             if self.out.len() == before && u64::from(cell.count) > EMPTY_ELEMENTS_MAX {
                 self.out.truncate(start);
                 self.note(op.info);
-                return Err(Code::TooLarge);
+                return Err(MessageFaultCode::TooLarge);
             }
             at = self.draft.cells[at as usize].bits as u32;
         }
         Ok(())
     }
 
-    fn reference(&mut self, op: &Op, cell: Cell) -> Result<(), Code> {
-        let code = if cell.tag != Tag::There { Code::Missing } else { Code::TooLarge };
-        if cell.tag != Tag::There || self.dynamic == DYNAMIC_MAX {
+    fn reference(&mut self, op: &EncodeOp, cell: DraftCell) -> Result<(), MessageFaultCode> {
+        let code =
+            if cell.tag != CellKind::There { MessageFaultCode::Missing } else { MessageFaultCode::TooLarge };
+        if cell.tag != CellKind::There || self.dynamic == DYNAMIC_MAX {
             self.note(op.info);
             return Err(code);
         }
@@ -354,14 +362,18 @@ impl Pass<'_> {
 
     /// Exponent and mantissa of a decimal that has an operator for each. A constant exponent is had where it can be
     /// without loss.
-    fn halves<'t>(&self, op: &Op, cell: Cell) -> Result<(Option<Told<'t>>, Option<Told<'t>>), Code> {
+    fn halves<'t>(
+        &self,
+        op: &EncodeOp,
+        cell: DraftCell,
+    ) -> Result<(Option<OperatorValue<'t>>, Option<OperatorValue<'t>>), MessageFaultCode> {
         // No decoder takes an exponent that is out of bounds, also not where its template has it.
         let initial = || {
             let exponent = self.plan.initials[op.initial as usize].bits as i64;
-            if exponent.abs() <= EXPONENT_MAX { Ok(exponent) } else { Err(Code::R1) }
+            if exponent.abs() <= EXPONENT_MAX { Ok(exponent) } else { Err(MessageFaultCode::R1) }
         };
         let (mut mantissa, mut exponent) = match cell.tag {
-            Tag::Absent => {
+            CellKind::Absent => {
                 if !op.optional && matches!(op.code, OpCode::Constant | OpCode::Default) {
                     initial()?;
                 }
@@ -382,10 +394,10 @@ impl Pass<'_> {
                     (mantissa % 10 == 0).then_some(mantissa / 10)
                 };
                 exponent += if more { -1 } else { 1 };
-                mantissa = scaled.ok_or(Code::D3)?;
+                mantissa = scaled.ok_or(MessageFaultCode::D3)?;
             }
         }
-        Ok((Some(Told::int(i64::from(exponent) as u64)), Some(Told::int(mantissa as u64))))
+        Ok((Some(OperatorValue::int(i64::from(exponent) as u64)), Some(OperatorValue::int(mantissa as u64))))
     }
 
     #[cold]
@@ -398,54 +410,68 @@ impl Pass<'_> {
 
 /// The value of a cell in the op's type, none where it is absent.
 #[inline(always)]
-fn told<'d>(draft: &'d Draft, op: &Op, cell: Cell) -> Result<Option<Told<'d>>, Code> {
+fn told<'d>(
+    draft: &'d MessageDraft,
+    op: &EncodeOp,
+    cell: DraftCell,
+) -> Result<Option<OperatorValue<'d>>, MessageFaultCode> {
     let text = || &draft.texts[(cell.bits >> 32) as usize..][..cell.bits as u32 as usize];
     Ok(Some(match (op.kind, cell.tag) {
-        (_, Tag::Absent) => return Ok(None),
-        (Type::UInt64, Tag::UInt) | (Type::Int64, Tag::Int) => Told::int(cell.bits),
-        (Type::UInt32, Tag::UInt) if cell.bits >> 32 == 0 => Told::int(cell.bits),
-        (Type::Int32 | Type::UInt32 | Type::Int64 | Type::UInt64, _) => Told::int(integer(op.kind, cell)?),
-        (Type::Decimal, _) => {
-            let (mantissa, exponent) = decimal(cell)?;
-            Told { exponent, ..Told::int(mantissa as u64) }
+        (_, CellKind::Absent) => return Ok(None),
+        (WireType::UInt64, CellKind::UInt) | (WireType::Int64, CellKind::Int) => {
+            OperatorValue::int(cell.bits)
         }
-        (Type::Ascii, Tag::Text) if text().is_ascii() => Told { text: text(), ..Told::int(0) },
-        (Type::Ascii, Tag::Text) => return Err(Code::R3),
-        (Type::Unicode, Tag::Text) | (Type::Bytes, Tag::Bytes) => Told { text: text(), ..Told::int(0) },
-        _ => return Err(Code::D1),
+        (WireType::UInt32, CellKind::UInt) if cell.bits >> 32 == 0 => OperatorValue::int(cell.bits),
+        (WireType::Int32 | WireType::UInt32 | WireType::Int64 | WireType::UInt64, _) => {
+            OperatorValue::int(integer(op.kind, cell)?)
+        }
+        (WireType::Decimal, _) => {
+            let (mantissa, exponent) = decimal(cell)?;
+            OperatorValue { exponent, ..OperatorValue::int(mantissa as u64) }
+        }
+        (WireType::Ascii, CellKind::Text) if text().is_ascii() => {
+            OperatorValue { text: text(), ..OperatorValue::int(0) }
+        }
+        (WireType::Ascii, CellKind::Text) => return Err(MessageFaultCode::R3),
+        (WireType::Unicode, CellKind::Text) | (WireType::Bytes, CellKind::Bytes) => {
+            OperatorValue { text: text(), ..OperatorValue::int(0) }
+        }
+        _ => return Err(MessageFaultCode::D1),
     }))
 }
 
-fn length<'d>(op: &Op, cell: Cell) -> Option<Told<'d>> {
-    (cell.tag == Tag::There || !op.optional).then(|| Told::int(cell.count.into()))
+fn length<'d>(op: &EncodeOp, cell: DraftCell) -> Option<OperatorValue<'d>> {
+    (cell.tag == CellKind::There || !op.optional).then(|| OperatorValue::int(cell.count.into()))
 }
 
 /// A number as an integer of this type, in two's complement.
 #[cold]
-fn integer(kind: Type, cell: Cell) -> Result<u64, Code> {
+fn integer(kind: WireType, cell: DraftCell) -> Result<u64, MessageFaultCode> {
     let (mut value, wrong) = match cell.tag {
-        Tag::Int => (i128::from(cell.bits as i64), Code::R4),
-        Tag::UInt => (i128::from(cell.bits), Code::R4),
-        Tag::Decimal => (i128::from(cell.bits as i64), Code::R5),
-        _ => return Err(Code::D1),
+        CellKind::Int => (i128::from(cell.bits as i64), MessageFaultCode::R4),
+        CellKind::UInt => (i128::from(cell.bits), MessageFaultCode::R4),
+        CellKind::Decimal => (i128::from(cell.bits as i64), MessageFaultCode::R5),
+        _ => return Err(MessageFaultCode::D1),
     };
     let (least, most) = kind.bounds().expect("an integer");
-    if cell.tag == Tag::Decimal && value != 0 {
+    if cell.tag == CellKind::Decimal && value != 0 {
         let scale = u32::try_from(cell.exponent).ok().and_then(|exponent| 10i128.checked_pow(exponent));
-        value = scale.and_then(|scale| value.checked_mul(scale)).ok_or(Code::R5)?;
+        value = scale.and_then(|scale| value.checked_mul(scale)).ok_or(MessageFaultCode::R5)?;
     }
     if (least..=most).contains(&value) { Ok(value as u64) } else { Err(wrong) }
 }
 
 /// A number as mantissa and exponent.
-fn decimal(cell: Cell) -> Result<(i64, i8), Code> {
+fn decimal(cell: DraftCell) -> Result<(i64, i8), MessageFaultCode> {
     match cell.tag {
-        Tag::Decimal if i64::from(cell.exponent).abs() <= EXPONENT_MAX => {
+        CellKind::Decimal if i64::from(cell.exponent).abs() <= EXPONENT_MAX => {
             Ok((cell.bits as i64, cell.exponent))
         }
-        Tag::Decimal => Err(Code::R1),
-        Tag::Int => Ok((cell.bits as i64, 0)),
-        Tag::UInt => i64::try_from(cell.bits).map(|mantissa| (mantissa, 0)).map_err(|_| Code::R1),
-        _ => Err(Code::D1),
+        CellKind::Decimal => Err(MessageFaultCode::R1),
+        CellKind::Int => Ok((cell.bits as i64, 0)),
+        CellKind::UInt => {
+            i64::try_from(cell.bits).map(|mantissa| (mantissa, 0)).map_err(|_| MessageFaultCode::R1)
+        }
+        _ => Err(MessageFaultCode::D1),
     }
 }

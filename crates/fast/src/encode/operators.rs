@@ -1,59 +1,59 @@
 //! The operators: what is left out, and what is told of the rest.
 
-use super::Pass;
-use super::plan::{Initial, Op, OpCode, Role};
-use super::wire::{self, Map};
-use crate::fault::Code;
-use crate::template::Type;
+use super::EncodePass;
+use super::plan::{EncodeInitialValue, EncodeOp, OpCode, OpRole};
+use super::wire::{self, PresenceMapWriter};
+use crate::fault::MessageFaultCode;
+use crate::template::WireType;
 use crate::workspace::TEXT_BYTES_MAX;
 
 /// A value in the type of its op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Told<'t> {
+pub(super) struct OperatorValue<'t> {
     /// An integer or a mantissa, in two's complement.
     pub bits: u64,
     pub exponent: i8,
     pub text: &'t [u8],
 }
 
-impl<'t> Told<'t> {
+impl<'t> OperatorValue<'t> {
     #[inline(always)]
     pub const fn int(bits: u64) -> Self {
-        Told { bits, exponent: 0, text: &[] }
+        OperatorValue { bits, exponent: 0, text: &[] }
     }
 
-    fn of(initial: &'t Initial) -> Self {
-        Told { bits: initial.bits, exponent: initial.exponent, text: &initial.text }
+    fn of(initial: &'t EncodeInitialValue) -> Self {
+        OperatorValue { bits: initial.bits, exponent: initial.exponent, text: &initial.text }
     }
 }
 
 /// The previous values.
 #[derive(Debug, Clone)]
-pub(super) struct Dictionaries {
-    slots: Vec<Slot>,
+pub(super) struct EncoderDictionaries {
+    slots: Vec<EncoderSlot>,
     /// Of the slots whose value is a text.
     texts: Vec<Vec<u8>>,
     epoch: u32,
     /// What the slots had before this message, the first written first.
-    undo: Vec<(u32, Slot)>,
+    undo: Vec<(u32, EncoderSlot)>,
     undo_texts: Vec<(u32, Vec<u8>)>,
     /// To be used again.
     spare: Vec<Vec<u8>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Slot {
+struct EncoderSlot {
     bits: u64,
     /// It is undefined unless this is that of the dictionaries.
     epoch: u32,
     empty: bool,
     exponent: i8,
-    kind: Type,
+    kind: WireType,
 }
 
-impl Dictionaries {
+impl EncoderDictionaries {
     pub fn new(slots: usize) -> Self {
-        let nothing = Slot { bits: 0, epoch: 0, empty: true, exponent: 0, kind: Type::UInt32 };
+        let nothing = EncoderSlot { bits: 0, epoch: 0, empty: true, exponent: 0, kind: WireType::UInt32 };
         Self {
             slots: vec![nothing; slots],
             texts: vec![Vec::new(); slots],
@@ -95,11 +95,11 @@ impl Dictionaries {
     }
 
     #[inline(always)]
-    fn assign(&mut self, op: &Op, told: Option<Told<'_>>) {
+    fn assign(&mut self, op: &EncodeOp, told: Option<OperatorValue<'_>>) {
         let slot = &mut self.slots[op.slot as usize];
         self.undo.push((op.slot, *slot));
-        let Told { bits, exponent, text } = told.unwrap_or(Told::int(0));
-        *slot = Slot { bits, epoch: self.epoch, empty: told.is_none(), exponent, kind: op.kind };
+        let OperatorValue { bits, exponent, text } = told.unwrap_or(OperatorValue::int(0));
+        *slot = EncoderSlot { bits, epoch: self.epoch, empty: told.is_none(), exponent, kind: op.kind };
         if is_text(op.kind) {
             let mut new = self.spare.pop().unwrap_or_default();
             new.clear();
@@ -110,51 +110,60 @@ impl Dictionaries {
     }
 
     /// The value of the slot, if it is defined and not empty.
-    fn told(&self, op: &Op) -> Told<'_> {
+    fn told(&self, op: &EncodeOp) -> OperatorValue<'_> {
         let slot = self.slots[op.slot as usize];
         let text: &[u8] = if is_text(op.kind) { &self.texts[op.slot as usize] } else { &[] };
-        Told { bits: slot.bits, exponent: slot.exponent, text }
+        OperatorValue { bits: slot.bits, exponent: slot.exponent, text }
     }
 
     /// Whether a decoder comes to the value if nothing is told.
     #[inline(always)]
-    fn left_out(&self, op: &Op, given: Option<Told<'_>>, initial: Option<Told<'_>>) -> Left {
+    fn left_out(
+        &self,
+        op: &EncodeOp,
+        given: Option<OperatorValue<'_>>,
+        initial: Option<OperatorValue<'_>>,
+    ) -> OmittedValue {
         let slot = self.slots[op.slot as usize];
         if slot.epoch != self.epoch {
             let initially = given == initial && (given.is_some() || op.optional);
-            return if initially { Left::Initial } else { Left::Wrong };
+            return if initially { OmittedValue::Initial } else { OmittedValue::Wrong };
         }
         let Some(given) = given else {
-            return if slot.empty { Left::Nothing } else { Left::Wrong };
+            return if slot.empty { OmittedValue::Nothing } else { OmittedValue::Wrong };
         };
         if slot.empty || slot.kind != op.kind {
-            return Left::Wrong;
+            return OmittedValue::Wrong;
         }
         let before = self.told(op);
         let same = if op.code == OpCode::Increment {
-            given.bits == op.kind.after(before.bits)
+            given.bits == op.kind.increment(before.bits)
         } else {
             before == given
         };
-        if same { Left::Before } else { Left::Wrong }
+        if same { OmittedValue::Before } else { OmittedValue::Wrong }
     }
 
     /// The value that a difference or a tail goes with.
-    fn base<'t>(&'t self, op: &Op, initial: Option<Told<'t>>) -> Result<Told<'t>, Code> {
+    fn base<'t>(
+        &'t self,
+        op: &EncodeOp,
+        initial: Option<OperatorValue<'t>>,
+    ) -> Result<OperatorValue<'t>, MessageFaultCode> {
         let slot = self.slots[op.slot as usize];
         let undefined = slot.epoch != self.epoch;
         match slot.empty {
-            _ if undefined => Ok(initial.unwrap_or(Told::int(0))),
-            true if op.code == OpCode::Tail => Ok(initial.unwrap_or(Told::int(0))),
-            true => Err(Code::D6),
-            false if slot.kind != op.kind => Err(Code::D4),
+            _ if undefined => Ok(initial.unwrap_or(OperatorValue::int(0))),
+            true if op.code == OpCode::Tail => Ok(initial.unwrap_or(OperatorValue::int(0))),
+            true => Err(MessageFaultCode::D6),
+            false if slot.kind != op.kind => Err(MessageFaultCode::D4),
             false => Ok(self.told(op)),
         }
     }
 }
 
 /// What a decoder has where a value is left out.
-enum Left {
+enum OmittedValue {
     /// The value before, or the one after it.
     Before,
     /// Absent, as it was before.
@@ -165,22 +174,28 @@ enum Left {
     Wrong,
 }
 
-impl Pass<'_> {
+impl EncodePass<'_> {
     /// Writes an op's value, or leaves it out.
     #[inline(always)]
-    pub(super) fn value(&mut self, op: &Op, given: Option<Told<'_>>, map: &mut Map) -> Result<(), Code> {
+    pub(super) fn value(
+        &mut self,
+        op: &EncodeOp,
+        given: Option<OperatorValue<'_>>,
+        map: &mut PresenceMapWriter,
+    ) -> Result<(), MessageFaultCode> {
         let plan = self.plan;
-        let initial = plan.initials.get(op.initial as usize).map(Told::of);
+        let initial = plan.initials.get(op.initial as usize).map(OperatorValue::of);
         let given = match given {
             None if !op.optional => Some(self.untold(op, initial)?),
             given => given,
         };
         if let Some(told) = given {
-            self.entries += usize::from(matches!(op.role, Role::Value | Role::Mantissa) && !op.is_known());
+            self.entries +=
+                usize::from(matches!(op.role, OpRole::Value | OpRole::Mantissa) && !op.is_known());
             if is_text(op.kind) {
                 self.text_bytes += told.text.len();
                 if self.text_bytes > TEXT_BYTES_MAX {
-                    return Err(Code::TooLarge);
+                    return Err(MessageFaultCode::TooLarge);
                 }
             }
         }
@@ -191,7 +206,7 @@ impl Pass<'_> {
                     map.put(self.out, given.is_some());
                 }
                 if given.is_some() && given != initial {
-                    return Err(Code::D1);
+                    return Err(MessageFaultCode::D1);
                 }
             }
             OpCode::Default => {
@@ -204,10 +219,10 @@ impl Pass<'_> {
             OpCode::Delta => return self.delta(op, given, initial),
             _ => {
                 let (tell, assign) = match self.dictionaries.left_out(op, given, initial) {
-                    Left::Before => (false, op.code == OpCode::Increment),
-                    Left::Nothing => (false, false),
-                    Left::Initial => (false, true),
-                    Left::Wrong => (true, true),
+                    OmittedValue::Before => (false, op.code == OpCode::Increment),
+                    OmittedValue::Nothing => (false, false),
+                    OmittedValue::Initial => (false, true),
+                    OmittedValue::Wrong => (true, true),
                 };
                 map.put(self.out, tell);
                 if tell {
@@ -227,16 +242,25 @@ impl Pass<'_> {
 
     /// A mandatory value of which nothing was told.
     #[cold]
-    fn untold<'t>(&self, op: &Op, initial: Option<Told<'t>>) -> Result<Told<'t>, Code> {
+    fn untold<'t>(
+        &self,
+        op: &EncodeOp,
+        initial: Option<OperatorValue<'t>>,
+    ) -> Result<OperatorValue<'t>, MessageFaultCode> {
         match op.code {
             OpCode::Constant | OpCode::Default => Ok(initial.expect("it was looked at in the file")),
-            _ if self.neutral => Ok(Told::int(0)),
-            _ => Err(Code::Missing),
+            _ if self.neutral => Ok(OperatorValue::int(0)),
+            _ => Err(MessageFaultCode::Missing),
         }
     }
 
     /// What comes in place of as many bytes at the end.
-    fn tail(&mut self, op: &Op, given: Option<Told<'_>>, initial: Option<Told<'_>>) -> Result<(), Code> {
+    fn tail(
+        &mut self,
+        op: &EncodeOp,
+        given: Option<OperatorValue<'_>>,
+        initial: Option<OperatorValue<'_>>,
+    ) -> Result<(), MessageFaultCode> {
         let Some(told) = given else {
             wire::null(self.out);
             return Ok(());
@@ -244,17 +268,22 @@ impl Pass<'_> {
         let (text, base) = (told.text, self.dictionaries.base(op, initial)?.text);
         // A tail makes no text shorter.
         let kept = match text.len().cmp(&base.len()) {
-            std::cmp::Ordering::Less => return Err(Code::D1),
+            std::cmp::Ordering::Less => return Err(MessageFaultCode::D1),
             std::cmp::Ordering::Equal => same_start(op.kind, base, text),
             std::cmp::Ordering::Greater => 0,
         };
         is_whole(op.kind, text)?;
-        write(self.out, op, Some(Told { text: &text[kept..], ..told }));
+        write(self.out, op, Some(OperatorValue { text: &text[kept..], ..told }));
         Ok(())
     }
 
     #[inline(always)]
-    fn delta(&mut self, op: &Op, given: Option<Told<'_>>, initial: Option<Told<'_>>) -> Result<(), Code> {
+    fn delta(
+        &mut self,
+        op: &EncodeOp,
+        given: Option<OperatorValue<'_>>,
+        initial: Option<OperatorValue<'_>>,
+    ) -> Result<(), MessageFaultCode> {
         let Some(told) = given else {
             wire::null(self.out);
             return Ok(());
@@ -264,11 +293,11 @@ impl Pass<'_> {
         }
         let base = self.dictionaries.base(op, initial)?;
         let number = |bits: u64| {
-            if op.kind == Type::UInt64 { i128::from(bits) } else { i128::from(bits as i64) }
+            if op.kind == WireType::UInt64 { i128::from(bits) } else { i128::from(bits as i64) }
         };
         let (before, nullable) = (number(base.bits), op.optional);
         let difference = number(told.bits) - before;
-        if op.kind == Type::Decimal {
+        if op.kind == WireType::Decimal {
             let exponents = i128::from(told.exponent) - i128::from(base.exponent);
             wire::difference(self.out, exponents, nullable);
             wire::difference(self.out, difference, false);
@@ -280,7 +309,12 @@ impl Pass<'_> {
     }
 
     /// How much goes at one of the ends, and what comes there.
-    fn piece(&mut self, op: &Op, told: Told<'_>, initial: Option<Told<'_>>) -> Result<(), Code> {
+    fn piece(
+        &mut self,
+        op: &EncodeOp,
+        told: OperatorValue<'_>,
+        initial: Option<OperatorValue<'_>>,
+    ) -> Result<(), MessageFaultCode> {
         let (text, base) = (told.text, self.dictionaries.base(op, initial)?.text);
         let (start, end) = (same_start(op.kind, base, text), same_end(op.kind, base, text));
         let cut = base.len() - start;
@@ -289,7 +323,7 @@ impl Pass<'_> {
         let cost = |cut: i64, piece: &[u8]| {
             let cut = if op.optional && cut >= 0 { cut + 1 } else { cut };
             wire::signed_len(cut)
-                + if op.kind == Type::Ascii { piece.len().max(1) } else { wire::vector_len(piece) }
+                + if op.kind == WireType::Ascii { piece.len().max(1) } else { wire::vector_len(piece) }
         };
         let (behind, front) = (&text[start..], &text[..text.len() - end]);
         is_whole(op.kind, text)?;
@@ -299,7 +333,7 @@ impl Pass<'_> {
             (cut as i64, behind)
         };
         wire::difference(self.out, cut.into(), op.optional);
-        write(self.out, &Op { optional: false, ..*op }, Some(Told { text: piece, ..told }));
+        write(self.out, &EncodeOp { optional: false, ..*op }, Some(OperatorValue { text: piece, ..told }));
         self.dictionaries.assign(op, Some(told));
         Ok(())
     }
@@ -307,43 +341,49 @@ impl Pass<'_> {
 
 /// The value as it stands in a message.
 #[inline(always)]
-fn write(out: &mut Vec<u8>, op: &Op, told: Option<Told<'_>>) {
+fn write(out: &mut Vec<u8>, op: &EncodeOp, told: Option<OperatorValue<'_>>) {
     let Some(told) = told else { return wire::null(out) };
     match op.kind {
-        Type::UInt32 | Type::UInt64 => wire::int(out, told.bits, false, op.optional),
-        Type::Int32 | Type::Int64 => wire::int(out, told.bits, true, op.optional),
-        Type::Decimal => {
+        WireType::UInt32 | WireType::UInt64 => wire::int(out, told.bits, false, op.optional),
+        WireType::Int32 | WireType::Int64 => wire::int(out, told.bits, true, op.optional),
+        WireType::Decimal => {
             wire::int(out, i64::from(told.exponent) as u64, true, op.optional);
             wire::signed(out, told.bits as i64);
         }
-        Type::Ascii => wire::ascii(out, told.text, op.optional),
-        Type::Unicode | Type::Bytes => wire::vector(out, told.text, op.optional),
+        WireType::Ascii => wire::ascii(out, told.text, op.optional),
+        WireType::Unicode | WireType::Bytes => wire::vector(out, told.text, op.optional),
     }
 }
 
 #[inline(always)]
-fn is_text(kind: Type) -> bool {
-    matches!(kind, Type::Ascii | Type::Unicode | Type::Bytes)
+fn is_text(kind: WireType) -> bool {
+    matches!(kind, WireType::Ascii | WireType::Unicode | WireType::Bytes)
 }
 
 /// What is put together has to be UTF-8.
-fn is_whole(kind: Type, text: &[u8]) -> Result<(), Code> {
-    if kind == Type::Unicode && std::str::from_utf8(text).is_err() { Err(Code::R2) } else { Ok(()) }
+fn is_whole(kind: WireType, text: &[u8]) -> Result<(), MessageFaultCode> {
+    if kind == WireType::Unicode && std::str::from_utf8(text).is_err() {
+        Err(MessageFaultCode::R2)
+    } else {
+        Ok(())
+    }
 }
 
 /// Bytes at the start of both; of UTF-8 whole characters.
-fn same_start(kind: Type, a: &[u8], b: &[u8]) -> usize {
+fn same_start(kind: WireType, a: &[u8], b: &[u8]) -> usize {
     let mut same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
-    while kind == Type::Unicode && same > 0 && (is_inside(a, same) || is_inside(b, same)) {
+    while kind == WireType::Unicode && same > 0 && (is_inside(a, same) || is_inside(b, same)) {
         same -= 1;
     }
     same
 }
 
 /// Bytes at the end of both; of UTF-8 whole characters.
-fn same_end(kind: Type, a: &[u8], b: &[u8]) -> usize {
+fn same_end(kind: WireType, a: &[u8], b: &[u8]) -> usize {
     let mut same = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
-    while kind == Type::Unicode && same > 0 && (is_inside(a, a.len() - same) || is_inside(b, b.len() - same))
+    while kind == WireType::Unicode
+        && same > 0
+        && (is_inside(a, a.len() - same) || is_inside(b, b.len() - same))
     {
         same -= 1;
     }

@@ -5,24 +5,27 @@
 //!                                                   groups have their cells in the frame around them
 //! ```
 
-use super::draft::{FieldRef, GroupRef, Part, ReferenceRef, SequenceRef};
-use crate::ops::Slots;
-pub(super) use crate::ops::{NONE, OpCode, Role};
-use crate::template::{Field, Instruction, Kind, Name, Operation, Templates, Type, Value};
+use super::draft::{DynamicTemplateRef, FieldRef, GroupRef, SequenceRef, TemplatePart};
+use crate::ops::SlotNumbering;
+pub(super) use crate::ops::{NONE, OpCode, OpRole};
+use crate::template::{
+    FieldEncoding, FieldOperator, InitialValue, Instruction, QualifiedName, TemplateField, Templates,
+    WireType,
+};
 use std::sync::Arc;
 
 /// A value, or what is around some.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Op {
+pub(super) struct EncodeOp {
     pub code: OpCode,
-    pub role: Role,
-    pub kind: Type,
+    pub role: OpRole,
+    pub kind: WireType,
     pub optional: bool,
-    /// Of the field, in [`Plan::infos`].
+    /// Of the field, in [`EncodePlan::infos`].
     pub info: u32,
     /// Of its previous value.
     pub slot: u32,
-    /// In [`Plan::initials`].
+    /// In [`EncodePlan::initials`].
     pub initial: u32,
     /// Of its frame. An exponent and its mantissa have one, and so do a sequence and its length.
     pub cell: u32,
@@ -34,7 +37,7 @@ pub(super) struct Op {
 
 /// What has one presence map, or none.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Block {
+pub(super) struct EncodeBlock {
     pub from: u32,
     pub to: u32,
     /// Of the presence map, at most.
@@ -45,7 +48,7 @@ pub(super) struct Block {
 
 /// What a message or an element has in a draft.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Frame {
+pub(super) struct DraftFrameLayout {
     pub cells: u32,
     /// The frames inside it are those from the next up to this.
     pub end: u32,
@@ -60,16 +63,16 @@ pub(super) struct GroupCell {
 
 /// A field of a template, for faults and for messages that are encoded again.
 #[derive(Debug, Clone)]
-pub(super) struct Info {
+pub(super) struct EncodePart {
     pub template: u32,
-    pub name: Name,
+    pub name: QualifiedName,
     /// Of a value.
-    pub field: Option<Arc<Field>>,
+    pub field: Option<Arc<TemplateField>>,
 }
 
 /// An initial value.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Initial {
+pub(super) struct EncodeInitialValue {
     pub bits: u64,
     pub exponent: i8,
     pub text: Vec<u8>,
@@ -86,53 +89,57 @@ pub(super) struct TemplatePlan {
 
 /// All templates, compiled.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
-    pub ops: Vec<Op>,
-    pub blocks: Vec<Block>,
-    pub frames: Vec<Frame>,
+pub(super) struct EncodePlan {
+    pub ops: Vec<EncodeOp>,
+    pub blocks: Vec<EncodeBlock>,
+    pub frames: Vec<DraftFrameLayout>,
     pub groups: Vec<GroupCell>,
-    pub infos: Vec<Info>,
-    pub initials: Vec<Initial>,
+    pub infos: Vec<EncodePart>,
+    pub initials: Vec<EncodeInitialValue>,
     /// The type of each previous value is that of the op that wrote it last.
     pub slots: usize,
     pub templates: Vec<TemplatePlan>,
     /// The parts of each template by their paths, in order.
-    pub parts: Vec<Vec<(String, Part)>>,
+    pub parts: Vec<Vec<(String, TemplatePart)>>,
 }
 
-struct Compiler<'t> {
+struct PlanCompiler<'t> {
     templates: &'t Templates,
-    plan: Plan,
-    slots: Slots,
-    parts: Vec<(String, Part)>,
+    plan: EncodePlan,
+    slots: SlotNumbering,
+    parts: Vec<(String, TemplatePart)>,
 }
 
 /// Where an instruction stands.
 #[derive(Clone)]
-struct Context {
+struct EncodeScope {
     template: usize,
-    kind: Option<Name>,
+    kind: Option<QualifiedName>,
     frame: u32,
     group: u32,
     /// With a slash behind each name.
     path: String,
 }
 
-impl Context {
-    fn inside(&self, kind: Option<&Name>, name: &str) -> Self {
+impl EncodeScope {
+    fn inside(&self, kind: Option<&QualifiedName>, name: &str) -> Self {
         let path = if name.is_empty() { self.path.clone() } else { format!("{}{name}/", self.path) };
         Self { kind: kind.or(self.kind.as_ref()).cloned(), path, ..self.clone() }
     }
 }
 
-impl Plan {
+impl EncodePlan {
     pub fn new(templates: &Templates) -> Self {
-        let mut compiler =
-            Compiler { templates, plan: Self::default(), slots: Slots::default(), parts: Vec::new() };
+        let mut compiler = PlanCompiler {
+            templates,
+            plan: Self::default(),
+            slots: SlotNumbering::default(),
+            parts: Vec::new(),
+        };
         for (index, template) in templates.list().iter().enumerate() {
             let frame = compiler.frame();
             let kind = template.type_ref.clone();
-            let context = Context { template: index, kind, frame, group: NONE, path: String::new() };
+            let context = EncodeScope { template: index, kind, frame, group: NONE, path: String::new() };
             let block = compiler.block(&template.body, &context);
             compiler.plan.blocks[block as usize].bits += 1;
             compiler.end(frame);
@@ -145,10 +152,10 @@ impl Plan {
     }
 }
 
-impl Compiler<'_> {
+impl PlanCompiler<'_> {
     /// The first cell of an element is where the next one is.
     fn frame(&mut self) -> u32 {
-        self.plan.frames.push(Frame { cells: 1, end: 0 });
+        self.plan.frames.push(DraftFrameLayout { cells: 1, end: 0 });
         self.plan.frames.len() as u32 - 1
     }
 
@@ -156,30 +163,30 @@ impl Compiler<'_> {
         self.plan.frames[frame as usize].end = self.plan.frames.len() as u32;
     }
 
-    fn cell(&mut self, context: &Context) -> u32 {
+    fn cell(&mut self, context: &EncodeScope) -> u32 {
         let cells = &mut self.plan.frames[context.frame as usize].cells;
         *cells += 1;
         *cells - 1
     }
 
-    fn part(&mut self, context: &Context, name: &str, part: Part) {
+    fn part(&mut self, context: &EncodeScope, name: &str, part: TemplatePart) {
         self.parts.push((format!("{}{name}", context.path), part));
     }
 
     /// The ops of a body stand together; the blocks inside stand before it.
-    fn block(&mut self, body: &[Instruction], context: &Context) -> u32 {
+    fn block(&mut self, body: &[Instruction], context: &EncodeScope) -> u32 {
         let mut ops = Vec::new();
         let bits = self.body(body, context, &mut ops);
         let from = self.plan.ops.len() as u32;
         self.plan.ops.extend_from_slice(&ops);
         let to = self.plan.ops.len() as u32;
         let told = ops.iter().filter(|op| !op.is_known()).count() as u32;
-        self.plan.blocks.push(Block { from, to, bits, ops: told });
+        self.plan.blocks.push(EncodeBlock { from, to, bits, ops: told });
         self.plan.blocks.len() as u32 - 1
     }
 
     /// The bits that it has.
-    fn body(&mut self, body: &[Instruction], context: &Context, ops: &mut Vec<Op>) -> u32 {
+    fn body(&mut self, body: &[Instruction], context: &EncodeScope, ops: &mut Vec<EncodeOp>) -> u32 {
         let mut bits = 0;
         for instruction in body {
             bits += match instruction {
@@ -193,32 +200,38 @@ impl Compiler<'_> {
                         inside.group = self.plan.groups.len() as u32 - 1;
                     }
                     let place = GroupRef { frame: context.frame, group: inside.group };
-                    self.part(context, &name.local, Part::Group(place));
+                    self.part(context, &name.local, TemplatePart::Group(place));
                     let block = self.block(&group.body, &inside);
                     let info = self.info(context, name, None);
                     let optional = group.optional;
-                    ops.push(Op { optional, block, info, cell, ..Op::of(OpCode::Group) });
+                    ops.push(EncodeOp { optional, block, info, cell, ..EncodeOp::from_code(OpCode::Group) });
                     u32::from(optional)
                 }
                 Instruction::Sequence(sequence) => {
                     let cell = self.cell(context);
                     let name = &sequence.name;
                     let mut inside = context.inside(sequence.type_ref.as_ref(), &name.local);
-                    let bits = self.field(&sequence.length, &inside, (Role::Length, cell), ops);
+                    let bits = self.field(&sequence.length, &inside, (OpRole::Length, cell), ops);
                     (inside.frame, inside.group) = (self.frame(), NONE);
                     let (element, optional) = (inside.frame, sequence.optional);
                     let place =
                         SequenceRef { frame: context.frame, cell, group: context.group, element, optional };
-                    self.part(context, &name.local, Part::Sequence(place));
+                    self.part(context, &name.local, TemplatePart::Sequence(place));
                     let block = self.block(&sequence.body, &inside);
                     self.end(inside.frame);
                     let info = self.info(context, name, None);
-                    ops.push(Op { block, info, cell, frame: element, ..Op::of(OpCode::Sequence) });
+                    ops.push(EncodeOp {
+                        block,
+                        info,
+                        cell,
+                        frame: element,
+                        ..EncodeOp::from_code(OpCode::Sequence)
+                    });
                     bits
                 }
                 Instruction::Static(name, None) => {
                     let info = self.info(context, name, None);
-                    ops.push(Op { info, ..Op::of(OpCode::Missing) });
+                    ops.push(EncodeOp { info, ..EncodeOp::from_code(OpCode::Missing) });
                     0
                 }
                 Instruction::Static(_, Some(index)) => {
@@ -230,10 +243,10 @@ impl Compiler<'_> {
                 }
                 Instruction::Dynamic => {
                     let cell = self.cell(context);
-                    let place = ReferenceRef { frame: context.frame, cell, group: context.group };
-                    self.part(context, "", Part::Reference(place));
-                    let info = self.info(context, &Name::default(), None);
-                    ops.push(Op { cell, info, ..Op::of(OpCode::Dynamic) });
+                    let place = DynamicTemplateRef { frame: context.frame, cell, group: context.group };
+                    self.part(context, "", TemplatePart::Reference(place));
+                    let info = self.info(context, &QualifiedName::default(), None);
+                    ops.push(EncodeOp { cell, info, ..EncodeOp::from_code(OpCode::Dynamic) });
                     0
                 }
             };
@@ -241,77 +254,94 @@ impl Compiler<'_> {
         bits
     }
 
-    fn value(&mut self, field: &Arc<Field>, context: &Context, ops: &mut Vec<Op>) -> u32 {
+    fn value(&mut self, field: &Arc<TemplateField>, context: &EncodeScope, ops: &mut Vec<EncodeOp>) -> u32 {
         let cell = self.cell(context);
         let kind = match field.kind {
-            Kind::Plain(kind, _) => kind,
-            Kind::Split(..) => Type::Decimal,
+            FieldEncoding::Plain(kind, _) => kind,
+            FieldEncoding::Split(..) => WireType::Decimal,
         };
         let (frame, group, optional) = (context.frame, context.group, field.optional);
-        self.part(context, &field.name.local, Part::Field(FieldRef { frame, cell, group, kind, optional }));
-        self.field(field, context, (Role::Value, cell), ops)
+        self.part(
+            context,
+            &field.name.local,
+            TemplatePart::Field(FieldRef { frame, cell, group, kind, optional }),
+        );
+        self.field(field, context, (OpRole::Value, cell), ops)
     }
 
     fn field(
         &mut self,
-        field: &Arc<Field>,
-        context: &Context,
-        (role, cell): (Role, u32),
-        ops: &mut Vec<Op>,
+        field: &Arc<TemplateField>,
+        context: &EncodeScope,
+        (role, cell): (OpRole, u32),
+        ops: &mut Vec<EncodeOp>,
     ) -> u32 {
         let info = self.info(context, &field.name, Some(field.clone()));
         let optional = field.optional;
-        let mut push = |operation: &Operation, kind, role, optional| {
+        let mut push = |operation: &FieldOperator, kind, role, optional| {
             let op = self.op(operation, context);
-            ops.push(Op { role, kind, optional, info, cell, ..op });
+            ops.push(EncodeOp { role, kind, optional, info, cell, ..op });
             u32::from(operation.has_bit(optional))
         };
         match &field.kind {
-            Kind::Plain(kind, operation) => push(operation, *kind, role, optional),
-            Kind::Split(exponent, mantissa) => {
-                push(exponent, Type::Int32, Role::Exponent, optional)
-                    + push(mantissa, Type::Int64, Role::Mantissa, false)
+            FieldEncoding::Plain(kind, operation) => push(operation, *kind, role, optional),
+            FieldEncoding::Split(exponent, mantissa) => {
+                push(exponent, WireType::Int32, OpRole::Exponent, optional)
+                    + push(mantissa, WireType::Int64, OpRole::Mantissa, false)
             }
         }
     }
 
-    fn op(&mut self, operation: &Operation, context: &Context) -> Op {
-        let code = OpCode::of(operation.operator);
+    fn op(&mut self, operation: &FieldOperator, context: &EncodeScope) -> EncodeOp {
+        let code = OpCode::from_operator(operation.operator);
         if code == OpCode::Plain {
-            return Op::of(code);
+            return EncodeOp::from_code(code);
         }
         let initial = operation.initial.as_ref().map_or(NONE, |value| {
             self.plan.initials.push(match value {
                 // Integers in two's complement, whatever their type.
-                Value::Int(value) => Initial { bits: *value as u64, ..Initial::default() },
-                Value::Decimal { mantissa, exponent } => {
-                    Initial { bits: *mantissa as u64, exponent: *exponent as i8, text: Vec::new() }
+                InitialValue::Int(value) => {
+                    EncodeInitialValue { bits: *value as u64, ..EncodeInitialValue::default() }
                 }
-                Value::Bytes(text) => Initial { text: text.clone(), ..Initial::default() },
+                InitialValue::Decimal { mantissa, exponent } => {
+                    EncodeInitialValue { bits: *mantissa as u64, exponent: *exponent as i8, text: Vec::new() }
+                }
+                InitialValue::Bytes(text) => {
+                    EncodeInitialValue { text: text.clone(), ..EncodeInitialValue::default() }
+                }
             });
             self.plan.initials.len() as u32 - 1
         });
-        let slot = if code.has_slot() { self.slots.of(&operation.key, context.kind.as_ref()) } else { NONE };
-        Op { initial, slot, ..Op::of(code) }
+        let slot = if code.has_slot() {
+            self.slots.slot_number(&operation.key, context.kind.as_ref())
+        } else {
+            NONE
+        };
+        EncodeOp { initial, slot, ..EncodeOp::from_code(code) }
     }
 
-    fn info(&mut self, context: &Context, name: &Name, field: Option<Arc<Field>>) -> u32 {
-        self.plan.infos.push(Info { template: context.template as u32, name: name.clone(), field });
+    fn info(
+        &mut self,
+        context: &EncodeScope,
+        name: &QualifiedName,
+        field: Option<Arc<TemplateField>>,
+    ) -> u32 {
+        self.plan.infos.push(EncodePart { template: context.template as u32, name: name.clone(), field });
         self.plan.infos.len() as u32 - 1
     }
 }
 
-impl Op {
+impl EncodeOp {
     /// A mandatory constant: a decoder has it without an op.
     pub fn is_known(&self) -> bool {
-        self.code == OpCode::Constant && !self.optional && self.role == Role::Value
+        self.code == OpCode::Constant && !self.optional && self.role == OpRole::Value
     }
 
-    fn of(code: OpCode) -> Self {
+    fn from_code(code: OpCode) -> Self {
         Self {
             code,
-            role: Role::Value,
-            kind: Type::UInt32,
+            role: OpRole::Value,
+            kind: WireType::UInt32,
             optional: false,
             info: NONE,
             slot: NONE,

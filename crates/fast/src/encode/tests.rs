@@ -1,8 +1,8 @@
-use super::check::{again, from_bytes};
+use super::check::{check_reencoding, from_bytes};
 use super::*;
-use crate::record::Value;
+use crate::record::FieldValue;
 use crate::tests::{self, framed, some_bytes};
-use crate::{Decoder, Source};
+use crate::{Decoder, TemplateFile};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ fn made_messages_are_told_often_enough() {
 }
 
 fn load(content: &[u8]) -> Arc<Templates> {
-    Arc::new(Templates::load(&[Source { name: "t", content }]).unwrap())
+    Arc::new(Templates::load(&[TemplateFile { name: "t", content }]).unwrap())
 }
 
 fn made(body: &str) -> Encoder {
@@ -50,7 +50,7 @@ fn samples(of: &str, templates: &Path, messages: &Path, count: usize, resets: bo
     let templates = load(&std::fs::read(templates).unwrap());
     let bytes = std::fs::read(messages).unwrap();
     let messages = if of == "moex" { back_to_back(&templates, &bytes) } else { framed(&bytes) };
-    let (good, before, after) = again(&templates, messages.iter().copied(), |_| resets);
+    let (good, before, after) = check_reencoding(&templates, messages.iter().copied(), |_| resets);
     assert_eq!(good, count, "{of}");
     assert!(after <= before, "{of}: {before} bytes, {after} again");
     eprintln!("{of}: {good} messages, {before} bytes, {after} again");
@@ -107,13 +107,13 @@ fn told_again(vector: &serde_json::Value) -> usize {
     };
     let messages = vector["messages"].as_array().unwrap();
     let bytes: Vec<Vec<u8>> = messages.iter().map(|m| unhex(m["hex"].as_str().unwrap())).collect();
-    again(&templates, bytes.iter().map(Vec::as_slice), |_| false);
+    check_reencoding(&templates, bytes.iter().map(Vec::as_slice), |_| false);
     let (mut decoder, mut encoder) = (Decoder::new(templates.clone()), Encoder::new(templates));
     let mut same = 0;
     for message in &bytes {
         let Ok(found) = decoder.decode(message) else { continue };
         let mut out = Vec::new();
-        encoder.encode_again(&found, &mut out).unwrap_or_else(|fault| panic!("{}: {fault}", vector["id"]));
+        encoder.reencode(&found, &mut out).unwrap_or_else(|fault| panic!("{}: {fault}", vector["id"]));
         same += usize::from(out == message[..found.bytes]);
     }
     same
@@ -122,7 +122,7 @@ fn told_again(vector: &serde_json::Value) -> usize {
 /// An encoder once told nonsense rather than that it could not.
 #[test]
 fn what_cannot_be_told_is_said() {
-    fn check(body: &str, value: Value<'_>, code: Code) {
+    fn check(body: &str, value: FieldValue<'_>, code: MessageFaultCode) {
         let mut encoder = made(body);
         let field = encoder.field(0, "A").unwrap();
         let mut draft = encoder.draft(0);
@@ -132,26 +132,30 @@ fn what_cannot_be_told_is_said() {
         assert_eq!((fault.code, fault.template.as_str(), fault.field.as_str()), (code, "T", "A"), "{body}");
         assert_eq!(out, b"before");
     }
-    let decimal = |mantissa, exponent| Value::Decimal { mantissa, exponent };
-    check("<uInt32 name=\"A\"/>", Value::Text(b"1"), Code::D1);
-    check("<uInt32 name=\"A\"/>", Value::UInt(1 << 32), Code::R4);
-    check("<uInt32 name=\"A\"/>", Value::Int(-1), Code::R4);
-    check("<int64 name=\"A\"/>", Value::UInt(1 << 63), Code::R4);
-    check("<uInt32 name=\"A\"/>", decimal(5, -1), Code::R5);
-    check("<uInt32 name=\"A\"/>", decimal(5, 10), Code::R5);
-    check("<uInt32 name=\"A\"><constant value=\"7\"/></uInt32>", Value::UInt(8), Code::D1);
-    check("<string name=\"A\"/>", Value::Text("ö".as_bytes()), Code::R3);
-    check("<string name=\"A\"/>", Value::Bytes(b"a"), Code::D1);
-    check("<byteVector name=\"A\"/>", Value::Text(b"a"), Code::D1);
-    check("<string name=\"A\"><tail value=\"abc\"/></string>", Value::Text(b"ab"), Code::D1);
-    check("<string name=\"A\" charset=\"unicode\"><delta/></string>", Value::Text(b"\xff"), Code::R2);
-    check("<decimal name=\"A\"/>", decimal(1, 64), Code::R1);
-    check("<decimal name=\"A\"/>", Value::UInt(1 << 63), Code::R1);
+    let decimal = |mantissa, exponent| FieldValue::Decimal { mantissa, exponent };
+    check("<uInt32 name=\"A\"/>", FieldValue::Text(b"1"), MessageFaultCode::D1);
+    check("<uInt32 name=\"A\"/>", FieldValue::UInt(1 << 32), MessageFaultCode::R4);
+    check("<uInt32 name=\"A\"/>", FieldValue::Int(-1), MessageFaultCode::R4);
+    check("<int64 name=\"A\"/>", FieldValue::UInt(1 << 63), MessageFaultCode::R4);
+    check("<uInt32 name=\"A\"/>", decimal(5, -1), MessageFaultCode::R5);
+    check("<uInt32 name=\"A\"/>", decimal(5, 10), MessageFaultCode::R5);
+    check("<uInt32 name=\"A\"><constant value=\"7\"/></uInt32>", FieldValue::UInt(8), MessageFaultCode::D1);
+    check("<string name=\"A\"/>", FieldValue::Text("ö".as_bytes()), MessageFaultCode::R3);
+    check("<string name=\"A\"/>", FieldValue::Bytes(b"a"), MessageFaultCode::D1);
+    check("<byteVector name=\"A\"/>", FieldValue::Text(b"a"), MessageFaultCode::D1);
+    check("<string name=\"A\"><tail value=\"abc\"/></string>", FieldValue::Text(b"ab"), MessageFaultCode::D1);
+    check(
+        "<string name=\"A\" charset=\"unicode\"><delta/></string>",
+        FieldValue::Text(b"\xff"),
+        MessageFaultCode::R2,
+    );
+    check("<decimal name=\"A\"/>", decimal(1, 64), MessageFaultCode::R1);
+    check("<decimal name=\"A\"/>", FieldValue::UInt(1 << 63), MessageFaultCode::R1);
     let halves = "<exponent><constant value=\"-2\"/></exponent><mantissa><constant value=\"5\"/></mantissa>";
     let split = format!("<decimal name=\"A\">{halves}</decimal>");
-    check(&split, decimal(5, -3), Code::D3);
-    check(&split, decimal(6, -2), Code::D3);
-    check(&split, decimal(i64::MAX, 0), Code::D3);
+    check(&split, decimal(5, -3), MessageFaultCode::D3);
+    check(&split, decimal(6, -2), MessageFaultCode::D3);
+    check(&split, decimal(i64::MAX, 0), MessageFaultCode::D3);
     // A nought has any exponent, yet not one that no decoder takes: it was looked for without an end.
     for (operator, exponent) in
         ["constant", "default"].iter().flat_map(|o| [64, 100, 200, -64, -300].map(|e| (o, e)))
@@ -161,14 +165,14 @@ fn what_cannot_be_told_is_said() {
         let mut encoder = made(&body);
         let (field, mut draft, mut out) = (encoder.field(0, "A").unwrap(), encoder.draft(0), Vec::new());
         if *operator == "constant" {
-            check(&body, decimal(0, 0), Code::R1);
-            check(&body, decimal(1, 0), Code::R1);
+            check(&body, decimal(0, 0), MessageFaultCode::R1);
+            check(&body, decimal(1, 0), MessageFaultCode::R1);
         } else {
             draft.set(field, decimal(0, 63));
             encoder.encode(&draft, &mut out).unwrap();
         }
         let fault = encoder.clone().with_neutral(true).encode(&encoder.draft(0), &mut out).unwrap_err();
-        assert_eq!((fault.code, fault.field.as_str()), (Code::R1, "A"), "{body}");
+        assert_eq!((fault.code, fault.field.as_str()), (MessageFaultCode::R1, "A"), "{body}");
     }
     let mut encoder = made("<decimal name=\"A\"><exponent><constant value=\"-63\"/></exponent></decimal>");
     let (field, mut draft, mut out) = (encoder.field(0, "A").unwrap(), encoder.draft(0), Vec::new());
@@ -180,12 +184,12 @@ fn what_cannot_be_told_is_said() {
     let mut encoder = made(shared);
     let mut draft = encoder.draft(0);
     let (a, b) = (encoder.field(0, "A").unwrap(), encoder.field(0, "B").unwrap());
-    draft.set(a, Value::Text(b"x"));
+    draft.set(a, FieldValue::Text(b"x"));
     let mut out = Vec::new();
     let fault = encoder.encode(&draft, &mut out).unwrap_err();
-    assert_eq!((fault.code, fault.field.as_str()), (Code::Missing, "B"));
+    assert_eq!((fault.code, fault.field.as_str()), (MessageFaultCode::Missing, "B"));
     draft.uint(b, 5);
-    assert_eq!(encoder.encode(&draft, &mut out).unwrap_err().code, Code::D4);
+    assert_eq!(encoder.encode(&draft, &mut out).unwrap_err().code, MessageFaultCode::D4);
     // Of what went wrong nothing is left in the dictionaries.
     assert!(encoder.clone().with_neutral(true).encode(&draft, &mut out).is_err() && out.is_empty());
     let mut other = made("<uInt32 name=\"B\" presence=\"optional\"><copy/></uInt32><uInt32 name=\"A\"/>");
@@ -202,9 +206,9 @@ fn what_cannot_be_told_is_said() {
     neutral.encode(&neutral.draft(0), &mut out).unwrap();
     assert_eq!(out, b"\xc0\x81\x80\x80\x80\x80");
     let mut missing = made("<templateRef name=\"Nowhere\"/>");
-    assert_eq!(missing.encode(&missing.draft(0), &mut out).unwrap_err().code, Code::D8);
+    assert_eq!(missing.encode(&missing.draft(0), &mut out).unwrap_err().code, MessageFaultCode::D8);
     let mut any = made("<templateRef/>");
-    assert_eq!(any.encode(&any.draft(0), &mut out).unwrap_err().code, Code::Missing);
+    assert_eq!(any.encode(&any.draft(0), &mut out).unwrap_err().code, MessageFaultCode::Missing);
 }
 
 /// A field of the second of two equal references, or of a message named in a message of its own kind, came back as one of the
@@ -230,7 +234,7 @@ fn what_is_told_again_stays_where_it_was() {
         let mut decoder = Decoder::new(templates.clone());
         let found = decoder.decode(message).unwrap();
         let mut out = Vec::new();
-        Encoder::new(templates.clone()).encode_again(&found, &mut out).unwrap();
+        Encoder::new(templates.clone()).reencode(&found, &mut out).unwrap();
         let mut second = Decoder::new(templates.clone());
         let again = second.decode(&out).unwrap();
         assert_eq!(
@@ -250,16 +254,16 @@ fn numbers_of_other_types() {
     let field = |path| encoder.field(0, path).unwrap();
     let (a, b, c) = (field("A"), field("B"), field("C"));
     let mut draft = encoder.draft(0);
-    draft.set(a, Value::Decimal { mantissa: 12, exponent: 1 });
-    draft.set(b, Value::Decimal { mantissa: 12_500, exponent: -3 });
-    draft.set(c, Value::Int(-7));
+    draft.set(a, FieldValue::Decimal { mantissa: 12, exponent: 1 });
+    draft.set(b, FieldValue::Decimal { mantissa: 12_500, exponent: -3 });
+    draft.set(c, FieldValue::Int(-7));
     let mut out = Vec::new();
     encoder.encode(&draft, &mut out).unwrap();
     let mut decoder = Decoder::new(encoder.templates().clone());
     let message = decoder.decode(&out).unwrap();
-    assert_eq!(message.get("A"), Some(Value::UInt(120)));
-    assert_eq!(message.get("B"), Some(Value::Decimal { mantissa: 1250, exponent: -2 }));
-    assert_eq!(message.get("C"), Some(Value::Decimal { mantissa: -7, exponent: 0 }));
+    assert_eq!(message.get("A"), Some(FieldValue::UInt(120)));
+    assert_eq!(message.get("B"), Some(FieldValue::Decimal { mantissa: 1250, exponent: -2 }));
+    assert_eq!(message.get("C"), Some(FieldValue::Decimal { mantissa: -7, exponent: 0 }));
 }
 
 /// Bits of a presence map beyond a word, and maps that end where nothing more is told.
@@ -281,7 +285,7 @@ fn presence_maps_of_any_length() {
         encoder.encode(&draft, &mut out).unwrap();
         assert_eq!(out.len(), (changed + 1) / 7 + 1 + 1 + 2);
         let message = decoder.decode(&out).unwrap();
-        assert_eq!(message.get(&format!("F{changed}")), Some(Value::UInt(1000)));
+        assert_eq!(message.get(&format!("F{changed}")), Some(FieldValue::UInt(1000)));
     }
 }
 
@@ -298,20 +302,20 @@ fn what_grows_without_end_is_refused() {
             encoder.encode(&draft, &mut out).unwrap();
         }
     }
-    assert_eq!(encoder.encode(&draft, &mut out).unwrap_err().code, Code::TooLarge);
+    assert_eq!(encoder.encode(&draft, &mut out).unwrap_err().code, MessageFaultCode::TooLarge);
     let mut encoder = made("<templateRef/>");
     let mut draft = encoder.draft(0);
-    let Some(Part::Reference(reference)) = encoder.part(0, "") else { panic!("a reference") };
+    let Some(TemplatePart::Reference(reference)) = encoder.part(0, "") else { panic!("a reference") };
     for _ in 0..16 {
-        draft.refer(reference, 0);
+        draft.set_reference(reference, 0);
     }
-    assert_eq!(encoder.encode(&draft, &mut out).unwrap_err().code, Code::Missing);
-    draft.refer(reference, 0);
-    assert_eq!(encoder.encode(&draft, &mut out).unwrap_err().code, Code::TooLarge);
+    assert_eq!(encoder.encode(&draft, &mut out).unwrap_err().code, MessageFaultCode::Missing);
+    draft.set_reference(reference, 0);
+    assert_eq!(encoder.encode(&draft, &mut out).unwrap_err().code, MessageFaultCode::TooLarge);
     let mut encoder = made("<byteVector name=\"A\"/><byteVector name=\"B\"/>");
     let mut draft = encoder.draft(0);
     for path in ["A", "B"] {
-        draft.set(encoder.field(0, path).unwrap(), Value::Bytes(&vec![0; (8 << 20) + 1]));
+        draft.set(encoder.field(0, path).unwrap(), FieldValue::Bytes(&vec![0; (8 << 20) + 1]));
     }
-    assert_eq!(encoder.encode(&draft, &mut out).unwrap_err().code, Code::TooLarge);
+    assert_eq!(encoder.encode(&draft, &mut out).unwrap_err().code, MessageFaultCode::TooLarge);
 }

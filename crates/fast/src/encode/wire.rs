@@ -107,7 +107,7 @@ pub(super) fn vector(out: &mut Vec<u8>, bytes: &[u8], nullable: bool) {
 
 /// A presence map that is being written: the bytes that it may have at most, noughts so far.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Map {
+pub(super) struct PresenceMapWriter {
     from: usize,
     /// Behind the last that is reserved.
     to: usize,
@@ -116,9 +116,9 @@ pub(super) struct Map {
     bit: u8,
 }
 
-impl Map {
+impl PresenceMapWriter {
     /// Of a block without one; it takes bits that nothing gives.
-    pub const NONE: Self = Map { from: 0, to: 0, byte: 0, bit: 0x40 };
+    pub const NONE: Self = PresenceMapWriter { from: 0, to: 0, byte: 0, bit: 0x40 };
 
     #[inline(always)]
     pub fn begin(out: &mut Vec<u8>, bits: u32) -> Self {
@@ -128,7 +128,7 @@ impl Map {
         } else {
             out.resize(from + (bits as usize).div_ceil(7), 0);
         }
-        Map { from, to: out.len(), byte: from, bit: 0x40 }
+        PresenceMapWriter { from, to: out.len(), byte: from, bit: 0x40 }
     }
 
     #[inline(always)]

@@ -2,16 +2,16 @@
 
 use super::parts;
 use super::raw::{ALL, BOTH, HOT, MORE, STOPS, eight, give_up, go_on, groups, handlers};
-use super::state::{At, Handler, State, Step};
-use crate::entry::Entry;
-use crate::slot::{self, Slot};
-use crate::template::Type;
+use super::state::{BytePtr, EngineState, EngineStep, StepHandler};
+use crate::entry::MessageEntry;
+use crate::slot::{self, DictionarySlot};
+use crate::template::WireType;
 use crate::wire::EXPONENT_MAX;
 
-pub(super) const I32: u8 = Type::Int32 as u8;
-pub(super) const U32: u8 = Type::UInt32 as u8;
-pub(super) const I64: u8 = Type::Int64 as u8;
-pub(super) const U64: u8 = Type::UInt64 as u8;
+pub(super) const I32: u8 = WireType::Int32 as u8;
+pub(super) const U32: u8 = WireType::UInt32 as u8;
+pub(super) const I64: u8 = WireType::Int64 as u8;
+pub(super) const U64: u8 = WireType::UInt64 as u8;
 
 /// What becomes of a value.
 pub(super) const VALUE: u8 = 0;
@@ -29,7 +29,7 @@ pub(super) const IDLE: u8 = 2;
 
 /// What was read.
 #[derive(Clone, Copy)]
-pub(super) enum Read {
+pub(super) enum IntOutcome {
     Value(u64),
     Null,
     /// Longer than is read here.
@@ -47,7 +47,9 @@ const fn is_signed(kind: u8) -> bool {
 /// # Safety
 /// There are ten bytes.
 #[inline(always)]
-pub(super) unsafe fn int<const K: u8, const N: bool, const BMI2: bool, const L: u8>(at: At) -> (Read, At) {
+pub(super) unsafe fn int<const K: u8, const N: bool, const BMI2: bool, const L: u8>(
+    at: BytePtr,
+) -> (IntOutcome, BytePtr) {
     // SAFETY: the caller's.
     let first = unsafe { *at };
     // SAFETY: one is the first.
@@ -56,28 +58,28 @@ pub(super) unsafe fn int<const K: u8, const N: bool, const BMI2: bool, const L: 
         if is_signed(K) {
             let value = i64::from((first << 1) as i8 >> 1);
             if N && value == 0 {
-                return (Read::Null, next);
+                return (IntOutcome::Null, next);
             }
-            return (Read::Value((value - i64::from(N && value > 0)) as u64), next);
+            return (IntOutcome::Value((value - i64::from(N && value > 0)) as u64), next);
         }
         let value = u64::from(first & 0x7f);
         if N && value == 0 {
-            return (Read::Null, next);
+            return (IntOutcome::Null, next);
         }
-        return (Read::Value(value - u64::from(N)), next);
+        return (IntOutcome::Value(value - u64::from(N)), next);
     }
     if L == HOT {
-        return (Read::More, at);
+        return (IntOutcome::More, at);
     }
     // SAFETY: the caller's.
     let word = unsafe { eight(at) };
     let stops = word & STOPS;
     if stops == 0 {
         return match K {
-            I64 | U64 if L == BOTH => (Read::More, at),
+            I64 | U64 if L == BOTH => (IntOutcome::More, at),
             // SAFETY: the caller's.
             I64 | U64 => unsafe { nine::<K, N, BMI2>(at, word) },
-            _ => (Read::Other, at),
+            _ => (IntOutcome::Other, at),
         };
     }
     // The last bit of the first stop bit's byte; the bytes before it.
@@ -89,25 +91,25 @@ pub(super) unsafe fn int<const K: u8, const N: bool, const BMI2: bool, const L: 
         let high = (groups::<BMI2>(word.swap_bytes()) << 8) as i64;
         // The first group tells nothing but the sign of the second.
         if ((high >> 56) + 1) as u8 <= 1 {
-            return (Read::Other, at);
+            return (IntOutcome::Other, at);
         }
         // Sixty-four without seven for each byte.
         let value = high >> ((before + 1).wrapping_add(!last) & 63);
         let value = value - i64::from(N && value > 0);
         if K == I32 && i64::from(value as i32) != value {
-            return (Read::Other, at);
+            return (IntOutcome::Other, at);
         }
-        return (Read::Value(value as u64), next);
+        return (IntOutcome::Value(value as u64), next);
     }
     if first == 0 {
-        return (Read::Other, at);
+        return (IntOutcome::Other, at);
     }
     let value = groups::<BMI2>(word.swap_bytes() >> (last ^ 63));
     let value = value - u64::from(N);
     if K == U32 && value >> 32 != 0 {
-        return (Read::Other, at);
+        return (IntOutcome::Other, at);
     }
-    (Read::Value(value), next)
+    (IntOutcome::Value(value), next)
 }
 
 /// Passes over an integer that nobody wants. It finds the same wrong as [`int`] does: what may be too large is read.
@@ -115,7 +117,9 @@ pub(super) unsafe fn int<const K: u8, const N: bool, const BMI2: bool, const L: 
 /// # Safety
 /// There are ten bytes.
 #[inline(always)]
-pub(super) unsafe fn pass<const K: u8, const N: bool, const BMI2: bool, const L: u8>(at: At) -> (Read, At) {
+pub(super) unsafe fn pass<const K: u8, const N: bool, const BMI2: bool, const L: u8>(
+    at: BytePtr,
+) -> (IntOutcome, BytePtr) {
     if L == ALL {
         // SAFETY: the caller's.
         return unsafe { int::<K, N, BMI2, ALL>(at) };
@@ -123,24 +127,24 @@ pub(super) unsafe fn pass<const K: u8, const N: bool, const BMI2: bool, const L:
     // SAFETY: the caller's; one is the first.
     let (first, next) = unsafe { (*at, at.add(1)) };
     if L != MORE && first >= 0x80 {
-        return (if N && first == 0x80 { Read::Null } else { Read::Value(0) }, next);
+        return (if N && first == 0x80 { IntOutcome::Null } else { IntOutcome::Value(0) }, next);
     }
     if L == HOT {
-        return (Read::More, at);
+        return (IntOutcome::More, at);
     }
     // SAFETY: the caller's.
     let word = unsafe { eight(at) };
     let before = (word & STOPS).trailing_zeros() >> 3;
     // Of four bytes any value is one of 32 bits, of eight any one of 64.
     if before > if K == I32 || K == U32 { 3 } else { 7 } {
-        return (Read::More, at);
+        return (IntOutcome::More, at);
     }
     let signs = word & 0x407f;
     if if is_signed(K) { signs == 0 || signs == 0x407f } else { first == 0 } {
-        return (Read::Other, at);
+        return (IntOutcome::Other, at);
     }
     // SAFETY: the caller's; it is the eighth byte at most.
-    (Read::Value(0), unsafe { at.add(before as usize + 1) })
+    (IntOutcome::Value(0), unsafe { at.add(before as usize + 1) })
 }
 
 /// An integer of nine bytes: times in nanoseconds are.
@@ -148,52 +152,55 @@ pub(super) unsafe fn pass<const K: u8, const N: bool, const BMI2: bool, const L:
 /// # Safety
 /// There are nine bytes, of which the first eight have no stop bit.
 #[inline(always)]
-unsafe fn nine<const K: u8, const N: bool, const BMI2: bool>(at: At, word: u64) -> (Read, At) {
+unsafe fn nine<const K: u8, const N: bool, const BMI2: bool>(
+    at: BytePtr,
+    word: u64,
+) -> (IntOutcome, BytePtr) {
     // SAFETY: the caller's.
     let (ninth, next) = unsafe { (*at.add(8), at.add(9)) };
     let high = groups::<BMI2>(word.swap_bytes());
     let first = word as u8;
     let overlong = if is_signed(K) { (((high << 8) as i64 >> 56) + 1) as u8 <= 1 } else { first == 0 };
     if ninth < 0x80 || overlong {
-        return (Read::Other, at);
+        return (IntOutcome::Other, at);
     }
     let value = high << 7 | u64::from(ninth & 0x7f);
     if is_signed(K) {
         let value = (value << 1) as i64 >> 1;
-        return (Read::Value((value - i64::from(N && value > 0)) as u64), next);
+        return (IntOutcome::Value((value - i64::from(N && value > 0)) as u64), next);
     }
-    (Read::Value(value - u64::from(N)), next)
+    (IntOutcome::Value(value - u64::from(N)), next)
 }
 
 /// What a slot has for an assigned integer.
 pub(super) const fn assigned(kind: u8) -> u64 {
-    slot::State::Assigned as u64 | (kind as u64) << 8
+    slot::SlotState::Assigned as u64 | (kind as u64) << 8
 }
 
 /// The same for an empty one.
 pub(super) const fn empty(kind: u8) -> u64 {
-    slot::State::Empty as u64 | (kind as u64) << 8
+    slot::SlotState::Empty as u64 | (kind as u64) << 8
 }
 
 /// Puts a value where its role says, and goes on.
 ///
 /// # Safety
-/// As [`Handler`].
+/// As [`StepHandler`].
 #[inline(always)]
 pub(super) unsafe fn put<const R: u8>(
-    state: *mut State,
-    step: *const Step,
-    at: At,
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
     map: u64,
-    out: *mut Entry,
+    out: *mut MessageEntry,
     value: u64,
-) -> At {
+) -> BytePtr {
     // SAFETY: the caller's; there is room for an entry.
     unsafe {
         match R {
             VALUE | MANTISSA => {
                 let extra = if R == MANTISSA { (*state).exponent } else { 0 };
-                *out = Entry { bits: value, meta: (*step).meta | extra };
+                *out = MessageEntry { bits: value, meta: (*step).meta | extra };
                 let out = out.byte_add((*step).advance);
                 go_on!(state, step + 1, at, map, out)
             }
@@ -218,15 +225,15 @@ pub(super) unsafe fn put<const R: u8>(
 /// Goes on where there is no value: with an exponent its mantissa is left out, with a length its sequence.
 ///
 /// # Safety
-/// As [`Handler`].
+/// As [`StepHandler`].
 #[inline(always)]
 pub(super) unsafe fn leave_out<const R: u8>(
-    state: *mut State,
-    step: *const Step,
-    at: At,
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
     map: u64,
-    out: *mut Entry,
-) -> At {
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's; what is left out is in the block.
     unsafe {
         match R {
@@ -248,15 +255,15 @@ pub(super) unsafe fn leave_out<const R: u8>(
 /// this kind and have no bit either.
 ///
 /// # Safety
-/// As [`Handler`]; the step is [`Step::follow`]ed by such.
+/// As [`StepHandler`]; the step is [`EngineStep::follow`]ed by such.
 #[inline(always)]
 pub(super) unsafe fn left_out<const R: u8>(
-    state: *mut State,
-    step: *const Step,
-    at: At,
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
     map: u64,
-    out: *mut Entry,
-) -> At {
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's.
     unsafe {
         if map & (*step).initial != 0 {
@@ -270,11 +277,11 @@ pub(super) unsafe fn left_out<const R: u8>(
 /// Where the slot of a step is.
 ///
 /// # Safety
-/// As [`Handler`]; the step has a slot.
+/// As [`StepHandler`]; the step has a slot.
 #[inline(always)]
-pub(super) unsafe fn slot_of<'s>(state: *mut State, step: *const Step) -> &'s mut Slot {
+pub(super) unsafe fn slot_of<'s>(state: *mut EngineState, step: *const EngineStep) -> &'s mut DictionarySlot {
     // SAFETY: the caller's; a step's slot is one of the workspace's, before which the state lies, and of which no other is taken before this one is let go.
-    unsafe { &mut *state.cast::<Slot>().byte_add((*step).slot) }
+    unsafe { &mut *state.cast::<DictionarySlot>().byte_add((*step).slot) }
 }
 
 handlers! {
@@ -283,23 +290,23 @@ handlers! {
 }
 
 /// # Safety
-/// As [`Handler`]; with BMI2 the machine has it.
+/// As [`StepHandler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn plain_body<const K: u8, const N: bool, const R: u8, const BMI2: bool, const L: u8>(
-    state: *mut State,
-    step: *const Step,
-    at: At,
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
     map: u64,
-    out: *mut Entry,
-) -> At {
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's.
     unsafe {
         let read = if R == NOTHING { pass::<K, N, BMI2, L>(at) } else { int::<K, N, BMI2, L>(at) };
         match read {
-            (Read::Value(value), at) => put::<R>(state, step, at, map, out, value),
-            (Read::Null, at) => leave_out::<R>(state, step, at, map, out),
-            (Read::More, _) => plain::more::<K, N, R, BMI2, L>(state, step, at, map, out),
-            (Read::Other, _) => give_up!(),
+            (IntOutcome::Value(value), at) => put::<R>(state, step, at, map, out, value),
+            (IntOutcome::Null, at) => leave_out::<R>(state, step, at, map, out),
+            (IntOutcome::More, _) => plain::more::<K, N, R, BMI2, L>(state, step, at, map, out),
+            (IntOutcome::Other, _) => give_up!(),
         }
     }
 }
@@ -310,7 +317,7 @@ handlers! {
 }
 
 /// # Safety
-/// As [`Handler`]; with BMI2 the machine has it.
+/// As [`StepHandler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn default_body<
     const K: u8,
@@ -320,12 +327,12 @@ unsafe fn default_body<
     const BMI2: bool,
     const L: u8,
 >(
-    state: *mut State,
-    step: *const Step,
-    at: At,
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
     map: u64,
-    out: *mut Entry,
-) -> At {
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's.
     unsafe {
         if L == HOT && map & (*step).mask == 0 {
@@ -345,15 +352,15 @@ handlers! {
 }
 
 /// # Safety
-/// As [`Handler`]; with BMI2 the machine has it.
+/// As [`StepHandler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn scaled_body<const N: bool, const BMI2: bool, const L: u8>(
-    state: *mut State,
-    step: *const Step,
-    at: At,
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
     map: u64,
-    out: *mut Entry,
-) -> At {
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's; the mantissa is the step behind this one.
     unsafe {
         if L == HOT && map & (*step).mask == 0 {
@@ -370,15 +377,15 @@ handlers! {
 }
 
 /// # Safety
-/// As [`Handler`]; with BMI2 the machine has it.
+/// As [`StepHandler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn constant_body<const N: bool, const R: u8, const BMI2: bool, const _L: u8>(
-    state: *mut State,
-    step: *const Step,
-    at: At,
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
     map: u64,
-    out: *mut Entry,
-) -> At {
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's.
     unsafe {
         if N && map & (*step).mask == 0 {
@@ -395,15 +402,15 @@ handlers! {
 }
 
 /// # Safety
-/// As [`Handler`]; with BMI2 the machine has it.
+/// As [`StepHandler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn copy_body<const K: u8, const N: bool, const R: u8, const C: u8, const BMI2: bool, const L: u8>(
-    state: *mut State,
-    step: *const Step,
-    at: At,
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
     map: u64,
-    out: *mut Entry,
-) -> At {
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's.
     unsafe {
         let slot = slot_of(state, step);
@@ -411,16 +418,16 @@ unsafe fn copy_body<const K: u8, const N: bool, const R: u8, const C: u8, const 
         if L != HOT || map & (*step).mask != 0 {
             let read = if C == IDLE { pass::<K, N, BMI2, L>(at) } else { int::<K, N, BMI2, L>(at) };
             return match read {
-                (Read::Value(bits), at) => {
-                    *slot = Slot { bits, meta: assigned(K) };
+                (IntOutcome::Value(bits), at) => {
+                    *slot = DictionarySlot { bits, meta: assigned(K) };
                     put::<R>(state, step, at, map, out, bits)
                 }
-                (Read::Null, at) => {
-                    *slot = Slot { bits: 0, meta: empty(K) };
+                (IntOutcome::Null, at) => {
+                    *slot = DictionarySlot { bits: 0, meta: empty(K) };
                     leave_out::<R>(state, step, at, map, out)
                 }
-                (Read::More, _) => copy::more::<K, N, R, C, BMI2, L>(state, step, at, map, out),
-                (Read::Other, _) => give_up!(),
+                (IntOutcome::More, _) => copy::more::<K, N, R, C, BMI2, L>(state, step, at, map, out),
+                (IntOutcome::Other, _) => give_up!(),
             };
         }
         if slot.meta != assigned(K) {
@@ -440,27 +447,27 @@ unsafe fn copy_body<const K: u8, const N: bool, const R: u8, const C: u8, const 
 /// A value that is left out, and none before or an empty one.
 ///
 /// # Safety
-/// As [`Handler`].
+/// As [`StepHandler`].
 #[inline(never)]
 unsafe fn unassigned<const K: u8, const N: bool, const R: u8>(
-    state: *mut State,
-    step: *const Step,
-    at: At,
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
     map: u64,
-    out: *mut Entry,
-) -> At {
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's.
     unsafe {
         let slot = slot_of(state, step);
         match slot.state() {
-            slot::State::Empty if N => leave_out::<R>(state, step, at, map, out),
-            slot::State::Undefined if (*step).has_initial => {
+            slot::SlotState::Empty if N => leave_out::<R>(state, step, at, map, out),
+            slot::SlotState::Undefined if (*step).has_initial => {
                 let bits = (*step).initial;
-                *slot = Slot { bits, meta: assigned(K) };
+                *slot = DictionarySlot { bits, meta: assigned(K) };
                 put::<R>(state, step, at, map, out, bits)
             }
-            slot::State::Undefined if N => {
-                *slot = Slot { bits: 0, meta: empty(K) };
+            slot::SlotState::Undefined if N => {
+                *slot = DictionarySlot { bits: 0, meta: empty(K) };
                 leave_out::<R>(state, step, at, map, out)
             }
             _ => give_up!(),
@@ -483,15 +490,15 @@ handlers! {
 }
 
 /// # Safety
-/// As [`Handler`]; with BMI2 the machine has it.
+/// As [`StepHandler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn delta_body<const K: u8, const N: bool, const R: u8, const BMI2: bool, const L: u8>(
-    state: *mut State,
-    step: *const Step,
-    at: At,
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
     map: u64,
-    out: *mut Entry,
-) -> At {
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's.
     unsafe {
         let slot = slot_of(state, step);
@@ -499,10 +506,10 @@ unsafe fn delta_body<const K: u8, const N: bool, const R: u8, const BMI2: bool, 
             return first::<K, N, R>(state, step, at, map, out);
         }
         let (difference, at) = match int::<I64, N, BMI2, L>(at) {
-            (Read::Value(difference), at) => (difference as i64, at),
-            (Read::Null, at) => return leave_out::<R>(state, step, at, map, out),
-            (Read::More, _) => return delta::more::<K, N, R, BMI2, L>(state, step, at, map, out),
-            (Read::Other, _) => give_up!(),
+            (IntOutcome::Value(difference), at) => (difference as i64, at),
+            (IntOutcome::Null, at) => return leave_out::<R>(state, step, at, map, out),
+            (IntOutcome::More, _) => return delta::more::<K, N, R, BMI2, L>(state, step, at, map, out),
+            (IntOutcome::Other, _) => give_up!(),
         };
         let (bits, fits) = match K {
             I32 | U32 => {
@@ -531,25 +538,25 @@ unsafe fn delta_body<const K: u8, const N: bool, const R: u8, const BMI2: bool, 
 /// A difference where the entry is not assigned: to the initial value, or to nought.
 ///
 /// # Safety
-/// As [`Handler`].
+/// As [`StepHandler`].
 #[inline(never)]
 unsafe fn first<const K: u8, const N: bool, const R: u8>(
-    state: *mut State,
-    step: *const Step,
-    at: At,
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
     map: u64,
-    out: *mut Entry,
-) -> At {
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's.
     unsafe {
         if N && *at == 0x80 {
             return leave_out::<R>(state, step, at.add(1), map, out);
         }
         let slot = slot_of(state, step);
-        if slot.state() != slot::State::Undefined {
+        if slot.state() != slot::SlotState::Undefined {
             give_up!();
         }
-        *slot = Slot { bits: (*step).initial, meta: assigned(K) };
+        *slot = DictionarySlot { bits: (*step).initial, meta: assigned(K) };
         ((*step).run)(state, step, at, map, out)
     }
 }

@@ -19,9 +19,9 @@
 //! # Reading without a look at the end
 //! A handler reads some bytes from its place on, and does not ask whether they are the message's. Wherever a run of steps
 //! begins (`parts::enter`, behind what is nested, and every [`state::RUN_STEPS`] steps) the place is held against
-//! [`state::State::check`]: what can be read up to the next such place is less than [`SLACK`] bytes, and the buffer has
+//! [`state::EngineState::check`]: what can be read up to the next such place is less than [`SLACK`] bytes, and the buffer has
 //! them. Where the buffer is nearly over, what is left of the message is copied and `state::PAD` bytes that end everything
-//! (`80`) put behind it ([`state::State::edge`]). A message that runs over its end is seen at the next check.
+//! (`80`) put behind it ([`state::EngineState::edge`]). A message that runs over its end is seen at the next check.
 
 mod ints;
 mod parts;
@@ -31,14 +31,14 @@ mod steps;
 mod texts;
 
 pub(super) use state::HEAD;
-pub(super) use steps::Steps;
+pub(super) use steps::StepProgram;
 
-use super::program::Program;
-use super::slot::Entries;
-use super::workspace::Workspace;
-use state::{At, SLACK, State};
+use super::program::DecodeProgram;
+use super::slot::DictionaryLayout;
+use super::workspace::DecodeWorkspace;
+use state::{BytePtr, EngineState, SLACK};
 use std::ops::Range;
-use steps::{Piece, Shares};
+use steps::{NumberedSlotRange, TemplateSlots};
 
 /// Decodes the message in the range of the buffer into the workspace's entries: its template and its bytes. None where the
 /// exact engine is to do it; what was done until then is to be put back.
@@ -47,12 +47,12 @@ use steps::{Piece, Shares};
 /// The steps are made of the workspace's program.
 #[inline]
 pub(super) unsafe fn decode(
-    workspace: &mut Workspace,
-    steps: &Steps,
+    workspace: &mut DecodeWorkspace,
+    steps: &StepProgram,
     buffer: &[u8],
     range: Range<usize>,
 ) -> Option<(u32, usize)> {
-    let program: *const Program = &raw const *workspace.program;
+    let program: *const DecodeProgram = &raw const *workspace.program;
     // SAFETY: the workspace keeps its program, and nothing below gives it another.
     let entries = unsafe { &(*program).entries };
     let message = buffer.get(range)?;
@@ -62,11 +62,11 @@ pub(super) unsafe fn decode(
     // Before the first byte where there is less than that behind it: a copy is made at once.
     let last = buffer.as_ptr_range().end;
     let check = end.min(last.with_addr(last.addr().saturating_sub(SLACK)));
-    let workspace: *mut Workspace = workspace;
+    let workspace: *mut DecodeWorkspace = workspace;
     // SAFETY: the slots begin with room for a state. The workspace is ours and outlives it, and so does the program; the buffer
     // is the caller's; at the first place the check is as the module says.
     unsafe {
-        let state = (*workspace).slots.as_mut_ptr().cast::<State>();
+        let state = (*workspace).slots.as_mut_ptr().cast::<EngineState>();
         (*state).check = check;
         (*state).end = end;
         (*state).base = start.addr();
@@ -80,10 +80,10 @@ pub(super) unsafe fn decode(
 /// The state is new, and of this workspace; the steps and the entries are of its program.
 #[inline(always)]
 unsafe fn message_at(
-    (state, workspace): (*mut State, *mut Workspace),
-    steps: &Steps,
-    entries: &Entries,
-    start: At,
+    (state, workspace): (*mut EngineState, *mut DecodeWorkspace),
+    steps: &StepProgram,
+    entries: &DictionaryLayout,
+    start: BytePtr,
 ) -> Option<(u32, usize)> {
     // SAFETY: the caller's; what is read first is no more than any run of steps.
     unsafe {
@@ -119,7 +119,11 @@ unsafe fn message_at(
 /// # Safety
 /// The entries are those of the workspace's program, and so is the template.
 #[inline(always)]
-unsafe fn begin(workspace: &mut Workspace, (entries, pieces): (&Entries, &[Piece]), start: &steps::Start) {
+unsafe fn begin(
+    workspace: &mut DecodeWorkspace,
+    (entries, pieces): (&DictionaryLayout, &[NumberedSlotRange]),
+    start: &steps::TemplateStart,
+) {
     let before = workspace.epoch;
     workspace.begun = start.template;
     if start.reset {
@@ -128,9 +132,9 @@ unsafe fn begin(workspace: &mut Workspace, (entries, pieces): (&Entries, &[Piece
     // SAFETY: the caller's.
     unsafe {
         match start.shares {
-            Shares::None => {}
-            Shares::One(piece) => fill(workspace, entries, before, piece),
-            Shares::Several { from, to } => {
+            TemplateSlots::None => {}
+            TemplateSlots::One(piece) => fill(workspace, entries, before, piece),
+            TemplateSlots::Several { from, to } => {
                 begin_several(workspace, entries, before, &pieces[from as usize..to as usize]);
             }
         }
@@ -140,7 +144,12 @@ unsafe fn begin(workspace: &mut Workspace, (entries, pieces): (&Entries, &[Piece
 /// # Safety
 /// As [`begin`].
 #[inline(never)]
-unsafe fn begin_several(workspace: &mut Workspace, entries: &Entries, before: u32, pieces: &[Piece]) {
+unsafe fn begin_several(
+    workspace: &mut DecodeWorkspace,
+    entries: &DictionaryLayout,
+    before: u32,
+    pieces: &[NumberedSlotRange],
+) {
     for &piece in pieces {
         // SAFETY: the caller's.
         unsafe { fill(workspace, entries, before, piece) };
@@ -150,8 +159,13 @@ unsafe fn begin_several(workspace: &mut Workspace, entries: &Entries, before: u3
 /// # Safety
 /// As [`begin`]; it is one of the program's shares.
 #[inline(always)]
-unsafe fn fill(workspace: &mut Workspace, entries: &Entries, before: u32, piece: Piece) {
-    let Piece { share, from, slots } = piece;
+unsafe fn fill(
+    workspace: &mut DecodeWorkspace,
+    entries: &DictionaryLayout,
+    before: u32,
+    piece: NumberedSlotRange,
+) {
+    let NumberedSlotRange { share, from, slots } = piece;
     let (share, from, slots) = (share as usize, from as usize, slots as usize);
     // SAFETY: a share is a range of the program's entries, and the workspace's vectors have one for each of these.
     unsafe {

@@ -1,8 +1,8 @@
 //! What is around values: groups, sequences, the beginnings and ends of runs; and the steps that the exact engine does.
 
 use super::raw::{STOPS, eight, give_up, go_on, groups, length};
-use super::state::{At, State, Step};
-use crate::entry::Entry;
+use super::state::{BytePtr, EngineState, EngineStep};
+use crate::entry::MessageEntry;
 use crate::exact;
 
 /// A presence map of up to eight bytes, its first bit the highest; none where it is longer, or longer than it has to be.
@@ -10,7 +10,7 @@ use crate::exact;
 /// # Safety
 /// There are eight bytes.
 #[inline(always)]
-pub(super) unsafe fn map(at: At) -> Option<(u64, At)> {
+pub(super) unsafe fn map(at: BytePtr) -> Option<(u64, BytePtr)> {
     // SAFETY: the caller's.
     unsafe {
         let first = *at;
@@ -28,7 +28,7 @@ pub(super) unsafe fn map(at: At) -> Option<(u64, At)> {
 /// # Safety
 /// As [`map`].
 #[inline(never)]
-unsafe fn long_map(at: At) -> Option<(u64, At)> {
+unsafe fn long_map(at: BytePtr) -> Option<(u64, BytePtr)> {
     // SAFETY: the caller's.
     unsafe {
         let word = eight(at);
@@ -51,7 +51,7 @@ unsafe fn long_map(at: At) -> Option<(u64, At)> {
 /// # Safety
 /// There are eight bytes.
 #[inline(always)]
-pub(super) unsafe fn id(at: At) -> Option<(u32, At)> {
+pub(super) unsafe fn id(at: BytePtr) -> Option<(u32, BytePtr)> {
     // SAFETY: the caller's.
     unsafe {
         let (first, second) = (*at, *at.add(1));
@@ -68,7 +68,7 @@ pub(super) unsafe fn id(at: At) -> Option<(u32, At)> {
 /// # Safety
 /// As [`id`].
 #[inline(never)]
-unsafe fn long_id(at: At) -> Option<(u32, At)> {
+unsafe fn long_id(at: BytePtr) -> Option<(u32, BytePtr)> {
     // SAFETY: the caller's.
     let word = unsafe { eight(at) };
     let stops = word & STOPS;
@@ -87,7 +87,12 @@ unsafe fn long_id(at: At) -> Option<(u32, At)> {
 /// # Safety
 /// The state is whole, the step the first of a block of its program, `at` inside the buffer, and `out` where entries go on.
 #[inline(always)]
-unsafe fn enter(state: *mut State, (first, has_map): (*const Step, bool), at: At, out: *mut Entry) -> At {
+unsafe fn enter(
+    state: *mut EngineState,
+    (first, has_map): (*const EngineStep, bool),
+    at: BytePtr,
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's.
     unsafe {
         let mut at = at;
@@ -114,7 +119,7 @@ unsafe fn enter(state: *mut State, (first, has_map): (*const Step, bool), at: At
 /// # Safety
 /// The step is of a program, and has a block.
 #[inline(always)]
-unsafe fn inside(step: *const Step) -> (*const Step, bool) {
+unsafe fn inside(step: *const EngineStep) -> (*const EngineStep, bool) {
     // SAFETY: the caller's.
     unsafe { (step.sub((*step).follow as usize), (*step).has_initial) }
 }
@@ -122,9 +127,15 @@ unsafe fn inside(step: *const Step) -> (*const Step, bool) {
 /// A block's steps.
 ///
 /// # Safety
-/// As [`super::state::Handler`].
+/// As [`super::state::StepHandler`].
 #[inline(always)]
-pub(super) unsafe fn run(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
+pub(super) unsafe fn run(
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
+    map: u64,
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's.
     unsafe {
         let at = ((*step).run)(state, step, at, map, out);
@@ -140,7 +151,7 @@ pub(super) unsafe fn run(state: *mut State, step: *const Step, at: At, map: u64,
 /// # Safety
 /// The state is whole, and `at` is where its last run came to.
 #[inline(never)]
-unsafe fn resume(state: *mut State, at: At) -> At {
+unsafe fn resume(state: *mut EngineState, at: BytePtr) -> BytePtr {
     let mut at = at;
     // SAFETY: what paused is where a run may begin.
     unsafe {
@@ -163,8 +174,14 @@ unsafe fn resume(state: *mut State, at: At) -> At {
 /// The end of a block: bits that stand for nothing are for the exact engine.
 ///
 /// # Safety
-/// As [`super::state::Handler`].
-pub(super) unsafe fn end(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
+/// As [`super::state::StepHandler`].
+pub(super) unsafe fn end(
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
+    map: u64,
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's.
     unsafe {
         (*state).out = out;
@@ -175,8 +192,14 @@ pub(super) unsafe fn end(state: *mut State, step: *const Step, at: At, map: u64,
 /// A block of many steps goes on from here with new room; see [`resume`].
 ///
 /// # Safety
-/// As [`super::state::Handler`].
-pub(super) unsafe fn pause(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
+/// As [`super::state::StepHandler`].
+pub(super) unsafe fn pause(
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
+    map: u64,
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's; it is not the last of its block.
     unsafe {
         (*state).out = out;
@@ -189,22 +212,34 @@ pub(super) unsafe fn pause(state: *mut State, step: *const Step, at: At, map: u6
 /// For what only the exact engine knows.
 ///
 /// # Safety
-/// As [`super::state::Handler`].
-pub(super) unsafe fn other(_: *mut State, _: *const Step, _: At, _: u64, _: *mut Entry) -> At {
+/// As [`super::state::StepHandler`].
+pub(super) unsafe fn give_up_step(
+    _: *mut EngineState,
+    _: *const EngineStep,
+    _: BytePtr,
+    _: u64,
+    _: *mut MessageEntry,
+) -> BytePtr {
     give_up!()
 }
 
 /// A group.
 ///
 /// # Safety
-/// As [`super::state::Handler`].
-pub(super) unsafe fn group(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
+/// As [`super::state::StepHandler`].
+pub(super) unsafe fn group(
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
+    map: u64,
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's; there is room for its entries.
     unsafe {
         if (*step).optional && map & (*step).mask == 0 {
             return go_on!(state, step + 1, at, map, out);
         }
-        *out = Entry { bits: 0, meta: (*step).meta };
+        *out = MessageEntry { bits: 0, meta: (*step).meta };
         let at = enter(state, inside(step), at, out.byte_add((*step).advance));
         if at.is_null() {
             give_up!();
@@ -216,17 +251,23 @@ pub(super) unsafe fn group(state: *mut State, step: *const Step, at: At, map: u6
 /// A sequence of as many elements as the step before said.
 ///
 /// # Safety
-/// As [`super::state::Handler`].
-pub(super) unsafe fn sequence(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
+/// As [`super::state::StepHandler`].
+pub(super) unsafe fn sequence(
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
+    map: u64,
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's; there is room for its entries.
     unsafe {
         let (elements, advance, element) = ((*state).length, (*step).advance, (*step).initial);
-        *out = Entry { bits: elements, meta: (*step).meta };
+        *out = MessageEntry { bits: elements, meta: (*step).meta };
         let (mut at, mut out) = (at, out.byte_add(advance));
         let inside = inside(step);
         for _ in 0..elements {
             // Between elements there is always room for one entry, as a run has some to spare.
-            *out = Entry { bits: 0, meta: element };
+            *out = MessageEntry { bits: 0, meta: element };
             let before = at;
             at = enter(state, inside, at, out.byte_add(advance));
             // Elements without a byte are for the exact engine to count.
@@ -242,12 +283,18 @@ pub(super) unsafe fn sequence(state: *mut State, step: *const Step, at: At, map:
 /// Goes on behind a group or a sequence.
 ///
 /// # Safety
-/// As [`super::state::Handler`].
+/// As [`super::state::StepHandler`].
 #[inline(always)]
-unsafe fn close(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
+unsafe fn close(
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
+    map: u64,
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's; there is room for the entry, and then for those of the steps that follow.
     unsafe {
-        *out = Entry { bits: 0, meta: (*step).beside };
+        *out = MessageEntry { bits: 0, meta: (*step).beside };
         let out = (*state).room(out.byte_add((*step).advance));
         let mut at = at;
         if at > (*state).check {
@@ -263,8 +310,14 @@ unsafe fn close(state: *mut State, step: *const Step, at: At, map: u64, out: *mu
 /// A step that the exact engine does, alone: what is put together, and whatever else is rare.
 ///
 /// # Safety
-/// As [`super::state::Handler`].
-pub(super) unsafe fn exact(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
+/// As [`super::state::StepHandler`].
+pub(super) unsafe fn exact(
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
+    map: u64,
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's; all that was written is told to the workspace before it goes on, and asked for anew behind it.
     unsafe {
         if at > (*state).end {
@@ -274,7 +327,7 @@ pub(super) unsafe fn exact(state: *mut State, step: *const Step, at: At, map: u6
         (*state).give_back();
         let left = std::slice::from_raw_parts(at, (*state).end.offset_from_unsigned(at));
         let workspace = &mut *(*state).workspace;
-        let used = exact::one(workspace, (*step).follow as usize, left, map & (*step).mask != 0);
+        let used = exact::decode_op(workspace, (*step).follow as usize, left, map & (*step).mask != 0);
         (*state).borrow();
         let Some(used) = used else { give_up!() };
         let (out, mut at) = ((*state).out, at.add(used));

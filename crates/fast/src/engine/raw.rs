@@ -1,6 +1,6 @@
 //! What handlers are made of: bytes read without a look at the end, and the macros that put them in line.
 
-use super::state::At;
+use super::state::BytePtr;
 
 /// Gives up on the message.
 macro_rules! give_up {
@@ -30,8 +30,8 @@ macro_rules! handlers {
             use super::*;
             use crate::engine::raw::{ALL, HOT, MORE};
 
-            /// For [`Step::run`].
-            pub fn hot<$(const $c: $t),*>(bmi2: bool) -> Handler {
+            /// For [`EngineStep::run`].
+            pub fn hot<$(const $c: $t),*>(bmi2: bool) -> StepHandler {
                 #[cfg(target_arch = "x86_64")]
                 if bmi2 {
                     return with_bmi2::<$($c,)* HOT>;
@@ -41,12 +41,12 @@ macro_rules! handlers {
             }
 
             /// # Safety
-            /// As [`Handler`]; with BMI2 the machine has it.
+            /// As [`StepHandler`]; with BMI2 the machine has it.
             #[allow(dead_code, reason = "not all bodies have more to do")]
             #[inline(always)]
             pub unsafe fn more<$(const $c: $t,)* const BMI2: bool, const L: u8>(
-                state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry,
-            ) -> At {
+                state: *mut EngineState, step: *const EngineStep, at: BytePtr, map: u64, out: *mut MessageEntry,
+            ) -> BytePtr {
                 // SAFETY: the caller's.
                 unsafe {
                     if L != HOT {
@@ -61,23 +61,23 @@ macro_rules! handlers {
             }
 
             /// # Safety
-            /// As [`Handler`].
+            /// As [`StepHandler`].
             #[inline(never)]
             unsafe fn portable<$(const $c: $t,)* const L: u8>(
-                state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry,
-            ) -> At {
+                state: *mut EngineState, step: *const EngineStep, at: BytePtr, map: u64, out: *mut MessageEntry,
+            ) -> BytePtr {
                 // SAFETY: the caller's.
                 unsafe { $body::<$($c,)* false, L>(state, step, at, map, out) }
             }
 
             /// # Safety
-            /// As [`Handler`]; and the machine has BMI2.
+            /// As [`StepHandler`]; and the machine has BMI2.
             #[cfg(target_arch = "x86_64")]
             #[inline(never)]
             #[target_feature(enable = "bmi1,bmi2")]
             unsafe fn with_bmi2<$(const $c: $t,)* const L: u8>(
-                state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry,
-            ) -> At {
+                state: *mut EngineState, step: *const EngineStep, at: BytePtr, map: u64, out: *mut MessageEntry,
+            ) -> BytePtr {
                 // SAFETY: the caller's.
                 unsafe { $body::<$($c,)* true, L>(state, step, at, map, out) }
             }
@@ -104,7 +104,7 @@ pub(super) const STOPS: u64 = 0x8080_8080_8080_8080;
 /// # Safety
 /// There are eight bytes.
 #[inline(always)]
-pub(super) unsafe fn eight(at: At) -> u64 {
+pub(super) unsafe fn eight(at: BytePtr) -> u64 {
     // SAFETY: the caller's.
     u64::from_le_bytes(unsafe { at.cast::<[u8; 8]>().read_unaligned() })
 }

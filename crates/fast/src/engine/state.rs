@@ -1,12 +1,12 @@
 //! What every handler is given: the state that all of a message share, its step, and the registers between them. The three
 //! types name each other, so they are declared together; nothing here knows what any handler does.
 
-use crate::entry::Entry;
-use crate::slot::Slot;
-use crate::workspace::Workspace;
+use crate::entry::MessageEntry;
+use crate::slot::DictionarySlot;
+use crate::workspace::DecodeWorkspace;
 
 /// A place in the message; null where the exact engine is to decode it.
-pub(super) type At = *const u8;
+pub(super) type BytePtr = *const u8;
 
 /// Does what a step says and goes on with the next one. The arguments are the registers of the engine: what all of the
 /// message shares, the step, the place, the presence map (the first bit the highest), and where the next entry goes.
@@ -15,13 +15,14 @@ pub(super) type At = *const u8;
 /// - `step` is one of a block of the program that the state is of, and what follows it to the block's end does, too.
 /// - From `at` on there is memory for [`SLACK`] bytes, which the steps before the next check do not read all.
 /// - There is room for an entry for each step before the next pause.
-pub(super) type Handler = unsafe fn(*mut State, *const Step, At, u64, *mut Entry) -> At;
+pub(super) type StepHandler =
+    unsafe fn(*mut EngineState, *const EngineStep, BytePtr, u64, *mut MessageEntry) -> BytePtr;
 
 /// An op with all that its handler needs. A cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
-pub(super) struct Step {
-    pub run: Handler,
+pub(super) struct EngineStep {
+    pub run: StepHandler,
     /// Of its entry.
     pub meta: u64,
     /// Its bit in the presence map, of the end those that stand for nothing; none where it has none.
@@ -46,7 +47,7 @@ pub(super) struct Step {
     pub optional: bool,
 }
 
-const _: () = assert!(size_of::<Step>() == 64);
+const _: () = assert!(size_of::<EngineStep>() == 64);
 
 /// Where the message is, where its values go. It lies where the slots of the workspace begin ([`HEAD`]), so that handlers need
 /// one register for both.
@@ -54,31 +55,31 @@ const _: () = assert!(size_of::<Step>() == 64);
 /// Its pointers are into vectors of the workspace, which nobody else touches while it lives, and into the caller's buffer or
 /// the workspace's padded copy.
 #[repr(C)]
-pub(super) struct State {
+pub(super) struct EngineState {
     /// Beyond this place something is to be done before more is read: the message is over, or the buffer nearly is.
-    pub check: At,
+    pub check: BytePtr,
     /// Where entries go on, between runs of steps.
-    pub out: *mut Entry,
+    pub out: *mut MessageEntry,
     /// Behind this there is less room for entries than a run needs.
-    pub out_end: *mut Entry,
+    pub out_end: *mut MessageEntry,
     /// Of the decimal whose mantissa comes next, where an entry has it.
     pub exponent: u64,
     /// Of the sequence that comes next.
     pub length: u64,
     /// Where a run paused, and its map; null where it came to its end.
-    pub paused: *const Step,
+    pub paused: *const EngineStep,
     pub map: u64,
     /// Where the message ends.
-    pub end: At,
+    pub end: BytePtr,
     /// The first byte of the message, were all of it where the part that is read now is.
     pub base: usize,
-    pub workspace: *mut Workspace,
+    pub workspace: *mut DecodeWorkspace,
 }
 
 /// Slots that a state has the place of.
-pub(crate) const HEAD: usize = size_of::<State>().div_ceil(size_of::<Slot>());
+pub(crate) const HEAD: usize = size_of::<EngineState>().div_ceil(size_of::<DictionarySlot>());
 
-const _: () = assert!(align_of::<State>() <= align_of::<Slot>());
+const _: () = assert!(align_of::<EngineState>() <= align_of::<DictionarySlot>());
 
 /// Steps before a block pauses.
 pub(super) const RUN_STEPS: usize = 32;
@@ -92,7 +93,7 @@ const PAD: usize = 2 * (RUN_STEPS + 2) + 36;
 /// Entries that a run needs at most: one for each step, and the ends of a sequence or group.
 const ROOM: usize = RUN_STEPS + 8;
 
-impl State {
+impl EngineState {
     /// Makes room for entries.
     ///
     /// # Safety
@@ -109,7 +110,7 @@ impl State {
     /// # Safety
     /// It is this one, and these are as many.
     #[inline(always)]
-    pub unsafe fn borrow_of(&mut self, workspace: &mut Workspace, len: usize) -> *mut Entry {
+    pub unsafe fn borrow_of(&mut self, workspace: &mut DecodeWorkspace, len: usize) -> *mut MessageEntry {
         let entries = &mut workspace.entries;
         debug_assert_eq!(entries.len(), len);
         if entries.capacity() - len < 2 * ROOM {
@@ -141,7 +142,7 @@ impl State {
     /// # Safety
     /// As [`Self::give_back`]; it is this one.
     #[inline(always)]
-    pub unsafe fn give_back_to(&mut self, workspace: &mut Workspace) {
+    pub unsafe fn give_back_to(&mut self, workspace: &mut DecodeWorkspace) {
         let entries = &mut workspace.entries;
         // SAFETY: the caller's.
         unsafe { entries.set_len(self.out.offset_from_unsigned(entries.as_ptr())) };
@@ -152,7 +153,7 @@ impl State {
     /// # Safety
     /// As [`Self::give_back`].
     #[inline(always)]
-    pub unsafe fn room(&mut self, out: *mut Entry) -> *mut Entry {
+    pub unsafe fn room(&mut self, out: *mut MessageEntry) -> *mut MessageEntry {
         // SAFETY: the caller's.
         if out > self.out_end { unsafe { self.more_room(out) } } else { out }
     }
@@ -161,7 +162,7 @@ impl State {
     /// As [`Self::room`].
     #[cold]
     #[inline(never)]
-    unsafe fn more_room(&mut self, out: *mut Entry) -> *mut Entry {
+    unsafe fn more_room(&mut self, out: *mut MessageEntry) -> *mut MessageEntry {
         self.out = out;
         // SAFETY: the caller's.
         unsafe {
@@ -177,7 +178,7 @@ impl State {
     /// `at` is inside the buffer, or at its end.
     #[cold]
     #[inline(never)]
-    pub unsafe fn edge(&mut self, at: At) -> At {
+    pub unsafe fn edge(&mut self, at: BytePtr) -> BytePtr {
         if at > self.end {
             return std::ptr::null();
         }
@@ -202,6 +203,6 @@ impl State {
 
 #[cold]
 #[inline(never)]
-fn grow(entries: &mut Vec<Entry>) {
+fn grow(entries: &mut Vec<MessageEntry>) {
     entries.reserve(2 * ROOM);
 }

@@ -2,70 +2,70 @@
 
 use super::ints::{self, EXPONENT, I32, I64, IDLE, LENGTH, MANTISSA, NEXT, NOTHING, SAME, U32, U64, VALUE};
 use super::parts;
-use super::state::{Handler, RUN_STEPS, Step};
+use super::state::{EngineStep, RUN_STEPS, StepHandler};
 use super::texts::{
     self, ASCII, BYTES, COPY, DECIMAL, DEFAULT, INITIAL, INITIAL_LONG, PASSED, PLAIN, UNICODE,
 };
-use crate::entry::{Entry, Form};
-use crate::found::Found;
-use crate::program::{Compiled, NONE, Op, OpCode, Program, Role};
+use crate::entry::{EntryKind, MessageEntry};
+use crate::packed_value::PackedValue;
+use crate::program::{CompiledTemplate, DecodeOp, DecodeProgram, NONE, OpCode, OpRole};
 use crate::projection::UNTAGGED;
-use crate::slot::{Entries, Share, Slot};
-use crate::template::Type;
+use crate::slot::{DictionaryLayout, DictionarySlot, SlotRange};
+use crate::template::WireType;
 use crate::wire::EXPONENT_MAX;
 
 /// What has one presence map, or none.
 #[derive(Debug, Clone, Copy)]
-struct Block {
+struct StepBlock {
     first: u32,
     has_map: bool,
 }
 
 /// The program as steps.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Steps {
-    pub(super) steps: Vec<Step>,
+pub(crate) struct StepProgram {
+    pub(super) steps: Vec<EngineStep>,
     /// By the number of the program's.
-    blocks: Vec<Block>,
+    blocks: Vec<StepBlock>,
     /// By the lowest bits of the id, or behind it; a power of two of them.
-    starts: Vec<Start>,
-    pub(super) pieces: Vec<Piece>,
+    starts: Vec<TemplateStart>,
+    pub(super) pieces: Vec<NumberedSlotRange>,
     /// A message of more bytes is for the exact engine: its values may be more than are taken.
     pub(super) bytes_max: usize,
 }
 
 /// What a template has of the dictionaries; mostly its own.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) enum Shares {
+pub(super) enum TemplateSlots {
     #[default]
     None,
     /// From this slot on so many.
-    One(Piece),
-    /// A range of [`Steps::pieces`].
+    One(NumberedSlotRange),
+    /// A range of [`StepProgram::pieces`].
     Several { from: u32, to: u32 },
 }
 
 /// One of several shares: its place, its first slot, and how many there are.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Piece {
+pub(super) struct NumberedSlotRange {
     pub share: u32,
     pub from: u32,
     pub slots: u32,
 }
 
-impl Shares {
-    fn of(entries: &Entries, of: Share, pieces: &mut Vec<Piece>) -> Self {
+impl TemplateSlots {
+    fn of(entries: &DictionaryLayout, of: SlotRange, pieces: &mut Vec<NumberedSlotRange>) -> Self {
         let piece = |share: &u32| {
-            let Share { from, to } = entries.shares[*share as usize];
-            Piece { share: *share, from, slots: to - from }
+            let SlotRange { from, to } = entries.shares[*share as usize];
+            NumberedSlotRange { share: *share, from, slots: to - from }
         };
         match &entries.of[of.range()] {
-            [] => Shares::None,
-            [share] => Shares::One(piece(share)),
+            [] => TemplateSlots::None,
+            [share] => TemplateSlots::One(piece(share)),
             several => {
                 let from = pieces.len() as u32;
                 pieces.extend(several.iter().map(piece));
-                Shares::Several { from, to: pieces.len() as u32 }
+                TemplateSlots::Several { from, to: pieces.len() as u32 }
             }
         }
     }
@@ -73,13 +73,13 @@ impl Shares {
 
 /// Where a template's steps begin.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Start {
+pub(super) struct TemplateStart {
     id: u32,
     /// The first of its steps.
     pub first: u32,
     pub template: u32,
     /// What it has of the dictionaries.
-    pub shares: Shares,
+    pub shares: TemplateSlots,
     /// It empties them.
     pub reset: bool,
     /// It is there, and not for the exact engine alone.
@@ -93,8 +93,8 @@ const CONSTANTS_MAX: u32 = 1024;
 /// Bits of a map that are spare, where bits are left out with what they are for.
 const SPARE_BITS: u32 = 7;
 
-impl Steps {
-    pub fn new(program: &Program) -> Self {
+impl StepProgram {
+    pub fn new(program: &DecodeProgram) -> Self {
         #[cfg(target_arch = "x86_64")]
         let bmi2 = std::arch::is_x86_feature_detected!("bmi2") && std::arch::is_x86_feature_detected!("bmi1");
         #[cfg(not(target_arch = "x86_64"))]
@@ -108,9 +108,9 @@ impl Steps {
             let of_template =
                 program.templates.get(next).is_some_and(|t| t.block as usize == all.blocks.len());
             next += usize::from(of_template);
-            all.blocks.push(Block { first: all.steps.len() as u32, has_map: block.has_map });
+            all.blocks.push(StepBlock { first: all.steps.len() as u32, has_map: block.has_map });
             let fits = all.block(program, ops, block.from, u32::from(of_template), bmi2);
-            let inside = |op: &&Op| matches!(op.code, OpCode::Group | OpCode::Sequence);
+            let inside = |op: &&DecodeOp| matches!(op.code, OpCode::Group | OpCode::Sequence);
             able.push(
                 fits && block.text <= CONSTANTS_MAX
                     && ops.iter().filter(inside).all(|op| able[op.block as usize]),
@@ -121,7 +121,7 @@ impl Steps {
         }
         let weight = weights.iter().max().copied().unwrap_or(1);
         all.bytes_max = (1 << 19) / weight;
-        all.starts = vec![Start::default(); (2 * program.by_id.len() + 2).next_power_of_two()];
+        all.starts = vec![TemplateStart::default(); (2 * program.by_id.len() + 2).next_power_of_two()];
         let mut by_id: Vec<_> = program.by_id.iter().collect();
         by_id.sort_unstable();
         for (&id, &template) in by_id {
@@ -131,9 +131,9 @@ impl Steps {
             while all.starts[at].used {
                 at = (at + 1) & (all.starts.len() - 1);
             }
-            let Compiled { reset, shares, .. } = compiled;
-            let shares = Shares::of(&program.entries, shares, &mut all.pieces);
-            all.starts[at] = Start { id, first, template, shares, reset, able, used: true };
+            let CompiledTemplate { reset, shares, .. } = compiled;
+            let shares = TemplateSlots::of(&program.entries, shares, &mut all.pieces);
+            all.starts[at] = TemplateStart { id, first, template, shares, reset, able, used: true };
         }
         all
     }
@@ -145,14 +145,14 @@ impl Steps {
 
     /// The template of this id, where it is for this engine.
     #[inline(always)]
-    pub(super) fn start(&self, id: u32) -> Option<&Start> {
+    pub(super) fn start(&self, id: u32) -> Option<&TemplateStart> {
         let first = self.starts.get(self.place(id))?;
         if first.id == id && first.able { Some(first) } else { self.other_start(id) }
     }
 
     /// The same, behind the first place.
     #[inline(never)]
-    fn other_start(&self, id: u32) -> Option<&Start> {
+    fn other_start(&self, id: u32) -> Option<&TemplateStart> {
         let mut at = self.place(id);
         loop {
             let start = &self.starts[at];
@@ -167,16 +167,16 @@ impl Steps {
     }
 
     /// Whether all of its bits fit into a word.
-    fn block(&mut self, program: &Program, ops: &[Op], from: u32, bits: u32, bmi2: bool) -> bool {
+    fn block(&mut self, program: &DecodeProgram, ops: &[DecodeOp], from: u32, bits: u32, bmi2: bool) -> bool {
         let (mut bits, mut left_out, mut since) = (bits, 0, 0);
         let mut ops_of = Vec::new();
         for (n, op) in ops.iter().enumerate() {
             // What may be left out with the op before it stays beside it.
             if since >= RUN_STEPS - 2
-                && matches!(op.role, Role::Value | Role::Exponent | Role::Length)
+                && matches!(op.role, OpRole::Value | OpRole::Exponent | OpRole::Length)
                 && op.code != OpCode::Sequence
             {
-                self.steps.push(Step { run: parts::pause, ..Step::NOTHING });
+                self.steps.push(EngineStep { run: parts::pause, ..EngineStep::NOTHING });
                 since = 0;
             }
             since += 1;
@@ -184,31 +184,31 @@ impl Steps {
             if has_bit(op) {
                 step.mask = 1u64.checked_shl(63u32.wrapping_sub(bits)).unwrap_or(0);
                 bits += 1;
-                left_out += u32::from(op.role == Role::Mantissa);
+                left_out += u32::from(op.role == OpRole::Mantissa);
             }
             ops_of.push((self.steps.len(), *op));
             self.steps.push(step);
         }
         self.follow(&ops_of);
         let unused = u64::MAX.checked_shr(bits).unwrap_or(0);
-        self.steps.push(Step { run: parts::end, mask: unused, ..Step::NOTHING });
+        self.steps.push(EngineStep { run: parts::end, mask: unused, ..EngineStep::NOTHING });
         bits <= 56 && left_out <= SPARE_BITS
     }
 
     /// What of a block's steps can be passed over together.
-    fn follow(&mut self, ops: &[(usize, Op)]) {
+    fn follow(&mut self, ops: &[(usize, DecodeOp)]) {
         let mut behind: Option<usize> = None;
         for (n, (at, op)) in ops.iter().enumerate().rev() {
             let absent = op.code == OpCode::Default && !self.steps[*at].has_initial;
-            if absent && op.role != Role::Value {
+            if absent && op.role != OpRole::Value {
                 // With no bit left the mantissa, or the sequence, is passed over; with any there is more to do.
                 (self.steps[*at].initial, self.steps[*at].follow) = (u64::MAX, 2);
             }
             let next = ops.get(n + 1).filter(|(next, _)| *next == at + 1);
             // With an exponent its mantissa is left out, as long as that has no bit of its own.
             let mantissa =
-                op.role == Role::Exponent && next.is_some_and(|(next, _)| self.steps[*next].mask == 0);
-            let alone = absent && (op.role == Role::Value || mantissa);
+                op.role == OpRole::Exponent && next.is_some_and(|(next, _)| self.steps[*next].mask == 0);
+            let alone = absent && (op.role == OpRole::Value || mantissa);
             if alone {
                 let own = 1 + usize::from(mantissa);
                 let joined = behind.filter(|behind| *behind == at + own);
@@ -221,27 +221,38 @@ impl Steps {
         }
     }
 
-    fn step(&self, program: &Program, (op, next): (&Op, Option<&Op>), index: u32, bmi2: bool) -> Step {
+    fn step(
+        &self,
+        program: &DecodeProgram,
+        (op, next): (&DecodeOp, Option<&DecodeOp>),
+        index: u32,
+        bmi2: bool,
+    ) -> EngineStep {
         let initial = program.initials.get(op.initial as usize).copied();
         // What nobody wants is as good as absent where it is left out; of long texts the bytes are counted.
-        let unwanted = op.code == OpCode::Default && op.role == Role::Value && !op.deliver;
+        let unwanted = op.code == OpCode::Default && op.role == OpRole::Value && !op.deliver;
         let initial = initial.filter(|initial| !unwanted || initial.long);
-        let found = initial.unwrap_or(Found::int(0));
+        let found = initial.unwrap_or(PackedValue::int(0));
         // An exponent that no decimal may have is looked at where it is told.
         let fits = (found.bits as i64).unsigned_abs() <= EXPONENT_MAX as u64;
         let scaled = fits && next.is_some_and(|next| next.code == OpCode::Delta);
         let extra = if found.long { 0 } else { found.extra(op.kind) };
-        let slot = if op.slot == NONE { 0 } else { op.slot as usize * size_of::<Slot>() };
+        let slot = if op.slot == NONE { 0 } else { op.slot as usize * size_of::<DictionarySlot>() };
         let form = match op.code {
-            OpCode::Group => Form::Group,
-            OpCode::Sequence => Form::Sequence,
-            _ if op.role == Role::Mantissa => Form::Decimal,
-            _ => Found::int(0).form(op.kind),
+            OpCode::Group => EntryKind::Group,
+            OpCode::Sequence => EntryKind::Sequence,
+            _ if op.role == OpRole::Mantissa => EntryKind::Decimal,
+            _ => PackedValue::int(0).form(op.kind),
         };
-        let step = Step {
-            run: parts::other,
-            meta: Entry::meta(op.info, op.tag, form, 0),
-            beside: Entry::meta(op.info, op.tag, if found.long { Form::Long } else { form }, extra),
+        let step = EngineStep {
+            run: parts::give_up_step,
+            meta: MessageEntry::meta(op.info, op.tag, form, 0),
+            beside: MessageEntry::meta(
+                op.info,
+                op.tag,
+                if found.long { EntryKind::Long } else { form },
+                extra,
+            ),
             mask: 0,
             initial: found.bits,
             initial_extra: extra,
@@ -252,40 +263,40 @@ impl Steps {
             initial_long: found.long,
             optional: op.optional,
         };
-        let untagged = |form| Entry::meta(op.info, UNTAGGED, form, 0);
+        let untagged = |form| MessageEntry::meta(op.info, UNTAGGED, form, 0);
         let inside =
-            self.blocks.get(op.block as usize).copied().unwrap_or(Block { first: 0, has_map: false });
-        let around = Step {
-            initial: untagged(Form::Element),
-            beside: untagged(Form::End),
+            self.blocks.get(op.block as usize).copied().unwrap_or(StepBlock { first: 0, has_map: false });
+        let around = EngineStep {
+            initial: untagged(EntryKind::Element),
+            beside: untagged(EntryKind::End),
             follow: self.steps.len() as u32 - inside.first,
             has_initial: inside.has_map,
             ..step
         };
         match op.code {
-            OpCode::Group => Step { run: parts::group, ..around },
-            OpCode::Sequence => Step { run: parts::sequence, ..around },
+            OpCode::Group => EngineStep { run: parts::group, ..around },
+            OpCode::Sequence => EngineStep { run: parts::sequence, ..around },
             OpCode::Missing | OpCode::Dynamic => step,
-            OpCode::Default if op.role == Role::Exponent && initial.is_some() && scaled => {
+            OpCode::Default if op.role == OpRole::Exponent && initial.is_some() && scaled => {
                 let run = if op.optional {
                     ints::scaled::hot::<true>(bmi2)
                 } else {
                     ints::scaled::hot::<false>(bmi2)
                 };
-                Step { run, ..step }
+                EngineStep { run, ..step }
             }
             _ => match handler(op, initial, bmi2) {
-                Some(run) => Step { run, ..step },
-                None if op.role != Role::Value => step,
-                None => Step { run: parts::exact, follow: index, ..step },
+                Some(run) => EngineStep { run, ..step },
+                None if op.role != OpRole::Value => step,
+                None => EngineStep { run: parts::exact, follow: index, ..step },
             },
         }
     }
 }
 
-impl Step {
-    const NOTHING: Self = Step {
-        run: parts::other,
+impl EngineStep {
+    const NOTHING: Self = EngineStep {
+        run: parts::give_up_step,
         meta: 0,
         beside: 0,
         mask: 0,
@@ -300,7 +311,7 @@ impl Step {
     };
 }
 
-fn has_bit(op: &Op) -> bool {
+fn has_bit(op: &DecodeOp) -> bool {
     match op.code {
         OpCode::Constant | OpCode::Group => op.optional,
         OpCode::Default | OpCode::Copy | OpCode::Increment | OpCode::Tail => true,
@@ -309,29 +320,29 @@ fn has_bit(op: &Op) -> bool {
 }
 
 /// The handler of an op; none where the exact engine does it.
-fn handler(op: &Op, found: Option<Found>, bmi2: bool) -> Option<Handler> {
+fn handler(op: &DecodeOp, found: Option<PackedValue>, bmi2: bool) -> Option<StepHandler> {
     let initial = found.is_some();
     match op.kind {
-        Type::Ascii => text::<ASCII>(op, found, bmi2),
-        Type::Unicode => text::<UNICODE>(op, found, bmi2),
-        Type::Bytes => text::<BYTES>(op, found, bmi2),
-        Type::Decimal => text::<DECIMAL>(op, found, bmi2),
-        Type::Int32 if op.role == Role::Exponent => Some(int::<I32, EXPONENT>(op, initial, bmi2)),
-        Type::Int64 if op.role == Role::Mantissa => Some(int::<I64, MANTISSA>(op, initial, bmi2)),
-        Type::UInt32 if op.role == Role::Length => Some(int::<U32, LENGTH>(op, initial, bmi2)),
-        _ if op.role != Role::Value => None,
-        Type::Int32 if !op.deliver => Some(int::<I32, NOTHING>(op, initial, bmi2)),
-        Type::UInt32 if !op.deliver => Some(int::<U32, NOTHING>(op, initial, bmi2)),
-        Type::Int64 if !op.deliver => Some(int::<I64, NOTHING>(op, initial, bmi2)),
-        Type::UInt64 if !op.deliver => Some(int::<U64, NOTHING>(op, initial, bmi2)),
-        Type::Int32 => Some(int::<I32, VALUE>(op, initial, bmi2)),
-        Type::UInt32 => Some(int::<U32, VALUE>(op, initial, bmi2)),
-        Type::Int64 => Some(int::<I64, VALUE>(op, initial, bmi2)),
-        Type::UInt64 => Some(int::<U64, VALUE>(op, initial, bmi2)),
+        WireType::Ascii => text::<ASCII>(op, found, bmi2),
+        WireType::Unicode => text::<UNICODE>(op, found, bmi2),
+        WireType::Bytes => text::<BYTES>(op, found, bmi2),
+        WireType::Decimal => text::<DECIMAL>(op, found, bmi2),
+        WireType::Int32 if op.role == OpRole::Exponent => Some(int::<I32, EXPONENT>(op, initial, bmi2)),
+        WireType::Int64 if op.role == OpRole::Mantissa => Some(int::<I64, MANTISSA>(op, initial, bmi2)),
+        WireType::UInt32 if op.role == OpRole::Length => Some(int::<U32, LENGTH>(op, initial, bmi2)),
+        _ if op.role != OpRole::Value => None,
+        WireType::Int32 if !op.deliver => Some(int::<I32, NOTHING>(op, initial, bmi2)),
+        WireType::UInt32 if !op.deliver => Some(int::<U32, NOTHING>(op, initial, bmi2)),
+        WireType::Int64 if !op.deliver => Some(int::<I64, NOTHING>(op, initial, bmi2)),
+        WireType::UInt64 if !op.deliver => Some(int::<U64, NOTHING>(op, initial, bmi2)),
+        WireType::Int32 => Some(int::<I32, VALUE>(op, initial, bmi2)),
+        WireType::UInt32 => Some(int::<U32, VALUE>(op, initial, bmi2)),
+        WireType::Int64 => Some(int::<I64, VALUE>(op, initial, bmi2)),
+        WireType::UInt64 => Some(int::<U64, VALUE>(op, initial, bmi2)),
     }
 }
 
-fn int<const K: u8, const R: u8>(op: &Op, initial: bool, bmi2: bool) -> Handler {
+fn int<const K: u8, const R: u8>(op: &DecodeOp, initial: bool, bmi2: bool) -> StepHandler {
     match (op.code, op.optional, initial) {
         (OpCode::Constant, false, _) => ints::constant::hot::<false, R>(bmi2),
         (OpCode::Constant, true, _) => ints::constant::hot::<true, R>(bmi2),
@@ -352,7 +363,7 @@ fn int<const K: u8, const R: u8>(op: &Op, initial: bool, bmi2: bool) -> Handler 
     }
 }
 
-fn text<const K: u8>(op: &Op, initial: Option<Found>, bmi2: bool) -> Option<Handler> {
+fn text<const K: u8>(op: &DecodeOp, initial: Option<PackedValue>, bmi2: bool) -> Option<StepHandler> {
     if let (OpCode::Default, Some(found)) = (op.code, initial) {
         return Some(match (op.optional, found.long) {
             (false, false) => texts::value::hot::<K, false, INITIAL>(bmi2),

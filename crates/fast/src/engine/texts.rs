@@ -1,18 +1,18 @@
 //! Texts: strings of seven bits a character, and what has its length before it; and decimals told as one.
 
-use super::ints::{I32, I64, Read, U32, VALUE, assigned, empty, int, left_out, pass, slot_of};
+use super::ints::{I32, I64, IntOutcome, U32, VALUE, assigned, empty, int, left_out, pass, slot_of};
 use super::raw::{ALL, BOTH, HOT, MORE, STOPS, eight, give_up, go_on, handlers, length};
-use super::state::{At, Handler, State, Step};
-use crate::entry::{Entry, Form};
-use crate::found::Found;
-use crate::slot::{self, Slot};
-use crate::template::Type;
+use super::state::{BytePtr, EngineState, EngineStep, StepHandler};
+use crate::entry::{EntryKind, MessageEntry};
+use crate::packed_value::PackedValue;
+use crate::slot::{self, DictionarySlot};
+use crate::template::WireType;
 use crate::wire::EXPONENT_MAX;
 
-pub(super) const ASCII: u8 = Type::Ascii as u8;
-pub(super) const UNICODE: u8 = Type::Unicode as u8;
-pub(super) const BYTES: u8 = Type::Bytes as u8;
-pub(super) const DECIMAL: u8 = Type::Decimal as u8;
+pub(super) const ASCII: u8 = WireType::Ascii as u8;
+pub(super) const UNICODE: u8 = WireType::Unicode as u8;
+pub(super) const BYTES: u8 = WireType::Bytes as u8;
+pub(super) const DECIMAL: u8 = WireType::Decimal as u8;
 
 /// How the value is told.
 pub(super) const PLAIN: u8 = 0;
@@ -29,14 +29,14 @@ const EXTRA: u64 = 0xff << 56;
 
 /// A value in two words: as in an entry, and its exponent or length where an entry has it.
 #[derive(Clone, Copy)]
-struct Word {
+struct EntryWords {
     bits: u64,
     extra: u64,
 }
 
-enum Got {
-    Value(Word, At),
-    Null(At),
+enum TextOutcome {
+    Value(EntryWords, BytePtr),
+    Null(BytePtr),
     /// Longer than is read here.
     More,
     /// A text of more than eight bytes.
@@ -47,34 +47,34 @@ enum Got {
 /// # Safety
 /// There are eight bytes.
 #[inline(always)]
-unsafe fn ascii<const N: bool, const L: u8>(at: At) -> Got {
+unsafe fn ascii<const N: bool, const L: u8>(at: BytePtr) -> TextOutcome {
     // SAFETY: the caller's.
     let (first, next) = unsafe { (*at, at.add(1)) };
     if L != MORE && first > 0x80 {
-        return Got::Value(Word { bits: u64::from(first & 0x7f), extra: 1 << 56 }, next);
+        return TextOutcome::Value(EntryWords { bits: u64::from(first & 0x7f), extra: 1 << 56 }, next);
     }
     if first & 0x7f == 0 {
         // It begins with a nought: absent or empty, or something for the exact engine.
         return match first {
-            0 => Got::Other,
-            _ if N => Got::Null(next),
-            _ => Got::Value(Word { bits: 0, extra: 0 }, next),
+            0 => TextOutcome::Other,
+            _ if N => TextOutcome::Null(next),
+            _ => TextOutcome::Value(EntryWords { bits: 0, extra: 0 }, next),
         };
     }
     if L == HOT {
-        return Got::More;
+        return TextOutcome::More;
     }
     // SAFETY: the caller's.
     let word = unsafe { eight(at) };
     let stops = word & STOPS;
     if stops == 0 {
-        return Got::Long;
+        return TextOutcome::Long;
     }
     let n = length(stops);
     // Up to the stop bit, without it.
     let bits = word & ((stops & stops.wrapping_neg()) - 1);
     // SAFETY: the caller's; n is at most eight.
-    Got::Value(Word { bits, extra: u64::from(n) << 56 }, unsafe { at.add(n as usize) })
+    TextOutcome::Value(EntryWords { bits, extra: u64::from(n) << 56 }, unsafe { at.add(n as usize) })
 }
 
 /// Passes over a string that nobody wants, finding the same wrong.
@@ -82,30 +82,30 @@ unsafe fn ascii<const N: bool, const L: u8>(at: At) -> Got {
 /// # Safety
 /// There are eight bytes.
 #[inline(always)]
-unsafe fn pass_ascii<const N: bool, const L: u8>(at: At) -> Got {
-    let nothing = Word { bits: 0, extra: 0 };
+unsafe fn pass_ascii<const N: bool, const L: u8>(at: BytePtr) -> TextOutcome {
+    let nothing = EntryWords { bits: 0, extra: 0 };
     // SAFETY: the caller's.
     let (first, next) = unsafe { (*at, at.add(1)) };
     if L != MORE && first > 0x80 {
-        return Got::Value(nothing, next);
+        return TextOutcome::Value(nothing, next);
     }
     if first & 0x7f == 0 {
         return match first {
-            0 => Got::Other,
-            _ if N => Got::Null(next),
-            _ => Got::Value(nothing, next),
+            0 => TextOutcome::Other,
+            _ if N => TextOutcome::Null(next),
+            _ => TextOutcome::Value(nothing, next),
         };
     }
     if L == HOT {
-        return Got::More;
+        return TextOutcome::More;
     }
     // SAFETY: the caller's.
     let stops = unsafe { eight(at) } & STOPS;
     if stops == 0 {
-        return Got::Long;
+        return TextOutcome::Long;
     }
     // SAFETY: the caller's; it is the eighth byte at most.
-    Got::Value(nothing, unsafe { at.add(length(stops) as usize) })
+    TextOutcome::Value(nothing, unsafe { at.add(length(stops) as usize) })
 }
 
 /// Up to eight bytes with their number before them.
@@ -113,21 +113,21 @@ unsafe fn pass_ascii<const N: bool, const L: u8>(at: At) -> Got {
 /// # Safety
 /// There are nine bytes.
 #[inline(always)]
-unsafe fn vector<const N: bool>(at: At) -> Got {
+unsafe fn vector<const N: bool>(at: BytePtr) -> TextOutcome {
     // SAFETY: the caller's.
     let (first, next) = unsafe { (*at, at.add(1)) };
     if N && first == 0x80 {
-        return Got::Null(next);
+        return TextOutcome::Null(next);
     }
     let length = usize::from(first).wrapping_sub(0x80 + usize::from(N));
     if length > 8 {
-        return Got::Long;
+        return TextOutcome::Long;
     }
     // SAFETY: the caller's; of the nine bytes these are not the first.
     let (word, next) = unsafe { (eight(next), next.add(length)) };
     let unused = 64 - 8 * length as u32;
     let bits = if length == 0 { 0 } else { word << unused >> unused };
-    Got::Value(Word { bits, extra: (length as u64) << 56 }, next)
+    TextOutcome::Value(EntryWords { bits, extra: (length as u64) << 56 }, next)
 }
 
 /// An integer beside another: what comes first says nothing of its bytes.
@@ -135,7 +135,9 @@ unsafe fn vector<const N: bool>(at: At) -> Got {
 /// # Safety
 /// There are ten bytes.
 #[inline(always)]
-unsafe fn sized<const K: u8, const N: bool, const BMI2: bool, const L: u8>(at: At) -> (Read, At) {
+unsafe fn sized<const K: u8, const N: bool, const BMI2: bool, const L: u8>(
+    at: BytePtr,
+) -> (IntOutcome, BytePtr) {
     // SAFETY: the caller's.
     unsafe { if L == HOT { int::<K, N, BMI2, BOTH>(at) } else { int::<K, N, BMI2, ALL>(at) } }
 }
@@ -143,27 +145,29 @@ unsafe fn sized<const K: u8, const N: bool, const BMI2: bool, const L: u8>(at: A
 /// # Safety
 /// There are 18 bytes.
 #[inline(always)]
-unsafe fn decimal<const N: bool, const BMI2: bool, const L: u8>(at: At) -> Got {
+unsafe fn decimal<const N: bool, const BMI2: bool, const L: u8>(at: BytePtr) -> TextOutcome {
     // SAFETY: the caller's.
     let first = unsafe { *at };
     if first < 0x80 {
-        return Got::Other;
+        return TextOutcome::Other;
     }
     let exponent = i64::from((first << 1) as i8 >> 1);
     // SAFETY: the caller's.
     let next = unsafe { at.add(1) };
     if N && exponent == 0 {
-        return Got::Null(next);
+        return TextOutcome::Null(next);
     }
     let exponent = exponent - i64::from(N && exponent > 0);
     if exponent < -EXPONENT_MAX {
-        return Got::Other;
+        return TextOutcome::Other;
     }
     // SAFETY: the caller's.
     match unsafe { sized::<I64, false, BMI2, L>(next) } {
-        (Read::Value(bits), at) => Got::Value(Word { bits, extra: (exponent as u64) << 56 }, at),
-        (Read::More, _) => Got::More,
-        _ => Got::Other,
+        (IntOutcome::Value(bits), at) => {
+            TextOutcome::Value(EntryWords { bits, extra: (exponent as u64) << 56 }, at)
+        }
+        (IntOutcome::More, _) => TextOutcome::More,
+        _ => TextOutcome::Other,
     }
 }
 
@@ -172,38 +176,45 @@ unsafe fn decimal<const N: bool, const BMI2: bool, const L: u8>(at: At) -> Got {
 /// # Safety
 /// There are 18 bytes.
 #[inline(always)]
-unsafe fn pass_decimal<const N: bool, const BMI2: bool, const L: u8>(at: At) -> Got {
+unsafe fn pass_decimal<const N: bool, const BMI2: bool, const L: u8>(at: BytePtr) -> TextOutcome {
     // SAFETY: the caller's.
     let first = unsafe { *at };
     // SAFETY: the caller's.
     let next = unsafe { at.add(1) };
     if N && first == 0x80 {
-        return Got::Null(next);
+        return TextOutcome::Null(next);
     }
     // More than a byte, or beyond what an exponent may be.
     if first < 0x80 || first == 0xc0 {
-        return Got::Other;
+        return TextOutcome::Other;
     }
     // SAFETY: the caller's.
     let mantissa = unsafe {
         if L == HOT { pass::<I64, false, BMI2, BOTH>(next) } else { pass::<I64, false, BMI2, ALL>(next) }
     };
     match mantissa {
-        (Read::Value(_), at) => Got::Value(Word { bits: 0, extra: 0 }, at),
-        (Read::More, _) => Got::More,
-        _ => Got::Other,
+        (IntOutcome::Value(_), at) => TextOutcome::Value(EntryWords { bits: 0, extra: 0 }, at),
+        (IntOutcome::More, _) => TextOutcome::More,
+        _ => TextOutcome::Other,
     }
 }
 
 /// Puts a value into an entry, and goes on.
 ///
 /// # Safety
-/// As [`Handler`].
+/// As [`StepHandler`].
 #[inline(always)]
-unsafe fn put(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry, word: Word) -> At {
+unsafe fn put(
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
+    map: u64,
+    out: *mut MessageEntry,
+    word: EntryWords,
+) -> BytePtr {
     // SAFETY: the caller's; there is room for an entry.
     unsafe {
-        *out = Entry { bits: word.bits, meta: (*step).meta | word.extra };
+        *out = MessageEntry { bits: word.bits, meta: (*step).meta | word.extra };
         let out = out.byte_add((*step).advance);
         go_on!(state, step + 1, at, map, out)
     }
@@ -212,23 +223,23 @@ unsafe fn put(state: *mut State, step: *const Step, at: At, map: u64, out: *mut 
 /// The same of a value that may be a text in the arena.
 ///
 /// # Safety
-/// As [`Handler`].
+/// As [`StepHandler`].
 #[inline(always)]
 unsafe fn put_any<const K: u8>(
-    state: *mut State,
-    step: *const Step,
-    at: At,
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
     map: u64,
-    out: *mut Entry,
-    (word, long): (Word, bool),
-) -> At {
+    out: *mut MessageEntry,
+    (word, long): (EntryWords, bool),
+) -> BytePtr {
     // SAFETY: the caller's.
     unsafe {
         if K != DECIMAL && long {
             if !(*(*state).workspace).text_fits(word.bits as u32 as usize) {
                 give_up!();
             }
-            *out = Entry { bits: word.bits, meta: (*step).meta + LONG };
+            *out = MessageEntry { bits: word.bits, meta: (*step).meta + LONG };
             let out = out.byte_add((*step).advance);
             return go_on!(state, step + 1, at, map, out);
         }
@@ -237,7 +248,7 @@ unsafe fn put_any<const K: u8>(
 }
 
 /// From the form of a short text to that of a long one.
-const LONG: u64 = (Form::Long as u64 - Form::Short as u64) << 48;
+const LONG: u64 = (EntryKind::Long as u64 - EntryKind::Short as u64) << 48;
 
 handlers! {
     /// A text or a decimal, of type K; O: how it is told.
@@ -245,25 +256,25 @@ handlers! {
 }
 
 /// # Safety
-/// As [`Handler`]; with BMI2 the machine has it.
+/// As [`StepHandler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn value_body<const K: u8, const N: bool, const O: u8, const BMI2: bool, const L: u8>(
-    state: *mut State,
-    step: *const Step,
-    at: At,
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
     map: u64,
-    out: *mut Entry,
-) -> At {
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's.
     unsafe {
         if L == HOT && O != PLAIN && O != PASSED && map & (*step).mask == 0 {
             if O == COPY {
                 let slot = slot_of(state, step);
                 if slot.meta & !EXTRA == assigned(K) {
-                    let word = Word { bits: slot.bits, extra: slot.meta & EXTRA };
+                    let word = EntryWords { bits: slot.bits, extra: slot.meta & EXTRA };
                     return put(state, step, at, map, out, word);
                 }
-                if N && slot.meta as u8 == slot::State::Empty as u8 {
+                if N && slot.meta as u8 == slot::SlotState::Empty as u8 {
                     return go_on!(state, step + 1, at, map, out);
                 }
                 return previous::<K, N>(state, step, at, map, out);
@@ -272,7 +283,7 @@ unsafe fn value_body<const K: u8, const N: bool, const O: u8, const BMI2: bool, 
                 return put_any::<K>(state, step, at, map, out, initial(step));
             }
             if O == INITIAL {
-                *out = Entry { bits: (*step).initial, meta: (*step).beside };
+                *out = MessageEntry { bits: (*step).initial, meta: (*step).beside };
                 let out = out.byte_add((*step).advance);
                 return go_on!(state, step + 1, at, map, out);
             }
@@ -286,65 +297,67 @@ unsafe fn value_body<const K: u8, const N: bool, const O: u8, const BMI2: bool, 
             _ => vector::<N>(at),
         };
         match got {
-            Got::Value(word, at) => {
+            TextOutcome::Value(word, at) => {
                 if O == COPY {
-                    *slot_of(state, step) = Slot { bits: word.bits, meta: assigned(K) | word.extra };
+                    *slot_of(state, step) =
+                        DictionarySlot { bits: word.bits, meta: assigned(K) | word.extra };
                 }
                 if O == PASSED {
                     return go_on!(state, step + 1, at, map, out);
                 }
                 put(state, step, at, map, out, word)
             }
-            Got::Null(at) => {
+            TextOutcome::Null(at) => {
                 if O == COPY {
-                    *slot_of(state, step) = Slot { bits: 0, meta: empty(K) };
+                    *slot_of(state, step) = DictionarySlot { bits: 0, meta: empty(K) };
                 }
                 go_on!(state, step + 1, at, map, out)
             }
-            Got::More => value::more::<K, N, O, BMI2, L>(state, step, at, map, out),
-            Got::Long if K == ASCII => long::<O>(state, step, at, map, out),
-            Got::Long if K != DECIMAL => long_vector::<K, N, O>(state, step, at, map, out),
+            TextOutcome::More => value::more::<K, N, O, BMI2, L>(state, step, at, map, out),
+            TextOutcome::Long if K == ASCII => long::<O>(state, step, at, map, out),
+            TextOutcome::Long if K != DECIMAL => long_vector::<K, N, O>(state, step, at, map, out),
             _ => give_up!(),
         }
     }
 }
 
 /// # Safety
-/// As [`Handler`].
+/// As [`StepHandler`].
 #[inline(always)]
-unsafe fn initial(step: *const Step) -> (Word, bool) {
+unsafe fn initial(step: *const EngineStep) -> (EntryWords, bool) {
     // SAFETY: the caller's.
     let step = unsafe { &*step };
-    (Word { bits: step.initial, extra: u64::from(step.initial_extra) << 56 }, step.initial_long)
+    (EntryWords { bits: step.initial, extra: u64::from(step.initial_extra) << 56 }, step.initial_long)
 }
 
 /// The value before, where it is none, empty or long.
 ///
 /// # Safety
-/// As [`Handler`].
+/// As [`StepHandler`].
 #[inline(never)]
 unsafe fn previous<const K: u8, const N: bool>(
-    state: *mut State,
-    step: *const Step,
-    at: At,
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
     map: u64,
-    out: *mut Entry,
-) -> At {
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's.
     unsafe {
         let slot = slot_of(state, step);
         match slot.state() {
-            slot::State::Empty if N => go_on!(state, step + 1, at, map, out),
-            slot::State::Long if K != DECIMAL && (slot.meta >> 8) as u8 == K => {
-                put_any::<K>(state, step, at, map, out, (Word { bits: slot.bits, extra: 0 }, true))
+            slot::SlotState::Empty if N => go_on!(state, step + 1, at, map, out),
+            slot::SlotState::Long if K != DECIMAL && (slot.meta >> 8) as u8 == K => {
+                put_any::<K>(state, step, at, map, out, (EntryWords { bits: slot.bits, extra: 0 }, true))
             }
-            slot::State::Undefined if (*step).has_initial => {
+            slot::SlotState::Undefined if (*step).has_initial => {
                 let (word, long) = initial(step);
-                *slot = Slot { bits: word.bits, meta: (assigned(K) | word.extra) + u64::from(long) };
+                *slot =
+                    DictionarySlot { bits: word.bits, meta: (assigned(K) | word.extra) + u64::from(long) };
                 put_any::<K>(state, step, at, map, out, (word, long))
             }
-            slot::State::Undefined if N => {
-                *slot = Slot { bits: 0, meta: empty(K) };
+            slot::SlotState::Undefined if N => {
+                *slot = DictionarySlot { bits: 0, meta: empty(K) };
                 go_on!(state, step + 1, at, map, out)
             }
             _ => give_up!(),
@@ -355,9 +368,15 @@ unsafe fn previous<const K: u8, const N: bool>(
 /// A text of more than eight bytes.
 ///
 /// # Safety
-/// As [`Handler`].
+/// As [`StepHandler`].
 #[inline(never)]
-unsafe fn long<const O: u8>(state: *mut State, step: *const Step, at: At, map: u64, out: *mut Entry) -> At {
+unsafe fn long<const O: u8>(
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
+    map: u64,
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's; the text is looked for inside of the message.
     unsafe {
         let left = (*state).end.offset_from(at);
@@ -378,18 +397,18 @@ unsafe fn long<const O: u8>(state: *mut State, step: *const Step, at: At, map: u
 /// More than eight bytes with their number before them.
 ///
 /// # Safety
-/// As [`Handler`].
+/// As [`StepHandler`].
 #[inline(never)]
 unsafe fn long_vector<const K: u8, const N: bool, const O: u8>(
-    state: *mut State,
-    step: *const Step,
-    at: At,
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
     map: u64,
-    out: *mut Entry,
-) -> At {
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's; all of the bytes are looked for inside of the message.
     unsafe {
-        let (Read::Value(length), at) = int::<U32, N, false, ALL>(at) else { give_up!() };
+        let (IntOutcome::Value(length), at) = int::<U32, N, false, ALL>(at) else { give_up!() };
         let left = (*state).end.offset_from(at);
         if left < 0 || length > left as u64 {
             give_up!();
@@ -401,15 +420,15 @@ unsafe fn long_vector<const K: u8, const N: bool, const O: u8>(
 /// Puts a text into the arena, and goes on behind it.
 ///
 /// # Safety
-/// As [`Handler`]; the text is inside of the message, and has more than eight bytes.
+/// As [`StepHandler`]; the text is inside of the message, and has more than eight bytes.
 #[inline(always)]
 unsafe fn put_long<const K: u8, const O: u8>(
-    state: *mut State,
-    step: *const Step,
-    (at, length): (At, usize),
+    state: *mut EngineState,
+    step: *const EngineStep,
+    (at, length): (BytePtr, usize),
     map: u64,
-    out: *mut Entry,
-) -> At {
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's.
     unsafe {
         let workspace = &mut *(*state).workspace;
@@ -433,11 +452,11 @@ unsafe fn put_long<const K: u8, const O: u8>(
                 *to.add(length - 1) &= 0x7f;
             }
             arena.set_len(from + length);
-            let bits = Found::long(from, length).bits;
+            let bits = PackedValue::long(from, length).bits;
             if O == COPY {
-                *slot_of(state, step) = Slot { bits, meta: assigned(K) + 1 };
+                *slot_of(state, step) = DictionarySlot { bits, meta: assigned(K) + 1 };
             }
-            *out = Entry { bits, meta: (*step).meta + LONG };
+            *out = MessageEntry { bits, meta: (*step).meta + LONG };
             out = out.byte_add((*step).advance);
         }
         let mut at = at.add(length);
@@ -457,33 +476,33 @@ handlers! {
 }
 
 /// # Safety
-/// As [`Handler`]; with BMI2 the machine has it.
+/// As [`StepHandler`]; with BMI2 the machine has it.
 #[inline(always)]
 unsafe fn delta_body<const N: bool, const BMI2: bool, const L: u8>(
-    state: *mut State,
-    step: *const Step,
-    at: At,
+    state: *mut EngineState,
+    step: *const EngineStep,
+    at: BytePtr,
     map: u64,
-    out: *mut Entry,
-) -> At {
+    out: *mut MessageEntry,
+) -> BytePtr {
     // SAFETY: the caller's.
     unsafe {
         let start = at;
         let (exponent, at) = match sized::<I32, N, BMI2, L>(at) {
-            (Read::Value(exponent), at) => (exponent as i64, at),
-            (Read::Null, at) => return go_on!(state, step + 1, at, map, out),
-            (Read::More, _) => return delta::more::<N, BMI2, L>(state, step, start, map, out),
-            (Read::Other, _) => give_up!(),
+            (IntOutcome::Value(exponent), at) => (exponent as i64, at),
+            (IntOutcome::Null, at) => return go_on!(state, step + 1, at, map, out),
+            (IntOutcome::More, _) => return delta::more::<N, BMI2, L>(state, step, start, map, out),
+            (IntOutcome::Other, _) => give_up!(),
         };
         let (mantissa, at) = match sized::<I64, false, BMI2, L>(at) {
-            (Read::Value(mantissa), at) => (mantissa, at),
-            (Read::More, _) => return delta::more::<N, BMI2, L>(state, step, start, map, out),
+            (IntOutcome::Value(mantissa), at) => (mantissa, at),
+            (IntOutcome::More, _) => return delta::more::<N, BMI2, L>(state, step, start, map, out),
             _ => give_up!(),
         };
         let slot = slot_of(state, step);
         let base = if slot.meta & !EXTRA == assigned(DECIMAL) {
-            Word { bits: slot.bits, extra: slot.meta }
-        } else if slot.state() == slot::State::Undefined {
+            EntryWords { bits: slot.bits, extra: slot.meta }
+        } else if slot.state() == slot::SlotState::Undefined {
             // Nought where there is none.
             initial(step).0
         } else {
@@ -494,8 +513,8 @@ unsafe fn delta_body<const N: bool, const BMI2: bool, const L: u8>(
         if over || !(-EXPONENT_MAX..=EXPONENT_MAX).contains(&exponent) {
             give_up!();
         }
-        let word = Word { bits: mantissa as u64, extra: (exponent as u64) << 56 };
-        *slot = Slot { bits: word.bits, meta: assigned(DECIMAL) | word.extra };
+        let word = EntryWords { bits: mantissa as u64, extra: (exponent as u64) << 56 };
+        *slot = DictionarySlot { bits: word.bits, meta: assigned(DECIMAL) | word.extra };
         put(state, step, at, map, out, word)
     }
 }

@@ -3,10 +3,10 @@
 
 mod wire;
 
-use crate::fault::{Code, Fault};
+use crate::fault::{MessageFault, MessageFaultCode};
 use crate::template::{
-    Dictionary, Field, Instruction, Key, Kind, Name, Operation, Operator, Part, Sequence, Template,
-    Templates, Type, Value,
+    DictionaryKey, DictionaryScope, FieldEncoding, FieldOperator, InitialValue, Instruction, KeyPart,
+    Operator, QualifiedName, Template, TemplateField, TemplateSequence, Templates, WireType,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,11 +34,11 @@ const ITEMS_MAX: usize = 1 << 22;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Node {
     /// A value.
-    Value(Arc<Field>, Value),
+    Value(Arc<TemplateField>, InitialValue),
     /// A group.
-    Group(Name, Vec<Node>),
+    Group(QualifiedName, Vec<Node>),
     /// A sequence, element by element.
-    Sequence(Name, Vec<Vec<Node>>),
+    Sequence(QualifiedName, Vec<Vec<Node>>),
 }
 
 /// A message.
@@ -55,20 +55,20 @@ pub struct Decoded {
 #[derive(Debug, Clone, PartialEq)]
 enum Previous {
     Empty,
-    Assigned(Type, Value),
+    Assigned(WireType, InitialValue),
     /// The initial value.
-    Initial(Type, Value),
+    Initial(WireType, InitialValue),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Where {
     Global,
     Template(usize),
-    Type(Option<Name>),
-    Named(Name),
+    Type(Option<QualifiedName>),
+    Named(QualifiedName),
 }
 
-type Slot = (Where, Name, Part);
+type Slot = (Where, QualifiedName, KeyPart);
 
 /// A decoder that carries state from message to message.
 #[derive(Debug, Clone)]
@@ -103,7 +103,7 @@ impl Decoder {
     ///
     /// # Errors
     /// The first fault; the dictionaries are then as they were before.
-    pub fn decode(&mut self, bytes: &[u8]) -> Result<Decoded, Fault> {
+    pub fn decode(&mut self, bytes: &[u8]) -> Result<Decoded, MessageFault> {
         let before = (self.previous.clone(), self.template_id);
         let templates = self.templates.clone();
         let mut pass = Pass {
@@ -120,9 +120,11 @@ impl Decoder {
         let result = match pass.segment(&mut nodes) {
             Ok(template) if pass.decoder.kept_bytes() > pass.decoder.kept_max => {
                 pass.place = Some((templates.list[template].name.local.clone(), String::new()));
-                Err((Code::TooLarge, pass.at))
+                Err((MessageFaultCode::TooLarge, pass.at))
             }
-            Err((Code::Truncated, at)) if bytes.len() > LOOKED_AT_MAX => Err((Code::TooLarge, at)),
+            Err((MessageFaultCode::Truncated, at)) if bytes.len() > LOOKED_AT_MAX => {
+                Err((MessageFaultCode::TooLarge, at))
+            }
             result => result,
         };
         match result {
@@ -130,7 +132,7 @@ impl Decoder {
             Err((code, at)) => {
                 let (template, field) = pass.place.take().unwrap_or_default();
                 (self.previous, self.template_id) = before;
-                Err(Fault { code, template, field, at })
+                Err(MessageFault { code, template, field, at })
             }
         }
     }
@@ -139,14 +141,14 @@ impl Decoder {
 impl Decoder {
     fn kept_bytes(&self) -> usize {
         let text = |previous: &Previous| match previous {
-            Previous::Assigned(_, Value::Bytes(text)) if text.len() > 8 => text.len(),
+            Previous::Assigned(_, InitialValue::Bytes(text)) if text.len() > 8 => text.len(),
             _ => 0,
         };
         self.previous.values().map(text).sum()
     }
 }
 
-type Wrong = (Code, usize);
+type Wrong = (MessageFaultCode, usize);
 
 struct Bits {
     bits: Vec<bool>,
@@ -164,7 +166,7 @@ impl Bits {
 #[derive(Clone)]
 struct Context {
     template: usize,
-    kind: Option<Name>,
+    kind: Option<QualifiedName>,
 }
 
 struct Pass<'p> {
@@ -185,14 +187,14 @@ impl Pass<'_> {
         let mut bits = self.presence_map()?;
         let start = self.at;
         let id = if bits.take() {
-            let id = self.int(Type::UInt32, false)?.expect("mandatory");
+            let id = self.int(WireType::UInt32, false)?.expect("mandatory");
             let id = u32::try_from(id).expect("in bounds");
             self.decoder.template_id = Some(id);
             id
         } else {
-            self.decoder.template_id.ok_or((Code::D5, start))?
+            self.decoder.template_id.ok_or((MessageFaultCode::D5, start))?
         };
-        let index = *self.templates.by_id.get(&id).ok_or((Code::D9, start))?;
+        let index = *self.templates.by_id.get(&id).ok_or((MessageFaultCode::D9, start))?;
         let template = &self.templates.list[index];
         if template.reset {
             self.decoder.previous.clear();
@@ -210,13 +212,13 @@ impl Pass<'_> {
         self.items += fields / 8;
         self.text_bytes += text;
         let fits = self.items <= ITEMS_MAX && self.text_bytes <= TEXT_BYTES_MAX;
-        if fits { Ok(()) } else { Err((Code::TooLarge, self.at)) }
+        if fits { Ok(()) } else { Err((MessageFaultCode::TooLarge, self.at)) }
     }
 
     fn end(&mut self, bits: &Bits, template: &Template) -> Result<(), Wrong> {
         if self.decoder.strict && bits.bits.iter().skip(bits.next).any(|bit| *bit) {
             self.place.get_or_insert_with(|| (template.name.local.clone(), String::new()));
-            return Err((Code::R8, bits.at));
+            return Err((MessageFaultCode::R8, bits.at));
         }
         Ok(())
     }
@@ -250,7 +252,7 @@ impl Pass<'_> {
                 Instruction::Static(name, None) => {
                     let template = &self.templates.list[context.template];
                     self.place.get_or_insert_with(|| (template.name.local.clone(), name.local.clone()));
-                    return Err((Code::D8, self.at));
+                    return Err((MessageFaultCode::D8, self.at));
                 }
                 Instruction::Static(_, Some(index)) => {
                     let template = &self.templates.list[*index];
@@ -260,7 +262,7 @@ impl Pass<'_> {
                 }
                 Instruction::Dynamic => {
                     if self.dynamic == DYNAMIC_MAX {
-                        return Err((Code::TooLarge, self.at));
+                        return Err((MessageFaultCode::TooLarge, self.at));
                     }
                     self.dynamic += 1;
                     self.segment(out)?;
@@ -287,14 +289,14 @@ impl Pass<'_> {
 
     fn sequence(
         &mut self,
-        sequence: &Sequence,
+        sequence: &TemplateSequence,
         context: &Context,
         bits: &mut Bits,
         out: &mut Vec<Node>,
     ) -> Result<(), Wrong> {
         let context = inside(context, sequence.type_ref.as_ref());
         let Some(length) = self.named(&sequence.length, &context, bits)? else { return Ok(()) };
-        let Value::Int(length) = length else { unreachable!("a length is an integer") };
+        let InitialValue::Int(length) = length else { unreachable!("a length is an integer") };
         let (start, mut elements) = (self.at, Vec::new());
         self.items += 1;
         for _ in 0..length {
@@ -303,7 +305,7 @@ impl Pass<'_> {
             elements.push(self.parts(&sequence.body, &context)?);
             self.items += 1;
             if before == self.at && length > EMPTY_ELEMENTS_MAX {
-                return Err((Code::TooLarge, start));
+                return Err((MessageFaultCode::TooLarge, start));
             }
         }
         self.items += 1;
@@ -311,17 +313,24 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn named(&mut self, field: &Field, context: &Context, bits: &mut Bits) -> Result<Option<Value>, Wrong> {
+    fn named(
+        &mut self,
+        field: &TemplateField,
+        context: &Context,
+        bits: &mut Bits,
+    ) -> Result<Option<InitialValue>, Wrong> {
         let start = self.at;
         let mut result = self.field(field, context, bits);
         // Of a decimal nothing else says that a part of it is too large.
-        if let (Err((code @ (Code::D2 | Code::R4), _)), true) = (&mut result, is_decimal(field)) {
-            *code = Code::R1;
+        if let (Err((code @ (MessageFaultCode::D2 | MessageFaultCode::R4), _)), true) =
+            (&mut result, is_decimal(field))
+        {
+            *code = MessageFaultCode::R1;
         }
-        if let (Ok(Some(Value::Bytes(text))), false) = (&result, is_constant(field)) {
+        if let (Ok(Some(InitialValue::Bytes(text))), false) = (&result, is_constant(field)) {
             self.text_bytes += text.len();
             if self.text_bytes > TEXT_BYTES_MAX {
-                result = Err((Code::TooLarge, start));
+                result = Err((MessageFaultCode::TooLarge, start));
             }
         }
         if result.is_err() {
@@ -331,30 +340,37 @@ impl Pass<'_> {
         result
     }
 
-    fn field(&mut self, field: &Field, context: &Context, bits: &mut Bits) -> Result<Option<Value>, Wrong> {
+    fn field(
+        &mut self,
+        field: &TemplateField,
+        context: &Context,
+        bits: &mut Bits,
+    ) -> Result<Option<InitialValue>, Wrong> {
         let start = self.at;
         match &field.kind {
-            Kind::Plain(kind, operation) => self.operation(*kind, operation, field.optional, context, bits),
-            Kind::Split(exponent, mantissa) => {
-                let exponent = self.operation(Type::Int32, exponent, field.optional, context, bits)?;
-                let Some(Value::Int(exponent)) = exponent else { return Ok(None) };
-                let exponent = bounded_exponent(exponent).ok_or((Code::R1, start))?;
-                let mantissa = self.operation(Type::Int64, mantissa, false, context, bits)?;
-                let Some(Value::Int(mantissa)) = mantissa else { unreachable!("mandatory") };
+            FieldEncoding::Plain(kind, operation) => {
+                self.operation(*kind, operation, field.optional, context, bits)
+            }
+            FieldEncoding::Split(exponent, mantissa) => {
+                let exponent = self.operation(WireType::Int32, exponent, field.optional, context, bits)?;
+                let Some(InitialValue::Int(exponent)) = exponent else { return Ok(None) };
+                let exponent = bounded_exponent(exponent).ok_or((MessageFaultCode::R1, start))?;
+                let mantissa = self.operation(WireType::Int64, mantissa, false, context, bits)?;
+                let Some(InitialValue::Int(mantissa)) = mantissa else { unreachable!("mandatory") };
                 let mantissa = i64::try_from(mantissa).expect("in bounds");
-                Ok(Some(Value::Decimal { mantissa, exponent }))
+                Ok(Some(InitialValue::Decimal { mantissa, exponent }))
             }
         }
     }
 
     fn operation(
         &mut self,
-        kind: Type,
-        operation: &Operation,
+        kind: WireType,
+        operation: &FieldOperator,
         optional: bool,
         context: &Context,
         bits: &mut Bits,
-    ) -> Result<Option<Value>, Wrong> {
+    ) -> Result<Option<InitialValue>, Wrong> {
         let start = self.at;
         let slot = slot(&operation.key, context);
         let initial = &operation.initial;
@@ -367,22 +383,25 @@ impl Pass<'_> {
             Operator::Copy | Operator::Increment | Operator::Tail if !bits.take() => {
                 match self.previous(&slot, kind, start)? {
                     Some(
-                        Previous::Assigned(_, Value::Int(value)) | Previous::Initial(_, Value::Int(value)),
+                        Previous::Assigned(_, InitialValue::Int(value))
+                        | Previous::Initial(_, InitialValue::Int(value)),
                     ) if operation.operator == Operator::Increment => {
                         let (least, most) = kind.bounds().expect("an integer");
                         let next = if value == most { least } else { value + 1 };
-                        self.assign(slot, kind, Some(Value::Int(next)));
-                        Ok(Some(Value::Int(next)))
+                        self.assign(slot, kind, Some(InitialValue::Int(next)));
+                        Ok(Some(InitialValue::Int(next)))
                     }
                     Some(Previous::Assigned(_, value) | Previous::Initial(_, value)) => Ok(Some(value)),
                     Some(Previous::Empty) if optional => Ok(None),
                     // 6.3.8 has codes of its own for tails.
-                    Some(Previous::Empty) if operation.operator == Operator::Tail => Err((Code::D7, start)),
-                    Some(Previous::Empty) => Err((Code::D6, start)),
-                    None if initial.is_none() && !optional && operation.operator == Operator::Tail => {
-                        Err((Code::D6, start))
+                    Some(Previous::Empty) if operation.operator == Operator::Tail => {
+                        Err((MessageFaultCode::D7, start))
                     }
-                    None if initial.is_none() && !optional => Err((Code::D5, start)),
+                    Some(Previous::Empty) => Err((MessageFaultCode::D6, start)),
+                    None if initial.is_none() && !optional && operation.operator == Operator::Tail => {
+                        Err((MessageFaultCode::D6, start))
+                    }
+                    None if initial.is_none() && !optional => Err((MessageFaultCode::D5, start)),
                     None => {
                         let first = initial.clone().map_or(Previous::Empty, |v| Previous::Initial(kind, v));
                         self.decoder.previous.insert(slot, first);
@@ -402,9 +421,13 @@ impl Pass<'_> {
                 };
                 let base = match self.previous(&slot, kind, start)? {
                     Some(Previous::Assigned(_, value) | Previous::Initial(_, value)) => value,
-                    Some(Previous::Empty) | None => initial.clone().unwrap_or(Value::Bytes(Vec::new())),
+                    Some(Previous::Empty) | None => {
+                        initial.clone().unwrap_or(InitialValue::Bytes(Vec::new()))
+                    }
                 };
-                let (Value::Bytes(tail), Value::Bytes(base)) = (tail, base) else { unreachable!("strings") };
+                let (InitialValue::Bytes(tail), InitialValue::Bytes(base)) = (tail, base) else {
+                    unreachable!("strings")
+                };
                 let kept = base.len().saturating_sub(tail.len());
                 let value = [&base[..kept], &tail].concat();
                 self.combined(slot, kind, value, start)
@@ -415,56 +438,62 @@ impl Pass<'_> {
 
     fn delta(
         &mut self,
-        kind: Type,
-        operation: &Operation,
+        kind: WireType,
+        operation: &FieldOperator,
         optional: bool,
         slot: Slot,
         start: usize,
-    ) -> Result<Option<Value>, Wrong> {
+    ) -> Result<Option<InitialValue>, Wrong> {
         if let Some((least, most)) = kind.bounds() {
-            let Some(delta) = self.difference(optional, Code::R4)? else { return Ok(None) };
-            let Value::Int(base) = self.base(kind, operation, &slot, start, Value::Int(0))? else {
+            let Some(delta) = self.difference(optional, MessageFaultCode::R4)? else { return Ok(None) };
+            let InitialValue::Int(base) = self.base(kind, operation, &slot, start, InitialValue::Int(0))?
+            else {
                 unreachable!("an integer")
             };
             let value = base + delta;
             if !(least..=most).contains(&value) {
-                return Err((Code::R4, start));
+                return Err((MessageFaultCode::R4, start));
             }
-            self.assign(slot, kind, Some(Value::Int(value)));
-            return Ok(Some(Value::Int(value)));
+            self.assign(slot, kind, Some(InitialValue::Int(value)));
+            return Ok(Some(InitialValue::Int(value)));
         }
-        if kind == Type::Decimal {
-            let Some(exponent_delta) = self.difference(optional, Code::R1)? else { return Ok(None) };
-            let mantissa_delta = self.difference(false, Code::R1)?.expect("mandatory");
-            let nought = Value::Decimal { mantissa: 0, exponent: 0 };
-            let Value::Decimal { mantissa, exponent } = self.base(kind, operation, &slot, start, nought)?
+        if kind == WireType::Decimal {
+            let Some(exponent_delta) = self.difference(optional, MessageFaultCode::R1)? else {
+                return Ok(None);
+            };
+            let mantissa_delta = self.difference(false, MessageFaultCode::R1)?.expect("mandatory");
+            let nought = InitialValue::Decimal { mantissa: 0, exponent: 0 };
+            let InitialValue::Decimal { mantissa, exponent } =
+                self.base(kind, operation, &slot, start, nought)?
             else {
                 unreachable!("a decimal")
             };
-            let exponent =
-                bounded_exponent(i128::from(exponent) + exponent_delta).ok_or((Code::R1, start))?;
-            let mantissa =
-                i64::try_from(i128::from(mantissa) + mantissa_delta).map_err(|_| (Code::R1, start))?;
-            let value = Value::Decimal { mantissa, exponent };
+            let exponent = bounded_exponent(i128::from(exponent) + exponent_delta)
+                .ok_or((MessageFaultCode::R1, start))?;
+            let mantissa = i64::try_from(i128::from(mantissa) + mantissa_delta)
+                .map_err(|_| (MessageFaultCode::R1, start))?;
+            let value = InitialValue::Decimal { mantissa, exponent };
             self.assign(slot, kind, Some(value.clone()));
             return Ok(Some(value));
         }
-        let Some(cut) = self.difference(optional, Code::D7)? else { return Ok(None) };
+        let Some(cut) = self.difference(optional, MessageFaultCode::D7)? else { return Ok(None) };
         if i32::try_from(cut).is_err() {
-            return Err((Code::D7, start));
+            return Err((MessageFaultCode::D7, start));
         }
         let piece = match self.read(kind, false)? {
-            Some(Value::Bytes(piece)) => piece,
+            Some(InitialValue::Bytes(piece)) => piece,
             _ => unreachable!("a mandatory string"),
         };
-        let Value::Bytes(base) = self.base(kind, operation, &slot, start, Value::Bytes(Vec::new()))? else {
+        let InitialValue::Bytes(base) =
+            self.base(kind, operation, &slot, start, InitialValue::Bytes(Vec::new()))?
+        else {
             unreachable!("a string")
         };
         let value = if cut >= 0 {
-            let kept = base.len().checked_sub(cut as usize).ok_or((Code::D7, start))?;
+            let kept = base.len().checked_sub(cut as usize).ok_or((MessageFaultCode::D7, start))?;
             [&base[..kept], &piece].concat()
         } else {
-            let rest = base.get((-cut - 1) as usize..).ok_or((Code::D7, start))?;
+            let rest = base.get((-cut - 1) as usize..).ok_or((MessageFaultCode::D7, start))?;
             [&piece, rest].concat()
         };
         self.combined(slot, kind, value, start)
@@ -472,15 +501,15 @@ impl Pass<'_> {
 
     fn base(
         &mut self,
-        kind: Type,
-        operation: &Operation,
+        kind: WireType,
+        operation: &FieldOperator,
         slot: &Slot,
         start: usize,
-        nought: Value,
-    ) -> Result<Value, Wrong> {
+        nought: InitialValue,
+    ) -> Result<InitialValue, Wrong> {
         match self.previous(slot, kind, start)? {
             Some(Previous::Assigned(_, value) | Previous::Initial(_, value)) => Ok(value),
-            Some(Previous::Empty) => Err((Code::D6, start)),
+            Some(Previous::Empty) => Err((MessageFaultCode::D6, start)),
             None => Ok(operation.initial.clone().unwrap_or(nought)),
         }
     }
@@ -489,39 +518,39 @@ impl Pass<'_> {
     fn combined(
         &mut self,
         slot: Slot,
-        kind: Type,
+        kind: WireType,
         value: Vec<u8>,
         start: usize,
-    ) -> Result<Option<Value>, Wrong> {
-        if kind == Type::Unicode && std::str::from_utf8(&value).is_err() {
-            return Err((Code::R2, start));
+    ) -> Result<Option<InitialValue>, Wrong> {
+        if kind == WireType::Unicode && std::str::from_utf8(&value).is_err() {
+            return Err((MessageFaultCode::R2, start));
         }
-        let value = Value::Bytes(value);
+        let value = InitialValue::Bytes(value);
         self.assign(slot, kind, Some(value.clone()));
         Ok(Some(value))
     }
 
-    fn previous(&self, slot: &Slot, kind: Type, at: usize) -> Result<Option<Previous>, Wrong> {
+    fn previous(&self, slot: &Slot, kind: WireType, at: usize) -> Result<Option<Previous>, Wrong> {
         match self.decoder.previous.get(slot) {
             Some(Previous::Assigned(other, _) | Previous::Initial(other, _)) if *other != kind => {
-                Err((Code::D4, at))
+                Err((MessageFaultCode::D4, at))
             }
             found => Ok(found.cloned()),
         }
     }
 
-    fn assign(&mut self, slot: Slot, kind: Type, value: Option<Value>) {
+    fn assign(&mut self, slot: Slot, kind: WireType, value: Option<InitialValue>) {
         let previous = value.map_or(Previous::Empty, |value| Previous::Assigned(kind, value));
         self.decoder.previous.insert(slot, previous);
     }
 }
 
-fn is_decimal(field: &Field) -> bool {
-    matches!(field.kind, Kind::Split(..) | Kind::Plain(Type::Decimal, _))
+fn is_decimal(field: &TemplateField) -> bool {
+    matches!(field.kind, FieldEncoding::Split(..) | FieldEncoding::Plain(WireType::Decimal, _))
 }
 
-fn is_constant(field: &Field) -> bool {
-    matches!(&field.kind, Kind::Plain(_, operation) if operation.operator == Operator::Constant)
+fn is_constant(field: &TemplateField) -> bool {
+    matches!(&field.kind, FieldEncoding::Plain(_, operation) if operation.operator == Operator::Constant)
         && !field.optional
 }
 
@@ -531,12 +560,12 @@ pub(super) fn weight(templates: &Templates, body: &[Instruction]) -> (usize, usi
     for instruction in body {
         match instruction {
             Instruction::Field(field) => match &field.kind {
-                Kind::Plain(_, operation) if is_constant(field) => {
-                    let Some(Value::Bytes(bytes)) = &operation.initial else { continue };
+                FieldEncoding::Plain(_, operation) if is_constant(field) => {
+                    let Some(InitialValue::Bytes(bytes)) = &operation.initial else { continue };
                     text += bytes.len();
                 }
-                Kind::Plain(..) => fields += 1,
-                Kind::Split(..) => fields += 2,
+                FieldEncoding::Plain(..) => fields += 1,
+                FieldEncoding::Split(..) => fields += 2,
             },
             Instruction::Sequence(_) => fields += 2,
             Instruction::Static(_, Some(index)) => {
@@ -549,16 +578,16 @@ pub(super) fn weight(templates: &Templates, body: &[Instruction]) -> (usize, usi
     (fields, text)
 }
 
-fn inside(context: &Context, kind: Option<&Name>) -> Context {
+fn inside(context: &Context, kind: Option<&QualifiedName>) -> Context {
     Context { template: context.template, kind: kind.or(context.kind.as_ref()).cloned() }
 }
 
-fn slot(key: &Key, context: &Context) -> Slot {
+fn slot(key: &DictionaryKey, context: &Context) -> Slot {
     let place = match &key.dictionary {
-        Dictionary::Global => Where::Global,
-        Dictionary::Template(index) => Where::Template(*index),
-        Dictionary::Type => Where::Type(context.kind.clone()),
-        Dictionary::Named(name) => Where::Named(name.clone()),
+        DictionaryScope::Global => Where::Global,
+        DictionaryScope::Template(index) => Where::Template(*index),
+        DictionaryScope::Type => Where::Type(context.kind.clone()),
+        DictionaryScope::Named(name) => Where::Named(name.clone()),
     };
     (place, key.name.clone(), key.part)
 }
@@ -571,12 +600,14 @@ fn bounded_exponent(exponent: i128) -> Option<i32> {
 fn needs_bits(templates: &Templates, body: &[Instruction]) -> bool {
     body.iter().any(|instruction| match instruction {
         Instruction::Field(field) => match &field.kind {
-            Kind::Plain(_, operation) => operation.has_bit(field.optional),
-            Kind::Split(exponent, mantissa) => exponent.has_bit(field.optional) || mantissa.has_bit(false),
+            FieldEncoding::Plain(_, operation) => operation.has_bit(field.optional),
+            FieldEncoding::Split(exponent, mantissa) => {
+                exponent.has_bit(field.optional) || mantissa.has_bit(false)
+            }
         },
         Instruction::Group(group) => group.optional,
         Instruction::Sequence(sequence) => {
-            let Kind::Plain(_, operation) = &sequence.length.kind else { return false };
+            let FieldEncoding::Plain(_, operation) = &sequence.length.kind else { return false };
             operation.has_bit(sequence.optional)
         }
         Instruction::Static(_, place) => {

@@ -1,15 +1,15 @@
 //! The slow twin: what is on the wire.
 
 use super::{Bits, Pass, Wrong, bounded_exponent};
-use crate::fault::Code;
-use crate::template::{Type, Value};
+use crate::fault::MessageFaultCode;
+use crate::template::{InitialValue, WireType};
 
 impl Pass<'_> {
     /// The bytes up to the one with the stop bit.
     fn entity(&mut self) -> Result<Vec<u8>, Wrong> {
         let start = self.at;
         let rest = &self.bytes[start..];
-        let stop = rest.iter().position(|b| b & 0x80 != 0).ok_or((Code::Truncated, start))?;
+        let stop = rest.iter().position(|b| b & 0x80 != 0).ok_or((MessageFaultCode::Truncated, start))?;
         self.at += stop + 1;
         Ok(rest[..=stop].iter().map(|b| b & 0x7f).collect())
     }
@@ -18,7 +18,7 @@ impl Pass<'_> {
         let at = self.at;
         let groups = self.entity()?;
         if self.decoder.strict && groups.len() > 1 && groups.last() == Some(&0) {
-            return Err((Code::R7, at));
+            return Err((MessageFaultCode::R7, at));
         }
         let bits = groups.iter().flat_map(|group| (0..7).map(move |n| group >> (6 - n) & 1 == 1)).collect();
         Ok(Bits { bits, next: 0, at })
@@ -34,14 +34,14 @@ impl Pass<'_> {
             _ => false,
         };
         if self.decoder.strict && overlong(&groups) {
-            return Err((Code::R6, start));
+            return Err((MessageFaultCode::R6, start));
         }
         let mut groups = &groups[..];
         while overlong(groups) {
             groups = &groups[1..];
         }
         if groups.len() > 10 {
-            return Err((Code::D2, start));
+            return Err((MessageFaultCode::D2, start));
         }
         let negative = signed && groups[0] & 0x40 != 0;
         let value = groups
@@ -55,60 +55,68 @@ impl Pass<'_> {
     }
 
     /// A difference: `beyond` is what is wrong with one that nothing can be added to.
-    pub(super) fn difference(&mut self, nullable: bool, beyond: Code) -> Result<Option<i128>, Wrong> {
-        self.integer(true, nullable).map_err(|(code, at)| (if code == Code::D2 { beyond } else { code }, at))
+    pub(super) fn difference(
+        &mut self,
+        nullable: bool,
+        beyond: MessageFaultCode,
+    ) -> Result<Option<i128>, Wrong> {
+        self.integer(true, nullable)
+            .map_err(|(code, at)| (if code == MessageFaultCode::D2 { beyond } else { code }, at))
     }
 
     /// An integer of this type.
-    pub(super) fn int(&mut self, kind: Type, nullable: bool) -> Result<Option<i128>, Wrong> {
+    pub(super) fn int(&mut self, kind: WireType, nullable: bool) -> Result<Option<i128>, Wrong> {
         let start = self.at;
         let (least, most) = kind.bounds().expect("an integer");
         let value = self.integer(least < 0, nullable)?;
         match value {
-            Some(value) if !(least..=most).contains(&value) => Err((Code::D2, start)),
+            Some(value) if !(least..=most).contains(&value) => Err((MessageFaultCode::D2, start)),
             value => Ok(value),
         }
     }
 
-    pub(super) fn read(&mut self, kind: Type, nullable: bool) -> Result<Option<Value>, Wrong> {
+    pub(super) fn read(&mut self, kind: WireType, nullable: bool) -> Result<Option<InitialValue>, Wrong> {
         let start = self.at;
         match kind {
-            Type::Int32 | Type::UInt32 | Type::Int64 | Type::UInt64 => {
-                Ok(self.int(kind, nullable)?.map(Value::Int))
+            WireType::Int32 | WireType::UInt32 | WireType::Int64 | WireType::UInt64 => {
+                Ok(self.int(kind, nullable)?.map(InitialValue::Int))
             }
-            Type::Decimal => {
-                let Some(exponent) = self.int(Type::Int32, nullable)? else { return Ok(None) };
-                let exponent = bounded_exponent(exponent).ok_or((Code::R1, start))?;
-                let mantissa = self.int(Type::Int64, false)?.expect("mandatory");
-                Ok(Some(Value::Decimal { mantissa: i64::try_from(mantissa).expect("in bounds"), exponent }))
+            WireType::Decimal => {
+                let Some(exponent) = self.int(WireType::Int32, nullable)? else { return Ok(None) };
+                let exponent = bounded_exponent(exponent).ok_or((MessageFaultCode::R1, start))?;
+                let mantissa = self.int(WireType::Int64, false)?.expect("mandatory");
+                Ok(Some(InitialValue::Decimal {
+                    mantissa: i64::try_from(mantissa).expect("in bounds"),
+                    exponent,
+                }))
             }
-            Type::Ascii => self.ascii(nullable),
-            Type::Unicode | Type::Bytes => {
-                let Some(length) = self.int(Type::UInt32, nullable)? else { return Ok(None) };
+            WireType::Ascii => self.ascii(nullable),
+            WireType::Unicode | WireType::Bytes => {
+                let Some(length) = self.int(WireType::UInt32, nullable)? else { return Ok(None) };
                 let from = self.at;
                 let end = from + usize::try_from(length).expect("in bounds");
-                let bytes = self.bytes.get(from..end).ok_or((Code::Truncated, start))?;
+                let bytes = self.bytes.get(from..end).ok_or((MessageFaultCode::Truncated, start))?;
                 self.at = end;
-                Ok(Some(Value::Bytes(bytes.to_vec())))
+                Ok(Some(InitialValue::Bytes(bytes.to_vec())))
             }
         }
     }
 
     /// Noughts in front tell what cannot be told otherwise: one that the string is empty (it is absent where it may be),
     /// one more that it begins with a nought, and where it may be absent yet one more.
-    fn ascii(&mut self, nullable: bool) -> Result<Option<Value>, Wrong> {
+    fn ascii(&mut self, nullable: bool) -> Result<Option<InitialValue>, Wrong> {
         let start = self.at;
         let characters = self.entity()?;
         let value = match (nullable, &characters[..]) {
             (true, [0]) => return Ok(None),
             (true, [0, 0, rest @ ..]) | (_, [0, rest @ ..]) => {
                 if self.decoder.strict && rest.first().is_some_and(|first| *first != 0) {
-                    return Err((Code::R9, start));
+                    return Err((MessageFaultCode::R9, start));
                 }
                 rest
             }
             (_, all) => all,
         };
-        Ok(Some(Value::Bytes(value.to_vec())))
+        Ok(Some(InitialValue::Bytes(value.to_vec())))
     }
 }

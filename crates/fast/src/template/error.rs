@@ -5,7 +5,7 @@ use unitape_model::ErrorCause;
 
 /// The static errors of FAST 1.1, appendix 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum StaticCode {
+pub enum TemplateErrorCode {
     /// Not well-formed, or not as the language has it.
     S1,
     /// An operator that the type of its field does not have.
@@ -18,7 +18,7 @@ pub enum StaticCode {
     S5,
 }
 
-impl fmt::Display for StaticCode {
+impl fmt::Display for TemplateErrorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::S1 => "S1",
@@ -33,9 +33,9 @@ impl fmt::Display for StaticCode {
 /// A template file that cannot be used: which, where and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {code}: {what}")]
-pub struct StaticError {
+pub struct TemplateError {
     /// The specification's code.
-    pub code: StaticCode,
+    pub code: TemplateErrorCode,
     /// The file, as it was named.
     pub file: String,
     /// The line, from 1.
@@ -44,7 +44,7 @@ pub struct StaticError {
     pub what: String,
 }
 
-impl StaticError {
+impl TemplateError {
     /// On whose side the cause lies: a file of templates is no data.
     pub fn cause(&self) -> ErrorCause {
         ErrorCause::Outside

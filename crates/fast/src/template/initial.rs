@@ -1,23 +1,23 @@
 //! Initial values: text of a template file to a value of the field's type (FAST 1.1, 6.3.2 and 9).
 
-use super::{Type, Value};
+use super::{InitialValue, WireType};
 
 /// Exponents of decimals lie between −63 and this.
 const EXPONENT_MAX: i32 = 63;
 
 /// The value that `text` is for a field of this type; what is wrong with it otherwise. `strict`: the file is of 1.1.
-pub(super) fn initial(text: &str, kind: Type, strict: bool) -> Result<Value, String> {
+pub(super) fn initial(text: &str, kind: WireType, strict: bool) -> Result<InitialValue, String> {
     let value = match kind {
-        Type::Int32 | Type::UInt32 | Type::Int64 | Type::UInt64 => int(text, kind),
-        Type::Decimal => decimal(text),
-        Type::Ascii => text.is_ascii().then(|| Value::Bytes(text.as_bytes().to_vec())),
-        Type::Unicode => Some(Value::Bytes(text.as_bytes().to_vec())),
-        Type::Bytes => bytes(text, strict),
+        WireType::Int32 | WireType::UInt32 | WireType::Int64 | WireType::UInt64 => int(text, kind),
+        WireType::Decimal => decimal(text),
+        WireType::Ascii => text.is_ascii().then(|| InitialValue::Bytes(text.as_bytes().to_vec())),
+        WireType::Unicode => Some(InitialValue::Bytes(text.as_bytes().to_vec())),
+        WireType::Bytes => bytes(text, strict),
     };
     value.ok_or_else(|| format!("value=\"{text}\" is no {}", kind.word()))
 }
 
-fn int(text: &str, kind: Type) -> Option<Value> {
+fn int(text: &str, kind: WireType) -> Option<InitialValue> {
     let digits = text.trim();
     let plain = digits.strip_prefix('-').unwrap_or(digits);
     if plain.is_empty() || !plain.bytes().all(|b| b.is_ascii_digit()) {
@@ -25,11 +25,11 @@ fn int(text: &str, kind: Type) -> Option<Value> {
     }
     let value: i128 = digits.parse().ok()?;
     let (least, most) = kind.bounds()?;
-    (least..=most).contains(&value).then_some(Value::Int(value))
+    (least..=most).contains(&value).then_some(InitialValue::Int(value))
 }
 
 /// Normalised: the mantissa does not end in a nought.
-fn decimal(text: &str) -> Option<Value> {
+fn decimal(text: &str) -> Option<InitialValue> {
     let text = text.trim();
     let (sign, digits) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
@@ -50,23 +50,26 @@ fn decimal(text: &str) -> Option<Value> {
         mantissa = mantissa.checked_mul(10)?.checked_add(i128::from(digit - b'0'))?;
     }
     if mantissa == 0 {
-        return Some(Value::Decimal { mantissa: 0, exponent: 0 });
+        return Some(InitialValue::Decimal { mantissa: 0, exponent: 0 });
     }
     let mantissa = i64::try_from(sign * mantissa).ok()?;
-    (-EXPONENT_MAX..=EXPONENT_MAX).contains(&exponent).then_some(Value::Decimal { mantissa, exponent })
+    (-EXPONENT_MAX..=EXPONENT_MAX).contains(&exponent).then_some(InitialValue::Decimal { mantissa, exponent })
 }
 
 /// Hexadecimal digits, white space between them as one likes. Files that do not name the language of 1.1 also have plain
 /// text there.
-fn bytes(text: &str, strict: bool) -> Option<Value> {
+fn bytes(text: &str, strict: bool) -> Option<InitialValue> {
     let digits: Option<Vec<u8>> = text
         .bytes()
         .filter(|b| !b.is_ascii_whitespace())
         .map(|b| char::from(b).to_digit(16).map(|d| d as u8))
         .collect();
     let Some(digits) = digits else {
-        return (!strict).then(|| Value::Bytes(text.as_bytes().to_vec()));
+        return (!strict).then(|| InitialValue::Bytes(text.as_bytes().to_vec()));
     };
     let pairs = digits.chunks_exact(2);
-    pairs.remainder().is_empty().then(|| Value::Bytes(pairs.map(|pair| pair[0] << 4 | pair[1]).collect()))
+    pairs
+        .remainder()
+        .is_empty()
+        .then(|| InitialValue::Bytes(pairs.map(|pair| pair[0] << 4 | pair[1]).collect()))
 }

@@ -1,30 +1,33 @@
 //! Types: what an element of a template stands for.
 
-use super::error::{StaticCode, StaticError};
-use super::xml::{At, Element};
-use super::{Meaning, Type};
-use StaticCode::S1;
+use super::error::{TemplateError, TemplateErrorCode};
+use super::xml::{FileLocation, XmlElement};
+use super::{IntegerMeaning, WireType};
+use TemplateErrorCode::S1;
 use std::sync::Arc;
 
 /// Elements of an enumeration, at most.
 const ELEMENTS_MAX: usize = 4096;
 
 /// The type that an element says, and what its numbers stand for.
-pub(super) fn kind(at: &At<'_>, of: &Element) -> Result<(Type, Meaning), StaticError> {
-    let plain = |kind| Ok((kind, Meaning::Number));
+pub(super) fn kind(
+    at: &FileLocation<'_>,
+    of: &XmlElement,
+) -> Result<(WireType, IntegerMeaning), TemplateError> {
+    let plain = |kind| Ok((kind, IntegerMeaning::Number));
     match of.name.as_str() {
-        "int32" => plain(Type::Int32),
-        "uInt32" => plain(Type::UInt32),
-        "int64" => plain(Type::Int64),
-        "uInt64" => plain(Type::UInt64),
-        "decimal" => plain(Type::Decimal),
-        "byteVector" => plain(Type::Bytes),
+        "int32" => plain(WireType::Int32),
+        "uInt32" => plain(WireType::UInt32),
+        "int64" => plain(WireType::Int64),
+        "uInt64" => plain(WireType::UInt64),
+        "decimal" => plain(WireType::Decimal),
+        "byteVector" => plain(WireType::Bytes),
         "string" => match of.get("charset") {
-            None | Some("ascii") => plain(Type::Ascii),
-            Some("unicode") => plain(Type::Unicode),
+            None | Some("ascii") => plain(WireType::Ascii),
+            Some("unicode") => plain(WireType::Unicode),
             Some(other) => Err(at.error(S1, format!("charset=\"{other}\"; there are ascii and unicode"))),
         },
-        "boolean" => Ok((Type::UInt32, Meaning::Boolean)),
+        "boolean" => Ok((WireType::UInt32, IntegerMeaning::Boolean)),
         "enum" => {
             let elements = elements(at, of)?;
             let numbered = elements.iter().enumerate().map(|(index, element)| {
@@ -37,7 +40,7 @@ pub(super) fn kind(at: &At<'_>, of: &Element) -> Result<(Type, Meaning), StaticE
                 };
                 Ok((number, name(at, element)?))
             });
-            Ok((Type::UInt32, Meaning::Enum(numbered.collect::<Result<Arc<[_]>, _>>()?)))
+            Ok((WireType::UInt32, IntegerMeaning::Enum(numbered.collect::<Result<Arc<[_]>, _>>()?)))
         }
         "set" => {
             let names: Result<Arc<[String]>, _> =
@@ -46,7 +49,7 @@ pub(super) fn kind(at: &At<'_>, of: &Element) -> Result<(Type, Meaning), StaticE
             if names.len() > 64 {
                 return Err(at.error(S1, "a set of more than 64 elements"));
             }
-            Ok((Type::UInt64, Meaning::Set(names)))
+            Ok((WireType::UInt64, IntegerMeaning::Set(names)))
         }
         "timestamp" => {
             let unit_ns = match of.get("unit").unwrap_or("second") {
@@ -62,14 +65,14 @@ pub(super) fn kind(at: &At<'_>, of: &Element) -> Result<(Type, Meaning), StaticE
                     return Err(at.error(S1, what));
                 }
             };
-            Ok((Type::UInt64, Meaning::Timestamp { unit_ns }))
+            Ok((WireType::UInt64, IntegerMeaning::Timestamp { unit_ns }))
         }
         other => Err(at.error(S1, format!("<{other}> is nothing that a template has"))),
     }
 }
 
-fn elements<'e>(at: &At<'_>, of: &'e Element) -> Result<Vec<&'e Element>, StaticError> {
-    let elements: Vec<&Element> = of.children.iter().filter(|child| child.name == "element").collect();
+fn elements<'e>(at: &FileLocation<'_>, of: &'e XmlElement) -> Result<Vec<&'e XmlElement>, TemplateError> {
+    let elements: Vec<&XmlElement> = of.children.iter().filter(|child| child.name == "element").collect();
     if elements.is_empty() {
         return Err(at.error(S1, format!("<{}> without elements", of.name)));
     }
@@ -79,7 +82,7 @@ fn elements<'e>(at: &At<'_>, of: &'e Element) -> Result<Vec<&'e Element>, Static
     Ok(elements)
 }
 
-fn name(at: &At<'_>, element: &Element) -> Result<String, StaticError> {
+fn name(at: &FileLocation<'_>, element: &XmlElement) -> Result<String, TemplateError> {
     match element.get("name").filter(|name| !name.is_empty()) {
         Some(name) => Ok(name.to_owned()),
         None => Err(at.line(element.line).error(S1, "<element> without a name")),
@@ -87,25 +90,27 @@ fn name(at: &At<'_>, element: &Element) -> Result<String, StaticError> {
 }
 
 /// The type of the elements of a vector.
-pub(super) fn vector(word: &str) -> Option<Type> {
+pub(super) fn vector(word: &str) -> Option<WireType> {
     match word {
-        "int32Vector" => Some(Type::Int32),
-        "uInt32Vector" => Some(Type::UInt32),
-        "int64Vector" => Some(Type::Int64),
-        "uInt64Vector" => Some(Type::UInt64),
+        "int32Vector" => Some(WireType::Int32),
+        "uInt32Vector" => Some(WireType::UInt32),
+        "int64Vector" => Some(WireType::Int64),
+        "uInt64Vector" => Some(WireType::UInt64),
         _ => None,
     }
 }
 
 /// An initial value by the name of what it stands for, as a number; a number stays.
-pub(super) fn of_name(text: &str, meaning: &Meaning) -> String {
+pub(super) fn of_name(text: &str, meaning: &IntegerMeaning) -> String {
     let number = match meaning {
-        Meaning::Enum(elements) => elements.iter().find(|(_, name)| name == text).map(|(number, _)| *number),
-        Meaning::Boolean => ["false", "true"].iter().position(|word| *word == text).map(|n| n as u64),
-        Meaning::Set(names) => text
+        IntegerMeaning::Enum(elements) => {
+            elements.iter().find(|(_, name)| name == text).map(|(number, _)| *number)
+        }
+        IntegerMeaning::Boolean => ["false", "true"].iter().position(|word| *word == text).map(|n| n as u64),
+        IntegerMeaning::Set(names) => text
             .split_whitespace()
             .try_fold(0u64, |bits, word| Some(bits | 1 << names.iter().position(|name| name == word)?)),
-        Meaning::Number | Meaning::Timestamp { .. } => None,
+        IntegerMeaning::Number | IntegerMeaning::Timestamp { .. } => None,
     };
     match number {
         Some(number) if text.trim().parse::<u64>().is_err() => number.to_string(),

@@ -1,21 +1,21 @@
 //! From elements to templates.
 
 use super::contents::operators;
-use super::error::{StaticCode, StaticError};
+use super::error::{TemplateError, TemplateErrorCode};
 use super::initial::initial;
-use super::xml::{At, Element, parse};
+use super::xml::{FileLocation, XmlElement, parse};
 use super::{
-    Dictionary, Field, Group, Instruction, Key, Kind, Meaning, Name, Operation, Operator, Part, Sequence,
-    Template, Templates, Type,
+    DictionaryKey, DictionaryScope, FieldEncoding, FieldOperator, Instruction, IntegerMeaning, KeyPart,
+    Operator, QualifiedName, Template, TemplateField, TemplateGroup, TemplateSequence, Templates, WireType,
 };
-use super::{kinds, refer};
-use StaticCode::{S1, S2, S3, S4, S5};
+use super::{kinds, references};
+use TemplateErrorCode::{S1, S2, S3, S4, S5};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A template file.
 #[derive(Debug, Clone, Copy)]
-pub struct Source<'s> {
+pub struct TemplateFile<'s> {
     /// What it is called in errors.
     pub name: &'s str,
     /// Its bytes.
@@ -46,7 +46,7 @@ pub(super) const OPERATORS: [(&str, Operator); 6] = [
     ("tail", Operator::Tail),
 ];
 
-pub(super) fn load(files: &[Source<'_>]) -> Result<Templates, StaticError> {
+pub(super) fn load(files: &[TemplateFile<'_>]) -> Result<Templates, TemplateError> {
     let mut trees = Vec::new();
     for (index, source) in files.iter().enumerate() {
         trees.push(parse((index, source.name), source.content)?);
@@ -59,30 +59,35 @@ pub(super) fn load(files: &[Source<'_>]) -> Result<Templates, StaticError> {
         }
     }
     let mut templates = Templates::default();
-    let mut counts = Counts::default();
+    let mut counts = LoadTotals::default();
     for (root, language) in &trees {
         let strict = language == STRICT;
-        let mut loader =
-            Loader { files, strict, defines: &defines, templates: &mut templates, counts: &mut counts };
+        let mut loader = TemplateLoader {
+            files,
+            strict,
+            defines: &defines,
+            templates: &mut templates,
+            counts: &mut counts,
+        };
         loader.file(root)?;
     }
-    refer::resolve(&mut templates, &counts.origins)?;
+    references::resolve(&mut templates, &counts.origins)?;
     Ok(templates)
 }
 
 /// What an element has from those around it.
 #[derive(Clone)]
-struct Scope {
+struct ElementScope {
     ns: String,
     template_ns: String,
-    dictionary: Dictionary,
+    dictionary: DictionaryScope,
     /// The template in which it is written, by its place in the list.
     template: usize,
     depth: usize,
 }
 
-impl Scope {
-    fn inside(&self, element: &Element) -> Self {
+impl ElementScope {
+    fn inside(&self, element: &XmlElement) -> Self {
         let mut scope = self.clone();
         if let Some(ns) = element.get("ns") {
             scope.ns = ns.to_owned();
@@ -97,48 +102,48 @@ impl Scope {
         scope
     }
 
-    fn dictionary_named(&self, word: &str) -> Dictionary {
+    fn dictionary_named(&self, word: &str) -> DictionaryScope {
         match word {
-            "global" => Dictionary::Global,
-            "template" => Dictionary::Template(self.template),
-            "type" => Dictionary::Type,
-            name => Dictionary::Named(Name { ns: self.ns.clone(), local: name.to_owned() }),
+            "global" => DictionaryScope::Global,
+            "template" => DictionaryScope::Template(self.template),
+            "type" => DictionaryScope::Type,
+            name => DictionaryScope::Named(QualifiedName { ns: self.ns.clone(), local: name.to_owned() }),
         }
     }
 }
 
-pub(super) struct Loader<'l> {
-    files: &'l [Source<'l>],
+pub(super) struct TemplateLoader<'l> {
+    files: &'l [TemplateFile<'l>],
     strict: bool,
-    defines: &'l HashMap<&'l str, &'l Element>,
+    defines: &'l HashMap<&'l str, &'l XmlElement>,
     templates: &'l mut Templates,
-    counts: &'l mut Counts,
+    counts: &'l mut LoadTotals,
 }
 
 /// What was met so far.
 #[derive(Default)]
-struct Counts {
+struct LoadTotals {
     /// Lengths without a name.
     lengths: usize,
     parts: usize,
     /// Bytes of their names and initial values.
     text: usize,
     /// Enumerations and sets by the element that has them: a type that is used often is held once.
-    meanings: HashMap<*const Element, (Type, Meaning)>,
+    meanings: HashMap<*const XmlElement, (WireType, IntegerMeaning)>,
     /// Where each template is written.
     origins: Vec<(String, usize)>,
-    names: HashSet<Name>,
+    names: HashSet<QualifiedName>,
 }
 
 /// A field, group or sequence as it was put together: the element that says of what type it is, and those around it, from
 /// the outermost on, of which each says more.
-struct Parts<'e> {
-    around: Vec<&'e Element>,
-    of: &'e Element,
+struct ElementChain<'e> {
+    around: Vec<&'e XmlElement>,
+    of: &'e XmlElement,
 }
 
-impl<'e> Parts<'e> {
-    fn elements(&self) -> impl Iterator<Item = &'e Element> {
+impl<'e> ElementChain<'e> {
+    fn elements(&self) -> impl Iterator<Item = &'e XmlElement> {
         self.around.iter().copied().chain([self.of])
     }
 
@@ -148,25 +153,25 @@ impl<'e> Parts<'e> {
     }
 
     /// The operator as the outermost element that has one says.
-    fn operator(&self) -> Option<&'e Element> {
+    fn operator(&self) -> Option<&'e XmlElement> {
         self.elements().find_map(|element| operators(element).next())
     }
 }
 
-impl Loader<'_> {
-    pub(super) fn at(&self, element: &Element) -> At<'_> {
-        At { file: self.file_of(element), line: element.line }
+impl TemplateLoader<'_> {
+    pub(super) fn location(&self, element: &XmlElement) -> FileLocation<'_> {
+        FileLocation { file: self.file_of(element), line: element.line }
     }
 
-    fn file_of(&self, element: &Element) -> &str {
+    fn file_of(&self, element: &XmlElement) -> &str {
         self.files[element.file].name
     }
 
-    fn file(&mut self, root: &Element) -> Result<(), StaticError> {
-        let outside = Scope {
+    fn file(&mut self, root: &XmlElement) -> Result<(), TemplateError> {
+        let outside = ElementScope {
             ns: String::new(),
             template_ns: String::new(),
-            dictionary: Dictionary::Global,
+            dictionary: DictionaryScope::Global,
             template: 0,
             depth: 0,
         };
@@ -190,7 +195,7 @@ impl Loader<'_> {
                             self.templates.notes.push(note);
                         }
                         other => {
-                            return Err(self.at(child).error(
+                            return Err(self.location(child).error(
                                 S1,
                                 format!("<{other}> does not belong in <templates>; <template> does"),
                             ));
@@ -200,37 +205,39 @@ impl Loader<'_> {
                 Ok(())
             }
             other => Err(self
-                .at(root)
+                .location(root)
                 .error(S1, format!("the root element is <{other}>; a template file has <templates>"))),
         }
     }
 
-    fn template(&mut self, element: &Element, outside: &Scope) -> Result<(), StaticError> {
+    fn template(&mut self, element: &XmlElement, outside: &ElementScope) -> Result<(), TemplateError> {
         let index = self.templates.list.len();
         let mut scope = outside.inside(element);
         scope.template = index;
         if let Some(word) = element.get("dictionary") {
             scope.dictionary = scope.dictionary_named(word);
-        } else if let Dictionary::Template(_) = scope.dictionary {
-            scope.dictionary = Dictionary::Template(index);
+        } else if let DictionaryScope::Template(_) = scope.dictionary {
+            scope.dictionary = DictionaryScope::Template(index);
         }
         let local = self.name(element)?;
         let id = match element.get("id") {
             None => None,
             Some(text) => Some(text.trim().parse::<u32>().map_err(|_| {
-                self.at(element)
+                self.location(element)
                     .error(S1, format!("id=\"{text}\" is no id of a template, a number up to 2³²−1"))
             })?),
         };
         let reset = element
             .get_local("reset")
             .is_some_and(|word| ["yes", "y", "true"].iter().any(|yes| word.eq_ignore_ascii_case(yes)));
-        let name = Name { ns: scope.template_ns.clone(), local };
+        let name = QualifiedName { ns: scope.template_ns.clone(), local };
         if let Some(id) = id
             && let Some(other) = self.templates.by_id.insert(id, index)
         {
             let other = &self.templates.list[other].name.local;
-            return Err(self.at(element).error(S1, format!("template id {id} is that of {other}, too")));
+            return Err(self
+                .location(element)
+                .error(S1, format!("template id {id} is that of {other}, too")));
         }
         if !self.counts.names.insert(name.clone()) {
             let (file, line) = (self.file_of(element), element.line);
@@ -248,15 +255,15 @@ impl Loader<'_> {
     }
 
     /// Looks at a type that is defined, so that a mistake in it is told whether or not it is used.
-    fn define(&mut self, element: &Element, scope: &Scope) -> Result<(), StaticError> {
+    fn define(&mut self, element: &XmlElement, scope: &ElementScope) -> Result<(), TemplateError> {
         self.name(element)?;
         let Some(of) = element.children.first() else {
-            return Err(self.at(element).error(S1, "<define> without a type in it"));
+            return Err(self.location(element).error(S1, "<define> without a type in it"));
         };
         let mut scope = scope.inside(element);
         // Defined outside of any template.
         scope.template = usize::MAX;
-        let parts = Parts { around: Vec::new(), of };
+        let parts = ElementChain { around: Vec::new(), of };
         self.strict(false, |loader| loader.part(parts, &scope)).map(drop)
     }
 
@@ -267,20 +274,28 @@ impl Loader<'_> {
         result
     }
 
-    fn name(&self, element: &Element) -> Result<String, StaticError> {
+    fn name(&self, element: &XmlElement) -> Result<String, TemplateError> {
         match element.get("name").filter(|name| !name.is_empty()) {
             Some(name) => Ok(name.to_owned()),
-            None => Err(self.at(element).error(S1, format!("<{}> without a name", element.name))),
+            None => Err(self.location(element).error(S1, format!("<{}> without a name", element.name))),
         }
     }
 
-    fn type_ref(&self, element: &Element, scope: &Scope) -> Result<Option<Name>, StaticError> {
+    fn type_ref(
+        &self,
+        element: &XmlElement,
+        scope: &ElementScope,
+    ) -> Result<Option<QualifiedName>, TemplateError> {
         let Some(reference) = element.child("typeRef") else { return Ok(None) };
         let ns = reference.get("ns").unwrap_or(&scope.ns).to_owned();
-        Ok(Some(Name { ns, local: self.name(reference)? }))
+        Ok(Some(QualifiedName { ns, local: self.name(reference)? }))
     }
 
-    fn body(&mut self, element: &Element, scope: &Scope) -> Result<Vec<Instruction>, StaticError> {
+    fn body(
+        &mut self,
+        element: &XmlElement,
+        scope: &ElementScope,
+    ) -> Result<Vec<Instruction>, TemplateError> {
         let (mut body, mut typed, mut length) = (Vec::new(), false, false);
         for child in &element.children {
             match child.name.as_str() {
@@ -290,78 +305,86 @@ impl Loader<'_> {
                     let what = format!(
                         "<{word}> does not belong here: it stands once, before the fields, a type first"
                     );
-                    return Err(self.at(child).error(S1, what));
+                    return Err(self.location(child).error(S1, what));
                 }
                 word if OPERATORS.iter().any(|(operator, _)| *operator == word) => {
                     return Err(self
-                        .at(child)
+                        .location(child)
                         .error(S1, format!("<{word}> does not belong here: it stands in a field")));
                 }
                 "templateRef" => body.push(self.reference(child, scope)?),
-                _ => body.push(self.part(Parts { around: Vec::new(), of: child }, scope)?),
+                _ => body.push(self.part(ElementChain { around: Vec::new(), of: child }, scope)?),
             }
         }
         Ok(body)
     }
 
     /// Counts a part.
-    fn count(&mut self, element: &Element, text: usize) -> Result<(), StaticError> {
+    fn count(&mut self, element: &XmlElement, text: usize) -> Result<(), TemplateError> {
         self.counts.parts += 1;
         self.counts.text += text;
         if self.counts.parts > PARTS_MAX {
-            return Err(self.at(element).error(S1, format!("more than {PARTS_MAX} parts")));
+            return Err(self.location(element).error(S1, format!("more than {PARTS_MAX} parts")));
         }
         if self.counts.text > TEXT_MAX {
             let what = format!("more than {TEXT_MAX} bytes of names and initial values");
-            return Err(self.at(element).error(S1, what));
+            return Err(self.location(element).error(S1, what));
         }
         Ok(())
     }
 
-    fn reference(&mut self, element: &Element, scope: &Scope) -> Result<Instruction, StaticError> {
+    fn reference(
+        &mut self,
+        element: &XmlElement,
+        scope: &ElementScope,
+    ) -> Result<Instruction, TemplateError> {
         let Some(local) = element.get("name") else {
             self.count(element, 0)?;
             return Ok(Instruction::Dynamic);
         };
         if local.is_empty() {
-            return Err(self.at(element).error(S1, "<templateRef> with an empty name"));
+            return Err(self.location(element).error(S1, "<templateRef> with an empty name"));
         }
         let ns = element.get("templateNs").unwrap_or(&scope.template_ns).to_owned();
         self.count(element, ns.len() + local.len())?;
-        Ok(Instruction::Static(Name { ns, local: local.to_owned() }, None))
+        Ok(Instruction::Static(QualifiedName { ns, local: local.to_owned() }, None))
     }
 
     /// A field, group or sequence.
-    fn part(&mut self, mut parts: Parts<'_>, scope: &Scope) -> Result<Instruction, StaticError> {
+    fn part(
+        &mut self,
+        mut parts: ElementChain<'_>,
+        scope: &ElementScope,
+    ) -> Result<Instruction, TemplateError> {
         if scope.depth + parts.around.len() > NESTED_MAX {
             let what =
                 format!("more than {NESTED_MAX} parts in each other, or a type that is made of itself");
-            return Err(self.at(parts.of).error(S1, what));
+            return Err(self.location(parts.of).error(S1, what));
         }
         let of = parts.of;
         match of.name.as_str() {
             "field" => {
-                let is_type = |child: &&Element| !OPERATORS.iter().any(|(word, _)| *word == child.name);
+                let is_type = |child: &&XmlElement| !OPERATORS.iter().any(|(word, _)| *word == child.name);
                 let Some(inner) = of.children.iter().find(is_type) else {
-                    return Err(self.at(of).error(S1, "<field> without a type in it"));
+                    return Err(self.location(of).error(S1, "<field> without a type in it"));
                 };
                 parts.around.push(of);
-                self.part(Parts { of: inner, ..parts }, scope)
+                self.part(ElementChain { of: inner, ..parts }, scope)
             }
             "type" => {
                 let name = self.name(of)?;
                 let Some(define) = self.defines.get(name.as_str()).copied() else {
-                    return Err(self.at(of).error(S1, format!("no type is defined as {name}")));
+                    return Err(self.location(of).error(S1, format!("no type is defined as {name}")));
                 };
                 let Some(inner) = define.children.first() else {
-                    return Err(self.at(define).error(S1, "<define> without a type in it"));
+                    return Err(self.location(define).error(S1, "<define> without a type in it"));
                 };
                 // What it is called is not what the field is called, nor how it is told where the field says so.
                 if parts.around.is_empty() {
-                    return Err(self.at(of).error(S1, "<type> stands in a <field>"));
+                    return Err(self.location(of).error(S1, "<type> stands in a <field>"));
                 }
                 parts.around.push(of);
-                let parts = Parts { of: inner, ..parts };
+                let parts = ElementChain { of: inner, ..parts };
                 self.strict(false, |loader| loader.part(parts, scope))
             }
             "group" => {
@@ -369,7 +392,12 @@ impl Loader<'_> {
                 self.count(of, head.name.bytes())?;
                 let scope = scope.inside(of);
                 let (type_ref, body) = (self.type_ref(of, &scope)?, self.body(of, &scope)?);
-                Ok(Instruction::Group(Group { name: head.name, optional: head.optional, type_ref, body }))
+                Ok(Instruction::Group(TemplateGroup {
+                    name: head.name,
+                    optional: head.optional,
+                    type_ref,
+                    body,
+                }))
             }
             "sequence" => {
                 let head = self.head(&parts, scope)?;
@@ -384,13 +412,16 @@ impl Loader<'_> {
                     let head = self.head(&parts, scope)?;
                     let length = self.length(of, head.optional, scope)?;
                     self.count(of, head.name.bytes() + length.bytes())?;
-                    let kind = Kind::Plain(kind, none(key(scope, &Name::default(), Part::Whole)));
-                    let element = Field {
-                        name: Name::default(),
+                    let kind = FieldEncoding::Plain(
+                        kind,
+                        none(key(scope, &QualifiedName::default(), KeyPart::Whole)),
+                    );
+                    let element = TemplateField {
+                        name: QualifiedName::default(),
                         id: None,
                         optional: false,
                         kind,
-                        meaning: Meaning::Number,
+                        meaning: IntegerMeaning::Number,
                     };
                     Ok(sequence(head, None, length, vec![Instruction::Field(Arc::new(element))]))
                 }
@@ -403,48 +434,52 @@ impl Loader<'_> {
         }
     }
 
-    fn head(&self, parts: &Parts<'_>, scope: &Scope) -> Result<Head, StaticError> {
+    fn head(&self, parts: &ElementChain<'_>, scope: &ElementScope) -> Result<FieldHeader, TemplateError> {
         // The name of a type is its own, where <type> is not the outermost.
         let named = parts.elements().filter(|element| element.name != "type" && element.name != "define");
         let mut named = named.filter_map(|element| element.get("name"));
         let local = named.next().unwrap_or_default();
         if local.is_empty() && self.strict {
-            return Err(self.at(parts.of).error(S1, format!("<{}> without a name", parts.of.name)));
+            return Err(self.location(parts.of).error(S1, format!("<{}> without a name", parts.of.name)));
         }
         let optional = match parts.get("presence") {
             None | Some("mandatory") => false,
             Some("optional") => true,
             Some(other) => {
                 let what = format!("presence=\"{other}\"; there are mandatory and optional");
-                return Err(self.at(parts.of).error(S1, what));
+                return Err(self.location(parts.of).error(S1, what));
             }
         };
         let ns = parts.get("ns").unwrap_or(&scope.ns).to_owned();
         let id = parts.get("id").map(str::to_owned);
-        Ok(Head { name: Name { ns, local: local.to_owned() }, id, optional })
+        Ok(FieldHeader { name: QualifiedName { ns, local: local.to_owned() }, id, optional })
     }
 
-    fn field(&mut self, parts: &Parts<'_>, scope: &Scope) -> Result<Field, StaticError> {
+    fn field(
+        &mut self,
+        parts: &ElementChain<'_>,
+        scope: &ElementScope,
+    ) -> Result<TemplateField, TemplateError> {
         let (kind, meaning) = self.meaning(parts.of)?;
         let head = self.head(parts, scope)?;
-        let Head { name, id, optional } = head;
+        let FieldHeader { name, id, optional } = head;
         for element in parts.elements() {
             self.one_operator(element)?;
             self.only_known(element, kind)?;
         }
         let halves = ["exponent", "mantissa"].map(|half| parts.of.child(half));
         self.in_order(parts.of, &halves)?;
-        let kind = if kind == Type::Decimal && halves.iter().any(Option::is_some) {
+        let kind = if kind == WireType::Decimal && halves.iter().any(Option::is_some) {
             if let Some(whole) = parts.operator() {
                 let what = "an operator for the decimal beside one for its parts";
-                return Err(self.at(whole).error(S1, what));
+                return Err(self.location(whole).error(S1, what));
             }
-            let half = |element: Option<&Element>, part, kind, optional| match element {
+            let half = |element: Option<&XmlElement>, part, kind, optional| match element {
                 Some(element) => {
                     let operator = self.only_operator(element)?;
                     self.operation(
                         operator,
-                        (kind, &Meaning::Number),
+                        (kind, &IntegerMeaning::Number),
                         optional,
                         key(scope, &name, part),
                         scope,
@@ -452,66 +487,75 @@ impl Loader<'_> {
                 }
                 None => Ok(none(key(scope, &name, part))),
             };
-            let exponent = half(halves[0], Part::Exponent, Type::Int32, optional)?;
+            let exponent = half(halves[0], KeyPart::Exponent, WireType::Int32, optional)?;
             // Where there is an exponent, there is a mantissa.
-            let mantissa = half(halves[1], Part::Mantissa, Type::Int64, false)?;
-            Kind::Split(exponent, mantissa)
+            let mantissa = half(halves[1], KeyPart::Mantissa, WireType::Int64, false)?;
+            FieldEncoding::Split(exponent, mantissa)
         } else {
-            let place = key(scope, &name, Part::Whole);
-            Kind::Plain(kind, self.operation(parts.operator(), (kind, &meaning), optional, place, scope)?)
+            let place = key(scope, &name, KeyPart::Whole);
+            FieldEncoding::Plain(
+                kind,
+                self.operation(parts.operator(), (kind, &meaning), optional, place, scope)?,
+            )
         };
-        Ok(Field { name, id, optional, kind, meaning })
+        Ok(TemplateField { name, id, optional, kind, meaning })
     }
 
-    fn meaning(&mut self, of: &Element) -> Result<(Type, Meaning), StaticError> {
+    fn meaning(&mut self, of: &XmlElement) -> Result<(WireType, IntegerMeaning), TemplateError> {
         let place = std::ptr::from_ref(of);
         if let Some(known) = self.counts.meanings.get(&place) {
             return Ok(known.clone());
         }
-        let found = kinds::kind(&self.at(of), of)?;
-        if let Meaning::Enum(_) | Meaning::Set(_) = &found.1 {
+        let found = kinds::kind(&self.location(of), of)?;
+        if let IntegerMeaning::Enum(_) | IntegerMeaning::Set(_) = &found.1 {
             self.counts.meanings.insert(place, found.clone());
         }
         Ok(found)
     }
 
-    fn length(&mut self, of: &Element, optional: bool, scope: &Scope) -> Result<Arc<Field>, StaticError> {
+    fn length(
+        &mut self,
+        of: &XmlElement,
+        optional: bool,
+        scope: &ElementScope,
+    ) -> Result<Arc<TemplateField>, TemplateError> {
         let element = of.child("length");
         let local = element.and_then(|e| e.get("name")).unwrap_or_default().to_owned();
         let ns = element.and_then(|e| e.get("ns")).unwrap_or(&scope.ns).to_owned();
-        let name = Name { ns, local };
+        let name = QualifiedName { ns, local };
         let part = if name.local.is_empty() {
             self.counts.lengths += 1;
-            Part::Length(self.counts.lengths)
+            KeyPart::Length(self.counts.lengths)
         } else {
-            Part::Whole
+            KeyPart::Whole
         };
         let place = key(scope, &name, part);
         if let Some(element) = element.filter(|e| e.get("presence").is_some()) {
             let what = "a length is there where its sequence is: `presence` stands in <sequence>";
-            return Err(self.at(element).error(S1, what));
+            return Err(self.location(element).error(S1, what));
         }
         let operator = element.map(|e| self.only_operator(e)).transpose()?.flatten();
-        let operation = self.operation(operator, (Type::UInt32, &Meaning::Number), optional, place, scope)?;
+        let operation =
+            self.operation(operator, (WireType::UInt32, &IntegerMeaning::Number), optional, place, scope)?;
         let id = element.and_then(|e| e.get("id")).map(str::to_owned);
-        let kind = Kind::Plain(Type::UInt32, operation);
-        Ok(Arc::new(Field { name, id, optional, kind, meaning: Meaning::Number }))
+        let kind = FieldEncoding::Plain(WireType::UInt32, operation);
+        Ok(Arc::new(TemplateField { name, id, optional, kind, meaning: IntegerMeaning::Number }))
     }
 
     fn operation(
         &self,
-        element: Option<&Element>,
-        (kind, meaning): (Type, &Meaning),
+        element: Option<&XmlElement>,
+        (kind, meaning): (WireType, &IntegerMeaning),
         optional: bool,
-        mut place: Key,
-        scope: &Scope,
-    ) -> Result<Operation, StaticError> {
+        mut place: DictionaryKey,
+        scope: &ElementScope,
+    ) -> Result<FieldOperator, TemplateError> {
         let Some(element) = element else { return Ok(none(place)) };
-        let at = self.at(element);
+        let at = self.location(element);
         let word = &element.name;
         if let Some(inner) = element.children.first() {
             let what = format!("<{}> does not belong in <{word}>", inner.name);
-            return Err(self.at(inner).error(S1, what));
+            return Err(self.location(inner).error(S1, what));
         }
         let operator = OPERATORS.iter().find(|(known, _)| known == word).map_or(Operator::None, |(_, o)| *o);
         let fits = match operator {
@@ -547,26 +591,37 @@ impl Loader<'_> {
         }
         if let Some(local) = element.get("key") {
             let ns = element.get("ns").unwrap_or(&place.name.ns).to_owned();
-            (place.name, place.part) = (Name { ns, local: local.to_owned() }, Part::Whole);
+            (place.name, place.part) = (QualifiedName { ns, local: local.to_owned() }, KeyPart::Whole);
         }
-        Ok(Operation { operator, initial: value, key: place })
+        Ok(FieldOperator { operator, initial: value, key: place })
     }
 }
 
-struct Head {
-    name: Name,
+struct FieldHeader {
+    name: QualifiedName,
     id: Option<String>,
     optional: bool,
 }
 
-fn sequence(head: Head, type_ref: Option<Name>, length: Arc<Field>, body: Vec<Instruction>) -> Instruction {
-    Instruction::Sequence(Sequence { name: head.name, optional: head.optional, type_ref, length, body })
+fn sequence(
+    head: FieldHeader,
+    type_ref: Option<QualifiedName>,
+    length: Arc<TemplateField>,
+    body: Vec<Instruction>,
+) -> Instruction {
+    Instruction::Sequence(TemplateSequence {
+        name: head.name,
+        optional: head.optional,
+        type_ref,
+        length,
+        body,
+    })
 }
 
-fn key(scope: &Scope, name: &Name, part: Part) -> Key {
-    Key { dictionary: scope.dictionary.clone(), name: name.clone(), part }
+fn key(scope: &ElementScope, name: &QualifiedName, part: KeyPart) -> DictionaryKey {
+    DictionaryKey { dictionary: scope.dictionary.clone(), name: name.clone(), part }
 }
 
-fn none(key: Key) -> Operation {
-    Operation { operator: Operator::None, initial: None, key }
+fn none(key: DictionaryKey) -> FieldOperator {
+    FieldOperator { operator: Operator::None, initial: None, key }
 }

@@ -14,34 +14,34 @@
 //! The language is that of FAST 1.1 (2006), with what is in use of 1.2: `define`, `field` and `type`, `enum`, `set`,
 //! `timestamp`, `boolean`, vectors of integers. Root elements are `templates` or a single `template`. Elements and
 //! attributes of other namespaces are extensions and passed over. A name of a template that no file has is no error of
-//! the file: it is [`super::Code::D8`] where a message comes to it.
+//! the file: it is [`super::MessageFaultCode::D8`] where a message comes to it.
 
 mod contents;
 mod error;
 mod initial;
 mod kinds;
 mod load;
-mod refer;
+mod references;
 #[cfg(test)]
 mod tests;
 mod xml;
 
-pub use error::{StaticCode, StaticError};
-pub use load::Source;
+pub use error::{TemplateError, TemplateErrorCode};
+pub use load::TemplateFile;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A name in a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
-pub struct Name {
+pub struct QualifiedName {
     /// The namespace, empty where none was told.
     pub ns: String,
     /// The name in it.
     pub local: String,
 }
 
-impl Name {
+impl QualifiedName {
     /// Bytes that it has.
     fn bytes(&self) -> usize {
         self.ns.len() + self.local.len()
@@ -60,13 +60,13 @@ pub struct Templates {
 #[derive(Debug, Clone)]
 pub struct Template {
     /// Its name.
-    pub name: Name,
+    pub name: QualifiedName,
     /// What messages name it by. One without is there to be referred to.
     pub id: Option<u32>,
     /// Dictionaries are emptied where it begins (session control protocol).
     pub reset: bool,
     /// The application type of what it has.
-    pub type_ref: Option<Name>,
+    pub type_ref: Option<QualifiedName>,
     /// What stands in it, in order.
     pub body: Vec<Instruction>,
 }
@@ -75,38 +75,38 @@ pub struct Template {
 #[derive(Debug, Clone)]
 pub enum Instruction {
     /// A value.
-    Field(Arc<Field>),
+    Field(Arc<TemplateField>),
     /// Parts that are there together, or not at all.
-    Group(Group),
+    Group(TemplateGroup),
     /// Parts that are there any number of times.
-    Sequence(Sequence),
+    Sequence(TemplateSequence),
     /// What another template has; its place in the list, none where no file has it.
-    Static(Name, Option<usize>),
+    Static(QualifiedName, Option<usize>),
     /// What the template has that the message names here.
     Dynamic,
 }
 
 /// A value with a name.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Field {
+pub struct TemplateField {
     /// Its name; empty for the elements of a vector.
-    pub name: Name,
+    pub name: QualifiedName,
     /// What it is called elsewhere, as a tag of FIX.
     pub id: Option<String>,
     /// It may be absent.
     pub optional: bool,
     /// Its type and how it is told.
-    pub kind: Kind,
+    pub kind: FieldEncoding,
     /// What its number stands for.
-    pub meaning: Meaning,
+    pub meaning: IntegerMeaning,
 }
 
-impl Field {
+impl TemplateField {
     /// Bytes of names and initial values.
     fn bytes(&self) -> usize {
         let operations = match &self.kind {
-            Kind::Plain(_, operation) => operation.bytes(),
-            Kind::Split(exponent, mantissa) => exponent.bytes() + mantissa.bytes(),
+            FieldEncoding::Plain(_, operation) => operation.bytes(),
+            FieldEncoding::Split(exponent, mantissa) => exponent.bytes() + mantissa.bytes(),
         };
         self.name.bytes() + self.id.as_ref().map_or(0, String::len) + operations
     }
@@ -114,17 +114,17 @@ impl Field {
 
 /// A type, and one operation for all of it or one for each part.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Kind {
+pub enum FieldEncoding {
     /// One operation.
-    Plain(Type, Operation),
+    Plain(WireType, FieldOperator),
     /// A decimal with an operation for exponent and mantissa each.
-    Split(Operation, Operation),
+    Split(FieldOperator, FieldOperator),
 }
 
 /// The types on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub enum Type {
+pub enum WireType {
     Int32,
     UInt32,
     Int64,
@@ -139,25 +139,25 @@ pub enum Type {
     Bytes,
 }
 
-impl Type {
+impl WireType {
     /// The bounds of an integer type.
     #[must_use]
     pub const fn bounds(self) -> Option<(i128, i128)> {
         match self {
-            Type::Int32 => Some((i32::MIN as i128, i32::MAX as i128)),
-            Type::UInt32 => Some((0, u32::MAX as i128)),
-            Type::Int64 => Some((i64::MIN as i128, i64::MAX as i128)),
-            Type::UInt64 => Some((0, u64::MAX as i128)),
+            WireType::Int32 => Some((i32::MIN as i128, i32::MAX as i128)),
+            WireType::UInt32 => Some((0, u32::MAX as i128)),
+            WireType::Int64 => Some((i64::MIN as i128, i64::MAX as i128)),
+            WireType::UInt64 => Some((0, u64::MAX as i128)),
             _ => None,
         }
     }
 
     /// What comes after an integer of this type, both in two's complement: after the largest the smallest (6.3.6).
     #[must_use]
-    pub(crate) const fn after(self, bits: u64) -> u64 {
+    pub(crate) const fn increment(self, bits: u64) -> u64 {
         match self {
-            Type::Int32 if bits == i32::MAX as u64 => i32::MIN as i64 as u64,
-            Type::UInt32 if bits == u32::MAX as u64 => 0,
+            WireType::Int32 if bits == i32::MAX as u64 => i32::MIN as i64 as u64,
+            WireType::UInt32 if bits == u32::MAX as u64 => 0,
             _ => bits.wrapping_add(1),
         }
     }
@@ -165,28 +165,28 @@ impl Type {
     /// Whether its values are strings or byte vectors.
     #[must_use]
     pub const fn is_text(self) -> bool {
-        matches!(self, Type::Ascii | Type::Unicode | Type::Bytes)
+        matches!(self, WireType::Ascii | WireType::Unicode | WireType::Bytes)
     }
 
     /// The word of the template language.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
-            Type::Int32 => "int32",
-            Type::UInt32 => "uInt32",
-            Type::Int64 => "int64",
-            Type::UInt64 => "uInt64",
-            Type::Decimal => "decimal",
-            Type::Ascii => "string",
-            Type::Unicode => "string charset=\"unicode\"",
-            Type::Bytes => "byteVector",
+            WireType::Int32 => "int32",
+            WireType::UInt32 => "uInt32",
+            WireType::Int64 => "int64",
+            WireType::UInt64 => "uInt64",
+            WireType::Decimal => "decimal",
+            WireType::Ascii => "string",
+            WireType::Unicode => "string charset=\"unicode\"",
+            WireType::Bytes => "byteVector",
         }
     }
 }
 
 /// What an integer stands for, in FAST 1.2.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub enum Meaning {
+pub enum IntegerMeaning {
     /// Itself.
     #[default]
     Number,
@@ -205,16 +205,16 @@ pub enum Meaning {
 
 /// How a value is told.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Operation {
+pub struct FieldOperator {
     /// The operator.
     pub operator: Operator,
     /// The initial value.
-    pub initial: Option<Value>,
+    pub initial: Option<InitialValue>,
     /// Where its previous value is kept.
-    pub key: Key,
+    pub key: DictionaryKey,
 }
 
-impl Operation {
+impl FieldOperator {
     /// Whether it has a bit in the presence map.
     #[must_use]
     pub const fn has_bit(&self, optional: bool) -> bool {
@@ -226,8 +226,9 @@ impl Operation {
     }
 
     fn bytes(&self) -> usize {
-        let initial = if let Some(Value::Bytes(text)) = &self.initial { text.len() } else { 0 };
-        let dictionary = if let Dictionary::Named(name) = &self.key.dictionary { name.bytes() } else { 0 };
+        let initial = if let Some(InitialValue::Bytes(text)) = &self.initial { text.len() } else { 0 };
+        let dictionary =
+            if let DictionaryScope::Named(name) = &self.key.dictionary { name.bytes() } else { 0 };
         initial + self.key.name.bytes() + dictionary
     }
 }
@@ -247,7 +248,7 @@ pub enum Operator {
 
 /// A value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Value {
+pub enum InitialValue {
     /// Of any integer type.
     Int(i128),
     /// Mantissa times ten to the exponent.
@@ -263,19 +264,19 @@ pub enum Value {
 
 /// The entry of a dictionary.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Key {
+pub struct DictionaryKey {
     /// The dictionary.
-    pub dictionary: Dictionary,
+    pub dictionary: DictionaryScope,
     /// The name in it.
-    pub name: Name,
+    pub name: QualifiedName,
     /// Of what: parts of a decimal have entries of their own, also under the decimal's name, and a length without a
     /// name has one that nothing else has.
-    pub part: Part,
+    pub part: KeyPart,
 }
 
 /// What of a field a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum KeyPart {
     /// All of it, or a key was told.
     Whole,
     /// The exponent.
@@ -288,7 +289,7 @@ pub enum Part {
 
 /// A dictionary.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Dictionary {
+pub enum DictionaryScope {
     /// One for all.
     Global,
     /// That of the template in which the operator is written, by its place in the list.
@@ -296,33 +297,33 @@ pub enum Dictionary {
     /// That of the application type.
     Type,
     /// One with a name.
-    Named(Name),
+    Named(QualifiedName),
 }
 
 /// Parts that are there together.
 #[derive(Debug, Clone)]
-pub struct Group {
+pub struct TemplateGroup {
     /// Its name.
-    pub name: Name,
+    pub name: QualifiedName,
     /// It may be absent.
     pub optional: bool,
     /// The application type of what it has.
-    pub type_ref: Option<Name>,
+    pub type_ref: Option<QualifiedName>,
     /// What stands in it.
     pub body: Vec<Instruction>,
 }
 
 /// Parts that are there any number of times.
 #[derive(Debug, Clone)]
-pub struct Sequence {
+pub struct TemplateSequence {
     /// Its name.
-    pub name: Name,
+    pub name: QualifiedName,
     /// It may be absent.
     pub optional: bool,
     /// The application type of what it has.
-    pub type_ref: Option<Name>,
+    pub type_ref: Option<QualifiedName>,
     /// How many there are.
-    pub length: Arc<Field>,
+    pub length: Arc<TemplateField>,
     /// What stands in each.
     pub body: Vec<Instruction>,
 }
@@ -332,7 +333,7 @@ impl Templates {
     ///
     /// # Errors
     /// The first static error, with file and line.
-    pub fn load(files: &[Source<'_>]) -> Result<Self, StaticError> {
+    pub fn load(files: &[TemplateFile<'_>]) -> Result<Self, TemplateError> {
         load::load(files)
     }
 

@@ -1,8 +1,8 @@
 use super::*;
-use StaticCode::{S1, S2, S3, S4, S5};
+use TemplateErrorCode::{S1, S2, S3, S4, S5};
 
-fn load(text: &str) -> Result<Templates, StaticError> {
-    Templates::load(&[Source { name: "t.xml", content: text.as_bytes() }])
+fn load(text: &str) -> Result<Templates, TemplateError> {
+    Templates::load(&[TemplateFile { name: "t.xml", content: text.as_bytes() }])
 }
 
 fn in_template(body: &str) -> String {
@@ -152,7 +152,7 @@ fn files_that_grow_in_all_are_refused() {
     let [Instruction::Field(first), .., Instruction::Field(last)] = &templates.list[0].body[..] else {
         panic!("fields")
     };
-    let (Meaning::Enum(first), Meaning::Enum(last)) = (&first.meaning, &last.meaning) else {
+    let (IntegerMeaning::Enum(first), IntegerMeaning::Enum(last)) = (&first.meaning, &last.meaning) else {
         panic!("an enum")
     };
     assert!(std::sync::Arc::ptr_eq(first, last));
@@ -201,24 +201,27 @@ fn what_is_around_a_field_is_its_own() {
         panic!("{:?}", template.body)
     };
     assert_eq!((side.name.local.as_str(), side.id.as_deref()), ("Side", Some("54")));
-    let Kind::Plain(Type::UInt32, operation) = &side.kind else { panic!("{side:?}") };
-    assert_eq!((operation.operator, &operation.initial), (Operator::Default, &Some(Value::Int(1))));
-    assert!(matches!(&side.meaning, Meaning::Enum(elements) if elements[1] == (1, "Sell".to_owned())));
-    let Kind::Split(exponent, mantissa) = &px.kind else { panic!("{px:?}") };
+    let FieldEncoding::Plain(WireType::UInt32, operation) = &side.kind else { panic!("{side:?}") };
+    assert_eq!((operation.operator, &operation.initial), (Operator::Default, &Some(InitialValue::Int(1))));
+    assert!(matches!(&side.meaning, IntegerMeaning::Enum(elements) if elements[1] == (1, "Sell".to_owned())));
+    let FieldEncoding::Split(exponent, mantissa) = &px.kind else { panic!("{px:?}") };
     assert_eq!(
         (px.name.local.as_str(), exponent.operator, mantissa.operator),
         ("Px", Operator::Constant, Operator::None)
     );
-    let Kind::Plain(_, operation) = &a.kind else { panic!("{a:?}") };
-    assert_eq!((&operation.key.dictionary, operation.key.name.ns.as_str()), (&Dictionary::Global, "urn:b"));
-    let Kind::Plain(Type::UInt64, operation) = &at.kind else { panic!("{at:?}") };
-    assert_eq!(operation.key.dictionary, Dictionary::Template(0));
-    assert_eq!(at.meaning, Meaning::Timestamp { unit_ns: 1 });
+    let FieldEncoding::Plain(_, operation) = &a.kind else { panic!("{a:?}") };
+    assert_eq!(
+        (&operation.key.dictionary, operation.key.name.ns.as_str()),
+        (&DictionaryScope::Global, "urn:b")
+    );
+    let FieldEncoding::Plain(WireType::UInt64, operation) = &at.kind else { panic!("{at:?}") };
+    assert_eq!(operation.key.dictionary, DictionaryScope::Template(0));
+    assert_eq!(at.meaning, IntegerMeaning::Timestamp { unit_ns: 1 });
     assert_eq!((v.body.len(), s.body.len()), (1, 1));
-    let decimal = |text: &str| initial::initial(text, Type::Decimal, true).unwrap();
-    assert_eq!(decimal(" -12.50 "), Value::Decimal { mantissa: -125, exponent: -1 });
-    assert_eq!(decimal("12000"), Value::Decimal { mantissa: 12, exponent: 3 });
-    assert_eq!(decimal("0.000"), Value::Decimal { mantissa: 0, exponent: 0 });
+    let decimal = |text: &str| initial::initial(text, WireType::Decimal, true).unwrap();
+    assert_eq!(decimal(" -12.50 "), InitialValue::Decimal { mantissa: -125, exponent: -1 });
+    assert_eq!(decimal("12000"), InitialValue::Decimal { mantissa: 12, exponent: 3 });
+    assert_eq!(decimal("0.000"), InitialValue::Decimal { mantissa: 0, exponent: 0 });
 }
 
 /// A mistake in a type was told with the line of the file that has it, and the name of the file that used it.
@@ -229,8 +232,8 @@ fn a_mistake_in_a_type_of_another_file_is_told_with_that_file() {
         "<templates>\n\n\n\n<define name=\"D\"><uInt32>\n<copy value=\"x\"/></uInt32></define></templates>";
     let files = [("uses.xml", uses), ("defines.xml", defines)];
     let load = |files: &[(&str, &str)]| {
-        let sources: Vec<Source<'_>> =
-            files.iter().map(|(name, text)| Source { name, content: text.as_bytes() }).collect();
+        let sources: Vec<TemplateFile<'_>> =
+            files.iter().map(|(name, text)| TemplateFile { name, content: text.as_bytes() }).collect();
         Templates::load(&sources).unwrap_err().to_string()
     };
     assert!(load(&files).starts_with("defines.xml:6: S3: "), "{}", load(&files));

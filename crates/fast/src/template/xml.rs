@@ -1,6 +1,6 @@
 //! A template file as a tree of elements, each with its line.
 
-use super::error::{StaticCode, StaticError};
+use super::error::{TemplateError, TemplateErrorCode};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
@@ -22,16 +22,16 @@ const VALUE_BYTES_MAX: usize = 64 << 10;
 /// An element of the template language. Elements of other languages are left out, attributes of theirs are kept under
 /// their name with its prefix.
 #[derive(Debug, Default)]
-pub(super) struct Element {
+pub(super) struct XmlElement {
     pub name: String,
     /// The file it is in, by its place among those that are loaded.
     pub file: usize,
     pub line: usize,
     pub attributes: Vec<(String, String)>,
-    pub children: Vec<Element>,
+    pub children: Vec<XmlElement>,
 }
 
-impl Element {
+impl XmlElement {
     /// The attribute without a prefix.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
@@ -44,25 +44,25 @@ impl Element {
     }
 
     /// The first child of this name.
-    pub fn child(&self, name: &str) -> Option<&Element> {
+    pub fn child(&self, name: &str) -> Option<&XmlElement> {
         self.children.iter().find(|child| child.name == name)
     }
 }
 
 /// Where in a file an error is.
-pub(super) struct At<'f> {
+pub(super) struct FileLocation<'f> {
     pub file: &'f str,
     pub line: usize,
 }
 
-impl At<'_> {
+impl FileLocation<'_> {
     /// Another line of the file.
     pub fn line(&self, line: usize) -> Self {
         Self { file: self.file, line }
     }
 
-    pub fn error(&self, code: StaticCode, what: impl Into<String>) -> StaticError {
-        StaticError { code, file: self.file.to_owned(), line: self.line, what: what.into() }
+    pub fn error(&self, code: TemplateErrorCode, what: impl Into<String>) -> TemplateError {
+        TemplateError { code, file: self.file.to_owned(), line: self.line, what: what.into() }
     }
 }
 
@@ -70,11 +70,14 @@ impl At<'_> {
 ///
 /// # Errors
 /// S1 where it is not well-formed, or its elements go deeper than 64.
-pub(super) fn parse((index, file): (usize, &str), content: &[u8]) -> Result<(Element, String), StaticError> {
-    let mut tree = Tree { index, file, content, counted: 0, line: 1 };
+pub(super) fn parse(
+    (index, file): (usize, &str),
+    content: &[u8],
+) -> Result<(XmlElement, String), TemplateError> {
+    let mut tree = XmlElementReader { index, file, content, counted: 0, line: 1 };
     let mut reader = Reader::from_reader(content);
     // The elements that are open, each with the namespaces that it binds.
-    let mut open: Vec<(Element, bool)> = Vec::new();
+    let mut open: Vec<(XmlElement, bool)> = Vec::new();
     let mut bound: Vec<(usize, String, String)> = Vec::new();
     let mut language: Option<String> = None;
     let mut root = None;
@@ -142,7 +145,7 @@ fn unbind(bound: &mut Vec<(usize, String, String)>, depth: usize) {
     while bound.pop_if(|(at, ..)| *at >= depth).is_some() {}
 }
 
-fn close(open: &mut Vec<(Element, bool)>, root: &mut Option<Element>) {
+fn close(open: &mut Vec<(XmlElement, bool)>, root: &mut Option<XmlElement>) {
     let Some((element, foreign)) = open.pop() else { return };
     match open.last_mut() {
         Some((parent, _)) if !foreign => parent.children.push(element),
@@ -151,7 +154,7 @@ fn close(open: &mut Vec<(Element, bool)>, root: &mut Option<Element>) {
     }
 }
 
-struct Tree<'c> {
+struct XmlElementReader<'c> {
     index: usize,
     file: &'c str,
     content: &'c [u8],
@@ -160,19 +163,19 @@ struct Tree<'c> {
     line: usize,
 }
 
-impl Tree<'_> {
+impl XmlElementReader<'_> {
     fn count_to(&mut self, end: usize) {
         let end = end.clamp(self.counted, self.content.len());
         self.line += memchr::memchr_iter(b'\n', &self.content[self.counted..end]).count();
         self.counted = end;
     }
 
-    fn error(&self, what: impl Into<String>) -> StaticError {
-        At { file: self.file, line: self.line }.error(StaticCode::S1, what)
+    fn error(&self, what: impl Into<String>) -> TemplateError {
+        FileLocation { file: self.file, line: self.line }.error(TemplateErrorCode::S1, what)
     }
 
     /// The namespace of a prefix.
-    fn uri(&self, prefix: &str, bound: &[(usize, String, String)]) -> Result<String, StaticError> {
+    fn uri(&self, prefix: &str, bound: &[(usize, String, String)]) -> Result<String, TemplateError> {
         match bound.iter().rev().find(|(_, name, _)| name == prefix) {
             Some((.., uri)) => Ok(uri.clone()),
             None if prefix.is_empty() || prefix == "xml" => Ok(String::new()),
@@ -186,9 +189,9 @@ impl Tree<'_> {
         start: &BytesStart<'_>,
         depth: usize,
         bound: &mut Vec<(usize, String, String)>,
-    ) -> Result<(Element, String), StaticError> {
+    ) -> Result<(XmlElement, String), TemplateError> {
         let name = start.local_name().as_ref().to_owned();
-        let mut element = Element { name, file: self.index, line: self.line, ..Element::default() };
+        let mut element = XmlElement { name, file: self.index, line: self.line, ..XmlElement::default() };
         for (count, attribute) in start.attributes().enumerate() {
             let attribute = attribute.map_err(|e| self.error(format!("not well-formed XML: {e}")))?;
             if count == ATTRIBUTES_MAX || bound.len() > ATTRIBUTES_MAX {

@@ -1,13 +1,13 @@
 //! Input of any framing to lines of JSON.
 
 use super::{made, root, templates};
-use crate::{DecodeOptions, Decoder, Framing, Templates, decode_json};
+use crate::{Decoder, JsonDecodeOptions, StreamFraming, Templates, decode_json};
 use std::sync::Arc;
 
-fn decoded(templates: &Arc<Templates>, framing: Framing, input: &[u8]) -> Vec<String> {
+fn decoded(templates: &Arc<Templates>, framing: StreamFraming, input: &[u8]) -> Vec<String> {
     let mut out = Vec::new();
     let mut decoder = Decoder::new(templates.clone());
-    let options = DecodeOptions { framing, ..DecodeOptions::default() };
+    let options = JsonDecodeOptions { framing, ..JsonDecodeOptions::default() };
     decode_json(&mut &input[..], "f", &mut decoder, options, &mut out).unwrap();
     let lines = String::from_utf8(out).unwrap();
     lines.lines().map(|line| line.strip_prefix("{\"file\":\"f\",").unwrap().to_owned()).collect()
@@ -22,51 +22,54 @@ fn framings() {
             "\"n\":{n},\"offset\":{offset},\"type\":{{\"id\":1,\"name\":\"T\"}},\"fields\":{{\"A\":{value}}}}}"
         )
     };
-    assert_eq!(decoded(&t, Framing::Raw, b"\xc0\x81\x85\x80\x86"), [good(0, 0, 5), good(1, 3, 6)]);
+    assert_eq!(decoded(&t, StreamFraming::Raw, b"\xc0\x81\x85\x80\x86"), [good(0, 0, 5), good(1, 3, 6)]);
     assert_eq!(
-        decoded(&t, Framing::Moex, b"\x01\0\0\0\xc0\x81\x85\x02\0\0\0\x80\x86"),
+        decoded(&t, StreamFraming::Moex, b"\x01\0\0\0\xc0\x81\x85\x02\0\0\0\x80\x86"),
         [good(0, 4, 5), good(1, 11, 6)]
     );
     assert_eq!(
-        decoded(&t, Framing::LengthPrefix, b"\x85\xc0\x81\x85\x80\x86"),
+        decoded(&t, StreamFraming::LengthPrefix, b"\x85\xc0\x81\x85\x80\x86"),
         [good(0, 1, 5), good(1, 4, 6)]
     );
-    assert_eq!(decoded(&t, Framing::Emdi, b"\x05\0\0\0\xc0\x81\x85\x80\x86"), [good(0, 4, 5), good(1, 7, 6)]);
+    assert_eq!(
+        decoded(&t, StreamFraming::Emdi, b"\x05\0\0\0\xc0\x81\x85\x80\x86"),
+        [good(0, 4, 5), good(1, 7, 6)]
+    );
     let rest = good(0, 4, 5).replace("}}", "},\"rest_bytes\":2}");
-    assert_eq!(decoded(&t, Framing::Frames, b"\x05\0\0\0\xc0\x81\x85\x80\x86"), [rest]);
+    assert_eq!(decoded(&t, StreamFraming::Frames, b"\x05\0\0\0\xc0\x81\x85\x80\x86"), [rest]);
     let frame = b"\x08\0\0\0\0\0\0\x07\x01\xc0\x81\x85";
-    assert_eq!(decoded(&t, Framing::Cme, frame), [good(0, 9, 5)]);
+    assert_eq!(decoded(&t, StreamFraming::Cme, frame), [good(0, 9, 5)]);
     let log = b"20:51:30.660 [info]  [s#1] [t#83]  00 00 00 07 01 C0 81 85\n\n20:51:31.000 [info] 00 00 00 08 01 c08186";
-    assert_eq!(decoded(&t, Framing::Cme, log), [good(0, 0, 5), good(1, 2, 6)]);
+    assert_eq!(decoded(&t, StreamFraming::Cme, log), [good(0, 0, 5), good(1, 2, 6)]);
     let mut pcap = Vec::new();
     unitape_base::capture::write::file_header(&mut pcap);
     let (from, to) = ("10.0.0.1:9".parse().unwrap(), "239.1.1.1:5000".parse().unwrap());
     for byte in [0x85, 0x86] {
         unitape_base::capture::write::datagram(&mut pcap, 1, from, to, &[0xc0, 0x81, byte]);
     }
-    let lines = decoded(&t, Framing::Frames, &pcap);
+    let lines = decoded(&t, StreamFraming::Frames, &pcap);
     assert!(lines.len() == 2 && lines[1].contains("\"A\":6"), "{lines:?}");
     for (framing, input, n, code) in [
-        (Framing::Frames, &b"\x05\0"[..], 0, "truncated"),
-        (Framing::Frames, b"\x05\0\0\0\xc0\x81", 0, "truncated"),
-        (Framing::Frames, b"\xff\xff\xff\xff\xc0\x81", 0, "too_large"),
-        (Framing::Frames, b"\0\0\0\0", 0, "truncated"),
-        (Framing::Raw, b"\xc0\x81\x85\xc0\x82\x80\x80", 1, "D9"),
-        (Framing::Raw, b"\x80", 0, "D5"),
-        (Framing::Raw, b"\xc0\x81\x00\x00", 0, "truncated"),
-        (Framing::LengthPrefix, b"\x80", 0, "D12"),
-        (Framing::LengthPrefix, b"\x01\x01\x01\x01\x01", 0, "D2"),
-        (Framing::LengthPrefix, b"\x01", 0, "truncated"),
-        (Framing::LengthPrefix, b"\x83\xc0\x81\x85\x01\x01", 1, "truncated"),
-        (Framing::HexLines, b"c08", 0, "garbage"),
-        (Framing::HexLines, b"c0 81 85\nx", 1, "garbage"),
-        (Framing::Cme, b"\x02\0\0\0\0\0", 0, "truncated"),
+        (StreamFraming::Frames, &b"\x05\0"[..], 0, "truncated"),
+        (StreamFraming::Frames, b"\x05\0\0\0\xc0\x81", 0, "truncated"),
+        (StreamFraming::Frames, b"\xff\xff\xff\xff\xc0\x81", 0, "too_large"),
+        (StreamFraming::Frames, b"\0\0\0\0", 0, "truncated"),
+        (StreamFraming::Raw, b"\xc0\x81\x85\xc0\x82\x80\x80", 1, "D9"),
+        (StreamFraming::Raw, b"\x80", 0, "D5"),
+        (StreamFraming::Raw, b"\xc0\x81\x00\x00", 0, "truncated"),
+        (StreamFraming::LengthPrefix, b"\x80", 0, "D12"),
+        (StreamFraming::LengthPrefix, b"\x01\x01\x01\x01\x01", 0, "D2"),
+        (StreamFraming::LengthPrefix, b"\x01", 0, "truncated"),
+        (StreamFraming::LengthPrefix, b"\x83\xc0\x81\x85\x01\x01", 1, "truncated"),
+        (StreamFraming::HexLines, b"c08", 0, "garbage"),
+        (StreamFraming::HexLines, b"c0 81 85\nx", 1, "garbage"),
+        (StreamFraming::Cme, b"\x02\0\0\0\0\0", 0, "truncated"),
     ] {
         let lines = decoded(&t, framing, input);
         let code = format!("\"error\":{{\"code\":\"{code}\"");
         assert!(lines.len() == n + 1 && lines[n].contains(&code), "{framing:?} {input:?}: {lines:?}");
     }
-    let lines = decoded(&t, Framing::Raw, b"\xc0\x81\x85\xc0\x82\x80\x80");
+    let lines = decoded(&t, StreamFraming::Raw, b"\xc0\x81\x85\xc0\x82\x80\x80");
     assert!(lines[1].ends_with(",\"rest_bytes\":4}"), "{lines:?}");
 }
 
@@ -83,7 +86,7 @@ fn a_message_may_come_in_pieces() {
         }
     }
     let bytes = std::fs::read(root("moex/olr_5020.dat")).unwrap();
-    let options = DecodeOptions { framing: Framing::Moex, ..DecodeOptions::default() };
+    let options = JsonDecodeOptions { framing: StreamFraming::Moex, ..JsonDecodeOptions::default() };
     let decode = |input: &mut dyn std::io::Read| {
         let (mut out, mut decoder) = (Vec::new(), Decoder::new(templates("moex/test.xml")));
         decode_json(input, "f", &mut decoder, options, &mut out).unwrap();
@@ -96,7 +99,7 @@ fn a_message_may_come_in_pieces() {
 #[test]
 fn vectors_are_arrays_of_values() {
     let templates = made("<int32Vector name=\"V\"/><sequence name=\"S\"><uInt32/></sequence>");
-    let lines = decoded(&templates, Framing::Raw, b"\xc0\x81\x83\x81\xfe\x83\x82\x84\x85");
+    let lines = decoded(&templates, StreamFraming::Raw, b"\xc0\x81\x83\x81\xfe\x83\x82\x84\x85");
     assert!(lines[0].ends_with("\"fields\":{\"V\":[1,-2,3],\"S\":[4,5]}}"), "{lines:?}");
 }
 
@@ -126,14 +129,14 @@ fn what_has_come_is_shown_before_more_is_waited_for() {
     }
     let templates = made("<uInt32 name=\"A\"/><uInt32 name=\"B\"/>");
     for (framing, parts) in [
-        (Framing::Raw, [&b"\xc0\x81\x85\x86"[..], b"\x80\x86\x81"]),
-        (Framing::Frames, [b"\x04\0\0\0\xc0\x81\x85\x86", b"\x03\0\0\0\x80\x86\x81"]),
-        (Framing::HexLines, [b"c0818586\n", b"808681\n"]),
-        (Framing::LengthPrefix, [b"\x84\xc0\x81\x85\x86", b"\x83\x80\x86\x81"]),
+        (StreamFraming::Raw, [&b"\xc0\x81\x85\x86"[..], b"\x80\x86\x81"]),
+        (StreamFraming::Frames, [b"\x04\0\0\0\xc0\x81\x85\x86", b"\x03\0\0\0\x80\x86\x81"]),
+        (StreamFraming::HexLines, [b"c0818586\n", b"808681\n"]),
+        (StreamFraming::LengthPrefix, [b"\x84\xc0\x81\x85\x86", b"\x83\x80\x86\x81"]),
     ] {
         let shown = std::cell::RefCell::new(Vec::new());
         let mut input = Live(parts.into_iter(), &shown, 0);
-        let options = DecodeOptions { framing, ..DecodeOptions::default() };
+        let options = JsonDecodeOptions { framing, ..JsonDecodeOptions::default() };
         let mut decoder = Decoder::new(templates.clone());
         let summary = decode_json(&mut input, "f", &mut decoder, options, &mut Shown(&shown)).unwrap();
         assert_eq!((summary.messages, summary.errors), (2, 0), "{framing:?}");
@@ -160,7 +163,7 @@ fn a_large_message_is_written_in_parts() {
     ));
     let mut message = b"\xc0\x81\x27\x90".to_vec();
     message.extend([0x85, 0x82, 0x86, 0x87].repeat(5_008));
-    let options = DecodeOptions { framing: Framing::Raw, ..DecodeOptions::default() };
+    let options = JsonDecodeOptions { framing: StreamFraming::Raw, ..JsonDecodeOptions::default() };
     let (mut out, mut decoder) = (Parts(Vec::new(), 0), Decoder::new(templates));
     decode_json(&mut &message[..], "f", &mut decoder, options, &mut out).unwrap();
     let line: serde_json::Value = serde_json::from_slice(&out.0).unwrap();

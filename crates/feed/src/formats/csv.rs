@@ -14,13 +14,13 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use unitape_codec::csv::{Decoder, Fault, Layout, Next};
+use unitape_codec::csv::{CsvFault, CsvLayout, CsvRowDecoder, NextCsvRow};
 use unitape_model::Dictionary;
 
 /// Decodes blocks of rows; one per worker and feed.
 #[derive(Debug)]
 pub struct CsvDecoder {
-    decoder: Decoder,
+    decoder: CsvRowDecoder,
     mapper: Mapper<u16>,
     kind: Kind,
 }
@@ -28,7 +28,7 @@ pub struct CsvDecoder {
 /// Columns are named by their layout.
 #[derive(Debug)]
 pub struct CsvDialect {
-    layout: Arc<Layout>,
+    layout: Arc<CsvLayout>,
     /// Columns that the mapping names and the layout does not: text, which the header must have.
     unlisted: RefCell<BTreeSet<String>>,
 }
@@ -42,7 +42,8 @@ impl Dialect for CsvDialect {
 
     fn path(&self, text: &str) -> Result<String, String> {
         let row = self.layout.row();
-        if matches!(text, RECORD_PATH | DAY_PATH) || row.find(text).is_some_and(|i| row.columns()[i].speaks())
+        if matches!(text, RECORD_PATH | DAY_PATH)
+            || row.find(text).is_some_and(|i| row.columns()[i].is_output())
         {
             return Ok(text.to_owned());
         }
@@ -64,14 +65,14 @@ pub const FORMAT: FormatEntry = FormatEntry {
     name: "csv",
     load: |mapping| {
         mapping.needs_rules()?;
-        mapping.load_layout(Layout::built_in, Layout::all_built_in())
+        mapping.load_layout(CsvLayout::built_in, CsvLayout::all_built_in())
     },
     by: |mapping| Ok(Arc::new(Csv { layout: layout(mapping)? })),
 };
 
 #[derive(Debug)]
 struct Csv {
-    layout: Arc<Layout>,
+    layout: Arc<CsvLayout>,
 }
 
 /// Comments may stand before a header, for so many times the longest row.
@@ -83,7 +84,7 @@ impl ByteFormat for Csv {
     }
 
     fn cut(&self, buf: &[u8]) -> usize {
-        Decoder::cut(buf)
+        CsvRowDecoder::cut(buf)
     }
 
     fn head_bytes(&self) -> usize {
@@ -95,7 +96,7 @@ impl ByteFormat for Csv {
         let name = path.file_name().map(|n| n.to_string_lossy().replace('\n', " "));
         let mut head = name.unwrap_or_default().into_bytes();
         head.push(b'\n');
-        head.extend_from_slice(Decoder::head(&self.layout, bytes));
+        head.extend_from_slice(CsvRowDecoder::head(&self.layout, bytes));
         head.into()
     }
 }
@@ -104,9 +105,9 @@ impl ByteFormat for Csv {
 ///
 /// # Errors
 /// When its text is none.
-pub fn layout(mapping: &Mapping) -> Result<Arc<Layout>, Error> {
+pub fn layout(mapping: &Mapping) -> Result<Arc<CsvLayout>, Error> {
     let (text, origin) = mapping.layout_text.as_ref().expect("the layout is loaded with the mapping");
-    Ok(Arc::new(Layout::parse(text, origin)?))
+    Ok(Arc::new(CsvLayout::parse(text, origin)?))
 }
 
 impl CsvDecoder {
@@ -114,7 +115,7 @@ impl CsvDecoder {
     ///
     /// # Errors
     /// When the mapping cannot be compiled.
-    pub fn new(mapping: &Mapping, layout: Arc<Layout>) -> Result<Self, Error> {
+    pub fn new(mapping: &Mapping, layout: Arc<CsvLayout>) -> Result<Self, Error> {
         let dialect = CsvDialect { layout, unlisted: RefCell::default() };
         let (plan, places) = compile(mapping, &dialect)?;
         let unlisted = dialect.unlisted.into_inner();
@@ -123,11 +124,11 @@ impl CsvDecoder {
             false => Arc::new(dialect.layout.with_text_columns(unlisted.iter().map(String::as_str))),
         };
         let kind = Kind::new(layout.row(), plan.slot_count, &places);
-        Ok(Self { decoder: Decoder::new(layout), mapper: Mapper::new(plan), kind })
+        Ok(Self { decoder: CsvRowDecoder::new(layout), mapper: Mapper::new(plan), kind })
     }
 
     #[cold]
-    fn refuse(&self, block: &mut Block, origin: Origin, raw: &[u8], fault: Fault) {
+    fn refuse(&self, block: &mut Block, origin: Origin, raw: &[u8], fault: CsvFault) {
         let detail = self.decoder.explain(&fault, raw);
         block.quarantine(origin.source, origin.offset, raw, fault.code.as_str(), &detail);
     }
@@ -154,11 +155,11 @@ impl FormatDecoder for CsvDecoder {
         loop {
             let next = self.decoder.next(&bytes, at, block.base, block.eof);
             let (span, end) = match next {
-                Next::Header { span, end } => {
+                NextCsvRow::Header { span, end } => {
                     block.end_ignored();
                     (span, end)
                 }
-                Next::Row { span, end } => {
+                NextCsvRow::Row { span, end } => {
                     let origin = Origin { source, offset: block.base + span.start as u64 };
                     let raw = span.slice(&bytes);
                     let fields = Fields {
@@ -173,10 +174,10 @@ impl FormatDecoder for CsvDecoder {
                     self.mapper.message(block, &fields, origin, known);
                     (span, end)
                 }
-                Next::Trailer { span, end, count } => {
+                NextCsvRow::Trailer { span, end, count } => {
                     match count.and_then(|n| block.claim(n, headers, before)) {
                         Some(found) => {
-                            let fault = Fault::count(count.unwrap_or(0), found);
+                            let fault = CsvFault::count(count.unwrap_or(0), found);
                             let origin = Origin { source, offset: block.base + span.start as u64 };
                             self.refuse(block, origin, span.slice(&bytes), fault);
                         }
@@ -184,16 +185,16 @@ impl FormatDecoder for CsvDecoder {
                     }
                     (span, end)
                 }
-                Next::Bad { span, fault, end } => {
+                NextCsvRow::Bad { span, fault, end } => {
                     let origin = Origin { source, offset: block.base + span.start as u64 };
                     self.refuse(block, origin, span.slice(&bytes), fault);
                     (span, end)
                 }
-                Next::Incomplete { from, .. } => {
+                NextCsvRow::Incomplete { from, .. } => {
                     block.decoded = from;
                     break;
                 }
-                Next::End => {
+                NextCsvRow::End => {
                     block.decoded = bytes.len();
                     break;
                 }

@@ -9,7 +9,7 @@ use crate::reference::{AsTheyAre, ByReference, Instruments};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
-use unitape_codec::events::{LINE_BYTES_MAX, Line, LineOptions, NextLine, next_line, parse_line};
+use unitape_codec::events::{EventLine, LINE_BYTES_MAX, LineOptions, NextLine, next_line, parse_line};
 use unitape_model::{Dictionary, Kind, UnixNanos, flags};
 
 /// The format's word.
@@ -98,14 +98,14 @@ fn decode_line(
     let parsed = parse_line(line, &mut by.over(&mut names), arena, &options);
     let missed = by.missed();
     match parsed {
-        Ok(Line::Event { ts, .. }) => {
+        Ok(EventLine::Event { ts, .. }) => {
             if missed {
                 block.note_unresolved();
             }
             block.end_message((offset, line.len()), ts, 1, What::Events, known);
         }
         // An empty line is no message; headers, cases and expectations are messages that we know and do not want.
-        Ok(Line::Blank) => {}
+        Ok(EventLine::Blank) => {}
         Ok(_) => block.end_ignored(),
         Err(e) => {
             block.back_to(mark);

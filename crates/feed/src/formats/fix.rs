@@ -14,16 +14,19 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 use unitape_base::digits::parse_u64;
-use unitape_codec::fix::{Fault, Frame, Framer, Sep, Span, Token, TokenSlice, Tokens, encoding, value};
+use unitape_codec::fix::{
+    FieldSeparator, FieldToken, FixFault, FixFrame, FixFramer, MessageTokens, Span, TokenSlice, encoding,
+    value,
+};
 use unitape_model::{Dictionary, Refusal, UnixNanos};
 
 /// Decodes blocks of FIX; one per worker and feed.
 #[derive(Debug)]
 pub struct FixDecoder {
-    framer: Framer,
+    framer: FixFramer,
     mapper: Mapper<Index>,
     tags: Tags,
-    tokens: Tokens,
+    tokens: MessageTokens,
     /// The token in each slot of the message.
     slots: Box<Slots>,
     slot_count: usize,
@@ -75,7 +78,7 @@ pub const FORMAT: FormatEntry = FormatEntry {
 
 #[derive(Debug)]
 struct Fix {
-    framer: Framer,
+    framer: FixFramer,
 }
 
 impl ByteFormat for Fix {
@@ -92,13 +95,13 @@ impl ByteFormat for Fix {
 ///
 /// # Errors
 /// When it names a separator that there is not.
-fn framer(mapping: &Mapping) -> Result<Framer, Error> {
-    let Some(framing) = &mapping.framing else { return Ok(Framer::default()) };
-    let Some(sep) = Sep::parse(&framing.sep) else {
+fn framer(mapping: &Mapping) -> Result<FixFramer, Error> {
+    let Some(framing) = &mapping.framing else { return Ok(FixFramer::default()) };
+    let Some(sep) = FieldSeparator::parse(&framing.sep) else {
         let what = format!("framing.sep: `{}` is none of SOH, |, ; and ^A", framing.sep);
         return Err(mapping.wrong("framing", what));
     };
-    Ok(Framer::default().with_sep(sep).with_lenient(framing.lenient).with_log(framing.log))
+    Ok(FixFramer::default().with_sep(sep).with_lenient(framing.lenient).with_log(framing.log))
 }
 
 impl FixDecoder {
@@ -106,7 +109,7 @@ impl FixDecoder {
     ///
     /// # Errors
     /// When the mapping cannot be compiled.
-    pub fn new(framer: Framer, mapping: &Mapping) -> Result<Self, Error> {
+    pub fn new(framer: FixFramer, mapping: &Mapping) -> Result<Self, Error> {
         let (plan, places) = compile(mapping, &FixDialect)?;
         let tags = Tags::new(&places, plan.ts.clone());
         Ok(Self {
@@ -115,18 +118,18 @@ impl FixDecoder {
             slot_count: plan.slot_count,
             mapper: Mapper::new(plan),
             tags,
-            tokens: Tokens::new(),
+            tokens: MessageTokens::new(),
             unlisted: Vec::new(),
             day: Cell::default(),
         })
     }
 
     /// What ends at the framer's limit is a part of something larger, and garbage may be what follows it.
-    fn part(&self, fault: &Fault, span: Span) -> Option<What> {
+    fn part(&self, fault: &FixFault, span: Span) -> Option<What> {
         let last = span.end - span.start < self.framer.max_message();
         match fault {
-            Fault::NoEnd { .. } => Some(What::QuarantinePart { first: true, last: false }),
-            Fault::Garbage => Some(What::QuarantinePart { first: false, last }),
+            FixFault::NoEnd { .. } => Some(What::QuarantinePart { first: true, last: false }),
+            FixFault::Garbage => Some(What::QuarantinePart { first: false, last }),
             _ => None,
         }
     }
@@ -170,13 +173,13 @@ impl FormatDecoder for FixDecoder {
         loop {
             let frame = self.tokens.frame(&self.framer, &bytes, at, block.eof);
             let span = match frame {
-                Frame::Message(message) => {
+                FixFrame::Message(message) => {
                     let raw = message.span.slice(&bytes);
                     let offset = block.base + message.span.start as u64;
                     self.message(block, raw, Origin { source, offset }, known);
                     message.span
                 }
-                Frame::Bad { span, fault } => {
+                FixFrame::Bad { span, fault } => {
                     let offset = block.base + span.start as u64;
                     detail.clear();
                     _ = write!(detail, "{fault}");
@@ -186,15 +189,15 @@ impl FormatDecoder for FixDecoder {
                     }
                     span
                 }
-                Frame::Text { span } => {
+                FixFrame::Text { span } => {
                     block.end_ignored();
                     span
                 }
-                Frame::Incomplete { from, .. } => {
+                FixFrame::Incomplete { from, .. } => {
                     block.decoded = from;
                     break;
                 }
-                Frame::End => {
+                FixFrame::End => {
                     block.decoded = bytes.len();
                     break;
                 }
@@ -237,12 +240,12 @@ impl Message for Fields<'_> {
 
     #[inline]
     fn text<'v>(&'v self, index: Index, _: &'v mut Vec<u8>) -> &'v [u8] {
-        self.tokens.at(usize::from(index.get()) - 1).of(self.raw)
+        self.tokens.token_at(usize::from(index.get()) - 1).slice(self.raw)
     }
 
     #[inline]
     fn time(&self, index: Index) -> Option<UnixNanos> {
-        let text = self.tokens.at(usize::from(index.get()) - 1).of(self.raw);
+        let text = self.tokens.token_at(usize::from(index.get()) - 1).slice(self.raw);
         // Most times of a feed are of the day of the one before.
         let (day, rest) = text.split_first_chunk::<8>()?;
         let midnight = match self.day.get() {
@@ -258,7 +261,7 @@ impl Message for Fields<'_> {
 
     #[inline]
     fn numbering(&self, kind: Option<Index>, sequence: u64, maybe: bool) -> Numbering {
-        let kind = kind.map(|index| self.tokens.at(usize::from(index.get()) - 1).of(self.raw));
+        let kind = kind.map(|index| self.tokens.token_at(usize::from(index.get()) - 1).slice(self.raw));
         match kind {
             Some(b"A") => self.logon(sequence, maybe),
             Some(b"4") => self.sequence_reset(),
@@ -279,7 +282,7 @@ impl Message for Fields<'_> {
         // The token behind the count, whose index and one more this is.
         let start = if cursor.found == 0 { usize::from(count.get()) } else { cursor.at };
         if tokens.get(start).is_none_or(|t| t.tag != group.delimiter) {
-            let stated = tokens.at(usize::from(count.get()) - 1).of(self.raw);
+            let stated = tokens.token_at(usize::from(count.get()) - 1).slice(self.raw);
             return if parse_u64(stated) == Some(cursor.found) {
                 Ok(false)
             } else {
@@ -309,8 +312,8 @@ impl Message for Fields<'_> {
     fn unlisted(&self, mut keep: impl FnMut(&str, &[u8]) -> Result<(), Refused>) -> Result<(), Refused> {
         let mut digits = [0; 10];
         for &i in self.unlisted.iter().rev() {
-            let token = self.tokens.at(usize::from(i));
-            let value = token.of(self.raw);
+            let token = self.tokens.token_at(usize::from(i));
+            let value = token.slice(self.raw);
             match self.encoded(token) {
                 Some(text) => keep(decimal(token.tag, &mut digits), text.as_bytes())?,
                 None => keep(decimal(token.tag, &mut digits), value)?,
@@ -318,9 +321,10 @@ impl Message for Fields<'_> {
         }
         // A time finer than the event's is kept in full.
         for index in self.tags.times.iter().filter_map(|&slot| self.slot(slot)) {
-            let token = self.tokens.at(usize::from(index.get()) - 1);
-            if token.end - token.start > TIMESTAMP_NANOS_LEN && value::picoseconds(token.of(self.raw)) > 0 {
-                keep(decimal(token.tag, &mut digits), token.of(self.raw))?;
+            let token = self.tokens.token_at(usize::from(index.get()) - 1);
+            if token.end - token.start > TIMESTAMP_NANOS_LEN && value::picoseconds(token.slice(self.raw)) > 0
+            {
+                keep(decimal(token.tag, &mut digits), token.slice(self.raw))?;
             }
         }
         Ok(())
@@ -361,17 +365,17 @@ impl<'m> Fields<'m> {
     /// The first value of a tag.
     fn first(&self, tag: u32) -> Option<&'m [u8]> {
         let at = self.tokens.tags().iter().position(|t| *t == tag)?;
-        Some(self.tokens.at(at).of(self.raw))
+        Some(self.tokens.token_at(at).slice(self.raw))
     }
 
     /// The value of a field in the message's own encoding, as text.
     #[inline]
-    fn encoded(&self, token: Token) -> Option<Cow<'m, str>> {
+    fn encoded(&self, token: FieldToken) -> Option<Cow<'m, str>> {
         if !encoding::is_encoded(token.tag) {
             return None;
         }
         let value = self.raw.get(token.start as usize..token.end as usize)?;
-        encoding::text(encoding::named_in(self.raw, self.tokens)?, value)
+        encoding::text(encoding::message_encoding(self.raw, self.tokens)?, value)
     }
 }
 

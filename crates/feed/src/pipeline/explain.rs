@@ -18,7 +18,7 @@ use crate::pipeline::walk::{settle, walk};
 use serde_json::Value as Json;
 use std::ops::ControlFlow;
 use std::path::Path;
-use unitape_codec::events::{Form, NoSources, write_event};
+use unitape_codec::events::{EventLineForm, NoSources, write_event};
 use unitape_model::{Dictionary, Event, Kind, frames};
 
 /// Gives each message of a file to `each`, with what its mapping makes of it and why, until that says stop. The rules
@@ -156,7 +156,7 @@ fn unexplained((what, offset, length, lines): (What, u64, usize, Vec<Json>)) -> 
 /// An event as `tape cat` prints it, without its number on a tape.
 fn line(event: &Event<'_>, names: &Dictionary) -> Json {
     let mut out = Vec::new();
-    write_event(&mut out, event, 0, names, &NoSources, Form::Plain);
+    write_event(&mut out, event, 0, names, &NoSources, EventLineForm::Plain);
     let mut line: Json = serde_json::from_slice(&out).expect("JSON of ours");
     if let Json::Object(fields) = &mut line {
         fields.shift_remove("seq");

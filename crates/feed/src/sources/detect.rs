@@ -8,8 +8,8 @@ use crate::mapping::Mapping;
 use crate::sources::open::first_bytes;
 use std::path::Path;
 use unitape_base::capture::is_capture;
-use unitape_codec::fixed::{Decoder, Next};
-use unitape_codec::swift_mt::{Fields, Form, Frame, Framer};
+use unitape_codec::fixed::{FixedWidthDecoder, NextRecord};
+use unitape_codec::swift_mt::{EnvelopeForm, SwiftFields, SwiftFrame, SwiftFramer};
 use unitape_codec::text::{mail, xml};
 use unitape_codec::{iso20022, itch};
 
@@ -103,10 +103,10 @@ fn jsonl(text: &[u8]) -> Option<Format> {
 
 /// A length and a type that has it, again and again.
 fn is_itch(head: &[u8]) -> bool {
-    let (framer, mut at, mut messages) = (itch::Framer::default(), 0, 0);
+    let (framer, mut at, mut messages) = (itch::ItchFramer::default(), 0, 0);
     while messages < RECORDS_LOOKED_AT {
-        let itch::Frame::Message(found) = framer.frame(head, at, false) else { break };
-        if itch::Message::of(found.body(head)).is_none_or(|m| m.check().is_err()) {
+        let itch::ItchFrame::Message(found) = framer.frame(head, at, false) else { break };
+        if itch::ItchMessage::of(found.body(head)).is_none_or(|m| m.check().is_err()) {
             return false;
         }
         (at, messages) = (found.span.end, messages + 1);
@@ -117,13 +117,13 @@ fn is_itch(head: &[u8]) -> bool {
 /// The shipped layout by which the header reads well, and whatever follows it.
 fn fixed(head: &[u8]) -> Option<Format> {
     Mapping::all_built_in().filter(|m| m.format == "fixed" && m.detect.layout).find_map(|mapping| {
-        let mut decoder = Decoder::new(fixed_format::layout(mapping).ok()?);
+        let mut decoder = FixedWidthDecoder::new(fixed_format::layout(mapping).ok()?);
         let mut at = 0;
         for _ in 0..RECORDS_LOOKED_AT {
             match decoder.next(head, at, 0, false) {
-                Next::Record { end, .. } => at = end,
-                Next::Bad { .. } => return None,
-                Next::Incomplete { .. } | Next::End => break,
+                NextRecord::Record { end, .. } => at = end,
+                NextRecord::Bad { .. } => return None,
+                NextRecord::Incomplete { .. } | NextRecord::End => break,
             }
         }
         (at > 0).then(|| Format::by(mapping.clone()).ok()).flatten()
@@ -136,9 +136,9 @@ fn csv(head: &[u8]) -> Option<Format> {
     let csv = Mapping::all_built_in().filter(|m| m.format == "csv" && m.detect.layout);
     let fits = csv.filter_map(|mapping| {
         let layout = csv_format::layout(mapping).ok()?;
-        let mut decoder = unitape_codec::csv::Decoder::new(layout.clone());
+        let mut decoder = unitape_codec::csv::CsvRowDecoder::new(layout.clone());
         match decoder.next(head, 0, 0, false) {
-            unitape_codec::csv::Next::Header { .. } => {}
+            unitape_codec::csv::NextCsvRow::Header { .. } => {}
             _ => return None,
         }
         let has = |name: &str| decoder.names().iter().any(|n| n == name);
@@ -153,14 +153,16 @@ const RECORDS_LOOKED_AT: usize = 10;
 
 /// A message in blocks, or a body of fields in the lines at the start: `:20:` with its like.
 fn is_swift(text: &[u8]) -> bool {
-    let mut fields = Fields::new();
-    let framer = Framer::default();
+    let mut fields = SwiftFields::new();
+    let framer = SwiftFramer::default();
     match fields.frame(&framer, text, 0, true) {
-        Frame::Message(message) if message.form == Form::Envelope => true,
+        SwiftFrame::Message(message) if message.form == EnvelopeForm::Envelope => true,
         // Two fields at least: one line in colons proves nothing.
-        Frame::Message(_) => fields.as_slice().len() > 1,
+        SwiftFrame::Message(_) => fields.as_slice().len() > 1,
         // The first message may be damaged, or longer than was looked at.
-        Frame::Bad { .. } => text.starts_with(b"{1:") && (contains(text, b"{2:") || contains(text, b"{4:")),
+        SwiftFrame::Bad { .. } => {
+            text.starts_with(b"{1:") && (contains(text, b"{2:") || contains(text, b"{4:"))
+        }
         _ => false,
     }
 }
@@ -183,12 +185,12 @@ fn news_mapping(root: &str) -> &'static str {
 /// XML, with a header or document near the start whose namespace names a message.
 fn is_iso20022(text: &[u8]) -> bool {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
-    let mut decoder = iso20022::Decoder::default();
+    let mut decoder = iso20022::Iso20022Decoder::default();
     if !text.starts_with(b"<") {
         return false;
     }
-    match decoder.next(text, 0, true, &mut iso20022::Leaves::default()) {
-        iso20022::Next::Message(_) => true,
+    match decoder.next(text, 0, true, &mut iso20022::ElementValues::default()) {
+        iso20022::NextIsoMessage::Message(_) => true,
         // The first message may be damaged, or longer than was looked at.
         _ => ISO_SIGNS.iter().any(|sign| contains(text, sign)),
     }

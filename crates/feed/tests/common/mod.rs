@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use unitape_codec::events::{Form, NoSources, write_event};
+use unitape_codec::events::{EventLineForm, NoSources, write_event};
 use unitape_feed::{Account, Ending, Feed, Options, Outcome, consolidate, feed_of_file};
 use unitape_model::Event;
 use unitape_tape::{Options as TapeOptions, Reader, Start};
@@ -124,7 +124,7 @@ pub fn events(dir: &Path) -> Vec<Value> {
     while let Some(frame) = reader.next().unwrap() {
         let Some(event) = Event::new(frame.bytes).filter(|_| !frame.header.is_meta()) else { continue };
         let mut out = Vec::new();
-        write_event(&mut out, &event, 0, &names, &NoSources, Form::Plain);
+        write_event(&mut out, &event, 0, &names, &NoSources, EventLineForm::Plain);
         lines.push(serde_json::from_slice(&out).unwrap());
     }
     lines

@@ -7,7 +7,7 @@ use super::plan::{Config, Framing};
 use super::taking;
 use super::view::Batch;
 use std::sync::Arc;
-use unitape_fast::{Decoder, Fault};
+use unitape_fast::{Decoder, MessageFault};
 use unitape_model::ChannelId;
 
 /// Takes packets apart, one at a time.
@@ -123,7 +123,7 @@ impl Packets {
         let decoder = &mut decoders[channel.index()];
         if let Some(header) = behind.take() {
             hand.take(payload);
-            decoder.reset_behind(header);
+            decoder.reset_to_template_id(header);
         }
         debug_assert_eq!(&hand.buffer[..hand.length], payload, "another packet is in hand");
         batch.clear();
@@ -160,7 +160,7 @@ impl Packets {
 }
 
 #[cold]
-fn bad(fault: &Fault, at: usize) -> Unusable {
+fn bad(fault: &MessageFault, at: usize) -> Unusable {
     Unusable { code: fault.code.as_str(), detail: format!("{fault}, which begins at byte {at}") }
 }
 

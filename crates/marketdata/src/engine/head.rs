@@ -13,8 +13,8 @@
 use super::config::Unit;
 use super::tags::Tag;
 use super::values::{self, time, time_in};
-use unitape_fast::template::{Instruction, Kind, Meaning, Operator, Template, Type};
-use unitape_fast::{Decoded, Message, Visitor};
+use unitape_fast::template::{FieldEncoding, Instruction, IntegerMeaning, Operator, Template, WireType};
+use unitape_fast::{DecodedValue, Message, MessageVisitor};
 
 /// What is told of a packet before its messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,9 +29,9 @@ pub(super) struct Head {
 /// The header of a packet, as the decoder has read it.
 pub(super) fn head(message: &Message<'_>, unit: Unit) -> Head {
     struct Visiting(Head, Unit);
-    impl Visitor for Visiting {
+    impl MessageVisitor for Visiting {
         #[inline(always)]
-        fn value(&mut self, tag: u16, value: Decoded<'_>) {
+        fn value(&mut self, tag: u16, value: DecodedValue<'_>) {
             let Some(number) = values::number(value) else { return };
             let Self(head, unit) = self;
             match Tag::of(tag) {
@@ -105,11 +105,11 @@ impl Plain {
         let mut bit = 0x20;
         for part in &template.body {
             let Instruction::Field(field) = part else { return None };
-            let Kind::Plain(r#type, operation) = &field.kind else { return None };
+            let FieldEncoding::Plain(r#type, operation) = &field.kind else { return None };
             let how = match r#type {
-                Type::UInt32 => How::Number(u32::MAX.into()),
-                Type::UInt64 => How::Number(u64::MAX),
-                Type::Bytes if !field.optional => How::Bytes,
+                WireType::UInt32 => How::Number(u32::MAX.into()),
+                WireType::UInt64 => How::Number(u64::MAX),
+                WireType::Bytes if !field.optional => How::Bytes,
                 _ => return None,
             };
             let has_bit = match (operation.operator, &operation.initial) {
@@ -117,7 +117,7 @@ impl Plain {
                 (Operator::Default, None) if field.optional && bit > 0 => true,
                 _ => return None,
             };
-            if field.meaning != Meaning::Number || plain.steps.len() == STEPS_MAX {
+            if field.meaning != IntegerMeaning::Number || plain.steps.len() == STEPS_MAX {
                 return None;
             }
             // Of two that ask for one field the last one has it.

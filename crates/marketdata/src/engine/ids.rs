@@ -1,7 +1,7 @@
 //! Ids of venues as words: what instruments, products and states are known by, without a text to compare.
 
 use rustc_hash::FxHashMap;
-use unitape_fast::{Decoded, Value};
+use unitape_fast::{DecodedValue, FieldValue};
 
 /// An id of the venue: a number, or a text of up to eight bytes, or the place of a longer one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +39,7 @@ const IDS_MAX: usize = 1 << 20;
 
 impl Ids {
     #[inline(always)]
-    pub fn of(&mut self, value: Decoded<'_>) -> Option<Id> {
+    pub fn of(&mut self, value: DecodedValue<'_>) -> Option<Id> {
         match value.uint() {
             Some(n) => Some(Id::number(n)),
             None => self.other(value.get()),
@@ -47,17 +47,17 @@ impl Ids {
     }
 
     #[inline(never)]
-    fn other(&mut self, value: Value<'_>) -> Option<Id> {
+    fn other(&mut self, value: FieldValue<'_>) -> Option<Id> {
         match value {
-            Value::UInt(n) => Some(Id::number(n)),
-            Value::Int(n) => Some(Id::number(n as u64)),
-            Value::Text(text) | Value::Bytes(text) if text.len() <= 8 => {
+            FieldValue::UInt(n) => Some(Id::number(n)),
+            FieldValue::Int(n) => Some(Id::number(n as u64)),
+            FieldValue::Text(text) | FieldValue::Bytes(text) if text.len() <= 8 => {
                 let mut word = [0; 8];
                 word[..text.len()].copy_from_slice(text);
                 Some(Id { bits: u64::from_le_bytes(word), sort: text.len() as u8 })
             }
-            Value::Text(text) | Value::Bytes(text) => self.long(text),
-            Value::Decimal { .. } => None,
+            FieldValue::Text(text) | FieldValue::Bytes(text) => self.long(text),
+            FieldValue::Decimal { .. } => None,
         }
     }
 

@@ -7,7 +7,7 @@ use super::wrong::{Made, wrong};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use unitape_fast::template::Instruction;
-use unitape_fast::{Projection, Source, Templates};
+use unitape_fast::{Projection, TemplateFile, Templates};
 
 /// Templates that are loaded together, and what they mean.
 #[derive(Clone, Debug)]
@@ -39,9 +39,9 @@ impl Set {
 }
 
 pub(super) fn set(names: &[String], files: &BTreeMap<String, Vec<u8>>) -> Made<Set> {
-    let sources: Vec<Source<'_>> = names
+    let sources: Vec<TemplateFile<'_>> = names
         .iter()
-        .map(|name| Source { name, content: files.get(name).map_or(&[][..], |content| content) })
+        .map(|name| TemplateFile { name, content: files.get(name).map_or(&[][..], |content| content) })
         .collect();
     let templates = match Templates::load(&sources) {
         Ok(templates) => Arc::new(templates),

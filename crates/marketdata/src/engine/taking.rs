@@ -1,7 +1,7 @@
 //! The fields of a message, as they come, become what it says.
 //!
 //! Most values are of the type that one expects of their field, and right: these are taken in one loop, and go straight to the
-//! entry in the batch ([`Visitor::parts`]). All others come one by one, and so does what is wrong: the slow way decides alone
+//! entry in the batch ([`MessageVisitor::parts`]). All others come one by one, and so does what is wrong: the slow way decides alone
 //! what that is.
 
 use super::codes::{Table, Type, Update};
@@ -11,7 +11,7 @@ use super::plan::Config;
 use super::tags::Tag;
 use super::values::{code, number, px, px_of, qty, qty_of, time};
 use super::view::{Bad, Batch, Definition, Entry, NO_NUMBER, Told};
-use unitape_fast::{Decoded, Message, Part, Parts, Value, Visitor};
+use unitape_fast::{DecodedValue, FieldValue, Message, MessagePart, MessageParts, MessageVisitor};
 use unitape_model::Price;
 
 /// Takes what a message says, behind those of the batch.
@@ -61,9 +61,9 @@ enum Place {
 /// In place of a level: outside of all entries.
 const NOWHERE: u32 = u32::MAX;
 
-impl Visitor for Taking<'_> {
+impl MessageVisitor for Taking<'_> {
     #[inline(always)]
-    fn value(&mut self, tag: u16, value: Decoded<'_>) {
+    fn value(&mut self, tag: u16, value: DecodedValue<'_>) {
         let Some(tag) = Tag::of(tag) else { return };
         if self.place == Place::Entry {
             self.of_entry(tag, value);
@@ -107,7 +107,7 @@ impl Visitor for Taking<'_> {
     }
 
     #[inline(always)]
-    fn parts(&mut self, parts: &mut Parts<'_>) {
+    fn parts(&mut self, parts: &mut MessageParts<'_>) {
         if self.place == Place::Message {
             self.parts_of_message(parts);
             if self.nest != self.level || !parts.element() {
@@ -180,7 +180,7 @@ impl<'r> Taking<'r> {
     /// Values of an entry as they mostly are: what comes to the same in [`Self::of_entry`], which is for all others, and tells
     /// what is wrong with them.
     #[inline(always)]
-    fn parts_of_entry(&mut self, parts: &mut Parts<'_>) {
+    fn parts_of_entry(&mut self, parts: &mut MessageParts<'_>) {
         let Self { config, entries, .. } = self;
         let Some(entry) = entries.last_mut() else { return };
         let codes = &config.codes;
@@ -213,13 +213,13 @@ impl<'r> Taking<'r> {
             if taken.is_none() {
                 return;
             }
-            parts.took();
+            parts.skip_value();
         }
     }
 
     /// The same outside of entries.
     #[inline(always)]
-    fn parts_of_message(&mut self, parts: &mut Parts<'_>) {
+    fn parts_of_message(&mut self, parts: &mut MessageParts<'_>) {
         let told = &mut *self.told;
         while let Some(part) = parts.first() {
             let Some(n) = part.uint() else { return };
@@ -230,13 +230,13 @@ impl<'r> Taking<'r> {
                 Some(Tag::Last) => told.last = n,
                 _ => return,
             }
-            parts.took();
+            parts.skip_value();
         }
     }
 
     /// A field inside an entry: of the entry, or of the message, wherever that stands.
     #[inline(never)]
-    fn of_entry(&mut self, tag: Tag, value: Decoded<'_>) {
+    fn of_entry(&mut self, tag: Tag, value: DecodedValue<'_>) {
         let Self { config, ids, entries, unknown, .. } = self;
         let Some(entry) = entries.last_mut() else { return };
         let codes = &config.codes;
@@ -275,7 +275,7 @@ impl<'r> Taking<'r> {
     }
 
     #[inline(never)]
-    fn of_message(&mut self, tag: Tag, value: Decoded<'_>) {
+    fn of_message(&mut self, tag: Tag, value: DecodedValue<'_>) {
         let Self { config, ids, told, .. } = self;
         let well = match tag {
             Tag::Product => ids.of(value).map(|id| told.product = first(told.product, id)),
@@ -313,7 +313,7 @@ impl<'r> Taking<'r> {
 
     #[cold]
     #[inline(never)]
-    fn define(&mut self, tag: Tag, value: Decoded<'_>) {
+    fn define(&mut self, tag: Tag, value: DecodedValue<'_>) {
         let Self { config, told, definitions, texts, unknown, .. } = self;
         if told.definition == 0 {
             definitions.push(Definition::default());
@@ -321,12 +321,12 @@ impl<'r> Taking<'r> {
         }
         let from = texts.len() as u32;
         let mut text = || match value.get() {
-            Value::Text(text) | Value::Bytes(text) => {
+            FieldValue::Text(text) | FieldValue::Bytes(text) => {
                 let text = &text[..text.len().min(ID_BYTES_MAX)];
                 texts.extend_from_slice(text.trim_ascii_end());
                 (from, texts.len() as u32)
             }
-            Value::UInt(n) => {
+            FieldValue::UInt(n) => {
                 texts.extend_from_slice(n.to_string().as_bytes());
                 (from, texts.len() as u32)
             }
@@ -412,7 +412,7 @@ enum Entries {
 
 /// What the code means that stands here, where it is told as codes mostly are.
 #[inline(always)]
-fn meaning(table: &Table, part: Part<'_>) -> Option<u8> {
+fn meaning(table: &Table, part: MessagePart<'_>) -> Option<u8> {
     match part.uint() {
         Some(n) => table.numbers.get(usize::try_from(n).ok()?).copied(),
         None => Some(table.letters[usize::from(part.letter()?)]),
@@ -421,7 +421,7 @@ fn meaning(table: &Table, part: Part<'_>) -> Option<u8> {
 
 /// A whole number.
 #[inline(always)]
-fn whole(part: Part<'_>) -> Option<i64> {
+fn whole(part: MessagePart<'_>) -> Option<i64> {
     match part.uint() {
         Some(n) => i64::try_from(n).ok(),
         None => part.int(),

@@ -4,13 +4,13 @@ use super::codes::{NOTHING, Table};
 use super::config::Unit;
 use unitape_base::date::CalendarDay;
 use unitape_base::digits::parse_u64;
-use unitape_fast::{Decoded, Value};
+use unitape_fast::{DecodedValue, FieldValue};
 use unitape_model::num::EXPONENT_MAX;
 use unitape_model::{Decimal, Price, Quantity};
 
 /// A whole number that is not negative; bytes are one, the highest first.
 #[inline(always)]
-pub(super) fn number(value: Decoded<'_>) -> Option<u64> {
+pub(super) fn number(value: DecodedValue<'_>) -> Option<u64> {
     let not_negative = |n: i64| u64::try_from(n).ok();
     value
         .uint()
@@ -20,9 +20,9 @@ pub(super) fn number(value: Decoded<'_>) -> Option<u64> {
 }
 
 #[inline(never)]
-fn number_of(value: Value<'_>) -> Option<u64> {
+fn number_of(value: FieldValue<'_>) -> Option<u64> {
     match value {
-        Value::Text(text) => parse_u64(text),
+        FieldValue::Text(text) => parse_u64(text),
         // Below zero, longer than eight bytes, or none.
         _ => None,
     }
@@ -30,14 +30,14 @@ fn number_of(value: Value<'_>) -> Option<u64> {
 
 /// What a code means, [`NOTHING`] if nothing.
 #[inline(always)]
-pub(super) fn code(table: &Table, value: Decoded<'_>) -> u8 {
+pub(super) fn code(table: &Table, value: DecodedValue<'_>) -> u8 {
     let of_number = |n: u64| if n < 256 { table.numbers[n as usize] } else { NOTHING };
     match value.uint() {
         Some(n) => of_number(n),
         None => match value.get() {
             // One below zero is far above them.
-            Value::Int(n) => of_number(n as u64),
-            Value::Text([letter]) => table.letters[usize::from(*letter)],
+            FieldValue::Int(n) => of_number(n as u64),
+            FieldValue::Text([letter]) => table.letters[usize::from(*letter)],
             _ => NOTHING,
         },
     }
@@ -45,14 +45,14 @@ pub(super) fn code(table: &Table, value: Decoded<'_>) -> u8 {
 
 /// Mantissa and exponent; that of whole numbers is told by who asks.
 #[inline(always)]
-fn parts(value: Decoded<'_>, exponent_of_int: i8) -> Option<(i64, i8)> {
+fn parts(value: DecodedValue<'_>, exponent_of_int: i8) -> Option<(i64, i8)> {
     let whole = || value.int().or_else(|| i64::try_from(value.uint()?).ok());
     value.decimal().or_else(|| Some((whole()?, exponent_of_int)))
 }
 
 /// A price; none if it is none of ours.
 #[inline(always)]
-pub(super) fn px(value: Decoded<'_>, exponent_of_int: i8) -> Option<Price> {
+pub(super) fn px(value: DecodedValue<'_>, exponent_of_int: i8) -> Option<Price> {
     px_of(parts(value, exponent_of_int)?)
 }
 
@@ -73,7 +73,7 @@ fn other_px(mantissa: i64, exponent: i8) -> Option<Price> {
 
 /// A quantity.
 #[inline(always)]
-pub(super) fn qty(value: Decoded<'_>, exponent_of_int: i8) -> Option<Quantity> {
+pub(super) fn qty(value: DecodedValue<'_>, exponent_of_int: i8) -> Option<Quantity> {
     qty_of(parts(value, exponent_of_int)?)
 }
 
@@ -94,7 +94,7 @@ fn other_qty(mantissa: i64, exponent: i8) -> Option<Quantity> {
 
 /// A time.
 #[inline(always)]
-pub(super) fn time(value: Decoded<'_>, unit: Unit) -> Option<i64> {
+pub(super) fn time(value: DecodedValue<'_>, unit: Unit) -> Option<i64> {
     time_in(number(value)?, unit)
 }
 

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use unitape_base::capture::write::{datagram, file_header};
-use unitape_fast::encode::Draft;
-use unitape_fast::{Encoder, Source, Templates, Value};
+use unitape_fast::encode::MessageDraft;
+use unitape_fast::{Encoder, FieldValue, TemplateFile, Templates};
 
 /// Makes a message.
-type Drafts<'d> = dyn Fn(&Encoder) -> Draft + 'd;
+type Drafts<'d> = dyn Fn(&Encoder) -> MessageDraft + 'd;
 
 /// Channels of the venue.
 pub const DEPTH: usize = 0;
@@ -39,7 +39,7 @@ impl Venue {
     pub fn new(ip: [u8; 4], port: u16) -> Self {
         let load = |name: &str| {
             let content = std::fs::read(vectors().join(name)).unwrap();
-            Encoder::new(Arc::new(Templates::load(&[Source { name, content: &content }]).unwrap()))
+            Encoder::new(Arc::new(Templates::load(&[TemplateFile { name, content: &content }]).unwrap()))
                 .with_neutral(true)
         };
         let mut capture = Vec::new();
@@ -81,10 +81,10 @@ impl Venue {
         encoder.reset();
         let header = encoder.template(self.headers[channel]).unwrap();
         let mut draft = encoder.draft(header);
-        set(encoder, &mut draft, "SenderCompID", Value::UInt(7));
-        set(encoder, &mut draft, "PartitionID", Value::UInt(1));
-        set(encoder, &mut draft, "PacketSeqNum", Value::Bytes(&(number as u32).to_be_bytes()));
-        set(encoder, &mut draft, "SendingTime", Value::Bytes(&(now as u64).to_be_bytes()));
+        set(encoder, &mut draft, "SenderCompID", FieldValue::UInt(7));
+        set(encoder, &mut draft, "PartitionID", FieldValue::UInt(1));
+        set(encoder, &mut draft, "PacketSeqNum", FieldValue::Bytes(&(number as u32).to_be_bytes()));
+        set(encoder, &mut draft, "SendingTime", FieldValue::Bytes(&(now as u64).to_be_bytes()));
         let mut bytes = Vec::new();
         encoder.encode(&draft, &mut bytes).unwrap();
         for message in messages {
@@ -108,22 +108,22 @@ impl Venue {
     pub fn reference(&mut self, product: u64, name: &str, depth: u64, instruments: &[u64]) -> Vec<u8> {
         let of_product = |encoder: &Encoder| {
             let mut draft = encoder.draft(encoder.template("ProductSnapshot").unwrap());
-            set(encoder, &mut draft, "MsgSeqNum", Value::UInt(1));
-            set(encoder, &mut draft, "MarketSegmentID", Value::UInt(product));
-            set(encoder, &mut draft, "MarketSegment", Value::Text(name.as_bytes()));
+            set(encoder, &mut draft, "MsgSeqNum", FieldValue::UInt(1));
+            set(encoder, &mut draft, "MarketSegmentID", FieldValue::UInt(product));
+            set(encoder, &mut draft, "MarketSegment", FieldValue::Text(name.as_bytes()));
             draft.element(encoder.sequence(draft.template(), "Feeds").unwrap());
-            set(encoder, &mut draft, "Feeds/MarketDepth", Value::UInt(depth));
+            set(encoder, &mut draft, "Feeds/MarketDepth", FieldValue::UInt(depth));
             draft
         };
         let mut messages: Vec<Box<Drafts<'_>>> = vec![Box::new(of_product)];
         for instrument in instruments {
             messages.push(Box::new(move |encoder| {
                 let mut draft = encoder.draft(encoder.template("InstrumentSnapshot").unwrap());
-                set(encoder, &mut draft, "SecurityID", Value::UInt(*instrument));
-                let tick = Value::Decimal { mantissa: 1, exponent: -2 };
+                set(encoder, &mut draft, "SecurityID", FieldValue::UInt(*instrument));
+                let tick = FieldValue::Decimal { mantissa: 1, exponent: -2 };
                 set(encoder, &mut draft, "MinPriceIncrement", tick);
                 draft.element(encoder.sequence(draft.template(), "MarketSegmentGrp").unwrap());
-                set(encoder, &mut draft, "MarketSegmentGrp/MarketSegmentID", Value::UInt(product));
+                set(encoder, &mut draft, "MarketSegmentGrp/MarketSegmentID", FieldValue::UInt(product));
                 draft
             }));
         }
@@ -135,10 +135,10 @@ impl Venue {
     pub fn deleted(&mut self, product: u64, instrument: u64) -> Vec<u8> {
         let of_instrument = |encoder: &Encoder| {
             let mut draft = encoder.draft(encoder.template("InstrumentIncremental").unwrap());
-            set(encoder, &mut draft, "SecurityUpdateAction", Value::UInt(1));
-            set(encoder, &mut draft, "SecurityID", Value::UInt(instrument));
+            set(encoder, &mut draft, "SecurityUpdateAction", FieldValue::UInt(1));
+            set(encoder, &mut draft, "SecurityID", FieldValue::UInt(instrument));
             draft.element(encoder.sequence(draft.template(), "MarketSegmentGrp").unwrap());
-            set(encoder, &mut draft, "MarketSegmentGrp/MarketSegmentID", Value::UInt(product));
+            set(encoder, &mut draft, "MarketSegmentGrp/MarketSegmentID", FieldValue::UInt(product));
             draft
         };
         self.packet(REFERENCE, &[&of_instrument])
@@ -148,9 +148,9 @@ impl Venue {
     pub fn state(&mut self, product: u64, sequence: u64, code: u64) -> Vec<u8> {
         let of_product = |encoder: &Encoder| {
             let mut draft = encoder.draft(encoder.template("ProductStateChange").unwrap());
-            set(encoder, &mut draft, "MsgSeqNum", Value::UInt(sequence));
-            set(encoder, &mut draft, "MarketSegmentID", Value::UInt(product));
-            set(encoder, &mut draft, "TradingSessionSubID", Value::UInt(code));
+            set(encoder, &mut draft, "MsgSeqNum", FieldValue::UInt(sequence));
+            set(encoder, &mut draft, "MarketSegmentID", FieldValue::UInt(product));
+            set(encoder, &mut draft, "TradingSessionSubID", FieldValue::UInt(code));
             draft
         };
         self.packet(DEPTH, &[&of_product])
@@ -172,52 +172,58 @@ impl Venue {
     }
 }
 
-pub fn depth(encoder: &Encoder, product: u64, sequence: u64, entries: &[Entry]) -> Draft {
+pub fn depth(encoder: &Encoder, product: u64, sequence: u64, entries: &[Entry]) -> MessageDraft {
     let mut draft = encoder.draft(encoder.template("DepthIncremental").unwrap());
-    set(encoder, &mut draft, "MsgSeqNum", Value::UInt(sequence));
-    set(encoder, &mut draft, "SenderCompID", Value::UInt(7));
-    set(encoder, &mut draft, "MarketSegmentID", Value::UInt(product));
+    set(encoder, &mut draft, "MsgSeqNum", FieldValue::UInt(sequence));
+    set(encoder, &mut draft, "SenderCompID", FieldValue::UInt(7));
+    set(encoder, &mut draft, "MarketSegmentID", FieldValue::UInt(product));
     let sequence = encoder.sequence(draft.template(), "MDIncGrp").unwrap();
     draft.sequence(sequence);
     for (instrument, action, sort, place, px, qty) in entries {
         draft.element(sequence);
-        set(encoder, &mut draft, "MDIncGrp/SecurityID", Value::UInt(*instrument));
-        set(encoder, &mut draft, "MDIncGrp/MDUpdateAction", Value::UInt(*action));
-        set(encoder, &mut draft, "MDIncGrp/MDEntryType", Value::UInt(*sort));
+        set(encoder, &mut draft, "MDIncGrp/SecurityID", FieldValue::UInt(*instrument));
+        set(encoder, &mut draft, "MDIncGrp/MDUpdateAction", FieldValue::UInt(*action));
+        set(encoder, &mut draft, "MDIncGrp/MDEntryType", FieldValue::UInt(*sort));
         level(encoder, &mut draft, "MDIncGrp", (*place, *px, *qty));
     }
     draft
 }
 
-pub fn snapshot(encoder: &Encoder, product: u64, last: u64, instrument: u64, entries: &[Entry]) -> Draft {
+pub fn snapshot(
+    encoder: &Encoder,
+    product: u64,
+    last: u64,
+    instrument: u64,
+    entries: &[Entry],
+) -> MessageDraft {
     let mut draft = encoder.draft(encoder.template("DepthSnapshot").unwrap());
-    set(encoder, &mut draft, "SenderCompID", Value::UInt(7));
-    set(encoder, &mut draft, "MarketSegmentID", Value::UInt(product));
-    set(encoder, &mut draft, "LastMsgSeqNumProcessed", Value::UInt(last));
-    set(encoder, &mut draft, "SecurityID", Value::UInt(instrument));
+    set(encoder, &mut draft, "SenderCompID", FieldValue::UInt(7));
+    set(encoder, &mut draft, "MarketSegmentID", FieldValue::UInt(product));
+    set(encoder, &mut draft, "LastMsgSeqNumProcessed", FieldValue::UInt(last));
+    set(encoder, &mut draft, "SecurityID", FieldValue::UInt(instrument));
     let sequence = encoder.sequence(draft.template(), "MDSshGrp").unwrap();
     draft.sequence(sequence);
     if entries.is_empty() {
         draft.element(sequence);
-        set(encoder, &mut draft, "MDSshGrp/MDEntryType", Value::UInt(10));
+        set(encoder, &mut draft, "MDSshGrp/MDEntryType", FieldValue::UInt(10));
     }
     for (_, _, sort, place, px, qty) in entries {
         draft.element(sequence);
-        set(encoder, &mut draft, "MDSshGrp/MDEntryType", Value::UInt(*sort));
+        set(encoder, &mut draft, "MDSshGrp/MDEntryType", FieldValue::UInt(*sort));
         level(encoder, &mut draft, "MDSshGrp", (*place, *px, *qty));
     }
     draft
 }
 
-fn level(encoder: &Encoder, draft: &mut Draft, group: &str, (place, px, qty): (u64, i64, u64)) {
+fn level(encoder: &Encoder, draft: &mut MessageDraft, group: &str, (place, px, qty): (u64, i64, u64)) {
     if place > 0 {
-        set(encoder, draft, &format!("{group}/MDPriceLevel"), Value::UInt(place));
+        set(encoder, draft, &format!("{group}/MDPriceLevel"), FieldValue::UInt(place));
     }
-    set(encoder, draft, &format!("{group}/MDEntryPx"), Value::Decimal { mantissa: px, exponent: -2 });
-    set(encoder, draft, &format!("{group}/MDEntrySize"), Value::UInt(qty));
+    set(encoder, draft, &format!("{group}/MDEntryPx"), FieldValue::Decimal { mantissa: px, exponent: -2 });
+    set(encoder, draft, &format!("{group}/MDEntrySize"), FieldValue::UInt(qty));
 }
 
-fn set(encoder: &Encoder, draft: &mut Draft, path: &str, value: Value<'_>) {
+fn set(encoder: &Encoder, draft: &mut MessageDraft, path: &str, value: FieldValue<'_>) {
     if let Some(field) = encoder.field(draft.template(), path) {
         draft.set(field, value);
     }

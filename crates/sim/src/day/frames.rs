@@ -1,6 +1,6 @@
 //! Events as frames of the tape, and as lines.
 
-use unitape_codec::events::{Form, NoSources, write_event};
+use unitape_codec::events::{EventLineForm, NoSources, write_event};
 use unitape_model::records::{Bbo, Common, Order, Trade};
 use unitape_model::schema::{EXP_NONE, RECV_NONE, SEQ_EXT};
 use unitape_model::{
@@ -67,7 +67,7 @@ pub fn write_line(world: &World, event: &Event, scratch: &mut Vec<u8>, out: &mut
     scratch.clear();
     write_frame(world, event, true, scratch);
     let frame = Frame::new(scratch).expect("a frame of ours");
-    write_event(out, &frame, event.seq, world.names(), &NoSources, Form::Plain);
+    write_event(out, &frame, event.seq, world.names(), &NoSources, EventLineForm::Plain);
     out.push(b'\n');
 }
 
@@ -394,7 +394,7 @@ mod tests {
                 slow(sim.world(), e, flags::LAST, &mut twin);
                 assert!(fast == twin, "{e:?}");
                 let frame = Frame::new(&fast).expect("a frame");
-                write_event(&mut line, &frame, e.seq, sim.world().names(), &NoSources, Form::Full);
+                write_event(&mut line, &frame, e.seq, sim.world().names(), &NoSources, EventLineForm::Full);
                 twin.clear();
                 parse_full(&line, &mut twin).unwrap_or_else(|err| panic!("{err:?}: {}", line.escape_ascii()));
                 assert!(fast == twin, "{}", line.escape_ascii());

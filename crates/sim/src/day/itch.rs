@@ -17,7 +17,7 @@ use crate::error::Error;
 use rustc_hash::FxHashMap;
 use unitape_codec::fixed::midnight;
 use unitape_codec::itch::DAY_NANOS;
-use unitape_codec::itch::sample::{Part, write};
+use unitape_codec::itch::sample::{SampleValue, write};
 use unitape_model::{InstrumentId, Side};
 
 /// Writes the messages of one venue's day.
@@ -131,7 +131,7 @@ impl ItchOut {
             }
             What::Cancel(terms) => {
                 if let Some(known) = self.orders.remove(&terms.oid).filter(|k| k.reference != 0) {
-                    self.put(world, b'D', book, &[Part::Number(known.reference)], out);
+                    self.put(world, b'D', book, &[SampleValue::Number(known.reference)], out);
                 }
             }
             What::Exec { order, px, qty, match_id, liq } => {
@@ -140,8 +140,13 @@ impl ItchOut {
             What::Trade { px, qty, match_id, auction: true, .. } => {
                 let symbol = world.listed(book).symbol.as_bytes();
                 let price = price(world, book, px);
-                let values =
-                    [number(qty), Part::Text(symbol), price, Part::Number(match_id), Part::Text(b"O")];
+                let values = [
+                    number(qty),
+                    SampleValue::Text(symbol),
+                    price,
+                    SampleValue::Number(match_id),
+                    SampleValue::Text(b"O"),
+                ];
                 self.put(world, b'Q', book, &values, out);
             }
             What::Session { phase, .. } => {
@@ -151,12 +156,12 @@ impl ItchOut {
                     Phase::Halt => b"H",
                     Phase::Pre | Phase::Close => return,
                 };
-                let symbol = Part::Text(world.listed(book).symbol.as_bytes());
+                let symbol = SampleValue::Text(world.listed(book).symbol.as_bytes());
                 self.put(
                     world,
                     b'H',
                     book,
-                    &[symbol, Part::Text(state), Part::Text(b""), Part::Text(b"")],
+                    &[symbol, SampleValue::Text(state), SampleValue::Text(b""), SampleValue::Text(b"")],
                     out,
                 );
             }
@@ -176,7 +181,7 @@ impl ItchOut {
             _ if left <= 0 => _ = self.orders.remove(&oid),
             (Some(px), Some(old)) if px == old.px && left <= old.left => {
                 if left < old.left {
-                    let values = [Part::Number(old.reference), number(old.left - left)];
+                    let values = [SampleValue::Number(old.reference), number(old.left - left)];
                     self.put(world, b'X', book, &values, out);
                 }
                 self.orders.insert(oid, Known { left, ..old });
@@ -184,8 +189,8 @@ impl ItchOut {
             (Some(px), Some(old)) if shown => {
                 let reference = self.reference();
                 let values = [
-                    Part::Number(old.reference),
-                    Part::Number(reference),
+                    SampleValue::Number(old.reference),
+                    SampleValue::Number(reference),
                     number(left),
                     price(world, book, px),
                 ];
@@ -195,14 +200,19 @@ impl ItchOut {
             (Some(px), None) if shown => {
                 let reference = self.reference();
                 let side: &[u8] = if terms.side == Side::Buy { b"B" } else { b"S" };
-                let symbol = Part::Text(world.listed(book).symbol.as_bytes());
-                let values =
-                    [Part::Number(reference), Part::Text(side), number(left), symbol, price(world, book, px)];
+                let symbol = SampleValue::Text(world.listed(book).symbol.as_bytes());
+                let values = [
+                    SampleValue::Number(reference),
+                    SampleValue::Text(side),
+                    number(left),
+                    symbol,
+                    price(world, book, px),
+                ];
                 if world.members[terms.member as usize].agency {
                     self.put(world, b'A', book, &values, out);
                 } else {
                     let [a, b, c, d, e] = values;
-                    let firm = Part::Text(world.firm_name(terms.member).as_bytes());
+                    let firm = SampleValue::Text(world.firm_name(terms.member).as_bytes());
                     self.put(world, b'F', book, &[a, b, c, d, e, firm], out);
                 }
                 self.orders.insert(oid, Known { reference, px, left, done });
@@ -235,7 +245,7 @@ impl ItchOut {
             (held.left, held.done) = (held.left - qty, held.done + qty);
             // What it was before stands in nobody's way any more.
             if let Some(old) = held.before.take() {
-                self.put(world, b'D', order.book, &[Part::Number(old.reference)], out);
+                self.put(world, b'D', order.book, &[SampleValue::Number(old.reference)], out);
             }
             return;
         }
@@ -248,11 +258,16 @@ impl ItchOut {
         if known.reference == 0 {
             return;
         }
-        let (reference, match_number) = (Part::Number(known.reference), Part::Number(match_id));
+        let (reference, match_number) = (SampleValue::Number(known.reference), SampleValue::Number(match_id));
         if liq == Liq::Auction || px != known.px {
             let printable: &[u8] = if liq == Liq::Auction { b"N" } else { b"Y" };
-            let values =
-                [reference, number(qty), match_number, Part::Text(printable), price(world, order.book, px)];
+            let values = [
+                reference,
+                number(qty),
+                match_number,
+                SampleValue::Text(printable),
+                price(world, order.book, px),
+            ];
             self.put(world, b'C', order.book, &values, out);
         } else {
             self.put(world, b'E', order.book, &[reference, number(qty), match_number], out);
@@ -264,7 +279,7 @@ impl ItchOut {
         let Some(held) = self.held.take() else { return };
         self.orders.remove(&held.terms.oid);
         if let Some(old) = held.before {
-            self.put(world, b'D', held.terms.book, &[Part::Number(old.reference)], out);
+            self.put(world, b'D', held.terms.book, &[SampleValue::Number(old.reference)], out);
         }
     }
 
@@ -281,12 +296,12 @@ impl ItchOut {
     }
 
     fn directory(&self, world: &World, instr: InstrumentId, out: &mut Vec<u8>) {
-        let text = Part::Text;
+        let text = SampleValue::Text;
         let values = [
             text(world.instruments[instr.index()].symbol.as_bytes()),
             text(b"Q"),
             text(b"N"),
-            Part::Number(100),
+            SampleValue::Number(100),
             text(b"N"),
             text(b"C"),
             text(b"Z"),
@@ -295,17 +310,17 @@ impl ItchOut {
             text(b"N"),
             text(if world.instruments[instr.index()].tier == 1 { b"1" } else { b"2" }),
             text(b"N"),
-            Part::Number(0),
+            SampleValue::Number(0),
             text(b"N"),
         ];
         write(out, b'R', (locate(instr), 0, self.nanos()), &values);
     }
 
     fn system(&self, event: &[u8], out: &mut Vec<u8>) {
-        write(out, b'S', (0, 0, self.nanos()), &[Part::Text(event)]);
+        write(out, b'S', (0, 0, self.nanos()), &[SampleValue::Text(event)]);
     }
 
-    fn put(&self, world: &World, letter: u8, book: u32, values: &[Part<'_>], out: &mut Vec<u8>) {
+    fn put(&self, world: &World, letter: u8, book: u32, values: &[SampleValue<'_>], out: &mut Vec<u8>) {
         write(out, letter, (locate(world.instr_of(book)), 0, self.nanos()), values);
     }
 
@@ -337,12 +352,12 @@ fn book_of(what: &What) -> Option<u32> {
     }
 }
 
-fn number(qty: i64) -> Part<'static> {
-    Part::Number(u64::try_from(qty).expect("a quantity is not below zero"))
+fn number(qty: i64) -> SampleValue<'static> {
+    SampleValue::Number(u64::try_from(qty).expect("a quantity is not below zero"))
 }
 
 /// Ticks as a price of four places.
-fn price(world: &World, book: u32, ticks: i64) -> Part<'static> {
+fn price(world: &World, book: u32, ticks: i64) -> SampleValue<'static> {
     let nano = world.listed(book).nano(ticks);
     assert_eq!(nano % 100_000, 0, "a tick has more than four places");
     number(nano / 100_000)

@@ -53,7 +53,7 @@ pub use world::{Instrument, Kind, Product, World};
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
-use unitape_fast::{Source, Templates};
+use unitape_fast::{TemplateFile, Templates};
 
 /// What exchange to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -249,14 +249,14 @@ impl TemplateSets {
             ("snapshot.xml", include_bytes!("../../../../vectors/fast/box/snapshot.xml")),
             ("reference.xml", include_bytes!("../../../../vectors/fast/box/reference.xml")),
         ];
-        Self::load(&FILES.map(|(name, content)| Source { name, content })).expect("they are tested")
+        Self::load(&FILES.map(|(name, content)| TemplateFile { name, content })).expect("they are tested")
     }
 
     /// Those of files, each by itself: the channel of a file is told by the templates that it has.
     ///
     /// # Errors
     /// A file that is wrong, a channel without a file.
-    pub fn load(files: &[Source<'_>]) -> Result<Self, Error> {
+    pub fn load(files: &[TemplateFile<'_>]) -> Result<Self, Error> {
         let mut all = Vec::new();
         for file in files {
             let templates = Templates::load(std::slice::from_ref(file));

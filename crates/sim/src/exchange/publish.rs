@@ -7,8 +7,8 @@ use super::world::{Instrument, Product};
 use super::{Channel, Error};
 use std::sync::Arc;
 use unitape_fast::encode::FieldRef;
-use unitape_fast::encode::{GroupRef, Part};
-use unitape_fast::{Draft, Encoder, SequenceRef, Templates, Value};
+use unitape_fast::encode::{GroupRef, TemplatePart};
+use unitape_fast::{Encoder, FieldValue, MessageDraft, SequenceRef, Templates};
 use unitape_model::Side;
 
 /// Bytes of a packet at which no other message is put into it.
@@ -21,21 +21,21 @@ pub(super) struct Message<const N: usize> {
 }
 
 impl<const N: usize> Message<N> {
-    pub fn set(&self, draft: &mut Draft, field: usize, value: Value<'_>) {
+    pub fn set(&self, draft: &mut MessageDraft, field: usize, value: FieldValue<'_>) {
         if let Some(field) = self.fields[field] {
             draft.set(field, value);
         }
     }
 
-    pub fn uint(&self, draft: &mut Draft, field: usize, value: u64) {
-        self.set(draft, field, Value::UInt(value));
+    pub fn uint(&self, draft: &mut MessageDraft, field: usize, value: u64) {
+        self.set(draft, field, FieldValue::UInt(value));
     }
 }
 
 /// The messages of a channel, being put into packets.
 pub(super) struct Sender {
     pub encoder: Encoder,
-    pub draft: Draft,
+    pub draft: MessageDraft,
     pub bytes: Vec<u8>,
     /// Of each partition.
     numbers: Vec<u32>,
@@ -75,7 +75,7 @@ impl Sender {
 
     pub fn group(&self, template: usize, path: &str) -> Option<GroupRef> {
         match self.encoder.part(template, path) {
-            Some(Part::Group(group)) => Some(group),
+            Some(TemplatePart::Group(group)) => Some(group),
             _ => None,
         }
     }
@@ -260,8 +260,8 @@ impl Publisher {
         draft.begin(template);
         header.uint(draft, 0, partition.into());
         header.uint(draft, 1, sender_of(partition).into());
-        header.set(draft, 2, Value::Bytes(&number));
-        header.set(draft, 3, Value::Bytes(&ts_ns.to_be_bytes()));
+        header.set(draft, 2, FieldValue::Bytes(&number));
+        header.set(draft, 3, FieldValue::Bytes(&ts_ns.to_be_bytes()));
         if reset {
             header.uint(draft, 4, 1);
         }
@@ -309,7 +309,7 @@ impl Publisher {
         message.uint(&mut sender.draft, 3, SESSION);
         message.uint(&mut sender.draft, 4, session_sub(open));
         message.uint(&mut sender.draft, 5, if open { 2 } else { 3 });
-        message.set(&mut sender.draft, 6, Value::Int(ts_ns as i64));
+        message.set(&mut sender.draft, 6, FieldValue::Int(ts_ns as i64));
         sender.say()
     }
 
@@ -319,7 +319,7 @@ impl Publisher {
         head(message, &mut sender.draft, product, seq);
         message.uint(&mut sender.draft, 3, 1);
         message.uint(&mut sender.draft, 4, status.into());
-        message.set(&mut sender.draft, 5, Value::Int(ts_ns as i64));
+        message.set(&mut sender.draft, 5, FieldValue::Int(ts_ns as i64));
         sender.say()
     }
 
@@ -335,7 +335,7 @@ impl Publisher {
         message.uint(&mut sender.draft, 3, instrument.id);
         message.uint(&mut sender.draft, 4, 1);
         message.uint(&mut sender.draft, 5, status.into());
-        message.set(&mut sender.draft, 6, Value::Int(ts_ns as i64));
+        message.set(&mut sender.draft, 6, FieldValue::Int(ts_ns as i64));
         sender.say()
     }
 
@@ -353,8 +353,8 @@ impl Publisher {
         for (instrument, change) in changes {
             draft.element(self.depth_entries);
             message.uint(draft, 5, *instrument);
-            message.set(draft, 10, Value::Int(ts_ns as i64));
-            let px = |mantissa| Value::Decimal { mantissa, exponent: product.exponent };
+            message.set(draft, 10, FieldValue::Int(ts_ns as i64));
+            let px = |mantissa| FieldValue::Decimal { mantissa, exponent: product.exponent };
             match change {
                 Change::Level(update) => {
                     message.uint(draft, 3, update.action as u64);
@@ -376,7 +376,7 @@ impl Publisher {
                     }
                     message.uint(draft, 11, trade.qty.into());
                     message.uint(draft, 12, 1);
-                    message.set(draft, 13, Value::Int(ts_ns as i64 - 1_000));
+                    message.set(draft, 13, FieldValue::Int(ts_ns as i64 - 1_000));
                     message.uint(draft, 14, trade.aggressor as u64);
                     message.uint(draft, 15, 1);
                     message.uint(draft, 16, 1);
@@ -405,9 +405,9 @@ impl Publisher {
         message.uint(draft, 4, product.id.into());
         message.uint(draft, 5, instrument.id);
         message.uint(draft, 6, 1);
-        message.set(draft, 7, Value::Int(ts_ns as i64));
+        message.set(draft, 7, FieldValue::Int(ts_ns as i64));
         let mut first = true;
-        let mut entry = |draft: &mut Draft, kind: u64| {
+        let mut entry = |draft: &mut MessageDraft, kind: u64| {
             draft.element(self.snapshot_entries);
             message.uint(draft, 8, kind);
             if std::mem::take(&mut first) {
@@ -416,7 +416,7 @@ impl Publisher {
                 message.uint(draft, 16, now.map_or(super::truth::TRADED, |now| now.status).into());
             }
         };
-        let px = |mantissa| Value::Decimal { mantissa, exponent: product.exponent };
+        let px = |mantissa| FieldValue::Decimal { mantissa, exponent: product.exponent };
         let nothing: &[Level] = &[];
         let sides = now.map_or([nothing; 2], |now| [&now.bids, &now.offers]);
         for (levels, side) in sides.into_iter().zip([Side::Buy, Side::Sell]) {
@@ -432,7 +432,7 @@ impl Publisher {
             entry(draft, 2);
             message.set(draft, 10, px(at));
             message.uint(draft, 11, qty.into());
-            message.set(draft, 13, Value::Int(ts_ns as i64));
+            message.set(draft, 13, FieldValue::Int(ts_ns as i64));
             message.uint(draft, 17, 1);
         } else if sides.iter().all(|levels| levels.is_empty()) {
             entry(draft, EMPTY_BOOK);
@@ -464,7 +464,7 @@ pub(super) fn sender_of(partition: u32) -> u32 {
 }
 
 /// Number, sender and product of a message.
-fn head<const N: usize>(message: &Message<N>, draft: &mut Draft, product: &Product, seq: u32) {
+fn head<const N: usize>(message: &Message<N>, draft: &mut MessageDraft, product: &Product, seq: u32) {
     draft.begin(message.template);
     message.uint(draft, 0, seq.into());
     message.uint(draft, 1, sender_of(product.partition).into());

@@ -5,7 +5,7 @@ use super::world::{Kind, Product, World};
 use super::{Channel, Error};
 use unitape_fast::encode::FieldRef;
 use unitape_fast::encode::GroupRef;
-use unitape_fast::{SequenceRef, Value};
+use unitape_fast::{FieldValue, SequenceRef};
 
 /// Says what is traded.
 pub(super) struct Reference {
@@ -114,16 +114,16 @@ impl Reference {
         draft.begin(message.template);
         message.uint(draft, 0, seq.into());
         message.uint(draft, 1, product.id.into());
-        message.set(draft, 2, Value::Text(product.name.as_bytes()));
-        message.set(draft, 3, Value::Text(b"invented"));
-        message.set(draft, 4, Value::Text(b"XBOX"));
-        message.set(draft, 5, Value::Text(b"EUR"));
+        message.set(draft, 2, FieldValue::Text(product.name.as_bytes()));
+        message.set(draft, 3, FieldValue::Text(b"invented"));
+        message.set(draft, 4, FieldValue::Text(b"XBOX"));
+        message.set(draft, 5, FieldValue::Text(b"EUR"));
         message.uint(draft, 6, TRADE_DATE);
         message.uint(draft, 7, 1);
         message.uint(draft, 8, product.partition.into());
-        message.set(draft, 9, Value::Text(product.name.as_bytes()));
-        message.set(draft, 10, Value::Text(product.name.as_bytes()));
-        let px = |mantissa| Value::Decimal { mantissa, exponent: product.exponent };
+        message.set(draft, 9, FieldValue::Text(product.name.as_bytes()));
+        message.set(draft, 10, FieldValue::Text(product.name.as_bytes()));
+        let px = |mantissa| FieldValue::Decimal { mantissa, exponent: product.exponent };
         if let Some(rules) = self.tick_rules {
             draft.element(rules);
             let values = [px(-1_000_000_000), px(1_000_000_000), px(product.tick)];
@@ -142,7 +142,7 @@ impl Reference {
                 let to = config.address(channel, line, product.partition);
                 let group = to.ip().to_string();
                 if let Some(field) = self.feed[fields] {
-                    draft.set(field, Value::Text(group.as_bytes()));
+                    draft.set(field, FieldValue::Text(group.as_bytes()));
                 }
                 self.feed[fields + 1].into_iter().for_each(|field| draft.uint(field, to.port().into()));
             }
@@ -178,10 +178,10 @@ impl Reference {
         message.uint(draft, 3, kind);
         message.uint(draft, 4, complex);
         message.uint(draft, 5, 1);
-        message.set(draft, 6, Value::Decimal { mantissa: product.tick, exponent: product.exponent });
+        message.set(draft, 6, FieldValue::Decimal { mantissa: product.tick, exponent: product.exponent });
         if let Kind::Spread(legs) = of.kind {
             more.complex.into_iter().for_each(|group| draft.group(group));
-            message.set(draft, 12, Value::Text(b"spread"));
+            message.set(draft, 12, FieldValue::Text(b"spread"));
             for (leg, side) in legs.into_iter().zip([0, 1]) {
                 more.legs.into_iter().for_each(|legs| _ = draft.element(legs));
                 message.uint(draft, 13, world.instruments[leg].id);
@@ -193,7 +193,7 @@ impl Reference {
             message.uint(draft, 8, (of.maturity / 100).into());
             message.uint(draft, 10, u64::from(product.exponent.unsigned_abs()));
             if let Kind::Option { strike, call } = of.kind {
-                message.set(draft, 9, Value::Decimal { mantissa: strike, exponent: product.exponent });
+                message.set(draft, 9, FieldValue::Decimal { mantissa: strike, exponent: product.exponent });
                 message.uint(draft, 11, call.into());
             }
         }

@@ -4,7 +4,7 @@ use super::book::{Action, Level};
 use super::*;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
-use unitape_fast::{Decoder, Item, Message, Value};
+use unitape_fast::{Decoder, FieldValue, Message, MessageToken};
 
 /// A message with its fields by their names, those of elements by element.
 #[derive(Debug, Default)]
@@ -26,17 +26,17 @@ impl Said {
             Said { template: templates.list()[message.template].name.local.clone(), ..Said::default() };
         for item in message.items() {
             match item {
-                Item::Element => said.elements.push(HashMap::new()),
-                Item::Value(field, value) => {
+                MessageToken::Element => said.elements.push(HashMap::new()),
+                MessageToken::Value(field, value) => {
                     let number = match value {
-                        Value::Int(value) => Number::Int(value.into()),
-                        Value::UInt(value) => Number::Int(value.into()),
-                        Value::Decimal { mantissa, exponent } => Number::Decimal(mantissa, exponent),
+                        FieldValue::Int(value) => Number::Int(value.into()),
+                        FieldValue::UInt(value) => Number::Int(value.into()),
+                        FieldValue::Decimal { mantissa, exponent } => Number::Decimal(mantissa, exponent),
                         // Numbers of packets, and times.
-                        Value::Bytes(bytes) => {
+                        FieldValue::Bytes(bytes) => {
                             Number::Int(bytes.iter().fold(0, |n, byte| n << 8 | i128::from(*byte)))
                         }
-                        Value::Text(_) => continue,
+                        FieldValue::Text(_) => continue,
                     };
                     let into = said.elements.last_mut().unwrap_or(&mut said.fields);
                     into.insert(field.name.local.clone(), number);
@@ -251,8 +251,8 @@ fn all_of_t7_is_as_it_was_meant() {
     let folder = std::path::Path::new(&folder).join("fast/bse_t7");
     let names = ["EMDI", "EMDS", "RDD"].map(|name| format!("{name}FastTemplates-1.1.xml"));
     let content = names.clone().map(|name| std::fs::read(folder.join(name)).unwrap());
-    let files: Vec<Source<'_>> =
-        names.iter().zip(&content).map(|(name, content)| Source { name, content }).collect();
+    let files: Vec<TemplateFile<'_>> =
+        names.iter().zip(&content).map(|(name, content)| TemplateFile { name, content }).collect();
     all_is_as_it_was_meant(&TemplateSets::load(&files).unwrap(), 5);
 }
 

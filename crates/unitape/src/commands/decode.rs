@@ -6,8 +6,8 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use unitape_base::toml;
-use unitape_codec::fix::{DecodeOptions, Dictionary, Framer, Sep, decode_json};
-use unitape_codec::fixed::{self, Layout};
+use unitape_codec::fix::{FieldSeparator, FixDecodeOptions, FixDictionary, FixFramer, decode_json};
+use unitape_codec::fixed::{self, FixedWidthLayout};
 use unitape_codec::text::{self, jsonl, mail, xml};
 use unitape_codec::{csv, iso20022, itch, swift_mt};
 use unitape_fast as fast;
@@ -234,25 +234,25 @@ pub fn run(args: Args) -> output::Result {
         FormatArgs::Swift(args) => swift(&args),
         FormatArgs::Itch(args) => itch(&args),
         FormatArgs::Iso20022(args) => iso(&args),
-        FormatArgs::Jsonl(args) => text(&args, jsonl::Decoder::default),
-        FormatArgs::Mail(args) => text(&args, mail::Decoder::default),
-        FormatArgs::Newsxml(args) => text(&args, xml::Decoder::default),
+        FormatArgs::Jsonl(args) => text(&args, jsonl::JsonlDecoder::default),
+        FormatArgs::Mail(args) => text(&args, mail::MailDecoder::default),
+        FormatArgs::Newsxml(args) => text(&args, xml::XmlDecoder::default),
     }
 }
 
 fn fast(args: &FastArgs) -> output::Result {
     let framing = match args.framing {
-        FastFraming::Frames => fast::Framing::Frames,
-        FastFraming::Cme => fast::Framing::Cme,
-        FastFraming::Moex => fast::Framing::Moex,
-        FastFraming::Emdi => fast::Framing::Emdi,
-        FastFraming::LengthPrefix => fast::Framing::LengthPrefix,
-        FastFraming::Raw => fast::Framing::Raw,
-        FastFraming::HexLines => fast::Framing::HexLines,
+        FastFraming::Frames => fast::StreamFraming::Frames,
+        FastFraming::Cme => fast::StreamFraming::Cme,
+        FastFraming::Moex => fast::StreamFraming::Moex,
+        FastFraming::Emdi => fast::StreamFraming::Emdi,
+        FastFraming::LengthPrefix => fast::StreamFraming::LengthPrefix,
+        FastFraming::Raw => fast::StreamFraming::Raw,
+        FastFraming::HexLines => fast::StreamFraming::HexLines,
     };
     let files = contents(&args.templates)?;
-    let sources: Vec<fast::Source<'_>> =
-        files.iter().map(|(name, content)| fast::Source { name, content }).collect();
+    let sources: Vec<fast::TemplateFile<'_>> =
+        files.iter().map(|(name, content)| fast::TemplateFile { name, content }).collect();
     let templates = fast::Templates::load(&sources)?;
     for note in templates.notes() {
         note!("{note}");
@@ -265,11 +265,11 @@ fn fast(args: &FastArgs) -> output::Result {
     };
     let mut decoder = decoder.with_strict(args.strict);
     let reset = match (args.reset_per_message, args.reset_per_packet) {
-        (true, _) => fast::Reset::Message,
-        (_, true) => fast::Reset::Packet,
-        _ => fast::Reset::Never,
+        (true, _) => fast::DictionaryReset::Message,
+        (_, true) => fast::DictionaryReset::Packet,
+        _ => fast::DictionaryReset::Never,
     };
-    let options = fast::DecodeOptions { framing, reset };
+    let options = fast::JsonDecodeOptions { framing, reset };
     let (mut messages, mut errors) = (0, 0);
     each_file(&args.files, args.json, |input, label, out| {
         let summary = fast::decode_json(input, label, &mut decoder, options, out)?;
@@ -293,8 +293,9 @@ fn no_template(name: &str, templates: &fast::Templates) -> String {
 }
 
 fn fixed(args: &FixedArgs) -> output::Result {
-    let (text, origin) = layout(&args.layout, Layout::built_in, Layout::all_built_in().collect())?;
-    let layout = Arc::new(Layout::parse(&text, &origin)?);
+    let (text, origin) =
+        layout(&args.layout, FixedWidthLayout::built_in, FixedWidthLayout::all_built_in().collect())?;
+    let layout = Arc::new(FixedWidthLayout::parse(&text, &origin)?);
     let (mut records, mut errors) = (0, 0);
     each_file(&args.files, args.json, |input, label, out| {
         let summary = fixed::decode_json(input, label, &layout, out)?;
@@ -306,8 +307,9 @@ fn fixed(args: &FixedArgs) -> output::Result {
 }
 
 fn csv(args: &FixedArgs) -> output::Result {
-    let (text, origin) = layout(&args.layout, csv::Layout::built_in, csv::Layout::all_built_in().collect())?;
-    let layout = Arc::new(csv::Layout::parse(&text, &origin)?);
+    let (text, origin) =
+        layout(&args.layout, csv::CsvLayout::built_in, csv::CsvLayout::all_built_in().collect())?;
+    let layout = Arc::new(csv::CsvLayout::parse(&text, &origin)?);
     let (mut rows, mut errors) = (0, 0);
     each_file(&args.files, args.json, |input, label, out| {
         let summary = csv::decode_json(input, label, &layout, out)?;
@@ -356,14 +358,14 @@ fn each_file(
 }
 
 fn fix(args: &FixArgs) -> output::Result {
-    let sep = Sep::parse(&args.sep)
+    let sep = FieldSeparator::parse(&args.sep)
         .ok_or_else(|| Failure::Usage(format!("--sep {}: SOH, |, ; or ^A", args.sep)))?;
     let dictionary = match &args.dictionary[..] {
         [] => None,
         paths => Some(Arc::new(dictionary(paths)?)),
     };
-    let framer = Framer::default().with_sep(sep).with_lenient(args.lenient).with_log(args.log);
-    let options = DecodeOptions { framer, dictionary };
+    let framer = FixFramer::default().with_sep(sep).with_lenient(args.lenient).with_log(args.log);
+    let options = FixDecodeOptions { framer, dictionary };
     let (mut messages, mut errors) = (0, 0);
     each_file(&args.files, args.json, |input, label, out| {
         let summary = decode_json(input, label, &options, out)?;
@@ -375,7 +377,7 @@ fn fix(args: &FixArgs) -> output::Result {
 }
 
 fn swift(args: &PlainArgs) -> output::Result {
-    let framer = swift_mt::Framer::default();
+    let framer = swift_mt::SwiftFramer::default();
     let (mut messages, mut errors) = (0, 0);
     each_file(&args.files, args.json, |input, label, out| {
         let summary = swift_mt::decode_json(input, label, &framer, out)?;
@@ -387,9 +389,9 @@ fn swift(args: &PlainArgs) -> output::Result {
 }
 
 fn itch(args: &ItchArgs) -> output::Result {
-    let framer = itch::Framer::new(match args.framing {
-        ItchFraming::Length => itch::Framing::Length,
-        ItchFraming::Soup => itch::Framing::Soup,
+    let framer = itch::ItchFramer::new(match args.framing {
+        ItchFraming::Length => itch::ItchTransport::Length,
+        ItchFraming::Soup => itch::ItchTransport::Soup,
     });
     let (mut messages, mut errors) = (0, 0);
     each_file(&args.files, args.json, |input, label, out| {
@@ -412,7 +414,7 @@ fn iso(args: &PlainArgs) -> output::Result {
     ended(args.json, &args.files, "messages", [messages, errors])
 }
 
-fn text<D: text::Decode>(args: &PlainArgs, decoder: impl Fn() -> D) -> output::Result {
+fn text<D: text::TextMessageDecoder>(args: &PlainArgs, decoder: impl Fn() -> D) -> output::Result {
     let (mut messages, mut errors) = (0, 0);
     each_file(&args.files, args.json, |input, label, out| {
         let summary = text::decode_json(input, label, &mut decoder(), out)?;
@@ -423,10 +425,10 @@ fn text<D: text::Decode>(args: &PlainArgs, decoder: impl Fn() -> D) -> output::R
     ended(args.json, &args.files, "messages", [messages, errors])
 }
 
-fn dictionary(paths: &[PathBuf]) -> Result<Dictionary, Failure> {
+fn dictionary(paths: &[PathBuf]) -> Result<FixDictionary, Failure> {
     let files = contents(paths)?;
     let files: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (name.as_str(), &bytes[..])).collect();
-    let dictionary = Dictionary::parse(&files)?;
+    let dictionary = FixDictionary::parse(&files)?;
     for file in dictionary.files() {
         note!("{file}");
     }

@@ -9,7 +9,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use unitape_codec::events::{Form, write_event};
+use unitape_codec::events::{EventLineForm, write_event};
 use unitape_model::{NameTable, UnixNanos};
 use unitape_store::{
     Amount, Day, Error, Filter, Progress, SealOptions, Sealed, Store, TickSchema, parse_time, seal,
@@ -196,7 +196,7 @@ fn scan(args: &Scan) -> output::Result {
         while some && let Some(row) = scan.next() {
             printed = true;
             line.clear();
-            let form = if args.full { Form::FullAt(row.position) } else { Form::Plain };
+            let form = if args.full { EventLineForm::FullAt(row.position) } else { EventLineForm::Plain };
             // As on the tape: ordinals count from 1 where people see them.
             write_event(&mut line, &row.event(), row.ordinal + 1, store.names(), &sources, form);
             if !args.json {

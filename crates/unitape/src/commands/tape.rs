@@ -14,7 +14,7 @@ use filter::EventFilter;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use unitape_codec::events::{Form, write_event};
+use unitape_codec::events::{EventLineForm, write_event};
 use unitape_model::{Dict, Kind, Message, NameTable, Position};
 use unitape_run::address::Place;
 use unitape_run::follow::{FollowStep, TapeFollower};
@@ -239,7 +239,7 @@ fn cat(args: &Cat) -> output::Result {
                     filter.learn(names.dictionary());
                 }
                 if !quiet && filter.wants(&event, place) {
-                    let form = if args.full { Form::FullAt(position) } else { Form::Plain };
+                    let form = if args.full { EventLineForm::FullAt(position) } else { EventLineForm::Plain };
                     write_event(&mut line, &event, place.seq, names.dictionary(), &names, form);
                 }
             }
@@ -430,7 +430,7 @@ fn replay(dir: &Path, speed: f64, json: bool, read: ReadArgs) -> output::Result 
         }
         if json {
             line.clear();
-            write_event(&mut line, &event, seq, names.dictionary(), &names, Form::Plain);
+            write_event(&mut line, &event, seq, names.dictionary(), &names, EventLineForm::Plain);
             line.push(b'\n');
             out.write_all(&line)?;
         }

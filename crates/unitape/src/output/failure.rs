@@ -135,7 +135,7 @@ caused!(unitape_bench::Error);
 
 caused!(
     unitape_book::Error,
-    unitape_fast::StaticError,
+    unitape_fast::TemplateError,
     unitape_codec::fix::Error,
     unitape_codec::fixed::Error,
     unitape_feed::Error,

@@ -13,7 +13,7 @@
 //!
 //! **Tolerant.** Dictionaries in use are rarely without a fault, and one wrong line must not cost the
 //! rest: what is unknown, incomplete or refers to nothing is left out, with a note of file and line
-//! ([`Dictionary::notes`]). An error is only what makes the whole file doubtful: no XML, cut off, neither of the two
+//! ([`FixDictionary::notes`]). An error is only what makes the whole file doubtful: no XML, cut off, neither of the two
 //! kinds, or components nested without end.
 
 mod orchestra;
@@ -25,12 +25,12 @@ use std::sync::Arc;
 
 use super::data::DataTags;
 use super::group::{GroupSpec, GroupTable};
-use raw::{Item, Place, Raw};
+use raw::{DefinitionIndex, RawDictionary, RawMember};
 use unitape_base::Error;
 
 /// A field as the dictionary defines it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
+pub struct FieldDef {
     /// The tag.
     pub tag: u32,
     /// The name, for instance `OrderQty`.
@@ -41,7 +41,7 @@ pub struct Field {
     pub values: Vec<(String, String)>,
 }
 
-impl Field {
+impl FieldDef {
     /// Whether its values are text in the encoding that a message names.
     #[must_use]
     pub fn is_encoded(&self) -> bool {
@@ -90,8 +90,8 @@ impl std::fmt::Display for DictFile {
 
 /// A loaded dictionary. Never changes.
 #[derive(Debug, Clone)]
-pub struct Dictionary {
-    fields: BTreeMap<u32, Field>,
+pub struct FixDictionary {
+    fields: BTreeMap<u32, FieldDef>,
     messages: HashMap<Vec<u8>, MessageDef>,
     /// For message types not defined: the groups of header and trailer.
     common: GroupTable,
@@ -103,7 +103,7 @@ pub struct Dictionary {
 /// Notes kept, at most; one more says how many there were.
 const NOTES_MAX: usize = 1000;
 
-impl Dictionary {
+impl FixDictionary {
     /// Reads QuickFIX XML and Orchestra files, given as (name for errors, content).
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl Dictionary {
     /// or so often that they come to more than 100,000 fields.
     ///
     /// ```
-    /// use unitape_codec::fix::Dictionary;
+    /// use unitape_codec::fix::FixDictionary;
     ///
     /// let xml = b"<fix><header/><trailer/><components/><messages>
     ///   <message name='News' msgtype='B'><group name='NoLines'><field name='Text'/></group></message>
@@ -119,7 +119,7 @@ impl Dictionary {
     ///   <field number='33' name='NoLines' type='NUMINGROUP'/>
     ///   <field number='58' name='Text' type='STRING'/>
     /// </fields></fix>";
-    /// let dictionary = Dictionary::parse(&[("mine.xml", xml)]).unwrap();
+    /// let dictionary = FixDictionary::parse(&[("mine.xml", xml)]).unwrap();
     /// let lines = dictionary.group(b"B", 33).unwrap();
     /// assert_eq!(lines.delimiter(), Some(58));
     /// ```
@@ -128,17 +128,17 @@ impl Dictionary {
         for &(file, content) in files {
             raws.push(raw::parse(file, content)?);
         }
-        Resolver::new(&raws).resolve()
+        DictionaryResolver::new(&raws).resolve()
     }
 
     /// The field with this tag.
     #[must_use]
-    pub fn field(&self, tag: u32) -> Option<&Field> {
+    pub fn field(&self, tag: u32) -> Option<&FieldDef> {
         self.fields.get(&tag)
     }
 
     /// All fields by tag.
-    pub fn fields(&self) -> impl Iterator<Item = &Field> {
+    pub fn fields(&self) -> impl Iterator<Item = &FieldDef> {
         self.fields.values()
     }
 
@@ -187,25 +187,25 @@ impl Dictionary {
 }
 
 /// Turns what the files say into tables.
-struct Resolver<'r> {
-    raws: &'r [Raw],
+struct DictionaryResolver<'r> {
+    raws: &'r [RawDictionary],
     /// Name to tag, over all files.
     tags: HashMap<&'r str, u32>,
     /// Key to definition, over all files.
-    components: HashMap<&'r str, Place>,
-    groups: HashMap<&'r str, Place>,
+    components: HashMap<&'r str, DefinitionIndex>,
+    groups: HashMap<&'r str, DefinitionIndex>,
     /// Components done, by (file, index): a component is used by many messages.
-    done: HashMap<Place, Flat>,
-    done_groups: HashMap<Place, Arc<GroupSpec>>,
+    done: HashMap<DefinitionIndex, FlatMembers>,
+    done_groups: HashMap<DefinitionIndex, Arc<GroupSpec>>,
     /// Components and groups being read, to see one that contains itself.
-    open: HashSet<Place>,
-    open_groups: HashSet<Place>,
+    open: HashSet<DefinitionIndex>,
+    open_groups: HashSet<DefinitionIndex>,
     notes: BTreeSet<(usize, usize, String)>,
 }
 
 /// What a list of items comes to without its components.
 #[derive(Debug, Clone, Default)]
-struct Flat {
+struct FlatMembers {
     /// Tags in order; a group is its count tag.
     members: Vec<u32>,
     groups: Vec<Arc<GroupSpec>>,
@@ -217,9 +217,9 @@ const COMPONENT_DEPTH_MAX: usize = 32;
 /// Fields of one message, component or group, at most.
 const MEMBERS_MAX: usize = 100_000;
 
-impl<'r> Resolver<'r> {
-    fn new(raws: &'r [Raw]) -> Self {
-        let mut resolver = Resolver {
+impl<'r> DictionaryResolver<'r> {
+    fn new(raws: &'r [RawDictionary]) -> Self {
+        let mut resolver = DictionaryResolver {
             raws,
             tags: HashMap::new(),
             components: HashMap::new(),
@@ -236,20 +236,20 @@ impl<'r> Resolver<'r> {
             }
             // What a file names and leaves empty is defined by another one: FIXT 1.1 does so with MsgTypeGrp.
             for (index, component) in raw.components.iter().enumerate() {
-                let place = Place { file, index };
+                let place = DefinitionIndex { file, index };
                 match component.items.is_empty() {
                     true => _ = resolver.components.entry(&component.key).or_insert(place),
                     false => _ = resolver.components.insert(&component.key, place),
                 }
             }
             for (index, group) in raw.groups.iter().enumerate() {
-                resolver.groups.insert(&group.key, Place { file, index });
+                resolver.groups.insert(&group.key, DefinitionIndex { file, index });
             }
         }
         resolver
     }
 
-    fn resolve(mut self) -> Result<Dictionary, Error> {
+    fn resolve(mut self) -> Result<FixDictionary, Error> {
         let raws = self.raws;
         let mut fields = BTreeMap::new();
         let mut pairs = Vec::new();
@@ -260,7 +260,7 @@ impl<'r> Resolver<'r> {
                 }
                 fields.insert(
                     field.tag,
-                    Field {
+                    FieldDef {
                         tag: field.tag,
                         name: field.name.clone(),
                         kind: field.kind.clone(),
@@ -269,7 +269,7 @@ impl<'r> Resolver<'r> {
                 );
             }
         }
-        let mut common = Flat::default();
+        let mut common = FlatMembers::default();
         for (file, raw) in raws.iter().enumerate() {
             self.flatten(file, &raw.common, &mut common, 0)?;
         }
@@ -279,7 +279,7 @@ impl<'r> Resolver<'r> {
                 if message.items.is_empty() && messages.contains_key(message.msg_type.as_bytes()) {
                     continue;
                 }
-                let mut flat = Flat::default();
+                let mut flat = FlatMembers::default();
                 self.flatten(file, &message.items, &mut flat, 0)?;
                 flat.groups.extend(common.groups.iter().cloned());
                 let definition = MessageDef {
@@ -292,7 +292,7 @@ impl<'r> Resolver<'r> {
             }
         }
         let data = Arc::new(DataTags::with_standard(pairs));
-        let files = raws.iter().map(Raw::held).collect();
+        let files = raws.iter().map(RawDictionary::file_summary).collect();
         let mut notes = BTreeSet::new();
         for (file, raw) in raws.iter().enumerate() {
             notes.extend(raw.notes.iter().map(|(line, note)| (file, *line, note.clone())));
@@ -306,11 +306,11 @@ impl<'r> Resolver<'r> {
             .collect();
         notes.extend((more > 0).then(|| format!("and {more} more")));
         let common = GroupTable::new(common.groups);
-        Ok(Dictionary { fields, messages, common, data, files, notes })
+        Ok(FixDictionary { fields, messages, common, data, files, notes })
     }
 
     /// The length field of a data field: named by the file, or by the custom `X` and `XLen`.
-    fn length_tag(&self, raw: &Raw, field: &raw::RawField) -> Option<u32> {
+    fn length_tag(&self, raw: &RawDictionary, field: &raw::RawField) -> Option<u32> {
         let by_name = |name: String| raw.tag(&name).or_else(|| self.tags.get(name.as_str()).copied());
         field
             .length_tag
@@ -321,18 +321,18 @@ impl<'r> Resolver<'r> {
     fn flatten(
         &mut self,
         file: usize,
-        items: &'r [Item],
-        into: &mut Flat,
+        items: &'r [RawMember],
+        into: &mut FlatMembers,
         depth: usize,
     ) -> Result<(), Error> {
         let raws = self.raws;
         let raw = &raws[file];
         for item in items {
             match item {
-                Item::Field { key, line } => into.members.extend(self.tag(file, key, *line)),
-                Item::Component { key, line } => {
+                RawMember::Field { key, line } => into.members.extend(self.tag(file, key, *line)),
+                RawMember::Component { key, line } => {
                     let own = raw.component(key).filter(|index| !raw.components[*index].items.is_empty());
-                    let place = own.map(|index| Place { file, index });
+                    let place = own.map(|index| DefinitionIndex { file, index });
                     let place = place.or_else(|| self.components.get(key.as_str()).copied());
                     let Some(place) = place else {
                         self.note(file, *line, format!("component {key} is not defined"));
@@ -350,13 +350,13 @@ impl<'r> Resolver<'r> {
                     into.members.extend_from_slice(&flat.members);
                     into.groups.extend(flat.groups.iter().cloned());
                 }
-                Item::Group { count, items, line } => {
+                RawMember::Group { count, items, line } => {
                     let Some(group) = self.group(file, count, items, *line, depth)? else { continue };
                     into.members.push(group.count_tag());
                     into.groups.push(group);
                 }
-                Item::GroupRef { key, line } => {
-                    let place = raw.group(key).map(|index| Place { file, index });
+                RawMember::GroupRef { key, line } => {
+                    let place = raw.group(key).map(|index| DefinitionIndex { file, index });
                     let place = place.or_else(|| self.groups.get(key.as_str()).copied());
                     let Some(place) = place else {
                         self.note(file, *line, format!("group {key} is not defined"));
@@ -385,7 +385,13 @@ impl<'r> Resolver<'r> {
         Ok(())
     }
 
-    fn component(&mut self, place: Place, depth: usize, used: &Raw, line: usize) -> Result<Flat, Error> {
+    fn component(
+        &mut self,
+        place: DefinitionIndex,
+        depth: usize,
+        used: &RawDictionary,
+        line: usize,
+    ) -> Result<FlatMembers, Error> {
         if let Some(flat) = self.done.get(&place) {
             return Ok(flat.clone());
         }
@@ -394,7 +400,7 @@ impl<'r> Resolver<'r> {
         }
         let raws = self.raws;
         let component = &raws[place.file].components[place.index];
-        let mut flat = Flat::default();
+        let mut flat = FlatMembers::default();
         self.open.insert(place);
         self.flatten(place.file, &component.items, &mut flat, depth + 1)?;
         self.open.remove(&place);
@@ -405,8 +411,8 @@ impl<'r> Resolver<'r> {
     fn group(
         &mut self,
         file: usize,
-        count: &raw::Key,
-        items: &'r [Item],
+        count: &raw::FieldKey,
+        items: &'r [RawMember],
         line: usize,
         depth: usize,
     ) -> Result<Option<Arc<GroupSpec>>, Error> {
@@ -415,7 +421,7 @@ impl<'r> Resolver<'r> {
         if depth == COMPONENT_DEPTH_MAX {
             return Err(raw.error(line, format!("groups nest deeper than {COMPONENT_DEPTH_MAX}")));
         }
-        let mut flat = Flat::default();
+        let mut flat = FlatMembers::default();
         self.flatten(file, items, &mut flat, depth + 1)?;
         let Some(&delimiter) = flat.members.first() else {
             self.note(file, line, format!("group {count_tag} has no fields"));
@@ -424,10 +430,10 @@ impl<'r> Resolver<'r> {
         Ok(Some(Arc::new(GroupSpec::new(count_tag, Some(delimiter), flat.members, flat.groups))))
     }
 
-    fn tag(&mut self, file: usize, key: &raw::Key, line: usize) -> Option<u32> {
+    fn tag(&mut self, file: usize, key: &raw::FieldKey, line: usize) -> Option<u32> {
         let name = match key {
-            raw::Key::Tag(tag) => return Some(*tag),
-            raw::Key::Name(name) => name,
+            raw::FieldKey::Tag(tag) => return Some(*tag),
+            raw::FieldKey::Name(name) => name,
         };
         let tag = self.raws[file].tag(name).or_else(|| self.tags.get(name.as_str()).copied());
         if tag.is_none() {

@@ -3,19 +3,22 @@
 
 use std::collections::HashMap;
 
-use super::raw::{Item, Key, Open, Raw, RawComponent, RawField, RawGroup, RawMessage, Xml};
+use super::raw::{
+    FieldKey, OpeningTag, RawComponent, RawDictionary, RawField, RawGroup, RawMember, RawMessage,
+    XmlTagReader,
+};
 use unitape_base::Error;
 
 /// A code set: type of its values, and the values.
 type CodeSet = (String, Vec<(String, String)>);
 
-pub(super) fn parse(xml: &mut Xml<'_>, root: &Open) -> Result<Raw, Error> {
+pub(super) fn parse(xml: &mut XmlTagReader<'_>, root: &OpeningTag) -> Result<RawDictionary, Error> {
     let named = |name| root.get(name).unwrap_or_default();
     let version = match (named("name"), named("version")) {
         (name, version) if name == version => name.to_owned(),
         (name, version) => format!("{name} {version}").trim().to_owned(),
     };
-    let mut raw = Raw::new("Orchestra", version);
+    let mut raw = RawDictionary::new("Orchestra", version);
     if root.empty {
         return Ok(raw);
     }
@@ -94,9 +97,9 @@ pub(super) fn parse(xml: &mut Xml<'_>, root: &Open) -> Result<Raw, Error> {
 
 /// The children of the element we are in that are called `name`; others are skipped.
 fn children(
-    xml: &mut Xml<'_>,
+    xml: &mut XmlTagReader<'_>,
     name: &str,
-    mut take: impl FnMut(&mut Xml<'_>, &Open) -> Result<(), Error>,
+    mut take: impl FnMut(&mut XmlTagReader<'_>, &OpeningTag) -> Result<(), Error>,
 ) -> Result<(), Error> {
     while let Some(open) = xml.next_start()? {
         if open.name == name {
@@ -109,7 +112,10 @@ fn children(
 }
 
 /// What an element refers to, and its count field if it is a group.
-fn items(xml: &mut Xml<'_>, parent: &Open) -> Result<(Option<Key>, Vec<Item>), Error> {
+fn items(
+    xml: &mut XmlTagReader<'_>,
+    parent: &OpeningTag,
+) -> Result<(Option<FieldKey>, Vec<RawMember>), Error> {
     let (mut count, mut items) = (None, Vec::new());
     if parent.empty {
         return Ok((count, items));
@@ -117,18 +123,18 @@ fn items(xml: &mut Xml<'_>, parent: &Open) -> Result<(Option<Key>, Vec<Item>), E
     while let Some(open) = xml.next_start()? {
         let line = open.line;
         match open.name.as_str() {
-            "numInGroup" => count = xml.tag(&open, "id").map(Key::Tag),
+            "numInGroup" => count = xml.tag(&open, "id").map(FieldKey::Tag),
             "fieldRef" => {
                 let tag = xml.tag(&open, "id");
-                items.extend(tag.map(|tag| Item::Field { key: Key::Tag(tag), line }));
+                items.extend(tag.map(|tag| RawMember::Field { key: FieldKey::Tag(tag), line }));
             }
             "componentRef" => {
                 let key = xml.attribute(&open, "id");
-                items.extend(key.map(|key| Item::Component { key, line }));
+                items.extend(key.map(|key| RawMember::Component { key, line }));
             }
             "groupRef" => {
                 let key = xml.attribute(&open, "id");
-                items.extend(key.map(|key| Item::GroupRef { key, line }));
+                items.extend(key.map(|key| RawMember::GroupRef { key, line }));
             }
             _ => {}
         }

@@ -1,13 +1,15 @@
 //! QuickFIX XML: `<fix>` with header, trailer, messages, components and fields by name.
 
-use super::raw::{Item, Key, Open, Raw, RawComponent, RawField, RawMessage, Xml};
+use super::raw::{
+    FieldKey, OpeningTag, RawComponent, RawDictionary, RawField, RawMember, RawMessage, XmlTagReader,
+};
 use unitape_base::Error;
 
 /// Groups written inside groups, at most.
 const DEPTH_MAX: usize = 32;
 
-pub(super) fn parse(xml: &mut Xml<'_>, root: &Open) -> Result<Raw, Error> {
-    let mut raw = Raw::new("QuickFIX", version(root));
+pub(super) fn parse(xml: &mut XmlTagReader<'_>, root: &OpeningTag) -> Result<RawDictionary, Error> {
+    let mut raw = RawDictionary::new("QuickFIX", version(root));
     if root.empty {
         return Ok(raw);
     }
@@ -39,14 +41,14 @@ pub(super) fn parse(xml: &mut Xml<'_>, root: &Open) -> Result<Raw, Error> {
                 raw.fields.extend(field);
                 Ok(())
             })?,
-            _ => xml.misplaced(&section, "fix")?,
+            _ => xml.skip_misplaced(&section, "fix")?,
         }
     }
     Ok(raw)
 }
 
 /// `FIX 4.4`, `FIX 5.0 SP2`, `FIXT 1.1`.
-fn version(root: &Open) -> String {
+fn version(root: &OpeningTag) -> String {
     let part = |name| root.get(name).unwrap_or("?");
     let pack = root.get("servicepack").filter(|pack| !matches!(*pack, "0" | ""));
     let pack = pack.map_or(String::new(), |pack| format!(" SP{pack}"));
@@ -54,10 +56,10 @@ fn version(root: &Open) -> String {
 }
 
 fn each(
-    xml: &mut Xml<'_>,
-    section: &Open,
+    xml: &mut XmlTagReader<'_>,
+    section: &OpeningTag,
     name: &str,
-    mut take: impl FnMut(&mut Xml<'_>, &Open) -> Result<(), Error>,
+    mut take: impl FnMut(&mut XmlTagReader<'_>, &OpeningTag) -> Result<(), Error>,
 ) -> Result<(), Error> {
     if section.empty {
         return Ok(());
@@ -66,13 +68,13 @@ fn each(
         if open.name == name {
             take(xml, &open)?;
         } else {
-            xml.misplaced(&open, &section.name)?;
+            xml.skip_misplaced(&open, &section.name)?;
         }
     }
     Ok(())
 }
 
-fn items(xml: &mut Xml<'_>, parent: &Open, depth: usize) -> Result<Vec<Item>, Error> {
+fn items(xml: &mut XmlTagReader<'_>, parent: &OpeningTag, depth: usize) -> Result<Vec<RawMember>, Error> {
     let mut items = Vec::new();
     if parent.empty {
         return Ok(items);
@@ -85,27 +87,27 @@ fn items(xml: &mut Xml<'_>, parent: &Open, depth: usize) -> Result<Vec<Item>, Er
         match open.name.as_str() {
             "field" => {
                 let name = xml.attribute(&open, "name");
-                items.extend(name.map(|name| Item::Field { key: Key::Name(name), line }));
+                items.extend(name.map(|name| RawMember::Field { key: FieldKey::Name(name), line }));
                 xml.skip(&open)?;
             }
             "component" => {
                 let key = xml.attribute(&open, "name");
-                items.extend(key.map(|key| Item::Component { key, line }));
+                items.extend(key.map(|key| RawMember::Component { key, line }));
                 xml.skip(&open)?;
             }
             "group" => {
                 let count = xml.attribute(&open, "name");
                 let inner = self::items(xml, &open, depth + 1)?;
-                let group = |name| Item::Group { count: Key::Name(name), items: inner, line };
+                let group = |name| RawMember::Group { count: FieldKey::Name(name), items: inner, line };
                 items.extend(count.map(group));
             }
-            _ => xml.misplaced(&open, &parent.name)?,
+            _ => xml.skip_misplaced(&open, &parent.name)?,
         }
     }
     Ok(items)
 }
 
-fn field(xml: &mut Xml<'_>, open: &Open) -> Result<Option<RawField>, Error> {
+fn field(xml: &mut XmlTagReader<'_>, open: &OpeningTag) -> Result<Option<RawField>, Error> {
     let (tag, name) = (xml.tag(open, "number"), xml.attribute(open, "name"));
     let mut values = Vec::new();
     if !open.empty {
@@ -125,7 +127,11 @@ fn field(xml: &mut Xml<'_>, open: &Open) -> Result<Option<RawField>, Error> {
     Ok(Some(RawField { tag, name, kind, values, ..RawField::default() }))
 }
 
-fn push_value(xml: &mut Xml<'_>, values: &mut Vec<(String, String)>, open: &Open) -> Result<(), Error> {
+fn push_value(
+    xml: &mut XmlTagReader<'_>,
+    values: &mut Vec<(String, String)>,
+    open: &OpeningTag,
+) -> Result<(), Error> {
     let value = xml.attribute(open, "enum");
     let name = open.get("description").unwrap_or_default().to_owned();
     values.extend(value.map(|value| (value, name)));

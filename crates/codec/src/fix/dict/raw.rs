@@ -11,7 +11,7 @@ use unitape_base::Error;
 
 /// What one file defines.
 #[derive(Debug, Default)]
-pub(super) struct Raw {
+pub(super) struct RawDictionary {
     pub file: String,
     pub form: &'static str,
     pub version: String,
@@ -22,7 +22,7 @@ pub(super) struct Raw {
     pub groups: Vec<RawGroup>,
     pub messages: Vec<RawMessage>,
     /// Header and trailer.
-    pub common: Vec<Item>,
+    pub common: Vec<RawMember>,
     tags: HashMap<String, u32>,
     component_index: HashMap<String, usize>,
     group_index: HashMap<String, usize>,
@@ -40,15 +40,15 @@ pub(super) struct RawField {
 #[derive(Debug)]
 pub(super) struct RawComponent {
     pub key: String,
-    pub items: Vec<Item>,
+    pub items: Vec<RawMember>,
 }
 
 /// A group defined apart and referred to (Orchestra).
 #[derive(Debug)]
 pub(super) struct RawGroup {
     pub key: String,
-    pub count: Key,
-    pub items: Vec<Item>,
+    pub count: FieldKey,
+    pub items: Vec<RawMember>,
     pub line: usize,
 }
 
@@ -56,35 +56,35 @@ pub(super) struct RawGroup {
 pub(super) struct RawMessage {
     pub msg_type: String,
     pub name: String,
-    pub items: Vec<Item>,
+    pub items: Vec<RawMember>,
 }
 
 /// How a field is referred to.
 #[derive(Debug, Clone)]
-pub(super) enum Key {
+pub(super) enum FieldKey {
     Tag(u32),
     Name(String),
 }
 
 /// One entry of a message, component or group.
 #[derive(Debug)]
-pub(super) enum Item {
-    Field { key: Key, line: usize },
+pub(super) enum RawMember {
+    Field { key: FieldKey, line: usize },
     Component { key: String, line: usize },
-    Group { count: Key, items: Vec<Item>, line: usize },
+    Group { count: FieldKey, items: Vec<RawMember>, line: usize },
     GroupRef { key: String, line: usize },
 }
 
 /// A definition: file and index in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct DefinitionIndex {
     pub file: usize,
     pub index: usize,
 }
 
-impl Raw {
+impl RawDictionary {
     pub(super) fn new(form: &'static str, version: String) -> Self {
-        Raw { form, version, ..Raw::default() }
+        RawDictionary { form, version, ..RawDictionary::default() }
     }
 
     pub(super) fn tag(&self, name: &str) -> Option<u32> {
@@ -100,7 +100,7 @@ impl Raw {
     }
 
     /// What it held.
-    pub(super) fn held(&self) -> DictFile {
+    pub(super) fn file_summary(&self) -> DictFile {
         let lists = self.messages.iter().map(|message| &message.items);
         let lists = lists.chain(self.components.iter().map(|component| &component.items));
         let lists = lists.chain(self.groups.iter().map(|group| &group.items)).chain([&self.common]);
@@ -121,8 +121,8 @@ impl Raw {
 }
 
 /// Reads one file of either kind; the root element says which.
-pub(super) fn parse(file: &str, content: &[u8]) -> Result<Raw, Error> {
-    let mut xml = Xml::new(file, content);
+pub(super) fn parse(file: &str, content: &[u8]) -> Result<RawDictionary, Error> {
+    let mut xml = XmlTagReader::new(file, content);
     let Some(root) = xml.next_start()? else {
         return Err(xml.error("no XML element"));
     };
@@ -152,9 +152,9 @@ pub(super) fn parse(file: &str, content: &[u8]) -> Result<Raw, Error> {
 }
 
 /// Groups written in a list, those inside others too.
-fn groups_in(items: &[Item]) -> usize {
+fn groups_in(items: &[RawMember]) -> usize {
     let inside = items.iter().map(|item| match item {
-        Item::Group { items, .. } => 1 + groups_in(items),
+        RawMember::Group { items, .. } => 1 + groups_in(items),
         _ => 0,
     });
     inside.sum()
@@ -162,7 +162,7 @@ fn groups_in(items: &[Item]) -> usize {
 
 /// An opening tag, namespace prefix taken off.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpeningTag {
     pub name: String,
     pub line: usize,
     /// `<a/>`: no closing tag follows.
@@ -170,14 +170,14 @@ pub(super) struct Open {
     attributes: Vec<(String, String)>,
 }
 
-impl Open {
+impl OpeningTag {
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 }
 
 /// A reader of opening and closing tags that knows the line.
-pub(super) struct Xml<'c> {
+pub(super) struct XmlTagReader<'c> {
     file: &'c str,
     content: &'c [u8],
     reader: Reader<&'c [u8]>,
@@ -189,15 +189,15 @@ pub(super) struct Xml<'c> {
     notes: Vec<(usize, String)>,
 }
 
-impl<'c> Xml<'c> {
+impl<'c> XmlTagReader<'c> {
     fn new(file: &'c str, content: &'c [u8]) -> Self {
         let mut reader = Reader::from_reader(content);
         reader.config_mut().trim_text(true);
-        Xml { file, content, reader, depth: 0, counted: 0, line: 1, notes: Vec::new() }
+        XmlTagReader { file, content, reader, depth: 0, counted: 0, line: 1, notes: Vec::new() }
     }
 
     /// The next child: `None` at the closing tag of the element we are in, and at the end.
-    pub(super) fn next_start(&mut self) -> Result<Option<Open>, Error> {
+    pub(super) fn next_start(&mut self) -> Result<Option<OpeningTag>, Error> {
         loop {
             // The line of a tag is where it begins, after the white space before it.
             let event = match self.reader.read_event() {
@@ -231,7 +231,7 @@ impl<'c> Xml<'c> {
     }
 
     /// Leaves the element just opened, whatever it holds.
-    pub(super) fn skip(&mut self, open: &Open) -> Result<(), Error> {
+    pub(super) fn skip(&mut self, open: &OpeningTag) -> Result<(), Error> {
         if open.empty {
             return Ok(());
         }
@@ -254,13 +254,13 @@ impl<'c> Xml<'c> {
     }
 
     /// Leaves an element that does not belong where it is, with a note.
-    pub(super) fn misplaced(&mut self, open: &Open, parent: &str) -> Result<(), Error> {
+    pub(super) fn skip_misplaced(&mut self, open: &OpeningTag, parent: &str) -> Result<(), Error> {
         self.note(open.line, format!("<{}> does not belong in <{parent}>", open.name));
         self.skip(open)
     }
 
     /// The attribute, or none and a note.
-    pub(super) fn attribute(&mut self, open: &Open, name: &str) -> Option<String> {
+    pub(super) fn attribute(&mut self, open: &OpeningTag, name: &str) -> Option<String> {
         let value = open.get(name).filter(|value| !value.is_empty()).map(str::to_owned);
         if value.is_none() {
             self.note(open.line, format!("<{}> has no attribute {name}", open.name));
@@ -269,7 +269,7 @@ impl<'c> Xml<'c> {
     }
 
     /// The attribute as a tag, or none and a note.
-    pub(super) fn tag(&mut self, open: &Open, name: &str) -> Option<u32> {
+    pub(super) fn tag(&mut self, open: &OpeningTag, name: &str) -> Option<u32> {
         let text = self.attribute(open, name)?;
         let tag = text.parse().ok().filter(|tag| (1..=999_999_999).contains(tag));
         if tag.is_none() {
@@ -313,7 +313,7 @@ impl<'c> Xml<'c> {
         self.line
     }
 
-    fn open(&self, start: &BytesStart<'_>, empty: bool, line: usize) -> Result<Open, Error> {
+    fn open(&self, start: &BytesStart<'_>, empty: bool, line: usize) -> Result<OpeningTag, Error> {
         let mut attributes = Vec::new();
         for attribute in start.attributes() {
             let attribute = attribute.map_err(|error| self.error_at(line, error.to_string()))?;
@@ -326,6 +326,6 @@ impl<'c> Xml<'c> {
             };
             attributes.push((attribute.key.local_name().as_ref().to_owned(), value));
         }
-        Ok(Open { name: start.local_name().as_ref().to_owned(), line, empty, attributes })
+        Ok(OpeningTag { name: start.local_name().as_ref().to_owned(), line, empty, attributes })
     }
 }

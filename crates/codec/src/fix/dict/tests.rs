@@ -5,7 +5,7 @@ use expect_test::{Expect, expect};
 use super::*;
 
 fn check(xml: &str, expected: Expect) {
-    let shown = match Dictionary::parse(&[("d.xml", xml.as_bytes())]) {
+    let shown = match FixDictionary::parse(&[("d.xml", xml.as_bytes())]) {
         Ok(dictionary) => {
             let mut out = String::new();
             let mut messages: Vec<_> = dictionary.messages.values().collect();
@@ -125,7 +125,7 @@ fn faults_are_left_out_with_a_note() {
             "d.xml:6: component C contains itself; left out",
         ),
     ] {
-        let dictionary = Dictionary::parse(&[("d.xml", xml.as_bytes())]).expect("tolerant");
+        let dictionary = FixDictionary::parse(&[("d.xml", xml.as_bytes())]).expect("tolerant");
         assert_eq!(dictionary.notes(), [expected]);
         if xml.contains("NoHops") {
             assert!(dictionary.group(b"A", 627).is_some(), "the header's group is lost:\n{xml}");
@@ -144,12 +144,12 @@ fn components_without_end() {
         "<message name='A' msgtype='A'><component name='C0'/></message>",
         &components.collect::<String>(),
     );
-    let error = Dictionary::parse(&[("d.xml", xml.as_bytes())]).expect_err("2^30 fields");
+    let error = FixDictionary::parse(&[("d.xml", xml.as_bytes())]).expect_err("2^30 fields");
     assert_eq!(error.to_string(), "d.xml:5: more than 100000 fields");
     let chain = (0..40).map(|n| format!("<component name='C{n}'><component name='C{}'/></component>", n + 1));
     let xml =
         fix("<message name='A' msgtype='A'><component name='C0'/></message>", &chain.collect::<String>());
-    let error = Dictionary::parse(&[("d.xml", xml.as_bytes())]).expect_err("too deep");
+    let error = FixDictionary::parse(&[("d.xml", xml.as_bytes())]).expect_err("too deep");
     assert_eq!(error.to_string(), "d.xml:5: components nest deeper than 32");
 }
 
@@ -171,7 +171,7 @@ fn orchestra_groups_and_code_sets() {
           453 by Some(448): [448]
     "#]],
     );
-    let dictionary = Dictionary::parse(&[("o.xml", xml.as_bytes())]).expect("a good file");
+    let dictionary = FixDictionary::parse(&[("o.xml", xml.as_bytes())]).expect("a good file");
     let side = dictionary.field(54).expect("field 54");
     assert_eq!(side.kind, "CHAR");
     assert_eq!(side.values, [("1".to_owned(), "Buy".to_owned())]);
@@ -185,7 +185,8 @@ fn two_files_make_one_dictionary() {
     let session = "<fix><header><field name='Hop'/></header><fields><field number='628' name='Hop' type='STRING'/></fields></fix>";
     let app = "<fix><messages><message name='M' msgtype='M'><group name='N'><field name='Hop'/></group></message></messages>
       <fields><field number='5000' name='N' type='NUMINGROUP'/></fields></fix>";
-    let both = Dictionary::parse(&[("t.xml", session.as_bytes()), ("a.xml", app.as_bytes())]).expect("both");
+    let both =
+        FixDictionary::parse(&[("t.xml", session.as_bytes()), ("a.xml", app.as_bytes())]).expect("both");
     assert_eq!(both.group(b"M", 5000).and_then(|group| group.delimiter()), Some(628));
     let held: Vec<_> = both.files().iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -195,7 +196,7 @@ fn two_files_make_one_dictionary() {
             "a.xml: QuickFIX dictionary FIX ?.?: 1 fields, 1 messages, 0 components, 1 groups",
         ]
     );
-    let alone = Dictionary::parse(&[("a.xml", app.as_bytes())]).expect("tolerant");
+    let alone = FixDictionary::parse(&[("a.xml", app.as_bytes())]).expect("tolerant");
     assert_eq!(
         alone.notes(),
         ["a.xml:1: field Hop is not defined; left out", "a.xml:1: group 5000 has no fields; left out"]

@@ -4,33 +4,43 @@ use std::arch::is_x86_feature_detected as has;
 use std::arch::x86_64::*;
 
 use super::super::data::DataTags;
-use super::super::shapes::Shape;
-use super::portable::{self, Step};
-use super::{Columns, Pass, STEP};
+use super::super::shapes::TagShape;
+use super::portable::{self, ByteMasks};
+use super::{FieldColumns, STEP, ScanTotals};
 
 /// Whether the processor has all that the functions below enable.
-pub(super) fn detected() -> bool {
+pub(super) fn is_detected() -> bool {
     has!("avx2") && has!("bmi1") && has!("bmi2") && has!("lzcnt") && has!("popcnt")
 }
 
 /// # Safety
-/// - [`detected`] has returned true.
+/// - [`is_detected`] has returned true.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) unsafe fn read(message: &[u8], sep: u8, data: &DataTags, columns: &mut Columns) -> Pass {
+pub(super) unsafe fn read(
+    message: &[u8],
+    sep: u8,
+    data: &DataTags,
+    columns: &mut FieldColumns,
+) -> ScanTotals {
     portable::read_with(message, sep, data, columns, |block| step(block, sep))
 }
 
 /// # Safety
-/// - [`detected`] has returned true.
+/// - [`is_detected`] has returned true.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) unsafe fn expected(message: &[u8], sep: u8, shape: &Shape, columns: &mut Columns) -> Option<u64> {
-    portable::expected_with(message, shape, columns, |block| step(block, sep))
+pub(super) unsafe fn read_expected(
+    message: &[u8],
+    sep: u8,
+    shape: &TagShape,
+    columns: &mut FieldColumns,
+) -> Option<u64> {
+    portable::read_expected_with(message, shape, columns, |block| step(block, sep))
 }
 
 /// The masks and the sum of 64 bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn step(block: &[u8; STEP], sep: u8) -> Step {
+fn step(block: &[u8; STEP], sep: u8) -> ByteMasks {
     let (sep_pattern, eq_pattern) = (_mm256_set1_epi8(sep as i8), _mm256_set1_epi8(b'=' as i8));
     // SAFETY: `block` is 64 bytes, both halves lie inside; the loads need no alignment.
     let (low, high) = unsafe {

@@ -13,28 +13,33 @@ use std::arch::is_x86_feature_detected as has;
 use std::arch::x86_64::*;
 
 use super::super::data::DataTags;
-use super::super::shapes::Shape;
-use super::{Columns, FIELDS_MAX, Masks, Pass, STEP, portable};
+use super::super::shapes::TagShape;
+use super::{FIELDS_MAX, FieldColumns, MaskCarry, STEP, ScanTotals, portable};
 
 /// Whether the processor has all that the functions below enable.
-pub(super) fn detected() -> bool {
+pub(super) fn is_detected() -> bool {
     let wide = has!("avx512f") && has!("avx512bw") && has!("avx512vbmi") && has!("avx512vbmi2");
     wide && has!("bmi1") && has!("bmi2") && has!("lzcnt") && has!("popcnt")
 }
 
 /// # Safety
-/// - [`detected`] has returned true.
+/// - [`is_detected`] has returned true.
 /// - `columns` has room for `message`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) unsafe fn read(message: &[u8], sep: u8, data: &DataTags, columns: &mut Columns) -> Pass {
-    let room = Columns::room(message.len());
+pub(super) unsafe fn read(
+    message: &[u8],
+    sep: u8,
+    data: &DataTags,
+    columns: &mut FieldColumns,
+) -> ScanTotals {
+    let room = FieldColumns::room(message.len());
     debug_assert!(columns.tags.len() >= room && columns.starts.len() >= room && columns.ends.len() >= room);
     let (tags, starts, ends) =
         (columns.tags.as_mut_ptr(), columns.starts.as_mut_ptr(), columns.ends.as_mut_ptr());
     let (sep_pattern, eq_pattern) = (_mm512_set1_epi8(sep as i8), _mm512_set1_epi8(b'=' as i8));
     let (zero, one) = (_mm512_setzero_si512(), _mm512_set1_epi32(1));
     let (mut sums, mut seps, mut eqs, mut at) = (zero, 0usize, 0usize, 0usize);
-    let mut masks = Masks::START;
+    let mut masks = MaskCarry::START;
     // Where the tag bytes of the step before are.
     let mut tags_before = 0u64;
     // SAFETY: IOTA is 64 bytes; the load needs no alignment.
@@ -99,7 +104,7 @@ pub(super) unsafe fn read(message: &[u8], sep: u8, data: &DataTags, columns: &mu
                     seps += chunk.iter().filter(|&&byte| byte == sep).count();
                 }
                 let stopped = fields.checked_sub(1).map_or(0, |last| columns.ends[last] as usize + 1);
-                return Pass { sum, seps, fields, stopped };
+                return ScanTotals { sum, seps, fields, stopped };
             }
         } else {
             // SAFETY: as for the columns below.
@@ -122,23 +127,28 @@ pub(super) unsafe fn read(message: &[u8], sep: u8, data: &DataTags, columns: &mu
     }
     let fields = seps.min(eqs);
     let stopped = fields.checked_sub(1).map_or(0, |last| columns.ends[last] as usize + 1);
-    Pass { sum: _mm512_reduce_add_epi64(sums) as u64, seps, fields, stopped }
+    ScanTotals { sum: _mm512_reduce_add_epi64(sums) as u64, seps, fields, stopped }
 }
 
 /// The pass over a message that has the tags of `shape`; the sum of its bytes. `None` if it has others, or
 /// a field without value.
 ///
 /// All bytes of tags, and their `=`, must be the text of the shape. Where fields start without an `=`, or
-/// end without one, the bits of [`Masks`] run over a separator, which is in no shape's text: so what it
+/// end without one, the bits of [`MaskCarry`] run over a separator, which is in no shape's text: so what it
 /// looks for by bits need not be looked for here, except values without a byte.
 ///
 /// # Safety
-/// - [`detected`] has returned true.
+/// - [`is_detected`] has returned true.
 /// - `columns` has room for `message`.
 /// - `sep` is no digit and no `=`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) unsafe fn expected(message: &[u8], sep: u8, shape: &Shape, columns: &mut Columns) -> Option<u64> {
-    debug_assert!(columns.starts.len().min(columns.ends.len()) >= Columns::room(message.len()));
+pub(super) unsafe fn read_expected(
+    message: &[u8],
+    sep: u8,
+    shape: &TagShape,
+    columns: &mut FieldColumns,
+) -> Option<u64> {
+    debug_assert!(columns.starts.len().min(columns.ends.len()) >= FieldColumns::room(message.len()));
     let (starts, ends) = (columns.starts.as_mut_ptr(), columns.ends.as_mut_ptr());
     let (sep_pattern, eq_pattern) = (_mm512_set1_epi8(sep as i8), _mm512_set1_epi8(b'=' as i8));
     let zero = _mm512_setzero_si512();

@@ -5,7 +5,7 @@ use super::{FIELDS_MAX, STEP};
 /// The fields of one message, column by column, in buffers used again for the next message. What
 /// is filled and what is rubbish the owner knows.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Columns {
+pub(crate) struct FieldColumns {
     /// Tags.
     pub tags: Vec<u32>,
     /// First bytes of values, counted from the start of the message.
@@ -16,7 +16,7 @@ pub(crate) struct Columns {
     covered: usize,
 }
 
-impl Columns {
+impl FieldColumns {
     /// Makes room for what a kernel writes of a message of so many bytes: at most `FIELDS_MAX` in
     /// each step, and as many more past the last.
     #[inline]

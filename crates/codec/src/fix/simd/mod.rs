@@ -10,9 +10,9 @@
 //!
 //! Three engines give the same answer: AVX-512 (all fields that have their `=` in a step of 64
 //! bytes at once), AVX2 (2 × 32 bytes, field by field) and a portable one on 8-byte words, which
-//! is also what aarch64 uses. Which one runs is decided once, when a [`Kernel`] is made. Each stops
+//! is also what aarch64 uses. Which one runs is decided once, when a [`FixKernel`] is made. Each stops
 //! at the first step that holds anything unusual, and says so; the walk of
-//! [`Tokens`](super::Tokens) goes on from there.
+//! [`MessageTokens`](super::MessageTokens) goes on from there.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -22,18 +22,18 @@ mod columns;
 mod portable;
 
 use super::data::DataTags;
-use super::shapes::Shape;
-pub(crate) use columns::Columns;
+use super::shapes::TagShape;
+pub(crate) use columns::FieldColumns;
 
 /// A kernel that this processor can run.
 ///
 /// Invariant: a value other than `Portable` exists only if detection found the instructions
-/// ([`Kernel::best`] and, in tests, `Kernel::all` are the only makers).
+/// ([`FixKernel::best`] and, in tests, `FixKernel::all` are the only makers).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Kernel(Set);
+pub(crate) struct FixKernel(FixInstructionSet);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Set {
+enum FixInstructionSet {
     #[cfg(target_arch = "x86_64")]
     Avx512,
     #[cfg(target_arch = "x86_64")]
@@ -43,7 +43,7 @@ enum Set {
 
 /// What one pass over a message found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pass {
+pub(crate) struct ScanTotals {
     /// Of all bytes, wrapping nowhere.
     pub sum: u64,
     /// Separators.
@@ -55,33 +55,33 @@ pub(crate) struct Pass {
     pub stopped: usize,
 }
 
-impl Kernel {
+impl FixKernel {
     /// The fastest kernel this processor can run.
     pub(crate) fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
-            if avx512::detected() {
-                return Kernel(Set::Avx512);
+            if avx512::is_detected() {
+                return FixKernel(FixInstructionSet::Avx512);
             }
-            if avx2::detected() {
-                return Kernel(Set::Avx2);
+            if avx2::is_detected() {
+                return FixKernel(FixInstructionSet::Avx2);
             }
         }
-        Kernel(Set::Portable)
+        FixKernel(FixInstructionSet::Portable)
     }
 
     /// Every kernel this processor can run, for tests that compare them.
     #[cfg(any(test, feature = "naive"))]
     pub(crate) fn all() -> Vec<Self> {
         #[allow(unused_mut, reason = "elsewhere than on x86-64 there is only one")]
-        let mut all = vec![Kernel(Set::Portable)];
+        let mut all = vec![FixKernel(FixInstructionSet::Portable)];
         #[cfg(target_arch = "x86_64")]
         {
-            if avx2::detected() {
-                all.push(Kernel(Set::Avx2));
+            if avx2::is_detected() {
+                all.push(FixKernel(FixInstructionSet::Avx2));
             }
-            if avx512::detected() {
-                all.push(Kernel(Set::Avx512));
+            if avx512::is_detected() {
+                all.push(FixKernel(FixInstructionSet::Avx512));
             }
         }
         all
@@ -89,30 +89,36 @@ impl Kernel {
 
     /// Reads the fields of `message` into `columns`. `message` must be shorter than 4 GiB, which the bound
     /// on a message sees to.
-    pub(crate) fn read(self, message: &[u8], sep: u8, data: &DataTags, columns: &mut Columns) -> Pass {
+    pub(crate) fn read(
+        self,
+        message: &[u8],
+        sep: u8,
+        data: &DataTags,
+        columns: &mut FieldColumns,
+    ) -> ScanTotals {
         debug_assert!(u32::try_from(message.len()).is_ok());
         columns.make_room(message.len());
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a Kernel of this kind exists only where detection found the instructions,
             // and room for the message was just made.
-            Set::Avx512 => unsafe { avx512::read(message, sep, data, columns) },
+            FixInstructionSet::Avx512 => unsafe { avx512::read(message, sep, data, columns) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a Kernel of this kind exists only where detection found the instructions.
-            Set::Avx2 => unsafe { avx2::read(message, sep, data, columns) },
-            Set::Portable => portable::read(message, sep, data, columns),
+            FixInstructionSet::Avx2 => unsafe { avx2::read(message, sep, data, columns) },
+            FixInstructionSet::Portable => portable::read(message, sep, data, columns),
         }
     }
 
     /// Reads where the values of `message` are into `columns`, if it has the tags of `shape` and nothing is
     /// wrong with any field; the tags are not written. The sum of its bytes. As long as `read` allows.
     #[inline(always)]
-    pub(crate) fn expected(
+    pub(crate) fn read_expected(
         self,
         message: &[u8],
         sep: u8,
-        shape: &Shape,
-        columns: &mut Columns,
+        shape: &TagShape,
+        columns: &mut FieldColumns,
     ) -> Option<u64> {
         debug_assert!(u32::try_from(message.len()).is_ok());
         columns.make_room(message.len());
@@ -123,11 +129,11 @@ impl Kernel {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a Kernel of this kind exists only where detection found the instructions, room for
             // the message was just made, and the separator is nothing that a tag holds.
-            Set::Avx512 => unsafe { avx512::expected(message, sep, shape, columns) },
+            FixInstructionSet::Avx512 => unsafe { avx512::read_expected(message, sep, shape, columns) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a Kernel of this kind exists only where detection found the instructions.
-            Set::Avx2 => unsafe { avx2::expected(message, sep, shape, columns) },
-            Set::Portable => portable::expected(message, sep, shape, columns),
+            FixInstructionSet::Avx2 => unsafe { avx2::read_expected(message, sep, shape, columns) },
+            FixInstructionSet::Portable => portable::read_expected(message, sep, shape, columns),
         }
     }
 }
@@ -156,7 +162,7 @@ const FIELDS_MAX: usize = STEP / 4;
 /// A separator that a carry runs through ends a field without `=`. The bytes of the tags are the
 /// difference of `=` and starts.
 #[derive(Debug, Clone, Copy)]
-struct Masks {
+struct MaskCarry {
     /// The next step's first byte starts a field.
     start: u64,
     /// A field has started and has no `=` yet.
@@ -167,7 +173,7 @@ struct Masks {
 
 /// One step, resolved.
 #[derive(Debug, Clone, Copy)]
-struct Resolved {
+struct StepMasks {
     /// First bytes of fields.
     starts: u64,
     /// The first `=` of each field.
@@ -179,11 +185,11 @@ struct Resolved {
     wrong: bool,
 }
 
-impl Masks {
-    const START: Masks = Masks { start: 1, open: false, equal: 0 };
+impl MaskCarry {
+    const START: MaskCarry = MaskCarry { start: 1, open: false, equal: 0 };
 
     #[inline(always)]
-    fn resolve(&mut self, seps: u64, eqs: u64) -> Resolved {
+    fn resolve(&mut self, seps: u64, eqs: u64) -> StepMasks {
         let starts = seps << 1 | self.start;
         let open = u64::from(self.open);
         let (sum, over) = starts.overflowing_add(!eqs);
@@ -194,8 +200,8 @@ impl Masks {
         let no_tag = starts & eqs;
         let no_value = seps & (equals << 1 | self.equal);
         let wrong = (no_equals | no_tag | no_value) != 0;
-        *self = Masks { start: seps >> 63, open: over | over_again, equal: equals >> 63 };
-        Resolved { starts, equals, tags, wrong }
+        *self = MaskCarry { start: seps >> 63, open: over | over_again, equal: equals >> 63 };
+        StepMasks { starts, equals, tags, wrong }
     }
 }
 

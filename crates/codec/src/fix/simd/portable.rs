@@ -1,21 +1,26 @@
 //! The pass in plain code, generic over how 64 bytes become masks; and the masks in plain code.
 
 use super::super::data::DataTags;
-use super::super::shapes::Shape;
-use super::{Columns, FIELDS_MAX, Masks, Pass, STEP};
+use super::super::shapes::TagShape;
+use super::{FIELDS_MAX, FieldColumns, MaskCarry, STEP, ScanTotals};
 use unitape_base::digits::{self, ONES};
 
 /// What one step says: separators, `=`, sum of the bytes.
-pub(super) type Step = (u64, u64, u64);
+pub(super) type ByteMasks = (u64, u64, u64);
 
 /// The pass on 8-byte words.
-pub(super) fn read(message: &[u8], sep: u8, data: &DataTags, columns: &mut Columns) -> Pass {
+pub(super) fn read(message: &[u8], sep: u8, data: &DataTags, columns: &mut FieldColumns) -> ScanTotals {
     read_with(message, sep, data, columns, |block| step(block, sep))
 }
 
 /// The pass over a message that has the tags of `shape`, on 8-byte words.
-pub(super) fn expected(message: &[u8], sep: u8, shape: &Shape, columns: &mut Columns) -> Option<u64> {
-    expected_with(message, shape, columns, |block| step(block, sep))
+pub(super) fn read_expected(
+    message: &[u8],
+    sep: u8,
+    shape: &TagShape,
+    columns: &mut FieldColumns,
+) -> Option<u64> {
+    read_expected_with(message, shape, columns, |block| step(block, sep))
 }
 
 /// The pass, compiled once for each set of instructions. `step` reads 64 bytes.
@@ -24,14 +29,14 @@ pub(super) fn read_with(
     message: &[u8],
     sep: u8,
     data: &DataTags,
-    columns: &mut Columns,
-    step: impl Fn(&[u8; STEP]) -> Step,
-) -> Pass {
-    let room = Columns::room(message.len());
+    columns: &mut FieldColumns,
+    step: impl Fn(&[u8; STEP]) -> ByteMasks,
+) -> ScanTotals {
+    let room = FieldColumns::room(message.len());
     let (tags, starts) = (&mut columns.tags[..room], &mut columns.starts[..room]);
     let ends = &mut columns.ends[..room];
     let (mut sum, mut seps, mut eqs) = (0, 0, 0);
-    let mut masks = Masks::START;
+    let mut masks = MaskCarry::START;
     for (index, chunk) in message.chunks(STEP).enumerate() {
         let base = index * STEP;
         let mut padded = [0; STEP];
@@ -76,22 +81,22 @@ pub(super) fn read_with(
                 seps += chunk.iter().filter(|&&byte| byte == sep).count();
             }
             let stopped = fields.checked_sub(1).map_or(0, |last| ends[last] as usize + 1);
-            return Pass { sum, seps, fields, stopped };
+            return ScanTotals { sum, seps, fields, stopped };
         }
     }
     let fields = seps.min(eqs);
     let stopped = fields.checked_sub(1).map_or(0, |last| ends[last] as usize + 1);
-    Pass { sum, seps, fields, stopped }
+    ScanTotals { sum, seps, fields, stopped }
 }
 
 /// The pass over a message that has the tags of `shape`: separators first, then a comparison for
 /// each field; the sum of its bytes. `None` if it has others, or a field without value.
 #[inline(always)]
-pub(super) fn expected_with(
+pub(super) fn read_expected_with(
     message: &[u8],
-    shape: &Shape,
-    columns: &mut Columns,
-    step: impl Fn(&[u8; STEP]) -> Step,
+    shape: &TagShape,
+    columns: &mut FieldColumns,
+    step: impl Fn(&[u8; STEP]) -> ByteMasks,
 ) -> Option<u64> {
     let (mut sum, mut seps) = (0, 0);
     for (index, chunk) in message.chunks(STEP).enumerate() {
@@ -183,7 +188,7 @@ const _: () = assert!(FIELDS_MAX * 4 == STEP);
 
 /// The masks of 64 bytes, eight at a time.
 #[inline(always)]
-fn step(block: &[u8; STEP], sep: u8) -> Step {
+fn step(block: &[u8; STEP], sep: u8) -> ByteMasks {
     let (sep, eq) = (u64::from(sep) * ONES, u64::from(b'=') * ONES);
     let (mut seps, mut eqs) = (0, 0);
     // Two lanes of 16 bits for each pair of bytes: eight words add at most 8 × 510, far from

@@ -1,13 +1,13 @@
 //! Every kernel against the obvious.
 
 use super::super::data::DataTags;
-use super::super::shapes::{Shape, Shapes};
-use super::super::token::Token;
+use super::super::shapes::{ShapeCache, TagShape};
+use super::super::token::FieldToken;
 use super::*;
 use proptest::prelude::*;
 
 /// Fields up to the first that is anything but `tag=value` and no length field, byte by byte.
-fn obvious(message: &[u8], sep: u8, data: &DataTags) -> Vec<Token> {
+fn obvious(message: &[u8], sep: u8, data: &DataTags) -> Vec<FieldToken> {
     let (mut fields, mut at) = (Vec::new(), 0);
     while let Some(length) = message[at..].iter().position(|&byte| byte == sep) {
         let field = &message[at..at + length];
@@ -22,7 +22,7 @@ fn obvious(message: &[u8], sep: u8, data: &DataTags) -> Vec<Token> {
             break;
         }
         let start = (at + equals + 1) as u32;
-        fields.push(Token { tag, start, end: (at + length) as u32 });
+        fields.push(FieldToken { tag, start, end: (at + length) as u32 });
         at += length + 1;
     }
     fields
@@ -33,20 +33,20 @@ fn compare(message: &[u8], sep: u8) -> Result<(), String> {
 }
 
 /// The same with a shape that may or may not be the message's.
-fn compare_expecting(message: &[u8], sep: u8, shape: Option<&Shape>) -> Result<(), String> {
+fn compare_expecting(message: &[u8], sep: u8, shape: Option<&TagShape>) -> Result<(), String> {
     let data = DataTags::standard();
     let expected = obvious(message, sep, &data);
     let sum: u64 = message.iter().map(|&byte| u64::from(byte)).sum();
     let seps = message.iter().filter(|&&byte| byte == sep).count();
-    for kernel in Kernel::all() {
-        let mut columns = Columns::default();
-        let token = |columns: &Columns, at: usize, tag| Token {
+    for kernel in FixKernel::all() {
+        let mut columns = FieldColumns::default();
+        let token = |columns: &FieldColumns, at: usize, tag| FieldToken {
             tag,
             start: columns.starts[at],
             end: columns.ends[at],
         };
         if let Some(shape) = shape {
-            let found = kernel.expected(message, sep, shape, &mut columns);
+            let found = kernel.read_expected(message, sep, shape, &mut columns);
             let tags = shape.tags.iter().enumerate();
             let read: Vec<_> = tags.map(|(at, &tag)| token(&columns, at, tag)).collect();
             let tags = expected.iter().map(|token| token.tag);
@@ -127,13 +127,13 @@ proptest! {
         replace in 0usize..3,
     ) {
         let mut message = fields.concat();
-        let mut shapes = Shapes::default();
+        let mut shapes = ShapeCache::default();
         let data = DataTags::standard();
         let tags: Vec<_> = obvious(&message, 1, &data).iter().map(|token| token.tag).collect();
         // The second time it is remembered.
         shapes.learn(0, &tags, &data);
         shapes.learn(0, &tags, &data);
-        let shape = shapes.expected(0).filter(|_| !tags.is_empty()).map(|place| shapes.at(place));
+        let shape = shapes.expected_shape(0).filter(|_| !tags.is_empty()).map(|place| shapes.shape_at(place));
         let (changed, at, byte) = change;
         match replace {
             0 if changed => { let at = at % message.len(); message[at] = byte % 2 * byte; }

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 
-use super::super::{DecodeOptions, Dictionary, Fault, GroupSpec, TokenSlice, Tokens, decode_json};
+use super::super::{
+    FixDecodeOptions, FixDictionary, FixFault, GroupSpec, MessageTokens, TokenSlice, decode_json,
+};
 use super::*;
 
 /// The JSON of `input` without the file; `|` is SOH. Read byte by byte and at once, which must
 /// not differ.
-fn json(input: &[u8], opts: &DecodeOptions) -> String {
+fn json(input: &[u8], opts: &FixDecodeOptions) -> String {
     let mut at_once = Vec::new();
     let summary = decode_json(&mut &input[..], "f", opts, &mut at_once).expect("memory reads and writes");
     let mut trickled = Vec::new();
@@ -37,16 +39,16 @@ impl std::io::Read for Trickle<'_> {
     }
 }
 
-fn check_with(framer: Framer, input: &[u8], expected: Expect) {
-    expected.assert_eq(&json(input, &DecodeOptions { framer, dictionary: None }));
+fn check_with(framer: FixFramer, input: &[u8], expected: Expect) {
+    expected.assert_eq(&json(input, &FixDecodeOptions { framer, dictionary: None }));
 }
 
 fn check(input: &str, expected: Expect) {
-    check_with(Framer::default(), input.replace('|', "\u{1}").as_bytes(), expected);
+    check_with(FixFramer::default(), input.replace('|', "\u{1}").as_bytes(), expected);
 }
 
 fn lenient(input: &str, expected: Expect) {
-    let framer = Framer::default().with_lenient(true).with_sep(Sep::Pipe);
+    let framer = FixFramer::default().with_lenient(true).with_sep(FieldSeparator::Pipe);
     check_with(framer, input.as_bytes(), expected);
 }
 
@@ -101,7 +103,7 @@ fn neighbours_of_bad_messages_are_kept() {
         "10=161|",
     ] {
         let input = format!("{GOOD}{bad}{GOOD}").replace('|', "\u{1}");
-        let text = json(input.as_bytes(), &DecodeOptions::default());
+        let text = json(input.as_bytes(), &FixDecodeOptions::default());
         let lines: Vec<_> = text.lines().collect();
         let good = "\"type\":\"0\",\"fields\"";
         assert!(lines.len() >= 3, "{bad}: {text}");
@@ -239,7 +241,7 @@ fn each_malformed_field_has_its_offset() {
         "#]],
         ),
     ] {
-        check_with(Framer::default(), &wrap("FIX.4.4", body), expected);
+        check_with(FixFramer::default(), &wrap("FIX.4.4", body), expected);
     }
 }
 
@@ -289,7 +291,7 @@ fn good_fields_of_every_kind() {
         "#]],
         ),
     ] {
-        check_with(Framer::default(), &wrap("FIX.4.4", body), expected);
+        check_with(FixFramer::default(), &wrap("FIX.4.4", body), expected);
     }
     let latin = wrap("FIX.4.4", "35=B|58=x|");
     let mut latin: Vec<u8> = latin.iter().map(|&b| if b == b'x' { 0xe9 } else { b }).collect();
@@ -302,7 +304,7 @@ fn good_fields_of_every_kind() {
         % 256;
     latin.splice(at..at + 3, format!("{sum:03}").bytes());
     check_with(
-        Framer::default(),
+        FixFramer::default(),
         &latin,
         expect![[r#"
         0,"offset":0,"type":"B","fields":{"8":"FIX.4.4","9":"10","35":"B","58":{"hex":"e9"},"10":"117"}}
@@ -316,7 +318,7 @@ fn a_message_inside_a_data_field_is_content() {
     let inner = String::from_utf8(wrap("FIX.4.2", "35=0|")).expect("ASCII");
     let outer = wrap("FIX.4.4", &format!("35=n|212={}|213={inner}|", inner.len()));
     check_with(
-        Framer::default(),
+        FixFramer::default(),
         &outer,
         expect![[r#"
         0,"offset":0,"type":"n","fields":{"8":"FIX.4.4","9":"43","35":"n","212":"26","213":"8=FIX.4.2\u00019=5\u000135=0\u000110=161\u0001","10":"250"}}
@@ -325,7 +327,7 @@ fn a_message_inside_a_data_field_is_content() {
     // Also when the outer one is damaged.
     let damaged: Vec<u8> = outer.iter().map(|&b| if b == b'n' { b'm' } else { b }).collect();
     check_with(
-        Framer::default(),
+        FixFramer::default(),
         &damaged,
         expect![[r#"
         0,"offset":0,"length":65,"error":{"code":"bad_checksum","message":"CheckSum (10) says 250, the bytes sum to 249"}}
@@ -374,10 +376,11 @@ fn lenient_logs() {
 // A log with another separator shows the same message: length and sum are of the original.
 #[test]
 fn separators_of_logs() {
-    for sep in [Sep::Soh, Sep::Pipe, Sep::Semicolon, Sep::CaretA] {
+    for sep in [FieldSeparator::Soh, FieldSeparator::Pipe, FieldSeparator::Semicolon, FieldSeparator::CaretA]
+    {
         let message = shown(&wrap("FIX.4.4", "35=B|58=a^b A=|148=x|"), sep);
         check_with(
-            Framer::default().with_sep(sep),
+            FixFramer::default().with_sep(sep),
             &message,
             expect![[r#"
             0,"offset":0,"type":"B","fields":{"8":"FIX.4.4","9":"21","35":"B","58":"a^b A=","148":"x","10":"160"}}
@@ -389,7 +392,7 @@ fn separators_of_logs() {
 // A log's own text is no fault; what was a message once still is, and a line end may stand for the last separator.
 #[test]
 fn text_of_logs() {
-    let framer = Framer::default().with_sep(Sep::Pipe).with_log(true);
+    let framer = FixFramer::default().with_sep(FieldSeparator::Pipe).with_log(true);
     let good = "8=FIX.4.2|9=5|35=0|10=161";
     let log = format!("IN|{good}\nup|8=FIX.4.2|9=5|35=\n{good}| ok\n\nno 9=5\n|35=0|\n1 {good}");
     check_with(
@@ -413,7 +416,7 @@ fn text_of_logs() {
 // Zeros and endless garbage come in pieces of the largest message, not as one.
 #[test]
 fn garbage_comes_in_bounded_pieces() {
-    let framer = Framer::default().with_max_message(100);
+    let framer = FixFramer::default().with_max_message(100);
     let mut input = vec![0; 250];
     input.extend(wrap("FIX.4.4", "35=0|"));
     check_with(
@@ -451,8 +454,8 @@ fn grouped(body: &str, expected: Expect) {
       <field number='38' name='Qty' type='QTY'/><field number='453' name='NoParties' type='NUMINGROUP'/>
       <field number='448' name='Party' type='STRING'/><field number='452' name='Role' type='INT'/>
       </fields></fix>";
-    let dictionary = Dictionary::parse(&[("s.xml", xml)]).expect("a good dictionary");
-    let opts = DecodeOptions { framer: Framer::default(), dictionary: Some(Arc::new(dictionary)) };
+    let dictionary = FixDictionary::parse(&[("s.xml", xml)]).expect("a good dictionary");
+    let opts = FixDecodeOptions { framer: FixFramer::default(), dictionary: Some(Arc::new(dictionary)) };
     expected.assert_eq(&json(&wrap("FIX.4.4", body), &opts));
 }
 
@@ -513,12 +516,12 @@ fn groups_by_dictionary() {
 #[test]
 fn a_group_without_a_delimiter_takes_the_first_field() {
     let message = wrap("FIX.4.4", "35=X|268=2|279=0|55=A|270=1|279=1|270=2|10000=x|");
-    let mut tokens = Tokens::new();
-    tokens.index(&message, &Framer::default()).expect("good fields");
+    let mut tokens = MessageTokens::new();
+    tokens.index(&message, &FixFramer::default()).expect("good fields");
     let spec = GroupSpec::new(268, None, vec![270, 279, 55], Vec::new());
     let tags = |tokens: TokenSlice<'_>| tokens.iter().map(|token| token.tag).collect::<Vec<_>>();
     let group = spec.read(&message, tokens.as_slice(), 3).expect("two entries");
-    assert_eq!(tokens.as_slice().at(group.end()).tag, 10000);
+    assert_eq!(tokens.as_slice().token_at(group.end()).tag, 10000);
     assert_eq!(group.map(tags).collect::<Vec<_>>(), [vec![279, 55, 270], vec![279, 270]]);
 }
 
@@ -531,8 +534,8 @@ fn groups_nest_to_a_limit() {
     }
     let body: String = (0..41).map(|depth| format!("{}=1|", 1000 + depth)).collect();
     let message = wrap("FIX.4.4", &format!("35=X|{body}2040=x|"));
-    let mut tokens = Tokens::new();
-    tokens.index(&message, &Framer::default()).expect("good fields");
+    let mut tokens = MessageTokens::new();
+    tokens.index(&message, &FixFramer::default()).expect("good fields");
     let read = spec.read(&message, tokens.as_slice(), 3);
-    assert!(matches!(read, Err(Fault::GroupDepth { .. })), "{read:?}");
+    assert!(matches!(read, Err(FixFault::GroupDepth { .. })), "{read:?}");
 }

@@ -4,7 +4,7 @@ mod cases;
 mod fuzz;
 mod twins;
 
-use super::{Framer, Sep};
+use super::{FieldSeparator, FixFramer};
 
 /// A message of `fields`, written with `|`, with the right length and sum, ends in SOH.
 pub(super) fn wrap(begin: &str, fields: &str) -> Vec<u8> {
@@ -16,6 +16,6 @@ pub(super) fn wrap(begin: &str, fields: &str) -> Vec<u8> {
 }
 
 /// The same bytes as a log shows them.
-pub(super) fn shown(bytes: &[u8], sep: Sep) -> Vec<u8> {
+pub(super) fn shown(bytes: &[u8], sep: FieldSeparator) -> Vec<u8> {
     bytes.iter().flat_map(|&b| if b == 1 { sep.bytes().to_vec() } else { vec![b] }).collect()
 }

@@ -4,8 +4,10 @@ use proptest::prelude::*;
 
 use std::sync::Arc;
 
-use super::super::simd::Kernel;
-use super::super::{Filled, Frame, GroupWanted, Slots, Tokens, Wanted, check, sample};
+use super::super::simd::FixKernel;
+use super::super::{
+    FieldSelection, FieldSlots, FilledSlots, FixFrame, GroupSelection, MessageTokens, check, sample,
+};
 use super::*;
 
 /// Fragments that bad streams are made of.
@@ -93,12 +95,12 @@ prop_compose! {
 
 prop_compose! {
     fn framer()(
-        sep in prop::sample::select(vec![Sep::Soh, Sep::Soh, Sep::Pipe, Sep::CaretA, Sep::Semicolon]),
+        sep in prop::sample::select(vec![FieldSeparator::Soh, FieldSeparator::Soh, FieldSeparator::Pipe, FieldSeparator::CaretA, FieldSeparator::Semicolon]),
         lenient in any::<bool>(),
         log in any::<bool>(),
         max in prop::sample::select(vec![64, 100, 300, 1 << 20]),
-    ) -> Framer {
-        Framer::default().with_sep(sep).with_lenient(lenient).with_log(log).with_max_message(max)
+    ) -> FixFramer {
+        FixFramer::default().with_sep(sep).with_lenient(lenient).with_log(log).with_max_message(max)
     }
 }
 
@@ -108,8 +110,8 @@ proptest! {
     #[test]
     fn fast_and_slow_agree(bytes in stream(), framer in framer()) {
         let bytes = shown(&bytes, framer.sep());
-        for kernel in Kernel::all() {
-            if let Err(message) = check::agree(&framer, &mut Tokens::with_kernel(kernel), &bytes) {
+        for kernel in FixKernel::all() {
+            if let Err(message) = check::agree(&framer, &mut MessageTokens::with_kernel(kernel), &bytes) {
                 prop_assert!(false, "{}", message);
             }
         }
@@ -129,8 +131,8 @@ proptest! {
 #[test]
 fn sample_orders_are_good_and_agree() {
     let orders = sample::sample_orders(2_000, 7);
-    let framer = Framer::default();
-    let digest = sample::digest(&framer, &mut Tokens::new(), &orders);
+    let framer = FixFramer::default();
+    let digest = sample::digest(&framer, &mut MessageTokens::new(), &orders);
     assert_eq!((digest.messages, digest.faults), (2_000, 0));
     assert_eq!(digest, sample::digest_naive(&framer, &orders));
     let mean = orders.len() / 2_000;
@@ -150,35 +152,35 @@ fn more_shapes_than_are_remembered() {
         let begin = if n % 3 == 0 { "FIX.4.2" } else { "FIX.4.4" };
         stream.extend(wrap(begin, &format!("35=D|{optional}453={}|{parties}55=VOD|", 1 + n % 2)));
     }
-    let framer = Framer::default();
-    for mut tokens in Tokens::each_kernel() {
+    let framer = FixFramer::default();
+    for mut tokens in MessageTokens::each_kernel() {
         check::agree(&framer, &mut tokens, &stream).unwrap();
     }
-    let parties = || GroupWanted::new(453, &[448, 452], &[447]);
-    let wanted = Arc::new(Wanted::new(&[35, 100, 105, 110, 55], vec![parties()]).unwrap());
-    let mut slots = Slots::new(Arc::clone(&wanted));
-    let mut streams = [Tokens::new(), Tokens::new()];
+    let parties = || GroupSelection::new(453, &[448, 452], &[447]);
+    let wanted = Arc::new(FieldSelection::new(&[35, 100, 105, 110, 55], vec![parties()]).unwrap());
+    let mut slots = FieldSlots::new(Arc::clone(&wanted));
+    let mut streams = [MessageTokens::new(), MessageTokens::new()];
     // The second reads the same from another place on, so that its shapes are at other places.
     let mut at = [0, stream.len() / 2];
     for n in [0, 1].into_iter().cycle() {
         let message = match streams[n].frame(&framer, &stream, at[n], true) {
-            Frame::Message(message) => message,
-            Frame::Bad { span, .. } if n == 1 && at[1] == stream.len() / 2 => {
+            FixFrame::Message(message) => message,
+            FixFrame::Bad { span, .. } if n == 1 && at[1] == stream.len() / 2 => {
                 at[1] = span.end;
                 continue;
             }
-            Frame::End if n == 1 => continue,
-            Frame::End => break,
+            FixFrame::End if n == 1 => continue,
+            FixFrame::End => break,
             other => panic!("{other:?}"),
         };
         let bytes = message.span.slice(&stream);
         let fields = streams[n].as_slice();
-        let values = |filled: Filled<'_>| {
+        let values = |filled: FilledSlots<'_>| {
             let fields: Vec<_> = (0..5).map(|slot| filled.get(slot)).collect();
             let entries: Vec<_> = filled.entries(0).map(|entry| [entry.get(0), entry.get(1)]).collect();
             (fields, entries)
         };
-        let mut fresh = Slots::new(Arc::clone(&wanted));
+        let mut fresh = FieldSlots::new(Arc::clone(&wanted));
         let expected = fresh.fill(bytes, fields).map(values);
         assert_eq!(slots.fill(bytes, fields).map(values), expected);
         assert!(expected.is_ok_and(|(_, entries)| !entries.is_empty()));

@@ -1,6 +1,6 @@
 //! Values at their edges, and against the standard library.
 
-use super::super::token::Token;
+use super::super::token::FieldToken;
 use super::*;
 use proptest::prelude::*;
 
@@ -146,7 +146,7 @@ proptest! {
         for before in ["1=", "8=FIX.4.4\u{1}44="] {
             let message = [before.as_bytes(), text, b"\x01"].concat();
             let start = before.len() as u32;
-            let token = Token { tag: 44, start, end: start + text.len() as u32 };
+            let token = FieldToken { tag: 44, start, end: start + text.len() as u32 };
             prop_assert_eq!(token.decimal(&message), decimal(text));
             prop_assert_eq!(token.int(&message), int(text));
         }
@@ -175,7 +175,7 @@ proptest! {
         ]), 1..12),
         clock in "-[0-2][0-9]:[0-5][0-9]:[0-6][0-9]([.][0-9]{1,12})?",
     ) {
-        let mut timestamps = Timestamps::default();
+        let mut timestamps = TimestampReader::default();
         for day in days {
             let text = format!("{day}{clock}");
             prop_assert_eq!(timestamps.read(text.as_bytes()), obvious(text.as_bytes()), "{}", text);

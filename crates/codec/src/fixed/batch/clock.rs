@@ -1,15 +1,15 @@
 //! Columns of times written in digits alone, `HHMMSSfff` or `YYYYMMDDHHMMSSfff`, as instants.
 
-use super::rows::Rows;
-use super::simd::Kernel;
-use super::{Column, Decoder, Found, Lanes, Number};
-use crate::fixed::text::Trim;
-use crate::fixed::value::{DAY_NANOS, Value, days};
-use crate::fixed::when::{Form, Holds, Zone};
+use super::rows::RecordBatch;
+use super::simd::BatchKernel;
+use super::{ColumnLayout, DigitColumn, FixedWidthDecoder, LaneFlags, Lanes};
+use crate::fixed::datetime::{CachedZone, DateTimeContent, DateTimeForm};
+use crate::fixed::text::TrimSide;
+use crate::fixed::value::{ColumnValue, DAY_NANOS, days};
 
 /// Such a column.
 #[derive(Debug, Clone)]
-pub(super) struct Clock {
+pub(super) struct ClockColumn {
     /// Where HHMMSS stands.
     pub start: usize,
     /// Digits of a second behind it.
@@ -26,25 +26,25 @@ pub(super) struct Clock {
 
 /// What instants of a day are counted from.
 #[derive(Debug)]
-pub(super) struct Day<'d> {
-    zone: &'d mut Zone,
+pub(super) struct DayOrigin<'d> {
+    zone: &'d mut CachedZone,
     /// Of the header's date.
     start: Option<i64>,
 }
 
-impl Clock {
+impl ClockColumn {
     /// `None` where the form is another.
-    pub(super) fn of(
-        column: &Column,
-        form: &Form,
+    pub(super) fn from_column(
+        column: &ColumnLayout,
+        form: &DateTimeForm,
         zone: u16,
-        holds: Holds,
+        holds: DateTimeContent,
         header: Option<u16>,
     ) -> Option<Self> {
-        let dated = holds == Holds::Both;
+        let dated = holds == DateTimeContent::Both;
         let digits = usize::from(if dated { form.stamp_digits? } else { form.clock_digits? });
         let start = column.start() + if dated { 8 } else { 0 };
-        let blank = column.trim != Trim::None;
+        let blank = column.trim != TrimSide::None;
         Some(Self { start, digits, pad: column.pad, blank, dated, header, zone })
     }
 
@@ -55,12 +55,12 @@ impl Clock {
 
     pub(super) fn read<'b>(
         &self,
-        kernel: Kernel,
-        rows: impl Rows<'b>,
-        day: Day<'_>,
+        kernel: BatchKernel,
+        rows: impl RecordBatch<'b>,
+        day: DayOrigin<'_>,
         (values, scratch): (&mut Lanes, &mut Lanes),
         odd: &mut bool,
-    ) -> Found {
+    ) -> LaneFlags {
         let mut odd_date = *odd;
         let mut found = kernel.clocks(self, rows, values, odd);
         if !self.dated {
@@ -71,7 +71,7 @@ impl Clock {
             }
             return found;
         }
-        let date = Number {
+        let date = DigitColumn {
             start: self.start - 8,
             width: 8,
             pad: self.pad,
@@ -100,12 +100,12 @@ impl Clock {
     }
 }
 
-impl<'d> Day<'d> {
-    pub(super) fn of(clock: &Clock, decoder: &'d mut Decoder) -> Self {
-        let (_, header, zones) = decoder.around();
+impl<'d> DayOrigin<'d> {
+    pub(super) fn from_clock(clock: &ClockColumn, decoder: &'d mut FixedWidthDecoder) -> Self {
+        let (_, header, zones) = decoder.context();
         let zone = &mut zones[usize::from(clock.zone)];
         let start = match clock.header.and_then(|h| header.get(usize::from(h))) {
-            Some(Value::Date(days)) => day_start(*days, zone),
+            Some(ColumnValue::Date(days)) => day_start(*days, zone),
             _ => None,
         };
         Self { zone, start }
@@ -113,7 +113,7 @@ impl<'d> Day<'d> {
 }
 
 /// Midnight of a day all of whose times have one offset.
-fn day_start(days: i32, zone: &mut Zone) -> Option<i64> {
+fn day_start(days: i32, zone: &mut CachedZone) -> Option<i64> {
     let start = zone.day_start(days)?;
     start.checked_add(DAY_NANOS).map(|_| start)
 }

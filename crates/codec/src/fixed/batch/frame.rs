@@ -1,20 +1,20 @@
 //! Where records are that have their length and their line end, without looking at what is in them.
 
 use super::LANES;
-use super::simd::Kernel;
-use crate::fixed::layout::Layout;
-use crate::fixed::text::{Role, Terminator};
+use super::simd::BatchKernel;
+use crate::fixed::layout::FixedWidthLayout;
+use crate::fixed::text::{RecordRole, RecordTerminator};
 
 /// Finds records one behind the other.
 #[derive(Debug, Clone)]
-pub struct Frames {
-    kernel: Kernel,
-    select: Select,
+pub struct RecordFramer {
+    kernel: BatchKernel,
+    select: RecordTypeLookup,
 }
 
 /// A record that has its length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Framed {
+pub struct RecordBounds {
     /// Without its terminator.
     pub length: u32,
     /// Behind its terminator.
@@ -25,7 +25,7 @@ pub struct Framed {
 
 /// How the sort of a record is told.
 #[derive(Debug, Clone)]
-enum Select {
+enum RecordTypeLookup {
     /// There is only this one.
     One(u16),
     /// By the byte at this place; [`u16::MAX`] for none.
@@ -34,15 +34,16 @@ enum Select {
     Any,
 }
 
-impl Frames {
+impl RecordFramer {
     /// For records of this layout.
     #[must_use]
-    pub fn new(layout: &Layout) -> Self {
-        let data: Vec<_> = (0..).zip(layout.records()).filter(|(_, r)| r.role() != Role::Header).collect();
+    pub fn new(layout: &FixedWidthLayout) -> Self {
+        let data: Vec<_> =
+            (0..).zip(layout.records()).filter(|(_, r)| r.role() != RecordRole::Header).collect();
         if let [(kind, only)] = data[..]
             && only.when.is_empty()
         {
-            return Self { kernel: Kernel::best(), select: Select::One(kind) };
+            return Self { kernel: BatchKernel::best(), select: RecordTypeLookup::One(kind) };
         }
         let place = data.iter().flat_map(|(_, r)| &r.when).map(|s| s.at.clone()).next();
         let one = |at: &std::ops::Range<usize>| {
@@ -56,18 +57,24 @@ impl Frames {
                     text[at.start] = byte as u8;
                     layout.kind_of(&text).unwrap_or(u16::MAX)
                 };
-                Select::Byte(at.start, Box::new(std::array::from_fn(kind)))
+                RecordTypeLookup::Byte(at.start, Box::new(std::array::from_fn(kind)))
             }
-            None => Select::Any,
+            None => RecordTypeLookup::Any,
         };
-        Self { kernel: Kernel::best(), select }
+        Self { kernel: BatchKernel::best(), select }
     }
 
     /// The records from `at` on that have the length of their sort, their terminator behind it and no other line
-    /// end in them: these are the records that a [`Decoder`](super::Decoder) finds there, where `at` is not the
+    /// end in them: these are the records that a [`Decoder`](super::FixedWidthDecoder) finds there, where `at` is not the
     /// start of their file. Gives how many there are; none where text has to be translated first.
     #[inline]
-    pub fn fill(&self, layout: &Layout, bytes: &[u8], at: usize, found: &mut [Framed; LANES]) -> usize {
+    pub fn fill(
+        &self,
+        layout: &FixedWidthLayout,
+        bytes: &[u8],
+        at: usize,
+        found: &mut [RecordBounds; LANES],
+    ) -> usize {
         if layout.page.is_some() {
             return 0; // selectors are of translated text
         }
@@ -78,13 +85,13 @@ impl Frames {
             next = record.end as usize;
             count += 1;
         }
-        if layout.terminator == Terminator::None
+        if layout.terminator == RecordTerminator::None
             || memchr::memchr_iter(b'\n', &bytes[at..next]).count() == count
         {
             return count;
         }
         let mut start = at;
-        let one = |f: &&Framed| {
+        let one = |f: &&RecordBounds| {
             let end = f.end as usize;
             let whole = memchr::memchr(b'\n', &bytes[start..end]) == Some(end - start - 1);
             start = end;
@@ -94,11 +101,11 @@ impl Frames {
     }
 
     /// The first of the records from `at` on and how many there are, at most [`LANES`], where all of them are of one
-    /// sort, length and line end; these are the first that [`Frames::fill`] finds. `None` where that has to look at
+    /// sort, length and line end; these are the first that [`RecordFramer::fill`] finds. `None` where that has to look at
     /// each.
     #[inline]
     #[must_use]
-    pub fn even(&self, layout: &Layout, bytes: &[u8], at: usize) -> Option<(Framed, usize)> {
+    pub fn even(&self, layout: &FixedWidthLayout, bytes: &[u8], at: usize) -> Option<(RecordBounds, usize)> {
         if layout.page.is_some() {
             return None;
         }
@@ -108,7 +115,7 @@ impl Frames {
         let records = || rest.chunks_exact(whole).take(LANES);
         // The loops look at the same bytes of each record; what they look for is decided before.
         let count = match (layout.terminator, whole - length) {
-            (Terminator::None, _) => records().len(),
+            (RecordTerminator::None, _) => records().len(),
             (_, 2) => {
                 records().take_while(|r| matches!(r[length..], [b'\r', b'\n']) && r[0] != b'\r').count()
             }
@@ -120,27 +127,27 @@ impl Frames {
         };
         // A sort is told by the bytes that are there from the start of a record on.
         let from = |i: usize| match layout.terminator {
-            Terminator::None => &rest[i * whole..][..whole],
+            RecordTerminator::None => &rest[i * whole..][..whole],
             _ => &rest[i * whole..],
         };
         let alike = |i: &usize| self.kind_of(layout, from(*i)) == Some(first.kind);
         let count = match self.select {
-            Select::One(_) => count,
-            Select::Byte(..) | Select::Any => (0..count).take_while(alike).count(),
+            RecordTypeLookup::One(_) => count,
+            RecordTypeLookup::Byte(..) | RecordTypeLookup::Any => (0..count).take_while(alike).count(),
         };
-        let even = layout.terminator == Terminator::None
+        let even = layout.terminator == RecordTerminator::None
             || self.kernel.count(&rest[..count * whole], b'\n') == count;
         (even && count > 0).then_some((first, count))
     }
 
     #[inline]
-    fn record_at(&self, layout: &Layout, bytes: &[u8], at: usize) -> Option<Framed> {
+    fn record_at(&self, layout: &FixedWidthLayout, bytes: &[u8], at: usize) -> Option<RecordBounds> {
         let text = bytes.get(at..).filter(|t| !t.is_empty())?;
         let framed = |length: usize, end: usize, kind| {
             let (length, end) = (u32::try_from(length).ok()?, u32::try_from(end).ok()?);
-            Some(Framed { length, end, kind })
+            Some(RecordBounds { length, end, kind })
         };
-        if layout.terminator == Terminator::None {
+        if layout.terminator == RecordTerminator::None {
             let length = layout.record_bytes_max;
             let kind = self.kind_of(layout, text.get(..length)?)?;
             return framed(length, at + length, kind);
@@ -151,7 +158,7 @@ impl Frames {
         let line_end = match (layout.terminator, line_end) {
             (_, [b'\r', b'\n', ..]) => 2,
             // With a carriage return before it the line is shorter than the record.
-            (Terminator::Newline, [b'\n', ..]) if last != b'\r' => 1,
+            (RecordTerminator::Newline, [b'\n', ..]) if last != b'\r' => 1,
             _ => return None,
         };
         // Line ends between records are passed over before one begins.
@@ -162,14 +169,14 @@ impl Frames {
     }
 
     #[inline]
-    fn kind_of(&self, layout: &Layout, text: &[u8]) -> Option<u16> {
+    fn kind_of(&self, layout: &FixedWidthLayout, text: &[u8]) -> Option<u16> {
         match &self.select {
-            Select::One(kind) => Some(*kind),
-            Select::Byte(at, kinds) => match kinds[usize::from(*text.get(*at)?)] {
+            RecordTypeLookup::One(kind) => Some(*kind),
+            RecordTypeLookup::Byte(at, kinds) => match kinds[usize::from(*text.get(*at)?)] {
                 u16::MAX => None,
                 kind => Some(kind),
             },
-            Select::Any => layout.kind_of(text),
+            RecordTypeLookup::Any => layout.kind_of(text),
         }
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! It reads the forms that files are made of: digits with their point implied, blanks instead of leading zeros,
 //! a blank column, clock times, compact timestamps. A lane with anything else in one of its columns is not good;
-//! whoever asks reads that record by the [`Decoder`], which says what it is or what is wrong
+//! whoever asks reads that record by the [`FixedWidthDecoder`], which says what it is or what is wrong
 //! with it. So this is never more generous than the decoder, and what it reads it reads the same; both are
 //! held by tests.
 //!
@@ -24,16 +24,16 @@ mod portable;
 mod rows;
 mod simd;
 
-use super::decode::Decoder;
-use super::layout::{Column, DateOf, Layout, Sort};
-use super::plan::{Around, careful};
-use super::text::{Sign, Trim};
-use super::value::Value;
-use super::when::Holds;
-use clock::{Clock, Day};
-pub use frame::{Framed, Frames};
-pub use rows::{Column as RowsColumn, Even, Listed, Rows};
-use simd::{Kernel, prefetch};
+use super::datetime::DateTimeContent;
+use super::decode::FixedWidthDecoder;
+use super::layout::{ColumnContent, ColumnLayout, DateSource, FixedWidthLayout};
+use super::plan::{RecordContext, read_any};
+use super::text::{SignStyle, TrimSide};
+use super::value::ColumnValue;
+use clock::{ClockColumn, DayOrigin};
+pub use frame::{RecordBounds, RecordFramer};
+pub use rows::{ByteColumn, RecordBatch, ScatteredRecords, StridedRecords};
+use simd::{BatchKernel, prefetch};
 
 /// Records at once, at most.
 pub const LANES: usize = 64;
@@ -43,10 +43,10 @@ pub type Lanes = [i64; LANES];
 
 /// Reads all columns of one of a layout's records.
 #[derive(Debug, Clone)]
-pub struct Columns {
-    kernel: Kernel,
+pub struct BatchReader {
+    kernel: BatchKernel,
     kind: u16,
-    ops: Vec<Op>,
+    ops: Vec<BatchColumn>,
     /// By op.
     values: Vec<Lanes>,
     none: Vec<u64>,
@@ -57,22 +57,22 @@ pub struct Columns {
 }
 
 #[derive(Debug, Clone)]
-struct Op {
+struct BatchColumn {
     column: u16,
-    what: What,
+    what: BatchColumnKind,
     /// Blank is a fault.
     required: bool,
     /// Numbers that mean that there is none.
     none: Vec<i64>,
     /// What its values are, where they can be told by number.
-    numbers: Option<Numbers>,
+    numbers: Option<NumberKind>,
     /// Not all of the batch before were digits alone.
     odd: bool,
 }
 
 /// What the values of a column are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Numbers {
+pub enum NumberKind {
     /// Whole numbers.
     Int,
     /// Decimals, all with this exponent.
@@ -82,9 +82,9 @@ pub enum Numbers {
 }
 
 #[derive(Debug, Clone)]
-enum What {
-    Number(Number),
-    Clock(Clock),
+enum BatchColumnKind {
+    Number(DigitColumn),
+    Clock(ClockColumn),
     /// Text that must not be blank: where it stands, and what blank is.
     Text {
         start: usize,
@@ -97,7 +97,7 @@ enum What {
 
 /// A column of digits.
 #[derive(Debug, Clone, Copy)]
-struct Number {
+struct DigitColumn {
     pub start: usize,
     /// 1 to 16.
     pub width: usize,
@@ -112,18 +112,18 @@ struct Number {
 
 /// Lanes that are bad, and lanes that have no value.
 #[derive(Debug, Clone, Copy, Default)]
-struct Found {
+struct LaneFlags {
     pub bad: u64,
     pub none: u64,
 }
 
-impl Columns {
-    /// For records of the sort `kind` of this layout; `None` where they cannot be read so: a header or trailer,
+impl BatchReader {
+    /// For records of the sort `identifier` of this layout; `None` where they cannot be read so: a header or trailer,
     /// which state things of others, columns that depend on each other, other encodings.
     #[must_use]
-    pub fn new(layout: &Layout, kind: u16) -> Option<Self> {
+    pub fn new(layout: &FixedWidthLayout, kind: u16) -> Option<Self> {
         let record = layout.records().get(usize::from(kind))?;
-        if record.role() != super::Role::Data || layout.page.is_some() {
+        if record.role() != super::RecordRole::Data || layout.page.is_some() {
             return None;
         }
         let mut ops = Vec::new();
@@ -133,9 +133,9 @@ impl Columns {
             of[i] = Some(ops.len() as u16);
             ops.push(op);
         }
-        let reach = ops.iter().map(Op::reach).max().unwrap_or(0).max(record.bytes());
+        let reach = ops.iter().map(BatchColumn::reach).max().unwrap_or(0).max(record.bytes());
         let (values, none) = (vec![[0; LANES]; ops.len()], vec![0; ops.len()]);
-        Some(Self { kernel: Kernel::best(), kind, ops, values, none, of, reach, scratch: [0; LANES] })
+        Some(Self { kernel: BatchKernel::best(), kind, ops, values, none, of, reach, scratch: [0; LANES] })
     }
 
     /// How many bytes must be there from the start of a record on.
@@ -147,39 +147,49 @@ impl Columns {
 
     /// Where the values of a column are found, if all of them are of one of these sorts.
     #[must_use]
-    pub fn find(&self, column: u16) -> Option<(usize, Numbers)> {
+    pub fn find(&self, column: u16) -> Option<(usize, NumberKind)> {
         let op = usize::from((*self.of.get(usize::from(column))?)?);
         Some((op, self.ops[op].numbers?))
     }
 
-    /// Reads the records that start at `starts`, at most [`LANES`], each with [`Columns::reach`] bytes behind its
+    /// Reads the records that start at `starts`, at most [`LANES`], each with [`BatchReader::reach`] bytes behind its
     /// start. Gives the lanes that are good records, a bit each; those of the others have no meaning.
     ///
     /// # Panics
     /// When a record reaches beyond `bytes`.
     #[inline]
-    pub fn read(&mut self, decoder: &mut Decoder, bytes: &[u8], starts: &[u32]) -> u64 {
+    pub fn read(&mut self, decoder: &mut FixedWidthDecoder, bytes: &[u8], starts: &[u32]) -> u64 {
         let starts = &starts[..starts.len().min(LANES)];
         let (Some(first), Some(last)) = (starts.first(), starts.iter().max()) else { return 0 };
         let end = *last as usize + self.reach;
         assert!(end <= bytes.len(), "a record beyond the bytes");
-        let ahead = Ahead { bytes, at: end, length: end - *first as usize };
-        self.read_rows(decoder, Listed { bytes, starts }, ahead)
+        let ahead = PrefetchRange { bytes, at: end, length: end - *first as usize };
+        self.read_rows(decoder, ScatteredRecords { bytes, starts }, ahead)
     }
 
     /// The same for records at one distance; what stands in `behind` is read next.
     ///
     /// # Panics
-    /// When they are more than [`LANES`], or may not be looked at as far as [`Columns::reach`].
+    /// When they are more than [`LANES`], or may not be looked at as far as [`BatchReader::reach`].
     #[inline]
-    pub fn read_even(&mut self, decoder: &mut Decoder, rows: Even<'_>, behind: &[u8]) -> u64 {
+    pub fn read_even(
+        &mut self,
+        decoder: &mut FixedWidthDecoder,
+        rows: StridedRecords<'_>,
+        behind: &[u8],
+    ) -> u64 {
         assert!(rows.count() <= LANES && self.reach <= rows.reach(), "a record beyond the bytes");
-        let ahead = Ahead { bytes: behind, at: 0, length: rows.count() * rows.stride() };
+        let ahead = PrefetchRange { bytes: behind, at: 0, length: rows.count() * rows.stride() };
         self.read_rows(decoder, rows, ahead)
     }
 
     #[inline]
-    fn read_rows<'b>(&mut self, decoder: &mut Decoder, rows: impl Rows<'b>, ahead: Ahead<'_>) -> u64 {
+    fn read_rows<'b>(
+        &mut self,
+        decoder: &mut FixedWidthDecoder,
+        rows: impl RecordBatch<'b>,
+        ahead: PrefetchRange<'_>,
+    ) -> u64 {
         let mut good = u64::MAX >> (LANES - rows.count());
         let Self { kernel, kind, ops, values, none, scratch, .. } = self;
         // What stands behind is asked for a part at a time: all at once would have to be waited for.
@@ -189,15 +199,15 @@ impl Columns {
             at += part;
             let odd = &mut op.odd;
             let mut found = match &op.what {
-                What::Number(number) => number.read(*kernel, rows, (values, scratch), odd),
-                What::Clock(clock) => {
-                    let day = Day::of(clock, decoder);
+                BatchColumnKind::Number(number) => number.read(*kernel, rows, (values, scratch), odd),
+                BatchColumnKind::Clock(clock) => {
+                    let day = DayOrigin::from_clock(clock, decoder);
                     clock.read(*kernel, rows, day, (values, scratch), odd)
                 }
-                What::Text { start, length, pad } => blank(rows, *start, *length, *pad),
-                What::Careful => one_by_one(decoder, *kind, op.column, rows, values),
+                BatchColumnKind::Text { start, length, pad } => blank(rows, *start, *length, *pad),
+                BatchColumnKind::Careful => one_by_one(decoder, *kind, op.column, rows, values),
             };
-            if let What::Number(number) = &op.what {
+            if let BatchColumnKind::Number(number) = &op.what {
                 for value in &op.none {
                     let lanes = kernel.equal(values, *value);
                     if lanes != 0 {
@@ -214,7 +224,7 @@ impl Columns {
         good
     }
 
-    /// Values by lane, of a place that [`Columns::find`] gave. Where there is none it says 0 or what stands for
+    /// Values by lane, of a place that [`BatchReader::find`] gave. Where there is none it says 0 or what stands for
     /// none.
     #[inline]
     #[must_use]
@@ -233,30 +243,30 @@ impl Columns {
     #[cfg(any(test, feature = "naive"))]
     #[must_use]
     pub fn portable(mut self) -> Self {
-        self.kernel = Kernel::PORTABLE;
+        self.kernel = BatchKernel::PORTABLE;
         self
     }
 }
 
 /// What is wanted soon.
-struct Ahead<'b> {
+struct PrefetchRange<'b> {
     bytes: &'b [u8],
     at: usize,
     length: usize,
 }
 
-impl Op {
+impl BatchColumn {
     /// Bytes that a load may touch.
     fn reach(&self) -> usize {
         match &self.what {
-            What::Number(n) => n.reach(),
-            What::Clock(c) => c.reach(),
-            What::Text { .. } | What::Careful => 0,
+            BatchColumnKind::Number(n) => n.reach(),
+            BatchColumnKind::Clock(c) => c.reach(),
+            BatchColumnKind::Text { .. } | BatchColumnKind::Careful => 0,
         }
     }
 }
 
-impl Number {
+impl DigitColumn {
     /// A load takes 16 bytes, whatever the width.
     fn reach(&self) -> usize {
         self.start + 16
@@ -265,11 +275,11 @@ impl Number {
     #[inline]
     fn read<'b>(
         &self,
-        kernel: Kernel,
-        rows: impl Rows<'b>,
+        kernel: BatchKernel,
+        rows: impl RecordBatch<'b>,
         (values, scratch): (&mut Lanes, &mut Lanes),
         odd: &mut bool,
-    ) -> Found {
+    ) -> LaneFlags {
         if self.above == 0 {
             return kernel.numbers(self, rows, values, odd);
         }
@@ -279,19 +289,19 @@ impl Number {
     /// A column of more than 16 digits.
     fn read_long<'b>(
         &self,
-        kernel: Kernel,
-        rows: impl Rows<'b>,
+        kernel: BatchKernel,
+        rows: impl RecordBatch<'b>,
         (values, scratch): (&mut Lanes, &mut Lanes),
         odd: &mut bool,
-    ) -> Found {
+    ) -> LaneFlags {
         // The first digits, which may be blank, and the sixteen behind them, which are then digits or blank too.
-        let above = Number { width: self.above, start: self.start, above: 0, ..*self };
-        let below = Number { width: 16, start: self.start + self.above, above: 0, ..*self };
+        let above = DigitColumn { width: self.above, start: self.start, above: 0, ..*self };
+        let below = DigitColumn { width: 16, start: self.start + self.above, above: 0, ..*self };
         let mut odd_above = *odd;
         let high = kernel.numbers(&above, rows, scratch, &mut odd_above);
         let low = kernel.numbers(&below, rows, values, odd);
         *odd |= odd_above;
-        let mut found = Found { bad: high.bad | low.bad, none: high.none & low.none };
+        let mut found = LaneFlags { bad: high.bad | low.bad, none: high.none & low.none };
         if !self.leading {
             found.bad |= high.none & !low.none;
         }
@@ -309,14 +319,14 @@ impl Number {
 }
 
 /// What is to be done with a column: `None` where the record cannot be read so, `Some(None)` for nothing.
-fn op(column: &Column, index: u16) -> Option<Option<Op>> {
+fn op(column: &ColumnLayout, index: u16) -> Option<Option<BatchColumn>> {
     let number = || {
         // Such a column is one where leading blanks may stand; others have digits only.
-        let leading = matches!(column.trim, Trim::Both | Trim::Left);
-        let blank = column.trim != Trim::None;
+        let leading = matches!(column.trim, TrimSide::Both | TrimSide::Left);
+        let blank = column.trim != TrimSide::None;
         let width = column.length().min(16);
         let above = column.length() - width;
-        (above <= 3).then_some(Number {
+        (above <= 3).then_some(DigitColumn {
             start: column.start(),
             width,
             pad: column.pad,
@@ -326,28 +336,37 @@ fn op(column: &Column, index: u16) -> Option<Option<Op>> {
         })
     };
     let (what, numbers) = match &column.sort {
-        Sort::Filler => return Some(None),
-        Sort::Text if !column.required => return Some(None),
+        ColumnContent::Filler => return Some(None),
+        ColumnContent::Text if !column.required => return Some(None),
         // Which texts mean that there is none is for the decoder to say.
-        Sort::Text if !column.none.is_empty() || column.trim == Trim::None => return None,
-        Sort::Text => (What::Text { start: column.start(), length: column.length(), pad: column.pad }, None),
-        Sort::Int(Sign::None) => (number().map_or(What::Careful, What::Number), Some(Numbers::Int)),
-        Sort::Decimal(Sign::None, Some(places)) => {
-            (number().map_or(What::Careful, What::Number), Some(Numbers::Decimal(-(*places as i8))))
+        ColumnContent::Text if !column.none.is_empty() || column.trim == TrimSide::None => return None,
+        ColumnContent::Text => {
+            (BatchColumnKind::Text { start: column.start(), length: column.length(), pad: column.pad }, None)
         }
-        Sort::Time(_, Some((DateOf::Record(_), _))) => return None,
-        Sort::Time(form, Some((DateOf::Header(header), zone))) => (
-            Clock::of(column, form, *zone, Holds::Time, Some(*header)).map_or(What::Careful, What::Clock),
-            Some(Numbers::Instant),
+        ColumnContent::Int(SignStyle::None) => {
+            (number().map_or(BatchColumnKind::Careful, BatchColumnKind::Number), Some(NumberKind::Int))
+        }
+        ColumnContent::Decimal(SignStyle::None, Some(places)) => (
+            number().map_or(BatchColumnKind::Careful, BatchColumnKind::Number),
+            Some(NumberKind::Decimal(-(*places as i8))),
         ),
-        Sort::Timestamp(form, zone) => (
-            Clock::of(column, form, *zone, Holds::Both, None).map_or(What::Careful, What::Clock),
-            Some(Numbers::Instant),
+        ColumnContent::Time(_, Some((DateSource::Record(_), _))) => return None,
+        ColumnContent::Time(form, Some((DateSource::Header(header), zone))) => (
+            ClockColumn::from_column(column, form, *zone, DateTimeContent::Time, Some(*header))
+                .map_or(BatchColumnKind::Careful, BatchColumnKind::Clock),
+            Some(NumberKind::Instant),
         ),
-        Sort::Int(_) => (What::Careful, Some(Numbers::Int)),
-        Sort::Decimal(_, Some(places)) => (What::Careful, Some(Numbers::Decimal(-(*places as i8)))),
+        ColumnContent::Timestamp(form, zone) => (
+            ClockColumn::from_column(column, form, *zone, DateTimeContent::Both, None)
+                .map_or(BatchColumnKind::Careful, BatchColumnKind::Clock),
+            Some(NumberKind::Instant),
+        ),
+        ColumnContent::Int(_) => (BatchColumnKind::Careful, Some(NumberKind::Int)),
+        ColumnContent::Decimal(_, Some(places)) => {
+            (BatchColumnKind::Careful, Some(NumberKind::Decimal(-(*places as i8))))
+        }
         // Dates are not instants, and other things are not numbers.
-        _ => (What::Careful, None),
+        _ => (BatchColumnKind::Careful, None),
     };
     // Texts that mean none and are numbers can be told by their value.
     let digits = |text: &Vec<u8>| {
@@ -356,17 +375,17 @@ fn op(column: &Column, index: u16) -> Option<Option<Op>> {
     };
     let none: Option<Vec<i64>> = column.none.iter().map(digits).collect();
     let (what, none) = match (what, none) {
-        (what @ What::Number(_), Some(none)) => (what, none),
+        (what @ BatchColumnKind::Number(_), Some(none)) => (what, none),
         (what, _) if column.none.is_empty() => (what, Vec::new()),
-        _ => (What::Careful, Vec::new()),
+        _ => (BatchColumnKind::Careful, Vec::new()),
     };
-    let required = column.required && column.speaks();
-    Some(Some(Op { column: index, what, required, none, numbers, odd: false }))
+    let required = column.required && column.is_output();
+    Some(Some(BatchColumn { column: index, what, required, none, numbers, odd: false }))
 }
 
 /// Lanes of blank text.
 #[inline]
-fn blank<'b>(rows: impl Rows<'b>, start: usize, length: usize, pad: u8) -> Found {
+fn blank<'b>(rows: impl RecordBatch<'b>, start: usize, length: usize, pad: u8) -> LaneFlags {
     let mut bad = 0;
     // Nearly always the first bytes say enough.
     if rows.column::<1>(start).fold(false, |any, [first]| any | (*first == pad)) {
@@ -374,11 +393,11 @@ fn blank<'b>(rows: impl Rows<'b>, start: usize, length: usize, pad: u8) -> Found
             bad |= u64::from(text.iter().all(|b| *b == pad)) << lane;
         }
     }
-    Found { bad, none: 0 }
+    LaneFlags { bad, none: 0 }
 }
 
 /// Of the lanes whose number has the value of one that means none, those where it does.
-fn said_none<'b>(lanes: u64, number: &Number, rows: impl Rows<'b>) -> u64 {
+fn said_none<'b>(lanes: u64, number: &DigitColumn, rows: impl RecordBatch<'b>) -> u64 {
     // Such a text fills its column: with a digit in front a number of its value is written as it is.
     let first = rows.column::<1>(number.start).enumerate();
     lanes & first.fold(0, |all, (lane, [first])| all | u64::from(first.is_ascii_digit()) << lane)
@@ -386,21 +405,23 @@ fn said_none<'b>(lanes: u64, number: &Number, rows: impl Rows<'b>) -> u64 {
 
 /// A column by its description, lane by lane.
 fn one_by_one<'b>(
-    decoder: &mut Decoder,
+    decoder: &mut FixedWidthDecoder,
     kind: u16,
     column: u16,
-    rows: impl Rows<'b>,
+    rows: impl RecordBatch<'b>,
     values: &mut Lanes,
-) -> Found {
-    let mut found = Found::default();
-    let (layout, header, zones) = decoder.around();
+) -> LaneFlags {
+    let mut found = LaneFlags::default();
+    let (layout, header, zones) = decoder.context();
     let record = &layout.records()[usize::from(kind)];
     let column = &record.columns()[usize::from(column)];
-    let mut around = Around { header, zones };
+    let mut around = RecordContext { header, zones };
     for (lane, text) in rows.texts(0, record.bytes()).enumerate() {
-        match careful(column, text, &[], &mut around) {
-            Ok(Value::None) => found.none |= 1 << lane,
-            Ok(Value::Int(n) | Value::Instant(n) | Value::Decimal { mantissa: n, .. }) => values[lane] = n,
+        match read_any(column, text, &[], &mut around) {
+            Ok(ColumnValue::None) => found.none |= 1 << lane,
+            Ok(ColumnValue::Int(n) | ColumnValue::Instant(n) | ColumnValue::Decimal { mantissa: n, .. }) => {
+                values[lane] = n
+            }
             Ok(_) => {}
             Err(_) => found.bad |= 1 << lane,
         }

@@ -1,12 +1,17 @@
 //! The kernel for every processor: eight digits in a word, record by record.
 
-use super::clock::Clock;
-use super::rows::Rows;
-use super::{Found, Lanes, Number};
+use super::clock::ClockColumn;
+use super::rows::RecordBatch;
+use super::{DigitColumn, LaneFlags, Lanes};
 use crate::fixed::digits::number;
 
-pub(super) fn numbers<'b>(op: &Number, rows: impl Rows<'b>, values: &mut Lanes, odd: &mut bool) -> Found {
-    let mut found = Found::default();
+pub(super) fn numbers<'b>(
+    op: &DigitColumn,
+    rows: impl RecordBatch<'b>,
+    values: &mut Lanes,
+    odd: &mut bool,
+) -> LaneFlags {
+    let mut found = LaneFlags::default();
     *odd = false;
     for (lane, text) in rows.column::<16>(op.start).enumerate() {
         values[lane] = match number(text, 0, op.width) {
@@ -22,13 +27,13 @@ pub(super) fn numbers<'b>(op: &Number, rows: impl Rows<'b>, values: &mut Lanes, 
 
 /// A number that is all digits, in the first bytes of `text`; false if it is not.
 #[inline]
-pub(super) fn plain(op: &Number, text: &[u8], value: &mut i64) -> bool {
+pub(super) fn plain(op: &DigitColumn, text: &[u8], value: &mut i64) -> bool {
     number(text, 0, op.width).map(|n| *value = n as i64).is_some()
 }
 
 /// A number that is not all digits.
 #[cold]
-fn one(op: &Number, text: &[u8], lane: usize, found: &mut Found) -> i64 {
+fn one(op: &DigitColumn, text: &[u8], lane: usize, found: &mut LaneFlags) -> i64 {
     let blanks = text.iter().take_while(|b| **b == op.pad).count();
     let digits = &text[blanks..];
     if digits.is_empty() {
@@ -43,8 +48,13 @@ fn one(op: &Number, text: &[u8], lane: usize, found: &mut Found) -> i64 {
 }
 
 /// Nanoseconds since midnight.
-pub(super) fn clocks<'b>(op: &Clock, rows: impl Rows<'b>, values: &mut Lanes, odd: &mut bool) -> Found {
-    let mut found = Found::default();
+pub(super) fn clocks<'b>(
+    op: &ClockColumn,
+    rows: impl RecordBatch<'b>,
+    values: &mut Lanes,
+    odd: &mut bool,
+) -> LaneFlags {
+    let mut found = LaneFlags::default();
     *odd = false;
     for (lane, text) in rows.column::<16>(op.start).enumerate() {
         if plain_clock(op, text, &mut values[lane]) {
@@ -63,7 +73,7 @@ pub(super) fn clocks<'b>(op: &Clock, rows: impl Rows<'b>, values: &mut Lanes, od
 
 /// A time of day in digits alone, likewise; false if it is not.
 #[inline]
-pub(super) fn plain_clock(op: &Clock, text: &[u8], value: &mut i64) -> bool {
+pub(super) fn plain_clock(op: &ClockColumn, text: &[u8], value: &mut i64) -> bool {
     let fraction = if op.digits == 0 { Some(0) } else { number(text, 6, 6 + op.digits) };
     let (Some(clock), Some(fraction)) = (number(text, 0, 6), fraction) else { return false };
     let (hour, minute, second) = (clock / 10_000, clock / 100 % 100, clock % 100);

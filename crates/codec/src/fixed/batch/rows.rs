@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 
 /// The records of a batch.
-pub trait Rows<'b>: Copy {
+pub trait RecordBatch<'b>: Copy {
     /// How many.
     fn count(self) -> usize;
 
@@ -12,7 +12,7 @@ pub trait Rows<'b>: Copy {
     ///
     /// # Panics
     /// When they are not all there.
-    fn column<const N: usize>(self, at: usize) -> impl Column<'b, N>;
+    fn column<const N: usize>(self, at: usize) -> impl ByteColumn<'b, N>;
 
     /// The same with a number of bytes that is known later.
     ///
@@ -22,14 +22,14 @@ pub trait Rows<'b>: Copy {
 }
 
 /// A column of some bytes, record by record.
-pub trait Column<'b, const N: usize>: ExactSizeIterator<Item = &'b [u8; N]> {
+pub trait ByteColumn<'b, const N: usize>: ExactSizeIterator<Item = &'b [u8; N]> {
     /// Of the next four records; `None` when there are fewer.
     fn four(&mut self) -> Option<[&'b [u8; N]; 4]>;
 }
 
 /// Records that start anywhere.
 #[derive(Clone, Copy, Debug)]
-pub struct Listed<'b> {
+pub struct ScatteredRecords<'b> {
     /// All of them.
     pub bytes: &'b [u8],
     /// Where each starts.
@@ -40,7 +40,7 @@ pub struct Listed<'b> {
 ///
 /// Invariant: there is at least one, `stride` is not 0, and `bytes` holds `reach` bytes from the start of each.
 #[derive(Clone, Copy, Debug)]
-pub struct Even<'b> {
+pub struct StridedRecords<'b> {
     /// From the first record on.
     bytes: &'b [u8],
     stride: usize,
@@ -48,7 +48,7 @@ pub struct Even<'b> {
     reach: usize,
 }
 
-impl<'b> Even<'b> {
+impl<'b> StridedRecords<'b> {
     /// `count` records from `at` on, `stride` bytes apart, with `reach` bytes to be looked at from the start of each;
     /// those at the end for which there are not so many are left out. `None` where none is left.
     #[must_use]
@@ -72,24 +72,29 @@ impl<'b> Even<'b> {
     }
 
     #[inline(always)]
-    fn steps(self, at: usize, length: usize) -> Steps<'b> {
+    fn steps(self, at: usize, length: usize) -> StrideSteps<'b> {
         assert!(at.checked_add(length).is_some_and(|end| end <= self.reach), "a column beyond its record");
-        Steps { next: self.bytes[at..].as_ptr(), stride: self.stride, left: self.count, bytes: PhantomData }
+        StrideSteps {
+            next: self.bytes[at..].as_ptr(),
+            stride: self.stride,
+            left: self.count,
+            bytes: PhantomData,
+        }
     }
 }
 
 /// Goes over a column of even records.
 ///
 /// Invariant: as many bytes as its maker asked for are there at `next` and at each of the `left - 1` places behind it,
-/// `stride` bytes apart. [`Even::steps`], its only maker, sees to it, and `next` never passes the last of them.
-struct Steps<'b> {
+/// `stride` bytes apart. [`StridedRecords::steps`], its only maker, sees to it, and `next` never passes the last of them.
+struct StrideSteps<'b> {
     next: *const u8,
     stride: usize,
     left: usize,
     bytes: PhantomData<&'b [u8]>,
 }
 
-impl Steps<'_> {
+impl StrideSteps<'_> {
     #[inline(always)]
     fn step(&mut self, records: usize) -> *const u8 {
         let here = self.next;
@@ -101,9 +106,9 @@ impl Steps<'_> {
 }
 
 /// A column of so many bytes of even records.
-struct Strided<'b, const N: usize>(Steps<'b>);
+struct StridedColumn<'b, const N: usize>(StrideSteps<'b>);
 
-impl<'b, const N: usize> Iterator for Strided<'b, N> {
+impl<'b, const N: usize> Iterator for StridedColumn<'b, N> {
     type Item = &'b [u8; N];
 
     #[inline(always)]
@@ -111,7 +116,7 @@ impl<'b, const N: usize> Iterator for Strided<'b, N> {
         if self.0.left == 0 {
             return None;
         }
-        // SAFETY: one is left, so by the invariant of `Steps`, which was made for N bytes, they are there for as long as
+        // SAFETY: one is left, so by the invariant of `StrideSteps`, which was made for N bytes, they are there for as long as
         // the bytes are lent.
         Some(unsafe { &*self.0.step(1).cast() })
     }
@@ -122,9 +127,9 @@ impl<'b, const N: usize> Iterator for Strided<'b, N> {
     }
 }
 
-impl<const N: usize> ExactSizeIterator for Strided<'_, N> {}
+impl<const N: usize> ExactSizeIterator for StridedColumn<'_, N> {}
 
-impl<'b, const N: usize> Column<'b, N> for Strided<'b, N> {
+impl<'b, const N: usize> ByteColumn<'b, N> for StridedColumn<'b, N> {
     #[inline(always)]
     fn four(&mut self) -> Option<[&'b [u8; N]; 4]> {
         if self.0.left < 4 {
@@ -132,19 +137,19 @@ impl<'b, const N: usize> Column<'b, N> for Strided<'b, N> {
         }
         let (first, stride) = (self.0.next, self.0.stride);
         self.0.step(4);
-        // SAFETY: four are left, so by the invariant of `Steps`, which was made for N bytes, they are there at each of
+        // SAFETY: four are left, so by the invariant of `StrideSteps`, which was made for N bytes, they are there at each of
         // these places for as long as the bytes are lent.
         Some([0, 1, 2, 3].map(|i| unsafe { &*first.add(i * stride).cast() }))
     }
 }
 
 /// A column of even records.
-struct Texts<'b> {
-    steps: Steps<'b>,
+struct StridedTexts<'b> {
+    steps: StrideSteps<'b>,
     length: usize,
 }
 
-impl<'b> Iterator for Texts<'b> {
+impl<'b> Iterator for StridedTexts<'b> {
     type Item = &'b [u8];
 
     #[inline(always)]
@@ -152,7 +157,7 @@ impl<'b> Iterator for Texts<'b> {
         if self.steps.left == 0 {
             return None;
         }
-        // SAFETY: one is left, so by the invariant of `Steps`, which was made for `length` bytes, they are there for as
+        // SAFETY: one is left, so by the invariant of `StrideSteps`, which was made for `length` bytes, they are there for as
         // long as the bytes are lent.
         Some(unsafe { std::slice::from_raw_parts(self.steps.step(1), self.length) })
     }
@@ -163,33 +168,33 @@ impl<'b> Iterator for Texts<'b> {
     }
 }
 
-impl ExactSizeIterator for Texts<'_> {}
+impl ExactSizeIterator for StridedTexts<'_> {}
 
-impl<'b> Rows<'b> for Even<'b> {
+impl<'b> RecordBatch<'b> for StridedRecords<'b> {
     #[inline(always)]
     fn count(self) -> usize {
         self.count
     }
 
     #[inline(always)]
-    fn column<const N: usize>(self, at: usize) -> impl Column<'b, N> {
-        Strided(self.steps(at, N))
+    fn column<const N: usize>(self, at: usize) -> impl ByteColumn<'b, N> {
+        StridedColumn(self.steps(at, N))
     }
 
     #[inline(always)]
     fn texts(self, at: usize, length: usize) -> impl ExactSizeIterator<Item = &'b [u8]> {
-        Texts { steps: self.steps(at, length), length }
+        StridedTexts { steps: self.steps(at, length), length }
     }
 }
 
 /// A column of records that start anywhere.
-struct Places<'b, const N: usize> {
+struct ScatteredColumn<'b, const N: usize> {
     bytes: &'b [u8],
     starts: std::slice::Iter<'b, u32>,
     at: usize,
 }
 
-impl<'b, const N: usize> Iterator for Places<'b, N> {
+impl<'b, const N: usize> Iterator for ScatteredColumn<'b, N> {
     type Item = &'b [u8; N];
 
     #[inline(always)]
@@ -204,9 +209,9 @@ impl<'b, const N: usize> Iterator for Places<'b, N> {
     }
 }
 
-impl<const N: usize> ExactSizeIterator for Places<'_, N> {}
+impl<const N: usize> ExactSizeIterator for ScatteredColumn<'_, N> {}
 
-impl<'b, const N: usize> Column<'b, N> for Places<'b, N> {
+impl<'b, const N: usize> ByteColumn<'b, N> for ScatteredColumn<'b, N> {
     #[inline(always)]
     fn four(&mut self) -> Option<[&'b [u8; N]; 4]> {
         if self.starts.len() < 4 {
@@ -216,15 +221,15 @@ impl<'b, const N: usize> Column<'b, N> for Places<'b, N> {
     }
 }
 
-impl<'b> Rows<'b> for Listed<'b> {
+impl<'b> RecordBatch<'b> for ScatteredRecords<'b> {
     #[inline(always)]
     fn count(self) -> usize {
         self.starts.len()
     }
 
     #[inline(always)]
-    fn column<const N: usize>(self, at: usize) -> impl Column<'b, N> {
-        Places { bytes: self.bytes, starts: self.starts.iter(), at }
+    fn column<const N: usize>(self, at: usize) -> impl ByteColumn<'b, N> {
+        ScatteredColumn { bytes: self.bytes, starts: self.starts.iter(), at }
     }
 
     #[inline(always)]
@@ -247,13 +252,13 @@ mod tests {
             (column, reach) in (0usize..30, 0usize..60),
         ) {
             let bytes: Vec<u8> = (0..bytes).map(|n| n as u8).collect();
-            let Some(even) = Even::new(&bytes, at, stride, count, reach) else {
+            let Some(even) = StridedRecords::new(&bytes, at, stride, count, reach) else {
                 prop_assert!(stride == 0 || count == 0 || at + reach > bytes.len());
                 return Ok(());
             };
             let fits = |i: &usize| at + i * stride + reach <= bytes.len();
             let starts: Vec<u32> = (0..count).take_while(fits).map(|i| (at + i * stride) as u32).collect();
-            let listed = Listed { bytes: &bytes, starts: &starts };
+            let listed = ScatteredRecords { bytes: &bytes, starts: &starts };
             prop_assert_eq!(even.count(), starts.len());
             if column + 8 <= reach {
                 prop_assert!(even.column::<8>(column).eq(listed.column::<8>(column)));
@@ -274,7 +279,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "a column beyond its record")]
     fn a_column_stays_within_its_reach() {
-        let even = Even::new(&[0; 100], 0, 10, 5, 12).unwrap();
+        let even = StridedRecords::new(&[0; 100], 0, 10, 5, 12).unwrap();
         _ = even.column::<8>(5);
     }
 }

@@ -14,35 +14,35 @@
 //! Only at the end of a column is it looked at whether all were digits. If not, the column is read again, record by
 //! record; where that was so, the next batch is read record by record at once, until one is all digits again.
 
-use super::clock::Clock;
-use super::rows::Rows;
-use super::{Found, LANES, Lanes, Number, portable};
+use super::clock::ClockColumn;
+use super::rows::RecordBatch;
+use super::{DigitColumn, LANES, LaneFlags, Lanes, portable};
 
 /// A kernel that this processor can run.
 ///
-/// Invariant: `Avx2` exists only if detection found the instructions; [`Kernel::best`] is its only maker.
+/// Invariant: `Avx2` exists only if detection found the instructions; [`BatchKernel::best`] is its only maker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kernel(Set);
+pub(super) struct BatchKernel(BatchInstructionSet);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Set {
+enum BatchInstructionSet {
     #[cfg(target_arch = "x86_64")]
     Avx2,
     Portable,
 }
 
-impl Kernel {
+impl BatchKernel {
     /// The one that every processor runs.
     #[cfg(any(test, feature = "naive"))]
-    pub(super) const PORTABLE: Self = Kernel(Set::Portable);
+    pub(super) const PORTABLE: Self = BatchKernel(BatchInstructionSet::Portable);
 
     /// The fastest that this processor runs.
     pub(super) fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
-            return Kernel(Set::Avx2);
+            return BatchKernel(BatchInstructionSet::Avx2);
         }
-        Kernel(Set::Portable)
+        BatchKernel(BatchInstructionSet::Portable)
     }
 
     /// Reads a column of at most 16 digits. All records reach 16 bytes behind the column's start. `odd` says how it was
@@ -50,15 +50,15 @@ impl Kernel {
     #[inline]
     pub(super) fn numbers<'b>(
         self,
-        op: &Number,
-        rows: impl Rows<'b>,
+        op: &DigitColumn,
+        rows: impl RecordBatch<'b>,
         values: &mut Lanes,
         odd: &mut bool,
-    ) -> Found {
+    ) -> LaneFlags {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a Kernel of this kind exists only where detection found the instructions.
-        if self.0 == Set::Avx2 && !*odd && unsafe { avx2::numbers(op, rows, values) } {
-            return Found::default();
+        if self.0 == BatchInstructionSet::Avx2 && !*odd && unsafe { avx2::numbers(op, rows, values) } {
+            return LaneFlags::default();
         }
         portable::numbers(op, rows, values, odd)
     }
@@ -67,15 +67,15 @@ impl Kernel {
     #[inline]
     pub(super) fn clocks<'b>(
         self,
-        op: &Clock,
-        rows: impl Rows<'b>,
+        op: &ClockColumn,
+        rows: impl RecordBatch<'b>,
         values: &mut Lanes,
         odd: &mut bool,
-    ) -> Found {
+    ) -> LaneFlags {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a Kernel of this kind exists only where detection found the instructions.
-        if self.0 == Set::Avx2 && !*odd && unsafe { avx2::clocks(op, rows, values) } {
-            return Found::default();
+        if self.0 == BatchInstructionSet::Avx2 && !*odd && unsafe { avx2::clocks(op, rows, values) } {
+            return LaneFlags::default();
         }
         portable::clocks(op, rows, values, odd)
     }
@@ -86,8 +86,8 @@ impl Kernel {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a Kernel of this kind exists only where detection found the instructions.
-            Set::Avx2 => unsafe { avx2::equal(values, value) },
-            Set::Portable => portable::equal(values, value),
+            BatchInstructionSet::Avx2 => unsafe { avx2::equal(values, value) },
+            BatchInstructionSet::Portable => portable::equal(values, value),
         }
     }
 
@@ -97,8 +97,8 @@ impl Kernel {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a Kernel of this kind exists only where detection found the instructions.
-            Set::Avx2 => unsafe { avx2::count(bytes, byte) },
-            Set::Portable => memchr::memchr_iter(byte, bytes).count(),
+            BatchInstructionSet::Avx2 => unsafe { avx2::count(bytes, byte) },
+            BatchInstructionSet::Portable => memchr::memchr_iter(byte, bytes).count(),
         }
     }
 }
@@ -118,8 +118,8 @@ pub(super) fn prefetch(bytes: &[u8], at: usize, length: usize) {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::super::rows::Column;
-    use super::{Clock, LANES, Lanes, Number, Rows, portable};
+    use super::super::rows::ByteColumn;
+    use super::{ClockColumn, DigitColumn, LANES, Lanes, RecordBatch, portable};
     use std::arch::x86_64::*;
 
     /// Reads a column of digits alone; false, and nothing is known of it, where there is something else in it.
@@ -127,14 +127,18 @@ mod avx2 {
     /// # Safety
     /// - The processor has AVX2.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn numbers<'b>(op: &Number, rows: impl Rows<'b>, values: &mut Lanes) -> bool {
+    pub(super) unsafe fn numbers<'b>(
+        op: &DigitColumn,
+        rows: impl RecordBatch<'b>,
+        values: &mut Lanes,
+    ) -> bool {
         if op.width <= 8 { short(op, rows, values) } else { long(op, rows, values) }
     }
 
     /// Up to 16 digits.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn long<'b>(op: &Number, rows: impl Rows<'b>, values: &mut Lanes) -> bool {
+    fn long<'b>(op: &DigitColumn, rows: impl RecordBatch<'b>, values: &mut Lanes) -> bool {
         let mut right = [-128i8; 16];
         for i in 0..op.width {
             right[16 - op.width + i] = i as i8;
@@ -163,7 +167,7 @@ mod avx2 {
     /// Up to eight digits.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn short<'b>(op: &Number, rows: impl Rows<'b>, values: &mut Lanes) -> bool {
+    fn short<'b>(op: &DigitColumn, rows: impl RecordBatch<'b>, values: &mut Lanes) -> bool {
         let mut right = [-128i8; 16];
         for i in 0..op.width {
             right[8 - op.width + i] = i as i8;
@@ -192,7 +196,11 @@ mod avx2 {
     /// # Safety
     /// - The processor has AVX2.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn clocks<'b>(op: &Clock, rows: impl Rows<'b>, values: &mut Lanes) -> bool {
+    pub(super) unsafe fn clocks<'b>(
+        op: &ClockColumn,
+        rows: impl RecordBatch<'b>,
+        values: &mut Lanes,
+    ) -> bool {
         let near = op.digits.min(6);
         let mut places = [-128i8; 16];
         for i in 0..6 + near {

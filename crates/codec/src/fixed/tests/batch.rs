@@ -1,9 +1,12 @@
 //! Columns of many records at once against the decoder, record by record: what is said to be good is, with the
 //! same values, on every kernel; and plain records are good.
 
+use crate::fixed::datetime::CachedZone;
 use crate::fixed::value::{DAY_NANOS, days};
-use crate::fixed::when::Zone;
-use crate::fixed::{Columns, Decoder, Even, Framed, Frames, LANES, Layout, Next, Numbers, Value};
+use crate::fixed::{
+    BatchReader, ColumnValue, FixedWidthDecoder, FixedWidthLayout, LANES, NextRecord, NumberKind,
+    RecordBounds, RecordFramer, StridedRecords,
+};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -82,23 +85,23 @@ fn plain() -> impl Strategy<Value = String> {
 }
 
 fn check(head: &str, records: &[String]) {
-    let layout = Arc::new(Layout::parse(LAYOUT, "x").unwrap());
+    let layout = Arc::new(FixedWidthLayout::parse(LAYOUT, "x").unwrap());
     let mut input = format!("{head}\n");
     let at = input.len();
     records.iter().for_each(|r| input += &format!("{r}\n"));
     // Room for a load behind the last.
     input += &" ".repeat(16);
     let bytes = input.as_bytes();
-    let mut decoder = Decoder::new(layout.clone());
+    let mut decoder = FixedWidthDecoder::new(layout.clone());
     decoder.read_header(&bytes[..at]);
-    let mut framed = [Framed::default(); LANES];
-    let count = Frames::new(&layout).fill(&layout, bytes, at, &mut framed);
+    let mut framed = [RecordBounds::default(); LANES];
+    let count = RecordFramer::new(&layout).fill(&layout, bytes, at, &mut framed);
     assert_eq!(count, records.len());
     let ends = framed[..count].iter().map(|f| f.end);
     let starts: Vec<u32> = std::iter::once(at as u32).chain(ends).take(count).collect();
-    let fast = Columns::new(&layout, 1).unwrap();
+    let fast = BatchReader::new(&layout, 1).unwrap();
     let stride = records[0].len() + 1;
-    let even = Even::new(bytes, at, stride, count, fast.reach()).unwrap();
+    let even = StridedRecords::new(bytes, at, stride, count, fast.reach()).unwrap();
     for mut columns in [fast.clone(), fast.portable()] {
         // The second time it is known which columns are odd; the third goes by their distance, and the last begins anew.
         let mut anew = columns.clone();
@@ -116,8 +119,8 @@ fn check(head: &str, records: &[String]) {
 /// What was read is what the decoder reads.
 fn hold(
     good: u64,
-    columns: &Columns,
-    decoder: &mut Decoder,
+    columns: &BatchReader,
+    decoder: &mut FixedWidthDecoder,
     head: &str,
     records: &[String],
     (bytes, starts): (&[u8], &[u32]),
@@ -127,18 +130,18 @@ fn hold(
         let is_good = good >> lane & 1 == 1;
         if !is_good {
             let odd = is_odd(head, &records[lane]);
-            assert!(odd || !matches!(next, Next::Record { .. }), "{}", records[lane]);
+            assert!(odd || !matches!(next, NextRecord::Record { .. }), "{}", records[lane]);
             continue;
         }
-        assert!(matches!(next, Next::Record { .. }), "{next:?} {}", records[lane]);
+        assert!(matches!(next, NextRecord::Record { .. }), "{next:?} {}", records[lane]);
         for (i, value) in decoder.values().iter().enumerate() {
             let Some((place, numbers)) = columns.find(i as u16) else { continue };
             let found = match (columns.none(place) >> lane & 1, numbers) {
-                (1, _) => Value::None,
-                (_, Numbers::Int) => Value::Int(columns.values(place)[lane]),
-                (_, Numbers::Instant) => Value::Instant(columns.values(place)[lane]),
-                (_, Numbers::Decimal(exponent)) => {
-                    Value::Decimal { mantissa: columns.values(place)[lane], exponent }
+                (1, _) => ColumnValue::None,
+                (_, NumberKind::Int) => ColumnValue::Int(columns.values(place)[lane]),
+                (_, NumberKind::Instant) => ColumnValue::Instant(columns.values(place)[lane]),
+                (_, NumberKind::Decimal(exponent)) => {
+                    ColumnValue::Decimal { mantissa: columns.values(place)[lane], exponent }
                 }
             };
             assert_eq!(found, *value, "column {i} of {}", records[lane]);
@@ -156,7 +159,7 @@ fn is_odd(head: &str, record: &str) -> bool {
     let has_whole_day = |date: &str| {
         let part = |range: std::ops::Range<usize>| date.get(range)?.parse().ok();
         let day = days(part(0..4)?, part(4..6)?, part(6..8)?)?;
-        Zone::named("America/New_York").unwrap().day_start(day)?.checked_add(DAY_NANOS)
+        CachedZone::by_name("America/New_York").unwrap().day_start(day)?.checked_add(DAY_NANOS)
     };
     let stamp = record.get(24..32).unwrap_or_default();
     is_padded || has_leap_second || [head, stamp].iter().any(|date| has_whole_day(date).is_none())
@@ -202,12 +205,12 @@ proptest! {
         let text = ["newline", "crlf", "none"].map(|t| {
             format!("name='x'\nterminator='{t}'\n[[record]]\nname='r'\ncolumn=[{{name='a',length=5}}]")
         });
-        let layout = Arc::new(Layout::parse(&text[which], "x").unwrap());
-        let mut decoder = Decoder::new(layout.clone());
-        let mut framed = [Framed::default(); LANES];
+        let layout = Arc::new(FixedWidthLayout::parse(&text[which], "x").unwrap());
+        let mut decoder = FixedWidthDecoder::new(layout.clone());
+        let mut framed = [RecordBounds::default(); LANES];
         for at in 0..input.len() {
-            let count = Frames::new(&layout).fill(&layout, &input, at, &mut framed);
-            if let Some((first, even)) = Frames::new(&layout).even(&layout, &input, at) {
+            let count = RecordFramer::new(&layout).fill(&layout, &input, at, &mut framed);
+            if let Some((first, even)) = RecordFramer::new(&layout).even(&layout, &input, at) {
                 prop_assert!(even >= 1 && even <= count);
                 let whole = first.end as usize - at;
                 for (i, framed) in framed[..even].iter().enumerate() {
@@ -218,7 +221,7 @@ proptest! {
             let mut next = at;
             for framed in &framed[..count] {
                 let found = decoder.next(&input, next, 1, false);
-                let Next::Record { span, end, .. } = found else { panic!("{found:?}") };
+                let NextRecord::Record { span, end, .. } = found else { panic!("{found:?}") };
                 prop_assert_eq!((span.start, span.len(), end), (next, framed.length as usize, framed.end as usize));
                 next = end;
             }

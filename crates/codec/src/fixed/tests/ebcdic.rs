@@ -96,7 +96,7 @@ fn layouts_that_cannot_be() {
         ("terminator='none'", "type='decimal',storage='packed'", "say `decimals`"),
         ("terminator='none'\nshort='pad'", "type='int',storage='binary'", "has no blank for such a number"),
     ] {
-        let got = crate::fixed::Layout::parse(&record(head, column), "l.toml");
+        let got = crate::fixed::FixedWidthLayout::parse(&record(head, column), "l.toml");
         let got = got.map(|_| "ok".to_owned()).unwrap_or_else(|e| e.to_string());
         assert!(got.contains(says), "{got}\nshould say: {says}");
     }

@@ -1,15 +1,16 @@
 //! Layouts that cannot be: each once decoded something into nonsense without a word.
 
-use crate::fixed::Layout;
+use crate::fixed::FixedWidthLayout;
 
 fn error(text: &str) -> String {
-    Layout::parse(text, "l.toml").map_or_else(|e| e.to_string(), |_| "no error".to_owned())
+    FixedWidthLayout::parse(text, "l.toml").map_or_else(|e| e.to_string(), |_| "no error".to_owned())
 }
 
 #[test]
 fn the_shipped_layouts_are_whole() {
-    for name in Layout::all_built_in() {
-        let layout = Layout::parse(Layout::built_in(name).unwrap(), name).unwrap_or_else(|e| panic!("{e}"));
+    for name in FixedWidthLayout::all_built_in() {
+        let layout = FixedWidthLayout::parse(FixedWidthLayout::built_in(name).unwrap(), name)
+            .unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(layout.name(), name);
     }
 }

@@ -6,10 +6,10 @@ mod layouts;
 mod records;
 mod twins;
 
-use super::Layout;
+use super::FixedWidthLayout;
 use super::check::{ALL, fast};
 use std::sync::Arc;
 
-pub fn layout(text: &str) -> Arc<Layout> {
-    Arc::new(Layout::parse(text, "l.toml").unwrap_or_else(|e| panic!("{e}")))
+pub fn layout(text: &str) -> Arc<FixedWidthLayout> {
+    Arc::new(FixedWidthLayout::parse(text, "l.toml").unwrap_or_else(|e| panic!("{e}")))
 }

@@ -1,14 +1,14 @@
 //! The fast path against its slow twin, on real records, on made ones, and on both with bytes changed.
 
 use super::{ALL, fast, layout};
-use crate::fixed::{Layout, naive};
+use crate::fixed::{FixedWidthLayout, naive};
 use proptest::prelude::*;
 use std::sync::Arc;
 
 const TAQ: &[u8] = include_bytes!("../../../../../vectors/fixed/taq/nyse_taq_bbo_20140206.txt");
 
-fn taq() -> Arc<Layout> {
-    layout(Layout::built_in("nyse-taq-bbo-98").unwrap())
+fn taq() -> Arc<FixedWidthLayout> {
+    layout(FixedWidthLayout::built_in("nyse-taq-bbo-98").unwrap())
 }
 
 #[test]
@@ -111,6 +111,6 @@ proptest! {
 
     #[test]
     fn no_layout_text_panics(text in "(\\[\\[record\\]\\]|name|column|=|'x'|\\{|\\}|length|[0-9]{1,6}|,|\\[|\\]|type|terminator='none'|\n| ){0,40}") {
-        _ = Layout::parse(&text, "l.toml");
+        _ = FixedWidthLayout::parse(&text, "l.toml");
     }
 }

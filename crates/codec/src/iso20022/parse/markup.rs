@@ -1,13 +1,13 @@
 //! What begins with `<!` or `<?`: comments, CDATA, document types, instructions and declarations.
 
-use super::super::charset::Charset;
+use super::super::charset::SingleByteCharset;
 use super::super::frame::starts_message;
-use super::super::{DEPTH_MAX, Span, What};
-use super::{Open, Parser, Step, Stop, TEXT};
+use super::super::{DEPTH_MAX, IsoFaultKind, Span};
+use super::{DocumentParser, OpenElement, ParseResult, ParseStop, TEXT};
 use memchr::memmem;
 use unitape_base::xml::{self, skip_white, starts_name};
 
-impl<M: Copy + Default> Parser<M> {
+impl<M: Copy + Default> DocumentParser<M> {
     /// In a CDATA section that holds elements: where it ends, if it does so before `lt`.
     #[inline]
     pub(super) fn wrapped_end(&mut self, buf: &[u8], at: usize, lt: usize) -> Option<usize> {
@@ -22,7 +22,12 @@ impl<M: Copy + Default> Parser<M> {
 
     /// Takes a comment, CDATA section or processing instruction; gives where it ends.
     #[cold]
-    pub(super) fn markup(&mut self, buf: &[u8], lt: usize, (pi, wrapper): (bool, bool)) -> Step<usize> {
+    pub(super) fn markup(
+        &mut self,
+        buf: &[u8],
+        lt: usize,
+        (pi, wrapper): (bool, bool),
+    ) -> ParseResult<usize> {
         let rest = &buf[lt..];
         if pi {
             return self.instruction(buf, lt);
@@ -36,24 +41,26 @@ impl<M: Copy + Default> Parser<M> {
                 };
             }
             if head.starts_with(rest) {
-                return Err(Stop::Need);
+                return Err(ParseStop::Need);
             }
         }
-        Err(Stop::Bad(What::Expected("a comment or CDATA"), lt))
+        Err(ParseStop::Bad(IsoFaultKind::Expected("a comment or CDATA"), lt))
     }
 
     /// A document type is passed over, so that its document is known to be refused whole.
-    fn doctype(&mut self, buf: &[u8], lt: usize) -> Step<usize> {
+    fn doctype(&mut self, buf: &[u8], lt: usize) -> ParseResult<usize> {
         if let Some(alone) = self.header_alone() {
-            return Err(Stop::Done(alone));
+            return Err(ParseStop::Done(alone));
         }
         if !self.stack.is_empty() {
-            return Err(Stop::Bad(What::Doctype, lt));
+            return Err(ParseStop::Bad(IsoFaultKind::Doctype, lt));
         }
         self.doctype = true;
         let (mut depth, mut at) = (0, lt + 2);
         loop {
-            let Some(rest) = buf.get(at..).filter(|rest| !rest.is_empty()) else { return Err(Stop::Need) };
+            let Some(rest) = buf.get(at..).filter(|rest| !rest.is_empty()) else {
+                return Err(ParseStop::Need);
+            };
             let skipped = match rest[0] {
                 quote @ (b'"' | b'\'') => memchr::memchr(quote, &rest[1..]).map(|n| n + 2),
                 b'<' if rest.starts_with(b"<!--") => memmem::find(&rest[4..], b"-->").map(|n| n + 7),
@@ -65,39 +72,39 @@ impl<M: Copy + Default> Parser<M> {
                     Some(1)
                 }
             };
-            at += skipped.ok_or(Stop::Need)?;
+            at += skipped.ok_or(ParseStop::Need)?;
         }
     }
 
-    fn cdata(&mut self, buf: &[u8], lt: usize, wrapper: bool) -> Step<usize> {
+    fn cdata(&mut self, buf: &[u8], lt: usize, wrapper: bool) -> ParseResult<usize> {
         let from = lt + 9;
         if self.stack.is_empty() {
-            return Err(Stop::Bad(What::Expected("an element"), lt));
+            return Err(ParseStop::Bad(IsoFaultKind::Expected("an element"), lt));
         }
         let end = memmem::find(&buf[from..], b"]]>").map(|n| from + n);
         // A message may yet come in it, and then it holds elements.
         let may_wrap = wrapper && buf.get(skip_white(buf, from)) == Some(&b'<');
         if end.is_none() && may_wrap && !holds_message(&buf[from..]) {
-            return Err(Stop::Need);
+            return Err(ParseStop::Need);
         }
         if let Some(next) = self.swallowed(buf, (from, end.unwrap_or(buf.len())), wrapper) {
-            return Err(Stop::Bad(What::Truncated, next));
+            return Err(ParseStop::Bad(IsoFaultKind::Truncated, next));
         }
         if wrapper && buf.get(skip_white(buf, from)).is_none_or(|b| *b == b'<') {
             let view = &buf[from..end.unwrap_or(buf.len())];
             if holds_message(view) {
                 if self.stack.len() >= DEPTH_MAX {
-                    return Err(Stop::Bad(What::Depth, lt));
+                    return Err(ParseStop::Bad(IsoFaultKind::Depth, lt));
                 }
                 let (name, content) = ((lt + 1) as u32, from as u32);
-                self.stack.push(Open { name, content, ..Open::default() });
+                self.stack.push(OpenElement { name, content, ..OpenElement::default() });
                 return Ok(from);
             }
         }
         if let Some(open) = self.stack.last_mut() {
             open.flags |= TEXT;
         }
-        end.map(|end| end + 3).ok_or(Stop::Need)
+        end.map(|end| end + 3).ok_or(ParseStop::Need)
     }
 
     /// Sections do not nest. One that holds the start of another one and that of a message lost its end, and would end with
@@ -115,40 +122,40 @@ impl<M: Copy + Default> Parser<M> {
         starts.into_iter().find(|at| starts_message(&buf[*at..]) == Some(true))
     }
 
-    fn instruction(&mut self, buf: &[u8], lt: usize) -> Step<usize> {
+    fn instruction(&mut self, buf: &[u8], lt: usize) -> ParseResult<usize> {
         let target = lt + 2;
         let name_end = xml::name(buf, target);
         if name_end == buf.len() {
-            return Err(Stop::Need);
+            return Err(ParseStop::Need);
         }
         if !buf[target..name_end].eq_ignore_ascii_case(b"xml") {
             if !starts_name(buf[target]) {
-                return Err(Stop::Bad(What::Expected("a name"), target));
+                return Err(ParseStop::Bad(IsoFaultKind::Expected("a name"), target));
             }
-            return memmem::find(&buf[name_end..], b"?>").map(|n| name_end + n + 2).ok_or(Stop::Need);
+            return memmem::find(&buf[name_end..], b"?>").map(|n| name_end + n + 2).ok_or(ParseStop::Need);
         }
         // A declaration starts a document.
         match self.stack.last() {
             None => {
                 if let Some(alone) = self.header_alone() {
-                    return Err(Stop::Done(alone));
+                    return Err(ParseStop::Done(alone));
                 }
                 if self.doctype {
-                    return Err(Stop::Bad(What::Truncated, lt));
+                    return Err(ParseStop::Bad(IsoFaultKind::Truncated, lt));
                 }
             }
             // In CDATA it is that of the document in there.
             Some(top) if top.name_bytes == 0 && skip_white(buf, top.content as usize) == lt => {}
-            Some(_) => return Err(Stop::Bad(What::Truncated, lt)),
+            Some(_) => return Err(ParseStop::Bad(IsoFaultKind::Truncated, lt)),
         }
-        let Some(n) = memmem::find(&buf[name_end..], b"?>") else { return Err(Stop::Need) };
+        let Some(n) = memmem::find(&buf[name_end..], b"?>") else { return Err(ParseStop::Need) };
         self.attributes.clear();
         let end = name_end + n;
         // Read as if it were a tag, for its two attributes.
         match self.attributes(&buf[..end], lt, name_end) {
-            Err(Stop::Need) => {}
-            Err(Stop::Bad(what, at)) => return Err(Stop::Bad(what, at)),
-            Ok(_) | Err(Stop::Done(_)) => return Err(Stop::Bad(What::Expected("?>"), end)),
+            Err(ParseStop::Need) => {}
+            Err(ParseStop::Bad(what, at)) => return Err(ParseStop::Bad(what, at)),
+            Ok(_) | Err(ParseStop::Done(_)) => return Err(ParseStop::Bad(IsoFaultKind::Expected("?>"), end)),
         }
         if let Some(encoding) = self.attributes.iter().find(|a| a.name.slice(buf) == b"encoding") {
             let name = encoding.value.raw(buf).to_ascii_lowercase();
@@ -159,23 +166,23 @@ impl<M: Copy + Default> Parser<M> {
                 b"us-ascii" | b"ascii" => self.encoding = Some(at),
                 n if n == b"latin1" || n.starts_with(b"iso-8859-") || n.starts_with(b"windows-125") => {
                     self.encoding = Some(at);
-                    self.charset = Charset::named(n);
+                    self.charset = SingleByteCharset::by_name(n);
                     self.declaration = Span { start: lt, end: end + 2 };
                 }
-                _ => return Err(Stop::Bad(What::Encoding, at)),
+                _ => return Err(ParseStop::Bad(IsoFaultKind::Encoding, at)),
             }
         }
         Ok(end + 2)
     }
 }
 
-fn comment(buf: &[u8], lt: usize) -> Step<usize> {
+fn comment(buf: &[u8], lt: usize) -> ParseResult<usize> {
     let from = lt + 4;
-    let Some(n) = memmem::find(&buf[from..], b"--") else { return Err(Stop::Need) };
+    let Some(n) = memmem::find(&buf[from..], b"--") else { return Err(ParseStop::Need) };
     match buf.get(from + n + 2) {
-        None => Err(Stop::Need),
+        None => Err(ParseStop::Need),
         Some(b'>') => Ok(from + n + 3),
-        Some(_) => Err(Stop::Bad(What::Comment, lt)),
+        Some(_) => Err(ParseStop::Bad(IsoFaultKind::Comment, lt)),
     }
 }
 

@@ -6,25 +6,25 @@
 //!  ╰prolog─╯╰─wrapper──╯╰────────────── header ───────────────────╯╰───────────── document ──────────╯╰─wrapper─╯
 //! ```
 //!
-//! Of a wrapper only the tags are looked at; what is in header and document goes to a [`Visit`], element by element,
+//! Of a wrapper only the tags are looked at; what is in header and document goes to a [`ElementVisitor`], element by element,
 //! with values as places in the buffer. Nothing is copied. A wrapper may hold the message in a CDATA section.
 
 mod markup;
 mod roots;
 mod tag;
 
-use super::charset::Charset;
-use super::kind::MsgType;
-use super::value::{Form, Value};
+use super::charset::SingleByteCharset;
+use super::identifier::MessageIdentifier;
+use super::value::{ElementValue, ElementValueForm};
 use super::{DEPTH_MAX, NAME_BYTES_MAX};
-use super::{Fault, What};
+use super::{IsoFault, IsoFaultKind};
 use tag::end_tag;
 use unitape_base::Span;
 use unitape_base::xml::reference;
 use unitape_base::xml::{self, is_white, same, starts_name};
 
 /// What is told of header and document.
-pub trait Visit {
+pub trait ElementVisitor {
     /// What the visitor wants to know of an element when something is told of it.
     type Mark: Copy + Default;
 
@@ -33,7 +33,7 @@ pub trait Visit {
     fn begin(&mut self, live: usize);
 
     /// Header or document begins; `name` is the root's.
-    fn root(&mut self, name: Root) -> Self::Mark;
+    fn root(&mut self, name: MessageRoot) -> Self::Mark;
 
     /// An element begins in `parent`. `at` is where its tag starts.
     fn open(&mut self, parent: Self::Mark, name: &[u8], at: usize) -> Self::Mark;
@@ -44,16 +44,16 @@ pub trait Visit {
     }
 
     /// An attribute of the element that began last, without those of namespaces.
-    fn attribute(&mut self, mark: Self::Mark, name: &[u8], value: Value);
+    fn attribute(&mut self, mark: Self::Mark, name: &[u8], value: ElementValue);
 
     /// The element that is in `at` of `buf` ends; with its text if no element is in it. True where a message that is too
     /// large may be parted.
-    fn close(&mut self, buf: &[u8], mark: Self::Mark, text: Option<Value>, at: Span) -> bool;
+    fn close(&mut self, buf: &[u8], mark: Self::Mark, text: Option<ElementValue>, at: Span) -> bool;
 }
 
 /// The two sorts of trees that make a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Root {
+pub enum MessageRoot {
     /// `AppHdr`.
     Header,
     /// `Document`.
@@ -62,7 +62,7 @@ pub enum Root {
 
 /// What a pass found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum ParseOutcome {
     /// A message that ends at `end`. `open`: elements around it are not over.
     Message { end: usize, open: bool },
     /// The same, and its bytes are to be decoded from the encoding declared.
@@ -70,26 +70,26 @@ pub(super) enum Outcome {
     /// The rest of what was around messages, or of a prolog; nothing of a message.
     Tail { end: usize },
     /// Not good.
-    Bad(Fault),
+    Bad(IsoFault),
     /// Not good up to `end`, where it is over.
-    Refused { fault: Fault, end: usize },
+    Refused { fault: IsoFault, end: usize },
     /// More bytes decide.
     Need,
 }
 
 /// Parses documents; keeps its tables for the next one.
 #[derive(Debug, Default)]
-pub(super) struct Parser<M> {
-    stack: Vec<Open<M>>,
+pub(super) struct DocumentParser<M> {
+    stack: Vec<OpenElement<M>>,
     /// Namespaces in scope, innermost last.
-    bound: Vec<Bound>,
-    attributes: Vec<Attribute>,
+    bound: Vec<NamespaceBinding>,
+    attributes: Vec<ElementAttribute>,
     /// Where the message may be parted: behind the last element of which the visitor said so.
     pub(super) part_at: Option<usize>,
     /// Such elements that are over, outermost, in order.
     pub(super) parted: Vec<Span>,
     /// Which message the document, or else the header, is.
-    pub(super) kind: MsgType,
+    pub(super) kind: MessageIdentifier,
     /// Where `Document` starts, once it has.
     document: Option<usize>,
     /// Where the header ends, once it has.
@@ -97,11 +97,11 @@ pub(super) struct Parser<M> {
     /// The root: its prefix, its namespace, and how many namespaces are in scope in it.
     root: RootScope,
     /// The header's MsgDefIdr.
-    named: Option<Value>,
+    named: Option<ElementValue>,
     /// An encoding other than UTF-8 was declared, here.
     encoding: Option<usize>,
     /// The set of characters that it is, if it is read, and the declaration.
-    pub(super) charset: Option<Charset>,
+    pub(super) charset: Option<SingleByteCharset>,
     declaration: Span,
     /// The text was decoded from that set, and is UTF-8.
     pub(super) recoded: bool,
@@ -115,7 +115,7 @@ pub(super) struct Parser<M> {
 
 /// An element that is not over.
 #[derive(Debug, Clone, Copy, Default)]
-struct Open<M> {
+struct OpenElement<M> {
     /// Where its name starts, behind `<`.
     name: u32,
     /// Where its content starts.
@@ -149,77 +149,81 @@ struct RootScope {
 
 /// A prefix and its namespace.
 #[derive(Debug, Clone, Copy)]
-struct Bound {
+struct NamespaceBinding {
     prefix: Span,
     uri: Span,
     depth: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Attribute {
+struct ElementAttribute {
     name: Span,
     /// Bytes of the prefix with its colon.
     prefix_bytes: usize,
-    value: Value,
+    value: ElementValue,
 }
 
 /// Where in a message the parser is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Zone {
+enum ParserZone {
     Wrapper,
     /// In a root at this depth.
-    In(Root, usize),
+    In(MessageRoot, usize),
 }
 
 /// Why a step goes no further.
-enum Stop {
+enum ParseStop {
     Need,
-    Bad(What, usize),
-    Done(Outcome),
+    Bad(IsoFaultKind, usize),
+    Done(ParseOutcome),
 }
 
-type Step<T> = Result<T, Stop>;
+type ParseResult<T> = Result<T, ParseStop>;
 
-impl<M: Copy + Default> Parser<M> {
+impl<M: Copy + Default> DocumentParser<M> {
     /// Parses `buf` from `from`. What lies between that and `live` is context. `whole`: the input ends where `buf`
     /// does.
-    pub(super) fn parse<V: Visit<Mark = M>>(
+    pub(super) fn parse<V: ElementVisitor<Mark = M>>(
         &mut self,
         buf: &[u8],
         from: usize,
         live: usize,
         whole: bool,
         visit: &mut V,
-    ) -> Outcome {
+    ) -> ParseOutcome {
         self.stack.clear();
         self.bound.clear();
         self.parted.clear();
         self.part_at = None;
-        self.kind = MsgType::default();
+        self.kind = MessageIdentifier::default();
         (self.document, self.header_end, self.named, self.encoding) = (None, None, None, None);
         self.charset = None;
         (self.doctype, self.over, self.unclosed) = (false, false, None);
         visit.begin(live);
         let outcome = match self.run(buf, from, live, visit) {
-            Err(Stop::Done(outcome)) => outcome,
-            Err(Stop::Bad(what, at)) => bad(what, at),
-            Err(Stop::Need) | Ok(()) if whole => self.at_end(buf),
-            Err(Stop::Need) | Ok(()) => Outcome::Need,
+            Err(ParseStop::Done(outcome)) => outcome,
+            Err(ParseStop::Bad(what, at)) => bad(what, at),
+            Err(ParseStop::Need) | Ok(()) if whole => self.at_end(buf),
+            Err(ParseStop::Need) | Ok(()) => ParseOutcome::Need,
         };
-        let refused = |at: usize| Fault { what: What::Doctype, at: at as u32 };
+        let refused = |at: usize| IsoFault { what: IsoFaultKind::Doctype, at: at as u32 };
         match outcome {
-            Outcome::Message { end, .. } if self.doctype => Outcome::Refused { fault: refused(end), end },
-            Outcome::Bad(fault) if self.doctype => Outcome::Bad(refused(fault.at as usize)),
-            Outcome::Tail { end } if self.doctype => Outcome::Bad(refused(end)),
-            Outcome::Message { end, open } if self.is_coded(&buf[live..end]) => Outcome::Coded { end, open },
+            ParseOutcome::Message { end, .. } if self.doctype => {
+                ParseOutcome::Refused { fault: refused(end), end }
+            }
+            ParseOutcome::Bad(fault) if self.doctype => ParseOutcome::Bad(refused(fault.at as usize)),
+            ParseOutcome::Tail { end } if self.doctype => ParseOutcome::Bad(refused(end)),
+            ParseOutcome::Message { end, open } if self.is_coded(&buf[live..end]) => {
+                ParseOutcome::Coded { end, open }
+            }
             // What passed for white space may be a control character.
-            Outcome::Tail { end } => match xml::control(&buf[live..end]) {
-                Some(n) => bad(What::Char(buf[live + n]), live + n),
+            ParseOutcome::Tail { end } => match xml::control(&buf[live..end]) {
+                Some(n) => bad(IsoFaultKind::Char(buf[live + n]), live + n),
                 None => outcome,
             },
-            Outcome::Message { end, .. } => match self.characters(buf, live, end) {
+            ParseOutcome::Message { end, .. } => match self.characters(buf, live, end) {
                 Ok(()) => outcome,
-                Err(fault) => Outcome::Bad(fault),
+                Err(fault) => ParseOutcome::Bad(fault),
             },
             _ => outcome,
         }
@@ -236,9 +240,9 @@ impl<M: Copy + Default> Parser<M> {
     }
 
     /// The header is over and no document came: a message of its own if nothing more comes.
-    pub(super) fn header_alone(&self) -> Option<Outcome> {
+    pub(super) fn header_alone(&self) -> Option<ParseOutcome> {
         let end = self.header_end.filter(|_| self.document.is_none() && self.stack.is_empty())?;
-        Some(Outcome::Message { end, open: false })
+        Some(ParseOutcome::Message { end, open: false })
     }
 
     /// Where `Document` starts.
@@ -246,16 +250,16 @@ impl<M: Copy + Default> Parser<M> {
         self.document
     }
 
-    fn at_end(&self, buf: &[u8]) -> Outcome {
+    fn at_end(&self, buf: &[u8]) -> ParseOutcome {
         if let Some(alone) = self.header_alone() {
             return alone;
         }
         if self.stack.is_empty() && self.document.is_none() && self.over {
-            return Outcome::Tail { end: buf.len() };
+            return ParseOutcome::Tail { end: buf.len() };
         }
         match self.unclosed {
-            Some(at) => bad(What::Unclosed, at),
-            None => bad(What::Truncated, buf.len()),
+            Some(at) => bad(IsoFaultKind::Unclosed, at),
+            None => bad(IsoFaultKind::Truncated, buf.len()),
         }
     }
 
@@ -265,26 +269,32 @@ impl<M: Copy + Default> Parser<M> {
     }
 
     /// Encoding and characters of a message.
-    pub(super) fn characters(&self, buf: &[u8], live: usize, end: usize) -> Result<(), Fault> {
+    pub(super) fn characters(&self, buf: &[u8], live: usize, end: usize) -> Result<(), IsoFault> {
         let bytes = &buf[live..end];
-        let fault = |what, at: usize| Fault { what, at: at as u32 };
+        let fault = |what, at: usize| IsoFault { what, at: at as u32 };
         if let Some(at) = self.encoding
             && !self.recoded
             && !bytes.is_ascii()
         {
-            return Err(fault(What::Encoding, at));
+            return Err(fault(IsoFaultKind::Encoding, at));
         }
         if let Err(error) = std::str::from_utf8(bytes) {
-            return Err(fault(What::Utf8, live + error.valid_up_to()));
+            return Err(fault(IsoFaultKind::Utf8, live + error.valid_up_to()));
         }
         match xml::control(bytes) {
-            Some(n) => Err(fault(What::Char(bytes[n]), live + n)),
+            Some(n) => Err(fault(IsoFaultKind::Char(bytes[n]), live + n)),
             None => Ok(()),
         }
     }
 
-    fn run<V: Visit<Mark = M>>(&mut self, buf: &[u8], from: usize, live: usize, visit: &mut V) -> Step<()> {
-        let mut zone = Zone::Wrapper;
+    fn run<V: ElementVisitor<Mark = M>>(
+        &mut self,
+        buf: &[u8],
+        from: usize,
+        live: usize,
+        visit: &mut V,
+    ) -> ParseResult<()> {
+        let mut zone = ParserZone::Wrapper;
         let mut at = from;
         loop {
             let (mut lt, mut white) = xml::text(buf, at);
@@ -295,25 +305,27 @@ impl<M: Copy + Default> Parser<M> {
                 }
                 lt = self.reference(buf, lt)?;
             }
-            if zone == Zone::Wrapper {
+            if zone == ParserZone::Wrapper {
                 if let Some(end) = self.wrapped_end(buf, at, lt) {
                     at = end;
                     continue;
                 }
                 if self.stack.is_empty() && !white {
                     let end = self.header_alone();
-                    return Err(end.map_or(Stop::Bad(What::Expected("an element"), at), Stop::Done));
+                    return Err(
+                        end.map_or(ParseStop::Bad(IsoFaultKind::Expected("an element"), at), ParseStop::Done)
+                    );
                 }
             }
             let Some(&next) = buf.get(lt + 1) else {
                 self.over = lt == buf.len();
-                return Err(Stop::Need);
+                return Err(ParseStop::Need);
             };
             match next {
                 b'/' => {
                     let Some(open) = self.stack.last().copied() else {
                         let end = self.header_alone();
-                        return Err(end.map_or(Stop::Bad(What::Mismatch, lt), Stop::Done));
+                        return Err(end.map_or(ParseStop::Bad(IsoFaultKind::Mismatch, lt), ParseStop::Done));
                     };
                     let (name, bytes) = (open.name as usize, usize::from(open.name_bytes));
                     at = lt + 2 + bytes;
@@ -326,14 +338,14 @@ impl<M: Copy + Default> Parser<M> {
                         let depth = self.stack.len();
                         self.bound.retain(|b| b.depth < depth);
                     }
-                    let Zone::In(root, depth) = zone else {
+                    let ParserZone::In(root, depth) = zone else {
                         if self.stack.is_empty() {
-                            return Err(Stop::Done(self.root_over(at, live > from, lt)));
+                            return Err(ParseStop::Done(self.root_over(at, live > from, lt)));
                         }
                         continue;
                     };
                     if open.flags & PARENT != 0 && (!white || open.flags & TEXT != 0) {
-                        return Err(Stop::Bad(What::Mixed, lt));
+                        return Err(ParseStop::Bad(IsoFaultKind::Mixed, lt));
                     }
                     let text = (open.flags & PARENT == 0).then(|| leaf(buf, &open, lt));
                     let span = Span { start: name - 1, end: at };
@@ -341,25 +353,25 @@ impl<M: Copy + Default> Parser<M> {
                         self.part(span);
                     }
                     if self.stack.len() == depth {
-                        zone = Zone::Wrapper;
+                        zone = ParserZone::Wrapper;
                         self.root_ends(root, at)?;
-                    } else if root == Root::Header && self.stack.len() == depth + 1 {
+                    } else if root == MessageRoot::Header && self.stack.len() == depth + 1 {
                         self.header_field(buf, &open, text);
                     }
                 }
                 b'!' | b'?' => {
-                    if matches!(zone, Zone::In(..))
+                    if matches!(zone, ParserZone::In(..))
                         && let Some(open) = self.stack.last_mut()
                     {
                         open.flags |= MARKED | if white { 0 } else { TEXT };
                     }
                     self.unclosed = Some(lt);
-                    at = self.markup(buf, lt, (next == b'?', zone == Zone::Wrapper))?;
+                    at = self.markup(buf, lt, (next == b'?', zone == ParserZone::Wrapper))?;
                     self.unclosed = None;
                 }
                 _ if starts_name(next) => {
                     let mut mixed = false;
-                    if zone != Zone::Wrapper
+                    if zone != ParserZone::Wrapper
                         && let Some(parent) = self.stack.last_mut()
                     {
                         mixed = !white || parent.flags & TEXT != 0;
@@ -367,21 +379,21 @@ impl<M: Copy + Default> Parser<M> {
                     }
                     at = self.start_tag(buf, lt, mixed, &mut zone, visit)?;
                 }
-                _ => return Err(Stop::Bad(What::Expected("a name"), lt + 1)),
+                _ => return Err(ParseStop::Bad(IsoFaultKind::Expected("a name"), lt + 1)),
             }
         }
     }
 
     /// Takes the start tag at `lt`; gives where its content starts.
     #[inline]
-    fn start_tag<V: Visit<Mark = M>>(
+    fn start_tag<V: ElementVisitor<Mark = M>>(
         &mut self,
         buf: &[u8],
         lt: usize,
         mixed: bool,
-        zone: &mut Zone,
+        zone: &mut ParserZone,
         visit: &mut V,
-    ) -> Step<usize> {
+    ) -> ParseResult<usize> {
         let name = lt + 1;
         let mut end = xml::name(buf, name);
         let mut local = name;
@@ -390,26 +402,26 @@ impl<M: Copy + Default> Parser<M> {
             end = xml::name(buf, local);
         }
         if end - name > NAME_BYTES_MAX {
-            return Err(Stop::Bad(What::Long, lt));
+            return Err(ParseStop::Bad(IsoFaultKind::Long, lt));
         }
-        let Some(&behind) = buf.get(end) else { return Err(Stop::Need) };
+        let Some(&behind) = buf.get(end) else { return Err(ParseStop::Need) };
         if local > name && !buf.get(local).is_some_and(|b| starts_name(*b)) {
-            return Err(Stop::Bad(What::Expected("a name"), local));
+            return Err(ParseStop::Bad(IsoFaultKind::Expected("a name"), local));
         }
         let word = &buf[local..end];
         let root = match word {
-            b"Document" => Some(Root::Document),
-            b"AppHdr" => Some(Root::Header),
+            b"Document" => Some(MessageRoot::Document),
+            b"AppHdr" => Some(MessageRoot::Header),
             _ => None,
         };
         if let Some(root) = root {
             self.before_root(root, *zone, lt)?;
         } else if mixed {
-            return Err(Stop::Bad(What::Mixed, lt));
+            return Err(ParseStop::Bad(IsoFaultKind::Mixed, lt));
         } else if self.stack.is_empty()
             && let Some(alone) = self.header_alone()
         {
-            return Err(Stop::Done(alone));
+            return Err(ParseStop::Done(alone));
         }
         self.attributes.clear();
         let depth = self.stack.len();
@@ -431,19 +443,21 @@ impl<M: Copy + Default> Parser<M> {
                 };
                 flags |= BINDS;
                 let uri = Span { start: attribute.value.start as usize, end: attribute.value.end as usize };
-                self.bound.push(Bound { prefix, uri, depth });
+                self.bound.push(NamespaceBinding { prefix, uri, depth });
             }
         }
         if local > name && !self.is_bound(buf, &buf[name..local - 1]) {
-            return Err(Stop::Bad(What::Prefix, name));
+            return Err(ParseStop::Bad(IsoFaultKind::Prefix, name));
         }
         let mark = match (*zone, root) {
-            (Zone::In(Root::Document, _), Some(Root::Document)) if self.names_message(buf, name, local) => {
+            (ParserZone::In(MessageRoot::Document, _), Some(MessageRoot::Document))
+                if self.names_message(buf, name, local) =>
+            {
                 // The end of the one before is missing.
-                return Err(Stop::Bad(What::Truncated, lt));
+                return Err(ParseStop::Bad(IsoFaultKind::Truncated, lt));
             }
-            (Zone::In(..), _) if mixed => return Err(Stop::Bad(What::Mixed, lt)),
-            (Zone::In(..), _) => {
+            (ParserZone::In(..), _) if mixed => return Err(ParseStop::Bad(IsoFaultKind::Mixed, lt)),
+            (ParserZone::In(..), _) => {
                 let parent = self.stack.last().map(|open| open.mark).unwrap_or_default();
                 let plain =
                     self.bound.len() == self.root.bound && local == name && self.root.prefix.is_empty();
@@ -453,14 +467,14 @@ impl<M: Copy + Default> Parser<M> {
                     visit.open_foreign(parent, word, lt)
                 }
             }
-            (Zone::Wrapper, Some(root)) => {
-                *zone = Zone::In(root, depth);
+            (ParserZone::Wrapper, Some(root)) => {
+                *zone = ParserZone::In(root, depth);
                 self.begin_root(buf, root, (name, local), lt)?;
                 visit.root(root)
             }
-            (Zone::Wrapper, None) => M::default(),
+            (ParserZone::Wrapper, None) => M::default(),
         };
-        if let Zone::In(..) = *zone {
+        if let ParserZone::In(..) = *zone {
             for attribute in &self.attributes {
                 let word = attribute.name.slice(buf);
                 if word == b"xmlns" || attribute.prefix_bytes > 0 && word.starts_with(b"xmlns:") {
@@ -469,16 +483,16 @@ impl<M: Copy + Default> Parser<M> {
                 if attribute.prefix_bytes > 0 {
                     let prefix = &word[..attribute.prefix_bytes - 1];
                     if prefix != b"xml" && !self.is_bound(buf, prefix) {
-                        return Err(Stop::Bad(What::Prefix, attribute.name.start));
+                        return Err(ParseStop::Bad(IsoFaultKind::Prefix, attribute.name.start));
                     }
                 }
                 visit.attribute(mark, &word[attribute.prefix_bytes..], attribute.value);
             }
         }
         if depth >= DEPTH_MAX {
-            return Err(Stop::Bad(What::Depth, lt));
+            return Err(ParseStop::Bad(IsoFaultKind::Depth, lt));
         }
-        let open = Open {
+        let open = OpenElement {
             name: name as u32,
             content: (gt + 1) as u32,
             name_bytes: (end - name) as u16,
@@ -493,20 +507,20 @@ impl<M: Copy + Default> Parser<M> {
         if flags & BINDS != 0 {
             self.bound.retain(|b| b.depth < depth);
         }
-        let Zone::In(root, top) = *zone else {
+        let ParserZone::In(root, top) = *zone else {
             if depth == 0 {
-                return Err(Stop::Done(self.root_over(gt + 1, false, lt)));
+                return Err(ParseStop::Done(self.root_over(gt + 1, false, lt)));
             }
             return Ok(gt + 1);
         };
         let at = (gt + 1) as u32;
-        let text = Value { start: at, end: at, form: Form::Plain };
+        let text = ElementValue { start: at, end: at, form: ElementValueForm::Plain };
         let span = Span { start: lt, end: gt + 1 };
         if visit.close(buf, mark, Some(text), span) {
             self.part(span);
         }
         if depth == top {
-            *zone = Zone::Wrapper;
+            *zone = ParserZone::Wrapper;
             self.root_ends(root, gt + 1)?;
         }
         Ok(gt + 1)
@@ -520,14 +534,14 @@ impl<M: Copy + Default> Parser<M> {
 
     /// Takes a reference in text; gives where text goes on to.
     #[cold]
-    fn reference(&mut self, buf: &[u8], at: usize) -> Step<usize> {
+    fn reference(&mut self, buf: &[u8], at: usize) -> ParseResult<usize> {
         if let Some(open) = self.stack.last_mut() {
             open.flags |= REFERENCES;
         }
         match reference::read(buf, at) {
             reference::XmlReference::Is(_, end) => Ok(xml::text(buf, end).0),
-            reference::XmlReference::Bad => Err(Stop::Bad(What::Entity, at)),
-            reference::XmlReference::Short => Err(Stop::Need),
+            reference::XmlReference::Bad => Err(ParseStop::Bad(IsoFaultKind::Entity, at)),
+            reference::XmlReference::Short => Err(ParseStop::Need),
         }
     }
 
@@ -538,13 +552,13 @@ impl<M: Copy + Default> Parser<M> {
 }
 
 #[cold]
-fn bad(what: What, at: usize) -> Outcome {
-    Outcome::Bad(Fault { what, at: at as u32 })
+fn bad(what: IsoFaultKind, at: usize) -> ParseOutcome {
+    ParseOutcome::Bad(IsoFault { what, at: at as u32 })
 }
 
 /// The text of an element that has no element in it and ends at `lt`.
 #[inline]
-fn leaf<M>(buf: &[u8], open: &Open<M>, lt: usize) -> Value {
+fn leaf<M>(buf: &[u8], open: &OpenElement<M>, lt: usize) -> ElementValue {
     let (mut start, mut end) = (open.content as usize, lt);
     // White space around it is not part of it; a section at its end keeps its own.
     while start < end && is_white(buf[start]) {
@@ -554,9 +568,9 @@ fn leaf<M>(buf: &[u8], open: &Open<M>, lt: usize) -> Value {
         end -= 1;
     }
     let form = match open.flags {
-        flags if flags & MARKED != 0 => Form::Marked,
-        flags if flags & REFERENCES != 0 => Form::References,
-        _ => Form::Plain,
+        flags if flags & MARKED != 0 => ElementValueForm::Marked,
+        flags if flags & REFERENCES != 0 => ElementValueForm::References,
+        _ => ElementValueForm::Plain,
     };
-    Value { start: start as u32, end: end as u32, form }
+    ElementValue { start: start as u32, end: end as u32, form }
 }

@@ -1,27 +1,29 @@
 //! Header and document: which message they make, and where it starts and ends.
 
-use super::super::kind;
-use super::super::value::Value;
-use super::super::{Span, What};
-use super::{Open, Outcome, Parser, Root, RootScope, Step, Stop, Zone, bad};
+use super::super::identifier;
+use super::super::value::ElementValue;
+use super::super::{IsoFaultKind, Span};
+use super::{
+    DocumentParser, MessageRoot, OpenElement, ParseOutcome, ParseResult, ParseStop, ParserZone, RootScope,
+    bad,
+};
 
-impl<M: Copy + Default> Parser<M> {
+impl<M: Copy + Default> DocumentParser<M> {
     /// Where the tag of header or document stands decides what becomes of what came before it.
-    pub(super) fn before_root(&mut self, root: Root, zone: Zone, lt: usize) -> Step<()> {
+    pub(super) fn before_root(&mut self, root: MessageRoot, zone: ParserZone, lt: usize) -> ParseResult<()> {
         match (zone, root) {
             // A header in a document, or a document in a header, is that of the next message.
-            (Zone::In(Root::Document, _), Root::Header) | (Zone::In(Root::Header, _), _) => {
-                Err(Stop::Bad(What::Truncated, lt))
-            }
-            (Zone::In(Root::Document, _), Root::Document) => Ok(()),
-            (Zone::Wrapper, _) if self.document.is_some() => self.next_begins(lt),
-            (Zone::Wrapper, Root::Header) if self.header_end.is_some() => self.next_begins(lt),
-            (Zone::Wrapper, _) => Ok(()),
+            (ParserZone::In(MessageRoot::Document, _), MessageRoot::Header)
+            | (ParserZone::In(MessageRoot::Header, _), _) => Err(ParseStop::Bad(IsoFaultKind::Truncated, lt)),
+            (ParserZone::In(MessageRoot::Document, _), MessageRoot::Document) => Ok(()),
+            (ParserZone::Wrapper, _) if self.document.is_some() => self.next_begins(lt),
+            (ParserZone::Wrapper, MessageRoot::Header) if self.header_end.is_some() => self.next_begins(lt),
+            (ParserZone::Wrapper, _) => Ok(()),
         }
     }
 
-    fn next_begins(&self, lt: usize) -> Step<()> {
-        Err(Stop::Done(Outcome::Message { end: lt, open: !self.stack.is_empty() }))
+    fn next_begins(&self, lt: usize) -> ParseResult<()> {
+        Err(ParseStop::Done(ParseOutcome::Message { end: lt, open: !self.stack.is_empty() }))
     }
 
     /// Whether the element that starts here is of another namespace than its root.
@@ -34,30 +36,34 @@ impl<M: Copy + Default> Parser<M> {
     pub(super) fn names_message(&self, buf: &[u8], name: usize, local: usize) -> bool {
         let depth = self.stack.len();
         let uri = self.uri(buf, name, local).filter(|b| b.depth == depth);
-        uri.is_some_and(|b| kind::of_namespace(buf, b.uri).is_some())
+        uri.is_some_and(|b| identifier::from_namespace(buf, b.uri).is_some())
     }
 
     pub(super) fn begin_root(
         &mut self,
         buf: &[u8],
-        root: Root,
+        root: MessageRoot,
         (name, local): (usize, usize),
         lt: usize,
-    ) -> Step<()> {
+    ) -> ParseResult<()> {
         let uri = self.uri(buf, name, local).map(|b| b.uri).filter(|uri| !uri.is_empty());
         let prefix = Span { start: name, end: local.saturating_sub(1).max(name) };
         self.root = RootScope { prefix, uri: uri.unwrap_or_default(), bound: self.bound.len() };
         match root {
-            Root::Header => self.kind = uri.map(|uri| kind::of_header(buf, uri)).unwrap_or_default(),
-            Root::Document => {
+            MessageRoot::Header => {
+                self.kind = uri.map(|uri| identifier::from_header(buf, uri)).unwrap_or_default()
+            }
+            MessageRoot::Document => {
                 self.document = Some(lt);
                 self.kind = match (uri, self.named) {
-                    (Some(uri), _) => kind::of_namespace(buf, uri).ok_or(Stop::Bad(What::Namespace, lt))?,
+                    (Some(uri), _) => identifier::from_namespace(buf, uri)
+                        .ok_or(ParseStop::Bad(IsoFaultKind::Namespace, lt))?,
                     (None, Some(named)) => {
                         let span = Span { start: named.start as usize, end: named.end as usize };
-                        kind::of_identifier(buf, span).ok_or(Stop::Bad(What::NoNamespace, lt))?
+                        identifier::from_identifier(buf, span)
+                            .ok_or(ParseStop::Bad(IsoFaultKind::NoNamespace, lt))?
                     }
-                    (None, None) => return Err(Stop::Bad(What::NoNamespace, lt)),
+                    (None, None) => return Err(ParseStop::Bad(IsoFaultKind::NoNamespace, lt)),
                 };
             }
         }
@@ -65,30 +71,30 @@ impl<M: Copy + Default> Parser<M> {
     }
 
     /// Header or document is over.
-    pub(super) fn root_ends(&mut self, root: Root, end: usize) -> Step<()> {
+    pub(super) fn root_ends(&mut self, root: MessageRoot, end: usize) -> ParseResult<()> {
         match root {
-            Root::Header => self.header_end = Some(end),
-            Root::Document if self.stack.is_empty() => {
-                return Err(Stop::Done(Outcome::Message { end, open: false }));
+            MessageRoot::Header => self.header_end = Some(end),
+            MessageRoot::Document if self.stack.is_empty() => {
+                return Err(ParseStop::Done(ParseOutcome::Message { end, open: false }));
             }
-            Root::Document => {}
+            MessageRoot::Document => {}
         }
         Ok(())
     }
 
     /// The outermost element is over, and it was no document.
-    pub(super) fn root_over(&self, end: usize, in_context: bool, lt: usize) -> Outcome {
+    pub(super) fn root_over(&self, end: usize, in_context: bool, lt: usize) -> ParseOutcome {
         if self.document.is_some() || self.header_end.is_some() {
-            Outcome::Message { end, open: false }
+            ParseOutcome::Message { end, open: false }
         } else if in_context {
-            Outcome::Tail { end }
+            ParseOutcome::Tail { end }
         } else {
-            bad(What::NoDocument, lt)
+            bad(IsoFaultKind::NoDocument, lt)
         }
     }
 
     /// The message a header tells.
-    pub(super) fn header_field(&mut self, buf: &[u8], open: &Open<M>, text: Option<Value>) {
+    pub(super) fn header_field(&mut self, buf: &[u8], open: &OpenElement<M>, text: Option<ElementValue>) {
         let local = (open.name + u32::from(open.prefix_bytes)) as usize;
         if open.name_bytes - open.prefix_bytes == 9 && buf[local..].starts_with(b"MsgDefIdr") {
             self.named = text;

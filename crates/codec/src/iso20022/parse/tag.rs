@@ -1,41 +1,41 @@
 //! Attributes, namespaces and end tags.
 
-use super::super::value::{Form, Value};
-use super::super::{ATTRIBUTES_MAX, NAME_BYTES_MAX, Span, What};
-use super::{Attribute, Bound, Parser, Step, Stop};
+use super::super::value::{ElementValue, ElementValueForm};
+use super::super::{ATTRIBUTES_MAX, IsoFaultKind, NAME_BYTES_MAX, Span};
+use super::{DocumentParser, ElementAttribute, NamespaceBinding, ParseResult, ParseStop};
 use unitape_base::xml::reference;
 use unitape_base::xml::{self, skip_white, starts_name};
 
-impl<M: Copy + Default> Parser<M> {
+impl<M: Copy + Default> DocumentParser<M> {
     #[inline]
     pub(super) fn is_bound(&self, buf: &[u8], prefix: &[u8]) -> bool {
         self.bound.iter().rev().any(|b| b.prefix.slice(buf) == prefix)
     }
 
-    pub(super) fn uri(&self, buf: &[u8], name: usize, local: usize) -> Option<&Bound> {
+    pub(super) fn uri(&self, buf: &[u8], name: usize, local: usize) -> Option<&NamespaceBinding> {
         let prefix = if local > name { &buf[name..local - 1] } else { &[] };
         self.bound.iter().rev().find(|b| b.prefix.slice(buf) == prefix)
     }
 
     /// Takes the attributes behind a name; gives where the tag's `>` stands and whether the element is empty.
-    pub(super) fn attributes(&mut self, buf: &[u8], lt: usize, mut at: usize) -> Step<(usize, bool)> {
+    pub(super) fn attributes(&mut self, buf: &[u8], lt: usize, mut at: usize) -> ParseResult<(usize, bool)> {
         loop {
             let from = skip_white(buf, at);
             match buf.get(from) {
-                None => return Err(Stop::Need),
+                None => return Err(ParseStop::Need),
                 Some(b'>') => return Ok((from, false)),
                 Some(b'/') => {
                     return match buf.get(from + 1) {
-                        None => Err(Stop::Need),
+                        None => Err(ParseStop::Need),
                         Some(b'>') => Ok((from + 1, true)),
-                        Some(_) => Err(Stop::Bad(What::Expected(">"), from + 1)),
+                        Some(_) => Err(ParseStop::Bad(IsoFaultKind::Expected(">"), from + 1)),
                     };
                 }
                 Some(&byte) if from > at && starts_name(byte) => {}
-                Some(_) => return Err(Stop::Bad(What::Expected("an attribute, > or />"), from)),
+                Some(_) => return Err(ParseStop::Bad(IsoFaultKind::Expected("an attribute, > or />"), from)),
             }
             if self.attributes.len() >= ATTRIBUTES_MAX {
-                return Err(Stop::Bad(What::Attributes, lt));
+                return Err(ParseStop::Bad(IsoFaultKind::Attributes, lt));
             }
             let mut end = xml::name(buf, from);
             let mut prefix_bytes = 0;
@@ -44,29 +44,29 @@ impl<M: Copy + Default> Parser<M> {
                 end = xml::name(buf, end + 1);
             }
             if end - from > NAME_BYTES_MAX {
-                return Err(Stop::Bad(What::Long, from));
+                return Err(ParseStop::Bad(IsoFaultKind::Long, from));
             }
             let name = Span { start: from, end };
             if prefix_bytes > 0 && name.len() > prefix_bytes && !starts_name(buf[from + prefix_bytes]) {
-                return Err(Stop::Bad(What::Expected("a name"), from + prefix_bytes));
+                return Err(ParseStop::Bad(IsoFaultKind::Expected("a name"), from + prefix_bytes));
             }
             let equals = skip_white(buf, end);
             match buf.get(equals) {
-                None => return Err(Stop::Need),
+                None => return Err(ParseStop::Need),
                 Some(b'=') if name.len() > prefix_bytes => {}
-                Some(_) => return Err(Stop::Bad(What::Expected("="), equals)),
+                Some(_) => return Err(ParseStop::Bad(IsoFaultKind::Expected("="), equals)),
             }
             let start = skip_white(buf, equals + 1);
             let quote = match buf.get(start) {
-                None => return Err(Stop::Need),
+                None => return Err(ParseStop::Need),
                 Some(&quote @ (b'"' | b'\'')) => quote,
-                Some(_) => return Err(Stop::Bad(What::Expected("a quote"), start)),
+                Some(_) => return Err(ParseStop::Bad(IsoFaultKind::Expected("a quote"), start)),
             };
             let value = attribute_value(buf, start + 1, quote)?;
             if self.attributes.iter().any(|a| a.name.slice(buf) == name.slice(buf)) {
-                return Err(Stop::Bad(What::Expected("another attribute"), from));
+                return Err(ParseStop::Bad(IsoFaultKind::Expected("another attribute"), from));
             }
-            self.attributes.push(Attribute { name, prefix_bytes, value });
+            self.attributes.push(ElementAttribute { name, prefix_bytes, value });
             at = value.end as usize + 1;
         }
     }
@@ -74,42 +74,46 @@ impl<M: Copy + Default> Parser<M> {
 
 /// An end tag that is not written in the plainest way; gives where its `>` stands.
 #[cold]
-pub(super) fn end_tag(buf: &[u8], lt: usize, (name, bytes): (usize, usize)) -> Step<usize> {
+pub(super) fn end_tag(buf: &[u8], lt: usize, (name, bytes): (usize, usize)) -> ParseResult<usize> {
     let rest = &buf[lt + 2..];
     let want = &buf[name..name + bytes];
     if rest.len() < bytes {
-        return Err(if want.starts_with(rest) { Stop::Need } else { Stop::Bad(What::Mismatch, lt) });
+        return Err(if want.starts_with(rest) {
+            ParseStop::Need
+        } else {
+            ParseStop::Bad(IsoFaultKind::Mismatch, lt)
+        });
     }
     if bytes == 0 || !rest.starts_with(want) {
-        return Err(Stop::Bad(What::Mismatch, lt));
+        return Err(ParseStop::Bad(IsoFaultKind::Mismatch, lt));
     }
     let at = skip_white(buf, lt + 2 + bytes);
     match buf.get(at) {
-        None => Err(Stop::Need),
+        None => Err(ParseStop::Need),
         Some(b'>') => Ok(at),
-        Some(_) => Err(Stop::Bad(What::Mismatch, lt)),
+        Some(_) => Err(ParseStop::Bad(IsoFaultKind::Mismatch, lt)),
     }
 }
 
 /// A value up to its quote.
-fn attribute_value(buf: &[u8], start: usize, quote: u8) -> Step<Value> {
+fn attribute_value(buf: &[u8], start: usize, quote: u8) -> ParseResult<ElementValue> {
     let rest = &buf[start..];
-    let Some(n) = rest.iter().position(|b| *b == quote || *b == b'<') else { return Err(Stop::Need) };
+    let Some(n) = rest.iter().position(|b| *b == quote || *b == b'<') else { return Err(ParseStop::Need) };
     if rest[n] == b'<' {
-        return Err(Stop::Bad(What::Expected("no <"), start + n));
+        return Err(ParseStop::Bad(IsoFaultKind::Expected("no <"), start + n));
     }
     let end = start + n;
-    let mut form = Form::Plain;
+    let mut form = ElementValueForm::Plain;
     if buf[start..end].iter().any(|b| matches!(b, b'\t' | b'\n' | b'\r')) {
-        form = Form::Attribute;
+        form = ElementValueForm::Attribute;
     }
     let mut at = start;
     while let Some(n) = memchr::memchr(b'&', &buf[at..end]) {
-        form = Form::Attribute;
+        form = ElementValueForm::Attribute;
         at = match reference::read(&buf[..end], at + n) {
             reference::XmlReference::Is(_, end) => end,
-            _ => return Err(Stop::Bad(What::Entity, at + n)),
+            _ => return Err(ParseStop::Bad(IsoFaultKind::Entity, at + n)),
         };
     }
-    Ok(Value { start: start as u32, end: end as u32, form })
+    Ok(ElementValue { start: start as u32, end: end as u32, form })
 }

@@ -1,9 +1,11 @@
 //! Bad input: each fault is told by its code at its place, and the neighbours are kept.
 
-use crate::itch::{Frame, Framer, Framing, GARBAGE_BYTES_MAX, MoldPacket, check::fast, naive, sample};
+use crate::itch::{
+    GARBAGE_BYTES_MAX, ItchFrame, ItchFramer, ItchTransport, MoldPacket, check::fast, naive, sample,
+};
 
 /// Codes, and letters of good messages, in order; `-` is the framing's own.
-fn told(framing: Framing, input: &[u8]) -> String {
+fn told(framing: ItchTransport, input: &[u8]) -> String {
     let found = naive::decode(framing, input);
     for piece in [1, 3, 50, usize::MAX / 2] {
         assert_eq!(fast(framing, input, piece), found, "in pieces of {piece}");
@@ -24,7 +26,7 @@ fn three() -> [Vec<u8>; 3] {
     let mut find = |letter| {
         at = 0;
         loop {
-            let Frame::Message(found) = Framer::default().frame(&each, at, true) else {
+            let ItchFrame::Message(found) = ItchFramer::default().frame(&each, at, true) else {
                 panic!("no {letter}")
             };
             if each[found.at] == letter {
@@ -42,7 +44,7 @@ fn lengths_and_types_that_are_wrong() {
     let with = |f: &dyn Fn(&mut Vec<u8>)| {
         let mut bad = a.clone();
         f(&mut bad);
-        told(Framing::Length, &[&d[..], &bad, &e, &d].concat())
+        told(ItchTransport::Length, &[&d[..], &bad, &e, &d].concat())
     };
     assert_eq!(with(&|_| {}), "D A E D");
     assert_eq!(with(&|m| m[1] += 1), "D bad_length E D");
@@ -55,7 +57,7 @@ fn lengths_and_types_that_are_wrong() {
     assert_eq!(with(&|m| m.splice(0..0, *b"junk before it").for_each(drop)), "D garbage A E D");
     // A type of a later version: its length is believed.
     let later = [&[0, 60, b'q'][..], &[0x41; 59]].concat();
-    assert_eq!(told(Framing::Length, &[&d[..], &later, &e].concat()), "D unknown_type E");
+    assert_eq!(told(ItchTransport::Length, &[&d[..], &later, &e].concat()), "D unknown_type E");
 }
 
 #[test]
@@ -64,7 +66,7 @@ fn values_that_cannot_be() {
     let with = |at: usize, bytes: &[u8]| {
         let mut bad = a.clone();
         bad[2 + at..2 + at + bytes.len()].copy_from_slice(bytes);
-        told(Framing::Length, &[&d[..], &bad, &e].concat())
+        told(ItchTransport::Length, &[&d[..], &bad, &e].concat())
     };
     assert_eq!(with(19, b"X"), "D bad_side E");
     assert_eq!(with(19, b"b"), "D bad_side E");
@@ -78,23 +80,23 @@ fn values_that_cannot_be() {
     let at = each.windows(3).position(|w| w == [0, 12, b'S']).unwrap();
     let mut bad = each[at..at + 14].to_vec();
     bad[13] = 0x80;
-    assert_eq!(told(Framing::Length, &[&bad[..], &e].concat()), "bad_text E");
+    assert_eq!(told(ItchTransport::Length, &[&bad[..], &e].concat()), "bad_text E");
 }
 
 #[test]
 fn ends_of_files_and_of_sessions() {
     let [d, a, e] = three();
     for cut in 1..a.len() {
-        assert_eq!(told(Framing::Length, &[&d[..], &a[..cut]].concat()), "D truncated", "{cut} bytes");
+        assert_eq!(told(ItchTransport::Length, &[&d[..], &a[..cut]].concat()), "D truncated", "{cut} bytes");
     }
-    assert_eq!(told(Framing::Length, b""), "");
-    assert_eq!(told(Framing::Length, &[&d[..], &[0, 0]].concat()), "D -");
+    assert_eq!(told(ItchTransport::Length, b""), "");
+    assert_eq!(told(ItchTransport::Length, &[&d[..], &[0, 0]].concat()), "D -");
     assert_eq!(
-        told(Framing::Length, &[&d[..], &[0, 0], &a, &[0, 0]].concat()),
+        told(ItchTransport::Length, &[&d[..], &[0, 0], &a, &[0, 0]].concat()),
         "D - A -",
         "two days in one file"
     );
-    assert_eq!(told(Framing::Length, &[&d[..], &[0, 0, 0], &e].concat()), "D garbage E");
+    assert_eq!(told(ItchTransport::Length, &[&d[..], &[0, 0, 0], &e].concat()), "D garbage E");
 }
 
 /// A file of zeros, as a disk that lost power leaves it, must end, in pieces that fit the quarantine.
@@ -103,9 +105,9 @@ fn zeros_are_told_in_pieces() {
     let [d, _, e] = three();
     let zeros = vec![0; GARBAGE_BYTES_MAX * 2 + 100];
     let input = [&d[..], &zeros, &e].concat();
-    let found = naive::decode(Framing::Length, &input);
-    assert_eq!(fast(Framing::Length, &input, usize::MAX / 2), found);
-    assert_eq!(fast(Framing::Length, &input, 300_000), found);
+    let found = naive::decode(ItchTransport::Length, &input);
+    assert_eq!(fast(ItchTransport::Length, &input, usize::MAX / 2), found);
+    assert_eq!(fast(ItchTransport::Length, &input, 300_000), found);
     let lengths: Vec<usize> = found.iter().map(|f| f.length).collect();
     assert_eq!(lengths, [d.len(), GARBAGE_BYTES_MAX, GARBAGE_BYTES_MAX, 100, e.len()]);
 }
@@ -121,12 +123,12 @@ fn packets_of_soup_bin_tcp() {
     let heartbeat = [0, 1, b'H'];
     let debug = b"\0\x06+hello";
     let parts = [&login[..], &soup(&d), &heartbeat, &soup(&a), debug, &soup(&e), &[0, 1, b'Z']];
-    assert_eq!(told(Framing::Soup, &parts.concat()), "- D - A - E -");
+    assert_eq!(told(ItchTransport::Soup, &parts.concat()), "- D - A - E -");
     let mut bad = soup(&a);
     bad[3] = b'z';
-    assert_eq!(told(Framing::Soup, &[&soup(&d)[..], &bad, &soup(&e)].concat()), "D unknown_type E");
-    assert_eq!(told(Framing::Soup, &[&soup(&d)[..], &[0, 9, b'H'], &soup(&e)].concat()), "D garbage E");
-    assert_eq!(told(Framing::Soup, &[&soup(&d)[..], &[0, 37, b'S']].concat()), "D truncated");
+    assert_eq!(told(ItchTransport::Soup, &[&soup(&d)[..], &bad, &soup(&e)].concat()), "D unknown_type E");
+    assert_eq!(told(ItchTransport::Soup, &[&soup(&d)[..], &[0, 9, b'H'], &soup(&e)].concat()), "D garbage E");
+    assert_eq!(told(ItchTransport::Soup, &[&soup(&d)[..], &[0, 37, b'S']].concat()), "D truncated");
 }
 
 #[test]
@@ -147,12 +149,12 @@ fn cuts_stand_between_messages() {
         sample::sample_messages(sample::SampleConfig { messages: 3_000, ..sample::SampleConfig::default() });
     let mut ends = std::collections::BTreeSet::from([0]);
     let mut at = 0;
-    while let Frame::Message(found) = Framer::default().frame(&day, at, true) {
+    while let ItchFrame::Message(found) = ItchFramer::default().frame(&day, at, true) {
         at = found.span.end;
         ends.insert(at);
     }
     for end in (0..day.len()).step_by(97) {
-        let cut = Framer::default().cut(&day[..end]);
+        let cut = ItchFramer::default().cut(&day[..end]);
         assert!(ends.contains(&cut) && end - cut < 60, "{cut} of {end}");
     }
 }

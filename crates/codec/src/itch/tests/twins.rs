@@ -1,7 +1,7 @@
 //! The fast path against its slow twin, on good streams and on such with bytes changed, dropped and put in.
 
 use crate::itch::check::{any_bytes, fast};
-use crate::itch::{Framing, naive, sample};
+use crate::itch::{ItchTransport, naive, sample};
 use proptest::prelude::*;
 
 proptest! {
@@ -30,9 +30,9 @@ proptest! {
             let at = at.index(input.len());
             input.splice(at..at, bytes);
         }
-        let slow = naive::decode(Framing::Length, &input);
-        prop_assert_eq!(&fast(Framing::Length, &input, usize::MAX / 2), &slow);
-        prop_assert_eq!(&fast(Framing::Length, &input, piece), &slow);
+        let slow = naive::decode(ItchTransport::Length, &input);
+        prop_assert_eq!(&fast(ItchTransport::Length, &input, usize::MAX / 2), &slow);
+        prop_assert_eq!(&fast(ItchTransport::Length, &input, piece), &slow);
         let bytes: usize = slow.iter().map(|f| f.length).sum();
         prop_assert_eq!(bytes, input.len(), "every byte is told");
     }

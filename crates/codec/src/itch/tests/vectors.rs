@@ -1,8 +1,8 @@
 //! The vectors, written by hand from the specification's tables, and what the table of fields says of itself.
 
 use crate::itch::{
-    AddOrderMpid, CrossTrade, DirectListing, Frame, Framer, Imbalance, MESSAGE_BYTES_MAX, Message, Sort,
-    StockDirectory, decode_json, naive, sample, size_of_type, specs,
+    AddOrderMpid, CrossTrade, DirectListing, FieldType, Imbalance, ItchFrame, ItchFramer, ItchMessage,
+    MESSAGE_BYTES_MAX, StockDirectory, decode_json, naive, sample, size_of_type, specs,
 };
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ fn every_type_says_what_the_specification_says() {
     let file = include_bytes!("../../../../../vectors/itch/20200130.itch50");
     assert!(input == file, "the file of the vectors is made of their text");
     let mut out = Vec::new();
-    let summary = decode_json(&mut &input[..], "v", Framer::default(), &mut out).unwrap();
+    let summary = decode_json(&mut &input[..], "v", ItchFramer::default(), &mut out).unwrap();
     assert_eq!((summary.messages, summary.errors), (23, 0));
     let lines: Vec<Value> =
         out.split(|b| *b == b'\n').filter_map(|l| serde_json::from_slice(l).ok()).collect();
@@ -45,7 +45,7 @@ fn every_type_says_what_the_specification_says() {
     letters.sort_unstable();
     letters.dedup();
     assert_eq!(letters.len(), 23, "one of each type");
-    let twin = naive::decode(super::super::Framing::Length, &input);
+    let twin = naive::decode(super::super::ItchTransport::Length, &input);
     assert!(twin.iter().all(|f| matches!(f.what, Some(Ok(_)))), "{twin:?}");
 }
 
@@ -70,8 +70,8 @@ fn the_fields_of_a_type_tile_it() {
 fn readers_of_the_types() {
     let vectors = vectors();
     let find = |letter| vectors.iter().map(|v| &v.0[..]).find(|b| b[0] == letter).unwrap();
-    let message = Message::of(find(b'F')).unwrap();
-    let Message::AddOrderMpid(add) = message else { panic!("{message:?}") };
+    let message = ItchMessage::of(find(b'F')).unwrap();
+    let ItchMessage::AddOrderMpid(add) = message else { panic!("{message:?}") };
     assert_eq!((add.order(), add.side(), add.shares()), (123_456_790, b'S', 1));
     assert_eq!((&add.stock(), add.price(), &add.attribution()), (b"ZVZZT   ", 123_001, b"NITE"));
     assert_eq!((add.stock_locate(), add.tracking_number(), add.timestamp()), (8000, 2, 34_200_000_000_123));
@@ -81,7 +81,7 @@ fn readers_of_the_types() {
     assert_eq!(CrossTrade::new(find(b'Q').try_into().unwrap()).shares(), 5_000_000_000);
     assert_eq!(Imbalance::new(find(b'I').try_into().unwrap()).near_price(), 122_960);
     assert_eq!(DirectListing::new(find(b'O').try_into().unwrap()).upper_price(), 153_600);
-    assert!(Message::of(&find(b'F')[..39]).is_none() && Message::of(b"").is_none());
+    assert!(ItchMessage::of(&find(b'F')[..39]).is_none() && ItchMessage::of(b"").is_none());
 }
 
 /// The writer that benches and the simulator use must not share the readers' mistakes unseen.
@@ -90,17 +90,19 @@ fn what_is_written_is_read() {
     let each = sample::one_of_each();
     let mut at = 0;
     for (n, spec) in specs().iter().enumerate() {
-        let Frame::Message(found) = Framer::default().frame(&each, at, true) else { panic!("{}", spec.name) };
-        let message = Message::of(found.body(&each)).unwrap();
+        let ItchFrame::Message(found) = ItchFramer::default().frame(&each, at, true) else {
+            panic!("{}", spec.name)
+        };
+        let message = ItchMessage::of(found.body(&each)).unwrap();
         assert_eq!((message.spec(), message.check()), (spec, Ok(())));
         assert_eq!(message.stock_locate(), n as u16 + 1);
-        assert!(spec.fields.iter().all(|f| f.sort.bytes() > 0 && f.sort != Sort::Number(0)));
+        assert!(spec.fields.iter().all(|f| f.sort.bytes() > 0 && f.sort != FieldType::Number(0)));
         at = found.span.end;
     }
     assert_eq!(at, each.len());
     let day =
         sample::sample_messages(sample::SampleConfig { messages: 5_000, ..sample::SampleConfig::default() });
     let mut out = Vec::new();
-    let summary = decode_json(&mut &day[..], "d", Framer::default(), &mut out).unwrap();
+    let summary = decode_json(&mut &day[..], "d", ItchFramer::default(), &mut out).unwrap();
     assert!(summary.errors == 0 && summary.messages > 12_000, "{summary:?}");
 }

@@ -1,40 +1,40 @@
 //! Reads a value from left to right and notes its components.
 
 use super::super::fault::ValueFault;
-use super::super::tokens::Token;
+use super::super::tokens::SwiftField;
 use super::super::value::{self, CalendarDay, Decimal};
 use super::super::words;
-use super::{Kind, Part, Parts};
+use super::{ComponentKind, SwiftComponent, SwiftComponents};
 use memchr::memchr;
 
 /// What should stand where the cursor is: mostly the name of the component. As small as this, it is handed on in registers.
-pub(super) type Expected = &'static str;
+pub(super) type ExpectedText = &'static str;
 
 /// What is expected of a value that is longer than its last component.
-const END: Expected = "the end of the value";
+const END: ExpectedText = "the end of the value";
 
 /// What a step comes to.
-pub(super) type Step = Result<(), Expected>;
+pub(super) type ComponentResult = Result<(), ExpectedText>;
 
 /// Steps through the value at `text[at..end]`. Bytes behind the value may be loaded, and are not looked at.
-pub(super) struct Cursor<'c> {
+pub(super) struct ValueCursor<'c> {
     text: &'c [u8],
     base: usize,
     at: usize,
     /// One past the first line of the value.
     line: usize,
     end: usize,
-    parts: &'c mut Parts,
+    parts: &'c mut SwiftComponents,
     /// Parts noted.
     count: usize,
 }
 
-impl<'c> Cursor<'c> {
+impl<'c> ValueCursor<'c> {
     #[inline(always)]
-    pub(super) fn new(text: &'c [u8], token: &Token, parts: &'c mut Parts) -> Self {
+    pub(super) fn new(text: &'c [u8], token: &SwiftField, parts: &'c mut SwiftComponents) -> Self {
         let end = text.len().min(token.end as usize);
         let base = end.min(token.start as usize);
-        Cursor { text, base, at: base, line: end.min(token.line as usize), end, parts, count: 0 }
+        ValueCursor { text, base, at: base, line: end.min(token.line as usize), end, parts, count: 0 }
     }
 
     /// What is left.
@@ -56,7 +56,7 @@ impl<'c> Cursor<'c> {
 
     /// What was expected here, as a fault.
     #[inline(always)]
-    pub(super) fn fault(&self, expected: Expected) -> ValueFault {
+    pub(super) fn fault(&self, expected: ExpectedText) -> ValueFault {
         ValueFault { offset: (self.at - self.base) as u32, expected }
     }
 
@@ -68,13 +68,13 @@ impl<'c> Cursor<'c> {
 
     /// Nothing must be left.
     #[inline(always)]
-    pub(super) fn end(&self) -> Step {
+    pub(super) fn end(&self) -> ComponentResult {
         if self.at == self.end { Ok(()) } else { Err(END) }
     }
 
     /// Takes this text if it stands here.
     #[inline(always)]
-    pub(super) fn lit<const N: usize>(&mut self, text: &[u8; N]) -> bool {
+    pub(super) fn literal<const N: usize>(&mut self, text: &[u8; N]) -> bool {
         let there = self.rest().first_chunk::<N>() == Some(text);
         if there {
             self.at += N;
@@ -83,44 +83,54 @@ impl<'c> Cursor<'c> {
     }
 
     #[inline(always)]
-    pub(super) fn must<const N: usize>(&mut self, text: &[u8; N], expected: Expected) -> Step {
-        if self.lit(text) { Ok(()) } else { Err(expected) }
+    pub(super) fn expect_literal<const N: usize>(
+        &mut self,
+        text: &[u8; N],
+        expected: ExpectedText,
+    ) -> ComponentResult {
+        if self.literal(text) { Ok(()) } else { Err(expected) }
     }
 
     /// Takes a line end if one stands here.
     #[inline(always)]
     pub(super) fn newline(&mut self) -> bool {
-        self.lit(b"\n") || self.lit(b"\r\n")
+        self.literal(b"\n") || self.literal(b"\r\n")
     }
 
     /// Notes the next `len` bytes.
     #[inline(always)]
-    pub(super) fn take(&mut self, name: &'static str, kind: Kind, len: usize) {
+    pub(super) fn component(&mut self, name: &'static str, kind: ComponentKind, len: usize) {
         self.take_number(name, kind, len, (0, 0));
     }
 
     /// Notes the next `len` bytes with what they say: a number and a power of ten.
     #[inline(always)]
-    fn take_number(&mut self, name: &'static str, kind: Kind, len: usize, (number, exponent): (i64, i8)) {
+    fn take_number(
+        &mut self,
+        name: &'static str,
+        kind: ComponentKind,
+        len: usize,
+        (number, exponent): (i64, i8),
+    ) {
         let start = (self.at - self.base) as u32;
         self.at += len;
         let end = (self.at - self.base) as u32;
         // The table is larger than any form has parts; a test holds them to it.
         if let Some(item) = self.parts.items.get_mut(self.count) {
-            *item = Part { name, start, end, number, kind, exponent };
+            *item = SwiftComponent { name, start, end, number, kind, exponent };
             self.count += 1;
         }
     }
 
     /// Passes over `len` bytes.
     #[inline(always)]
-    pub(super) fn pass(&mut self, len: usize) {
+    pub(super) fn skip(&mut self, len: usize) {
         self.at += len;
     }
 
     /// How many of the next bytes are of a class, at most `max`.
     #[inline(always)]
-    pub(super) fn run(&self, class: Class, max: usize) -> usize {
+    pub(super) fn run(&self, class: CharacterClass, max: usize) -> usize {
         let first = words::run(class.marks(self.word(0)));
         if first < 8 || max <= 8 {
             return first.min(max);
@@ -130,21 +140,26 @@ impl<'c> Cursor<'c> {
 
     /// Exactly `len` bytes of a class.
     #[inline(always)]
-    pub(super) fn fixed(&mut self, name: &'static str, class: Class, len: usize) -> Step {
+    pub(super) fn fixed(&mut self, name: &'static str, class: CharacterClass, len: usize) -> ComponentResult {
         if self.run(class, len) < len {
             return Err(name);
         }
-        self.take(name, Kind::Text, len);
+        self.component(name, ComponentKind::Text, len);
         Ok(())
     }
 
     /// One to `max` bytes of a class.
     #[inline(always)]
-    pub(super) fn upto(&mut self, name: &'static str, class: Class, max: usize) -> Step {
+    pub(super) fn text_up_to(
+        &mut self,
+        name: &'static str,
+        class: CharacterClass,
+        max: usize,
+    ) -> ComponentResult {
         match self.run(class, max) {
             0 => Err(name),
             len => {
-                self.take(name, Kind::Text, len);
+                self.component(name, ComponentKind::Text, len);
                 Ok(())
             }
         }
@@ -152,11 +167,11 @@ impl<'c> Cursor<'c> {
 
     /// `YYMMDD` and its like; gives midnight.
     #[inline(always)]
-    pub(super) fn date(&mut self, name: &'static str, kind: Kind) -> Result<i64, Expected> {
+    pub(super) fn date(&mut self, name: &'static str, kind: ComponentKind) -> Result<i64, ExpectedText> {
         let word = self.word(0);
         let (len, midnight) = match kind {
-            Kind::DateLong => (8, words::date_long(word)),
-            _ => (6, words::date(word, kind == Kind::ValueDate)),
+            ComponentKind::DateLong => (8, words::date_long(word)),
+            _ => (6, words::date(word, kind == ComponentKind::ValueDate)),
         };
         let Some(midnight) = midnight else { return Err(name) };
         self.take_number(name, kind, len, (midnight, 0));
@@ -168,26 +183,26 @@ impl<'c> Cursor<'c> {
     pub(super) fn entry_date(&mut self, midnight: i64) {
         let near = words::entry_date(self.text[self.at - 6..].first_chunk::<2>(), self.word(0), midnight);
         let said = near.or_else(|| far_entry_date(&self.text[self.at - 6..])).unwrap_or(i64::MIN);
-        self.take_number("entry_date", Kind::EntryDate, 4, (said, 0));
+        self.take_number("entry_date", ComponentKind::EntryDate, 4, (said, 0));
     }
 
     /// `HHMM` or `HHMMSS`.
     #[inline(always)]
-    pub(super) fn time(&mut self, name: &'static str, len: usize) -> Step {
+    pub(super) fn time(&mut self, name: &'static str, len: usize) -> ComponentResult {
         let word = self.word(0);
         let zeros = u64::from_le_bytes(*b"\0\0\0\x0000\0\0");
         let word = if len == 4 { word & 0xffff_ffff | zeros } else { word };
         let Some(seconds) = words::time(word) else { return Err(name) };
-        self.take_number(name, Kind::Time, len, (seconds, 0));
+        self.take_number(name, ComponentKind::Time, len, (seconds, 0));
         Ok(())
     }
 
     /// `15d`, as widely as [`value::amount`] reads it.
     #[inline(always)]
-    pub(super) fn amount(&mut self, name: &'static str) -> Step {
+    pub(super) fn amount(&mut self, name: &'static str) -> ComponentResult {
         match words::amount(self.word(0), self.word(8)).or_else(|| long_amount(self.rest())) {
             Some((len, amount)) => {
-                self.take_number(name, Kind::Amount, len, (amount.mantissa, amount.exponent));
+                self.take_number(name, ComponentKind::Amount, len, (amount.mantissa, amount.exponent));
                 Ok(())
             }
             None => Err(name),
@@ -196,29 +211,29 @@ impl<'c> Cursor<'c> {
 
     /// `3!a15d`.
     #[inline(always)]
-    pub(super) fn currency_amount(&mut self) -> Step {
-        self.fixed("currency", Class::Letters, 3)?;
+    pub(super) fn currency_amount(&mut self) -> ComponentResult {
+        self.fixed("currency", CharacterClass::Letters, 3)?;
         self.amount("amount")
     }
 
     /// A BIC, up to the end of the line.
     #[inline(always)]
-    pub(super) fn bic(&mut self) -> Step {
+    pub(super) fn bic(&mut self) -> ComponentResult {
         let len = self.line_len();
         if !value::is_bic(&self.rest()[..len]) {
             return Err("bic");
         }
-        self.take("bic", Kind::Text, len);
+        self.component("bic", ComponentKind::Text, len);
         Ok(())
     }
 
     /// The rest of the line, one byte at least.
     #[inline(always)]
-    pub(super) fn line(&mut self, name: &'static str) -> Step {
+    pub(super) fn line(&mut self, name: &'static str) -> ComponentResult {
         match self.line_len() {
             0 => Err(name),
             len => {
-                self.take(name, Kind::Text, len);
+                self.component(name, ComponentKind::Text, len);
                 Ok(())
             }
         }
@@ -226,11 +241,11 @@ impl<'c> Cursor<'c> {
 
     /// The rest of the value, one byte at least.
     #[inline(always)]
-    pub(super) fn lines(&mut self, name: &'static str) -> Step {
+    pub(super) fn lines(&mut self, name: &'static str) -> ComponentResult {
         match self.rest().len() {
             0 => Err(name),
             len => {
-                self.take(name, Kind::Lines, len);
+                self.component(name, ComponentKind::Lines, len);
                 Ok(())
             }
         }
@@ -287,7 +302,7 @@ fn far_entry_date(text: &[u8]) -> Option<i64> {
 
 /// Bytes of a sort.
 #[derive(Clone, Copy)]
-pub(super) enum Class {
+pub(super) enum CharacterClass {
     /// `n`.
     Digits,
     /// `a`.
@@ -296,22 +311,22 @@ pub(super) enum Class {
     Plain,
 }
 
-impl Class {
+impl CharacterClass {
     #[inline(always)]
     pub(super) const fn holds(self, byte: u8) -> bool {
         match self {
-            Class::Digits => byte.is_ascii_digit(),
-            Class::Letters => byte.is_ascii_uppercase(),
-            Class::Plain => byte.is_ascii_digit() || byte.is_ascii_uppercase(),
+            CharacterClass::Digits => byte.is_ascii_digit(),
+            CharacterClass::Letters => byte.is_ascii_uppercase(),
+            CharacterClass::Plain => byte.is_ascii_digit() || byte.is_ascii_uppercase(),
         }
     }
 
     #[inline(always)]
     const fn marks(self, word: u64) -> u64 {
         match self {
-            Class::Digits => words::digits(word),
-            Class::Letters => words::letters(word),
-            Class::Plain => words::plain(word),
+            CharacterClass::Digits => words::digits(word),
+            CharacterClass::Letters => words::letters(word),
+            CharacterClass::Plain => words::plain(word),
         }
     }
 }

@@ -22,14 +22,14 @@ mod securities;
 mod statement;
 
 use super::fault::ValueFault;
-use super::tokens::{Tag, Token, first_line};
+use super::tokens::{SwiftField, SwiftTag, first_line};
 use super::value;
-use cursor::{Cursor, Expected};
+use cursor::{ExpectedText, ValueCursor};
 
 /// How a component is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ComponentKind {
     /// Text of one line.
     Text,
     /// Lines of text.
@@ -97,7 +97,7 @@ pub const NAMES: &[&str] = &[
 
 /// A component: its name, its kind and where it stands in the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct SwiftComponent {
     /// Name, in the words of the docs.
     pub name: &'static str,
     /// First byte in the value.
@@ -108,52 +108,54 @@ pub struct Part {
     /// in UTC, seconds of a time; 0 for text, `i64::MIN` for an entry date that is no day.
     pub number: i64,
     /// How it is written.
-    pub kind: Kind,
+    pub kind: ComponentKind,
     /// Of an amount: the power of ten that its mantissa is taken times.
     pub exponent: i8,
 }
 
-impl Part {
+impl SwiftComponent {
     /// Its text.
     #[inline]
     #[must_use]
-    pub fn of<'v>(&self, value: &'v [u8]) -> &'v [u8] {
+    pub fn slice<'v>(&self, value: &'v [u8]) -> &'v [u8] {
         value.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 }
 
 /// The components of one value, in order; used again for the next.
 #[derive(Debug, Clone)]
-pub struct Parts {
-    items: [Part; PARTS_MAX],
+pub struct SwiftComponents {
+    items: [SwiftComponent; PARTS_MAX],
     len: usize,
 }
 
 /// Components of a value, at most.
 const PARTS_MAX: usize = 12;
 
-impl Default for Parts {
+impl Default for SwiftComponents {
     fn default() -> Self {
-        let none = Part { name: "", start: 0, end: 0, number: 0, kind: Kind::Text, exponent: 0 };
-        Parts { items: [none; PARTS_MAX], len: 0 }
+        let none =
+            SwiftComponent { name: "", start: 0, end: 0, number: 0, kind: ComponentKind::Text, exponent: 0 };
+        SwiftComponents { items: [none; PARTS_MAX], len: 0 }
     }
 }
 
-impl Parts {
+impl SwiftComponents {
     /// All of them.
     #[inline]
     #[must_use]
-    pub fn as_slice(&self) -> &[Part] {
+    pub fn as_slice(&self) -> &[SwiftComponent] {
         &self.items[..self.len]
     }
 
     /// The component of this name.
     #[inline]
     #[must_use]
-    pub fn part(&self, name: &str) -> Option<&Part> {
+    pub fn part(&self, name: &str) -> Option<&SwiftComponent> {
         // Names differ mostly in length or first letter, and are seldom compared by a call.
         let first = name.as_bytes().first();
-        let alike = |part: &Part| part.name.len() == name.len() && part.name.as_bytes().first() == first;
+        let alike =
+            |part: &SwiftComponent| part.name.len() == name.len() && part.name.as_bytes().first() == first;
         self.as_slice().iter().find(|part| alike(part) && part.name == name)
     }
 
@@ -161,12 +163,12 @@ impl Parts {
     #[inline]
     #[must_use]
     pub fn get<'v>(&self, value: &'v [u8], name: &str) -> Option<&'v [u8]> {
-        self.part(name).map(|part| part.of(value))
+        self.part(name).map(|part| part.slice(value))
     }
 
     /// The table is larger than any form has parts; a test holds them to it.
     #[inline(always)]
-    fn push(&mut self, part: Part) {
+    fn push(&mut self, part: SwiftComponent) {
         if let Some(item) = self.items.get_mut(self.len) {
             *item = part;
             self.len += 1;
@@ -180,17 +182,17 @@ impl Parts {
 /// Where the value departs from its form.
 ///
 /// ```
-/// use unitape_codec::swift_mt::{Tag, parts};
+/// use unitape_codec::swift_mt::{SwiftTag, parts};
 ///
-/// let mut parts = parts::Parts::default();
+/// let mut parts = parts::SwiftComponents::default();
 /// let value = b"/DE89370400440532013000\r\nKARL KAUFMANN\r\nHAUPTSTR 1";
-/// assert_eq!(parts::split(Tag::new(b"59"), value, &mut parts), Ok(true));
+/// assert_eq!(parts::split(SwiftTag::new(b"59"), value, &mut parts), Ok(true));
 /// assert_eq!(parts.get(value, "account"), Some(&b"DE89370400440532013000"[..]));
 /// assert_eq!(parts.get(value, "name"), Some(&b"KARL KAUFMANN"[..]));
 /// ```
-pub fn split(tag: Tag, value: &[u8], parts: &mut Parts) -> Result<bool, ValueFault> {
+pub fn split(tag: SwiftTag, value: &[u8], parts: &mut SwiftComponents) -> Result<bool, ValueFault> {
     let line = first_line(value) as u32;
-    split_field(&Token { tag, name: 0, start: 0, line, end: value.len() as u32 }, value, parts)
+    split_field(&SwiftField { tag, name: 0, start: 0, line, end: value.len() as u32 }, value, parts)
 }
 
 /// The same for a field of `text`; places are from the start of its value.
@@ -198,11 +200,11 @@ pub fn split(tag: Tag, value: &[u8], parts: &mut Parts) -> Result<bool, ValueFau
 /// # Errors
 /// Where the value departs from its form.
 #[inline(never)]
-pub fn split_field(field: &Token, text: &[u8], parts: &mut Parts) -> Result<bool, ValueFault> {
+pub fn split_field(field: &SwiftField, text: &[u8], parts: &mut SwiftComponents) -> Result<bool, ValueFault> {
     parts.len = 0;
     let Some((number, letter)) = field.tag.split() else { return Ok(false) };
     // All of it is one function, and the cursor lives in registers.
-    let mut cursor = Cursor::new(text, field, parts);
+    let mut cursor = ValueCursor::new(text, field, parts);
     let known = form(number, letter, &mut cursor)
         .and_then(|known| if known { cursor.end() } else { Ok(()) }.map(|()| known))
         .map_err(|expected| cursor.fault(expected))?;
@@ -214,7 +216,7 @@ pub fn split_field(field: &Token, text: &[u8], parts: &mut Parts) -> Result<bool
 
 /// The forms, by the tag's number and letter (0 if none).
 #[inline(always)]
-fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, Expected> {
+fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bool, ExpectedText> {
     match (number, letter) {
         (50..=59, _) | (82..=87, b'A' | b'B' | b'C' | b'D') => party::form(number, letter, c),
         (60 | 62, b'F' | b'M') | (64 | 65 | 61 | 86 | 25 | 28, 0) | (28, b'C' | b'D') | (25, b'P') => {
@@ -237,9 +239,9 @@ fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, Expected> {
 
 /// Notes components at fixed places, checked by their kind; what follows the last one starts at the answer.
 pub(super) fn positions(
-    parts: &mut Parts,
+    parts: &mut SwiftComponents,
     text: &[u8],
-    places: &[super::header::Place],
+    places: &[super::header::HeaderComponent],
 ) -> Result<usize, ValueFault> {
     if places.first().is_some_and(|place| place.2 == 0) {
         parts.len = 0;
@@ -248,8 +250,8 @@ pub(super) fn positions(
     for &(name, kind, start, len) in places {
         let there = text.get(start..start + len);
         let number = there.and_then(|t| match kind {
-            Kind::Date => value::date(t).map(value::CalendarDay::nanos),
-            Kind::Time => value::time(t),
+            ComponentKind::Date => value::date(t).map(value::CalendarDay::nanos),
+            ComponentKind::Time => value::time(t),
             _ => t.iter().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase()).then_some(0),
         });
         let Some(number) = number else {
@@ -257,14 +259,14 @@ pub(super) fn positions(
             return Err(ValueFault { offset: start as u32, expected: name });
         };
         let (start, end) = (start as u32, (start + len) as u32);
-        parts.push(Part { name, start, end, number, kind, exponent: 0 });
+        parts.push(SwiftComponent { name, start, end, number, kind, exponent: 0 });
         after = end as usize;
     }
     Ok(after)
 }
 
 /// More follows where the text should end.
-pub(super) fn ends(parts: &mut Parts, at: usize) -> ValueFault {
+pub(super) fn ends(parts: &mut SwiftComponents, at: usize) -> ValueFault {
     parts.len = 0;
     ValueFault { offset: at as u32, expected: "the end of the block" }
 }

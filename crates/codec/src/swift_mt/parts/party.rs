@@ -1,10 +1,10 @@
 //! Parties: `50` to `59` and `82` to `87` with their options.
 
-use super::Kind;
-use super::cursor::{Class, Cursor, Expected, Step};
+use super::ComponentKind;
+use super::cursor::{CharacterClass, ComponentResult, ExpectedText, ValueCursor};
 
 #[inline(always)]
-pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, Expected> {
+pub(super) fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bool, ExpectedText> {
     // A customer has an account and no mark of debit or credit: `/D/1` is its account `D/1`.
     let marked = !matches!(number, 50 | 59);
     match letter {
@@ -22,7 +22,7 @@ pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, E
         }
         b'C' if number == 50 => c.bic()?,
         b'C' => {
-            c.must(b"/", "an account")?;
+            c.expect_literal(b"/", "an account")?;
             c.line("account")?;
         }
         b'L' => c.line("name")?,
@@ -50,21 +50,21 @@ pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, E
 }
 
 #[inline(always)]
-fn next_line(c: &mut Cursor<'_>) -> Step {
+fn next_line(c: &mut ValueCursor<'_>) -> ComponentResult {
     if c.newline() { Ok(()) } else { Err("another line") }
 }
 
 /// `[/1!a][/34x]`: whether there is any.
 #[inline(always)]
-fn account(c: &mut Cursor<'_>, marked: bool) -> Result<bool, Expected> {
-    if !c.lit(b"/") {
+fn account(c: &mut ValueCursor<'_>, marked: bool) -> Result<bool, ExpectedText> {
+    if !c.literal(b"/") {
         return Ok(false);
     }
     let len = c.line_len();
-    if marked && c.run(Class::Letters, 2) == 1 && (len == 1 || len > 2 && c.rest()[1] == b'/') {
-        c.take("mark", Kind::Text, 1);
+    if marked && c.run(CharacterClass::Letters, 2) == 1 && (len == 1 || len > 2 && c.rest()[1] == b'/') {
+        c.component("mark", ComponentKind::Text, 1);
         if len > 1 {
-            c.pass(1);
+            c.skip(1);
             c.line("account")?;
         }
     } else {
@@ -75,21 +75,21 @@ fn account(c: &mut Cursor<'_>, marked: bool) -> Result<bool, Expected> {
 
 /// `4!a/2!a/27x`: a code, a country, and what the country gave out.
 #[inline(always)]
-fn identifier(c: &mut Cursor<'_>) -> Step {
-    c.fixed("id_code", Class::Letters, 4)?;
-    c.must(b"/", "/")?;
-    c.fixed("id_country", Class::Letters, 2)?;
-    c.must(b"/", "/")?;
+fn identifier(c: &mut ValueCursor<'_>) -> ComponentResult {
+    c.fixed("id_code", CharacterClass::Letters, 4)?;
+    c.expect_literal(b"/", "/")?;
+    c.fixed("id_country", CharacterClass::Letters, 2)?;
+    c.expect_literal(b"/", "/")?;
     c.line("id")
 }
 
 /// Lines `1/NAME`, `2/STREET`, `3/COUNTRY/TOWN`: all of them, and the name.
 #[inline(always)]
-fn numbered(c: &mut Cursor<'_>) -> Step {
-    if !(c.run(Class::Digits, 1) == 1 && c.rest().get(1) == Some(&b'/')) {
+fn numbered(c: &mut ValueCursor<'_>) -> ComponentResult {
+    if !(c.run(CharacterClass::Digits, 1) == 1 && c.rest().get(1) == Some(&b'/')) {
         return Err("a line 1/…");
     }
-    if c.lit(b"1/") {
+    if c.literal(b"1/") {
         c.line("name")?;
         if !c.newline() {
             return Ok(());

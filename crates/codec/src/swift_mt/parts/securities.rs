@@ -1,65 +1,67 @@
 //! Category 5: generic fields `:qualifier/issuer/…` or `:qualifier//…`, and the few that are not.
 
-use super::Kind;
-use super::cursor::{Class, Cursor, Expected, Step};
+use super::ComponentKind;
+use super::cursor::{CharacterClass, ComponentResult, ExpectedText, ValueCursor};
 
 #[inline(always)]
-pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, Expected> {
+pub(super) fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bool, ExpectedText> {
     match (number, letter) {
-        (16, _) => return c.upto("code", Class::Plain, 16).map(|()| true),
+        (16, _) => return c.text_up_to("code", CharacterClass::Plain, 16).map(|()| true),
         (23, b'G') => {
-            c.fixed("code", Class::Plain, 4)?;
-            if c.lit(b"/") {
-                c.fixed("subfunction", Class::Plain, 4)?;
+            c.fixed("code", CharacterClass::Plain, 4)?;
+            if c.literal(b"/") {
+                c.fixed("subfunction", CharacterClass::Plain, 4)?;
             }
             return Ok(true);
         }
         (28, b'E') => {
-            c.upto("number", Class::Digits, 5)?;
-            c.must(b"/", "/")?;
-            c.fixed("code", Class::Plain, 4)?;
+            c.text_up_to("number", CharacterClass::Digits, 5)?;
+            c.expect_literal(b"/", "/")?;
+            c.fixed("code", CharacterClass::Plain, 4)?;
             return Ok(true);
         }
         (35, b'B') => return instrument(c).map(|()| true),
         _ if !c.rest().starts_with(b":") || !is_generic(number, letter) => return Ok(false),
         _ => {}
     }
-    c.pass(1);
-    c.fixed("qualifier", Class::Plain, 4)?;
+    c.skip(1);
+    c.fixed("qualifier", CharacterClass::Plain, 4)?;
     match (number, letter) {
-        (11, b'A') => slashes(c)?.fixed("currency", Class::Letters, 3)?,
-        (13, b'A') => slashes(c)?.fixed("number", Class::Plain, 3)?,
+        (11, b'A') => slashes(c)?.fixed("currency", CharacterClass::Letters, 3)?,
+        (13, b'A') => slashes(c)?.fixed("number", CharacterClass::Plain, 3)?,
         (13, b'B') => issuer(c)?.line("number")?,
-        (17, b'B') => slashes(c)?.fixed("flag", Class::Letters, 1)?,
+        (17, b'B') => slashes(c)?.fixed("flag", CharacterClass::Letters, 1)?,
         (19, b'A') => signed(slashes(c)?)?.currency_amount()?,
         (19, b'B') => slashes(c)?.currency_amount()?,
         (20, b'C') => slashes(c)?.line("reference")?,
-        (22, b'F') | (24, b'B') | (25, b'D') | (98, b'B') => issuer(c)?.fixed("code", Class::Plain, 4)?,
-        (22, b'H') | (97, b'C') => slashes(c)?.fixed("code", Class::Plain, 4)?,
+        (22, b'F') | (24, b'B') | (25, b'D') | (98, b'B') => {
+            issuer(c)?.fixed("code", CharacterClass::Plain, 4)?
+        }
+        (22, b'H') | (97, b'C') => slashes(c)?.fixed("code", CharacterClass::Plain, 4)?,
         (36, b'B') => typed(slashes(c)?)?.amount("quantity")?,
         (70, _) => slashes(c)?.lines("lines")?,
         (90, b'A') => typed(slashes(c)?)?.amount("price")?,
         (90, b'B') => {
-            typed(slashes(c)?)?.fixed("currency", Class::Letters, 3)?;
+            typed(slashes(c)?)?.fixed("currency", CharacterClass::Letters, 3)?;
             c.amount("price")?;
         }
         (92, b'A') => signed(slashes(c)?)?.amount("rate")?,
         (92, b'B') => {
-            slashes(c)?.fixed("currency", Class::Letters, 3)?;
-            c.must(b"/", "/")?;
-            c.fixed("currency2", Class::Letters, 3)?;
-            c.must(b"/", "/")?;
+            slashes(c)?.fixed("currency", CharacterClass::Letters, 3)?;
+            c.expect_literal(b"/", "/")?;
+            c.fixed("currency2", CharacterClass::Letters, 3)?;
+            c.expect_literal(b"/", "/")?;
             c.amount("rate")?;
         }
         (92, b'F') => slashes(c)?.currency_amount()?,
         (93, b'B') => signed(typed(issuer(c)?)?)?.amount("balance")?,
         (94, b'B') => {
-            issuer(c)?.fixed("code", Class::Plain, 4)?;
-            if c.lit(b"/") {
+            issuer(c)?.fixed("code", CharacterClass::Plain, 4)?;
+            if c.literal(b"/") {
                 c.line("narrative")?;
             }
         }
-        (94, b'C') => slashes(c)?.fixed("country", Class::Letters, 2)?,
+        (94, b'C') => slashes(c)?.fixed("country", CharacterClass::Letters, 2)?,
         (94, b'F') => typed(slashes(c)?)?.bic()?,
         (95, b'P') => slashes(c)?.bic()?,
         (95, b'Q') => {
@@ -69,20 +71,20 @@ pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, E
             }
         }
         (95, b'R') => {
-            c.must(b"/", "/")?;
-            c.upto("issuer", Class::Plain, 8)?;
-            c.must(b"/", "/")?;
+            c.expect_literal(b"/", "/")?;
+            c.text_up_to("issuer", CharacterClass::Plain, 8)?;
+            c.expect_literal(b"/", "/")?;
             c.line("id")?;
         }
         (97, b'A') => slashes(c)?.line("account")?,
         (97, b'B') => typed(issuer(c)?)?.line("account")?,
-        (98, b'A') => _ = slashes(c)?.date("date", Kind::DateLong)?,
+        (98, b'A') => _ = slashes(c)?.date("date", ComponentKind::DateLong)?,
         (98, b'C') => moment(slashes(c)?)?,
         (98, b'E') => {
             moment(slashes(c)?)?;
             zone(c)?;
         }
-        (99, b'A') => signed(slashes(c)?)?.fixed("number", Class::Digits, 3)?,
+        (99, b'A') => signed(slashes(c)?)?.fixed("number", CharacterClass::Digits, 3)?,
         _ => return Ok(false),
     }
     Ok(true)
@@ -108,9 +110,9 @@ fn is_generic(number: u8, letter: u8) -> bool {
 
 /// `[ISIN1!e12!c][⏎4*35x]`.
 #[inline(always)]
-fn instrument(c: &mut Cursor<'_>) -> Step {
-    if c.lit(b"ISIN ") {
-        c.fixed("isin", Class::Plain, 12)?;
+fn instrument(c: &mut ValueCursor<'_>) -> ComponentResult {
+    if c.literal(b"ISIN ") {
+        c.fixed("isin", CharacterClass::Plain, 12)?;
         if c.rest().is_empty() {
             return Ok(());
         }
@@ -122,58 +124,58 @@ fn instrument(c: &mut Cursor<'_>) -> Step {
 }
 
 #[inline(always)]
-fn slashes<'s, 'c>(c: &'s mut Cursor<'c>) -> Result<&'s mut Cursor<'c>, Expected> {
-    c.must(b"//", "//")?;
+fn slashes<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>, ExpectedText> {
+    c.expect_literal(b"//", "//")?;
     Ok(c)
 }
 
 /// `/[8c]/`.
 #[inline(always)]
-fn issuer<'s, 'c>(c: &'s mut Cursor<'c>) -> Result<&'s mut Cursor<'c>, Expected> {
-    c.must(b"/", "/")?;
-    match c.run(Class::Plain, 8) {
+fn issuer<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>, ExpectedText> {
+    c.expect_literal(b"/", "/")?;
+    match c.run(CharacterClass::Plain, 8) {
         0 => {}
-        len => c.take("issuer", Kind::Text, len),
+        len => c.component("issuer", ComponentKind::Text, len),
     }
-    c.must(b"/", "/")?;
+    c.expect_literal(b"/", "/")?;
     Ok(c)
 }
 
 /// `4!c/`: what sort of number follows.
 #[inline(always)]
-fn typed<'s, 'c>(c: &'s mut Cursor<'c>) -> Result<&'s mut Cursor<'c>, Expected> {
-    c.fixed("type", Class::Plain, 4)?;
-    c.must(b"/", "/")?;
+fn typed<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>, ExpectedText> {
+    c.fixed("type", CharacterClass::Plain, 4)?;
+    c.expect_literal(b"/", "/")?;
     Ok(c)
 }
 
 /// `[N]`: less than zero. The currency behind it may start with N too.
 #[inline(always)]
-pub(super) fn signed<'s, 'c>(c: &'s mut Cursor<'c>) -> Result<&'s mut Cursor<'c>, Expected> {
-    if c.rest().starts_with(b"N") && matches!(c.run(Class::Letters, 4), 1 | 4) {
-        c.take("sign", Kind::Text, 1);
+pub(super) fn signed<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>, ExpectedText> {
+    if c.rest().starts_with(b"N") && matches!(c.run(CharacterClass::Letters, 4), 1 | 4) {
+        c.component("sign", ComponentKind::Text, 1);
     }
     Ok(c)
 }
 
 #[inline(always)]
-fn moment(c: &mut Cursor<'_>) -> Step {
-    c.date("date", Kind::DateLong)?;
+fn moment(c: &mut ValueCursor<'_>) -> ComponentResult {
+    c.date("date", ComponentKind::DateLong)?;
     c.time("time", 6)
 }
 
 /// `[,3n][/[N]2!n[2!n]]`: parts of a second, and the distance to UTC.
 #[inline(always)]
-fn zone(c: &mut Cursor<'_>) -> Step {
-    if c.lit(b",") {
-        c.upto("fraction", Class::Digits, 3)?;
+fn zone(c: &mut ValueCursor<'_>) -> ComponentResult {
+    if c.literal(b",") {
+        c.text_up_to("fraction", CharacterClass::Digits, 3)?;
     }
-    if c.lit(b"/") {
+    if c.literal(b"/") {
         if c.rest().starts_with(b"N") {
-            c.take("sign", Kind::Text, 1);
+            c.component("sign", ComponentKind::Text, 1);
         }
-        match c.run(Class::Digits, 4) {
-            len @ (2 | 4) => c.take("offset", Kind::Text, len),
+        match c.run(CharacterClass::Digits, 4) {
+            len @ (2 | 4) => c.component("offset", ComponentKind::Text, len),
             _ => return Err("hours and maybe minutes"),
         }
     }

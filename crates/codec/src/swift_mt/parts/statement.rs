@@ -1,14 +1,14 @@
 //! Statements (940, 942, 950): balances, statement lines, sums.
 
-use super::Kind;
-use super::cursor::{Class, Cursor, Expected, Step};
+use super::ComponentKind;
+use super::cursor::{CharacterClass, ComponentResult, ExpectedText, ValueCursor};
 
 #[inline(always)]
-pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, Expected> {
+pub(super) fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bool, ExpectedText> {
     match (number, letter) {
         (60 | 62 | 64 | 65, _) => {
             mark(c)?;
-            c.date("date", Kind::Date)?;
+            c.date("date", ComponentKind::Date)?;
             c.currency_amount()?;
         }
         (61, 0) => line(c)?,
@@ -22,24 +22,24 @@ pub(super) fn form(number: u8, letter: u8, c: &mut Cursor<'_>) -> Result<bool, E
         }
         (25, _) => c.line("account")?,
         (28, _) => {
-            c.upto("number", Class::Digits, DIGITS_MAX)?;
-            if c.lit(b"/") {
-                c.upto("sequence", Class::Digits, DIGITS_MAX)?;
+            c.text_up_to("number", CharacterClass::Digits, DIGITS_MAX)?;
+            if c.literal(b"/") {
+                c.text_up_to("sequence", CharacterClass::Digits, DIGITS_MAX)?;
             }
         }
         (34, _) => {
-            c.fixed("currency", Class::Letters, 3)?;
+            c.fixed("currency", CharacterClass::Letters, 3)?;
             if matches!(c.rest(), [b'D' | b'C', ..]) {
-                c.take("mark", Kind::Text, 1);
+                c.component("mark", ComponentKind::Text, 1);
             }
             c.amount("amount")?;
         }
         (90, _) => {
-            c.upto("count", Class::Digits, DIGITS_MAX)?;
+            c.text_up_to("count", CharacterClass::Digits, DIGITS_MAX)?;
             c.currency_amount()?;
         }
         (13, _) => {
-            c.date("date", Kind::Date)?;
+            c.date("date", ComponentKind::Date)?;
             c.time("time", 4)?;
             if letter == b'D' {
                 offset(c)?;
@@ -58,48 +58,48 @@ const DIGITS_MAX: usize = 16;
 
 /// `1!x4!n`: the distance to UTC.
 #[inline(always)]
-pub(super) fn offset(c: &mut Cursor<'_>) -> Step {
+pub(super) fn offset(c: &mut ValueCursor<'_>) -> ComponentResult {
     if !matches!(c.rest(), [b'+' | b'-', ..]) {
         return Err("+ or -");
     }
-    c.take("sign", Kind::Text, 1);
+    c.component("sign", ComponentKind::Text, 1);
     c.time("offset", 4)
 }
 
 #[inline(always)]
-fn mark(c: &mut Cursor<'_>) -> Step {
+fn mark(c: &mut ValueCursor<'_>) -> ComponentResult {
     if !matches!(c.rest(), [b'D' | b'C', ..]) {
         return Err("D or C");
     }
-    c.take("mark", Kind::Text, 1);
+    c.component("mark", ComponentKind::Text, 1);
     Ok(())
 }
 
 /// `6!n[4!n]2a[1!a]15d1!a3!c16x[//16x][⏎34x]`.
 #[inline(always)]
-fn line(c: &mut Cursor<'_>) -> Step {
-    let midnight = c.date("date", Kind::ValueDate)?;
-    if c.run(Class::Digits, 4) == 4 {
+fn line(c: &mut ValueCursor<'_>) -> ComponentResult {
+    let midnight = c.date("date", ComponentKind::ValueDate)?;
+    if c.run(CharacterClass::Digits, 4) == 4 {
         c.entry_date(midnight);
     } else {
-        c.pass(c.rest().iter().take(4).take_while(|b| **b == b' ').count());
+        c.skip(c.rest().iter().take(4).take_while(|b| **b == b' ').count());
     }
     match c.rest() {
-        [b'R' | b'E', b'D' | b'C', ..] => c.take("mark", Kind::Text, 2),
-        [b'D' | b'C', ..] => c.take("mark", Kind::Text, 1),
+        [b'R' | b'E', b'D' | b'C', ..] => c.component("mark", ComponentKind::Text, 2),
+        [b'D' | b'C', ..] => c.component("mark", ComponentKind::Text, 1),
         _ => return Err("D, C, RD, RC, ED or EC"),
     }
-    if c.run(Class::Letters, 1) == 1 {
-        c.take("funds", Kind::Text, 1);
+    if c.run(CharacterClass::Letters, 1) == 1 {
+        c.component("funds", ComponentKind::Text, 1);
     }
     if !c.newline() {
-        c.lit(b" ");
+        c.literal(b" ");
     }
     c.amount("amount")?;
-    if c.run(Class::Letters, 1) == 1 {
+    if c.run(CharacterClass::Letters, 1) == 1 {
         let more = c.rest()[1..].iter().take(3);
-        if more.filter(|b| Class::Plain.holds(**b) || **b == b' ').count() == 3 {
-            c.take("type", Kind::Text, 4);
+        if more.filter(|b| CharacterClass::Plain.holds(**b) || **b == b' ').count() == 3 {
+            c.component("type", ComponentKind::Text, 4);
         }
     }
     let len = c.line_len();
@@ -108,18 +108,18 @@ fn line(c: &mut Cursor<'_>) -> Step {
     // A reference has sixteen characters; banks that fill it up go on behind it with what the standard has on the next
     // line.
     if slashes.is_none() && len > REFERENCE_MAX && text[..=REFERENCE_MAX].is_ascii() {
-        c.take("reference", Kind::Text, REFERENCE_MAX);
+        c.component("reference", ComponentKind::Text, REFERENCE_MAX);
         return c.lines("details");
     }
     match slashes.unwrap_or(len) {
         0 => {}
-        len => c.take("reference", Kind::Text, len),
+        len => c.component("reference", ComponentKind::Text, len),
     }
     if slashes.is_some() {
-        c.pass(2);
+        c.skip(2);
         match c.line_len() {
             0 => {}
-            len => c.take("bank_reference", Kind::Text, len),
+            len => c.component("bank_reference", ComponentKind::Text, len),
         }
     }
     if c.newline() {

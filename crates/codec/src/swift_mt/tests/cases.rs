@@ -1,12 +1,13 @@
 //! Small cases, each for something that a reader of MT files got wrong once or could.
 
-use super::super::{Framer, check, decode_json, value};
+use super::super::{SwiftFramer, check, decode_json, value};
 use serde_json::Value;
 
 /// `decode_json` of the input, as JSON.
 fn lines(input: &str) -> Vec<Value> {
     let mut out = Vec::new();
-    decode_json(&mut input.as_bytes(), "f", &Framer::default(), &mut out).expect("memory reads and writes");
+    decode_json(&mut input.as_bytes(), "f", &SwiftFramer::default(), &mut out)
+        .expect("memory reads and writes");
     out.split(|b| *b == b'\n')
         .filter(|l| !l.is_empty())
         .map(|l| serde_json::from_slice(l).expect("a line is JSON"))
@@ -220,11 +221,11 @@ fn bad_values() {
 // A tag is packed into a number, where a NUL before or after its text was lost: `\051` had the parts of `51`.
 #[test]
 fn a_tag_with_a_nul_is_no_tag_of_the_standard() {
-    use super::super::Tag;
+    use super::super::SwiftTag;
     for text in [&b"\x0051"[..], b"51\0", b"\0", b"\x0032A", b"5\x001"] {
-        assert_eq!(Tag::new(text).split(), None, "{text:?}");
-        assert_ne!(Tag::new(text), Tag::new(b"51"));
+        assert_eq!(SwiftTag::new(text).split(), None, "{text:?}");
+        assert_ne!(SwiftTag::new(text), SwiftTag::new(b"51"));
         check::agree_on_value(text, b"1").unwrap();
     }
-    assert_eq!(Tag::new(b"51").split(), Some((51, 0)));
+    assert_eq!(SwiftTag::new(b"51").split(), Some((51, 0)));
 }

@@ -1,6 +1,6 @@
 //! Fast and slow path on made-up streams, whole and cut, and on values of every tag.
 
-use super::super::frame::Framer;
+use super::super::frame::SwiftFramer;
 use super::super::{check, sample};
 use proptest::prelude::*;
 
@@ -83,8 +83,9 @@ prop_compose! {
     }
 }
 
-fn framer() -> impl Strategy<Value = Framer> {
-    prop::sample::select(vec![64, 100, 200, 1 << 20]).prop_map(|max| Framer::default().with_max_message(max))
+fn framer() -> impl Strategy<Value = SwiftFramer> {
+    prop::sample::select(vec![64, 100, 200, 1 << 20])
+        .prop_map(|max| SwiftFramer::default().with_max_message(max))
 }
 
 /// A tag and a value of its form.
@@ -186,9 +187,12 @@ proptest! {
 #[test]
 fn the_values_are_of_their_forms() {
     for (tag, value) in VALUES {
-        let mut parts = super::super::parts::Parts::default();
-        let split =
-            super::super::parts::split(super::super::Tag::new(tag.as_bytes()), value.as_bytes(), &mut parts);
+        let mut parts = super::super::parts::SwiftComponents::default();
+        let split = super::super::parts::split(
+            super::super::SwiftTag::new(tag.as_bytes()),
+            value.as_bytes(),
+            &mut parts,
+        );
         assert_eq!(split, Ok(true), ":{tag}:{value}");
         check::agree_on_value(tag.as_bytes(), value.as_bytes()).expect("alike");
         // Mappings know a component by its name.
@@ -202,10 +206,10 @@ fn the_values_are_of_their_forms() {
 #[test]
 fn sample_messages_are_good_and_agree() {
     let messages = sample::sample_messages(400, 7);
-    check::agree(&Framer::default(), &messages).expect("alike");
+    check::agree(&SwiftFramer::default(), &messages).expect("alike");
     let mut out = Vec::new();
-    let summary =
-        super::super::decode_json(&mut &messages[..], "s", &Framer::default(), &mut out).expect("memory");
+    let summary = super::super::decode_json(&mut &messages[..], "s", &SwiftFramer::default(), &mut out)
+        .expect("memory");
     assert_eq!((summary.messages, summary.errors, summary.bad_values), (400, 0, 0));
     let mean = messages.len() / 400;
     assert!((500..=600).contains(&mean), "{mean} bytes a message");

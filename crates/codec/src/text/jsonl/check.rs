@@ -1,17 +1,17 @@
 //! What must hold for any bytes: the properties that tests and the fuzzer share.
 
-use super::{Decoder, naive};
-use crate::text::{Decode, Leaves, Next, check};
+use super::{JsonlDecoder, naive};
+use crate::text::{NextTextMessage, PathValues, TextMessageDecoder, check};
 
 /// What is told of every line is what the slow twin reads in it.
 ///
 /// # Errors
 /// The first difference, in words.
-pub fn agree(decoder: Decoder, input: &[u8]) -> Result<(), String> {
-    let (mut decoder, mut leaves, mut at) = (decoder, Leaves::default(), 0);
+pub fn agree(decoder: JsonlDecoder, input: &[u8]) -> Result<(), String> {
+    let (mut decoder, mut leaves, mut at) = (decoder, PathValues::default(), 0);
     loop {
         at = match decoder.next(input, at, true, &mut leaves) {
-            Next::Message(message) => {
+            NextTextMessage::Message(message) => {
                 let slow = naive::leaves(message.span.slice(input));
                 let fast = leaves.iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
                 if slow.as_ref() != Ok(&fast) {
@@ -19,15 +19,15 @@ pub fn agree(decoder: Decoder, input: &[u8]) -> Result<(), String> {
                 }
                 message.span.end
             }
-            Next::Bad { span, fault } => {
+            NextTextMessage::Bad { span, fault } => {
                 let whole = span.len() < decoder.max_line;
                 if whole && let Ok(slow) = naive::leaves(span.slice(input)) {
                     return Err(format!("at {at}: {fault}, slow {slow:?}"));
                 }
                 span.end
             }
-            Next::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
-            Next::End => return Ok(()),
+            NextTextMessage::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
+            NextTextMessage::End => return Ok(()),
         }
     }
 }
@@ -39,7 +39,7 @@ pub fn agree(decoder: Decoder, input: &[u8]) -> Result<(), String> {
 pub fn any_bytes(data: &[u8]) {
     let Some((&pick, input)) = data.split_first() else { return };
     let max_line = [8, 60, 400, 1 << 20][usize::from(pick & 3)];
-    let mut decoder = Decoder::default().with_max_line(max_line);
+    let mut decoder = JsonlDecoder::default().with_max_line(max_line);
     let between = |bytes: &[u8]| bytes.iter().all(|b| b.is_ascii_whitespace() || b"\xef\xbb\xbf".contains(b));
     let spans = check::accounted(&mut decoder, between, input).unwrap_or_else(|e| panic!("{e}"));
     agree(decoder, input).unwrap_or_else(|e| panic!("{e}"));
@@ -47,6 +47,6 @@ pub fn any_bytes(data: &[u8]) {
     if input.len() <= 300 {
         check::cuts(&mut decoder, max_line, input).unwrap_or_else(|e| panic!("{e}"));
     }
-    assert!(Decoder::cut(input) <= input.len());
+    assert!(JsonlDecoder::cut(input) <= input.len());
     check::printed(&mut decoder, input, spans.len());
 }

@@ -27,7 +27,7 @@ pub mod sample;
 mod tests;
 mod walk;
 
-use super::{Code, Decode, Fault, Leaves, Message, Next, Span};
+use super::{NextTextMessage, PathValues, Span, TextFault, TextFaultCode, TextMessage, TextMessageDecoder};
 
 /// The longest line that is taken for a message, in bytes.
 pub const LINE_BYTES_MAX: usize = 4 << 20;
@@ -40,18 +40,18 @@ pub const KIND: &str = "object";
 
 /// Finds lines and takes them apart.
 #[derive(Debug, Clone, Copy)]
-pub struct Decoder {
+pub struct JsonlDecoder {
     max_line: usize,
 }
 
-impl Default for Decoder {
+impl Default for JsonlDecoder {
     /// Lines up to [`LINE_BYTES_MAX`].
     fn default() -> Self {
         Self { max_line: LINE_BYTES_MAX }
     }
 }
 
-impl Decoder {
+impl JsonlDecoder {
     /// The same with another bound on a line, in bytes; 8 at least.
     #[must_use]
     pub fn with_max_line(self, max_line: usize) -> Self {
@@ -65,14 +65,18 @@ impl Decoder {
     }
 }
 
-impl Decode for Decoder {
-    fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut Leaves) -> Next {
+impl TextMessageDecoder for JsonlDecoder {
+    fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage {
         let from = match skip(buf, at, eof) {
             Ok(from) => from,
-            Err(from) => return Next::Incomplete { from, need: buf.len() + 1 },
+            Err(from) => return NextTextMessage::Incomplete { from, need: buf.len() + 1 },
         };
         if from == buf.len() {
-            return if eof { Next::End } else { Next::Incomplete { from, need: from + 1 } };
+            return if eof {
+                NextTextMessage::End
+            } else {
+                NextTextMessage::Incomplete { from, need: from + 1 }
+            };
         }
         let rest = &buf[from..];
         let end = match memchr::memchr(b'\n', &rest[..rest.len().min(self.max_line + 1)]) {
@@ -81,17 +85,20 @@ impl Decode for Decoder {
                 // A piece of fixed size, so that what is told does not depend on where the buffer ends; what is left
                 // of the line is no object either.
                 let span = Span { start: from, end: from + self.max_line };
-                return Next::Bad { span, fault: Fault::new(Code::TooLarge, 0, "a line without end") };
+                return NextTextMessage::Bad {
+                    span,
+                    fault: TextFault::new(TextFaultCode::TooLarge, 0, "a line without end"),
+                };
             }
             None if eof => buf.len(),
-            None => return Next::Incomplete { from, need: buf.len() + 1 },
+            None => return NextTextMessage::Incomplete { from, need: buf.len() + 1 },
         };
         let line = buf[from..end].trim_ascii_end();
         let span = Span { start: from, end: from + line.len() };
         leaves.clear();
         match walk::line(line, leaves) {
-            Ok(()) => Next::Message(Message { span, kind: KIND }),
-            Err(fault) => Next::Bad { span, fault },
+            Ok(()) => NextTextMessage::Message(TextMessage { span, kind: KIND }),
+            Err(fault) => NextTextMessage::Bad { span, fault },
         }
     }
 }

@@ -1,5 +1,5 @@
 use super::check::{agree, any_bytes};
-use super::sample::{Sample, sample_lines};
+use super::sample::{JsonlSample, sample_lines};
 use super::*;
 use crate::text::{check, decode_json};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 /// What `decode` prints of this input, without what names the file.
 fn printed(input: &str) -> Vec<String> {
     let mut out = Vec::new();
-    let mut decoder = Decoder::default().with_max_line(200);
+    let mut decoder = JsonlDecoder::default().with_max_line(200);
     decode_json(&mut input.as_bytes(), "f", &mut decoder, &mut out).unwrap();
     let out = String::from_utf8(out).unwrap();
     out.lines().map(|line| line.replace("\"file\":\"f\",", "")).collect()
@@ -66,9 +66,11 @@ fn each_fault_has_its_code_and_its_neighbours_are_kept() {
         assert!(told[0].contains("\"x\":\"1\"") && told[2].contains("\"y\":\"2\""), "{line}: {told:?}");
     }
     let bad = b"{\"a\":\"\xe9\"}\n{\"b\":\"2\"}";
-    let mut leaves = Leaves::default();
-    let Next::Bad { fault, .. } = Decoder::default().next(bad, 0, true, &mut leaves) else { panic!() };
-    assert_eq!((fault.code, fault.at), (Code::BadUtf8, 6));
+    let mut leaves = PathValues::default();
+    let NextTextMessage::Bad { fault, .. } = JsonlDecoder::default().next(bad, 0, true, &mut leaves) else {
+        panic!()
+    };
+    assert_eq!((fault.code, fault.at), (TextFaultCode::BadUtf8, 6));
 }
 
 // A file without line ends was read into memory to its end.
@@ -89,31 +91,34 @@ fn what_is_nested_too_deep_is_refused() {
     let deep = format!("{{\"a\":{}1{}}}", "[".repeat(64), "]".repeat(64));
     let wide = format!("{{\"a\":[{}1]}}", "1,".repeat(16_384));
     let long = format!("{{\"{}\":1}}", "n".repeat(513));
-    let mut leaves = Leaves::default();
+    let mut leaves = PathValues::default();
     let deepest = format!("{{\"a\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
     for line in [deep, wide, long, deepest] {
-        let next = Decoder::default().next(line.as_bytes(), 0, true, &mut leaves);
-        let Next::Bad { fault, .. } = next else { panic!("{next:?}") };
-        assert_eq!(fault.code, Code::TooDeep, "{fault}");
+        let next = JsonlDecoder::default().next(line.as_bytes(), 0, true, &mut leaves);
+        let NextTextMessage::Bad { fault, .. } = next else { panic!("{next:?}") };
+        assert_eq!(fault.code, TextFaultCode::TooDeep, "{fault}");
     }
     let just = format!("{{\"a\":{}1{}}}", "[".repeat(63), "]".repeat(63));
-    assert!(matches!(Decoder::default().next(just.as_bytes(), 0, true, &mut leaves), Next::Message(_)));
+    assert!(matches!(
+        JsonlDecoder::default().next(just.as_bytes(), 0, true, &mut leaves),
+        NextTextMessage::Message(_)
+    ));
 }
 
 #[test]
 fn samples_are_what_the_twin_reads() {
-    for sample in [Sample::Ninjs, Sample::Slack, Sample::Symphony] {
+    for sample in [JsonlSample::Ninjs, JsonlSample::Slack, JsonlSample::Symphony] {
         let lines = sample_lines(sample, 50, 3);
-        agree(Decoder::default(), &lines).unwrap();
+        agree(JsonlDecoder::default(), &lines).unwrap();
         let none = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_whitespace);
-        assert_eq!(check::accounted(&mut Decoder::default(), none, &lines).unwrap().len(), 50);
+        assert_eq!(check::accounted(&mut JsonlDecoder::default(), none, &lines).unwrap().len(), 50);
     }
 }
 
 #[test]
 fn a_cut_is_behind_a_line() {
     for (buf, cut) in [("", 0), ("{\"a\":1}", 0), ("{}\n", 3), ("{}\n{}\n{", 6)] {
-        assert_eq!(Decoder::cut(buf.as_bytes()), cut, "{buf}");
+        assert_eq!(JsonlDecoder::cut(buf.as_bytes()), cut, "{buf}");
     }
 }
 

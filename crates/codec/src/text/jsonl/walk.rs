@@ -1,44 +1,46 @@
 //! A line to its leaves. That it is JSON is looked at first, by a parser of JSON; what is walked over here is.
 
 use super::{DEPTH_MAX, path};
-use crate::text::{Code, Fault, Leaves, Sort};
+use crate::text::{PathValueKind, PathValues, TextFault, TextFaultCode};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-/// Puts the values of a line, trimmed and not empty, into `leaves`.
-pub(super) fn line(line: &[u8], leaves: &mut Leaves) -> Result<(), Fault> {
+/// Puts the values of a line, trimmed and not empty, into `path_values`.
+pub(super) fn line(line: &[u8], leaves: &mut PathValues) -> Result<(), TextFault> {
     if line.first() != Some(&b'{') {
-        return Err(Fault::new(Code::Garbage, 0, "no object of JSON"));
+        return Err(TextFault::new(TextFaultCode::Garbage, 0, "no object of JSON"));
     }
     let text = std::str::from_utf8(line)
-        .map_err(|e| Fault::new(Code::BadUtf8, e.valid_up_to(), "bytes that are not UTF-8"))?;
+        .map_err(|e| TextFault::new(TextFaultCode::BadUtf8, e.valid_up_to(), "bytes that are not UTF-8"))?;
     let mut json = serde_json::Deserializer::from_str(text);
     let valid = IgnoredAny::deserialize(&mut json).and_then(|_| json.end());
     valid.map_err(|e| match e.is_eof() {
-        true => Fault::new(Code::Truncated, line.len(), "the object is not over"),
-        false => Fault::new(Code::BadJson, e.column().saturating_sub(1).min(line.len()), "not JSON"),
+        true => TextFault::new(TextFaultCode::Truncated, line.len(), "the object is not over"),
+        false => {
+            TextFault::new(TextFaultCode::BadJson, e.column().saturating_sub(1).min(line.len()), "not JSON")
+        }
     })?;
-    let mut walk = Walk { json: text, at: 0, path: String::new(), depth: 0, leaves };
+    let mut walk = JsonWalker { json: text, at: 0, path: String::new(), depth: 0, leaves };
     walk.object()
 }
 
-struct Walk<'w> {
+struct JsonWalker<'w> {
     json: &'w str,
     at: usize,
     path: String,
     depth: usize,
-    leaves: &'w mut Leaves,
+    leaves: &'w mut PathValues,
 }
 
-impl Walk<'_> {
-    fn value(&mut self) -> Result<(), Fault> {
+impl JsonWalker<'_> {
+    fn value(&mut self) -> Result<(), TextFault> {
         let (start, mark) = (self.at, self.leaves.mark());
         let sort = match self.peek() {
             Some(b'{') => return self.object(),
             Some(b'[') => return self.list(),
             Some(b'"') => {
                 self.string(None)?;
-                Sort::Text
+                PathValueKind::Text
             }
             _ => {
                 let rest = &self.json.as_bytes()[start..];
@@ -49,11 +51,11 @@ impl Walk<'_> {
                 }
                 self.at += n;
                 let sort = match word {
-                    "null" => Sort::Nothing,
-                    "true" | "false" => Sort::Flag,
-                    _ => Sort::Number,
+                    "null" => PathValueKind::Nothing,
+                    "true" | "false" => PathValueKind::Flag,
+                    _ => PathValueKind::Number,
                 };
-                if sort != Sort::Nothing {
+                if sort != PathValueKind::Nothing {
                     self.leaves.text_mut().push_str(word);
                 }
                 sort
@@ -62,7 +64,7 @@ impl Walk<'_> {
         self.leaves.put(&self.path, mark, sort, start)
     }
 
-    fn object(&mut self) -> Result<(), Fault> {
+    fn object(&mut self) -> Result<(), TextFault> {
         let start = self.at;
         self.deeper()?;
         let before = self.path.len();
@@ -83,12 +85,16 @@ impl Walk<'_> {
         let empty = names.is_empty();
         names.sort_unstable();
         if names.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(Fault::new(Code::Duplicate, start, "an object with two members of one name"));
+            return Err(TextFault::new(
+                TextFaultCode::Duplicate,
+                start,
+                "an object with two members of one name",
+            ));
         }
         self.shallower(empty, start)
     }
 
-    fn list(&mut self) -> Result<(), Fault> {
+    fn list(&mut self) -> Result<(), TextFault> {
         let start = self.at;
         self.deeper()?;
         self.path.push_str("[]");
@@ -104,13 +110,21 @@ impl Walk<'_> {
     }
 
     /// A path that cannot be is told where it begins, not where the value is.
-    fn on_the_way(&self, fault: Fault, at: usize) -> Fault {
-        if fault.code == Code::TooDeep && self.depth == 1 { Fault { at: at as u32, ..fault } } else { fault }
+    fn on_the_way(&self, fault: TextFault, at: usize) -> TextFault {
+        if fault.code == TextFaultCode::TooDeep && self.depth == 1 {
+            TextFault { at: at as u32, ..fault }
+        } else {
+            fault
+        }
     }
 
-    fn deeper(&mut self) -> Result<(), Fault> {
+    fn deeper(&mut self) -> Result<(), TextFault> {
         if self.depth == DEPTH_MAX {
-            return Err(Fault::new(Code::TooDeep, self.at, "more than 64 lists and objects in each other"));
+            return Err(TextFault::new(
+                TextFaultCode::TooDeep,
+                self.at,
+                "more than 64 lists and objects in each other",
+            ));
         }
         self.depth += 1;
         self.at += 1;
@@ -118,17 +132,17 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn shallower(&mut self, empty: bool, start: usize) -> Result<(), Fault> {
+    fn shallower(&mut self, empty: bool, start: usize) -> Result<(), TextFault> {
         self.depth -= 1;
         if empty && self.depth > 0 {
             let mark = self.leaves.mark();
-            return self.leaves.put(&self.path, mark, Sort::Nothing, start);
+            return self.leaves.put(&self.path, mark, PathValueKind::Nothing, start);
         }
         Ok(())
     }
 
     /// Whether the list or object ends here; steps over that, or over the comma before what comes next.
-    fn ends(&mut self, with: u8) -> Result<bool, Fault> {
+    fn ends(&mut self, with: u8) -> Result<bool, TextFault> {
         self.white();
         match self.peek() {
             Some(b) if b == with => {
@@ -146,7 +160,7 @@ impl Walk<'_> {
     }
 
     /// A string, with its escapes resolved, into `out` or else into the value being put together.
-    fn string(&mut self, out: Option<&mut String>) -> Result<(), Fault> {
+    fn string(&mut self, out: Option<&mut String>) -> Result<(), TextFault> {
         if self.peek() != Some(b'"') {
             return Err(self.not_json());
         }
@@ -154,7 +168,7 @@ impl Walk<'_> {
             Some(out) => out,
             None => self.leaves.text_mut(),
         };
-        let bad = |at: usize| Fault::new(Code::BadJson, at, "not JSON");
+        let bad = |at: usize| TextFault::new(TextFaultCode::BadJson, at, "not JSON");
         self.at += 1;
         loop {
             let rest = self.json.get(self.at..).ok_or_else(|| bad(self.at))?;
@@ -165,7 +179,7 @@ impl Walk<'_> {
                 break;
             }
             let (c, used) = escape(&rest.as_bytes()[n + 1..])
-                .ok_or_else(|| Fault::new(Code::BadJson, self.at - 1, "half of a character"))?;
+                .ok_or_else(|| TextFault::new(TextFaultCode::BadJson, self.at - 1, "half of a character"))?;
             out.push(c);
             self.at += used;
         }
@@ -183,8 +197,8 @@ impl Walk<'_> {
     }
 
     #[cold]
-    fn not_json(&self) -> Fault {
-        Fault::new(Code::BadJson, self.at, "not JSON")
+    fn not_json(&self) -> TextFault {
+        TextFault::new(TextFaultCode::BadJson, self.at, "not JSON")
     }
 }
 

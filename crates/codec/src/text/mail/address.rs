@@ -1,10 +1,10 @@
 //! Lists of addresses: `Ann <ann@x>, "Cole, Cy" <cy@y> (of the desk), team: bob@z, dee@z;`
 
-use crate::text::leaves::LEAVES_MAX;
+use crate::text::path_values::LEAVES_MAX;
 
 /// Somebody's name and address, each empty where it is not said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Address {
+pub(super) struct MailAddress {
     pub name: String,
     pub email: String,
 }
@@ -14,7 +14,7 @@ const COMMENT_DEPTH_MAX: usize = 16;
 
 /// The addresses of a field, those in groups among them, up to one more than a message can hold. Whatever stands there,
 /// each stretch between commas that says anything is one.
-pub(super) fn list(value: &str) -> Vec<Address> {
+pub(super) fn list(value: &str) -> Vec<MailAddress> {
     let mut found = Vec::new();
     // Outside of brackets; in brackets; in parentheses.
     let (mut words, mut email, mut comment) = (String::new(), None::<String>, String::new());
@@ -24,9 +24,9 @@ pub(super) fn list(value: &str) -> Vec<Address> {
         let address = match email.take() {
             Some(email) => {
                 let name = if said.is_empty() { comment.trim() } else { said };
-                Address { name: name.to_owned(), email: route(&email) }
+                MailAddress { name: name.to_owned(), email: route(&email) }
             }
-            None => Address { name: comment.trim().to_owned(), email: without_blanks(said) },
+            None => MailAddress { name: comment.trim().to_owned(), email: without_blanks(said) },
         };
         if !address.email.is_empty() || !address.name.is_empty() {
             found.push(address);
@@ -104,7 +104,7 @@ mod tests {
     // A comma in a name made two people of one.
     #[test]
     fn names_and_addresses_are_told_apart() {
-        let a = |name: &str, email: &str| Address { name: name.to_owned(), email: email.to_owned() };
+        let a = |name: &str, email: &str| MailAddress { name: name.to_owned(), email: email.to_owned() };
         for (text, want) in [
             ("ann@x", vec![a("", "ann@x")]),
             ("Ann Ames <ann@x>,bob@y", vec![a("Ann Ames", "ann@x"), a("", "bob@y")]),

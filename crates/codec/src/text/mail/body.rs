@@ -14,10 +14,10 @@
 //! content, or where its message has no other text. Text before the first boundary and after the last is ignored
 //! (RFC 2046, 5.1.1). Parts in each other and parts in all are bounded, those of forwarded messages among them.
 
-use super::header::{Field, fields, fields_of_part, unfolded};
-use super::typed::Typed;
-use super::words::{base64, characters, decoded, quoted, set_named};
-use crate::text::{Code, Fault, Leaves, Sort};
+use super::header::{HeaderField, fields, fields_of_part, unfold};
+use super::mime_field::MimeField;
+use super::words::{base64, characters, charset_by_name, decode_quoted_printable, decode_words};
+use crate::text::{PathValueKind, PathValues, TextFault, TextFaultCode};
 use unitape_base::Span;
 
 /// Parts in parts, at most.
@@ -30,12 +30,17 @@ const PARTS_MAX: usize = 1024;
 const FORWARDED: [(&str, &str); 3] =
     [("from", "forwarded[].from"), ("date", "forwarded[].date"), ("subject", "forwarded[].subject")];
 
-/// Puts the content of `message`, which begins at `from`, into `leaves`.
-pub(super) fn read(message: &[u8], fields: &[Field], from: usize, leaves: &mut Leaves) -> Result<(), Fault> {
-    let mut content = Content::default();
-    let whole = Entity { message, fields, span: Span { start: from, end: message.len() } };
+/// Puts the content of `message`, which begins at `from`, into `path_values`.
+pub(super) fn read(
+    message: &[u8],
+    fields: &[HeaderField],
+    from: usize,
+    leaves: &mut PathValues,
+) -> Result<(), TextFault> {
+    let mut content = MailContent::default();
+    let whole = MimeEntity { message, fields, span: Span { start: from, end: message.len() } };
     let mut pieces = Vec::new();
-    content.part(whole, Position::BODY, &mut pieces)?;
+    content.part(whole, PartPosition::BODY, &mut pieces)?;
     put_pieces(pieces, ["text", "html"], from, leaves)?;
     content.alternatives.iter().try_for_each(|kind| leaves.list_text("alternatives[]", kind, from))?;
     for letter in content.forwarded {
@@ -48,7 +53,12 @@ pub(super) fn read(message: &[u8], fields: &[Field], from: usize, leaves: &mut L
 }
 
 /// Puts the plain texts as one value and the markup as another.
-fn put_pieces(mut pieces: Vec<Piece>, paths: [&str; 2], at: usize, leaves: &mut Leaves) -> Result<(), Fault> {
+fn put_pieces(
+    mut pieces: Vec<TextPiece>,
+    paths: [&str; 2],
+    at: usize,
+    leaves: &mut PathValues,
+) -> Result<(), TextFault> {
     // An attached file is the message's text only where there is no other.
     if pieces.iter().any(|piece| !piece.is_file) {
         pieces.retain(|piece| !piece.is_file);
@@ -66,14 +76,18 @@ fn put_pieces(mut pieces: Vec<Piece>, paths: [&str; 2], at: usize, leaves: &mut 
         let end = mark + out[mark..].trim_end_matches('\n').len();
         out.truncate(end);
         if end > mark {
-            leaves.put(path, mark, Sort::Text, at)?;
+            leaves.put(path, mark, PathValueKind::Text, at)?;
         }
     }
     Ok(())
 }
 
-fn put_attachments(attachments: &[Attachment], from: usize, leaves: &mut Leaves) -> Result<(), Fault> {
-    for Attachment { name, kind, at } in attachments {
+fn put_attachments(
+    attachments: &[MailAttachment],
+    from: usize,
+    leaves: &mut PathValues,
+) -> Result<(), TextFault> {
+    for MailAttachment { name, kind, at } in attachments {
         let entry = leaves.begin_entry("attachments[]", *at)?;
         if !name.is_empty() {
             leaves.put_text("attachments[].name", name, *at)?;
@@ -86,7 +100,7 @@ fn put_attachments(attachments: &[Attachment], from: usize, leaves: &mut Leaves)
     }
     leaves.put_text("attachment_count", &attachments.len().to_string(), from)?;
     let mut list = String::new();
-    for Attachment { name, kind, .. } in attachments {
+    for MailAttachment { name, kind, .. } in attachments {
         list.push_str(if list.is_empty() { "" } else { "; " });
         list.push_str(name);
         list.push_str(if name.is_empty() { "(" } else { " (" });
@@ -98,24 +112,24 @@ fn put_attachments(attachments: &[Attachment], from: usize, leaves: &mut Leaves)
 
 /// What was found in a message.
 #[derive(Default)]
-struct Content {
+struct MailContent {
     /// Types of alternatives that were not read.
     alternatives: Vec<String>,
     /// In the order in which they begin, those in each other among them.
-    forwarded: Vec<Letter>,
-    attachments: Vec<Attachment>,
+    forwarded: Vec<ForwardedMail>,
+    attachments: Vec<MailAttachment>,
     parts: usize,
 }
 
 /// A text of a message.
-struct Piece {
+struct TextPiece {
     kind: String,
     text: String,
     /// It is attached under a name.
     is_file: bool,
 }
 
-impl Piece {
+impl TextPiece {
     fn is_html(&self) -> bool {
         self.kind == "text/html"
     }
@@ -131,14 +145,14 @@ impl Piece {
 }
 
 /// A forwarded message.
-struct Letter {
+struct ForwardedMail {
     /// Path and value.
     head: Vec<(&'static str, String)>,
-    pieces: Vec<Piece>,
+    pieces: Vec<TextPiece>,
     at: usize,
 }
 
-struct Attachment {
+struct MailAttachment {
     name: String,
     kind: String,
     at: usize,
@@ -146,15 +160,15 @@ struct Attachment {
 
 /// A header and the content that follows it.
 #[derive(Clone, Copy)]
-struct Entity<'m> {
+struct MimeEntity<'m> {
     message: &'m [u8],
-    fields: &'m [Field],
+    fields: &'m [HeaderField],
     span: Span,
 }
 
 /// Where a part is.
 #[derive(Clone, Copy)]
-struct Position {
+struct PartPosition {
     depth: usize,
     /// The type of a part without one.
     default: &'static str,
@@ -162,19 +176,28 @@ struct Position {
     is_body: bool,
 }
 
-impl Position {
-    const BODY: Self = Position { depth: 0, default: "text/plain", is_body: true };
+impl PartPosition {
+    const BODY: Self = PartPosition { depth: 0, default: "text/plain", is_body: true };
 }
 
-impl Content {
-    fn part(&mut self, entity: Entity<'_>, position: Position, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
-        let Entity { message, fields, span } = entity;
+impl MailContent {
+    fn part(
+        &mut self,
+        entity: MimeEntity<'_>,
+        position: PartPosition,
+        pieces: &mut Vec<TextPiece>,
+    ) -> Result<(), TextFault> {
+        let MimeEntity { message, fields, span } = entity;
         let at = span.start;
         self.parts += 1;
         if position.depth > DEPTH_MAX || self.parts > PARTS_MAX {
-            return Err(Fault::new(Code::TooDeep, at, "more than 16 parts in each other, or 1024 in all"));
+            return Err(TextFault::new(
+                TextFaultCode::TooDeep,
+                at,
+                "more than 16 parts in each other, or 1024 in all",
+            ));
         }
-        let typed = Typed::of(message, fields, "content-type")?;
+        let typed = MimeField::find(message, fields, "content-type")?;
         let kind = match &typed {
             None => position.default,
             // RFC 2045, 5.2: a type that is none is plain text.
@@ -185,47 +208,47 @@ impl Content {
         let typed = typed.unwrap_or_default();
         if let Some(subtype) = kind.strip_prefix("multipart/") {
             let Some(boundary) = typed.get("boundary").filter(|b| !b.is_empty()) else {
-                return Err(Fault::new(Code::BadHeader, at, "parts without a boundary"));
+                return Err(TextFault::new(TextFaultCode::BadHeader, at, "parts without a boundary"));
             };
             return self.multipart(entity, (subtype, boundary), position.depth, pieces);
         }
-        let disposition = Typed::of(message, fields, "content-disposition")?;
+        let disposition = MimeField::find(message, fields, "content-disposition")?;
         let attached = disposition.as_ref().is_some_and(|d| d.value == "attachment");
         let named = disposition.as_ref().and_then(|d| d.get("filename")).or(typed.get("name"));
-        let name = decoded(named.unwrap_or_default()).into_owned();
+        let name = decode_words(named.unwrap_or_default()).into_owned();
         if matches!(kind.as_str(), "message/rfc822" | "message/global") {
-            self.attachments.push(Attachment { name, kind, at });
+            self.attachments.push(MailAttachment { name, kind, at });
             return self.forward(entity, position.depth);
         }
         if !kind.starts_with("text/") {
-            self.attachments.push(Attachment { name, kind, at });
+            self.attachments.push(MailAttachment { name, kind, at });
             return Ok(());
         }
         let charset = typed.get("charset").unwrap_or_default();
         let known = matches!(kind.as_str(), "text/plain" | "text/html");
-        if attached || !known && set_named(charset).is_none() {
+        if attached || !known && charset_by_name(charset).is_none() {
             let is_file = !name.is_empty() && !position.is_body;
-            self.attachments.push(Attachment { name, kind: kind.clone(), at });
+            self.attachments.push(MailAttachment { name, kind: kind.clone(), at });
             // One that cannot be read is named all the same.
             if let Ok(text) = words(entity, charset) {
-                push_piece(pieces, Piece { kind, text, is_file });
+                push_piece(pieces, TextPiece { kind, text, is_file });
             }
             return Ok(());
         }
-        push_piece(pieces, Piece { kind, text: words(entity, charset)?, is_file: false });
+        push_piece(pieces, TextPiece { kind, text: words(entity, charset)?, is_file: false });
         Ok(())
     }
 
     /// The parts between boundaries.
     fn multipart(
         &mut self,
-        entity: Entity<'_>,
+        entity: MimeEntity<'_>,
         (subtype, boundary): (&str, &str),
         depth: usize,
-        pieces: &mut Vec<Piece>,
-    ) -> Result<(), Fault> {
+        pieces: &mut Vec<TextPiece>,
+    ) -> Result<(), TextFault> {
         let default = if subtype == "digest" { "message/rfc822" } else { "text/plain" };
-        let position = Position { depth: depth + 1, default, is_body: false };
+        let position = PartPosition { depth: depth + 1, default, is_body: false };
         let mut alternatives = Vec::new();
         for span in part_spans(entity, boundary)? {
             let mut found = Vec::new();
@@ -235,7 +258,7 @@ impl Content {
                 _ => pieces.append(&mut found),
             }
         }
-        let rank = |found: &[Piece]| found.iter().filter(|p| !p.is_file).map(Piece::rank).max();
+        let rank = |found: &[TextPiece]| found.iter().filter(|p| !p.is_file).map(TextPiece::rank).max();
         let best = alternatives.iter().filter_map(|found| rank(found)).max();
         // Of several that only this reader does not know the last one is the best.
         let last = alternatives.iter().rposition(|found| rank(found).is_some()).unwrap_or(0);
@@ -255,9 +278,9 @@ impl Content {
         &mut self,
         message: &[u8],
         span: Span,
-        position: Position,
-        pieces: &mut Vec<Piece>,
-    ) -> Result<(), Fault> {
+        position: PartPosition,
+        pieces: &mut Vec<TextPiece>,
+    ) -> Result<(), TextFault> {
         let view = &message[..span.end];
         // A part may have no header at all, and one that is empty no content.
         if span.is_empty() {
@@ -265,47 +288,51 @@ impl Content {
         }
         let (fields, from) = match fields(view, span.start) {
             // Fields that end with the part: nothing follows them.
-            Err(fault) if fault.code == Code::Truncated => return Ok(()),
+            Err(fault) if fault.code == TextFaultCode::Truncated => return Ok(()),
             other => other?,
         };
         let span = Span { start: from, end: span.end };
-        self.part(Entity { message: view, fields: &fields, span }, position, pieces)
+        self.part(MimeEntity { message: view, fields: &fields, span }, position, pieces)
     }
 
     /// A message in this one.
-    fn forward(&mut self, carrier: Entity<'_>, depth: usize) -> Result<(), Fault> {
+    fn forward(&mut self, carrier: MimeEntity<'_>, depth: usize) -> Result<(), TextFault> {
         let at = carrier.span.start;
-        let encoding = Typed::of(carrier.message, carrier.fields, "content-transfer-encoding")?;
+        let encoding = MimeField::find(carrier.message, carrier.fields, "content-transfer-encoding")?;
         let encoding = encoding.unwrap_or_default();
         // RFC 2046, 5.2.1 allows none but 7bit, 8bit and binary. Some senders encode it: to read it is no guess.
         if matches!(encoding.value.as_str(), "base64" | "quoted-printable") {
             let bytes = bytes(carrier, &encoding.value)?;
             let span = Span { start: 0, end: bytes.len() };
             // A place in decoded bytes is none in the message.
-            return self.letter(&bytes, span, (depth, at)).map_err(|f| Fault { at: at as u32, ..f });
+            return self.letter(&bytes, span, (depth, at)).map_err(|f| TextFault { at: at as u32, ..f });
         }
         if !matches!(encoding.value.as_str(), "" | "7bit" | "8bit" | "binary") {
-            return Err(Fault::new(Code::BadEncoding, at, "a transfer encoding that is not known"));
+            return Err(TextFault::new(
+                TextFaultCode::BadEncoding,
+                at,
+                "a transfer encoding that is not known",
+            ));
         }
         self.letter(carrier.message, carrier.span, (depth, at))
     }
 
-    fn letter(&mut self, message: &[u8], span: Span, (depth, at): (usize, usize)) -> Result<(), Fault> {
+    fn letter(&mut self, message: &[u8], span: Span, (depth, at): (usize, usize)) -> Result<(), TextFault> {
         let view = &message[..span.end];
         let start = span.start + super::postmark(&view[span.start..], false).unwrap_or(0);
         let (fields, from) = fields_of_part(view, start)?;
         let mut head = Vec::new();
         for (name, path) in FORWARDED {
             for field in fields.iter().filter(|field| field.is(view, name)) {
-                head.push((path, decoded(&unfolded(view, field)?).into_owned()));
+                head.push((path, decode_words(&unfold(view, field)?).into_owned()));
             }
         }
         // Its place comes before those of messages in it.
         let n = self.forwarded.len();
-        self.forwarded.push(Letter { head, pieces: Vec::new(), at });
-        let entity = Entity { message: view, fields: &fields, span: Span { start: from, end: span.end } };
+        self.forwarded.push(ForwardedMail { head, pieces: Vec::new(), at });
+        let entity = MimeEntity { message: view, fields: &fields, span: Span { start: from, end: span.end } };
         let mut pieces = Vec::new();
-        self.part(entity, Position { depth: depth + 1, ..Position::BODY }, &mut pieces)?;
+        self.part(entity, PartPosition { depth: depth + 1, ..PartPosition::BODY }, &mut pieces)?;
         self.forwarded[n].pieces = pieces;
         Ok(())
     }
@@ -320,41 +347,48 @@ fn is_type(value: &str) -> bool {
 }
 
 /// Text of nothing but blanks is none, so that it does not hide the markup beside it.
-fn push_piece(pieces: &mut Vec<Piece>, piece: Piece) {
+fn push_piece(pieces: &mut Vec<TextPiece>, piece: TextPiece) {
     if !piece.text.trim().is_empty() {
         pieces.push(piece);
     }
 }
 
 /// The characters of a part.
-fn words(entity: Entity<'_>, charset: &str) -> Result<String, Fault> {
+fn words(entity: MimeEntity<'_>, charset: &str) -> Result<String, TextFault> {
     let at = entity.span.start;
-    let encoding = Typed::of(entity.message, entity.fields, "content-transfer-encoding")?.unwrap_or_default();
+    let encoding =
+        MimeField::find(entity.message, entity.fields, "content-transfer-encoding")?.unwrap_or_default();
     let bytes = bytes(entity, &encoding.value)?;
-    let set = set_named(charset)
-        .ok_or_else(|| Fault::new(Code::BadEncoding, at, "a set of characters that is not known"))?;
-    let text = characters(set, &bytes)
-        .ok_or_else(|| Fault::new(Code::BadUtf8, at, "bytes that are no characters of the part's set"))?;
+    let set = charset_by_name(charset).ok_or_else(|| {
+        TextFault::new(TextFaultCode::BadEncoding, at, "a set of characters that is not known")
+    })?;
+    let text = characters(set, &bytes).ok_or_else(|| {
+        TextFault::new(TextFaultCode::BadUtf8, at, "bytes that are no characters of the part's set")
+    })?;
     Ok(if text.contains('\r') { text.replace("\r\n", "\n") } else { text })
 }
 
 /// The bytes of a part.
-fn bytes(entity: Entity<'_>, encoding: &str) -> Result<Vec<u8>, Fault> {
+fn bytes(entity: MimeEntity<'_>, encoding: &str) -> Result<Vec<u8>, TextFault> {
     let Span { start, end } = entity.span;
     let raw = entity.span.slice(entity.message);
     match encoding {
         "" | "7bit" | "8bit" | "binary" => Ok(raw.to_vec()),
-        "quoted-printable" => Ok(quoted(raw, true)),
+        "quoted-printable" => Ok(decode_quoted_printable(raw, true)),
         "base64" => base64(raw).ok_or_else(|| {
-            Fault::new(Code::Truncated, end, "base64 that is cut off, or continues after its end")
+            TextFault::new(
+                TextFaultCode::Truncated,
+                end,
+                "base64 that is cut off, or continues after its end",
+            )
         }),
-        _ => Err(Fault::new(Code::BadEncoding, start, "a transfer encoding that is not known")),
+        _ => Err(TextFault::new(TextFaultCode::BadEncoding, start, "a transfer encoding that is not known")),
     }
 }
 
 /// Where the parts between boundaries are.
-fn part_spans(entity: Entity<'_>, boundary: &str) -> Result<Vec<Span>, Fault> {
-    let Entity { message, span, .. } = entity;
+fn part_spans(entity: MimeEntity<'_>, boundary: &str) -> Result<Vec<Span>, TextFault> {
+    let MimeEntity { message, span, .. } = entity;
     let (mut at, mut begun, mut spans) = (span.start, None, Vec::new());
     while at < span.end {
         let line_end = memchr::memchr(b'\n', &message[at..span.end]).map_or(span.end, |n| at + n + 1);
@@ -373,12 +407,12 @@ fn part_spans(entity: Entity<'_>, boundary: &str) -> Result<Vec<Span>, Fault> {
                     return Ok(spans);
                 }
                 if spans.len() > PARTS_MAX {
-                    return Err(Fault::new(Code::TooDeep, at, "more than 1024 parts"));
+                    return Err(TextFault::new(TextFaultCode::TooDeep, at, "more than 1024 parts"));
                 }
                 begun = Some(line_end);
             }
         }
         at = line_end;
     }
-    Err(Fault::new(Code::Truncated, span.end, "the last boundary is missing"))
+    Err(TextFault::new(TextFaultCode::Truncated, span.end, "the last boundary is missing"))
 }

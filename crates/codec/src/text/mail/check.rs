@@ -1,6 +1,6 @@
 //! What must hold for any bytes: the properties that tests and the fuzzer share.
 
-use super::{Decoder, POSTMARK_BYTES_MAX};
+use super::{MailDecoder, POSTMARK_BYTES_MAX};
 use crate::text::check;
 
 /// What the fuzzer runs: the first byte picks the limit, the rest is the input.
@@ -10,13 +10,13 @@ use crate::text::check;
 pub fn any_bytes(data: &[u8]) {
     let Some((&pick, input)) = data.split_first() else { return };
     let max_message = [64, 200, 1000, 1 << 20][usize::from(pick & 3)];
-    let mut decoder = Decoder::default().with_max_message(max_message);
+    let mut decoder = MailDecoder::default().with_max_message(max_message);
     let between = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_whitespace);
     let spans = check::accounted(&mut decoder, between, input).unwrap_or_else(|e| panic!("{e}"));
     // Every cut of the rest is a square; long inputs would tell no more.
     if input.len() <= 300 {
         check::cuts(&mut decoder, max_message + POSTMARK_BYTES_MAX, input).unwrap_or_else(|e| panic!("{e}"));
     }
-    assert!(Decoder::cut(input) <= input.len());
+    assert!(MailDecoder::cut(input) <= input.len());
     check::printed(&mut decoder, input, spans.len());
 }

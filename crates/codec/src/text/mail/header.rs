@@ -1,7 +1,7 @@
 //! The header of a message, or of a part of one: its fields, unfolded and decoded.
 
 use super::{address, words};
-use crate::text::{Code, Fault, Leaves, jsonl::path};
+use crate::text::{PathValues, TextFault, TextFaultCode, jsonl::path};
 use unitape_base::Span;
 
 /// Fields of a header, at most.
@@ -9,19 +9,19 @@ const FIELDS_MAX: usize = 2048;
 
 /// A field: name and value as they stand.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Field {
+pub(super) struct HeaderField {
     pub name: Span,
     pub value: Span,
 }
 
-impl Field {
+impl HeaderField {
     pub(super) fn is(&self, message: &[u8], name: &str) -> bool {
         self.name.slice(message).eq_ignore_ascii_case(name.as_bytes())
     }
 }
 
 /// Whether `text` begins with a header field.
-pub(super) fn begins(text: &[u8]) -> bool {
+pub(super) fn starts_field(text: &[u8]) -> bool {
     let name = text.iter().take(80).take_while(|b| is_name(**b)).count();
     name > 0 && text.get(name) == Some(&b':')
 }
@@ -31,17 +31,17 @@ fn is_name(byte: u8) -> bool {
 }
 
 /// The fields that stand at `from`, and where the content behind the blank line begins.
-pub(super) fn fields(message: &[u8], from: usize) -> Result<(Vec<Field>, usize), Fault> {
+pub(super) fn fields(message: &[u8], from: usize) -> Result<(Vec<HeaderField>, usize), TextFault> {
     fields_to(message, from, false)
 }
 
 /// The same of a message in another one, which may end with its header: RFC 5322, 3.5 asks for no blank line after it.
-pub(super) fn fields_of_part(message: &[u8], from: usize) -> Result<(Vec<Field>, usize), Fault> {
+pub(super) fn fields_of_part(message: &[u8], from: usize) -> Result<(Vec<HeaderField>, usize), TextFault> {
     fields_to(message, from, true)
 }
 
-fn fields_to(message: &[u8], from: usize, may_end: bool) -> Result<(Vec<Field>, usize), Fault> {
-    let mut found: Vec<Field> = Vec::new();
+fn fields_to(message: &[u8], from: usize, may_end: bool) -> Result<(Vec<HeaderField>, usize), TextFault> {
+    let mut found: Vec<HeaderField> = Vec::new();
     let mut at = from;
     loop {
         let rest = &message[at..];
@@ -50,7 +50,13 @@ fn fields_to(message: &[u8], from: usize, may_end: bool) -> Result<(Vec<Field>, 
             None if may_end && rest.is_empty() => return Ok((found, at)),
             None if may_end => rest.len(),
             // Headers end with a blank line.
-            None => return Err(Fault::new(Code::Truncated, message.len(), "the header is not over")),
+            None => {
+                return Err(TextFault::new(
+                    TextFaultCode::Truncated,
+                    message.len(),
+                    "the header is not over",
+                ));
+            }
         };
         let line = rest[..n].strip_suffix(b"\r").unwrap_or(&rest[..n]);
         let (start, end) = (at, at + line.len());
@@ -61,29 +67,39 @@ fn fields_to(message: &[u8], from: usize, may_end: bool) -> Result<(Vec<Field>, 
         if matches!(line[0], b' ' | b'\t') {
             match found.last_mut() {
                 Some(field) => field.value.end = end,
-                None => return Err(Fault::new(Code::BadHeader, start, "a header begins with a folded line")),
+                None => {
+                    return Err(TextFault::new(
+                        TextFaultCode::BadHeader,
+                        start,
+                        "a header begins with a folded line",
+                    ));
+                }
             }
             continue;
         }
         let name = line.iter().take_while(|b| is_name(**b)).count();
         let behind = line[name..].iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
         if name == 0 || line.get(name + behind) != Some(&b':') {
-            return Err(Fault::new(Code::BadHeader, start, "a line of the header that is no field"));
+            return Err(TextFault::new(
+                TextFaultCode::BadHeader,
+                start,
+                "a line of the header that is no field",
+            ));
         }
         if found.len() >= FIELDS_MAX {
-            return Err(Fault::new(Code::TooDeep, start, "more than 2048 header fields"));
+            return Err(TextFault::new(TextFaultCode::TooDeep, start, "more than 2048 header fields"));
         }
         let name = Span { start, end: start + name };
-        found.push(Field { name, value: Span { start: name.end + behind + 1, end } });
+        found.push(HeaderField { name, value: Span { start: name.end + behind + 1, end } });
     }
 }
 
 /// The value of a field: its lines joined, without white space around it.
-pub(super) fn unfolded(message: &[u8], field: &Field) -> Result<String, Fault> {
+pub(super) fn unfold(message: &[u8], field: &HeaderField) -> Result<String, TextFault> {
     let raw = field.value.slice(message);
     let text = std::str::from_utf8(raw).map_err(|e| {
         let at = field.value.start + e.valid_up_to();
-        Fault::new(Code::BadUtf8, at, "a header field that is neither ASCII nor UTF-8")
+        TextFault::new(TextFaultCode::BadUtf8, at, "a header field that is neither ASCII nor UTF-8")
     })?;
     let mut out = String::with_capacity(text.len());
     out.extend(text.chars().filter(|c| !matches!(c, '\r' | '\n')));
@@ -92,7 +108,7 @@ pub(super) fn unfolded(message: &[u8], field: &Field) -> Result<String, Fault> {
 
 /// What was told of a header.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct HeaderSummary {
     seen: Vec<&'static str>,
     /// The addresses of the fields that name who receives the message.
     pub addresses: Vec<(&'static str, String)>,
@@ -120,14 +136,23 @@ const ADDRESSES: [(&str, &str); 6] = [
     ("bcc", "bcc"),
 ];
 
-impl Told {
+impl HeaderSummary {
     /// Tells a field.
-    pub(super) fn field(&mut self, message: &[u8], field: &Field, leaves: &mut Leaves) -> Result<(), Fault> {
+    pub(super) fn field(
+        &mut self,
+        message: &[u8],
+        field: &HeaderField,
+        leaves: &mut PathValues,
+    ) -> Result<(), TextFault> {
         let at = field.name.start;
-        let value = unfolded(message, field)?;
+        let value = unfold(message, field)?;
         if let Some(name) = ONCE.iter().find(|name| field.is(message, name)) {
             if self.seen.contains(name) {
-                return Err(Fault::new(Code::Duplicate, at, "a header field that is there twice"));
+                return Err(TextFault::new(
+                    TextFaultCode::Duplicate,
+                    at,
+                    "a header field that is there twice",
+                ));
             }
             self.seen.push(name);
         }
@@ -146,7 +171,7 @@ impl Told {
         if field.is(message, "date") {
             return leaves.put_text("date", &value, at);
         }
-        let value = words::decoded(&value);
+        let value = words::decode_words(&value);
         if field.is(message, "subject") {
             return leaves.put_text("subject", &value, at);
         }
@@ -161,13 +186,13 @@ impl Told {
         path: &'static str,
         value: &str,
         at: usize,
-        leaves: &mut Leaves,
-    ) -> Result<(), Fault> {
+        leaves: &mut PathValues,
+    ) -> Result<(), TextFault> {
         let list = format!("{path}[]");
         for address in address::list(value) {
             let entry = leaves.begin_entry(&list, at)?;
             if !address.name.is_empty() {
-                leaves.put_text(&format!("{list}.name"), &words::decoded(&address.name), at)?;
+                leaves.put_text(&format!("{list}.name"), &words::decode_words(&address.name), at)?;
             }
             if !address.email.is_empty() {
                 leaves.put_text(&format!("{list}.email"), &address.email, at)?;

@@ -16,7 +16,7 @@
 //!    up to the next line that is a postmark, or to the end of the input. Lines in it that are a postmark with `>` before
 //!    it lose one `>`, where the message itself has a postmark.
 //! 3. **Header fields** are unfolded, encoded words (RFC 2047) decoded. What is neither ASCII nor UTF-8 is refused; an
-//!    encoded word that cannot be decoded stays as it is. `Date`, `From`, `Sender`, `Subject`, `Message-ID` and the fields
+//!    encoded word that cannot be decoded stays as it is. `Date`, `From`, `Sender`, `Subject`, `TextMessage-ID` and the fields
 //!    of MIME may be there once.
 //! 4. **Text** is what parts `text/*` hold, of alternatives the plain one; the table in `body.rs` cites RFC 2045 and 2046
 //!    for each kind of part. Its bytes must be characters of the set that is declared; without one ASCII or UTF-8. The text
@@ -43,13 +43,13 @@ mod body;
 #[doc(hidden)]
 pub mod check;
 mod header;
+mod mime_field;
 pub mod sample;
 #[cfg(test)]
 mod tests;
-mod typed;
 mod words;
 
-use super::{Code, Decode, Fault, Leaves, Message, Next, Span};
+use super::{NextTextMessage, PathValues, Span, TextFault, TextFaultCode, TextMessage, TextMessageDecoder};
 
 /// The largest message that is taken, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
@@ -62,20 +62,20 @@ const POSTMARK_BYTES_MAX: usize = 512;
 
 /// Finds messages and takes them apart.
 #[derive(Debug, Clone)]
-pub struct Decoder {
+pub struct MailDecoder {
     max_message: usize,
     /// The message without the marks that its mbox put into it.
     unquoted: Vec<u8>,
 }
 
-impl Default for Decoder {
+impl Default for MailDecoder {
     /// Messages up to [`MESSAGE_BYTES_MAX`].
     fn default() -> Self {
         Self { max_message: MESSAGE_BYTES_MAX, unquoted: Vec::new() }
     }
 }
 
-impl Decoder {
+impl MailDecoder {
     /// The same with another bound on a message, in bytes; 64 at least.
     #[must_use]
     pub fn with_max_message(self, max_message: usize) -> Self {
@@ -96,27 +96,31 @@ impl Decoder {
     }
 }
 
-impl Decode for Decoder {
-    fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut Leaves) -> Next {
+impl TextMessageDecoder for MailDecoder {
+    fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage {
         let white = buf.get(at..).unwrap_or_default().iter().take_while(|b| b.is_ascii_whitespace()).count();
         let from = at + white;
         if from >= buf.len() {
             let from = buf.len();
-            return if eof { Next::End } else { Next::Incomplete { from, need: from + 1 } };
+            return if eof {
+                NextTextMessage::End
+            } else {
+                NextTextMessage::Incomplete { from, need: from + 1 }
+            };
         }
         let (span, whole) = match self.end(buf, from, eof) {
             Some((end, whole)) => (Span { start: from, end }, whole),
-            None => return Next::Incomplete { from, need: buf.len() + 1 },
+            None => return NextTextMessage::Incomplete { from, need: buf.len() + 1 },
         };
         let message = span.slice(buf);
-        let bad = |fault| Next::Bad { span, fault };
+        let bad = |fault| NextTextMessage::Bad { span, fault };
         let start = match postmark(message, true) {
             Some(n) => n,
-            None if header::begins(message) => 0,
-            None => return bad(Fault::new(Code::Garbage, 0, "neither postmark nor header")),
+            None if header::starts_field(message) => 0,
+            None => return bad(TextFault::new(TextFaultCode::Garbage, 0, "neither postmark nor header")),
         };
         if !whole {
-            return bad(Fault::new(Code::TooLarge, 0, "a message without end"));
+            return bad(TextFault::new(TextFaultCode::TooLarge, 0, "a message without end"));
         }
         leaves.clear();
         let quoted = start > 0 && memchr::memmem::find(message, b"\n>").is_some();
@@ -127,14 +131,14 @@ impl Decode for Decoder {
             &message[start..]
         };
         match read(text, leaves) {
-            Ok(()) => Next::Message(Message { span, kind: KIND }),
+            Ok(()) => NextTextMessage::Message(TextMessage { span, kind: KIND }),
             // Where it stands in the bytes as they are is told for a message without marks.
-            Err(fault) => bad(Fault { at: if quoted { 0 } else { fault.at + start as u32 }, ..fault }),
+            Err(fault) => bad(TextFault { at: if quoted { 0 } else { fault.at + start as u32 }, ..fault }),
         }
     }
 }
 
-impl Decoder {
+impl MailDecoder {
     /// Where what begins at `from` ends, and whether it is over there; `None` where more bytes decide.
     fn end(&self, buf: &[u8], from: usize, eof: bool) -> Option<(usize, bool)> {
         let limit = from + self.max_message;
@@ -168,7 +172,7 @@ impl Decoder {
 pub fn has_header(text: &[u8]) -> bool {
     let text = &text[postmark(text, false).unwrap_or(0)..];
     let is = |name: &str| header::fields(text, 0).is_ok_and(|(f, _)| f.iter().any(|f| f.is(text, name)));
-    header::begins(text) && is("date") && is("from")
+    header::starts_field(text) && is("date") && is("from")
 }
 
 /// A path as people write it, if messages can have a value there.
@@ -252,10 +256,10 @@ fn unquote(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Puts the values of a message without its postmark into `leaves`.
-fn read(message: &[u8], leaves: &mut Leaves) -> Result<(), Fault> {
+/// Puts the values of a message without its postmark into `path_values`.
+fn read(message: &[u8], leaves: &mut PathValues) -> Result<(), TextFault> {
     let (fields, content) = header::fields(message, 0)?;
-    let mut told = header::Told::default();
+    let mut told = header::HeaderSummary::default();
     for field in &fields {
         told.field(message, field, leaves)?;
     }

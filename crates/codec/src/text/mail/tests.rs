@@ -6,15 +6,15 @@ use proptest::prelude::*;
 
 /// What is told of each message of this input: its values as `path=text`, or the code of its fault and where it is.
 fn told(input: &[u8]) -> Vec<Vec<String>> {
-    let (mut decoder, mut leaves, mut at) = (Decoder::default(), Leaves::default(), 0);
+    let (mut decoder, mut leaves, mut at) = (MailDecoder::default(), PathValues::default(), 0);
     let mut all = Vec::new();
     loop {
         at = match decoder.next(input, at, true, &mut leaves) {
-            Next::Message(message) => {
+            NextTextMessage::Message(message) => {
                 all.push(leaves.iter().map(|(path, text)| format!("{path}={text}")).collect());
                 message.span.end
             }
-            Next::Bad { span, fault } => {
+            NextTextMessage::Bad { span, fault } => {
                 all.push(vec![fault.code.as_str().to_owned(), format!("{}..{}", span.start, span.end)]);
                 span.end
             }
@@ -91,8 +91,8 @@ fn an_mbox_is_told_apart() {
     assert_eq!(all[1], ["subject=b", "text=body"]);
     // What has no postmark has no marks.
     assert_eq!(one("Subject: a\n\n>From here\n")[1], "text=>From here");
-    assert_eq!(Decoder::cut(mbox.as_bytes()), mbox.find("From bob").unwrap());
-    assert_eq!(Decoder::cut(b"Subject: a\n\n>From here\n"), 0);
+    assert_eq!(MailDecoder::cut(mbox.as_bytes()), mbox.find("From bob").unwrap());
+    assert_eq!(MailDecoder::cut(b"Subject: a\n\n>From here\n"), 0);
 }
 
 // What is wrong with a message must cost that message only.
@@ -133,11 +133,11 @@ fn each_fault_has_its_code_and_its_neighbours_are_kept() {
 #[test]
 fn what_has_no_end_is_refused() {
     let long = format!("Subject: x\n\n{}", "line\n".repeat(100));
-    let mut decoder = Decoder::default().with_max_message(100);
-    let mut leaves = Leaves::default();
+    let mut decoder = MailDecoder::default().with_max_message(100);
+    let mut leaves = PathValues::default();
     let next = decoder.next(long.as_bytes(), 0, true, &mut leaves);
-    let Next::Bad { span, fault } = next else { panic!("{next:?}") };
-    assert_eq!((span.end, fault.code), (100, Code::TooLarge));
+    let NextTextMessage::Bad { span, fault } = next else { panic!("{next:?}") };
+    assert_eq!((span.end, fault.code), (100, TextFaultCode::TooLarge));
     let mut deep = "Subject: x\n".to_owned();
     for n in 0..10_000 {
         deep.push_str(&format!("Content-Type: multipart/mixed; boundary=b{n}x\n\n--b{n}x\n"));
@@ -188,9 +188,9 @@ fn samples_are_read_to_the_message() {
         assert!(!has("html="), "{message:?}");
     }
     let between = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_whitespace);
-    check::accounted(&mut Decoder::default(), between, &mbox).unwrap();
+    check::accounted(&mut MailDecoder::default(), between, &mbox).unwrap();
     let mut out = Vec::new();
-    let summary = decode_json(&mut &mbox[..], "f", &mut Decoder::default(), &mut out).unwrap();
+    let summary = decode_json(&mut &mbox[..], "f", &mut MailDecoder::default(), &mut out).unwrap();
     assert_eq!((summary.messages, summary.errors), (60, 0));
 }
 

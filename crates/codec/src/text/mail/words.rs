@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// The text of a field: encoded words decoded. One that cannot be stays as it is.
-pub(super) fn decoded(value: &str) -> Cow<'_, str> {
+pub(super) fn decode_words(value: &str) -> Cow<'_, str> {
     if !value.contains("=?") {
         return Cow::Borrowed(value);
     }
     let mut out = String::with_capacity(value.len());
-    let mut run: Option<Run> = None;
+    let mut run: Option<EncodedRun> = None;
     let mut at = 0;
     while at < value.len() {
         let start = value[at..].find("=?").map_or(value.len(), |n| at + n);
@@ -35,7 +35,7 @@ pub(super) fn decoded(value: &str) -> Cow<'_, str> {
                 if !blank {
                     out.push_str(before);
                 }
-                run = Some(Run { set, bytes, stood: start..end });
+                run = Some(EncodedRun { set, bytes, stood: start..end });
             }
         }
         at = end;
@@ -45,14 +45,14 @@ pub(super) fn decoded(value: &str) -> Cow<'_, str> {
 }
 
 /// Encoded words behind each other of one set, of which each may hold half of a character.
-struct Run {
+struct EncodedRun {
     set: &'static Encoding,
     bytes: Vec<u8>,
     /// What they stood as.
     stood: Range<usize>,
 }
 
-fn flush(out: &mut String, run: Option<Run>, value: &str) {
+fn flush(out: &mut String, run: Option<EncodedRun>, value: &str) {
     let Some(run) = run else { return };
     match characters(run.set, &run.bytes) {
         // A line end in a field would be read as another field by whoever writes it on.
@@ -73,20 +73,20 @@ fn encoded_word(text: &str) -> Option<(&'static Encoding, Vec<u8>, usize)> {
     }
     // A language may stand behind the set.
     let length = set.len() + way.len() + content.len() + "=????=".len();
-    let set = set_named(set.split('*').next().unwrap_or_default())?;
+    let set = charset_by_name(set.split('*').next().unwrap_or_default())?;
     if content.contains([' ', '\t']) {
         return None;
     }
     let bytes = match way {
         "B" | "b" => base64(content.as_bytes())?,
-        "Q" | "q" => quoted(content.replace('_', " ").as_bytes(), false),
+        "Q" | "q" => decode_quoted_printable(content.replace('_', " ").as_bytes(), false),
         _ => return None,
     };
     Some((set, bytes, length))
 }
 
 /// The set of characters of this name.
-pub(super) fn set_named(name: &str) -> Option<&'static Encoding> {
+pub(super) fn charset_by_name(name: &str) -> Option<&'static Encoding> {
     let ascii = ["us-ascii", "ascii", "ansi_x3.4-1968", "utf-8", "utf8", ""];
     // What calls itself ASCII and is not, is held to be UTF-8; to read it as Windows-1252, as browsers do, is a guess.
     if ascii.iter().any(|a| a.eq_ignore_ascii_case(name.trim())) {
@@ -137,7 +137,7 @@ pub(super) fn base64(text: &[u8]) -> Option<Vec<u8>> {
 
 /// Quoted-printable. What is not as it should be stands as it is. `lines`: of a body, with soft line ends and blanks at
 /// the end of lines that are nothing.
-pub(super) fn quoted(text: &[u8], lines: bool) -> Vec<u8> {
+pub(super) fn decode_quoted_printable(text: &[u8], lines: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let hex = |b: Option<&u8>| b.and_then(|b| char::from(*b).to_digit(16));
     for line in text.split_inclusive(|b| *b == b'\n') {
@@ -195,14 +195,18 @@ mod tests {
             ("=?koi8-r?B?8NLJ18XU?=", "Привет"),
             ("plain", "plain"),
         ] {
-            assert_eq!(decoded(text), want, "{text}");
+            assert_eq!(decode_words(text), want, "{text}");
         }
     }
 
     #[test]
     fn encodings_are_undone() {
         for (text, want) in [("a=3Db=\r\nc \r\nd=E4\n=zz=", "a=bc\nd\u{fffd}\n=zz"), ("x=", "x"), ("", "")] {
-            assert_eq!(String::from_utf8_lossy(&quoted(text.as_bytes(), true)), want, "{text:?}");
+            assert_eq!(
+                String::from_utf8_lossy(&decode_quoted_printable(text.as_bytes(), true)),
+                want,
+                "{text:?}"
+            );
         }
         for (text, want) in [
             ("QUJD\r\nREU=", Some("ABCDE")),
@@ -225,7 +229,7 @@ mod tests {
 
         #[test]
         fn any_field_is_some_text(value in "(=\\?|\\?=|utf-8|\\?[qb]\\?|[ a-zA-Z=_ä]|=[0-9A-F]{2}){0,12}") {
-            decoded(&value);
+            decode_words(&value);
         }
     }
 }

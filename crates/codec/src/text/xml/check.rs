@@ -1,19 +1,19 @@
 //! What must hold for any bytes: the properties that tests and the fuzzer share.
 
-use super::lex::{Token, token};
-use super::{Decoder, OTHER, SURROUNDINGS, naive};
-use crate::text::{Decode, Leaves, Next, check};
+use super::lex::{XmlToken, token};
+use super::{OTHER, SURROUNDINGS, XmlDecoder, naive};
+use crate::text::{NextTextMessage, PathValues, TextMessageDecoder, check};
 use unitape_base::xml::is_white;
 
 /// What is told of every item is what the slow twin reads in it.
 ///
 /// # Errors
 /// The first difference, in words.
-pub fn agree(decoder: &mut Decoder, input: &[u8]) -> Result<(), String> {
-    let (mut leaves, mut at) = (Leaves::default(), 0);
+pub fn agree(decoder: &mut XmlDecoder, input: &[u8]) -> Result<(), String> {
+    let (mut leaves, mut at) = (PathValues::default(), 0);
     loop {
         at = match decoder.next(input, at, true, &mut leaves) {
-            Next::Message(message) => {
+            NextTextMessage::Message(message) => {
                 if message.kind != SURROUNDINGS && message.kind != OTHER {
                     let slow = naive::leaves(message.span.slice(input));
                     let fast = leaves.iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
@@ -24,15 +24,15 @@ pub fn agree(decoder: &mut Decoder, input: &[u8]) -> Result<(), String> {
                 }
                 message.span.end
             }
-            Next::Bad { span, .. } => span.end,
-            Next::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
-            Next::End => return Ok(()),
+            NextTextMessage::Bad { span, .. } => span.end,
+            NextTextMessage::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
+            NextTextMessage::End => return Ok(()),
         }
     }
 }
 
 /// Entries hold values of their path and of those behind it.
-fn entries(leaves: &Leaves) -> Result<(), String> {
+fn entries(leaves: &PathValues) -> Result<(), String> {
     for entry in leaves.entries() {
         let list = leaves.path(entry.path);
         let values =
@@ -55,7 +55,9 @@ fn between(skipped: &[u8]) -> bool {
             _ if is_white(byte) => at + 1,
             0xef if skipped[at..].starts_with(b"\xef\xbb\xbf") => at + 3,
             _ => match token(skipped, at) {
-                Ok(Token::Nothing { end } | Token::Declaration { end, .. } | Token::End { end, .. }) => end,
+                Ok(
+                    XmlToken::Nothing { end } | XmlToken::Declaration { end, .. } | XmlToken::End { end, .. },
+                ) => end,
                 _ => return false,
             },
         };
@@ -70,14 +72,14 @@ fn between(skipped: &[u8]) -> bool {
 pub fn any_bytes(data: &[u8]) {
     let Some((&pick, input)) = data.split_first() else { return };
     let max_message = [64, 150, 1000, 1 << 20][usize::from(pick & 3)];
-    let mut decoder = Decoder::default().with_max_message(max_message);
+    let mut decoder = XmlDecoder::default().with_max_message(max_message);
     let spans = check::accounted(&mut decoder, between, input).unwrap_or_else(|e| panic!("{e}"));
     agree(&mut decoder, input).unwrap_or_else(|e| panic!("{e}"));
     // Every cut of the rest is a square; long inputs would tell no more.
     if input.len() <= 300 {
         check::cuts(&mut decoder, max_message, input).unwrap_or_else(|e| panic!("{e}"));
     }
-    assert!(Decoder::cut(input) <= input.len());
+    assert!(XmlDecoder::cut(input) <= input.len());
     _ = super::root(input);
     check::printed(&mut decoder, input, spans.len());
 }

@@ -9,7 +9,7 @@ pub(super) const NAME_BYTES_MAX: usize = 256;
 
 /// What stands at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Token {
+pub(super) enum XmlToken {
     /// Characters up to `end`, references among them.
     Text { end: usize },
     /// A start tag; what stands behind its name is in `attributes`.
@@ -28,7 +28,7 @@ pub(super) enum Token {
 
 /// Why there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum LexStop {
     /// More bytes decide.
     Need,
     /// What begins here, and would hold whatever follows, is not over.
@@ -38,46 +38,46 @@ pub(super) enum Stop {
 }
 
 /// Reads the piece that begins at `buf[at]`, which is there.
-pub(super) fn token(buf: &[u8], at: usize) -> Result<Token, Stop> {
+pub(super) fn token(buf: &[u8], at: usize) -> Result<XmlToken, LexStop> {
     if buf[at] != b'<' {
         let end = memchr::memchr(b'<', &buf[at..]).map_or(buf.len(), |n| at + n);
-        return Ok(Token::Text { end });
+        return Ok(XmlToken::Text { end });
     }
     match buf.get(at + 1) {
-        None => Err(Stop::Need),
+        None => Err(LexStop::Need),
         Some(b'/') => end_tag(buf, at),
         Some(b'!') => marked(buf, at),
         Some(b'?') => {
             let inside = at + 2;
-            let n = memmem::find(&buf[inside..], b"?>").ok_or(Stop::Open)?;
+            let n = memmem::find(&buf[inside..], b"?>").ok_or(LexStop::Open)?;
             let (inside, end) = (Span { start: inside, end: inside + n }, inside + n + 2);
             let declares = inside
                 .slice(buf)
                 .strip_prefix(b"xml")
                 .is_some_and(|rest| rest.first().is_none_or(|b| is_white(*b)));
-            Ok(if declares { Token::Declaration { inside, end } } else { Token::Nothing { end } })
+            Ok(if declares { XmlToken::Declaration { inside, end } } else { XmlToken::Nothing { end } })
         }
         Some(&byte) if starts_name(byte) => start_tag(buf, at),
-        Some(_) => Err(Stop::Bad { at: at + 1, what: "a name is missing" }),
+        Some(_) => Err(LexStop::Bad { at: at + 1, what: "a name is missing" }),
     }
 }
 
-fn start_tag(buf: &[u8], at: usize) -> Result<Token, Stop> {
+fn start_tag(buf: &[u8], at: usize) -> Result<XmlToken, LexStop> {
     let name = qualified(buf, at + 1)?;
     let mut gt = name.end;
     loop {
         let Some(n) = buf[gt..].iter().position(|b| matches!(b, b'>' | b'<' | b'"' | b'\'')) else {
-            return Err(Stop::Need);
+            return Err(LexStop::Need);
         };
         gt += n;
         match buf[gt] {
             b'>' => break,
-            b'<' => return Err(Stop::Bad { at: gt, what: "a tag within a tag" }),
+            b'<' => return Err(LexStop::Bad { at: gt, what: "a tag within a tag" }),
             quote => {
-                let n = buf[gt + 1..].iter().position(|b| *b == quote || *b == b'<').ok_or(Stop::Need)?;
+                let n = buf[gt + 1..].iter().position(|b| *b == quote || *b == b'<').ok_or(LexStop::Need)?;
                 gt += 1 + n;
                 if buf[gt] == b'<' {
-                    return Err(Stop::Bad { at: gt, what: "a tag within an attribute" });
+                    return Err(LexStop::Bad { at: gt, what: "a tag within an attribute" });
                 }
                 gt += 1;
             }
@@ -85,81 +85,81 @@ fn start_tag(buf: &[u8], at: usize) -> Result<Token, Stop> {
     }
     let empty = gt > name.end && buf[gt - 1] == b'/';
     let attributes = Span { start: name.end, end: gt - usize::from(empty) };
-    Ok(Token::Start { name, attributes, empty, end: gt + 1 })
+    Ok(XmlToken::Start { name, attributes, empty, end: gt + 1 })
 }
 
-fn end_tag(buf: &[u8], at: usize) -> Result<Token, Stop> {
+fn end_tag(buf: &[u8], at: usize) -> Result<XmlToken, LexStop> {
     let name = qualified(buf, at + 2)?;
     let gt = skip_white(buf, name.end);
     match buf.get(gt) {
-        None => Err(Stop::Need),
-        Some(b'>') => Ok(Token::End { name, end: gt + 1 }),
-        Some(_) => Err(Stop::Bad { at: gt, what: "`>` is missing" }),
+        None => Err(LexStop::Need),
+        Some(b'>') => Ok(XmlToken::End { name, end: gt + 1 }),
+        Some(_) => Err(LexStop::Bad { at: gt, what: "`>` is missing" }),
     }
 }
 
 /// A name with its prefix. Whether it goes on is not known where the bytes end.
-fn qualified(buf: &[u8], at: usize) -> Result<Span, Stop> {
+fn qualified(buf: &[u8], at: usize) -> Result<Span, LexStop> {
     let mut end = at;
     for _ in 0..2 {
         match buf.get(end) {
-            None => return Err(Stop::Need),
+            None => return Err(LexStop::Need),
             Some(&byte) if starts_name(byte) => {}
-            Some(_) => return Err(Stop::Bad { at: end, what: "a name is missing" }),
+            Some(_) => return Err(LexStop::Bad { at: end, what: "a name is missing" }),
         }
         end = name(buf, end);
         if end - at > NAME_BYTES_MAX {
-            return Err(Stop::Bad { at, what: "a name of more than 256 bytes" });
+            return Err(LexStop::Bad { at, what: "a name of more than 256 bytes" });
         }
         match buf.get(end) {
-            None => return Err(Stop::Need),
+            None => return Err(LexStop::Need),
             Some(b':') => end += 1,
             Some(_) => return Ok(Span { start: at, end }),
         }
     }
-    Err(Stop::Bad { at: end - 1, what: "a name with two prefixes" })
+    Err(LexStop::Bad { at: end - 1, what: "a name with two prefixes" })
 }
 
 /// What begins with `<!`.
-fn marked(buf: &[u8], at: usize) -> Result<Token, Stop> {
+fn marked(buf: &[u8], at: usize) -> Result<XmlToken, LexStop> {
     const SECTION: &[u8] = b"<![CDATA[";
     const DOCTYPE: &[u8] = b"<!DOCTYPE";
     let rest = &buf[at..];
     if rest.starts_with(b"<!--") {
-        let n = memmem::find(&rest[4..], b"-->").ok_or(Stop::Open)?;
-        return Ok(Token::Nothing { end: at + 4 + n + 3 });
+        let n = memmem::find(&rest[4..], b"-->").ok_or(LexStop::Open)?;
+        return Ok(XmlToken::Nothing { end: at + 4 + n + 3 });
     }
     if rest.starts_with(SECTION) {
         let start = at + SECTION.len();
-        let n = memmem::find(&buf[start..], b"]]>").ok_or(Stop::Open)?;
-        return Ok(Token::Section { inside: Span { start, end: start + n }, end: start + n + 3 });
+        let n = memmem::find(&buf[start..], b"]]>").ok_or(LexStop::Open)?;
+        return Ok(XmlToken::Section { inside: Span { start, end: start + n }, end: start + n + 3 });
     }
     if rest.starts_with(DOCTYPE) {
         return doctype(buf, at + DOCTYPE.len());
     }
     if [b"<!--", SECTION, DOCTYPE].iter().any(|word| word.starts_with(rest)) {
-        return Err(Stop::Need);
+        return Err(LexStop::Need);
     }
-    Err(Stop::Bad { at, what: "no comment, section or document type" })
+    Err(LexStop::Bad { at, what: "no comment, section or document type" })
 }
 
 /// A document type up to its end, what it declares skipped over.
-fn doctype(buf: &[u8], mut at: usize) -> Result<Token, Stop> {
+fn doctype(buf: &[u8], mut at: usize) -> Result<XmlToken, LexStop> {
     let mut inside = false;
     loop {
         let n = buf[at..]
             .iter()
             .position(|b| matches!(b, b'[' | b']' | b'>' | b'"' | b'\'' | b'<'))
-            .ok_or(Stop::Open)?;
+            .ok_or(LexStop::Open)?;
         at += n;
         let rest = &buf[at..];
         let skip = |start: usize, end: &[u8]| {
             memmem::find(rest.get(start..).unwrap_or_default(), end)
                 .map(|n| start + n + end.len())
-                .ok_or(Stop::Open)
+                .ok_or(LexStop::Open)
         };
         at += match rest[0] {
-            b'>' if !inside => return Ok(Token::Doctype { end: at + 1 }),
+            b'>' if !inside => return Ok(XmlToken::Doctype { end: at + 1 }),
             b'<' if rest.starts_with(b"<!--") => skip(4, b"-->")?,
             b'<' if rest.starts_with(b"<?") => skip(2, b"?>")?,
             b'"' => skip(1, b"\"")?,
@@ -173,14 +173,14 @@ fn doctype(buf: &[u8], mut at: usize) -> Result<Token, Stop> {
 }
 
 /// The attributes of a start tag, which stand in `buf[at..end]`: name and value, as they are written.
-pub(super) struct Attributes<'b> {
+pub(super) struct XmlAttributes<'b> {
     pub buf: &'b [u8],
     pub at: usize,
     pub end: usize,
 }
 
-impl Iterator for Attributes<'_> {
-    type Item = Result<(Span, Span), Stop>;
+impl Iterator for XmlAttributes<'_> {
+    type Item = Result<(Span, Span), LexStop>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let buf = &self.buf[..self.end];
@@ -188,7 +188,7 @@ impl Iterator for Attributes<'_> {
         let first = *buf.get(from)?;
         let behind_white = from > self.at;
         self.at = self.end;
-        let bad = |at, what| Some(Err(Stop::Bad { at, what }));
+        let bad = |at, what| Some(Err(LexStop::Bad { at, what }));
         if !behind_white || !starts_name(first) {
             return bad(from, "no attribute");
         }

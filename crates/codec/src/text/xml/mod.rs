@@ -45,8 +45,8 @@ pub mod sample;
 mod tests;
 mod walk;
 
-use super::{Code, Decode, Fault, Leaves, Message, Next, Span};
-use lex::{Stop, Token, local, token};
+use super::{NextTextMessage, PathValues, Span, TextFault, TextFaultCode, TextMessage, TextMessageDecoder};
+use lex::{LexStop, XmlToken, local, token};
 use unitape_base::xml::{is_white, skip_white};
 
 /// The largest message that is taken, in bytes.
@@ -116,13 +116,13 @@ const BESIDE: [&str; 34] = [
 
 /// Finds items and takes them apart.
 #[derive(Debug, Clone)]
-pub struct Decoder {
+pub struct XmlDecoder {
     max_message: usize,
     /// Names of the elements that are not over.
     open: Vec<Span>,
 }
 
-impl Default for Decoder {
+impl Default for XmlDecoder {
     /// Messages up to [`MESSAGE_BYTES_MAX`].
     fn default() -> Self {
         Self { max_message: MESSAGE_BYTES_MAX, open: Vec::new() }
@@ -130,7 +130,7 @@ impl Default for Decoder {
 }
 
 /// What stands at a position.
-enum Step {
+enum ItemScan {
     /// Nothing of a message up to here.
     Skip(usize),
     Message {
@@ -139,7 +139,7 @@ enum Step {
     },
     /// Bad up to `end`, or to where the next message begins.
     Bad {
-        fault: (Code, usize, &'static str),
+        fault: (TextFaultCode, usize, &'static str),
         end: Option<usize>,
     },
     /// More bytes decide. `open`: what begins there holds whatever follows.
@@ -148,7 +148,7 @@ enum Step {
     },
 }
 
-impl Decoder {
+impl XmlDecoder {
     /// The same with another bound on a message, in bytes; 64 at least.
     #[must_use]
     pub fn with_max_message(self, max_message: usize) -> Self {
@@ -169,51 +169,51 @@ impl Decoder {
     }
 
     /// What stands at `view[from]`, which is not white. `whole`: the input ends where `view` does.
-    fn step(&mut self, view: &[u8], from: usize, whole: bool) -> Step {
+    fn step(&mut self, view: &[u8], from: usize, whole: bool) -> ItemScan {
         self.open.clear();
         let (mut at, mut item, mut end) = (from, None, from);
         // Whether it is something, and not just what is skipped.
         let mut kind = None;
-        let bad = |code, at, what| Step::Bad { fault: (code, at, what), end: None };
+        let bad = |code, at, what| ItemScan::Bad { fault: (code, at, what), end: None };
         loop {
             let found = match view.get(at) {
                 Some(_) => token(view, at),
-                None => Err(Stop::Need),
+                None => Err(LexStop::Need),
             };
             let found = match found {
-                Ok(Token::Text { end }) if end == view.len() && !whole => Err(Stop::Need),
+                Ok(XmlToken::Text { end }) if end == view.len() && !whole => Err(LexStop::Need),
                 found => found,
             };
             let found = match (found, kind) {
                 (Ok(found), _) => found,
-                (Err(Stop::Need), Some(kind)) if whole && at == view.len() && self.open.is_empty() => {
-                    return Step::Message { end, kind };
+                (Err(LexStop::Need), Some(kind)) if whole && at == view.len() && self.open.is_empty() => {
+                    return ItemScan::Message { end, kind };
                 }
-                (Err(Stop::Need), None) if whole && at == view.len() => return Step::Skip(at),
-                (Err(Stop::Need), _) if whole => {
-                    return bad(Code::Truncated, view.len(), "what begins here is not over");
+                (Err(LexStop::Need), None) if whole && at == view.len() => return ItemScan::Skip(at),
+                (Err(LexStop::Need), _) if whole => {
+                    return bad(TextFaultCode::Truncated, view.len(), "what begins here is not over");
                 }
-                (Err(Stop::Need), _) => return Step::Need { open: false },
-                (Err(Stop::Open), _) if whole => {
+                (Err(LexStop::Need), _) => return ItemScan::Need { open: false },
+                (Err(LexStop::Open), _) if whole => {
                     let fault = (
-                        Code::Truncated,
+                        TextFaultCode::Truncated,
                         at,
                         "a comment, section, instruction or document type that is not over",
                     );
-                    return Step::Bad { fault, end: Some(view.len()) };
+                    return ItemScan::Bad { fault, end: Some(view.len()) };
                 }
-                (Err(Stop::Open), _) => return Step::Need { open: true },
-                (Err(Stop::Bad { at, what }), _) => return bad(Code::BadXml, at, what),
+                (Err(LexStop::Open), _) => return ItemScan::Need { open: true },
+                (Err(LexStop::Bad { at, what }), _) => return bad(TextFaultCode::BadXml, at, what),
             };
             let outside = self.open.is_empty() && item.is_none();
             match found {
-                Token::Text { end: next } | Token::Section { end: next, .. } => {
-                    let section = matches!(found, Token::Section { .. });
+                XmlToken::Text { end: next } | XmlToken::Section { end: next, .. } => {
+                    let section = matches!(found, XmlToken::Section { .. });
                     if outside && (section || skip_white(&view[..next], at) < next) {
                         return match kind {
-                            Some(kind) => Step::Message { end, kind },
-                            None => Step::Bad {
-                                fault: (Code::Garbage, at, "text outside of elements"),
+                            Some(kind) => ItemScan::Message { end, kind },
+                            None => ItemScan::Bad {
+                                fault: (TextFaultCode::Garbage, at, "text outside of elements"),
                                 end: Some(next),
                             },
                         };
@@ -224,38 +224,45 @@ impl Decoder {
                     }
                     continue;
                 }
-                Token::Nothing { end: next } if kind.is_none() => return Step::Skip(next),
-                Token::Nothing { end: next } => at = next,
-                Token::Declaration { inside, end: next } => match kind {
-                    Some(kind) if outside => return Step::Message { end, kind },
+                XmlToken::Nothing { end: next } if kind.is_none() => return ItemScan::Skip(next),
+                XmlToken::Nothing { end: next } => at = next,
+                XmlToken::Declaration { inside, end: next } => match kind {
+                    Some(kind) if outside => return ItemScan::Message { end, kind },
                     Some(_) => {
-                        return bad(Code::Truncated, at, "another document begins before this one is over");
+                        return bad(
+                            TextFaultCode::Truncated,
+                            at,
+                            "another document begins before this one is over",
+                        );
                     }
                     None if foreign(inside.slice(view)) => {
                         let what = "an encoding that is not read is declared; convert the file to UTF-8";
-                        return Step::Bad { fault: (Code::BadEncoding, at, what), end: Some(next) };
+                        return ItemScan::Bad {
+                            fault: (TextFaultCode::BadEncoding, at, what),
+                            end: Some(next),
+                        };
                     }
-                    None => return Step::Skip(next),
+                    None => return ItemScan::Skip(next),
                 },
-                Token::Doctype { end: next } => {
+                XmlToken::Doctype { end: next } => {
                     return match kind {
-                        Some(kind) if outside => Step::Message { end, kind },
+                        Some(kind) if outside => ItemScan::Message { end, kind },
                         _ => {
                             let what = "a document type: it and its entities are not read";
                             let end = kind.is_none().then_some(next);
-                            Step::Bad { fault: (Code::Doctype, at, what), end }
+                            ItemScan::Bad { fault: (TextFaultCode::Doctype, at, what), end }
                         }
                     };
                 }
-                Token::Start { name, empty, end: next, .. } => {
+                XmlToken::Start { name, empty, end: next, .. } => {
                     let word = local(name.slice(view)).0;
                     let begun = ITEMS.into_iter().find(|i| i.as_bytes() == word);
                     match (item, begun, kind) {
-                        (None, Some(_), Some(kind)) => return Step::Message { end, kind },
+                        (None, Some(_), Some(kind)) => return ItemScan::Message { end, kind },
                         (None, Some(_), None) => (item, kind) = (begun, begun),
                         (Some(of), Some(_), _) if self.open.len() == 1 && begun == Some(of) => {
                             return bad(
-                                Code::Truncated,
+                                TextFaultCode::Truncated,
                                 at,
                                 "an item that is not over where the next one begins",
                             );
@@ -269,25 +276,29 @@ impl Decoder {
                     }
                     if !empty {
                         if self.open.len() >= DEPTH_MAX {
-                            return bad(Code::TooDeep, at, "more than 64 elements in each other");
+                            return bad(TextFaultCode::TooDeep, at, "more than 64 elements in each other");
                         }
                         self.open.push(name);
                     } else if let (Some(kind), true) = (item, self.open.is_empty()) {
-                        return Step::Message { end: next, kind };
+                        return ItemScan::Message { end: next, kind };
                     }
                     at = next;
                 }
-                Token::End { name, end: next } => match self.open.pop() {
-                    None if kind.is_none() => return Step::Skip(next),
+                XmlToken::End { name, end: next } => match self.open.pop() {
+                    None if kind.is_none() => return ItemScan::Skip(next),
                     // Of what is around.
                     None => at = next,
                     Some(open) if open.slice(view) != name.slice(view) => {
-                        return bad(Code::BadXml, at, "an end tag that is not that of the open element");
+                        return bad(
+                            TextFaultCode::BadXml,
+                            at,
+                            "an end tag that is not that of the open element",
+                        );
                     }
                     Some(_) => {
                         at = next;
                         if let (Some(kind), true) = (item, self.open.is_empty()) {
-                            return Step::Message { end: next, kind };
+                            return ItemScan::Message { end: next, kind };
                         }
                     }
                 },
@@ -297,62 +308,68 @@ impl Decoder {
     }
 }
 
-impl Decode for Decoder {
-    fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut Leaves) -> Next {
+impl TextMessageDecoder for XmlDecoder {
+    fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage {
         let mut at = at;
         loop {
             let from = match skip(buf, at, eof) {
                 Ok(from) => from,
-                Err(from) => return Next::Incomplete { from, need: buf.len() + 1 },
+                Err(from) => return NextTextMessage::Incomplete { from, need: buf.len() + 1 },
             };
             if from >= buf.len() {
                 let from = buf.len();
-                return if eof { Next::End } else { Next::Incomplete { from, need: from + 1 } };
+                return if eof {
+                    NextTextMessage::End
+                } else {
+                    NextTextMessage::Incomplete { from, need: from + 1 }
+                };
             }
             let limit = from.saturating_add(self.max_message);
             let view = &buf[..buf.len().min(limit)];
             let (full, whole) = (buf.len() >= limit, eof && buf.len() < limit);
-            let told = |end: usize, (code, at, what): (Code, usize, &'static str)| {
+            let told = |end: usize, (code, at, what): (TextFaultCode, usize, &'static str)| {
                 let span = Span { start: from, end };
-                Next::Bad { span, fault: Fault::new(code, at.min(end) - from, what) }
+                NextTextMessage::Bad { span, fault: TextFault::new(code, at.min(end) - from, what) }
             };
             // UTF-16, told by a mark or by the first tag.
             if matches!(view[from..], [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [b'<', 0, ..] | [0, b'<', ..]) {
                 if !full && !eof {
-                    return Next::Incomplete { from, need: buf.len() + 1 };
+                    return NextTextMessage::Incomplete { from, need: buf.len() + 1 };
                 }
                 return told(
                     view.len(),
-                    (Code::BadEncoding, from, "UTF-16 is not read; convert the file to UTF-8"),
+                    (TextFaultCode::BadEncoding, from, "UTF-16 is not read; convert the file to UTF-8"),
                 );
             }
             return match self.step(view, from, whole) {
-                Step::Skip(end) => {
+                ItemScan::Skip(end) => {
                     at = end;
                     continue;
                 }
-                Step::Message { end, kind } => {
+                ItemScan::Message { end, kind } => {
                     leaves.clear();
                     let item = kind != SURROUNDINGS && kind != OTHER;
                     match walk::read(&buf[from..end], item, leaves) {
-                        Ok(()) => Next::Message(Message { span: Span { start: from, end }, kind }),
-                        Err(fault) => Next::Bad { span: Span { start: from, end }, fault },
+                        Ok(()) => {
+                            NextTextMessage::Message(TextMessage { span: Span { start: from, end }, kind })
+                        }
+                        Err(fault) => NextTextMessage::Bad { span: Span { start: from, end }, fault },
                     }
                 }
-                Step::Bad { fault, end: Some(end) } => told(end, fault),
-                Step::Bad { fault, end: None } => match resync(view, from + 1) {
+                ItemScan::Bad { fault, end: Some(end) } => told(end, fault),
+                ItemScan::Bad { fault, end: None } => match resync(view, from + 1) {
                     Some(end) => told(end, fault),
                     None if full || eof => told(view.len(), fault),
-                    None => Next::Incomplete { from, need: buf.len() + 1 },
+                    None => NextTextMessage::Incomplete { from, need: buf.len() + 1 },
                 },
-                Step::Need { open } if full => {
+                ItemScan::Need { open } if full => {
                     let end = if open { None } else { resync(view, from + 1) };
                     told(
                         end.unwrap_or(limit),
-                        (Code::TooLarge, from, "no end within the largest message that is taken"),
+                        (TextFaultCode::TooLarge, from, "no end within the largest message that is taken"),
                     )
                 }
-                Step::Need { .. } => Next::Incomplete { from, need: buf.len() + 1 },
+                ItemScan::Need { .. } => NextTextMessage::Incomplete { from, need: buf.len() + 1 },
             };
         }
     }
@@ -365,8 +382,10 @@ pub fn root(head: &[u8]) -> Option<&'static str> {
     loop {
         at = skip_white(head, at);
         match head.get(at).map(|_| token(head, at))?.ok()? {
-            Token::Nothing { end } | Token::Declaration { end, .. } | Token::Doctype { end } => at = end,
-            Token::Start { name, .. } => {
+            XmlToken::Nothing { end } | XmlToken::Declaration { end, .. } | XmlToken::Doctype { end } => {
+                at = end
+            }
+            XmlToken::Start { name, .. } => {
                 let word = local(name.slice(head)).0;
                 return ROOTS.into_iter().chain(ITEMS).find(|known| known.as_bytes() == word);
             }

@@ -1,6 +1,6 @@
 //! The slow twin: an item read by another parser into a tree, and its values told of the tree.
 
-use super::walk::{BLOCKS, BREAK, SILENT, drawn_together};
+use super::walk::{BLOCKS, BREAK, SILENT, collapse_white_space};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
@@ -102,7 +102,7 @@ fn tell(element: &Element, above: &str, prefix: &str, found: &mut Vec<(String, S
         found.push((path, flow.trim_matches(WHITE).to_owned()));
     } else if said || markup {
         text(element, markup, &mut flow);
-        found.push((path, drawn_together(&flow)));
+        found.push((path, collapse_white_space(&flow)));
     } else {
         for node in children() {
             if let Node::Element(child) = node {

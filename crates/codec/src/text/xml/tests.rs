@@ -1,5 +1,5 @@
 use super::check::{agree, any_bytes};
-use super::sample::{Sample, sample_feed};
+use super::sample::{XmlSample, sample_feed};
 use super::*;
 use crate::text::{check, decode_json};
 use proptest::prelude::*;
@@ -7,17 +7,17 @@ use proptest::prelude::*;
 /// What is told of each message of this input: its kind and its values as `path=text`, or the code of its fault and where
 /// it is.
 fn told(input: &[u8]) -> Vec<Vec<String>> {
-    let (mut decoder, mut leaves, mut at) = (Decoder::default(), Leaves::default(), 0);
+    let (mut decoder, mut leaves, mut at) = (XmlDecoder::default(), PathValues::default(), 0);
     let mut all = Vec::new();
     loop {
         at = match decoder.next(input, at, true, &mut leaves) {
-            Next::Message(message) => {
+            NextTextMessage::Message(message) => {
                 let mut values = vec![message.kind.to_owned()];
                 values.extend(leaves.iter().map(|(path, text)| format!("{path}={text}")));
                 all.push(values);
                 message.span.end
             }
-            Next::Bad { span, fault } => {
+            NextTextMessage::Bad { span, fault } => {
                 all.push(vec![fault.code.as_str().to_owned(), format!("{}..{}", span.start, span.end)]);
                 span.end
             }
@@ -154,15 +154,15 @@ fn what_never_ends_costs_no_more_than_its_bytes() {
         assert!(!all.is_empty(), "{again}");
     }
     let long = format!("<item>{}</item><item>x</item>", "x".repeat(300));
-    let (mut decoder, mut leaves) = (Decoder::default().with_max_message(100), Leaves::default());
+    let (mut decoder, mut leaves) = (XmlDecoder::default().with_max_message(100), PathValues::default());
     let next = decoder.next(long.as_bytes(), 0, true, &mut leaves);
-    let Next::Bad { span, fault } = next else { panic!("{next:?}") };
-    assert_eq!((span.end, fault.code), (100, Code::TooLarge));
+    let NextTextMessage::Bad { span, fault } = next else { panic!("{next:?}") };
+    assert_eq!((span.end, fault.code), (100, TextFaultCode::TooLarge));
     // Markup in markup was kept once for each element around it.
     let words = "word ".repeat(100_000);
     let mixed = format!("<item>{}{words}{}</item>", "<b>t".repeat(60), "</b>".repeat(60));
-    let next = Decoder::default().next(mixed.as_bytes(), 0, true, &mut leaves);
-    assert!(matches!(next, Next::Message(_)) && leaves.mark() < 2 * mixed.len(), "{next:?}");
+    let next = XmlDecoder::default().next(mixed.as_bytes(), 0, true, &mut leaves);
+    assert!(matches!(next, NextTextMessage::Message(_)) && leaves.mark() < 2 * mixed.len(), "{next:?}");
     assert_eq!(one("<rss><channel><title>x"), ["truncated", "0..22"]);
     let utf16: Vec<u8> = "<rss><item/></rss>".encode_utf16().flat_map(u16::to_le_bytes).collect();
     assert_eq!(told(&utf16), [["bad_encoding", "0..36"]]);
@@ -187,20 +187,20 @@ fn what_is_no_feed_is_not_taken_for_one() {
 
 #[test]
 fn samples_are_what_the_twin_reads() {
-    for sample in [Sample::Rss, Sample::Atom, Sample::NewsMl] {
+    for sample in [XmlSample::Rss, XmlSample::Atom, XmlSample::NewsMl] {
         let feed = sample_feed(sample, 50, 3);
-        agree(&mut Decoder::default(), &feed).unwrap();
+        agree(&mut XmlDecoder::default(), &feed).unwrap();
         let all = told(&feed);
         assert_eq!(all.len(), 51);
         assert!(all[0][0] == "feed" && all[1..].iter().all(|told| told.len() > 5), "{all:?}");
         let mut out = Vec::new();
-        let summary = decode_json(&mut &feed[..], "f", &mut Decoder::default(), &mut out).unwrap();
+        let summary = decode_json(&mut &feed[..], "f", &mut XmlDecoder::default(), &mut out).unwrap();
         assert_eq!((summary.messages, summary.errors, summary.bytes), (51, 0, feed.len() as u64));
     }
-    let feed = sample_feed(Sample::Rss, 2, 3);
-    assert!(feed[Decoder::cut(&feed)..].starts_with(b"<item>\n"));
-    assert_eq!(Decoder::cut(b"<item><a/></item>"), 0);
-    check::cuts(&mut Decoder::default(), 2000, &feed[..600]).unwrap();
+    let feed = sample_feed(XmlSample::Rss, 2, 3);
+    assert!(feed[XmlDecoder::cut(&feed)..].starts_with(b"<item>\n"));
+    assert_eq!(XmlDecoder::cut(b"<item><a/></item>"), 0);
+    check::cuts(&mut XmlDecoder::default(), 2000, &feed[..600]).unwrap();
 }
 
 proptest! {

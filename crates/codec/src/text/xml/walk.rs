@@ -1,8 +1,8 @@
 //! A message that is framed to its leaves.
 
-use super::lex::{Attributes, Stop, Token, local, token};
-use crate::text::leaves::Here;
-use crate::text::{Code, Fault, Leaves, Sort};
+use super::lex::{LexStop, XmlAttributes, XmlToken, local, token};
+use crate::text::path_values::RollbackPoint;
+use crate::text::{PathValueKind, PathValues, TextFault, TextFaultCode};
 use unitape_base::Span;
 use unitape_base::xml::reference;
 use unitape_base::xml::{control, is_white};
@@ -45,15 +45,19 @@ pub(super) const BLOCKS: [&str; 25] = [
 /// Elements of markup that are no text.
 pub(super) const SILENT: [&str; 3] = ["head", "style", "script"];
 
-/// Puts the values of `message` into `leaves`. `item`: its first element is one.
-pub(super) fn read(message: &[u8], item: bool, leaves: &mut Leaves) -> Result<(), Fault> {
+/// Puts the values of `message` into `path_values`. `item`: its first element is one.
+pub(super) fn read(message: &[u8], item: bool, leaves: &mut PathValues) -> Result<(), TextFault> {
     let text = std::str::from_utf8(message).map_err(|e| {
-        Fault::new(Code::BadUtf8, e.valid_up_to(), "bytes that are not UTF-8; other encodings are not read")
+        TextFault::new(
+            TextFaultCode::BadUtf8,
+            e.valid_up_to(),
+            "bytes that are not UTF-8; other encodings are not read",
+        )
     })?;
     if let Some(at) = control(message) {
-        return Err(Fault::new(Code::BadXml, at, "a character that XML does not have"));
+        return Err(TextFault::new(TextFaultCode::BadXml, at, "a character that XML does not have"));
     }
-    let walk = Walk {
+    let walk = ItemWalker {
         text,
         item,
         prefix: b"",
@@ -66,7 +70,7 @@ pub(super) fn read(message: &[u8], item: bool, leaves: &mut Leaves) -> Result<()
     walk.all()
 }
 
-struct Walk<'w> {
+struct ItemWalker<'w> {
     text: &'w str,
     item: bool,
     /// Of the item, with its colon.
@@ -74,19 +78,19 @@ struct Walk<'w> {
     path: String,
     /// The text of all elements, in order.
     flow: String,
-    open: Vec<Open>,
+    open: Vec<OpenItemElement>,
     /// Open elements of markup that are no text.
     silent: usize,
-    leaves: &'w mut Leaves,
+    leaves: &'w mut PathValues,
 }
 
-struct Open {
+struct OpenItemElement {
     /// Bytes of the path without it.
     path: usize,
     /// Where its text begins in the flow.
     flow: usize,
     /// The values and entries that are there when its content begins.
-    mark: Here,
+    mark: RollbackPoint,
     entry: Option<usize>,
     at: usize,
     parent: bool,
@@ -97,40 +101,42 @@ struct Open {
     block: bool,
 }
 
-impl<'w> Walk<'w> {
-    fn all(mut self) -> Result<(), Fault> {
+impl<'w> ItemWalker<'w> {
+    fn all(mut self) -> Result<(), TextFault> {
         let bytes = self.text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
             // Framed before; what stops here would have stopped there.
             let found = token(bytes, at).map_err(|stop| fault(stop, at))?;
             at = match found {
-                Token::Text { end } => {
+                XmlToken::Text { end } => {
                     self.characters(at, end)?;
                     end
                 }
-                Token::Section { inside, end } => {
+                XmlToken::Section { inside, end } => {
                     self.section(inside);
                     end
                 }
-                Token::Start { name, attributes, empty, end } => {
+                XmlToken::Start { name, attributes, empty, end } => {
                     self.start(at, name, attributes)?;
                     if empty {
                         self.end()?;
                     }
                     end
                 }
-                Token::End { end, .. } => {
+                XmlToken::End { end, .. } => {
                     self.end()?;
                     end
                 }
-                Token::Nothing { end } | Token::Declaration { end, .. } | Token::Doctype { end } => end,
+                XmlToken::Nothing { end } | XmlToken::Declaration { end, .. } | XmlToken::Doctype { end } => {
+                    end
+                }
             };
         }
         Ok(())
     }
 
-    fn start(&mut self, at: usize, name: Span, attributes: Span) -> Result<(), Fault> {
+    fn start(&mut self, at: usize, name: Span, attributes: Span) -> Result<(), TextFault> {
         let text = self.text;
         let bytes = text.as_bytes();
         let path = self.path.len();
@@ -157,10 +163,10 @@ impl<'w> Walk<'w> {
         }
         let silent = is(&SILENT) && self.open.iter().any(|open| open.markup);
         self.silent += usize::from(silent);
-        let mark = self.leaves.here();
+        let mark = self.leaves.rollback_point();
         let markup = !root && (xhtml || word == b"inlineXML");
         let flow = self.flow.len();
-        self.open.push(Open {
+        self.open.push(OpenItemElement {
             path,
             flow,
             mark,
@@ -176,22 +182,26 @@ impl<'w> Walk<'w> {
     }
 
     /// Puts the attributes of a tag; whether they say that the element is XHTML.
-    fn attributes(&mut self, all: Span) -> Result<bool, Fault> {
+    fn attributes(&mut self, all: Span) -> Result<bool, TextFault> {
         let text = self.text;
         let bytes = text.as_bytes();
         let mut names: Vec<Span> = Vec::new();
         let mut xhtml = false;
-        for attribute in (Attributes { buf: bytes, at: all.start, end: all.end }) {
+        for attribute in (XmlAttributes { buf: bytes, at: all.start, end: all.end }) {
             let (name, value) = attribute.map_err(|stop| fault(stop, all.start))?;
             if names.iter().any(|other| other.slice(bytes) == name.slice(bytes)) {
-                return Err(Fault::new(
-                    Code::Duplicate,
+                return Err(TextFault::new(
+                    TextFaultCode::Duplicate,
                     name.start,
                     "an element with two attributes of one name",
                 ));
             }
             if names.len() >= ATTRIBUTES_MAX {
-                return Err(Fault::new(Code::TooDeep, name.start, "an element with more than 64 attributes"));
+                return Err(TextFault::new(
+                    TextFaultCode::TooDeep,
+                    name.start,
+                    "an element with more than 64 attributes",
+                ));
             }
             names.push(name);
             let mark = self.leaves.mark();
@@ -213,7 +223,7 @@ impl<'w> Walk<'w> {
         Ok(xhtml)
     }
 
-    fn characters(&mut self, at: usize, end: usize) -> Result<(), Fault> {
+    fn characters(&mut self, at: usize, end: usize) -> Result<(), TextFault> {
         let Some(open) = self.open.last_mut() else { return Ok(()) };
         let from = self.flow.len();
         unescape(&self.text[at..end], at, &mut self.flow)?;
@@ -233,7 +243,7 @@ impl<'w> Walk<'w> {
         }
     }
 
-    fn end(&mut self) -> Result<(), Fault> {
+    fn end(&mut self) -> Result<(), TextFault> {
         // Of something around.
         let Some(open) = self.open.pop() else { return Ok(()) };
         self.silent -= usize::from(open.silent);
@@ -241,17 +251,17 @@ impl<'w> Walk<'w> {
             let text = self.flow[open.flow..].trim_matches(WHITE);
             let mark = self.leaves.mark();
             self.leaves.text_mut().push_str(text);
-            let sort = if text.is_empty() { Sort::Nothing } else { Sort::Text };
+            let sort = if text.is_empty() { PathValueKind::Nothing } else { PathValueKind::Text };
             // An item without anything in it has its attributes.
             if open.entry.is_some() {
                 self.leaves.put(&self.path, mark, sort, open.at)?;
             }
         } else if (open.text || open.markup) && open.entry.is_some() {
-            self.leaves.back_to(open.mark);
-            let text = drawn_together(&self.flow[open.flow..]);
+            self.leaves.roll_back(open.mark);
+            let text = collapse_white_space(&self.flow[open.flow..]);
             let mark = self.leaves.mark();
             self.leaves.text_mut().push_str(&text);
-            let sort = if text.is_empty() { Sort::Nothing } else { Sort::Text };
+            let sort = if text.is_empty() { PathValueKind::Nothing } else { PathValueKind::Text };
             self.leaves.put(&self.path, mark, sort, open.at)?;
         }
         if let Some(entry) = open.entry {
@@ -268,7 +278,7 @@ impl<'w> Walk<'w> {
 const WHITE: [char; 5] = [' ', '\t', '\n', '\r', BREAK];
 
 /// Lines between breaks, white space within drawn together; without empty ones.
-pub(super) fn drawn_together(flow: &str) -> String {
+pub(super) fn collapse_white_space(flow: &str) -> String {
     let mut out = String::with_capacity(flow.len());
     for line in flow.split(BREAK) {
         let mut words = line.split([' ', '\t', '\n', '\r']).filter(|word| !word.is_empty());
@@ -286,7 +296,7 @@ pub(super) fn drawn_together(flow: &str) -> String {
 }
 
 /// Appends `text`, which stands at `at`, with its references resolved and line ends as `\n`.
-fn unescape(text: &str, at: usize, out: &mut String) -> Result<(), Fault> {
+fn unescape(text: &str, at: usize, out: &mut String) -> Result<(), TextFault> {
     let mut from = 0;
     while let Some(n) = memchr::memchr(b'&', &text.as_bytes()[from..]) {
         line_ends(&text[from..from + n], out);
@@ -296,8 +306,8 @@ fn unescape(text: &str, at: usize, out: &mut String) -> Result<(), Fault> {
                 from = end;
             }
             _ => {
-                return Err(Fault::new(
-                    Code::BadEntity,
+                return Err(TextFault::new(
+                    TextFaultCode::BadEntity,
                     at + from + n,
                     "a reference to none of the five, and to no character",
                 ));
@@ -322,9 +332,11 @@ fn line_ends(text: &str, out: &mut String) {
     out.push_str(rest);
 }
 
-fn fault(stop: Stop, at: usize) -> Fault {
+fn fault(stop: LexStop, at: usize) -> TextFault {
     match stop {
-        Stop::Bad { at, what } => Fault::new(Code::BadXml, at, what),
-        Stop::Need | Stop::Open => Fault::new(Code::Truncated, at, "what begins here is not over"),
+        LexStop::Bad { at, what } => TextFault::new(TextFaultCode::BadXml, at, what),
+        LexStop::Need | LexStop::Open => {
+            TextFault::new(TextFaultCode::Truncated, at, "what begins here is not over")
+        }
     }
 }

@@ -15,7 +15,9 @@ use batch::{Fast, KindProgram};
 use std::path::Path;
 use std::sync::Arc;
 use unitape_codec::csv;
-use unitape_codec::fixed::{Column, Decoder, Fault, Layout, Next, Record, Value};
+use unitape_codec::fixed::{
+    ColumnLayout, ColumnValue, FixedWidthDecoder, FixedWidthLayout, NextRecord, RecordFault, RecordLayout,
+};
 use unitape_model::event::Value as Field;
 use unitape_model::schema::{Slot, Spec};
 use unitape_model::{Amount, Decimal, Dictionary, EventBuilder, Price, Refusal, UnixNanos};
@@ -23,7 +25,7 @@ use unitape_model::{Amount, Decimal, Dictionary, EventBuilder, Price, Refusal, U
 /// Decodes blocks of fixed-width records; one per worker and feed.
 #[derive(Debug)]
 pub struct FixedDecoder {
-    decoder: Decoder,
+    decoder: FixedWidthDecoder,
     mapper: Mapper<u16>,
     kinds: Vec<Kind>,
     /// The fast way, for records that can take it.
@@ -43,7 +45,7 @@ pub(crate) struct Kind {
 
 /// Fixed-width columns are named by their layout.
 #[derive(Debug)]
-pub struct FixedDialect(pub Arc<Layout>);
+pub struct FixedDialect(pub Arc<FixedWidthLayout>);
 
 /// No column.
 const NONE: u16 = u16::MAX;
@@ -65,7 +67,7 @@ impl Dialect for FixedDialect {
     const COUNTED_GROUPS: bool = false;
 
     fn path(&self, text: &str) -> Result<String, String> {
-        let known = |r: &Record| r.find(text).is_some_and(|i| r.columns()[i].speaks());
+        let known = |r: &RecordLayout| r.find(text).is_some_and(|i| r.columns()[i].is_output());
         if text == RECORD_PATH || self.0.records().iter().any(known) {
             return Ok(text.to_owned());
         }
@@ -82,14 +84,14 @@ pub const FORMAT: FormatEntry = FormatEntry {
     name: "fixed",
     load: |mapping| {
         mapping.needs_rules()?;
-        mapping.load_layout(Layout::built_in, Layout::all_built_in())
+        mapping.load_layout(FixedWidthLayout::built_in, FixedWidthLayout::all_built_in())
     },
     by: |mapping| Ok(Arc::new(Fixed { layout: layout(mapping)? })),
 };
 
 #[derive(Debug)]
 struct Fixed {
-    layout: Arc<Layout>,
+    layout: Arc<FixedWidthLayout>,
 }
 
 impl ByteFormat for Fixed {
@@ -98,7 +100,7 @@ impl ByteFormat for Fixed {
     }
 
     fn cut(&self, buf: &[u8]) -> usize {
-        Decoder::cut(&self.layout, buf)
+        FixedWidthDecoder::cut(&self.layout, buf)
     }
 
     fn head_bytes(&self) -> usize {
@@ -106,7 +108,7 @@ impl ByteFormat for Fixed {
     }
 
     fn head(&self, _: &Path, bytes: &[u8]) -> Arc<[u8]> {
-        Decoder::head(&self.layout, bytes).into()
+        FixedWidthDecoder::head(&self.layout, bytes).into()
     }
 }
 
@@ -114,9 +116,9 @@ impl ByteFormat for Fixed {
 ///
 /// # Errors
 /// When its text is none.
-pub fn layout(mapping: &Mapping) -> Result<Arc<Layout>, Error> {
+pub fn layout(mapping: &Mapping) -> Result<Arc<FixedWidthLayout>, Error> {
     let (text, origin) = mapping.layout_text.as_ref().expect("the layout is loaded with the mapping");
-    Ok(Arc::new(Layout::parse(text, origin)?))
+    Ok(Arc::new(FixedWidthLayout::parse(text, origin)?))
 }
 
 impl FixedDecoder {
@@ -124,7 +126,7 @@ impl FixedDecoder {
     ///
     /// # Errors
     /// When the mapping cannot be compiled.
-    pub fn new(mapping: &Mapping, layout: Arc<Layout>) -> Result<Self, Error> {
+    pub fn new(mapping: &Mapping, layout: Arc<FixedWidthLayout>) -> Result<Self, Error> {
         let dialect = FixedDialect(layout);
         let (plan, places) = compile(mapping, &dialect)?;
         let layout = dialect.0;
@@ -133,7 +135,7 @@ impl FixedDecoder {
         let programs = kinds.iter().zip(0..).map(|(kind, i)| KindProgram::new(&plan, kind, &layout, i));
         // It keeps ids by the bytes of a name; with reference data an id is of a venue and a day as well.
         let fast = Fast::new(programs.collect(), &layout).filter(|_| mapping.reference.is_none());
-        Ok(Self { decoder: Decoder::new(layout), mapper: Mapper::new(plan), kinds, fast })
+        Ok(Self { decoder: FixedWidthDecoder::new(layout), mapper: Mapper::new(plan), kinds, fast })
     }
 
     /// Decodes what stands at `at`, the general way, and gives its end; `None` when there is no more.
@@ -149,13 +151,13 @@ impl FixedDecoder {
         let layout = self.decoder.layout().clone();
         let headers = u64::from(layout.head_bytes() > 0);
         let (span, end) = match self.decoder.next(bytes, at, block.base, block.eof) {
-            Next::Record { span, kind, end } => {
+            NextRecord::Record { span, kind, end } => {
                 let origin = Origin { source, offset: block.base + span.start as u64 };
                 let raw = span.slice(bytes);
                 let stated = self.decoder.trailer_count(kind);
                 match stated.and_then(|n| block.claim(n, headers, before)) {
                     Some(found) => {
-                        let fault = Fault::count(stated.unwrap_or(0), found);
+                        let fault = RecordFault::count(stated.unwrap_or(0), found);
                         refuse(block, origin, raw, fault, &layout);
                     }
                     None => {
@@ -166,29 +168,29 @@ impl FixedDecoder {
                             values: self.decoder.values(),
                             kind: &self.kinds[usize::from(kind)],
                             others: None,
-                            day: Value::None,
+                            day: ColumnValue::None,
                         };
                         self.mapper.message(block, &fields, origin, known);
                     }
                 }
                 (span, end)
             }
-            Next::Bad { span, fault, end } => {
+            NextRecord::Bad { span, fault, end } => {
                 let origin = Origin { source, offset: block.base + span.start as u64 };
                 refuse(block, origin, span.slice(bytes), fault, &layout);
                 (span, end)
             }
-            Next::Incomplete { from, .. } => {
+            NextRecord::Incomplete { from, .. } => {
                 block.decoded = from;
                 return None;
             }
-            Next::End => {
+            NextRecord::End => {
                 block.decoded = bytes.len();
                 if let Some(stated) = self.decoder.header_count()
                     && let Some(found) = block.claim(stated, headers, before)
                 {
                     let origin = Origin { source, offset: block.base + bytes.len() as u64 };
-                    refuse(block, origin, &[], Fault::count(stated, found), &layout);
+                    refuse(block, origin, &[], RecordFault::count(stated, found), &layout);
                 }
                 return None;
             }
@@ -230,7 +232,7 @@ impl FormatDecoder for FixedDecoder {
 }
 
 #[cold]
-fn refuse(block: &mut Block, origin: Origin, raw: &[u8], fault: Fault, layout: &Layout) {
+fn refuse(block: &mut Block, origin: Origin, raw: &[u8], fault: RecordFault, layout: &FixedWidthLayout) {
     let detail = fault.text(layout, raw);
     block.quarantine(origin.source, origin.offset, raw, fault.code.as_str(), &detail);
 }
@@ -254,10 +256,10 @@ impl Block {
 }
 
 impl Kind {
-    pub(crate) fn new(record: &Record, slot_count: usize, places: &Places<String>) -> Self {
+    pub(crate) fn new(record: &RecordLayout, slot_count: usize, places: &Places<String>) -> Self {
         let mut slots = vec![NONE; slot_count];
         for (path, slot) in places.message.iter().filter(|(_, slot)| **slot != 0) {
-            let column = record.find(path).filter(|i| record.columns()[*i].speaks());
+            let column = record.find(path).filter(|i| record.columns()[*i].is_output());
             slots[usize::from(*slot)] = match column {
                 _ if path == RECORD_PATH => RECORD,
                 _ if path == DAY_PATH => DAY,
@@ -265,8 +267,8 @@ impl Kind {
                 None => NONE,
             };
         }
-        let unlisted = |c: &Column| {
-            places.keeps && c.speaks() && !c.redefines() && !places.message.contains_key(c.name())
+        let unlisted = |c: &ColumnLayout| {
+            places.keeps && c.is_output() && !c.redefines() && !places.message.contains_key(c.name())
         };
         let columns = record.columns().iter().enumerate();
         let unlisted = columns.filter(|(_, c)| unlisted(c)).map(|(i, _)| i as u16).collect();
@@ -279,27 +281,27 @@ pub(crate) struct Fields<'m> {
     pub raw: &'m [u8],
     /// What the values are offsets into.
     pub record: &'m [u8],
-    pub of: &'m Record,
-    pub values: &'m [Value],
+    pub of: &'m RecordLayout,
+    pub values: &'m [ColumnValue],
     pub kind: &'m Kind,
     /// What has columns that the layout does not name.
-    pub others: Option<&'m csv::Decoder>,
+    pub others: Option<&'m csv::CsvRowDecoder>,
     /// The day of the file, where it is not a column's.
-    pub day: Value,
+    pub day: ColumnValue,
 }
 
 impl Fields<'_> {
     /// A column that has a value.
     fn column(&self, column: u16) -> Option<u16> {
-        (self.value(column) != Value::None).then_some(column)
+        (self.value(column) != ColumnValue::None).then_some(column)
     }
 
     #[inline]
-    fn value(&self, column: u16) -> Value {
+    fn value(&self, column: u16) -> ColumnValue {
         match self.values.get(usize::from(column)) {
             Some(value) => *value,
             None if column == DAY => self.day,
-            None => Value::None,
+            None => ColumnValue::None,
         }
     }
 }
@@ -328,9 +330,9 @@ impl Message for Fields<'_> {
         if column == RECORD {
             return self.of.name().as_bytes();
         }
-        let squeeze = self.of.columns().get(usize::from(column)).is_some_and(Column::squeezes);
+        let squeeze = self.of.columns().get(usize::from(column)).is_some_and(ColumnLayout::collapses_blanks);
         match self.value(column) {
-            Value::Text { start, end } if !squeeze => &self.record[start as usize..end as usize],
+            ColumnValue::Text { start, end } if !squeeze => &self.record[start as usize..end as usize],
             value => {
                 scratch.clear();
                 value.write(self.record, squeeze, scratch);
@@ -342,7 +344,7 @@ impl Message for Fields<'_> {
     #[inline]
     fn number(&self, column: u16) -> Option<u64> {
         match self.value(column) {
-            Value::Int(n) => u64::try_from(n).ok(),
+            ColumnValue::Int(n) => u64::try_from(n).ok(),
             _ => None,
         }
     }
@@ -350,8 +352,8 @@ impl Message for Fields<'_> {
     #[inline]
     fn time(&self, column: u16) -> Option<UnixNanos> {
         match self.value(column) {
-            Value::Instant(ts) => Some(UnixNanos(ts)),
-            Value::Date(days) => Some(UnixNanos(i64::from(days) * 86_400_000_000_000)),
+            ColumnValue::Instant(ts) => Some(UnixNanos(ts)),
+            ColumnValue::Date(days) => Some(UnixNanos(i64::from(days) * 86_400_000_000_000)),
             _ => None,
         }
     }
@@ -367,9 +369,9 @@ impl Message for Fields<'_> {
     ) -> Result<(), Refusal> {
         let value = self.value(column);
         let (mantissa, exponent) = match value {
-            Value::Decimal { mantissa, exponent } => (mantissa, exponent),
-            Value::Int(n) => (n, 0),
-            Value::Flag(yes) if matches!(spec.slot, Slot::Bool { .. }) => {
+            ColumnValue::Decimal { mantissa, exponent } => (mantissa, exponent),
+            ColumnValue::Int(n) => (n, 0),
+            ColumnValue::Flag(yes) if matches!(spec.slot, Slot::Bool { .. }) => {
                 return event.set(spec, Field::Bool(yes));
             }
             _ => return event.set_text(spec, self.text(column, scratch), names),
@@ -391,14 +393,14 @@ impl Message for Fields<'_> {
     fn unlisted(&self, mut keep: impl FnMut(&str, &[u8]) -> Result<(), Refused>) -> Result<(), Refused> {
         let mut scratch = Vec::new();
         for &i in &self.kind.unlisted {
-            if self.values[usize::from(i)] != Value::None {
+            if self.values[usize::from(i)] != ColumnValue::None {
                 keep(self.of.columns()[usize::from(i)].name(), self.text(i, &mut scratch))?;
             }
         }
         if self.kind.keeps
             && let Some(decoder) = self.others
         {
-            decoder.others(self.record).try_for_each(|(name, text)| keep(name, text))?;
+            decoder.extra_values(self.record).try_for_each(|(name, text)| keep(name, text))?;
         }
         Ok(())
     }

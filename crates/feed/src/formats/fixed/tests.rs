@@ -6,7 +6,7 @@ use crate::formats::format::FormatDecoder;
 use crate::pipeline::to_events::ToEvents;
 use crate::{Format, Mapping};
 use proptest::prelude::*;
-use unitape_codec::fixed::Layout;
+use unitape_codec::fixed::FixedWidthLayout;
 
 const TAQ: &[u8] = include_bytes!("../../../../../vectors/fixed/taq/nyse_taq_bbo_20140206.txt");
 
@@ -145,7 +145,7 @@ fn mixed() -> Mapping {
     let mut mapping = toml::from_str::<Mapping>(MIXED_MAPPING).unwrap();
     mapping.text = MIXED_MAPPING.to_owned();
     mapping.layout_text = Some((MIXED.to_owned(), "mixed.toml".to_owned()));
-    assert!(Layout::parse(MIXED, "mixed.toml").is_ok());
+    assert!(FixedWidthLayout::parse(MIXED, "mixed.toml").is_ok());
     mapping
 }
 

@@ -29,7 +29,9 @@ use crate::mapping::{Cursor, Explainer, Mapper, Mapping, Message, Origin, Plan, 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use unitape_codec::iso20022::{self, Decoder, Fault, Leaves, Next, Span, Value, What, value};
+use unitape_codec::iso20022::{
+    self, ElementValue, ElementValues, Iso20022Decoder, IsoFault, IsoFaultKind, NextIsoMessage, Span, value,
+};
 use unitape_model::event::Value as EventValue;
 use unitape_model::schema::{Slot, Spec};
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
@@ -38,7 +40,7 @@ use visit::{MESSAGE, Mark, Noted, Repeat};
 /// Decodes blocks of ISO 20022 messages; one per worker and feed.
 #[derive(Debug)]
 pub struct IsoDecoder {
-    decoder: Decoder<Mark>,
+    decoder: Iso20022Decoder<Mark>,
     mapper: Mapper<Found>,
     noted: Noted,
     detail: String,
@@ -49,7 +51,7 @@ pub struct IsoDecoder {
 /// A value that was found.
 #[derive(Clone, Copy, Debug)]
 struct Found {
-    value: Value,
+    value: ElementValue,
     is: Is,
 }
 
@@ -77,7 +79,7 @@ impl ByteFormat for Iso20022 {
     }
 
     fn cut(&self, buf: &[u8]) -> usize {
-        Decoder::<()>::default().cut(buf)
+        Iso20022Decoder::<()>::default().cut(buf)
     }
 }
 
@@ -92,7 +94,7 @@ impl IsoDecoder {
         let mut tree = tree::Tree::new(&places, plan.slot_count).map_err(wrong)?;
         tree.part(&parting(&plan, places.groups.len()), plan.slot_count);
         Ok(Self {
-            decoder: Decoder::default(),
+            decoder: Iso20022Decoder::default(),
             noted: Noted::new(tree),
             mapper: Mapper::new(plan),
             detail: String::new(),
@@ -110,11 +112,11 @@ impl IsoDecoder {
         for bytes in [bytes, &followed] {
             self.decoder.set_context(&block.head);
             match self.decoder.next(bytes, 0, true, &mut self.noted) {
-                Next::Message(message) if message.span.end == block.decoded => {
+                NextIsoMessage::Message(message) if message.span.end == block.decoded => {
                     self.message(block, bytes, &message, source, known);
                     return;
                 }
-                Next::Bad { span, fault } if bytes.len() > block.decoded => {
+                NextIsoMessage::Bad { span, fault } if bytes.len() > block.decoded => {
                     let end = span.end.min(block.decoded);
                     self.bad(block, bytes, (Span { end, ..span }, fault), source);
                 }
@@ -128,7 +130,7 @@ impl IsoDecoder {
         &mut self,
         block: &mut Block,
         bytes: &[u8],
-        message: &iso20022::Message,
+        message: &iso20022::IsoMessage,
         source: u32,
         known: &Dictionary,
     ) {
@@ -157,13 +159,14 @@ impl IsoDecoder {
     /// The element that is there twice and may be there once: nobody knows which of them counts. The table is that of
     /// payments and statements.
     #[cold]
-    fn repeat(repeat: Repeat, kind: &[u8]) -> Option<Fault> {
+    fn repeat(repeat: Repeat, kind: &[u8]) -> Option<IsoFault> {
         let listed = [&b"pacs."[..], b"pain.", b"camt."].iter().any(|area| kind.starts_with(area));
-        (listed || repeat.name == MESSAGE).then_some(Fault { what: What::Twice(repeat.name), at: 0 })
+        (listed || repeat.name == MESSAGE)
+            .then_some(IsoFault { what: IsoFaultKind::Twice(repeat.name), at: 0 })
     }
 
     #[cold]
-    fn bad(&mut self, block: &mut Block, bytes: &[u8], (span, fault): (Span, Fault), source: u32) {
+    fn bad(&mut self, block: &mut Block, bytes: &[u8], (span, fault): (Span, IsoFault), source: u32) {
         self.detail.clear();
         // Writing to a String cannot fail.
         _ = write!(self.detail, "{fault}");
@@ -187,22 +190,22 @@ impl FormatDecoder for IsoDecoder {
         loop {
             let alone = head.is_empty();
             let span = match self.decoder.next(&bytes, at, block.eof, &mut self.noted) {
-                Next::Message(message) => {
+                NextIsoMessage::Message(message) => {
                     let open = !self.decoder.context().is_empty();
                     block.head = if alone && open { self.blank.clone() } else { head.clone() };
                     self.message(block, &bytes, &message, source, known);
                     message.span
                 }
-                Next::Bad { span, fault } => {
+                NextIsoMessage::Bad { span, fault } => {
                     block.head = head.clone();
                     self.bad(block, &bytes, (span, fault), source);
                     span
                 }
-                Next::Incomplete { from, .. } => {
+                NextIsoMessage::Incomplete { from, .. } => {
                     block.decoded = from;
                     break;
                 }
-                Next::End => {
+                NextIsoMessage::End => {
                     block.decoded = bytes.len();
                     break;
                 }
@@ -249,14 +252,15 @@ fn parting(plan: &Plan, groups: usize) -> Vec<bool> {
 
 impl Noted {
     /// Puts what no element tells into its slots.
-    fn tell(&mut self, message: &iso20022::Message) {
+    fn tell(&mut self, message: &iso20022::IsoMessage) {
         if message.goes_on {
             // Entries behind the place where it is parted belong to the next part.
             self.entries.truncate(self.entries_parted);
         }
         let kind = message.kind;
         let of = |span: Span| {
-            let value = Value { start: span.start as u32, end: span.end as u32, ..Value::default() };
+            let value =
+                ElementValue { start: span.start as u32, end: span.end as u32, ..ElementValue::default() };
             (!span.is_empty()).then_some(Found { value, is: Is::Text })
         };
         // Business area and number: `pacs.008`.
@@ -375,16 +379,16 @@ impl Message for Taken<'_> {
         }
         if let Some((slot, _)) = plan.line {
             let line = (at + plan.members.len()) as u32;
-            entry[usize::from(slot)] = Some(Found { value: Value::default(), is: Is::Line(line) });
+            entry[usize::from(slot)] = Some(Found { value: ElementValue::default(), is: Is::Line(line) });
         }
         *cursor = Cursor { at: cursor.at + n + 1, found: cursor.found + 1 };
         Ok(true)
     }
 
     fn unlisted(&self, mut keep: impl FnMut(&str, &[u8]) -> Result<(), Refused>) -> Result<(), Refused> {
-        let (mut leaves, mut scratch) = (Leaves::default(), Vec::new());
+        let (mut leaves, mut scratch) = (ElementValues::default(), Vec::new());
         // Read once more, for the paths; what it comes to is known.
-        Decoder::default().next(self.all, 0, true, &mut leaves);
+        Iso20022Decoder::default().next(self.all, 0, true, &mut leaves);
         let mut seen: BTreeMap<String, u32> = BTreeMap::new();
         for (path, value) in leaves.iter() {
             let path = String::from_utf8_lossy(path);

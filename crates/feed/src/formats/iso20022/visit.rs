@@ -3,7 +3,7 @@
 use super::once::ONCE;
 use super::tree::{Action, DOCUMENT, HEADER, Register, Tree};
 use super::{Found, Is};
-use unitape_codec::iso20022::{Root, Span, Value, Visit};
+use unitape_codec::iso20022::{ElementValue, ElementVisitor, MessageRoot, Span};
 
 /// The registers of the message in hand, and its entries.
 #[derive(Debug)]
@@ -69,7 +69,11 @@ impl Noted {
     fn note_presence(&mut self, node: u32, bytes: usize, at: usize) {
         let attributes = &self.tree.nodes[node as usize].attributes;
         if let Some((_, first, current)) = attributes.iter().find(|(n, ..)| **n == *PRESENT) {
-            let value = Value { start: at as u32 + 1, end: (at + 1 + bytes) as u32, ..Value::default() };
+            let value = ElementValue {
+                start: at as u32 + 1,
+                end: (at + 1 + bytes) as u32,
+                ..ElementValue::default()
+            };
             Self::set(&mut self.registers, (*first, *current), value);
         }
     }
@@ -99,7 +103,7 @@ impl Noted {
 
     /// A value in the first of its two places that it may have; nothing said is no value.
     #[inline(always)]
-    fn set(registers: &mut [Option<Found>], (first, current): (Register, Register), value: Value) {
+    fn set(registers: &mut [Option<Found>], (first, current): (Register, Register), value: ElementValue) {
         if value.is_empty() {
             return;
         }
@@ -130,7 +134,7 @@ fn act(action: &Action, registers: &mut [Option<Found>], buf: &[u8], scratch: &m
     }
 }
 
-impl Visit for Noted {
+impl ElementVisitor for Noted {
     type Mark = Mark;
 
     fn begin(&mut self, live: usize) {
@@ -147,9 +151,9 @@ impl Visit for Noted {
         }
     }
 
-    fn root(&mut self, root: Root) -> Mark {
+    fn root(&mut self, root: MessageRoot) -> Mark {
         self.serial += 1;
-        Mark { node: if root == Root::Header { HEADER } else { DOCUMENT }, serial: self.serial }
+        Mark { node: if root == MessageRoot::Header { HEADER } else { DOCUMENT }, serial: self.serial }
     }
 
     #[inline]
@@ -203,7 +207,7 @@ impl Visit for Noted {
     }
 
     #[inline]
-    fn attribute(&mut self, mark: Mark, name: &[u8], value: Value) {
+    fn attribute(&mut self, mark: Mark, name: &[u8], value: ElementValue) {
         if mark.node == 0 {
             return;
         }
@@ -214,7 +218,7 @@ impl Visit for Noted {
     }
 
     #[inline]
-    fn close(&mut self, buf: &[u8], mark: Mark, text: Option<Value>, at: Span) -> bool {
+    fn close(&mut self, buf: &[u8], mark: Mark, text: Option<ElementValue>, at: Span) -> bool {
         if mark.node == 0 {
             return false;
         }

@@ -25,7 +25,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use unitape_codec::fixed::midnight;
-use unitape_codec::itch::Framing;
+use unitape_codec::itch::ItchTransport;
 
 /// The table `[itch]` of a mapping, as its file tells it.
 #[derive(Clone, Debug, Deserialize)]
@@ -80,10 +80,10 @@ impl ItchText {
 
 impl FramingText {
     /// How the codec tells messages apart; in a datagram they have lengths too.
-    pub fn of_codec(self) -> Framing {
+    pub fn of_codec(self) -> ItchTransport {
         match self {
-            FramingText::Soup => Framing::Soup,
-            FramingText::Length | FramingText::Mold => Framing::Length,
+            FramingText::Soup => ItchTransport::Soup,
+            FramingText::Length | FramingText::Mold => ItchTransport::Length,
         }
     }
 }

@@ -8,14 +8,14 @@ use super::image::{Frame, LIQ_ADDED, MATCH_ID, OID, extended, narrow, put_number
 use super::orders::Order;
 use super::{ItchDecoder, Place};
 use crate::block::{Block, What};
-use unitape_codec::itch::Message;
+use unitape_codec::itch::ItchMessage;
 use unitape_model::schema::at;
 use unitape_model::{InstrumentId, UnixNanos, flags};
 
 impl ItchDecoder {
     /// Writes the events of a frequent message; false, and nothing has happened, when it is not one or not plain.
     #[inline]
-    pub(super) fn fast(&mut self, block: &mut Block, message: Message<'_>, place: Place) -> bool {
+    pub(super) fn fast(&mut self, block: &mut Block, message: ItchMessage<'_>, place: Place) -> bool {
         match self.orders {
             None => self.alone(block, message, place),
             Some(_) => self.tracked(block, message, place),
@@ -24,7 +24,7 @@ impl ItchDecoder {
 
     /// A message that stands for itself.
     #[inline]
-    fn alone(&mut self, block: &mut Block, message: Message<'_>, place: Place) -> bool {
+    fn alone(&mut self, block: &mut Block, message: ItchMessage<'_>, place: Place) -> bool {
         let arena = &mut block.arena;
         macro_rules! when {
             ($m:expr, $($ok:expr),*) => {{
@@ -36,7 +36,7 @@ impl ItchDecoder {
             }};
         }
         let ts = match message {
-            Message::AddOrder(m) => {
+            ItchMessage::AddOrder(m) => {
                 let (id, side) = (self.stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
                 let ts = when!(m, id != InstrumentId::NONE, side != 0, narrow(m.order()), m.shares() != 0);
                 let mut f = Frame::put(arena, &self.images.order_new, ts, &place);
@@ -47,7 +47,7 @@ impl ItchDecoder {
                 f.id(OID, m.order());
                 ts
             }
-            Message::AddOrderMpid(m) => {
+            ItchMessage::AddOrderMpid(m) => {
                 let (id, side) = (self.stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
                 let firm = self.firms.id(&m.attribution());
                 let named = firm.is_some_and(|f| f != 0);
@@ -62,12 +62,12 @@ impl ItchDecoder {
                 f.id(OID, m.order());
                 ts
             }
-            Message::OrderDelete(m) => {
+            ItchMessage::OrderDelete(m) => {
                 let ts = when!(m, narrow(m.order()));
                 Frame::put(arena, &self.images.order_cancel, ts, &place).id(OID, m.order());
                 ts
             }
-            Message::OrderExecuted(m) => {
+            ItchMessage::OrderExecuted(m) => {
                 let ts = when!(m, narrow(m.order()), narrow(m.match_number()), m.shares() != 0);
                 let mut f = Frame::put(arena, &self.images.exec, ts, &place);
                 f.shares(m.shares());
@@ -76,7 +76,7 @@ impl ItchDecoder {
                 f.id(MATCH_ID, m.match_number());
                 ts
             }
-            Message::OrderCancel(m) => {
+            ItchMessage::OrderCancel(m) => {
                 let ts = when!(m, narrow(m.order()), m.shares() != 0);
                 let mut f = Frame::put(arena, &self.images.order_amend, ts, &place);
                 f.id(OID, m.order());
@@ -84,7 +84,7 @@ impl ItchDecoder {
                 put_number(arena, b"cancelled", m.shares().into());
                 ts
             }
-            Message::OrderReplace(m) => {
+            ItchMessage::OrderReplace(m) => {
                 let ts = when!(m, narrow(m.order()), narrow(m.new_order()), m.shares() != 0);
                 let mut f = Frame::put(arena, &self.images.order_cancel, ts, &place);
                 f.id(OID, m.order());
@@ -98,7 +98,7 @@ impl ItchDecoder {
                 block.end_resolved((place.offset, place.length), ts, 2, What::Events);
                 return true;
             }
-            Message::Trade(m) => {
+            ItchMessage::Trade(m) => {
                 let id = self.stocks.id(m.stock_locate(), &m.stock());
                 let plain = m.order() == 0 && m.side() == b'B' && m.shares() != 0;
                 let ts = when!(m, id != InstrumentId::NONE, plain, narrow(m.match_number()));
@@ -114,10 +114,10 @@ impl ItchDecoder {
 
     /// A message about an order that is kept.
     #[inline]
-    fn tracked(&mut self, block: &mut Block, message: Message<'_>, place: Place) -> bool {
+    fn tracked(&mut self, block: &mut Block, message: ItchMessage<'_>, place: Place) -> bool {
         let arena = &mut block.arena;
         let (ts, count) = match message {
-            Message::AddOrder(m) => {
+            ItchMessage::AddOrder(m) => {
                 let order = Order {
                     order: m.order(),
                     px: m.price(),
@@ -132,7 +132,7 @@ impl ItchDecoder {
                 };
                 (ts, 1)
             }
-            Message::AddOrderMpid(m) => {
+            ItchMessage::AddOrderMpid(m) => {
                 let order = Order {
                     order: m.order(),
                     px: m.price(),
@@ -147,7 +147,7 @@ impl ItchDecoder {
                 };
                 (ts, 1)
             }
-            Message::OrderDelete(m) => {
+            ItchMessage::OrderDelete(m) => {
                 let id = self.stocks.id_of(m.stock_locate());
                 let Some(ts) = time(m.timestamp(), &place) else { return false };
                 if id == InstrumentId::NONE || !narrow(m.order()) {
@@ -162,7 +162,7 @@ impl ItchDecoder {
                 f.id(OID, order.order);
                 (ts, 1)
             }
-            Message::OrderExecuted(m) => {
+            ItchMessage::OrderExecuted(m) => {
                 let id = self.stocks.id_of(m.stock_locate());
                 let Some(ts) = time(m.timestamp(), &place) else { return false };
                 let fits = narrow(m.order()) && narrow(m.match_number()) && m.shares() != 0;
@@ -187,7 +187,7 @@ impl ItchDecoder {
                 }
                 (ts, 1 + u32::from(prints))
             }
-            Message::OrderCancel(m) => {
+            ItchMessage::OrderCancel(m) => {
                 let id = self.stocks.id_of(m.stock_locate());
                 let Some(ts) = time(m.timestamp(), &place) else { return false };
                 let fits = narrow(m.order()) && m.shares() != 0;
@@ -206,7 +206,7 @@ impl ItchDecoder {
                 f.id(OID, order.order);
                 (ts, 1)
             }
-            Message::OrderReplace(m) => {
+            ItchMessage::OrderReplace(m) => {
                 let id = self.stocks.id_of(m.stock_locate());
                 let Some(ts) = time(m.timestamp(), &place) else { return false };
                 let fits = narrow(m.order()) && narrow(m.new_order()) && m.shares() != 0;
@@ -228,7 +228,7 @@ impl ItchDecoder {
                 put_number(arena, b"replaces", m.order());
                 (ts, 2)
             }
-            Message::Trade(_) => return self.alone(block, message, place),
+            ItchMessage::Trade(_) => return self.alone(block, message, place),
             _ => return false,
         };
         block.end_resolved((place.offset, place.length), ts, count, What::Events);

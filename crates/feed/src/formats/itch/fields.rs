@@ -20,7 +20,7 @@ use crate::block::json::json_string;
 use crate::block::{Block, Names};
 use crate::mapping::Refused;
 use crate::reference::Instruments;
-use unitape_codec::itch::{Message, price};
+use unitape_codec::itch::{ItchMessage, price};
 use unitape_model::event::Value;
 use unitape_model::{
     Decimal, Dictionary, EventBuilder, Field, Header, InlineId, Kind, Price, Refusal, UnixNanos, flags,
@@ -30,7 +30,7 @@ use unitape_model::{
 pub(super) fn write(
     decoder: &mut ItchDecoder,
     block: &mut Block,
-    message: Message<'_>,
+    message: ItchMessage<'_>,
     place: Place,
     known: &Dictionary,
     by: &mut impl Instruments,
@@ -54,7 +54,7 @@ pub(super) fn write(
     let header = Header::read(&block.arena[last..]);
     header.with_flags(flags::LAST).write(&mut block.arena[last..]);
     decoder.stocks.look_up(message.stock_locate(), known, &decoder.config);
-    if let Message::AddOrderMpid(m) = message {
+    if let ItchMessage::AddOrderMpid(m) = message {
         decoder.firms.look_up(&m.attribution(), known);
     }
     Ok((ts, count))
@@ -91,9 +91,9 @@ impl Told {
 }
 
 impl<I: Instruments> Out<'_, I> {
-    fn message(&mut self, d: &mut ItchDecoder, message: Message<'_>) -> Result<(), Refused> {
+    fn message(&mut self, d: &mut ItchDecoder, message: ItchMessage<'_>) -> Result<(), Refused> {
         match message {
-            Message::AddOrder(m) => {
+            ItchMessage::AddOrder(m) => {
                 let order = Order {
                     order: m.order(),
                     px: m.price(),
@@ -105,7 +105,7 @@ impl<I: Instruments> Out<'_, I> {
                 };
                 self.comes(d, order, &m.stock())
             }
-            Message::AddOrderMpid(m) => {
+            ItchMessage::AddOrderMpid(m) => {
                 let order = Order {
                     order: m.order(),
                     px: m.price(),
@@ -117,14 +117,14 @@ impl<I: Instruments> Out<'_, I> {
                 };
                 self.comes(d, order, &m.stock())
             }
-            Message::OrderExecuted(m) => {
+            ItchMessage::OrderExecuted(m) => {
                 self.executed(d, (m.stock_locate(), m.order(), m.shares()), m.match_number(), None)
             }
-            Message::OrderExecutedPrice(m) => {
+            ItchMessage::OrderExecutedPrice(m) => {
                 let at = Some((m.price(), m.printable() != b'N'));
                 self.executed(d, (m.stock_locate(), m.order(), m.shares()), m.match_number(), at)
             }
-            Message::OrderCancel(m) => {
+            ItchMessage::OrderCancel(m) => {
                 some_shares(m.shares())?;
                 if d.orders.is_none() {
                     let told = Told { order: m.order(), ..Told::default() };
@@ -138,7 +138,7 @@ impl<I: Instruments> Out<'_, I> {
                     left => self.order(d, Kind::OrderAmend, &Told::of(&order, order.done + left), |_| Ok(())),
                 }
             }
-            Message::OrderDelete(m) => {
+            ItchMessage::OrderDelete(m) => {
                 let told = match d.orders {
                     None => Told { order: m.order(), ..Told::default() },
                     Some(_) => {
@@ -148,7 +148,7 @@ impl<I: Instruments> Out<'_, I> {
                 };
                 self.order(d, Kind::OrderCancel, &told, |_| Ok(()))
             }
-            Message::OrderReplace(m) => {
+            ItchMessage::OrderReplace(m) => {
                 some_shares(m.shares())?;
                 let (old, new) = match d.orders {
                     None => {
@@ -164,7 +164,7 @@ impl<I: Instruments> Out<'_, I> {
                 self.order(d, Kind::OrderCancel, &old, |_| Ok(()))?;
                 self.order(d, Kind::OrderNew, &new, |e| e.keep_number("replaces", m.order()))
             }
-            Message::Trade(m) => {
+            ItchMessage::Trade(m) => {
                 some_shares(m.shares())?;
                 d.stands_for(m.stock_locate(), &m.stock())?;
                 self.trade(d, &m.stock(), (m.price(), m.shares().into()), m.match_number(), |e| {
@@ -174,7 +174,7 @@ impl<I: Instruments> Out<'_, I> {
                     if m.side() != b'B' { e.keep_text("resting_side", b"S") } else { Ok(()) }
                 })
             }
-            Message::CrossTrade(m) => {
+            ItchMessage::CrossTrade(m) => {
                 d.stands_for(m.stock_locate(), &m.stock())?;
                 let letter = [m.cross_type()];
                 if m.shares() == 0 {
@@ -189,16 +189,16 @@ impl<I: Instruments> Out<'_, I> {
     }
 
     /// What is not about a single order.
-    fn rest(&mut self, d: &mut ItchDecoder, message: Message<'_>) -> Result<(), Refused> {
+    fn rest(&mut self, d: &mut ItchDecoder, message: ItchMessage<'_>) -> Result<(), Refused> {
         match message {
-            Message::SystemEvent(m) => {
+            ItchMessage::SystemEvent(m) => {
                 let code = [m.event()];
                 if let Some(phase) = d.config.system_event.get(&m.event()).cloned() {
                     self.event(d, Kind::Session, |e| e.venue()?.text(Field::Phase, phase.as_bytes()))?;
                 }
                 self.status(d, None, "system", &code, |_| Ok(()))
             }
-            Message::TradingAction(m) => {
+            ItchMessage::TradingAction(m) => {
                 d.stands_for(m.stock_locate(), &m.stock())?;
                 if let Some(phase) = d.config.trading_state.get(&m.state()).cloned() {
                     self.event(d, Kind::Session, |e| {
@@ -216,18 +216,18 @@ impl<I: Instruments> Out<'_, I> {
                     e.keep_letter("trading_state", m.state(), state == "other")
                 })
             }
-            Message::OperationalHalt(m) => {
+            ItchMessage::OperationalHalt(m) => {
                 d.stands_for(m.stock_locate(), &m.stock())?;
                 let state = if m.action() == b'T' { "op_trading" } else { "op_halt" };
                 self.status(d, Some(&m.stock()), state, &[m.market()], |e| {
                     e.keep_letter("action", m.action(), !matches!(m.action(), b'H' | b'T'))
                 })
             }
-            Message::RegSho(m) => {
+            ItchMessage::RegSho(m) => {
                 d.stands_for(m.stock_locate(), &m.stock())?;
                 self.status(d, Some(&m.stock()), "reg_sho", &[m.action()], |_| Ok(()))
             }
-            Message::ParticipantPosition(m) => {
+            ItchMessage::ParticipantPosition(m) => {
                 d.stands_for(m.stock_locate(), &m.stock())?;
                 self.status(d, Some(&m.stock()), "participant", &m.mpid(), |e| {
                     e.keep_letter("primary", m.primary(), true)?;
@@ -235,29 +235,29 @@ impl<I: Instruments> Out<'_, I> {
                     e.keep_letter("participant_state", m.state(), true)
                 })
             }
-            Message::MwcbLevels(m) => self.status(d, None, "mwcb_levels", b"", |e| {
+            ItchMessage::MwcbLevels(m) => self.status(d, None, "mwcb_levels", b"", |e| {
                 e.keep_price("level_1", m.level_1(), 8)?;
                 e.keep_price("level_2", m.level_2(), 8)?;
                 e.keep_price("level_3", m.level_3(), 8)
             }),
-            Message::MwcbStatus(m) => self.status(d, None, "mwcb", &[m.breached()], |_| Ok(())),
-            Message::IpoQuoting(m) => {
+            ItchMessage::MwcbStatus(m) => self.status(d, None, "mwcb", &[m.breached()], |_| Ok(())),
+            ItchMessage::IpoQuoting(m) => {
                 d.stands_for(m.stock_locate(), &m.stock())?;
                 self.status(d, Some(&m.stock()), "ipo_quoting", &[m.qualifier()], |e| {
                     e.keep_number("release_time", m.release_time().into())?;
                     e.keep_price("ipo_price", m.price().into(), 4)
                 })
             }
-            Message::RetailInterest(m) => {
+            ItchMessage::RetailInterest(m) => {
                 d.stands_for(m.stock_locate(), &m.stock())?;
                 self.status(d, Some(&m.stock()), "retail", &[m.interest()], |_| Ok(()))
             }
-            Message::BrokenTrade(m) => {
+            ItchMessage::BrokenTrade(m) => {
                 let stock = d.stocks.symbol(m.stock_locate()).filter(|_| d.orders.is_some());
                 let number = m.match_number().to_string();
                 self.status(d, stock.as_ref(), "trade_broken", number.as_bytes(), |_| Ok(()))
             }
-            Message::LuldCollar(m) => {
+            ItchMessage::LuldCollar(m) => {
                 d.stands_for(m.stock_locate(), &m.stock())?;
                 self.ref_px(d, &m.stock(), m.reference_price(), "luld", |e| {
                     e.keep_price("upper", m.upper_price().into(), 4)?;
@@ -265,7 +265,7 @@ impl<I: Instruments> Out<'_, I> {
                     e.keep_number("extension", m.extension().into())
                 })
             }
-            Message::Imbalance(m) => {
+            ItchMessage::Imbalance(m) => {
                 d.stands_for(m.stock_locate(), &m.stock())?;
                 self.ref_px(d, &m.stock(), m.reference_price(), "noii", |e| {
                     e.keep_number("paired", m.paired_shares())?;
@@ -277,7 +277,7 @@ impl<I: Instruments> Out<'_, I> {
                     e.keep_letter("variation", m.variation(), true)
                 })
             }
-            Message::DirectListing(m) => {
+            ItchMessage::DirectListing(m) => {
                 d.stands_for(m.stock_locate(), &m.stock())?;
                 self.ref_px(d, &m.stock(), m.near_price(), "dlcr", |e| {
                     e.keep_letter("eligible", m.eligible(), true)?;
@@ -288,7 +288,7 @@ impl<I: Instruments> Out<'_, I> {
                     e.keep_price("upper", m.upper_price().into(), 4)
                 })
             }
-            Message::StockDirectory(m) => {
+            ItchMessage::StockDirectory(m) => {
                 d.stands_for(m.stock_locate(), &m.stock())?;
                 let currency = d.config.currency.clone();
                 self.event(d, Kind::Ref, |e| {

@@ -49,14 +49,17 @@ use std::path::Path;
 use std::sync::Arc;
 use stocks::Stocks;
 use track::Mold;
-use unitape_codec::itch::{Code, Fault, Frame, Framed, Framer, MOLD_HEAD_BYTES, Message, MoldPacket};
+use unitape_codec::itch::{
+    ItchFault, ItchFaultCode, ItchFrame, ItchFramer, ItchMessage, ItchMessageBounds, MOLD_HEAD_BYTES,
+    MoldPacket,
+};
 use unitape_model::Dictionary;
 
 /// Decodes blocks of ITCH; one per worker and feed, or one per feed where it keeps orders.
 #[derive(Debug)]
 pub struct ItchDecoder {
     config: Config,
-    framer: Framer,
+    framer: ItchFramer,
     /// The orders that live; none where they are not kept.
     orders: Option<Orders>,
     stocks: Stocks,
@@ -119,7 +122,7 @@ impl ByteFormat for Itch {
     }
 
     fn cut(&self, buf: &[u8]) -> usize {
-        Framer::new(self.text.framing.of_codec()).cut(buf)
+        ItchFramer::new(self.text.framing.of_codec()).cut(buf)
     }
 
     fn statefulness(&self) -> Statefulness {
@@ -146,7 +149,7 @@ impl ItchDecoder {
     pub fn new(mapping: &Mapping, text: &ItchText) -> Result<Self, Error> {
         let config = Config::new(text).map_err(|what| mapping.wrong("itch", what))?;
         Ok(Self {
-            framer: Framer::new(config.framing.of_codec()),
+            framer: ItchFramer::new(config.framing.of_codec()),
             orders: config.with_orders.then(Orders::default),
             stocks: Stocks::default(),
             firms: Firms::default(),
@@ -197,22 +200,22 @@ impl ItchDecoder {
                     self.framer.look_ahead(bytes, ahead.max(at), at + AHEAD_BYTES, |o| orders.prefetch(o));
             }
             let span = match self.framer.frame(bytes, at, block.eof) {
-                Frame::Message(found) => {
+                ItchFrame::Message(found) => {
                     let offset = base + found.span.start as u64;
                     let place = Place { offset, length: found.span.len(), ..place };
                     self.message(block, bytes, found, place, (known, by));
                     found.span
                 }
-                Frame::Control(span) => {
+                ItchFrame::Control(span) => {
                     block.end_ignored();
                     span
                 }
-                Frame::Bad { span, fault } => {
+                ItchFrame::Bad { span, fault } => {
                     refuse(block, place.source, base + span.start as u64, span.slice(bytes), &fault);
                     span
                 }
-                Frame::Incomplete { from, .. } => return from,
-                Frame::End => return bytes.len(),
+                ItchFrame::Incomplete { from, .. } => return from,
+                ItchFrame::End => return bytes.len(),
             };
             block.progress(base + span.start as u64, base + span.end as u64);
             at = span.end;
@@ -263,7 +266,7 @@ impl ItchDecoder {
             let sequence = head.sequence.wrapping_add(n.into());
             let alone = MoldPacket { sequence, count: 1, ..head };
             match self.framer.frame(bytes, at, true) {
-                Frame::Message(found) => {
+                ItchFrame::Message(found) => {
                     let offset = base + found.span.start as u64;
                     let place = Place { offset, length: found.span.len(), sequence: Some(sequence), ..place };
                     match fresh.contains(&n) {
@@ -279,7 +282,7 @@ impl ItchDecoder {
                     }
                     at = found.span.end;
                 }
-                Frame::Bad { span, fault } => {
+                ItchFrame::Bad { span, fault } => {
                     // With a head of its own, so that it can be tried again.
                     let mut raw = Vec::new();
                     alone.write(&mut raw);
@@ -287,11 +290,11 @@ impl ItchDecoder {
                     refuse(block, place.source, base + span.start as u64, &raw, &fault);
                     at = span.end;
                 }
-                Frame::Control(span) => {
+                ItchFrame::Control(span) => {
                     block.end_ignored();
                     at = span.end;
                 }
-                Frame::Incomplete { .. } | Frame::End => {
+                ItchFrame::Incomplete { .. } | ItchFrame::End => {
                     let detail = format!("{} messages are stated, {n} are there", head.messages());
                     block.quarantine(place.source, base, bytes, "truncated", &detail);
                     return bytes.len();
@@ -315,18 +318,18 @@ impl ItchDecoder {
     /// Only with orders is that known from the source alone. Without, blocks are decoded by any worker in any order, and its
     /// table has what that worker has seen.
     #[cold]
-    fn concern(&self, message: Message<'_>) -> Concern {
+    fn concern(&self, message: ItchMessage<'_>) -> Concern {
         if !matches!(
             message,
-            Message::AddOrder(_)
-                | Message::AddOrderMpid(_)
-                | Message::OrderExecuted(_)
-                | Message::OrderExecutedPrice(_)
-                | Message::OrderCancel(_)
-                | Message::OrderDelete(_)
-                | Message::OrderReplace(_)
-                | Message::SystemEvent(_)
-                | Message::TradingAction(_)
+            ItchMessage::AddOrder(_)
+                | ItchMessage::AddOrderMpid(_)
+                | ItchMessage::OrderExecuted(_)
+                | ItchMessage::OrderExecutedPrice(_)
+                | ItchMessage::OrderCancel(_)
+                | ItchMessage::OrderDelete(_)
+                | ItchMessage::OrderReplace(_)
+                | ItchMessage::SystemEvent(_)
+                | ItchMessage::TradingAction(_)
         ) {
             return Concern::Nothing;
         }
@@ -344,11 +347,11 @@ impl ItchDecoder {
         &mut self,
         block: &mut Block,
         bytes: &[u8],
-        found: Framed,
+        found: ItchMessageBounds,
         place: Place,
         (known, by): (&Dictionary, &mut I),
     ) {
-        let Some(message) = Message::of(found.body(bytes)) else {
+        let Some(message) = ItchMessage::of(found.body(bytes)) else {
             unreachable!("the framer has looked at it")
         };
         if self.images.ready && !self.slow && place.sequence.is_none() && self.fast(block, message, place) {
@@ -363,8 +366,8 @@ impl ItchDecoder {
         &mut self,
         block: &mut Block,
         bytes: &[u8],
-        found: Framed,
-        message: Message<'_>,
+        found: ItchMessageBounds,
+        message: ItchMessage<'_>,
         place: Place,
         (known, by): (&Dictionary, &mut I),
     ) {
@@ -444,11 +447,11 @@ impl FormatDecoder for ItchDecoder {
 const NO_DAY: i64 = i64::MIN;
 
 #[cold]
-fn refuse(block: &mut Block, source: u32, offset: u64, raw: &[u8], fault: &Fault) {
+fn refuse(block: &mut Block, source: u32, offset: u64, raw: &[u8], fault: &ItchFault) {
     block.quarantine(source, offset, raw, fault.code.as_str(), &fault.to_string());
 }
 
 /// A refusal with a fault of the codec.
-fn refused(fault: Fault) -> Refused {
-    Refused { code: Code::as_str(fault.code), detail: fault.to_string() }
+fn refused(fault: ItchFault) -> Refused {
+    Refused { code: ItchFaultCode::as_str(fault.code), detail: fault.to_string() }
 }

@@ -6,9 +6,9 @@ use crate::formats::format::FormatDecoder;
 use crate::mapping::Mapping;
 use proptest::prelude::*;
 use std::collections::HashMap;
-use unitape_codec::events::{Form, NoSources, write_event};
+use unitape_codec::events::{EventLineForm, NoSources, write_event};
 use unitape_codec::itch::MoldPacket;
-use unitape_codec::itch::sample::{Part, SampleConfig, one_of_each, sample_messages, write};
+use unitape_codec::itch::sample::{SampleConfig, SampleValue, one_of_each, sample_messages, write};
 use unitape_model::{Dict, Dictionary, Event, frames};
 
 const DAY: &[u8] = b"2026-03-02";
@@ -55,7 +55,14 @@ fn lines(block: &Block, known: &Dictionary) -> Vec<String> {
     let mut out = Vec::new();
     for (seq, (_, _, frame)) in frames(&block.arena).enumerate() {
         let mut line = Vec::new();
-        write_event(&mut line, &Event::new(frame).unwrap(), seq as u64, known, &NoSources, Form::Plain);
+        write_event(
+            &mut line,
+            &Event::new(frame).unwrap(),
+            seq as u64,
+            known,
+            &NoSources,
+            EventLineForm::Plain,
+        );
         let line = String::from_utf8(line).unwrap();
         // What is the same in all lines is left out.
         out.push(
@@ -304,15 +311,20 @@ proptest! {
     }
 }
 
-const ADD: [Part<'_>; 5] =
-    [Part::Number(77), Part::Text(b"B"), Part::Number(500), Part::Text(b"ZVZZT"), Part::Number(100_000)];
+const ADD: [SampleValue<'_>; 5] = [
+    SampleValue::Number(77),
+    SampleValue::Text(b"B"),
+    SampleValue::Number(500),
+    SampleValue::Text(b"ZVZZT"),
+    SampleValue::Number(100_000),
+];
 
 /// An add of 500 shares, then this message; the code and sentence of the quarantine, if it went there.
-fn after_add(letter: u8, locate: u16, values: &[Part<'_>]) -> String {
+fn after_add(letter: u8, locate: u16, values: &[SampleValue<'_>]) -> String {
     let mut input = Vec::new();
     write(&mut input, b'A', (5, 0, 1_000), &ADD);
     write(&mut input, letter, (locate, 0, 2_000), values);
-    write(&mut input, b'D', (5, 0, 3_000), &[Part::Number(77)]);
+    write(&mut input, b'D', (5, 0, 3_000), &[SampleValue::Number(77)]);
     let mut out = String::new();
     // With the names known and unknown: the way that a message goes must not show.
     for known in [Dictionary::default(), {
@@ -338,7 +350,7 @@ fn after_add(letter: u8, locate: u16, values: &[Part<'_>]) -> String {
 
 #[test]
 fn what_orders_cannot_be_is_told() {
-    use Part::{Number as N, Text as T};
+    use SampleValue::{Number as N, Text as T};
     for (letter, locate, values, says) in [
         (b'E', 5, &[N(78), N(100), N(1)][..], "unknown_order: no order 78 lives"),
         (b'E', 5, &[N(77), N(501), N(1)], "bad_quantity: 501 shares of order 77, which has 500"),
@@ -418,7 +430,7 @@ fn packets_that_repeat_and_packets_that_are_missing() {
     let message = |n: u64| {
         let mut out = Vec::new();
         let mut values = ADD;
-        values[0] = Part::Number(n);
+        values[0] = SampleValue::Number(n);
         write(&mut out, b'A', (5, 0, n), &values);
         out
     };

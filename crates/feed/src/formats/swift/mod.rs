@@ -39,9 +39,10 @@ use std::fmt::Write as _;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use time::TimeSeen;
-use unitape_codec::swift_mt::parts::{self, Kind, Parts};
+use unitape_codec::swift_mt::parts::{self, ComponentKind, SwiftComponents};
 use unitape_codec::swift_mt::{
-    Fields, Frame, Framer, MsgType, Span, Tag, Token, entries, header, sub_blocks,
+    Span, SwiftField, SwiftFields, SwiftFrame, SwiftFramer, SwiftMessageType, SwiftTag, entries, header,
+    sub_blocks,
 };
 use unitape_model::event::Value;
 use unitape_model::schema::{Slot, Spec};
@@ -53,10 +54,10 @@ use wants::{PartOf, Place, Wants, option_bit, qualifier_word};
 /// Decodes blocks of SWIFT messages; one per worker and feed.
 #[derive(Debug)]
 pub struct SwiftDecoder {
-    framer: Framer,
+    framer: SwiftFramer,
     mapper: Mapper<Index>,
     wants: WantsByType,
-    fields: Fields,
+    fields: SwiftFields,
     noted: Noted,
 }
 
@@ -76,7 +77,7 @@ struct Noted {
     /// Fields that nothing names and that are kept: a number for the name, the token, and how often the
     /// name was there before.
     unlisted: Vec<(u64, u32, u32)>,
-    parts: Parts,
+    parts: SwiftComponents,
     /// The last field of each group's entry in hand, and which of its slots have been seen.
     open: Vec<(Option<u32>, [u64; 4])>,
     /// The sequences open, innermost last.
@@ -112,9 +113,9 @@ impl WantsByType {
     }
 
     #[inline]
-    fn of(&self, kind: MsgType) -> &Wants {
+    fn of(&self, kind: SwiftMessageType) -> &Wants {
         match kind {
-            MsgType::Mt(number) => {
+            SwiftMessageType::Mt(number) => {
                 &self.all[usize::from(self.of.get(usize::from(number)).copied().unwrap_or(0))]
             }
             _ => &self.all[1],
@@ -142,11 +143,11 @@ struct Swift;
 
 impl ByteFormat for Swift {
     fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
-        Ok(Box::new(SwiftDecoder::new(Framer::default(), mapping)?))
+        Ok(Box::new(SwiftDecoder::new(SwiftFramer::default(), mapping)?))
     }
 
     fn cut(&self, buf: &[u8]) -> usize {
-        Framer::default().cut(buf)
+        SwiftFramer::default().cut(buf)
     }
 }
 
@@ -155,14 +156,14 @@ impl SwiftDecoder {
     ///
     /// # Errors
     /// When the mapping cannot be compiled.
-    pub fn new(framer: Framer, mapping: &Mapping) -> Result<Self, Error> {
+    pub fn new(framer: SwiftFramer, mapping: &Mapping) -> Result<Self, Error> {
         let (plan, places) = compile(mapping, &SwiftDialect)?;
         let noted = Noted { slots: vec![None; plan.slot_count], ..Noted::default() };
         Ok(Self {
             framer,
             wants: WantsByType::new(&plan, &places),
             mapper: Mapper::new(plan),
-            fields: Fields::new(),
+            fields: SwiftFields::new(),
             noted,
         })
     }
@@ -175,7 +176,7 @@ impl FormatDecoder for SwiftDecoder {
         let mut detail = String::new();
         loop {
             let span = match self.fields.frame(&self.framer, &bytes, at, block.eof) {
-                Frame::Message(message) => {
+                SwiftFrame::Message(message) => {
                     let origin = Origin { source, offset: block.base + message.span.start as u64 };
                     let text = message.text().slice(&bytes);
                     let tokens = self.fields.as_slice();
@@ -184,18 +185,18 @@ impl FormatDecoder for SwiftDecoder {
                     self.mapper.message(block, &taken, origin, known);
                     message.span
                 }
-                Frame::Bad { span, fault } => {
+                SwiftFrame::Bad { span, fault } => {
                     let offset = block.base + span.start as u64;
                     detail.clear();
                     _ = write!(detail, "{fault}");
                     block.quarantine(source, offset, span.slice(&bytes), fault.code().as_str(), &detail);
                     span
                 }
-                Frame::Incomplete { from, .. } => {
+                SwiftFrame::Incomplete { from, .. } => {
                     block.decoded = from;
                     break;
                 }
-                Frame::End => {
+                SwiftFrame::End => {
                     block.decoded = bytes.len();
                     break;
                 }
@@ -216,11 +217,11 @@ impl Noted {
     fn read(
         &mut self,
         wants: &WantsByType,
-        message: &unitape_codec::swift_mt::Message,
+        message: &unitape_codec::swift_mt::SwiftMessage,
         buf: &[u8],
-        tokens: &[Token],
+        tokens: &[SwiftField],
     ) {
-        let kind = MsgType::of(message, buf, tokens);
+        let kind = SwiftMessageType::from_message(message, buf, tokens);
         let wants = wants.of(kind);
         self.found.clear();
         self.slots.fill(None);
@@ -239,7 +240,7 @@ impl Noted {
         let mut in_entry = false;
         let mut time = TimeSeen::default();
         for (i, token) in tokens.iter().enumerate() {
-            let value = token.of(text);
+            let value = token.slice(text);
             let Some((number, letter)) = token.tag.split().filter(|_| plain) else {
                 in_entry = false;
                 if wants.keeps {
@@ -283,7 +284,7 @@ impl Noted {
                 }
                 let whole = (base + token.start as usize, base + token.end as usize);
                 let found = match &want.part {
-                    PartOf::Whole => Some(Found::at(whole, Is::Part(Kind::Lines))),
+                    PartOf::Whole => Some(Found::at(whole, Is::Part(ComponentKind::Lines))),
                     part => {
                         let result =
                             *split.get_or_insert_with(|| parts::split_field(token, text, &mut self.parts));
@@ -329,7 +330,7 @@ impl Noted {
             let found = time.best(text, base, at, message, buf, &mut self.parts);
             self.slots[usize::from(wants.time)] = found.map(|found| push(&mut self.found, found));
         }
-        if wants.entries != 0 && tokens.iter().any(|token| token.tag == Tag::new(b"61")) {
+        if wants.entries != 0 && tokens.iter().any(|token| token.tag == SwiftTag::new(b"61")) {
             let span = (base, message.text().end);
             self.slots[usize::from(wants.entries)] =
                 Some(push(&mut self.found, Found::at(span, Is::Entries)));
@@ -341,19 +342,19 @@ impl Noted {
     fn blocks(
         &mut self,
         wants: &Wants,
-        message: &unitape_codec::swift_mt::Message,
+        message: &unitape_codec::swift_mt::SwiftMessage,
         buf: &[u8],
-        kind: MsgType,
+        kind: SwiftMessageType,
     ) -> Option<Span> {
         self.kind.clear();
         let category = match kind {
-            MsgType::Mt(number) => {
+            SwiftMessageType::Mt(number) => {
                 self.kind.push_str("MT");
                 let digits = [number / 100, number / 10 % 10, number % 10];
                 self.kind.extend(digits.map(|n| char::from(b'0' + n as u8)));
                 Some(b'0' + (number / 100) as u8)
             }
-            MsgType::Unknown => None,
+            SwiftMessageType::Unknown => None,
             other => {
                 _ = write!(self.kind, "{other}");
                 None
@@ -372,7 +373,7 @@ impl Noted {
             self.slots[usize::from(wants.category)] = Some(push(&mut self.found, found));
         }
         if wants.ack != 0
-            && let Some(refused) = message.refused(buf)
+            && let Some(refused) = message.is_refused(buf)
         {
             let found = Found::at((0, 0), Is::Ack(refused));
             self.slots[usize::from(wants.ack)] = Some(push(&mut self.found, found));
@@ -386,7 +387,7 @@ impl Noted {
         if wants.variant != 0
             && let Some(span) = variant
         {
-            let found = Found::at((span.start, span.end), Is::Part(Kind::Text));
+            let found = Found::at((span.start, span.end), Is::Part(ComponentKind::Text));
             self.slots[usize::from(wants.variant)] = Some(push(&mut self.found, found));
         }
         let repeated = message.block(5).is_some_and(|span| has_repeat(span.slice(buf)));
@@ -408,7 +409,7 @@ impl Noted {
                 }),
                 5 if !repeated && want.part.starts_with("PD") => None,
                 block => in_block(usize::from(block), want.part.as_bytes())
-                    .map(|span| Found::at((span.start, span.end), Is::Part(Kind::Text))),
+                    .map(|span| Found::at((span.start, span.end), Is::Part(ComponentKind::Text))),
             };
             self.slots[usize::from(want.slot)] = found.map(|found| push(&mut self.found, found));
         }
@@ -429,11 +430,11 @@ fn has_repeat(trailers: &[u8]) -> bool {
 
 /// The message in hand.
 struct Taken<'m> {
-    message: &'m unitape_codec::swift_mt::Message,
+    message: &'m unitape_codec::swift_mt::SwiftMessage,
     /// What offsets are into.
     buf: &'m [u8],
     text: &'m [u8],
-    tokens: &'m [Token],
+    tokens: &'m [SwiftField],
     noted: &'m Noted,
 }
 
@@ -471,7 +472,7 @@ impl Message for Taken<'_> {
             // For people: the line that is not of its form.
             Is::Entries => match entries(self.text, self.tokens, scratch) {
                 Ok(_) => scratch,
-                Err((i, _)) => self.tokens[i].of(self.text),
+                Err((i, _)) => self.tokens[i].slice(self.text),
             },
             _ => found.text(self.buf, scratch),
         }
@@ -483,7 +484,7 @@ impl Message for Taken<'_> {
 
     fn flaw(&self, index: Index) -> Option<String> {
         let found = self.found(index);
-        let mut parts = Parts::default();
+        let mut parts = SwiftComponents::default();
         match found.is {
             Is::Entries => {
                 let (i, fault) = entries(self.text, self.tokens, &mut Vec::new()).err()?;
@@ -499,12 +500,12 @@ impl Message for Taken<'_> {
                     }
                 }
                 let base = self.message.text().start;
-                let is_field = |t: &&Token| found.is_at(base + t.start as usize, base + t.end as usize);
+                let is_field = |t: &&SwiftField| found.is_at(base + t.start as usize, base + t.end as usize);
                 let token = self.tokens.iter().find(is_field)?;
                 let fault = parts::split_field(token, self.text, &mut parts).err()?;
                 // Of a value that is too long, the component that ends where more follows.
                 let (start, end) = (token.start, token.start + fault.offset);
-                let shorter = Token { end, line: token.line.min(end), ..*token };
+                let shorter = SwiftField { end, line: token.line.min(end), ..*token };
                 let cut = parts::split_field(&shorter, self.text, &mut parts);
                 let last = parts.as_slice().last().filter(|part| cut.is_ok() && start + part.end == end);
                 Some(match last {
@@ -579,7 +580,7 @@ impl Message for Taken<'_> {
         let (name, scratch) = &mut *texts;
         for &(_, i, nth) in &self.noted.unlisted {
             let token = &self.tokens[i as usize];
-            let value = token.of(self.text);
+            let value = token.slice(self.text);
             name.clear();
             push_lossy(name, token.name(self.text));
             if let Some(qualifier) = qualifier(value) {
@@ -589,7 +590,7 @@ impl Message for Taken<'_> {
             if nth > 0 {
                 _ = write!(name, "#{}", nth + 1);
             }
-            let whole = Found::at((token.start as usize, token.end as usize), Is::Part(Kind::Lines));
+            let whole = Found::at((token.start as usize, token.end as usize), Is::Part(ComponentKind::Lines));
             keep(name, whole.text(self.text, scratch))?;
         }
         Ok(())

@@ -12,7 +12,7 @@
 //!
 //! What stands before is A. All others have none, or name theirs with `16R`.
 
-use unitape_codec::swift_mt::MsgType;
+use unitape_codec::swift_mt::SwiftMessageType;
 
 /// Follows the sequences of a message.
 #[derive(Clone, Copy, Debug)]
@@ -36,15 +36,15 @@ enum By {
 
 impl Letters {
     /// For a message of this type; `cover` says that its variant is COV.
-    pub(super) fn of(kind: MsgType, cover: bool) -> Self {
+    pub(super) fn of(kind: SwiftMessageType, cover: bool) -> Self {
         let told_by = match kind {
-            MsgType::Mt(202 | 205) if cover => By::Cover,
-            MsgType::Mt(101 | 110 | 207 | 210) => By::Related { amounts_end_it: false },
-            MsgType::Mt(104 | 107) => By::Related { amounts_end_it: true },
-            MsgType::Mt(102) => By::Settlement,
-            MsgType::Mt(201 | 203) => By::Reference { passed: 0 },
-            MsgType::Mt(204) => By::Reference { passed: 1 },
-            MsgType::Mt(300..=399) => By::Field15,
+            SwiftMessageType::Mt(202 | 205) if cover => By::Cover,
+            SwiftMessageType::Mt(101 | 110 | 207 | 210) => By::Related { amounts_end_it: false },
+            SwiftMessageType::Mt(104 | 107) => By::Related { amounts_end_it: true },
+            SwiftMessageType::Mt(102) => By::Settlement,
+            SwiftMessageType::Mt(201 | 203) => By::Reference { passed: 0 },
+            SwiftMessageType::Mt(204) => By::Reference { passed: 1 },
+            SwiftMessageType::Mt(300..=399) => By::Field15,
             _ => By::Nothing,
         };
         let letter = if matches!(told_by, By::Nothing | By::Field15) { 0 } else { b'A' };
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn each_type_has_its_sequences() {
         let letters = |kind, cover, fields: &str| -> String {
-            let mut letters = Letters::of(MsgType::Mt(kind), cover);
+            let mut letters = Letters::of(SwiftMessageType::Mt(kind), cover);
             let of = |tag: &str| (tag[..2].parse().unwrap(), tag.as_bytes().get(2).copied().unwrap_or(0));
             let each = fields.split(' ').map(|tag| {
                 let (number, option) = of(tag);

@@ -2,8 +2,8 @@
 
 use super::values::{self, Found, Is, NANOS};
 use super::wants::PartOf;
-use unitape_codec::swift_mt::parts::{self, Parts};
-use unitape_codec::swift_mt::{Message, Token, header, value};
+use unitape_codec::swift_mt::parts::{self, SwiftComponents};
+use unitape_codec::swift_mt::{SwiftField, SwiftMessage, header, value};
 
 /// Fields that may tell the event time, as far as they have been seen: index and one more.
 #[derive(Debug, Default)]
@@ -46,16 +46,16 @@ impl TimeSeen {
         &self,
         text: &[u8],
         base: usize,
-        at: impl Fn(usize) -> &'t Token,
-        message: &Message,
+        at: impl Fn(usize) -> &'t SwiftField,
+        message: &SwiftMessage,
         buf: &[u8],
-        parts: &mut Parts,
+        parts: &mut SwiftComponents,
     ) -> Option<Found> {
-        let of_token = |i: usize, parts: &mut Parts| {
+        let of_token = |i: usize, parts: &mut SwiftComponents| {
             let token = at(i);
             let whole = (base + token.start as usize, base + token.end as usize);
             let known = parts::split_field(token, text, parts);
-            values::part(&PartOf::Moment, known, parts, token.of(text), whole)
+            values::part(&PartOf::Moment, known, parts, token.slice(text), whole)
         };
         if let Some(i) = self.made.or(self.closing).or(self.opening) {
             return of_token(i, parts);

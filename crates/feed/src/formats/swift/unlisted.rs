@@ -1,11 +1,11 @@
 //! Fields that a mapping does not name: how often each name came before.
 
-use unitape_codec::swift_mt::Token;
+use unitape_codec::swift_mt::SwiftField;
 
 /// A number that tells names of unlisted fields apart; two names of one number count as one when they repeat.
-pub(super) fn name_key(token: &Token, text: &[u8]) -> u64 {
+pub(super) fn name_key(token: &SwiftField, text: &[u8]) -> u64 {
     let mut key = 0xcbf2_9ce4_8422_2325u64;
-    for byte in token.name(text).iter().chain(qualifier(token.of(text)).unwrap_or_default()) {
+    for byte in token.name(text).iter().chain(qualifier(token.slice(text)).unwrap_or_default()) {
         key = (key ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     }
     key

@@ -1,7 +1,7 @@
 //! Values found in a message, and how they are read.
 
 use super::wants::PartOf;
-use unitape_codec::swift_mt::parts::{Kind, Part, Parts};
+use unitape_codec::swift_mt::parts::{ComponentKind, SwiftComponent, SwiftComponents};
 use unitape_codec::swift_mt::{Span, ValueFault, value};
 use unitape_model::words;
 
@@ -17,7 +17,7 @@ pub(super) struct Found {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Is {
     /// A component, or lines of text.
-    Part(Kind),
+    Part(ComponentKind),
     /// An amount, and whether it is less than zero.
     Signed(bool),
     /// Nanoseconds since 1970 in UTC.
@@ -70,7 +70,7 @@ impl Found {
         let text = self.of(buf);
         scratch.clear();
         match self.is {
-            Is::Part(Kind::Lines | Kind::Text) => {
+            Is::Part(ComponentKind::Lines | ComponentKind::Text) => {
                 // Up to a carriage return, which stays unless a line feed is behind it.
                 let mut rest = text;
                 while let Some(at) = words::find(rest, b'\r') {
@@ -83,7 +83,7 @@ impl Found {
                 }
                 scratch.extend_from_slice(rest);
             }
-            Is::Part(Kind::Amount) => value::write_amount(text, scratch),
+            Is::Part(ComponentKind::Amount) => value::write_amount(text, scratch),
             Is::Signed(less) => {
                 // Nothing is not less than nothing.
                 if less && text.iter().any(|b| (b'1'..=b'9').contains(b)) {
@@ -110,11 +110,11 @@ impl Found {
     }
 }
 
-fn day(kind: Kind, text: &[u8]) -> Option<value::CalendarDay> {
+fn day(kind: ComponentKind, text: &[u8]) -> Option<value::CalendarDay> {
     match kind {
-        Kind::Date => value::date(text),
-        Kind::ValueDate => value::value_date(text),
-        Kind::DateLong => value::date_long(text),
+        ComponentKind::Date => value::date(text),
+        ComponentKind::ValueDate => value::value_date(text),
+        ComponentKind::DateLong => value::date_long(text),
         _ => None,
     }
 }
@@ -123,26 +123,26 @@ fn day(kind: Kind, text: &[u8]) -> Option<value::CalendarDay> {
 pub(super) fn part(
     want: &PartOf,
     result: Result<bool, ValueFault>,
-    parts: &Parts,
+    parts: &SwiftComponents,
     value: &[u8],
     whole: (usize, usize),
 ) -> Option<Found> {
     if result.is_err() {
         return Some(Found::at(whole, Is::Invalid));
     }
-    let place = |part: &Part| (whole.0 + part.start as usize, whole.0 + part.end as usize);
+    let place = |part: &SwiftComponent| (whole.0 + part.start as usize, whole.0 + part.end as usize);
     match want {
-        PartOf::Whole => Some(Found::at(whole, Is::Part(Kind::Lines))),
+        PartOf::Whole => Some(Found::at(whole, Is::Part(ComponentKind::Lines))),
         PartOf::Named(name) => parts.part(name).map(|part| Found::at(place(part), Is::Part(part.kind))),
         PartOf::Signed => {
-            let amount = parts.as_slice().iter().find(|part| part.kind == Kind::Amount)?;
+            let amount = parts.as_slice().iter().find(|part| part.kind == ComponentKind::Amount)?;
             let mark = parts.get(value, "mark").unwrap_or_default();
             let less = parts.part("sign").is_some() || matches!(mark, b"D" | b"RC" | b"ED");
             Some(Found::at(place(amount), Is::Signed(less)))
         }
         PartOf::Moment => {
             let part = parts.part("date")?;
-            let nanos = day(part.kind, part.of(value))?.nanos();
+            let nanos = day(part.kind, part.slice(value))?.nanos();
             let seconds = parts.get(value, "time").and_then(value::time).unwrap_or(0);
             Some(Found::at(whole, Is::Moment(nanos + (seconds - distance(parts, value)) * NANOS)))
         }
@@ -153,7 +153,7 @@ pub(super) fn part(
 pub(super) fn of_header(
     name: &str,
     result: Result<bool, ValueFault>,
-    parts: &Parts,
+    parts: &SwiftComponents,
     content: &[u8],
     span: Span,
 ) -> Option<Found> {
@@ -173,7 +173,7 @@ pub(super) fn of_header(
 pub(super) const NANOS: i64 = 1_000_000_000;
 
 /// Seconds east of UTC, as far as the value says.
-fn distance(parts: &Parts, text: &[u8]) -> i64 {
+fn distance(parts: &SwiftComponents, text: &[u8]) -> i64 {
     let Some(offset) = parts.get(text, "offset") else { return 0 };
     // `98E` may have hours alone.
     let seconds = match *offset {

@@ -18,7 +18,7 @@ use path::Reading;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
-use unitape_codec::text::{self, Decode, Leaves, Next, jsonl, mail, time, xml};
+use unitape_codec::text::{self, NextTextMessage, PathValues, TextMessageDecoder, jsonl, mail, time, xml};
 use unitape_model::event::Value;
 use unitape_model::schema::{Slot, Spec};
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
@@ -37,9 +37,9 @@ pub enum TextSort {
 impl TextSort {
     fn codec(self) -> Box<dyn TextCodec> {
         match self {
-            TextSort::Jsonl => Box::new(jsonl::Decoder::default()),
-            TextSort::Mail => Box::new(mail::Decoder::default()),
-            TextSort::NewsXml => Box::new(xml::Decoder::default()),
+            TextSort::Jsonl => Box::new(jsonl::JsonlDecoder::default()),
+            TextSort::Mail => Box::new(mail::MailDecoder::default()),
+            TextSort::NewsXml => Box::new(xml::XmlDecoder::default()),
         }
     }
 }
@@ -69,24 +69,24 @@ impl ByteFormat for TextSort {
 
     fn cut(&self, buf: &[u8]) -> usize {
         match self {
-            TextSort::Jsonl => jsonl::Decoder::cut(buf),
-            TextSort::Mail => mail::Decoder::cut(buf),
-            TextSort::NewsXml => xml::Decoder::cut(buf),
+            TextSort::Jsonl => jsonl::JsonlDecoder::cut(buf),
+            TextSort::Mail => mail::MailDecoder::cut(buf),
+            TextSort::NewsXml => xml::XmlDecoder::cut(buf),
         }
     }
 }
 
 /// A decoder of text that a worker can hold.
-trait TextCodec: Decode + std::fmt::Debug + Send {}
+trait TextCodec: TextMessageDecoder + std::fmt::Debug + Send {}
 
-impl<D: Decode + std::fmt::Debug + Send> TextCodec for D {}
+impl<D: TextMessageDecoder + std::fmt::Debug + Send> TextCodec for D {}
 
 /// Decodes blocks of text; one per worker and feed.
 #[derive(Debug)]
 pub struct TextDecoder {
     codec: Box<dyn TextCodec>,
     mapper: Mapper<Found>,
-    leaves: Leaves,
+    leaves: PathValues,
     wants: Wants,
     noted: Noted,
     detail: String,
@@ -148,7 +148,7 @@ impl TextDecoder {
             codec: sort.codec(),
             wants: Wants::new(&places, plan.slot_count),
             mapper: Mapper::new(plan),
-            leaves: Leaves::default(),
+            leaves: PathValues::default(),
             noted: Noted::default(),
             detail: String::new(),
         })
@@ -162,7 +162,7 @@ impl FormatDecoder for TextDecoder {
         loop {
             let next = self.codec.next(&bytes, at, block.eof, &mut self.leaves);
             let span = match next {
-                Next::Message(message) => {
+                NextTextMessage::Message(message) => {
                     self.noted.read(&self.wants, &self.leaves);
                     let taken = Taken {
                         raw: message.span.slice(&bytes),
@@ -175,7 +175,7 @@ impl FormatDecoder for TextDecoder {
                     self.mapper.message(block, &taken, origin, known);
                     message.span
                 }
-                Next::Bad { span, fault } => {
+                NextTextMessage::Bad { span, fault } => {
                     self.detail.clear();
                     // Writing to a String cannot fail.
                     _ = write!(self.detail, "{fault}");
@@ -183,11 +183,11 @@ impl FormatDecoder for TextDecoder {
                     block.quarantine(source, offset, span.slice(&bytes), fault.code.as_str(), &self.detail);
                     span
                 }
-                Next::Incomplete { from, .. } => {
+                NextTextMessage::Incomplete { from, .. } => {
                     block.decoded = from;
                     break;
                 }
-                Next::End => {
+                NextTextMessage::End => {
                     block.decoded = bytes.len();
                     break;
                 }
@@ -239,7 +239,7 @@ impl Wants {
 }
 
 impl Noted {
-    fn read(&mut self, wants: &Wants, leaves: &Leaves) {
+    fn read(&mut self, wants: &Wants, leaves: &PathValues) {
         if self.generation != leaves.generation() {
             self.generation = leaves.generation();
             self.paths.clear();
@@ -276,7 +276,7 @@ impl Noted {
 struct Taken<'m> {
     raw: &'m [u8],
     kind: &'static str,
-    leaves: &'m Leaves,
+    leaves: &'m PathValues,
     wants: &'m Wants,
     noted: &'m Noted,
 }
@@ -360,8 +360,11 @@ impl Message for Taken<'_> {
             return scratch;
         }
         let text = self.str(found);
-        let number =
-            self.leaves.as_slice().get(found.first as usize).is_some_and(|l| l.sort == text::Sort::Number);
+        let number = self
+            .leaves
+            .as_slice()
+            .get(found.first as usize)
+            .is_some_and(|l| l.sort == text::PathValueKind::Number);
         match number.then(|| time::without_exponent(text)).flatten() {
             Some(plain) => {
                 scratch.clear();
@@ -454,10 +457,10 @@ impl Message for Taken<'_> {
 
 /// Whether the first message of `head` has a value at each of these paths, and none at any of `not`.
 pub fn has_paths(sort: TextSort, head: &[u8], paths: &[String], not: &[&str]) -> bool {
-    let mut leaves = Leaves::default();
+    let mut leaves = PathValues::default();
     let next = sort.codec().next(head, 0, true, &mut leaves);
     let told: FxHashSet<&str> = leaves.iter().map(|(path, _)| path).collect();
-    matches!(next, Next::Message(_))
+    matches!(next, NextTextMessage::Message(_))
         && paths.iter().all(|path| told.contains(path.as_str()))
         && !not.iter().any(|path| told.contains(path))
 }

@@ -6,13 +6,13 @@ use crate::engine::ids::Ids;
 use crate::engine::taking::{self, Taking};
 use crate::engine::values::qty_of;
 use crate::engine::view::Batch;
-use unitape_fast::{Decoded, Decoder, Visitor};
+use unitape_fast::{DecodedValue, Decoder, MessageVisitor};
 
 /// A visitor that is told of each part by itself.
 struct Slowly<'r>(Taking<'r>);
 
-impl Visitor for Slowly<'_> {
-    fn value(&mut self, tag: u16, value: Decoded<'_>) {
+impl MessageVisitor for Slowly<'_> {
+    fn value(&mut self, tag: u16, value: DecodedValue<'_>) {
         self.0.value(tag, value);
     }
     fn group(&mut self, tag: u16) {

@@ -2,7 +2,7 @@
 
 use super::place::Place;
 use crate::output::Failure;
-use unitape_codec::events::{Form, write_event};
+use unitape_codec::events::{EventLineForm, write_event};
 use unitape_model::NameTable;
 use unitape_store::{Filter, Info, SealOptions, Store, seal};
 use unitape_tape::{Reader, Start};
@@ -47,8 +47,15 @@ pub fn seal_and_compare(place: &Place) -> Result<Days, Failure> {
         let reads_same = !ordinal.is_multiple_of(READ_OUT) || {
             on_tape.clear();
             sealed.clear();
-            write_event(&mut on_tape, &event, ordinal, names.dictionary(), &names, Form::Plain);
-            write_event(&mut sealed, &of_row, row.ordinal, store.names(), &sealed_sources, Form::Plain);
+            write_event(&mut on_tape, &event, ordinal, names.dictionary(), &names, EventLineForm::Plain);
+            write_event(
+                &mut sealed,
+                &of_row,
+                row.ordinal,
+                store.names(),
+                &sealed_sources,
+                EventLineForm::Plain,
+            );
             on_tape == sealed
         };
         if !same || !reads_same {

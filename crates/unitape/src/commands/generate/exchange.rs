@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use unitape_base::capture::write;
-use unitape_fast::Source;
+use unitape_fast::TemplateFile;
 use unitape_sim::exchange::{Channel, Exchange, ExchangeConfig, Faults, Line, Packet, TemplateSets};
 
 /// Arguments.
@@ -141,8 +141,8 @@ fn templates(files: &[PathBuf]) -> Result<TemplateSets, Failure> {
     let read = |path: &PathBuf| std::fs::read(path).map_err(|e| at(path, e));
     let content: Vec<Vec<u8>> = files.iter().map(read).collect::<Result<_, _>>()?;
     let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
-    let sources: Vec<Source<'_>> =
-        names.iter().zip(&content).map(|(name, content)| Source { name, content }).collect();
+    let sources: Vec<TemplateFile<'_>> =
+        names.iter().zip(&content).map(|(name, content)| TemplateFile { name, content }).collect();
     Ok(TemplateSets::load(&sources)?)
 }
 

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use std::path::Path;
 use std::sync::Arc;
 use unitape_base::whole_file;
-use unitape_fast::{Source, Templates};
+use unitape_fast::{TemplateFile, Templates};
 
 /// The table as its file tells it.
 #[derive(Clone, Debug, Deserialize)]
@@ -144,8 +144,11 @@ pub fn read_templates(mapping: &Mapping) -> Result<Vec<(String, String)>, Error>
 /// # Errors
 /// When one of its files is wrong: with that file and its line.
 pub fn templates(mapping: &Mapping) -> Result<Arc<Templates>, Error> {
-    let sources: Vec<Source<'_>> =
-        mapping.template_texts.iter().map(|(name, text)| Source { name, content: text.as_bytes() }).collect();
+    let sources: Vec<TemplateFile<'_>> = mapping
+        .template_texts
+        .iter()
+        .map(|(name, text)| TemplateFile { name, content: text.as_bytes() })
+        .collect();
     let loaded = Templates::load(&sources);
     loaded.map(Arc::new).map_err(|e| mapping.wrong("fast_messages", format!("templates: {e}")))
 }

@@ -44,7 +44,7 @@ use std::sync::Arc;
 use unitape_base::digits::parse_u64;
 use unitape_codec::fix::value;
 use unitape_codec::text::time;
-use unitape_fast::{Code, Decoder, Fault};
+use unitape_fast::{Decoder, MessageFault, MessageFaultCode};
 use unitape_model::event::Value;
 use unitape_model::schema::{Slot, Spec};
 use unitape_model::{Decimal, Dictionary, EventBuilder, Refusal, UnixNanos};
@@ -204,7 +204,7 @@ impl FastRulesDecoder {
         let more = !block.eof && end == bytes.len() && end < at + PACKET_BYTES_MAX;
         match self.message(block, bytes, at..end, of, self.config.reset == Reset::Never) {
             Ok(used) => Next::Packet(at..at + used, at + used),
-            Err(fault) if fault.code == Code::Truncated && more => Next::Incomplete,
+            Err(fault) if fault.code == MessageFaultCode::Truncated && more => Next::Incomplete,
             Err(fault) => match frames::piece(bytes, at, block.base, block.eof, LOST) {
                 Next::Bad { end, .. } => {
                     self.lost = true;
@@ -255,7 +255,7 @@ impl FastRulesDecoder {
         range: Range<usize>,
         of: Of<'_>,
         depends: bool,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, MessageFault> {
         let head = self.config.framing.head_bytes();
         let offset = block.base + range.start as u64;
         let raw = &bytes[range];
@@ -264,8 +264,8 @@ impl FastRulesDecoder {
             block.head = needs.clone();
         }
         let Some((before, body)) = raw.split_at_checked(head) else {
-            return Err(Fault {
-                code: Code::Truncated,
+            return Err(MessageFault {
+                code: MessageFaultCode::Truncated,
                 template: String::new(),
                 field: String::new(),
                 at: 0,
@@ -276,7 +276,7 @@ impl FastRulesDecoder {
         let raw = &raw[..used];
         if self.noted.read(&message, config::number_and_channel(self.config.framing, before)).is_err() {
             let what = "more groups and sequences in each other than are taken";
-            block.quarantine(of.source, offset, raw, Code::TooLarge.as_str(), what);
+            block.quarantine(of.source, offset, raw, MessageFaultCode::TooLarge.as_str(), what);
             return Ok(used);
         }
         let template = message.template;
@@ -287,7 +287,7 @@ impl FastRulesDecoder {
     }
 
     #[cold]
-    fn refuse(&mut self, block: &mut Block, source: u32, at: usize, raw: &[u8], fault: &Fault) {
+    fn refuse(&mut self, block: &mut Block, source: u32, at: usize, raw: &[u8], fault: &MessageFault) {
         self.detail.clear();
         // Writing to a String cannot fail.
         _ = write!(self.detail, "{fault}");

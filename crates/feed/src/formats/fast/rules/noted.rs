@@ -10,8 +10,8 @@ use super::path::{FastPath, Reading};
 use crate::mapping::Places;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use unitape_fast::template::{Field, Meaning, Name};
-use unitape_fast::{Item, Message, Value};
+use unitape_fast::template::{IntegerMeaning, QualifiedName, TemplateField};
+use unitape_fast::{FieldValue, Message, MessageToken};
 
 /// A value that was found, as long as its message is in hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,24 +183,24 @@ impl Noted {
         for item in message.items() {
             let node = self.open.last().copied().unwrap_or(0);
             match item {
-                Item::Value(field, value) => {
+                MessageToken::Value(field, value) => {
                     let node = self.child(node, &field.name, false)?;
                     self.value(node, value, unit_of(field));
                 }
-                Item::Group(name) => {
+                MessageToken::Group(name) => {
                     let node = self.child(node, name, false)?;
                     self.open.push(node);
                 }
-                Item::Sequence(name, length) => {
+                MessageToken::Sequence(name, length) => {
                     let node = self.child(node, name, true)?;
-                    self.value(node, Value::UInt(length.into()), 0);
+                    self.value(node, FieldValue::UInt(length.into()), 0);
                     self.open.push(node);
                 }
-                Item::Element => {
+                MessageToken::Element => {
                     self.element(node);
                     self.open.push(node);
                 }
-                Item::End => {
+                MessageToken::End => {
                     self.open.pop();
                     // An element's node is that of its sequence, below it.
                     if self.open.last() == Some(&node) {
@@ -229,7 +229,7 @@ impl Noted {
     }
 
     #[inline]
-    fn child(&mut self, parent: u32, name: &Name, sequence: bool) -> Result<u32, TooMany> {
+    fn child(&mut self, parent: u32, name: &QualifiedName, sequence: bool) -> Result<u32, TooMany> {
         // A name lives as long as the templates do, and so long its place tells which it is.
         let place = std::ptr::from_ref(name) as usize;
         let node = &mut self.nodes[parent as usize];
@@ -309,7 +309,7 @@ impl Noted {
     }
 
     #[inline]
-    fn value(&mut self, node: u32, value: Value<'_>, unit_ns: u64) {
+    fn value(&mut self, node: u32, value: FieldValue<'_>, unit_ns: u64) {
         let node_of = &self.nodes[node as usize];
         if node_of.wants.is_empty() && !node_of.kept {
             return;
@@ -320,16 +320,16 @@ impl Noted {
             (from, self.arena.len() as u32)
         };
         let value = match value {
-            Value::Int(n) => Held::Int(n),
-            Value::UInt(n) => Held::UInt(n),
-            Value::Decimal { mantissa, exponent } => Held::Decimal { mantissa, exponent },
+            FieldValue::Int(n) => Held::Int(n),
+            FieldValue::UInt(n) => Held::UInt(n),
+            FieldValue::Decimal { mantissa, exponent } => Held::Decimal { mantissa, exponent },
             // As everywhere: what is empty is not there.
-            Value::Text([]) | Value::Bytes([]) => return,
-            Value::Text(bytes) => {
+            FieldValue::Text([]) | FieldValue::Bytes([]) => return,
+            FieldValue::Text(bytes) => {
                 let (from, to) = hold(bytes);
                 Held::Text { from, to }
             }
-            Value::Bytes(bytes) => {
+            FieldValue::Bytes(bytes) => {
                 let (from, to) = hold(bytes);
                 Held::Bytes { from, to }
             }
@@ -444,9 +444,9 @@ fn is_in(path: &str, home: &str) -> bool {
     path.strip_prefix(home).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-fn unit_of(field: &Field) -> u64 {
+fn unit_of(field: &TemplateField) -> u64 {
     match field.meaning {
-        Meaning::Timestamp { unit_ns } => unit_ns,
+        IntegerMeaning::Timestamp { unit_ns } => unit_ns,
         _ => 0,
     }
 }

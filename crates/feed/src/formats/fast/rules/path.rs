@@ -77,7 +77,7 @@ impl FastDialect {
 
 fn gather(body: &[Instruction], names: &mut BTreeSet<String>) {
     for part in body {
-        let name: &template::Name = match part {
+        let name: &template::QualifiedName = match part {
             Instruction::Field(field) => &field.name,
             Instruction::Group(group) => &group.name,
             Instruction::Sequence(sequence) => &sequence.name,

@@ -7,14 +7,14 @@ use super::kept::Span;
 use super::names::short_id;
 use super::program::{KindProgram, Program, Variant};
 use crate::block::{Block, Ended, PROGRESS_BYTES};
-use unitape_codec::fixed::{Even, LANES, Lanes, Rows};
+use unitape_codec::fixed::{LANES, Lanes, RecordBatch, StridedRecords};
 use unitape_model::schema::{RECV_NONE, SEQ_EXT, SEQ_NONE, at};
 use unitape_model::{Header, LINE, UnixNanos, flags};
 
 /// Records at one distance.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Batch<'b> {
-    pub rows: Even<'b>,
+    pub rows: StridedRecords<'b>,
     /// Where the first of them starts in its source.
     pub start: u64,
     /// Bytes of each without its terminator.

@@ -6,7 +6,9 @@ use super::program::{KindProgram, NO_VARIANT, Program, Variant};
 use super::{Fast, Lane, SLOW};
 use crate::block::{Block, What};
 use crate::mapping::Plan;
-use unitape_codec::fixed::{Decoder, Even, LANES, Listed, Next, Value};
+use unitape_codec::fixed::{
+    ColumnValue, FixedWidthDecoder, LANES, NextRecord, ScatteredRecords, StridedRecords,
+};
 use unitape_model::schema::{SEQ_EXT, SEQ_NONE, at};
 use unitape_model::{Dictionary, Header, LINE, UnixNanos, flags};
 
@@ -52,7 +54,7 @@ impl FixedDecoder {
                 if !read {
                     program.good = program.columns.read(&mut self.decoder, bytes, starts);
                 }
-                program.prepare(Listed { bytes, starts });
+                program.prepare(ScatteredRecords { bytes, starts });
             }
         }
         let mut segment = block.arena.len();
@@ -134,7 +136,7 @@ struct Head {
 
 /// How a record is read the general way.
 struct Reread<'d> {
-    decoder: &'d mut Decoder,
+    decoder: &'d mut FixedWidthDecoder,
     kinds: &'d [super::super::Kind],
     plan: &'d Plan,
 }
@@ -144,7 +146,7 @@ impl Reread<'_> {
     fn fields<'m>(&'m mut self, bytes: &'m [u8], lane: Lane) -> Option<(Fields<'m>, &'m Plan)> {
         // Not the first record of a file: that one is never in a batch.
         let next = self.decoder.next(bytes, lane.start as usize, 1, true);
-        let Next::Record { span, kind, .. } = next else { return None };
+        let NextRecord::Record { span, kind, .. } = next else { return None };
         let raw = span.slice(bytes);
         let fields = Fields {
             raw,
@@ -153,7 +155,7 @@ impl Reread<'_> {
             values: self.decoder.values(),
             kind: self.kinds.get(usize::from(kind))?,
             others: None,
-            day: Value::None,
+            day: ColumnValue::None,
         };
         Some((fields, self.plan))
     }
@@ -236,14 +238,19 @@ pub(super) const NAMES_MAX: usize = 12;
 
 impl KindProgram {
     /// Reads the columns of records at one distance; what stands in `behind` is read next.
-    pub(super) fn read_even(&mut self, decoder: &mut Decoder, rows: Even<'_>, behind: &[u8]) {
+    pub(super) fn read_even(
+        &mut self,
+        decoder: &mut FixedWidthDecoder,
+        rows: StridedRecords<'_>,
+        behind: &[u8],
+    ) {
         self.good = self.columns.read_even(decoder, rows, behind);
         self.good &= !self.columns.none(self.ts);
     }
 
     /// Makes the fields of these records' events ready, whose columns have been read.
-    fn prepare(&mut self, records: Listed<'_>) {
-        let Listed { bytes, starts } = records;
+    fn prepare(&mut self, records: ScatteredRecords<'_>) {
+        let ScatteredRecords { bytes, starts } = records;
         let mut good = self.good & !self.columns.none(self.ts);
         let Self { columns, by_byte, variants, variant_of, .. } = self;
         if by_byte.is_none() {
@@ -295,7 +302,7 @@ fn store(kinds: &mut [Option<KindProgram>], lists: &Lists, block: &mut Block, by
             if let Variant::Event(program) = variant {
                 for put in &program.puts {
                     let frames = program.frames.iter().map(|(lane, at)| (usize::from(*lane), *at as usize));
-                    put.store(&mut block.arena, frames, Listed { bytes, starts });
+                    put.store(&mut block.arena, frames, ScatteredRecords { bytes, starts });
                 }
                 program.frames.clear();
             }

@@ -4,7 +4,7 @@
 use super::program::Slow;
 use crate::block::json::json_string;
 use crate::mapping::Message;
-use unitape_codec::fixed::{Even, LANES, Record, Rows};
+use unitape_codec::fixed::{LANES, RecordBatch, RecordLayout, StridedRecords};
 use unitape_model::{EventBuilder, Kind, LINE, UnixNanos};
 
 /// The columns, and the extensions that were made.
@@ -42,7 +42,7 @@ const NO_EXTENSION: Extension = Extension { key: [0; WORDS_MAX], start: 0, lengt
 
 impl Kept {
     /// `None` where not all of them are text, or they stand too far apart.
-    pub(super) fn new(columns: Vec<(String, u16)>, record: &Record, kind: Kind) -> Option<Self> {
+    pub(super) fn new(columns: Vec<(String, u16)>, record: &RecordLayout, kind: Kind) -> Option<Self> {
         let mut bytes: Vec<usize> = Vec::new();
         for (_, column) in &columns {
             let of = &record.columns()[usize::from(*column)];
@@ -84,7 +84,7 @@ impl Kept {
 
     /// The same of many records; false where one of them was not made before.
     #[inline]
-    pub(super) fn find_all(&self, rows: Even<'_>, spans: &mut [Span; LANES]) -> bool {
+    pub(super) fn find_all(&self, rows: StridedRecords<'_>, spans: &mut [Span; LANES]) -> bool {
         let [a, b, c, d] = self.words.map(|(start, mask)| (rows.column::<8>(start), mask));
         let words = a.0.zip(b.0).zip(c.0.zip(d.0));
         let masked = |bytes: &[u8; 8], mask: u64| u64::from_le_bytes(*bytes) & mask;

@@ -25,7 +25,9 @@ use super::FixedDecoder;
 use crate::block::Block;
 use emit::Lists;
 pub(super) use program::KindProgram;
-use unitape_codec::fixed::{Even, Framed, Frames, LANES, Layout, Rows};
+use unitape_codec::fixed::{
+    FixedWidthLayout, LANES, RecordBatch, RecordBounds, RecordFramer, StridedRecords,
+};
 use unitape_model::Dictionary;
 
 /// What the fast way keeps; one per worker and feed.
@@ -34,8 +36,8 @@ pub(super) struct Fast {
     /// By sort of record.
     kinds: Vec<Option<KindProgram>>,
     lists: Lists,
-    frames: Frames,
-    found: Box<[Framed; LANES]>,
+    frames: RecordFramer,
+    found: Box<[RecordBounds; LANES]>,
     looked_up: Box<bulk::Found>,
     /// Records taken so.
     taken: u64,
@@ -60,12 +62,12 @@ const SLOW: u16 = u16::MAX;
 
 impl Fast {
     /// `None` where no sort of record can be taken this way.
-    pub(super) fn new(kinds: Vec<Option<KindProgram>>, layout: &Layout) -> Option<Self> {
+    pub(super) fn new(kinds: Vec<Option<KindProgram>>, layout: &FixedWidthLayout) -> Option<Self> {
         kinds.iter().any(Option::is_some).then(|| Self {
             lists: Lists::new(kinds.len()),
             kinds,
-            frames: Frames::new(layout),
-            found: Box::new([Framed::default(); LANES]),
+            frames: RecordFramer::new(layout),
+            found: Box::new([RecordBounds::default(); LANES]),
             looked_up: Box::default(),
             taken: 0,
         })
@@ -89,7 +91,13 @@ impl Fast {
     }
 
     /// Finds the records of a batch from `at` on; gives how many.
-    fn gather(&mut self, layout: &Layout, bytes: &[u8], at: usize, lanes: &mut [Lane; LANES]) -> usize {
+    fn gather(
+        &mut self,
+        layout: &FixedWidthLayout,
+        bytes: &[u8],
+        at: usize,
+        lanes: &mut [Lane; LANES],
+    ) -> usize {
         self.lists.clear();
         let found = &mut self.found;
         let count = self.frames.fill(layout, bytes, at, found);
@@ -106,9 +114,15 @@ impl Fast {
     }
 
     /// The same for records that are all like the first and can take the fast way.
-    fn list(&mut self, rows: Even<'_>, at: usize, first: Framed, lanes: &mut [Lane; LANES]) -> usize {
+    fn list(
+        &mut self,
+        rows: StridedRecords<'_>,
+        at: usize,
+        first: RecordBounds,
+        lanes: &mut [Lane; LANES],
+    ) -> usize {
         self.lists.clear();
-        let Framed { length, kind, .. } = first;
+        let RecordBounds { length, kind, .. } = first;
         let stride = rows.stride() as u32;
         for (i, lane) in (0..rows.count() as u32).zip(&mut *lanes) {
             let start = at as u32 + i * stride;
@@ -180,7 +194,7 @@ impl FixedDecoder {
             return Batched::Nothing;
         };
         let Some(kind) = kinds[usize::from(first.kind)].as_mut() else { return Batched::Nothing };
-        let Some(rows) = Even::new(bytes, at, first.end as usize - at, count, kind.reach) else {
+        let Some(rows) = StridedRecords::new(bytes, at, first.end as usize - at, count, kind.reach) else {
             return Batched::Nothing;
         };
         let end = at + rows.count() * rows.stride();
@@ -199,7 +213,7 @@ enum Batched<'b> {
     /// All of them are in the block, up to here.
     Done(usize),
     /// Their columns were read, and nothing else; what the first of them is.
-    Read(Even<'b>, Framed),
+    Read(StridedRecords<'b>, RecordBounds),
     /// There are none.
     Nothing,
 }

@@ -5,7 +5,7 @@
 use super::program::Slow;
 use crate::block::{Block, Fixup, Names};
 use crate::mapping::{FieldPlan, Message, Otherwise, Plan};
-use unitape_codec::fixed::{Column, Even, LANES, Rows};
+use unitape_codec::fixed::{ColumnLayout, LANES, RecordBatch, StridedRecords};
 use unitape_model::id::{PROVISIONAL, VENUE_PROVISIONAL};
 use unitape_model::{Dict, Dictionary};
 
@@ -53,7 +53,13 @@ impl Known {
 const PLACES: usize = 4096;
 
 impl Name {
-    pub(super) fn new(field: &FieldPlan, column: u16, of: &Column, dict: Dict, at: u16) -> Option<Self> {
+    pub(super) fn new(
+        field: &FieldPlan,
+        column: u16,
+        of: &ColumnLayout,
+        dict: Dict,
+        at: u16,
+    ) -> Option<Self> {
         let length = of.length();
         if length > 16 {
             return None;
@@ -104,7 +110,7 @@ impl Name {
 
     /// The ids of many records; false where not all of them are known for good.
     #[inline]
-    pub(super) fn find_all(&self, rows: Even<'_>, ids: &mut [u32; LANES]) -> bool {
+    pub(super) fn find_all(&self, rows: StridedRecords<'_>, ids: &mut [u32; LANES]) -> bool {
         let mut any = 0;
         if self.masks == [0xff, 0] {
             let mut all = 1;

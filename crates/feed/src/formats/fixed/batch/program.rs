@@ -11,7 +11,7 @@ use super::kept::Kept;
 use super::names::Name;
 use super::put::Put;
 use crate::mapping::{Cond, EventPlan, FieldPlan, From, Plan, Rule, Way, translate_const};
-use unitape_codec::fixed::{Columns, LANES, Layout, Numbers};
+use unitape_codec::fixed::{BatchReader, FixedWidthLayout, LANES, NumberKind};
 use unitape_model::schema::Slot;
 use unitape_model::{Dictionary, EventBuilder, Header, UnixNanos, flags};
 
@@ -20,7 +20,7 @@ use unitape_model::{Dictionary, EventBuilder, Header, UnixNanos, flags};
 pub(in crate::formats::fixed) struct KindProgram {
     /// Bytes that must be there from the start of a record on.
     pub(super) reach: usize,
-    pub(super) columns: Columns,
+    pub(super) columns: BatchReader,
     /// Place of the event time.
     pub(super) ts: usize,
     /// Place of the sequence.
@@ -65,11 +65,11 @@ impl KindProgram {
     pub(in crate::formats::fixed) fn new(
         plan: &Plan,
         kind: &Kind,
-        layout: &Layout,
+        layout: &FixedWidthLayout,
         index: u16,
     ) -> Option<Self> {
         let record = &layout.records()[usize::from(index)];
-        let columns = Columns::new(layout, index)?;
+        let columns = BatchReader::new(layout, index)?;
         if plan.possdup.is_some() {
             return None;
         }
@@ -78,14 +78,14 @@ impl KindProgram {
             column => columns.find(column),
         };
         let ts = match plan.ts[..] {
-            [slot] => place_of(slot).filter(|(_, n)| *n == Numbers::Instant)?.0,
+            [slot] => place_of(slot).filter(|(_, n)| *n == NumberKind::Instant)?.0,
             _ => return None,
         };
         let sequence = match plan.sequence {
             None => None,
             Some(slot) if kind.slots[usize::from(slot)] == NONE => None,
             // Other numbers are no sequence.
-            Some(slot) => Some(place_of(slot).filter(|(_, n)| *n == Numbers::Int)?.0),
+            Some(slot) => Some(place_of(slot).filter(|(_, n)| *n == NumberKind::Int)?.0),
         };
         // The rules that may hold for this record, with the conditions that are not known beforehand.
         let mut rules: Vec<(&Rule, Open<'_>)> = Vec::new();
@@ -177,9 +177,9 @@ impl Program {
         plan: &Plan,
         event: &EventPlan,
         kind: &Kind,
-        layout: &Layout,
+        layout: &FixedWidthLayout,
         index: u16,
-        columns: &Columns,
+        columns: &BatchReader,
     ) -> Option<Self> {
         if event.each.is_some() || !event.when.is_empty() || !event.keep_entry.is_empty() {
             return None;

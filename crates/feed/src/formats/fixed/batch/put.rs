@@ -4,7 +4,9 @@ use super::frames::{Frames, put};
 use super::program::optional;
 use crate::formats::zeros::canonical;
 use crate::mapping::{FieldPlan, Plan, translate_const};
-use unitape_codec::fixed::{Column, Columns, Even, LANES, Lanes, Listed, Numbers, Rows};
+use unitape_codec::fixed::{
+    BatchReader, ColumnLayout, LANES, Lanes, NumberKind, RecordBatch, ScatteredRecords, StridedRecords,
+};
 use unitape_model::id::pack_id;
 use unitape_model::schema::{EXP_NONE, EXT_ONLY, Slot};
 use unitape_model::{Decimal, Dictionary, EventBuilder, InlineId, Kind, Price, UnixNanos};
@@ -65,11 +67,11 @@ impl Put {
     }
 
     /// A column of numbers.
-    pub(super) fn number(field: &FieldPlan, slot: Slot, place: usize, numbers: Numbers) -> Option<Self> {
+    pub(super) fn number(field: &FieldPlan, slot: Slot, place: usize, numbers: NumberKind) -> Option<Self> {
         let exponent = match numbers {
-            Numbers::Int => 0,
-            Numbers::Decimal(exponent) => exponent,
-            Numbers::Instant => return None,
+            NumberKind::Int => 0,
+            NumberKind::Decimal(exponent) => exponent,
+            NumberKind::Instant => return None,
         };
         let what = match slot {
             Slot::Price { at: EXT_ONLY } => What::Nothing { place },
@@ -92,7 +94,13 @@ impl Put {
     }
 
     /// A column of text.
-    pub(super) fn text(plan: &Plan, field: &FieldPlan, slot: Slot, of: &Column, kind: Kind) -> Option<Self> {
+    pub(super) fn text(
+        plan: &Plan,
+        field: &FieldPlan,
+        slot: Slot,
+        of: &ColumnLayout,
+        kind: Kind,
+    ) -> Option<Self> {
         let what = match slot {
             Slot::Code { at, .. } | Slot::Bool { at, .. } if of.is_one_character() => {
                 let bits = |byte: usize| {
@@ -128,7 +136,7 @@ impl Put {
     /// The same for a batch of which every record is wanted, which [`Put::store_all`] then stores; false if one of them
     /// cannot be.
     #[inline]
-    pub(super) fn prepare_all(&mut self, columns: &Columns, rows: Even<'_>) -> bool {
+    pub(super) fn prepare_all(&mut self, columns: &BatchReader, rows: StridedRecords<'_>) -> bool {
         let count = rows.count().min(LANES);
         let all = |place: usize| columns.values(place)[..count].iter().fold(0, |all, n| all | *n as u64);
         self.straight = match &self.what {
@@ -153,7 +161,7 @@ impl Put {
 
     /// Makes the values of a batch ready; gives the lanes whose value cannot be stored.
     #[inline]
-    pub(super) fn prepare<'b>(&mut self, columns: &Columns, rows: impl Rows<'b>) -> u64 {
+    pub(super) fn prepare<'b>(&mut self, columns: &BatchReader, rows: impl RecordBatch<'b>) -> u64 {
         let count = rows.count().min(LANES);
         let mut bad = 0;
         let ready = &mut *self.ready;
@@ -239,7 +247,7 @@ impl Put {
         &self,
         arena: &mut [u8],
         frames: impl Iterator<Item = (usize, usize)>,
-        records: Listed<'_>,
+        records: ScatteredRecords<'_>,
     ) {
         for (lane, frame) in frames {
             let lane = lane % LANES;
@@ -255,7 +263,12 @@ impl Put {
 
     /// Puts the values of a whole batch into its frames.
     #[inline]
-    pub(super) fn store_all(&self, columns: &Columns, frames: &mut impl Frames, rows: Even<'_>) {
+    pub(super) fn store_all(
+        &self,
+        columns: &BatchReader,
+        frames: &mut impl Frames,
+        rows: StridedRecords<'_>,
+    ) {
         let small = |n: &i64| SMALL[*n as usize % SMALL.len()];
         let whole = |n: &i64| canonical(*n as u32);
         match (&self.what, self.straight) {

@@ -1,12 +1,12 @@
 //! A value between the wire, a dictionary and an entry.
 
-use super::entry::{Form, span};
-use super::template::Type;
+use super::entry::{EntryKind, span};
+use super::template::WireType;
 use std::ops::Range;
 
 /// A value on its way from wire, template or dictionary to an entry and a slot.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Found {
+pub(super) struct PackedValue {
     /// As in an entry.
     pub bits: u64,
     pub exponent: i8,
@@ -15,11 +15,11 @@ pub(super) struct Found {
     pub long: bool,
 }
 
-impl Found {
+impl PackedValue {
     /// An integer, the mantissa of one, or an empty text.
     #[inline(always)]
     pub fn int(bits: u64) -> Self {
-        Found { bits, exponent: 0, len: 0, long: false }
+        PackedValue { bits, exponent: 0, len: 0, long: false }
     }
 
     /// A text of up to eight bytes.
@@ -27,27 +27,27 @@ impl Found {
     pub fn short(text: &[u8]) -> Self {
         let mut word = [0; 8];
         word[..text.len()].copy_from_slice(text);
-        Found { len: text.len() as u8, ..Self::int(u64::from_le_bytes(word)) }
+        PackedValue { len: text.len() as u8, ..Self::int(u64::from_le_bytes(word)) }
     }
 
-    pub fn form(&self, kind: Type) -> Form {
+    pub fn form(&self, kind: WireType) -> EntryKind {
         match kind {
-            Type::Int32 | Type::Int64 => Form::Int,
-            Type::UInt32 | Type::UInt64 => Form::UInt,
-            Type::Decimal => Form::Decimal,
-            _ if self.long => Form::Long,
-            _ => Form::Short,
+            WireType::Int32 | WireType::Int64 => EntryKind::Int,
+            WireType::UInt32 | WireType::UInt64 => EntryKind::UInt,
+            WireType::Decimal => EntryKind::Decimal,
+            _ if self.long => EntryKind::Long,
+            _ => EntryKind::Short,
         }
     }
 
-    pub fn extra(&self, kind: Type) -> u8 {
-        if kind == Type::Decimal { self.exponent as u8 } else { self.len }
+    pub fn extra(&self, kind: WireType) -> u8 {
+        if kind == WireType::Decimal { self.exponent as u8 } else { self.len }
     }
 
     /// A text in the arena.
     #[inline(always)]
     pub fn long(from: usize, len: usize) -> Self {
-        Found { long: true, ..Self::int((from as u64) << 32 | len as u64) }
+        PackedValue { long: true, ..Self::int((from as u64) << 32 | len as u64) }
     }
 
     pub fn text_len(&self) -> usize {

@@ -3,10 +3,10 @@
 //! Decoder and encoder number what is in templates in the same order, so that an entry is matched by its place: names do not
 //! do, as a template may be referred to twice.
 
-use super::draft::{Cell, Draft, Tag};
-use super::plan::{NONE, Op, OpCode, Plan, Role};
-use crate::entry::{Entry, Form};
-use crate::fault::{Code, Fault};
+use super::draft::{CellKind, DraftCell, MessageDraft};
+use super::plan::{EncodeOp, EncodePlan, NONE, OpCode, OpRole};
+use crate::entry::{EntryKind, MessageEntry};
+use crate::fault::{MessageFault, MessageFaultCode};
 use crate::record::Message;
 use crate::template::Templates;
 
@@ -14,23 +14,27 @@ use crate::template::Templates;
 ///
 /// # Errors
 /// Where it is not all of a message of these templates.
-pub(super) fn copy(templates: &Templates, message: &Message<'_>, draft: &mut Draft) -> Result<(), Fault> {
+pub(super) fn fill_draft(
+    templates: &Templates,
+    message: &Message<'_>,
+    draft: &mut MessageDraft,
+) -> Result<(), MessageFault> {
     draft.begin(message.template);
     let plan = draft.plan.clone();
-    let mut copy = Copy { plan: &plan, draft, message, next: 0, info: NONE };
+    let mut copy = MessageCopier { plan: &plan, draft, message, next: 0, info: NONE };
     let block = plan.templates[message.template].block;
     let whole = copy.block(block, 0).and_then(|()| (copy.next == message.entries.len()).then_some(()));
-    whole.ok_or_else(|| Fault {
-        code: Code::Missing,
+    whole.ok_or_else(|| MessageFault {
+        code: MessageFaultCode::Missing,
         template: templates.list()[message.template].name.local.clone(),
         field: plan.infos.get(copy.info as usize).map_or(String::new(), |info| info.name.local.clone()),
         at: 0,
     })
 }
 
-struct Copy<'c, 'm> {
-    plan: &'c Plan,
-    draft: &'c mut Draft,
+struct MessageCopier<'c, 'm> {
+    plan: &'c EncodePlan,
+    draft: &'c mut MessageDraft,
     message: &'c Message<'m>,
     /// The next of its entries.
     next: usize,
@@ -38,7 +42,7 @@ struct Copy<'c, 'm> {
     info: u32,
 }
 
-impl<'m> Copy<'_, 'm> {
+impl<'m> MessageCopier<'_, 'm> {
     fn block(&mut self, block: u32, frame: u32) -> Option<()> {
         let block = self.plan.blocks[block as usize];
         for op in &self.plan.ops[block.from as usize..block.to as usize] {
@@ -47,36 +51,36 @@ impl<'m> Copy<'_, 'm> {
             match op.code {
                 OpCode::Missing => return None,
                 OpCode::Group => {
-                    if self.next_if(op, |form| form == Form::Group).is_some() {
-                        self.draft.cells[index].tag = Tag::There;
+                    if self.next_if(op, |form| form == EntryKind::Group).is_some() {
+                        self.draft.cells[index].tag = CellKind::There;
                         self.block(op.block, frame)?;
                         self.end(op)?;
                     }
                 }
                 OpCode::Sequence => {
-                    let Some(begin) = self.next_if(op, |form| form == Form::Sequence) else { continue };
-                    self.draft.cells[index].tag = Tag::There;
+                    let Some(begin) = self.next_if(op, |form| form == EntryKind::Sequence) else { continue };
+                    self.draft.cells[index].tag = CellKind::There;
                     for _ in 0..begin.bits {
-                        self.next_if(op, |form| form == Form::Element)?;
+                        self.next_if(op, |form| form == EntryKind::Element)?;
                         let at = self.draft.add(index, op.frame);
                         self.block(op.block, at)?;
                     }
                     self.end(op)?;
                 }
                 OpCode::Dynamic => {
-                    let template = self.next_if(op, |form| form == Form::Inner)?.bits as u32;
+                    let template = self.next_if(op, |form| form == EntryKind::Inner)?.bits as u32;
                     let of = self.plan.templates[template as usize];
                     let at = self.draft.frame(of.frame);
                     self.draft.cells[index] =
-                        Cell { bits: at.into(), count: template, exponent: 0, tag: Tag::There };
+                        DraftCell { bits: at.into(), count: template, exponent: 0, tag: CellKind::There };
                     self.block(of.block, at)?;
                     self.info = op.info;
                     self.end(op)?;
                 }
                 // Both are of what stands behind them.
-                _ if matches!(op.role, Role::Exponent | Role::Length) => {}
+                _ if matches!(op.role, OpRole::Exponent | OpRole::Length) => {}
                 _ => {
-                    if let Some(entry) = self.next_if(op, |form| form <= Form::Long) {
+                    if let Some(entry) = self.next_if(op, |form| form <= EntryKind::Long) {
                         let field = self.plan.infos[op.info as usize].field.as_ref()?;
                         let value = self.message.value(entry, field)?;
                         self.draft.cells[index] = self.draft.cell_of(value);
@@ -88,14 +92,14 @@ impl<'m> Copy<'_, 'm> {
     }
 
     /// The next entry, if it is of this place. A mandatory constant has none; it is known.
-    fn next_if(&mut self, op: &Op, is: impl Fn(Form) -> bool) -> Option<&'m Entry> {
+    fn next_if(&mut self, op: &EncodeOp, is: impl Fn(EntryKind) -> bool) -> Option<&'m MessageEntry> {
         let entry = self.message.entries.get(self.next)?;
         let found = entry.info() == op.info && is(entry.form());
         self.next += usize::from(found);
         found.then_some(entry)
     }
 
-    fn end(&mut self, op: &Op) -> Option<()> {
-        self.next_if(op, |form| form == Form::End).map(drop)
+    fn end(&mut self, op: &EncodeOp) -> Option<()> {
+        self.next_if(op, |form| form == EntryKind::End).map(drop)
     }
 }

@@ -1,9 +1,9 @@
 //! From names of templates to places, and how large templates are with all that they refer to.
 
-use super::error::{StaticCode, StaticError};
+use super::error::{TemplateError, TemplateErrorCode};
 use super::load::{PARTS_MAX, TEXT_MAX};
-use super::xml::At;
-use super::{Instruction, Name, Templates};
+use super::xml::FileLocation;
+use super::{Instruction, QualifiedName, Templates};
 use std::collections::HashMap;
 
 /// Parts in each other, with those of all templates referred to, at most.
@@ -13,7 +13,7 @@ const DEPTH_MAX: usize = 64;
 const ALL_PARTS_MAX: usize = 1 << 20;
 
 /// Finds what static references refer to. None may come back to where it began, nor lead to more than can be held.
-pub(super) fn resolve(templates: &mut Templates, origins: &[(String, usize)]) -> Result<(), StaticError> {
+pub(super) fn resolve(templates: &mut Templates, origins: &[(String, usize)]) -> Result<(), TemplateError> {
     let mut places = HashMap::new();
     for (index, template) in templates.list.iter().enumerate() {
         places.entry(template.name.clone()).or_insert(index);
@@ -21,7 +21,7 @@ pub(super) fn resolve(templates: &mut Templates, origins: &[(String, usize)]) ->
     for template in &mut templates.list {
         refer(&mut template.body, &places);
     }
-    let mut sizes = vec![State::Unknown; templates.list.len()];
+    let mut sizes = vec![SizeState::Unknown; templates.list.len()];
     let (mut parts, mut text) = (0, 0);
     for index in 0..templates.list.len() {
         let size = size_of(templates, (index, 0), &mut sizes, origins)?;
@@ -31,13 +31,13 @@ pub(super) fn resolve(templates: &mut Templates, origins: &[(String, usize)]) ->
                 "templates with all that they refer to have {parts} parts up to here, and {text} bytes of names and initial \
                  values; {ALL_PARTS_MAX} and {TEXT_MAX} at most"
             );
-            return Err(at(origins, index).error(StaticCode::S1, what));
+            return Err(at(origins, index).error(TemplateErrorCode::S1, what));
         }
     }
     Ok(())
 }
 
-fn refer(body: &mut [Instruction], places: &HashMap<Name, usize>) {
+fn refer(body: &mut [Instruction], places: &HashMap<QualifiedName, usize>) {
     for instruction in body {
         match instruction {
             Instruction::Static(name, place) => *place = places.get(name).copied(),
@@ -50,7 +50,7 @@ fn refer(body: &mut [Instruction], places: &HashMap<Name, usize>) {
 
 /// What a template has with all that it refers to.
 #[derive(Clone, Copy, Default)]
-struct Size {
+struct TemplateSize {
     parts: usize,
     /// How many of them are in each other.
     depth: usize,
@@ -59,33 +59,33 @@ struct Size {
 }
 
 #[derive(Clone, Copy)]
-enum State {
+enum SizeState {
     Unknown,
     UnderWay,
-    Known(Size),
+    Known(TemplateSize),
 }
 
 fn size_of(
     templates: &Templates,
     (index, through): (usize, usize),
-    sizes: &mut [State],
+    sizes: &mut [SizeState],
     origins: &[(String, usize)],
-) -> Result<Size, StaticError> {
+) -> Result<TemplateSize, TemplateError> {
     let template = &templates.list[index];
     let error = |what: String| {
         let what = format!("template {} {what}", template.name.local);
-        Err(at(origins, index).error(StaticCode::S1, what))
+        Err(at(origins, index).error(TemplateErrorCode::S1, what))
     };
     match sizes[index] {
-        State::Known(size) => return Ok(size),
-        State::UnderWay => return error("refers to itself".to_owned()),
-        State::Unknown => {}
+        SizeState::Known(size) => return Ok(size),
+        SizeState::UnderWay => return error("refers to itself".to_owned()),
+        SizeState::Unknown => {}
     }
     if through >= DEPTH_MAX {
         return error(format!("is reached through more than {DEPTH_MAX} others"));
     }
-    sizes[index] = State::UnderWay;
-    let mut size = Size::default();
+    sizes[index] = SizeState::UnderWay;
+    let mut size = TemplateSize::default();
     // Each with its depth, and the bytes of the path to it.
     let mut bodies = vec![(&template.body, 1, 0)];
     while let Some((body, level, path)) = bodies.pop() {
@@ -93,7 +93,7 @@ fn size_of(
         for instruction in body {
             size.parts += 1;
             size.text += path;
-            let mut inside = |name: &Name, body| {
+            let mut inside = |name: &QualifiedName, body| {
                 size.text += name.bytes();
                 bodies.push((body, level + 1, path + name.local.len() + 1));
             };
@@ -116,17 +116,17 @@ fn size_of(
         }
     }
     if size.parts > PARTS_MAX || size.depth > DEPTH_MAX || size.text > TEXT_MAX {
-        let Size { parts, depth, text } = size;
+        let TemplateSize { parts, depth, text } = size;
         return error(format!(
             "has, with those it refers to, {parts} parts, {depth} in each other, and {text} bytes of names and initial \
              values; {PARTS_MAX}, {DEPTH_MAX} and {TEXT_MAX} at most"
         ));
     }
-    sizes[index] = State::Known(size);
+    sizes[index] = SizeState::Known(size);
     Ok(size)
 }
 
-fn at(origins: &[(String, usize)], index: usize) -> At<'_> {
+fn at(origins: &[(String, usize)], index: usize) -> FileLocation<'_> {
     let (file, line) = &origins[index];
-    At { file, line: *line }
+    FileLocation { file, line: *line }
 }

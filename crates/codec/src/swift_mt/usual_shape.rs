@@ -1,14 +1,14 @@
 //! One pass over a message of the usual shape: blocks 1, 2 and maybe 3, a text of fields, trailers. Where line feeds
 //! and braces stand is found 64 bytes at once; blocks and fields are then read off these places.
 //!
-//! Whatever is not quite of this shape is left to [`Framer`](super::Framer) and [`Fields::read`](super::Fields::read),
+//! Whatever is not quite of this shape is left to [`Framer`](super::SwiftFramer) and [`SwiftFields::read`](super::SwiftFields::read),
 //! which say the same of what is: the tests hold them to it.
 
 use super::bare::tag_here;
-use super::blocks::{Content, Head, head, trailer};
-use super::frame::{Form, Message};
-use super::simd::{Kernel, Places};
-use super::tokens::{Tag, Token};
+use super::blocks::{BlockEnd, BlockStart, block_start, trailer};
+use super::frame::{EnvelopeForm, SwiftMessage};
+use super::simd::{DelimiterOffsets, SwiftKernel};
+use super::tokens::{SwiftField, SwiftTag};
 use unitape_base::Span;
 
 /// Bytes up to the end of the text, at most: messages of the network have 10,000.
@@ -18,20 +18,20 @@ const QUICK_MAX: usize = 12 << 10;
 /// input ends where `view` ends.
 #[inline]
 pub(super) fn message(
-    kernel: Kernel,
+    kernel: SwiftKernel,
     view: &[u8],
     from: usize,
     whole: bool,
-    places: &mut Places,
-    tokens: &mut Vec<Token>,
-) -> Option<Message> {
+    places: &mut DelimiterOffsets,
+    tokens: &mut Vec<SwiftField>,
+) -> Option<SwiftMessage> {
     let rest = &view[from..view.len().min(from + QUICK_MAX)];
     if !rest.starts_with(b"{1:") || !kernel.index(rest, places) {
         return None;
     }
     let (&stop, places) = places.as_slice().split_last()?;
     let mut places = places.iter().map(|place| *place as usize);
-    let mut message = Message { form: Form::Envelope, ..Message::default() };
+    let mut message = SwiftMessage { form: EnvelopeForm::Envelope, ..SwiftMessage::default() };
     let mut at = 0;
     let start = loop {
         while matches!(rest.get(at), Some(b'\r' | b'\n')) {
@@ -61,9 +61,9 @@ pub(super) fn message(
     message.blocks[3] = Span { start: from + start, end: from + stop - 1 };
     let mut over = from + stop + 1;
     loop {
-        let id = match head(view, over) {
-            Head::Block(id @ (b'5' | b'S')) => id,
-            Head::Cut if !whole => return None,
+        let id = match block_start(view, over) {
+            BlockStart::Block(id @ (b'5' | b'S')) => id,
+            BlockStart::Cut if !whole => return None,
             _ => break,
         };
         let block = &mut message.blocks[if id == b'S' { 5 } else { 4 }];
@@ -71,11 +71,11 @@ pub(super) fn message(
             break;
         }
         match trailer(view, over + 3) {
-            Content::Ends { end, after } => {
+            BlockEnd::Ends { end, after } => {
                 *block = Span { start: over + 3, end };
                 over = after;
             }
-            Content::Need if !whole => return None,
+            BlockEnd::Need if !whole => return None,
             _ => break,
         }
     }
@@ -92,7 +92,7 @@ fn block_end(rest: &[u8], places: &mut impl Iterator<Item = usize>) -> Option<us
         match rest[at] {
             b'}' if !inside => return Some(at),
             b'}' => inside = false,
-            b'{' if !inside && matches!(head(rest, at), Head::Other) => inside = true,
+            b'{' if !inside && matches!(block_start(rest, at), BlockStart::Other) => inside = true,
             b'{' => return None,
             _ => {}
         }
@@ -105,7 +105,7 @@ fn fields(
     text: &[u8],
     start: usize,
     places: impl Iterator<Item = usize>,
-    tokens: &mut Vec<Token>,
+    tokens: &mut Vec<SwiftField>,
 ) -> Option<()> {
     tokens.clear();
     let mut at = text.iter().take_while(|b| matches!(b, b'\r' | b'\n' | b' ' | b'\t')).count();
@@ -143,12 +143,12 @@ fn fields(
 #[inline(always)]
 pub(super) fn token(
     text: &[u8],
-    tag: Tag,
+    tag: SwiftTag,
     at: usize,
     (start, line, mut end): (usize, usize, usize),
-) -> Token {
+) -> SwiftField {
     while end > start && matches!(text[end - 1], b'\r' | b'\n') {
         end -= 1;
     }
-    Token { tag, name: at as u32 + 1, start: start as u32, line: line.min(end) as u32, end: end as u32 }
+    SwiftField { tag, name: at as u32 + 1, start: start as u32, line: line.min(end) as u32, end: end as u32 }
 }

@@ -11,7 +11,7 @@ use unitape_base::Span;
 
 /// The identifier of a message: business area, message, variant and version; and what a community put behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct MsgType {
+pub struct MessageIdentifier {
     /// `pacs.008.001.07`.
     pub name: Span,
     /// `ch.02`, mostly empty.
@@ -22,12 +22,12 @@ pub struct MsgType {
 const NAME_BYTES: usize = 15;
 
 /// The message that the namespace in `span` names.
-pub(super) fn of_namespace(buf: &[u8], span: Span) -> Option<MsgType> {
-    of_identifier(buf, last_part(buf, span))
+pub(super) fn from_namespace(buf: &[u8], span: Span) -> Option<MessageIdentifier> {
+    from_identifier(buf, last_part(buf, span))
 }
 
 /// The message of an identifier.
-pub(super) fn of_identifier(buf: &[u8], span: Span) -> Option<MsgType> {
+pub(super) fn from_identifier(buf: &[u8], span: Span) -> Option<MessageIdentifier> {
     let text = span.slice(buf);
     let shape = b"aaaa.000.000.00";
     let fits = |(byte, want): (&u8, &u8)| match want {
@@ -44,14 +44,14 @@ pub(super) fn of_identifier(buf: &[u8], span: Span) -> Option<MsgType> {
         [b'.', ..] => Span { start: name.end + 1, end: span.end },
         _ => return None,
     };
-    Some(MsgType { name, variant })
+    Some(MessageIdentifier { name, variant })
 }
 
 /// The message of a header's own namespace; old ones have none of the usual form.
-pub(super) fn of_header(buf: &[u8], span: Span) -> MsgType {
+pub(super) fn from_header(buf: &[u8], span: Span) -> MessageIdentifier {
     let last = last_part(buf, span);
-    of_identifier(buf, last)
-        .unwrap_or(MsgType { name: last, variant: Span { start: last.end, end: last.end } })
+    from_identifier(buf, last)
+        .unwrap_or(MessageIdentifier { name: last, variant: Span { start: last.end, end: last.end } })
 }
 
 /// What stands behind the last `:` or `/`, without `.xsd`.
@@ -83,7 +83,7 @@ mod tests {
             ("urn:iso:std:iso:20022:tech:xsd:PACS.008.001.07", None),
         ] {
             let buf = uri.as_bytes();
-            let found = of_namespace(buf, Span { start: 0, end: buf.len() });
+            let found = from_namespace(buf, Span { start: 0, end: buf.len() });
             let found = found.map(|t| (t.name.slice(buf), t.variant.slice(buf)));
             assert_eq!(found, want.map(|(a, b)| (a.as_bytes(), b.as_bytes())), "{uri}");
         }

@@ -7,9 +7,9 @@
 //!                 ╰── entry to[] ───┴── entry to[] ──╯
 //! ```
 //!
-//! Paths are numbered, and keep their number from message to message while [`Leaves::generation`] stays the same.
+//! Paths are numbered, and keep their number from message to message while [`PathValues::generation`] stays the same.
 
-use super::{Code, Fault};
+use super::{TextFault, TextFaultCode};
 use std::collections::HashMap;
 
 /// Values of a message, at most.
@@ -23,29 +23,29 @@ const PATHS_MAX: usize = 1 << 12;
 
 /// The values of a message.
 #[derive(Debug, Default)]
-pub struct Leaves {
+pub struct PathValues {
     known: HashMap<String, u32>,
     paths: Vec<String>,
     generation: u64,
-    found: Vec<Leaf>,
-    entries: Vec<Entry>,
+    found: Vec<PathValue>,
+    entries: Vec<ListEntry>,
     text: String,
 }
 
 /// A value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Leaf {
+pub struct PathValue {
     /// Number of its path.
     pub path: u32,
     start: u32,
     end: u32,
     /// What it is.
-    pub sort: Sort,
+    pub sort: PathValueKind,
 }
 
 /// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sort {
+pub enum PathValueKind {
     /// Text.
     Text,
     /// A number, as it was written.
@@ -58,7 +58,7 @@ pub enum Sort {
 
 /// An entry of a list: the values that are in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
+pub struct ListEntry {
     /// Number of the list's path, which ends with `[]`.
     pub path: u32,
     /// Index of its first value.
@@ -69,13 +69,13 @@ pub struct Entry {
 
 /// A place that values can be taken back to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Here {
+pub(super) struct RollbackPoint {
     values: usize,
     entries: usize,
     text: usize,
 }
 
-impl Leaves {
+impl PathValues {
     /// All values with their paths, in the order of the message.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.found.iter().map(|leaf| (self.path(leaf.path), self.text(leaf)))
@@ -83,13 +83,13 @@ impl Leaves {
 
     /// All values.
     #[must_use]
-    pub fn as_slice(&self) -> &[Leaf] {
+    pub fn as_slice(&self) -> &[PathValue] {
         &self.found
     }
 
     /// The entries of all lists, in the order in which they begin.
     #[must_use]
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[ListEntry] {
         &self.entries
     }
 
@@ -101,7 +101,7 @@ impl Leaves {
 
     /// Text of a value: of a string its characters, of all else as it was written.
     #[must_use]
-    pub fn text(&self, leaf: &Leaf) -> &str {
+    pub fn text(&self, leaf: &PathValue) -> &str {
         self.text.get(leaf.start as usize..leaf.end as usize).unwrap_or_default()
     }
 
@@ -133,24 +133,30 @@ impl Leaves {
     }
 
     /// Ends a value that began at `mark`; `at` is its place in the message.
-    pub(super) fn put(&mut self, path: &str, mark: usize, sort: Sort, at: usize) -> Result<(), Fault> {
+    pub(super) fn put(
+        &mut self,
+        path: &str,
+        mark: usize,
+        sort: PathValueKind,
+        at: usize,
+    ) -> Result<(), TextFault> {
         if self.found.len() >= LEAVES_MAX {
-            return Err(Fault::new(Code::TooDeep, at, "more than 16384 values"));
+            return Err(TextFault::new(TextFaultCode::TooDeep, at, "more than 16384 values"));
         }
         let path = self.number(path, at)?;
-        self.found.push(Leaf { path, start: mark as u32, end: self.text.len() as u32, sort });
+        self.found.push(PathValue { path, start: mark as u32, end: self.text.len() as u32, sort });
         Ok(())
     }
 
     /// Puts a text.
-    pub(super) fn put_text(&mut self, path: &str, text: &str, at: usize) -> Result<(), Fault> {
+    pub(super) fn put_text(&mut self, path: &str, text: &str, at: usize) -> Result<(), TextFault> {
         let mark = self.mark();
         self.text.push_str(text);
-        self.put(path, mark, Sort::Text, at)
+        self.put(path, mark, PathValueKind::Text, at)
     }
 
     /// Puts a text as an entry of the list at `path`.
-    pub(super) fn list_text(&mut self, path: &str, text: &str, at: usize) -> Result<(), Fault> {
+    pub(super) fn list_text(&mut self, path: &str, text: &str, at: usize) -> Result<(), TextFault> {
         let entry = self.begin_entry(path, at)?;
         self.put_text(path, text, at)?;
         self.end_entry(entry);
@@ -158,13 +164,13 @@ impl Leaves {
     }
 
     /// Begins an entry of the list at `path`; gives what ends it.
-    pub(super) fn begin_entry(&mut self, path: &str, at: usize) -> Result<usize, Fault> {
+    pub(super) fn begin_entry(&mut self, path: &str, at: usize) -> Result<usize, TextFault> {
         if self.entries.len() >= LEAVES_MAX {
-            return Err(Fault::new(Code::TooDeep, at, "more than 16384 entries of lists"));
+            return Err(TextFault::new(TextFaultCode::TooDeep, at, "more than 16384 entries of lists"));
         }
         let path = self.number(path, at)?;
         let from = self.found.len() as u32;
-        self.entries.push(Entry { path, from, to: from });
+        self.entries.push(ListEntry { path, from, to: from });
         Ok(self.entries.len() - 1)
     }
 
@@ -172,21 +178,21 @@ impl Leaves {
         self.entries[entry].to = self.found.len() as u32;
     }
 
-    /// What is there now, for [`Leaves::back_to`].
-    pub(super) fn here(&self) -> Here {
-        Here { values: self.found.len(), entries: self.entries.len(), text: self.text.len() }
+    /// What is there now, for [`PathValues::roll_back`].
+    pub(super) fn rollback_point(&self) -> RollbackPoint {
+        RollbackPoint { values: self.found.len(), entries: self.entries.len(), text: self.text.len() }
     }
 
     /// Takes back what was put since then.
-    pub(super) fn back_to(&mut self, here: Here) {
+    pub(super) fn roll_back(&mut self, here: RollbackPoint) {
         self.found.truncate(here.values);
         self.entries.truncate(here.entries);
         self.text.truncate(here.text);
     }
 
-    fn number(&mut self, path: &str, at: usize) -> Result<u32, Fault> {
+    fn number(&mut self, path: &str, at: usize) -> Result<u32, TextFault> {
         if path.len() > PATH_BYTES_MAX {
-            return Err(Fault::new(Code::TooDeep, at, "a path of more than 512 bytes"));
+            return Err(TextFault::new(TextFaultCode::TooDeep, at, "a path of more than 512 bytes"));
         }
         // Lists repeat theirs.
         if let Some(last) = self.found.last()

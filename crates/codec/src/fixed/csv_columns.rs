@@ -1,17 +1,17 @@
 //! Columns without a place: those of separated values, which have their sorts from here.
 
-use super::build::{Wrong, Zones, build_column, wrong};
-use super::layout::{COLUMNS_MAX, DateOf, Record, Sort};
-use super::marks::Marks;
-use super::text::{ColumnText, Role, Sign, Type};
-use super::when::{Form, Zone};
+use super::build::{LayoutRefusal, ZoneTable, build_column, refuse};
+use super::datetime::{CachedZone, DateTimeForm};
+use super::layout::{COLUMNS_MAX, ColumnContent, DateSource, RecordLayout};
+use super::marks::NumberMarks;
+use super::text::{ColumnText, ColumnType, RecordRole, SignStyle};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use toml::Spanned;
 
 /// The day that eight digits `YYYYMMDD` are.
-pub(crate) fn days_in(digits: &[u8]) -> Option<i32> {
-    let (form, _) = Form::parse("YYYYMMDD").ok()?;
+pub(crate) fn parse_day(digits: &[u8]) -> Option<i32> {
+    let (form, _) = DateTimeForm::parse("YYYYMMDD").ok()?;
     form.read(digits).map(|read| read.days)
 }
 
@@ -20,30 +20,30 @@ pub(crate) fn days_in(digits: &[u8]) -> Option<i32> {
 ///
 /// # Errors
 /// Where in the text something is wrong, and what.
-pub(crate) fn loose_columns(
+pub(crate) fn build_csv_columns(
     name: Spanned<String>,
     zone: Option<Spanned<String>>,
     columns: Vec<Spanned<ColumnText>>,
-) -> Result<(Record, Vec<Zone>), (usize, String)> {
-    build(name, zone, columns).map_err(|Wrong { at, what }| (at, what))
+) -> Result<(RecordLayout, Vec<CachedZone>), (usize, String)> {
+    build(name, zone, columns).map_err(|LayoutRefusal { at, what }| (at, what))
 }
 
 fn build(
     name: Spanned<String>,
     zone: Option<Spanned<String>>,
     texts: Vec<Spanned<ColumnText>>,
-) -> Result<(Record, Vec<Zone>), Wrong> {
+) -> Result<(RecordLayout, Vec<CachedZone>), LayoutRefusal> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
     if name.get_ref().is_empty() || name.get_ref().len() > 64 || !name.get_ref().bytes().all(plain) {
-        return wrong(
+        return refuse(
             &name.span(),
             format!("`{}` is no name: 1 to 64 letters, digits, _ and -", name.get_ref()),
         );
     }
     if texts.len() > COLUMNS_MAX {
-        return wrong(&name.span(), format!("{COLUMNS_MAX} columns at most"));
+        return refuse(&name.span(), format!("{COLUMNS_MAX} columns at most"));
     }
-    let mut zones = Zones::default();
+    let mut zones = ZoneTable::default();
     let zone = zone.as_ref().map(|z| zones.id(z)).transpose()?;
     let mut columns = Vec::new();
     let mut names = BTreeSet::new();
@@ -56,30 +56,30 @@ fn build(
             || given.chars().any(char::is_control)
             || given.starts_with('@')
         {
-            return wrong(
+            return refuse(
                 &text.name.span(),
                 "a column's name has 1 to 128 bytes and does not begin with @".to_owned(),
             );
         }
         if !names.insert(given.clone()) {
-            return wrong(&text.name.span(), format!("two columns are called `{given}`"));
+            return refuse(&text.name.span(), format!("two columns are called `{given}`"));
         }
-        if text.r#type == Type::Filler
+        if text.r#type == ColumnType::Filler
             || text.start.is_some()
             || text.length.is_some()
             || text.redefines.is_some()
         {
-            return wrong(
+            return refuse(
                 &span,
                 "filler, start, length and redefines are for fixed-width records".to_owned(),
             );
         }
-        if text.storage != super::text::Storage::Text {
-            return wrong(&span, "storage is for fixed-width records".to_owned());
+        if text.storage != super::text::NumberStorage::Text {
+            return refuse(&span, "storage is for fixed-width records".to_owned());
         }
         // Forms and literals are as long as they are.
         let length = match (&text.form, &text.is) {
-            (Some(form), _) => Form::parse(form.get_ref()).map_or(0, |(f, _)| f.length()),
+            (Some(form), _) => DateTimeForm::parse(form.get_ref()).map_or(0, |(f, _)| f.length()),
             (_, Some(is)) => is.get_ref().len(),
             _ => 0,
         };
@@ -93,13 +93,14 @@ fn build(
     for (i, date) in dates.into_iter().enumerate() {
         let Some(date) = date else { continue };
         let of = match date.get_ref().as_str() {
-            "file" => DateOf::Header(0),
+            "file" => DateSource::Header(0),
             name => {
-                let is = columns.iter().position(|c| c.name == name && matches!(c.sort, Sort::Date(_)));
+                let is =
+                    columns.iter().position(|c| c.name == name && matches!(c.sort, ColumnContent::Date(_)));
                 match is {
-                    Some(is) => DateOf::Record(is as u16),
+                    Some(is) => DateSource::Record(is as u16),
                     None => {
-                        return wrong(
+                        return refuse(
                             &date.span(),
                             format!("date: no column `{name}` of type date, and not `file`"),
                         );
@@ -107,13 +108,13 @@ fn build(
                 }
             }
         };
-        if let Sort::Time(_, Some((date, _))) = &mut columns[i].sort {
+        if let ColumnContent::Time(_, Some((date, _))) = &mut columns[i].sort {
             *date = of;
         }
     }
-    let record = Record {
+    let record = RecordLayout {
         name: name.into_inner(),
-        role: Role::Data,
+        role: RecordRole::Data,
         bytes: 0,
         columns,
         when: Vec::new(),
@@ -124,33 +125,33 @@ fn build(
 }
 
 /// The marks of a column's numbers, where the layout names any.
-fn marks(text: &ColumnText, span: &Range<usize>) -> Result<Option<Marks>, Wrong> {
+fn marks(text: &ColumnText, span: &Range<usize>) -> Result<Option<NumberMarks>, LayoutRefusal> {
     let ColumnText { point, thousands, negative, .. } = text;
     if point.is_none() && thousands.is_none() && negative.is_none() {
         return Ok(None);
     }
-    let is_number = matches!(text.r#type, Type::Int | Type::Decimal);
-    if !is_number || text.sign != Sign::None || text.decimals.is_some() {
+    let is_number = matches!(text.r#type, ColumnType::Int | ColumnType::Decimal);
+    if !is_number || text.sign != SignStyle::None || text.decimals.is_some() {
         let what = "point, thousands and negative are for int and decimal without `sign` and `decimals`";
-        return wrong(span, what.to_owned());
+        return refuse(span, what.to_owned());
     }
     let one = |key: &Option<Spanned<String>>, of: &str| match key {
         None => Ok(None),
         Some(mark) => match mark.get_ref().as_bytes() {
             [byte] if of.as_bytes().contains(byte) => Ok(Some(*byte)),
-            _ => wrong(&mark.span(), format!("one of the characters `{of}`")),
+            _ => refuse(&mark.span(), format!("one of the characters `{of}`")),
         },
     };
     let point_mark = one(point, ".,")?.unwrap_or(b'.');
     let thousands_mark = one(thousands, "., '")?;
     if thousands_mark == Some(point_mark) {
-        return wrong(span, "point and thousands are the same character".to_owned());
+        return refuse(span, "point and thousands are the same character".to_owned());
     }
     let negative = negative.as_ref().map(|n| n.get_ref().clone()).unwrap_or_default();
-    Ok(Some(Marks { point: point_mark, thousands: thousands_mark, negative }))
+    Ok(Some(NumberMarks { point: point_mark, thousands: thousands_mark, negative }))
 }
 
 /// Whether a column's values need another of the same record to be read.
-pub(crate) fn waits(column: &super::Column) -> bool {
-    matches!(column.sort, Sort::Time(_, Some((DateOf::Record(_), _))))
+pub(crate) fn needs_other_column(column: &super::ColumnLayout) -> bool {
+    matches!(column.sort, ColumnContent::Time(_, Some((DateSource::Record(_), _))))
 }

