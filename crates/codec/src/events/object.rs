@@ -46,7 +46,9 @@ impl<'a> Members<'a> {
     #[inline]
     pub fn of(text: &'a str) -> Result<Self, LineError> {
         let mut de = serde_json::Deserializer::from_str(text);
-        let members = de.deserialize_map(Collect).map_err(|e| LineError::json(&e))?;
+        let mut members =
+            Members { few: [Member { key: "", value: "", taken: false }; FEW], n: 0, more: Vec::new() };
+        de.deserialize_map(Collect(&mut members)).map_err(|e| LineError::json(&e))?;
         de.end().map_err(|e| LineError::json(&e))?;
         Ok(members)
     }
@@ -77,19 +79,19 @@ impl<'a> Members<'a> {
     }
 }
 
-struct Collect;
+/// Fills the members in place: they are over a kilobyte, and a visitor's result is copied on each level that returns it.
+struct Collect<'m, 'de>(&'m mut Members<'de>);
 
-impl<'de> Visitor<'de> for Collect {
-    type Value = Members<'de>;
+impl<'de> Visitor<'de> for Collect<'_, 'de> {
+    type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a JSON object")
     }
 
     #[inline]
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-        let mut members =
-            Members { few: [Member { key: "", value: "", taken: false }; FEW], n: 0, more: Vec::new() };
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let members = self.0;
         while let Some((key, value)) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
             let (key, value) = (key.get(), value.get());
             if key.as_bytes().contains(&b'\\') && serde_json::from_str::<String>(key).is_err() {
@@ -107,7 +109,7 @@ impl<'de> Visitor<'de> for Collect {
                 None => members.more.push(member),
             }
         }
-        Ok(members)
+        Ok(())
     }
 }
 
