@@ -54,7 +54,13 @@ pub(crate) fn add(a: (i128, i8), b: (i128, i8)) -> Option<(i128, i8)> {
 /// Whether two quantities are equal.
 #[inline]
 pub(crate) fn same(a: (i128, i8), b: (i128, i8)) -> bool {
-    if a.1 == b.1 { a.0 == b.0 } else { amount(a.0, a.1) == amount(b.0, b.1) }
+    if a.1 == b.1 { a.0 == b.0 } else { same_unequal(a, b) }
+}
+
+/// Of two exponents; not inlined, so that the comparison above stays small enough to be.
+#[inline(never)]
+fn same_unequal(a: (i128, i8), b: (i128, i8)) -> bool {
+    amount(a.0, a.1) == amount(b.0, b.1)
 }
 
 const POW10: [i128; 39] = {

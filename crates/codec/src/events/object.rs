@@ -6,7 +6,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// Members that fit without an allocation; the widest kind has 21 fields of its own.
+/// ObjectMembers that fit without an allocation; the widest kind has 21 fields of its own.
 const FEW: usize = 32;
 
 /// One member of an object.
@@ -46,7 +46,12 @@ impl<'a> ObjectMembers<'a> {
     #[inline]
     pub fn from_text(text: &'a str) -> Result<Self, LineFault> {
         let mut de = serde_json::Deserializer::from_str(text);
-        let members = de.deserialize_map(MemberCollector).map_err(|e| LineFault::json(&e))?;
+        let mut members = ObjectMembers {
+            few: [ObjectMember { key: "", value: "", taken: false }; FEW],
+            n: 0,
+            more: Vec::new(),
+        };
+        de.deserialize_map(MemberCollector(&mut members)).map_err(|e| LineFault::json(&e))?;
         de.end().map_err(|e| LineFault::json(&e))?;
         Ok(members)
     }
@@ -77,22 +82,19 @@ impl<'a> ObjectMembers<'a> {
     }
 }
 
-struct MemberCollector;
+/// Fills the members in place: they are over a kilobyte, and a visitor's result is copied on each level that returns it.
+struct MemberCollector<'m, 'de>(&'m mut ObjectMembers<'de>);
 
-impl<'de> Visitor<'de> for MemberCollector {
-    type Value = ObjectMembers<'de>;
+impl<'de> Visitor<'de> for MemberCollector<'_, 'de> {
+    type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a JSON object")
     }
 
     #[inline]
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ObjectMembers<'de>, A::Error> {
-        let mut members = ObjectMembers {
-            few: [ObjectMember { key: "", value: "", taken: false }; FEW],
-            n: 0,
-            more: Vec::new(),
-        };
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let members = self.0;
         while let Some((key, value)) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
             let (key, value) = (key.get(), value.get());
             if key.as_bytes().contains(&b'\\') && serde_json::from_str::<String>(key).is_err() {
@@ -110,7 +112,7 @@ impl<'de> Visitor<'de> for MemberCollector {
                 None => members.more.push(member),
             }
         }
-        Ok(members)
+        Ok(())
     }
 }
 
