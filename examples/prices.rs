@@ -11,16 +11,16 @@ use std::error::Error;
 use std::time::Duration;
 
 use messages::{EURUSD, Price};
-use unitape::tape::{Backing, Options, Publication, Sync};
+use unitape::tape::{Backing, Publication, SyncPolicy, WriterOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (dir, count) = messages::arguments()?;
-    let options = Options {
+    let options = WriterOptions {
         // In shared memory, where it is fastest; a thread of this process records it to the directory.
         backing: Backing::Hot { dir: None, window_segments: 4 },
         segment_bytes: 4 << 20,
-        sync: Sync::Every { bytes: 16 << 20, interval: Duration::from_millis(100) },
-        ..Options::default()
+        sync: SyncPolicy::Every { bytes: 16 << 20, interval: Duration::from_millis(100) },
+        ..WriterOptions::default()
     };
     let mut prices = Publication::open(&dir.join("prices"), options)?;
 

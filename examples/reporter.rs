@@ -13,7 +13,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use messages::Order;
-use unitape::tape::{Start, Subscription, Wait};
+use unitape::tape::{StartPosition, Subscription, WaitStrategy};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (dir, count) = messages::arguments()?;
@@ -23,7 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     // By its name it goes on where it has acknowledged. It need not be fast, and may sleep.
-    let mut subscription = Subscription::named(&orders, "reporter", Start::Oldest)?.with_wait(Wait::Park);
+    let mut subscription =
+        Subscription::open_named(&orders, "reporter", StartPosition::Oldest)?.with_wait(WaitStrategy::Park);
     let mut report = OpenOptions::new().create(true).append(true).open(dir.join("report.txt"))?;
     let mut lines = 0;
     // The ordinal of what it reads next is how many orders it has dealt with, in earlier runs too.

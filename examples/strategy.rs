@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use messages::{EURUSD, Order, Price};
-use unitape::tape::{Options, Publication, Start, Subscription, Wait};
+use unitape::tape::{Publication, StartPosition, Subscription, WaitStrategy, WriterOptions};
 
 /// Buys at this price or below.
 const LIMIT: i64 = 1_085_490_000;
@@ -26,13 +26,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     while !Subscription::await_tape(&prices, Duration::from_secs(1))? {
         eprintln!("strategy: waiting for {}", prices.display());
     }
-    let options = Options { segment_bytes: 1 << 20, ..Options::default() };
+    let options = WriterOptions { segment_bytes: 1 << 20, ..WriterOptions::default() };
     let mut publication = Publication::open(&orders, options)?;
 
     // An order says up to where prices were seen: with the last one on our own tape we know where to go on, and no
     // price is decided upon twice, whenever this process was killed.
-    let start = last(&orders)?.map_or(Start::Oldest, |order| Start::At(order.seen));
-    let mut subscription = Subscription::open(&prices, start)?.with_wait(Wait::Balanced);
+    let start = last(&orders)?.map_or(StartPosition::Oldest, |order| StartPosition::At(order.seen));
+    let mut subscription = Subscription::open(&prices, start)?.with_wait(WaitStrategy::Balanced);
     let mut number = publication.writer().ordinal();
     // The ordinal of what it reads next is how many prices it has decided upon.
     while subscription.reader().ordinal() < count {
@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// The last order on the tape.
 fn last(orders: &Path) -> Result<Option<Order>, Box<dyn Error>> {
-    let mut subscription = Subscription::open(orders, Start::Oldest)?;
+    let mut subscription = Subscription::open(orders, StartPosition::Oldest)?;
     let mut last = None;
     while let Some(frame) = subscription.next()? {
         last = frame.message().and_then(|message| Order::read(message.bytes)).or(last);

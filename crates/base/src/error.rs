@@ -39,7 +39,7 @@ impl Error {
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::Dictionary { .. } => ErrorCause::Outside,
-            Self::Read { source, .. } | Self::Write { source } => ErrorCause::of_io(source),
+            Self::Read { source, .. } | Self::Write { source } => ErrorCause::from_io(source),
         }
     }
 }

@@ -46,7 +46,7 @@ fn plain(bytes: &[u8]) -> bool {
 pub fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let mut rest = text.as_bytes();
-    while let Some(at) = words::special_or_del(rest) {
+    while let Some(at) = words::find_special_or_del(rest) {
         out.extend_from_slice(&rest[..at]);
         let byte = rest[at];
         rest = &rest[at + 1..];

@@ -8,11 +8,12 @@ use unitape_book::naive::{self, Naive};
 use unitape_book::{Books, Options};
 use unitape_feed::{Options as FeedOptions, consolidate, feed_of_option};
 use unitape_model::{
-    Decimal, Dict, Event, EventBuilder, Field, InlineId, Kind, Price, UnixNanos, Value, flags, frames,
+    Decimal, Event, EventBuilder, EventField, EventKind, EventValue, InlineId, NameKind, Price, UnixNanos,
+    flags, frames,
 };
 use unitape_sim::day::Scenario;
 use unitape_sim::{DropCopy, Noise, Rng, SimConfig};
-use unitape_tape::{Reader, Start};
+use unitape_tape::{Reader, StartPosition};
 
 /// Runs the cases.
 pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
@@ -99,7 +100,7 @@ fn flow(context: &Context) -> Result<Vec<u8>, Error> {
     let feed = feed_of_option(&format!("flow=fix:fix44-orders:{}", file.display()))?;
     let tape = place.path().join("tape");
     consolidate(&tape, FeedOptions { feeds: vec![feed], ..FeedOptions::default() })?;
-    let (mut reader, mut run) = (Reader::open(&tape, Start::Oldest)?, Vec::new());
+    let (mut reader, mut run) = (Reader::open(&tape, StartPosition::Oldest)?, Vec::new());
     while let Some(frame) = reader.next()? {
         if !frame.header.is_meta() {
             run.extend_from_slice(frame.bytes);
@@ -139,19 +140,19 @@ fn deep(context: &Context) -> Vec<u8> {
             let px = 1_000_000 + if bid { -away } else { away };
             let qty = 100 * rng.between(1, 20);
             live.push((next, instrument, bid, px, qty));
-            order(&mut run, Kind::OrderNew, n, &live[live.len() - 1], Some(qty));
+            order(&mut run, EventKind::OrderNew, n, &live[live.len() - 1], Some(qty));
             continue;
         }
         let at = rng.below(live.len() as u64) as usize;
         match roll {
             _ if roll < gone => {
                 let order_gone = live.swap_remove(at);
-                order(&mut run, Kind::OrderCancel, n, &order_gone, None);
+                order(&mut run, EventKind::OrderCancel, n, &order_gone, None);
             }
             88..94 => {
                 // A quarter of an order, or the last of it.
                 let part = (live[at].4 / 4).max(1);
-                order(&mut run, Kind::Exec, n, &live[at], Some(part));
+                order(&mut run, EventKind::Exec, n, &live[at], Some(part));
                 live[at].4 -= part;
                 if live[at].4 == 0 {
                     live.swap_remove(at);
@@ -159,7 +160,7 @@ fn deep(context: &Context) -> Vec<u8> {
             }
             _ => {
                 live[at].3 += if live[at].2 { -1 } else { 1 };
-                order(&mut run, Kind::OrderAmend, n, &live[at], None);
+                order(&mut run, EventKind::OrderAmend, n, &live[at], None);
             }
         }
     }
@@ -167,7 +168,7 @@ fn deep(context: &Context) -> Vec<u8> {
 }
 
 /// Appends an event about an order: number, instrument, whether it buys, price in cents, quantity left.
-fn order(run: &mut Vec<u8>, kind: Kind, n: u64, of: &(u64, u32, bool, i64, i64), qty: Option<i64>) {
+fn order(run: &mut Vec<u8>, kind: EventKind, n: u64, of: &(u64, u32, bool, i64, i64), qty: Option<i64>) {
     let &(number, instrument, bid, px, _) = of;
     let oid = format!("O{number:010}");
     let mut event = EventBuilder::begin(run, kind, UnixNanos(n as i64 * 1_000));
@@ -176,13 +177,13 @@ fn order(run: &mut Vec<u8>, kind: Kind, n: u64, of: &(u64, u32, bool, i64, i64),
         let spec = schema.get(field).expect("a field of the order family");
         event.set(spec, value).expect("a value of its sort");
     };
-    set(Field::Oid, Value::Id(InlineId::Text(oid.as_bytes())));
-    set(Field::Venue, Value::Sym(Dict::Venue, 1));
-    set(Field::Instr, Value::Sym(Dict::Instrument, instrument));
-    set(Field::Side, Value::Text(if bid { "B" } else { "S" }));
-    set(Field::Px, Value::Price(Price(px * 10_000_000)));
+    set(EventField::Oid, EventValue::Id(InlineId::Text(oid.as_bytes())));
+    set(EventField::Venue, EventValue::Sym(NameKind::Venue, 1));
+    set(EventField::Instr, EventValue::Sym(NameKind::Instrument, instrument));
+    set(EventField::Side, EventValue::Text(if bid { "B" } else { "S" }));
+    set(EventField::Px, EventValue::Price(Price(px * 10_000_000)));
     if let Some(qty) = qty {
-        set(Field::Qty, Value::Decimal(Decimal::from_int(qty)));
+        set(EventField::Qty, EventValue::Decimal(Decimal::from_int(qty)));
     }
     event.finish(flags::LAST).expect("an event of one order");
 }

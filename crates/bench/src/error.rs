@@ -60,12 +60,12 @@ caused!(
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
-        Self::new(ErrorCause::of_io(&error), error.to_string())
+        Self::new(ErrorCause::from_io(&error), error.to_string())
     }
 }
 
-impl From<unitape_model::FrameFlaw> for Error {
-    fn from(error: unitape_model::FrameFlaw) -> Self {
+impl From<unitape_model::FrameFault> for Error {
+    fn from(error: unitape_model::FrameFault) -> Self {
         Self::Data(error.to_string())
     }
 }

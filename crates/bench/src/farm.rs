@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::error::Error;
 use crate::record::{Marks, Record, Repeats, cpu_ns, mark};
-use unitape_ring::measure::{Load, measure};
+use unitape_ring::measure::{FarmLoad, measure};
 
 /// Runs the cases.
 pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
@@ -13,8 +13,8 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) 
     let messages = context.pick(20_000, 20_000_000);
     for threads in [1, 2] {
         for per_block in [1, 64, 327] {
-            let load = Load::empty(threads, messages / if per_block == 1 { 10 } else { 1 });
-            let load = Load { block_bytes: per_block * load.message_bytes, ..load };
+            let load = FarmLoad::empty(threads, messages / if per_block == 1 { 10 } else { 1 });
+            let load = FarmLoad { block_bytes: per_block * load.message_bytes, ..load };
             let from = mark();
             let (before, mut repeats) = (cpu_ns(), Repeats::default());
             let runs = measure(&load, context.repeats(5))?;

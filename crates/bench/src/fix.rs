@@ -185,7 +185,7 @@ fn model(way: &Way, file: &Path, tape: &Path, (count, bytes): (u64, u64)) -> Res
 
 /// Bytes of a closed tape.
 fn tape_end(dir: &Path) -> Result<u64, Error> {
-    Ok(unitape_tape::Reader::open(dir, unitape_tape::Start::End)?.position().0)
+    Ok(unitape_tape::Reader::open(dir, unitape_tape::StartPosition::End)?.position().0)
 }
 
 /// SHA-256 over the segments and the dictionary log of a tape that verifies.

@@ -6,12 +6,12 @@ use crate::record::{Hash, Record, Repeats, rounded};
 use std::fs;
 use std::path::Path;
 use unitape_model::{
-    Decimal, Dict, EventBuilder, Field, InstrumentId, Kind, NameTable, Price, Resolve, Schema, UnixNanos,
-    Value, flags, frames,
+    Decimal, EventBuilder, EventField, EventKind, EventSchema, EventValue, InstrumentId, NameKind,
+    NameResolver, NameTable, Price, UnixNanos, flags, frames,
 };
 use unitape_sim::Rng;
 use unitape_store::{Filter, SealOptions, Store, seal};
-use unitape_tape::{Options, Reader, Start, TapeId, Writer};
+use unitape_tape::{Reader, StartPosition, TapeId, Writer, WriterOptions};
 
 /// Runs the cases.
 pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
@@ -74,15 +74,15 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) 
 
 /// Best quotes and trades: instruments wander on a grid of ticks, nine quotes to a trade.
 fn make_tape(dir: &Path, rows: u64) -> Result<(), Error> {
-    let mut writer = Writer::open(dir, TapeId(0x570), Options::default())?.0;
+    let mut writer = Writer::open(dir, TapeId(0x570), WriterOptions::default())?.0;
     let mut rng = Rng::new(7);
     let (mut names, mut unit) = (unitape_model::Dictionary::default(), Vec::new());
     let instruments: Vec<InstrumentId> = (0..INSTRUMENTS)
-        .map(|i| define(&mut names, Dict::Instrument, &format!("GB{i:010}"), &mut unit).map(InstrumentId))
+        .map(|i| define(&mut names, NameKind::Instrument, &format!("GB{i:010}"), &mut unit).map(InstrumentId))
         .collect::<Result<_, _>>()?;
     let venues = ["XLON", "CHIX", "BATE", "TRQX"]
         .iter()
-        .map(|name| define(&mut names, Dict::Venue, name, &mut unit))
+        .map(|name| define(&mut names, NameKind::Venue, name, &mut unit))
         .collect::<Result<Vec<u32>, _>>()?;
     let mut mids: Vec<i64> = (0..INSTRUMENTS).map(|_| 1_000 + rng.below(200_000) as i64).collect();
     let mut ts = 1_710_144_000_000_000_000;
@@ -92,25 +92,25 @@ fn make_tape(dir: &Path, rows: u64) -> Result<(), Error> {
         let mid = &mut mids[of as usize];
         *mid = (*mid + rng.below(3) as i64 - 1).max(10);
         ts += rng.below(2 * DAY_NS / 3 / rows) as i64;
-        let kind = if n % 10 == 9 { Kind::Trade } else { Kind::Bbo };
+        let kind = if n % 10 == 9 { EventKind::Trade } else { EventKind::Bbo };
         let mut e = EventBuilder::begin(&mut unit, kind, UnixNanos(ts));
-        let schema = Schema::of(kind);
+        let schema = EventSchema::for_kind(kind);
         let mut set = |field, value| {
             e.set(schema.get(field).expect("a field of the kind"), value)
                 .map_err(|e| Error::Failed(e.to_string()))
         };
-        let px = |ticks: i64| Value::Price(Price(ticks * 10_000_000));
-        let mut qty = || Value::Decimal(Decimal::new(1 + rng.below(99) as i64, 2).expect("small"));
-        set(Field::Venue, Value::Sym(Dict::Venue, venues[(n % 4) as usize]))?;
-        set(Field::Instr, Value::Sym(Dict::Instrument, instruments[of as usize].0))?;
-        if kind == Kind::Bbo {
-            set(Field::Bid, px(*mid - 1))?;
-            set(Field::BidQty, qty())?;
-            set(Field::Ask, px(*mid + 1 + (n % 3) as i64))?;
-            set(Field::AskQty, qty())?;
+        let px = |ticks: i64| EventValue::Price(Price(ticks * 10_000_000));
+        let mut qty = || EventValue::Decimal(Decimal::new(1 + rng.below(99) as i64, 2).expect("small"));
+        set(EventField::Venue, EventValue::Sym(NameKind::Venue, venues[(n % 4) as usize]))?;
+        set(EventField::Instr, EventValue::Sym(NameKind::Instrument, instruments[of as usize].0))?;
+        if kind == EventKind::Bbo {
+            set(EventField::Bid, px(*mid - 1))?;
+            set(EventField::BidQty, qty())?;
+            set(EventField::Ask, px(*mid + 1 + (n % 3) as i64))?;
+            set(EventField::AskQty, qty())?;
         } else {
-            set(Field::Px, px(*mid))?;
-            set(Field::Qty, qty())?;
+            set(EventField::Px, px(*mid))?;
+            set(EventField::Qty, qty())?;
         }
         e.finish(flags::LAST).map_err(|e| Error::Failed(e.to_string()))?;
         if unit.len() >= 1 << 16 {
@@ -130,19 +130,19 @@ const DAY_NS: u64 = 86_400_000_000_000;
 /// Gives a name its id, with its definition at the end of `unit`.
 fn define(
     names: &mut unitape_model::Dictionary,
-    dict: Dict,
+    dict: NameKind,
     name: &str,
     unit: &mut Vec<u8>,
 ) -> Result<u32, Error> {
     let at = unit.len();
     let refused = |e: unitape_model::Refusal| Error::Failed(e.to_string());
     let id = names.resolve(dict, name.as_bytes(), at).map_err(refused)?;
-    let mut e = EventBuilder::begin(unit, Kind::Define, UnixNanos(0));
+    let mut e = EventBuilder::begin(unit, EventKind::Define, UnixNanos(0));
     let schema = e.schema();
     for (field, value) in [
-        (Field::Dict, Value::UInt(dict as u64)),
-        (Field::Index, Value::UInt(id.into())),
-        (Field::Name, Value::Text(name)),
+        (EventField::Dict, EventValue::UInt(dict as u64)),
+        (EventField::Index, EventValue::UInt(id.into())),
+        (EventField::Name, EventValue::Text(name)),
     ] {
         e.set(schema.get(field).expect("a field of definitions"), value).map_err(refused)?;
     }
@@ -160,7 +160,7 @@ fn add(hash: &mut Hash, ordinal: u64, frame: &[u8], instrument: &str, venue: &st
 }
 
 fn hash_of_tape(dir: &Path) -> Result<String, Error> {
-    let mut reader = Reader::open(dir, Start::Oldest)?;
+    let mut reader = Reader::open(dir, StartPosition::Oldest)?;
     let mut names = NameTable::default();
     let mut hash = Hash::default();
     while let Some(run) = reader.next_run(1 << 20)? {
@@ -169,7 +169,13 @@ fn hash_of_tape(dir: &Path) -> Result<String, Error> {
             let Some(event) = names.admit_frame(frame)?.filter(|_| !header.is_meta()) else { continue };
             let name = |dict, id| names.name(dict, id).unwrap_or("?");
             let (instrument, venue) = (event.instrument(), event.venue().into());
-            add(&mut hash, ordinal, frame, name(Dict::Instrument, instrument.0), name(Dict::Venue, venue));
+            add(
+                &mut hash,
+                ordinal,
+                frame,
+                name(NameKind::Instrument, instrument.0),
+                name(NameKind::Venue, venue),
+            );
             ordinal += 1;
         }
     }
@@ -185,8 +191,8 @@ fn hash_of_scan(store: &Store) -> Result<String, Error> {
             &mut hash,
             row.ordinal,
             row.frame,
-            name(Dict::Instrument, instrument.0),
-            name(Dict::Venue, venue),
+            name(NameKind::Instrument, instrument.0),
+            name(NameKind::Venue, venue),
         );
     }
     match scan.problems().first() {

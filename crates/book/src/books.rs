@@ -13,7 +13,7 @@ use crate::wide::{ELSEWHERE, WideState};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use unitape_model::records::Order;
-use unitape_model::{Event, InstrumentId, Kind, UnixNanos, flags};
+use unitape_model::{Event, EventKind, InstrumentId, UnixNanos, flags};
 
 /// What books are built with; bounds have counters.
 #[derive(Clone, Debug)]
@@ -159,10 +159,12 @@ impl Books {
     pub fn on_event(&mut self, event: &Event<'_>) -> &[Change] {
         self.changes.clear();
         match event.kind() {
-            Kind::OrderNew | Kind::OrderAmend | Kind::OrderCancel | Kind::Exec => self.on_order(event),
-            Kind::Bbo | Kind::Level => self.on_quote(event),
-            Kind::Session => self.on_session(event),
-            Kind::Status => self.on_status(event),
+            EventKind::OrderNew | EventKind::OrderAmend | EventKind::OrderCancel | EventKind::Exec => {
+                self.on_order(event)
+            }
+            EventKind::Bbo | EventKind::Level => self.on_quote(event),
+            EventKind::Session => self.on_session(event),
+            EventKind::Status => self.on_status(event),
             _ => {}
         }
         &self.changes
@@ -238,7 +240,7 @@ impl Books {
 
     fn on_order(&mut self, event: &Event<'_>) {
         self.counters.events += 1;
-        let Some(order) = Order::of(event) else { return };
+        let Some(order) = Order::from_event(event) else { return };
         if self.losses.any_bookless && self.losses.kind(event.source()) == SourceKind::Bookless {
             self.counters.bookless += 1;
             return;
@@ -258,9 +260,9 @@ impl Books {
         let book = &mut listing.orders;
         let outcome = match event.kind() {
             _ if late => Err(Fault::Late),
-            Kind::OrderNew => book.on_new(store, &around, oid, &terms),
-            Kind::OrderAmend => book.on_amend(store, &around, oid, &terms),
-            Kind::OrderCancel => book.on_cancel(store, &around, oid, &terms),
+            EventKind::OrderNew => book.on_new(store, &around, oid, &terms),
+            EventKind::OrderAmend => book.on_amend(store, &around, oid, &terms),
+            EventKind::OrderCancel => book.on_cancel(store, &around, oid, &terms),
             _ => book.on_exec(store, &around, oid, &terms),
         };
         self.finish(at, Basis::Orders, outcome, Touched { recovered: false });
@@ -271,7 +273,7 @@ impl Books {
         let Some((at, late)) = self.begin(event) else { return };
         let listing = &mut self.listings[at as usize];
         let mut recovered = false;
-        if event.kind() == Kind::Level {
+        if event.kind() == EventKind::Level {
             let outcome = match decode::level(event) {
                 _ if late => Err(Fault::Late),
                 Some(change) => {

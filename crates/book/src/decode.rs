@@ -6,7 +6,7 @@ use crate::value::OrderId;
 use std::hash::Hasher as _;
 use unitape_model::records::{Bbo, Common, Order};
 use unitape_model::schema::{EXP_EXT, EXP_NONE};
-use unitape_model::{Event, Field, InlineId, Kind, Price, Side, Value, flags};
+use unitape_model::{Event, EventField, EventKind, EventValue, InlineId, Price, Side, flags};
 use zerocopy::FromBytes as _;
 
 /// The id of an order; none on a damaged tape.
@@ -19,7 +19,7 @@ pub(crate) fn order_id(event: &Event<'_>, order: &Order) -> Option<OrderId> {
 #[cold]
 fn long_order_id(event: &Event<'_>) -> Option<OrderId> {
     let mut scratch = [0; 36];
-    let Some(Value::Id(id)) = event.field(Field::Oid, &mut scratch) else { return None };
+    let Some(EventValue::Id(id)) = event.field(EventField::Oid, &mut scratch) else { return None };
     let number;
     let bytes = match id {
         InlineId::Text(t) => t,
@@ -54,7 +54,7 @@ pub(crate) fn terms(event: &Event<'_>, order: &Order) -> Terms {
         hidden: None,
         more: None,
     };
-    if event.kind() != Kind::Exec {
+    if event.kind() != EventKind::Exec {
         terms.hidden = hidden(event, order);
         if event.header().flags() & flags::EXT != 0 {
             extend(event, &mut terms);
@@ -66,10 +66,10 @@ pub(crate) fn terms(event: &Event<'_>, order: &Order) -> Terms {
 /// What stands in the extension of an order's event.
 #[inline(never)]
 fn extend(event: &Event<'_>, terms: &mut Terms) {
-    const LEFT: u16 = Field::Left as u16;
-    const DISPLAY: u16 = Field::Display as u16;
-    const REASON: u16 = Field::Reason as u16;
-    for (tag, payload) in event.extended() {
+    const LEFT: u16 = EventField::Left as u16;
+    const DISPLAY: u16 = EventField::Display as u16;
+    const REASON: u16 = EventField::Reason as u16;
+    for (tag, payload) in event.extension_entries() {
         if !matches!(tag, LEFT | DISPLAY | REASON) {
             continue;
         }
@@ -114,8 +114,8 @@ fn hidden(event: &Event<'_>, order: &Order) -> Option<bool> {
 /// A type of order that is too long for its place.
 #[cold]
 fn hidden_by_extension(event: &Event<'_>) -> Option<bool> {
-    match event.field(Field::Type, &mut [0; 36]) {
-        Some(Value::Text(kind)) => Some(kind.starts_with("stop")),
+    match event.field(EventField::Type, &mut [0; 36]) {
+        Some(EventValue::Text(kind)) => Some(kind.starts_with("stop")),
         _ => None,
     }
 }
@@ -135,7 +135,7 @@ pub(crate) fn level(event: &Event<'_>) -> Option<Change> {
     };
     let exp = common.kind_b as i8;
     let uint = |field| match event.field(field, &mut [0; 36]) {
-        Some(Value::UInt(n)) => Some(n),
+        Some(EventValue::UInt(n)) => Some(n),
         _ => None,
     };
     Some(Change {
@@ -143,8 +143,8 @@ pub(crate) fn level(event: &Event<'_>) -> Option<Change> {
         side: Side::from_code(common.kind_a & 3),
         px: word(LEVEL_PX),
         qty: (exp != EXP_NONE).then(|| (word(LEVEL_QTY), exp)),
-        orders: uint(Field::Orders).map_or(u32::MAX, |n| u32::try_from(n).unwrap_or(u32::MAX)),
-        depth: uint(Field::Depth),
+        orders: uint(EventField::Orders).map_or(u32::MAX, |n| u32::try_from(n).unwrap_or(u32::MAX)),
+        depth: uint(EventField::Depth),
     })
 }
 
@@ -155,7 +155,7 @@ const LEVEL_QTY: usize = 48;
 /// without a quantity has the quantity zero.
 #[inline]
 pub(crate) fn bbo(event: &Event<'_>) -> Option<[Option<Rung>; 2]> {
-    let bbo = Bbo::of(event)?;
+    let bbo = Bbo::from_event(event)?;
     let side = |px: i64, mantissa: u32, exp: u8, field| {
         if px == Price::NONE.0 {
             return None;
@@ -169,16 +169,16 @@ pub(crate) fn bbo(event: &Event<'_>) -> Option<[Option<Rung>; 2]> {
     };
     let common = &bbo.common;
     Some([
-        side(bbo.bid.get(), bbo.bid_qty.get(), common.kind_a, Field::BidQty),
-        side(bbo.ask.get(), bbo.ask_qty.get(), common.kind_b, Field::AskQty),
+        side(bbo.bid.get(), bbo.bid_qty.get(), common.kind_a, EventField::BidQty),
+        side(bbo.ask.get(), bbo.ask_qty.get(), common.kind_b, EventField::AskQty),
     ])
 }
 
 /// A quantity that is too long for its place.
 #[cold]
-fn wide(event: &Event<'_>, field: Field) -> Option<(i64, i8)> {
+fn wide(event: &Event<'_>, field: EventField) -> Option<(i64, i8)> {
     match event.field(field, &mut [0; 36]) {
-        Some(Value::Decimal(d)) => Some((d.mantissa(), d.exponent())),
+        Some(EventValue::Decimal(d)) => Some((d.mantissa(), d.exponent())),
         _ => None,
     }
 }
@@ -186,18 +186,20 @@ fn wide(event: &Event<'_>, field: Field) -> Option<(i64, i8)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unitape_model::schema::{Schema, Slot};
+    use unitape_model::schema::{EventSchema, FieldLayout};
 
     /// These places are written down twice; should the table's move, these must.
     #[test]
     fn levels_stand_where_the_schema_says() {
-        let slot = |field| Schema::of(Kind::Level).get(field).unwrap().slot;
-        assert_eq!(slot(Field::Px), Slot::Price { at: LEVEL_PX as u16 });
-        assert_eq!(slot(Field::Qty), Slot::Decimal { at: LEVEL_QTY as u16, exp_at: 39 });
-        let Slot::Code { at: 38, shift: 2, bits: 3, values } = slot(Field::Action) else { panic!() };
+        let slot = |field| EventSchema::for_kind(EventKind::Level).get(field).unwrap().slot;
+        assert_eq!(slot(EventField::Px), FieldLayout::Price { at: LEVEL_PX as u16 });
+        assert_eq!(slot(EventField::Qty), FieldLayout::Decimal { at: LEVEL_QTY as u16, exp_at: 39 });
+        let FieldLayout::Code { at: 38, shift: 2, bits: 3, values } = slot(EventField::Action) else {
+            panic!()
+        };
         assert_eq!(values, ["A", "C", "D", "R"]);
-        let order = Schema::of(Kind::OrderNew);
-        assert_eq!(order.get(Field::Type).unwrap().slot, Slot::Text { at: 120, n: 8 });
-        assert_eq!(order.get(Field::Tif).unwrap().slot, Slot::Text { at: 76, n: 4 });
+        let order = EventSchema::for_kind(EventKind::OrderNew);
+        assert_eq!(order.get(EventField::Type).unwrap().slot, FieldLayout::Text { at: 120, n: 8 });
+        assert_eq!(order.get(EventField::Tif).unwrap().slot, FieldLayout::Text { at: 76, n: 4 });
     }
 }

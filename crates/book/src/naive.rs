@@ -11,7 +11,7 @@ use crate::fault::{Fault, Faults};
 use crate::value::{Basis, Marks, Phase};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use unitape_model::{Amount, Event, Field, InstrumentId, Kind, Price, Side, flags};
+use unitape_model::{Amount, Event, EventField, EventKind, InstrumentId, Price, Side, flags};
 
 /// All books, slowly.
 #[derive(Default)]
@@ -102,18 +102,21 @@ impl Naive {
     /// Takes the next event.
     pub fn on_event(&mut self, event: &Event<'_>) {
         let kind = event.kind();
-        let order = matches!(kind, Kind::OrderNew | Kind::OrderAmend | Kind::OrderCancel | Kind::Exec);
-        if kind == Kind::Session {
+        let order = matches!(
+            kind,
+            EventKind::OrderNew | EventKind::OrderAmend | EventKind::OrderCancel | EventKind::Exec
+        );
+        if kind == EventKind::Session {
             return self.on_session(event);
         }
         let f = Fields(event);
-        if kind == Kind::Status {
+        if kind == EventKind::Status {
             return self.on_status(event);
         }
-        if !order && kind != Kind::Level && kind != Kind::Bbo {
+        if !order && kind != EventKind::Level && kind != EventKind::Bbo {
             return;
         }
-        let (oid, instrument) = (f.text(Field::Oid), event.instrument());
+        let (oid, instrument) = (f.text(EventField::Oid), event.instrument());
         self.now = self.now.max(event.ts_event().0);
         if order && (oid.is_none() || instrument == InstrumentId::NONE) {
             self.unnamed += 1;
@@ -133,19 +136,19 @@ impl Naive {
             listing.source = (event.source(), event.offset());
         }
         let basis = match kind {
-            Kind::Level => Basis::Levels,
-            Kind::Bbo => Basis::Bbo,
+            EventKind::Level => Basis::Levels,
+            EventKind::Bbo => Basis::Bbo,
             _ => Basis::Orders,
         };
         let outcome = match (kind, oid) {
             _ if out_of_turn => Err(Fault::Late),
-            (Kind::Level, _) => listing.on_level(&f),
-            (Kind::Bbo, _) => listing.on_bbo(&f),
-            (Kind::OrderNew, Some(oid)) => {
+            (EventKind::Level, _) => listing.on_level(&f),
+            (EventKind::Bbo, _) => listing.on_bbo(&f),
+            (EventKind::OrderNew, Some(oid)) => {
                 listing.on_new(oid, &f, event.header().flags() & flags::SNAPSHOT != 0)
             }
-            (Kind::OrderAmend, Some(oid)) => listing.on_amend(&oid, &f),
-            (Kind::OrderCancel, Some(oid)) => listing.on_cancel(&oid, &f),
+            (EventKind::OrderAmend, Some(oid)) => listing.on_amend(&oid, &f),
+            (EventKind::OrderCancel, Some(oid)) => listing.on_cancel(&oid, &f),
             (_, Some(oid)) => listing.on_exec(&oid, &f),
             (_, None) => Ok(()),
         };
@@ -362,17 +365,17 @@ impl Listing {
     fn on_new(&mut self, oid: String, f: &Fields<'_>, snapshot: bool) -> Outcome {
         self.end_matching();
         let side = f.side().ok_or(Fault::WrongSide)?;
-        let left = f.qty(Field::Qty).filter(|q| *q > 0).ok_or(Fault::BadQuantity)?;
+        let left = f.qty(EventField::Qty).filter(|q| *q > 0).ok_or(Fault::BadQuantity)?;
         let total = left;
-        let left = f.qty(Field::Left).unwrap_or(total);
-        let display = f.qty(Field::Display);
+        let left = f.qty(EventField::Left).unwrap_or(total);
+        let display = f.qty(EventField::Display);
         if left < 0 || display.is_some_and(|d| d < 0) || left > total || left == 0 {
             self.take(&oid);
             return Err(Fault::BadQuantity);
         }
         let known = self.take(&oid).is_some();
         let hidden = f.hidden().unwrap_or(false);
-        let px = f.px(Field::Px);
+        let px = f.px(EventField::Px);
         self.place(Order { oid, side, px, left, done: total - left, hidden, display });
         if known && !snapshot { Err(Fault::DuplicateOrder) } else { Ok(()) }
     }
@@ -381,7 +384,7 @@ impl Listing {
         if self.matching.as_deref() != Some(oid) {
             self.end_matching();
         }
-        let said_left = f.qty(Field::Left);
+        let said_left = f.qty(EventField::Left);
         let Some(was) = self.find(oid).cloned() else {
             return match said_left {
                 Some(0) => Ok(()),
@@ -390,8 +393,8 @@ impl Listing {
             };
         };
         let mut order = was.clone();
-        let display = f.qty(Field::Display);
-        let total = f.qty(Field::Qty);
+        let display = f.qty(EventField::Display);
+        let total = f.qty(EventField::Qty);
         let less = said_left.zip(total).is_some_and(|(left, total)| left > total);
         if said_left.is_some_and(|l| l < 0) || display.is_some_and(|d| d < 0) || less {
             self.settle();
@@ -409,7 +412,7 @@ impl Listing {
             self.settle();
             return if order.left < 0 { Err(Fault::NegativeLeft) } else { Ok(()) };
         }
-        order.px = f.px(Field::Px).or(order.px);
+        order.px = f.px(EventField::Px).or(order.px);
         order.hidden = f.hidden().unwrap_or(order.hidden);
         let queued = !self.aside.contains_key(oid);
         if queued
@@ -428,7 +431,7 @@ impl Listing {
     }
 
     fn on_cancel(&mut self, oid: &str, f: &Fields<'_>) -> Outcome {
-        let moot = matches!(f.text(Field::Reason).as_deref(), Some("rejected" | "done_for_day"));
+        let moot = matches!(f.text(EventField::Reason).as_deref(), Some("rejected" | "done_for_day"));
         let known = self.take(oid).is_some();
         if !known && moot {
             return Ok(());
@@ -439,7 +442,7 @@ impl Listing {
 
     fn on_exec(&mut self, oid: &str, f: &Fields<'_>) -> Outcome {
         let Some(order) = self.find(oid) else { return Err(Fault::UnknownOrder) };
-        let qty = f.qty(Field::Qty).filter(|q| *q > 0).ok_or(Fault::BadQuantity)?;
+        let qty = f.qty(EventField::Qty).filter(|q| *q > 0).ok_or(Fault::BadQuantity)?;
         order.left -= qty;
         order.done += qty;
         let (left, side) = (order.left, order.side);
@@ -455,7 +458,7 @@ impl Listing {
     }
 
     fn on_level(&mut self, f: &Fields<'_>) -> Outcome {
-        let action = f.text(Field::Action).ok_or(Fault::BadLevel)?;
+        let action = f.text(EventField::Action).ok_or(Fault::BadLevel)?;
         if action == "R" {
             for side in Side::BOTH.into_iter().filter(|s| f.side().is_none_or(|told| told == *s)) {
                 self.levels[side as usize].clear();
@@ -467,14 +470,14 @@ impl Listing {
             return Ok(());
         }
         let side = f.side().ok_or(Fault::BadLevel)?;
-        let (px, qty) = (f.px(Field::Px), f.qty(Field::Qty));
+        let (px, qty) = (f.px(EventField::Px), f.qty(EventField::Qty));
         if action != "D" && qty.is_none_or(|q| q < 0) {
             return Err(Fault::BadQuantity);
         }
         let qty = if action == "D" { 0 } else { qty.unwrap_or_default() };
-        let rung = |px| Rung { px, qty, orders: f.uint(Field::Orders) };
+        let rung = |px| Rung { px, qty, orders: f.uint(EventField::Orders) };
         let levels = &mut self.levels[side as usize];
-        let Some(depth) = f.uint(Field::Depth) else {
+        let Some(depth) = f.uint(EventField::Depth) else {
             let px = px.ok_or(Fault::BadLevel)?;
             // The first that is no better; behind it comes what is worse.
             let at = levels.iter().position(|l| badness(side, l.px) >= badness(side, px));
@@ -518,7 +521,7 @@ impl Listing {
             let qty = f.qty(qty).unwrap_or(0);
             (!told || qty > 0).then_some(Rung { px, qty, orders: None })
         };
-        self.bbo = [side(Field::Bid, Field::BidQty), side(Field::Ask, Field::AskQty)];
+        self.bbo = [side(EventField::Bid, EventField::BidQty), side(EventField::Ask, EventField::AskQty)];
         if self.lost[Basis::Bbo as usize] != Some(self.source) {
             self.stale[Basis::Bbo as usize] = false;
             self.lost[Basis::Bbo as usize] = None;

@@ -204,7 +204,7 @@ impl Store {
         OrderView {
             oid: order.oid,
             side: order.side(),
-            px: Price(order.px).some(),
+            px: Price(order.px).to_option(),
             left: qty::decimal(left, exp),
             shown: qty::decimal(shown, exp),
             done: qty::decimal(order.done, exp),

@@ -3,7 +3,9 @@
 use crate::books::{Books, Change, Options};
 use crate::error::Error;
 use crate::losses::SourceKind;
-use unitape_model::{Dict, Event, Field, Header, InstrumentId, Kind, NameTable, Position, Value};
+use unitape_model::{
+    Event, EventField, EventKind, EventValue, FrameHeader, InstrumentId, NameKind, NameTable, Position,
+};
 
 /// [`Books`] that learn names from the definitions on the tape.
 pub struct TapeBooks {
@@ -56,18 +58,18 @@ impl TapeBooks {
         let event = self.names.admit_frame(frame);
         let event = event.map_err(|flaw| Error::Frame { position, message: flaw.to_string() })?;
         let Some(event) = event else { return Ok(&[]) };
-        if self.venues != self.names.len(Dict::Venue) {
+        if self.venues != self.names.len(NameKind::Venue) {
             self.find_all_venues();
         }
-        if Header::read(frame).is_meta() {
-            if let (Kind::Source, Some(Value::UInt(id))) =
-                (event.kind(), event.field(Field::Index, &mut [0; 36]))
+        if FrameHeader::read(frame).is_meta() {
+            if let (EventKind::Source, Some(EventValue::UInt(id))) =
+                (event.kind(), event.field(EventField::Index, &mut [0; 36]))
             {
                 self.define_source(id as u32);
             }
             return Ok(&[]);
         }
-        if event.kind() == Kind::Quarantine {
+        if event.kind() == EventKind::Quarantine {
             return Ok(self.on_quarantine(&event));
         }
         if !self.unnamed.is_empty() {
@@ -80,7 +82,7 @@ impl TapeBooks {
     fn define_source(&mut self, id: u32) {
         let Some(source) = self.names.source(id) else { return };
         let event = Event::new(&source.frame);
-        let books = event.as_ref().and_then(|e| e.unmapped().find(|(name, _)| *name == "books"));
+        let books = event.as_ref().and_then(|e| e.unmapped_fields().find(|(name, _)| *name == "books"));
         let kind = books.map_or(SourceKind::Plain, |(_, json)| SourceKind::from_word(json.trim_matches('"')));
         self.books.define_source(id, &source.feed, kind);
     }
@@ -89,7 +91,7 @@ impl TapeBooks {
     #[cold]
     fn on_quarantine(&mut self, event: &Event<'_>) -> &[Change] {
         let (mut instrument, mut venue) = (None, None);
-        for (name, json) in event.unmapped() {
+        for (name, json) in event.unmapped_fields() {
             match name {
                 "books" if json == "false" => return &[],
                 "instr" => instrument = unquoted(json),
@@ -98,7 +100,7 @@ impl TapeBooks {
             }
         }
         let id = |dict, name: &Option<Vec<u8>>| name.as_ref().map(|name| self.names.get(dict, name));
-        match (id(Dict::Instrument, &instrument), id(Dict::Venue, &venue)) {
+        match (id(NameKind::Instrument, &instrument), id(NameKind::Venue, &venue)) {
             (None, _) => self.books.on_loss(event, None, None),
             (Some(Some(instrument)), None) => self.books.on_loss(event, None, Some(InstrumentId(instrument))),
             (Some(Some(instrument)), Some(Some(venue))) => {
@@ -116,15 +118,17 @@ impl TapeBooks {
 
     /// Looks for the names of losses among those that are new.
     fn name_losses(&mut self) {
-        let known = [Dict::Instrument, Dict::Venue].map(|dict| self.names.len(dict));
+        let known = [NameKind::Instrument, NameKind::Venue].map(|dict| self.names.len(dict));
         if self.known == known {
             return;
         }
         self.known = known;
         let mut losses = std::mem::take(&mut self.unnamed);
         losses.retain(|loss| {
-            let Some(instrument) = self.names.get(Dict::Instrument, &loss.instrument) else { return true };
-            let venue = loss.venue.as_ref().map(|venue| self.names.get(Dict::Venue, venue));
+            let Some(instrument) = self.names.get(NameKind::Instrument, &loss.instrument) else {
+                return true;
+            };
+            let venue = loss.venue.as_ref().map(|venue| self.names.get(NameKind::Venue, venue));
             let (Some(event), None | Some(Some(_))) = (Event::new(&loss.frame), venue) else { return true };
             let venue = venue.flatten().and_then(|id| u16::try_from(id).ok());
             self.books.on_loss(&event, venue, Some(InstrumentId(instrument)));
@@ -135,8 +139,8 @@ impl TapeBooks {
 
     #[cold]
     fn find_all_venues(&mut self) {
-        self.venues = self.names.len(Dict::Venue);
-        let id = self.names.get(Dict::Venue, ALL_VENUES.as_bytes());
+        self.venues = self.names.len(NameKind::Venue);
+        let id = self.names.get(NameKind::Venue, ALL_VENUES.as_bytes());
         if let Some(venue) = id.and_then(|id| u16::try_from(id).ok()) {
             self.books.set_all_venues(venue);
         }

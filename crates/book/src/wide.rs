@@ -6,7 +6,7 @@ use crate::fault::Fault;
 use crate::losses::SourceKind;
 use crate::mbo::Around;
 use crate::value::{Basis, Phase};
-use unitape_model::{Event, Field, InstrumentId, Value};
+use unitape_model::{Event, EventField, EventValue, InstrumentId};
 
 /// What was last said of listings, each with the number of when; 0 for never.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,14 +34,14 @@ enum StatusWord {
 
 impl StatusWord {
     fn of(event: &Event<'_>) -> Option<Self> {
-        Some(match event.field(Field::State, &mut [0; 36]) {
-            Some(Value::Text("stale")) => Self::Stale,
-            Some(Value::Text("recovered")) => Self::Recovered,
-            Some(Value::Text("restarted")) => Self::Restarted,
-            Some(Value::Text("halted" | "paused" | "opening_delay" | "no_open" | "closed")) => {
+        Some(match event.field(EventField::State, &mut [0; 36]) {
+            Some(EventValue::Text("stale")) => Self::Stale,
+            Some(EventValue::Text("recovered")) => Self::Recovered,
+            Some(EventValue::Text("restarted")) => Self::Restarted,
+            Some(EventValue::Text("halted" | "paused" | "opening_delay" | "no_open" | "closed")) => {
                 Self::Halted(true)
             }
-            Some(Value::Text("trading" | "resumed")) => Self::Halted(false),
+            Some(EventValue::Text("trading" | "resumed")) => Self::Halted(false),
             _ => return None,
         })
     }
@@ -77,8 +77,8 @@ impl Books {
         };
         let venue = venue.unwrap_or(0);
         self.losses.lose_named(feed, venue, instrument);
-        let fault = match event.field(Field::Reason, &mut [0; 36]) {
-            Some(Value::Text(reason)) => Fault::of_reason(reason),
+        let fault = match event.field(EventField::Reason, &mut [0; 36]) {
+            Some(EventValue::Text(reason)) => Fault::of_reason(reason),
             _ => Fault::Refused,
         };
         let lose = |this: &mut Self, at: u32| {
@@ -126,8 +126,8 @@ impl Books {
     pub(crate) fn on_session(&mut self, event: &Event<'_>) {
         self.counters.events += 1;
         self.now = self.now.max(event.ts_event().0);
-        let phase = match event.field(Field::Phase, &mut [0; 36]) {
-            Some(Value::Text(name)) => Phase::from_name(name),
+        let phase = match event.field(EventField::Phase, &mut [0; 36]) {
+            Some(EventValue::Text(name)) => Phase::from_name(name),
             _ => None,
         };
         let Some(phase) = phase else {

@@ -4,15 +4,15 @@
 //! tape; `docs/formats-events.md` says who writes which kind.
 
 use unitape_model::schema::at;
-use unitape_model::{Kind, frames};
+use unitape_model::{EventKind, frames};
 use unitape_tape::Error;
 
 /// Refuses a unit with a frame of the tape's account. Whether it is a unit at all the writer finds out.
 pub(crate) fn check(unit: &[u8]) -> Result<(), Error> {
     for (offset, header, frame) in frames(unit) {
         let kind = header.kind();
-        let is_definition = kind == Kind::Define as u8;
-        let what = if (kind < FIRST_EVENT && !is_definition) || kind == Kind::Quarantine as u8 {
+        let is_definition = kind == EventKind::Define as u8;
+        let what = if (kind < FIRST_EVENT && !is_definition) || kind == EventKind::Quarantine as u8 {
             "frames of this kind are the tape's account, which unitape writes itself"
         } else if header.is_meta() != is_definition {
             "the flag 4 (bookkeeping) belongs to definitions, and to nothing else"
@@ -27,6 +27,6 @@ pub(crate) fn check(unit: &[u8]) -> Result<(), Error> {
 }
 
 /// Kinds below it are bookkeeping.
-const FIRST_EVENT: u8 = Kind::Ref as u8;
+const FIRST_EVENT: u8 = EventKind::Ref as u8;
 /// Kinds from it on are not events with the 40 bytes that each event begins with.
-const FIRST_FREE: u8 = Kind::Clock as u8 + 1;
+const FIRST_FREE: u8 = EventKind::Clock as u8 + 1;

@@ -47,15 +47,15 @@ pub struct GateStanding {
     pub reserved: u32,
 }
 
-impl From<unitape_tape::Dropped> for Dropped {
-    fn from(dropped: unitape_tape::Dropped) -> Self {
-        let unitape_tape::Dropped { count, bytes, first, last } = dropped;
+impl From<unitape_tape::GateDrops> for Dropped {
+    fn from(dropped: unitape_tape::GateDrops) -> Self {
+        let unitape_tape::GateDrops { count, bytes, first, last } = dropped;
         Self { count, bytes, first: first.0, last: last.0 }
     }
 }
 
-impl From<unitape_tape::GateStanding> for GateStanding {
-    fn from(gate: unitape_tape::GateStanding) -> Self {
+impl From<unitape_tape::GateStatus> for GateStanding {
+    fn from(gate: unitape_tape::GateStatus) -> Self {
         Self {
             position: gate.position.0,
             dropped: gate.dropped.into(),

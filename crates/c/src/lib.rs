@@ -77,5 +77,5 @@ pub extern "C" fn unitape_code_name(value: i32) -> *const c_char {
 #[unsafe(no_mangle)]
 pub extern "C" fn unitape_frame_header(kind: u8, flags: u8, lines: u16) -> u64 {
     // As the eight bytes stand in memory, which on a big-endian machine is another number.
-    unitape_model::Header::unstamped(kind, flags, lines).0.to_le()
+    unitape_model::FrameHeader::new_unstamped(kind, flags, lines).0.to_le()
 }

@@ -4,7 +4,7 @@ use std::ffi::c_char;
 use std::mem::{offset_of, size_of};
 use std::time::Duration;
 
-use unitape_tape::{Backing, RecorderPlace, Sync};
+use unitape_tape::{Backing, RecorderPlace, SyncPolicy};
 
 use crate::call::run;
 use crate::error::{Error, code};
@@ -94,10 +94,10 @@ pub unsafe extern "C" fn unitape_options_init(options: *mut Options, size: usize
 /// # Safety
 /// `options` is null or points to as many bytes as its first field says, and its pointers are null or end with a
 /// zero.
-pub(crate) unsafe fn read(options: *const Options) -> Result<unitape_tape::Options, Error> {
+pub(crate) unsafe fn read(options: *const Options) -> Result<unitape_tape::WriterOptions, Error> {
     // SAFETY: the caller's duty.
     let given = unsafe { whole(options) }?;
-    let mut options = unitape_tape::Options::default();
+    let mut options = unitape_tape::WriterOptions::default();
     if given.segment_bytes > 0 {
         options.segment_bytes = given.segment_bytes;
     }
@@ -126,7 +126,7 @@ pub(crate) unsafe fn read(options: *const Options) -> Result<unitape_tape::Optio
     };
     if given.sync_bytes > 0 || given.sync_interval_ns > 0 {
         let or_never = |value: u64| if value == 0 { u64::MAX } else { value };
-        options.sync = Sync::Every {
+        options.sync = SyncPolicy::Every {
             bytes: or_never(given.sync_bytes),
             interval: Duration::from_nanos(or_never(given.sync_interval_ns)),
         };
@@ -194,7 +194,7 @@ const SIZE_MAX: usize = 4096;
 mod tests {
     use super::*;
 
-    fn read_bytes(bytes: &mut [u64], size: u32) -> Result<unitape_tape::Options, Error> {
+    fn read_bytes(bytes: &mut [u64], size: u32) -> Result<unitape_tape::WriterOptions, Error> {
         bytes[0] = bytes[0] & !0xffff_ffff | u64::from(size);
         assert!(size as usize <= bytes.len() * 8);
         // SAFETY: as many bytes are there, aligned, and the pointer in them is null.
@@ -212,7 +212,7 @@ mod tests {
         bytes[12] = 7;
         let wait = |size| read_bytes(&mut bytes.clone(), size).unwrap().recorder_wait;
         assert_eq!(wait(104), Duration::from_nanos(7));
-        assert_eq!(wait(96), unitape_tape::Options::default().recorder_wait);
+        assert_eq!(wait(96), unitape_tape::WriterOptions::default().recorder_wait);
         bytes[63] = 1;
         assert!(matches!(read_bytes(&mut bytes, 512), Err(Error::Argument(_))));
         for size in [0, 1, 4, 15, 5000] {
@@ -273,7 +273,10 @@ mod tests {
         let read = |options: Options| unsafe { read(&raw const options) };
         let options = read(good).unwrap();
         assert_eq!(options.backing, Backing::Hot { dir: None, window_segments: 4 });
-        assert_eq!(options.sync, Sync::Every { bytes: 1 << 20, interval: Duration::from_nanos(u64::MAX) });
+        assert_eq!(
+            options.sync,
+            SyncPolicy::Every { bytes: 1 << 20, interval: Duration::from_nanos(u64::MAX) }
+        );
         for bad in [
             Options { backing: 2, ..good },
             Options { backing: BACKING_FILE, ..good },

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 use unitape_model::Position;
-use unitape_tape::{Batch, Draft, Error as Tape, Publication};
+use unitape_tape::{Error as Tape, FrameDraft, MessageBatch, Publication};
 
 use crate::call::{Handle, run};
 use crate::error::{Error, code};
@@ -28,8 +28,8 @@ pub struct Publishing {
 #[derive(Debug)]
 enum Open {
     Nothing,
-    Draft(Draft<'static>),
-    Batch(Batch<'static>),
+    Draft(FrameDraft<'static>),
+    Batch(MessageBatch<'static>),
 }
 
 // SAFETY: it owns its publication, which may be sent (asserted), and what is open borrows from nothing else.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use unitape_model::Position;
-use unitape_tape::{Error as Tape, RingOptions, RingTapeReader, RingTapeWriter, Start};
+use unitape_tape::{Error as Tape, RingOptions, RingTapeReader, RingTapeWriter, StartPosition};
 
 use crate::call::{Handle, run};
 use crate::error::{Error, code};
@@ -49,7 +49,7 @@ fn options_of(path: &Path, capacity_bytes: u64) -> Result<RingOptions, Error> {
     if capacity_bytes > 0 {
         return Ok(RingOptions { capacity_bytes });
     }
-    match RingTapeReader::open(path, Start::Oldest) {
+    match RingTapeReader::open(path, StartPosition::Oldest) {
         Ok(ring) => Ok(RingOptions { capacity_bytes: ring.capacity_bytes() }),
         // Nothing, or something else, about which opening it will say what there is to say.
         Err(Tape::NotATape { .. }) => Ok(RingOptions::default()),
@@ -311,7 +311,7 @@ pub unsafe extern "C" fn unitape_ring_reader_losses(reader: *mut RingReaders, lo
         unsafe {
             Handle::with(reader, |r| {
                 let place = text::must(losses, "losses")?;
-                let unitape_tape::Losses { overruns, bytes, events } = r.ring.losses();
+                let unitape_tape::RingLosses { overruns, bytes, events } = r.ring.losses();
                 text::put(place, Losses { overruns, bytes, events });
                 Ok(code::OK)
             })

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::time::Duration;
 
 use unitape_model::Position;
-use unitape_tape::{LineagePoint, Start, Subscription, Wait};
+use unitape_tape::{LineagePoint, StartPosition, Subscription, WaitStrategy};
 
 use crate::call::{Handle, run};
 use crate::error::{Error, code};
@@ -83,21 +83,21 @@ const WAIT_PARK: u32 = 2;
 type Subscriptions = Handle<Subscribing>;
 
 /// Where C wants to begin.
-pub(crate) fn start_of(start: u32, position: u64) -> Result<Start, Error> {
+pub(crate) fn start_of(start: u32, position: u64) -> Result<StartPosition, Error> {
     match start {
-        START_OLDEST => Ok(Start::Oldest),
-        START_END => Ok(Start::End),
-        START_AT => Ok(Start::At(Position(position))),
+        START_OLDEST => Ok(StartPosition::Oldest),
+        START_END => Ok(StartPosition::End),
+        START_AT => Ok(StartPosition::At(Position(position))),
         other => Err(Error::Argument(format!("a start {other} is unknown"))),
     }
 }
 
 /// How C wants to wait.
-pub(crate) fn wait_of(strategy: u32) -> Result<Wait, Error> {
+pub(crate) fn wait_of(strategy: u32) -> Result<WaitStrategy, Error> {
     match strategy {
-        WAIT_BALANCED => Ok(Wait::Balanced),
-        WAIT_SPIN => Ok(Wait::Spin),
-        WAIT_PARK => Ok(Wait::Park),
+        WAIT_BALANCED => Ok(WaitStrategy::Balanced),
+        WAIT_SPIN => Ok(WaitStrategy::Spin),
+        WAIT_PARK => Ok(WaitStrategy::Park),
         other => Err(Error::Argument(format!("a strategy {other} is unknown"))),
     }
 }
@@ -140,8 +140,8 @@ pub unsafe extern "C" fn unitape_subscription_open(
         let subscription = match (name, or_oldest) {
             (None, false) => Subscription::open(dir, start)?,
             (None, true) => Subscription::open_or_oldest(dir, start)?,
-            (Some(name), false) => Subscription::named(dir, name, start)?,
-            (Some(name), true) => Subscription::named_or_oldest(dir, name, start)?,
+            (Some(name), false) => Subscription::open_named(dir, name, start)?,
+            (Some(name), true) => Subscription::open_named_or_oldest(dir, name, start)?,
         };
         // SAFETY: as above.
         unsafe { text::put(place, Handle::give(Subscribing { subscription })) };
@@ -376,7 +376,7 @@ pub unsafe extern "C" fn unitape_subscription_at(
         unsafe {
             Handle::with(subscription, |s| {
                 let place = text::must(frame, "frame")?;
-                text::put(place, s.subscription.reader().at(Position(position))?.into());
+                text::put(place, s.subscription.reader().frame_at(Position(position))?.into());
                 Ok(code::OK)
             })
         }
@@ -437,7 +437,7 @@ pub unsafe extern "C" fn unitape_subscription_lag(subscription: *mut Subscriptio
         unsafe {
             Handle::with(subscription, |s| {
                 let place = text::must(lag, "lag")?;
-                let unitape_tape::Lag { bytes, events, until_removal_bytes } =
+                let unitape_tape::ReaderLag { bytes, events, until_removal_bytes } =
                     s.subscription.reader().lag()?;
                 text::put(place, Lag { bytes, events, until_removal_bytes });
                 Ok(code::OK)

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::{C99, CXX, LIBS, compiler, include, library, must, root};
 use unitape_tape::{
-    Error, Gate, GatePolicy, Options, Publication, RingTapeReader, Start, Subscription, verify,
+    Error, Gate, GatePolicy, Publication, RingTapeReader, StartPosition, Subscription, WriterOptions, verify,
 };
 
 const COUNT: u64 = 100_000;
@@ -114,7 +114,7 @@ fn c_publishes_and_rust_reads() {
     let tape = dir.path().join("prices");
     let publisher = start(&programs.get("publisher"), &tape, COUNT, None);
     assert!(Subscription::await_tape(&tape, PATIENCE).unwrap());
-    let mut subscription = Subscription::open(&tape, Start::Oldest).unwrap();
+    let mut subscription = Subscription::open(&tape, StartPosition::Oldest).unwrap();
     for number in 0..COUNT {
         assert!(subscription.wait(PATIENCE).unwrap(), "price {number} does not come");
         let message = subscription.next().unwrap().unwrap().message().unwrap();
@@ -133,7 +133,7 @@ fn rust_publishes_and_c_reads() {
     let tape = dir.path().join("prices");
     // It waits for the tape.
     let subscriber = start(&programs.get("subscriber"), &tape, COUNT, None);
-    let options = Options { segment_bytes: 1 << 20, ..Options::default() };
+    let options = WriterOptions { segment_bytes: 1 << 20, ..WriterOptions::default() };
     let mut publication = Publication::open(&tape, options).unwrap();
     for number in 0..COUNT {
         if number % 1000 == 0 {
@@ -207,7 +207,7 @@ fn rust_drops_and_c_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let tape = dir.path().join("prices");
     let gate = Gate { reader: "risk".into(), ahead_bytes: 4096, policy: GatePolicy::Drop, required: false };
-    let options = Options { segment_bytes: 1 << 20, gates: vec![gate], ..Options::default() };
+    let options = WriterOptions { segment_bytes: 1 << 20, gates: vec![gate], ..WriterOptions::default() };
     let mut publication = Publication::open(&tape, options).unwrap();
     let risk = run(&programs.get("risk"), &[tape.to_str().unwrap(), "50000"]);
     while !publication.writer().gates()[0].alive {
@@ -242,7 +242,7 @@ fn quotes_go_round_in_c() {
         |name: &str, what: &str, count: u64| run(&programs.get(name), &[what, path, &count.to_string()]);
     let said = says(quotes("quotes", "write", 10));
     assert_eq!(said, "10 quotes, from number 0");
-    let mut reader = RingTapeReader::open(&ring, Start::Oldest).unwrap();
+    let mut reader = RingTapeReader::open(&ring, StartPosition::Oldest).unwrap();
     let reading = quotes("quotes-shared", "read", COUNT);
     assert_eq!(says(quotes("quotes-shared", "write", COUNT)), format!("{COUNT} quotes, from number 10"));
     let said = says(reading);
@@ -290,7 +290,7 @@ fn what_cannot_be_is_said() {
         String::from_utf8(output.stderr).unwrap()
     };
     let held = dir.path().join("held");
-    let publication = Publication::open(&held, Options::default()).unwrap();
+    let publication = Publication::open(&held, WriterOptions::default()).unwrap();
     let said = fails("publisher", &held);
     assert!(said.starts_with("publisher: open: locked: "), "{said}");
     assert!(said.contains(&format!("process {}", std::process::id())), "{said}");

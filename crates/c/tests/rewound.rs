@@ -11,7 +11,7 @@ use std::ptr::null_mut;
 
 use lines::{Lines, number, power_fails};
 use unitape_c::*;
-use unitape_tape::Options as TapeOptions;
+use unitape_tape::WriterOptions as TapeOptions;
 
 type Subscription = *mut Handle<Subscribing>;
 

@@ -2,10 +2,10 @@
 
 use expect_test::expect_file;
 use serde_json::{Map, Value, json};
-use unitape_model::Kind;
-use unitape_model::schema::{Schema, Slot};
+use unitape_model::EventKind;
+use unitape_model::schema::{EventSchema, FieldLayout};
 
-fn sort_of(slot: Slot) -> Value {
+fn sort_of(slot: FieldLayout) -> Value {
     let decimal = |about: &str| {
         json!({
             "description": about,
@@ -14,30 +14,32 @@ fn sort_of(slot: Slot) -> Value {
     };
     let name = json!({"type": "string", "minLength": 1, "maxLength": 255});
     match slot {
-        Slot::Sym { .. } | Slot::Publisher { .. } => name,
-        Slot::Syms { .. } => json!({"type": "array", "items": name}),
-        Slot::Price { .. } => decimal("price, up to nine places"),
-        Slot::Decimal { .. } | Slot::DecimalNarrow { .. } | Slot::DecimalExt => decimal("up to 18 digits"),
-        Slot::Amount { .. } => decimal("amount, up to 38 digits"),
-        Slot::Id { .. } => {
+        FieldLayout::Sym { .. } | FieldLayout::Publisher { .. } => name,
+        FieldLayout::Syms { .. } => json!({"type": "array", "items": name}),
+        FieldLayout::Price { .. } => decimal("price, up to nine places"),
+        FieldLayout::Decimal { .. } | FieldLayout::DecimalNarrow { .. } | FieldLayout::DecimalExt => {
+            decimal("up to 18 digits")
+        }
+        FieldLayout::Amount { .. } => decimal("amount, up to 38 digits"),
+        FieldLayout::Id { .. } => {
             json!({"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 0, "maximum": u64::MAX}]})
         }
-        Slot::Text { .. } => json!({"type": "string"}),
-        Slot::Code { values, .. } => json!({"enum": values}),
-        Slot::Bool { .. } => json!({"type": "boolean"}),
-        Slot::UInt { .. } => json!({"type": "integer", "minimum": 0, "maximum": u64::MAX}),
-        Slot::Nanos { .. } | Slot::MillisAfter { .. } => {
+        FieldLayout::Text { .. } => json!({"type": "string"}),
+        FieldLayout::Code { values, .. } => json!({"enum": values}),
+        FieldLayout::Bool { .. } => json!({"type": "boolean"}),
+        FieldLayout::UInt { .. } => json!({"type": "integer", "minimum": 0, "maximum": u64::MAX}),
+        FieldLayout::Nanos { .. } | FieldLayout::MillisAfter { .. } => {
             json!({"type": "integer", "description": "nanoseconds since 1970, UTC"})
         }
-        Slot::Json => json!({}),
+        FieldLayout::Json => json!({}),
     }
 }
 
-fn kind_schema(kind: Kind) -> Value {
+fn kind_schema(kind: EventKind) -> Value {
     let mut properties = Map::new();
     properties.insert("kind".into(), json!({"const": kind.name()}));
     let mut required = vec!["ts", "kind"];
-    for spec in Schema::of(kind).fields {
+    for spec in EventSchema::for_kind(kind).fields {
         let mut sort = sort_of(spec.slot);
         if spec.required {
             required.push(spec.field.name());
@@ -64,7 +66,7 @@ fn the_schema_in_docs_is_that_of_the_code() {
             "ts_recv": {"type": "integer"},
         },
         "required": ["ts", "kind"],
-        "oneOf": Kind::EVENTS.map(kind_schema),
+        "oneOf": EventKind::EVENTS.map(kind_schema),
     });
     let text = serde_json::to_string_pretty(&schema).expect("JSON prints");
     expect_file!["../../../docs/schema/event.schema.json"].assert_eq(&format!("{text}\n"));

@@ -143,7 +143,7 @@ impl Error {
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::Read { source, .. } | Self::Raw { source, .. } | Self::Gone { source, .. } => {
-                ErrorCause::of_io(source)
+                ErrorCause::from_io(source)
             }
             Self::Reference { .. }
             | Self::Unrecognised { .. }

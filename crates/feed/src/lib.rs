@@ -69,7 +69,7 @@ pub use sources::link::{Link, LinkState, MergeWait, Restart, RestartPolicy};
 pub use sources::receive::{Receive, TcpFeed, WhenFull};
 pub use sources::source::{Feed, SourceRules};
 pub use sources::stats::{FeedFigures, FeedStats, Stats};
-pub use unitape_ring::farm::Ending;
+pub use unitape_ring::farm::FarmEnding;
 
 /// What becomes of these bytes as a whole source: the account, and whether frames came out whole. For fuzzing.
 #[doc(hidden)]

@@ -24,7 +24,7 @@ use std::fs::File;
 use std::io::{Error as IoError, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use unitape_model::{Event, Field, Kind, LostNames, Position, flags, frames};
+use unitape_model::{Event, EventField, EventKind, LostNames, Position, flags, frames};
 use unitape_tape::{LostDefinitions, ReadOptions, Reader};
 
 const RAW_LOG: &str = "quarantine.raw";
@@ -180,7 +180,7 @@ impl Entry {
 /// Marks the entry that a definition says its grown file has superseded.
 fn supersede(entries: &mut [Entry], definition: &Event<'_>) {
     let Some((true, from)) = growth_of(definition) else { return };
-    let of = uint(definition, Field::Of).unwrap_or(0) as u32;
+    let of = uint(definition, EventField::Of).unwrap_or(0) as u32;
     let last = entries.iter_mut().rev().find(|e| e.source_id == of && e.offset == from);
     if let Some(entry) = last {
         entry.superseded = true;
@@ -205,7 +205,7 @@ pub fn list_with(dir: &Path, options: ReadOptions) -> Result<Listing, Error> {
     let mut entries = Vec::new();
     let mut late = HashSet::new();
     while let Some(run) = reader.next_run(1 << 20)? {
-        lost.before_bytes(run.position, run.bytes, |_, frame| account.add(frame))?;
+        lost.learn_before_bytes(run.position, run.bytes, |_, frame| account.add(frame))?;
         let mut refused = None;
         for (at, header, frame) in frames(run.bytes) {
             let position = run.position.plus(at as u64);
@@ -218,14 +218,14 @@ pub fn list_with(dir: &Path, options: ReadOptions) -> Result<Listing, Error> {
             }
             let Some(event) = Event::new(frame) else { continue };
             if header.is_meta() {
-                if event.kind() == Kind::Source {
+                if event.kind() == EventKind::Source {
                     supersede(&mut entries, &event);
                 }
                 continue;
             }
-            if header.flags() & flags::LATE != 0 && event.kind() != Kind::Quarantine {
+            if header.flags() & flags::LATE != 0 && event.kind() != EventKind::Quarantine {
                 late.insert(place(&account, &event));
-            } else if event.kind() == Kind::Quarantine {
+            } else if event.kind() == EventKind::Quarantine {
                 entries.push(entry(&account, &event, position));
             }
         }
@@ -236,7 +236,7 @@ pub fn list_with(dir: &Path, options: ReadOptions) -> Result<Listing, Error> {
     for e in &mut entries {
         e.recovered = !e.superseded && late.contains(&(e.source_id, e.offset));
     }
-    Ok(Listing { entries, reader, names: account.names.lost(), verify: options.verify })
+    Ok(Listing { entries, reader, names: account.names.lost_names(), verify: options.verify })
 }
 
 /// The entry whose event stands at `position`, with its raw bytes.
@@ -276,17 +276,20 @@ fn entry(account: &Account, event: &Event<'_>, position: Position) -> Entry {
         position,
         source: source.map_or_else(String::new, |s| format!("{}/{}", s.feed, s.file)),
         offset,
-        length: uint(event, Field::Length).unwrap_or(0),
-        reason: text(event, Field::Reason),
-        detail: text(event, Field::Detail),
+        length: uint(event, EventField::Length).unwrap_or(0),
+        reason: text(event, EventField::Reason),
+        detail: text(event, EventField::Detail),
         recovered: false,
         superseded: false,
         damaged: None,
-        raw_at: uint(event, Field::RawAt).unwrap_or(0),
-        hash: text(event, Field::Hash),
+        raw_at: uint(event, EventField::RawAt).unwrap_or(0),
+        hash: text(event, EventField::Hash),
         source_id,
         extent_id: id,
-        head: event.unmapped().find(|(name, _)| *name == "head").map_or_else(Vec::new, |(_, v)| head(v)),
+        head: event
+            .unmapped_fields()
+            .find(|(name, _)| *name == "head")
+            .map_or_else(Vec::new, |(_, v)| head(v)),
     }
 }
 
@@ -318,9 +321,9 @@ fn raw_of(dir: &Path, entry: &Entry) -> Result<Vec<u8>, Error> {
 /// When they are not there, or are not what they were.
 pub(crate) fn raw_of_event(dir: &Path, event: &Event<'_>) -> Result<Vec<u8>, Error> {
     let part = |field| uint(event, field).unwrap_or(0);
-    let (raw_at, length) = (part(Field::RawAt), part(Field::Length));
+    let (raw_at, length) = (part(EventField::RawAt), part(EventField::Length));
     let raw = raw_bytes(dir, (raw_at, length))?;
-    compare(dir, raw_at, &text(event, Field::Hash), &raw)?;
+    compare(dir, raw_at, &text(event, EventField::Hash), &raw)?;
     Ok(raw)
 }
 

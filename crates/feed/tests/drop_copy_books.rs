@@ -10,10 +10,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use unitape_book::{Basis, BookView, ListingId, Marks, Options, TapeBooks};
 use unitape_feed::{Options as FeedOptions, consolidate, feed_of_option};
-use unitape_model::{Dict, Event, Field, InstrumentId, Kind, Price, Side, Value};
+use unitape_model::{Event, EventField, EventKind, EventValue, InstrumentId, NameKind, Price, Side};
 use unitape_sim::day::Scenario;
 use unitape_sim::{DropCopy, Noise, SimConfig};
-use unitape_tape::{Reader, Start};
+use unitape_tape::{Reader, StartPosition};
 
 /// An order as the reports tell it. They tell what is left (151), which books have to find out for themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ fn books_are_what_the_reports_say_at_every_event() {
         // The messages that become events, in their order.
         let mut messages =
             messages.iter().filter(|m| matches!(m.get(35), "8" | "W" | "X" | "d" | "h" | "f" | "UP"));
-        let mut reader = Reader::open(&dir.path().join("tape"), Start::Oldest).expect("a tape");
+        let mut reader = Reader::open(&dir.path().join("tape"), StartPosition::Oldest).expect("a tape");
         let mut tape = TapeBooks::new(Options::default());
         let mut told: HashMap<(String, String), Told> = HashMap::new();
         let mut published: HashMap<ListingId, [Option<(Price, String)>; 2]> = HashMap::new();
@@ -140,8 +140,8 @@ fn books_are_what_the_reports_say_at_every_event() {
             }
             let key = (m.get(207).to_owned(), m.get(48).to_owned());
             let ids = (
-                tape.names.get(Dict::Venue, key.0.as_bytes()),
-                tape.names.get(Dict::Instrument, key.1.as_bytes()),
+                tape.names.get(NameKind::Venue, key.0.as_bytes()),
+                tape.names.get(NameKind::Instrument, key.1.as_bytes()),
             );
             let (Some(venue), Some(instrument)) = ids else { panic!("{key:?} has no names") };
             let book = told.entry(key).or_default();
@@ -168,12 +168,16 @@ fn books_are_what_the_reports_say_at_every_event() {
             let event = Event::new(&bytes).expect("an event");
             let best = view.bbo();
             let now = [best.bid, best.ask].map(|l| l.map(|l| (l.px, l.qty.to_string())));
-            if event.kind() == Kind::Bbo {
+            if event.kind() == EventKind::Bbo {
                 let of = |field| match event.field(field, &mut [0; 36]) {
-                    Some(Value::Price(px)) => Some(px),
+                    Some(EventValue::Price(px)) => Some(px),
                     _ => None,
                 };
-                assert_eq!(now.clone().map(|l| l.map(|l| l.0)), [of(Field::Bid), of(Field::Ask)], "{at}");
+                assert_eq!(
+                    now.clone().map(|l| l.map(|l| l.0)),
+                    [of(EventField::Bid), of(EventField::Ask)],
+                    "{at}"
+                );
             }
             let top = changes.iter().any(|c| c.basis == Some(Basis::Orders) && c.top);
             let before = published.insert(id, now.clone()).unwrap_or_default();

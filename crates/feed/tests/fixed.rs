@@ -7,7 +7,7 @@ use common::{assert_same, feed, run, taq};
 use std::path::Path;
 use unitape_feed::{Account, Feed, feed_of_option, quarantine};
 use unitape_model::{Event, frames};
-use unitape_tape::{Reader, Start};
+use unitape_tape::{Reader, StartPosition};
 
 const RECORD: usize = 98;
 
@@ -28,7 +28,7 @@ fn header(records: usize) -> Vec<u8> {
 /// Event times of the market's events, in tape order.
 fn times(dir: &Path) -> Vec<i64> {
     let mut out = Vec::new();
-    let mut reader = Reader::open(dir, Start::Oldest).unwrap();
+    let mut reader = Reader::open(dir, StartPosition::Oldest).unwrap();
     while let Some(run) = reader.next_run(1 << 20).unwrap() {
         for (_, header, frame) in frames(run.bytes) {
             if let Some(event) = Event::new(frame).filter(|_| !header.is_meta()) {

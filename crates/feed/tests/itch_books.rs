@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use unitape_book::{Basis, ListingId, Options as BookOptions, TapeBooks};
 use unitape_feed::{Feed, Format, Mapping, Options, consolidate};
-use unitape_model::{Dict, Event as Frame, InstrumentId, Side, frames};
+use unitape_model::{Event as Frame, InstrumentId, NameKind, Side, frames};
 use unitape_sim::day::{ItchOut, Sim, SimConfig, What};
-use unitape_tape::{Reader, Start};
+use unitape_tape::{Reader, StartPosition};
 
 /// Price in 1e-9 and shares left of the orders of a side, in the order in which they would be filled.
 type Line = Vec<(i64, i64)>;
@@ -88,12 +88,12 @@ fn books_from_itch_are_the_engines_after_every_step() {
             consolidate(&tape, Options { feeds, workers: 2, ..Options::default() }).unwrap().summary;
         assert_eq!((summary.quarantined, summary.ignored), (0, 0), "seed {seed}: {summary:?}");
         let mut books = TapeBooks::new(BookOptions::default());
-        let mut reader = Reader::open(&tape, Start::Oldest).unwrap();
+        let mut reader = Reader::open(&tape, StartPosition::Oldest).unwrap();
         let mut truth = truth.into_iter().peekable();
         let mut check = |books: &TapeBooks, upto: u64| {
             while let Some(t) = truth.next_if(|t| t.offset <= upto) {
-                let instrument = books.names.get(Dict::Instrument, t.symbol.as_bytes());
-                let venue = books.names.get(Dict::Venue, b"XNAS").expect("named") as u16;
+                let instrument = books.names.get(NameKind::Instrument, t.symbol.as_bytes());
+                let venue = books.names.get(NameKind::Venue, b"XNAS").expect("named") as u16;
                 let listing = instrument.and_then(|i| books.books.find(venue, InstrumentId(i)));
                 for (side, own) in [Side::Buy, Side::Sell].into_iter().zip(t.sides) {
                     let told = listing.map(|id| line(books, id, side)).unwrap_or_default();

@@ -71,7 +71,7 @@ impl Error {
     /// On whose side the cause lies.
     pub fn cause(&self) -> ErrorCause {
         match self {
-            Self::Read { source, .. } | Self::Receive { source, .. } => ErrorCause::of_io(source),
+            Self::Read { source, .. } | Self::Receive { source, .. } => ErrorCause::from_io(source),
             Self::Container { .. } => ErrorCause::Data,
             Self::Channel(_) | Self::ChannelOfCapture { .. } => ErrorCause::Call,
             Self::NotLive | Self::Mapping { .. } | Self::Socket { .. } => ErrorCause::Outside,

@@ -1,49 +1,49 @@
-//! Building events by field, exactly, through [`Schema`].
+//! Building events by field, exactly, through [`EventSchema`].
 
-use crate::dict::Resolve;
-use crate::event::Value;
+use crate::dict::NameResolver;
+use crate::event::EventValue;
 use crate::event::{ENTRY_HEAD, Event};
-use crate::frame::{Header, LINE, flags};
-use crate::id::{Dict, InlineId, pack_id, pack_plain};
-use crate::kind::{Field, Kind};
+use crate::frame::{FrameHeader, LINE, flags};
+use crate::id::{InlineId, NameKind, pack_id, pack_plain};
+use crate::kind::{EventField, EventKind};
 use crate::num::{Amount, Decimal, Price, UnixNanos};
 use crate::refusal::Refusal;
 use crate::schema::{
-    EXP_EXT, EXP_NONE, EXT_ONLY, PUBLISHER_IS_BANK, RECV_EXT, RECV_NONE, SCHEMAS, SEQ_EXT, SEQ_NONE, Schema,
-    Slot, Spec, TAG_UNMAPPED, at,
+    EXP_EXT, EXP_NONE, EXT_ONLY, EventFieldSpec, EventSchema, FieldLayout, PUBLISHER_IS_BANK, RECV_EXT,
+    RECV_NONE, SCHEMAS, SEQ_EXT, SEQ_NONE, TAG_UNMAPPED, at,
 };
 use crate::words;
 
 /// A value that will be set again and again, such as what stands for a code of the wire: it is put into its field
 /// by one word, which is laid over what is zero there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ready {
+pub struct PreparedValue {
     at: u16,
     word: u64,
 }
 
-impl Ready {
+impl PreparedValue {
     /// What [`EventBuilder::set_text`] would put into this field of the kind for `text`, if it can be had so: codes,
     /// flags and texts of at most eight bytes.
-    pub fn new(kind: Kind, spec: &Spec, text: &[u8]) -> Option<Self> {
+    pub fn new(kind: EventKind, spec: &EventFieldSpec, text: &[u8]) -> Option<Self> {
         let (at, word) = match spec.slot {
-            Slot::Code { at, shift, values, .. } => {
+            FieldLayout::Code { at, shift, values, .. } => {
                 let i = values.iter().position(|v| v.as_bytes() == text)?;
                 (at, (i as u64 + 1) << shift)
             }
-            Slot::Bool { at, shift } => match text {
+            FieldLayout::Bool { at, shift } => match text {
                 b"Y" | b"true" | b"1" => (at, 2 << shift),
                 b"N" | b"false" | b"0" => (at, 1 << shift),
                 _ => return None,
             },
-            Slot::Text { at, n } if at != EXT_ONLY => {
+            FieldLayout::Text { at, n } if at != EXT_ONLY => {
                 let fits = !text.is_empty() && text.len() <= usize::from(n.min(8));
                 let clean = !text.contains(&0) && std::str::from_utf8(text).is_ok();
                 (at, Some(words::word(text)).filter(|_| fits && clean)?)
             }
             _ => return None,
         };
-        (at + 8 <= Schema::of(kind).fixed_bytes).then_some(Self { at, word })
+        (at + 8 <= EventSchema::for_kind(kind).fixed_bytes).then_some(Self { at, word })
     }
 }
 
@@ -51,15 +51,15 @@ impl Ready {
 pub struct EventBuilder<'a> {
     buf: &'a mut Vec<u8>,
     start: usize,
-    schema: &'static Schema,
+    schema: &'static EventSchema,
     ext: bool,
 }
 
 impl<'a> EventBuilder<'a> {
     /// Begins an event of `kind` at the end of `buf`, all its fields none.
     #[inline]
-    pub fn begin(buf: &'a mut Vec<u8>, kind: Kind, ts_event: UnixNanos) -> Self {
-        let schema = Schema::of(kind);
+    pub fn begin(buf: &'a mut Vec<u8>, kind: EventKind, ts_event: UnixNanos) -> Self {
+        let schema = EventSchema::for_kind(kind);
         let start = buf.len();
         let template = &TEMPLATES[kind as usize];
         // Of known length each, so that they are copied without a call.
@@ -74,7 +74,7 @@ impl<'a> EventBuilder<'a> {
     }
 
     /// The layout of the event being built.
-    pub fn schema(&self) -> &'static Schema {
+    pub fn schema(&self) -> &'static EventSchema {
         self.schema
     }
 
@@ -94,7 +94,7 @@ impl<'a> EventBuilder<'a> {
             Some(d) => self.put(at::RECV_DELTA, d.to_le_bytes()),
             None => {
                 self.put(at::RECV_DELTA, RECV_EXT.to_le_bytes());
-                self.extend(Field::TsRecv as u16, &ts.0.to_le_bytes());
+                self.extend(EventField::TsRecv as u16, &ts.0.to_le_bytes());
             }
         }
     }
@@ -106,43 +106,49 @@ impl<'a> EventBuilder<'a> {
             self.put(at::SEQUENCE, (sequence as u32).to_le_bytes());
         } else {
             self.put(at::SEQUENCE, SEQ_EXT.to_le_bytes());
-            self.extend(Field::SrcSeq as u16, &sequence.to_le_bytes());
+            self.extend(EventField::SrcSeq as u16, &sequence.to_le_bytes());
         }
     }
 
     /// Sets a field. The sort of `value` must be that of the slot.
-    pub fn set(&mut self, spec: &Spec, value: Value<'_>) -> Result<(), Refusal> {
+    pub fn set(&mut self, spec: &EventFieldSpec, value: EventValue<'_>) -> Result<(), Refusal> {
         let tag = spec.field as u16;
         match (spec.slot, value) {
-            (Slot::Sym { dict, at }, Value::Sym(d, id)) if d == dict => self.put_sym(dict, at, id),
-            (Slot::Publisher { bank }, Value::Sym(Dict::Venue, id)) => self.put_publisher(bank, id)?,
-            (Slot::Syms { dict }, Value::Syms(d, ids)) if d == dict => self.extend(tag, ids),
-            (Slot::Price { at }, Value::Price(p)) => self.put_price(at, tag, p),
-            (Slot::Decimal { at, exp_at }, Value::Decimal(d)) => {
+            (FieldLayout::Sym { dict, at }, EventValue::Sym(d, id)) if d == dict => {
+                self.put_sym(dict, at, id)
+            }
+            (FieldLayout::Publisher { bank }, EventValue::Sym(NameKind::Venue, id)) => {
+                self.put_publisher(bank, id)?
+            }
+            (FieldLayout::Syms { dict }, EventValue::Syms(d, ids)) if d == dict => self.extend(tag, ids),
+            (FieldLayout::Price { at }, EventValue::Price(p)) => self.put_price(at, tag, p),
+            (FieldLayout::Decimal { at, exp_at }, EventValue::Decimal(d)) => {
                 self.put(at.into(), d.mantissa().to_le_bytes());
                 self.put(exp_at.into(), d.exponent().to_le_bytes());
             }
-            (Slot::DecimalNarrow { at, exp_at }, Value::Decimal(d)) => self.put_narrow(at, exp_at, tag, d),
-            (Slot::DecimalExt, Value::Decimal(d)) => self.extend_decimal(tag, d),
-            (Slot::Amount { at, exp_at }, Value::Amount(a)) => {
+            (FieldLayout::DecimalNarrow { at, exp_at }, EventValue::Decimal(d)) => {
+                self.put_narrow(at, exp_at, tag, d)
+            }
+            (FieldLayout::DecimalExt, EventValue::Decimal(d)) => self.extend_decimal(tag, d),
+            (FieldLayout::Amount { at, exp_at }, EventValue::Amount(a)) => {
                 self.put(at.into(), a.mantissa().to_le_bytes());
                 self.put(exp_at.into(), a.exponent().to_le_bytes());
             }
-            (Slot::Id { at, n }, Value::Id(id)) => self.put_id(at, n, tag, id),
-            (Slot::Text { at, n }, Value::Text(t)) => self.put_text(at, n, tag, t),
-            (Slot::Code { at, shift, values, .. }, Value::Text(t)) => {
+            (FieldLayout::Id { at, n }, EventValue::Id(id)) => self.put_id(at, n, tag, id),
+            (FieldLayout::Text { at, n }, EventValue::Text(t)) => self.put_text(at, n, tag, t),
+            (FieldLayout::Code { at, shift, values, .. }, EventValue::Text(t)) => {
                 let code = values.iter().position(|v| *v == t).ok_or(Refusal::BadValue)? as u8 + 1;
                 self.buf[self.start + usize::from(at)] |= code << shift;
             }
-            (Slot::Bool { at, shift }, Value::Bool(b)) => {
+            (FieldLayout::Bool { at, shift }, EventValue::Bool(b)) => {
                 self.buf[self.start + usize::from(at)] |= (u8::from(b) + 1) << shift;
             }
-            (Slot::UInt { at, width }, Value::UInt(v)) => self.put_uint(at, width, tag, v),
-            (Slot::Nanos { at }, Value::Nanos(t)) if t.0 != i64::MIN => {
+            (FieldLayout::UInt { at, width }, EventValue::UInt(v)) => self.put_uint(at, width, tag, v),
+            (FieldLayout::Nanos { at }, EventValue::Nanos(t)) if t.0 != i64::MIN => {
                 self.put(at.into(), t.0.to_le_bytes())
             }
-            (Slot::MillisAfter { at }, Value::Nanos(t)) => self.put_millis(at, tag, t),
-            (Slot::Json, Value::Json(j)) => self.extend(tag, j.as_bytes()),
+            (FieldLayout::MillisAfter { at }, EventValue::Nanos(t)) => self.put_millis(at, tag, t),
+            (FieldLayout::Json, EventValue::Json(j)) => self.extend(tag, j.as_bytes()),
             _ => return Err(Refusal::WrongSort),
         }
         Ok(())
@@ -150,26 +156,31 @@ impl<'a> EventBuilder<'a> {
 
     /// Sets a field from its text on the wire, parsed as its slot wants.
     #[inline]
-    pub fn set_text(&mut self, spec: &Spec, text: &[u8], names: &mut impl Resolve) -> Result<(), Refusal> {
+    pub fn set_text(
+        &mut self,
+        spec: &EventFieldSpec,
+        text: &[u8],
+        names: &mut impl NameResolver,
+    ) -> Result<(), Refusal> {
         match spec.slot {
-            Slot::Sym { dict, at } => {
+            FieldLayout::Sym { dict, at } => {
                 let id = names.resolve(dict, text, self.start + usize::from(at))?;
                 self.put_sym(dict, at, id);
                 Ok(())
             }
-            Slot::Publisher { bank } => {
-                let id = names.resolve(Dict::Venue, text, self.start + at::VENUE)?;
+            FieldLayout::Publisher { bank } => {
+                let id = names.resolve(NameKind::Venue, text, self.start + at::VENUE)?;
                 self.put_publisher(bank, id)
             }
-            Slot::Price { at } => {
+            FieldLayout::Price { at } => {
                 self.put_price(at, spec.field as u16, Price::parse(text)?);
                 Ok(())
             }
-            Slot::Decimal { .. } | Slot::DecimalNarrow { .. } | Slot::DecimalExt => {
-                self.set(spec, Value::Decimal(Decimal::parse(text)?))
+            FieldLayout::Decimal { .. } | FieldLayout::DecimalNarrow { .. } | FieldLayout::DecimalExt => {
+                self.set(spec, EventValue::Decimal(Decimal::parse(text)?))
             }
-            Slot::Amount { .. } => self.set(spec, Value::Amount(Amount::parse(text)?)),
-            Slot::Id { at, n } => {
+            FieldLayout::Amount { .. } => self.set(spec, EventValue::Amount(Amount::parse(text)?)),
+            FieldLayout::Id { at, n } => {
                 let slot = self.start + usize::from(at);
                 if at != EXT_ONLY && pack_plain(text, &mut self.buf[slot..slot + usize::from(n)]) {
                     return Ok(());
@@ -178,25 +189,28 @@ impl<'a> EventBuilder<'a> {
                 self.put_id(at, n, spec.field as u16, InlineId::Text(text));
                 Ok(())
             }
-            Slot::Text { .. } | Slot::Code { .. } => self.set(spec, Value::Text(check_utf8(text)?)),
-            Slot::Bool { .. } => match text {
-                b"Y" | b"true" | b"1" => self.set(spec, Value::Bool(true)),
-                b"N" | b"false" | b"0" => self.set(spec, Value::Bool(false)),
+            FieldLayout::Text { .. } | FieldLayout::Code { .. } => {
+                self.set(spec, EventValue::Text(check_utf8(text)?))
+            }
+            FieldLayout::Bool { .. } => match text {
+                b"Y" | b"true" | b"1" => self.set(spec, EventValue::Bool(true)),
+                b"N" | b"false" | b"0" => self.set(spec, EventValue::Bool(false)),
                 _ => Err(Refusal::BadValue),
             },
-            Slot::UInt { .. } => {
+            FieldLayout::UInt { .. } => {
                 let n = check_utf8(text)?.parse().map_err(|_| Refusal::BadInteger)?;
-                self.set(spec, Value::UInt(n))
+                self.set(spec, EventValue::UInt(n))
             }
-            Slot::Syms { .. } | Slot::Nanos { .. } | Slot::MillisAfter { .. } | Slot::Json => {
-                Err(Refusal::WrongSort)
-            }
+            FieldLayout::Syms { .. }
+            | FieldLayout::Nanos { .. }
+            | FieldLayout::MillisAfter { .. }
+            | FieldLayout::Json => Err(Refusal::WrongSort),
         }
     }
 
     /// Sets a field to a value that was made ready for it.
     #[inline]
-    pub fn set_ready(&mut self, ready: Ready) {
+    pub fn set_ready(&mut self, ready: PreparedValue) {
         let at = self.start + usize::from(ready.at);
         if let Some(place) = self.buf.get_mut(at..).and_then(|b| b.first_chunk_mut()) {
             *place = (u64::from_le_bytes(*place) | ready.word).to_le_bytes();
@@ -206,11 +220,11 @@ impl<'a> EventBuilder<'a> {
     /// Sets a list of names.
     pub fn set_names<'n>(
         &mut self,
-        spec: &Spec,
+        spec: &EventFieldSpec,
         list: impl Iterator<Item = &'n [u8]>,
-        names: &mut impl Resolve,
+        names: &mut impl NameResolver,
     ) -> Result<(), Refusal> {
-        let Slot::Syms { dict } = spec.slot else { return Err(Refusal::WrongSort) };
+        let FieldLayout::Syms { dict } = spec.slot else { return Err(Refusal::WrongSort) };
         self.ext = true;
         let entry = self.buf.len();
         self.buf.extend_from_slice(&(spec.field as u16).to_le_bytes());
@@ -225,13 +239,13 @@ impl<'a> EventBuilder<'a> {
     }
 
     /// Keeps a field that has no place of its own, under its name, with its value as JSON text.
-    pub fn unmapped(&mut self, name: &str, json: &str) -> Result<(), Refusal> {
-        self.unmapped_with(name, |out| out.extend_from_slice(json.as_bytes()))
+    pub fn keep_unmapped(&mut self, name: &str, json: &str) -> Result<(), Refusal> {
+        self.keep_unmapped_with(name, |out| out.extend_from_slice(json.as_bytes()))
     }
 
     /// The same with a value that is written where it will stand: `json` appends JSON text, and nothing else.
     #[inline]
-    pub fn unmapped_with(&mut self, name: &str, json: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refusal> {
+    pub fn keep_unmapped_with(&mut self, name: &str, json: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refusal> {
         let n = u16::try_from(name.len()).map_err(|_| Refusal::NameLength)?;
         self.ext = true;
         let entry = self.buf.len();
@@ -260,13 +274,13 @@ impl<'a> EventBuilder<'a> {
         }
         let bits = frame_flags | if self.ext { flags::EXT } else { 0 };
         let bits = bits | if self.schema.kind.is_meta() { flags::META } else { 0 };
-        Header::unstamped(self.schema.kind as u8, bits, lines).write(&mut self.buf[self.start..]);
+        FrameHeader::new_unstamped(self.schema.kind as u8, bits, lines).write(&mut self.buf[self.start..]);
         Ok(self.start)
     }
 
     /// The first field without which the event means nothing, if one is missing.
-    pub fn missing(&self) -> Option<&'static Spec> {
-        let event = Event::unfinished(&self.buf[self.start..], self.schema.fixed_bytes.into(), self.ext);
+    pub fn missing_field(&self) -> Option<&'static EventFieldSpec> {
+        let event = Event::from_unfinished(&self.buf[self.start..], self.schema.fixed_bytes.into(), self.ext);
         self.schema.fields.iter().find(|s| s.required && event.value(s, &mut [0; 36]).is_none())
     }
 
@@ -286,8 +300,8 @@ impl<'a> EventBuilder<'a> {
     }
 
     #[inline]
-    fn put_sym(&mut self, dict: Dict, at: u16, id: u32) {
-        if dict == Dict::Venue {
+    fn put_sym(&mut self, dict: NameKind, at: u16, id: u32) {
+        if dict == NameKind::Venue {
             // A provisional id of the 32-bit sort keeps its mark in the top bit of 16.
             let id = id as u16 | if id >> 31 != 0 { crate::id::VENUE_PROVISIONAL } else { 0 };
             self.put(at.into(), id.to_le_bytes());
@@ -301,7 +315,7 @@ impl<'a> EventBuilder<'a> {
         if self.get::<2>(at::VENUE) != [0; 2] {
             return Err(Refusal::TwoPublishers);
         }
-        self.put_sym(Dict::Venue, at::VENUE as u16, id);
+        self.put_sym(NameKind::Venue, at::VENUE as u16, id);
         self.buf[self.start + at::KIND_A] |= if bank { PUBLISHER_IS_BANK } else { 0 };
         Ok(())
     }
@@ -396,8 +410,8 @@ fn check_utf8(text: &[u8]) -> Result<&str, Refusal> {
 const FIXED_BYTES_MAX: usize = 192;
 
 /// The fixed part of each kind with every field none, by its number.
-static TEMPLATES: [[u8; FIXED_BYTES_MAX]; Kind::Clock as usize + 1] = {
-    let mut all = [[0; FIXED_BYTES_MAX]; Kind::Clock as usize + 1];
+static TEMPLATES: [[u8; FIXED_BYTES_MAX]; EventKind::Clock as usize + 1] = {
+    let mut all = [[0; FIXED_BYTES_MAX]; EventKind::Clock as usize + 1];
     let mut i = 0;
     while i < SCHEMAS.len() {
         all[SCHEMAS[i].kind as usize] = make_template(&SCHEMAS[i]);
@@ -406,7 +420,7 @@ static TEMPLATES: [[u8; FIXED_BYTES_MAX]; Kind::Clock as usize + 1] = {
     all
 };
 
-const fn make_template(schema: &Schema) -> [u8; FIXED_BYTES_MAX] {
+const fn make_template(schema: &EventSchema) -> [u8; FIXED_BYTES_MAX] {
     assert!(matches!(schema.fixed_bytes, 64 | 128 | 192));
     let mut t = [0; FIXED_BYTES_MAX];
     t = with(t, at::RECV_DELTA, &RECV_NONE.to_le_bytes());
@@ -414,13 +428,13 @@ const fn make_template(schema: &Schema) -> [u8; FIXED_BYTES_MAX] {
     let mut i = 0;
     while i < schema.fields.len() {
         t = match schema.fields[i].slot {
-            Slot::Price { at } if at != EXT_ONLY => with(t, at as usize, &i64::MAX.to_le_bytes()),
-            Slot::Decimal { exp_at, .. }
-            | Slot::DecimalNarrow { exp_at, .. }
-            | Slot::Amount { exp_at, .. } => with(t, exp_at as usize, &[EXP_NONE as u8]),
-            Slot::UInt { at, width } => with(t, at as usize, [0xff; 8].split_at(width as usize).0),
-            Slot::Nanos { at } => with(t, at as usize, &i64::MIN.to_le_bytes()),
-            Slot::MillisAfter { at } => with(t, at as usize, &[0xff; 2]),
+            FieldLayout::Price { at } if at != EXT_ONLY => with(t, at as usize, &i64::MAX.to_le_bytes()),
+            FieldLayout::Decimal { exp_at, .. }
+            | FieldLayout::DecimalNarrow { exp_at, .. }
+            | FieldLayout::Amount { exp_at, .. } => with(t, exp_at as usize, &[EXP_NONE as u8]),
+            FieldLayout::UInt { at, width } => with(t, at as usize, [0xff; 8].split_at(width as usize).0),
+            FieldLayout::Nanos { at } => with(t, at as usize, &i64::MIN.to_le_bytes()),
+            FieldLayout::MillisAfter { at } => with(t, at as usize, &[0xff; 2]),
             _ => t,
         };
         i += 1;
@@ -451,9 +465,9 @@ mod tests {
         let texts =
             texts.into_iter().chain(["", "GTC", "market", "longer than its field", "a\0b", "é", "12345678"]);
         for text in texts {
-            for kind in Kind::EVENTS {
-                for spec in Schema::of(kind).fields {
-                    let Some(ready) = Ready::new(kind, spec, text.as_bytes()) else { continue };
+            for kind in EventKind::EVENTS {
+                for spec in EventSchema::for_kind(kind).fields {
+                    let Some(ready) = PreparedValue::new(kind, spec, text.as_bytes()) else { continue };
                     let (mut a, mut b) = (Vec::new(), Vec::new());
                     let mut plain = EventBuilder::begin(&mut a, kind, UnixNanos(7));
                     plain.set_text(spec, text.as_bytes(), &mut Dictionary::default()).unwrap();

@@ -19,7 +19,7 @@ impl ErrorCause {
     /// The cause of what the system or a decompressor returned.
     ///
     /// Content that is not right is the data's fault: our own readers report it so, and the system never uses these kinds.
-    pub fn of_io(error: &Error) -> Self {
+    pub fn from_io(error: &Error) -> Self {
         match error.kind() {
             ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::Other => Self::Data,
             _ => Self::Outside,
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn short_and_spoilt_files_are_data_and_missing_ones_are_not() {
-        let of = |kind: ErrorKind| ErrorCause::of_io(&kind.into());
+        let of = |kind: ErrorKind| ErrorCause::from_io(&kind.into());
         for kind in [ErrorKind::InvalidData, ErrorKind::UnexpectedEof, ErrorKind::Other] {
             assert_eq!(of(kind), ErrorCause::Data);
         }

@@ -1,35 +1,35 @@
 //! Names and their ids.
 
-use crate::id::{Dict, NAME_BYTES_MAX};
+use crate::id::{NAME_BYTES_MAX, NameKind};
 use crate::words;
 use hashbrown::DefaultHashBuilder;
 use std::hash::BuildHasher;
 
 /// Gives or finds the id of a name while an event is being built.
-pub trait Resolve {
+pub trait NameResolver {
     /// The id of `name`, which will stand in the arena at byte `at` (for a fix-up, should it be provisional).
-    fn resolve(&mut self, dict: Dict, name: &[u8], at: usize) -> Result<u32, crate::Refusal>;
+    fn resolve(&mut self, dict: NameKind, name: &[u8], at: usize) -> Result<u32, crate::Refusal>;
 }
 
 /// All names of a tape with their ids, kept by whoever gives ids or has read the definitions.
 ///
 /// ```
-/// use unitape_model::{Dict, Dictionary};
+/// use unitape_model::{NameKind, Dictionary};
 /// let mut d = Dictionary::default();
-/// assert_eq!(d.intern(Dict::Venue, b"XLON").unwrap(), (1, true));
-/// assert_eq!(d.get(Dict::Venue, b"XLON"), Some(1));
-/// assert_eq!(d.name(Dict::Venue, 1), Some("XLON"));
+/// assert_eq!(d.intern(NameKind::Venue, b"XLON").unwrap(), (1, true));
+/// assert_eq!(d.get(NameKind::Venue, b"XLON"), Some(1));
+/// assert_eq!(d.name(NameKind::Venue, 1), Some("XLON"));
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Dictionary {
-    tables: [Table; Dict::COUNT],
+    tables: [DictionaryTable; NameKind::COUNT],
 }
 
 #[derive(Clone, Debug, Default)]
-struct Table {
-    seeds: Seeds,
-    short: Places<Short>,
-    long: Places<Long>,
+struct DictionaryTable {
+    seeds: HashSeeds,
+    short: NameHashTable<ShortName>,
+    long: NameHashTable<LongName>,
     /// End of each name in `text`; the name of id `n` ends at `ends[n - 1]`.
     ends: Vec<u32>,
     text: Vec<u8>,
@@ -38,37 +38,37 @@ struct Table {
 impl Dictionary {
     /// The id of `name`.
     #[inline]
-    pub fn get(&self, dict: Dict, name: &[u8]) -> Option<u32> {
+    pub fn get(&self, dict: NameKind, name: &[u8]) -> Option<u32> {
         self.tables[dict as usize].get(name)
     }
 
     /// Begins to look for a name of at most [`SOUGHT_BYTES`] of ASCII: the line where its id would stand is asked for.
     /// `None` for any other.
     #[inline]
-    pub fn seek(&self, dict: Dict, name: &[u8]) -> Option<Sought> {
+    pub fn start_lookup(&self, dict: NameKind, name: &[u8]) -> Option<NameLookup> {
         let table = &self.tables[dict as usize];
         if name.is_empty() || name.len() > SOUGHT_BYTES {
             return None;
         }
         let len = name.len() as u32;
         let (words, hash) = if name.len() <= SHORT_BYTES {
-            let wanted = Short { word: words::word(name), len, id: 0 };
+            let wanted = ShortName { word: words::word(name), len, id: 0 };
             let hash = wanted.hash(&table.seeds);
             table.short.ask_for(hash);
             ([wanted.word, 0, 0, 0], hash)
         } else {
-            let wanted = Long::of(name, 0, &table.seeds);
+            let wanted = LongName::of(name, 0, &table.seeds);
             let hash = wanted.hash(&table.seeds);
             table.long.ask_for(hash);
             (wanted.words, hash)
         };
         let ascii = words.iter().fold(0, |all, word| all | word) & NOT_ASCII == 0;
-        ascii.then_some(Sought { words, hash, len, dict })
+        ascii.then_some(NameLookup { words, hash, len, dict })
     }
 
     /// The id of a name that was sought in this dictionary.
     #[inline]
-    pub fn found(&self, s: &Sought) -> Option<u32> {
+    pub fn finish_lookup(&self, s: &NameLookup) -> Option<u32> {
         let table = &self.tables[s.dict as usize];
         if s.len as usize <= SHORT_BYTES {
             table.short.find(s.hash, |e| e.word == s.words[0] && e.len == s.len)
@@ -78,14 +78,14 @@ impl Dictionary {
     }
 
     /// The name of `id`.
-    pub fn name(&self, dict: Dict, id: u32) -> Option<&str> {
+    pub fn name(&self, dict: NameKind, id: u32) -> Option<&str> {
         // None is empty but those that were left out.
         let bytes = self.tables[dict as usize].name(id).filter(|name| !name.is_empty())?;
         Some(std::str::from_utf8(bytes).expect("only UTF-8 is interned"))
     }
 
     /// The id of `name`, given now if it has none; the flag says whether it is new.
-    pub fn intern(&mut self, dict: Dict, name: &[u8]) -> Result<(u32, bool), crate::Refusal> {
+    pub fn intern(&mut self, dict: NameKind, name: &[u8]) -> Result<(u32, bool), crate::Refusal> {
         self.intern_up_to(dict, name, dict.id_max())
     }
 
@@ -93,7 +93,7 @@ impl Dictionary {
     /// a block's own do, need not fit an event's place for them.
     pub fn intern_up_to(
         &mut self,
-        dict: Dict,
+        dict: NameKind,
         name: &[u8],
         id_max: u32,
     ) -> Result<(u32, bool), crate::Refusal> {
@@ -112,7 +112,7 @@ impl Dictionary {
 
     /// Leaves the ids before `id` that are not defined without a name, because their definitions are lost; gives
     /// how many. No more than [`LEFT_OUT_MAX`] at once.
-    pub(crate) fn leave_out(&mut self, dict: Dict, id: u32) -> u64 {
+    pub(crate) fn leave_out(&mut self, dict: NameKind, id: u32) -> u64 {
         let table = &mut self.tables[dict as usize];
         let wanted = id as usize - 1;
         if wanted <= table.ends.len() || wanted - table.ends.len() > LEFT_OUT_MAX {
@@ -126,7 +126,7 @@ impl Dictionary {
 
     /// Takes over a definition read from a tape; false when it does not follow the ones before it.
     #[must_use]
-    pub fn define(&mut self, dict: Dict, id: u32, name: &[u8]) -> bool {
+    pub fn define(&mut self, dict: NameKind, id: u32, name: &[u8]) -> bool {
         let table = &mut self.tables[dict as usize];
         if id as usize <= table.ends.len() {
             return !name.is_empty() && table.name(id) == Some(name);
@@ -140,7 +140,7 @@ impl Dictionary {
 
     /// How many names `dict` holds.
     #[inline]
-    pub fn len(&self, dict: Dict) -> u32 {
+    pub fn len(&self, dict: NameKind) -> u32 {
         self.tables[dict as usize].ends.len() as u32
     }
 
@@ -157,19 +157,19 @@ impl Dictionary {
     }
 }
 
-/// A name on the way to its id, see [`Dictionary::seek`].
+/// A name on the way to its id, see [`Dictionary::start_lookup`].
 #[derive(Clone, Copy, Debug)]
-pub struct Sought {
+pub struct NameLookup {
     words: [u64; 4],
     hash: u64,
     len: u32,
-    dict: Dict,
+    dict: NameKind,
 }
 
-impl Sought {
+impl NameLookup {
     /// Whose name it is.
     #[inline]
-    pub fn dict(&self) -> Dict {
+    pub fn dict(&self) -> NameKind {
         self.dict
     }
 
@@ -191,8 +191,8 @@ impl Sought {
     }
 }
 
-impl Resolve for Dictionary {
-    fn resolve(&mut self, dict: Dict, name: &[u8], _at: usize) -> Result<u32, crate::Refusal> {
+impl NameResolver for Dictionary {
+    fn resolve(&mut self, dict: NameKind, name: &[u8], _at: usize) -> Result<u32, crate::Refusal> {
         self.intern(dict, name).map(|(id, _)| id)
     }
 }
@@ -207,20 +207,20 @@ pub fn check_name(name: &[u8]) -> Result<(), crate::Refusal> {
 
 /// What makes the hash this process's own: names come from outside, and nothing that is written depends on it.
 #[derive(Clone, Debug)]
-struct Seeds {
+struct HashSeeds {
     first: u64,
     last: u64,
     whole: DefaultHashBuilder,
 }
 
-impl Default for Seeds {
+impl Default for HashSeeds {
     fn default() -> Self {
         let whole = DefaultHashBuilder::default();
         Self { first: whole.hash_one(1u64), last: whole.hash_one(2u64), whole }
     }
 }
 
-impl Seeds {
+impl HashSeeds {
     /// Both halves of the product, so that every bit of what goes in is in what comes out.
     #[inline]
     fn mix(&self, first: u64, last: u64) -> u64 {
@@ -235,15 +235,15 @@ impl Seeds {
 ///
 /// Short names are most of those that are looked up for every event, and the most of them; theirs are small, so that
 /// a hundred thousand accounts stay near.
-trait Entry: Copy + Default {
+trait NameEntry: Copy + Default {
     /// 0 where there is none.
     fn id(&self) -> u32;
-    fn hash(&self, seeds: &Seeds) -> u64;
+    fn hash(&self, seeds: &HashSeeds) -> u64;
 }
 
 /// A name of at most eight bytes.
 #[derive(Clone, Copy, Debug, Default)]
-struct Short {
+struct ShortName {
     word: u64,
     len: u32,
     id: u32,
@@ -258,41 +258,41 @@ struct Short {
 ///  more            hash, last 8, 0, 0
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
-struct Long {
+struct LongName {
     words: [u64; 4],
     len: u32,
     id: u32,
 }
 
-impl Entry for Short {
+impl NameEntry for ShortName {
     #[inline]
     fn id(&self) -> u32 {
         self.id
     }
 
     #[inline]
-    fn hash(&self, seeds: &Seeds) -> u64 {
+    fn hash(&self, seeds: &HashSeeds) -> u64 {
         seeds.mix(self.word, 0)
     }
 }
 
-impl Entry for Long {
+impl NameEntry for LongName {
     #[inline]
     fn id(&self) -> u32 {
         self.id
     }
 
     #[inline]
-    fn hash(&self, seeds: &Seeds) -> u64 {
+    fn hash(&self, seeds: &HashSeeds) -> u64 {
         let [a, b, c, d] = self.words;
         let start = seeds.mix(a, b);
         if (17..=SOUGHT_BYTES as u32).contains(&self.len) { seeds.mix(start ^ c, d) } else { start }
     }
 }
 
-impl Long {
+impl LongName {
     #[inline]
-    fn of(name: &[u8], id: u32, seeds: &Seeds) -> Self {
+    fn of(name: &[u8], id: u32, seeds: &HashSeeds) -> Self {
         let word = |b: &[u8; 8]| u64::from_le_bytes(*b);
         let last = name.last_chunk().map_or(0, word);
         let words = match (name.first_chunk::<16>(), name.last_chunk::<16>()) {
@@ -309,18 +309,18 @@ impl Long {
 
 /// Entries by hash, one after the other where they meet; at most three of four places are taken.
 #[derive(Clone, Debug)]
-struct Places<E> {
+struct NameHashTable<E> {
     entries: Vec<E>,
     used: usize,
 }
 
-impl<E> Default for Places<E> {
+impl<E> Default for NameHashTable<E> {
     fn default() -> Self {
         Self { entries: Vec::new(), used: 0 }
     }
 }
 
-impl<E: Entry> Places<E> {
+impl<E: NameEntry> NameHashTable<E> {
     /// The entry of this hash that `is` the one looked for.
     #[inline]
     fn find(&self, hash: u64, is: impl Fn(&E) -> bool) -> Option<u32> {
@@ -344,7 +344,7 @@ impl<E: Entry> Places<E> {
         }
     }
 
-    fn insert(&mut self, entry: E, seeds: &Seeds) {
+    fn insert(&mut self, entry: E, seeds: &HashSeeds) {
         if (self.used + 1) * 4 > self.entries.len() * 3 {
             let more = (self.entries.len() * 2).max(16);
             let old = std::mem::replace(&mut self.entries, vec![E::default(); more]);
@@ -354,7 +354,7 @@ impl<E: Entry> Places<E> {
         self.used += 1;
     }
 
-    fn put(&mut self, entry: E, seeds: &Seeds) {
+    fn put(&mut self, entry: E, seeds: &HashSeeds) {
         let mask = self.entries.len() - 1;
         let mut at = entry.hash(seeds) as usize & mask;
         while self.entries[at].id() != 0 {
@@ -394,16 +394,16 @@ fn prefetch(at: *const u8) {
     let _ = at;
 }
 
-impl Table {
+impl DictionaryTable {
     #[inline]
     fn get(&self, name: &[u8]) -> Option<u32> {
         let len = name.len() as u32;
         if name.len() <= SHORT_BYTES {
-            let wanted = Short { word: words::word(name), len, id: 0 };
+            let wanted = ShortName { word: words::word(name), len, id: 0 };
             return self.short.find(wanted.hash(&self.seeds), |e| e.word == wanted.word && e.len == len);
         }
-        let wanted = Long::of(name, 0, &self.seeds);
-        let same = |e: &Long| {
+        let wanted = LongName::of(name, 0, &self.seeds);
+        let same = |e: &LongName| {
             e.words == wanted.words
                 && e.len == len
                 && (name.len() <= SOUGHT_BYTES || self.name(e.id) == Some(name))
@@ -423,10 +423,10 @@ impl Table {
         self.text.extend_from_slice(name);
         self.ends.push(u32::try_from(self.text.len()).expect("names under 4 GiB"));
         if name.len() <= SHORT_BYTES {
-            let entry = Short { word: words::word(name), len: name.len() as u32, id };
+            let entry = ShortName { word: words::word(name), len: name.len() as u32, id };
             self.short.insert(entry, &self.seeds);
         } else {
-            self.long.insert(Long::of(name, id, &self.seeds), &self.seeds);
+            self.long.insert(LongName::of(name, id, &self.seeds), &self.seeds);
         }
     }
 
@@ -451,11 +451,11 @@ mod tests {
             for n in &names {
                 let next = twin.len() as u32 + 1;
                 let id = *twin.entry(n.clone()).or_insert(next);
-                prop_assert_eq!(d.intern(Dict::Owner, n.as_bytes()).unwrap(), (id, id == next));
-                prop_assert_eq!(d.name(Dict::Owner, id), Some(n.as_str()));
+                prop_assert_eq!(d.intern(NameKind::Owner, n.as_bytes()).unwrap(), (id, id == next));
+                prop_assert_eq!(d.name(NameKind::Owner, id), Some(n.as_str()));
             }
-            prop_assert_eq!(d.len(Dict::Owner) as usize, twin.len());
-            prop_assert_eq!(d.get(Dict::Venue, b"A"), None);
+            prop_assert_eq!(d.len(NameKind::Owner) as usize, twin.len());
+            prop_assert_eq!(d.get(NameKind::Venue, b"A"), None);
         }
     }
 
@@ -474,12 +474,12 @@ mod tests {
                 for name in [&name[..], &name[..=at], &name[at..]] {
                     let next = twin.len() as u32 + 1;
                     let id = *twin.entry(name.to_vec()).or_insert(next);
-                    prop_assert_eq!(d.get(Dict::Owner, name), (id != next).then_some(id));
-                    prop_assert_eq!(d.intern(Dict::Owner, name).unwrap(), (id, id == next));
-                    let sought = d.seek(Dict::Owner, name);
+                    prop_assert_eq!(d.get(NameKind::Owner, name), (id != next).then_some(id));
+                    prop_assert_eq!(d.intern(NameKind::Owner, name).unwrap(), (id, id == next));
+                    let sought = d.start_lookup(NameKind::Owner, name);
                     prop_assert_eq!(sought.is_some(), name.len() <= SOUGHT_BYTES);
                     if let Some(s) = sought {
-                        prop_assert_eq!(d.found(&s), Some(id));
+                        prop_assert_eq!(d.finish_lookup(&s), Some(id));
                         let mut room = [0; SOUGHT_BYTES];
                         prop_assert_eq!(s.name(&mut room), name);
                     }
@@ -491,10 +491,10 @@ mod tests {
     #[test]
     fn definitions_follow_each_other() {
         let mut d = Dictionary::default();
-        assert!(d.define(Dict::Venue, 1, b"XLON"));
-        assert!(d.define(Dict::Venue, 1, b"XLON"), "the same again is fine");
-        assert!(!d.define(Dict::Venue, 1, b"CHIX"));
-        assert!(!d.define(Dict::Venue, 3, b"CHIX"));
-        assert!(matches!(d.intern(Dict::Venue, b"\xff"), Err(crate::Refusal::NotUtf8)));
+        assert!(d.define(NameKind::Venue, 1, b"XLON"));
+        assert!(d.define(NameKind::Venue, 1, b"XLON"), "the same again is fine");
+        assert!(!d.define(NameKind::Venue, 1, b"CHIX"));
+        assert!(!d.define(NameKind::Venue, 3, b"CHIX"));
+        assert!(matches!(d.intern(NameKind::Venue, b"\xff"), Err(crate::Refusal::NotUtf8)));
     }
 }

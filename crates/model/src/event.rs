@@ -1,21 +1,21 @@
-//! Reading events by field, exactly, through [`Schema`].
+//! Reading events by field, exactly, through [`EventSchema`].
 
-use crate::frame::{Header, flags};
-use crate::id::{Dict, InlineId, InstrumentId, unpack_id};
-use crate::kind::{Field, Kind};
+use crate::frame::{FrameHeader, flags};
+use crate::id::{InlineId, InstrumentId, NameKind, unpack_id};
+use crate::kind::{EventField, EventKind};
 use crate::num::{Amount, Decimal, Price, UnixNanos};
 use crate::schema::{
-    EXP_EXT, EXP_NONE, EXT_ONLY, PUBLISHER_IS_BANK, RECV_EXT, RECV_NONE, SEQ_EXT, SEQ_NONE, Schema, Slot,
-    Spec, TAG_UNMAPPED, at,
+    EXP_EXT, EXP_NONE, EXT_ONLY, EventFieldSpec, EventSchema, FieldLayout, PUBLISHER_IS_BANK, RECV_EXT,
+    RECV_NONE, SEQ_EXT, SEQ_NONE, TAG_UNMAPPED, at,
 };
 
 /// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)]
-pub enum Value<'a> {
-    Sym(Dict, u32),
+pub enum EventValue<'a> {
+    Sym(NameKind, u32),
     /// Little-endian u32 ids.
-    Syms(Dict, &'a [u8]),
+    Syms(NameKind, &'a [u8]),
     Price(Price),
     Decimal(Decimal),
     Amount(Amount),
@@ -38,15 +38,15 @@ pub struct Event<'a> {
 
 impl<'a> Event<'a> {
     /// The event that a builder has in hand, before its header is written.
-    pub(crate) fn unfinished(bytes: &'a [u8], fixed: usize, ext: bool) -> Self {
+    pub(crate) fn from_unfinished(bytes: &'a [u8], fixed: usize, ext: bool) -> Self {
         Self { bytes, fixed, ext }
     }
 
     /// Reads the frame `bytes`; `None` for a pad, an unknown kind or a frame shorter than its kind.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
-        let header = Header::read(bytes.get(..8)?);
-        let schema = Schema::of(Kind::from_u8(header.kind())?);
+        let header = FrameHeader::read(bytes.get(..8)?);
+        let schema = EventSchema::for_kind(EventKind::from_u8(header.kind())?);
         let fixed = usize::from(schema.fixed_bytes);
         let bytes = bytes.get(..header.len_bytes())?;
         (bytes.len() >= fixed).then_some(Self { bytes, fixed, ext: header.flags() & flags::EXT != 0 })
@@ -59,19 +59,19 @@ impl<'a> Event<'a> {
 
     /// The header word.
     #[inline]
-    pub fn header(&self) -> Header {
-        Header::read(self.bytes)
+    pub fn header(&self) -> FrameHeader {
+        FrameHeader::read(self.bytes)
     }
 
     /// The kind.
     #[inline]
-    pub fn kind(&self) -> Kind {
-        Kind::from_u8(self.header().kind()).expect("checked when made")
+    pub fn kind(&self) -> EventKind {
+        EventKind::from_u8(self.header().kind()).expect("checked when made")
     }
 
     /// The layout of the kind.
-    pub fn schema(&self) -> &'static Schema {
-        Schema::of(self.kind())
+    pub fn schema(&self) -> &'static EventSchema {
+        EventSchema::for_kind(self.kind())
     }
 
     /// Event time.
@@ -84,7 +84,7 @@ impl<'a> Event<'a> {
     pub fn ts_recv(&self) -> Option<UnixNanos> {
         match i32::from_le_bytes(self.get(at::RECV_DELTA)) {
             RECV_NONE => None,
-            RECV_EXT => self.ext_i64(Field::TsRecv).map(UnixNanos),
+            RECV_EXT => self.ext_i64(EventField::TsRecv).map(UnixNanos),
             d => Some(UnixNanos(self.ts_event().0.wrapping_add(i64::from(d)))),
         }
     }
@@ -105,7 +105,7 @@ impl<'a> Event<'a> {
     pub fn sequence(&self) -> Option<u64> {
         match u32::from_le_bytes(self.get(at::SEQUENCE)) {
             SEQ_NONE => None,
-            SEQ_EXT => self.ext_i64(Field::SrcSeq).map(|v| v as u64),
+            SEQ_EXT => self.ext_i64(EventField::SrcSeq).map(|v| v as u64),
             v => Some(v.into()),
         }
     }
@@ -124,98 +124,102 @@ impl<'a> Event<'a> {
 
     /// A field by its name; `None` when the kind has none such or it is not there. `scratch` takes the text
     /// of an id that is kept in a shorter form.
-    pub fn field<'s>(&'s self, field: Field, scratch: &'s mut [u8; 36]) -> Option<Value<'s>> {
+    pub fn field<'s>(&'s self, field: EventField, scratch: &'s mut [u8; 36]) -> Option<EventValue<'s>> {
         self.value(self.schema().get(field)?, scratch)
     }
 
     /// The field of `spec`, which must be one of this kind's.
-    pub fn value<'s>(&'s self, spec: &Spec, scratch: &'s mut [u8; 36]) -> Option<Value<'s>> {
+    pub fn value<'s>(&'s self, spec: &EventFieldSpec, scratch: &'s mut [u8; 36]) -> Option<EventValue<'s>> {
         let ext = || self.ext(spec.field as u16);
         match spec.slot {
-            Slot::Sym { dict: Dict::Venue, at } => {
+            FieldLayout::Sym { dict: NameKind::Venue, at } => {
                 let id = u16::from_le_bytes(self.get(at.into()));
-                (id != 0).then_some(Value::Sym(Dict::Venue, id.into()))
+                (id != 0).then_some(EventValue::Sym(NameKind::Venue, id.into()))
             }
-            Slot::Publisher { bank } => {
+            FieldLayout::Publisher { bank } => {
                 let is_bank = self.bytes[at::KIND_A] & PUBLISHER_IS_BANK != 0;
-                (self.venue() != 0 && bank == is_bank).then_some(Value::Sym(Dict::Venue, self.venue().into()))
+                (self.venue() != 0 && bank == is_bank)
+                    .then_some(EventValue::Sym(NameKind::Venue, self.venue().into()))
             }
-            Slot::Sym { dict, at } => {
+            FieldLayout::Sym { dict, at } => {
                 let id = u32::from_le_bytes(self.get(at.into()));
-                (id != 0).then_some(Value::Sym(dict, id))
+                (id != 0).then_some(EventValue::Sym(dict, id))
             }
-            Slot::Syms { dict } => ext().map(|b| Value::Syms(dict, b)),
-            Slot::Price { at: EXT_ONLY } => {
-                self.ext_i64(spec.field).and_then(|v| Price(v).some()).map(Value::Price)
+            FieldLayout::Syms { dict } => ext().map(|b| EventValue::Syms(dict, b)),
+            FieldLayout::Price { at: EXT_ONLY } => {
+                self.ext_i64(spec.field).and_then(|v| Price(v).to_option()).map(EventValue::Price)
             }
-            Slot::Price { at } => Price(i64::from_le_bytes(self.get(at.into()))).some().map(Value::Price),
-            Slot::Decimal { at, exp_at } => {
+            FieldLayout::Price { at } => {
+                Price(i64::from_le_bytes(self.get(at.into()))).to_option().map(EventValue::Price)
+            }
+            FieldLayout::Decimal { at, exp_at } => {
                 let exponent = i8::from_le_bytes(self.get(exp_at.into()));
                 let mantissa = i64::from_le_bytes(self.get(at.into()));
-                (exponent != EXP_NONE).then(|| Value::Decimal(Decimal::from_canonical(mantissa, exponent)))
+                (exponent != EXP_NONE)
+                    .then(|| EventValue::Decimal(Decimal::from_canonical(mantissa, exponent)))
             }
-            Slot::DecimalNarrow { at, exp_at } => match i8::from_le_bytes(self.get(exp_at.into())) {
+            FieldLayout::DecimalNarrow { at, exp_at } => match i8::from_le_bytes(self.get(exp_at.into())) {
                 EXP_NONE => None,
-                EXP_EXT => ext_decimal(ext()?).map(Value::Decimal),
+                EXP_EXT => ext_decimal(ext()?).map(EventValue::Decimal),
                 e => {
                     let mantissa = u32::from_le_bytes(self.get(at.into()));
-                    Some(Value::Decimal(Decimal::from_canonical(mantissa.into(), e)))
+                    Some(EventValue::Decimal(Decimal::from_canonical(mantissa.into(), e)))
                 }
             },
-            Slot::DecimalExt => ext_decimal(ext()?).map(Value::Decimal),
-            Slot::Amount { at, exp_at } => {
+            FieldLayout::DecimalExt => ext_decimal(ext()?).map(EventValue::Decimal),
+            FieldLayout::Amount { at, exp_at } => {
                 let exponent = i8::from_le_bytes(self.get(exp_at.into()));
                 let mantissa = i128::from_le_bytes(self.get(at.into()));
-                (exponent != EXP_NONE).then(|| Value::Amount(Amount::from_canonical(mantissa, exponent)))
+                (exponent != EXP_NONE).then(|| EventValue::Amount(Amount::from_canonical(mantissa, exponent)))
             }
-            Slot::Id { at, n } => {
+            FieldLayout::Id { at, n } => {
                 let slot = &self.bytes[usize::from(at)..usize::from(at + n)];
                 let inline = if at == EXT_ONLY { None } else { unpack_id(slot, scratch) };
-                inline.or_else(|| ext().map(ext_id)).map(Value::Id)
+                inline.or_else(|| ext().map(ext_id)).map(EventValue::Id)
             }
-            Slot::Text { at, n } => {
+            FieldLayout::Text { at, n } => {
                 let slot = &self.bytes[usize::from(at)..usize::from(at + n)];
                 let inline = if n == 0 || slot[0] == 0 { None } else { Some(trim_zeros(slot)) };
                 let text = inline.or_else(ext)?;
-                std::str::from_utf8(text).ok().map(Value::Text)
+                std::str::from_utf8(text).ok().map(EventValue::Text)
             }
-            Slot::Code { at, shift, bits, values } => {
+            FieldLayout::Code { at, shift, bits, values } => {
                 let code = self.bytes[usize::from(at)] >> shift & ((1 << bits) - 1);
-                values.get(usize::from(code).wrapping_sub(1)).map(|v| Value::Text(v))
+                values.get(usize::from(code).wrapping_sub(1)).map(|v| EventValue::Text(v))
             }
-            Slot::Bool { at, shift } => match self.bytes[usize::from(at)] >> shift & 3 {
-                1 => Some(Value::Bool(false)),
-                2 => Some(Value::Bool(true)),
+            FieldLayout::Bool { at, shift } => match self.bytes[usize::from(at)] >> shift & 3 {
+                1 => Some(EventValue::Bool(false)),
+                2 => Some(EventValue::Bool(true)),
                 _ => None,
             },
-            Slot::UInt { at, width } => {
+            FieldLayout::UInt { at, width } => {
                 let (at, width) = (usize::from(at), usize::from(width));
                 let mut b = [0; 8];
                 b[..width].copy_from_slice(&self.bytes[at..at + width]);
                 let (v, none) = (u64::from_le_bytes(b), u64::MAX >> (64 - 8 * width));
                 match none - v {
                     0 => None,
-                    1 => self.ext_i64(spec.field).map(|v| Value::UInt(v as u64)),
-                    _ => Some(Value::UInt(v)),
+                    1 => self.ext_i64(spec.field).map(|v| EventValue::UInt(v as u64)),
+                    _ => Some(EventValue::UInt(v)),
                 }
             }
-            Slot::Nanos { at } => {
+            FieldLayout::Nanos { at } => {
                 let v = i64::from_le_bytes(self.get(at.into()));
-                (v != i64::MIN).then_some(Value::Nanos(UnixNanos(v)))
+                (v != i64::MIN).then_some(EventValue::Nanos(UnixNanos(v)))
             }
-            Slot::MillisAfter { at } => match u16::from_le_bytes(self.get(at.into())) {
+            FieldLayout::MillisAfter { at } => match u16::from_le_bytes(self.get(at.into())) {
                 65535 => None,
-                65534 => self.ext_i64(spec.field).map(|v| Value::Nanos(UnixNanos(v))),
-                ms => {
-                    Some(Value::Nanos(UnixNanos(self.ts_event().0.wrapping_add(i64::from(ms) * 1_000_000))))
-                }
+                65534 => self.ext_i64(spec.field).map(|v| EventValue::Nanos(UnixNanos(v))),
+                ms => Some(EventValue::Nanos(UnixNanos(
+                    self.ts_event().0.wrapping_add(i64::from(ms) * 1_000_000),
+                ))),
             },
-            Slot::Json => ext().and_then(|b| std::str::from_utf8(b).ok()).map(Value::Json),
+            FieldLayout::Json => ext().and_then(|b| std::str::from_utf8(b).ok()).map(EventValue::Json),
         }
     }
 
     /// Unmapped fields: name and JSON text, in the order they were kept.
-    pub fn unmapped(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+    pub fn unmapped_fields(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.ext_entries().filter(|(tag, _)| *tag == TAG_UNMAPPED).filter_map(|(_, b)| {
             let n = usize::from(u16::from_le_bytes(b.get(..2)?.try_into().ok()?));
             let (name, json) = (b.get(2..2 + n)?, &b[2 + n..]);
@@ -230,7 +234,7 @@ impl<'a> Event<'a> {
 
     /// The entries of the extension, tag and payload, in their order. Of a field the first entry of its number counts.
     #[inline]
-    pub fn extended(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
+    pub fn extension_entries(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
         self.ext_entries()
     }
 
@@ -250,7 +254,7 @@ impl<'a> Event<'a> {
         self.ext_entries().find(|(t, _)| *t == tag).map(|(_, b)| b)
     }
 
-    fn ext_i64(&self, field: Field) -> Option<i64> {
+    fn ext_i64(&self, field: EventField) -> Option<i64> {
         Some(i64::from_le_bytes(self.ext(field as u16)?.try_into().ok()?))
     }
 

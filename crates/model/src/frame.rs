@@ -18,7 +18,7 @@
 /// Size of a line in bytes; frames are made of whole lines and stand at multiples of it.
 pub const LINE: usize = 64;
 
-/// Place on a tape: bytes from its start, a multiple of [`LINE`]. Ours, unlike [`crate::Sequence`].
+/// Place on a tape: bytes from its start, a multiple of [`LINE`]. Ours, unlike [`crate::SequenceNumber`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub u64);
 
@@ -64,18 +64,18 @@ pub const KIND_PAD: u8 = 1;
 /// The header word of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
-pub struct Header(pub u64);
+pub struct FrameHeader(pub u64);
 
-impl Header {
+impl FrameHeader {
     /// A header without a stamp, as a frame has it before its position is known.
     #[inline]
-    pub const fn unstamped(kind: u8, flags: u8, lines: u16) -> Self {
+    pub const fn new_unstamped(kind: u8, flags: u8, lines: u16) -> Self {
         Self((flags as u64) << 56 | (kind as u64) << 48 | (lines as u64) << 32)
     }
 
     /// The same header with the stamp of `position`.
     #[inline]
-    pub const fn stamped(self, position: Position) -> Self {
+    pub const fn with_stamp(self, position: Position) -> Self {
         Self(self.0 & !0xffff_ffff | position.stamp() as u64)
     }
 
@@ -103,7 +103,7 @@ impl Header {
         self.lines() as usize * LINE
     }
 
-    /// The kind byte: [`KIND_PAD`] or a [`crate::Kind`].
+    /// The kind byte: [`KIND_PAD`] or a [`crate::EventKind`].
     #[inline]
     pub const fn kind(self) -> u8 {
         (self.0 >> 48) as u8
@@ -153,14 +153,14 @@ impl Header {
 }
 
 /// As a part of a sentence.
-impl std::fmt::Display for Header {
+impl std::fmt::Display for FrameHeader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (kind, flags, lines) = (self.kind(), self.flags(), self.lines());
         write!(f, "kind {kind}, flags {flags:#04x}, {lines} lines and stamp {:#010x}", self.stamp())
     }
 }
 
-impl std::fmt::Debug for Header {
+impl std::fmt::Debug for FrameHeader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
@@ -177,11 +177,11 @@ impl std::fmt::Debug for Header {
 ///
 /// Yields `(offset_bytes, header, frame)`. Stops at a frame that does not fit, which in a run that we wrote
 /// ourselves cannot be.
-pub fn frames(run: &[u8]) -> impl Iterator<Item = (usize, Header, &[u8])> {
+pub fn frames(run: &[u8]) -> impl Iterator<Item = (usize, FrameHeader, &[u8])> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let rest = run.get(at..).filter(|r| r.len() >= LINE)?;
-        let header = Header::read(rest);
+        let header = FrameHeader::read(rest);
         let frame = rest.get(..header.len_bytes()).filter(|f| !f.is_empty())?;
         let offset = at;
         at += frame.len();
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn header_keeps_its_parts() {
-        let h = Header::unstamped(42, flags::LAST | flags::EXT, 65535).stamped(Position(640));
+        let h = FrameHeader::new_unstamped(42, flags::LAST | flags::EXT, 65535).with_stamp(Position(640));
         assert_eq!((h.kind(), h.flags(), h.lines()), (42, flags::LAST | flags::EXT, 65535));
         assert!(h.is_at(Position(640)) && !h.is_at(Position(704)) && h.is_last());
     }

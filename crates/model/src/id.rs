@@ -10,7 +10,7 @@ use std::fmt;
 /// What a name stands for; each has ids of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Dict {
+pub enum NameKind {
     /// Instrument or index: an ISIN or a symbol.
     Instrument = 0,
     /// Venue, or a quoting bank; ids fit 16 bits, so that a quote stays one line.
@@ -31,20 +31,20 @@ pub enum Dict {
     Name = 8,
 }
 
-impl Dict {
+impl NameKind {
     /// How many there are.
     pub const COUNT: usize = 9;
     /// All of them, by number.
-    pub const ALL: [Dict; Self::COUNT] = [
-        Dict::Instrument,
-        Dict::Venue,
-        Dict::Trader,
-        Dict::Account,
-        Dict::Owner,
-        Dict::Firm,
-        Dict::Algo,
-        Dict::Desk,
-        Dict::Name,
+    pub const ALL: [NameKind; Self::COUNT] = [
+        NameKind::Instrument,
+        NameKind::Venue,
+        NameKind::Trader,
+        NameKind::Account,
+        NameKind::Owner,
+        NameKind::Firm,
+        NameKind::Algo,
+        NameKind::Desk,
+        NameKind::Name,
     ];
 
     /// The one with this number.
@@ -55,22 +55,22 @@ impl Dict {
     /// The word users see.
     pub const fn name(self) -> &'static str {
         match self {
-            Dict::Instrument => "instrument",
-            Dict::Venue => "venue",
-            Dict::Trader => "trader",
-            Dict::Account => "account",
-            Dict::Owner => "owner",
-            Dict::Firm => "firm",
-            Dict::Algo => "algo",
-            Dict::Desk => "desk",
-            Dict::Name => "name",
+            NameKind::Instrument => "instrument",
+            NameKind::Venue => "venue",
+            NameKind::Trader => "trader",
+            NameKind::Account => "account",
+            NameKind::Owner => "owner",
+            NameKind::Firm => "firm",
+            NameKind::Algo => "algo",
+            NameKind::Desk => "desk",
+            NameKind::Name => "name",
         }
     }
 
     /// Greatest id that may be given.
     pub const fn id_max(self) -> u32 {
         match self {
-            Dict::Venue => VENUE_PROVISIONAL as u32 - 1,
+            NameKind::Venue => VENUE_PROVISIONAL as u32 - 1,
             _ => PROVISIONAL - 1,
         }
     }
@@ -150,7 +150,7 @@ impl fmt::Display for ChannelId {
 
 /// Their number of a message or packet; ours is [`crate::Position`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Sequence(pub u64);
+pub struct SequenceNumber(pub u64);
 
 /// An order, match, quote or message id, kept inside the event and never interned.
 ///
@@ -219,7 +219,9 @@ pub fn pack_id(id: InlineId<'_>, slot: &mut [u8]) -> bool {
 #[inline]
 pub(crate) fn pack_plain(t: &[u8], slot: &mut [u8]) -> bool {
     let fits = t.len() <= slot.len() && slot.len().is_multiple_of(8);
-    let Some(words) = words::three(t).filter(|w| fits && words::is_plain(*w, t.len())) else { return false };
+    let Some(words) = words::three_words(t).filter(|w| fits && words::is_plain(*w, t.len())) else {
+        return false;
+    };
     // What begins below a space would pass for a mark; nothing at all for none.
     if words[0] & 0xff < u64::from(b' ') {
         return false;

@@ -6,7 +6,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 #[allow(missing_docs)] // the words of `docs/events.md`
-pub enum Kind {
+pub enum EventKind {
     /// Definition: an id and its name.
     Define = 2,
     /// Definition: where bytes came from.
@@ -41,46 +41,46 @@ pub enum Kind {
     Clock = 41,
 }
 
-impl Kind {
+impl EventKind {
     /// Kinds of events, in the order of `docs/events.md`.
-    pub const EVENTS: [Kind; 26] = [
-        Kind::Ref,
-        Kind::Session,
-        Kind::Status,
-        Kind::Bbo,
-        Kind::Level,
-        Kind::Quote,
-        Kind::Trade,
-        Kind::OrderRecv,
-        Kind::Parent,
-        Kind::OrderNew,
-        Kind::OrderAmend,
-        Kind::OrderCancel,
-        Kind::Exec,
-        Kind::Party,
-        Kind::Position,
-        Kind::List,
-        Kind::Index,
-        Kind::RefPx,
-        Kind::News,
-        Kind::Comm,
-        Kind::Payment,
-        Kind::Statement,
-        Kind::Alert,
-        Kind::Control,
-        Kind::Quarantine,
-        Kind::Clock,
+    pub const EVENTS: [EventKind; 26] = [
+        EventKind::Ref,
+        EventKind::Session,
+        EventKind::Status,
+        EventKind::Bbo,
+        EventKind::Level,
+        EventKind::Quote,
+        EventKind::Trade,
+        EventKind::OrderRecv,
+        EventKind::Parent,
+        EventKind::OrderNew,
+        EventKind::OrderAmend,
+        EventKind::OrderCancel,
+        EventKind::Exec,
+        EventKind::Party,
+        EventKind::Position,
+        EventKind::List,
+        EventKind::Index,
+        EventKind::RefPx,
+        EventKind::News,
+        EventKind::Comm,
+        EventKind::Payment,
+        EventKind::Statement,
+        EventKind::Alert,
+        EventKind::Control,
+        EventKind::Quarantine,
+        EventKind::Clock,
     ];
     /// Bookkeeping kinds.
-    pub const META: [Kind; 3] = [Kind::Define, Kind::Source, Kind::Progress];
+    pub const META: [EventKind; 3] = [EventKind::Define, EventKind::Source, EventKind::Progress];
 
     /// The kind with this number.
     #[inline]
     pub fn from_u8(n: u8) -> Option<Self> {
         match n {
-            2 => Some(Kind::Define),
-            3 => Some(Kind::Source),
-            8 => Some(Kind::Progress),
+            2 => Some(EventKind::Define),
+            3 => Some(EventKind::Source),
+            8 => Some(EventKind::Progress),
             16..=41 => Some(Self::EVENTS[usize::from(n - 16)]),
             _ => None,
         }
@@ -89,35 +89,35 @@ impl Kind {
     /// The word for it, as in JSON.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::Define => "define",
-            Kind::Source => "source",
-            Kind::Progress => "progress",
-            Kind::Ref => "ref",
-            Kind::Session => "session",
-            Kind::Status => "status",
-            Kind::Bbo => "bbo",
-            Kind::Level => "level",
-            Kind::Quote => "quote",
-            Kind::Trade => "trade",
-            Kind::OrderRecv => "order_recv",
-            Kind::Parent => "parent",
-            Kind::OrderNew => "order_new",
-            Kind::OrderAmend => "order_amend",
-            Kind::OrderCancel => "order_cancel",
-            Kind::Exec => "exec",
-            Kind::Party => "party",
-            Kind::Position => "position",
-            Kind::List => "list",
-            Kind::Index => "index",
-            Kind::RefPx => "ref_px",
-            Kind::News => "news",
-            Kind::Comm => "comm",
-            Kind::Payment => "payment",
-            Kind::Statement => "statement",
-            Kind::Alert => "alert",
-            Kind::Control => "control",
-            Kind::Quarantine => "quarantine",
-            Kind::Clock => "clock",
+            EventKind::Define => "define",
+            EventKind::Source => "source",
+            EventKind::Progress => "progress",
+            EventKind::Ref => "ref",
+            EventKind::Session => "session",
+            EventKind::Status => "status",
+            EventKind::Bbo => "bbo",
+            EventKind::Level => "level",
+            EventKind::Quote => "quote",
+            EventKind::Trade => "trade",
+            EventKind::OrderRecv => "order_recv",
+            EventKind::Parent => "parent",
+            EventKind::OrderNew => "order_new",
+            EventKind::OrderAmend => "order_amend",
+            EventKind::OrderCancel => "order_cancel",
+            EventKind::Exec => "exec",
+            EventKind::Party => "party",
+            EventKind::Position => "position",
+            EventKind::List => "list",
+            EventKind::Index => "index",
+            EventKind::RefPx => "ref_px",
+            EventKind::News => "news",
+            EventKind::Comm => "comm",
+            EventKind::Payment => "payment",
+            EventKind::Statement => "statement",
+            EventKind::Alert => "alert",
+            EventKind::Control => "control",
+            EventKind::Quarantine => "quarantine",
+            EventKind::Clock => "clock",
         }
     }
 
@@ -134,12 +134,12 @@ impl Kind {
     /// Whether input (a line, a mapping) may name this kind. Definitions, marks of progress and quarantine events are
     /// the account that unitape keeps itself; one from outside would forge it.
     pub const fn is_input(self) -> bool {
-        !self.is_meta() && !matches!(self, Kind::Quarantine)
+        !self.is_meta() && !matches!(self, EventKind::Quarantine)
     }
 
     /// The kind of this name that input may not name, if it is one.
     pub fn reserved_from_name(name: &str) -> Option<Self> {
-        Self::META.into_iter().chain([Kind::Quarantine]).find(|k| k.name() == name)
+        Self::META.into_iter().chain([EventKind::Quarantine]).find(|k| k.name() == name)
     }
 }
 
@@ -149,20 +149,20 @@ macro_rules! fields {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u16)]
         #[allow(missing_docs)] // the words of `docs/events.md`
-        pub enum Field { $($variant = $number,)* }
+        pub enum EventField { $($variant = $number,)* }
 
-        impl Field {
+        impl EventField {
             /// All fields, by number.
-            pub const ALL: &[Field] = &[$(Field::$variant,)*];
+            pub const ALL: &[EventField] = &[$(EventField::$variant,)*];
 
             /// The word for it, as in JSON and in mappings.
             pub const fn name(self) -> &'static str {
-                match self { $(Field::$variant => $name,)* }
+                match self { $(EventField::$variant => $name,)* }
             }
 
             /// The field with this number.
             pub fn from_u16(n: u16) -> Option<Self> {
-                match n { $($number => Some(Field::$variant),)* _ => None }
+                match n { $($number => Some(EventField::$variant),)* _ => None }
             }
         }
     };
@@ -201,13 +201,13 @@ mod tests {
 
     #[test]
     fn numbers_and_names_come_back() {
-        for k in Kind::EVENTS.into_iter().chain(Kind::META) {
-            assert_eq!(Kind::from_u8(k as u8), Some(k));
-            assert_eq!(Kind::from_name(k.name()).is_some(), !k.is_meta());
-            assert_eq!(Kind::reserved_from_name(k.name()), (!k.is_input()).then_some(k));
+        for k in EventKind::EVENTS.into_iter().chain(EventKind::META) {
+            assert_eq!(EventKind::from_u8(k as u8), Some(k));
+            assert_eq!(EventKind::from_name(k.name()).is_some(), !k.is_meta());
+            assert_eq!(EventKind::reserved_from_name(k.name()), (!k.is_input()).then_some(k));
         }
-        for &f in Field::ALL {
-            assert_eq!(Field::from_u16(f as u16), Some(f));
+        for &f in EventField::ALL {
+            assert_eq!(EventField::from_u16(f as u16), Some(f));
         }
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   num  Price, Decimal, Amount, UnixNanos        exact, or refused
 //!   id   Dict, InlineId, Sequence                 interned or inline
-//!   kind Kind, Field      schema Schema, Slot     which fields an event has, and where they stand
+//!   kind Kind, EventField      schema Schema, Slot     which fields an event has, and where they stand
 //!   builder EventBuilder    event Event, Value     build and read by field
 //!   records Bbo, Trade, Order                     the same bytes as plain records
 //!   dict Dictionary       frame Header, Position
@@ -13,11 +13,11 @@
 //! ```
 //!
 //! ```
-//! use unitape_model::{Dictionary, Event, EventBuilder, Field, Kind, Schema, UnixNanos, Value, Price};
+//! use unitape_model::{Dictionary, Event, EventBuilder, EventField, EventKind, EventSchema, UnixNanos, EventValue, Price};
 //!
 //! let (mut arena, mut names) = (Vec::new(), Dictionary::default());
-//! let schema = Schema::of(Kind::Trade);
-//! let mut e = EventBuilder::begin(&mut arena, Kind::Trade, UnixNanos(1_710_167_400_000_000_000));
+//! let schema = EventSchema::of(EventKind::Trade);
+//! let mut e = EventBuilder::begin(&mut arena, EventKind::Trade, UnixNanos(1_710_167_400_000_000_000));
 //! for (field, text) in [("instr", "GB00B03MLX29"), ("px", "2500.5"), ("qty", "1500"), ("match_id", "M1")] {
 //!     e.set_text(schema.find(field).unwrap(), text.as_bytes(), &mut names).unwrap();
 //! }
@@ -25,7 +25,7 @@
 //! e.finish(0).unwrap();
 //! assert_eq!(arena.len(), 64);
 //! let event = Event::new(&arena).unwrap();
-//! assert_eq!(event.field(Field::Px, &mut [0; 36]), Some(Value::Price(Price(2_500_500_000_000))));
+//! assert_eq!(event.field(EventField::Px, &mut [0; 36]), Some(EventValue::Price(Price(2_500_500_000_000))));
 //! ```
 //!
 //! What it does not do: read bytes of any feed (that is `unitape-codec`), or put events anywhere
@@ -50,16 +50,16 @@ pub mod schema;
 pub mod side;
 pub mod words;
 
-pub use builder::{EventBuilder, Ready};
+pub use builder::{EventBuilder, PreparedValue};
 pub use cause::ErrorCause;
-pub use dict::{Dictionary, Resolve};
-pub use event::{Event, Value};
-pub use frame::{Header, LINE, Position, flags, frames};
-pub use id::{ChannelId, Dict, InlineId, InstrumentId, ProductId, Sequence};
-pub use kind::{Field, Kind};
-pub use message::Message;
-pub use name_table::{FrameFlaw, LostNames, NameTable, SourceDefinition};
-pub use num::{Amount, Decimal, NumError, Price, Quantity, UnixNanos};
+pub use dict::{Dictionary, NameResolver};
+pub use event::{Event, EventValue};
+pub use frame::{FrameHeader, LINE, Position, flags, frames};
+pub use id::{ChannelId, InlineId, InstrumentId, NameKind, ProductId, SequenceNumber};
+pub use kind::{EventField, EventKind};
+pub use message::TopicMessage;
+pub use name_table::{FrameFault, LostNames, NameTable, SourceDefinition};
+pub use num::{Amount, Decimal, NumberFault, Price, Quantity, UnixNanos};
 pub use refusal::Refusal;
-pub use schema::{Schema, Slot, Spec};
+pub use schema::{EventFieldSpec, EventSchema, FieldLayout};
 pub use side::Side;

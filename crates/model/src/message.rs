@@ -10,9 +10,9 @@
 //!
 //! A message is an event like others: it has an ordinal, and it may stand between frames of any other kind.
 
-use crate::frame::{Header, LINE, flags};
+use crate::frame::{FrameHeader, LINE, flags};
 
-/// Kind of a frame that holds a message; beyond those of [`crate::Kind`], whose fields the schema names.
+/// Kind of a frame that holds a message; beyond those of [`crate::EventKind`], whose fields the schema names.
 pub const KIND_MESSAGE: u8 = 64;
 
 /// Bytes of a message's frame before its own.
@@ -23,20 +23,20 @@ pub const MESSAGE_BYTES_MAX: usize = u16::MAX as usize * LINE - MESSAGE_HEAD;
 
 /// A message, in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message<'a> {
+pub struct TopicMessage<'a> {
     /// What the publisher calls it by.
     pub topic: u32,
     /// Its bytes.
     pub bytes: &'a [u8],
 }
 
-impl<'a> Message<'a> {
+impl<'a> TopicMessage<'a> {
     /// Takes a frame apart; `None` if it holds no message.
     #[inline]
     #[must_use]
-    pub fn of(frame: &'a [u8]) -> Option<Self> {
+    pub fn from_frame(frame: &'a [u8]) -> Option<Self> {
         let head: &[u8; MESSAGE_HEAD] = frame.first_chunk()?;
-        if Header::read(head).kind() != KIND_MESSAGE {
+        if FrameHeader::read(head).kind() != KIND_MESSAGE {
             return None;
         }
         let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
@@ -48,12 +48,12 @@ impl<'a> Message<'a> {
     /// message is too long for a frame.
     #[inline]
     #[must_use]
-    pub const fn head(topic: u32, length: usize) -> Option<(Header, u64)> {
+    pub const fn header_words(topic: u32, length: usize) -> Option<(FrameHeader, u64)> {
         if length > MESSAGE_BYTES_MAX {
             return None;
         }
         let lines = (MESSAGE_HEAD + length).div_ceil(LINE) as u16;
-        let header = Header::unstamped(KIND_MESSAGE, flags::LAST, lines);
+        let header = FrameHeader::new_unstamped(KIND_MESSAGE, flags::LAST, lines);
         Some((header, (topic as u64) << 32 | length as u64))
     }
 }
@@ -66,19 +66,22 @@ mod tests {
     #[test]
     fn a_message_lies_in_its_frame() {
         for length in [0, 1, 47, 48, 49, 100, 4096] {
-            let (header, word) = Message::head(7, length).unwrap();
+            let (header, word) = TopicMessage::header_words(7, length).unwrap();
             let mut frame = vec![0xab; header.len_bytes()];
             header.write(&mut frame);
             frame[8..16].copy_from_slice(&word.to_le_bytes());
-            let message = Message::of(&frame).unwrap();
+            let message = TopicMessage::from_frame(&frame).unwrap();
             assert_eq!((message.topic, message.bytes.len()), (7, length));
             assert!(frame.len() - MESSAGE_HEAD - length < LINE);
             let beyond = (frame.len() - MESSAGE_HEAD + 1) as u32;
             frame[8..12].copy_from_slice(&beyond.to_le_bytes());
-            assert_eq!(Message::of(&frame), None);
+            assert_eq!(TopicMessage::from_frame(&frame), None);
         }
-        assert!(Message::head(0, MESSAGE_BYTES_MAX).is_some_and(|(header, _)| header.lines() == u16::MAX));
-        assert_eq!(Message::head(0, MESSAGE_BYTES_MAX + 1), None);
-        assert_eq!(Message::of(&[0; 15]), None);
+        assert!(
+            TopicMessage::header_words(0, MESSAGE_BYTES_MAX)
+                .is_some_and(|(header, _)| header.lines() == u16::MAX)
+        );
+        assert_eq!(TopicMessage::header_words(0, MESSAGE_BYTES_MAX + 1), None);
+        assert_eq!(TopicMessage::from_frame(&[0; 15]), None);
     }
 }

@@ -12,17 +12,17 @@
 use std::collections::BTreeMap;
 
 use crate::dict::Dictionary;
-use crate::event::{Event, Value};
-use crate::frame::{Header, flags};
-use crate::id::{Dict, NAME_BYTES_MAX};
-use crate::kind::{Field, Kind};
-use crate::message::Message;
-use crate::schema::{SCHEMAS, Slot, at};
+use crate::event::{Event, EventValue};
+use crate::frame::{FrameHeader, flags};
+use crate::id::{NAME_BYTES_MAX, NameKind};
+use crate::kind::{EventField, EventKind};
+use crate::message::TopicMessage;
+use crate::schema::{FieldLayout, SCHEMAS, at};
 
 /// Why a frame cannot be used: it does not agree with the definitions before it, or is none that is known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
-pub enum FrameFlaw {
+pub enum FrameFault {
     /// A definition without a part that it must have.
     #[error("a definition without {0}")]
     Incomplete(&'static str),
@@ -30,7 +30,7 @@ pub enum FrameFlaw {
     #[error("the definition of {} {id}, {name:?}, does not follow those before it", dict.name())]
     Disorder {
         /// Which dictionary.
-        dict: Dict,
+        dict: NameKind,
         /// The id.
         id: u32,
         /// The name that it was to have.
@@ -43,7 +43,7 @@ pub enum FrameFlaw {
     #[error("{} {id} is not defined", dict.name())]
     Undefined {
         /// Which dictionary.
-        dict: Dict,
+        dict: NameKind,
         /// The id.
         id: u32,
     },
@@ -74,12 +74,12 @@ pub struct SourceDefinition {
 /// The names and sources that a tape has defined so far.
 ///
 /// ```
-/// use unitape_model::{Event, EventBuilder, Field, Kind, NameTable, Schema, UnixNanos, Dictionary};
+/// use unitape_model::{Event, EventBuilder, EventField, EventKind, NameTable, EventSchema, UnixNanos, Dictionary};
 ///
 /// let (mut arena, mut ids) = (Vec::new(), Dictionary::default());
-/// let mut e = EventBuilder::begin(&mut arena, Kind::Trade, UnixNanos(1));
+/// let mut e = EventBuilder::begin(&mut arena, EventKind::Trade, UnixNanos(1));
 /// for (field, text) in [("instr", "VOD"), ("px", "1"), ("qty", "1")] {
-///     e.set_text(Schema::of(Kind::Trade).find(field).unwrap(), text.as_bytes(), &mut ids).unwrap();
+///     e.set_text(EventSchema::of(EventKind::Trade).find(field).unwrap(), text.as_bytes(), &mut ids).unwrap();
 /// }
 /// e.finish(0).unwrap();
 /// let refused = NameTable::default().admit(&Event::new(&arena).unwrap()).unwrap_err();
@@ -89,7 +89,7 @@ pub struct SourceDefinition {
 pub struct NameTable {
     names: Dictionary,
     /// How many names each dictionary holds, or fewer: who finds an id beyond looks into the dictionary.
-    counts: [u32; Dict::COUNT],
+    counts: [u32; NameKind::COUNT],
     sources: BTreeMap<u32, SourceDefinition>,
     /// Sources that are defined, those of the last events; 0, which is none, where there is no other.
     recent: [u32; RECENT],
@@ -118,7 +118,7 @@ impl Default for NameTable {
         let (names, sources) = (Dictionary::default(), BTreeMap::new());
         Self {
             names,
-            counts: [0; Dict::COUNT],
+            counts: [0; NameKind::COUNT],
             sources,
             recent: [0; RECENT],
             lenient: false,
@@ -143,7 +143,7 @@ impl NameTable {
     }
 
     /// What was missed.
-    pub fn lost(&self) -> LostNames {
+    pub fn lost_names(&self) -> LostNames {
         self.lost
     }
 
@@ -153,11 +153,11 @@ impl NameTable {
     /// # Errors
     /// As [`NameTable::admit`], and a frame of no known kind.
     #[inline]
-    pub fn admit_frame<'a>(&mut self, frame: &'a [u8]) -> Result<Option<Event<'a>>, FrameFlaw> {
+    pub fn admit_frame<'a>(&mut self, frame: &'a [u8]) -> Result<Option<Event<'a>>, FrameFault> {
         let Some(event) = Event::new(frame) else {
-            return match Message::of(frame) {
+            return match TopicMessage::from_frame(frame) {
                 Some(_) => Ok(None),
-                None => Err(FrameFlaw::UnknownKind(Header::read(frame).kind())),
+                None => Err(FrameFault::UnknownKind(FrameHeader::read(frame).kind())),
             };
         };
         self.admit(&event)?;
@@ -169,10 +169,10 @@ impl NameTable {
     /// # Errors
     /// A definition that does not follow, or an id that has none.
     #[inline]
-    pub fn admit(&mut self, event: &Event<'_>) -> Result<(), FrameFlaw> {
+    pub fn admit(&mut self, event: &Event<'_>) -> Result<(), FrameFault> {
         match event.kind() {
-            Kind::Define => self.define(event),
-            Kind::Source => self.define_source(event),
+            EventKind::Define => self.define(event),
+            EventKind::Source => self.define_source(event),
             kind => self.check(event, kind),
         }
     }
@@ -185,22 +185,22 @@ impl NameTable {
 
     /// The names, for who goes on giving ids where the tape ends.
     pub fn dictionary_mut(&mut self) -> &mut Dictionary {
-        self.counts = [0; Dict::COUNT];
+        self.counts = [0; NameKind::COUNT];
         &mut self.names
     }
 
     /// The id of `name`.
-    pub fn get(&self, dict: Dict, name: &[u8]) -> Option<u32> {
+    pub fn get(&self, dict: NameKind, name: &[u8]) -> Option<u32> {
         self.names.get(dict, name)
     }
 
     /// The name of `id`.
-    pub fn name(&self, dict: Dict, id: u32) -> Option<&str> {
+    pub fn name(&self, dict: NameKind, id: u32) -> Option<&str> {
         self.names.name(dict, id)
     }
 
     /// How many names `dict` holds.
-    pub fn len(&self, dict: Dict) -> u32 {
+    pub fn len(&self, dict: NameKind) -> u32 {
         self.names.len(dict)
     }
 
@@ -220,7 +220,7 @@ impl NameTable {
     }
 
     #[inline]
-    fn check(&mut self, event: &Event<'_>, kind: Kind) -> Result<(), FrameFlaw> {
+    fn check(&mut self, event: &Event<'_>, kind: EventKind) -> Result<(), FrameFault> {
         let ids = &IDS[kind as usize & 63];
         let words = event.bytes().as_chunks::<4>().0;
         let source = event.source();
@@ -228,28 +228,28 @@ impl NameTable {
         for &(word, dict) in &ids.wide[..usize::from(ids.count)] {
             known &= u32::from_le_bytes(words[usize::from(word)]) <= self.counts[dict as usize];
         }
-        known &= !ids.venue || u32::from(event.venue()) <= self.counts[Dict::Venue as usize];
+        known &= !ids.venue || u32::from(event.venue()) <= self.counts[NameKind::Venue as usize];
         let listed = ids.lists && event.header().flags() & flags::EXT != 0;
         if known && !listed && !self.gaps { Ok(()) } else { self.check_slowly(event) }
     }
 
     /// The same id by id, to say which it is or to count it.
     #[cold]
-    fn check_slowly(&mut self, event: &Event<'_>) -> Result<(), FrameFlaw> {
+    fn check_slowly(&mut self, event: &Event<'_>) -> Result<(), FrameFault> {
         let source = event.source();
         if source != 0 && !self.sources.contains_key(&source) && !self.recover_source(source) {
-            self.lack(FrameFlaw::UndefinedSource(source))?;
+            self.lack(FrameFault::UndefinedSource(source))?;
         } else {
             self.recent[source as usize % RECENT] = source;
         }
         let mut scratch = [0; 36];
         for spec in event.schema().fields.iter().filter(|spec| is_id(spec.slot)) {
             match event.value(spec, &mut scratch) {
-                Some(Value::Sym(dict, id)) => self.know(dict, id)?,
-                Some(Value::Syms(dict, list)) => {
+                Some(EventValue::Sym(dict, id)) => self.know(dict, id)?,
+                Some(EventValue::Syms(dict, list)) => {
                     let (ids, rest) = list.as_chunks::<4>();
                     if !rest.is_empty() {
-                        return Err(FrameFlaw::ListLength);
+                        return Err(FrameFault::ListLength);
                     }
                     for id in ids.iter().map(|id| u32::from_le_bytes(*id)).filter(|id| *id != 0) {
                         self.know(dict, id)?;
@@ -258,22 +258,22 @@ impl NameTable {
                 _ => {}
             }
         }
-        self.counts = Dict::ALL.map(|dict| self.names.len(dict));
+        self.counts = NameKind::ALL.map(|dict| self.names.len(dict));
         Ok(())
     }
 
-    fn know(&mut self, dict: Dict, id: u32) -> Result<(), FrameFlaw> {
+    fn know(&mut self, dict: NameKind, id: u32) -> Result<(), FrameFault> {
         if self.names.name(dict, id).is_none() {
             self.recover(dict, id);
         }
         match self.names.name(dict, id) {
             Some(_) => Ok(()),
-            None => self.lack(FrameFlaw::Undefined { dict, id }),
+            None => self.lack(FrameFault::Undefined { dict, id }),
         }
     }
 
     /// Takes the names up to that of `id` from the log.
-    fn recover(&mut self, dict: Dict, id: u32) {
+    fn recover(&mut self, dict: NameKind, id: u32) {
         let Some(log) = &self.log else { return };
         for id in self.names.len(dict) + 1..=id.min(log.len(dict)) {
             match log.name(dict, id) {
@@ -289,7 +289,7 @@ impl NameTable {
         found.is_some_and(|source| self.sources.insert(id, source).is_none())
     }
 
-    fn lack(&mut self, flaw: FrameFlaw) -> Result<(), FrameFlaw> {
+    fn lack(&mut self, flaw: FrameFault) -> Result<(), FrameFault> {
         if !self.lenient {
             return Err(flaw);
         }
@@ -298,15 +298,16 @@ impl NameTable {
     }
 
     #[cold]
-    fn define(&mut self, event: &Event<'_>) -> Result<(), FrameFlaw> {
-        let incomplete = FrameFlaw::Incomplete;
-        let dict = uint(event, Field::Dict).and_then(|d| u8::try_from(d).ok()).and_then(Dict::from_u8);
+    fn define(&mut self, event: &Event<'_>) -> Result<(), FrameFault> {
+        let incomplete = FrameFault::Incomplete;
+        let dict =
+            uint(event, EventField::Dict).and_then(|d| u8::try_from(d).ok()).and_then(NameKind::from_u8);
         let dict = dict.ok_or(incomplete("a dictionary"))?;
-        let id = uint(event, Field::Index).and_then(|id| u32::try_from(id).ok());
+        let id = uint(event, EventField::Index).and_then(|id| u32::try_from(id).ok());
         let id = id.filter(|id| *id != 0).ok_or(incomplete("an id"))?;
         let mut scratch = [0; 36];
-        let name = match event.field(Field::Name, &mut scratch) {
-            Some(Value::Text(name)) if (1..=NAME_BYTES_MAX).contains(&name.len()) => name,
+        let name = match event.field(EventField::Name, &mut scratch) {
+            Some(EventValue::Text(name)) if (1..=NAME_BYTES_MAX).contains(&name.len()) => name,
             _ => return Err(incomplete("a name")),
         };
         if self.lenient {
@@ -316,31 +317,31 @@ impl NameTable {
             self.lost.nameless += left_out;
         }
         if !self.names.define(dict, id, name.as_bytes()) {
-            return Err(FrameFlaw::Disorder { dict, id, name: name.to_owned() });
+            return Err(FrameFault::Disorder { dict, id, name: name.to_owned() });
         }
         self.counts[dict as usize] = self.names.len(dict);
         Ok(())
     }
 
     #[cold]
-    fn define_source(&mut self, event: &Event<'_>) -> Result<(), FrameFlaw> {
-        let incomplete = FrameFlaw::Incomplete;
-        let id = uint(event, Field::Index).and_then(|id| u32::try_from(id).ok());
+    fn define_source(&mut self, event: &Event<'_>) -> Result<(), FrameFault> {
+        let incomplete = FrameFault::Incomplete;
+        let id = uint(event, EventField::Index).and_then(|id| u32::try_from(id).ok());
         let id = id.filter(|id| *id != 0).ok_or(incomplete("an id"))?;
         let text = |field, what| match event.field(field, &mut [0; 36]) {
-            Some(Value::Text(text)) => Ok(text.to_owned()),
+            Some(EventValue::Text(text)) => Ok(text.to_owned()),
             _ => Err(incomplete(what)),
         };
         let source = SourceDefinition {
-            feed: text(Field::Feed, "a feed")?,
-            file: text(Field::File, "a file")?,
-            base: uint(event, Field::Base).unwrap_or(0),
+            feed: text(EventField::Feed, "a feed")?,
+            file: text(EventField::File, "a file")?,
+            base: uint(event, EventField::Base).unwrap_or(0),
             frame: event.bytes().into(),
         };
         match self.sources.get(&id) {
             // The log of definitions and the tape say the same twice.
             Some(before) if before.frame[at::TS_EVENT..] != source.frame[at::TS_EVENT..] => {
-                Err(FrameFlaw::SourceDisorder(id))
+                Err(FrameFault::SourceDisorder(id))
             }
             Some(_) => Ok(()),
             None => {
@@ -351,18 +352,18 @@ impl NameTable {
     }
 }
 
-fn uint(event: &Event<'_>, field: Field) -> Option<u64> {
+fn uint(event: &Event<'_>, field: EventField) -> Option<u64> {
     match event.field(field, &mut [0; 36]) {
-        Some(Value::UInt(v)) => Some(v),
+        Some(EventValue::UInt(v)) => Some(v),
         _ => None,
     }
 }
 
 /// Where the ids of a kind are.
 #[derive(Clone, Copy)]
-struct Ids {
+struct KindIdLayout {
     /// Ids of four bytes: which words of the fixed part, and whose.
-    wide: [(u8, Dict); WIDE_MAX],
+    wide: [(u8, NameKind); WIDE_MAX],
     count: u8,
     /// It has the id of a venue, in the place of all kinds.
     venue: bool,
@@ -374,8 +375,9 @@ struct Ids {
 const WIDE_MAX: usize = 8;
 
 /// By the number of the kind.
-static IDS: [Ids; 64] = {
-    let none = Ids { wide: [(0, Dict::Instrument); WIDE_MAX], count: 0, venue: false, lists: false };
+static IDS: [KindIdLayout; 64] = {
+    let none =
+        KindIdLayout { wide: [(0, NameKind::Instrument); WIDE_MAX], count: 0, venue: false, lists: false };
     let mut all = [none; 64];
     let mut s = 0;
     while s < SCHEMAS.len() {
@@ -383,17 +385,17 @@ static IDS: [Ids; 64] = {
         let mut f = 0;
         while f < fields.len() {
             match fields[f].slot {
-                Slot::Sym { dict: Dict::Venue, at } => {
+                FieldLayout::Sym { dict: NameKind::Venue, at } => {
                     assert!(at as usize == at::VENUE, "a venue is where all venues are");
                     all[kind].venue = true;
                 }
-                Slot::Publisher { .. } => all[kind].venue = true,
-                Slot::Sym { dict, at } => {
+                FieldLayout::Publisher { .. } => all[kind].venue = true,
+                FieldLayout::Sym { dict, at } => {
                     assert!(at < 1024 && at % 4 == 0, "a word of the fixed part");
                     all[kind].wide[all[kind].count as usize] = ((at / 4) as u8, dict);
                     all[kind].count += 1;
                 }
-                Slot::Syms { .. } => all[kind].lists = true,
+                FieldLayout::Syms { .. } => all[kind].lists = true,
                 _ => {}
             }
             f += 1;
@@ -403,8 +405,8 @@ static IDS: [Ids; 64] = {
     all
 };
 
-fn is_id(slot: Slot) -> bool {
-    matches!(slot, Slot::Sym { .. } | Slot::Syms { .. } | Slot::Publisher { .. })
+fn is_id(slot: FieldLayout) -> bool {
+    matches!(slot, FieldLayout::Sym { .. } | FieldLayout::Syms { .. } | FieldLayout::Publisher { .. })
 }
 
 #[cfg(test)]
@@ -412,13 +414,13 @@ mod tests {
     use super::*;
     use crate::builder::EventBuilder;
     use crate::num::UnixNanos;
-    use crate::schema::Schema;
+    use crate::schema::EventSchema;
 
-    fn definition(dict: Dict, id: u32, name: &str) -> Vec<u8> {
+    fn definition(dict: NameKind, id: u32, name: &str) -> Vec<u8> {
         let mut arena = Vec::new();
-        let mut e = EventBuilder::begin(&mut arena, Kind::Define, UnixNanos(0));
+        let mut e = EventBuilder::begin(&mut arena, EventKind::Define, UnixNanos(0));
         let mut set = |field: &str, text: &str| {
-            let spec = Schema::of(Kind::Define).find(field).unwrap();
+            let spec = EventSchema::for_kind(EventKind::Define).find(field).unwrap();
             e.set_text(spec, text.as_bytes(), &mut Dictionary::default()).unwrap();
         };
         set("dict", &(dict as u8).to_string());
@@ -430,9 +432,14 @@ mod tests {
 
     fn order(fields: &[(&str, &str)], names: &mut Dictionary) -> Vec<u8> {
         let mut arena = Vec::new();
-        let mut e = EventBuilder::begin(&mut arena, Kind::OrderNew, UnixNanos(1));
+        let mut e = EventBuilder::begin(&mut arena, EventKind::OrderNew, UnixNanos(1));
         for (field, text) in fields {
-            e.set_text(Schema::of(Kind::OrderNew).find(field).unwrap(), text.as_bytes(), names).unwrap();
+            e.set_text(
+                EventSchema::for_kind(EventKind::OrderNew).find(field).unwrap(),
+                text.as_bytes(),
+                names,
+            )
+            .unwrap();
         }
         e.finish(0).unwrap();
         arena
@@ -449,17 +456,17 @@ mod tests {
         let mut names = Dictionary::default();
         let order = order(&[("oid", "1"), ("venue", "XLON"), ("acct", "A")], &mut names);
         assert_eq!(admit(&mut table, &order), Err("venue 1 is not defined".to_owned()));
-        admit(&mut table, &definition(Dict::Venue, 1, "XLON")).unwrap();
+        admit(&mut table, &definition(NameKind::Venue, 1, "XLON")).unwrap();
         assert_eq!(admit(&mut table, &order), Err("account 1 is not defined".to_owned()));
-        admit(&mut table, &definition(Dict::Account, 1, "A")).unwrap();
+        admit(&mut table, &definition(NameKind::Account, 1, "A")).unwrap();
         admit(&mut table, &order).unwrap();
-        admit(&mut table, &definition(Dict::Venue, 1, "XLON")).expect("the same again");
+        admit(&mut table, &definition(NameKind::Venue, 1, "XLON")).expect("the same again");
         for (id, name) in [(3, "CHIX"), (1, "CHIX")] {
-            let refused = admit(&mut table, &definition(Dict::Venue, id, name)).unwrap_err();
+            let refused = admit(&mut table, &definition(NameKind::Venue, id, name)).unwrap_err();
             let wanted = format!("the definition of venue {id}, \"CHIX\", does not follow those before it");
             assert_eq!(refused, wanted);
         }
-        assert_eq!(table.name(Dict::Venue, 1), Some("XLON"));
+        assert_eq!(table.name(NameKind::Venue, 1), Some("XLON"));
     }
 
     /// After damage the names that are left are used, and none stands for another.
@@ -467,27 +474,27 @@ mod tests {
     fn who_reads_on_counts_ids_without_a_name() {
         let mut table = NameTable::default();
         table.set_lenient(true);
-        admit(&mut table, &definition(Dict::Venue, 1, "XLON")).unwrap();
-        admit(&mut table, &definition(Dict::Venue, 4, "CHIX")).unwrap();
+        admit(&mut table, &definition(NameKind::Venue, 1, "XLON")).unwrap();
+        admit(&mut table, &definition(NameKind::Venue, 4, "CHIX")).unwrap();
         let mut names = Dictionary::default();
         for venue in ["XLON", "B", "C", "CHIX", "E"] {
             let order = order(&[("oid", "1"), ("venue", venue)], &mut names);
             admit(&mut table, &order).unwrap();
         }
-        assert_eq!(table.lost(), LostNames { from_log: 0, nameless: 2 + 3 });
-        let name = |id| table.name(Dict::Venue, id);
+        assert_eq!(table.lost_names(), LostNames { from_log: 0, nameless: 2 + 3 });
+        let name = |id| table.name(NameKind::Venue, id);
         assert_eq!(
             [name(1), name(2), name(3), name(4), name(5)],
             [Some("XLON"), None, None, Some("CHIX"), None]
         );
-        assert_eq!((table.get(Dict::Venue, b""), table.get(Dict::Venue, b"CHIX")), (None, Some(4)));
-        assert!(admit(&mut table, &definition(Dict::Venue, 1 << 30, "FAR")).is_err(), "bounded");
+        assert_eq!((table.get(NameKind::Venue, b""), table.get(NameKind::Venue, b"CHIX")), (None, Some(4)));
+        assert!(admit(&mut table, &definition(NameKind::Venue, 1 << 30, "FAR")).is_err(), "bounded");
     }
 
     /// The quick look and the one by the schema agree on what is an id.
     #[test]
     fn every_id_of_every_kind_is_looked_at() {
-        for schema in SCHEMAS.iter().filter(|s| Kind::EVENTS.contains(&s.kind)) {
+        for schema in SCHEMAS.iter().filter(|s| EventKind::EVENTS.contains(&s.kind)) {
             for spec in schema.fields {
                 let Some(dict) = spec.slot.dict() else { continue };
                 let (mut arena, mut names) = (Vec::new(), Dictionary::default());

@@ -7,7 +7,7 @@
 //! | [`Decimal`] | i64 mantissa × 10^exponent, canonical | 18 full digits, exponent ±30 | kept outside the type |
 //! | [`Amount`] | i128 mantissa × 10^exponent, canonical | 38 full digits | kept outside the type |
 //!
-//! What does not fit exactly is refused with [`NumError`]; nothing is rounded.
+//! What does not fit exactly is refused with [`NumberFault`]; nothing is rounded.
 
 use crate::words;
 use std::fmt;
@@ -42,7 +42,7 @@ pub struct Amount {
 
 /// Why a decimal was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum NumError {
+pub enum NumberFault {
     /// Not of the form `-?digits(.digits)?`.
     #[error("not a decimal number")]
     Malformed,
@@ -69,7 +69,7 @@ impl Price {
 
     /// Parses `-?digits(.digits)?`.
     #[inline]
-    pub fn parse(text: &[u8]) -> Result<Self, NumError> {
+    pub fn parse(text: &[u8]) -> Result<Self, NumberFault> {
         let (negative, unsigned) = sign(text);
         if let Some((digits, places)) = words::digits(unsigned)
             && let Some(scale) = (Self::PLACES as usize).checked_sub(places as usize)
@@ -84,13 +84,13 @@ impl Price {
 
     /// The price equal to `d`, if there is one.
     #[inline]
-    pub fn from_decimal(d: Decimal) -> Result<Self, NumError> {
+    pub fn from_decimal(d: Decimal) -> Result<Self, NumberFault> {
         let shift = i32::from(d.exponent) + Self::PLACES as i32;
         let scale = u32::try_from(shift).ok().and_then(|s| POW10.get(s as usize));
         match scale.and_then(|s| d.mantissa.checked_mul(*s)) {
             Some(v) if v != i64::MAX => Ok(Self(v)),
             None if d.mantissa == 0 => Ok(Self(0)),
-            _ => Err(NumError::DoesNotFit),
+            _ => Err(NumberFault::DoesNotFit),
         }
     }
 
@@ -103,7 +103,7 @@ impl Price {
 
     /// `None` for [`Price::NONE`].
     #[inline]
-    pub fn some(self) -> Option<Self> {
+    pub fn to_option(self) -> Option<Self> {
         (self != Self::NONE).then_some(self)
     }
 }
@@ -114,7 +114,7 @@ impl Decimal {
 
     /// `mantissa × 10^exponent` in canonical form; refuses an exponent beyond [`EXPONENT_MAX`].
     #[inline]
-    pub fn new(mut mantissa: i64, exponent: i8) -> Result<Self, NumError> {
+    pub fn new(mut mantissa: i64, exponent: i8) -> Result<Self, NumberFault> {
         if mantissa == 0 {
             return Ok(Self::ZERO);
         }
@@ -152,7 +152,7 @@ impl Decimal {
 
     /// Parses `-?digits(.digits)?`; `.5` and `5.` are accepted as FIX does, an exponent is not.
     #[inline]
-    pub fn parse(text: &[u8]) -> Result<Self, NumError> {
+    pub fn parse(text: &[u8]) -> Result<Self, NumberFault> {
         let (negative, unsigned) = sign(text);
         let Some((digits, places)) = words::digits(unsigned) else { return Self::parse_any(text) };
         if digits == 0 {
@@ -167,7 +167,7 @@ impl Decimal {
 
     /// [`Decimal::parse`] of any text, digit by digit.
     #[inline(never)]
-    fn parse_any(text: &[u8]) -> Result<Self, NumError> {
+    fn parse_any(text: &[u8]) -> Result<Self, NumberFault> {
         let (negative, digits) = sign(text);
         let (mut m, mut zeros, mut places, mut seen, mut point) = (0u64, 0usize, 0i32, false, false);
         for &b in digits {
@@ -178,28 +178,28 @@ impl Decimal {
                 if d == 0 {
                     zeros += usize::from(m != 0);
                 } else {
-                    let scale = *UPOW10.get(zeros + 1).ok_or(NumError::DoesNotFit)?;
+                    let scale = *UPOW10.get(zeros + 1).ok_or(NumberFault::DoesNotFit)?;
                     m = m
                         .checked_mul(scale)
                         .and_then(|v| v.checked_add(u64::from(d)))
-                        .ok_or(NumError::DoesNotFit)?;
+                        .ok_or(NumberFault::DoesNotFit)?;
                     zeros = 0;
                 }
             } else if b == b'.' && !point {
                 point = true;
             } else {
-                return Err(NumError::Malformed);
+                return Err(NumberFault::Malformed);
             }
         }
         if !seen {
-            return Err(NumError::Malformed);
+            return Err(NumberFault::Malformed);
         }
         if m == 0 {
             return Ok(Self::ZERO);
         }
         let mantissa = if negative { 0i64.checked_sub_unsigned(m) } else { i64::try_from(m).ok() };
-        let exponent = i32::try_from(zeros).map_err(|_| NumError::DoesNotFit)? - places;
-        Ok(Self { mantissa: mantissa.ok_or(NumError::DoesNotFit)?, exponent: check_exponent(exponent)? })
+        let exponent = i32::try_from(zeros).map_err(|_| NumberFault::DoesNotFit)? - places;
+        Ok(Self { mantissa: mantissa.ok_or(NumberFault::DoesNotFit)?, exponent: check_exponent(exponent)? })
     }
 
     /// The number × 10^places as an exact integer, `None` where it is not one or passes i128.
@@ -222,7 +222,7 @@ impl Decimal {
 
 impl Amount {
     /// `mantissa × 10^exponent` in canonical form.
-    pub fn new(mut mantissa: i128, exponent: i8) -> Result<Self, NumError> {
+    pub fn new(mut mantissa: i128, exponent: i8) -> Result<Self, NumberFault> {
         if mantissa == 0 {
             return Ok(Self::default());
         }
@@ -250,7 +250,7 @@ impl Amount {
     }
 
     /// Parses `-?digits(.digits)?`.
-    pub fn parse(text: &[u8]) -> Result<Self, NumError> {
+    pub fn parse(text: &[u8]) -> Result<Self, NumberFault> {
         // Sixteen characters, as nearly all are, make the same number in either.
         if words::digits(sign(text).1).is_some() {
             let d = Decimal::parse(text)?;
@@ -261,7 +261,7 @@ impl Amount {
 
     /// [`Amount::parse`] of any text, digit by digit.
     #[inline(never)]
-    fn parse_any(text: &[u8]) -> Result<Self, NumError> {
+    fn parse_any(text: &[u8]) -> Result<Self, NumberFault> {
         let (negative, digits) = sign(text);
         let (mut m, mut places, mut seen, mut point) = (0i128, 0i32, false, false);
         // Trailing zeros are put off, so that a long tail of them does not overflow.
@@ -275,19 +275,19 @@ impl Amount {
                         zeros += i32::from(m != 0);
                         continue;
                     }
-                    let scale = 10i128.checked_pow(zeros as u32 + 1).ok_or(NumError::DoesNotFit)?;
+                    let scale = 10i128.checked_pow(zeros as u32 + 1).ok_or(NumberFault::DoesNotFit)?;
                     m = m
                         .checked_mul(scale)
                         .and_then(|v| v.checked_add(i128::from(b - b'0')))
-                        .ok_or(NumError::DoesNotFit)?;
+                        .ok_or(NumberFault::DoesNotFit)?;
                     zeros = 0;
                 }
                 b'.' if !point => point = true,
-                _ => return Err(NumError::Malformed),
+                _ => return Err(NumberFault::Malformed),
             }
         }
         if !seen {
-            return Err(NumError::Malformed);
+            return Err(NumberFault::Malformed);
         }
         if m == 0 {
             return Ok(Self::default());
@@ -303,11 +303,11 @@ fn sign(text: &[u8]) -> (bool, &[u8]) {
     }
 }
 
-fn check_exponent(exponent: i32) -> Result<i8, NumError> {
+fn check_exponent(exponent: i32) -> Result<i8, NumberFault> {
     i8::try_from(exponent)
         .ok()
         .filter(|e| (-EXPONENT_MAX..=EXPONENT_MAX).contains(e))
-        .ok_or(NumError::DoesNotFit)
+        .ok_or(NumberFault::DoesNotFit)
 }
 
 /// Canonical text: no exponent, no trailing zeros after the point.
@@ -410,11 +410,11 @@ mod tests {
     #[test]
     fn a_price_holds_nine_places_and_no_more() {
         assert_eq!(Price::parse(b"2981.739999999").unwrap().0, 2_981_739_999_999);
-        assert_eq!(Price::parse(b"2981.739999999999"), Err(NumError::DoesNotFit));
+        assert_eq!(Price::parse(b"2981.739999999999"), Err(NumberFault::DoesNotFit));
         assert_eq!(Price::parse(b"1.00000000000000").unwrap().0, 1_000_000_000);
         assert_eq!(Price::parse(b"9223372036.854775806").unwrap().0, i64::MAX - 1);
-        assert_eq!(Price::parse(b"9223372036.854775807"), Err(NumError::DoesNotFit), "the value for none");
-        assert_eq!(Price::parse(b"9223372037"), Err(NumError::DoesNotFit));
+        assert_eq!(Price::parse(b"9223372036.854775807"), Err(NumberFault::DoesNotFit), "the value for none");
+        assert_eq!(Price::parse(b"9223372037"), Err(NumberFault::DoesNotFit));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! integers are little-endian and unaligned, so a record can be read wherever it lies.
 
 use crate::event::Event;
-use crate::kind::Kind;
+use crate::kind::EventKind;
 use zerocopy::little_endian::{I32, I64, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -83,25 +83,28 @@ const _: () = assert!(size_of::<Order>() == 128);
 impl Bbo {
     /// The record of `event`, if it is of this kind.
     #[inline]
-    pub fn of<'a>(event: &Event<'a>) -> Option<&'a Self> {
-        (event.kind() == Kind::Bbo).then(|| fixed(event.bytes()))
+    pub fn from_event<'a>(event: &Event<'a>) -> Option<&'a Self> {
+        (event.kind() == EventKind::Bbo).then(|| fixed(event.bytes()))
     }
 }
 
 impl Trade {
     /// The record of `event`, if it is of this kind.
     #[inline]
-    pub fn of<'a>(event: &Event<'a>) -> Option<&'a Self> {
-        (event.kind() == Kind::Trade).then(|| fixed(event.bytes()))
+    pub fn from_event<'a>(event: &Event<'a>) -> Option<&'a Self> {
+        (event.kind() == EventKind::Trade).then(|| fixed(event.bytes()))
     }
 }
 
 impl Order {
     /// The record of `event`, if it is of the order family or an execution.
     #[inline]
-    pub fn of<'a>(event: &Event<'a>) -> Option<&'a Self> {
-        matches!(event.kind(), Kind::OrderNew | Kind::OrderAmend | Kind::OrderCancel | Kind::Exec)
-            .then(|| fixed(event.bytes()))
+    pub fn from_event<'a>(event: &Event<'a>) -> Option<&'a Self> {
+        matches!(
+            event.kind(),
+            EventKind::OrderNew | EventKind::OrderAmend | EventKind::OrderCancel | EventKind::Exec
+        )
+        .then(|| fixed(event.bytes()))
     }
 
     /// 1 buy, 2 sell, 0 none.
@@ -119,12 +122,12 @@ fn fixed<T: FromBytes + KnownLayout + Immutable + Unaligned>(bytes: &[u8]) -> &T
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kind::Field;
-    use crate::schema::{Schema, at, width_bytes};
+    use crate::kind::EventField;
+    use crate::schema::{EventSchema, at, width_bytes};
     use std::mem::offset_of;
 
-    fn place(kind: Kind, field: Field) -> usize {
-        usize::from(width_bytes(Schema::of(kind).get(field).unwrap().slot).unwrap().0)
+    fn place(kind: EventKind, field: EventField) -> usize {
+        usize::from(width_bytes(EventSchema::for_kind(kind).get(field).unwrap().slot).unwrap().0)
     }
 
     /// The records and the table are two drawings of one layout; should one move, the other must.
@@ -138,26 +141,26 @@ mod tests {
         assert_eq!(offset_of!(Common, instrument), at::INSTRUMENT);
         assert_eq!(offset_of!(Common, venue), at::VENUE);
         assert_eq!(offset_of!(Common, kind_a), at::KIND_A);
-        assert_eq!(offset_of!(Bbo, bid), place(Kind::Bbo, Field::Bid));
-        assert_eq!(offset_of!(Bbo, ask), place(Kind::Bbo, Field::Ask));
-        assert_eq!(offset_of!(Bbo, bid_qty), place(Kind::Bbo, Field::BidQty));
-        assert_eq!(offset_of!(Bbo, ask_qty), place(Kind::Bbo, Field::AskQty));
-        assert_eq!(offset_of!(Trade, px), place(Kind::Trade, Field::Px));
-        assert_eq!(offset_of!(Trade, match_id), place(Kind::Trade, Field::MatchId));
-        assert_eq!(offset_of!(Trade, qty), place(Kind::Trade, Field::Qty));
-        assert_eq!(offset_of!(Trade, cond), place(Kind::Trade, Field::Cond));
-        for kind in [Kind::OrderNew, Kind::Exec] {
-            assert_eq!(offset_of!(Order, px), place(kind, Field::Px));
-            assert_eq!(offset_of!(Order, qty), place(kind, Field::Qty));
-            assert_eq!(offset_of!(Order, trader), place(kind, Field::Trader));
-            assert_eq!(offset_of!(Order, acct), place(kind, Field::Acct));
-            assert_eq!(offset_of!(Order, owner), place(kind, Field::Owner));
-            assert_eq!(offset_of!(Order, firm), place(kind, Field::Firm));
-            assert_eq!(offset_of!(Order, algo), place(kind, Field::Algo));
-            assert_eq!(offset_of!(Order, oid), place(kind, Field::Oid));
+        assert_eq!(offset_of!(Bbo, bid), place(EventKind::Bbo, EventField::Bid));
+        assert_eq!(offset_of!(Bbo, ask), place(EventKind::Bbo, EventField::Ask));
+        assert_eq!(offset_of!(Bbo, bid_qty), place(EventKind::Bbo, EventField::BidQty));
+        assert_eq!(offset_of!(Bbo, ask_qty), place(EventKind::Bbo, EventField::AskQty));
+        assert_eq!(offset_of!(Trade, px), place(EventKind::Trade, EventField::Px));
+        assert_eq!(offset_of!(Trade, match_id), place(EventKind::Trade, EventField::MatchId));
+        assert_eq!(offset_of!(Trade, qty), place(EventKind::Trade, EventField::Qty));
+        assert_eq!(offset_of!(Trade, cond), place(EventKind::Trade, EventField::Cond));
+        for kind in [EventKind::OrderNew, EventKind::Exec] {
+            assert_eq!(offset_of!(Order, px), place(kind, EventField::Px));
+            assert_eq!(offset_of!(Order, qty), place(kind, EventField::Qty));
+            assert_eq!(offset_of!(Order, trader), place(kind, EventField::Trader));
+            assert_eq!(offset_of!(Order, acct), place(kind, EventField::Acct));
+            assert_eq!(offset_of!(Order, owner), place(kind, EventField::Owner));
+            assert_eq!(offset_of!(Order, firm), place(kind, EventField::Firm));
+            assert_eq!(offset_of!(Order, algo), place(kind, EventField::Algo));
+            assert_eq!(offset_of!(Order, oid), place(kind, EventField::Oid));
         }
-        assert_eq!(offset_of!(Order, id2), place(Kind::Exec, Field::MatchId));
-        assert_eq!(offset_of!(Order, id2), place(Kind::OrderNew, Field::Parent));
-        assert_eq!(offset_of!(Order, tif_or_cpty), place(Kind::Exec, Field::Cpty));
+        assert_eq!(offset_of!(Order, id2), place(EventKind::Exec, EventField::MatchId));
+        assert_eq!(offset_of!(Order, id2), place(EventKind::OrderNew, EventField::Parent));
+        assert_eq!(offset_of!(Order, tif_or_cpty), place(EventKind::Exec, EventField::Cpty));
     }
 }

@@ -1,6 +1,6 @@
 //! Why a value or an event was refused.
 
-use crate::num::NumError;
+use crate::num::NumberFault;
 
 /// Why a value or an event was refused; the code goes into quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -68,11 +68,11 @@ impl Refusal {
     }
 }
 
-impl From<NumError> for Refusal {
-    fn from(e: NumError) -> Self {
+impl From<NumberFault> for Refusal {
+    fn from(e: NumberFault) -> Self {
         match e {
-            NumError::Malformed => Self::BadDecimal,
-            NumError::DoesNotFit => Self::DecimalFit,
+            NumberFault::Malformed => Self::BadDecimal,
+            NumberFault::DoesNotFit => Self::DecimalFit,
         }
     }
 }

@@ -15,20 +15,20 @@
 //! place stands in full in the *extension* behind it, and its place holds the mark for that. Extension
 //! entries are `[tag u16][length u32][payload]`, ended by tag 0 or by the frame. Nothing is ever rounded.
 
-use crate::id::Dict;
-use crate::kind::{Field, Kind};
+use crate::id::NameKind;
+use crate::kind::{EventField, EventKind};
 
 /// How and where a field stands in the fixed part. `at` counts from the start of the frame; an `at` of
 /// [`EXT_ONLY`] means the field always stands in the extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // `at`, `n`, `shift` are told above
-pub enum Slot {
+pub enum FieldLayout {
     /// Interned id, u32 (u16 for a venue); 0 none.
-    Sym { dict: Dict, at: u16 },
+    Sym { dict: NameKind, at: u16 },
     /// Interned id in the venue's place, of the venue or of the bank that quotes; bit 6 of the byte behind says of a bank.
     Publisher { bank: bool },
     /// Interned ids, u32 each, in the extension.
-    Syms { dict: Dict },
+    Syms { dict: NameKind },
     /// i64 in 1e-9; `i64::MAX` none.
     Price { at: u16 },
     /// i64 mantissa and i8 exponent; exponent −128 none.
@@ -62,53 +62,53 @@ pub const EXT_ONLY: u16 = 0;
 
 /// A field of a kind.
 #[derive(Clone, Copy, Debug)]
-pub struct Spec {
+pub struct EventFieldSpec {
     /// Which field.
-    pub field: Field,
+    pub field: EventField,
     /// Where it stands.
-    pub slot: Slot,
+    pub slot: FieldLayout,
     /// An event without it is refused.
     pub required: bool,
 }
 
 /// The layout of a kind.
 #[derive(Clone, Copy, Debug)]
-pub struct Schema {
+pub struct EventSchema {
     /// Which kind.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// Bytes of the fixed part: 64, 128 or 192.
     pub fixed_bytes: u16,
     /// Its fields, in the order JSON prints them.
-    pub fields: &'static [Spec],
+    pub fields: &'static [EventFieldSpec],
 }
 
-impl Slot {
+impl FieldLayout {
     /// The dictionary of a slot that holds one interned id.
-    pub fn dict(self) -> Option<Dict> {
+    pub fn dict(self) -> Option<NameKind> {
         match self {
-            Slot::Sym { dict, .. } => Some(dict),
-            Slot::Publisher { .. } => Some(Dict::Venue),
+            FieldLayout::Sym { dict, .. } => Some(dict),
+            FieldLayout::Publisher { .. } => Some(NameKind::Venue),
             _ => None,
         }
     }
 }
 
-impl Schema {
+impl EventSchema {
     /// The layout of `kind`.
     #[inline]
-    pub fn of(kind: Kind) -> &'static Schema {
+    pub fn for_kind(kind: EventKind) -> &'static EventSchema {
         let s = &SCHEMAS[INDEX[kind as usize] as usize];
         debug_assert_eq!(s.kind, kind);
         s
     }
 
     /// The field of this name, if the kind has it.
-    pub fn find(&self, name: &str) -> Option<&'static Spec> {
+    pub fn find(&self, name: &str) -> Option<&'static EventFieldSpec> {
         self.fields.iter().find(|s| s.field.name() == name)
     }
 
     /// This field, if the kind has it.
-    pub fn get(&self, field: Field) -> Option<&'static Spec> {
+    pub fn get(&self, field: EventField) -> Option<&'static EventFieldSpec> {
         self.fields.iter().find(|s| s.field == field)
     }
 }
@@ -154,386 +154,394 @@ const LIQUIDITIES: &[&str] = &["A", "R", "X"];
 const LEVEL_ACTIONS: &[&str] = &["A", "C", "D", "R"];
 const TRADE_ACTIONS: &[&str] = &["new", "cancel", "correct"];
 
-const fn must(field: Field, slot: Slot) -> Spec {
-    Spec { field, slot, required: true }
+const fn must(field: EventField, slot: FieldLayout) -> EventFieldSpec {
+    EventFieldSpec { field, slot, required: true }
 }
-const fn may(field: Field, slot: Slot) -> Spec {
-    Spec { field, slot, required: false }
+const fn may(field: EventField, slot: FieldLayout) -> EventFieldSpec {
+    EventFieldSpec { field, slot, required: false }
 }
-const fn sym(dict: Dict, at: u16) -> Slot {
-    Slot::Sym { dict, at }
+const fn sym(dict: NameKind, at: u16) -> FieldLayout {
+    FieldLayout::Sym { dict, at }
 }
-const fn text(at: u16, n: u16) -> Slot {
-    Slot::Text { at, n }
+const fn text(at: u16, n: u16) -> FieldLayout {
+    FieldLayout::Text { at, n }
 }
-const fn code(at: u16, shift: u8, bits: u8, values: &'static [&'static str]) -> Slot {
-    Slot::Code { at, shift, bits, values }
+const fn code(at: u16, shift: u8, bits: u8, values: &'static [&'static str]) -> FieldLayout {
+    FieldLayout::Code { at, shift, bits, values }
 }
-const fn uint(at: u16, width: u8) -> Slot {
-    Slot::UInt { at, width }
+const fn uint(at: u16, width: u8) -> FieldLayout {
+    FieldLayout::UInt { at, width }
 }
-const fn dec(at: u16, exp_at: u16) -> Slot {
-    Slot::Decimal { at, exp_at }
+const fn dec(at: u16, exp_at: u16) -> FieldLayout {
+    FieldLayout::Decimal { at, exp_at }
 }
 
-const VENUE: Slot = sym(Dict::Venue, 36);
-const INSTR: Slot = sym(Dict::Instrument, 32);
-const SIDE: Slot = code(38, 0, 2, SIDES);
-const PX: Slot = Slot::Price { at: 40 };
-const TEXT_EXT: Slot = text(EXT_ONLY, 0);
+const VENUE: FieldLayout = sym(NameKind::Venue, 36);
+const INSTR: FieldLayout = sym(NameKind::Instrument, 32);
+const SIDE: FieldLayout = code(38, 0, 2, SIDES);
+const PX: FieldLayout = FieldLayout::Price { at: 40 };
+const TEXT_EXT: FieldLayout = text(EXT_ONLY, 0);
 
 /// The order family shares one layout: see [`crate::records::Order`].
-const ORDER: [Spec; 22] = [
-    must(Field::Oid, Slot::Id { at: 80, n: 24 }),
-    may(Field::Side, SIDE),
-    may(Field::Px, PX),
-    may(Field::Qty, dec(48, 39)),
-    may(Field::Venue, VENUE),
-    may(Field::Instr, INSTR),
-    may(Field::Trader, sym(Dict::Trader, 56)),
-    may(Field::Acct, sym(Dict::Account, 60)),
-    may(Field::Owner, sym(Dict::Owner, 64)),
-    may(Field::Firm, sym(Dict::Firm, 68)),
-    may(Field::Capacity, code(38, 2, 2, CAPACITIES)),
-    may(Field::Tif, text(76, 4)),
-    may(Field::Algo, sym(Dict::Algo, 72)),
-    may(Field::Parent, Slot::Id { at: 104, n: 16 }),
-    may(Field::Type, text(120, 8)),
-    may(Field::StopPx, Slot::Price { at: EXT_ONLY }),
-    may(Field::Short, code(38, 4, 2, SHORTS)),
-    may(Field::Coid, Slot::Id { at: EXT_ONLY, n: 0 }),
-    may(Field::Ccy, TEXT_EXT),
-    may(Field::Left, Slot::DecimalExt),
-    may(Field::Display, Slot::DecimalExt),
-    may(Field::Reason, TEXT_EXT),
+const ORDER: [EventFieldSpec; 22] = [
+    must(EventField::Oid, FieldLayout::Id { at: 80, n: 24 }),
+    may(EventField::Side, SIDE),
+    may(EventField::Px, PX),
+    may(EventField::Qty, dec(48, 39)),
+    may(EventField::Venue, VENUE),
+    may(EventField::Instr, INSTR),
+    may(EventField::Trader, sym(NameKind::Trader, 56)),
+    may(EventField::Acct, sym(NameKind::Account, 60)),
+    may(EventField::Owner, sym(NameKind::Owner, 64)),
+    may(EventField::Firm, sym(NameKind::Firm, 68)),
+    may(EventField::Capacity, code(38, 2, 2, CAPACITIES)),
+    may(EventField::Tif, text(76, 4)),
+    may(EventField::Algo, sym(NameKind::Algo, 72)),
+    may(EventField::Parent, FieldLayout::Id { at: 104, n: 16 }),
+    may(EventField::Type, text(120, 8)),
+    may(EventField::StopPx, FieldLayout::Price { at: EXT_ONLY }),
+    may(EventField::Short, code(38, 4, 2, SHORTS)),
+    may(EventField::Coid, FieldLayout::Id { at: EXT_ONLY, n: 0 }),
+    may(EventField::Ccy, TEXT_EXT),
+    may(EventField::Left, FieldLayout::DecimalExt),
+    may(EventField::Display, FieldLayout::DecimalExt),
+    may(EventField::Reason, TEXT_EXT),
 ];
 
-pub(crate) const SCHEMAS: &[Schema] = &[
-    Schema {
-        kind: Kind::Define,
+pub(crate) const SCHEMAS: &[EventSchema] = &[
+    EventSchema {
+        kind: EventKind::Define,
         fixed_bytes: 64,
         fields: &[
-            must(Field::Dict, uint(38, 1)),
-            must(Field::Index, uint(32, 4)),
-            must(Field::Name, text(40, 24)),
+            must(EventField::Dict, uint(38, 1)),
+            must(EventField::Index, uint(32, 4)),
+            must(EventField::Name, text(40, 24)),
         ],
     },
-    Schema {
-        kind: Kind::Source,
+    EventSchema {
+        kind: EventKind::Source,
         fixed_bytes: 128,
         fields: &[
-            must(Field::Index, uint(32, 4)),
-            may(Field::Of, uint(36, 4)),
-            may(Field::Base, uint(40, 8)),
-            may(Field::Size, uint(48, 8)),
-            may(Field::Format, text(56, 8)),
-            may(Field::Hash, text(64, 64)),
-            must(Field::Feed, TEXT_EXT),
-            must(Field::File, TEXT_EXT),
-            may(Field::Mapping, TEXT_EXT),
+            must(EventField::Index, uint(32, 4)),
+            may(EventField::Of, uint(36, 4)),
+            may(EventField::Base, uint(40, 8)),
+            may(EventField::Size, uint(48, 8)),
+            may(EventField::Format, text(56, 8)),
+            may(EventField::Hash, text(64, 64)),
+            must(EventField::Feed, TEXT_EXT),
+            must(EventField::File, TEXT_EXT),
+            may(EventField::Mapping, TEXT_EXT),
         ],
     },
-    Schema {
-        kind: Kind::Progress,
+    EventSchema {
+        kind: EventKind::Progress,
         fixed_bytes: 128,
         fields: &[
-            may(Field::End, Slot::Bool { at: 38, shift: 0 }),
-            must(Field::Through, uint(40, 8)),
-            must(Field::Messages, uint(48, 8)),
-            must(Field::Ignored, uint(56, 8)),
-            must(Field::Duplicates, uint(64, 8)),
-            must(Field::Quarantined, uint(72, 8)),
-            must(Field::Events, uint(80, 8)),
-            may(Field::Unresolved, uint(88, 8)),
-            may(Field::Repeats, uint(96, 8)),
-            may(Field::Unsure, uint(104, 8)),
-            may(Field::Hash, TEXT_EXT),
+            may(EventField::End, FieldLayout::Bool { at: 38, shift: 0 }),
+            must(EventField::Through, uint(40, 8)),
+            must(EventField::Messages, uint(48, 8)),
+            must(EventField::Ignored, uint(56, 8)),
+            must(EventField::Duplicates, uint(64, 8)),
+            must(EventField::Quarantined, uint(72, 8)),
+            must(EventField::Events, uint(80, 8)),
+            may(EventField::Unresolved, uint(88, 8)),
+            may(EventField::Repeats, uint(96, 8)),
+            may(EventField::Unsure, uint(104, 8)),
+            may(EventField::Hash, TEXT_EXT),
         ],
     },
-    Schema {
-        kind: Kind::Ref,
+    EventSchema {
+        kind: EventKind::Ref,
         fixed_bytes: 128,
         fields: &[
-            must(Field::Instr, INSTR),
-            may(Field::Tick, PX),
-            may(Field::PrevClose, Slot::Price { at: 48 }),
-            may(Field::Adv, dec(56, 38)),
-            may(Field::Ccy, text(64, 4)),
-            may(Field::Tier, uint(39, 1)),
-            may(Field::Underlying, sym(Dict::Instrument, 68)),
-            may(Field::Multiplier, dec(72, 88)),
-            may(Field::Lot, dec(80, 89)),
-            may(Field::Mic, VENUE),
-            may(Field::Symbol, text(96, 16)),
-            may(Field::Figi, text(112, 16)),
+            must(EventField::Instr, INSTR),
+            may(EventField::Tick, PX),
+            may(EventField::PrevClose, FieldLayout::Price { at: 48 }),
+            may(EventField::Adv, dec(56, 38)),
+            may(EventField::Ccy, text(64, 4)),
+            may(EventField::Tier, uint(39, 1)),
+            may(EventField::Underlying, sym(NameKind::Instrument, 68)),
+            may(EventField::Multiplier, dec(72, 88)),
+            may(EventField::Lot, dec(80, 89)),
+            may(EventField::Mic, VENUE),
+            may(EventField::Symbol, text(96, 16)),
+            may(EventField::Figi, text(112, 16)),
         ],
     },
-    Schema {
-        kind: Kind::Session,
+    EventSchema {
+        kind: EventKind::Session,
         fixed_bytes: 64,
         fields: &[
-            may(Field::Venue, VENUE),
-            may(Field::Instr, INSTR),
-            must(Field::Phase, text(48, 8)),
-            may(Field::Px, PX),
+            may(EventField::Venue, VENUE),
+            may(EventField::Instr, INSTR),
+            must(EventField::Phase, text(48, 8)),
+            may(EventField::Px, PX),
         ],
     },
-    Schema {
-        kind: Kind::Status,
+    EventSchema {
+        kind: EventKind::Status,
         fixed_bytes: 64,
         fields: &[
-            may(Field::Venue, VENUE),
-            may(Field::Instr, INSTR),
-            must(Field::State, text(40, 12)),
-            may(Field::Reason, text(52, 12)),
+            may(EventField::Venue, VENUE),
+            may(EventField::Instr, INSTR),
+            must(EventField::State, text(40, 12)),
+            may(EventField::Reason, text(52, 12)),
         ],
     },
-    Schema {
-        kind: Kind::Bbo,
+    EventSchema {
+        kind: EventKind::Bbo,
         fixed_bytes: 64,
         fields: &[
-            may(Field::Venue, VENUE),
-            must(Field::Instr, INSTR),
-            may(Field::Bid, PX),
-            may(Field::BidQty, Slot::DecimalNarrow { at: 56, exp_at: 38 }),
-            may(Field::Ask, Slot::Price { at: 48 }),
-            may(Field::AskQty, Slot::DecimalNarrow { at: 60, exp_at: 39 }),
-            may(Field::Ccy, TEXT_EXT),
+            may(EventField::Venue, VENUE),
+            must(EventField::Instr, INSTR),
+            may(EventField::Bid, PX),
+            may(EventField::BidQty, FieldLayout::DecimalNarrow { at: 56, exp_at: 38 }),
+            may(EventField::Ask, FieldLayout::Price { at: 48 }),
+            may(EventField::AskQty, FieldLayout::DecimalNarrow { at: 60, exp_at: 39 }),
+            may(EventField::Ccy, TEXT_EXT),
         ],
     },
-    Schema {
-        kind: Kind::Level,
+    EventSchema {
+        kind: EventKind::Level,
         fixed_bytes: 64,
         fields: &[
-            may(Field::Venue, VENUE),
-            must(Field::Instr, INSTR),
-            may(Field::Side, SIDE),
-            must(Field::Action, code(38, 2, 3, LEVEL_ACTIONS)),
-            may(Field::Px, PX),
-            may(Field::Qty, dec(48, 39)),
-            may(Field::Orders, uint(56, 4)),
-            may(Field::Depth, uint(60, 2)),
+            may(EventField::Venue, VENUE),
+            must(EventField::Instr, INSTR),
+            may(EventField::Side, SIDE),
+            must(EventField::Action, code(38, 2, 3, LEVEL_ACTIONS)),
+            may(EventField::Px, PX),
+            may(EventField::Qty, dec(48, 39)),
+            may(EventField::Orders, uint(56, 4)),
+            may(EventField::Depth, uint(60, 2)),
         ],
     },
-    Schema {
-        kind: Kind::Quote,
+    EventSchema {
+        kind: EventKind::Quote,
         fixed_bytes: 64,
         fields: &[
-            may(Field::Venue, Slot::Publisher { bank: false }),
-            may(Field::Bank, Slot::Publisher { bank: true }),
-            must(Field::Instr, INSTR),
-            may(Field::QuoteId, Slot::Id { at: 48, n: 8 }),
-            may(Field::Tier, uint(62, 1)),
-            may(Field::Side, SIDE),
-            may(Field::Px, PX),
-            may(Field::Qty, Slot::DecimalNarrow { at: 56, exp_at: 39 }),
-            may(Field::ValidUntil, Slot::MillisAfter { at: 60 }),
-            may(Field::Indicative, Slot::Bool { at: 38, shift: 2 }),
-            may(Field::FullAmount, Slot::Bool { at: 38, shift: 4 }),
+            may(EventField::Venue, FieldLayout::Publisher { bank: false }),
+            may(EventField::Bank, FieldLayout::Publisher { bank: true }),
+            must(EventField::Instr, INSTR),
+            may(EventField::QuoteId, FieldLayout::Id { at: 48, n: 8 }),
+            may(EventField::Tier, uint(62, 1)),
+            may(EventField::Side, SIDE),
+            may(EventField::Px, PX),
+            may(EventField::Qty, FieldLayout::DecimalNarrow { at: 56, exp_at: 39 }),
+            may(EventField::ValidUntil, FieldLayout::MillisAfter { at: 60 }),
+            may(EventField::Indicative, FieldLayout::Bool { at: 38, shift: 2 }),
+            may(EventField::FullAmount, FieldLayout::Bool { at: 38, shift: 4 }),
         ],
     },
-    Schema {
-        kind: Kind::Trade,
+    EventSchema {
+        kind: EventKind::Trade,
         fixed_bytes: 64,
         fields: &[
-            may(Field::Venue, VENUE),
-            must(Field::Instr, INSTR),
-            must(Field::Px, PX),
-            must(Field::Qty, Slot::DecimalNarrow { at: 56, exp_at: 39 }),
-            may(Field::MatchId, Slot::Id { at: 48, n: 8 }),
-            may(Field::Cond, text(60, 4)),
-            may(Field::Side, SIDE),
-            may(Field::Action, code(38, 2, 3, TRADE_ACTIONS)),
-            may(Field::Ccy, TEXT_EXT),
+            may(EventField::Venue, VENUE),
+            must(EventField::Instr, INSTR),
+            must(EventField::Px, PX),
+            must(EventField::Qty, FieldLayout::DecimalNarrow { at: 56, exp_at: 39 }),
+            may(EventField::MatchId, FieldLayout::Id { at: 48, n: 8 }),
+            may(EventField::Cond, text(60, 4)),
+            may(EventField::Side, SIDE),
+            may(EventField::Action, code(38, 2, 3, TRADE_ACTIONS)),
+            may(EventField::Ccy, TEXT_EXT),
         ],
     },
-    Schema {
-        kind: Kind::OrderRecv,
+    EventSchema {
+        kind: EventKind::OrderRecv,
         fixed_bytes: 128,
         fields: &[
-            must(Field::Coid, Slot::Id { at: 80, n: 24 }),
-            may(Field::Owner, sym(Dict::Owner, 64)),
-            may(Field::Firm, sym(Dict::Firm, 68)),
-            may(Field::Instr, INSTR),
-            may(Field::Side, SIDE),
-            may(Field::Qty, dec(48, 39)),
-            may(Field::Channel, text(104, 16)),
-            may(Field::Px, PX),
-            may(Field::Trader, sym(Dict::Trader, 56)),
-            may(Field::Acct, sym(Dict::Account, 60)),
+            must(EventField::Coid, FieldLayout::Id { at: 80, n: 24 }),
+            may(EventField::Owner, sym(NameKind::Owner, 64)),
+            may(EventField::Firm, sym(NameKind::Firm, 68)),
+            may(EventField::Instr, INSTR),
+            may(EventField::Side, SIDE),
+            may(EventField::Qty, dec(48, 39)),
+            may(EventField::Channel, text(104, 16)),
+            may(EventField::Px, PX),
+            may(EventField::Trader, sym(NameKind::Trader, 56)),
+            may(EventField::Acct, sym(NameKind::Account, 60)),
         ],
     },
-    Schema {
-        kind: Kind::Parent,
+    EventSchema {
+        kind: EventKind::Parent,
         fixed_bytes: 128,
         fields: &[
-            must(Field::Parent, Slot::Id { at: 80, n: 24 }),
-            may(Field::Instr, INSTR),
-            may(Field::Side, SIDE),
-            may(Field::Qty, dec(48, 39)),
-            may(Field::Firm, sym(Dict::Firm, 68)),
-            may(Field::Owner, sym(Dict::Owner, 64)),
-            may(Field::Algo, sym(Dict::Algo, 72)),
-            may(Field::Px, PX),
+            must(EventField::Parent, FieldLayout::Id { at: 80, n: 24 }),
+            may(EventField::Instr, INSTR),
+            may(EventField::Side, SIDE),
+            may(EventField::Qty, dec(48, 39)),
+            may(EventField::Firm, sym(NameKind::Firm, 68)),
+            may(EventField::Owner, sym(NameKind::Owner, 64)),
+            may(EventField::Algo, sym(NameKind::Algo, 72)),
+            may(EventField::Px, PX),
         ],
     },
-    Schema { kind: Kind::OrderNew, fixed_bytes: 128, fields: &ORDER },
-    Schema { kind: Kind::OrderAmend, fixed_bytes: 128, fields: &ORDER },
-    Schema { kind: Kind::OrderCancel, fixed_bytes: 128, fields: &ORDER },
-    Schema {
-        kind: Kind::Exec,
+    EventSchema { kind: EventKind::OrderNew, fixed_bytes: 128, fields: &ORDER },
+    EventSchema { kind: EventKind::OrderAmend, fixed_bytes: 128, fields: &ORDER },
+    EventSchema { kind: EventKind::OrderCancel, fixed_bytes: 128, fields: &ORDER },
+    EventSchema {
+        kind: EventKind::Exec,
         fixed_bytes: 128,
         fields: &[
-            must(Field::Oid, Slot::Id { at: 80, n: 24 }),
-            may(Field::MatchId, Slot::Id { at: 104, n: 24 }),
-            may(Field::Side, SIDE),
-            may(Field::Px, PX), // none where a feed names the order only and keeps no orders
-            must(Field::Qty, dec(48, 39)),
-            may(Field::Liq, code(38, 6, 2, LIQUIDITIES)),
-            may(Field::Venue, VENUE),
-            may(Field::Instr, INSTR),
-            may(Field::Trader, sym(Dict::Trader, 56)),
-            may(Field::Acct, sym(Dict::Account, 60)),
-            may(Field::Owner, sym(Dict::Owner, 64)),
-            may(Field::Firm, sym(Dict::Firm, 68)),
-            may(Field::Capacity, code(38, 2, 2, CAPACITIES)),
-            may(Field::Short, code(38, 4, 2, SHORTS)),
-            may(Field::Algo, sym(Dict::Algo, 72)),
-            may(Field::Cpty, sym(Dict::Firm, 76)),
-            may(Field::Parent, Slot::Id { at: EXT_ONLY, n: 0 }),
-            may(Field::Tif, TEXT_EXT),
-            may(Field::Type, TEXT_EXT),
-            may(Field::StopPx, Slot::Price { at: EXT_ONLY }),
-            may(Field::Coid, Slot::Id { at: EXT_ONLY, n: 0 }),
-            may(Field::Ccy, TEXT_EXT),
+            must(EventField::Oid, FieldLayout::Id { at: 80, n: 24 }),
+            may(EventField::MatchId, FieldLayout::Id { at: 104, n: 24 }),
+            may(EventField::Side, SIDE),
+            may(EventField::Px, PX), // none where a feed names the order only and keeps no orders
+            must(EventField::Qty, dec(48, 39)),
+            may(EventField::Liq, code(38, 6, 2, LIQUIDITIES)),
+            may(EventField::Venue, VENUE),
+            may(EventField::Instr, INSTR),
+            may(EventField::Trader, sym(NameKind::Trader, 56)),
+            may(EventField::Acct, sym(NameKind::Account, 60)),
+            may(EventField::Owner, sym(NameKind::Owner, 64)),
+            may(EventField::Firm, sym(NameKind::Firm, 68)),
+            may(EventField::Capacity, code(38, 2, 2, CAPACITIES)),
+            may(EventField::Short, code(38, 4, 2, SHORTS)),
+            may(EventField::Algo, sym(NameKind::Algo, 72)),
+            may(EventField::Cpty, sym(NameKind::Firm, 76)),
+            may(EventField::Parent, FieldLayout::Id { at: EXT_ONLY, n: 0 }),
+            may(EventField::Tif, TEXT_EXT),
+            may(EventField::Type, TEXT_EXT),
+            may(EventField::StopPx, FieldLayout::Price { at: EXT_ONLY }),
+            may(EventField::Coid, FieldLayout::Id { at: EXT_ONLY, n: 0 }),
+            may(EventField::Ccy, TEXT_EXT),
         ],
     },
-    Schema {
-        kind: Kind::Party,
+    EventSchema {
+        kind: EventKind::Party,
         fixed_bytes: 64,
         fields: &[
-            must(Field::Owner, sym(Dict::Owner, 40)),
-            may(Field::Group, sym(Dict::Owner, 44)),
-            may(Field::Desk, sym(Dict::Desk, 48)),
-            may(Field::LinkScore, dec(56, 38)),
+            must(EventField::Owner, sym(NameKind::Owner, 40)),
+            may(EventField::Group, sym(NameKind::Owner, 44)),
+            may(EventField::Desk, sym(NameKind::Desk, 48)),
+            may(EventField::LinkScore, dec(56, 38)),
         ],
     },
-    Schema {
-        kind: Kind::Position,
+    EventSchema {
+        kind: EventKind::Position,
         fixed_bytes: 64,
         fields: &[
-            must(Field::Owner, sym(Dict::Owner, 40)),
-            may(Field::Instr, INSTR),
-            may(Field::Qty, dec(48, 38)),
-            may(Field::OpenInterest, dec(56, 39)),
+            must(EventField::Owner, sym(NameKind::Owner, 40)),
+            may(EventField::Instr, INSTR),
+            may(EventField::Qty, dec(48, 38)),
+            may(EventField::OpenInterest, dec(56, 39)),
         ],
     },
-    Schema {
-        kind: Kind::List,
+    EventSchema {
+        kind: EventKind::List,
         fixed_bytes: 64,
         fields: &[
-            must(Field::Name, sym(Dict::Name, 40)),
-            may(Field::Instr, INSTR),
-            may(Field::Party, sym(Dict::Owner, 44)),
-            may(Field::From, Slot::Nanos { at: 48 }),
-            may(Field::To, Slot::Nanos { at: 56 }),
+            must(EventField::Name, sym(NameKind::Name, 40)),
+            may(EventField::Instr, INSTR),
+            may(EventField::Party, sym(NameKind::Owner, 44)),
+            may(EventField::From, FieldLayout::Nanos { at: 48 }),
+            may(EventField::To, FieldLayout::Nanos { at: 56 }),
         ],
     },
-    Schema {
-        kind: Kind::Index,
+    EventSchema {
+        kind: EventKind::Index,
         fixed_bytes: 64,
-        fields: &[must(Field::Index, INSTR), must(Field::Px, dec(40, 38)), may(Field::Venue, VENUE)],
+        fields: &[
+            must(EventField::Index, INSTR),
+            must(EventField::Px, dec(40, 38)),
+            may(EventField::Venue, VENUE),
+        ],
     },
-    Schema {
-        kind: Kind::RefPx,
+    EventSchema {
+        kind: EventKind::RefPx,
         fixed_bytes: 64,
-        fields: &[must(Field::Instr, INSTR), must(Field::Px, PX), may(Field::Source, text(48, 16))],
+        fields: &[
+            must(EventField::Instr, INSTR),
+            must(EventField::Px, PX),
+            may(EventField::Source, text(48, 16)),
+        ],
     },
-    Schema {
-        kind: Kind::News,
+    EventSchema {
+        kind: EventKind::News,
         fixed_bytes: 128,
         fields: &[
-            may(Field::NewsId, Slot::Id { at: 40, n: 24 }),
-            may(Field::Instrs, Slot::Syms { dict: Dict::Instrument }),
-            may(Field::Headline, TEXT_EXT),
-            may(Field::Source, text(64, 16)),
-            may(Field::Text, TEXT_EXT),
+            may(EventField::NewsId, FieldLayout::Id { at: 40, n: 24 }),
+            may(EventField::Instrs, FieldLayout::Syms { dict: NameKind::Instrument }),
+            may(EventField::Headline, TEXT_EXT),
+            may(EventField::Source, text(64, 16)),
+            may(EventField::Text, TEXT_EXT),
         ],
     },
-    Schema {
-        kind: Kind::Comm,
+    EventSchema {
+        kind: EventKind::Comm,
         fixed_bytes: 128,
         fields: &[
-            may(Field::MsgId, Slot::Id { at: 40, n: 24 }),
-            may(Field::Channel, text(64, 16)),
-            may(Field::From, sym(Dict::Name, 80)),
-            may(Field::To, Slot::Syms { dict: Dict::Name }),
-            may(Field::Text, TEXT_EXT),
+            may(EventField::MsgId, FieldLayout::Id { at: 40, n: 24 }),
+            may(EventField::Channel, text(64, 16)),
+            may(EventField::From, sym(NameKind::Name, 80)),
+            may(EventField::To, FieldLayout::Syms { dict: NameKind::Name }),
+            may(EventField::Text, TEXT_EXT),
         ],
     },
-    Schema {
-        kind: Kind::Payment,
+    EventSchema {
+        kind: EventKind::Payment,
         fixed_bytes: 128,
         fields: &[
-            may(Field::Msg, text(40, 16)),
-            may(Field::Ref, Slot::Id { at: 64, n: 24 }),
-            may(Field::DrAcct, sym(Dict::Account, 56)),
-            may(Field::CrAcct, sym(Dict::Account, 60)),
-            may(Field::DrName, TEXT_EXT),
-            may(Field::CrName, TEXT_EXT),
-            may(Field::Ccy, text(88, 4)),
-            may(Field::Amt, Slot::Amount { at: 96, exp_at: 38 }),
-            may(Field::CrBic, text(EXT_ONLY, 0)),
-            may(Field::DrBic, text(112, 12)),
+            may(EventField::Msg, text(40, 16)),
+            may(EventField::Ref, FieldLayout::Id { at: 64, n: 24 }),
+            may(EventField::DrAcct, sym(NameKind::Account, 56)),
+            may(EventField::CrAcct, sym(NameKind::Account, 60)),
+            may(EventField::DrName, TEXT_EXT),
+            may(EventField::CrName, TEXT_EXT),
+            may(EventField::Ccy, text(88, 4)),
+            may(EventField::Amt, FieldLayout::Amount { at: 96, exp_at: 38 }),
+            may(EventField::CrBic, text(EXT_ONLY, 0)),
+            may(EventField::DrBic, text(112, 12)),
         ],
     },
-    Schema {
-        kind: Kind::Statement,
+    EventSchema {
+        kind: EventKind::Statement,
         fixed_bytes: 128,
         fields: &[
-            must(Field::Acct, sym(Dict::Account, 40)),
-            may(Field::Ccy, text(44, 4)),
-            may(Field::Ref, Slot::Id { at: 48, n: 16 }),
-            may(Field::Opening, Slot::Amount { at: 64, exp_at: 38 }),
-            may(Field::Closing, Slot::Amount { at: 80, exp_at: 39 }),
-            may(Field::Entries, Slot::Json),
+            must(EventField::Acct, sym(NameKind::Account, 40)),
+            may(EventField::Ccy, text(44, 4)),
+            may(EventField::Ref, FieldLayout::Id { at: 48, n: 16 }),
+            may(EventField::Opening, FieldLayout::Amount { at: 64, exp_at: 38 }),
+            may(EventField::Closing, FieldLayout::Amount { at: 80, exp_at: 39 }),
+            may(EventField::Entries, FieldLayout::Json),
         ],
     },
-    Schema {
-        kind: Kind::Alert,
+    EventSchema {
+        kind: EventKind::Alert,
         fixed_bytes: 64,
         fields: &[
-            must(Field::Scenario, sym(Dict::Name, 40)),
-            may(Field::TriggerSeq, uint(48, 8)),
-            may(Field::TriggerPosition, uint(56, 8)),
-            may(Field::Key, Slot::Json),
-            may(Field::Detail, Slot::Json),
+            must(EventField::Scenario, sym(NameKind::Name, 40)),
+            may(EventField::TriggerSeq, uint(48, 8)),
+            may(EventField::TriggerPosition, uint(56, 8)),
+            may(EventField::Key, FieldLayout::Json),
+            may(EventField::Detail, FieldLayout::Json),
         ],
     },
-    Schema {
-        kind: Kind::Control,
+    EventSchema {
+        kind: EventKind::Control,
         fixed_bytes: 64,
         fields: &[
-            may(Field::Venue, VENUE),
-            may(Field::Instr, INSTR),
-            must(Field::Action, text(40, 12)),
-            may(Field::Reason, text(52, 12)),
-            may(Field::Key, Slot::Json),
-            may(Field::Detail, Slot::Json),
+            may(EventField::Venue, VENUE),
+            may(EventField::Instr, INSTR),
+            must(EventField::Action, text(40, 12)),
+            may(EventField::Reason, text(52, 12)),
+            may(EventField::Key, FieldLayout::Json),
+            may(EventField::Detail, FieldLayout::Json),
         ],
     },
-    Schema {
-        kind: Kind::Quarantine,
+    EventSchema {
+        kind: EventKind::Quarantine,
         fixed_bytes: 64,
         fields: &[
-            may(Field::Length, uint(48, 4)),
-            must(Field::Reason, text(52, 12)),
-            may(Field::Detail, TEXT_EXT),
-            may(Field::RawAt, uint(40, 8)),
-            may(Field::Hash, TEXT_EXT),
+            may(EventField::Length, uint(48, 4)),
+            must(EventField::Reason, text(52, 12)),
+            may(EventField::Detail, TEXT_EXT),
+            may(EventField::RawAt, uint(40, 8)),
+            may(EventField::Hash, TEXT_EXT),
         ],
     },
-    Schema { kind: Kind::Clock, fixed_bytes: 64, fields: &[] },
+    EventSchema { kind: EventKind::Clock, fixed_bytes: 64, fields: &[] },
 ];
 
 const INDEX: [u8; 42] = {
@@ -547,19 +555,19 @@ const INDEX: [u8; 42] = {
 };
 
 /// Bytes a slot takes in the fixed part, `None` for one that is always in the extension.
-pub fn width_bytes(slot: Slot) -> Option<(u16, u16)> {
+pub fn width_bytes(slot: FieldLayout) -> Option<(u16, u16)> {
     let (at, n) = match slot {
-        Slot::Sym { dict: Dict::Venue, at } => (at, 2),
-        Slot::Sym { at, .. } => (at, 4),
-        Slot::Publisher { .. } => (at::VENUE as u16, 2),
-        Slot::Price { at } | Slot::Decimal { at, .. } | Slot::Nanos { at } => (at, 8),
-        Slot::DecimalNarrow { at, .. } => (at, 4),
-        Slot::Amount { at, .. } => (at, 16),
-        Slot::Id { at, n } | Slot::Text { at, n } => (at, n),
-        Slot::Code { at, .. } | Slot::Bool { at, .. } => (at, 1),
-        Slot::UInt { at, width } => (at, u16::from(width)),
-        Slot::MillisAfter { at } => (at, 2),
-        Slot::Syms { .. } | Slot::DecimalExt | Slot::Json => (EXT_ONLY, 0),
+        FieldLayout::Sym { dict: NameKind::Venue, at } => (at, 2),
+        FieldLayout::Sym { at, .. } => (at, 4),
+        FieldLayout::Publisher { .. } => (at::VENUE as u16, 2),
+        FieldLayout::Price { at } | FieldLayout::Decimal { at, .. } | FieldLayout::Nanos { at } => (at, 8),
+        FieldLayout::DecimalNarrow { at, .. } => (at, 4),
+        FieldLayout::Amount { at, .. } => (at, 16),
+        FieldLayout::Id { at, n } | FieldLayout::Text { at, n } => (at, n),
+        FieldLayout::Code { at, .. } | FieldLayout::Bool { at, .. } => (at, 1),
+        FieldLayout::UInt { at, width } => (at, u16::from(width)),
+        FieldLayout::MillisAfter { at } => (at, 2),
+        FieldLayout::Syms { .. } | FieldLayout::DecimalExt | FieldLayout::Json => (EXT_ONLY, 0),
     };
     (at != EXT_ONLY).then_some((at, n))
 }

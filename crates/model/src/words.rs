@@ -29,7 +29,7 @@ pub fn word(text: &[u8]) -> u64 {
 
 /// The same of a text of at most sixteen bytes.
 #[inline]
-pub fn double(text: &[u8]) -> u128 {
+pub fn double_word(text: &[u8]) -> u128 {
     match (text.first_chunk::<8>(), text.last_chunk::<8>()) {
         (Some(first), Some(last)) => {
             let rest = match text.len() {
@@ -62,7 +62,7 @@ pub fn is_plain(words: [u64; 3], n: usize) -> bool {
 
 /// First byte that JSON text cannot have as it is: a quote, a backslash or a control character below 0x20.
 #[inline]
-pub fn special(text: &[u8]) -> Option<usize> {
+pub fn find_special(text: &[u8]) -> Option<usize> {
     first(
         text,
         |w| below_space(w) | zeros(w ^ (ONES * 0x22)) | zeros(w ^ (ONES * 0x5c)),
@@ -72,7 +72,7 @@ pub fn special(text: &[u8]) -> Option<usize> {
 
 /// The same, or a DEL.
 #[inline]
-pub fn special_or_del(text: &[u8]) -> Option<usize> {
+pub fn find_special_or_del(text: &[u8]) -> Option<usize> {
     first(
         text,
         |w| below_space(w) | zeros(w ^ (ONES * 0x22)) | zeros(w ^ (ONES * 0x5c)) | zeros(w ^ (ONES * 0x7f)),
@@ -114,10 +114,10 @@ fn below_space(w: u64) -> u64 {
 
 /// The words of a text of at most 24 bytes; none of a longer one.
 #[inline]
-pub fn three(text: &[u8]) -> Option<[u64; 3]> {
+pub fn three_words(text: &[u8]) -> Option<[u64; 3]> {
     let n = text.len();
     if n <= 16 {
-        let two = double(text);
+        let two = double_word(text);
         return Some([two as u64, (two >> 64) as u64, 0]);
     }
     match (text.first_chunk::<16>(), text.last_chunk::<8>()) {
@@ -139,7 +139,7 @@ pub fn digits(text: &[u8]) -> Option<(u128, u32)> {
     }
     let up = 8 * (16 - n) as u32;
     // Aligned to the top, which is the last digit; what comes in from below is the value of leading zeros.
-    let values = (double(text) << up) ^ ((EACH * 0x30) >> up << up);
+    let values = (double_word(text) << up) ^ ((EACH * 0x30) >> up << up);
     // Nothing carries from byte to byte: 0x7f and 0x76 are less than 0x100.
     let beyond_nine = (((values & (EACH * 0x7f)) + EACH * 0x76) | values) & (EACH * 0x80);
     if beyond_nine == 0 {
@@ -202,9 +202,9 @@ mod tests {
         #[test]
         fn words_agree_with_bytes(text in proptest::collection::vec(any::<u8>(), 0..40)) {
             prop_assert_eq!(word(&text), slow(&text, 1)[0]);
-            let two = double(&text);
+            let two = double_word(&text);
             prop_assert_eq!(vec![two as u64, (two >> 64) as u64], slow(&text, 2));
-            prop_assert_eq!(three(&text).map(|w| w.to_vec()), (text.len() <= 24).then(|| slow(&text, 3)));
+            prop_assert_eq!(three_words(&text).map(|w| w.to_vec()), (text.len() <= 24).then(|| slow(&text, 3)));
         }
 
         /// Padding must not pass for text, nor a zero inside for padding.
@@ -213,7 +213,7 @@ mod tests {
             Just(0u8), Just(1), Just(0x7f), Just(0x80), Just(0xff), b' '..=b'z',
         ], 0..25)) {
             let plain = text.iter().all(|b| b.is_ascii() && *b != 0);
-            prop_assert_eq!(is_plain(three(&text).unwrap(), text.len()), plain);
+            prop_assert_eq!(is_plain(three_words(&text).unwrap(), text.len()), plain);
         }
 
         #[test]
@@ -222,9 +222,9 @@ mod tests {
             b'a'..=b'z', b'a'..=b'z', b'a'..=b'z', b'a'..=b'z', b'a'..=b'z', b'a'..=b'z', b'a'..=b'z',
         ], 0..40), byte in prop_oneof![Just(0x80u8), Just(0xffu8), b' '..=b'z']) {
             let slow = text.iter().position(|b| *b < b' ' || *b == b'"' || *b == b'\\');
-            prop_assert_eq!(special(&text), slow);
+            prop_assert_eq!(find_special(&text), slow);
             let del = text.iter().position(|b| *b == 0x7f);
-            prop_assert_eq!(special_or_del(&text), slow.into_iter().chain(del).min());
+            prop_assert_eq!(find_special_or_del(&text), slow.into_iter().chain(del).min());
             prop_assert_eq!(find(&text, byte), text.iter().position(|b| *b == byte));
         }
 

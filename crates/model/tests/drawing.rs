@@ -2,8 +2,8 @@
 //! here fails because the schema gained something, `UPDATE_DOCS=1 cargo test -p unitape-model` draws it anew.
 
 use std::fmt::Write;
-use unitape_model::schema::{EXT_ONLY, Schema, TAG_UNMAPPED, width_bytes};
-use unitape_model::{Dict, Field, Kind, Slot};
+use unitape_model::schema::{EXT_ONLY, EventSchema, TAG_UNMAPPED, width_bytes};
+use unitape_model::{EventField, EventKind, FieldLayout, NameKind};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats-events.md");
 const BEGIN: &str = "<!-- drawn from the schema: begin -->\n";
@@ -25,23 +25,23 @@ fn the_page_shows_the_schema() {
 fn draw_all() -> String {
     let mut out =
         String::from("\n### Dictionaries\n\n| number | dictionary | greatest id |\n|---|---|---|\n");
-    for dict in Dict::ALL {
+    for dict in NameKind::ALL {
         writeln!(out, "| {} | `{}` | {} |", dict as u8, dict.name(), dict.id_max()).unwrap();
     }
     out.push_str("\n### Tags of every kind\n\n| tag | field | payload |\n|---|---|---|\n");
-    for (field, payload) in [(Field::TsRecv, "i64 ns since 1970"), (Field::SrcSeq, "u64")] {
+    for (field, payload) in [(EventField::TsRecv, "i64 ns since 1970"), (EventField::SrcSeq, "u64")] {
         writeln!(out, "| {} | `{}` | {payload} |", field as u16, field.name()).unwrap();
     }
     writeln!(out, "| {TAG_UNMAPPED} | a field of its own name | `[name length u16][name][JSON text]` |")
         .unwrap();
-    for kind in Kind::META.into_iter().chain(Kind::EVENTS) {
-        draw(&mut out, Schema::of(kind));
+    for kind in EventKind::META.into_iter().chain(EventKind::EVENTS) {
+        draw(&mut out, EventSchema::for_kind(kind));
     }
     out.push('\n');
     out
 }
 
-fn draw(out: &mut String, schema: &Schema) {
+fn draw(out: &mut String, schema: &EventSchema) {
     let size = usize::from(schema.fixed_bytes);
     writeln!(out, "\n### `{}`: kind {}, {size} bytes\n", schema.kind.name(), schema.kind as u8).unwrap();
     out.push_str("```text\n     ");
@@ -74,7 +74,7 @@ fn draw(out: &mut String, schema: &Schema) {
 }
 
 /// The name of what stands at each byte.
-fn owners(schema: &Schema) -> Vec<&'static str> {
+fn owners(schema: &EventSchema) -> Vec<&'static str> {
     let mut owner = vec![""; usize::from(schema.fixed_bytes)];
     let mut place = |at: u16, n: u16, name| owner[usize::from(at)..usize::from(at + n)].fill(name);
     for (at, n, name) in [
@@ -89,17 +89,17 @@ fn owners(schema: &Schema) -> Vec<&'static str> {
     }
     for spec in schema.fields {
         match spec.slot {
-            Slot::Code { at, .. } | Slot::Bool { at, .. } => place(at, 1, "bits"),
-            Slot::Publisher { .. } => place(36, 2, "publisher"),
+            FieldLayout::Code { at, .. } | FieldLayout::Bool { at, .. } => place(at, 1, "bits"),
+            FieldLayout::Publisher { .. } => place(36, 2, "publisher"),
             slot => {
                 if let Some((at, n)) = width_bytes(slot) {
                     place(at, n, spec.field.name());
                 }
             }
         }
-        if let Slot::Decimal { exp_at, .. }
-        | Slot::DecimalNarrow { exp_at, .. }
-        | Slot::Amount { exp_at, .. } = spec.slot
+        if let FieldLayout::Decimal { exp_at, .. }
+        | FieldLayout::DecimalNarrow { exp_at, .. }
+        | FieldLayout::Amount { exp_at, .. } = spec.slot
         {
             place(exp_at, 1, "exp");
         }
@@ -107,32 +107,36 @@ fn owners(schema: &Schema) -> Vec<&'static str> {
     owner
 }
 
-fn describe(slot: Slot) -> (String, String) {
+fn describe(slot: FieldLayout) -> (String, String) {
     let place = |at: u16| if at == EXT_ONLY { "extension".to_owned() } else { at.to_string() };
     let upto = |n: u16, what: &str| if n == 0 { what.to_owned() } else { format!("{what}, {n} bytes") };
     match slot {
-        Slot::Sym { dict, at } => (place(at), format!("id of a name ({})", dict.name())),
-        Slot::Publisher { bank } => {
+        FieldLayout::Sym { dict, at } => (place(at), format!("id of a name ({})", dict.name())),
+        FieldLayout::Publisher { bank } => {
             let when = if bank { "set" } else { "not set" };
             (place(36), format!("id of a name (venue), when bit 6 at 38 is {when}"))
         }
-        Slot::Syms { dict } => (place(EXT_ONLY), format!("ids of names ({}), u32 each", dict.name())),
-        Slot::Price { at } => (place(at), "price, i64 in 1e-9".to_owned()),
-        Slot::Decimal { at, exp_at } => (place(at), format!("i64 mantissa, exponent at {exp_at}")),
-        Slot::DecimalNarrow { at, exp_at } => (place(at), format!("u32 mantissa, exponent at {exp_at}")),
-        Slot::DecimalExt => (place(EXT_ONLY), "decimal, i64 mantissa and i8 exponent".to_owned()),
-        Slot::Amount { at, exp_at } => (place(at), format!("i128 mantissa, exponent at {exp_at}")),
-        Slot::Id { at, n } => (place(at), upto(n, "inline id")),
-        Slot::Text { at, n } => (place(at), upto(n, "text")),
-        Slot::Code { at, shift, bits, values } => {
+        FieldLayout::Syms { dict } => (place(EXT_ONLY), format!("ids of names ({}), u32 each", dict.name())),
+        FieldLayout::Price { at } => (place(at), "price, i64 in 1e-9".to_owned()),
+        FieldLayout::Decimal { at, exp_at } => (place(at), format!("i64 mantissa, exponent at {exp_at}")),
+        FieldLayout::DecimalNarrow { at, exp_at } => {
+            (place(at), format!("u32 mantissa, exponent at {exp_at}"))
+        }
+        FieldLayout::DecimalExt => (place(EXT_ONLY), "decimal, i64 mantissa and i8 exponent".to_owned()),
+        FieldLayout::Amount { at, exp_at } => (place(at), format!("i128 mantissa, exponent at {exp_at}")),
+        FieldLayout::Id { at, n } => (place(at), upto(n, "inline id")),
+        FieldLayout::Text { at, n } => (place(at), upto(n, "text")),
+        FieldLayout::Code { at, shift, bits, values } => {
             let values: Vec<String> =
                 values.iter().enumerate().map(|(i, v)| format!("{} `{v}`", i + 1)).collect();
             (place(at), format!("bits {shift} to {}: {}", shift + bits - 1, values.join(", ")))
         }
-        Slot::Bool { at, shift } => (place(at), format!("bits {shift} to {}: 1 false, 2 true", shift + 1)),
-        Slot::UInt { at, width } => (place(at), format!("u{}", u16::from(width) * 8)),
-        Slot::Nanos { at } => (place(at), "i64 ns since 1970".to_owned()),
-        Slot::MillisAfter { at } => (place(at), "u16 ms after `ts_event`".to_owned()),
-        Slot::Json => (place(EXT_ONLY), "JSON text".to_owned()),
+        FieldLayout::Bool { at, shift } => {
+            (place(at), format!("bits {shift} to {}: 1 false, 2 true", shift + 1))
+        }
+        FieldLayout::UInt { at, width } => (place(at), format!("u{}", u16::from(width) * 8)),
+        FieldLayout::Nanos { at } => (place(at), "i64 ns since 1970".to_owned()),
+        FieldLayout::MillisAfter { at } => (place(at), "u16 ms after `ts_event`".to_owned()),
+        FieldLayout::Json => (place(EXT_ONLY), "JSON text".to_owned()),
     }
 }

@@ -1,6 +1,6 @@
 //! What can go wrong in running a farm.
 
-use crate::farm::Stage;
+use crate::farm::FarmStage;
 
 /// Why a farm did not come to its end. `E` is the error of the farm's own stages.
 #[derive(Debug, thiserror::Error)]
@@ -12,7 +12,7 @@ pub enum Error<E> {
         /// Number of the block, from 0.
         block: u64,
         /// Where it failed.
-        stage: Stage,
+        stage: FarmStage,
         /// What the stage said.
         error: E,
     },

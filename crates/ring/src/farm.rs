@@ -33,8 +33,8 @@ use std::{
 
 use crate::{
     Error,
-    floor::{Floor, Lane},
-    wait::Wait,
+    scheduler::{Scheduler, WorkerSlot},
+    wait::WaitStrategy,
 };
 
 /// What flows through a farm and what each stage does to it.
@@ -64,7 +64,7 @@ pub trait Farm: Sync {
 
     /// Claims the next block: exclusive and in block order. `None` is the end of the input.
     ///
-    /// An intake that waits for a live source must look at [`Claim::is_cancelled`] and answer `None` then.
+    /// An intake that waits for a live source must look at [`BlockClaim::is_cancelled`] and answer `None` then.
     ///
     /// # Errors
     /// When the source cannot be read; no later block is claimed.
@@ -72,7 +72,7 @@ pub trait Farm: Sync {
         &self,
         intake: &mut Self::Intake,
         worker: &mut Self::Worker,
-        claim: Claim<'_>,
+        claim: BlockClaim<'_>,
     ) -> Result<Option<Self::Input>, Self::Error>;
 
     /// Works on a block, at the same time as other workers on theirs.
@@ -107,7 +107,7 @@ pub trait Farm: Sync {
         &self,
         sequencer: &mut Self::Sequencer,
         worker: &mut Self::Worker,
-        ending: Ending,
+        ending: FarmEnding,
     ) -> Result<Option<Self::Plan>, Self::Error> {
         let _ = (sequencer, worker, ending);
         Ok(None)
@@ -116,12 +116,12 @@ pub trait Farm: Sync {
 
 /// The number of the block that an intake claims, and whether it still makes sense to wait for it.
 #[derive(Clone, Copy)]
-pub struct Claim<'a> {
+pub struct BlockClaim<'a> {
     pub(crate) index: u64,
     pub(crate) cancelled: &'a dyn Fn() -> bool,
 }
 
-impl Claim<'_> {
+impl BlockClaim<'_> {
     /// Number of the block, from 0.
     #[inline]
     pub fn index(&self) -> u64 {
@@ -134,7 +134,7 @@ impl Claim<'_> {
     }
 }
 
-impl fmt::Debug for Claim<'_> {
+impl fmt::Debug for BlockClaim<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Claim({})", self.index)
     }
@@ -142,7 +142,7 @@ impl fmt::Debug for Claim<'_> {
 
 /// Why no more blocks come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Ending {
+pub enum FarmEnding {
     /// The intake answered `None`.
     EndOfInput,
     /// The stop flag was up when a block was about to be claimed; a later run may go on from here.
@@ -151,7 +151,7 @@ pub enum Ending {
 
 /// A stage of a block, as errors name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stage {
+pub enum FarmStage {
     /// Claiming from the source.
     Intake,
     /// Parallel work.
@@ -164,23 +164,23 @@ pub enum Stage {
     Drain,
 }
 
-impl fmt::Display for Stage {
+impl fmt::Display for FarmStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Stage::Intake => "intake",
-            Stage::Work => "work",
-            Stage::Sequence => "sequence",
-            Stage::Finish => "finish",
-            Stage::Drain => "drain",
+            FarmStage::Intake => "intake",
+            FarmStage::Work => "work",
+            FarmStage::Sequence => "sequence",
+            FarmStage::Finish => "finish",
+            FarmStage::Drain => "drain",
         })
     }
 }
 
 /// How to run a farm.
 #[derive(Clone, Copy, Debug)]
-pub struct Options<'a> {
+pub struct FarmOptions<'a> {
     /// How workers wait at the turnstiles.
-    pub wait: Wait,
+    pub wait: WaitStrategy,
     /// When up, no further block is claimed; those under way finish.
     pub stop: Option<&'a StopFlag>,
     /// What flows, for the thread names: `decode` makes `decode[1]`, `decode[2]`; the caller's thread keeps
@@ -188,15 +188,15 @@ pub struct Options<'a> {
     pub name: &'a str,
 }
 
-impl Default for Options<'_> {
+impl Default for FarmOptions<'_> {
     fn default() -> Self {
-        Self { wait: Wait::Balanced, stop: None, name: "farm" }
+        Self { wait: WaitStrategy::Balanced, stop: None, name: "farm" }
     }
 }
 
 /// Counters of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct FarmStats {
     /// Blocks that went through all stages (plans of `drain` not counted).
     pub blocks: u64,
     /// Plans that came out of `drain`.
@@ -208,7 +208,7 @@ pub struct Stats {
 }
 
 /// A farm that has come to its end.
-pub struct Done<F: Farm> {
+pub struct FarmOutcome<F: Farm> {
     /// The state behind the intake turnstile.
     pub intake: F::Intake,
     /// The state behind the sequencing turnstile.
@@ -216,9 +216,9 @@ pub struct Done<F: Farm> {
     /// The workers in their order, to be used again.
     pub workers: Vec<F::Worker>,
     /// Why it ended.
-    pub ending: Ending,
+    pub ending: FarmEnding,
     /// What it counted.
-    pub stats: Stats,
+    pub stats: FarmStats,
 }
 
 /// Runs a farm to its end: worker 0 in this thread, each other one in a thread of its own, so that one
@@ -227,7 +227,7 @@ pub struct Done<F: Farm> {
 /// After an error, intake and sequencer are dropped; pass `&mut` of yours where they are needed then.
 ///
 /// # Errors
-/// [`Error::NoWorkers`], [`Error::Spawn`] (no block was claimed then), or [`Error::Stage`] with the error of
+/// [`Error::NoWorkers`], [`Error::Spawn`] (no block was claimed then), or [`Error::FarmStage`] with the error of
 /// the lowest block that failed.
 ///
 /// # Panics
@@ -237,39 +237,40 @@ pub fn run<F: Farm>(
     workers: Vec<F::Worker>,
     intake: F::Intake,
     sequencer: F::Sequencer,
-    options: &Options<'_>,
-) -> Result<Done<F>, Error<F::Error>> {
-    let (floor, mut lanes): (Floor<F>, _) = Floor::new(workers, intake, sequencer);
+    options: &FarmOptions<'_>,
+) -> Result<FarmOutcome<F>, Error<F::Error>> {
+    let (scheduler, mut lanes): (Scheduler<F>, _) = Scheduler::new(workers, intake, sequencer);
     let Some((first, others)) = lanes.split_first_mut() else { return Err(Error::NoWorkers) };
 
     let ran = thread::scope(|scope| {
         let mut threads = Vec::with_capacity(others.len());
         for (i, lane) in others.iter_mut().enumerate() {
             let name = format!("{}[{}]", options.name, i + 1);
-            let floor = &floor;
+            let scheduler = &scheduler;
             let spawned = thread::Builder::new()
                 .name(name)
-                .spawn_scoped(scope, move || floor.tend(farm, lane, options));
+                .spawn_scoped(scope, move || scheduler.run_worker(farm, lane, options));
             match spawned {
                 Ok(handle) => threads.push(handle),
                 Err(source) => {
                     // Block 0 is this thread's and is never claimed now, so nobody has entered anything.
-                    floor.fail(0);
+                    scheduler.fail(0);
                     return Err(Error::Spawn { worker: i + 1, source });
                 }
             }
         }
-        let mut panics = vec![catch_unwind(AssertUnwindSafe(|| floor.tend(farm, first, options))).err()];
+        let mut panics =
+            vec![catch_unwind(AssertUnwindSafe(|| scheduler.run_worker(farm, first, options))).err()];
         panics.extend(threads.into_iter().map(|handle| handle.join().err()));
         Ok(panics)
     });
 
     propagate(ran?, &lanes);
-    conclude(floor, lanes)
+    conclude(scheduler, lanes)
 }
 
 /// Resumes the panic of the lowest block, if any worker panicked.
-fn propagate<F: Farm>(panics: Vec<Option<Box<dyn Any + Send>>>, lanes: &[Lane<F>]) {
+fn propagate<F: Farm>(panics: Vec<Option<Box<dyn Any + Send>>>, lanes: &[WorkerSlot<F>]) {
     let panicked = panics.into_iter().zip(lanes).filter_map(|(panic, lane)| Some((lane.index(), panic?)));
     if let Some((_, panic)) = panicked.min_by_key(|(index, _)| *index) {
         resume_unwind(panic);
@@ -278,12 +279,12 @@ fn propagate<F: Farm>(panics: Vec<Option<Box<dyn Any + Send>>>, lanes: &[Lane<F>
 
 /// Turns what the lanes hold into the one result.
 pub fn conclude<F: Farm, const SOUND: bool>(
-    floor: Floor<F, SOUND>,
-    lanes: Vec<Lane<F>>,
-) -> Result<Done<F>, Error<F::Error>> {
-    let mut stats = Stats::default();
-    let mut ending = Ending::EndOfInput;
-    let mut lowest: Option<(u64, Stage, F::Error)> = None;
+    scheduler: Scheduler<F, SOUND>,
+    lanes: Vec<WorkerSlot<F>>,
+) -> Result<FarmOutcome<F>, Error<F::Error>> {
+    let mut stats = FarmStats::default();
+    let mut ending = FarmEnding::EndOfInput;
+    let mut lowest: Option<(u64, FarmStage, F::Error)> = None;
     let mut workers = Vec::with_capacity(lanes.len());
     for lane in lanes {
         let block = lane.index();
@@ -303,8 +304,8 @@ pub fn conclude<F: Farm, const SOUND: bool>(
     match lowest {
         Some((block, stage, error)) => Err(Error::Stage { block, stage, error }),
         None => {
-            let (intake, sequencer) = floor.into_inner();
-            Ok(Done { intake, sequencer, workers, ending, stats })
+            let (intake, sequencer) = scheduler.into_inner();
+            Ok(FarmOutcome { intake, sequencer, workers, ending, stats })
         }
     }
 }

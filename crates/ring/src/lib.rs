@@ -14,7 +14,7 @@
 //! A farm that gives every word its place in the text, the same at any number of workers:
 //!
 //! ```
-//! use unitape_ring::{Claim, Farm, Options, run};
+//! use unitape_ring::{BlockClaim, Farm, FarmOptions, run};
 //!
 //! struct Words;
 //! impl Farm for Words {
@@ -27,7 +27,7 @@
 //!     type Error = std::io::Error;
 //!
 //!     fn intake(
-//!         &self, lines: &mut Self::Intake, _: &mut Self::Worker, _: Claim<'_>,
+//!         &self, lines: &mut Self::Intake, _: &mut Self::Worker, _: BlockClaim<'_>,
 //!     ) -> Result<Option<&'static str>, Self::Error> {
 //!         Ok(lines.next())
 //!     }
@@ -46,7 +46,7 @@
 //! }
 //!
 //! let text = "every feed\non one tape\nin order";
-//! let done = run(&Words, vec![Vec::new(); 2], text.lines(), 0, &Options::default()).unwrap();
+//! let done = run(&Words, vec![Vec::new(); 2], text.lines(), 0, &FarmOptions::default()).unwrap();
 //! assert_eq!(done.sequencer, 7);
 //! assert_eq!(done.workers, [vec![(0, 2), (5, 2)], vec![(2, 3)]]);
 //! ```
@@ -56,8 +56,8 @@
 //! | what | who meets there | bound | counter when it is met |
 //! |---|---|---|---|
 //! | [`ring`] | one producer, one consumer | its capacity, fixed when made | [`Producer::fulls`], [`Consumer::empties`] |
-//! | intake turnstile | the W workers of a farm, in block order | one inside; W blocks claimed at most | [`Stats::intake_waits`] |
-//! | sequencing turnstile | the W workers, in block order | one inside; W − 1 worked blocks wait at most | [`Stats::sequence_waits`] |
+//! | intake turnstile | the W workers of a farm, in block order | one inside; W blocks claimed at most | [`FarmStats::intake_waits`] |
+//! | sequencing turnstile | the W workers, in block order | one inside; W − 1 worked blocks wait at most | [`FarmStats::sequence_waits`] |
 //! | blocks under way | | W: worker *w* takes block *i + W* only after finishing *i* | |
 //! | threads of a farm | `name[1]` … `name[W − 1]`; worker 0 is the caller | W − 1, none for one worker | |
 //! | one sleep of a [`Waiter`] | | [`wait::PARK_NS_MAX`] | [`Waiter::parks`] |
@@ -74,9 +74,9 @@
 
 mod error;
 pub mod farm;
-mod floor;
 #[cfg(not(loom))]
 pub mod measure;
+mod scheduler;
 mod sleepers;
 pub mod spsc;
 mod sync;
@@ -84,16 +84,16 @@ mod turnstile;
 pub mod wait;
 
 pub use error::Error;
-pub use farm::{Claim, Done, Ending, Farm, Options, Stage, Stats, run};
+pub use farm::{BlockClaim, Farm, FarmEnding, FarmOptions, FarmOutcome, FarmStage, FarmStats, run};
 pub use spsc::{Consumer, PopError, Producer, PushError, ring};
-pub use wait::{Wait, Waiter};
+pub use wait::{WaitStrategy, Waiter};
 
-/// The farm's floor, for loom, which must make the threads itself.
+/// The farm's scheduler, for loom, which must make the threads itself.
 #[cfg(loom)]
 #[doc(hidden)]
 pub mod loom_parts {
     pub use crate::{
         farm::conclude,
-        floor::{Floor, Lane},
+        scheduler::{Scheduler, WorkerSlot},
     };
 }

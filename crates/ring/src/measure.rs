@@ -14,13 +14,13 @@ use std::{
 
 use crate::{
     Error,
-    farm::{Claim, Farm, Options, Stats, run},
-    wait::Wait,
+    farm::{BlockClaim, Farm, FarmOptions, FarmStats, run},
+    wait::WaitStrategy,
 };
 
 /// What to run through the farm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Load {
+pub struct FarmLoad {
     /// Workers, the caller's thread among them; at least 1.
     pub workers: usize,
     /// Messages in all.
@@ -32,10 +32,10 @@ pub struct Load {
     /// Dependent multiplications per message, to see the speed-up under work; 0 for the farm alone.
     pub work_rounds: u32,
     /// How workers wait.
-    pub wait: Wait,
+    pub wait: WaitStrategy,
 }
 
-impl Load {
+impl FarmLoad {
     /// No work at all: `messages` of 200 bytes in blocks of 64, as the peers are measured.
     pub const fn empty(workers: usize, messages: u64) -> Self {
         Self {
@@ -44,27 +44,27 @@ impl Load {
             message_bytes: 200,
             block_bytes: 64 * 200,
             work_rounds: 0,
-            wait: Wait::Balanced,
+            wait: WaitStrategy::Balanced,
         }
     }
 }
 
 /// One repeat of a measurement.
 #[derive(Clone, Copy, Debug)]
-pub struct Measured {
+pub struct FarmMeasurement {
     /// Wall clock from before the threads start to after the last one has ended.
     pub elapsed: Duration,
     /// Wall clock per message in nanoseconds.
     pub ns_per_message: f64,
     /// What the farm counted.
-    pub stats: Stats,
+    pub stats: FarmStats,
 }
 
 /// Runs `load` `repeats` times after one run to warm up.
 ///
 /// ```
-/// use unitape_ring::measure::{Load, measure};
-/// let runs = measure(&Load::empty(2, 10_000), 3).unwrap();
+/// use unitape_ring::measure::{FarmLoad, measure};
+/// let runs = measure(&FarmLoad::empty(2, 10_000), 3).unwrap();
 /// assert_eq!(runs.len(), 3);
 /// assert_eq!(runs[0].stats.blocks, 157); // 156 blocks of 64 messages and one of 16
 /// ```
@@ -72,10 +72,10 @@ pub struct Measured {
 /// # Errors
 /// When the load has no sense (no worker, messages shorter than their length), no thread can be started, or
 /// the self-check fails.
-pub fn measure(load: &Load, repeats: usize) -> Result<Vec<Measured>, Error<Unsound>> {
-    let unsound = |error| Error::Stage { block: 0, stage: crate::Stage::Intake, error };
+pub fn measure(load: &FarmLoad, repeats: usize) -> Result<Vec<FarmMeasurement>, Error<MeasurementFault>> {
+    let unsound = |error| Error::Stage { block: 0, stage: crate::FarmStage::Intake, error };
     if load.message_bytes < size_of::<u64>() {
-        return Err(unsound(Unsound("a message is shorter than its length field")));
+        return Err(unsound(MeasurementFault("a message is shorter than its length field")));
     }
     let per_block = (load.block_bytes / load.message_bytes).max(1) as u64;
     once(load, per_block)?;
@@ -85,12 +85,12 @@ pub fn measure(load: &Load, repeats: usize) -> Result<Vec<Measured>, Error<Unsou
 /// Why a measurement does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unsound(&'static str);
+pub struct MeasurementFault(&'static str);
 
-fn once(load: &Load, per_block: u64) -> Result<Measured, Error<Unsound>> {
-    let farm = Empty { per_block, message_bytes: load.message_bytes, rounds: load.work_rounds };
-    let workers = (0..load.workers).map(|_| Bench::new(&farm)).collect();
-    let options = Options { wait: load.wait, ..Default::default() };
+fn once(load: &FarmLoad, per_block: u64) -> Result<FarmMeasurement, Error<MeasurementFault>> {
+    let farm = MeasuredFarm { per_block, message_bytes: load.message_bytes, rounds: load.work_rounds };
+    let workers = (0..load.workers).map(|_| MeasuredWorker::new(&farm)).collect();
+    let options = FarmOptions { wait: load.wait, ..Default::default() };
 
     let begin = Instant::now();
     let done = run(&farm, workers, load.messages, 0, &options)?;
@@ -103,27 +103,28 @@ fn once(load: &Load, per_block: u64) -> Result<Measured, Error<Unsound>> {
         || done.sequencer != load.messages
         || done.stats.blocks != load.messages.div_ceil(per_block)
     {
-        let error = Unsound("the self-check failed: messages were lost, doubled or numbered wrongly");
-        return Err(Error::Stage { block: done.stats.blocks, stage: crate::Stage::Finish, error });
+        let error =
+            MeasurementFault("the self-check failed: messages were lost, doubled or numbered wrongly");
+        return Err(Error::Stage { block: done.stats.blocks, stage: crate::FarmStage::Finish, error });
     }
     let ns_per_message = elapsed.as_nanos() as f64 / load.messages.max(1) as f64;
-    Ok(Measured { elapsed, ns_per_message, stats: done.stats })
+    Ok(FarmMeasurement { elapsed, ns_per_message, stats: done.stats })
 }
 
-struct Empty {
+struct MeasuredFarm {
     per_block: u64,
     message_bytes: usize,
     rounds: u32,
 }
 
-struct Bench {
+struct MeasuredWorker {
     arena: Box<[u8]>,
     /// Ordinals of all messages this worker has finished, added up.
     sum: u64,
 }
 
-impl Bench {
-    fn new(farm: &Empty) -> Self {
+impl MeasuredWorker {
+    fn new(farm: &MeasuredFarm) -> Self {
         let mut arena = vec![0; farm.per_block as usize * farm.message_bytes].into_boxed_slice();
         for message in arena.chunks_exact_mut(farm.message_bytes) {
             message[..8].copy_from_slice(&(farm.message_bytes as u64).to_le_bytes());
@@ -132,8 +133,8 @@ impl Bench {
     }
 }
 
-impl Farm for Empty {
-    type Worker = Bench;
+impl Farm for MeasuredFarm {
+    type Worker = MeasuredWorker;
     /// Messages that are not claimed yet.
     type Intake = u64;
     /// Messages of the block.
@@ -143,19 +144,24 @@ impl Farm for Empty {
     type Sequencer = u64;
     /// First ordinal and number of messages.
     type Plan = (u64, u64);
-    type Error = Unsound;
+    type Error = MeasurementFault;
 
-    fn intake(&self, left: &mut u64, _: &mut Bench, _: Claim<'_>) -> Result<Option<u64>, Unsound> {
+    fn intake(
+        &self,
+        left: &mut u64,
+        _: &mut MeasuredWorker,
+        _: BlockClaim<'_>,
+    ) -> Result<Option<u64>, MeasurementFault> {
         let messages = self.per_block.min(*left);
         *left -= messages;
         Ok((messages > 0).then_some(messages))
     }
 
-    fn work(&self, worker: &mut Bench, messages: u64) -> Result<u64, Unsound> {
+    fn work(&self, worker: &mut MeasuredWorker, messages: u64) -> Result<u64, MeasurementFault> {
         let mut at = 0;
         for _ in 0..messages {
             let length = worker.arena.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
-            let length = length.ok_or(Unsound("a frame ends outside its block"))?;
+            let length = length.ok_or(MeasurementFault("a frame ends outside its block"))?;
             let mut value = length;
             for _ in 0..self.rounds {
                 value = black_box(value.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ value >> 29);
@@ -165,17 +171,26 @@ impl Farm for Empty {
         if at == messages as usize * self.message_bytes {
             Ok(messages)
         } else {
-            Err(Unsound("frames do not add up"))
+            Err(MeasurementFault("frames do not add up"))
         }
     }
 
-    fn sequence(&self, next: &mut u64, _: &mut Bench, messages: u64) -> Result<(u64, u64), Unsound> {
+    fn sequence(
+        &self,
+        next: &mut u64,
+        _: &mut MeasuredWorker,
+        messages: u64,
+    ) -> Result<(u64, u64), MeasurementFault> {
         let first = *next;
         *next += messages;
         Ok((first, messages))
     }
 
-    fn finish(&self, worker: &mut Bench, (first, messages): (u64, u64)) -> Result<(), Unsound> {
+    fn finish(
+        &self,
+        worker: &mut MeasuredWorker,
+        (first, messages): (u64, u64),
+    ) -> Result<(), MeasurementFault> {
         // The sum of first, first + 1, … is first times their number plus 0 + 1 + … .
         let steps = messages * (messages - 1) / 2;
         worker.sum = worker.sum.wrapping_add(first.wrapping_mul(messages)).wrapping_add(steps);
@@ -191,7 +206,7 @@ mod tests {
     #[test]
     fn every_message_is_counted_at_any_cut() {
         for (workers, messages, block_bytes) in [(1, 0, 1), (2, 1, 1), (2, 1_000, 200), (3, 1_001, 12_800)] {
-            let load = Load { block_bytes, work_rounds: 2, ..Load::empty(workers, messages) };
+            let load = FarmLoad { block_bytes, work_rounds: 2, ..FarmLoad::empty(workers, messages) };
             let runs = measure(&load, 2).unwrap();
             let per_block = (block_bytes as u64 / 200).max(1);
             assert!(runs.iter().all(|r| r.stats.blocks == messages.div_ceil(per_block)), "{load:?}");
@@ -201,8 +216,8 @@ mod tests {
     /// Both come from a command line.
     #[test]
     fn a_load_without_sense_is_an_error() {
-        assert!(matches!(measure(&Load::empty(0, 10), 1), Err(Error::NoWorkers)));
-        let short = Load { message_bytes: 7, ..Load::empty(1, 10) };
+        assert!(matches!(measure(&FarmLoad::empty(0, 10), 1), Err(Error::NoWorkers)));
+        let short = FarmLoad { message_bytes: 7, ..FarmLoad::empty(1, 10) };
         assert!(matches!(measure(&short, 1), Err(Error::Stage { .. })));
     }
 }

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// Those who sleep for one cause.
 #[derive(Debug, Default)]
-pub(crate) struct Sleepers {
+pub(crate) struct SleepingThreads {
     #[cfg(not(loom))]
     asleep: AtomicU32,
     #[cfg(not(loom))]
@@ -31,7 +31,7 @@ pub(crate) struct Sleepers {
 }
 
 #[cfg(not(loom))]
-impl Sleepers {
+impl SleepingThreads {
     /// Sleeps until woken, unless `there` says that there is no need to. It reads with SeqCst what it depends on. Gives
     /// whether nobody woke it.
     #[cold]
@@ -74,7 +74,7 @@ impl Sleepers {
 
 /// Loom has no time: nobody waits for long.
 #[cfg(loom)]
-impl Sleepers {
+impl SleepingThreads {
     pub(crate) fn sleep(&self, _: impl Fn() -> bool) -> bool {
         loom::thread::yield_now();
         true
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn no_wake_up_is_lost() {
         const STEPS: u64 = 20_000;
-        let (turn, sleepers, lost) = (AtomicU64::new(0), Sleepers::default(), AtomicU64::new(0));
+        let (turn, sleepers, lost) = (AtomicU64::new(0), SleepingThreads::default(), AtomicU64::new(0));
         std::thread::scope(|scope| {
             for me in 0..2 {
                 let (turn, sleepers, lost) = (&turn, &sleepers, &lost);

@@ -14,7 +14,7 @@
 
 use std::{fmt, mem::MaybeUninit};
 
-use crate::sync::{Arc, AtomicBool, AtomicUsize, Ordering, Padded, UnsafeCell};
+use crate::sync::{Arc, AtomicBool, AtomicUsize, CachePadded, Ordering, UnsafeCell};
 
 /// Makes a ring for at least `capacity` items; rounded up to a power of two, at least 1.
 ///
@@ -43,7 +43,7 @@ pub fn broken_ring<T>(capacity: usize) -> (Producer<T, false>, Consumer<T, false
 
 /// The writing end. Dropping it closes the ring; what was pushed can still be popped.
 pub struct Producer<T, const SOUND: bool = true> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<SharedRing<T>>,
     /// Our `shared.tail`, which nobody else writes.
     tail: usize,
     /// `shared.head` as last seen; the consumer may be further.
@@ -53,7 +53,7 @@ pub struct Producer<T, const SOUND: bool = true> {
 
 /// The reading end. Dropping it closes the ring; what it has not popped is dropped.
 pub struct Consumer<T, const SOUND: bool = true> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<SharedRing<T>>,
     /// Our `shared.head`, which nobody else writes.
     head: usize,
     /// `shared.tail` as last seen; the producer may be further.
@@ -174,7 +174,7 @@ impl<T, const SOUND: bool> Consumer<T, SOUND> {
     /// Pops one item.
     ///
     /// # Errors
-    /// [`PopError::Empty`], or [`PopError::Closed`] when no item can come any more.
+    /// [`PopError::MeasuredFarm`], or [`PopError::Closed`] when no item can come any more.
     #[inline]
     pub fn try_pop(&mut self) -> Result<T, PopError> {
         if self.ready(1) == 0 {
@@ -290,22 +290,22 @@ impl<T, const SOUND: bool> fmt::Debug for Consumer<T, SOUND> {
     }
 }
 
-struct Shared<T> {
-    head: Padded<AtomicUsize>,
-    tail: Padded<AtomicUsize>,
-    producer_gone: Padded<AtomicBool>,
-    consumer_gone: Padded<AtomicBool>,
+struct SharedRing<T> {
+    head: CachePadded<AtomicUsize>,
+    tail: CachePadded<AtomicUsize>,
+    producer_gone: CachePadded<AtomicBool>,
+    consumer_gone: CachePadded<AtomicBool>,
     slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
 }
 
 // SAFETY: a slot is touched by the producer while it is outside head..tail and by the consumer while it is
 // inside, there is one of each (neither end can be cloned), and the indices that say so are passed on with
 // Release/Acquire. Items are moved between threads, hence `T: Send`, and never shared.
-unsafe impl<T: Send> Sync for Shared<T> {}
+unsafe impl<T: Send> Sync for SharedRing<T> {}
 // SAFETY: as above; the slots own their items.
-unsafe impl<T: Send> Send for Shared<T> {}
+unsafe impl<T: Send> Send for SharedRing<T> {}
 
-impl<T> Shared<T> {
+impl<T> SharedRing<T> {
     #[inline]
     fn capacity(&self) -> usize {
         self.slots.len()
@@ -340,7 +340,7 @@ impl<T> Shared<T> {
     }
 }
 
-impl<T> Drop for Shared<T> {
+impl<T> Drop for SharedRing<T> {
     fn drop(&mut self) {
         // Relaxed: the last of the two ends is gone, and the Arc's count has ordered both before this.
         let tail = self.tail.load(Ordering::Relaxed);
@@ -377,11 +377,11 @@ impl<T, const SOUND: bool> Drop for PopBatch<'_, T, SOUND> {
 
 fn make<T, const SOUND: bool>(capacity: usize) -> (Producer<T, SOUND>, Consumer<T, SOUND>) {
     let capacity = capacity.max(1).checked_next_power_of_two().expect("the ring fits into memory");
-    let shared = Arc::new(Shared {
-        head: Padded(AtomicUsize::new(0)),
-        tail: Padded(AtomicUsize::new(0)),
-        producer_gone: Padded(AtomicBool::new(false)),
-        consumer_gone: Padded(AtomicBool::new(false)),
+    let shared = Arc::new(SharedRing {
+        head: CachePadded(AtomicUsize::new(0)),
+        tail: CachePadded(AtomicUsize::new(0)),
+        producer_gone: CachePadded(AtomicBool::new(false)),
+        consumer_gone: CachePadded(AtomicBool::new(false)),
         slots: (0..capacity).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
     });
     let producer = Producer { shared: shared.clone(), tail: 0, head_seen: 0, fulls: 0 };

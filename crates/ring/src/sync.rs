@@ -48,9 +48,9 @@ impl<T> UnsafeCell<T> {
 /// 128 and not 64: x86-64 fetches lines in pairs, and some aarch64 cores have lines of 128 bytes.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Padded<T>(pub(crate) T);
+pub(crate) struct CachePadded<T>(pub(crate) T);
 
-impl<T> std::ops::Deref for Padded<T> {
+impl<T> std::ops::Deref for CachePadded<T> {
     type Target = T;
 
     #[inline(always)]

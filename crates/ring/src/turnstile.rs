@@ -12,9 +12,9 @@
 //! farm's halt flags only end the waiting.
 
 use crate::{
-    sleepers::Sleepers,
-    sync::{AtomicU64, Ordering, Padded, UnsafeCell},
-    wait::{Wait, Waiter},
+    sleepers::SleepingThreads,
+    sync::{AtomicU64, CachePadded, Ordering, UnsafeCell},
+    wait::{WaitStrategy, Waiter},
 };
 
 /// State behind a counter of turns.
@@ -23,9 +23,9 @@ use crate::{
 /// cannot be made outside a loom build.
 #[derive(Debug)]
 pub(crate) struct Turnstile<S, const SOUND: bool = true> {
-    turn: Padded<AtomicU64>,
-    sleepers: Padded<Sleepers>,
-    state: Padded<UnsafeCell<S>>,
+    turn: CachePadded<AtomicU64>,
+    sleepers: CachePadded<SleepingThreads>,
+    state: CachePadded<UnsafeCell<S>>,
 }
 
 // SAFETY: the state is reached only through `enter`, whose contract gives each turn to one caller, and turns
@@ -34,7 +34,7 @@ unsafe impl<S: Send, const SOUND: bool> Sync for Turnstile<S, SOUND> {}
 
 /// How an attempt to enter ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum EnterOutcome {
     /// It was this caller's turn already.
     AtOnce,
     /// The turn came after waiting.
@@ -48,26 +48,31 @@ impl<S, const SOUND: bool> Turnstile<S, SOUND> {
     pub(crate) fn new(state: S) -> Self {
         assert!(SOUND || cfg!(loom), "the broken copy is for loom alone");
         Self {
-            turn: Padded(AtomicU64::new(0)),
-            sleepers: Padded::default(),
-            state: Padded(UnsafeCell::new(state)),
+            turn: CachePadded(AtomicU64::new(0)),
+            sleepers: CachePadded::default(),
+            state: CachePadded(UnsafeCell::new(state)),
         }
     }
 
     /// Waits until it is `index`'s turn, or until `gave_up` says not to.
     #[inline]
-    pub(crate) fn wait_for(&self, index: u64, wait: Wait, gave_up: impl Fn() -> bool) -> Turn {
+    pub(crate) fn wait_for(
+        &self,
+        index: u64,
+        wait: WaitStrategy,
+        gave_up: impl Fn() -> bool,
+    ) -> EnterOutcome {
         let mut waiter = Waiter::new(wait);
-        let mut came = Turn::AtOnce;
+        let mut came = EnterOutcome::AtOnce;
         loop {
             if gave_up() {
-                return Turn::GaveUp;
+                return EnterOutcome::GaveUp;
             }
             // Acquire: pairs with the Release in `leave`; what earlier turns did to the state is seen.
             if self.turn.load(Ordering::Acquire) == index {
                 return came;
             }
-            came = Turn::Waited;
+            came = EnterOutcome::Waited;
             match waiter.is_idle() {
                 true => _ = self.sleepers.sleep(|| gave_up() || self.turn.load(Ordering::SeqCst) == index),
                 false => waiter.wait(),
@@ -78,7 +83,7 @@ impl<S, const SOUND: bool> Turnstile<S, SOUND> {
     /// Gives `f` the state.
     ///
     /// # Safety
-    /// - [`Turnstile::wait_for`] of this index has returned [`Turn::AtOnce`] or [`Turn::Waited`] on this
+    /// - [`Turnstile::wait_for`] of this index has returned [`EnterOutcome::AtOnce`] or [`EnterOutcome::Waited`] on this
     ///   thread, and [`Turnstile::leave`] was not called since.
     /// - No other thread ever waits for the same index.
     #[inline]
@@ -91,7 +96,7 @@ impl<S, const SOUND: bool> Turnstile<S, SOUND> {
     /// Lets `index + 1` in; only for the holder of turn `index`.
     #[inline]
     pub(crate) fn leave(&self, index: u64) {
-        // SeqCst: Release pairs with the Acquire in `wait_for` of the next turn, and the order of all is that of `Sleepers`.
+        // SeqCst: Release pairs with the Acquire in `wait_for` of the next turn, and the order of all is that of `SleepingThreads`.
         let order = if SOUND { Ordering::SeqCst } else { Ordering::Relaxed };
         self.turn.store(index + 1, order);
         self.sleepers.rouse();

@@ -21,7 +21,7 @@ pub const PARK_NS_MAX: u64 = 50_000;
 
 /// What to give up for a fast answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Wait {
+pub enum WaitStrategy {
     /// Keep the core and never leave it: lowest latency, for a thread that owns its core.
     Spin,
     /// Spin for a few microseconds, then yield, then sleep: the right one when cores are shared.
@@ -34,9 +34,9 @@ pub enum Wait {
 /// One wait, from its first idle round to the moment there is something to do.
 ///
 /// ```
-/// use unitape_ring::{Wait, Waiter};
+/// use unitape_ring::{WaitStrategy, Waiter};
 /// let mut tries = 0;
-/// let mut waiter = Waiter::new(Wait::Balanced);
+/// let mut waiter = Waiter::new(WaitStrategy::Balanced);
 /// while tries < 3 {
 ///     tries += 1; // here stands the look at the other side's counter
 ///     waiter.wait();
@@ -45,7 +45,7 @@ pub enum Wait {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Waiter {
-    wait: Wait,
+    wait: WaitStrategy,
     round: u32,
     parks: u64,
 }
@@ -53,7 +53,7 @@ pub struct Waiter {
 impl Waiter {
     /// A waiter at its first round.
     #[inline]
-    pub const fn new(wait: Wait) -> Self {
+    pub const fn new(wait: WaitStrategy) -> Self {
         Self { wait, round: 0, parks: 0 }
     }
 
@@ -62,7 +62,7 @@ impl Waiter {
     pub fn wait(&mut self) {
         let step = step(self.wait, self.round);
         self.round = self.round.saturating_add(1);
-        self.parks += u64::from(matches!(step, Step::Park { .. }));
+        self.parks += u64::from(matches!(step, WaitStep::Park { .. }));
         take(step);
     }
 
@@ -75,7 +75,7 @@ impl Waiter {
     /// Whether it has waited for so long, some milliseconds, that whoever can be woken had better sleep until then.
     #[inline]
     pub(crate) const fn is_idle(&self) -> bool {
-        !matches!(self.wait, Wait::Spin) && self.round >= IDLE_ROUNDS
+        !matches!(self.wait, WaitStrategy::Spin) && self.round >= IDLE_ROUNDS
     }
 
     /// How often this waiter has slept since it was made; the counter of how idle its thread was.
@@ -86,7 +86,7 @@ impl Waiter {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum WaitStep {
     Spin { hints: u32 },
     Yield,
     Park { ns: u64 },
@@ -94,40 +94,40 @@ enum Step {
 
 /// What round number `round` of a wait does.
 #[inline]
-fn step(wait: Wait, round: u32) -> Step {
+fn step(wait: WaitStrategy, round: u32) -> WaitStep {
     let (spins, yields) = match wait {
-        Wait::Spin => return Step::Spin { hints: 1 },
-        Wait::Balanced => (SPIN_ROUNDS, YIELD_ROUNDS),
-        Wait::Park => (0, 2),
+        WaitStrategy::Spin => return WaitStep::Spin { hints: 1 },
+        WaitStrategy::Balanced => (SPIN_ROUNDS, YIELD_ROUNDS),
+        WaitStrategy::Park => (0, 2),
     };
     if round < spins {
         // Few hints between two looks: they are how late the answer is noticed.
-        Step::Spin { hints: 1 << round.min(3) }
+        WaitStep::Spin { hints: 1 << round.min(3) }
     } else if round < spins + yields {
-        Step::Yield
+        WaitStep::Yield
     } else {
         let doublings = (round - spins - yields).min(16);
-        Step::Park { ns: (1_000_u64 << doublings).min(PARK_NS_MAX) }
+        WaitStep::Park { ns: (1_000_u64 << doublings).min(PARK_NS_MAX) }
     }
 }
 
 #[cfg(not(loom))]
 #[inline]
-fn take(step: Step) {
+fn take(step: WaitStep) {
     match step {
-        Step::Spin { hints } => {
+        WaitStep::Spin { hints } => {
             for _ in 0..hints {
                 std::hint::spin_loop();
             }
         }
-        Step::Yield => std::thread::yield_now(),
-        Step::Park { ns } => std::thread::sleep(std::time::Duration::from_nanos(ns)),
+        WaitStep::Yield => std::thread::yield_now(),
+        WaitStep::Park { ns } => std::thread::sleep(std::time::Duration::from_nanos(ns)),
     }
 }
 
 /// Loom has no time: every kind of waiting means "let another thread go first".
 #[cfg(loom)]
-fn take(_: Step) {
+fn take(_: WaitStep) {
     loom::thread::yield_now();
 }
 
@@ -146,26 +146,30 @@ mod tests {
     /// make an idle reader deaf for seconds.
     #[test]
     fn waits_grow_to_their_bound_and_stay_there() {
-        for wait in [Wait::Spin, Wait::Balanced, Wait::Park] {
+        for wait in [WaitStrategy::Spin, WaitStrategy::Balanced, WaitStrategy::Park] {
             for round in (0..200).chain([1 << 20, u32::MAX - 1, u32::MAX]) {
                 match step(wait, round) {
-                    Step::Spin { hints } => assert!((1..=8).contains(&hints) && wait != Wait::Park),
-                    Step::Yield => assert!(wait != Wait::Spin),
-                    Step::Park { ns } => assert!((1..=PARK_NS_MAX).contains(&ns) && wait != Wait::Spin),
+                    WaitStep::Spin { hints } => {
+                        assert!((1..=8).contains(&hints) && wait != WaitStrategy::Park)
+                    }
+                    WaitStep::Yield => assert!(wait != WaitStrategy::Spin),
+                    WaitStep::Park { ns } => {
+                        assert!((1..=PARK_NS_MAX).contains(&ns) && wait != WaitStrategy::Spin)
+                    }
                 }
             }
         }
-        assert_eq!(step(Wait::Spin, u32::MAX), Step::Spin { hints: 1 });
+        assert_eq!(step(WaitStrategy::Spin, u32::MAX), WaitStep::Spin { hints: 1 });
         let first_park = SPIN_ROUNDS + YIELD_ROUNDS;
-        assert_eq!(step(Wait::Balanced, first_park - 1), Step::Yield);
-        assert_eq!(step(Wait::Balanced, first_park), Step::Park { ns: 1_000 });
-        assert_eq!(step(Wait::Balanced, u32::MAX), Step::Park { ns: PARK_NS_MAX });
+        assert_eq!(step(WaitStrategy::Balanced, first_park - 1), WaitStep::Yield);
+        assert_eq!(step(WaitStrategy::Balanced, first_park), WaitStep::Park { ns: 1_000 });
+        assert_eq!(step(WaitStrategy::Balanced, u32::MAX), WaitStep::Park { ns: PARK_NS_MAX });
     }
 
     /// A waiter that is not reset would sleep at the first idle moment of a busy stream.
     #[test]
     fn reset_spins_again_and_sleeps_are_counted() {
-        let mut waiter = Waiter::new(Wait::Park);
+        let mut waiter = Waiter::new(WaitStrategy::Park);
         for _ in 0..5 {
             waiter.wait();
         }

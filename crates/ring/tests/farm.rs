@@ -11,12 +11,12 @@ use std::{
 };
 
 use proptest::prelude::*;
-use unitape_ring::{Claim, Ending, Error, Farm, Options, Stage, Wait, run};
+use unitape_ring::{BlockClaim, Error, Farm, FarmEnding, FarmOptions, FarmStage, WaitStrategy, run};
 
 /// Gives every message its ordinal in the whole input, which only a farm that keeps order can.
 #[derive(Default)]
 struct Numbering {
-    faults: Vec<(u64, Stage, Fault)>,
+    faults: Vec<(u64, FarmStage, Fault)>,
     /// first ordinal → the block's messages as `finish` put them there
     placed: Mutex<BTreeMap<u64, Vec<u64>>>,
 }
@@ -43,7 +43,7 @@ struct Ordinals {
 }
 
 impl Numbering {
-    fn trip(&self, block: u64, stage: Stage) -> Result<(), String> {
+    fn trip(&self, block: u64, stage: FarmStage) -> Result<(), String> {
         match self.faults.iter().find(|(b, s, _)| (*b, *s) == (block, stage)) {
             None => Ok(()),
             Some((.., Fault::Error)) => Err(format!("{stage} {block}")),
@@ -70,22 +70,22 @@ impl<'a> Farm for &'a Numbering {
         &self,
         sizes: &mut Self::Intake,
         arena: &mut Arena,
-        claim: Claim<'_>,
+        claim: BlockClaim<'_>,
     ) -> Result<Option<u64>, String> {
-        self.trip(claim.index(), Stage::Intake)?;
+        self.trip(claim.index(), FarmStage::Intake)?;
         arena.block = claim.index();
         Ok(sizes.next().copied())
     }
 
     fn work(&self, arena: &mut Arena, size: u64) -> Result<u64, String> {
-        self.trip(arena.block, Stage::Work)?;
+        self.trip(arena.block, FarmStage::Work)?;
         arena.messages.clear();
         arena.messages.extend((0..size).map(|i| message(arena.block, i)));
         Ok(size)
     }
 
     fn sequence(&self, ordinals: &mut Self::Sequencer, arena: &mut Arena, size: u64) -> Result<u64, String> {
-        self.trip(arena.block, Stage::Sequence)?;
+        self.trip(arena.block, FarmStage::Sequence)?;
         let first = ordinals.next;
         ordinals.next += size;
         ordinals.blocks.push(arena.block);
@@ -93,7 +93,7 @@ impl<'a> Farm for &'a Numbering {
     }
 
     fn finish(&self, arena: &mut Arena, first: u64) -> Result<(), String> {
-        self.trip(arena.block, Stage::Finish)?;
+        self.trip(arena.block, FarmStage::Finish)?;
         if !arena.messages.is_empty() {
             self.placed.lock().unwrap().insert(first, arena.messages.clone());
         }
@@ -104,9 +104,9 @@ impl<'a> Farm for &'a Numbering {
         &self,
         ordinals: &mut Self::Sequencer,
         arena: &mut Arena,
-        _: Ending,
+        _: FarmEnding,
     ) -> Result<Option<u64>, String> {
-        self.trip(arena.block, Stage::Drain)?;
+        self.trip(arena.block, FarmStage::Drain)?;
         let Some(held) = ordinals.held.pop() else { return Ok(None) };
         arena.messages.clear();
         arena.messages.push(held);
@@ -118,16 +118,16 @@ impl<'a> Farm for &'a Numbering {
 /// The twin: what a farm must answer, from one loop without threads.
 #[derive(Debug, PartialEq)]
 struct Expected {
-    result: Result<Vec<u64>, (u64, Stage, String)>,
+    result: Result<Vec<u64>, (u64, FarmStage, String)>,
     sequenced: Vec<u64>,
 }
 
-fn serially(sizes: &[u64], held: &[u64], faults: &[(u64, Stage, Fault)]) -> Expected {
+fn serially(sizes: &[u64], held: &[u64], faults: &[(u64, FarmStage, Fault)]) -> Expected {
     let tape = Numbering { faults: faults.to_vec(), placed: Mutex::default() };
     let mut out = Vec::new();
     let mut sequenced = Vec::new();
-    let stages = [Stage::Intake, Stage::Work, Stage::Sequence, Stage::Finish];
-    let last = [Stage::Intake, Stage::Drain, Stage::Finish]; // the last only when something was held
+    let stages = [FarmStage::Intake, FarmStage::Work, FarmStage::Sequence, FarmStage::Finish];
+    let last = [FarmStage::Intake, FarmStage::Drain, FarmStage::Finish]; // the last only when something was held
     let last = &last[..if held.is_empty() { 2 } else { 3 }];
     for block in 0..=sizes.len() as u64 {
         let end = block == sizes.len() as u64;
@@ -135,7 +135,7 @@ fn serially(sizes: &[u64], held: &[u64], faults: &[(u64, Stage, Fault)]) -> Expe
             if let Err(e) = tape.trip(block, *stage) {
                 return Expected { result: Err((block, *stage, e)), sequenced };
             }
-            if *stage == Stage::Sequence {
+            if *stage == FarmStage::Sequence {
                 sequenced.push(block);
             }
         }
@@ -149,21 +149,21 @@ fn serially(sizes: &[u64], held: &[u64], faults: &[(u64, Stage, Fault)]) -> Expe
 
 fn farmed(
     workers: usize,
-    wait: Wait,
+    wait: WaitStrategy,
     sizes: &[u64],
     held: &[u64],
-    faults: &[(u64, Stage, Fault)],
+    faults: &[(u64, FarmStage, Fault)],
 ) -> (Expected, BTreeMap<u64, Vec<u64>>) {
     let tape = Numbering { faults: faults.to_vec(), placed: Mutex::default() };
     let mut ordinals = Ordinals { held: held.to_vec(), ..Default::default() };
     let arenas = (0..workers).map(|_| Arena::default()).collect();
-    let options = Options { wait, ..Default::default() };
+    let options = FarmOptions { wait, ..Default::default() };
     let ran = run(&&tape, arenas, sizes.iter(), &mut ordinals, &options);
     let result = match ran {
         Ok(done) => {
             assert_eq!(done.stats.blocks, sizes.len() as u64);
             assert_eq!(done.stats.drained, held.len() as u64);
-            assert_eq!((done.workers.len(), done.ending), (workers, Ending::EndOfInput));
+            assert_eq!((done.workers.len(), done.ending), (workers, FarmEnding::EndOfInput));
             assert!(done.intake.as_slice().is_empty());
             Ok(())
         }
@@ -182,8 +182,14 @@ fn farmed(
     (Expected { result, sequenced: ordinals.blocks }, placed)
 }
 
-fn stages() -> impl Strategy<Value = Stage> {
-    prop::sample::select(vec![Stage::Intake, Stage::Work, Stage::Sequence, Stage::Finish, Stage::Drain])
+fn stages() -> impl Strategy<Value = FarmStage> {
+    prop::sample::select(vec![
+        FarmStage::Intake,
+        FarmStage::Work,
+        FarmStage::Sequence,
+        FarmStage::Finish,
+        FarmStage::Drain,
+    ])
 }
 
 proptest! {
@@ -195,7 +201,7 @@ proptest! {
     #[test]
     fn any_number_of_workers_does_what_one_loop_does(
         workers in 1usize..=8,
-        wait in prop::sample::select(vec![Wait::Balanced, Wait::Park]),
+        wait in prop::sample::select(vec![WaitStrategy::Balanced, WaitStrategy::Park]),
         sizes in prop::collection::vec(0u64..40, 0..40),
         held in prop::collection::vec(any::<u64>(), 0..4),
         places in prop::collection::vec((0u64..45, stages()), 0..4),
@@ -210,7 +216,7 @@ proptest! {
         match &expected.result {
             Ok(_) => prop_assert_eq!(got.sequenced.len(), count),
             // A block fails to finish after it was sequenced; its W - 1 neighbours may have been as well.
-            Err((_, Stage::Finish, _)) => prop_assert!(got.sequenced.len() < count + workers),
+            Err((_, FarmStage::Finish, _)) => prop_assert!(got.sequenced.len() < count + workers),
             Err(_) => prop_assert_eq!(got.sequenced.len(), count),
         }
         // Every block before the failed one is in its place.
@@ -229,9 +235,9 @@ proptest! {
         other in 0u64..12,
     ) {
         let sizes = [3; 12];
-        let block = if stage == Stage::Drain { 12 } else { block };
-        let faults = [(block, stage, Fault::Panic), (other, Stage::Work, Fault::Panic)];
-        let caught = catch_unwind(AssertUnwindSafe(|| farmed(workers, Wait::Balanced, &sizes, &[], &faults)));
+        let block = if stage == FarmStage::Drain { 12 } else { block };
+        let faults = [(block, stage, Fault::Panic), (other, FarmStage::Work, Fault::Panic)];
+        let caught = catch_unwind(AssertUnwindSafe(|| farmed(workers, WaitStrategy::Balanced, &sizes, &[], &faults)));
         let Err(panic) = caught else { panic!("the panic was swallowed") };
         let said = panic.downcast_ref::<String>().expect("our message");
         let twin = catch_unwind(AssertUnwindSafe(|| serially(&sizes, &[], &faults)));
@@ -255,7 +261,7 @@ impl Farm for Endless<'_> {
     type Plan = ();
     type Error = String;
 
-    fn intake(&self, claimed: &mut u64, _: &mut (), claim: Claim<'_>) -> Result<Option<u64>, String> {
+    fn intake(&self, claimed: &mut u64, _: &mut (), claim: BlockClaim<'_>) -> Result<Option<u64>, String> {
         if *claimed == self.stop_after {
             // Nothing arrives any more.
             while !claim.is_cancelled() {
@@ -279,8 +285,8 @@ impl Farm for Endless<'_> {
     fn finish(&self, (): &mut (), (): ()) -> Result<(), String> {
         Ok(())
     }
-    fn drain(&self, seen: &mut Vec<u64>, (): &mut (), ending: Ending) -> Result<Option<()>, String> {
-        assert_eq!(ending, Ending::Stopped);
+    fn drain(&self, seen: &mut Vec<u64>, (): &mut (), ending: FarmEnding) -> Result<Option<()>, String> {
+        assert_eq!(ending, FarmEnding::Stopped);
         assert_eq!(seen.len() as u64, self.stop_after);
         Ok(None)
     }
@@ -292,9 +298,9 @@ fn the_stop_flag_ends_a_farm_whose_source_is_silent() {
     for workers in 1..=4 {
         let stop = AtomicBool::new(false);
         let farm = Endless { stop: &stop, stop_after: 100 };
-        let options = Options { stop: Some(&stop), ..Default::default() };
+        let options = FarmOptions { stop: Some(&stop), ..Default::default() };
         let done = run(&farm, vec![(); workers], 0, Vec::new(), &options).unwrap();
-        assert_eq!(done.ending, Ending::Stopped);
+        assert_eq!(done.ending, FarmEnding::Stopped);
         assert_eq!(done.sequencer, (0..100).collect::<Vec<_>>());
         assert_eq!((done.intake, done.stats.blocks), (100, 100));
     }
@@ -305,7 +311,7 @@ fn the_stop_flag_ends_a_farm_whose_source_is_silent() {
 fn no_workers_is_an_error() {
     let tape = Numbering::default();
     let mut ordinals = Ordinals::default();
-    let ran = run(&&tape, Vec::new(), [1].iter(), &mut ordinals, &Options::default());
+    let ran = run(&&tape, Vec::new(), [1].iter(), &mut ordinals, &FarmOptions::default());
     assert!(matches!(ran, Err(Error::NoWorkers)));
     assert_eq!(ordinals, Ordinals::default());
 }
@@ -326,7 +332,7 @@ fn worker_zero_is_the_caller_and_the_others_are_named() {
             let thread = std::thread::current();
             self.0.lock().unwrap().insert(lane, (thread.id(), thread.name().map(str::to_owned)));
         }
-        fn intake(&self, (): &mut (), (): &mut (), _: Claim<'_>) -> Result<Option<()>, String> {
+        fn intake(&self, (): &mut (), (): &mut (), _: BlockClaim<'_>) -> Result<Option<()>, String> {
             Ok(None)
         }
         fn work(&self, (): &mut (), (): ()) -> Result<(), String> {
@@ -340,9 +346,9 @@ fn worker_zero_is_the_caller_and_the_others_are_named() {
         }
     }
     let farm = Names(Mutex::default());
-    let options = Options { name: "decode", ..Default::default() };
+    let options = FarmOptions { name: "decode", ..Default::default() };
     let done = run(&farm, vec![(); 3], (), (), &options).unwrap();
-    assert_eq!((done.stats.blocks, done.ending), (0, Ending::EndOfInput));
+    assert_eq!((done.stats.blocks, done.ending), (0, FarmEnding::EndOfInput));
     let names = farm.0.into_inner().unwrap();
     assert_eq!(names[&0].0, std::thread::current().id());
     assert_eq!(names[&1].1.as_deref(), Some("decode[1]"));

@@ -16,8 +16,8 @@ use std::{
 
 use loom::{cell::UnsafeCell, sync::Arc, thread};
 use unitape_ring::{
-    Claim, Consumer, Ending, Error, Farm, Options, PopError, Producer, PushError, Stage,
-    loom_parts::{Floor, conclude},
+    BlockClaim, Consumer, Error, Farm, FarmEnding, FarmOptions, FarmStage, PopError, Producer, PushError,
+    loom_parts::{Scheduler, conclude},
     ring,
     spsc::broken_ring,
 };
@@ -211,26 +211,26 @@ fn two_workers<const SOUND: bool>(fault: Option<(u64, Stage)>) {
     let places = (0..=blocks).map(|_| UnsafeCell::new(0)).collect();
     let farm = Arc::new(Ordinals { blocks, fault, places });
     let start = || Watched(UnsafeCell::new(0));
-    let (floor, mut lanes) = Floor::<Ordinals, SOUND>::new(vec![0; 2], start(), start());
-    let floor = Arc::new(floor);
+    let (scheduler, mut lanes) = Scheduler::<Ordinals, SOUND>::new(vec![0; 2], start(), start());
+    let scheduler = Arc::new(scheduler);
 
     let mut second = lanes.pop().unwrap();
     let mut first = lanes.pop().unwrap();
     let thread = {
-        let (farm, floor) = (farm.clone(), floor.clone());
+        let (farm, scheduler) = (farm.clone(), scheduler.clone());
         thread::spawn(move || {
-            floor.tend(&farm, &mut second, &Options::default());
-            drop(floor);
+            scheduler.run_worker(&farm, &mut second, &FarmOptions::default());
+            drop(scheduler);
             second
         })
     };
-    floor.tend(&farm, &mut first, &Options::default());
+    scheduler.run_worker(&farm, &mut first, &FarmOptions::default());
     let second = thread.join().unwrap();
 
-    let floor = Arc::try_unwrap(floor).ok().expect("the thread has dropped its own");
+    let scheduler = Arc::try_unwrap(scheduler).ok().expect("the thread has dropped its own");
     // SAFETY: both lanes have ended, nobody writes any more.
     let placed = |i: usize| farm.places[i].with(|slot| unsafe { *slot });
-    match (fault, conclude(floor, vec![first, second])) {
+    match (fault, conclude(scheduler, vec![first, second])) {
         (None, Ok(done)) => {
             assert_eq!((done.stats.blocks, done.stats.drained), (3, 1));
             assert_eq!((done.intake.get(), done.sequencer.get()), (3, 4));

@@ -8,7 +8,7 @@ use std::{
 };
 
 use proptest::prelude::*;
-use unitape_ring::{PopError, PushError, Wait, Waiter, ring};
+use unitape_ring::{PopError, PushError, WaitStrategy, Waiter, ring};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -105,7 +105,7 @@ fn items_cross_threads_whole_and_in_order() {
         let (mut producer, mut consumer) = ring::<Box<u64>>(capacity);
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                let mut waiter = Waiter::new(Wait::Balanced);
+                let mut waiter = Waiter::new(WaitStrategy::Balanced);
                 let mut items = (0..ITEMS).map(Box::new);
                 let mut sent = 0;
                 while sent < ITEMS {
@@ -118,7 +118,7 @@ fn items_cross_threads_whole_and_in_order() {
                     }
                 }
             });
-            let mut waiter = Waiter::new(Wait::Balanced);
+            let mut waiter = Waiter::new(WaitStrategy::Balanced);
             let mut expected = 0;
             loop {
                 // By turns one by one and in batches.

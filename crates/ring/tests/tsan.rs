@@ -5,7 +5,7 @@
 //! here goes through our code; what is handed over lies behind a pointer, so that a missing edge between two
 //! threads shows as a race on the bytes and not only as a wrong sum.
 
-use unitape_ring::{Claim, Farm, Options, PopError, PushError, Wait, Waiter, ring, run};
+use unitape_ring::{BlockClaim, Farm, FarmOptions, PopError, PushError, WaitStrategy, Waiter, ring, run};
 
 /// What once went wrong in such code: an index published too early, so that the other side reads a slot
 /// that is still being written. TSan ends the process with an error when it sees the race.
@@ -32,7 +32,7 @@ const ITEMS: u64 = 20_000;
 fn hand_over_boxes(capacity: usize) {
     let (mut producer, mut consumer) = ring::<Box<u64>>(capacity);
     let thread = std::thread::spawn(move || {
-        let mut waiter = Waiter::new(Wait::Balanced);
+        let mut waiter = Waiter::new(WaitStrategy::Balanced);
         for number in 0..ITEMS {
             let mut item = Box::new(number);
             loop {
@@ -45,7 +45,7 @@ fn hand_over_boxes(capacity: usize) {
             }
         }
     });
-    let mut waiter = Waiter::new(Wait::Balanced);
+    let mut waiter = Waiter::new(WaitStrategy::Balanced);
     let mut next = 0;
     loop {
         match consumer.try_pop() {
@@ -74,7 +74,7 @@ impl Farm for Numbers {
     type Plan = ();
     type Error = String;
 
-    fn intake(&self, left: &mut u64, _: &mut Vec<u64>, claim: Claim<'_>) -> Result<Option<u64>, String> {
+    fn intake(&self, left: &mut u64, _: &mut Vec<u64>, claim: BlockClaim<'_>) -> Result<Option<u64>, String> {
         if *left == 0 {
             return Ok(None);
         }
@@ -103,7 +103,7 @@ impl Farm for Numbers {
 fn number_blocks(workers: usize) {
     const BLOCKS: u64 = 5_000;
     let arenas = vec![Vec::new(); workers];
-    let done = run(&Numbers, arenas, BLOCKS, Vec::new(), &Options::default()).expect("no stage fails");
+    let done = run(&Numbers, arenas, BLOCKS, Vec::new(), &FarmOptions::default()).expect("no stage fails");
     assert_eq!(done.sequencer.len() as u64, BLOCKS * 3);
     assert!(done.sequencer.iter().enumerate().all(|(at, block)| at as u64 / 3 == *block));
     assert_eq!(done.stats.blocks, BLOCKS);

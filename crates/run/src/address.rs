@@ -6,7 +6,7 @@ use unitape_model::Position;
 
 /// Where an event is.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct EventAddress {
     /// Its ordinal; of bookkeeping that of the next event.
     pub seq: u64,
     /// Its position.
@@ -15,7 +15,7 @@ pub struct Place {
 
 /// Up to where a tape is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum At {
+pub enum TapeStopPoint {
     /// Through this event, counted from 1.
     Ordinal(u64),
     /// Through the frame at this position.
@@ -24,7 +24,7 @@ pub enum At {
     Time(i64),
 }
 
-impl At {
+impl TapeStopPoint {
     /// Reads `123`, `@4096`, `2026-03-02 09:30:00.5` (also with `T` and `Z`), `1772443800000000000`.
     ///
     /// # Errors
@@ -56,14 +56,14 @@ impl At {
 
 /// A first or last point of a part of a tape.
 #[derive(Clone, Copy, Debug)]
-pub enum Bound {
+pub enum TapeRangeBound {
     /// This event, counted from 1.
     Ordinal(u64),
     /// The frame at this position.
     Position(Position),
 }
 
-impl Bound {
+impl TapeRangeBound {
     /// Reads `123` or `@4096`.
     ///
     /// # Errors
@@ -71,14 +71,14 @@ impl Bound {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let bad = || Error::Bound { text: text.to_owned() };
         match text.strip_prefix('@') {
-            Some(position) => position.parse().map(Position).map(Bound::Position).map_err(|_| bad()),
-            None => text.parse().map(Bound::Ordinal).map_err(|_| bad()),
+            Some(position) => position.parse().map(Position).map(TapeRangeBound::Position).map_err(|_| bad()),
+            None => text.parse().map(TapeRangeBound::Ordinal).map_err(|_| bad()),
         }
     }
 
     /// Whether the place is this one or after it.
     #[inline]
-    pub fn reached(self, place: Place) -> bool {
+    pub fn is_reached_by(self, place: EventAddress) -> bool {
         match self {
             Self::Ordinal(n) => place.seq >= n,
             Self::Position(p) => place.position >= p,
@@ -87,7 +87,7 @@ impl Bound {
 
     /// Whether this is before the place.
     #[inline]
-    pub fn before(self, place: Place) -> bool {
+    pub fn is_before_event(self, place: EventAddress) -> bool {
         match self {
             Self::Ordinal(n) => place.seq > n,
             Self::Position(p) => place.position > p,
@@ -104,7 +104,7 @@ impl Bound {
     }
 }
 
-impl fmt::Display for Bound {
+impl fmt::Display for TapeRangeBound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ordinal(n) => write!(f, "{n}"),
@@ -170,8 +170,8 @@ const NANOS_FROM: u64 = 1_000_000_000_000_000;
 mod tests {
     use super::*;
 
-    fn at(text: &str) -> Option<At> {
-        At::parse(text).ok()
+    fn at(text: &str) -> Option<TapeStopPoint> {
+        TapeStopPoint::parse(text).ok()
     }
 
     #[test]
@@ -189,13 +189,13 @@ mod tests {
     /// A time that is read wrong shows a book of another moment and nobody notices.
     #[test]
     fn points_are_read_as_they_are_printed() {
-        assert_eq!(at("17"), Some(At::Ordinal(17)));
-        assert_eq!(at("@4096"), Some(At::Position(Position(4096))));
-        assert_eq!(at("1772443800000000000"), Some(At::Time(1_772_443_800_000_000_000)));
-        assert_eq!(at("2026-03-02 09:30:00"), Some(At::Time(1_772_443_800_000_000_000)));
-        assert_eq!(at("2026-03-02T09:30:00.5Z"), Some(At::Time(1_772_443_800_500_000_000)));
+        assert_eq!(at("17"), Some(TapeStopPoint::Ordinal(17)));
+        assert_eq!(at("@4096"), Some(TapeStopPoint::Position(Position(4096))));
+        assert_eq!(at("1772443800000000000"), Some(TapeStopPoint::Time(1_772_443_800_000_000_000)));
+        assert_eq!(at("2026-03-02 09:30:00"), Some(TapeStopPoint::Time(1_772_443_800_000_000_000)));
+        assert_eq!(at("2026-03-02T09:30:00.5Z"), Some(TapeStopPoint::Time(1_772_443_800_500_000_000)));
         for ns in [0, 951_782_400_000_000_000, 1_709_164_800_000_000_001, -1, 4_102_444_799_999_999_999] {
-            assert_eq!(at(&utc(ns)), Some(At::Time(ns)));
+            assert_eq!(at(&utc(ns)), Some(TapeStopPoint::Time(ns)));
         }
         for text in [
             "",

@@ -1,6 +1,6 @@
 //! What can go wrong with a configuration, a run or the address of a point; each says what was being done and where.
 
-use crate::layered::Origin;
+use crate::layered::ValueOrigin;
 use std::io;
 use std::path::PathBuf;
 use unitape_model::ErrorCause;
@@ -27,7 +27,7 @@ pub enum Error {
     #[error("{origin}: {what}")]
     Origin {
         /// The place of what is wrong.
-        origin: Origin,
+        origin: ValueOrigin,
         /// What is wrong.
         what: String,
     },
@@ -35,7 +35,7 @@ pub enum Error {
     #[error("{origin}: {key}{}{what}", colon(key))]
     Value {
         /// Where the value came from.
-        origin: Origin,
+        origin: ValueOrigin,
         /// Its key; empty where it is the configuration as a whole.
         key: String,
         /// What is wrong with it.
@@ -45,7 +45,7 @@ pub enum Error {
     #[error("{origin}: {key}: {source}")]
     Reference {
         /// Where the value came from.
-        origin: Origin,
+        origin: ValueOrigin,
         /// Its key.
         key: String,
         /// What is wrong with them.
@@ -55,7 +55,7 @@ pub enum Error {
     #[error("{origin}: no feed `{feed}`; feeds: {feeds}")]
     NoFeed {
         /// The place of the feeds.
-        origin: Origin,
+        origin: ValueOrigin,
         /// The name that was asked for.
         feed: String,
         /// Those that it has.
@@ -125,8 +125,8 @@ impl Error {
     /// On whose side its cause lies. A configuration's mistake is not the call's, but an option laid over it is.
     pub fn cause(&self) -> ErrorCause {
         match self {
-            Self::File { source, .. } | Self::Process { source } => ErrorCause::of_io(source),
-            Self::Value { origin: Origin::Flag(_), .. }
+            Self::File { source, .. } | Self::Process { source } => ErrorCause::from_io(source),
+            Self::Value { origin: ValueOrigin::Flag(_), .. }
             | Self::NoFeed { .. }
             | Self::Option(_)
             | Self::OtherFormat { .. }

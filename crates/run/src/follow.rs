@@ -7,20 +7,20 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use unitape_model::{NameTable, Position};
-use unitape_tape::{Error, Frame, LostDefinitions, ReadOptions, Reader, Start};
+use unitape_tape::{Error, Frame, LostDefinitions, ReadOptions, Reader, StartPosition};
 
 /// A reader of all of the tape in `dir`, and the names of what is gone before it.
 ///
 /// # Errors
 /// When the tape or its log of definitions cannot be read.
 pub fn open(dir: &Path, options: ReadOptions) -> Result<(Reader, NameTable), Error> {
-    let reader = Reader::open_with(dir, Start::Oldest, options)?;
+    let reader = Reader::open_with(dir, StartPosition::Oldest, options)?;
     let mut names = NameTable::default();
     if options.skip_damage {
         names.set_log(LostDefinitions::names(dir));
     }
     let mut lost = LostDefinitions::new(dir, options.skip_damage);
-    lost.before(reader.position(), |_, frame| names.admit_frame(frame).map(drop))?;
+    lost.learn_before(reader.position(), |_, frame| names.admit_frame(frame).map(drop))?;
     Ok((reader, names))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::files::read_text;
-use crate::layered::Origin;
+use crate::layered::ValueOrigin;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub struct NamedInputs<'a> {
 
 /// Inputs that are ready to be read.
 #[derive(Debug)]
-pub struct Inputs {
+pub struct LoadedInputs {
     /// The feeds, each with the reference data.
     pub feeds: Vec<Feed>,
     /// What a configuration says of changed sources, by feed.
@@ -38,7 +38,7 @@ impl NamedInputs<'_> {
     ///
     /// # Errors
     /// When one of them cannot be used, or nothing is named.
-    pub fn read(&self, note: &mut dyn FnMut(&str)) -> Result<Inputs, Error> {
+    pub fn read(&self, note: &mut dyn FnMut(&str)) -> Result<LoadedInputs, Error> {
         let mut loader = Loader::default();
         let mut rules = BTreeMap::new();
         let mut feeds = feeds(self, &mut loader, &mut rules)?;
@@ -52,7 +52,7 @@ impl NamedInputs<'_> {
             None if self.reference_strict => return Err(Error::NoReference),
             None => {}
         }
-        Ok(Inputs { feeds, rules })
+        Ok(LoadedInputs { feeds, rules })
     }
 }
 
@@ -76,7 +76,7 @@ pub fn reference(
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Config {
+struct InputsConfig {
     feed: Vec<ConfigFeed>,
     #[serde(default)]
     reference: Vec<ConfigReference>,
@@ -149,9 +149,9 @@ fn read_config(
 ) -> Result<Vec<Feed>, Error> {
     let at = |e: unitape_feed::Error| Error::Configured { path: path.to_owned(), source: Box::new(e) };
     let text = read_text(path)?;
-    let config: Config = toml::from_str(&text).map_err(|e| {
+    let config: InputsConfig = toml::from_str(&text).map_err(|e| {
         let line = e.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
-        let origin = Origin::File { file: path.display().to_string(), line };
+        let origin = ValueOrigin::File { file: path.display().to_string(), line };
         Error::Origin { origin, what: e.message().to_owned() }
     })?;
     let base = path.parent().unwrap_or(Path::new(""));

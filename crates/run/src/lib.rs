@@ -45,11 +45,11 @@ pub use supervise::{
     EventSink, FailedFeed, PreparedRun, RunControl, RunEvent, RunReport, SegmentProcesses, run, run_apart,
 };
 
-use unitape_tape::Removal;
+use unitape_tape::RemovalOptions;
 
 /// What our tapes need before anything of them goes: their account is carried on.
-pub fn removal() -> Removal {
-    Removal { before: Some(unitape_feed::before_removal()), ..Removal::default() }
+pub fn removal() -> RemovalOptions {
+    RemovalOptions { before: Some(unitape_feed::before_removal()), ..RemovalOptions::default() }
 }
 
 /// How many workers this machine is good for.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use unitape_model::ErrorCause;
 use unitape_run::follow::{FollowStep, TapeFollower};
-use unitape_run::layered::Flag;
+use unitape_run::layered::FlagValue;
 use unitape_run::{Error, PreparedRun, RunControl, RunEvent, RunReport, address, config, run};
 use unitape_tape::ReadOptions;
 
@@ -80,10 +80,10 @@ fn errors_name_the_side_of_their_cause() {
     assert_eq!(cause(&format!("{feed}{reference}")), ErrorCause::Data);
 
     prepared(dir.path(), feed).unwrap();
-    let flag = Flag { flag: "--workers", key: "run.workers", value: "many".into() };
+    let flag = FlagValue { flag: "--workers", key: "run.workers", value: "many".into() };
     assert_eq!(config::read(&file, &[flag]).unwrap_err().cause(), ErrorCause::Call);
     let mut loaded = config::read(&file, &[]).unwrap();
-    assert_eq!(loaded.value.only("b", &loaded.origins).unwrap_err().cause(), ErrorCause::Call);
-    assert_eq!(address::At::parse("never").unwrap_err().cause(), ErrorCause::Call);
+    assert_eq!(loaded.value.restrict_to_feed("b", &loaded.origins).unwrap_err().cause(), ErrorCause::Call);
+    assert_eq!(address::TapeStopPoint::parse("never").unwrap_err().cause(), ErrorCause::Call);
     assert_eq!(config::read(&dir.path().join("gone"), &[]).unwrap_err().cause(), ErrorCause::Outside);
 }

@@ -25,8 +25,8 @@
 //! ```
 
 use unitape_model::{
-    Decimal, Dict, Dictionary, EventBuilder, Field, InlineId, InstrumentId, Kind, Price, Side, UnixNanos,
-    Value, flags,
+    Decimal, Dictionary, EventBuilder, EventField, EventKind, EventValue, InlineId, InstrumentId, NameKind,
+    Price, Side, UnixNanos, flags,
 };
 
 use crate::day::names::lettered;
@@ -134,9 +134,9 @@ impl Banks {
         let mut name =
             |dict, text: &str| names.intern(dict, text.as_bytes()).expect("names of ours are short");
         for bank in 0..config.banks {
-            name(Dict::Venue, &format!("BANK{}", (b'A' + bank as u8) as char));
+            name(NameKind::Venue, &format!("BANK{}", (b'A' + bank as u8) as char));
         }
-        PAIRS[..config.pairs].iter().for_each(|pair| _ = name(Dict::Instrument, pair.0));
+        PAIRS[..config.pairs].iter().for_each(|pair| _ = name(NameKind::Instrument, pair.0));
         let style = |_| Style {
             half: rng.between(1, 12),
             skew: rng.between(-4, 4),
@@ -214,25 +214,25 @@ impl Banks {
 
     /// Appends the frame of one side, unstamped.
     pub fn write_frame(&self, quote: &Quote, out: &mut Vec<u8>) {
-        let mut e = EventBuilder::begin(out, Kind::Quote, UnixNanos(quote.ts as i64));
+        let mut e = EventBuilder::begin(out, EventKind::Quote, UnixNanos(quote.ts as i64));
         e.sequence(quote.seq);
         let schema = e.schema();
-        let mut set = |field: Field, value: Value<'_>| {
+        let mut set = |field: EventField, value: EventValue<'_>| {
             let spec = schema.get(field).expect("a field of quotes");
             e.set(spec, value).expect("a value of the right sort");
         };
-        set(Field::Bank, Value::Sym(Dict::Venue, quote.bank + 1));
-        set(Field::Instr, Value::Sym(Dict::Instrument, quote.pair.0 + 1));
-        set(Field::QuoteId, Value::Id(InlineId::Text(&lettered::<8>(b'Q', quote.quote_id, 36))));
-        set(Field::Tier, Value::UInt(quote.tier.into()));
-        set(Field::Side, Value::Text(quote.side.letter()));
+        set(EventField::Bank, EventValue::Sym(NameKind::Venue, quote.bank + 1));
+        set(EventField::Instr, EventValue::Sym(NameKind::Instrument, quote.pair.0 + 1));
+        set(EventField::QuoteId, EventValue::Id(InlineId::Text(&lettered::<8>(b'Q', quote.quote_id, 36))));
+        set(EventField::Tier, EventValue::UInt(quote.tier.into()));
+        set(EventField::Side, EventValue::Text(quote.side.letter()));
         if let Some(px) = quote.px {
-            set(Field::Px, Value::Price(Price(px)));
+            set(EventField::Px, EventValue::Price(Price(px)));
         }
-        set(Field::Qty, Value::Decimal(Decimal::from_int(quote.qty)));
-        set(Field::ValidUntil, Value::Nanos(UnixNanos(quote.valid_until as i64)));
-        set(Field::Indicative, Value::Bool(quote.indicative));
-        set(Field::FullAmount, Value::Bool(quote.full_amount));
+        set(EventField::Qty, EventValue::Decimal(Decimal::from_int(quote.qty)));
+        set(EventField::ValidUntil, EventValue::Nanos(UnixNanos(quote.valid_until as i64)));
+        set(EventField::Indicative, EventValue::Bool(quote.indicative));
+        set(EventField::FullAmount, EventValue::Bool(quote.full_amount));
         let last = if quote.side == Side::Sell { flags::LAST } else { 0 };
         e.finish(last).expect("a quote is small");
     }
@@ -353,12 +353,18 @@ mod tests {
                     (e.instrument(), e.venue(), e.sequence()),
                     (InstrumentId(q.pair.0 + 1), q.bank as u16 + 1, Some(q.seq))
                 );
-                assert_eq!(e.field(Field::Px, &mut scratch), q.px.map(|px| Value::Price(Price(px))));
-                let until = Some(Value::Nanos(UnixNanos(q.valid_until as i64)));
-                assert_eq!(e.field(Field::ValidUntil, &mut scratch), until);
-                assert_eq!(e.field(Field::FullAmount, &mut scratch), Some(Value::Bool(q.full_amount)));
-                assert_eq!(e.field(Field::Tier, &mut scratch), Some(Value::UInt(q.tier.into())));
-                assert!(e.field(Field::Bank, &mut scratch).is_some());
+                assert_eq!(
+                    e.field(EventField::Px, &mut scratch),
+                    q.px.map(|px| EventValue::Price(Price(px)))
+                );
+                let until = Some(EventValue::Nanos(UnixNanos(q.valid_until as i64)));
+                assert_eq!(e.field(EventField::ValidUntil, &mut scratch), until);
+                assert_eq!(
+                    e.field(EventField::FullAmount, &mut scratch),
+                    Some(EventValue::Bool(q.full_amount))
+                );
+                assert_eq!(e.field(EventField::Tier, &mut scratch), Some(EventValue::UInt(q.tier.into())));
+                assert!(e.field(EventField::Bank, &mut scratch).is_some());
             }
         }
     }

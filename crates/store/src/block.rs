@@ -5,7 +5,7 @@
 //! ```
 
 use unitape_model::frame::LINE;
-use unitape_model::{Header, InstrumentId, Kind, Position, UnixNanos};
+use unitape_model::{EventKind, FrameHeader, InstrumentId, Position, UnixNanos};
 
 use crate::cells::Plan;
 use crate::column::{Encoder, Nature, ROWS_MAX};
@@ -47,7 +47,7 @@ pub(crate) struct BlockHeader {
     pub rows: u32,
     /// Token of the instrument, 0 none.
     pub instrument: InstrumentId,
-    pub kind: Kind,
+    pub kind: EventKind,
     pub columns: u16,
     /// Which stripe of its part it belongs to.
     pub stripe: u32,
@@ -102,7 +102,8 @@ impl BlockHeader {
         if u32_at(92) != crc32c::crc32c(&b[..92]) {
             return Err("the checksum of the block header does not match");
         }
-        let kind = Kind::from_u8(b[16]).filter(|k| !k.is_meta()).ok_or("a block of a kind we do not know")?;
+        let kind =
+            EventKind::from_u8(b[16]).filter(|k| !k.is_meta()).ok_or("a block of a kind we do not know")?;
         let plan = Plan::of(kind);
         if usize::from(u16_at(80)) != plan.fixed {
             return Err("a block of frames of another length than its kind has");
@@ -200,7 +201,7 @@ impl BlockEncoder {
     /// If there are no rows, or more than a block holds.
     pub fn encode(
         &mut self,
-        kind: Kind,
+        kind: EventKind,
         instrument: InstrumentId,
         stripe: u32,
         number: u32,
@@ -219,7 +220,7 @@ impl BlockEncoder {
         let behind = |(p, o): (&Position, &u64)| (p.0 / LINE as u64).wrapping_sub(*o);
         self.fill(rows.positions.iter().zip(&rows.ordinals).map(behind));
         self.column(special::BEHIND, number_of(8));
-        self.fill((0..n).map(|r| Header::read(rows.frame(r)).flags().into()));
+        self.fill((0..n).map(|r| FrameHeader::read(rows.frame(r)).flags().into()));
         self.column(special::FLAGS, number_of(1));
         self.fill((0..n).map(|r| ((rows.frame(r).len() - plan.fixed) / LINE) as u64));
         self.column(special::LINES, number_of(2));

@@ -6,8 +6,8 @@
 
 use std::sync::OnceLock;
 
-use unitape_model::schema::{RECV_NONE, SEQ_NONE, Schema, Slot, at, width_bytes};
-use unitape_model::{Dict, Header, InstrumentId, Kind, flags};
+use unitape_model::schema::{EventSchema, FieldLayout, RECV_NONE, SEQ_NONE, at, width_bytes};
+use unitape_model::{EventKind, FrameHeader, InstrumentId, NameKind, flags};
 
 use crate::column::Nature;
 
@@ -47,9 +47,9 @@ pub(crate) struct Plan {
     /// Its cells, in order.
     pub cells: Vec<Cell>,
     /// Ids in the fixed part: where, and of which dictionary.
-    pub ids: Vec<(usize, Dict)>,
+    pub ids: Vec<(usize, NameKind)>,
     /// Lists of ids in the extension, by tag.
-    pub lists: Vec<(u16, Dict)>,
+    pub lists: Vec<(u16, NameKind)>,
     /// Whether the instrument of the common part is one.
     pub has_instrument: bool,
     /// Whether the venue of the common part is one.
@@ -60,14 +60,15 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// The plan of `kind`.
-    pub fn of(kind: Kind) -> &'static Self {
+    pub fn of(kind: EventKind) -> &'static Self {
         static PLANS: OnceLock<Vec<Option<Plan>>> = OnceLock::new();
-        let all = PLANS.get_or_init(|| (0..=u8::MAX).map(|n| Kind::from_u8(n).map(Plan::make)).collect());
+        let all =
+            PLANS.get_or_init(|| (0..=u8::MAX).map(|n| EventKind::from_u8(n).map(Plan::make)).collect());
         all[kind as usize].as_ref().expect("every kind has a plan")
     }
 
-    fn make(kind: Kind) -> Self {
-        let schema = Schema::of(kind);
+    fn make(kind: EventKind) -> Self {
+        let schema = EventSchema::for_kind(kind);
         let fixed = usize::from(schema.fixed_bytes);
         let mut cells = vec![
             cell(at::TS_EVENT, 8, None, false),
@@ -81,11 +82,11 @@ impl Plan {
             if let Some((at, n)) = width_bytes(spec.slot) {
                 let (mut at, mut n, all) = (usize::from(at), usize::from(n), usize::from(n));
                 let (none, text) = match spec.slot {
-                    Slot::Price { .. } => (Some(i64::MAX as u64), false),
-                    Slot::Nanos { .. } => (Some(i64::MIN as u64), false),
-                    Slot::UInt { width, .. } => (Some(u64::MAX >> (64 - 8 * width)), false),
-                    Slot::MillisAfter { .. } => (Some(u16::MAX.into()), false),
-                    Slot::Id { .. } | Slot::Text { .. } => (None, true),
+                    FieldLayout::Price { .. } => (Some(i64::MAX as u64), false),
+                    FieldLayout::Nanos { .. } => (Some(i64::MIN as u64), false),
+                    FieldLayout::UInt { width, .. } => (Some(u64::MAX >> (64 - 8 * width)), false),
+                    FieldLayout::MillisAfter { .. } => (Some(u16::MAX.into()), false),
+                    FieldLayout::Id { .. } | FieldLayout::Text { .. } => (None, true),
                     _ => (None, false),
                 };
                 while n > 0 {
@@ -101,12 +102,12 @@ impl Plan {
                 ids.push((usize::from(at), dict));
             }
             match spec.slot {
-                Slot::Decimal { exp_at, .. }
-                | Slot::DecimalNarrow { exp_at, .. }
-                | Slot::Amount { exp_at, .. } => cells.push(cell(exp_at.into(), 1, None, false)),
-                Slot::Syms { dict } => {
+                FieldLayout::Decimal { exp_at, .. }
+                | FieldLayout::DecimalNarrow { exp_at, .. }
+                | FieldLayout::Amount { exp_at, .. } => cells.push(cell(exp_at.into(), 1, None, false)),
+                FieldLayout::Syms { dict } => {
                     lists.push((spec.field as u16, dict));
-                    if dict == Dict::Instrument {
+                    if dict == NameKind::Instrument {
                         instruments = Some(spec.field as u16);
                     }
                 }
@@ -119,8 +120,8 @@ impl Plan {
         let mut plan = Self {
             fixed,
             cells: Vec::new(),
-            has_instrument: ids.contains(&(at::INSTRUMENT, Dict::Instrument)),
-            has_venue: ids.contains(&(at::VENUE, Dict::Venue)),
+            has_instrument: ids.contains(&(at::INSTRUMENT, NameKind::Instrument)),
+            has_venue: ids.contains(&(at::VENUE, NameKind::Venue)),
             ids,
             lists,
             instruments,
@@ -162,10 +163,10 @@ impl Plan {
     pub fn change_ids<E: From<&'static str>>(
         &self,
         frame: &mut [u8],
-        mut change: impl FnMut(Dict, u32) -> Result<u32, E>,
+        mut change: impl FnMut(NameKind, u32) -> Result<u32, E>,
     ) -> Result<(), E> {
         for &(at, dict) in &self.ids {
-            if dict == Dict::Venue {
+            if dict == NameKind::Venue {
                 let id = u16::from_le_bytes([frame[at], frame[at + 1]]);
                 if id != 0 {
                     let id = u16::try_from(change(dict, id.into())?).map_err(|_| "a venue beyond 16 bits")?;
@@ -175,7 +176,7 @@ impl Plan {
                 change_id(&mut frame[at..at + 4], dict, &mut change)?;
             }
         }
-        if !self.lists.is_empty() && Header::read(frame).flags() & flags::EXT != 0 {
+        if !self.lists.is_empty() && FrameHeader::read(frame).flags() & flags::EXT != 0 {
             let mut rest = self.fixed;
             while let Some((tag, range)) = entry(frame, rest) {
                 rest = range.end;
@@ -193,7 +194,8 @@ impl Plan {
 
     /// Whether a frame of this kind has one of `wanted` in a list of instruments.
     pub fn lists_instrument(&self, frame: &[u8], wanted: &[InstrumentId]) -> bool {
-        let Some(list) = self.instruments.filter(|_| Header::read(frame).flags() & flags::EXT != 0) else {
+        let Some(list) = self.instruments.filter(|_| FrameHeader::read(frame).flags() & flags::EXT != 0)
+        else {
             return false;
         };
         let mut rest = self.fixed;
@@ -216,8 +218,8 @@ fn cell(at: usize, width: usize, none: Option<u64>, text: bool) -> Cell {
 #[inline]
 fn change_id<E>(
     place: &mut [u8],
-    dict: Dict,
-    change: &mut impl FnMut(Dict, u32) -> Result<u32, E>,
+    dict: NameKind,
+    change: &mut impl FnMut(NameKind, u32) -> Result<u32, E>,
 ) -> Result<(), E> {
     let id = u32::from_le_bytes(place.try_into().expect("four bytes"));
     if id != 0 {
@@ -242,7 +244,7 @@ mod tests {
     /// A byte in no cell would come back as zero, one in two cells as whichever is written last.
     #[test]
     fn cells_tile_the_fixed_part() {
-        for kind in Kind::EVENTS.into_iter().chain(Kind::META) {
+        for kind in EventKind::EVENTS.into_iter().chain(EventKind::META) {
             let plan = Plan::of(kind);
             let mut end = at::TS_EVENT;
             for c in &plan.cells {
@@ -270,10 +272,12 @@ mod tests {
 
     #[test]
     fn instruments_and_venues_are_known_where_they_are_fields() {
-        assert!(Plan::of(Kind::Bbo).has_instrument && Plan::of(Kind::Index).has_instrument);
-        assert!(Plan::of(Kind::Ref).has_venue && Plan::of(Kind::Quote).has_venue);
-        assert!(Plan::of(Kind::Bbo).has_venue && !Plan::of(Kind::OrderRecv).has_venue);
-        assert!(!Plan::of(Kind::Payment).has_instrument && Plan::of(Kind::News).instruments.is_some());
-        assert_eq!(Plan::of(Kind::Exec).ids.len(), 8);
+        assert!(Plan::of(EventKind::Bbo).has_instrument && Plan::of(EventKind::Index).has_instrument);
+        assert!(Plan::of(EventKind::Ref).has_venue && Plan::of(EventKind::Quote).has_venue);
+        assert!(Plan::of(EventKind::Bbo).has_venue && !Plan::of(EventKind::OrderRecv).has_venue);
+        assert!(
+            !Plan::of(EventKind::Payment).has_instrument && Plan::of(EventKind::News).instruments.is_some()
+        );
+        assert_eq!(Plan::of(EventKind::Exec).ids.len(), 8);
     }
 }

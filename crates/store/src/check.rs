@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use crate::bits::PAD;
-use unitape_model::{EventBuilder, InstrumentId, Kind, Position, Price, UnixNanos, Value, schema::Slot};
+use unitape_model::{
+    EventBuilder, EventKind, EventValue, InstrumentId, Position, Price, UnixNanos, schema::FieldLayout,
+};
 
 use crate::block::{BlockEncoder, BlockHeader, ENTRY, HEADER, Rows};
 use crate::decode::{Batch, Decoder, Wanted};
@@ -45,28 +47,28 @@ pub fn sample_block(rows: u64) -> Vec<u8> {
         frame.clear();
         let mut e = EventBuilder::begin(
             &mut frame,
-            Kind::Quote,
+            EventKind::Quote,
             UnixNanos(1_710_167_400_000_000_000 + n as i64 * 1013),
         );
         for spec in e.schema().fields {
             let set = match spec.slot {
-                Slot::Price { .. } if n % 9 != 0 => {
-                    e.set(spec, Value::Price(Price(1_100_000_000 + (n * n % 31) as i64 * 10_000)))
+                FieldLayout::Price { .. } if n % 9 != 0 => {
+                    e.set(spec, EventValue::Price(Price(1_100_000_000 + (n * n % 31) as i64 * 10_000)))
                 }
-                Slot::UInt { .. } => e.set(spec, Value::UInt(n % 400)),
+                FieldLayout::UInt { .. } => e.set(spec, EventValue::UInt(n % 400)),
                 _ => Ok(()),
             };
             set.expect("values of the slot's sort");
         }
         if n % 7 == 0 {
-            e.unmapped("note", "1").expect("a short name");
+            e.keep_unmapped("note", "1").expect("a short name");
         }
         e.finish(1).expect("a short event");
         all.push(&frame, n, position);
         position = position.plus(frame.len() as u64);
     }
     let mut out = Vec::new();
-    BlockEncoder::default().encode(Kind::Quote, InstrumentId(3), 0, 0, &all, &mut out);
+    BlockEncoder::default().encode(EventKind::Quote, InstrumentId(3), 0, 0, &all, &mut out);
     out
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use unitape_model::frame::LINE;
 use unitape_model::schema::at;
-use unitape_model::{Header, InstrumentId, Position, UnixNanos};
+use unitape_model::{FrameHeader, InstrumentId, Position, UnixNanos};
 
 use crate::bits::PAD;
 use crate::block::{BlockHeader, ENTRY, HEADER, special};
@@ -80,7 +80,7 @@ impl Batch {
     #[inline]
     pub fn frame(&self, key: &Key) -> &[u8] {
         let start = key.line as usize * LINE;
-        let length = Header::read(&self.arena[start..]).len_bytes();
+        let length = FrameHeader::read(&self.arena[start..]).len_bytes();
         &self.arena[start..start + length]
     }
 }
@@ -231,7 +231,8 @@ impl Decoder {
                 let start = self.starts[r] as usize;
                 let position = Position(behind[r].wrapping_add(ordinals[r]).wrapping_mul(LINE as u64));
                 let whole = (plan.fixed / LINE) as u16 + lines[r] as u16;
-                let header = Header::unstamped(head.kind as u8, bits[r] as u8, whole).stamped(position);
+                let header =
+                    FrameHeader::new_unstamped(head.kind as u8, bits[r] as u8, whole).with_stamp(position);
                 header.write(&mut frames[start..]);
                 let length = tails[r] as usize;
                 frames[start + plan.fixed..][..length].copy_from_slice(&bytes[tail_at..][..length]);
@@ -278,7 +279,7 @@ impl Decoder {
     fn make_template(&mut self, plan: &Plan, head: &BlockHeader, cells: &[Column<'_>]) {
         self.template.clear();
         self.template.resize(plan.fixed, 0);
-        Header::unstamped(head.kind as u8, 0, 0).write(&mut self.template);
+        FrameHeader::new_unstamped(head.kind as u8, 0, 0).write(&mut self.template);
         for column in cells {
             if let Some(v) = column.chunk.constant() {
                 let (at, n) = (usize::from(column.number), usize::from(column.width));
@@ -385,7 +386,7 @@ mod tests {
     use super::*;
     use crate::block::{BlockEncoder, Rows};
     use proptest::prelude::*;
-    use unitape_model::Kind;
+    use unitape_model::EventKind;
 
     /// The slow twin: one value after the other out of each column, by its definition.
     fn naive(bytes: &[u8], head: &BlockHeader) -> Vec<(u64, u64, Vec<u8>)> {
@@ -411,15 +412,16 @@ mod tests {
                 (0..of(special::TAIL_BYTES) as usize)
                     .for_each(|i| frame[plan.fixed + i] = *tail.next().unwrap());
                 let position = (of(special::BEHIND) + of(special::ORDINAL)) * 64;
-                let header = Header::unstamped(head.kind as u8, of(special::FLAGS) as u8, lines as u16);
-                header.stamped(Position(position)).write(&mut frame);
+                let header =
+                    FrameHeader::new_unstamped(head.kind as u8, of(special::FLAGS) as u8, lines as u16);
+                header.with_stamp(Position(position)).write(&mut frame);
                 (of(special::ORDINAL), position, frame)
             })
             .collect()
     }
 
     /// Frames of any bytes: wild ones, or such that change little from row to row, as those of markets do.
-    fn rows(kind: Kind, seed: u64, n: usize, wild: bool) -> (Rows, Vec<(u64, u64, Vec<u8>)>) {
+    fn rows(kind: EventKind, seed: u64, n: usize, wild: bool) -> (Rows, Vec<(u64, u64, Vec<u8>)>) {
         let (mut rows, mut all, mut x) = (Rows::default(), Vec::new(), seed | 1);
         let mut random = move || {
             x ^= x << 13;
@@ -444,8 +446,8 @@ mod tests {
             let some = if extra == 0 { 0 } else { random() as usize % (extra * LINE + 1) };
             frame.resize(plan.fixed + extra * LINE, 0);
             frame[plan.fixed..plan.fixed + some].iter_mut().for_each(|b| *b = random() as u8);
-            let header = Header::unstamped(kind as u8, random() as u8, (frame.len() / LINE) as u16);
-            header.stamped(Position(position)).write(&mut frame);
+            let header = FrameHeader::new_unstamped(kind as u8, random() as u8, (frame.len() / LINE) as u16);
+            header.with_stamp(Position(position)).write(&mut frame);
             rows.push(&frame, ordinal, Position(position));
             all.push((ordinal, position, frame.clone()));
             ordinal += 1 + random() % 3;
@@ -454,7 +456,7 @@ mod tests {
         (rows, all)
     }
 
-    fn block(kind: Kind, rows: &Rows) -> (BlockHeader, Vec<u8>) {
+    fn block(kind: EventKind, rows: &Rows) -> (BlockHeader, Vec<u8>) {
         let mut bytes = Vec::new();
         let head = BlockEncoder::default().encode(kind, InstrumentId(7), 3, 5, rows, &mut bytes);
         assert_eq!(BlockHeader::decode(&bytes), Ok(head));
@@ -472,8 +474,8 @@ mod tests {
         Ok(batch.keys.iter().map(|k| (k.ordinal, k.position.0, batch.frame(k).to_vec())).collect())
     }
 
-    fn kinds() -> impl Strategy<Value = Kind> {
-        prop::sample::select(Kind::EVENTS.to_vec())
+    fn kinds() -> impl Strategy<Value = EventKind> {
+        prop::sample::select(EventKind::EVENTS.to_vec())
     }
 
     proptest! {
@@ -491,8 +493,8 @@ mod tests {
         /// Rows that are left out must not shift those that are not.
         #[test]
         fn chosen_rows_are_those_of_the_slow_way(seed in any::<u64>(), n in 1usize..3000, part in 0usize..3000, span in 0u64..1 << 40) {
-            let (rows, mut want) = rows(Kind::Bbo, seed, n, false);
-            let (head, bytes) = block(Kind::Bbo, &rows);
+            let (rows, mut want) = rows(EventKind::Bbo, seed, n, false);
+            let (head, bytes) = block(EventKind::Bbo, &rows);
             let time = |f: &[u8]| i64::from_le_bytes(f[8..16].try_into().unwrap());
             let venue = |f: &[u8]| u16::from_le_bytes(f[36..38].try_into().unwrap());
             let middle = &want[part % n].2;
@@ -529,8 +531,8 @@ mod tests {
     /// One bit on the disk, and a price was another one.
     #[test]
     fn no_changed_bit_goes_unnoticed() {
-        let (rows, _) = rows(Kind::Quote, 11, 300, false);
-        let (head, good) = block(Kind::Quote, &rows);
+        let (rows, _) = rows(EventKind::Quote, 11, 300, false);
+        let (head, good) = block(EventKind::Quote, &rows);
         for at in 0..good.len() - PAD {
             let mut bad = good.clone();
             bad[at] ^= 1 << (at % 8);
@@ -549,8 +551,8 @@ mod tests {
     /// A header that asks for memory: refused before it is given.
     #[test]
     fn sizes_are_checked_before_they_are_believed() {
-        let (rows, _) = rows(Kind::Clock, 5, 10, true);
-        let (head, _) = block(Kind::Clock, &rows);
+        let (rows, _) = rows(EventKind::Clock, 5, 10, true);
+        let (head, _) = block(EventKind::Clock, &rows);
         for bad in [
             BlockHeader { rows: 0, ..head },
             BlockHeader { rows: 65_537, raw_bytes: 65_537 * 64, ..head },

@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use unitape_model::schema::at;
-use unitape_model::{Dict, Dictionary, Event, Kind};
+use unitape_model::{Dictionary, Event, EventKind, NameKind};
 use unitape_tape::TapeId;
 
 use crate::FORMAT_VERSION;
@@ -92,7 +92,7 @@ impl Names {
             if head[8..] != crc32c::crc32c_append(crc32c::crc32c(&head[..8]), &payload).to_le_bytes() {
                 return bad("the checksum of a record of the dictionary does not match");
             }
-            let taken = match Dict::from_u8(head[0]) {
+            let taken = match NameKind::from_u8(head[0]) {
                 Some(dict) => self.names.define(dict, self.names.len(dict) + 1, &payload),
                 None => head[0] == SOURCE && self.take_source(&payload),
             };
@@ -105,7 +105,7 @@ impl Names {
 
     fn take_source(&mut self, payload: &[u8]) -> bool {
         let Some((head, frame)) = payload.split_at_checked(SOURCE_HEAD) else { return false };
-        if Event::new(frame).is_none_or(|e| e.kind() != Kind::Source) {
+        if Event::new(frame).is_none_or(|e| e.kind() != EventKind::Source) {
             return false;
         }
         let tape = u128::from_le_bytes(head[..16].try_into().expect("sixteen bytes"));
@@ -116,7 +116,7 @@ impl Names {
     }
 
     /// The token of a name, given now if it has none.
-    pub fn intern(&mut self, dict: Dict, name: &str) -> Result<u32> {
+    pub fn intern(&mut self, dict: NameKind, name: &str) -> Result<u32> {
         let (token, new) =
             self.names.intern(dict, name.as_bytes()).map_err(|_| Error::DictionaryFull(dict.name()))?;
         if new {
@@ -195,19 +195,20 @@ mod tests {
     fn tokens_stay_and_damage_is_found_where_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let mut names = Names::default();
-        for (dict, name) in [(Dict::Venue, "XLON"), (Dict::Owner, "ACME"), (Dict::Venue, "CHIX")] {
+        for (dict, name) in [(NameKind::Venue, "XLON"), (NameKind::Owner, "ACME"), (NameKind::Venue, "CHIX")]
+        {
             names.intern(dict, name).unwrap();
         }
-        assert_eq!(names.intern(Dict::Venue, "CHIX").unwrap(), 2);
+        assert_eq!(names.intern(NameKind::Venue, "CHIX").unwrap(), 2);
         let bytes = names.append(dir.path(), 0).unwrap();
-        names.intern(Dict::Owner, "BETA").unwrap();
+        names.intern(NameKind::Owner, "BETA").unwrap();
         let more = names.append(dir.path(), bytes).unwrap();
 
         let (back, problem) = Names::load(dir.path(), bytes);
-        assert!(problem.is_none() && back.names.len(Dict::Owner) == 1, "only what counts: {problem:?}");
+        assert!(problem.is_none() && back.names.len(NameKind::Owner) == 1, "only what counts: {problem:?}");
         let (back, _) = Names::load(dir.path(), more);
-        assert_eq!(back.names.name(Dict::Venue, 2), Some("CHIX"));
-        assert_eq!(back.names.name(Dict::Owner, 2), Some("BETA"));
+        assert_eq!(back.names.name(NameKind::Venue, 2), Some("CHIX"));
+        assert_eq!(back.names.name(NameKind::Owner, 2), Some("BETA"));
 
         let good = std::fs::read(Names::path(dir.path())).unwrap();
         for at in 0..good.len() {

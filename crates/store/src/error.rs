@@ -107,7 +107,7 @@ impl Error {
     /// On whose side the cause lies.
     pub fn cause(&self) -> ErrorCause {
         match self {
-            Self::Io { source, .. } => ErrorCause::of_io(source),
+            Self::Io { source, .. } => ErrorCause::from_io(source),
             Self::Damage { .. } | Self::Unchecked { .. } | Self::OtherTape { .. } => ErrorCause::Data,
             Self::Option(_) | Self::UnknownName { .. } => ErrorCause::Call,
             Self::Tape(error) => error.cause(),

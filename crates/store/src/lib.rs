@@ -14,16 +14,16 @@
 //! the store's. A day is the UTC date of the event time. The layout is drawn in `docs/formats-store.md`.
 //!
 //! ```
-//! use unitape_model::{Dictionary, EventBuilder, Kind, Schema, UnixNanos, flags};
+//! use unitape_model::{Dictionary, EventBuilder, EventKind, EventSchema, UnixNanos, flags};
 //! use unitape_store::{Filter, SealOptions, Store, seal};
-//! use unitape_tape::{Options, TapeId, Writer};
+//! use unitape_tape::{WriterOptions, TapeId, Writer};
 //!
 //! let dir = tempfile::tempdir()?;
 //! let (tape, store) = (dir.path().join("tape"), dir.path().join("store"));
 //! let mut unit = Vec::new();
-//! let event = EventBuilder::begin(&mut unit, Kind::Clock, UnixNanos(1_710_167_400_000_000_000));
+//! let event = EventBuilder::begin(&mut unit, EventKind::Clock, UnixNanos(1_710_167_400_000_000_000));
 //! event.finish(flags::LAST).unwrap();
-//! let (mut writer, _) = Writer::open(&tape, TapeId(1), Options { segment_bytes: 4096, ..Options::default() })?;
+//! let (mut writer, _) = Writer::open(&tape, TapeId(1), WriterOptions { segment_bytes: 4096, ..WriterOptions::default() })?;
 //! let position = writer.append(&unit)?;
 //! writer.close()?;
 //!

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use unitape_model::{Dict, Event, InstrumentId, Position, UnixNanos};
+use unitape_model::{Event, InstrumentId, NameKind, Position, UnixNanos};
 use unitape_tape::TapeId;
 
 use crate::cells::Plan;
@@ -108,15 +108,16 @@ impl Stream {
 
 impl<'a> Scan<'a> {
     pub(crate) fn new(store: &'a Store, filter: &Filter) -> Result<Self> {
-        let token = |dict: Dict, sort, name: &String| {
+        let token = |dict: NameKind, sort, name: &String| {
             let found = store.names().get(dict, name.as_bytes());
             found.ok_or_else(|| Error::UnknownName { sort, name: name.clone() })
         };
-        let symbols = filter.symbols.iter().map(|s| token(Dict::Instrument, "symbol", s).map(InstrumentId));
+        let symbols =
+            filter.symbols.iter().map(|s| token(NameKind::Instrument, "symbol", s).map(InstrumentId));
         let mut symbols = symbols.collect::<Result<Vec<InstrumentId>>>()?;
         symbols.sort_unstable();
         let instruments = (!symbols.is_empty()).then_some(symbols);
-        let venue = filter.venue.as_ref().map(|v| token(Dict::Venue, "venue", v)).transpose()?;
+        let venue = filter.venue.as_ref().map(|v| token(NameKind::Venue, "venue", v)).transpose()?;
         let (mut from, mut to) = (UnixNanos(i64::MIN), UnixNanos(i64::MAX));
         if let Some(day) = filter.date {
             (from, to) = day.span();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use unitape_model::Kind;
+use unitape_model::EventKind;
 
 /// A schema of the store: a directory of its own in each day. Names follow the Databento convention where it has
 /// one; every kind of event has exactly one home.
@@ -65,25 +65,27 @@ impl TickSchema {
     ];
 
     /// The home of a kind; none for bookkeeping, which is no event.
-    pub const fn of(kind: Kind) -> Option<Self> {
+    pub const fn of(kind: EventKind) -> Option<Self> {
         Some(match kind {
-            Kind::OrderNew | Kind::OrderAmend | Kind::OrderCancel | Kind::Exec => Self::Mbo,
-            Kind::Level => Self::Mbp,
-            Kind::Bbo => Self::Bbo,
-            Kind::Trade => Self::Trades,
-            Kind::Quote => Self::Quotes,
-            Kind::Ref => Self::Definition,
-            Kind::Status | Kind::Session => Self::Status,
-            Kind::Index | Kind::RefPx => Self::Statistics,
-            Kind::OrderRecv | Kind::Parent => Self::Orders,
-            Kind::Party | Kind::Position | Kind::List => Self::Reference,
-            Kind::News => Self::News,
-            Kind::Comm => Self::Comms,
-            Kind::Payment | Kind::Statement => Self::Payments,
-            Kind::Alert | Kind::Control => Self::Alerts,
-            Kind::Quarantine => Self::Quarantine,
-            Kind::Clock => Self::Clock,
-            Kind::Define | Kind::Source | Kind::Progress => return None,
+            EventKind::OrderNew | EventKind::OrderAmend | EventKind::OrderCancel | EventKind::Exec => {
+                Self::Mbo
+            }
+            EventKind::Level => Self::Mbp,
+            EventKind::Bbo => Self::Bbo,
+            EventKind::Trade => Self::Trades,
+            EventKind::Quote => Self::Quotes,
+            EventKind::Ref => Self::Definition,
+            EventKind::Status | EventKind::Session => Self::Status,
+            EventKind::Index | EventKind::RefPx => Self::Statistics,
+            EventKind::OrderRecv | EventKind::Parent => Self::Orders,
+            EventKind::Party | EventKind::Position | EventKind::List => Self::Reference,
+            EventKind::News => Self::News,
+            EventKind::Comm => Self::Comms,
+            EventKind::Payment | EventKind::Statement => Self::Payments,
+            EventKind::Alert | EventKind::Control => Self::Alerts,
+            EventKind::Quarantine => Self::Quarantine,
+            EventKind::Clock => Self::Clock,
+            EventKind::Define | EventKind::Source | EventKind::Progress => return None,
         })
     }
 
@@ -115,8 +117,8 @@ impl TickSchema {
     }
 
     /// The kinds that are kept under it.
-    pub fn kinds(self) -> impl Iterator<Item = Kind> {
-        Kind::EVENTS.into_iter().filter(move |k| Self::of(*k) == Some(self))
+    pub fn kinds(self) -> impl Iterator<Item = EventKind> {
+        EventKind::EVENTS.into_iter().filter(move |k| Self::of(*k) == Some(self))
     }
 }
 
@@ -133,7 +135,7 @@ mod tests {
     /// A kind without a home would be dropped by every seal, unnoticed.
     #[test]
     fn every_kind_has_one_home_and_every_home_has_a_kind() {
-        for kind in Kind::EVENTS {
+        for kind in EventKind::EVENTS {
             let homes = TickSchema::ALL.into_iter().filter(|s| s.kinds().any(|k| k == kind)).count();
             assert_eq!(homes, 1, "{kind:?}");
         }
@@ -142,6 +144,6 @@ mod tests {
             assert!(schema.kinds().count() > 0, "{schema}");
             assert_eq!(TickSchema::from_name(schema.name()), Some(schema));
         }
-        assert!(Kind::META.into_iter().all(|k| TickSchema::of(k).is_none()));
+        assert!(EventKind::META.into_iter().all(|k| TickSchema::of(k).is_none()));
     }
 }

@@ -7,8 +7,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use unitape_model::schema::at;
-use unitape_model::{Dict, Event, FrameFlaw, Kind, LostNames, Message, NameTable, Position, frames};
-use unitape_tape::{DamagedParts, LostDefinitions, ReadOptions, Reader, Standing, Start, TapeId, Unverified};
+use unitape_model::{
+    Event, EventKind, FrameFault, LostNames, NameKind, NameTable, Position, TopicMessage, frames,
+};
+use unitape_tape::{
+    DamagedParts, LostDefinitions, ReadOptions, Reader, StartPosition, TapeId, TapeStatus, UnverifiedBytes,
+};
 
 use crate::block::RAW_MAX;
 use crate::cells::Plan;
@@ -92,7 +96,7 @@ pub struct Sealed {
     /// Names whose definitions are lost, where damage was passed over.
     pub names: LostNames,
     /// What of the tape's own files is missing although all that was sealed matches its checksums.
-    pub unverified: Unverified,
+    pub unverified: UnverifiedBytes,
 }
 
 /// Seals what the store in `store` does not have yet of the tape in `tape`. The store is made if there is none.
@@ -112,7 +116,7 @@ pub fn seal(tape: &Path, store: &Path, options: &SealOptions<'_>) -> Result<Seal
         return Err(Error::Option("block_rows must be 1 to 65,536"));
     }
     // The tape first: a wrong path must not leave an empty store behind.
-    let standing = unitape_tape::standing(tape)?;
+    let standing = unitape_tape::tape_status(tape)?;
     let (_lock, mut manifest) = open_for_sealing(store)?;
     let (mut names, problem) = Names::load(store, manifest.dictionary_bytes);
     if let Some(problem) = problem {
@@ -129,7 +133,7 @@ pub fn seal(tape: &Path, store: &Path, options: &SealOptions<'_>) -> Result<Seal
     sealed.untimed = done.untimed;
     sealed.damaged = work.reader.damaged().clone();
     sealed.unverified = work.reader.unverified().clone();
-    sealed.names = work.names.lost();
+    sealed.names = work.names.lost_names();
     let files = stripes.finish()?;
     if files.is_empty() {
         return Ok(sealed);
@@ -204,14 +208,14 @@ struct Work<'a> {
     limit: Option<Position>,
     gap: Option<(Position, Position)>,
     names: NameTable,
-    tokens: [Vec<u32>; Dict::COUNT],
+    tokens: [Vec<u32>; NameKind::COUNT],
     source_tokens: Vec<u32>,
 }
 
 impl<'a> Work<'a> {
     fn new(
         dir: &Path,
-        standing: &Standing,
+        standing: &TapeStatus,
         state: Option<&TapeState>,
         options: &'a SealOptions<'a>,
     ) -> Result<Self> {
@@ -221,7 +225,7 @@ impl<'a> Work<'a> {
         let gap = (standing.first > from).then_some((from, standing.first));
         // The log has all definitions up to what is durable, at least; the rest must be met on the tape.
         let start = from.min(standing.durable);
-        let start = if start <= standing.first { Start::Oldest } else { Start::At(start) };
+        let start = if start <= standing.first { StartPosition::Oldest } else { StartPosition::At(start) };
         let read = ReadOptions { skip_damage: options.skip_damage, ..ReadOptions::default() };
         let open = |start| Reader::open_with(dir, start, read).map_err(|e| shorter(e, tape, from));
         let mut reader = open(start)?;
@@ -236,9 +240,9 @@ impl<'a> Work<'a> {
             names
         };
         let (mut names, mut lost) = (table(), LostDefinitions::new(dir, options.skip_damage));
-        match lost.before(reader.position(), |_, frame| names.admit_frame(frame).map(drop)) {
+        match lost.learn_before(reader.position(), |_, frame| names.admit_frame(frame).map(drop)) {
             // All that the log has can be met on the tape once more.
-            Err(_) if standing.first.0 == 0 => (reader, names) = (open(Start::Oldest)?, table()),
+            Err(_) if standing.first.0 == 0 => (reader, names) = (open(StartPosition::Oldest)?, table()),
             other => other?,
         }
         let limit = standing.live.then_some(standing.durable);
@@ -283,7 +287,7 @@ impl<'a> Work<'a> {
                 }
                 let event = match Event::new(frame) {
                     // A user's bytes: no tick, and of no day.
-                    None if Message::of(frame).is_some() => {
+                    None if TopicMessage::from_frame(frame).is_some() => {
                         (done.position, done.last_position) = (position.plus(frame.len() as u64), position);
                         ordinal += 1;
                         continue;
@@ -304,7 +308,7 @@ impl<'a> Work<'a> {
                 }
                 let (kind, day) = (event.kind(), Day::of(event.ts_event()));
                 // What was refused before anything of its feed had a time has none: 1970 is not its day.
-                if kind == Kind::Quarantine && event.ts_event().0 == 0 {
+                if kind == EventKind::Quarantine && event.ts_event().0 == 0 {
                     done.untimed += u64::from(position >= *from);
                     (done.position, done.last_position) = (position.plus(frame.len() as u64), position);
                     ordinal += 1;
@@ -316,12 +320,12 @@ impl<'a> Work<'a> {
                     scratch.extend_from_slice(frame);
                     scratch[..4].fill(0);
                     let plan = Plan::of(kind);
-                    let change = |dict: Dict, id: u32| -> std::result::Result<u32, Refused> {
+                    let change = |dict: NameKind, id: u32| -> std::result::Result<u32, Refused> {
                         let known = tokens[dict as usize].get(id as usize).copied().unwrap_or(0);
                         if known != 0 {
                             return Ok(known);
                         }
-                        let name = names.name(dict, id).ok_or(FrameFlaw::Undefined { dict, id })?;
+                        let name = names.name(dict, id).ok_or(FrameFault::Undefined { dict, id })?;
                         let token = store.intern(dict, name)?;
                         remember(&mut tokens[dict as usize], id, token);
                         Ok(token)
@@ -330,7 +334,7 @@ impl<'a> Work<'a> {
                     let known = source_tokens.get(source as usize).copied().unwrap_or(0);
                     let changed = plan.change_ids(&mut scratch, change).and_then(|()| {
                         if source != 0 && known == 0 {
-                            let defined = names.source(source).ok_or(FrameFlaw::UndefinedSource(source))?;
+                            let defined = names.source(source).ok_or(FrameFault::UndefinedSource(source))?;
                             let token = store.intern_source(*tape, source, &defined.frame)?;
                             remember(source_tokens, source, token);
                         }
@@ -373,7 +377,7 @@ impl<'a> Work<'a> {
             return Err(Error::Unchecked { path: path.clone(), from, what: what.clone() });
         }
         if done.position > Position(0) {
-            let frame = reader.at(done.last_position)?;
+            let frame = reader.frame_at(done.last_position)?;
             done.last_crc = crc32c::crc32c(frame.bytes);
         }
         Ok(done)
@@ -387,11 +391,11 @@ const RUN_BYTES: usize = 1 << 20;
 enum Refused {
     Store(Error),
     Frame(&'static str),
-    Flaw(FrameFlaw),
+    Flaw(FrameFault),
 }
 
-impl From<FrameFlaw> for Refused {
-    fn from(flaw: FrameFlaw) -> Self {
+impl From<FrameFault> for Refused {
+    fn from(flaw: FrameFault) -> Self {
         Self::Flaw(flaw)
     }
 }
@@ -421,7 +425,7 @@ fn remember(tokens: &mut Vec<u32>, id: u32, token: u32) {
 /// Whether the tape still reads as it did when it was sealed.
 fn check_last(reader: &mut Reader, state: &TapeState, skip_damage: bool) -> Result<()> {
     let other = |what| Error::OtherTape { tape: state.tape, sealed: state.sealed, what };
-    match reader.at(state.last_position) {
+    match reader.frame_at(state.last_position) {
         Ok(frame) if crc32c::crc32c(frame.bytes) == state.last_crc => Ok(()),
         Ok(_) => Err(other("its last frame that was sealed is another one now")),
         Err(unitape_tape::Error::Retained { .. }) => Ok(()),

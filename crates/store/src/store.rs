@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use unitape_model::{Dict, Dictionary, Event, Position, UnixNanos};
+use unitape_model::{Dictionary, Event, NameKind, Position, UnixNanos};
 use unitape_tape::TapeId;
 
 use crate::day::Day;
@@ -32,7 +32,7 @@ pub struct Info {
     /// Days, ascending.
     pub days: BTreeMap<Day, DayInfo>,
     /// Names by dictionary.
-    pub names: Vec<(Dict, u32)>,
+    pub names: Vec<(NameKind, u32)>,
     /// Bytes of the dictionary.
     pub dictionary_bytes: u64,
 }
@@ -122,7 +122,7 @@ impl Store {
         let mut info = Info {
             generation: self.manifest.generation,
             tapes: self.manifest.tapes.iter().map(|t| (t.tape, t.sealed)).collect(),
-            names: Dict::ALL.iter().map(|d| (*d, self.names().len(*d))).collect(),
+            names: NameKind::ALL.iter().map(|d| (*d, self.names().len(*d))).collect(),
             dictionary_bytes: self.manifest.dictionary_bytes,
             ..Info::default()
         };

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
-use unitape_model::{InstrumentId, Kind, Position};
+use unitape_model::{EventKind, InstrumentId, Position};
 use unitape_tape::TapeId;
 
 use crate::block::{BlockEncoder, Rows};
@@ -27,7 +27,7 @@ pub(crate) struct Key {
     pub day: Day,
     pub schema: TickSchema,
     pub instrument: InstrumentId,
-    pub kind: Kind,
+    pub kind: EventKind,
 }
 
 /// The files of one seal, and the stripe being gathered.

@@ -6,7 +6,7 @@ mod common;
 use common::{Maker, Rng, Seen, assert_same, seen_in_store, seen_on_tape, tape, writer};
 use std::fs;
 use std::path::{Path, PathBuf};
-use unitape_model::{Dict, EventBuilder, Field, Kind, Position, UnixNanos, Value, flags};
+use unitape_model::{EventBuilder, EventField, EventKind, EventValue, NameKind, Position, UnixNanos, flags};
 use unitape_store::{Error, Filter, SealOptions, Sealed, Store, seal};
 
 fn blocks(store: &Path) -> Vec<PathBuf> {
@@ -136,10 +136,10 @@ fn an_event_that_names_what_is_not_defined_is_not_sealed() {
     let mut writer = writer(&path, 1);
     Maker::new(1, 1).write(&mut writer, 20);
     let mut unit = Vec::new();
-    let mut e = EventBuilder::begin(&mut unit, Kind::Status, UnixNanos(0));
+    let mut e = EventBuilder::begin(&mut unit, EventKind::Status, UnixNanos(0));
     let schema = e.schema();
-    e.set(schema.get(Field::Venue).unwrap(), Value::Sym(Dict::Venue, 77)).unwrap();
-    e.set(schema.get(Field::State).unwrap(), Value::Text("x")).unwrap();
+    e.set(schema.get(EventField::Venue).unwrap(), EventValue::Sym(NameKind::Venue, 77)).unwrap();
+    e.set(schema.get(EventField::State).unwrap(), EventValue::Text("x")).unwrap();
     e.finish(flags::LAST).unwrap();
     let position = writer.append(&unit).unwrap();
     writer.close().unwrap();
@@ -181,8 +181,8 @@ fn what_retention_took_is_told_as_a_gap() {
     let path = tape(dir.path(), "tape", 35, 1, 6_000);
     let whole = seen_on_tape(&path);
     let end = unitape_tape::info(&path).unwrap().end.0;
-    let limits = unitape_tape::Retention { bytes: Some(end - (300 << 10)), ..Default::default() };
-    unitape_tape::retain(&path, &limits, &unitape_tape::Removal::default(), false).unwrap();
+    let limits = unitape_tape::RetentionLimits { bytes: Some(end - (300 << 10)), ..Default::default() };
+    unitape_tape::retain(&path, &limits, &unitape_tape::RemovalOptions::default(), false).unwrap();
     let store = dir.path().join("store");
     let Sealed { gap, rows, .. } = seal(&path, &store, &SealOptions::default()).unwrap();
     let first = Position(256 << 10);
@@ -205,7 +205,7 @@ fn a_tape_that_is_being_written_is_sealed_as_far_as_it_is_durable() {
     open.close().unwrap();
     let mut open = writer(&path, 5);
     maker.write(&mut open, 50);
-    let durable = unitape_tape::standing(&path).unwrap();
+    let durable = unitape_tape::tape_status(&path).unwrap();
     assert!(durable.live);
     let sealed = seal(&path, &store, &SealOptions::default()).unwrap();
     assert!(sealed.rows >= 50 && sealed.to <= durable.durable, "{sealed:?}");

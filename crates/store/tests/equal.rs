@@ -5,7 +5,7 @@ mod common;
 use common::{DAY, Maker, NOON, Seen, assert_same, seen_in_store, seen_on_tape, tape, writer};
 use proptest::prelude::*;
 use std::path::Path;
-use unitape_model::{Field, Kind, UnixNanos};
+use unitape_model::{EventField, EventKind, UnixNanos};
 use unitape_store::{Day, Filter, SealOptions, Store, TickSchema, seal};
 
 fn everything(store: &Path) -> Vec<Seen> {
@@ -96,11 +96,11 @@ proptest! {
 fn matches(s: &Seen, f: &Filter) -> bool {
     let of = |name: Option<&str>| name.is_some_and(|n| f.symbols.iter().any(|s| s == n));
     let instrument = match s.kind {
-        Kind::News => s.names(Field::Instrs).iter().any(|n| of(Some(n))),
-        Kind::Index => of(s.name(Field::Index)),
-        _ => of(s.name(Field::Instr)),
+        EventKind::News => s.names(EventField::Instrs).iter().any(|n| of(Some(n))),
+        EventKind::Index => of(s.name(EventField::Index)),
+        _ => of(s.name(EventField::Instr)),
     };
-    let venue = [Field::Venue, Field::Mic, Field::Bank].iter().find_map(|f| s.name(*f));
+    let venue = [EventField::Venue, EventField::Mic, EventField::Bank].iter().find_map(|f| s.name(*f));
     (f.symbols.is_empty() || instrument)
         && f.from.is_none_or(|t| s.ts >= t.0)
         && f.to.is_none_or(|t| s.ts < t.0)
@@ -117,7 +117,7 @@ fn every_kind_and_every_time_comes_back() {
     let mut writer = writer(&path, 3);
     let mut maker = Maker::new(3, 1);
     for _ in 0..3 {
-        for kind in Kind::EVENTS {
+        for kind in EventKind::EVENTS {
             let mut unit = Vec::new();
             maker.event(kind, &mut unit);
             writer.append(&unit).unwrap();
@@ -125,7 +125,7 @@ fn every_kind_and_every_time_comes_back() {
     }
     for ts in [i64::MIN, i64::MIN + 1, -1, 0, 1, NOON - DAY, i64::MAX - 1, i64::MAX] {
         let mut unit = Vec::new();
-        let e = unitape_model::EventBuilder::begin(&mut unit, Kind::Clock, UnixNanos(ts));
+        let e = unitape_model::EventBuilder::begin(&mut unit, EventKind::Clock, UnixNanos(ts));
         e.finish(unitape_model::flags::LAST).unwrap();
         writer.append(&unit).unwrap();
     }
@@ -135,7 +135,7 @@ fn every_kind_and_every_time_comes_back() {
     assert_eq!(sealed.days.len(), 6, "{sealed:?}");
     let all = everything(&store);
     assert_same(&all, &seen_on_tape(&path));
-    assert!(Kind::EVENTS.iter().all(|k| all.iter().filter(|s| s.kind == *k).count() >= 3));
+    assert!(EventKind::EVENTS.iter().all(|k| all.iter().filter(|s| s.kind == *k).count() >= 3));
 }
 
 /// The same tape gives the same store, byte for byte; a killed seal that is run again depends on it.

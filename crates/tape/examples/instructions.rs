@@ -14,11 +14,11 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use unitape_model::{Header, LINE, flags, frames};
-use unitape_tape::measure::Messages;
+use unitape_model::{FrameHeader, LINE, flags, frames};
+use unitape_tape::measure::NumberedFrames;
 use unitape_tape::{
-    Backing, Options, Publication, Reader, RecorderPlace, Removal, RingOptions, RingTapeReader,
-    RingTapeWriter, Start, Subscription, Sync, TapeId, Writer, record, verify,
+    Backing, Publication, Reader, RecorderPlace, RemovalOptions, RingOptions, RingTapeReader, RingTapeWriter,
+    StartPosition, Subscription, SyncPolicy, TapeId, Writer, WriterOptions, record, verify,
 };
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -28,7 +28,7 @@ const CASES: [(&str, Case); 16] = [
     ("append-file", |run| append(run, file())),
     ("append-hot", |run| append(run, hot(run))),
     ("claim-file", |run| claim(run, file())),
-    ("claim-bulk", |run| claim(run, Options { in_bulk: true, ..file() })),
+    ("claim-bulk", |run| claim(run, WriterOptions { in_bulk: true, ..file() })),
     ("claim-hot", |run| claim(run, hot(run))),
     ("read-file", read_closed),
     ("read-runs-file", read_runs),
@@ -104,19 +104,19 @@ impl Run {
     }
 }
 
-fn file() -> Options {
-    Options { segment_bytes: SEGMENT_BYTES, prefault_bytes: SEGMENT_BYTES, ..Options::default() }
+fn file() -> WriterOptions {
+    WriterOptions { segment_bytes: SEGMENT_BYTES, prefault_bytes: SEGMENT_BYTES, ..WriterOptions::default() }
 }
 
 /// Its recorder does nothing meanwhile: the case `record` counts that.
-fn hot(run: &Run) -> Options {
+fn hot(run: &Run) -> WriterOptions {
     let backing = Backing::Hot { dir: Some(run.dir.join("hot")), window_segments: 8 };
-    Options { backing, recorder: RecorderPlace::External, ..file() }
+    WriterOptions { backing, recorder: RecorderPlace::External, ..file() }
 }
 
-fn append(run: &Run, options: Options) -> Result<()> {
+fn append(run: &Run, options: WriterOptions) -> Result<()> {
     let (mut writer, _) = Writer::open(&run.tape(), ID, options)?;
-    let mut messages = Messages::new(LINES);
+    let mut messages = NumberedFrames::new(LINES);
     run.twice(|_| {
         for _ in 0..run.messages {
             writer.append(messages.next())?;
@@ -125,7 +125,7 @@ fn append(run: &Run, options: Options) -> Result<()> {
     })
 }
 
-fn claim(run: &Run, options: Options) -> Result<()> {
+fn claim(run: &Run, options: WriterOptions) -> Result<()> {
     let (mut writer, _) = Writer::open(&run.tape(), ID, options)?;
     let block = block();
     run.twice(|_| {
@@ -140,7 +140,7 @@ fn claim(run: &Run, options: Options) -> Result<()> {
 
 /// The messages of a claim.
 fn block() -> Vec<u8> {
-    let mut messages = Messages::new(LINES);
+    let mut messages = NumberedFrames::new(LINES);
     (0..PER_CLAIM).flat_map(|_| messages.next().to_vec()).collect()
 }
 
@@ -154,7 +154,7 @@ fn cut(block: &[u8], limit: u64) -> (u64, u64) {
 /// A tape with the messages of one repeat, closed.
 fn closed(run: &Run) -> Result<PathBuf> {
     let (mut writer, _) = Writer::open(&run.tape(), ID, file())?;
-    let mut messages = Messages::new(LINES);
+    let mut messages = NumberedFrames::new(LINES);
     for _ in 0..run.messages {
         writer.append(messages.next())?;
     }
@@ -165,7 +165,7 @@ fn closed(run: &Run) -> Result<PathBuf> {
 fn read_closed(run: &Run) -> Result<()> {
     let tape = closed(run)?;
     run.twice(|_| {
-        let mut reader = Reader::open(&tape, Start::Oldest)?;
+        let mut reader = Reader::open(&tape, StartPosition::Oldest)?;
         expect(drain(&mut reader)?, run.messages)
     })
 }
@@ -174,7 +174,7 @@ fn read_closed(run: &Run) -> Result<()> {
 fn drain(reader: &mut Reader) -> Result<u64> {
     let mut read = 0;
     while let Some(frame) = reader.next()? {
-        read += u64::from(Messages::number(frame.bytes) == read);
+        read += u64::from(NumberedFrames::number(frame.bytes) == read);
     }
     Ok(read)
 }
@@ -186,10 +186,10 @@ fn expect(read: u64, messages: u64) -> Result<()> {
 fn read_runs(run: &Run) -> Result<()> {
     let tape = closed(run)?;
     run.twice(|_| {
-        let (mut reader, mut read) = (Reader::open(&tape, Start::Oldest)?, 0);
+        let (mut reader, mut read) = (Reader::open(&tape, StartPosition::Oldest)?, 0);
         while let Some(run) = reader.next_run(1 << 20)? {
             for (_, header, frame) in frames(run.bytes) {
-                read += u64::from(header.is_last() && Messages::number(frame) == read);
+                read += u64::from(header.is_last() && NumberedFrames::number(frame) == read);
             }
         }
         expect(read, run.messages)
@@ -197,24 +197,24 @@ fn read_runs(run: &Run) -> Result<()> {
 }
 
 /// The writer has written and is still there: the reader reads what is not sealed.
-fn read_live(run: &Run, options: Options) -> Result<()> {
+fn read_live(run: &Run, options: WriterOptions) -> Result<()> {
     let (mut writer, _) = Writer::open(&run.tape(), ID, options)?;
-    let mut messages = Messages::new(LINES);
+    let mut messages = NumberedFrames::new(LINES);
     for _ in 0..run.messages {
         writer.append(messages.next())?;
     }
     run.twice(|_| {
-        let mut reader = Reader::open(&run.tape(), Start::Oldest)?;
+        let mut reader = Reader::open(&run.tape(), StartPosition::Oldest)?;
         expect(drain(&mut reader)?, run.messages)
     })
 }
 
 /// What one message costs from writer to reader, without waiting: the reader looks in vain, one message is appended, the
 /// reader reads it.
-fn one_by_one(run: &Run, options: Options) -> Result<()> {
+fn one_by_one(run: &Run, options: WriterOptions) -> Result<()> {
     let (mut writer, _) = Writer::open(&run.tape(), ID, options)?;
-    let mut reader = Reader::open(&run.tape(), Start::Oldest)?;
-    let mut messages = Messages::new(LINES);
+    let mut reader = Reader::open(&run.tape(), StartPosition::Oldest)?;
+    let mut messages = NumberedFrames::new(LINES);
     run.twice(|repeat| {
         for n in 0..run.messages {
             if reader.next()?.is_some() {
@@ -222,7 +222,7 @@ fn one_by_one(run: &Run, options: Options) -> Result<()> {
             }
             writer.append(messages.next())?;
             let frame = reader.next()?.ok_or("a message that was written is not there")?;
-            if Messages::number(frame.bytes) != repeat * run.messages + n {
+            if NumberedFrames::number(frame.bytes) != repeat * run.messages + n {
                 return Err("another message".into());
             }
         }
@@ -231,7 +231,7 @@ fn one_by_one(run: &Run, options: Options) -> Result<()> {
 }
 
 /// As a publisher has it: a payload of 100 bytes under a topic.
-fn offer(run: &Run, options: Options) -> Result<()> {
+fn offer(run: &Run, options: WriterOptions) -> Result<()> {
     let mut publication = Publication::open(&run.tape(), options)?;
     let payload = [0x5a; 100];
     run.twice(|_| {
@@ -243,14 +243,14 @@ fn offer(run: &Run, options: Options) -> Result<()> {
 }
 
 /// As a subscriber has it: messages in batches, by a call for each.
-fn poll(run: &Run, options: Options) -> Result<()> {
+fn poll(run: &Run, options: WriterOptions) -> Result<()> {
     let mut publication = Publication::open(&run.tape(), options)?;
     let payload = [0x5a; 100];
     for _ in 0..run.messages {
         publication.offer(TOPIC, &payload)?;
     }
     run.twice(|_| {
-        let mut subscription = Subscription::open(&run.tape(), Start::Oldest)?;
+        let mut subscription = Subscription::open(&run.tape(), StartPosition::Oldest)?;
         let mut read = 0;
         loop {
             let got = subscription.poll(64, |frame| read += u64::from(black_box(frame.bytes)[8] < 255))?;
@@ -264,13 +264,13 @@ fn poll(run: &Run, options: Options) -> Result<()> {
 fn ring(run: &Run) -> Result<()> {
     let path = run.dir.join("ring");
     let (mut writer, _) = RingTapeWriter::open(&path, ID, RingOptions::default())?;
-    let mut reader = RingTapeReader::open(&path, Start::Oldest)?;
-    let mut messages = Messages::new(LINES);
+    let mut reader = RingTapeReader::open(&path, StartPosition::Oldest)?;
+    let mut messages = NumberedFrames::new(LINES);
     run.twice(|_| {
         for _ in 0..run.messages {
             writer.append(messages.next())?;
             let frame = reader.next()?.ok_or("a message that was written is not there")?;
-            black_box(Messages::number(frame.bytes));
+            black_box(NumberedFrames::number(frame.bytes));
         }
         Ok(())
     })
@@ -282,17 +282,17 @@ fn recorder(run: &Run) -> Result<()> {
     for repeat in ["first", "second"] {
         let place = Run { dir: run.dir.join(repeat), messages: run.messages };
         let (mut writer, _) = Writer::open(&place.tape(), ID, hot(&place))?;
-        let (mut unit, mut messages) = (vec![0; LINE], Messages::new(LINES));
+        let (mut unit, mut messages) = (vec![0; LINE], NumberedFrames::new(LINES));
         for n in 0..run.messages {
             if n % 100 == 0 {
-                Header::unstamped(2, flags::META | flags::LAST, 1).write(&mut unit);
+                FrameHeader::new_unstamped(2, flags::META | flags::LAST, 1).write(&mut unit);
                 unit[8..16].copy_from_slice(&n.to_le_bytes());
                 writer.append(&unit)?;
             }
             writer.append(messages.next())?;
         }
         mark();
-        record(&place.tape(), Sync::OnClose, Removal::default(), &AtomicBool::new(true))?;
+        record(&place.tape(), SyncPolicy::OnClose, RemovalOptions::default(), &AtomicBool::new(true))?;
         mark();
     }
     Ok(())

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use unitape_tape::measure::{one_way, peer, percentile, raw_round_trips, round_trips};
-use unitape_tape::{Backing, Options};
+use unitape_tape::{Backing, WriterOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -25,8 +25,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         command
     };
     let place = args.get(3).map(|dir| Path::new(dir).join("hot"));
-    let hot = Options { backing: Backing::Hot { dir: place, window_segments: 64 }, ..Options::default() };
-    let cases = [("hot", hot), ("file", Options::default())];
+    let hot = WriterOptions {
+        backing: Backing::Hot { dir: place, window_segments: 64 },
+        ..WriterOptions::default()
+    };
+    let cases = [("hot", hot), ("file", WriterOptions::default())];
     for repeat in 0..repeats {
         let fresh = |name: &str| {
             let dir = base.join(format!("{name}-{repeat}"));
@@ -53,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 // What fits into the segments made ahead, and more than that.
                 for frames in [count * 5, count * 50] {
                     let dir = fresh(&format!("{name}-one-{ahead}-{frames}"))?;
-                    let options = Options { prefault_bytes, ..options.clone() };
+                    let options = WriterOptions { prefault_bytes, ..options.clone() };
                     let way = one_way(&dir, &options, 1, frames, &spawn)?;
                     let rate = |ns: u64| way.frames as f64 * 1e3 / ns as f64;
                     println!(

@@ -201,7 +201,7 @@ pub enum Error {
         /// Epoch of the later one.
         newest: u64,
     },
-    /// The writer's epoch would be less than the least that [`crate::Options::epoch_min`] accepts.
+    /// The writer's epoch would be less than the least that [`crate::WriterOptions::epoch_min`] accepts.
     #[error(
         "old epoch: a writer of {} would have epoch {epoch}, at least {least} is asked for; this is an older copy of the tape", path.display()
     )]
@@ -302,7 +302,7 @@ impl Error {
     /// On whose side the cause lies.
     pub fn cause(&self) -> ErrorCause {
         match self {
-            Self::Io { source, .. } => ErrorCause::of_io(source),
+            Self::Io { source, .. } => ErrorCause::from_io(source),
             // What the tape has is elsewhere, gone, or other than it was before.
             Self::Damage { .. }
             | Self::HotElsewhere { .. }
@@ -344,7 +344,7 @@ impl Error {
     }
 
     /// The same once more, if it is that another writer has the tape.
-    pub(crate) fn fenced(&self) -> Option<Self> {
+    pub(crate) fn clone_fenced(&self) -> Option<Self> {
         match self {
             Self::Fenced { path, epoch, newest } => {
                 Some(Self::Fenced { path: path.clone(), epoch: *epoch, newest: *newest })
@@ -359,12 +359,12 @@ impl Error {
 }
 
 /// Adds what was being done, and to which file, to an error of the system.
-pub(crate) trait At<T> {
-    fn at(self, doing: &'static str, path: &Path) -> Result<T>;
+pub(crate) trait FileContext<T> {
+    fn with_context(self, doing: &'static str, path: &Path) -> Result<T>;
 }
 
-impl<T, E: Into<io::Error>> At<T> for std::result::Result<T, E> {
-    fn at(self, doing: &'static str, path: &Path) -> Result<T> {
+impl<T, E: Into<io::Error>> FileContext<T> for std::result::Result<T, E> {
+    fn with_context(self, doing: &'static str, path: &Path) -> Result<T> {
         self.map_err(|e| {
             let source = e.into();
             let path = path.into();
@@ -379,7 +379,7 @@ impl<T, E: Into<io::Error>> At<T> for std::result::Result<T, E> {
 }
 
 /// Fills in how far the tape is committed, which the place of the error does not know.
-pub(crate) fn committed<T>(result: Result<T>, end: Position) -> Result<T> {
+pub(crate) fn with_committed_end<T>(result: Result<T>, end: Position) -> Result<T> {
     result.map_err(|e| match e {
         Error::DiskFull { doing, path, source, .. } => {
             Error::DiskFull { doing, path, committed: end, source }

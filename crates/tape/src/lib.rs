@@ -16,17 +16,17 @@
 //! `docs/formats-tape.md`.
 //!
 //! ```
-//! use unitape_model::{Header, LINE, flags};
-//! use unitape_tape::{Options, Reader, Start, TapeId, Writer};
+//! use unitape_model::{FrameHeader, LINE, flags};
+//! use unitape_tape::{WriterOptions, Reader, StartPosition, TapeId, Writer};
 //!
 //! let dir = tempfile::tempdir()?;
-//! let options = Options { segment_bytes: 1 << 20, ..Options::default() };
+//! let options = WriterOptions { segment_bytes: 1 << 20, ..WriterOptions::default() };
 //! let (mut writer, _) = Writer::open(dir.path(), TapeId(1), options)?;
 //! let mut frame = [7u8; LINE];
-//! Header::unstamped(20, flags::LAST, 1).write(&mut frame);
+//! FrameHeader::unstamped(20, flags::LAST, 1).write(&mut frame);
 //! let position = writer.append(&frame)?;
 //!
-//! let mut reader = Reader::open(dir.path(), Start::Oldest)?;
+//! let mut reader = Reader::open(dir.path(), StartPosition::Oldest)?;
 //! let seen = reader.next()?.expect("one frame is committed");
 //! assert_eq!((seen.position, &seen.bytes[8..]), (position, &frame[8..]));
 //! writer.close()?;
@@ -46,13 +46,13 @@
 mod disk;
 mod error;
 mod gate;
-mod keep;
-mod keeping;
 mod lockfree;
 pub mod measure;
 mod read;
 mod record;
 mod repair;
+mod retention;
+mod retention_status;
 mod ring;
 mod trust;
 mod verify;
@@ -61,32 +61,40 @@ mod write;
 #[cfg(feature = "faults")]
 pub use disk::faults;
 pub use disk::{
-    CHECKSUM_SPAN, Cursor, DEFINITION_KINDS, Definitions, DurabilityFailure, FORMAT_VERSION, HEADER_PAGE,
-    HotNotice, LineagePoint, Meta, Retention, Rewound, SEGMENT_BYTES_MIN, TapeId, hot_notice, hot_place,
+    CHECKSUM_SPAN, Cursor, DEFINITION_KINDS, DefinitionReader, DurabilityFailure, FORMAT_VERSION,
+    HEADER_PAGE, HotNotice, LineagePoint, ReaderRewind, RetentionLimits, SEGMENT_BYTES_MIN, TapeId,
+    TapeManifest, hot_notice, hot_place,
 };
 pub use error::{Error, Result};
-pub use gate::{Dropped, Gate, GateHandle, GatePolicy, GateStanding};
-pub use keep::{BeforeRemoval, Clock, Now, Removal, Removed, retain, retention_warning};
-pub use keeping::{CursorStanding, Keeping, keeping};
+pub use gate::{Gate, GateDrops, GateHandle, GatePolicy, GateStatus};
 pub use read::{
-    DamagedPart, DamagedParts, Frame, Lag, LostDefinitions, ReadOptions, Reader, Rewinds, Run, Skipped,
-    Start, Subscription, Unverified,
+    DamagedPart, DamagedParts, Frame, FrameRun, LostDefinitions, ReadOptions, Reader, ReaderLag,
+    RetentionLoss, RewindTotals, StartPosition, Subscription, UnverifiedBytes,
 };
-pub use record::{Durability, Sync, durability_warning, record};
-pub use repair::{ForeignDamage, Remedy, RepairCut, RepairFinding, RepairOptions, RepairReport, repair};
+pub use record::{DurabilityHandle, SyncPolicy, durability_warning, record};
+pub use repair::{
+    ForeignDamage, RepairCut, RepairFinding, RepairOptions, RepairRemedy, RepairReport, repair,
+};
+pub use retention::{
+    ClockReading, ClockSource, RemovalHook, RemovalOptions, RemovalReport, retain, retention_warning,
+};
+pub use retention_status::{CursorStatus, RetentionStatus, retention_status};
 pub use ring::{
-    Losses, RING_CAPACITY_MIN, RingDraft, RingOptions, RingRecovery, RingTapeReader, RingTapeWriter,
+    RING_CAPACITY_MIN, RingDraft, RingLosses, RingOptions, RingRecovery, RingTapeReader, RingTapeWriter,
 };
-pub use unitape_ring::{Wait, Waiter};
-pub use verify::{Info, Problem, Report, Standing, info, info_with, oldest, standing, verify, writer};
+pub use unitape_ring::{WaitStrategy, Waiter};
+pub use verify::{
+    TapeStatus, TapeSummary, VerifyFinding, VerifyReport, info, info_with, oldest_position, tape_status,
+    verify, writer_pid,
+};
 pub use write::{
-    Backing, Batch, Claim, Draft, Helpers, HotLeftover, Options, Publication, RecorderPlace, Recovery,
-    Writer, adopt_hot, forget_hot, hot_leftovers,
+    Backing, Claim, FrameDraft, HelperPlacement, HotLeftover, MessageBatch, Publication, RecorderPlace,
+    RecoveryReport, Writer, WriterOptions, adopt_hot, forget_hot, hot_leftovers,
 };
 
 /// The lock-free core, for the loom tests.
 #[cfg(loom)]
 #[doc(hidden)]
 pub mod loom_parts {
-    pub use crate::lockfree::{Memory, flaw, gate, lines, ring};
+    pub use crate::lockfree::{SharedMemory, flaw, gate, lines, ring};
 }

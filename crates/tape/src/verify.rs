@@ -3,30 +3,30 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use unitape_model::{Header, Position};
+use unitape_model::{FrameHeader, Position};
 
-use crate::disk::definitions::{DEFINITION_KINDS, Definitions};
-use crate::disk::durable::{Durable, load_durable};
+use crate::disk::definitions::{DEFINITION_KINDS, DefinitionReader};
+use crate::disk::durable::{DurableMark, load_durable};
 use crate::disk::hot::{HotNotice, hot_notice};
-use crate::disk::layout::{HEADER_PAGE, Paths, TapeId, segment_path};
+use crate::disk::layout::{HEADER_PAGE, TapeId, TapePaths, segment_path};
 use crate::disk::lineage::Lineage;
-use crate::disk::live::Live;
-use crate::disk::lock::{boot_id, field, writer_of};
-use crate::disk::map::{Seen, Segment};
-use crate::disk::page::State;
+use crate::disk::lock::{boot_id, field, lock_writer_pid};
+use crate::disk::map::{HeaderWordState, MappedSegment};
 use crate::disk::pending_cut::PendingCut;
 use crate::disk::seal::is_sealed;
-use crate::error::{At, Error, Result};
-use crate::read::damage::{DamagedParts, ReadOptions, Unverified};
-use crate::read::reader::{Reader, Start};
-use crate::repair::accepted;
+use crate::disk::segment_locator::SegmentLocator;
+use crate::disk::state_page::StatePage;
+use crate::error::{Error, FileContext, Result};
+use crate::read::damage::{DamagedParts, ReadOptions, UnverifiedBytes};
+use crate::read::reader::{Reader, StartPosition};
+use crate::repair::accepted_ranges;
 use crate::ring::RingTapeReader;
-use crate::trust::beyond::first_lost;
 use crate::trust::segment_sums::{OpenSpan, SegmentSums, StoredSum};
+use crate::trust::unsynced_tail::first_lost;
 
 /// What is known about a tape.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Info {
+pub struct TapeSummary {
     /// Its identity.
     pub id: TapeId,
     /// Version of its format.
@@ -56,12 +56,12 @@ pub struct Info {
     /// What was passed over because it is damaged.
     pub damaged: DamagedParts,
     /// What could not be compared with a checksum although there should be one.
-    pub unverified: Unverified,
+    pub unverified: UnverifiedBytes,
 }
 
 /// How a tape stands, as far as can be told without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct TapeStatus {
     /// Its identity.
     pub id: TapeId,
     /// Oldest position retained.
@@ -76,28 +76,28 @@ pub struct Standing {
 ///
 /// # Errors
 /// Not a tape, a foreign version, or damage of its small files.
-pub fn standing(dir: &Path) -> Result<Standing> {
-    let live = Live::open(dir)?;
+pub fn tape_status(dir: &Path) -> Result<TapeStatus> {
+    let live = SegmentLocator::open(dir)?;
     let first = live.indices()?.first().copied().unwrap_or(0);
-    Ok(Standing {
+    Ok(TapeStatus {
         id: live.meta.id,
         first: Position(first.saturating_mul(live.meta.segment_bytes)),
         durable: load_durable(&live.paths)?.position,
-        live: writer_of(&live.paths).is_some() || live.hot_place()?.is_some(),
+        live: lock_writer_pid(&live.paths).is_some() || live.hot_place()?.is_some(),
     })
 }
 
 /// The process that has the tape in `dir` open for writing, if one has; 0 if it does not say which.
-pub fn writer(dir: &Path) -> Option<u64> {
-    writer_of(&Paths { dir: dir.into() })
+pub fn writer_pid(dir: &Path) -> Option<u64> {
+    lock_writer_pid(&TapePaths { dir: dir.into() })
 }
 
 /// The oldest position of the tape in `dir`.
 ///
 /// # Errors
 /// Not a tape, or a foreign version.
-pub fn oldest(dir: &Path) -> Result<Position> {
-    let live = Live::open(dir)?;
+pub fn oldest_position(dir: &Path) -> Result<Position> {
+    let live = SegmentLocator::open(dir)?;
     Ok(Position(live.indices()?.first().copied().unwrap_or(0).saturating_mul(live.meta.segment_bytes)))
 }
 
@@ -105,7 +105,7 @@ pub fn oldest(dir: &Path) -> Result<Position> {
 ///
 /// # Errors
 /// Not a tape, a foreign version, or damage on the way.
-pub fn info(dir: &Path) -> Result<Info> {
+pub fn info(dir: &Path) -> Result<TapeSummary> {
     info_with(dir, ReadOptions::default())
 }
 
@@ -113,11 +113,11 @@ pub fn info(dir: &Path) -> Result<Info> {
 ///
 /// # Errors
 /// As [`info`]; damage of segments is none where it is to be passed over.
-pub fn info_with(dir: &Path, options: ReadOptions) -> Result<Info> {
+pub fn info_with(dir: &Path, options: ReadOptions) -> Result<TapeSummary> {
     use std::os::unix::fs::MetadataExt;
-    let live = Live::open(dir)?;
+    let live = SegmentLocator::open(dir)?;
     let indices = live.indices()?;
-    let mut reader = Reader::open_with(dir, Start::Oldest, options)?;
+    let mut reader = Reader::open_with(dir, StartPosition::Oldest, options)?;
     let (first, first_ordinal) = (reader.position(), reader.ordinal());
     let mut frames = 0;
     while let Some(run) = reader.next_run(1 << 20)? {
@@ -125,12 +125,12 @@ pub fn info_with(dir: &Path, options: ReadOptions) -> Result<Info> {
     }
     let mut disk_bytes = 0;
     for folder in [dir.to_path_buf(), live.paths.segments()] {
-        for entry in fs::read_dir(&folder).at("list", &folder)? {
-            let meta = entry.at("list", &folder)?.metadata().at("look at", &folder)?;
+        for entry in fs::read_dir(&folder).with_context("list", &folder)? {
+            let meta = entry.with_context("list", &folder)?.metadata().with_context("look at", &folder)?;
             disk_bytes += if meta.is_file() { meta.blocks() * 512 } else { 0 };
         }
     }
-    Ok(Info {
+    Ok(TapeSummary {
         id: live.meta.id,
         format: crate::FORMAT_VERSION,
         segment_bytes: live.meta.segment_bytes,
@@ -143,7 +143,7 @@ pub fn info_with(dir: &Path, options: ReadOptions) -> Result<Info> {
         // A file that is damaged is among what is unverified.
         durable: load_durable(&live.paths).map_or(Position(0), |durable| durable.position),
         disk_bytes,
-        writer: writer_of(&live.paths),
+        writer: lock_writer_pid(&live.paths),
         hot: live.hot_place()?,
         damaged: reader.damaged().clone(),
         unverified: reader.unverified().clone(),
@@ -152,7 +152,7 @@ pub fn info_with(dir: &Path, options: ReadOptions) -> Result<Info> {
 
 /// Something that is not as it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct VerifyFinding {
     /// In which file.
     pub file: PathBuf,
     /// At which byte of it.
@@ -166,7 +166,7 @@ pub struct Problem {
 
 /// What `verify` found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct VerifyReport {
     /// Frames seen, bookkeeping included.
     pub frames: u64,
     /// Complete units seen.
@@ -184,10 +184,10 @@ pub struct Report {
     /// Parts that a repair has accepted although nothing vouched for them.
     pub accepted: Vec<(Position, Position)>,
     /// What is wrong, in the order of the tape.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<VerifyFinding>,
 }
 
-impl Report {
+impl VerifyReport {
     /// Whether nothing is wrong.
     pub fn is_intact(&self) -> bool {
         self.problems.is_empty()
@@ -205,7 +205,7 @@ impl Report {
     fn add(&mut self, file: &Path, offset: u64, what: String, positions: Option<(Position, Position)>) {
         // A bound: a thoroughly broken tape is described well enough by the first ones.
         if self.problems.len() < 1000 {
-            self.problems.push(Problem { file: file.into(), offset, what, positions });
+            self.problems.push(VerifyFinding { file: file.into(), offset, what, positions });
         }
     }
 
@@ -223,19 +223,19 @@ impl Report {
 ///
 /// # Errors
 /// Not a tape, a foreign version, or a file that cannot be read; damage is in the report.
-pub fn verify(dir: &Path) -> Result<Report> {
+pub fn verify(dir: &Path) -> Result<VerifyReport> {
     if dir.is_file() {
         return verify_ring(dir);
     }
-    let live = Live::open(dir)?;
-    let mut report = Report::default();
+    let live = SegmentLocator::open(dir)?;
+    let mut report = VerifyReport::default();
     let closed = !live.paths.writer_lock().exists();
-    let in_use = writer_of(&live.paths).is_some();
+    let in_use = lock_writer_pid(&live.paths).is_some();
     let mut is_damaged = false;
     let mark = load_durable(&live.paths).unwrap_or_else(|e| {
         report.error(e, &live.paths.durable(), None);
         is_damaged = true;
-        Durable::default()
+        DurableMark::default()
     });
     let durable = mark.position;
     match Lineage::load(&live.paths, live.meta.id) {
@@ -246,14 +246,14 @@ pub fn verify(dir: &Path) -> Result<Report> {
     }
     match PendingCut::load(&live.paths, live.meta.id) {
         Ok(None) => {}
-        Ok(Some(cut)) => report.problem(&PendingCut::path(&live.paths), 0, cut.what()),
+        Ok(Some(cut)) => report.problem(&PendingCut::path(&live.paths), 0, cut.problem_text()),
         Err(e) => report.error(e, &PendingCut::path(&live.paths), None),
     }
     if let Some(notice) = hot_notice(dir)?.filter(HotNotice::may_miss_part) {
         report.problem(&live.paths.hot(), 0, notice.to_string());
     }
-    let known = if closed { durable } else { State::peek(&live.paths).max(durable) };
-    let log = Definitions::open(dir);
+    let known = if closed { durable } else { StatePage::peek(&live.paths).max(durable) };
+    let log = DefinitionReader::open(dir);
     let mut log = match log {
         Ok(log) => Some(log),
         Err(e) => {
@@ -267,10 +267,10 @@ pub fn verify(dir: &Path) -> Result<Report> {
         return Ok(report);
     };
     let size = live.meta.segment_bytes;
-    let mut logged = Logged { next: None, known };
+    let mut logged = DefinitionLogCheck { next: None, known };
     let at = Position(oldest * size);
     logged.skip_to(&mut log, at, &mut report);
-    let mut walk = Walk { at, ordinal: None, over: false, broken: false, unit_open: false, durable };
+    let mut walk = VerifyWalk { at, ordinal: None, over: false, broken: false, unit_open: false, durable };
     for (i, &index) in indices.iter().enumerate() {
         let path = segment_path(&live.paths.segments(), index);
         if i > 0 && index != indices[i - 1] + 1 {
@@ -339,20 +339,20 @@ pub fn verify(dir: &Path) -> Result<Report> {
             report.lost(&path, 0, what, from, walk.at);
         }
     }
-    report.accepted = accepted(dir);
+    report.accepted = accepted_ranges(dir);
     Ok(report)
 }
 
 /// Whether the machine was restarted since the tape had a writer, which did not close it.
-fn is_rebooted(paths: &Paths) -> bool {
+fn is_rebooted(paths: &TapePaths) -> bool {
     let text = fs::read_to_string(paths.writer_lock()).unwrap_or_default();
     field(&text, "boot").unwrap_or_default() != boot_id()
 }
 
 /// Reads a ring tape, which has no checksums: what is there is whole frames in their places, and that is all.
-fn verify_ring(path: &Path) -> Result<Report> {
-    let mut reader = RingTapeReader::open(path, Start::Oldest)?;
-    let mut report = Report::default();
+fn verify_ring(path: &Path) -> Result<VerifyReport> {
+    let mut reader = RingTapeReader::open(path, StartPosition::Oldest)?;
+    let mut report = VerifyReport::default();
     let first = reader.position();
     loop {
         match reader.next() {
@@ -376,7 +376,7 @@ fn verify_ring(path: &Path) -> Result<Report> {
     Ok(report)
 }
 
-struct Walk {
+struct VerifyWalk {
     at: Position,
     ordinal: Option<u64>,
     /// The end has been met, or damage behind which nothing durable is: what follows must be empty.
@@ -387,7 +387,7 @@ struct Walk {
     durable: Position,
 }
 
-impl Walk {
+impl VerifyWalk {
     /// Damage goes up to `next`; what stands there, if it is durable, is looked at all the same.
     fn break_at(&mut self, next: Position) {
         (self.broken, self.unit_open, self.ordinal) = (true, false, None);
@@ -396,21 +396,23 @@ impl Walk {
 
     fn segment(
         &mut self,
-        segment: &Segment,
+        segment: &MappedSegment,
         first_ordinal: u64,
         in_use: bool,
-        report: &mut Report,
-        mut definition: impl FnMut(Position, &[u8], &mut Report),
+        report: &mut VerifyReport,
+        mut definition: impl FnMut(Position, &[u8], &mut VerifyReport),
     ) {
         let mut offset = 0;
         let mut ordinal = first_ordinal;
-        if !self.over && self.ordinal.is_some_and(|o| o != first_ordinal) && segment.look(0) != Seen::Nothing
+        if !self.over
+            && self.ordinal.is_some_and(|o| o != first_ordinal)
+            && segment.look(0) != HeaderWordState::Nothing
         {
             report.problem(&segment.path, 56, "the first ordinal does not go on from the segment before");
         }
         while !self.over && offset < segment.size {
             match segment.look(offset) {
-                Seen::Frame(header) => {
+                HeaderWordState::Frame(header) => {
                     if DEFINITION_KINDS.contains(&header.kind()) {
                         // SAFETY: `look` saw the frame committed at `offset`, its length within the segment.
                         let frame = unsafe { segment.bytes(offset, header.len_bytes()) };
@@ -429,7 +431,7 @@ impl Walk {
                         }
                     }
                 }
-                Seen::Pad => {
+                HeaderWordState::Pad => {
                     if let Some(found) = segment.first_nonzero(offset + 64).filter(|_| !in_use) {
                         report.problem(
                             &segment.path,
@@ -441,14 +443,14 @@ impl Walk {
                     break;
                 }
                 // A hole in what was durable: somebody took it away.
-                Seen::Nothing if segment.base.plus(offset) < self.durable && !in_use => {
+                HeaderWordState::Nothing if segment.base.plus(offset) < self.durable && !in_use => {
                     let (from, end) = (segment.base.plus(offset), segment.end());
                     let what = "nothing stands here, and the tape is durable further";
                     report.lost(&segment.path, HEADER_PAGE + offset, what, from, end.min(self.durable));
                     return self.break_at(end);
                 }
-                Seen::Nothing => self.over = true,
-                Seen::Damage(header) => {
+                HeaderWordState::Nothing => self.over = true,
+                HeaderWordState::Damage(header) => {
                     let what = format!("no frame can start with {header}");
                     let (from, end) = (segment.base.plus(offset), segment.end());
                     report.lost(&segment.path, HEADER_PAGE + offset, what, from, end);
@@ -467,7 +469,13 @@ impl Walk {
 }
 
 /// Compares the checksums of a segment on the disk; true if one does not match.
-fn sums(live: &Live, index: u64, durable: &Durable, stored: StoredSum, report: &mut Report) -> bool {
+fn sums(
+    live: &SegmentLocator,
+    index: u64,
+    durable: &DurableMark,
+    stored: StoredSum,
+    report: &mut VerifyReport,
+) -> bool {
     let (size, span) = (live.meta.segment_bytes, live.meta.span());
     let base = Position(index * size);
     let mut covered = durable.position.0.saturating_sub(base.0).min(size);
@@ -490,7 +498,7 @@ fn sums(live: &Live, index: u64, durable: &Durable, stored: StoredSum, report: &
             return false;
         }
     };
-    let Ok(Some((segment, _))) = Segment::open(&path, &live.meta, index, false) else { return false };
+    let Ok(Some((segment, _))) = MappedSegment::open(&path, &live.meta, index, false) else { return false };
     let mut broken = false;
     let wanted = covered.div_ceil(span);
     if checks.len() < wanted {
@@ -523,14 +531,14 @@ fn sums(live: &Live, index: u64, durable: &Durable, stored: StoredSum, report: &
 }
 
 /// The dictionary log beside the walk over the tape.
-struct Logged {
+struct DefinitionLogCheck {
     next: Option<(Position, Vec<u8>)>,
     /// The log must have everything before this position.
     known: Position,
 }
 
-impl Logged {
-    fn read(&mut self, log: &mut Option<Definitions>, report: &mut Report) {
+impl DefinitionLogCheck {
+    fn read(&mut self, log: &mut Option<DefinitionReader>, report: &mut VerifyReport) {
         self.next = None;
         if let Some(open) = log {
             match open.next() {
@@ -547,7 +555,7 @@ impl Logged {
         }
     }
 
-    fn skip_to(&mut self, log: &mut Option<Definitions>, position: Position, report: &mut Report) {
+    fn skip_to(&mut self, log: &mut Option<DefinitionReader>, position: Position, report: &mut VerifyReport) {
         self.read(log, report);
         while self.next.as_ref().is_some_and(|(at, _)| *at < position) {
             self.read(log, report);
@@ -555,7 +563,12 @@ impl Logged {
     }
 
     /// Passes over what the log has of a part of the tape that is damaged.
-    fn skip_below(&mut self, log: &mut Option<Definitions>, position: Position, report: &mut Report) {
+    fn skip_below(
+        &mut self,
+        log: &mut Option<DefinitionReader>,
+        position: Position,
+        report: &mut VerifyReport,
+    ) {
         while self.next.as_ref().is_some_and(|(at, _)| *at < position) {
             self.read(log, report);
         }
@@ -563,16 +576,16 @@ impl Logged {
 
     fn compare(
         &mut self,
-        log: &mut Option<Definitions>,
+        log: &mut Option<DefinitionReader>,
         position: Position,
         frame: &[u8],
-        report: &mut Report,
+        report: &mut VerifyReport,
     ) {
         let same = self.next.as_ref().is_some_and(|(at, logged)| *at == position && logged == frame);
         if same {
             self.read(log, report);
         } else if position < self.known {
-            let kind = Header::read(frame).kind();
+            let kind = FrameHeader::read(frame).kind();
             let what = format!(
                 "the definition (kind {kind}) at position {position} is not in the log as it is on the tape"
             );
@@ -581,13 +594,18 @@ impl Logged {
         }
     }
 
-    fn skip_to_after(&mut self, log: &mut Option<Definitions>, position: Position, report: &mut Report) {
+    fn skip_to_after(
+        &mut self,
+        log: &mut Option<DefinitionReader>,
+        position: Position,
+        report: &mut VerifyReport,
+    ) {
         while self.next.as_ref().is_some_and(|(at, _)| *at <= position) {
             self.read(log, report);
         }
     }
 
-    fn rest(&mut self, log: &mut Option<Definitions>, end: Position, report: &mut Report) {
+    fn rest(&mut self, log: &mut Option<DefinitionReader>, end: Position, report: &mut VerifyReport) {
         while let Some((at, _)) = &self.next {
             if *at < end || self.known >= end {
                 let what = format!("the log has a definition at position {at} that the tape does not have");

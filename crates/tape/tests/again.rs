@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{Checker, ID, append, directory, mix, options};
-use unitape_tape::{Backing, Options, Reader, Start, Writer, verify};
+use unitape_tape::{Backing, Reader, StartPosition, Writer, WriterOptions, verify};
 
 const SEGMENT_BYTES: u64 = 64 << 10;
 
 /// A hot tape with a small window on a file system in memory; there is nothing to test where there is none.
-fn tape(window_segments: u32) -> Option<(tempfile::TempDir, PathBuf, PathBuf, Options)> {
+fn tape(window_segments: u32) -> Option<(tempfile::TempDir, PathBuf, PathBuf, WriterOptions)> {
     let dir = Path::new("/dev/shm").is_dir().then(directory)?;
     let (tape, hot) = (dir.path().join("tape"), dir.path().join("hot"));
     let mut options = options(SEGMENT_BYTES, Some(&hot));
@@ -77,12 +77,12 @@ fn what_a_reader_has_in_hand_never_changes() {
     let Some((_dir, dir, hot, options)) = tape(4) else { return };
     let (mut writer, _) = Writer::open(&dir, ID, options).unwrap();
     append(&mut writer, 2, 0, 5);
-    let mut stopped = Reader::open(&dir, Start::Oldest).unwrap();
-    let mut aside = Reader::open(&dir, Start::Oldest).unwrap();
+    let mut stopped = Reader::open(&dir, StartPosition::Oldest).unwrap();
+    let mut aside = Reader::open(&dir, StartPosition::Oldest).unwrap();
     let looked_up = aside.next().unwrap().unwrap().position;
     let frame = stopped.next().unwrap().unwrap();
     let before = frame.bytes.to_vec();
-    let other = aside.at(looked_up).unwrap();
+    let other = aside.frame_at(looked_up).unwrap();
     let (_, units) = fill(&mut writer, &hot, 2, 5, 40);
     assert!(frame.bytes == before, "the frame in hand has changed");
     assert!(other.bytes == before, "the frame that was looked up has changed");

@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 use common::process::{Counter, SEED, Victim, again, number, wait_for};
 use common::{Checker, ID, append, directory, mix, options};
 use rustix::process::{Pid, Signal, kill_process};
-use unitape_tape::{Backing, HEADER_PAGE, Options, Reader, Start, Writer, verify};
+use unitape_tape::{Backing, HEADER_PAGE, Reader, StartPosition, Writer, WriterOptions, verify};
 
 const READERS: usize = 3;
 const SMALL: u64 = 64 << 10;
 const LARGE: u64 = 1 << 20;
 
-fn tape_options(hot: &Path, segment_bytes: u64) -> Options {
+fn tape_options(hot: &Path, segment_bytes: u64) -> WriterOptions {
     let mut options = options(segment_bytes, Some(hot));
     options.backing = Backing::Hot { dir: Some(hot.into()), window_segments: 2 };
     options
@@ -59,8 +59,10 @@ fn child() {
 /// it looked up.
 fn read(dir: &Path, seed: u64, which: usize, counter: &Counter) {
     let mut checker = Checker::new(dir, seed);
-    let (mut behind, mut aside) =
-        (Reader::open(dir, Start::Oldest).unwrap(), Reader::open(dir, Start::Oldest).unwrap());
+    let (mut behind, mut aside) = (
+        Reader::open(dir, StartPosition::Oldest).unwrap(),
+        Reader::open(dir, StartPosition::Oldest).unwrap(),
+    );
     for turn in 0.. {
         let r = mix(seed ^ which as u64, turn);
         let Some(frame) = behind.next().unwrap() else {
@@ -70,7 +72,7 @@ fn read(dir: &Path, seed: u64, which: usize, counter: &Counter) {
         };
         let (position, before) = (frame.position, frame.bytes.to_vec());
         // A position that was just read is there, if only on the disk.
-        let other = aside.at(position).unwrap();
+        let other = aside.frame_at(position).unwrap();
         for _ in 0..r % 60 {
             checker.step();
         }

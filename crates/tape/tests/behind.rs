@@ -8,7 +8,9 @@ use std::path::Path;
 
 use common::{ID, append, content, directory, mix, options};
 use proptest::prelude::*;
-use unitape_tape::{Definitions, Error, HEADER_PAGE, ReadOptions, Reader, Start, Writer, verify};
+use unitape_tape::{
+    DefinitionReader, Error, HEADER_PAGE, ReadOptions, Reader, StartPosition, Writer, verify,
+};
 
 const SEGMENT_BYTES: u64 = 8 << 10;
 
@@ -25,12 +27,12 @@ type Frames = BTreeMap<u64, Vec<u8>>;
 type Files = BTreeMap<String, Vec<u8>>;
 
 /// Every frame that can be read, by position; damage is left behind.
-fn frames(dir: &Path, start: Start) -> (Frames, Vec<(u64, u64)>) {
+fn frames(dir: &Path, start: StartPosition) -> (Frames, Vec<(u64, u64)>) {
     frames_with(dir, start, true)
 }
 
 /// The same with or without a comparison of checksums.
-fn frames_with(dir: &Path, start: Start, verify: bool) -> (Frames, Vec<(u64, u64)>) {
+fn frames_with(dir: &Path, start: StartPosition, verify: bool) -> (Frames, Vec<(u64, u64)>) {
     let (mut out, mut gaps) = (BTreeMap::new(), Vec::new());
     let options = ReadOptions { verify, ..ReadOptions::default() };
     let Ok(mut reader) = Reader::open_with(dir, start, options) else { return (out, gaps) };
@@ -55,7 +57,7 @@ fn frames_with(dir: &Path, start: Start, verify: bool) -> (Frames, Vec<(u64, u64
 fn what_is_before_and_behind_damage_can_be_read() {
     let whole = directory();
     let end = closed(whole.path());
-    let (all, none) = frames(whole.path(), Start::Oldest);
+    let (all, none) = frames(whole.path(), StartPosition::Oldest);
     assert!(none.is_empty() && end > 5 * SEGMENT_BYTES);
     let files = content(whole.path());
     for round in 0..40u64 {
@@ -113,12 +115,12 @@ fn what_is_before_and_behind_damage_can_be_read() {
         );
         let mut expected = all.clone();
         expected.retain(|at, _| *at < lost || *at >= to);
-        let (found, _) = frames_with(dir.path(), Start::Oldest, false);
+        let (found, _) = frames_with(dir.path(), StartPosition::Oldest, false);
         assert!(found == expected, "round {round}: {} of {} frames", found.len(), expected.len());
         assert_eq!(report.frames, expected.len() as u64, "round {round}");
         // With checks nothing of the span is given out: here it is the segment.
         expected.retain(|at, _| *at < from || *at >= to);
-        let (found, gaps) = frames(dir.path(), Start::Oldest);
+        let (found, gaps) = frames(dir.path(), StartPosition::Oldest);
         assert!(found == expected, "round {round}: {} of {} frames", found.len(), expected.len());
         assert_eq!(gaps, [(from, to)], "round {round}");
     }
@@ -135,7 +137,7 @@ proptest! {
         let (files, all) = TAPE.get_or_init(|| {
             let dir = directory();
             closed(dir.path());
-            (content(dir.path()), frames(dir.path(), Start::Oldest).0)
+            (content(dir.path()), frames(dir.path(), StartPosition::Oldest).0)
         });
         let dir = directory();
         let name = file.get(&files.keys().collect::<Vec<_>>()).to_string();
@@ -161,8 +163,8 @@ proptest! {
                 prop_assert!(named, "{name} {at}: {:?}", report.problems);
             }
             Ok(_) => {
-                prop_assert!(frames(dir.path(), Start::Oldest).0 == *all, "{name} byte {at} bit {bit}");
-                let mut log = Definitions::open(dir.path()).unwrap();
+                prop_assert!(frames(dir.path(), StartPosition::Oldest).0 == *all, "{name} byte {at} bit {bit}");
+                let mut log = DefinitionReader::open(dir.path()).unwrap();
                 while let Some((position, frame)) = log.next().unwrap() {
                     prop_assert!(all[&position.0] == frame, "{name} byte {at} bit {bit}");
                 }

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::{Checker, ID, append, content, directory, options};
-use unitape_tape::{Backing, Options, Reader, Start, Writer, info, verify};
+use unitape_tape::{Backing, Reader, StartPosition, Writer, WriterOptions, info, verify};
 
 const SEGMENT: u64 = 64 << 10;
 const SEED: u64 = 77;
@@ -18,8 +18,8 @@ const SEED: u64 = 77;
 const OTHER_SEED: u64 = 78;
 
 /// Options of a hot tape whose directory is under `/dev/shm`, as the commands have it.
-fn hot_options() -> Options {
-    Options { backing: Backing::Hot { dir: None, window_segments: 4 }, ..options(SEGMENT, None) }
+fn hot_options() -> WriterOptions {
+    WriterOptions { backing: Backing::Hot { dir: None, window_segments: 4 }, ..options(SEGMENT, None) }
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -62,7 +62,7 @@ fn a_copy_of_a_running_tape_leaves_it_alone() {
         let mut follower = Checker::new(&tape, SEED);
         copy(&tape, &copied);
         let (mut other, recovery) =
-            Writer::open(&copied, ID, Options { backing: backing.clone(), ..hot_options() }).unwrap();
+            Writer::open(&copied, ID, WriterOptions { backing: backing.clone(), ..hot_options() }).unwrap();
         let had = {
             let mut checker = Checker::new(&copied, SEED);
             checker.catch_up()
@@ -102,7 +102,7 @@ fn a_reader_of_a_copy_sees_the_copy() {
     assert_eq!(checker.reader.lag().unwrap().bytes, 0);
     let found = info(&copied).unwrap();
     assert_eq!((found.end, found.hot, found.writer), (end, None, None));
-    let mut at_end = Reader::open(&copied, Start::End).unwrap();
+    let mut at_end = Reader::open(&copied, StartPosition::End).unwrap();
     assert_eq!((at_end.position(), at_end.next().unwrap().is_none()), (end, true));
     assert!(info(&tape).unwrap().hot.is_some());
     let report = verify(&copied).unwrap();
@@ -127,7 +127,7 @@ fn copies_of_a_tape_whose_writer_died_leave_its_memory_alone() {
     let before = content(&hot_of(&tape));
     for (name, backing) in [("first", Backing::File), ("second", hot_options().backing)] {
         let copied = base.path().join(name);
-        let (mut other, _) = Writer::open(&copied, ID, Options { backing, ..hot_options() }).unwrap();
+        let (mut other, _) = Writer::open(&copied, ID, WriterOptions { backing, ..hot_options() }).unwrap();
         let had = Checker::new(&copied, SEED).catch_up();
         assert!(had >= 300, "{name}: {had}");
         append(&mut other, OTHER_SEED, 0, 100);
@@ -205,7 +205,7 @@ fn what_is_not_ours_is_not_removed() {
         for backing in [Backing::File, hot_options().backing] {
             fs::create_dir_all(tape.join("run")).unwrap();
             fs::write(tape.join("run/hot"), format!("{}\n", named.display())).unwrap();
-            let opened = Writer::open(&tape, ID, Options { backing, ..hot_options() });
+            let opened = Writer::open(&tape, ID, WriterOptions { backing, ..hot_options() });
             assert!(content(&victim) == before, "{}: opened", named.display());
             let (mut writer, _) = opened.unwrap();
             append(&mut writer, SEED, next, next + 50);
@@ -291,12 +291,12 @@ fn a_hot_directory_that_was_replaced_is_neither_read_nor_written() {
     }
     let before = content(&hot);
     for backing in [Backing::File, hot_options().backing] {
-        let opened = Writer::open(&tape, ID, Options { backing, ..hot_options() });
+        let opened = Writer::open(&tape, ID, WriterOptions { backing, ..hot_options() });
         let error = opened.map(drop).unwrap_err().to_string();
         assert!(error.contains("user 65534"), "{error}");
     }
     // A reader trusts it no more than the writer.
-    let _ = Reader::open(&tape, Start::Oldest).map(drop).unwrap_err();
+    let _ = Reader::open(&tape, StartPosition::Oldest).map(drop).unwrap_err();
     assert!(content(&hot) == before);
     fs::remove_dir_all(&hot).unwrap();
 }

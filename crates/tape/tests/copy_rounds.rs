@@ -15,7 +15,7 @@ use std::time::Duration;
 use common::process::{Account, SEED, number, wait_for};
 use common::served::{ServedUnits, served};
 use common::{Checker, ID, append, directory, mix, options, unit};
-use unitape_tape::{Options, Writer, verify};
+use unitape_tape::{Writer, WriterOptions, verify};
 
 const SEGMENT_BYTES: u64 = 32 << 10;
 
@@ -91,7 +91,7 @@ impl Round {
         self.place.path().join(name)
     }
 
-    fn options(&self, hot: &str) -> Options {
+    fn options(&self, hot: &str) -> WriterOptions {
         let hot = self.path(hot);
         options(SEGMENT_BYTES, self.hot.then_some(hot.as_path()))
     }

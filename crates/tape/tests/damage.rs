@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use common::{Checker, ID, append, mix, options, unit, writable};
 use unitape_tape::{
-    CHECKSUM_SPAN, Error, FORMAT_VERSION, HEADER_PAGE, Options, Reader, Removal, Start, TapeId, Writer,
-    record, verify,
+    CHECKSUM_SPAN, Error, FORMAT_VERSION, HEADER_PAGE, Reader, RemovalOptions, StartPosition, TapeId, Writer,
+    WriterOptions, record, verify,
 };
 
 const SEGMENT_BYTES: u64 = 128 << 10;
@@ -84,7 +84,7 @@ fn a_segment_cut_short_or_missing_is_damage_and_the_prefix_stays() {
         let report = verify(dir.path()).unwrap();
         assert!(report.problems.iter().any(|p| p.file == path), "{:?}", report.problems);
         assert!(report.intact_to.0 > SEGMENT_BYTES && report.intact_to.0 <= 2 * SEGMENT_BYTES);
-        let mut reader = Reader::open(dir.path(), Start::Oldest).unwrap();
+        let mut reader = Reader::open(dir.path(), StartPosition::Oldest).unwrap();
         let error = loop {
             match reader.next() {
                 Ok(frame) => assert!(frame.is_some(), "the reader waits for what is lost"),
@@ -128,7 +128,7 @@ fn garbage_behind_the_end_is_cut_only_on_request() {
     flip(&segment(dir.path(), 0), HEADER_PAGE + end.0 + 2, 1);
     let error = Writer::open(dir.path(), ID, options(SEGMENT_BYTES, None)).unwrap_err();
     assert!(matches!(error, Error::Damage { offset, .. } if offset == HEADER_PAGE + end.0), "{error}");
-    let cut = Options { truncate_damage: true, ..options(SEGMENT_BYTES, None) };
+    let cut = WriterOptions { truncate_damage: true, ..options(SEGMENT_BYTES, None) };
     let (writer, recovery) = Writer::open(dir.path(), ID, cut).unwrap();
     assert_eq!(recovery.end, end);
     writer.close().unwrap();
@@ -175,7 +175,7 @@ fn foreign_directories_versions_ids_and_second_writers_are_refused() {
     fs::write(&toml, text.replace("format = 1", "format = 9")).unwrap();
     for error in [
         Writer::open(dir.path(), ID, options(SEGMENT_BYTES, None)).map(drop).unwrap_err(),
-        Reader::open(dir.path(), Start::Oldest).map(drop).unwrap_err(),
+        Reader::open(dir.path(), StartPosition::Oldest).map(drop).unwrap_err(),
         verify(dir.path()).map(drop).unwrap_err(),
     ] {
         assert!(matches!(error, Error::ForeignVersion { found: 9, known: FORMAT_VERSION, .. }), "{error}");
@@ -188,7 +188,8 @@ fn foreign_directories_versions_ids_and_second_writers_are_refused() {
         matches!(error, Error::Locked { holder, .. } if holder == u64::from(std::process::id())),
         "{error}"
     );
-    let busy = record(dir.path(), unitape_tape::Sync::OnClose, Removal::default(), &true.into()).unwrap_err();
+    let busy = record(dir.path(), unitape_tape::SyncPolicy::OnClose, RemovalOptions::default(), &true.into())
+        .unwrap_err();
     assert!(matches!(busy, Error::Locked { .. }), "{busy}");
 
     let strange = tempfile::tempdir().unwrap();
@@ -197,7 +198,7 @@ fn foreign_directories_versions_ids_and_second_writers_are_refused() {
     assert!(matches!(error, Error::NotATape { .. }), "{error}");
     assert_eq!(fs::read_dir(strange.path()).unwrap().count(), 1);
     let empty = tempfile::tempdir().unwrap();
-    assert!(matches!(Reader::open(empty.path(), Start::Oldest), Err(Error::NotATape { .. })));
+    assert!(matches!(Reader::open(empty.path(), StartPosition::Oldest), Err(Error::NotATape { .. })));
     assert!(matches!(verify(&empty.path().join("none")), Err(Error::NotATape { .. })));
     let (writer, recovery) = Writer::open(empty.path(), ID, options(SEGMENT_BYTES, None)).unwrap();
     assert!(recovery.created);
@@ -219,7 +220,7 @@ fn a_full_disk_is_an_error_and_what_is_committed_stays() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     ignore_file_size_signal();
     let dir = tempfile::tempdir().unwrap();
-    let small = Options { prefault_bytes: 0, ..options(SEGMENT_BYTES, None) };
+    let small = WriterOptions { prefault_bytes: 0, ..options(SEGMENT_BYTES, None) };
     let (mut writer, _) = Writer::open(dir.path(), ID, small).unwrap();
     let before = getrlimit(Resource::Fsize);
     setrlimit(Resource::Fsize, Rlimit { current: Some(SEGMENT_BYTES / 2), maximum: before.maximum }).unwrap();

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use common::{Checker, ID, append, content, options};
-use unitape_model::{Header, LINE, flags};
+use unitape_model::{FrameHeader, LINE, flags};
 use unitape_tape::{HEADER_PAGE, Writer, info, verify};
 
 /// Bytes of blocks of all files below `dir`, as `du` counts them.
@@ -85,7 +85,7 @@ fn a_hot_tape_closed_at_a_segments_end_goes_on() {
     let place = other.path().join("hot");
     let options = options(4096, Some(&place));
     let mut line = [0; LINE];
-    Header::unstamped(20, flags::LAST, 1).write(&mut line);
+    FrameHeader::new_unstamped(20, flags::LAST, 1).write(&mut line);
     for _ in 0..2 {
         let (mut writer, _) = Writer::open(dir.path(), ID, options.clone()).unwrap();
         for _ in 0..9 * 4096 / LINE {

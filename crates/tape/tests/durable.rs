@@ -10,7 +10,8 @@ use std::time::Duration;
 use common::{ID, append, directory, options};
 use unitape_model::Position;
 use unitape_tape::{
-    Backing, Durability, Error, Options, Reader, RecorderPlace, Removal, Start, Sync, Writer, info, record,
+    Backing, DurabilityHandle, Error, Reader, RecorderPlace, RemovalOptions, StartPosition, SyncPolicy,
+    Writer, WriterOptions, info, record,
 };
 
 const SEGMENT_BYTES: u64 = 16 << 10;
@@ -34,11 +35,13 @@ fn child() {
     let position = Position(std::env::var("POSITION").unwrap().parse().unwrap());
     match role.as_str() {
         "waiter" => {
-            let mut reader = Reader::open(&dir, Start::End).unwrap();
+            let mut reader = Reader::open(&dir, StartPosition::End).unwrap();
             reader.wait_durable(position, LONG).unwrap();
             assert!(reader.durable().unwrap() >= position);
         }
-        "recorder" => record(&dir, Sync::OnClose, Removal::default(), &AtomicBool::new(false)).unwrap(),
+        "recorder" => {
+            record(&dir, SyncPolicy::OnClose, RemovalOptions::default(), &AtomicBool::new(false)).unwrap()
+        }
         other => panic!("no role {other}"),
     }
 }
@@ -60,7 +63,7 @@ fn whoever_waits_gets_it_and_nobody_else_is_told_before() {
             let end = writer.end();
             let before = writer.durable();
             assert!(before < end);
-            let mut reader = Reader::open(dir.path(), Start::End).unwrap();
+            let mut reader = Reader::open(dir.path(), StartPosition::End).unwrap();
             assert_eq!(reader.durable().unwrap(), before, "hot {hot} round {round}");
             match round % 3 {
                 0 => writer.wait_durable(end, LONG).unwrap(),
@@ -71,7 +74,7 @@ fn whoever_waits_gets_it_and_nobody_else_is_told_before() {
             assert_eq!(reader.durable().unwrap(), writer.durable());
             assert!(info(dir.path()).unwrap().durable >= end);
         }
-        let mut late = Durability::open(dir.path()).unwrap();
+        let mut late = DurabilityHandle::open(dir.path()).unwrap();
         let end = writer.end();
         writer.close().unwrap();
         // Of a closed tape everything is durable, and there is nobody to ask.
@@ -91,7 +94,7 @@ fn whoever_waits_gets_it_and_nobody_else_is_told_before() {
 #[test]
 fn what_cannot_become_durable_is_an_error() {
     let (dir, other) = (directory(), directory());
-    let options = Options {
+    let options = WriterOptions {
         backing: Backing::Hot { dir: Some(other.path().join("hot")), window_segments: 8 },
         recorder: RecorderPlace::External,
         recorder_wait: SHORT,
@@ -100,7 +103,7 @@ fn what_cannot_become_durable_is_an_error() {
     let (mut writer, _) = Writer::open(dir.path(), ID, options).unwrap();
     append(&mut writer, 5, 0, 10);
     let end = writer.end();
-    let mut reader = Reader::open(dir.path(), Start::Oldest).unwrap();
+    let mut reader = Reader::open(dir.path(), StartPosition::Oldest).unwrap();
     let beyond = Position(end.0 + 64);
     for error in
         [writer.wait_durable(beyond, LONG).unwrap_err(), reader.wait_durable(beyond, LONG).unwrap_err()]
@@ -138,7 +141,7 @@ fn what_cannot_become_durable_is_an_error() {
     );
     let stop = AtomicBool::new(false);
     std::thread::scope(|s| {
-        let recorder = s.spawn(|| record(dir.path(), Sync::OnClose, Removal::default(), &stop));
+        let recorder = s.spawn(|| record(dir.path(), SyncPolicy::OnClose, RemovalOptions::default(), &stop));
         while reader.wait_durable(writer.end(), LONG).is_err() {}
         assert!(writer.durable() >= writer.end());
         // Relaxed: a wish, nothing is read under it.

@@ -17,10 +17,10 @@ use std::time::Duration;
 use common::process::{Account, SEED, number};
 use common::{Checker, ID, append, content, cut, directory, events, mix, options, unit};
 use unitape_model::Position;
-use unitape_tape::faults::{Call, Fault, arm, calls, disarm, fired};
+use unitape_tape::faults::{InjectedFault, SystemCall, arm, calls, disarm, fired};
 use unitape_tape::{
-    Backing, Durability, Error, HEADER_PAGE, Options, Reader, RecorderPlace, Removal, RepairOptions, Start,
-    Sync, Writer, record, repair, verify,
+    Backing, DurabilityHandle, Error, HEADER_PAGE, Reader, RecorderPlace, RemovalOptions, RepairOptions,
+    StartPosition, SyncPolicy, Writer, WriterOptions, record, repair, verify,
 };
 
 const SEGMENT_BYTES: u64 = 4096;
@@ -48,7 +48,7 @@ enum Kind {
     Outside,
 }
 
-fn options_of(kind: Kind, place: &Path) -> Options {
+fn options_of(kind: Kind, place: &Path) -> WriterOptions {
     let mut options = options(SEGMENT_BYTES, matches!(kind, Kind::Hot | Kind::Outside).then_some(place));
     options.in_bulk = kind == Kind::Bulk;
     options.prefault_bytes = 4096;
@@ -64,14 +64,14 @@ fn options_of(kind: Kind, place: &Path) -> Options {
 
 /// What a run was told.
 #[derive(Debug, Default)]
-struct Told {
+struct ErrorTally {
     /// Units committed, and whether the append behind them failed (and left nothing, by the contract).
     committed: u64,
     durable: Position,
     errors: Vec<String>,
 }
 
-impl Told {
+impl ErrorTally {
     fn error(&mut self, error: &Error) {
         let text = error.to_string();
         let named = match error {
@@ -87,7 +87,7 @@ impl Told {
 }
 
 /// One life of a writer: as much of it as the faults allow. False if it ended early.
-fn live(dir: &Path, options: &Options, seed: u64, told: &mut Told, wait: Duration) -> bool {
+fn live(dir: &Path, options: &WriterOptions, seed: u64, told: &mut ErrorTally, wait: Duration) -> bool {
     let (mut writer, _) = match Writer::open(dir, ID, options.clone()) {
         Ok(opened) => opened,
         Err(e) => {
@@ -145,11 +145,11 @@ fn live(dir: &Path, options: &Options, seed: u64, told: &mut Told, wait: Duratio
 }
 
 /// Two lives with a fault, then one without: everything must be there.
-fn round(kind: Kind, call: Call, nth: u64, fault: Fault, seed: u64) -> u64 {
+fn round(kind: Kind, call: SystemCall, nth: u64, fault: InjectedFault, seed: u64) -> u64 {
     let at = format!("{kind:?} {} {nth} {fault:?} seed {seed}", call.name());
     let (dir, other) = (directory(), directory());
     let options = options_of(kind, &other.path().join("hot"));
-    let mut told = Told::default();
+    let mut told = ErrorTally::default();
     let mut bystander = None;
     let stop = AtomicBool::new(false);
     let hits = std::thread::scope(|s| {
@@ -160,7 +160,7 @@ fn round(kind: Kind, call: Call, nth: u64, fault: Fault, seed: u64) -> u64 {
             s.spawn(|| {
                 // Relaxed: a wish, nothing is read under it.
                 while !stop.load(Ordering::Relaxed) {
-                    if record(dir.path(), Sync::OnClose, Removal::default(), &stop).is_err() {
+                    if record(dir.path(), SyncPolicy::OnClose, RemovalOptions::default(), &stop).is_err() {
                         std::thread::sleep(Duration::from_millis(2));
                     }
                 }
@@ -171,7 +171,7 @@ fn round(kind: Kind, call: Call, nth: u64, fault: Fault, seed: u64) -> u64 {
         for _ in 0..2 {
             live(dir.path(), &options, seed, &mut told, wait);
             if bystander.is_none() && dir.path().join("tape.toml").exists() && fired() > 0 {
-                bystander = Some(Reader::open(dir.path(), Start::Oldest));
+                bystander = Some(Reader::open(dir.path(), StartPosition::Oldest));
             }
         }
         disarm()
@@ -182,7 +182,7 @@ fn round(kind: Kind, call: Call, nth: u64, fault: Fault, seed: u64) -> u64 {
     if dir.path().join("tape.toml").exists() {
         let found = Checker::new(dir.path(), seed).catch_up();
         assert!(found >= told.committed, "{at}: {found} units are there, told {told:?}");
-        let mut durable = Durability::open(dir.path()).unwrap();
+        let mut durable = DurabilityHandle::open(dir.path()).unwrap();
         assert!(durable.position().unwrap() <= end, "{at}");
     }
     let (mut writer, recovery) =
@@ -208,7 +208,10 @@ fn round(kind: Kind, call: Call, nth: u64, fault: Fault, seed: u64) -> u64 {
     let report = verify(dir.path()).unwrap();
     assert!(report.is_intact(), "{at}: {:?}", report.problems);
     assert_eq!(report.units, found + 10, "{at}");
-    if hits > 0 && fault.always && matches!(call, Call::Sync | Call::SyncDir | Call::Open | Call::Write) {
+    if hits > 0
+        && fault.always
+        && matches!(call, SystemCall::Sync | SystemCall::SyncDir | SystemCall::Open | SystemCall::Write)
+    {
         assert!(!told.errors.is_empty(), "{at}: nobody was told");
     }
     hits
@@ -226,7 +229,7 @@ impl Drop for Stop<'_> {
 }
 
 fn committed_end(dir: &Path) -> Position {
-    match Reader::open(dir, Start::Oldest) {
+    match Reader::open(dir, StartPosition::Oldest) {
         Ok(mut reader) => {
             while reader.next_run(1 << 20).unwrap().is_some() {}
             reader.position()
@@ -259,16 +262,16 @@ fn sweep(kind: Kind) {
 
 fn once_through(kind: Kind, seed: u64, step: u64, account: &mut Account) {
     let mut hit = 0;
-    for call in Call::ALL {
+    for call in SystemCall::ALL {
         let errno = match call {
-            Call::Allocate | Call::Write | Call::SetLen => ENOSPC,
-            Call::Open | Call::Rename => EROFS,
-            Call::MakeDir => EDQUOT,
+            SystemCall::Allocate | SystemCall::Write | SystemCall::SetLen => ENOSPC,
+            SystemCall::Open | SystemCall::Rename => EROFS,
+            SystemCall::MakeDir => EDQUOT,
             _ => EIO,
         };
-        let mut faults = vec![Fault::once(errno), Fault::always(errno)];
-        if call == Call::Write {
-            faults.push(Fault { short: true, ..Fault::once(ENOSPC) });
+        let mut faults = vec![InjectedFault::once(errno), InjectedFault::always(errno)];
+        if call == SystemCall::Write {
+            faults.push(InjectedFault { short: true, ..InjectedFault::once(ENOSPC) });
         }
         for fault in faults {
             let mut nth = 1;
@@ -314,7 +317,7 @@ fn a_recorder_that_fails_between_two_segments_counts_all_definitions() {
     let _alone = alone();
     for seed in [21, 22, 23] {
         for nth in 33..38 {
-            round(Kind::Outside, Call::Open, nth, Fault::once(EROFS), seed);
+            round(Kind::Outside, SystemCall::Open, nth, InjectedFault::once(EROFS), seed);
         }
     }
 }
@@ -324,7 +327,7 @@ fn a_recorder_that_fails_between_two_segments_counts_all_definitions() {
 fn a_flush_that_fails_between_two_segments_comes_again_before_the_close() {
     let _alone = alone();
     for nth in 36..44 {
-        round(Kind::Hot, Call::Open, nth, Fault::once(EROFS), 1_795_434_357);
+        round(Kind::Hot, SystemCall::Open, nth, InjectedFault::once(EROFS), 1_795_434_357);
     }
 }
 
@@ -341,8 +344,8 @@ fn a_failed_flush_of_a_file_tape_lasts_until_it_is_opened_anew() {
     writer.wait_durable(first, LONG).unwrap();
     append(&mut writer, 1, 20, 60);
     let end = writer.end();
-    arm(Call::Sync, 1, Fault::once(EIO));
-    let mut reader = Reader::open(dir.path(), Start::End).unwrap();
+    arm(SystemCall::Sync, 1, InjectedFault::once(EIO));
+    let mut reader = Reader::open(dir.path(), StartPosition::End).unwrap();
     for error in [
         writer.wait_durable(end, LONG).unwrap_err(),
         // The fault is over; a flush would succeed now, and lie.
@@ -398,7 +401,7 @@ fn pages_lost_after_a_failed_flush_are_damage() {
     writer.wait_durable(durable, LONG).unwrap();
     append(&mut writer, 2, 20, 120);
     let end = writer.end();
-    arm(Call::Sync, 1, Fault::once(EIO));
+    arm(SystemCall::Sync, 1, InjectedFault::once(EIO));
     writer.wait_durable(end, LONG).unwrap_err();
     disarm();
     while writer.recorded() < end {
@@ -417,7 +420,7 @@ fn pages_lost_after_a_failed_flush_are_damage() {
         "{error}"
     );
     // Nothing was touched; cut on request, and only then.
-    let cut = Options { truncate_damage: true, ..options };
+    let cut = WriterOptions { truncate_damage: true, ..options };
     let (writer, recovery) = Writer::open(dir.path(), ID, cut).unwrap();
     assert!(recovery.end >= durable && recovery.end.0 <= index * SEGMENT_BYTES, "{recovery:?}");
     writer.close().unwrap();
@@ -431,7 +434,7 @@ fn pages_lost_after_a_failed_flush_are_damage() {
 fn a_failed_flush_of_a_hot_tape_is_made_good_from_memory() {
     use std::os::unix::fs::MetadataExt;
     let _alone = alone();
-    for call in [Call::Sync, Call::SyncDir] {
+    for call in [SystemCall::Sync, SystemCall::SyncDir] {
         for nth in 1..6 {
             let (dir, other) = (directory(), directory());
             let mut options = options_of(Kind::Hot, &other.path().join("hot"));
@@ -443,17 +446,17 @@ fn a_failed_flush_of_a_hot_tape_is_made_good_from_memory() {
             let segment = dir.path().join(format!("segments/{:016x}.seg", writer.end().0 / SEGMENT_BYTES));
             let before = std::fs::metadata(&segment).unwrap().ino();
             append(&mut writer, 3, 12, 16);
-            arm(call, nth, Fault::once(EIO));
+            arm(call, nth, InjectedFault::once(EIO));
             writer.wait_durable(writer.end(), LONG).unwrap();
             let failed = disarm() > 0;
-            if failed && call == Call::Sync && nth == 1 {
+            if failed && call == SystemCall::Sync && nth == 1 {
                 assert_ne!(
                     std::fs::metadata(&segment).unwrap().ino(),
                     before,
                     "it is still the file that failed"
                 );
             }
-            let mut durability = Durability::open(dir.path()).unwrap();
+            let mut durability = DurabilityHandle::open(dir.path()).unwrap();
             assert_eq!(durability.failures().unwrap(), u64::from(failed));
             assert_eq!((durability.failure().unwrap(), writer.durability_failure()), (None, None));
             append(&mut writer, 3, 16, 60);
@@ -478,11 +481,13 @@ fn a_piece_that_fails_on_its_way_is_written_again() {
     writer.close().unwrap();
     let wanted = segments(dir.path());
     assert!(end.0 > 2 * SEGMENT_BYTES, "{end:?}");
-    let half = Fault { short: true, ..Fault::once(EIO) };
+    let half = InjectedFault { short: true, ..InjectedFault::once(EIO) };
     let mut met = 0;
-    for (call, fault) in
-        [(Call::Write, Fault::once(EIO)), (Call::Write, half), (Call::Sync, Fault::once(EIO))]
-    {
+    for (call, fault) in [
+        (SystemCall::Write, InjectedFault::once(EIO)),
+        (SystemCall::Write, half),
+        (SystemCall::Sync, InjectedFault::once(EIO)),
+    ] {
         for nth in (1..40).step_by(3) {
             let (dir, place) = (directory(), other.path().join(format!("hot-{nth}")));
             let mut options = options(SEGMENT_BYTES, Some(&place));
@@ -492,13 +497,14 @@ fn a_piece_that_fails_on_its_way_is_written_again() {
             append(&mut writer, 5, 0, frames);
             // It begins when all is there.
             arm(call, nth, fault);
-            let sync = Sync::Every { bytes: 1 << 20, interval: LONG };
-            let told = record(dir.path(), sync, Removal::default(), &AtomicBool::new(true));
+            let sync = SyncPolicy::Every { bytes: 1 << 20, interval: LONG };
+            let told = record(dir.path(), sync, RemovalOptions::default(), &AtomicBool::new(true));
             let failed = disarm() > 0;
             met += u64::from(failed);
             // A flush that fails is made good by the recorder itself.
-            assert!(told.is_ok() || failed && call == Call::Write, "{call:?} {nth}: {told:?}");
-            record(dir.path(), Sync::OnClose, Removal::default(), &AtomicBool::new(true)).unwrap();
+            assert!(told.is_ok() || failed && call == SystemCall::Write, "{call:?} {nth}: {told:?}");
+            record(dir.path(), SyncPolicy::OnClose, RemovalOptions::default(), &AtomicBool::new(true))
+                .unwrap();
             writer.close().unwrap();
             assert!(verify(dir.path()).unwrap().is_intact(), "{call:?} {nth} {fault:?}");
             assert_eq!(segments(dir.path()), wanted, "{call:?} {nth} {fault:?}");
@@ -520,7 +526,8 @@ fn segments(dir: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
 fn a_recorder_process_makes_a_failed_flush_good() {
     if let Ok(dir) = std::env::var("RECORD") {
         // Ended by the test that started it, or by a fault.
-        let ended = record(Path::new(&dir), Sync::OnClose, Removal::default(), &AtomicBool::new(false));
+        let ended =
+            record(Path::new(&dir), SyncPolicy::OnClose, RemovalOptions::default(), &AtomicBool::new(false));
         eprintln!("recorder: {ended:?}");
         return;
     }
@@ -539,7 +546,7 @@ fn a_recorder_process_makes_a_failed_flush_good() {
     append(&mut writer, 4, 0, 10);
     let since = std::time::Instant::now();
     let mut to = 10;
-    let mut failures = Durability::open(dir.path()).unwrap();
+    let mut failures = DurabilityHandle::open(dir.path()).unwrap();
     while failures.failures().unwrap() == 0 && since.elapsed() < LONG {
         append(&mut writer, 4, to, to + 5);
         to += 5;
@@ -577,7 +584,7 @@ fn many_waiters_share_a_flush() {
         for &end in &ends {
             let dir = dir.path();
             s.spawn(move || {
-                let mut reader = Reader::open(dir, Start::Oldest).unwrap();
+                let mut reader = Reader::open(dir, StartPosition::Oldest).unwrap();
                 reader.wait_durable(end, LONG).unwrap();
                 assert!(reader.durable().unwrap() >= end);
             });
@@ -585,7 +592,12 @@ fn many_waiters_share_a_flush() {
     });
     assert!(writer.durable() >= *ends.last().unwrap());
     // A flush is of the segment, its checksums, the definitions and the durable position: four calls.
-    assert!(calls(Call::Sync) <= 3 * 4, "{} flushes for {} waiters", calls(Call::Sync), ends.len());
+    assert!(
+        calls(SystemCall::Sync) <= 3 * 4,
+        "{} flushes for {} waiters",
+        calls(SystemCall::Sync),
+        ends.len()
+    );
     writer.close().unwrap();
 }
 
@@ -613,11 +625,11 @@ fn a_repair_that_stops_at_any_call_completes_its_cut() {
         assert!(verify(undisturbed.path()).unwrap().is_intact());
         let wanted = without_repairs(undisturbed.path());
         let mut stops = 0;
-        for call in Call::ALL {
+        for call in SystemCall::ALL {
             for nth in 1.. {
                 let dir = directory();
                 damaged(dir.path());
-                arm(call, nth, Fault::always(EIO));
+                arm(call, nth, InjectedFault::always(EIO));
                 let first = repair(dir.path(), &options);
                 if disarm() == 0 {
                     break;

@@ -14,10 +14,10 @@ use std::time::Duration;
 use common::mount::{Mount, fill};
 use common::{ID, Unstamp, append, directory, options, unit};
 use unitape_model::Position;
-use unitape_tape::faults::{Call, Fault, arm, disarm};
+use unitape_tape::faults::{InjectedFault, SystemCall, arm, disarm};
 use unitape_tape::{
-    Cursor, Error, Gate, GateHandle, GatePolicy, Options, Publication, Reader, RingOptions, RingTapeReader,
-    RingTapeWriter, Start, Subscription, Writer, verify,
+    Cursor, Error, Gate, GateHandle, GatePolicy, Publication, Reader, RingOptions, RingTapeReader,
+    RingTapeWriter, StartPosition, Subscription, Writer, WriterOptions, verify,
 };
 
 const EIO: i32 = 5;
@@ -35,14 +35,14 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// What a life with a fault was told.
-struct Told<'a> {
+struct FaultProbe<'a> {
     at: &'a str,
     /// The files are below this.
     below: &'a Path,
     errors: u32,
 }
 
-impl Told<'_> {
+impl FaultProbe<'_> {
     /// An error of a fault is the system's, and names the file.
     fn hear(&mut self, error: &Error) {
         let path = match error {
@@ -64,26 +64,26 @@ impl Told<'_> {
 /// Lives once with each call of each kind failing, and then looks what is left; gives how many lives met their fault.
 fn sweep(
     mut before: impl FnMut(&Path),
-    mut live: impl FnMut(&mut Told<'_>),
+    mut live: impl FnMut(&mut FaultProbe<'_>),
     mut after: impl FnMut(&str, &Path),
 ) -> u64 {
     let mut met = 0;
-    for call in Call::ALL {
+    for call in SystemCall::ALL {
         let errno = match call {
-            Call::Allocate | Call::Write | Call::SetLen => ENOSPC,
-            Call::Open | Call::Rename => EROFS,
-            Call::MakeDir => EDQUOT,
+            SystemCall::Allocate | SystemCall::Write | SystemCall::SetLen => ENOSPC,
+            SystemCall::Open | SystemCall::Rename => EROFS,
+            SystemCall::MakeDir => EDQUOT,
             _ => EIO,
         };
-        let mut faults = vec![Fault::once(errno), Fault::always(errno)];
-        if call == Call::Write {
-            faults.push(Fault { short: true, ..Fault::once(ENOSPC) });
+        let mut faults = vec![InjectedFault::once(errno), InjectedFault::always(errno)];
+        if call == SystemCall::Write {
+            faults.push(InjectedFault { short: true, ..InjectedFault::once(ENOSPC) });
         }
         for fault in faults {
             for nth in 1..500 {
                 let at = format!("{} {nth} {fault:?}", call.name());
                 let dir = directory();
-                let mut told = Told { at: &at, below: dir.path(), errors: 0 };
+                let mut told = FaultProbe { at: &at, below: dir.path(), errors: 0 };
                 before(dir.path());
                 arm(call, nth, fault);
                 live(&mut told);
@@ -96,8 +96,14 @@ fn sweep(
                 met += 1;
                 // The others are hints, files that stay a little longer, and segments made ahead in vain, for which
                 // the writer tries again when it gets there.
-                let matters =
-                    matches!(call, Call::MakeDir | Call::Write | Call::Rename | Call::Sync | Call::SyncDir);
+                let matters = matches!(
+                    call,
+                    SystemCall::MakeDir
+                        | SystemCall::Write
+                        | SystemCall::Rename
+                        | SystemCall::Sync
+                        | SystemCall::SyncDir
+                );
                 assert!(told.errors > 0 || !matters || !fault.always, "{at}: nobody was told");
             }
         }
@@ -105,10 +111,10 @@ fn sweep(
     met
 }
 
-fn gated() -> Options {
+fn gated() -> WriterOptions {
     let policy = GatePolicy::Wait { timeout: Duration::from_millis(20) };
     let gate = |reader: &str| Gate { reader: reader.into(), ahead_bytes: 8192, policy, required: false };
-    Options { gates: vec![gate("risk"), gate("audit")], ..options(64 << 10, None) }
+    WriterOptions { gates: vec![gate("risk"), gate("audit")], ..options(64 << 10, None) }
 }
 
 /// A gate that was half made once stayed for ever beside the tape, and one that cannot be made must not let the writer
@@ -117,7 +123,7 @@ fn gated() -> Options {
 fn every_call_of_a_gated_tape_may_fail() {
     let _alone = alone();
     let appended = std::cell::Cell::new(0);
-    let live = |told: &mut Told<'_>| {
+    let live = |told: &mut FaultProbe<'_>| {
         appended.set(0);
         let Some((mut writer, _)) = told.good(Writer::open(told.below, ID, gated())) else { return };
         assert_eq!(writer.gates().len(), 2, "{}: a writer without its gates", told.at);
@@ -140,7 +146,7 @@ fn every_call_of_a_gated_tape_may_fail() {
     };
     let after = |at: &str, dir: &Path| {
         let (mut writer, recovery) = Writer::open(dir, ID, gated()).expect(at);
-        let mut reader = Reader::open(dir, Start::Oldest).expect(at);
+        let mut reader = Reader::open(dir, StartPosition::Oldest).expect(at);
         let mut units = 0;
         while let Some(frame) = reader.next().expect(at) {
             units += u64::from(frame.header.is_last());
@@ -163,7 +169,7 @@ fn every_call_of_a_gated_tape_may_fail() {
 fn every_call_of_a_named_subscription_may_fail() {
     let _alone = alone();
     let acknowledged = std::cell::Cell::new(0);
-    let named = |dir: &Path| Subscription::named(dir, "report", Start::Oldest);
+    let named = |dir: &Path| Subscription::open_named(dir, "report", StartPosition::Oldest);
     let before = |dir: &Path| {
         acknowledged.set(0);
         let mut publication = Publication::open(dir, options(4096, None)).unwrap();
@@ -171,7 +177,7 @@ fn every_call_of_a_named_subscription_may_fail() {
         (0..100).for_each(|topic| _ = publication.offer(topic, b"x").unwrap());
         publication.close().unwrap();
     };
-    let live = |told: &mut Told<'_>| {
+    let live = |told: &mut FaultProbe<'_>| {
         for _ in 0..3 {
             let Some(mut subscription) = told.good(named(told.below)) else { continue };
             for _ in 0..4 {
@@ -200,12 +206,12 @@ fn every_call_of_a_named_subscription_may_fail() {
 fn every_call_of_a_ring_tape_may_fail() {
     let _alone = alone();
     let ordinal = std::cell::Cell::new(0);
-    let live = |told: &mut Told<'_>| {
+    let live = |told: &mut FaultProbe<'_>| {
         let path = told.below.join("ring");
         ordinal.set(0);
         for turn in 0..2 {
             let Some((mut writer, _)) = told.good(RingTapeWriter::open(&path, ID, RING)) else { continue };
-            let mut reader = told.good(RingTapeReader::open(&path, Start::End));
+            let mut reader = told.good(RingTapeReader::open(&path, StartPosition::End));
             let mut bytes = Vec::new();
             for i in turn * 10..turn * 10 + 10 {
                 bytes.clear();
@@ -222,7 +228,7 @@ fn every_call_of_a_ring_tape_may_fail() {
     };
     let after = |at: &str, dir: &Path| {
         let path = dir.join("ring");
-        if let Ok(mut reader) = RingTapeReader::open(&path, Start::Oldest) {
+        if let Ok(mut reader) = RingTapeReader::open(&path, StartPosition::Oldest) {
             while let Some(frame) = reader.next().expect(at) {
                 assert!(frame.header.is_at(frame.position), "{at}");
             }
@@ -230,7 +236,7 @@ fn every_call_of_a_ring_tape_may_fail() {
         }
         let (mut writer, recovery) = RingTapeWriter::open(&path, ID, RING).expect(at);
         assert_eq!((recovery.ordinal, recovery.emptied), (ordinal.get(), false), "{at}");
-        let mut reader = RingTapeReader::open(&path, Start::End).expect(at);
+        let mut reader = RingTapeReader::open(&path, StartPosition::End).expect(at);
         let mut bytes = Vec::new();
         unit(1, 99, &mut bytes);
         writer.append(&bytes).expect(at);
@@ -263,7 +269,7 @@ fn a_full_file_system_is_an_error_for_gates_cursors_and_rings() {
         symlink(disk.0.path().join(folder), dir.path().join("run").join(folder)).unwrap();
     }
     append(&mut Writer::open(dir.path(), ID, options(64 << 10, None)).unwrap().0, 1, 0, 30);
-    let named = |name: &str| Subscription::named(dir.path(), name, Start::Oldest).unwrap();
+    let named = |name: &str| Subscription::open_named(dir.path(), name, StartPosition::Oldest).unwrap();
     let mut old = named("old");
     old.acknowledge().unwrap();
     fill(&filler);
@@ -282,7 +288,8 @@ fn a_full_file_system_is_an_error_for_gates_cursors_and_rings() {
     let error = RingTapeWriter::open(&path, ID, RING).map(drop).unwrap_err();
     assert!(error.is_disk_full() && error.to_string().contains("ring"), "{error}");
     assert!(
-        !path.exists() && matches!(RingTapeReader::open(&path, Start::Oldest), Err(Error::NotATape { .. }))
+        !path.exists()
+            && matches!(RingTapeReader::open(&path, StartPosition::Oldest), Err(Error::NotATape { .. }))
     );
 
     std::fs::remove_file(&filler).unwrap();

@@ -13,7 +13,7 @@ use std::time::Duration;
 use common::process::{Account, SEED, number, wait_for};
 use common::served::{ServedUnits, served};
 use common::{ID, append, content, directory, mix, options, unit, writable};
-use unitape_tape::{CHECKSUM_SPAN, Definitions, HEADER_PAGE, Writer, verify};
+use unitape_tape::{CHECKSUM_SPAN, DefinitionReader, HEADER_PAGE, Writer, verify};
 
 const SEGMENT_BYTES: u64 = 32 << 10;
 
@@ -322,7 +322,7 @@ type Files = std::collections::BTreeMap<String, Vec<u8>>;
 /// All records of a log of definitions up to its end or an error, and whether there was one.
 fn records(dir: &Path) -> (Vec<Vec<u8>>, bool) {
     let mut found = Vec::new();
-    let Ok(mut log) = Definitions::open(dir) else { return (found, true) };
+    let Ok(mut log) = DefinitionReader::open(dir) else { return (found, true) };
     loop {
         match log.next() {
             Ok(Some((_, frame))) => found.push(frame.to_vec()),

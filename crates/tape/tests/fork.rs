@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use common::{Checker, ID, append, directory, options};
 use unitape_tape::{
-    Backing, Error, Gate, GateHandle, GatePolicy, Options, Publication, Reader, RecorderPlace, RingOptions,
-    RingTapeWriter, Start, Writer, verify,
+    Backing, Error, Gate, GateHandle, GatePolicy, Publication, Reader, RecorderPlace, RingOptions,
+    RingTapeWriter, StartPosition, Writer, WriterOptions, verify,
 };
 
 const SEGMENT: u64 = 64 << 10;
@@ -78,7 +78,7 @@ fn writer_in_child(dir: &Path, hot: bool, way: &str) {
     let at = format!("{way}, hot {hot}");
     let backing =
         if hot { Backing::Hot { dir: None, window_segments: 4 } } else { options(SEGMENT, None).backing };
-    let options = || Options { backing: backing.clone(), ..options(SEGMENT, None) };
+    let options = || WriterOptions { backing: backing.clone(), ..options(SEGMENT, None) };
     let (writer, _) = Writer::open(dir, ID, options()).unwrap();
     let mut held = Some(Publication::from(writer));
     append(held.as_mut().unwrap().writer(), 5, 0, 100);
@@ -119,10 +119,10 @@ fn reader_in_child(dir: &Path) {
     let hot = dir.join("hot");
     let tape = dir.join("tape");
     // A recorder of this process would have the segment as well.
-    let options = Options { recorder: RecorderPlace::External, ..options(SEGMENT, Some(&hot)) };
+    let options = WriterOptions { recorder: RecorderPlace::External, ..options(SEGMENT, Some(&hot)) };
     let (mut writer, _) = Writer::open(&tape, ID, options).unwrap();
     append(&mut writer, 5, 0, 10);
-    let mut reader = Some(Reader::open(&tape, Start::Oldest).unwrap());
+    let mut reader = Some(Reader::open(&tape, StartPosition::Oldest).unwrap());
     reader.as_mut().unwrap().next().unwrap().unwrap();
     let code = in_child(|| {
         drop(reader.take());
@@ -152,7 +152,7 @@ fn gate_in_child(dir: &Path) {
         required: false,
     };
     let (mut writer, _) =
-        Writer::open(dir, ID, Options { gates: vec![gate], ..options(SEGMENT, None) }).unwrap();
+        Writer::open(dir, ID, WriterOptions { gates: vec![gate], ..options(SEGMENT, None) }).unwrap();
     let mut handle = Some(GateHandle::attach(dir, "risk", writer.end()).unwrap());
     append(&mut writer, 5, 0, 10);
     let code = in_child(|| {

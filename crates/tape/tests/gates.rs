@@ -11,7 +11,8 @@ use proptest::prelude::*;
 use rustix::process::{Pid, Signal, kill_process};
 use unitape_model::Position;
 use unitape_tape::{
-    Error, Gate, GateHandle, GatePolicy, Options, Publication, Reader, Start, TapeId, Writer, verify,
+    Error, Gate, GateHandle, GatePolicy, Publication, Reader, StartPosition, TapeId, Writer, WriterOptions,
+    verify,
 };
 
 const WAIT: GatePolicy = GatePolicy::Wait { timeout: Duration::from_millis(5) };
@@ -20,8 +21,8 @@ fn gate(reader: &str, ahead_bytes: u64, policy: GatePolicy) -> Gate {
     Gate { reader: reader.into(), ahead_bytes, policy, required: false }
 }
 
-fn gated(gates: Vec<Gate>) -> Options {
-    Options { gates, ..options(64 << 10, None) }
+fn gated(gates: Vec<Gate>) -> WriterOptions {
+    WriterOptions { gates, ..options(64 << 10, None) }
 }
 
 fn open(dir: &Path, gates: Vec<Gate>) -> Writer {
@@ -165,7 +166,7 @@ fn the_writer_waits_for_a_slow_reader_and_nothing_is_lost() {
     std::thread::scope(|s| {
         let reader = s.spawn(|| {
             let mut handle = handle;
-            let mut reader = Reader::open(dir.path(), Start::Oldest).unwrap();
+            let mut reader = Reader::open(dir.path(), StartPosition::Oldest).unwrap();
             let mut units = 0;
             while units < total {
                 assert!(reader.wait(Duration::from_secs(60)).unwrap());
@@ -180,7 +181,7 @@ fn the_writer_waits_for_a_slow_reader_and_nothing_is_lost() {
             append(&mut writer, i).unwrap();
         }
         let mut handle = reader.join().unwrap();
-        assert_eq!(handle.dropped(), unitape_tape::Dropped::default());
+        assert_eq!(handle.dropped(), unitape_tape::GateDrops::default());
         assert!(writer.gates()[0].waits > 0);
         // The next writer finds the reader where it is.
         let end = writer.end();
@@ -280,7 +281,7 @@ fn every_way_of_writing_goes_through_the_gate() {
     drop(handle);
     publication.close().unwrap();
     assert!(verify(dir.path()).unwrap().is_intact());
-    let mut reader = Reader::open(dir.path(), Start::Oldest).unwrap();
+    let mut reader = Reader::open(dir.path(), StartPosition::Oldest).unwrap();
     let mut seen = Vec::new();
     while let Some(frame) = reader.next().unwrap() {
         seen.push(frame.message().unwrap().bytes[0]);

@@ -9,14 +9,14 @@ use std::process::Command;
 
 use common::{Checker, ID, append, content, directory, options};
 use unitape_tape::{
-    Backing, Error, HotNotice, Options, Start, Writer, adopt_hot, forget_hot, hot_leftovers, hot_notice,
-    info, verify,
+    Backing, Error, HotNotice, StartPosition, Writer, WriterOptions, adopt_hot, forget_hot, hot_leftovers,
+    hot_notice, info, verify,
 };
 
 const SEGMENT: u64 = 64 << 10;
 
-fn hot_options() -> Options {
-    Options { backing: Backing::Hot { dir: None, window_segments: 4 }, ..options(SEGMENT, None) }
+fn hot_options() -> WriterOptions {
+    WriterOptions { backing: Backing::Hot { dir: None, window_segments: 4 }, ..options(SEGMENT, None) }
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -58,7 +58,8 @@ fn a_dead_tape_that_was_moved_is_refused_until_its_memory_is_adopted() {
     assert!(verify(&moved).unwrap().problems.iter().any(|problem| problem.what == orphan.to_string()));
     let before = content(&moved);
     for backing in [Backing::File, hot_options().backing] {
-        let error = Writer::open(&moved, ID, Options { backing, ..hot_options() }).map(drop).unwrap_err();
+        let error =
+            Writer::open(&moved, ID, WriterOptions { backing, ..hot_options() }).map(drop).unwrap_err();
         assert!(matches!(&error, Error::HotElsewhere { notice, .. } if **notice == orphan), "{error}");
     }
     let same = |name: &str| content(&moved).get(name) == before.get(name);
@@ -122,7 +123,8 @@ fn a_copy_says_so_in_its_recovery() {
     // It has a directory of its own now, and the original's is nobody else's to name.
     let named = Backing::Hot { dir: Some(hot.clone()), window_segments: 4 };
     let third = base.path().join("third");
-    let error = Writer::open(&third, ID, Options { backing: named, ..hot_options() }).map(drop).unwrap_err();
+    let error =
+        Writer::open(&third, ID, WriterOptions { backing: named, ..hot_options() }).map(drop).unwrap_err();
     assert!(matches!(&error, Error::UnsafeHot { path, .. } if *path == hot), "{error}");
     other.close().unwrap();
     append(&mut writer, 9, 100, 200);
@@ -157,7 +159,8 @@ fn a_dead_tape_of_an_earlier_version_is_opened_whole() {
         let hot = early(&tape, default_name);
         assert_eq!(Checker::new(&tape, 9).catch_up(), 900);
         let before = content(&hot);
-        let (mut writer, recovery) = Writer::open(&tape, ID, Options { backing, ..hot_options() }).unwrap();
+        let (mut writer, recovery) =
+            Writer::open(&tape, ID, WriterOptions { backing, ..hot_options() }).unwrap();
         assert_eq!(recovery.hot, Some(HotNotice::Early { hot: hot.clone() }));
         append(&mut writer, 9, 900, 1500);
         assert_eq!(Checker::new(&tape, 9).catch_up(), 1500);
@@ -212,6 +215,6 @@ fn a_tape_in_the_place_of_another_begins_with_nothing() {
     Writer::open(&tape, ID, hot_options()).unwrap().0.close().unwrap();
     let mut checker = Checker::new(&tape, 9);
     assert_eq!((checker.catch_up(), hot.exists()), (900, false));
-    let mut reader = unitape_tape::Reader::open(&tape, Start::End).unwrap();
+    let mut reader = unitape_tape::Reader::open(&tape, StartPosition::End).unwrap();
     assert!(reader.next().unwrap().is_none());
 }

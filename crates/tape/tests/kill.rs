@@ -13,7 +13,10 @@ use std::time::Duration;
 use common::process::{Account, Counter, SEED, Victim, again, number, wait_for};
 use common::{Checker, ID, append, content, cut, events, mix, options, unit};
 use rustix::process::{Pid, Signal, kill_process};
-use unitape_tape::{Backing, Options, Reader, RecorderPlace, Removal, Start, Sync, Writer, record, verify};
+use unitape_tape::{
+    Backing, Reader, RecorderPlace, RemovalOptions, StartPosition, SyncPolicy, Writer, WriterOptions, record,
+    verify,
+};
 
 const SEGMENT_BYTES: u64 = 32 << 10;
 
@@ -30,7 +33,7 @@ fn child() {
             let hot = std::env::var("HOT").ok();
             let options = options(SEGMENT_BYTES, hot.as_deref().map(Path::new));
             let in_bulk = std::env::var("IN_BULK").is_ok();
-            let (mut writer, _) = Writer::open(&dir, ID, Options { in_bulk, ..options }).unwrap();
+            let (mut writer, _) = Writer::open(&dir, ID, WriterOptions { in_bulk, ..options }).unwrap();
             write_until_killed(&mut writer, &dir, seed, var("ROUND").parse().unwrap(), &counter);
         }
         "reader" => {
@@ -43,8 +46,8 @@ fn child() {
             }
         }
         "recorder" => {
-            let sync = Sync::Every { bytes: 1 << 20, interval: Duration::from_millis(5) };
-            record(&dir, sync, Removal::default(), &AtomicBool::new(false)).unwrap();
+            let sync = SyncPolicy::Every { bytes: 1 << 20, interval: Duration::from_millis(5) };
+            record(&dir, sync, RemovalOptions::default(), &AtomicBool::new(false)).unwrap();
         }
         other => panic!("no role {other}"),
     }
@@ -89,7 +92,7 @@ fn write_until_killed(writer: &mut Writer, dir: &Path, seed: u64, round: u64, co
 
 /// Index behind the last whole unit on the tape.
 fn next_index(dir: &Path) -> u64 {
-    let mut reader = Reader::open(dir, Start::Oldest).unwrap();
+    let mut reader = Reader::open(dir, StartPosition::Oldest).unwrap();
     let mut next = 0;
     while let Some(run) = reader.next_run(1 << 20).unwrap() {
         for (_, header, frame) in unitape_model::frames(run.bytes) {
@@ -192,7 +195,7 @@ fn stopped_and_killed_readers_do_not_disturb_the_writer() {
     wait_for(|| counter.seen(0).load(Ordering::Acquire) == 20_000, "the last reader to read all");
     let end = writer.end();
     writer.close().unwrap();
-    assert_eq!(Reader::open(dir.path(), Start::End).unwrap().position(), end);
+    assert_eq!(Reader::open(dir.path(), StartPosition::End).unwrap().position(), end);
     for victim in &victims[1..3] {
         kill_process(Pid::from_child(&victim.0), Signal::CONT).unwrap();
     }
@@ -218,7 +221,7 @@ fn killed_recorders(segment_bytes: u64, burst: u64, part: u64) {
     let (rounds, seed) = (number("UNITAPE_KILL_ROUNDS", 200) / part, number("UNITAPE_SEED", SEED));
     let name = if burst > 100 { "kill-recorder-far-behind" } else { "kill-recorder" };
     let mut account = Account::begin(name, "hot", seed, rounds);
-    let options = Options {
+    let options = WriterOptions {
         backing: Backing::Hot { dir: Some(other.path().join("hot")), window_segments: 8 },
         recorder: RecorderPlace::External,
         recorder_wait: Duration::from_secs(60),

@@ -11,14 +11,14 @@ use std::time::Duration;
 use common::mount::{Mount, fill, mount};
 use common::{Checker, ID, append, content, directory, options, unit};
 use unitape_tape::{
-    Backing, Definitions, Error, Options, Reader, RecorderPlace, Removal, Retention, Start, Sync, Writer,
-    info, record, verify,
+    Backing, DefinitionReader, Error, Reader, RecorderPlace, RemovalOptions, RetentionLimits, StartPosition,
+    SyncPolicy, Writer, WriterOptions, info, record, verify,
 };
 
 const SEGMENT_BYTES: u64 = 16 << 10;
 
-fn external(place: &Path, window_segments: u32) -> Options {
-    Options {
+fn external(place: &Path, window_segments: u32) -> WriterOptions {
+    WriterOptions {
         backing: Backing::Hot { dir: Some(place.into()), window_segments },
         recorder: RecorderPlace::External,
         ..options(SEGMENT_BYTES, None)
@@ -31,7 +31,7 @@ fn external(place: &Path, window_segments: u32) -> Options {
 fn a_writer_says_that_the_recorder_is_behind_and_goes_on_when_it_comes() {
     let (dir, other) = (directory(), directory());
     let options =
-        Options { recorder_wait: Duration::from_millis(30), ..external(&other.path().join("hot"), 2) };
+        WriterOptions { recorder_wait: Duration::from_millis(30), ..external(&other.path().join("hot"), 2) };
     let (mut writer, _) = Writer::open(dir.path(), ID, options).unwrap();
     let (mut next, mut bytes) = (0, Vec::new());
     let error = loop {
@@ -47,7 +47,7 @@ fn a_writer_says_that_the_recorder_is_behind_and_goes_on_when_it_comes() {
     assert_eq!(Checker::new(dir.path(), 3).catch_up(), next);
     let stop = AtomicBool::new(false);
     std::thread::scope(|s| {
-        let recorder = s.spawn(|| record(dir.path(), Sync::OnClose, Removal::default(), &stop));
+        let recorder = s.spawn(|| record(dir.path(), SyncPolicy::OnClose, RemovalOptions::default(), &stop));
         for i in next..next + 2000 {
             bytes.clear();
             unit(3, i, &mut bytes);
@@ -77,13 +77,17 @@ fn retention_by_option_holds_for_every_place_of_the_recorder() {
         let place = other.path().join("hot");
         let mut options =
             if outside { external(&place, 8) } else { options(SEGMENT_BYTES, hot.then_some(&place)) };
-        options.retention =
-            Retention { bytes: Some(4 * SEGMENT_BYTES), notice: Duration::ZERO, ..Retention::default() };
+        options.retention = RetentionLimits {
+            bytes: Some(4 * SEGMENT_BYTES),
+            notice: Duration::ZERO,
+            ..RetentionLimits::default()
+        };
         let (mut writer, _) = Writer::open(dir.path(), ID, options).unwrap();
         let stop = AtomicBool::new(false);
         let end = std::thread::scope(|s| {
-            let recorder =
-                outside.then(|| s.spawn(|| record(dir.path(), Sync::OnClose, Removal::default(), &stop)));
+            let recorder = outside.then(|| {
+                s.spawn(|| record(dir.path(), SyncPolicy::OnClose, RemovalOptions::default(), &stop))
+            });
             append(&mut writer, 5, 0, 2000);
             let end = writer.end();
             while writer.recorded() < end {
@@ -105,7 +109,7 @@ fn retention_by_option_holds_for_every_place_of_the_recorder() {
         );
         let report = verify(dir.path()).unwrap();
         assert!(report.is_intact(), "hot {hot} outside {outside}: {:?}", report.problems);
-        let mut definitions = Definitions::open(dir.path()).unwrap();
+        let mut definitions = DefinitionReader::open(dir.path()).unwrap();
         let (first, _) = definitions.next().unwrap().unwrap();
         assert!(first < info.first, "the definitions of removed segments are gone");
     }
@@ -207,7 +211,7 @@ fn a_full_file_system_is_an_error_and_room_makes_it_go_on() {
         assert_eq!(Checker::new(&tape, 8).catch_up(), next + 100, "hot {hot}");
         fs::remove_file(&filler).unwrap();
         let (mut writer, recovery) = Writer::open(&tape, ID, options).unwrap();
-        assert_eq!(Reader::open(&tape, Start::End).unwrap().position(), recovery.end);
+        assert_eq!(Reader::open(&tape, StartPosition::End).unwrap().position(), recovery.end);
         append(&mut writer, 8, next + 100, next + 110);
         writer.close().unwrap();
         assert!(verify(&tape).unwrap().is_intact());

@@ -12,8 +12,8 @@ use common::{directory, options};
 use lines::{Lines, ask, machine_restarts, other_boot, power_fails, rewound};
 use unitape_model::Position;
 use unitape_tape::{
-    Backing, Cursor, Error, Gate, GateHandle, GatePolicy, Options, Publication, RecorderPlace, Removal,
-    Retention, Start, Subscription, retain,
+    Backing, Cursor, Error, Gate, GateHandle, GatePolicy, Publication, RecorderPlace, RemovalOptions,
+    RetentionLimits, StartPosition, Subscription, WriterOptions, retain,
 };
 
 const SEGMENT: u64 = 4096;
@@ -40,7 +40,7 @@ fn shortened_by(dir: &Path, hot: Option<&Path>, before: impl FnOnce(), loss: fn(
 
 /// Reads all lines under a name and acknowledges them.
 fn acknowledge(dir: &Path, name: &str) {
-    let mut subscription = Subscription::named(dir, name, Start::Oldest).unwrap();
+    let mut subscription = Subscription::open_named(dir, name, StartPosition::Oldest).unwrap();
     let (lines, told) = ask(&mut subscription, None);
     assert!(told.is_empty() && !lines.is_empty(), "{told:?}");
     subscription.acknowledge().unwrap();
@@ -64,7 +64,7 @@ fn a_name_beyond_the_end_continues_at_the_cut() {
                 publication = open(dir.path(), place);
             }
             let at = format!("hot {hot}, {lines} lines, {closes} closes");
-            let mut risk = Subscription::named(dir.path(), "risk", Start::Oldest)
+            let mut risk = Subscription::open_named(dir.path(), "risk", StartPosition::Oldest)
                 .unwrap_or_else(|e| panic!("{at}: the name cannot be opened: {e}"));
             let (seen, told) = ask(&mut risk, None);
             assert_eq!(seen, (1000..1000 + lines).collect::<Vec<_>>(), "{at}");
@@ -74,7 +74,7 @@ fn a_name_beyond_the_end_continues_at_the_cut() {
             assert_eq!(ask(&mut risk, Some(5009)), ((5000..5010).collect(), vec![]), "{at}");
             drop(risk);
             // What was told once and acknowledged is not told again.
-            let mut risk = Subscription::named(dir.path(), "risk", Start::Oldest).unwrap();
+            let mut risk = Subscription::open_named(dir.path(), "risk", StartPosition::Oldest).unwrap();
             assert_eq!(ask(&mut risk, None), ((5000..5010).collect(), vec![]), "{at}");
             publication.close().unwrap();
         }
@@ -86,7 +86,7 @@ fn a_name_beyond_the_end_continues_at_the_cut() {
 fn a_name_is_opened_before_a_writer_has_recovered_the_tape() {
     let dir = directory();
     shortened(dir.path(), None, || acknowledge(dir.path(), "risk"));
-    let mut risk = Subscription::named(dir.path(), "risk", Start::Oldest)
+    let mut risk = Subscription::open_named(dir.path(), "risk", StartPosition::Oldest)
         .unwrap_or_else(|e| panic!("the name cannot be opened: {e}"));
     assert_eq!(ask(&mut risk, None), (vec![], vec![rewound(100, 50)]));
     let mut publication = open(dir.path(), None);
@@ -112,14 +112,14 @@ fn an_older_place_is_rewound_by_each_cut_since() {
     std::fs::write(&path, old).unwrap();
     let mut publication = open(dir.path(), None);
     publication.put(2000..2100);
-    let mut risk = Subscription::named(dir.path(), "risk", Start::Oldest).unwrap();
+    let mut risk = Subscription::open_named(dir.path(), "risk", StartPosition::Oldest).unwrap();
     let (seen, told) = ask(&mut risk, None);
     assert_eq!(seen, (1000..1200).chain(2000..2100).collect::<Vec<_>>());
     assert_eq!(told, [rewound(100, 50)]);
 }
 
 fn acknowledge_all(dir: &Path, name: &str) {
-    let mut subscription = Subscription::named(dir, name, Start::Oldest).unwrap();
+    let mut subscription = Subscription::open_named(dir, name, StartPosition::Oldest).unwrap();
     ask(&mut subscription, None);
     subscription.acknowledge().unwrap();
 }
@@ -140,7 +140,7 @@ fn a_live_reader_that_is_beyond_the_cut_learns_of_it() {
             let place = hot.then_some(place.as_path());
             let mut subscription = None;
             let before = || {
-                let mut reader = Subscription::open(dir.path(), Start::Oldest).unwrap();
+                let mut reader = Subscription::open(dir.path(), StartPosition::Oldest).unwrap();
                 (0..read).for_each(|_| assert!(reader.next().unwrap().is_some()));
                 subscription = Some(reader);
             };
@@ -198,7 +198,7 @@ fn a_lost_lock_does_not_make_a_clean_close() {
 }
 
 fn id(dir: &Path) -> unitape_tape::TapeId {
-    unitape_tape::Meta::load(dir).unwrap().id
+    unitape_tape::TapeManifest::load(dir).unwrap().id
 }
 
 /// A writer that has lost its lock, as on a machine that was set back to an earlier state, wrote on beside the next one.
@@ -243,7 +243,7 @@ fn a_recorder_of_an_old_writer_makes_nothing_durable() {
     }
     let new = Publication::open(
         dir.path(),
-        Options {
+        WriterOptions {
             backing: Backing::Hot { dir: Some(dir.path().join("hot")), window_segments: 4 },
             recorder: RecorderPlace::External,
             ..options(SEGMENT, None)
@@ -268,7 +268,7 @@ fn a_gate_beyond_the_end_holds_at_the_end() {
     };
     for alive in [false, true] {
         let dir = directory();
-        let with_gate = || Options { gates: vec![gate()], ..options(SEGMENT, None) };
+        let with_gate = || WriterOptions { gates: vec![gate()], ..options(SEGMENT, None) };
         let mut publication = Publication::open(dir.path(), with_gate()).unwrap();
         let mut handle = GateHandle::attach(dir.path(), "risk", Position(0)).unwrap();
         for n in 0..100 {
@@ -305,10 +305,13 @@ fn retention_holds_from_where_a_name_continues() {
     let mut publication = open(dir.path(), None);
     publication.put(1000..3000);
     publication.close().unwrap();
-    let limits =
-        Retention { bytes: Some(2 * SEGMENT), hold_for_cursors: Some(1 << 30), ..Retention::default() };
-    retain(dir.path(), &limits, &Removal::default(), false).unwrap();
-    let mut risk = Subscription::named(dir.path(), "risk", Start::Oldest)
+    let limits = RetentionLimits {
+        bytes: Some(2 * SEGMENT),
+        hold_for_cursors: Some(1 << 30),
+        ..RetentionLimits::default()
+    };
+    retain(dir.path(), &limits, &RemovalOptions::default(), false).unwrap();
+    let mut risk = Subscription::open_named(dir.path(), "risk", StartPosition::Oldest)
         .unwrap_or_else(|e| panic!("what the name has to read is gone: {e}"));
     let (seen, told) = ask(&mut risk, None);
     assert_eq!(seen, (1000..3000).collect::<Vec<_>>());
@@ -331,7 +334,7 @@ fn a_cursor_without_an_epoch_is_read() {
         text[60..].copy_from_slice(&crc.to_le_bytes());
         std::fs::create_dir_all(dir.path().join("run/cursors")).unwrap();
         std::fs::write(dir.path().join("run/cursors/old"), text).unwrap();
-        Subscription::named(dir.path(), "old", Start::Oldest)
+        Subscription::open_named(dir.path(), "old", StartPosition::Oldest)
     };
     assert_eq!(ask(&mut store(5 * LINE).unwrap(), None), ((5..20).collect(), vec![]));
     let mut beyond = store(90 * LINE).unwrap_or_else(|e| panic!("the name cannot be opened: {e}"));
@@ -353,7 +356,7 @@ fn a_place_set_by_hand_is_of_the_epoch_it_was_set_in() {
     publication.put(1000..1100);
     let place = Cursor::open(dir.path(), "hand").unwrap().load().unwrap();
     assert_eq!(place, Some(Position(50 * LINE)), "who reads there misses what came at the cut");
-    let named = Subscription::named(dir.path(), "hand", Start::Oldest);
+    let named = Subscription::open_named(dir.path(), "hand", StartPosition::Oldest);
     let (seen, told) = ask(&mut named.unwrap(), None);
     assert_eq!((seen.len(), told), (100, vec![rewound(80, 50)]));
 }
@@ -364,6 +367,7 @@ fn errors_of_a_tape_without_such_a_name_stay_as_they_were() {
     let dir = directory();
     let mut publication = open(dir.path(), None);
     publication.put(0..10);
-    let beyond = Subscription::open(dir.path(), Start::At(Position(20 * LINE))).map(drop).unwrap_err();
+    let beyond =
+        Subscription::open(dir.path(), StartPosition::At(Position(20 * LINE))).map(drop).unwrap_err();
     assert!(matches!(beyond, Error::NoFrame(_)), "{beyond}");
 }

@@ -12,8 +12,8 @@ use common::{ID, directory, left_in_run, options};
 use lines::{Lines, ask, number, power_fails, rewound};
 use unitape_model::Position;
 use unitape_tape::{
-    Error, Gate, GateHandle, GatePolicy, LineagePoint, Options, Publication, Rewound, RingOptions,
-    RingTapeReader, RingTapeWriter, Start, Subscription, Writer,
+    Error, Gate, GateHandle, GatePolicy, LineagePoint, Publication, ReaderRewind, RingOptions,
+    RingTapeReader, RingTapeWriter, StartPosition, Subscription, Writer, WriterOptions,
 };
 
 const SEGMENT: u64 = 4096;
@@ -29,7 +29,7 @@ fn shortened(dir: &Path) -> LineagePoint {
     publication.put(0..50);
     publication.make_durable();
     publication.put(50..100);
-    let mut subscription = Subscription::open(dir, Start::Oldest).unwrap();
+    let mut subscription = Subscription::open(dir, StartPosition::Oldest).unwrap();
     ask(&mut subscription, None);
     let point = subscription.point();
     assert_eq!(point, LineagePoint { epoch: publication.writer().epoch(), position: Position(100 * LINE) });
@@ -48,7 +48,7 @@ fn a_point_finds_its_place_after_a_cut() {
     let mut subscription = Subscription::resume(dir.path(), point).unwrap();
     assert_eq!(subscription.position(), Position(50 * LINE));
     let rewinds = subscription.reader().rewinds();
-    let last = Rewound { from: point.position, to: Position(50 * LINE) };
+    let last = ReaderRewind { from: point.position, to: Position(50 * LINE) };
     assert_eq!((rewinds.count, rewinds.bytes, rewinds.last), (1, 50 * LINE, Some(last)));
     let told = subscription.next().map(drop).unwrap_err();
     assert!(matches!(told, Error::Rewound { from, to } if (from, to) == (last.from, last.to)), "{told}");
@@ -97,7 +97,7 @@ fn a_tape_that_lost_its_lineage_has_epochs_of_its_own() {
 #[test]
 fn an_older_copy_is_refused_where_the_least_epoch_is_known() {
     let dir = directory();
-    let with = |epoch_min| Options { epoch_min, ..options(SEGMENT, None) };
+    let with = |epoch_min| WriterOptions { epoch_min, ..options(SEGMENT, None) };
     let (writer, recovery) = Writer::open(dir.path(), ID, with(40)).unwrap();
     assert_eq!((recovery.epoch, writer.epoch()), (40, 40), "a new tape begins with it");
     writer.close().unwrap();
@@ -111,7 +111,7 @@ fn an_older_copy_is_refused_where_the_least_epoch_is_known() {
     assert_eq!(recovery.epoch, 1 << 60, "a lineage that was lost begins with it");
     // With something on the tape, so that it is as after a kill.
     let mut unit = vec![0; unitape_model::LINE];
-    unitape_model::Header::unstamped(40, unitape_model::flags::LAST, 1).write(&mut unit);
+    unitape_model::FrameHeader::new_unstamped(40, unitape_model::flags::LAST, 1).write(&mut unit);
     writer.append(&unit).unwrap();
     drop(writer);
     // Damaged, it is refused, until it is removed or given up with other damage.
@@ -121,7 +121,7 @@ fn an_older_copy_is_refused_where_the_least_epoch_is_known() {
     std::fs::write(&path, bytes).unwrap();
     let refused = Writer::open(dir.path(), ID, with(0)).map(drop).unwrap_err();
     assert!(matches!(&refused, Error::Damage { path, .. } if path.ends_with("run/lineage")), "{refused}");
-    let cut = Options { truncate_damage: true, ..with(0) };
+    let cut = WriterOptions { truncate_damage: true, ..with(0) };
     let (_, recovery) = Writer::open(dir.path(), ID, cut).unwrap();
     assert!(recovery.epoch > 1 << 60);
 }
@@ -131,7 +131,7 @@ fn an_older_copy_is_refused_where_the_least_epoch_is_known() {
 fn a_tape_that_is_made_where_one_was_is_another() {
     let dir = directory();
     let point = shortened(dir.path());
-    let id = unitape_tape::Meta::load(dir.path()).unwrap().id;
+    let id = unitape_tape::TapeManifest::load(dir.path()).unwrap().id;
     for entry in std::fs::read_dir(dir.path()).unwrap() {
         let path = entry.unwrap().path();
         match path.is_dir() {
@@ -159,10 +159,10 @@ fn a_reader_that_went_back_opens_its_gate() {
         policy: GatePolicy::Wait { timeout: Duration::from_millis(1) },
         required: false,
     };
-    let with_gate = || Options { gates: vec![gate()], ..options(SEGMENT, None) };
+    let with_gate = || WriterOptions { gates: vec![gate()], ..options(SEGMENT, None) };
     let mut publication = Publication::open(dir.path(), with_gate()).unwrap();
     let mut handle = GateHandle::attach(dir.path(), "risk", Position(0)).unwrap();
-    let mut reader = Subscription::open(dir.path(), Start::Oldest).unwrap();
+    let mut reader = Subscription::open(dir.path(), StartPosition::Oldest).unwrap();
     for n in 0..100 {
         if n == 50 {
             publication.make_durable();
@@ -212,7 +212,7 @@ fn a_point_of_a_ring_that_was_emptied_is_rewound() {
     for n in 0..2000u64 {
         writer.offer(1, &n.to_le_bytes()).unwrap();
     }
-    let mut reader = RingTapeReader::open(&path, Start::Oldest).unwrap();
+    let mut reader = RingTapeReader::open(&path, StartPosition::Oldest).unwrap();
     while reader.next().unwrap().is_some() {}
     let point = reader.point();
     assert_eq!(point, LineagePoint { epoch: 1, position: writer.end() });
@@ -229,7 +229,7 @@ fn a_point_of_a_ring_that_was_emptied_is_rewound() {
         writer.offer(1, &(5000 + n).to_le_bytes()).unwrap();
     }
     let (mut reader, told) = RingTapeReader::resume(&path, point).unwrap();
-    assert_eq!(told, Some(Rewound { from: point.position, to: begun }));
+    assert_eq!(told, Some(ReaderRewind { from: point.position, to: begun }));
     let mut seen = Vec::new();
     while let Some(frame) = reader.next().unwrap() {
         seen.push(number(frame.message().unwrap().bytes));

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 
 use common::{directory, mix, options};
 use lines::{Lines, machine_restarts, number, power_fails};
-use unitape_tape::{Durability, Options, Publication, Reader, Retention, Start, Subscription};
+use unitape_tape::{
+    DurabilityHandle, Publication, Reader, RetentionLimits, StartPosition, Subscription, WriterOptions,
+};
 
 const SEGMENT: u64 = 4096;
 const LINE: u64 = 64;
@@ -81,7 +83,7 @@ impl Seen {
         let to = to.and_then(|rest| rest.split(' ').next()?.parse::<u64>().ok());
         let to = to.unwrap_or_else(|| panic!("{at}: {error}")) / LINE;
         // Cuts before the oldest position become one, which may rewind further than it must: into what is gone.
-        let oldest = Reader::open(&self.dir, Start::Oldest).unwrap().position().0 / LINE;
+        let oldest = Reader::open(&self.dir, StartPosition::Oldest).unwrap().position().0 / LINE;
         let read = self.lines.range(to..).next().is_some();
         assert!(read || to < oldest, "{at}: nothing was read after line {to}, the oldest is {oldest}");
         self.lines.retain(|line, _| *line < to);
@@ -111,11 +113,11 @@ fn run(seed: u64) -> u64 {
     let hot = draw.below(3) == 0;
     let retains = draw.below(3) == 0;
     let place = other.path().join("hot");
-    let options = || Options {
-        retention: Retention {
+    let options = || WriterOptions {
+        retention: RetentionLimits {
             bytes: retains.then_some(6 * SEGMENT),
             notice: std::time::Duration::ZERO,
-            ..Retention::default()
+            ..RetentionLimits::default()
         },
         ..options(SEGMENT, hot.then_some(place.as_path()))
     };
@@ -146,7 +148,7 @@ fn run(seed: u64) -> u64 {
             }
             4 | 5 => {
                 let name = ["a", "b", "c"][draw.below(3) as usize];
-                let mut subscription = Subscription::named_or_oldest(dir, name, Start::Oldest)
+                let mut subscription = Subscription::open_named_or_oldest(dir, name, StartPosition::Oldest)
                     .unwrap_or_else(|e| panic!("{at}: {name} cannot be opened: {e}"));
                 let name_of =
                     names.entry(name).or_insert_with(|| Name { seen: Seen::of(dir), stored: Vec::new() });
@@ -157,7 +159,7 @@ fn run(seed: u64) -> u64 {
                 name_of.stored.push((bytes, name_of.seen.clone()));
             }
             6 if live.len() < 3 => {
-                let subscription = Subscription::open(dir, Start::Oldest).unwrap();
+                let subscription = Subscription::open(dir, StartPosition::Oldest).unwrap();
                 live.push((subscription, Seen::of(dir)));
             }
             6 | 7 if !live.is_empty() => {
@@ -179,7 +181,7 @@ fn run(seed: u64) -> u64 {
             _ => {
                 drop(publication.take());
                 // Retention flushes by itself.
-                let durable = Durability::open(dir).unwrap().position().unwrap().0 / LINE;
+                let durable = DurabilityHandle::open(dir).unwrap().position().unwrap().0 / LINE;
                 let keep = durable + draw.below(tape.len() as u64 - durable + 1);
                 if draw.below(2) == 0 {
                     power_fails(dir, keep * LINE);
@@ -214,7 +216,7 @@ fn run(seed: u64) -> u64 {
         told += seen.told;
     }
     for (name, Name { seen, .. }) in &mut names {
-        let mut subscription = Subscription::named_or_oldest(dir, name, Start::Oldest)
+        let mut subscription = Subscription::open_named_or_oldest(dir, name, StartPosition::Oldest)
             .unwrap_or_else(|e| panic!("{at}: {name} cannot be opened: {e}"));
         seen.read(&mut subscription, last, usize::MAX, &at);
         check(seen, &tape, dir, &format!("{at}, name {name}"));
@@ -227,7 +229,7 @@ fn run(seed: u64) -> u64 {
 
 /// Of a tape whose beginning retention removed the rest: what was removed before it was read is no loss of ours.
 fn check(seen: &Seen, tape: &[u64], dir: &Path, at: &str) {
-    let oldest = Reader::open(dir, Start::Oldest).unwrap().position().0 / LINE;
+    let oldest = Reader::open(dir, StartPosition::Oldest).unwrap().position().0 / LINE;
     seen.check(tape, oldest, at);
 }
 

@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 use common::{ID, append, content, directory, options};
 use proptest::prelude::*;
 use unitape_tape::{
-    Definitions, Options, ReadOptions, Reader, Removal, Retention, Start, Writer, info, keeping, retain,
-    verify,
+    DefinitionReader, ReadOptions, Reader, RemovalOptions, RetentionLimits, StartPosition, Writer,
+    WriterOptions, info, keeping, retain, verify,
 };
 
 const SEGMENT_BYTES: u64 = 4096;
@@ -100,12 +100,12 @@ fn write(dir: &Path, files: &BTreeMap<String, Vec<u8>>) {
 }
 
 /// Reads until the end or an error; a reader that goes round and round fails.
-fn read(dir: &Path, start: Start) -> Option<u64> {
+fn read(dir: &Path, start: StartPosition) -> Option<u64> {
     read_with(dir, start, ReadOptions::default())
 }
 
 /// The same with or without checks and stops.
-fn read_with(dir: &Path, start: Start, options: ReadOptions) -> Option<u64> {
+fn read_with(dir: &Path, start: StartPosition, options: ReadOptions) -> Option<u64> {
     let mut reader = Reader::open_with(dir, start, options).ok()?;
     for _ in 0..100_000 {
         match reader.next() {
@@ -119,37 +119,38 @@ fn read_with(dir: &Path, start: Start, options: ReadOptions) -> Option<u64> {
 fn open_all(dir: &Path) {
     let report = verify(dir);
     // A checksum that is damaged takes a span from a reader, and nothing from who does not look at it.
-    let read_to = read_with(dir, Start::Oldest, ReadOptions { verify: false, ..ReadOptions::default() });
-    read(dir, Start::Oldest);
-    for start in [Start::Oldest, Start::End] {
+    let read_to =
+        read_with(dir, StartPosition::Oldest, ReadOptions { verify: false, ..ReadOptions::default() });
+    read(dir, StartPosition::Oldest);
+    for start in [StartPosition::Oldest, StartPosition::End] {
         read_with(dir, start, ReadOptions { skip_damage: true, ..ReadOptions::default() });
     }
     if let (Ok(report), Some(read_to)) = (&report, read_to) {
         assert!(report.problems.len() <= 1000);
         assert!(read_to >= report.intact_to.0, "intact to {}, read to {read_to}", report.intact_to);
     }
-    read(dir, Start::End);
+    read(dir, StartPosition::End);
     // Errors are fine, panics are not; what is found is the business of the other tests.
     let _ = info(dir);
-    if let Ok(mut log) = Definitions::open(dir) {
+    if let Ok(mut log) = DefinitionReader::open(dir) {
         while let Ok(Some(_)) = log.next() {}
     }
-    let limits = Retention { bytes: Some(2 * SEGMENT_BYTES), ..Retention::default() };
-    let _ = retain(dir, &limits, &Removal::default(), false);
-    let _ = keeping(dir);
-    if let Ok(mut reader) = Reader::open(dir, Start::Oldest) {
+    let limits = RetentionLimits { bytes: Some(2 * SEGMENT_BYTES), ..RetentionLimits::default() };
+    let _ = retain(dir, &limits, &RemovalOptions::default(), false);
+    let _ = retention_status(dir);
+    if let Ok(mut reader) = Reader::open(dir, StartPosition::Oldest) {
         let _ = reader.lag();
     }
     let small = fs::read_to_string(dir.join("tape.toml")).is_ok_and(|t| t.contains("segment_bytes = 4096\n"));
     if small {
         for truncate_damage in [false, true] {
-            let options = Options { truncate_damage, ..options(SEGMENT_BYTES, None) };
+            let options = WriterOptions { truncate_damage, ..options(SEGMENT_BYTES, None) };
             let Ok((mut writer, recovery)) = Writer::open(dir, ID, options) else { continue };
             assert_eq!(writer.end(), recovery.end);
             let mut unit = Vec::new();
             common::unit(4, 60, &mut unit);
             if writer.append(&unit).is_ok() && writer.close().is_ok() {
-                assert!(read(dir, Start::At(recovery.end)) > Some(recovery.end.0), "{recovery:?}");
+                assert!(read(dir, StartPosition::At(recovery.end)) > Some(recovery.end.0), "{recovery:?}");
             }
         }
     }

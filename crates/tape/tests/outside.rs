@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use common::process::Victim;
 use common::{Checker, ID, append, directory, options, unit};
 use unitape_tape::{
-    Backing, Error, Options, Reader, RecorderPlace, Removal, Start, Sync, Writer, record, verify,
+    Backing, Error, Reader, RecorderPlace, RemovalOptions, StartPosition, SyncPolicy, Writer, WriterOptions,
+    record, verify,
 };
 
 const SEGMENT_BYTES: u64 = 16 << 10;
@@ -75,7 +76,7 @@ fn a_finished_segment_is_removed_under_its_reader() {
     }
     fs::remove_file(segment(dir.path(), 1)).unwrap();
     assert_eq!(inside.catch_up(), next);
-    let mut late = Reader::open(dir.path(), Start::Oldest).unwrap();
+    let mut late = Reader::open(dir.path(), StartPosition::Oldest).unwrap();
     let error = met(&mut late);
     assert!(is_missing(&error, &segment(dir.path(), 1)), "{error}");
     assert_eq!(late.position().0, SEGMENT_BYTES);
@@ -89,7 +90,7 @@ fn a_finished_segment_is_removed_under_its_reader() {
     assert_eq!(inside.catch_up(), next);
     // The oldest one gone is as if retention had taken it.
     fs::remove_file(segment(dir.path(), 0)).unwrap();
-    let gone = Reader::open(dir.path(), Start::At(unitape_model::Position(0))).map(drop).unwrap_err();
+    let gone = Reader::open(dir.path(), StartPosition::At(unitape_model::Position(0))).map(drop).unwrap_err();
     assert!(matches!(gone, Error::Retained { oldest, .. } if oldest.0 == 2 * SEGMENT_BYTES), "{gone}");
     drop(writer);
 }
@@ -114,14 +115,14 @@ fn the_segment_of_the_end_is_removed() {
     let error = writer.wait_durable(end, LONG).unwrap_err();
     assert!(matches!(&error, Error::DurabilityFailed { path, .. } if *path == last), "{error}");
     // The end that is told is that of the helper thread's last look.
-    while Reader::open(dir.path(), Start::Oldest).unwrap().lag().unwrap().bytes < end.0 {
+    while Reader::open(dir.path(), StartPosition::Oldest).unwrap().lag().unwrap().bytes < end.0 {
         std::thread::sleep(Duration::from_millis(1));
     }
-    let mut late = Reader::open(dir.path(), Start::Oldest).unwrap();
+    let mut late = Reader::open(dir.path(), StartPosition::Oldest).unwrap();
     let error = met(&mut late);
     assert!(is_missing(&error, &last), "{error}");
     assert_eq!((late.position().0, late.skip_damage().unwrap()), (2 * SEGMENT_BYTES, None));
-    let error = Reader::open(dir.path(), Start::End).map(drop).unwrap_err();
+    let error = Reader::open(dir.path(), StartPosition::End).map(drop).unwrap_err();
     assert!(is_missing(&error, &last), "{error}");
     // The tape goes on, and from the next segment on so does the late one.
     while writer.end().0 < 3 * SEGMENT_BYTES + 1024 {
@@ -142,8 +143,8 @@ fn the_segment_of_the_end_is_removed() {
     assert!(is_missing(&error, &last), "{error}");
     // The tape can be cut there, unless a flush had come further before the segment went: what was told to be durable
     // is never cut.
-    let told = Reader::open(dir.path(), Start::Oldest).unwrap().durable().unwrap();
-    let cut = Options { truncate_damage: true, ..options(SEGMENT_BYTES, None) };
+    let told = Reader::open(dir.path(), StartPosition::Oldest).unwrap().durable().unwrap();
+    let cut = WriterOptions { truncate_damage: true, ..options(SEGMENT_BYTES, None) };
     match Writer::open(dir.path(), ID, cut) {
         Ok((writer, recovery)) => {
             assert!(recovery.end.0 <= 2 * SEGMENT_BYTES && recovery.end >= told.max(durable), "{recovery:?}");
@@ -160,7 +161,7 @@ fn the_segment_of_the_end_is_removed_and_the_writer_dies() {
     let dir = directory();
     let (mut writer, _) = Writer::open(dir.path(), ID, options(SEGMENT_BYTES, None)).unwrap();
     let next = fill(&mut writer, 3, 0, 2);
-    let mut reader = Reader::open(dir.path(), Start::Oldest).unwrap();
+    let mut reader = Reader::open(dir.path(), StartPosition::Oldest).unwrap();
     while reader.lag().unwrap().bytes < writer.end().0 {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -254,7 +255,7 @@ fn wait_recorded(writer: &Writer) {
 #[test]
 fn child() {
     let Ok(dir) = std::env::var("UNITAPE_RECORD") else { return };
-    record(Path::new(&dir), Sync::OnClose, Removal::default(), &AtomicBool::new(false)).unwrap();
+    record(Path::new(&dir), SyncPolicy::OnClose, RemovalOptions::default(), &AtomicBool::new(false)).unwrap();
 }
 
 /// A killed recorder leaves `recorder.lock` behind, with its process id in it. Whatever stands in that file, and
@@ -262,7 +263,7 @@ fn child() {
 #[test]
 fn a_lock_that_a_killed_recorder_left_stops_nobody() {
     let (dir, other) = (directory(), directory());
-    let options = Options {
+    let options = WriterOptions {
         backing: Backing::Hot { dir: Some(other.path().join("hot")), window_segments: 4 },
         recorder: RecorderPlace::External,
         recorder_wait: LONG,
@@ -283,7 +284,8 @@ fn a_lock_that_a_killed_recorder_left_stops_nobody() {
             assert!(matches!(e, Error::NoRecorder { .. }) && since.elapsed() < LONG, "{e}");
         }
         let error =
-            record(dir.path(), Sync::OnClose, Removal::default(), &AtomicBool::new(true)).unwrap_err();
+            record(dir.path(), SyncPolicy::OnClose, RemovalOptions::default(), &AtomicBool::new(true))
+                .unwrap_err();
         let holder = u64::from(recorder.0.id());
         assert!(matches!(error, Error::Locked { holder: h, .. } if h == holder), "{error}");
         recorder.kill();
@@ -302,7 +304,7 @@ fn a_lock_that_a_killed_recorder_left_stops_nobody() {
     }
     let stop = AtomicBool::new(false);
     std::thread::scope(|s| {
-        let recorder = s.spawn(|| record(dir.path(), Sync::OnClose, Removal::default(), &stop));
+        let recorder = s.spawn(|| record(dir.path(), SyncPolicy::OnClose, RemovalOptions::default(), &stop));
         while writer.wait_durable(writer.end(), LONG).is_err() {
             std::thread::yield_now();
         }

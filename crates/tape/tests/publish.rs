@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use common::{ID, content, directory, options};
 use proptest::prelude::*;
-use unitape_model::{Header, LINE, Message, flags};
+use unitape_model::{FrameHeader, LINE, TopicMessage, flags};
 use unitape_tape::{
-    Error, Options, Publication, Reader, Start, Subscription, TapeId, Wait, Writer, info, verify,
+    Error, Publication, Reader, StartPosition, Subscription, TapeId, WaitStrategy, Writer, WriterOptions,
+    info, verify,
 };
 
 #[derive(Clone, Debug)]
@@ -45,7 +46,7 @@ fn step() -> impl Strategy<Value = Step> {
 /// The frame of a message, made the slow way.
 fn message(topic: u32, bytes: &[u8]) -> Vec<u8> {
     let mut frame = vec![0; (16 + bytes.len()).div_ceil(LINE) * LINE];
-    Header::unstamped(64, flags::LAST, (frame.len() / LINE) as u16).write(&mut frame);
+    FrameHeader::new_unstamped(64, flags::LAST, (frame.len() / LINE) as u16).write(&mut frame);
     frame[8..12].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
     frame[12..16].copy_from_slice(&topic.to_le_bytes());
     frame[16..16 + bytes.len()].copy_from_slice(bytes);
@@ -54,7 +55,7 @@ fn message(topic: u32, bytes: &[u8]) -> Vec<u8> {
 
 fn event(lines: u16) -> Vec<u8> {
     let mut frame = vec![lines as u8; usize::from(lines) * LINE];
-    Header::unstamped(20, flags::LAST, lines).write(&mut frame);
+    FrameHeader::new_unstamped(20, flags::LAST, lines).write(&mut frame);
     frame
 }
 
@@ -77,10 +78,10 @@ fn expected(steps: &[Step]) -> Vec<Vec<u8>> {
 }
 
 /// What was given up must be nowhere, what was committed everywhere, byte for byte as if appended frame by frame.
-fn run(steps: &[Step], options: &Options, dir: &Path) {
+fn run(steps: &[Step], options: &WriterOptions, dir: &Path) {
     Writer::open(dir, ID, options.clone()).unwrap().0.close().unwrap();
     let mut publication = Publication::open(dir, options.clone()).unwrap();
-    let mut subscription = Subscription::open(dir, Start::Oldest).unwrap();
+    let mut subscription = Subscription::open(dir, StartPosition::Oldest).unwrap();
     let mut seen = Vec::new();
     for (topic, step) in steps.iter().enumerate() {
         let topic = topic as u32;
@@ -159,8 +160,9 @@ fn a_named_subscription_goes_on_where_it_acknowledged() {
     for i in 0..10u32 {
         publication.offer(i, &i.to_le_bytes()).unwrap();
     }
-    let topics = |from: Start, take: usize, acknowledge: bool| {
-        let mut subscription = Subscription::named(dir.path(), "risk", from).unwrap().with_wait(Wait::Park);
+    let topics = |from: StartPosition, take: usize, acknowledge: bool| {
+        let mut subscription =
+            Subscription::open_named(dir.path(), "risk", from).unwrap().with_wait(WaitStrategy::Park);
         let mut topics = Vec::new();
         let count = subscription.poll(take, |frame| topics.push(frame.message().unwrap().topic)).unwrap();
         assert_eq!(count, topics.len());
@@ -169,15 +171,15 @@ fn a_named_subscription_goes_on_where_it_acknowledged() {
         }
         topics
     };
-    assert_eq!(topics(Start::Oldest, 3, true), [0, 1, 2]);
-    assert_eq!(topics(Start::Oldest, 4, false), [3, 4, 5, 6]);
-    assert_eq!(topics(Start::End, 100, true), [3, 4, 5, 6, 7, 8, 9]);
-    assert_eq!(topics(Start::Oldest, 100, true), [0u32; 0]);
+    assert_eq!(topics(StartPosition::Oldest, 3, true), [0, 1, 2]);
+    assert_eq!(topics(StartPosition::Oldest, 4, false), [3, 4, 5, 6]);
+    assert_eq!(topics(StartPosition::End, 100, true), [3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(topics(StartPosition::Oldest, 100, true), [0u32; 0]);
     publication.close().unwrap();
     let mut publication = Publication::open(dir.path(), options(64 << 10, None)).unwrap();
     publication.offer(10, b"").unwrap();
-    assert_eq!(topics(Start::Oldest, 100, false), [10]);
-    let mut nameless = Subscription::open(dir.path(), Start::End).unwrap();
+    assert_eq!(topics(StartPosition::Oldest, 100, false), [10]);
+    let mut nameless = Subscription::open(dir.path(), StartPosition::End).unwrap();
     assert!(matches!(nameless.acknowledge(), Err(Error::Option(_))));
     assert!(!nameless.wait(Duration::from_millis(1)).unwrap());
 }
@@ -188,12 +190,12 @@ fn a_cursor_of_another_tape_is_refused() {
     let (a, b) = (directory(), directory());
     for (dir, id) in [(&a, 1), (&b, 2)] {
         Writer::open(dir.path(), TapeId(id), options(4096, None)).unwrap().0.close().unwrap();
-        Subscription::named(dir.path(), "risk", Start::End).unwrap().acknowledge().unwrap();
+        Subscription::open_named(dir.path(), "risk", StartPosition::End).unwrap().acknowledge().unwrap();
     }
     let cursor = |dir: &Path| dir.join("run/cursors/risk");
     let good = std::fs::read(cursor(b.path())).unwrap();
     std::fs::copy(cursor(a.path()), cursor(b.path())).unwrap();
-    let open = || Subscription::named(b.path(), "risk", Start::Oldest).map(drop);
+    let open = || Subscription::open_named(b.path(), "risk", StartPosition::Oldest).map(drop);
     assert!(matches!(open(), Err(Error::ForeignTape { found: TapeId(1), wanted: TapeId(2), .. })));
     std::fs::write(cursor(b.path()), [0; 12]).unwrap();
     assert!(matches!(open(), Err(Error::Damage { .. })));
@@ -206,7 +208,7 @@ fn a_cursor_of_another_tape_is_refused() {
     std::fs::write(cursor(b.path()), &good).unwrap();
     open().unwrap();
     assert!(matches!(
-        Subscription::named(Path::new("/nowhere"), "risk", Start::End),
+        Subscription::open_named(Path::new("/nowhere"), "risk", StartPosition::End),
         Err(Error::NotATape { .. })
     ));
 }
@@ -220,7 +222,7 @@ fn a_subscriber_may_come_before_the_tape() {
     std::thread::scope(|s| {
         let waiting = s.spawn(|| {
             assert!(Subscription::await_tape(&tape, Duration::from_secs(60)).unwrap());
-            let mut subscription = Subscription::open(&tape, Start::Oldest).unwrap();
+            let mut subscription = Subscription::open(&tape, StartPosition::Oldest).unwrap();
             assert!(subscription.wait(Duration::from_secs(60)).unwrap());
             subscription.next().unwrap().unwrap().message().map(|m| (m.topic, m.bytes.to_vec()))
         });
@@ -240,10 +242,10 @@ fn a_subscriber_may_come_before_the_tape() {
 /// A way of waiting that slept through what came, or never gave up, would look like a lost message or a dead publisher.
 #[test]
 fn every_way_of_waiting_is_woken_by_what_comes_and_gives_up_in_time() {
-    for wait in [Wait::Spin, Wait::Balanced, Wait::Park] {
+    for wait in [WaitStrategy::Spin, WaitStrategy::Balanced, WaitStrategy::Park] {
         let dir = directory();
         let mut publication = Publication::open(dir.path(), options(4096, None)).unwrap();
-        let mut subscription = Subscription::open(dir.path(), Start::Oldest).unwrap().with_wait(wait);
+        let mut subscription = Subscription::open(dir.path(), StartPosition::Oldest).unwrap().with_wait(wait);
         assert!(!subscription.wait(Duration::ZERO).unwrap(), "{wait:?}: nothing is there");
         assert!(!subscription.wait(Duration::from_millis(2)).unwrap(), "{wait:?}: nothing is there");
         std::thread::scope(|s| {
@@ -286,13 +288,13 @@ fn messages_that_are_too_long_are_refused() {
         );
     }
     publication.offer(0, &[2; 4096 - 16]).unwrap();
-    let unfinished = Header::unstamped(20, 0, 1);
+    let unfinished = FrameHeader::new_unstamped(20, 0, 1);
     assert!(matches!(publication.writer().draft(unfinished).map(drop), Err(Error::BadUnit { .. })));
     publication.close().unwrap();
-    let mut reader = Reader::open(dir.path(), Start::Oldest).unwrap();
+    let mut reader = Reader::open(dir.path(), StartPosition::Oldest).unwrap();
     let mut lengths = Vec::new();
     while let Some(frame) = reader.next().unwrap() {
-        lengths.push(Message::of(frame.bytes).unwrap().bytes.len());
+        lengths.push(TopicMessage::from_frame(frame.bytes).unwrap().bytes.len());
     }
     assert_eq!(lengths, [6, 4080]);
 }

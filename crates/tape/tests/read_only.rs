@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use common::{Checker, ID, append, directory, options};
 use unitape_model::Position;
-use unitape_tape::{Backing, Durability, Options, Reader, Start, Sync, Writer};
+use unitape_tape::{Backing, DurabilityHandle, Reader, StartPosition, SyncPolicy, Writer, WriterOptions};
 
 const SEGMENT: u64 = 64 << 10;
 /// Another user than the one who writes.
@@ -27,14 +27,16 @@ fn child() {
     let timeout = Duration::from_millis(std::env::var("TIMEOUT_MS").unwrap().parse().unwrap());
     match role.as_str() {
         "reader" => {
-            Reader::open(&dir, Start::Oldest).unwrap().wait_durable(position, timeout).unwrap();
-            let mut durability = Durability::open(&dir).unwrap();
+            Reader::open(&dir, StartPosition::Oldest).unwrap().wait_durable(position, timeout).unwrap();
+            let mut durability = DurabilityHandle::open(&dir).unwrap();
             assert!(durability.position().unwrap() >= position);
             assert_eq!((durability.failures().unwrap(), durability.failure().unwrap()), (0, None));
         }
         "impatient" => {
-            let error =
-                Reader::open(&dir, Start::Oldest).unwrap().wait_durable(position, timeout).unwrap_err();
+            let error = Reader::open(&dir, StartPosition::Oldest)
+                .unwrap()
+                .wait_durable(position, timeout)
+                .unwrap_err();
             println!("refused: {error}");
         }
         "all" => println!("units: {}", Checker::new(&dir, 3).catch_up()),
@@ -65,17 +67,18 @@ fn is_root() -> bool {
 }
 
 /// A tape that everybody may read, and nobody but its writer may write.
-fn open(base: &Path, name: &str, hot: bool, sync: Sync) -> (PathBuf, Writer) {
+fn open(base: &Path, name: &str, hot: bool, sync: SyncPolicy) -> (PathBuf, Writer) {
     fs::set_permissions(base, fs::Permissions::from_mode(0o755)).unwrap();
     let tape = base.join(name);
     let backing =
         if hot { Backing::Hot { dir: None, window_segments: 4 } } else { options(SEGMENT, None).backing };
-    let (writer, _) = Writer::open(&tape, ID, Options { backing, sync, ..options(SEGMENT, None) }).unwrap();
+    let (writer, _) =
+        Writer::open(&tape, ID, WriterOptions { backing, sync, ..options(SEGMENT, None) }).unwrap();
     fs::set_permissions(tape.join("run/state"), fs::Permissions::from_mode(0o444)).unwrap();
     (tape, writer)
 }
 
-fn told(out: &Output) -> String {
+fn output_text(out: &Output) -> String {
     String::from_utf8_lossy(&[&out.stdout[..], &out.stderr].concat()).into_owned()
 }
 
@@ -84,11 +87,11 @@ fn told(out: &Output) -> String {
 fn who_may_only_read_waits_for_durability() {
     for hot in [false, true] {
         let base = directory();
-        let often = Sync::Every { bytes: 1 << 30, interval: Duration::from_millis(50) };
+        let often = SyncPolicy::Every { bytes: 1 << 30, interval: Duration::from_millis(50) };
         let (tape, mut writer) = open(base.path(), "often", hot, often);
         append(&mut writer, 3, 0, 500);
         let out = as_another("reader", &tape, writer.end(), 60_000);
-        assert!(out.status.success(), "hot {hot}: {}", told(&out));
+        assert!(out.status.success(), "hot {hot}: {}", output_text(&out));
         assert!(writer.durable() >= writer.end(), "hot {hot}");
         writer.close().unwrap();
     }
@@ -102,10 +105,10 @@ fn who_cannot_ask_says_so() {
         return;
     }
     let base = directory();
-    let (tape, mut writer) = open(base.path(), "never", true, Sync::OnClose);
+    let (tape, mut writer) = open(base.path(), "never", true, SyncPolicy::OnClose);
     append(&mut writer, 3, 0, 100);
     let out = as_another("impatient", &tape, writer.end(), 100);
-    let told = told(&out);
+    let told = output_text(&out);
     assert!(out.status.success() && told.contains("not durable"), "{told}");
     assert!(told.contains("cannot ask"), "{told}");
     writer.close().unwrap();
@@ -115,9 +118,9 @@ fn who_cannot_ask_says_so() {
 #[test]
 fn another_user_reads_a_hot_tape() {
     let base = directory();
-    let (tape, mut writer) = open(base.path(), "tape", true, Sync::OnClose);
+    let (tape, mut writer) = open(base.path(), "tape", true, SyncPolicy::OnClose);
     append(&mut writer, 3, 0, 900);
     let out = as_another("all", &tape, writer.end(), 0);
-    assert!(told(&out).contains("units: 900"), "{}", told(&out));
+    assert!(output_text(&out).contains("units: 900"), "{}", output_text(&out));
     writer.close().unwrap();
 }

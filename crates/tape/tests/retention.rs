@@ -11,8 +11,9 @@ use std::time::Duration;
 use common::{ID, append, directory, options};
 use unitape_model::Position;
 use unitape_tape::{
-    Backing, BeforeRemoval, Clock, Cursor, Error, Now, Options, Reader, Removal, Retention, Skipped, Start,
-    Subscription, Sync, Writer, info, keeping, retain, verify,
+    Backing, ClockReading, ClockSource, Cursor, Error, Reader, RemovalHook, RemovalOptions, RetentionLimits,
+    RetentionLoss, StartPosition, Subscription, SyncPolicy, Writer, WriterOptions, info, keeping, retain,
+    verify,
 };
 
 const SEGMENT: u64 = 4096;
@@ -39,21 +40,21 @@ impl Hands {
         self.0.0.fetch_add(seconds * S, Ordering::SeqCst);
     }
 
-    fn clock(&self) -> Clock {
+    fn clock(&self) -> ClockSource {
         let hands = self.0.clone();
-        Clock::new(move || Now {
+        ClockSource::new(move || ClockReading {
             wall_ns: hands.0.load(Ordering::SeqCst),
             boot_ns: hands.1.load(Ordering::SeqCst),
         })
     }
 
-    fn removal(&self) -> Removal {
-        Removal { clock: self.clock(), before: None }
+    fn removal(&self) -> RemovalOptions {
+        RemovalOptions { clock: self.clock(), before: None }
     }
 }
 
-fn with(retention: Retention, hands: &Hands) -> Options {
-    Options { retention, removal: hands.removal(), ..options(SEGMENT, None) }
+fn with(retention: RetentionLimits, hands: &Hands) -> WriterOptions {
+    WriterOptions { retention, removal: hands.removal(), ..options(SEGMENT, None) }
 }
 
 /// Appends until `segments` more are finished and the recorder has them.
@@ -79,7 +80,7 @@ fn wait(mut done: impl FnMut() -> bool, what: &str) {
 }
 
 fn oldest(dir: &Path) -> u64 {
-    keeping(dir).unwrap().oldest.0 / SEGMENT
+    retention_status(dir).unwrap().oldest.0 / SEGMENT
 }
 
 /// Lets the recorder make a few passes: the clocks go on by moments that no limit feels.
@@ -95,11 +96,11 @@ fn passes(hands: &Hands) {
 fn age_and_days_count_from_when_a_segment_was_finished() {
     for (age_s, days, goes_after) in [(Some(3600), None, 3700), (None, Some(2), DAY * 3 / 2 + 100)] {
         let (dir, hands) = (directory(), Hands::new());
-        let retention = Retention {
+        let retention = RetentionLimits {
             age: age_s.map(Duration::from_secs),
             days,
             notice: Duration::ZERO,
-            ..Retention::default()
+            ..RetentionLimits::default()
         };
         let (mut writer, _) = Writer::open(dir.path(), ID, with(retention, &hands)).unwrap();
         let mut seed = 0;
@@ -128,10 +129,10 @@ fn age_and_days_count_from_when_a_segment_was_finished() {
 fn a_clock_that_jumps_wipes_nothing() {
     for jump in [400 * DAY, -400 * DAY] {
         let (dir, hands) = (directory(), Hands::new());
-        let limit = Retention {
+        let limit = RetentionLimits {
             age: Some(Duration::from_secs(3600)),
             notice: Duration::ZERO,
-            ..Retention::default()
+            ..RetentionLimits::default()
         };
         let (mut writer, _) = Writer::open(dir.path(), ID, with(limit, &hands)).unwrap();
         let mut seed = 0;
@@ -141,7 +142,7 @@ fn a_clock_that_jumps_wipes_nothing() {
         wait(
             || {
                 passes(&hands);
-                keeping(dir.path()).unwrap().clock_jump_ns.is_some()
+                retention_status(dir.path()).unwrap().clock_jump_ns.is_some()
             },
             "the jump was not seen",
         );
@@ -150,15 +151,15 @@ fn a_clock_that_jumps_wipes_nothing() {
         hands.pass(3700);
         passes(&hands);
         assert_eq!(oldest(dir.path()), 0, "jump {jump}");
-        let seen = keeping(dir.path()).unwrap();
+        let seen = retention_status(dir.path()).unwrap();
         assert_eq!(seen.clock_jumps, 1);
         assert!((seen.clock_jump_ns.unwrap() - jump * S).abs() < 60 * S, "{seen:?}");
         // A writer that comes meanwhile knows of it.
         drop(writer);
-        let bytes = Retention { bytes: Some(3 * SEGMENT), ..limit_of(3600) };
+        let bytes = RetentionLimits { bytes: Some(3 * SEGMENT), ..limit_of(3600) };
         let (mut writer, _) = Writer::open(dir.path(), ID, with(bytes, &hands)).unwrap();
         passes(&hands);
-        assert_eq!(keeping(dir.path()).unwrap().clock_jumps, 1);
+        assert_eq!(retention_status(dir.path()).unwrap().clock_jumps, 1);
         fill(&mut writer, &mut seed, 2);
         let by_bytes = writer.end().0.saturating_sub(3 * SEGMENT) / SEGMENT;
         wait(|| oldest(dir.path()) == by_bytes, "size counts, whatever the clock says");
@@ -166,44 +167,51 @@ fn a_clock_that_jumps_wipes_nothing() {
         hands.pass(3700);
         let finished = writer.end().0 / SEGMENT;
         wait(|| oldest(dir.path()) == finished, "the clock is right again, and nothing goes");
-        assert_eq!(keeping(dir.path()).unwrap().clock_jump_ns, None);
+        assert_eq!(retention_status(dir.path()).unwrap().clock_jump_ns, None);
         writer.close().unwrap();
         assert!(verify(dir.path()).unwrap().is_intact());
     }
 }
 
-fn limit_of(age_s: u64) -> Retention {
-    Retention { age: Some(Duration::from_secs(age_s)), notice: Duration::ZERO, ..Retention::default() }
+fn limit_of(age_s: u64) -> RetentionLimits {
+    RetentionLimits {
+        age: Some(Duration::from_secs(age_s)),
+        notice: Duration::ZERO,
+        ..RetentionLimits::default()
+    }
 }
 
 /// A report once learned of retention by the error. It is told before, and when it is late, from where to go on.
 #[test]
 fn readers_are_warned_and_told_where_to_go_on() {
     let (dir, hands) = (directory(), Hands::new());
-    let limit =
-        Retention { bytes: Some(2 * SEGMENT), notice: Duration::from_secs(30), ..Retention::default() };
+    let limit = RetentionLimits {
+        bytes: Some(2 * SEGMENT),
+        notice: Duration::from_secs(30),
+        ..RetentionLimits::default()
+    };
     let (mut writer, _) = Writer::open(dir.path(), ID, with(limit, &hands)).unwrap();
     let mut seed = 0;
     fill(&mut writer, &mut seed, 1);
-    let mut late = Reader::open(dir.path(), Start::Oldest).unwrap();
+    let mut late = Reader::open(dir.path(), StartPosition::Oldest).unwrap();
     late.next().unwrap().unwrap();
-    assert!(!late.is_going());
+    assert!(!late.is_removal_announced());
     fill(&mut writer, &mut seed, 6);
-    wait(|| late.is_going(), "removal was not announced");
+    wait(|| late.is_removal_announced(), "removal was not announced");
     let (end, ordinal) = (writer.end().0, writer.ordinal());
     wait(|| late.lag().unwrap().bytes == end - late.position().0, "the end was not published");
     let lag = late.lag().unwrap();
     assert_eq!(lag.events, ordinal - late.ordinal());
     assert_eq!(lag.until_removal_bytes, 0);
-    let announced = keeping(dir.path()).unwrap().announced;
+    let announced = retention_status(dir.path()).unwrap().announced;
     assert_eq!(announced.0, end.saturating_sub(2 * SEGMENT) / SEGMENT * SEGMENT);
-    let mut near = Reader::open(dir.path(), Start::End).unwrap();
-    assert!(!near.is_going());
+    let mut near = Reader::open(dir.path(), StartPosition::End).unwrap();
+    assert!(!near.is_removal_announced());
     assert_eq!(near.lag().unwrap().until_removal_bytes, end - announced.0);
     passes(&hands);
     assert_eq!(oldest(dir.path()), 0, "it went before its notice had passed");
     hands.pass(31);
-    wait(|| keeping(dir.path()).unwrap().oldest == announced, "it never went");
+    wait(|| retention_status(dir.path()).unwrap().oldest == announced, "it never went");
     // What it has mapped it reads to the end.
     let mut read = 0;
     let gone = loop {
@@ -224,11 +232,11 @@ fn readers_are_warned_and_told_where_to_go_on() {
     assert_eq!((late.position().0, late.ordinal()), (end, ordinal));
     writer.close().unwrap();
     assert_eq!(late.lag().unwrap().bytes, 0, "of a closed tape it is exact");
-    let mut first = Reader::open(dir.path(), Start::Oldest).unwrap();
+    let mut first = Reader::open(dir.path(), StartPosition::Oldest).unwrap();
     let lag = first.lag().unwrap();
     assert_eq!((lag.bytes, lag.events), (end - announced.0, ordinal - first.ordinal()));
     // A writer that comes back publishes to readers that were there before.
-    let (mut writer, _) = Writer::open(dir.path(), ID, with(Retention::default(), &hands)).unwrap();
+    let (mut writer, _) = Writer::open(dir.path(), ID, with(RetentionLimits::default(), &hands)).unwrap();
     fill(&mut writer, &mut seed, 1);
     let end = writer.end().0;
     wait(|| late.lag().unwrap().bytes == end - late.position().0, "the new end was not published");
@@ -240,12 +248,13 @@ fn readers_are_warned_and_told_where_to_go_on() {
 #[test]
 fn a_named_place_that_is_gone_is_told_and_can_be_given_up() {
     let (dir, hands) = (directory(), Hands::new());
-    let limit = Retention { bytes: Some(2 * SEGMENT), notice: Duration::ZERO, ..Retention::default() };
+    let limit =
+        RetentionLimits { bytes: Some(2 * SEGMENT), notice: Duration::ZERO, ..RetentionLimits::default() };
     let (mut writer, _) = Writer::open(dir.path(), ID, with(limit, &hands)).unwrap();
     let mut seed = 0;
     fill(&mut writer, &mut seed, 1);
-    let named = |name: &str| Subscription::named(dir.path(), name, Start::Oldest);
-    let or_oldest = |name: &str| Subscription::named_or_oldest(dir.path(), name, Start::Oldest);
+    let named = |name: &str| Subscription::open_named(dir.path(), name, StartPosition::Oldest);
+    let or_oldest = |name: &str| Subscription::open_named_or_oldest(dir.path(), name, StartPosition::Oldest);
     let mut report = named("report").unwrap();
     assert_eq!(report.poll(3, |_| ()).unwrap(), 3);
     report.acknowledge().unwrap();
@@ -254,14 +263,14 @@ fn a_named_place_that_is_gone_is_told_and_can_be_given_up() {
     let mut same = or_oldest("report").unwrap();
     assert_eq!(
         (same.position(), same.reader().ordinal(), same.reader().skipped()),
-        (place, before, Skipped::default())
+        (place, before, RetentionLoss::default())
     );
     // One that was stored by position alone does not know how many events were before it.
     Cursor::open(dir.path(), "plain").unwrap().store(place).unwrap();
     fill(&mut writer, &mut seed, 6);
     wait(|| oldest(dir.path()) > 2, "nothing was removed");
     writer.close().unwrap();
-    let begins = keeping(dir.path()).unwrap().oldest;
+    let begins = retention_status(dir.path()).unwrap().oldest;
     for name in ["report", "plain"] {
         let error = named(name).map(drop).unwrap_err();
         assert!(
@@ -286,20 +295,20 @@ fn a_named_place_that_is_gone_is_told_and_can_be_given_up() {
         assert_eq!(named(name).unwrap().position(), report.position());
     }
     // A start that is gone is given up as well, and a new name needs none of it.
-    let at = Subscription::named_or_oldest(dir.path(), "new", Start::At(place)).unwrap();
+    let at = Subscription::open_named_or_oldest(dir.path(), "new", StartPosition::At(place)).unwrap();
     assert_eq!(at.position(), begins);
-    assert_eq!(or_oldest("newer").unwrap().reader().skipped(), Skipped::default());
+    assert_eq!(or_oldest("newer").unwrap().reader().skipped(), RetentionLoss::default());
 }
 
 /// A cursor holds what it has not read, but a forgotten one must not fill the disk.
 #[test]
 fn named_cursors_hold_up_to_their_bound() {
     let (dir, hands) = (directory(), Hands::new());
-    let limit = Retention {
+    let limit = RetentionLimits {
         bytes: Some(SEGMENT),
         notice: Duration::ZERO,
         hold_for_cursors: Some(6 * SEGMENT),
-        ..Retention::default()
+        ..RetentionLimits::default()
     };
     let (mut writer, _) = Writer::open(dir.path(), ID, with(limit, &hands)).unwrap();
     let mut seed = 0;
@@ -309,7 +318,7 @@ fn named_cursors_hold_up_to_their_bound() {
     fill(&mut writer, &mut seed, 4);
     passes(&hands);
     assert_eq!(oldest(dir.path()), 0, "the cursor holds");
-    let seen = keeping(dir.path()).unwrap();
+    let seen = retention_status(dir.path()).unwrap();
     assert_eq!(seen.held, (writer.end().0 - SEGMENT) / SEGMENT);
     assert_eq!(seen.cursors[0].name, "report");
     assert_eq!(seen.cursors[0].lag_bytes, writer.end().0);
@@ -317,7 +326,7 @@ fn named_cursors_hold_up_to_their_bound() {
     fill(&mut writer, &mut seed, 6);
     let bound = (writer.end().0 - 6 * SEGMENT) / SEGMENT;
     wait(|| oldest(dir.path()) == bound, "a forgotten cursor holds for ever");
-    assert!(keeping(dir.path()).unwrap().cursors[0].error.is_some(), "its place is gone");
+    assert!(retention_status(dir.path()).unwrap().cursors[0].error.is_some(), "its place is gone");
     cursor.store(writer.end()).unwrap();
     let free = (writer.end().0 - SEGMENT) / SEGMENT;
     wait(
@@ -338,14 +347,18 @@ fn what_recovery_needs_is_kept_and_the_dead_are_recovered() {
         let (dir, hot_dir, hands) = (directory(), directory(), Hands::new());
         let place = hot_dir.path().join("hot");
         // More than the window keeps in shared memory, so that the oldest segment is one of the disk.
-        let limit = Retention { bytes: Some(6 * SEGMENT), notice: Duration::ZERO, ..Retention::default() };
+        let limit = RetentionLimits {
+            bytes: Some(6 * SEGMENT),
+            notice: Duration::ZERO,
+            ..RetentionLimits::default()
+        };
         let mut seed = 0;
         for round in 0..6 {
             let backing = match hot {
                 true => Backing::Hot { dir: Some(place.clone()), window_segments: 8 },
                 false => Backing::File,
             };
-            let options = Options { backing, sync: Sync::OnClose, ..with(limit.clone(), &hands) };
+            let options = WriterOptions { backing, sync: SyncPolicy::OnClose, ..with(limit.clone(), &hands) };
             let (mut writer, recovery) = Writer::open(dir.path(), ID, options).unwrap();
             assert_eq!(recovery.ordinal, writer.ordinal());
             fill(&mut writer, &mut seed, 8);
@@ -369,16 +382,17 @@ fn nothing_goes_before_it_was_told() {
     let (dir, hands) = (directory(), Hands::new());
     let told = Arc::new(Mutex::new((Vec::new(), true)));
     let seen = told.clone();
-    let before = BeforeRemoval::new(move |dir: &Path, oldest| {
+    let before = RemovalHook::new(move |dir: &Path, oldest| {
         let mut seen = seen.lock().unwrap();
-        let first = Reader::open(dir, Start::Oldest).map_err(|e| e.to_string())?.position();
+        let first = Reader::open(dir, StartPosition::Oldest).map_err(|e| e.to_string())?.position();
         if seen.1 {
             return Err("not yet".into());
         }
         seen.0.push((first, oldest));
         Ok(())
     });
-    let limit = Retention { bytes: Some(SEGMENT), notice: Duration::ZERO, ..Retention::default() };
+    let limit =
+        RetentionLimits { bytes: Some(SEGMENT), notice: Duration::ZERO, ..RetentionLimits::default() };
     let mut options = with(limit.clone(), &hands);
     options.removal.before = Some(before.clone());
     let (mut writer, _) = Writer::open(dir.path(), ID, options).unwrap();
@@ -386,7 +400,7 @@ fn nothing_goes_before_it_was_told() {
     fill(&mut writer, &mut seed, 5);
     let trouble = || {
         passes(&hands);
-        keeping(dir.path()).unwrap().trouble
+        retention_status(dir.path()).unwrap().trouble
     };
     wait(|| trouble().is_some_and(|t| t.contains("not yet")), "the refusal is told");
     assert_eq!(oldest(dir.path()), 0);
@@ -414,14 +428,14 @@ fn what_is_finished_and_durable_is_read_only() {
         assert!(sealed(index, "seg") && sealed(index, "crc"), "segment {index}");
     }
     assert!(!sealed(last, "seg") && !sealed(last, "crc"));
-    let seen = keeping(dir.path()).unwrap();
+    let seen = retention_status(dir.path()).unwrap();
     assert_eq!((seen.sealed, seen.open), (last, 1));
     // Sealed files are in nobody's way: not in a writer's, not in retention's.
     let (mut writer, _) = Writer::open(dir.path(), ID, options(SEGMENT, None)).unwrap();
     append(&mut writer, 1, 300, 600);
     writer.close().unwrap();
-    let limits = Retention { bytes: Some(SEGMENT), ..Retention::default() };
-    assert!(retain(dir.path(), &limits, &Removal::default(), false).unwrap().segments > last);
+    let limits = RetentionLimits { bytes: Some(SEGMENT), ..RetentionLimits::default() };
+    assert!(retain(dir.path(), &limits, &RemovalOptions::default(), false).unwrap().segments > last);
     assert!(verify(dir.path()).unwrap().is_intact());
     assert_eq!(common::left_in_run(dir.path()), ["lineage"]);
 }
@@ -432,15 +446,15 @@ fn a_tape_at_rest_is_retained_by_hand() {
     let (dir, hands) = (directory(), Hands::new());
     let mut seed = 0;
     for _ in 0..3 {
-        let (mut writer, _) = Writer::open(dir.path(), ID, with(Retention::default(), &hands)).unwrap();
+        let (mut writer, _) = Writer::open(dir.path(), ID, with(RetentionLimits::default(), &hands)).unwrap();
         fill(&mut writer, &mut seed, 2);
         let busy = retain(dir.path(), &limit_of(0), &hands.removal(), false).unwrap_err();
         assert!(matches!(busy, Error::Locked { .. }), "{busy}");
         writer.close().unwrap();
         hands.pass(DAY);
     }
-    let of = |limits: &Retention, dry| retain(dir.path(), limits, &hands.removal(), dry);
-    let days = |n| Retention { days: Some(n), ..Retention::default() };
+    let of = |limits: &RetentionLimits, dry| retain(dir.path(), limits, &hands.removal(), dry);
+    let days = |n| RetentionLimits { days: Some(n), ..RetentionLimits::default() };
     assert!(matches!(of(&days(0), false), Err(Error::Option(_))));
     assert_eq!(of(&days(4), false).unwrap().segments, 0);
     let dry = of(&days(3), true).unwrap();
@@ -449,7 +463,10 @@ fn a_tape_at_rest_is_retained_by_hand() {
     assert_eq!(of(&days(3), false).unwrap(), dry);
     hands.set(-30 * DAY);
     assert!(matches!(of(&days(3), false), Err(Error::Clock { .. })));
-    assert_eq!(of(&Retention { bytes: Some(1 << 40), ..Retention::default() }, false).unwrap().segments, 0);
+    assert_eq!(
+        of(&RetentionLimits { bytes: Some(1 << 40), ..RetentionLimits::default() }, false).unwrap().segments,
+        0
+    );
     hands.set(60 * DAY);
     let all = of(&limit_of(60), false).unwrap();
     let end = info(dir.path()).unwrap().end.0;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use common::{ID, Unstamp, directory, events, mix, unit};
 use proptest::prelude::*;
-use unitape_model::{Header, LINE, Position, flags, frames};
-use unitape_tape::{Error, RingOptions, RingTapeReader, RingTapeWriter, Start, TapeId};
+use unitape_model::{FrameHeader, LINE, Position, flags, frames};
+use unitape_tape::{Error, RingOptions, RingTapeReader, RingTapeWriter, StartPosition, TapeId};
 
 const SMALL: RingOptions = RingOptions { capacity_bytes: 16 << 10 };
 
@@ -67,7 +67,7 @@ impl Checker {
         }
     }
 
-    fn frame(&mut self, position: Position, header: Header, frame: &[u8]) {
+    fn frame(&mut self, position: Position, header: FrameHeader, frame: &[u8]) {
         assert!(header.is_at(position));
         let from = self.unit.len();
         self.unit.extend_from_slice(frame);
@@ -103,7 +103,7 @@ proptest! {
         let dir = directory();
         let path = dir.path().join("ring");
         let (mut writer, _) = RingTapeWriter::open(&path, ID, SMALL).unwrap();
-        let mut reader = RingTapeReader::open(&path, Start::Oldest).unwrap();
+        let mut reader = RingTapeReader::open(&path, StartPosition::Oldest).unwrap();
         let mut checker = Checker::new(seed);
         let mut twin: VecDeque<(Position, u64)> = VecDeque::new();
         let mut next = 0;
@@ -119,7 +119,7 @@ proptest! {
             while twin.front().is_some_and(|(at, _)| at.0 + SMALL.capacity_bytes < end + 64) {
                 twin.pop_front();
             }
-            let late = RingTapeReader::open(&path, Start::Oldest).unwrap();
+            let late = RingTapeReader::open(&path, StartPosition::Oldest).unwrap();
             let oldest = twin.iter().find(|(at, _)| *at == late.position());
             prop_assert!(oldest.is_some(), "the oldest unit is not one that is left");
             let kept = end - late.position().0;
@@ -131,11 +131,11 @@ proptest! {
                 prop_assert_eq!((reader.ordinal(), reader.position()), (writer.ordinal(), writer.end()));
                 prop_assert_eq!(reader.lag_bytes(), 0);
             }
-            let at_end = RingTapeReader::open(&path, Start::End).unwrap();
+            let at_end = RingTapeReader::open(&path, StartPosition::End).unwrap();
             prop_assert_eq!((at_end.position(), at_end.ordinal()), (writer.end(), writer.ordinal()));
             let (at, index) = twin[twin.len() / 2];
             if at >= late.position() {
-                let mut middle = RingTapeReader::open(&path, Start::At(at)).unwrap();
+                let mut middle = RingTapeReader::open(&path, StartPosition::At(at)).unwrap();
                 let frame = middle.next().unwrap().unwrap();
                 prop_assert_eq!(&frame.bytes[8..16], &index.to_le_bytes());
             }
@@ -161,7 +161,7 @@ proptest! {
         let (mut appended, _) = RingTapeWriter::open(&one, ID, SMALL).unwrap();
         let (mut drafted, _) = RingTapeWriter::open(&two, ID, SMALL).unwrap();
         let length: usize = 8 + parts.iter().sum::<usize>();
-        let header = Header::unstamped(20, flags::LAST, length.div_ceil(LINE) as u16);
+        let header = FrameHeader::new_unstamped(20, flags::LAST, length.div_ceil(LINE) as u16);
         let bytes: Vec<u8> = (0..length).map(|i| mix(9, i as u64) as u8).collect();
         // So often that old laps lie below.
         for _ in 0..40 {
@@ -180,7 +180,7 @@ proptest! {
             prop_assert!(draft.push(&vec![1; room + 1]).is_err());
             prop_assert_eq!(draft.commit(), at);
         }
-        let mut readers = [&one, &two].map(|path| RingTapeReader::open(path, Start::Oldest).unwrap());
+        let mut readers = [&one, &two].map(|path| RingTapeReader::open(path, StartPosition::Oldest).unwrap());
         let [a, b] = &mut readers;
         while let Some(frame) = a.next().unwrap() {
             prop_assert_eq!(frame.bytes, b.next().unwrap().unwrap().bytes);
@@ -195,15 +195,17 @@ fn payload_that_looks_like_a_frame_is_none() {
     let dir = directory();
     let path = dir.path().join("ring");
     let (mut writer, _) = RingTapeWriter::open(&path, ID, SMALL).unwrap();
-    let mut reader = RingTapeReader::open(&path, Start::Oldest).unwrap();
+    let mut reader = RingTapeReader::open(&path, StartPosition::Oldest).unwrap();
     for turn in 0..2000u64 {
         // Every line of the second frame pretends to be a frame of the next lap at its own place.
         let lines = 2 + (turn % 7) as u16;
         let mut unit = vec![0; lines as usize * LINE];
-        Header::unstamped(20, flags::LAST, lines).write(&mut unit);
+        FrameHeader::new_unstamped(20, flags::LAST, lines).write(&mut unit);
         for line in 1..lines as usize {
             let position = writer.end().plus(SMALL.capacity_bytes + (line * LINE) as u64);
-            Header::unstamped(20, flags::LAST, 1).stamped(position).write(&mut unit[line * LINE..]);
+            FrameHeader::new_unstamped(20, flags::LAST, 1)
+                .with_stamp(position)
+                .write(&mut unit[line * LINE..]);
         }
         writer.append(&unit).unwrap();
         let frame = reader.next().unwrap().expect("the frame that was just written");
@@ -218,13 +220,17 @@ fn what_is_no_unit_is_refused_and_leaves_nothing() {
     let path = dir.path().join("ring");
     let (mut writer, _) = RingTapeWriter::open(&path, ID, SMALL).unwrap();
     let mut long = vec![0; 4096 + LINE];
-    Header::unstamped(20, flags::LAST, 65).write(&mut long);
+    FrameHeader::new_unstamped(20, flags::LAST, 65).write(&mut long);
     let mut open = [0; LINE];
-    Header::unstamped(20, 0, 1).write(&mut open);
+    FrameHeader::new_unstamped(20, 0, 1).write(&mut open);
     for bad in [&long[..], &open, &open[..40], &[]] {
         assert!(matches!(writer.append(bad), Err(Error::BadUnit { .. })));
     }
-    for header in [Header::unstamped(20, 0, 1), Header::unstamped(1, 1, 1), Header::unstamped(20, 1, 65)] {
+    for header in [
+        FrameHeader::new_unstamped(20, 0, 1),
+        FrameHeader::new_unstamped(1, 1, 1),
+        FrameHeader::new_unstamped(20, 1, 65),
+    ] {
         assert!(matches!(writer.draft(header), Err(Error::BadUnit { .. })));
     }
     assert_eq!(writer.end(), Position(0));
@@ -235,14 +241,14 @@ fn what_is_no_unit_is_refused_and_leaves_nothing() {
 fn foreign_short_and_damaged_files_are_named() {
     let dir = directory();
     let path = dir.path().join("ring");
-    let open = || RingTapeReader::open(&path, Start::Oldest).unwrap_err();
+    let open = || RingTapeReader::open(&path, StartPosition::Oldest).unwrap_err();
     assert!(matches!(open(), Error::NotATape { .. }));
     let (mut writer, recovery) = RingTapeWriter::open(&path, ID, SMALL).unwrap();
     assert!(recovery.created && recovery.clean && recovery.epoch == 1);
     append(&mut writer, 1, 0, 100);
     let locked = RingTapeWriter::open(&path, ID, SMALL).unwrap_err();
     assert!(matches!(locked, Error::Locked { holder, .. } if holder == u64::from(std::process::id())));
-    let reader = RingTapeReader::open(&path, Start::Oldest).unwrap();
+    let reader = RingTapeReader::open(&path, StartPosition::Oldest).unwrap();
     assert_eq!(reader.writer().unwrap(), Some(u64::from(std::process::id())));
     writer.close().unwrap();
     assert_eq!(reader.writer().unwrap(), None);
@@ -285,12 +291,12 @@ fn foreign_short_and_damaged_files_are_named() {
     }
     // A frame that no writer wrote: the reader says where, the others are told as far as they go.
     std::fs::write(&path, &good).unwrap();
-    let oldest = RingTapeReader::open(&path, Start::Oldest).unwrap().position();
+    let oldest = RingTapeReader::open(&path, StartPosition::Oldest).unwrap().position();
     let at = 4096 + oldest.0 % SMALL.capacity_bytes;
     let mut bad = good;
     bad[at as usize] ^= 1;
     std::fs::write(&path, bad).unwrap();
-    let mut reader = RingTapeReader::open(&path, Start::Oldest).unwrap();
+    let mut reader = RingTapeReader::open(&path, StartPosition::Oldest).unwrap();
     assert!(matches!(reader.next(), Err(Error::Damage { offset, .. }) if offset == at));
 }
 
@@ -301,7 +307,7 @@ fn a_reader_notices_that_its_ring_was_removed() {
     let path = dir.path().join("ring");
     let (mut writer, _) = RingTapeWriter::open(&path, ID, SMALL).unwrap();
     append(&mut writer, 1, 0, 3);
-    let mut reader = RingTapeReader::open(&path, Start::End).unwrap();
+    let mut reader = RingTapeReader::open(&path, StartPosition::End).unwrap();
     assert!(!reader.wait(Duration::from_millis(1)).unwrap());
     std::fs::remove_file(&path).unwrap();
     let (mut anew, recovery) = RingTapeWriter::open(&path, ID, SMALL).unwrap();
@@ -318,7 +324,8 @@ fn positions_that_are_gone_or_were_never_there() {
     let path = dir.path().join("ring");
     let (mut writer, _) = RingTapeWriter::open(&path, ID, SMALL).unwrap();
     append(&mut writer, 2, 0, 200);
-    let at = |position| RingTapeReader::open(&path, Start::At(Position(position))).map(|r| r.position().0);
+    let at =
+        |position| RingTapeReader::open(&path, StartPosition::At(Position(position))).map(|r| r.position().0);
     assert!(matches!(at(0), Err(Error::Retained { .. })));
     let end = writer.end().0;
     assert_eq!(at(end).unwrap(), end);
@@ -344,7 +351,7 @@ fn a_ring_that_met_a_restart_begins_anew_behind_itself() {
     assert!(recovery.emptied && !recovery.clean && recovery.end > end && recovery.ordinal == 0);
     assert_eq!(recovery.epoch, 2);
     append(&mut writer, 2, 0, 5);
-    let mut reader = RingTapeReader::open(&path, Start::Oldest).unwrap();
+    let mut reader = RingTapeReader::open(&path, StartPosition::Oldest).unwrap();
     let mut checker = Checker::new(2);
     checker.take(&mut reader, false);
     assert_eq!((checker.given, checker.accounted), (5, writer.ordinal()));
@@ -372,7 +379,7 @@ fn readers_beside_a_writer_that_laps_them() {
         for run in [false, true] {
             let path = &path;
             s.spawn(move || {
-                let mut reader = RingTapeReader::open(path, Start::Oldest).unwrap();
+                let mut reader = RingTapeReader::open(path, StartPosition::Oldest).unwrap();
                 let mut checker = Checker::new(3);
                 checker.accounted = reader.ordinal();
                 checker.next = None;

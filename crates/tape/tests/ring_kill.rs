@@ -14,8 +14,8 @@ use std::time::Duration;
 use common::{ID, Unstamp, directory, mix};
 use memmap2::MmapRaw;
 use rustix::process::{Pid, Signal, kill_process};
-use unitape_model::{Header, flags, frames};
-use unitape_tape::{Error, RingOptions, RingTapeReader, RingTapeWriter, Start};
+use unitape_model::{FrameHeader, flags, frames};
+use unitape_tape::{Error, RingOptions, RingTapeReader, RingTapeWriter, StartPosition};
 
 const OPTIONS: RingOptions = RingOptions { capacity_bytes: 32 << 10 };
 
@@ -39,7 +39,7 @@ fn child() {
             }
         }
         "reader" => {
-            let mut reader = RingTapeReader::open(&path, Start::Oldest).unwrap();
+            let mut reader = RingTapeReader::open(&path, StartPosition::Oldest).unwrap();
             let mut checker = Checker::new(seed, reader.ordinal());
             for turn in 0.. {
                 checker.take(&mut reader);
@@ -68,7 +68,7 @@ fn killed_writers_leave_whole_units_and_the_next_one_goes_on() {
     let spawn = |role: &str| again(role, &path, seed, &other.path().join("counter"));
     drop(RingTapeWriter::open(&path, ID, OPTIONS).unwrap());
     let mut bystander = spawn("reader");
-    let mut reader = RingTapeReader::open(&path, Start::Oldest).unwrap();
+    let mut reader = RingTapeReader::open(&path, StartPosition::Oldest).unwrap();
     let mut checker = Checker::new(seed, 0);
     let mut epoch = reader.epoch();
     for round in 0..rounds {
@@ -152,7 +152,7 @@ fn unit(seed: u64, index: u64, out: &mut Vec<u8>) {
     let from = out.len();
     common::unit(seed, index, out);
     let (offset, header, _) = frames(&out[from..]).last().unwrap();
-    Header::unstamped(20, flags::LAST, header.lines()).write(&mut out[from + offset..]);
+    FrameHeader::new_unstamped(20, flags::LAST, header.lines()).write(&mut out[from + offset..]);
 }
 
 /// Events of unit `index`, without making it.
@@ -166,7 +166,7 @@ fn events_of(seed: u64, index: u64) -> u64 {
 fn write(writer: &mut RingTapeWriter, seed: u64, index: u64) {
     let mut bytes = Vec::new();
     unit(seed, index, &mut bytes);
-    let header = Header::read(&bytes);
+    let header = FrameHeader::read(&bytes);
     if header.flags() & flags::LAST != 0 {
         let mut draft = writer.draft(header).unwrap();
         draft.push(&bytes[8..]).unwrap();

@@ -11,7 +11,8 @@ use std::time::Duration;
 use common::{ID, append, directory, mix, options, unit, writable};
 use unitape_model::Position;
 use unitape_tape::{
-    CHECKSUM_SPAN, Error, HEADER_PAGE, Options, ReadOptions, Reader, Retention, Start, Sync, Writer,
+    CHECKSUM_SPAN, Error, HEADER_PAGE, ReadOptions, Reader, RetentionLimits, StartPosition, SyncPolicy,
+    Writer, WriterOptions,
 };
 
 const SEED: u64 = 77;
@@ -23,7 +24,7 @@ fn read_again(dir: &Path, segment_bytes: u64, done: &AtomicBool, seed: u64) -> (
     for round in 0.. {
         // Acquire: pairs with the Release of the writer's thread; one more round sees all of it.
         let last = done.load(Ordering::Acquire);
-        let mut reader = match Reader::open(dir, Start::Oldest) {
+        let mut reader = match Reader::open(dir, StartPosition::Oldest) {
             Ok(reader) => reader,
             Err(Error::Retained { .. }) => continue,
             Err(e) => panic!("{e}"),
@@ -46,7 +47,7 @@ fn read_again(dir: &Path, segment_bytes: u64, done: &AtomicBool, seed: u64) -> (
             }
         }
         for (position, sum) in seen {
-            match reader.at(position) {
+            match reader.frame_at(position) {
                 Ok(frame) => assert_eq!(crc32c::crc32c(frame.bytes), sum, "{position}"),
                 Err(Error::Retained { .. }) => {}
                 Err(e) => panic!("{e}"),
@@ -64,7 +65,7 @@ fn read_again(dir: &Path, segment_bytes: u64, done: &AtomicBool, seed: u64) -> (
 
 /// Follows the tape until `done`; gives how many segments it entered.
 fn follow(dir: &Path, segment_bytes: u64, done: &AtomicBool) -> u64 {
-    let mut reader = Reader::open(dir, Start::End).unwrap();
+    let mut reader = Reader::open(dir, StartPosition::End).unwrap();
     let (mut index, mut segments) = (u64::MAX, 0);
     loop {
         let last = done.load(Ordering::Acquire);
@@ -92,12 +93,12 @@ fn nobody_is_alarmed(hot: bool, segment_bytes: u64, units: u64) {
     let (dir, hot_dir) = (directory(), directory());
     let hot = hot.then(|| hot_dir.path().join("hot"));
     let open = || {
-        let options = Options {
-            sync: Sync::Every { bytes: 3 * segment_bytes / 2, interval: Duration::from_millis(2) },
-            retention: Retention {
+        let options = WriterOptions {
+            sync: SyncPolicy::Every { bytes: 3 * segment_bytes / 2, interval: Duration::from_millis(2) },
+            retention: RetentionLimits {
                 bytes: Some(40 * segment_bytes),
                 notice: Duration::ZERO,
-                ..Retention::default()
+                ..RetentionLimits::default()
             },
             ..options(segment_bytes, hot.as_deref())
         };
@@ -188,12 +189,12 @@ fn a_reader_of_a_closed_tape_follows_the_next_writer() {
         let (mut writer, _) = Writer::open(dir.path(), ID, options(segment_bytes, None)).unwrap();
         append(&mut writer, SEED, 0, 3);
         writer.close().unwrap();
-        let mut reader = Reader::open(dir.path(), Start::Oldest).unwrap();
+        let mut reader = Reader::open(dir.path(), StartPosition::Oldest).unwrap();
         let mut frames = 0;
         while reader.next().unwrap().is_some() {
             frames += 1;
         }
-        let options = Options { sync: Sync::OnClose, ..options(segment_bytes, None) };
+        let options = WriterOptions { sync: SyncPolicy::OnClose, ..options(segment_bytes, None) };
         let (mut writer, _) = Writer::open(dir.path(), ID, options).unwrap();
         append(&mut writer, SEED, 3, 40);
         while reader.next().unwrap().is_some() {
@@ -214,7 +215,7 @@ fn the_span_of_the_durable_position_is_checked_up_to_it() {
     let dir = directory();
     let (durable, end) = abandoned(dir.path(), SEGMENT_BYTES);
     let frames = |dir: &Path| -> Result<Vec<Position>, Error> {
-        let (mut reader, mut all) = (Reader::open(dir, Start::Oldest)?, Vec::new());
+        let (mut reader, mut all) = (Reader::open(dir, StartPosition::Oldest)?, Vec::new());
         while let Some(frame) = reader.next()? {
             all.push(frame.position);
         }
@@ -237,11 +238,11 @@ fn the_span_of_the_durable_position_is_checked_up_to_it() {
             Ok(read) => assert!(!found && read == all, "{position}"),
             Err(e) => panic!("{e}"),
         }
-        let mut reader = Reader::open(dir.path(), Start::Oldest).unwrap();
-        assert_eq!(reader.at(position).is_err(), found, "{position}");
+        let mut reader = Reader::open(dir.path(), StartPosition::Oldest).unwrap();
+        assert_eq!(reader.frame_at(position).is_err(), found, "{position}");
         let mut unchecked = reader;
         unchecked.set_verify(false);
-        assert_eq!(unchecked.at(position).unwrap().position, position);
+        assert_eq!(unchecked.frame_at(position).unwrap().position, position);
         file.write_all_at(&byte, offset).unwrap();
     }
     assert_eq!(frames(dir.path()).unwrap(), all);
@@ -259,7 +260,7 @@ fn what_is_passed_over_is_counted() {
     assert!(end.0 > 5 * SEGMENT_BYTES);
     let read = |skip_damage| {
         let options = ReadOptions { skip_damage, ..ReadOptions::default() };
-        let mut reader = Reader::open_with(dir.path(), Start::Oldest, options).unwrap();
+        let mut reader = Reader::open_with(dir.path(), StartPosition::Oldest, options).unwrap();
         let mut all = Vec::new();
         while let Some((ordinal, frame)) = reader.next_counted().unwrap() {
             all.push((frame.position.0, ordinal, frame.header.is_meta()));

@@ -13,7 +13,9 @@ use std::time::Duration;
 use common::process::{Account, Counter, SEED, Victim, again, number, wait_for};
 use common::{Checker, ID, mix, options, unit};
 use rustix::process::{Pid, Signal, kill_process};
-use unitape_tape::{Backing, Error, Options, RecorderPlace, Removal, Sync, Writer, record, verify};
+use unitape_tape::{
+    Backing, Error, RecorderPlace, RemovalOptions, SyncPolicy, Writer, WriterOptions, record, verify,
+};
 
 const SEGMENT_BYTES: u64 = 64 << 10;
 const READERS: usize = 2;
@@ -30,9 +32,9 @@ fn child() {
     match role.as_str() {
         "writer" => write(&dir, seed, std::env::var("HOT").ok().map(PathBuf::from), &counter),
         "recorder" => {
-            let sync = Sync::Every { bytes: 1 << 20, interval: Duration::from_millis(5) };
+            let sync = SyncPolicy::Every { bytes: 1 << 20, interval: Duration::from_millis(5) };
             // The test ends it; until then it records.
-            record(&dir, sync, Removal::default(), &AtomicBool::new(false)).unwrap();
+            record(&dir, sync, RemovalOptions::default(), &AtomicBool::new(false)).unwrap();
         }
         "reader" => {
             let mut reader = Checker::new(&dir, seed);
@@ -47,7 +49,7 @@ fn child() {
     }
 }
 
-fn tape_options(hot: Option<&Path>) -> Options {
+fn tape_options(hot: Option<&Path>) -> WriterOptions {
     let mut options = options(SEGMENT_BYTES, hot);
     if hot.is_some() {
         options.recorder = RecorderPlace::External;

@@ -4,9 +4,10 @@ mod common;
 
 use common::{Checker, ID, append, content, cut, directory, events, options, unit};
 use proptest::prelude::*;
-use unitape_model::{Header, LINE, Position, flags};
+use unitape_model::{FrameHeader, LINE, Position, flags};
 use unitape_tape::{
-    Cursor, Definitions, Error, Options, Reader, Removal, Retention, Start, Writer, info, retain, verify,
+    Cursor, DefinitionReader, Error, Reader, RemovalOptions, RetentionLimits, StartPosition, Writer,
+    WriterOptions, info, retain, verify,
 };
 
 /// A reader once stopped for good at the end of a segment: it kept a mapping that the next writer did not use.
@@ -83,7 +84,7 @@ proptest! {
         let (end, ordinal) = (writer.end(), writer.ordinal());
         writer.close().unwrap();
 
-        let in_bulk = Options { in_bulk, ..options(4096, None) };
+        let in_bulk = WriterOptions { in_bulk, ..options(4096, None) };
         let (mut writer, _) = Writer::open(many.path(), ID, in_bulk).unwrap();
         let mut next = 0;
         for group in splits.chunks(threads) {
@@ -131,7 +132,7 @@ fn a_tape_written_in_bulk_is_the_one_written_in_one_go() {
     append(&mut writer, 9, 0, 60_000);
     writer.close().unwrap();
 
-    let in_bulk = Options { in_bulk: true, ..options(SEGMENT, None) };
+    let in_bulk = WriterOptions { in_bulk: true, ..options(SEGMENT, None) };
     let mut next = 0;
     for to in [30_000, 60_000] {
         let (mut writer, _) = Writer::open(bulk.path(), ID, in_bulk.clone()).unwrap();
@@ -190,20 +191,20 @@ fn what_is_no_unit_is_refused_and_leaves_nothing() {
     let (mut writer, _) = Writer::open(dir.path(), ID, options(4096, None)).unwrap();
     let mut frame = [0u8; 2 * LINE];
     for (header, length) in [
-        (Header::unstamped(20, flags::LAST, 0), 64),
-        (Header::unstamped(20, flags::LAST, 2), 64),
-        (Header::unstamped(20, flags::LAST, 1), 100),
-        (Header::unstamped(20, flags::LAST, 1), 40),
-        (Header::unstamped(1, flags::LAST, 1), 64),
-        (Header::unstamped(20, 0, 1), 64),
-        (Header::unstamped(20, flags::LAST, 1), 128),
+        (FrameHeader::new_unstamped(20, flags::LAST, 0), 64),
+        (FrameHeader::new_unstamped(20, flags::LAST, 2), 64),
+        (FrameHeader::new_unstamped(20, flags::LAST, 1), 100),
+        (FrameHeader::new_unstamped(20, flags::LAST, 1), 40),
+        (FrameHeader::new_unstamped(1, flags::LAST, 1), 64),
+        (FrameHeader::new_unstamped(20, 0, 1), 64),
+        (FrameHeader::new_unstamped(20, flags::LAST, 1), 128),
     ] {
         header.write(&mut frame);
         assert!(matches!(writer.append(&frame[..length]), Err(Error::BadUnit { .. })), "{header:?} {length}");
     }
     assert!(matches!(writer.append(&[]), Err(Error::BadUnit { .. })));
     let mut long = vec![0; 8192];
-    Header::unstamped(20, flags::LAST, 128).write(&mut long);
+    FrameHeader::new_unstamped(20, flags::LAST, 128).write(&mut long);
     assert!(matches!(writer.append(&long), Err(Error::BadUnit { .. })));
     assert_eq!(writer.end(), Position(0));
     writer.close().unwrap();
@@ -217,21 +218,21 @@ fn retention_removes_whole_segments_and_keeps_definitions() {
     let positions = append(&mut writer, 5, 0, 400);
     writer.close().unwrap();
     let mut all = Vec::new();
-    let mut log = Definitions::open(dir.path()).unwrap();
+    let mut log = DefinitionReader::open(dir.path()).unwrap();
     while let Some((position, frame)) = log.next().unwrap() {
         all.push((position, frame.to_vec()));
     }
     assert!(all.len() > 20);
-    let mut late = Reader::open(dir.path(), Start::Oldest).unwrap();
+    let mut late = Reader::open(dir.path(), StartPosition::Oldest).unwrap();
     late.next().unwrap().unwrap();
-    let end = Reader::open(dir.path(), Start::End).unwrap().position();
-    let limits = Retention { bytes: Some(end.0 - positions[200].0), ..Retention::default() };
-    let told = retain(dir.path(), &limits, &Removal::default(), true).unwrap();
-    let removed = retain(dir.path(), &limits, &Removal::default(), false).unwrap();
+    let end = Reader::open(dir.path(), StartPosition::End).unwrap().position();
+    let limits = RetentionLimits { bytes: Some(end.0 - positions[200].0), ..RetentionLimits::default() };
+    let told = retain(dir.path(), &limits, &RemovalOptions::default(), true).unwrap();
+    let removed = retain(dir.path(), &limits, &RemovalOptions::default(), false).unwrap();
     assert!(removed.segments > 5 && removed == told, "{told:?} {removed:?}");
-    let oldest = Reader::open(dir.path(), Start::Oldest).unwrap().position();
+    let oldest = Reader::open(dir.path(), StartPosition::Oldest).unwrap().position();
     assert!(oldest <= positions[200] && oldest.0 > 0);
-    let gone = Reader::open(dir.path(), Start::At(positions[0])).unwrap_err();
+    let gone = Reader::open(dir.path(), StartPosition::At(positions[0])).unwrap_err();
     assert!(matches!(gone, Error::Retained { oldest: o, .. } if o == oldest), "{gone}");
     let met = loop {
         match late.next() {
@@ -257,16 +258,16 @@ fn random_access_seek_and_cursors() {
     let dir = directory();
     let (mut writer, _) = Writer::open(dir.path(), ID, options(8192, None)).unwrap();
     let positions = append(&mut writer, 9, 0, 300);
-    let mut reader = Reader::open(dir.path(), Start::End).unwrap();
+    let mut reader = Reader::open(dir.path(), StartPosition::End).unwrap();
     assert_eq!((reader.position(), reader.ordinal()), (writer.end(), writer.ordinal()));
     for (i, &position) in positions.iter().enumerate().rev() {
-        let frame = reader.at(position).unwrap();
+        let frame = reader.frame_at(position).unwrap();
         assert_eq!(frame.bytes[8..16], (i as u64).to_le_bytes());
         reader.seek(position).unwrap();
         assert_eq!(reader.next().unwrap().unwrap().position, position);
     }
-    assert!(matches!(reader.at(Position(positions[3].0 + 1)), Err(Error::NoFrame(_))));
-    assert!(matches!(reader.at(writer.end()), Err(Error::NoFrame(_))));
+    assert!(matches!(reader.frame_at(Position(positions[3].0 + 1)), Err(Error::NoFrame(_))));
+    assert!(matches!(reader.frame_at(writer.end()), Err(Error::NoFrame(_))));
     assert!(matches!(reader.seek(Position(u64::MAX)), Err(Error::NoFrame(_))));
     let mut cursor = Cursor::open(dir.path(), "watch").unwrap();
     assert_eq!(cursor.load().unwrap(), None);
@@ -278,6 +279,9 @@ fn random_access_seek_and_cursors() {
     assert_eq!(cursor.load().unwrap(), Some(positions[17]));
     cursor.delete().unwrap();
     assert!(
-        !Reader::open(dir.path(), Start::End).unwrap().wait(std::time::Duration::from_millis(1)).unwrap()
+        !Reader::open(dir.path(), StartPosition::End)
+            .unwrap()
+            .wait(std::time::Duration::from_millis(1))
+            .unwrap()
     );
 }

@@ -16,12 +16,12 @@ mod lockfree;
 #[allow(dead_code, unused_imports)]
 #[path = "../src/disk"]
 mod disk {
-    pub mod ahead;
     #[cfg(feature = "faults")]
     pub mod faults;
     pub mod layout;
     pub mod map;
     pub mod memory;
+    pub mod prefault;
     pub mod sys;
 }
 
@@ -31,14 +31,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
-use disk::layout::{Meta, SegmentHeader, TapeId};
-use disk::map::{Making, Seen, Segment};
-use lockfree::ring::{Got, Mark, RingReader, RingWriter, Shape};
-use lockfree::{Memory, gate};
-use unitape_model::{Header, LINE, Position, flags, frames};
+use disk::layout::{SegmentHeader, TapeId, TapeManifest};
+use disk::map::{HeaderWordState, MappedSegment, SegmentAllocation};
+use lockfree::ring::{RingGeometry, RingReadOutcome, RingReader, RingWriter, UnitMark};
+use lockfree::{SharedMemory, gate};
+use unitape_model::{FrameHeader, LINE, Position, flags, frames};
 use unitape_tape::{
-    Error, Gate, GateHandle, GatePolicy, HotNotice, Options, Reader, RingOptions, RingTapeReader,
-    RingTapeWriter, Start, Writer, verify,
+    Error, Gate, GateHandle, GatePolicy, HotNotice, Reader, RingOptions, RingTapeReader, RingTapeWriter,
+    StartPosition, Writer, WriterOptions, verify,
 };
 
 /// What could go wrong: a first word stored before the rest of its claim is in place. TSan ends the process with
@@ -87,7 +87,7 @@ fn fill(number: u64, count: u64, run: &mut Vec<u8>) {
             word.copy_from_slice(&number.to_le_bytes());
         }
         let last = if i + 1 == count { flags::LAST } else { 0 };
-        Header::unstamped(20, last, lines as u16).write(&mut run[from..]);
+        FrameHeader::new_unstamped(20, last, lines as u16).write(&mut run[from..]);
     }
 }
 
@@ -98,10 +98,12 @@ fn check(frame: &[u8], number: u64) {
 /// Claims of one segment go around between `writers` threads; a reader follows on the same mapping.
 fn one_mapping(writers: u64) {
     let dir = tempfile::tempdir().expect("a directory");
-    let meta = Meta { id: TapeId(1), segment_bytes: 1 << 20 };
+    let meta = TapeManifest { id: TapeId(1), segment_bytes: 1 << 20 };
     let header = SegmentHeader { meta, index: 0, first_ordinal: 0 };
-    let segment =
-        Arc::new(Segment::create(&dir.path().join("segment"), &header, Making::Ready).expect("a segment"));
+    let segment = Arc::new(
+        MappedSegment::create(&dir.path().join("segment"), &header, SegmentAllocation::Ready)
+            .expect("a segment"),
+    );
     let mut claims = Vec::new();
     let mut at = 0;
     loop {
@@ -122,7 +124,7 @@ fn one_mapping(writers: u64) {
                 for (at, run) in claims.iter().skip(writer as usize).step_by(writers as usize) {
                     // SAFETY: the claims are whole frames in disjoint ranges of the segment, one thread each.
                     unsafe { segment.put(*at, run, true) };
-                    segment.commit(*at, Header::read(run));
+                    segment.commit(*at, FrameHeader::read(run));
                 }
             })
         })
@@ -130,13 +132,13 @@ fn one_mapping(writers: u64) {
     let (mut at, mut next) = (0, 0);
     while next < total {
         match segment.look(at) {
-            Seen::Frame(header) => {
+            HeaderWordState::Frame(header) => {
                 // SAFETY: `look` saw the frame committed.
                 check(unsafe { segment.bytes(at, header.len_bytes()) }, next);
                 at += header.len_bytes() as u64;
                 next += u64::from(header.is_last());
             }
-            Seen::Nothing => std::hint::spin_loop(),
+            HeaderWordState::Nothing => std::hint::spin_loop(),
             other => panic!("{other:?} at {at}"),
         }
     }
@@ -147,10 +149,11 @@ fn one_mapping(writers: u64) {
 fn whole_tape(threads: u64) {
     const CLAIMS: u64 = 3_000;
     let dir = tempfile::tempdir().expect("a directory");
-    let options = Options { segment_bytes: 32 << 10, prefault_bytes: 8 << 10, ..Options::default() };
+    let options =
+        WriterOptions { segment_bytes: 32 << 10, prefault_bytes: 8 << 10, ..WriterOptions::default() };
     let id = unitape_tape::TapeId(1);
     let (mut writer, _) = Writer::open(dir.path(), id, options).expect("a tape");
-    let mut reader = Reader::open(dir.path(), Start::Oldest).expect("a reader");
+    let mut reader = Reader::open(dir.path(), StartPosition::Oldest).expect("a reader");
     let reading = spawn(move || {
         let mut next = 0;
         while next < CLAIMS {
@@ -193,7 +196,7 @@ fn whole_tape(threads: u64) {
 #[derive(Clone)]
 struct Heap(Arc<Vec<AtomicU64>>);
 
-impl Memory for Heap {
+impl SharedMemory for Heap {
     fn load(&self, at: u64, order: Ordering) -> u64 {
         self.0[at as usize / 8].load(order)
     }
@@ -211,34 +214,35 @@ impl Memory for Heap {
 /// atomic, and every frame that a reader is given must be whole.
 fn ring_on_one_memory() {
     const UNITS: u64 = 20_000;
-    let shape = Shape::new(4096, 16 << 10);
+    let shape = RingGeometry::new(4096, 16 << 10);
     let heap = Heap(Arc::new((0..(4096 + shape.capacity) / 8).map(|_| AtomicU64::new(0)).collect()));
-    let begun = Mark { position: Position(0), ordinal: 0 };
+    let begun = UnitMark { position: Position(0), ordinal: 0 };
     let mut writer = RingWriter::<Heap>::begin(heap.clone(), shape, begun);
     let readers: Vec<_> = (0..2)
         .map(|slow| {
             let heap = heap.clone();
             spawn(move || {
                 let mut reader = RingReader::<Heap>::open(heap, shape).expect("a ring");
-                let (mut buffer, mut seen, mut lost, mut number) = (Vec::new(), reader.at().ordinal, 0, None);
+                let (mut buffer, mut seen, mut lost, mut number) =
+                    (Vec::new(), reader.next_mark().ordinal, 0, None);
                 while seen + lost < UNITS {
                     buffer.clear();
-                    let at = reader.at();
+                    let at = reader.next_mark();
                     match reader.next(Some(&mut buffer)) {
-                        Got::Frame(_) => {
+                        RingReadOutcome::Frame(_) => {
                             assert!(buffer[1..].iter().all(|&word| word == at.ordinal), "{at:?} is torn");
                             assert!(number.is_none_or(|n| n + 1 == buffer[1]));
                             number = Some(buffer[1]);
                             seen += 1;
                         }
-                        Got::Nothing => std::thread::yield_now(),
-                        Got::Overrun => {
+                        RingReadOutcome::Nothing => std::thread::yield_now(),
+                        RingReadOutcome::Overrun => {
                             let to = reader.oldest().expect("a ring");
                             lost += to.ordinal - at.ordinal;
                             number = None;
-                            reader.go(to);
+                            reader.move_to(to);
                         }
-                        Got::Damage(header) => panic!("{header:?} at {at:?}"),
+                        RingReadOutcome::Damage(header) => panic!("{header:?} at {at:?}"),
                     }
                     if slow == 1 && seen.is_multiple_of(100) {
                         std::thread::yield_now();
@@ -265,7 +269,7 @@ fn whole_ring() {
     let (mut writer, _) = RingTapeWriter::open(&path, unitape_tape::TapeId(1), options).expect("a ring");
     let readers: Vec<_> = [false, true]
         .map(|in_runs| {
-            let mut reader = RingTapeReader::open(&path, Start::Oldest).expect("a reader");
+            let mut reader = RingTapeReader::open(&path, StartPosition::Oldest).expect("a reader");
             spawn(move || {
                 let mut seen = reader.ordinal();
                 while seen + reader.losses().events < UNITS {
@@ -311,7 +315,7 @@ struct Places(Vec<UnsafeCell<u64>>);
 // SAFETY: that the two threads never use one place at once is what TSan looks for.
 unsafe impl Sync for Places {}
 
-/// A writer that may be `ahead` places before a reader which comes, deals with them, and goes, again and again: what
+/// A writer that may be `prefault` places before a reader which comes, deals with them, and goes, again and again: what
 /// the reader did with a place must be seen by the writer that uses it next, and the drops it was told of must be
 /// those of that number or a later one.
 fn gate_on_one_memory(ahead: u64) {
@@ -321,7 +325,7 @@ fn gate_on_one_memory(ahead: u64) {
     let places = Arc::new(Places((0..ahead).map(|_| UnsafeCell::new(0)).collect()));
     let end = Arc::new(AtomicU64::new(0));
     // The writer waits for the first coming: the places are the reader's and its own, of nobody else.
-    let first = gate::come::<{ lockfree::flaw::NONE }>(&heap, Position(0));
+    let first = gate::attach::<{ lockfree::flaw::NONE }>(&heap, Position(0));
     let reader = {
         let (heap, places, end) = (heap.clone(), places.clone(), end.clone());
         spawn(move || {
@@ -342,13 +346,13 @@ fn gate_on_one_memory(ahead: u64) {
                 assert!(now.count == 0 || now.first <= now.last, "{now:?}");
                 told = now;
             }
-            gate::go(&heap, first);
+            gate::detach(&heap, first);
         })
     };
     let mut dropped = 0;
     for number in 0..UNITS {
         let at = Position(number * LINES);
-        while gate::limit(gate::standing(&heap).1, at, LINES, ahead * LINES) < at.plus(LINES) {
+        while gate::limit(gate::reader_state(&heap).1, at, LINES, ahead * LINES) < at.plus(LINES) {
             if number % 3 == 0 && dropped < UNITS {
                 gate::drop_at::<{ lockfree::flaw::NONE }>(&heap, at, LINES);
                 dropped += 1;
@@ -364,7 +368,7 @@ fn gate_on_one_memory(ahead: u64) {
         end.store(at.0 + LINES, Ordering::Release);
     }
     reader.join().expect("the reader");
-    assert!(gate::standing(&heap).0.is_multiple_of(2) && gate::dropped(&heap).count == dropped);
+    assert!(gate::reader_state(&heap).0.is_multiple_of(2) && gate::dropped(&heap).count == dropped);
 }
 
 /// A writer that is held up, or drops, for a reader with a gate, which comes and goes.
@@ -372,9 +376,10 @@ fn gated_tape(policy: GatePolicy) {
     const UNITS: u64 = 3_000;
     let dir = tempfile::tempdir().expect("a directory");
     let gates = vec![Gate { reader: "risk".into(), ahead_bytes: 1 << 10, policy, required: false }];
-    let options = Options { segment_bytes: 32 << 10, prefault_bytes: 8 << 10, gates, ..Options::default() };
+    let options =
+        WriterOptions { segment_bytes: 32 << 10, prefault_bytes: 8 << 10, gates, ..WriterOptions::default() };
     let (mut writer, _) = Writer::open(dir.path(), unitape_tape::TapeId(1), options).expect("a tape");
-    let mut reader = Reader::open(dir.path(), Start::Oldest).expect("a reader");
+    let mut reader = Reader::open(dir.path(), StartPosition::Oldest).expect("a reader");
     let place = dir.path().to_owned();
     let reading = spawn(move || {
         let mut gate = GateHandle::attach(&place, "risk", Position(0)).expect("a gate");
@@ -402,7 +407,7 @@ fn gated_tape(policy: GatePolicy) {
         fill(number, 1, &mut unit);
         match writer.append(&unit) {
             Ok(_) => {}
-            Err(Error::Dropped { .. }) => dropped += 1,
+            Err(Error::DropCounters { .. }) => dropped += 1,
             Err(e) => panic!("{e}"),
         }
     }

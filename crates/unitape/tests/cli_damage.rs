@@ -174,7 +174,7 @@ fn a_hot_tape_is_compared_by_writer_and_recorder() {
     std::fs::write(place.path("in/a.fix"), orders(1..400)).unwrap();
     let mut running = place.start();
     place.has(&mut running, 390);
-    let durable = || unitape_tape::standing(&place.tape()).map_or(0, |s| s.durable.0);
+    let durable = || unitape_tape::tape_status(&place.tape()).map_or(0, |s| s.durable.0);
     running.until(|| durable() > 30_000);
     running.child.kill().unwrap();
     running.child.wait().unwrap();

@@ -262,7 +262,8 @@ fn packets_follow_the_rule_too() {
 fn a_tape_that_somebody_writes_is_1() {
     let inputs = Inputs::new();
     let id = unitape_tape::info(&inputs.path("t")).unwrap().id;
-    let writer = unitape_tape::Writer::open(&inputs.path("t"), id, unitape_tape::Options::default()).unwrap();
+    let writer =
+        unitape_tape::Writer::open(&inputs.path("t"), id, unitape_tape::WriterOptions::default()).unwrap();
     inputs.run("consolidate --feed o=fix:fix44-orders:o.fix --tape t").code(1).says(&["locked"]);
     inputs.run("tape cat t").code(0);
     drop(writer);

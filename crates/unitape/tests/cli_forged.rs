@@ -8,8 +8,8 @@ mod common;
 use common::{assert_closes, cat, file, quarantine, root, run, run_with_stdin};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use unitape_model::{EventBuilder, Field, Kind, UnixNanos, Value as FieldValue, flags};
-use unitape_tape::{Options, Publication};
+use unitape_model::{EventBuilder, EventField, EventKind, EventValue as FieldValue, UnixNanos, flags};
+use unitape_tape::{Publication, WriterOptions};
 
 /// Events that stay legal, and between them one of each kind that does not.
 const LINES: &str = r#"{"ts":1,"kind":"trade","venue":"X","instr":"V","px":"1","qty":"2"}
@@ -166,7 +166,7 @@ fn forged_frames_are_not_believed() {
     let forge = |name: &str, frame: Vec<u8>| {
         let tape = dir.path().join(name);
         common::consolidate_orders(&orders, &tape, 0);
-        let mut publication = Publication::open(&tape, Options::default()).unwrap();
+        let mut publication = Publication::open(&tape, WriterOptions::default()).unwrap();
         publication.writer().append(&frame).unwrap();
         publication.close().unwrap();
         let problems = verify(&tape).code(3).json()["problems"].to_string();
@@ -176,15 +176,15 @@ fn forged_frames_are_not_believed() {
     };
     let progress = |events| {
         frame(
-            Kind::Progress,
+            EventKind::Progress,
             1,
             &[
-                (Field::Through, 1 << 40),
-                (Field::Messages, 9),
-                (Field::Ignored, 9 - events),
-                (Field::Duplicates, 0),
-                (Field::Quarantined, 0),
-                (Field::Events, events),
+                (EventField::Through, 1 << 40),
+                (EventField::Messages, 9),
+                (EventField::Ignored, 9 - events),
+                (EventField::Duplicates, 0),
+                (EventField::Quarantined, 0),
+                (EventField::Events, events),
             ],
         )
     };
@@ -195,26 +195,29 @@ fn forged_frames_are_not_believed() {
     );
     assert!(again.contains("position ") && again.contains("use a new tape"), "{again}");
     let (problems, _) = forge("no-sum", {
-        let fields = [Field::Messages, Field::Ignored, Field::Duplicates, Field::Quarantined]
-            .map(|f| (f, u64::MAX - 5));
-        frame(Kind::Progress, 1, &fields)
+        let fields =
+            [EventField::Messages, EventField::Ignored, EventField::Duplicates, EventField::Quarantined]
+                .map(|f| (f, u64::MAX - 5));
+        frame(EventKind::Progress, 1, &fields)
     });
     assert!(problems.contains("does not close"), "{problems}");
     for (name, at, length) in [("beyond", 1 << 40, 5), ("overflow", u64::MAX - 9, 4_294_967_000)] {
-        let (problems, again) =
-            forge(name, frame(Kind::Quarantine, 0, &[(Field::RawAt, at), (Field::Length, length)]));
+        let (problems, again) = forge(
+            name,
+            frame(EventKind::Quarantine, 0, &[(EventField::RawAt, at), (EventField::Length, length)]),
+        );
         for said in [problems, again] {
             assert!(said.contains("quarantine.raw"), "{name}: {said}");
         }
     }
-    let mut flagged = frame(Kind::Clock, 0, &[]);
+    let mut flagged = frame(EventKind::Clock, 0, &[]);
     flagged[7] |= flags::META;
     let (problems, _) = forge("flag", flagged);
     assert!(problems.contains("`clock` with the flag of bookkeeping"), "{problems}");
 }
 
 /// A frame of one kind whose fields are numbers.
-fn frame(kind: Kind, source: u32, fields: &[(Field, u64)]) -> Vec<u8> {
+fn frame(kind: EventKind, source: u32, fields: &[(EventField, u64)]) -> Vec<u8> {
     let mut arena = Vec::new();
     let mut e = EventBuilder::begin(&mut arena, kind, UnixNanos(0));
     e.source(source, 0);

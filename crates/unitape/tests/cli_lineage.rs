@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
-use unitape_tape::{Cursor, Reader, Start};
+use unitape_tape::{Cursor, Reader, StartPosition};
 
 /// Copies the tape's files, `run/` aside.
 fn copy(from: &Path, to: &Path) {
@@ -55,11 +55,11 @@ fn orders(tape: &Path, name: &str, numbers: std::ops::Range<u32>, plus: u32) {
 }
 
 fn end(tape: &Path) -> u64 {
-    Reader::open(tape, Start::End).unwrap().position().0
+    Reader::open(tape, StartPosition::End).unwrap().position().0
 }
 
 fn store(tape: &Path, name: &str) {
-    let end = Reader::open(tape, Start::End).unwrap().position();
+    let end = Reader::open(tape, StartPosition::End).unwrap().position();
     Cursor::open(tape, name).unwrap().store(end).unwrap();
 }
 

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use unitape_model::{Kind, Schema};
+use unitape_model::{EventKind, EventSchema};
 
 fn page(name: &str) -> String {
     std::fs::read_to_string(root().join("docs").join(name)).unwrap()
@@ -38,9 +38,9 @@ fn the_table_of_kinds_is_the_schema() {
     let mut seen = BTreeSet::new();
     for row in rows(&page, "## Kinds and their fields") {
         for name in marked(&row[0], "`") {
-            let kind = Kind::from_name(name).unwrap_or_else(|| panic!("no kind {name}"));
+            let kind = EventKind::from_name(name).unwrap_or_else(|| panic!("no kind {name}"));
             seen.insert(kind.name());
-            let fields = Schema::of(kind).fields;
+            let fields = EventSchema::for_kind(kind).fields;
             let required: BTreeSet<&str> =
                 fields.iter().filter(|f| f.required).map(|f| f.field.name()).collect();
             assert_eq!(marked(&row[1], "**"), required, "in bold for {name}");
@@ -51,12 +51,12 @@ fn the_table_of_kinds_is_the_schema() {
             }
         }
     }
-    assert_eq!(seen, Kind::EVENTS.map(Kind::name).into_iter().collect());
+    assert_eq!(seen, EventKind::EVENTS.map(EventKind::name).into_iter().collect());
     let meta = page.split_once("`tape cat --all` also prints bookkeeping").unwrap().1;
-    for kind in Kind::META {
+    for kind in EventKind::META {
         let words = meta.split_once(&format!("`{}` (", kind.name())).unwrap().1.split_once(')').unwrap().0;
         let words: BTreeSet<&str> = words.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
-        for field in Schema::of(kind).fields {
+        for field in EventSchema::for_kind(kind).fields {
             assert!(words.contains(field.field.name()), "{} has {}", kind.name(), field.field.name());
         }
     }

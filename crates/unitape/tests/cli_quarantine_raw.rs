@@ -8,8 +8,8 @@ mod common;
 use common::{cat, file, fix, order, order_with, quarantine, root, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use unitape_model::{Event, EventBuilder, Field, Kind, Schema};
-use unitape_tape::{Options, Reader, Start, Writer};
+use unitape_model::{Event, EventBuilder, EventField, EventKind, EventSchema};
+use unitape_tape::{Reader, StartPosition, Writer, WriterOptions};
 
 /// Messages that a mended mapping knows, between orders.
 fn tape(dir: &Path) -> PathBuf {
@@ -120,12 +120,12 @@ fn entries_without_a_checksum_are_read_and_counted() {
     let dir = tempfile::tempdir().unwrap();
     let tape = tape(dir.path());
     let older = dir.path().join("older");
-    let id = unitape_tape::standing(&tape).unwrap().id;
-    let (mut writer, _) = Writer::open(&older, id, Options::default()).unwrap();
-    let mut reader = Reader::open(&tape, Start::Oldest).unwrap();
+    let id = unitape_tape::tape_status(&tape).unwrap().id;
+    let (mut writer, _) = Writer::open(&older, id, WriterOptions::default()).unwrap();
+    let mut reader = Reader::open(&tape, StartPosition::Oldest).unwrap();
     let mut unit = Vec::new();
     while let Some(frame) = reader.next().unwrap() {
-        match Event::new(frame.bytes).filter(|e| e.kind() == Kind::Quarantine) {
+        match Event::new(frame.bytes).filter(|e| e.kind() == EventKind::Quarantine) {
             Some(event) => without_hash(&event, &mut unit),
             None => unit.extend_from_slice(frame.bytes),
         }
@@ -151,14 +151,16 @@ fn entries_without_a_checksum_are_read_and_counted() {
 
 /// The event as an earlier build wrote it.
 fn without_hash(event: &Event<'_>, out: &mut Vec<u8>) {
-    let mut e = EventBuilder::begin(out, Kind::Quarantine, event.ts_event());
+    let mut e = EventBuilder::begin(out, EventKind::Quarantine, event.ts_event());
     e.source(event.source(), event.offset());
-    for spec in Schema::of(Kind::Quarantine).fields.iter().filter(|s| s.field != Field::Hash) {
+    for spec in
+        EventSchema::for_kind(EventKind::Quarantine).fields.iter().filter(|s| s.field != EventField::Hash)
+    {
         if let Some(value) = event.field(spec.field, &mut [0; 36]) {
             e.set(spec, value).unwrap();
         }
     }
-    event.unmapped().for_each(|(name, json)| e.unmapped(name, json).unwrap());
+    event.unmapped_fields().for_each(|(name, json)| e.keep_unmapped(name, json).unwrap());
     e.finish(event.header().flags()).unwrap();
 }
 

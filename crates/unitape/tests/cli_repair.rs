@@ -336,7 +336,7 @@ fn a_tape_in_use_is_refused() {
     let feed = common::orders_option("more", Path::new("-"));
     args.extend(["--feed".into(), feed.into()]);
     let mut writer = unitape().args(&args).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    while unitape_tape::standing(&bench.tape).is_ok_and(|s| !s.live) {
+    while unitape_tape::tape_status(&bench.tape).is_ok_and(|s| !s.live) {
         std::thread::sleep(Duration::from_millis(2));
     }
     for options in [&[][..], &["--apply"]] {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use unitape_tape::{Options, Publication};
+use unitape_tape::{Publication, WriterOptions};
 
 /// A tape of the real feed.
 fn real(dir: &Path) -> PathBuf {
@@ -288,7 +288,7 @@ fn completions_and_man_pages_are_generated() {
 fn messages_of_users_are_printed_and_passed_over() {
     let dir = tempfile::tempdir().unwrap();
     let tape = real(dir.path());
-    let mut publication = Publication::open(&tape, Options::default()).unwrap();
+    let mut publication = Publication::open(&tape, WriterOptions::default()).unwrap();
     publication.offer(7, "limit erhöht".as_bytes()).unwrap();
     publication.offer(8, &[0xff, 0]).unwrap();
     publication.close().unwrap();

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use example::example;
 use messages::{Order, Price};
-use unitape::tape::{Start, Subscription, verify};
+use unitape::tape::{StartPosition, Subscription, verify};
 
 /// What the strategy buys at, as it stands in its source.
 const LIMIT: i64 = 1_085_490_000;
@@ -59,7 +59,7 @@ fn expected(prices: u64) -> Vec<i64> {
 
 /// What is on the tape of orders must be each order once, whatever was killed.
 fn check_orders(dir: &Path, limits: &[i64]) {
-    let mut subscription = Subscription::open(&dir.join("orders"), Start::Oldest).unwrap();
+    let mut subscription = Subscription::open(&dir.join("orders"), StartPosition::Oldest).unwrap();
     let mut orders = Vec::new();
     while let Some(frame) = subscription.next().unwrap() {
         orders.push(Order::read(frame.message().unwrap().bytes).unwrap());

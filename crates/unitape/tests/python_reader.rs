@@ -11,12 +11,13 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use unitape_model::schema::{Schema, Slot, Spec};
+use unitape_model::schema::{EventFieldSpec, EventSchema, FieldLayout};
 use unitape_model::{
-    Amount, Decimal, Dict, EventBuilder, Field, Header, InlineId, Kind, Price, UnixNanos, Value, flags,
+    Amount, Decimal, EventBuilder, EventField, EventKind, EventValue, FrameHeader, InlineId, NameKind, Price,
+    UnixNanos, flags,
 };
 use unitape_sim::Rng;
-use unitape_tape::{Options, Publication, TapeId, Writer};
+use unitape_tape::{Publication, TapeId, Writer, WriterOptions};
 
 /// The reader in Python, with a tape to read.
 fn reader(tape: &Path) -> Command {
@@ -100,18 +101,21 @@ fn first_lines(mut command: Command, most: usize) -> Vec<String> {
 fn every_kind_and_every_field() {
     let dir = tempfile::tempdir().unwrap();
     let mut rng = Rng::new(20_261_121);
-    let options = Options { segment_bytes: 1 << 15, ..Options::default() };
+    let options = WriterOptions { segment_bytes: 1 << 15, ..WriterOptions::default() };
     let (mut writer, _) = Writer::open(dir.path(), TapeId(77), options.clone()).unwrap();
     for unit in definitions() {
         writer.append(&unit).unwrap();
     }
     let mut frames = 0u64;
     for round in 0..60 {
-        for kind in Kind::EVENTS {
+        for kind in EventKind::EVENTS {
             let mut frame = Vec::new();
             event(&mut frame, &mut rng, kind, round);
             // A list of ids that is cut short is refused, not printed.
-            let has_list = Schema::of(kind).fields.iter().any(|spec| matches!(spec.slot, Slot::Syms { .. }));
+            let has_list = EventSchema::for_kind(kind)
+                .fields
+                .iter()
+                .any(|spec| matches!(spec.slot, FieldLayout::Syms { .. }));
             if round % 3 == 2 && !has_list {
                 damage(&mut frame, &mut rng, kind);
             }
@@ -180,7 +184,7 @@ fn after_retention_and_after_a_kill() {
 fn a_tape_in_use_that_was_flushed_on_the_way() {
     let dir = tempfile::tempdir().unwrap();
     let (tape, left) = (dir.path().join("t"), dir.path().join("left"));
-    let options = Options { segment_bytes: 1 << 17, ..Options::default() };
+    let options = WriterOptions { segment_bytes: 1 << 17, ..WriterOptions::default() };
     let (mut writer, _) = Writer::open(&tape, TapeId(78), options).unwrap();
     let mut rng = Rng::new(3);
     for unit in definitions() {
@@ -190,7 +194,7 @@ fn a_tape_in_use_that_was_flushed_on_the_way() {
         let end = writer.end().0 + bytes;
         while writer.end().0 < end {
             let mut frame = Vec::new();
-            event(&mut frame, &mut rng, Kind::OrderNew, 1);
+            event(&mut frame, &mut rng, EventKind::OrderNew, 1);
             writer.append(&frame).unwrap();
         }
     };
@@ -244,51 +248,51 @@ fn damage_is_found() {
 /// Names of every dictionary, the shortest and the longest; sources with and without a base; a mark of progress.
 fn definitions() -> Vec<Vec<u8>> {
     let mut out = Vec::new();
-    for dict in Dict::ALL {
+    for dict in NameKind::ALL {
         for (i, name) in NAMES.into_iter().map(str::to_owned).chain(["n".repeat(255)]).enumerate() {
-            out.push(frame(Kind::Define, |e| {
-                put(e, Field::Dict, Value::UInt(dict as u64));
-                put(e, Field::Index, Value::UInt(i as u64 + 1));
-                put(e, Field::Name, Value::Text(&name));
+            out.push(frame(EventKind::Define, |e| {
+                put(e, EventField::Dict, EventValue::UInt(dict as u64));
+                put(e, EventField::Index, EventValue::UInt(i as u64 + 1));
+                put(e, EventField::Name, EventValue::Text(&name));
             }));
         }
     }
     for (index, base, of) in
         [(1, 0, None), (2, 1 << 32, Some(1)), (u64::from(u32::MAX) - 2, u64::MAX - 9, None)]
     {
-        out.push(frame(Kind::Source, |e| {
-            put(e, Field::Index, Value::UInt(index));
-            of.into_iter().for_each(|of| put(e, Field::Of, Value::UInt(of)));
-            put(e, Field::Base, Value::UInt(base));
-            put(e, Field::Size, Value::UInt(u64::MAX));
-            put(e, Field::Format, Value::Text("a format of more than eight bytes"));
-            put(e, Field::Hash, Value::Text(&"0123456789abcdef".repeat(4)));
-            put(e, Field::Feed, Value::Text("feed \u{1f}\u{7f}\u{e9}"));
-            put(e, Field::File, Value::Text("file\\\"\n"));
-            put(e, Field::Mapping, Value::Text("mapping@1"));
+        out.push(frame(EventKind::Source, |e| {
+            put(e, EventField::Index, EventValue::UInt(index));
+            of.into_iter().for_each(|of| put(e, EventField::Of, EventValue::UInt(of)));
+            put(e, EventField::Base, EventValue::UInt(base));
+            put(e, EventField::Size, EventValue::UInt(u64::MAX));
+            put(e, EventField::Format, EventValue::Text("a format of more than eight bytes"));
+            put(e, EventField::Hash, EventValue::Text(&"0123456789abcdef".repeat(4)));
+            put(e, EventField::Feed, EventValue::Text("feed \u{1f}\u{7f}\u{e9}"));
+            put(e, EventField::File, EventValue::Text("file\\\"\n"));
+            put(e, EventField::Mapping, EventValue::Text("mapping@1"));
         }));
     }
-    out.push(frame(Kind::Progress, |e| {
+    out.push(frame(EventKind::Progress, |e| {
         e.source(1, 0);
-        put(e, Field::End, Value::Bool(false));
+        put(e, EventField::End, EventValue::Bool(false));
         for (field, n) in [
-            (Field::Through, 9),
-            (Field::Messages, 7),
-            (Field::Ignored, 4),
-            (Field::Duplicates, 2),
-            (Field::Quarantined, 1),
-            (Field::Events, 0),
+            (EventField::Through, 9),
+            (EventField::Messages, 7),
+            (EventField::Ignored, 4),
+            (EventField::Duplicates, 2),
+            (EventField::Quarantined, 1),
+            (EventField::Events, 0),
         ] {
-            put(e, field, Value::UInt(n));
+            put(e, field, EventValue::UInt(n));
         }
-        e.unmapped("session|\u{1}", "18446744073709551615").unwrap();
+        e.keep_unmapped("session|\u{1}", "18446744073709551615").unwrap();
     }));
     out
 }
 
 const NAMES: [&str; 3] = ["A", "two \"2\"\\", "drei\u{e9}\u{10ffff}"];
 
-fn frame(kind: Kind, fill: impl FnOnce(&mut EventBuilder<'_>)) -> Vec<u8> {
+fn frame(kind: EventKind, fill: impl FnOnce(&mut EventBuilder<'_>)) -> Vec<u8> {
     let mut arena = Vec::new();
     let mut e = EventBuilder::begin(&mut arena, kind, UnixNanos(0));
     fill(&mut e);
@@ -296,17 +300,17 @@ fn frame(kind: Kind, fill: impl FnOnce(&mut EventBuilder<'_>)) -> Vec<u8> {
     arena
 }
 
-fn put(e: &mut EventBuilder<'_>, field: Field, value: Value<'_>) {
+fn put(e: &mut EventBuilder<'_>, field: EventField, value: EventValue<'_>) {
     let spec = e.schema().get(field).expect("a field of the kind");
     e.set(spec, value).unwrap();
 }
 
 /// An event whose fields are what the dice say; in the first rounds every field is there.
-fn event(out: &mut Vec<u8>, rng: &mut Rng, kind: Kind, round: u64) {
+fn event(out: &mut Vec<u8>, rng: &mut Rng, kind: EventKind, round: u64) {
     let ts = rng.pick(&[0, 1_710_167_401_000_000_000, i64::MIN, i64::MAX, -1]);
     let mut e = EventBuilder::begin(out, kind, UnixNanos(ts));
     // A quarantine event says where its bytes are; that they are there is checked.
-    let bookkeeping = kind == Kind::Quarantine;
+    let bookkeeping = kind == EventKind::Quarantine;
     if !rng.one_in(3) {
         let source = rng.pick(&[1, 2, 9, u32::MAX - 2]);
         e.source(source, rng.pick(&[0, 5, u32::MAX]));
@@ -327,8 +331,8 @@ fn event(out: &mut Vec<u8>, rng: &mut Rng, kind: Kind, round: u64) {
     if !swapped {
         common(&mut e, rng);
     }
-    for spec in Schema::of(kind).fields {
-        let is_raw = bookkeeping && matches!(spec.field, Field::RawAt | Field::Length);
+    for spec in EventSchema::for_kind(kind).fields {
+        let is_raw = bookkeeping && matches!(spec.field, EventField::RawAt | EventField::Length);
         if is_raw || (round > 2 && rng.one_in(4)) {
             continue;
         }
@@ -367,79 +371,81 @@ fn event(out: &mut Vec<u8>, rng: &mut Rng, kind: Kind, round: u64) {
             &deep,
         ];
         // In every other round only such as come back from a line as they are.
-        e.unmapped(&name, rng.pick(if odd { &json } else { &json[..7] })).unwrap();
+        e.keep_unmapped(&name, rng.pick(if odd { &json } else { &json[..7] })).unwrap();
     }
     e.finish(rng.below(16) as u8 & !flags::META | flags::LAST).unwrap();
 }
 
-fn set(e: &mut EventBuilder<'_>, spec: &Spec, rng: &mut Rng, ts: i64, odd: bool) {
+fn set(e: &mut EventBuilder<'_>, spec: &EventFieldSpec, rng: &mut Rng, ts: i64, odd: bool) {
     let text = rng.pick(&TEXTS).to_owned();
     let value = match spec.slot {
-        Slot::Sym { dict, .. } => Value::Sym(dict, rng.pick(&[1, 2, 3, 4])),
-        Slot::Publisher { bank } => {
+        FieldLayout::Sym { dict, .. } => EventValue::Sym(dict, rng.pick(&[1, 2, 3, 4])),
+        FieldLayout::Publisher { bank } => {
             // One of the two.
             if bank == rng.one_in(2) {
                 return;
             }
-            let _ = e.set(spec, Value::Sym(Dict::Venue, rng.pick(&[1, 4])));
+            let _ = e.set(spec, EventValue::Sym(NameKind::Venue, rng.pick(&[1, 4])));
             return;
         }
-        Slot::Syms { dict } => {
+        FieldLayout::Syms { dict } => {
             let ids: Vec<u8> = (0..rng.below(4) as u32).flat_map(|i| (i + 1).to_le_bytes()).collect();
-            return e.set(spec, Value::Syms(dict, &ids)).unwrap();
+            return e.set(spec, EventValue::Syms(dict, &ids)).unwrap();
         }
-        Slot::Price { .. } => Value::Price(Price(rng.pick(&INTEGERS))),
-        Slot::Decimal { .. } | Slot::DecimalNarrow { .. } | Slot::DecimalExt => {
+        FieldLayout::Price { .. } => EventValue::Price(Price(rng.pick(&INTEGERS))),
+        FieldLayout::Decimal { .. } | FieldLayout::DecimalNarrow { .. } | FieldLayout::DecimalExt => {
             let exponent = rng.pick(&[0, 1, -1, -9, -12, 12, 18, -18]);
-            Value::Decimal(Decimal::new(rng.pick(&INTEGERS), exponent).unwrap())
+            EventValue::Decimal(Decimal::new(rng.pick(&INTEGERS), exponent).unwrap())
         }
-        Slot::Amount { .. } => {
+        FieldLayout::Amount { .. } => {
             let mantissa = i128::from(rng.pick(&INTEGERS)) << rng.below(50);
             let mantissa = rng.pick(&[mantissa, i128::MAX, 0, if odd { i128::MIN } else { i128::MIN + 1 }]);
-            Value::Amount(Amount::new(mantissa, rng.pick(&[0, -5, 20, -30])).unwrap_or_default())
+            EventValue::Amount(Amount::new(mantissa, rng.pick(&[0, -5, 20, -30])).unwrap_or_default())
         }
-        Slot::Id { .. } if rng.one_in(2) => Value::Id(InlineId::Number(rng.pick(&NUMBERS))),
-        Slot::Id { .. } if odd && rng.one_in(4) => Value::Id(InlineId::Text(b"\xff\xfenot UTF-8")),
-        Slot::Id { .. } => Value::Id(InlineId::Text(text.as_bytes())),
-        Slot::Text { .. } => Value::Text(&text),
-        Slot::Code { values, .. } => Value::Text(rng.pick(values)),
-        Slot::Bool { .. } => Value::Bool(rng.one_in(2)),
-        Slot::UInt { .. } => Value::UInt(rng.pick(&NUMBERS)),
-        Slot::Nanos { .. } => Value::Nanos(UnixNanos(rng.pick(&[0, i64::MAX, i64::MIN + 1, 5]))),
-        Slot::MillisAfter { .. } => {
+        FieldLayout::Id { .. } if rng.one_in(2) => EventValue::Id(InlineId::Number(rng.pick(&NUMBERS))),
+        FieldLayout::Id { .. } if odd && rng.one_in(4) => {
+            EventValue::Id(InlineId::Text(b"\xff\xfenot UTF-8"))
+        }
+        FieldLayout::Id { .. } => EventValue::Id(InlineId::Text(text.as_bytes())),
+        FieldLayout::Text { .. } => EventValue::Text(&text),
+        FieldLayout::Code { values, .. } => EventValue::Text(rng.pick(values)),
+        FieldLayout::Bool { .. } => EventValue::Bool(rng.one_in(2)),
+        FieldLayout::UInt { .. } => EventValue::UInt(rng.pick(&NUMBERS)),
+        FieldLayout::Nanos { .. } => EventValue::Nanos(UnixNanos(rng.pick(&[0, i64::MAX, i64::MIN + 1, 5]))),
+        FieldLayout::MillisAfter { .. } => {
             let after = rng.pick(&[0, 1_000_000, 1, 65_533_000_000, 65_534_000_000, -1_000_000]);
-            Value::Nanos(UnixNanos(rng.pick(&[
+            EventValue::Nanos(UnixNanos(rng.pick(&[
                 ts.wrapping_add(after),
                 i64::MAX,
                 if odd { i64::MIN } else { 0 },
             ])))
         }
-        Slot::Json => {
+        FieldLayout::Json => {
             let json = ["{\"a\":[1,\"x\"]}", "7", "[ 1 ]", "null", "[1]\n", "nothing"];
-            Value::Json(rng.pick(if odd { &json } else { &json[..3] }))
+            EventValue::Json(rng.pick(if odd { &json } else { &json[..3] }))
         }
     };
     e.set(spec, value).unwrap();
 }
 
 /// Other bytes than unitape writes, in a frame whose header stays: the ids of names too, whose names are then not known.
-fn damage(frame: &mut [u8], rng: &mut Rng, kind: Kind) {
-    let fixed = usize::from(Schema::of(kind).fixed_bytes);
+fn damage(frame: &mut [u8], rng: &mut Rng, kind: EventKind) {
+    let fixed = usize::from(EventSchema::for_kind(kind).fixed_bytes);
     for _ in 0..1 + rng.below(3) {
         // Of a quarantine event what names its bytes stays as it is.
-        let all = if kind == Kind::Quarantine { 8..32 } else { 8..frame.len() };
+        let all = if kind == EventKind::Quarantine { 8..32 } else { 8..frame.len() };
         let at = all.start + rng.below((all.end - all.start) as u64) as usize;
         frame[at] = rng.pick(&[0, 1, 2, 3, 0x7f, 0x80, 0xff, b'A']);
     }
-    if kind != Kind::Quarantine && rng.one_in(2) {
+    if kind != EventKind::Quarantine && rng.one_in(2) {
         let flag = if rng.one_in(2) { flags::EXT } else { 0 };
         frame[7] = frame[7] & !flags::EXT | flag;
     }
     // A mark of something too large for its place, and no entry.
-    if kind == Kind::Trade && rng.one_in(2) {
+    if kind == EventKind::Trade && rng.one_in(2) {
         frame[39] = 0x81;
     }
-    assert!(Header::read(frame).len_bytes() == frame.len() && frame.len() >= fixed);
+    assert!(FrameHeader::read(frame).len_bytes() == frame.len() && frame.len() >= fixed);
 }
 
 const INTEGERS: [i64; 12] = [

@@ -67,15 +67,15 @@ fn grow(bench: &Bench, name: &str, numbers: std::ops::Range<u32>) {
 }
 
 fn failures(bench: &Bench) -> u64 {
-    unitape_tape::Durability::open(&bench.tape()).and_then(|mut d| d.failures()).unwrap_or(0)
+    unitape_tape::DurabilityHandle::open(&bench.tape()).and_then(|mut d| d.failures()).unwrap_or(0)
 }
 
 fn durable(bench: &Bench) -> u64 {
-    unitape_tape::Durability::open(&bench.tape()).and_then(|mut d| d.position()).map_or(0, |p| p.0)
+    unitape_tape::DurabilityHandle::open(&bench.tape()).and_then(|mut d| d.position()).map_or(0, |p| p.0)
 }
 
 fn end(bench: &Bench) -> u64 {
-    unitape_tape::Reader::open(&bench.tape(), unitape_tape::Start::End).map_or(0, |r| r.position().0)
+    unitape_tape::Reader::open(&bench.tape(), unitape_tape::StartPosition::End).map_or(0, |r| r.position().0)
 }
 
 fn verify(bench: &Bench) -> common::Ran {

@@ -18,9 +18,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use unitape_feed::Account;
-use unitape_model::{Header, Position};
+use unitape_model::{FrameHeader, Position};
 use unitape_sim::Rng;
-use unitape_tape::{Cursor, Reader, Start, standing};
+use unitape_tape::{Cursor, Reader, StartPosition, tape_status};
 
 const SEGMENT: u64 = 16 << 10;
 
@@ -70,7 +70,7 @@ impl Place {
     }
 
     fn oldest(&self) -> u64 {
-        standing(&self.tape()).map_or(0, |s| s.first.0)
+        tape_status(&self.tape()).map_or(0, |s| s.first.0)
     }
 
     /// Whether so much of the growing file was read and all of the other one, as the run reported last. A run that is stopped
@@ -108,10 +108,10 @@ fn archive(tape: &Path, all: &Mutex<Vec<u8>>, over: &AtomicBool) {
     let mut at = Position(0);
     loop {
         let last = over.load(Ordering::Acquire);
-        if let Ok(durable) = standing(tape).map(|s| s.durable)
+        if let Ok(durable) = tape_status(tape).map(|s| s.durable)
             && durable > at
         {
-            let mut reader = Reader::open(tape, Start::At(at)).unwrap();
+            let mut reader = Reader::open(tape, StartPosition::At(at)).unwrap();
             let mut all = all.lock().unwrap();
             while reader.position() < durable {
                 let Some(frame) = reader.next().unwrap() else { break };
@@ -132,7 +132,7 @@ fn archive(tape: &Path, all: &Mutex<Vec<u8>>, over: &AtomicBool) {
 }
 
 fn everything(tape: &Path) -> Vec<u8> {
-    let mut reader = Reader::open(tape, Start::Oldest).unwrap();
+    let mut reader = Reader::open(tape, StartPosition::Oldest).unwrap();
     let mut all = Vec::new();
     while let Some(frame) = reader.next().unwrap() {
         all.extend_from_slice(frame.bytes);
@@ -193,7 +193,7 @@ fn restarts_after_retention_are_exact() {
 
     let (one, other) = (everything(&alone.tape()), all.into_inner().unwrap());
     let differ = one.chunks(64).zip(other.chunks(64)).position(|(a, b)| a != b);
-    let of = |bytes: &[u8]| differ.map(|line| Header::read(&bytes[line * 64..]));
+    let of = |bytes: &[u8]| differ.map(|line| FrameHeader::read(&bytes[line * 64..]));
     assert_eq!(
         (one.len(), differ),
         (other.len(), None),

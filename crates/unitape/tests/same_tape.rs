@@ -23,12 +23,13 @@ use unitape_codec::text::mail::sample::sample_mbox;
 use unitape_codec::text::xml::sample::{XmlSample as News, sample_feed};
 use unitape_feed::run as run_live;
 use unitape_feed::{
-    Account, Ending, Feed, Input, Loader, Mapping, Options, RunFeed, RunOptions, consolidate, feed_of_option,
+    Account, FarmEnding, Feed, Input, Loader, Mapping, Options, RunFeed, RunOptions, consolidate,
+    feed_of_option,
 };
-use unitape_model::Dict;
+use unitape_model::NameKind;
 use unitape_sim::Rng;
 use unitape_sim::exchange::{Exchange, ExchangeConfig, Faults, TemplateSets};
-use unitape_tape::Options as TapeOptions;
+use unitape_tape::WriterOptions as TapeOptions;
 
 /// A format with a mapping and bytes of it; a new one is a line here, or the test says that it is missing.
 struct Case {
@@ -246,7 +247,7 @@ fn stopped_again_and_again(tape: &Path, feed: &Feed, messages: u64, rng: &mut Rn
             stop.store(true, Ordering::Relaxed);
             ending
         });
-        if ending == Ending::EndOfInput {
+        if ending == FarmEnding::EndOfInput {
             return stops;
         }
     }
@@ -290,7 +291,7 @@ fn a_live_run_too() {
 /// that changes hands, and one is not known.
 fn reference(tape: &Path, dir: &Path) -> PathBuf {
     let names = Account::of(tape).unwrap().names.dictionary().clone();
-    let all = |dict: Dict| {
+    let all = |dict: NameKind| {
         let name = |id| (id, names.name(dict, id).expect("defined").to_owned());
         (1..=names.len(dict)).map(name).collect::<Vec<_>>()
     };
@@ -300,11 +301,11 @@ fn reference(tape: &Path, dir: &Path) -> PathBuf {
         line.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         lines += &format!("{line}\n");
     };
-    for (id, name) in all(Dict::Instrument) {
+    for (id, name) in all(NameKind::Instrument) {
         match id % 3 {
             0 => entry(serde_json::json!({"instr": format!("I{}", id / 6), "isin": name})),
             1 => {
-                for (_, venue) in all(Dict::Venue) {
+                for (_, venue) in all(NameKind::Venue) {
                     for (instr, key, day) in
                         [("OLD", "valid_to", "2020-01-30"), ("NEW", "valid_from", "2020-01-31")]
                     {

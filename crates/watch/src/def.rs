@@ -1,7 +1,7 @@
 //! What a scenario tells of itself.
 
 use serde_json::Value;
-use unitape_model::Kind;
+use unitape_model::EventKind;
 
 /// Sort of conduct a scenario looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub struct Def {
     /// What sort of conduct it looks for.
     pub class: Class,
     /// The events it looks at.
-    pub inputs: &'static [Kind],
+    pub inputs: &'static [EventKind],
     /// What must be kept for it.
     pub needs: &'static [Need],
     /// Names of the parts of an alert's key.

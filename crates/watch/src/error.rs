@@ -107,7 +107,7 @@ impl Error {
             Self::Line { .. } | Self::Record { .. } | Self::Order { .. } | Self::Frame { .. } => {
                 ErrorCause::Data
             }
-            Self::Read { source, .. } | Self::Write(source) => ErrorCause::of_io(source),
+            Self::Read { source, .. } | Self::Write(source) => ErrorCause::from_io(source),
         }
     }
 }

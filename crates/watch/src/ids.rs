@@ -2,7 +2,7 @@
 
 use std::hash::Hasher as _;
 use unitape_model::id::{pack_id, unpack_id};
-use unitape_model::{Event, Field, InlineId, Value};
+use unitape_model::{Event, EventField, EventValue, InlineId};
 
 /// An id as a key of fixed size: as it stands in a place of 24 bytes or, when it does not fit one, a mark that
 /// no id in place begins with, its length and a 128-bit hash.
@@ -32,7 +32,7 @@ impl IdKey {
 
     /// The key of `field`, whose place of 24 bytes in the fixed part is `slot`.
     #[inline]
-    pub(crate) fn of(event: &Event<'_>, field: Field, slot: &[u8; 24]) -> Option<Self> {
+    pub(crate) fn of(event: &Event<'_>, field: EventField, slot: &[u8; 24]) -> Option<Self> {
         if slot[0] != 0 {
             return Some(Self(*slot));
         }
@@ -41,9 +41,9 @@ impl IdKey {
 
     /// The key of `field`, wherever it stands.
     #[cold]
-    pub(crate) fn read(event: &Event<'_>, field: Field) -> Option<Self> {
+    pub(crate) fn read(event: &Event<'_>, field: EventField) -> Option<Self> {
         match event.field(field, &mut [0; 36]) {
-            Some(Value::Id(id)) => Some(Self::new(id)),
+            Some(EventValue::Id(id)) => Some(Self::new(id)),
             _ => None,
         }
     }
@@ -97,10 +97,10 @@ impl IdKey {
 }
 
 /// The id that a field of the event holds, in full.
-pub(crate) fn id_text(event: &Event<'_>, field: Field) -> Option<String> {
+pub(crate) fn id_text(event: &Event<'_>, field: EventField) -> Option<String> {
     match event.field(field, &mut [0; 36])? {
-        Value::Id(InlineId::Text(t)) => Some(String::from_utf8_lossy(t).into_owned()),
-        Value::Id(InlineId::Number(n)) => Some(n.to_string()),
+        EventValue::Id(InlineId::Text(t)) => Some(String::from_utf8_lossy(t).into_owned()),
+        EventValue::Id(InlineId::Number(n)) => Some(n.to_string()),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use hashbrown::{DefaultHashBuilder, HashMap};
 use unitape_model::records::Bbo;
-use unitape_model::{Decimal, Event, Field, InstrumentId, Price, UnixNanos, Value};
+use unitape_model::{Decimal, Event, EventField, EventValue, InstrumentId, Price, UnixNanos};
 
 /// Pairs of venue and instrument, and instruments, that are kept at most; what comes after is counted, and
 /// scenarios miss it.
@@ -69,10 +69,10 @@ impl Market {
 
     #[inline]
     pub(crate) fn on_bbo(&mut self, event: &Event<'_>, seq: u64) {
-        let Some(bbo) = Bbo::of(event) else { return };
+        let Some(bbo) = Bbo::from_event(event) else { return };
         let best = Best {
-            bid: Price(bbo.bid.get()).some(),
-            ask: Price(bbo.ask.get()).some(),
+            bid: Price(bbo.bid.get()).to_option(),
+            ask: Price(bbo.ask.get()).to_option(),
             ts: UnixNanos(bbo.common.ts_event.get()),
             seq,
         };
@@ -94,15 +94,15 @@ impl Market {
         }
         let known = self.references.entry(instr).or_default();
         let price = |field| match event.field(field, &mut [0; 36]) {
-            Some(Value::Price(px)) => Some(px),
+            Some(EventValue::Price(px)) => Some(px),
             _ => None,
         };
-        known.tick = price(Field::Tick).or(known.tick);
-        known.prev_close = price(Field::PrevClose).or(known.prev_close);
-        if let Some(Value::Decimal(adv)) = event.field(Field::Adv, &mut [0; 36]) {
+        known.tick = price(EventField::Tick).or(known.tick);
+        known.prev_close = price(EventField::PrevClose).or(known.prev_close);
+        if let Some(EventValue::Decimal(adv)) = event.field(EventField::Adv, &mut [0; 36]) {
             known.adv = Some(adv);
         }
-        if let Some(Value::UInt(tier)) = event.field(Field::Tier, &mut [0; 36]) {
+        if let Some(EventValue::UInt(tier)) = event.field(EventField::Tier, &mut [0; 36]) {
             known.tier = Some(tier);
         }
     }

@@ -10,7 +10,7 @@ use crate::kept::{KeptPosition, KeptSeq};
 use crate::table::{Rank, Table};
 use unitape_model::records::Order;
 use unitape_model::schema::EXP_NONE;
-use unitape_model::{Decimal, Event, Field, InstrumentId, Kind, Position, Price, UnixNanos};
+use unitape_model::{Decimal, Event, EventField, EventKind, InstrumentId, Position, Price, UnixNanos};
 
 /// Orders kept at most: a busy day of one firm. Those that are not live are forgotten first, then the oldest.
 pub(crate) const ORDERS_MAX: usize = 1 << 20;
@@ -122,16 +122,16 @@ impl Orders {
         seq: u64,
         position: Option<Position>,
     ) -> Option<(u32, bool)> {
-        let oid = IdKey::of(event, Field::Oid, &record.oid)?;
+        let oid = IdKey::of(event, EventField::Oid, &record.oid)?;
         let key = (record.common.venue.get(), oid);
         let kind = event.kind();
-        if kind == Kind::OrderNew {
+        if kind == EventKind::OrderNew {
             let state = entered(event, record, seq, position);
             let rank = if state.is_live() { Rank::Kept } else { Rank::Spent };
             return Some((self.table.insert(key, state, rank), false));
         }
         let Some(slot) = self.table.find(&key) else {
-            if kind != Kind::OrderAmend {
+            if kind != EventKind::OrderAmend {
                 return None;
             }
             let state = OrderState {
@@ -145,8 +145,8 @@ impl Orders {
         let state = self.table.get_mut(slot);
         let was_live = state.is_live();
         match kind {
-            Kind::OrderAmend => amended(state, event, record),
-            Kind::OrderCancel => state.cancelled = true,
+            EventKind::OrderAmend => amended(state, event, record),
+            EventKind::OrderCancel => state.cancelled = true,
             _ => quantity(record).into_iter().for_each(|qty| state.executed.add(qty)),
         }
         let is_live = state.is_live();
@@ -205,7 +205,7 @@ fn entered(event: &Event<'_>, record: &Order, seq: u64, position: Option<Positio
 }
 
 fn amended(state: &mut OrderState, event: &Event<'_>, record: &Order) {
-    state.px = Price(record.px.get()).some().unwrap_or(state.px);
+    state.px = Price(record.px.get()).to_option().unwrap_or(state.px);
     state.qty = quantity(record).unwrap_or(state.qty);
     let first = |known: u32, said: u32| if known == 0 { said } else { known };
     state.owner = first(state.owner, record.owner.get());
@@ -221,7 +221,7 @@ fn parent(event: &Event<'_>, record: &Order) -> Option<IdKey> {
     if record.id2[0] == 0 && !has_extension {
         return None;
     }
-    IdKey::read(event, Field::Parent)
+    IdKey::read(event, EventField::Parent)
 }
 
 #[cfg(test)]
@@ -235,11 +235,17 @@ mod tests {
         let arena = arena(std::slice::from_ref(op));
         let (_, _, frame) = frames(&arena).next()?;
         let event = Event::new(frame)?;
-        orders.apply(&event, Order::of(&event)?, seq, None)
+        orders.apply(&event, Order::from_event(&event)?, seq, None)
     }
 
     fn op() -> impl Strategy<Value = Op> {
-        let kinds = [Kind::OrderNew, Kind::OrderNew, Kind::OrderAmend, Kind::OrderCancel, Kind::Exec];
+        let kinds = [
+            EventKind::OrderNew,
+            EventKind::OrderNew,
+            EventKind::OrderAmend,
+            EventKind::OrderCancel,
+            EventKind::Exec,
+        ];
         let qty = prop::sample::select(&[None, Some((1, 0)), Some((2, 0)), Some((0, 0)), Some((-1, 0))][..]);
         (prop::sample::select(kinds.to_vec()), 0u8..9, qty, 0u32..3).prop_map(|(kind, oid, qty, owner)| Op {
             kind,
@@ -271,12 +277,12 @@ mod tests {
                 prop_assert!(orders.table.len() <= 4);
                 let (live, spent) = orders.forgotten();
                 let is_kept = |oid: &&u8| {
-                    let probe = Op { kind: Kind::OrderCancel, oid: **oid, venue: 1, ..SILENT };
+                    let probe = Op { kind: EventKind::OrderCancel, oid: **oid, venue: 1, ..SILENT };
                     let arena = arena(&[probe]);
                     let (_, _, frame) = frames(&arena).next().unwrap();
                     let event = Event::new(frame).unwrap();
-                    let record = Order::of(&event).unwrap();
-                    let oid = IdKey::of(&event, Field::Oid, &record.oid).unwrap();
+                    let record = Order::from_event(&event).unwrap();
+                    let oid = IdKey::of(&event, EventField::Oid, &record.oid).unwrap();
                     orders.table.find(&(1, oid)).is_some()
                 };
                 let kept = seen.iter().filter(is_kept).count();
@@ -313,26 +319,34 @@ mod tests {
             })
         };
         let is = |was, now, entry, executed: &str| Some((was, now, entry, executed.to_owned()));
-        assert_eq!(step(op(Kind::OrderCancel, None)), None, "nobody knows it");
-        assert_eq!(step(op(Kind::Exec, Some(1))), None);
-        assert_eq!(step(op(Kind::OrderAmend, Some(9))), is(false, false, None, "0"), "never live");
-        assert_eq!(step(op(Kind::OrderNew, Some(5))), is(false, true, Some(4), "0"));
-        assert_eq!(step(op(Kind::Exec, Some(3))), is(true, true, Some(4), "3"));
-        assert_eq!(step(op(Kind::OrderAmend, Some(3))), is(true, false, Some(4), "3"), "nothing is left");
-        assert_eq!(step(op(Kind::OrderAmend, Some(4))), is(false, true, Some(4), "3"), "one is");
+        assert_eq!(step(op(EventKind::OrderCancel, None)), None, "nobody knows it");
+        assert_eq!(step(op(EventKind::Exec, Some(1))), None);
+        assert_eq!(step(op(EventKind::OrderAmend, Some(9))), is(false, false, None, "0"), "never live");
+        assert_eq!(step(op(EventKind::OrderNew, Some(5))), is(false, true, Some(4), "0"));
+        assert_eq!(step(op(EventKind::Exec, Some(3))), is(true, true, Some(4), "3"));
         assert_eq!(
-            step(op(Kind::Exec, Some(-3))),
+            step(op(EventKind::OrderAmend, Some(3))),
+            is(true, false, Some(4), "3"),
+            "nothing is left"
+        );
+        assert_eq!(step(op(EventKind::OrderAmend, Some(4))), is(false, true, Some(4), "3"), "one is");
+        assert_eq!(
+            step(op(EventKind::Exec, Some(-3))),
             is(true, true, Some(4), "3"),
             "less than nothing is nothing"
         );
-        assert_eq!(step(op(Kind::OrderAmend, Some(0))), is(true, false, Some(4), "3"));
-        assert_eq!(step(op(Kind::OrderAmend, Some(8))), is(false, true, Some(4), "3"));
-        assert_eq!(step(op(Kind::OrderCancel, None)), is(true, false, Some(4), "3"));
+        assert_eq!(step(op(EventKind::OrderAmend, Some(0))), is(true, false, Some(4), "3"));
+        assert_eq!(step(op(EventKind::OrderAmend, Some(8))), is(false, true, Some(4), "3"));
+        assert_eq!(step(op(EventKind::OrderCancel, None)), is(true, false, Some(4), "3"));
         assert_eq!(
-            step(op(Kind::OrderAmend, Some(9))),
+            step(op(EventKind::OrderAmend, Some(9))),
             is(false, false, Some(4), "3"),
             "cancelled is for good"
         );
-        assert_eq!(step(op(Kind::OrderNew, Some(5))), is(false, true, Some(13), "0"), "the id is used again");
+        assert_eq!(
+            step(op(EventKind::OrderNew, Some(5))),
+            is(false, true, Some(13), "0"),
+            "the id is used again"
+        );
     }
 }

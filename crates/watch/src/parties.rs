@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
-use unitape_model::{Event, Field, Value};
+use unitape_model::{Event, EventField, EventValue};
 
 /// The beneficial group of each owner, as `party` events tell it; an owner of whom nothing was told is its
 /// own group. At most one entry for each owner in the dictionary.
@@ -30,11 +30,11 @@ impl Parties {
 
     pub(crate) fn on_party(&mut self, event: &Event<'_>) {
         let id = |field| match event.field(field, &mut [0; 36]) {
-            Some(Value::Sym(_, id)) => Some(id),
+            Some(EventValue::Sym(_, id)) => Some(id),
             _ => None,
         };
-        let Some(owner) = id(Field::Owner) else { return };
-        let group = id(Field::Group).unwrap_or(owner);
+        let Some(owner) = id(EventField::Owner) else { return };
+        let group = id(EventField::Group).unwrap_or(owner);
         if self.group(owner) != group {
             self.changes += 1;
             self.groups.insert(owner, group);

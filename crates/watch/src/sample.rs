@@ -5,7 +5,8 @@
 //! then one of them spoofs, floods, or trades with itself, so that there is something to find.
 
 use unitape_model::{
-    Decimal, Dict, Dictionary, EventBuilder, Field, InlineId, InstrumentId, Kind, Price, UnixNanos, Value,
+    Decimal, Dictionary, EventBuilder, EventField, EventKind, EventValue, InlineId, InstrumentId, NameKind,
+    Price, UnixNanos,
 };
 
 /// Traders, and owners.
@@ -17,10 +18,10 @@ pub const INSTRUMENTS: u32 = 10_000;
 pub fn orders(events: usize, seed: u64) -> (Vec<u8>, Dictionary) {
     let mut names = Dictionary::default();
     for (dict, count, letter) in [
-        (Dict::Instrument, INSTRUMENTS, 'I'),
-        (Dict::Venue, 3, 'V'),
-        (Dict::Trader, TRADERS, 'T'),
-        (Dict::Owner, TRADERS, 'O'),
+        (NameKind::Instrument, INSTRUMENTS, 'I'),
+        (NameKind::Venue, 3, 'V'),
+        (NameKind::Trader, TRADERS, 'T'),
+        (NameKind::Owner, TRADERS, 'O'),
     ] {
         for n in 1..=count {
             names.intern(dict, format!("{letter}{n:05}").as_bytes()).expect("a short name, and few");
@@ -66,9 +67,9 @@ impl Stream {
     fn references(&mut self) {
         // Only the busy instruments have reference data and a price from the start.
         for instr in (1..=200).map(InstrumentId) {
-            self.put(Kind::Ref, |b, s| {
-                s(b, Field::Instr, Value::Sym(Dict::Instrument, instr.0));
-                s(b, Field::Tick, Value::Price(Price(TICK)));
+            self.put(EventKind::Ref, |b, s| {
+                s(b, EventField::Instr, EventValue::Sym(NameKind::Instrument, instr.0));
+                s(b, EventField::Tick, EventValue::Price(Price(TICK)));
             });
             for venue in 1..=3 {
                 self.bbo(instr, venue);
@@ -92,12 +93,12 @@ impl Stream {
                 let at = self.pick();
                 self.live[at].qty += 100;
                 let order = self.live[at];
-                self.order(Kind::OrderAmend, &order);
+                self.order(EventKind::OrderAmend, &order);
             }
             5_500..8_000 => {
                 let at = self.pick();
                 let order = self.live.swap_remove(at);
-                self.order(Kind::OrderCancel, &order);
+                self.order(EventKind::OrderCancel, &order);
             }
             _ => {
                 let at = self.pick();
@@ -112,7 +113,7 @@ impl Stream {
 
     fn enter(&mut self) {
         let order = self.draw();
-        self.order(Kind::OrderNew, &order);
+        self.order(EventKind::OrderNew, &order);
         self.live.push(order);
     }
 
@@ -121,19 +122,19 @@ impl Stream {
         let small = Order { instr: InstrumentId(self.below(200) as u32 + 1), ..self.draw() };
         let large = Order { oid: small.oid + 1, side: 1 - small.side, qty: small.qty * 20, ..small };
         self.next_oid += 1;
-        self.order(Kind::OrderNew, &small);
-        self.order(Kind::OrderNew, &large);
+        self.order(EventKind::OrderNew, &small);
+        self.order(EventKind::OrderNew, &large);
         self.next_match += 1;
         self.exec(&small, small.qty);
         self.now += 100_000_000;
-        self.order(Kind::OrderCancel, &large);
+        self.order(EventKind::OrderCancel, &large);
     }
 
     fn flood(&mut self) {
         let order = self.draw();
         for _ in 0..60 {
-            self.order(Kind::OrderNew, &order);
-            self.order(Kind::OrderCancel, &order);
+            self.order(EventKind::OrderNew, &order);
+            self.order(EventKind::OrderCancel, &order);
         }
     }
 
@@ -159,27 +160,27 @@ impl Stream {
     }
 
     fn bbo(&mut self, instr: InstrumentId, venue: u32) {
-        self.put(Kind::Bbo, |b, s| {
-            s(b, Field::Instr, Value::Sym(Dict::Instrument, instr.0));
-            s(b, Field::Venue, Value::Sym(Dict::Venue, venue));
-            s(b, Field::Bid, Value::Price(Price(price(instr))));
-            s(b, Field::Ask, Value::Price(Price(price(instr) + TICK)));
+        self.put(EventKind::Bbo, |b, s| {
+            s(b, EventField::Instr, EventValue::Sym(NameKind::Instrument, instr.0));
+            s(b, EventField::Venue, EventValue::Sym(NameKind::Venue, venue));
+            s(b, EventField::Bid, EventValue::Price(Price(price(instr))));
+            s(b, EventField::Ask, EventValue::Price(Price(price(instr) + TICK)));
         });
     }
 
-    fn order(&mut self, kind: Kind, order: &Order) {
+    fn order(&mut self, kind: EventKind, order: &Order) {
         self.put(kind, |b, s| set_order(b, s, order));
     }
 
     fn exec(&mut self, order: &Order, qty: i64) {
         let id = self.next_match;
-        self.put(Kind::Exec, |b, s| {
+        self.put(EventKind::Exec, |b, s| {
             set_order(b, s, &Order { qty, ..*order });
-            s(b, Field::MatchId, Value::Id(InlineId::Number(id)));
+            s(b, EventField::MatchId, EventValue::Id(InlineId::Number(id)));
         });
     }
 
-    fn put(&mut self, kind: Kind, fill: impl FnOnce(&mut EventBuilder<'_>, Setter)) {
+    fn put(&mut self, kind: EventKind, fill: impl FnOnce(&mut EventBuilder<'_>, Setter)) {
         let mut builder = EventBuilder::begin(&mut self.arena, kind, UnixNanos(START_NS + self.now));
         let set: Setter = |b, field, value| {
             let spec = b.schema().get(field).expect("a field of the kind");
@@ -216,21 +217,21 @@ impl Stream {
     }
 }
 
-type Setter = fn(&mut EventBuilder<'_>, Field, Value<'_>);
+type Setter = fn(&mut EventBuilder<'_>, EventField, EventValue<'_>);
 
 fn price(instr: InstrumentId) -> i64 {
     (i64::from(instr.0) % 500 + 10) * 1_000_000_000
 }
 
 fn set_order(b: &mut EventBuilder<'_>, set: Setter, order: &Order) {
-    set(b, Field::Oid, Value::Id(InlineId::Number(order.oid)));
-    set(b, Field::Side, Value::Text(["B", "S"][order.side]));
-    set(b, Field::Venue, Value::Sym(Dict::Venue, order.venue));
-    set(b, Field::Instr, Value::Sym(Dict::Instrument, order.instr.0));
-    set(b, Field::Trader, Value::Sym(Dict::Trader, order.owner));
-    set(b, Field::Owner, Value::Sym(Dict::Owner, order.owner));
-    if b.schema().kind != Kind::OrderCancel {
-        set(b, Field::Px, Value::Price(Price(order.px)));
-        set(b, Field::Qty, Value::Decimal(Decimal::from_int(order.qty)));
+    set(b, EventField::Oid, EventValue::Id(InlineId::Number(order.oid)));
+    set(b, EventField::Side, EventValue::Text(["B", "S"][order.side]));
+    set(b, EventField::Venue, EventValue::Sym(NameKind::Venue, order.venue));
+    set(b, EventField::Instr, EventValue::Sym(NameKind::Instrument, order.instr.0));
+    set(b, EventField::Trader, EventValue::Sym(NameKind::Trader, order.owner));
+    set(b, EventField::Owner, EventValue::Sym(NameKind::Owner, order.owner));
+    if b.schema().kind != EventKind::OrderCancel {
+        set(b, EventField::Px, EventValue::Price(Price(order.px)));
+        set(b, EventField::Qty, EventValue::Decimal(Decimal::from_int(order.qty)));
     }
 }

@@ -4,7 +4,7 @@ use crate::alert::Alert;
 use crate::error::Error;
 use crate::params::Selection;
 use crate::watch::Watch;
-use unitape_model::{Header, NameTable, Position};
+use unitape_model::{FrameHeader, NameTable, Position};
 
 /// A [`Watch`] that learns names from the definitions on the tape.
 pub struct TapeWatch {
@@ -35,7 +35,7 @@ impl TapeWatch {
     ) -> Result<(), Error> {
         let event = self.names.admit_frame(frame);
         let event = event.map_err(|flaw| Error::Frame { position, message: flaw.to_string() })?;
-        if let Some(event) = event.filter(|_| !Header::read(frame).is_meta()) {
+        if let Some(event) = event.filter(|_| !FrameHeader::read(frame).is_meta()) {
             self.watch.on_event(&event, seq, Some(position), self.names.dictionary(), out);
         }
         Ok(())

@@ -59,13 +59,13 @@ mod tests {
     use super::*;
     use crate::naive::stream::{Op, SILENT, arena, run};
     use crate::{Alert, Class, Context, Def, Input, Metrics, Output, Scenario, Watch};
-    use unitape_model::Kind;
+    use unitape_model::EventKind;
 
     static DEF: Def = Def {
         id: "echo",
         title: "Says of each order, ten later, how many it has seen by then",
         class: Class::Market,
-        inputs: &[Kind::OrderNew],
+        inputs: &[EventKind::OrderNew],
         needs: &[],
         key: &["token"],
         params: &[],
@@ -112,7 +112,7 @@ mod tests {
         }
     }
 
-    fn told(watch: &mut Watch, steps: &[(Kind, i64)]) -> Vec<(i64, u64, String, u64)> {
+    fn told(watch: &mut Watch, steps: &[(EventKind, i64)]) -> Vec<(i64, u64, String, u64)> {
         let ops: Vec<Op> = steps.iter().map(|&(kind, by)| Op { kind, by, ..SILENT }).collect();
         let said = run(watch, &arena(&ops));
         said.into_iter()
@@ -124,7 +124,7 @@ mod tests {
     /// that is earlier, and never without one.
     #[test]
     fn timers_fire_before_the_event_that_brings_their_time() {
-        let (order, clock) = (Kind::OrderNew, Kind::Clock);
+        let (order, clock) = (EventKind::OrderNew, EventKind::Clock);
         let mut watch = Watch::of(vec![Box::new(Echo::default())]);
         let one = |ts, seq, token: u64, seen| (ts, seq, token.to_string(), seen);
         assert_eq!(

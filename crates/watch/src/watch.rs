@@ -12,7 +12,7 @@ use crate::parties::Parties;
 use crate::scenarios;
 use crate::timers::{Due, Timers};
 use unitape_model::records::Order;
-use unitape_model::{Dict, Dictionary, Event, Field, Kind, Position, UnixNanos};
+use unitape_model::{Dictionary, Event, EventField, EventKind, NameKind, Position, UnixNanos};
 
 /// What is known when an event comes, kept once for all scenarios.
 pub struct Context<'a> {
@@ -32,7 +32,7 @@ pub struct Context<'a> {
 
 impl Context<'_> {
     /// The name of an id; an id without one is shown by its number.
-    pub fn name(&self, dict: Dict, id: u32) -> String {
+    pub fn name(&self, dict: NameKind, id: u32) -> String {
         self.names.name(dict, id).map_or_else(|| format!("#{id}"), str::to_owned)
     }
 
@@ -64,9 +64,9 @@ pub struct Input<'a, 'e> {
 impl Input<'_, '_> {
     /// The parent order; of a cancel or an execution without one, that of its order.
     pub fn parent(&self) -> Option<IdKey> {
-        let inherits = matches!(self.event.kind(), Kind::OrderCancel | Kind::Exec);
+        let inherits = matches!(self.event.kind(), EventKind::OrderCancel | EventKind::Exec);
         let inherited = || self.order.filter(|_| inherits).and_then(|o| o.order.parent());
-        IdKey::read(self.event, Field::Parent).or_else(inherited)
+        IdKey::read(self.event, EventField::Parent).or_else(inherited)
     }
 }
 
@@ -151,7 +151,7 @@ pub struct Watch {
     needs_market: bool,
 }
 
-const KINDS: usize = Kind::Clock as usize + 1;
+const KINDS: usize = EventKind::Clock as usize + 1;
 
 impl Watch {
     /// The scenarios of `selection` with their parameters.
@@ -208,15 +208,15 @@ impl Watch {
             running[scenario].on_timer(due, &context, &mut Output { alerts: out, timers, scenario });
         }
         let kind = event.kind();
-        let record = Order::of(event);
+        let record = Order::from_event(event);
         let mut touched = None;
         match (kind, record) {
             (_, Some(record)) if self.needs_orders => {
                 touched = self.orders.apply(event, record, seq, position);
             }
-            (Kind::Bbo, _) if self.needs_market => self.market.on_bbo(event, seq),
-            (Kind::Ref, _) if self.needs_market => self.market.on_ref(event),
-            (Kind::Party, _) => self.parties.on_party(event),
+            (EventKind::Bbo, _) if self.needs_market => self.market.on_bbo(event, seq),
+            (EventKind::Ref, _) if self.needs_market => self.market.on_ref(event),
+            (EventKind::Party, _) => self.parties.on_party(event),
             _ => {}
         }
         let mut wants = self.wants[kind as usize];
@@ -290,11 +290,11 @@ impl SharedMetrics {
 
 /// Owner, trader and algorithm of an event; what a cancel or an execution does not say, its order does.
 #[inline]
-fn who(kind: Kind, record: Option<&Order>, order: Option<&Touched<'_>>) -> (u32, u32, u32) {
+fn who(kind: EventKind, record: Option<&Order>, order: Option<&Touched<'_>>) -> (u32, u32, u32) {
     let Some(record) = record else { return (0, 0, 0) };
     let (owner, trader, algo) = (record.owner.get(), record.trader.get(), record.algo.get());
     match order {
-        Some(t) if matches!(kind, Kind::OrderCancel | Kind::Exec) => {
+        Some(t) if matches!(kind, EventKind::OrderCancel | EventKind::Exec) => {
             let or = |said: u32, inherited: u32| if said == 0 { inherited } else { said };
             (or(owner, t.order.owner), or(trader, t.order.trader), or(algo, t.order.algo))
         }

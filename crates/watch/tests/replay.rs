@@ -2,7 +2,8 @@
 
 use unitape_codec::events::{EventLine, LineOptions, parse_line};
 use unitape_model::{
-    Dict, Dictionary, EventBuilder, Field, Kind, Position, Schema, UnixNanos, Value, frames,
+    Dictionary, EventBuilder, EventField, EventKind, EventSchema, EventValue, NameKind, Position, UnixNanos,
+    frames,
 };
 use unitape_watch::{Overlay, Selection, TapeWatch, replay_jsonl};
 
@@ -72,7 +73,7 @@ fn what_cannot_be_replayed_is_named() {
 /// Live and replayed must be one: the same lines as frames behind their definitions, with positions.
 #[test]
 fn a_tape_gives_the_same_alerts_with_positions() {
-    let (mut names, mut defined) = (Dictionary::default(), [0; Dict::COUNT]);
+    let (mut names, mut defined) = (Dictionary::default(), [0; NameKind::COUNT]);
     let mut tape = TapeWatch::new(&Selection::default()).unwrap();
     let (mut at, mut seq, mut out) = (0u64, 0u64, Vec::new());
     for line in CASES.lines().skip_while(|l| !l.contains("WASH-P2")).take_while(|l| !l.contains("WASH-P4")) {
@@ -83,15 +84,15 @@ fn a_tape_gives_the_same_alerts_with_positions() {
             continue;
         };
         let mut frame = Vec::new();
-        for dict in Dict::ALL {
+        for dict in NameKind::ALL {
             for id in defined[dict as usize] + 1..=names.len(dict) {
-                let schema = Schema::of(Kind::Define);
-                let mut d = EventBuilder::begin(&mut frame, Kind::Define, UnixNanos(0));
+                let schema = EventSchema::for_kind(EventKind::Define);
+                let mut d = EventBuilder::begin(&mut frame, EventKind::Define, UnixNanos(0));
                 let name = names.name(dict, id).unwrap();
                 for (field, value) in [
-                    (Field::Dict, Value::UInt(dict as u64)),
-                    (Field::Index, Value::UInt(id.into())),
-                    (Field::Name, Value::Text(name)),
+                    (EventField::Dict, EventValue::UInt(dict as u64)),
+                    (EventField::Index, EventValue::UInt(id.into())),
+                    (EventField::Name, EventValue::Text(name)),
                 ] {
                     d.set(schema.get(field).unwrap(), value).unwrap();
                 }

@@ -6,9 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use unitape_model::{Header, LINE, flags};
+use unitape_model::{FrameHeader, LINE, flags};
 use unitape_tape::{
-    Definitions, Options, ReadOptions, Reader, Removal, Retention, Start, TapeId, Writer, info, keeping,
+    DefinitionReader, WriterOptions, ReadOptions, Reader, RemovalOptions, RetentionLimits, StartPosition, TapeId, Writer, info, retention_status,
     retain, verify,
 };
 
@@ -29,42 +29,42 @@ pub fn run(data: &[u8]) {
         apply(dir.path(), &names, change.try_into().expect("16 bytes"));
     }
     let report = verify(dir.path());
-    read(dir.path(), Start::Oldest);
+    read(dir.path(), StartPosition::Oldest);
     // A checksum that is damaged takes a span from a reader, and nothing from who does not look at it.
     let unchecked = ReadOptions { verify: false, ..ReadOptions::default() };
-    let end = read_with(dir.path(), Start::Oldest, unchecked);
+    let end = read_with(dir.path(), StartPosition::Oldest, unchecked);
     if let (Ok(report), Some(end)) = (report, end) {
         assert!(end >= report.intact_to.0, "intact to {}, read to {end}", report.intact_to);
     }
-    read(dir.path(), Start::End);
+    read(dir.path(), StartPosition::End);
     // Only panics, endless loops and memory without bound are findings here.
     let _ = info(dir.path());
-    if let Ok(mut log) = Definitions::open(dir.path()) {
+    if let Ok(mut log) = DefinitionReader::open(dir.path()) {
         while let Ok(Some(_)) = log.next() {}
     }
-    let limits = Retention { bytes: Some(2 * SEGMENT_BYTES), ..Retention::default() };
-    let _ = retain(dir.path(), &limits, &Removal::default(), false);
-    let _ = keeping(dir.path());
+    let limits = RetentionLimits { bytes: Some(2 * SEGMENT_BYTES), ..RetentionLimits::default() };
+    let _ = retain(dir.path(), &limits, &RemovalOptions::default(), false);
+    let _ = retention_status(dir.path());
     // A changed size of segments is a wish for that much room on the disk, which is granted.
     let text = fs::read_to_string(dir.path().join("tape.toml")).unwrap_or_default();
     if text.contains("segment_bytes = 4096\n") {
-        let options = Options { truncate_damage: first & 2 == 0, ..options() };
+        let options = WriterOptions { truncate_damage: first & 2 == 0, ..options() };
         if let Ok((mut writer, recovery)) = Writer::open(dir.path(), ID, options) {
             let appended = writer.append(&line(20)).is_ok();
             if writer.close().is_ok() && appended {
-                assert!(read(dir.path(), Start::At(recovery.end)) > Some(recovery.end.0), "{recovery:?}");
+                assert!(read(dir.path(), StartPosition::At(recovery.end)) > Some(recovery.end.0), "{recovery:?}");
             }
         }
     }
 }
 
-fn options() -> Options {
-    Options { segment_bytes: SEGMENT_BYTES, prefault_bytes: 0, ..Options::default() }
+fn options() -> WriterOptions {
+    WriterOptions { segment_bytes: SEGMENT_BYTES, prefault_bytes: 0, ..WriterOptions::default() }
 }
 
 fn line(kind: u8) -> [u8; LINE] {
     let mut frame = [0x5a; LINE];
-    Header::unstamped(kind, flags::LAST, 1).write(&mut frame);
+    FrameHeader::new_unstamped(kind, flags::LAST, 1).write(&mut frame);
     frame
 }
 
@@ -121,11 +121,11 @@ fn apply(dir: &Path, names: &[PathBuf], change: &[u8; 16]) {
 }
 
 /// Reads until the end or an error; gives the position reached.
-fn read(dir: &Path, start: Start) -> Option<u64> {
+fn read(dir: &Path, start: StartPosition) -> Option<u64> {
     read_with(dir, start, ReadOptions::default())
 }
 
-fn read_with(dir: &Path, start: Start, options: ReadOptions) -> Option<u64> {
+fn read_with(dir: &Path, start: StartPosition, options: ReadOptions) -> Option<u64> {
     let mut reader = Reader::open_with(dir, start, options).ok()?;
     for _ in 0..100_000 {
         if !matches!(reader.next(), Ok(Some(_))) {

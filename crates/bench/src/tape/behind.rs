@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::record::{Record, cpu_ns, histogram, note};
 use rustix::process::Signal;
 use std::time::Instant;
-use unitape_tape::measure::{Messages, payload_of, pin, settle};
-use unitape_tape::{Helpers, Options, RecorderPlace, TapeId, Writer};
+use unitape_tape::measure::{NumberedFrames, payload_of, pin, settle};
+use unitape_tape::{HelperPlacement, RecorderPlace, TapeId, Writer, WriterOptions};
 
 /// Messages a second.
 const RATE: u64 = 1_000_000;
@@ -24,8 +24,8 @@ pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
     }
     let context = bench.context;
     let count = context.pick(40_000, 2 * RATE);
-    let mut options = Options { recorder: RecorderPlace::External, ..bench.options.clone() };
-    if options.helpers == Helpers::default() && context.options.tune.pin && cores() > 1 {
+    let mut options = WriterOptions { recorder: RecorderPlace::External, ..bench.options.clone() };
+    if options.helpers == HelperPlacement::default() && context.options.tune.pin && cores() > 1 {
         options.helpers.cpus = vec![1];
     }
     let (mut undisturbed, mut stopped) = (Gathered::default(), Gathered::default());
@@ -79,7 +79,7 @@ fn appends(
     count: u64,
     recorder: Option<&Second>,
 ) -> Result<(u64, crate::record::Hist), Error> {
-    let mut messages = Messages::new(LINES);
+    let mut messages = NumberedFrames::new(LINES);
     let mut times = histogram();
     let every = 1_000_000_000 / RATE;
     let (stop, go_on) = (count / PARTS, count - count / PARTS);

@@ -3,8 +3,8 @@
 use crate::error::Error;
 use crate::record::Hash;
 use std::path::Path;
-use unitape_tape::measure::Messages;
-use unitape_tape::{Reader, Start};
+use unitape_tape::measure::NumberedFrames;
+use unitape_tape::{Reader, StartPosition};
 
 /// Hashes of what should be on the tape and of what is, both without the header words.
 #[derive(Clone, Debug)]
@@ -17,13 +17,13 @@ pub struct Hashes {
 ///
 /// `count` messages of `lines` lines numbered from 0; with `tail`, whatever retention has left of their end.
 pub fn read_back(tape: &Path, lines: u16, count: u64, tail: bool) -> Result<Hashes, Error> {
-    let mut reader = Reader::open(tape, Start::Oldest)?;
-    let mut expected = Messages::new(lines).next().to_vec();
+    let mut reader = Reader::open(tape, StartPosition::Oldest)?;
+    let mut expected = NumberedFrames::new(lines).next().to_vec();
     let (mut input, mut output) = (Hash::default(), Hash::default());
     let (mut next, mut first) = (0, true);
     while let Some(frame) = reader.next()? {
         if first && tail {
-            next = Messages::number(frame.bytes);
+            next = NumberedFrames::number(frame.bytes);
         }
         first = false;
         expected[8..16].copy_from_slice(&next.to_le_bytes());

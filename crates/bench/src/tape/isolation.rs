@@ -9,8 +9,8 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::record::{Hist, Record, cpu_ns, histogram, note};
 use std::time::Instant;
-use unitape_tape::measure::{Messages, payload_of, pin, settle};
-use unitape_tape::{Options, Reader, Start, TapeId, Writer};
+use unitape_tape::measure::{NumberedFrames, payload_of, pin, settle};
+use unitape_tape::{Reader, StartPosition, TapeId, Writer, WriterOptions};
 
 /// Messages a second on the trading path.
 const RATE: u64 = 200_000;
@@ -98,16 +98,16 @@ fn happened(condition: &str, said: &str) -> Result<(), Error> {
 struct Trading {
     writer: Writer,
     reader: Reader,
-    messages: Messages,
+    messages: NumberedFrames,
     seen: u64,
 }
 
 impl Trading {
     /// With the day so far on the tape and read.
-    fn open(tape: &std::path::Path, options: &Options, day: u64) -> Result<Self, Error> {
+    fn open(tape: &std::path::Path, options: &WriterOptions, day: u64) -> Result<Self, Error> {
         let (writer, _) = Writer::open(tape, TapeId(1), options.clone())?;
-        let reader = Reader::open(tape, Start::Oldest)?;
-        let mut this = Self { writer, reader, messages: Messages::new(LINES), seen: 0 };
+        let reader = Reader::open(tape, StartPosition::Oldest)?;
+        let mut this = Self { writer, reader, messages: NumberedFrames::new(LINES), seen: 0 };
         for _ in 0..day {
             this.writer.append(this.messages.next())?;
             this.read()?;
@@ -119,7 +119,7 @@ impl Trading {
     fn read(&mut self) -> Result<(), Error> {
         loop {
             match self.reader.next()? {
-                Some(frame) if Messages::number(frame.bytes) == self.seen => break,
+                Some(frame) if NumberedFrames::number(frame.bytes) == self.seen => break,
                 Some(_) => {
                     let what = format!("the trading reader did not find message {}", self.seen);
                     return Err(Error::Failed(what));

@@ -23,7 +23,7 @@ use control::Control;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::process::{Command, Stdio};
 use unitape_tape::measure::payload_of;
-use unitape_tape::{Backing, Options};
+use unitape_tape::{Backing, WriterOptions};
 
 /// The cases, in the order in which they run.
 pub const CASES: [&str; 12] = [
@@ -48,9 +48,10 @@ type Out<'a> = &'a mut dyn FnMut(Record) -> Result<(), Error>;
 
 /// Runs the cases.
 pub fn run(context: &Context, out: Out<'_>) -> Result<(), Error> {
-    let hot = Options { backing: Backing::Hot { dir: None, window_segments: 8 }, ..Options::default() };
+    let hot =
+        WriterOptions { backing: Backing::Hot { dir: None, window_segments: 8 }, ..WriterOptions::default() };
     unitape_tape::measure::set_pinning(context.options.tune.pin);
-    for (backing, options) in [("hot", hot), ("file", Options::default())] {
+    for (backing, options) in [("hot", hot), ("file", WriterOptions::default())] {
         let mut bench = Bench {
             context,
             backing,
@@ -80,7 +81,7 @@ pub fn run(context: &Context, out: Out<'_>) -> Result<(), Error> {
 struct Bench<'a> {
     context: &'a Context,
     backing: &'static str,
-    options: Options,
+    options: WriterOptions,
     control: Control<'a>,
 }
 

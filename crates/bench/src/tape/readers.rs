@@ -13,8 +13,8 @@ use crate::error::Error;
 use crate::record::{Record, cpu_ns};
 use std::path::Path;
 use std::time::Instant;
-use unitape_tape::measure::{Messages, payload_of, pin, settle};
-use unitape_tape::{Options, TapeId, Writer};
+use unitape_tape::measure::{NumberedFrames, payload_of, pin, settle};
+use unitape_tape::{TapeId, Writer, WriterOptions};
 
 const READERS: [(u32, &str); 3] = [(1, "readers1"), (4, "readers4"), (20, "readers20")];
 
@@ -23,7 +23,7 @@ struct Way {
     condition: &'static str,
     told: &'static str,
     count: u64,
-    options: Options,
+    options: WriterOptions,
     settled: bool,
 }
 
@@ -47,7 +47,7 @@ fn ways(bench: &Bench<'_>) -> Vec<Way> {
         pinned.helpers.cpus = vec![1];
     }
     let segment_bytes = if context.options.quick { 8 << 20 } else { 256 << 20 };
-    let ready = Options { segment_bytes, prefault_bytes: segment_bytes, ..pinned.clone() };
+    let ready = WriterOptions { segment_bytes, prefault_bytes: segment_bytes, ..pinned.clone() };
     let mut ways = vec![
         Way {
             condition: "memory ready",
@@ -98,7 +98,7 @@ fn measure(
                     settle(&way.options);
                 }
                 pin(0);
-                let mut messages = Messages::new(LINES);
+                let mut messages = NumberedFrames::new(LINES);
                 let (cpu, since) = (cpu_ns(), Instant::now());
                 for _ in 0..way.count {
                     writer.append(messages.next())?;

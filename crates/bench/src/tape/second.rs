@@ -12,9 +12,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use unitape_ring::{Wait, Waiter};
-use unitape_tape::measure::{Messages, pin};
-use unitape_tape::{Reader, Removal, Start, Sync};
+use unitape_ring::{WaitStrategy, Waiter};
+use unitape_tape::measure::{NumberedFrames, pin};
+use unitape_tape::{Reader, RemovalOptions, StartPosition, SyncPolicy};
 
 /// A second process; ends with us.
 pub struct Second {
@@ -95,17 +95,17 @@ fn read(tape: &Path, readers: &str, count: &str) -> Result<(), Error> {
     let (readers, count) = (number(readers)?, number(count)?);
     pin(1);
     let mut readers = (0..readers)
-        .map(|_| Ok((Reader::open(tape, Start::Oldest)?, 0)))
+        .map(|_| Ok((Reader::open(tape, StartPosition::Oldest)?, 0)))
         .collect::<Result<Vec<(Reader, u64)>, Error>>()?;
     say("ready")?;
-    let mut waiter = Waiter::new(Wait::Balanced);
+    let mut waiter = Waiter::new(WaitStrategy::Balanced);
     while readers.iter().any(|(_, seen)| *seen < count) {
         let mut idle = true;
         for (reader, seen) in &mut readers {
             // Not more than a little in one go, so that all of them stay at the writer's heels.
             for _ in 0..1024 {
                 let Some(frame) = reader.next()? else { break };
-                if Messages::number(frame.bytes) != *seen {
+                if NumberedFrames::number(frame.bytes) != *seen {
                     return Err(Error::Failed(format!("a reader did not find message {seen}")));
                 }
                 *seen += 1;
@@ -140,7 +140,7 @@ fn record(tape: &Path) -> Result<(), Error> {
     pin(1);
     let stop = told_to_end();
     say("ready")?;
-    unitape_tape::record(tape, Sync::OnClose, Removal::default(), &stop)?;
+    unitape_tape::record(tape, SyncPolicy::OnClose, RemovalOptions::default(), &stop)?;
     say("recorded")?;
     Ok(())
 }
@@ -217,20 +217,20 @@ fn report(mode: &str, tape: &Path) -> Result<(), Error> {
     // Whoever started us may be killed itself.
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    let mut reader = Reader::open(tape, Start::Oldest)?;
+    let mut reader = Reader::open(tape, StartPosition::Oldest)?;
     say("ready")?;
-    let mut waiter = Waiter::new(Wait::Balanced);
+    let mut waiter = Waiter::new(WaitStrategy::Balanced);
     let mut seen = 0;
     loop {
         match reader.next()? {
-            Some(frame) if Messages::number(frame.bytes) == seen => {
+            Some(frame) if NumberedFrames::number(frame.bytes) == seen => {
                 seen += 1;
                 waiter.reset();
             }
             Some(_) => return Err(Error::Failed(format!("a report did not find message {seen}"))),
             None if mode == "scan" => {
                 say("scanned")?;
-                reader = Reader::open(tape, Start::Oldest)?;
+                reader = Reader::open(tape, StartPosition::Oldest)?;
                 seen = 0;
             }
             None => waiter.wait(),

@@ -6,8 +6,8 @@ use super::{Bench, LINES, Out, frame_bytes, moved, spawn};
 use crate::error::Error;
 use crate::record::{Record, cpu_ns, rounded};
 use std::time::Duration;
-use unitape_tape::measure::{OneWay, disk, one_way, payload_of, sustained};
-use unitape_tape::{Backing, Helpers, Options, Retention, Sync};
+use unitape_tape::measure::{StreamMeasurement, disk, one_way, payload_of, sustained};
+use unitape_tape::{Backing, HelperPlacement, RetentionLimits, SyncPolicy, WriterOptions};
 
 /// What of the tape's end `sustained` keeps, so that the disk does not fill.
 const RETAIN_BYTES: u64 = 2 << 30;
@@ -31,11 +31,11 @@ fn burst(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
     let count = context.pick(20_000, 900_000);
     // All of it fits into the first segment: nothing is made on the way.
     let segment_bytes = bench.options.segment_bytes.max(BURST_SEGMENT_BYTES);
-    let options = Options { segment_bytes, prefault_bytes: segment_bytes, ..bench.options.clone() };
+    let options = WriterOptions { segment_bytes, prefault_bytes: segment_bytes, ..bench.options.clone() };
     let mut ways = vec![("helpers in turn with all", options.clone(), Gathered::default())];
     if options.helpers.nice.is_none() {
-        let helpers = Helpers { nice: Some(19), ..options.helpers.clone() };
-        ways.push(("helpers wait (nice 19)", Options { helpers, ..options }, Gathered::default()));
+        let helpers = HelperPlacement { nice: Some(19), ..options.helpers.clone() };
+        ways.push(("helpers wait (nice 19)", WriterOptions { helpers, ..options }, Gathered::default()));
     }
     let mut hashes = None;
     for _ in 0..context.repeats(7) {
@@ -74,8 +74,8 @@ fn burst(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
 fn at_full_rate(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
     let context = bench.context;
     let time = Duration::from_secs(context.options.seconds);
-    let mut options = Options {
-        sync: Sync::Every { bytes: disk::FLUSH_BYTES, interval: Duration::from_millis(100) },
+    let mut options = WriterOptions {
+        sync: SyncPolicy::Every { bytes: disk::FLUSH_BYTES, interval: Duration::from_millis(100) },
         recorder_wait: Duration::from_secs(60),
         ..bench.options.clone()
     };
@@ -88,10 +88,10 @@ fn at_full_rate(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
             *window_segments = 8;
         }
     }
-    options.retention = Retention { bytes: Some(retain), ..Retention::default() };
+    options.retention = RetentionLimits { bytes: Some(retain), ..RetentionLimits::default() };
     let part = if context.options.quick { Duration::from_millis(200) } else { time / 6 };
     let mut disk_rates = Vec::new();
-    let mut ways: Option<(OneWay, Hashes)> = None;
+    let mut ways: Option<(StreamMeasurement, Hashes)> = None;
     let (trial, beside) = bench.control.around(|| {
         let place = context.fresh("sustained")?;
         disk_rates.clear();

@@ -6,8 +6,8 @@ use super::{Bench, LINES, Out, frame_bytes, moved, spawn};
 use crate::error::Error;
 use crate::record::{Record, cpu_ns, histogram, note};
 use std::time::Duration;
-use unitape_tape::measure::{Pace, payload_of, raw_round_trips_at, round_trips, round_trips_at};
-use unitape_tape::{Options, Sync};
+use unitape_tape::measure::{SendSchedule, payload_of, raw_round_trips_at, round_trips, round_trips_at};
+use unitape_tape::{SyncPolicy, WriterOptions};
 
 /// Messages a second of `rtt-rate`; the first is the one of `rtt-load`.
 const RATES: [u64; 3] = [100_000, 500_000, 1_000_000];
@@ -26,7 +26,7 @@ pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
     }
     if bench.wants("rtt-load") {
         // Flushed all along, as a tape that must be durable soon is.
-        let sync = Sync::Every { bytes: 1 << 20, interval: Duration::from_millis(10) };
+        let sync = SyncPolicy::Every { bytes: 1 << 20, interval: Duration::from_millis(10) };
         let mut paced = Paced::new(bench, RATES[0], &[0, BATCHES[0], BATCHES[1]]);
         paced.options.sync = sync;
         paced.run(bench, out, "rtt-load")?;
@@ -78,7 +78,7 @@ fn back_to_back(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
 struct Paced {
     rate: u64,
     count: u64,
-    options: Options,
+    options: WriterOptions,
     batches: Vec<(u64, Gathered)>,
 }
 
@@ -100,7 +100,7 @@ impl Paced {
                     let place = context.fresh(case)?;
                     let mut times = histogram();
                     let every = Duration::from_nanos(1_000_000_000 / rate);
-                    let pace = Pace { count, every, batch: *batch };
+                    let pace = SendSchedule { count, every, batch: *batch };
                     let cpu = cpu_ns();
                     let wall_ns =
                         round_trips_at(place.path(), options, LINES, pace, &spawn(context), |ns| {
@@ -128,8 +128,8 @@ impl Paced {
                 ),
             };
             let flushed = match self.options.sync {
-                Sync::OnClose => "",
-                Sync::Every { .. } => "; the tapes of the sender made durable every 1 MiB or 10 ms",
+                SyncPolicy::OnClose => "",
+                SyncPolicy::Every { .. } => "; the tapes of the sender made durable every 1 MiB or 10 ms",
             };
             let method = format!(
                 "{rate} messages of {} bytes a second there and back over two {} tapes with their recorders, each \

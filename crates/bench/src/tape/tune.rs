@@ -1,7 +1,7 @@
 //! `--tune NAME=VALUE`: what of the tape's options a measurement changes, for the tables of the tuning guide.
 
 use crate::error::Error;
-use unitape_tape::{Backing, Helpers, Options};
+use unitape_tape::{Backing, HelperPlacement, WriterOptions};
 
 /// What was asked for.
 #[derive(Clone, Debug)]
@@ -10,7 +10,7 @@ pub struct Tune {
     segment_bytes: Option<u64>,
     window_segments: Option<u32>,
     prefault_bytes: Option<u64>,
-    helpers: Helpers,
+    helpers: HelperPlacement,
     /// Whether the two processes are pinned to cores.
     pub pin: bool,
 }
@@ -23,7 +23,7 @@ impl Tune {
             segment_bytes: None,
             window_segments: None,
             prefault_bytes: None,
-            helpers: Helpers::default(),
+            helpers: HelperPlacement::default(),
             pin: true,
         };
         for word in words {
@@ -66,7 +66,7 @@ impl Tune {
     }
 
     /// The options with it.
-    pub fn apply(&self, options: &Options) -> Options {
+    pub fn apply(&self, options: &WriterOptions) -> WriterOptions {
         let mut options = options.clone();
         options.segment_bytes = self.segment_bytes.unwrap_or(options.segment_bytes);
         options.prefault_bytes = self.prefault_bytes.unwrap_or(options.prefault_bytes);
@@ -107,7 +107,10 @@ mod tests {
         let parse = |words: &[&str]| Tune::parse(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
         let tune =
             parse(&["segment_bytes=16MiB", "window_segments=8", "prefault_bytes=0", "pin=off"]).unwrap();
-        let hot = Options { backing: Backing::Hot { dir: None, window_segments: 64 }, ..Options::default() };
+        let hot = WriterOptions {
+            backing: Backing::Hot { dir: None, window_segments: 64 },
+            ..WriterOptions::default()
+        };
         let options = tune.apply(&hot);
         assert_eq!((options.segment_bytes, options.prefault_bytes, tune.pin), (16 << 20, 0, false));
         assert_eq!(options.backing, Backing::Hot { dir: None, window_segments: 8 });

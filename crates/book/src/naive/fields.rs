@@ -1,54 +1,56 @@
 //! What the twin reads of an event.
 
 use super::PLACES;
-use unitape_model::{Event, Field, Price, Side, Value};
+use unitape_model::{Event, EventField, EventValue, Price, Side};
 
 /// The fields of an event, by name.
 pub(super) struct Fields<'a>(pub &'a Event<'a>);
 
 impl Fields<'_> {
-    pub fn text(&self, field: Field) -> Option<String> {
+    pub fn text(&self, field: EventField) -> Option<String> {
         match self.0.field(field, &mut [0; 36])? {
-            Value::Text(t) => Some(t.to_owned()),
-            Value::Id(unitape_model::InlineId::Text(t)) => Some(format!("t{}", t.escape_ascii())),
-            Value::Id(unitape_model::InlineId::Number(n)) => Some(format!("n{n}")),
+            EventValue::Text(t) => Some(t.to_owned()),
+            EventValue::Id(unitape_model::InlineId::Text(t)) => Some(format!("t{}", t.escape_ascii())),
+            EventValue::Id(unitape_model::InlineId::Number(n)) => Some(format!("n{n}")),
             _ => None,
         }
     }
 
-    pub fn uint(&self, field: Field) -> Option<u64> {
+    pub fn uint(&self, field: EventField) -> Option<u64> {
         match self.0.field(field, &mut [0; 36])? {
-            Value::UInt(n) => Some(n),
+            EventValue::UInt(n) => Some(n),
             _ => None,
         }
     }
 
-    pub fn px(&self, field: Field) -> Option<i64> {
+    pub fn px(&self, field: EventField) -> Option<i64> {
         match self.0.field(field, &mut [0; 36])? {
-            Value::Price(Price(px)) => Some(px),
+            EventValue::Price(Price(px)) => Some(px),
             _ => None,
         }
     }
 
-    pub fn qty(&self, field: Field) -> Option<i128> {
+    pub fn qty(&self, field: EventField) -> Option<i128> {
         match self.0.field(field, &mut [0; 36])? {
-            Value::Decimal(d) => d.scaled(PLACES),
+            EventValue::Decimal(d) => d.scaled(PLACES),
             _ => None,
         }
     }
 
     pub fn side(&self) -> Option<Side> {
-        match self.text(Field::Side)?.as_str() {
+        match self.text(EventField::Side)?.as_str() {
             "B" => Some(Side::Buy),
             _ => Some(Side::Sell),
         }
     }
 
     pub fn hidden(&self) -> Option<bool> {
-        if self.qty(Field::Display) == Some(0) || self.text(Field::Reason).as_deref() == Some("suspended") {
+        if self.qty(EventField::Display) == Some(0)
+            || self.text(EventField::Reason).as_deref() == Some("suspended")
+        {
             return Some(true);
         }
-        let (tif, kind) = (self.text(Field::Tif), self.text(Field::Type));
+        let (tif, kind) = (self.text(EventField::Tif), self.text(EventField::Type));
         if matches!(tif.as_deref(), Some("IOC" | "FOK")) {
             return Some(true);
         }

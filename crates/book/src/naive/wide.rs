@@ -4,7 +4,7 @@ use super::fields::Fields;
 use super::{Listing, NOWHERE, Naive, Said};
 use crate::fault::Fault;
 use crate::value::{Basis, Phase};
-use unitape_model::{Event, Field, InstrumentId, flags};
+use unitape_model::{Event, EventField, InstrumentId, flags};
 
 impl Naive {
     pub(super) fn listing(&mut self, venue: u16, instrument: InstrumentId) -> &mut Listing {
@@ -34,7 +34,9 @@ impl Naive {
 
     pub(super) fn on_session(&mut self, event: &Event<'_>) {
         self.now = self.now.max(event.ts_event().0);
-        let Some(phase) = Fields(event).text(Field::Phase).and_then(|p| Phase::from_name(&p)) else { return };
+        let Some(phase) = Fields(event).text(EventField::Phase).and_then(|p| Phase::from_name(&p)) else {
+            return;
+        };
         let (venue, instrument) = (event.venue(), event.instrument());
         if venue != 0 && instrument != InstrumentId::NONE {
             let late = event.header().flags() & flags::LATE != 0;
@@ -82,7 +84,7 @@ impl Naive {
     }
 
     pub(super) fn on_status(&mut self, event: &Event<'_>) {
-        let said = match Fields(event).text(Field::State).as_deref() {
+        let said = match Fields(event).text(EventField::State).as_deref() {
             Some("stale") => Said::Stale,
             Some("recovered") => Said::Recovered,
             Some("restarted") => Said::Restarted,

@@ -5,7 +5,7 @@ use crate::naive::{self, Naive};
 use crate::value::price_key;
 use crate::{Basis, Books, LevelAction, LevelBook, LevelChange, LevelsMax, Options};
 use proptest::{prelude::*, sample};
-use unitape_model::{Dict, Event, Price, Side, flags};
+use unitape_model::{Event, NameKind, Price, Side, flags};
 
 fn word(words: &'static [&'static str]) -> impl Strategy<Value = &'static str> + Clone {
     proptest::sample::select(words)
@@ -108,7 +108,7 @@ proptest! {
         stale_after_ns in proptest::option::of(0i64..200),
     ) {
         let mut t = Told::new(Options { stale_after_ns, ..Options::default() });
-        let all = t.names.intern(Dict::Venue, b"NBBO").unwrap().0 as u16;
+        let all = t.names.intern(NameKind::Venue, b"NBBO").unwrap().0 as u16;
         t.books.set_all_venues(all);
         let mut twin = Naive::new(stale_after_ns, Some(all));
         let (mut before, mut story) = (Vec::new(), String::new());
@@ -195,7 +195,7 @@ proptest! {
             let kinds = [25u8, 25, 26, 27, 28, 20, 19, 17];
             let mut frame = vec![0u8; 128];
             let lines = if (25..=28).contains(&kinds[kind]) { 2 } else { 1 };
-            unitape_model::Header::unstamped(kinds[kind], noise[0] & 0x1b, lines).write(&mut frame);
+            unitape_model::FrameHeader::new_unstamped(kinds[kind], noise[0] & 0x1b, lines).write(&mut frame);
             frame[8..16].copy_from_slice(&noise[..8]);
             (frame[32], frame[36], frame[38], frame[39]) = (noise[8] % 3, noise[9] % 2, codes, exp);
             if noise[10] > 200 {

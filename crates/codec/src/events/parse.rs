@@ -3,10 +3,10 @@
 use super::object::ObjectMembers;
 use super::{FULL_LINE_BYTES_MAX, LINE_BYTES_MAX};
 use std::borrow::Cow;
-use unitape_model::schema::{Schema, Slot, Spec};
+use unitape_model::schema::{EventFieldSpec, EventSchema, FieldLayout};
 use unitape_model::{
-    Amount, Decimal, Dict, Event, EventBuilder, Field, InlineId, Kind, Price, Refusal, Resolve, UnixNanos,
-    Value, flags,
+    Amount, Decimal, Event, EventBuilder, EventField, EventKind, EventValue, InlineId, NameKind,
+    NameResolver, Price, Refusal, UnixNanos, flags,
 };
 
 /// What a line is.
@@ -94,7 +94,7 @@ impl LineFault {
 /// behind the end of the arena are the caller's to drop.
 pub fn parse_line<'a>(
     line: &'a [u8],
-    names: &mut impl Resolve,
+    names: &mut impl NameResolver,
     arena: &mut Vec<u8>,
     options: &LineOptions,
 ) -> Result<EventLine<'a>, LineFault> {
@@ -125,24 +125,44 @@ enum ParseMode<'o> {
 /// How interned fields are filled.
 trait InternedFieldFiller<'a> {
     fn begin(&mut self, ids: Option<&'a str>) -> Result<(), LineFault>;
-    fn sym(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, json: &'a str) -> Result<(), LineFault>;
-    fn syms(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, json: &'a str) -> Result<(), LineFault>;
+    fn sym(
+        &mut self,
+        event: &mut EventBuilder<'_>,
+        spec: &EventFieldSpec,
+        json: &'a str,
+    ) -> Result<(), LineFault>;
+    fn syms(
+        &mut self,
+        event: &mut EventBuilder<'_>,
+        spec: &EventFieldSpec,
+        json: &'a str,
+    ) -> Result<(), LineFault>;
 }
 
 struct FillByName<'n, N>(&'n mut N);
 
-impl<'a, N: Resolve> InternedFieldFiller<'a> for FillByName<'_, N> {
+impl<'a, N: NameResolver> InternedFieldFiller<'a> for FillByName<'_, N> {
     fn begin(&mut self, _ids: Option<&'a str>) -> Result<(), LineFault> {
         Ok(())
     }
 
     #[inline]
-    fn sym(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, json: &'a str) -> Result<(), LineFault> {
+    fn sym(
+        &mut self,
+        event: &mut EventBuilder<'_>,
+        spec: &EventFieldSpec,
+        json: &'a str,
+    ) -> Result<(), LineFault> {
         let name = text(json).ok_or_else(|| wrong(spec, "a name is text"))?;
         event.set_text(spec, name.as_bytes(), self.0).map_err(|r| LineFault::refused(spec.field.name(), r))
     }
 
-    fn syms(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, json: &'a str) -> Result<(), LineFault> {
+    fn syms(
+        &mut self,
+        event: &mut EventBuilder<'_>,
+        spec: &EventFieldSpec,
+        json: &'a str,
+    ) -> Result<(), LineFault> {
         let list: Vec<Cow<'_, str>> = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(json)
             .ok()
             .and_then(|list| list.into_iter().map(|j| text(j.get())).collect())
@@ -158,7 +178,7 @@ struct FillById<'a> {
 }
 
 impl<'a> FillById<'a> {
-    fn id(&self, spec: &Spec) -> Result<&'a str, LineFault> {
+    fn id(&self, spec: &EventFieldSpec) -> Result<&'a str, LineFault> {
         let id = self.ids.as_ref().and_then(|ids| ids.get(spec.field.name()));
         id.ok_or_else(|| LineFault::new("missing", Some(spec.field.name()), "no id of it in ids"))
     }
@@ -170,20 +190,30 @@ impl<'a> InternedFieldFiller<'a> for FillById<'a> {
         Ok(())
     }
 
-    fn sym(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, _json: &'a str) -> Result<(), LineFault> {
+    fn sym(
+        &mut self,
+        event: &mut EventBuilder<'_>,
+        spec: &EventFieldSpec,
+        _json: &'a str,
+    ) -> Result<(), LineFault> {
         let dict = spec.slot.dict().expect("called for slots of one name");
-        let max = if dict == Dict::Venue { u64::from(u16::MAX) } else { u64::from(u32::MAX) };
+        let max = if dict == NameKind::Venue { u64::from(u16::MAX) } else { u64::from(u32::MAX) };
         let id = self.id(spec)?.parse::<u64>().ok().filter(|id| (1..=max).contains(id));
         let id = id.ok_or_else(|| wrong(spec, "its id in ids is no id"))? as u32;
-        event.set(spec, Value::Sym(dict, id)).map_err(|r| LineFault::refused(spec.field.name(), r))
+        event.set(spec, EventValue::Sym(dict, id)).map_err(|r| LineFault::refused(spec.field.name(), r))
     }
 
-    fn syms(&mut self, event: &mut EventBuilder<'_>, spec: &Spec, _json: &'a str) -> Result<(), LineFault> {
-        let Slot::Syms { dict } = spec.slot else { unreachable!("called for Slot::Syms") };
+    fn syms(
+        &mut self,
+        event: &mut EventBuilder<'_>,
+        spec: &EventFieldSpec,
+        _json: &'a str,
+    ) -> Result<(), LineFault> {
+        let FieldLayout::Syms { dict } = spec.slot else { unreachable!("called for Slot::Syms") };
         let ids: Vec<u32> = serde_json::from_str(self.id(spec)?)
             .map_err(|_| wrong(spec, "its ids in ids are no list of ids"))?;
         let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
-        event.set(spec, Value::Syms(dict, &bytes)).map_err(|r| LineFault::refused(spec.field.name(), r))
+        event.set(spec, EventValue::Syms(dict, &bytes)).map_err(|r| LineFault::refused(spec.field.name(), r))
     }
 }
 
@@ -285,11 +315,11 @@ fn parse<'a>(
         return Ok(EventLine::Event { start, seq, ts });
     }
 
-    let schema = Schema::of(kind);
+    let schema = EventSchema::for_kind(kind);
     let mut values: [Option<&'a str>; FIELDS_MAX] = [None; FIELDS_MAX];
     let mut guess = 0;
     let has_source =
-        full && kind == Kind::Quarantine && common.src.is_some_and(|s| !matches!(place(s), Ok((0, _))));
+        full && kind == EventKind::Quarantine && common.src.is_some_and(|s| !matches!(place(s), Ok((0, _))));
     for m in members.iter_mut().filter(|m| !m.taken) {
         let name = m.name();
         // Writers keep to an order, mostly ours, so the next field is likely the one after the last.
@@ -371,68 +401,70 @@ fn fill<'a>(
     for (spec, value) in schema.fields.iter().zip(values) {
         let Some(json) = *value else { continue };
         match spec.slot {
-            Slot::Sym { .. } | Slot::Publisher { .. } => naming.sym(event, spec, json)?,
-            Slot::Syms { .. } => naming.syms(event, spec, json)?,
+            FieldLayout::Sym { .. } | FieldLayout::Publisher { .. } => naming.sym(event, spec, json)?,
+            FieldLayout::Syms { .. } => naming.syms(event, spec, json)?,
             _ => set(event, spec, json)?,
         }
     }
     for m in members.iter().filter(|m| !m.taken) {
         let name = m.name();
-        event.unmapped(&name, m.value).map_err(|r| LineFault::refused(&name, r))?;
+        event.keep_unmapped(&name, m.value).map_err(|r| LineFault::refused(&name, r))?;
     }
     for (name, json) in common.ext.and_then(pairs).unwrap_or_default() {
-        event.unmapped(&name, json).map_err(|r| LineFault::refused(&name, r))?;
+        event.keep_unmapped(&name, json).map_err(|r| LineFault::refused(&name, r))?;
     }
     Ok(frame_flags)
 }
 
 /// Sets a field that is not interned.
-fn set(event: &mut EventBuilder<'_>, spec: &Spec, json: &str) -> Result<(), LineFault> {
+fn set(event: &mut EventBuilder<'_>, spec: &EventFieldSpec, json: &str) -> Result<(), LineFault> {
     let refused = |r| LineFault::refused(spec.field.name(), r);
-    let number = |e: unitape_model::NumError| refused(Refusal::from(e));
+    let number = |e: unitape_model::NumberFault| refused(Refusal::from(e));
     match spec.slot {
-        Slot::Price { .. } => {
+        FieldLayout::Price { .. } => {
             let p = Price::parse(&decimal(spec, json)?).map_err(number)?;
-            event.set(spec, Value::Price(p))
+            event.set(spec, EventValue::Price(p))
         }
-        Slot::Decimal { .. } | Slot::DecimalNarrow { .. } | Slot::DecimalExt => {
+        FieldLayout::Decimal { .. } | FieldLayout::DecimalNarrow { .. } | FieldLayout::DecimalExt => {
             let d = Decimal::parse(&decimal(spec, json)?).map_err(number)?;
-            event.set(spec, Value::Decimal(d))
+            event.set(spec, EventValue::Decimal(d))
         }
-        Slot::Amount { .. } => {
+        FieldLayout::Amount { .. } => {
             let a = Amount::parse(&decimal(spec, json)?).map_err(number)?;
-            event.set(spec, Value::Amount(a))
+            event.set(spec, EventValue::Amount(a))
         }
-        Slot::Id { .. } => match text(json) {
-            Some(t) => event.set(spec, Value::Id(InlineId::Text(t.as_bytes()))),
+        FieldLayout::Id { .. } => match text(json) {
+            Some(t) => event.set(spec, EventValue::Id(InlineId::Text(t.as_bytes()))),
             None if json.starts_with(|c: char| c == '-' || c.is_ascii_digit()) => {
                 let n = json.parse().map_err(|_| refused(Refusal::BadInteger))?;
-                event.set(spec, Value::Id(InlineId::Number(n)))
+                event.set(spec, EventValue::Id(InlineId::Number(n)))
             }
             None => return Err(wrong(spec, "an id is text or a number")),
         },
-        Slot::Text { .. } | Slot::Code { .. } => {
+        FieldLayout::Text { .. } | FieldLayout::Code { .. } => {
             let t = text(json).ok_or_else(|| wrong(spec, "text is needed"))?;
-            event.set(spec, Value::Text(&t))
+            event.set(spec, EventValue::Text(&t))
         }
-        Slot::Bool { .. } => match json {
-            "true" => event.set(spec, Value::Bool(true)),
-            "false" => event.set(spec, Value::Bool(false)),
+        FieldLayout::Bool { .. } => match json {
+            "true" => event.set(spec, EventValue::Bool(true)),
+            "false" => event.set(spec, EventValue::Bool(false)),
             _ => return Err(wrong(spec, "true or false is needed")),
         },
-        Slot::UInt { .. } => {
-            let n = match text(json).filter(|_| spec.field == Field::Dict) {
-                Some(word) => Dict::ALL.into_iter().find(|d| d.name() == word).map(|d| d as u64),
+        FieldLayout::UInt { .. } => {
+            let n = match text(json).filter(|_| spec.field == EventField::Dict) {
+                Some(word) => NameKind::ALL.into_iter().find(|d| d.name() == word).map(|d| d as u64),
                 None => json.parse().ok(),
             };
-            event.set(spec, Value::UInt(n.ok_or_else(|| refused(Refusal::BadInteger))?))
+            event.set(spec, EventValue::UInt(n.ok_or_else(|| refused(Refusal::BadInteger))?))
         }
-        Slot::Nanos { .. } | Slot::MillisAfter { .. } => {
+        FieldLayout::Nanos { .. } | FieldLayout::MillisAfter { .. } => {
             let t = integer(json).filter(|t| *t != i64::MIN).ok_or_else(|| refused(Refusal::BadTime))?;
-            event.set(spec, Value::Nanos(UnixNanos(t)))
+            event.set(spec, EventValue::Nanos(UnixNanos(t)))
         }
-        Slot::Json => event.set(spec, Value::Json(json)),
-        Slot::Sym { .. } | Slot::Publisher { .. } | Slot::Syms { .. } => Err(Refusal::WrongSort),
+        FieldLayout::Json => event.set(spec, EventValue::Json(json)),
+        FieldLayout::Sym { .. } | FieldLayout::Publisher { .. } | FieldLayout::Syms { .. } => {
+            Err(Refusal::WrongSort)
+        }
     }
     .map_err(refused)
 }
@@ -450,7 +482,7 @@ pub(super) fn text(json: &str) -> Option<Cow<'_, str>> {
 
 /// The digits of a decimal: a JSON string, or a JSON number that is an integer as written.
 #[inline]
-fn decimal<'j>(spec: &Spec, json: &'j str) -> Result<Cow<'j, [u8]>, LineFault> {
+fn decimal<'j>(spec: &EventFieldSpec, json: &'j str) -> Result<Cow<'j, [u8]>, LineFault> {
     match text(json) {
         Some(Cow::Borrowed(t)) => Ok(Cow::Borrowed(t.as_bytes())),
         Some(Cow::Owned(t)) => Ok(Cow::Owned(t.into_bytes())),
@@ -511,7 +543,7 @@ fn flag_bits(json: &str) -> Result<u8, LineFault> {
 }
 
 /// Appends the frame that `raw` spells in hexadecimal digits.
-fn unhex_frame(raw: &str, kind: Kind, arena: &mut Vec<u8>) -> Result<usize, LineFault> {
+fn unhex_frame(raw: &str, kind: EventKind, arena: &mut Vec<u8>) -> Result<usize, LineFault> {
     let bad = |why| LineFault::new(Refusal::BadValue.code(), Some("raw"), why);
     let digits = text(raw).ok_or_else(|| bad("text is needed"))?;
     let digit = |b: u8| (b as char).to_digit(16).map(|d| d as u8);
@@ -539,10 +571,10 @@ fn unhex_frame(raw: &str, kind: Kind, arena: &mut Vec<u8>) -> Result<usize, Line
 }
 
 /// The kind of this name. What a tape's account is made of comes from no line, but in full form, which is never input.
-fn find_kind(name: &str, full: bool) -> Result<Kind, LineFault> {
-    match Kind::from_name(name).filter(|k| full || k.is_input()) {
+fn find_kind(name: &str, full: bool) -> Result<EventKind, LineFault> {
+    match EventKind::from_name(name).filter(|k| full || k.is_input()) {
         Some(kind) => Ok(kind),
-        None => match Kind::reserved_from_name(name) {
+        None => match EventKind::reserved_from_name(name) {
             Some(kind) if full => Ok(kind),
             Some(_) => Err(reserved(name)),
             None => {
@@ -577,6 +609,6 @@ fn bad_integer(field: &str) -> LineFault {
 }
 
 #[cold]
-fn wrong(spec: &Spec, message: &str) -> LineFault {
+fn wrong(spec: &EventFieldSpec, message: &str) -> LineFault {
     LineFault::new(Refusal::WrongSort.code(), Some(spec.field.name()), message)
 }

@@ -1,9 +1,9 @@
 use super::*;
 use proptest::prelude::*;
-use unitape_model::schema::{Schema, Slot, Spec};
+use unitape_model::schema::{EventFieldSpec, EventSchema, FieldLayout};
 use unitape_model::{
-    Amount, Decimal, Dict, Dictionary, Event, EventBuilder, Field, InlineId, Kind, NameTable, Price, Refusal,
-    UnixNanos, Value, flags,
+    Amount, Decimal, Dictionary, Event, EventBuilder, EventField, EventKind, EventValue, InlineId, NameKind,
+    NameTable, Price, Refusal, UnixNanos, flags,
 };
 
 /// What one field of an arbitrary event is made of.
@@ -34,7 +34,7 @@ fn stuff() -> impl Strategy<Value = Stuff> {
 /// An event of a kind with each field none, inline or overflowing its place.
 #[derive(Clone, Debug)]
 struct Plan {
-    kind: Kind,
+    kind: EventKind,
     ts: i64,
     own: Option<u64>,
     recv: Option<i64>,
@@ -45,7 +45,7 @@ struct Plan {
 }
 
 fn plan() -> impl Strategy<Value = Plan> {
-    let kinds: Vec<Kind> = Kind::EVENTS.into_iter().chain(Kind::META).collect();
+    let kinds: Vec<EventKind> = EventKind::EVENTS.into_iter().chain(EventKind::META).collect();
     let ts = prop_oneof![any::<i64>(), Just(1_710_167_401_000_000_000)];
     let recv = prop_oneof![any::<i64>(), (0i64..1 << 33).prop_map(|d| 1_710_167_401_000_000_000 + d)];
     let name = prop_oneof![
@@ -74,7 +74,7 @@ fn plan() -> impl Strategy<Value = Plan> {
         })
 }
 
-fn put(event: &mut EventBuilder<'_>, spec: &Spec, s: &Stuff) {
+fn put(event: &mut EventBuilder<'_>, spec: &EventFieldSpec, s: &Stuff) {
     // A quarter of the fields stay none.
     if s.pick < 64 {
         return;
@@ -82,34 +82,36 @@ fn put(event: &mut EventBuilder<'_>, spec: &Spec, s: &Stuff) {
     let decimal = || Decimal::new(s.n as i64, (s.pick % 25) as i8 - 12).unwrap();
     let ids: Vec<u8> = (0..s.pick % 4).flat_map(|i| (u32::from(i) + 1).to_le_bytes()).collect();
     let value = match spec.slot {
-        Slot::Sym { .. } | Slot::Publisher { .. } => {
+        FieldLayout::Sym { .. } | FieldLayout::Publisher { .. } => {
             let dict = spec.slot.dict().unwrap();
-            let max = if dict == Dict::Venue { 0x7fff } else { u64::from(u32::MAX) };
+            let max = if dict == NameKind::Venue { 0x7fff } else { u64::from(u32::MAX) };
             let id = if s.pick.is_multiple_of(2) { 1 + s.n % 3 } else { 1 + s.n % max };
-            Value::Sym(dict, id as u32)
+            EventValue::Sym(dict, id as u32)
         }
-        Slot::Syms { dict } => Value::Syms(dict, &ids),
-        Slot::Price { .. } => Value::Price(Price(s.n as i64).some().unwrap_or(Price(0))),
-        Slot::Decimal { .. } | Slot::DecimalNarrow { .. } | Slot::DecimalExt => Value::Decimal(decimal()),
-        Slot::Amount { .. } => Value::Amount(
+        FieldLayout::Syms { dict } => EventValue::Syms(dict, &ids),
+        FieldLayout::Price { .. } => EventValue::Price(Price(s.n as i64).to_option().unwrap_or(Price(0))),
+        FieldLayout::Decimal { .. } | FieldLayout::DecimalNarrow { .. } | FieldLayout::DecimalExt => {
+            EventValue::Decimal(decimal())
+        }
+        FieldLayout::Amount { .. } => EventValue::Amount(
             Amount::new(i128::from(s.n as i64) << (s.pick % 50), 2 - (s.pick % 9) as i8).unwrap(),
         ),
-        Slot::Id { .. } if s.pick.is_multiple_of(2) => Value::Id(InlineId::Number(s.n)),
-        Slot::Id { .. } => Value::Id(InlineId::Text(s.text.as_bytes())),
-        Slot::Text { .. } => Value::Text(&s.text),
-        Slot::Code { values, .. } => Value::Text(values[usize::from(s.pick) % values.len()]),
-        Slot::Bool { .. } => Value::Bool(s.pick.is_multiple_of(2)),
-        Slot::UInt { .. } => Value::UInt(s.n),
-        Slot::Nanos { .. } => Value::Nanos(UnixNanos((s.n as i64).max(i64::MIN + 1))),
-        Slot::MillisAfter { .. } => {
+        FieldLayout::Id { .. } if s.pick.is_multiple_of(2) => EventValue::Id(InlineId::Number(s.n)),
+        FieldLayout::Id { .. } => EventValue::Id(InlineId::Text(s.text.as_bytes())),
+        FieldLayout::Text { .. } => EventValue::Text(&s.text),
+        FieldLayout::Code { values, .. } => EventValue::Text(values[usize::from(s.pick) % values.len()]),
+        FieldLayout::Bool { .. } => EventValue::Bool(s.pick.is_multiple_of(2)),
+        FieldLayout::UInt { .. } => EventValue::UInt(s.n),
+        FieldLayout::Nanos { .. } => EventValue::Nanos(UnixNanos((s.n as i64).max(i64::MIN + 1))),
+        FieldLayout::MillisAfter { .. } => {
             let near = 1_710_167_401_000_000_000 + i64::from(s.pick) * 1_000_000_000;
             let at = if s.pick.is_multiple_of(3) { near } else { s.n as i64 };
-            Value::Nanos(UnixNanos(at.max(i64::MIN + 1)))
+            EventValue::Nanos(UnixNanos(at.max(i64::MIN + 1)))
         }
-        Slot::Json => Value::Json(r#"{"a":[1,"x"]}"#),
+        FieldLayout::Json => EventValue::Json(r#"{"a":[1,"x"]}"#),
     };
     match (event.set(spec, value), spec.slot) {
-        (Err(Refusal::TwoPublishers), Slot::Publisher { bank: true }) => {}
+        (Err(Refusal::TwoPublishers), FieldLayout::Publisher { bank: true }) => {}
         (set, _) => set.unwrap(),
     }
 }
@@ -117,7 +119,7 @@ fn put(event: &mut EventBuilder<'_>, spec: &Spec, s: &Stuff) {
 /// Every dictionary with three names.
 fn names() -> Dictionary {
     let mut names = Dictionary::default();
-    for dict in Dict::ALL {
+    for dict in NameKind::ALL {
         for name in ["ONE", "two \"2\"", "drei\u{e9}"] {
             names.intern(dict, name.as_bytes()).unwrap();
         }
@@ -137,13 +139,13 @@ fn build(plan: &Plan, canonical: bool) -> Vec<u8> {
     if canonical {
         own(&mut e);
     } else {
-        plan.unmapped.iter().for_each(|(n, j)| e.unmapped(n, j).unwrap());
+        plan.unmapped.iter().for_each(|(n, j)| e.keep_unmapped(n, j).unwrap());
     }
-    for (spec, s) in Schema::of(plan.kind).fields.iter().zip(&plan.fields) {
+    for (spec, s) in EventSchema::for_kind(plan.kind).fields.iter().zip(&plan.fields) {
         put(&mut e, spec, s);
     }
     if canonical {
-        plan.unmapped.iter().for_each(|(n, j)| e.unmapped(n, j).unwrap());
+        plan.unmapped.iter().for_each(|(n, j)| e.keep_unmapped(n, j).unwrap());
     } else {
         own(&mut e);
     }
@@ -158,12 +160,14 @@ fn line(frame: &[u8], names: &Dictionary, sources: &impl SourceNames, form: Even
     String::from_utf8(out).unwrap()
 }
 
-fn shown(frame: &[u8], field: Field, names: &Dictionary) -> Option<String> {
+fn shown(frame: &[u8], field: EventField, names: &Dictionary) -> Option<String> {
     let event = Event::new(frame).unwrap();
     let mut scratch = [0; 36];
     Some(match event.field(field, &mut scratch)? {
-        Value::Sym(dict, id) => names.name(dict, id).map(str::to_owned).unwrap_or_else(|| id.to_string()),
-        Value::Syms(dict, ids) => ids
+        EventValue::Sym(dict, id) => {
+            names.name(dict, id).map(str::to_owned).unwrap_or_else(|| id.to_string())
+        }
+        EventValue::Syms(dict, ids) => ids
             .chunks(4)
             .map(|b| names.name(dict, u32::from_le_bytes(b.try_into().unwrap())).unwrap())
             .collect(),
@@ -202,8 +206,8 @@ proptest! {
     fn plain_form_keeps_every_field(mut plan in plan()) {
         prop_assume!(plan.kind.is_input());
         // Names that are in the dictionary, and nothing required left out.
-        for (spec, s) in Schema::of(plan.kind).fields.iter().zip(&mut plan.fields) {
-            if spec.slot.dict().is_some() || matches!(spec.slot, Slot::Syms { .. }) || spec.required {
+        for (spec, s) in EventSchema::for_kind(plan.kind).fields.iter().zip(&mut plan.fields) {
+            if spec.slot.dict().is_some() || matches!(spec.slot, FieldLayout::Syms { .. }) || spec.required {
                 s.pick |= 64;
                 s.pick &= !1;
             }
@@ -214,11 +218,11 @@ proptest! {
         let text = line(&frame, &names, &NoSources, EventLineForm::Plain);
         let mut back = Vec::new();
         parse_line(text.as_bytes(), &mut names, &mut back, &LineOptions::default()).unwrap();
-        for spec in Schema::of(plan.kind).fields {
+        for spec in EventSchema::for_kind(plan.kind).fields {
             prop_assert_eq!(shown(&back, spec.field, &names), shown(&frame, spec.field, &names), "{}", text);
         }
-        let kept: Vec<_> = Event::new(&back).unwrap().unmapped().collect();
-        let want: Vec<_> = Event::new(&frame).unwrap().unmapped().collect();
+        let kept: Vec<_> = Event::new(&back).unwrap().unmapped_fields().collect();
+        let want: Vec<_> = Event::new(&frame).unwrap().unmapped_fields().collect();
         prop_assert_eq!(kept, want, "{}", text);
         prop_assert_eq!(Event::new(&back).unwrap().sequence(), Some(42));
         // And once more: a line that was read and written is written the same.
@@ -390,22 +394,22 @@ fn nesting_is_bounded() {
 #[test]
 fn quarantine_names_its_source() {
     let mut arena = Vec::new();
-    let q = Schema::of(Kind::Quarantine);
-    let mut e = EventBuilder::begin(&mut arena, Kind::Quarantine, UnixNanos(9));
+    let q = EventSchema::for_kind(EventKind::Quarantine);
+    let mut e = EventBuilder::begin(&mut arena, EventKind::Quarantine, UnixNanos(9));
     e.source(3, 5);
-    e.set(q.get(Field::Length).unwrap(), Value::UInt(12)).unwrap();
-    e.set(q.get(Field::Reason).unwrap(), Value::Text("bad_checksum")).unwrap();
+    e.set(q.get(EventField::Length).unwrap(), EventValue::UInt(12)).unwrap();
+    e.set(q.get(EventField::Reason).unwrap(), EventValue::Text("bad_checksum")).unwrap();
     e.finish(flags::LAST).unwrap();
 
     let mut sources = NameTable::default();
     let mut defined = Vec::new();
-    let s = Schema::of(Kind::Source);
-    let mut d = EventBuilder::begin(&mut defined, Kind::Source, UnixNanos(0));
+    let s = EventSchema::for_kind(EventKind::Source);
+    let mut d = EventBuilder::begin(&mut defined, EventKind::Source, UnixNanos(0));
     for (field, value) in [
-        (Field::Index, Value::UInt(3)),
-        (Field::Base, Value::UInt(1000)),
-        (Field::Feed, Value::Text("jse")),
-        (Field::File, Value::Text("a.fix")),
+        (EventField::Index, EventValue::UInt(3)),
+        (EventField::Base, EventValue::UInt(1000)),
+        (EventField::Feed, EventValue::Text("jse")),
+        (EventField::File, EventValue::Text("a.fix")),
     ] {
         d.set(s.get(field).unwrap(), value).unwrap();
     }
@@ -428,7 +432,7 @@ fn quarantine_names_its_source() {
 
 #[test]
 fn every_kind_fits_the_table_of_values() {
-    for kind in Kind::EVENTS.into_iter().chain(Kind::META) {
-        assert!(Schema::of(kind).fields.len() <= parse::FIELDS_MAX);
+    for kind in EventKind::EVENTS.into_iter().chain(EventKind::META) {
+        assert!(EventSchema::for_kind(kind).fields.len() <= parse::FIELDS_MAX);
     }
 }

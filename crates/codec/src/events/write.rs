@@ -3,8 +3,10 @@
 use super::parse::{FLAG_WORDS, SOURCE_WORDS, parse_full};
 use super::{RESERVED, SourceNames};
 use std::io::Write as _;
-use unitape_model::schema::{Schema, Spec};
-use unitape_model::{Dict, Dictionary, Event, Field, InlineId, Kind, Position, UnixNanos, Value};
+use unitape_model::schema::{EventFieldSpec, EventSchema};
+use unitape_model::{
+    Dictionary, Event, EventField, EventKind, EventValue, InlineId, NameKind, Position, UnixNanos,
+};
 
 /// How much of an event is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +41,7 @@ pub fn write_event(
         }
     }
     let sourced = event.source() != 0;
-    if event.kind() == Kind::Quarantine && sourced {
+    if event.kind() == EventKind::Quarantine && sourced {
         write_origin(out, event, sources);
     }
     write_unmapped(out, event, sourced);
@@ -81,7 +83,7 @@ fn write_origin(out: &mut Vec<u8>, event: &Event<'_>, sources: &impl SourceNames
 fn write_unmapped(out: &mut Vec<u8>, event: &Event<'_>, sourced: bool) {
     let schema = event.schema();
     let (mut seen, mut pairs) = (Vec::new(), false);
-    for (name, json) in event.unmapped() {
+    for (name, json) in event.unmapped_fields() {
         if pairs {
             out.push(b',');
         } else if collides(schema, sourced, name) || seen.contains(&name) || seen.len() >= TOP_MAX {
@@ -108,10 +110,10 @@ fn write_unmapped(out: &mut Vec<u8>, event: &Event<'_>, sourced: bool) {
 /// Unmapped fields beside the others at most; more go to `ext` (each is compared with those before it).
 const TOP_MAX: usize = 64;
 
-fn collides(schema: &Schema, sourced: bool, name: &str) -> bool {
+fn collides(schema: &EventSchema, sourced: bool, name: &str) -> bool {
     RESERVED.contains(&name)
         || schema.find(name).is_some()
-        || (schema.kind == Kind::Quarantine && sourced && SOURCE_WORDS.contains(&name))
+        || (schema.kind == EventKind::Quarantine && sourced && SOURCE_WORDS.contains(&name))
 }
 
 /// What the full form adds.
@@ -150,16 +152,16 @@ fn write_rest(out: &mut Vec<u8>, event: &Event<'_>, sources: &impl SourceNames) 
     for spec in event.schema().fields {
         let mut scratch = [0; 36];
         let value = event.value(spec, &mut scratch);
-        if !matches!(value, Some(Value::Sym(..) | Value::Syms(..))) {
+        if !matches!(value, Some(EventValue::Sym(..) | EventValue::Syms(..))) {
             continue;
         }
         let _ = write!(out, r#"{}"{}":"#, if first { "" } else { "," }, spec.field.name());
         first = false;
         match value {
-            Some(Value::Sym(_, id)) => {
+            Some(EventValue::Sym(_, id)) => {
                 let _ = write!(out, "{id}");
             }
-            Some(Value::Syms(_, ids)) => write_list(out, each_id(ids), |out, id| {
+            Some(EventValue::Syms(_, ids)) => write_list(out, each_id(ids), |out, id| {
                 let _ = write!(out, "{id}");
             }),
             _ => {}
@@ -168,15 +170,15 @@ fn write_rest(out: &mut Vec<u8>, event: &Event<'_>, sources: &impl SourceNames) 
     out.push(b'}');
 }
 
-fn write_value(out: &mut Vec<u8>, spec: &Spec, value: Value<'_>, names: &Dictionary) {
+fn write_value(out: &mut Vec<u8>, spec: &EventFieldSpec, value: EventValue<'_>, names: &Dictionary) {
     let _ = match value {
-        Value::Sym(dict, id) => return write_name(out, names, dict, id),
-        Value::Syms(dict, ids) => {
+        EventValue::Sym(dict, id) => return write_name(out, names, dict, id),
+        EventValue::Syms(dict, ids) => {
             return write_list(out, each_id(ids), |out, id| write_name(out, names, dict, id));
         }
-        Value::Text(t) => return write_text(out, t),
-        Value::Json(j) => return write_json(out, j),
-        Value::Id(InlineId::Text(t)) => match std::str::from_utf8(t) {
+        EventValue::Text(t) => return write_text(out, t),
+        EventValue::Json(j) => return write_json(out, j),
+        EventValue::Id(InlineId::Text(t)) => match std::str::from_utf8(t) {
             Ok(t) => return write_text(out, t),
             Err(_) => {
                 let _ = write!(out, r#"{{"hex":""#);
@@ -184,20 +186,20 @@ fn write_value(out: &mut Vec<u8>, spec: &Spec, value: Value<'_>, names: &Diction
                 write!(out, r#""}}"#)
             }
         },
-        Value::Id(InlineId::Number(n)) => write!(out, "{n}"),
-        Value::Price(p) => write!(out, r#""{p}""#),
-        Value::Decimal(d) => write!(out, r#""{d}""#),
-        Value::Amount(a) => write!(out, r#""{a}""#),
-        Value::Bool(b) => write!(out, "{b}"),
-        Value::UInt(n) => match u8::try_from(n).ok().and_then(Dict::from_u8) {
-            Some(dict) if spec.field == Field::Dict => return write_text(out, dict.name()),
+        EventValue::Id(InlineId::Number(n)) => write!(out, "{n}"),
+        EventValue::Price(p) => write!(out, r#""{p}""#),
+        EventValue::Decimal(d) => write!(out, r#""{d}""#),
+        EventValue::Amount(a) => write!(out, r#""{a}""#),
+        EventValue::Bool(b) => write!(out, "{b}"),
+        EventValue::UInt(n) => match u8::try_from(n).ok().and_then(NameKind::from_u8) {
+            Some(dict) if spec.field == EventField::Dict => return write_text(out, dict.name()),
             _ => write!(out, "{n}"),
         },
-        Value::Nanos(UnixNanos(t)) => write!(out, "{t}"),
+        EventValue::Nanos(UnixNanos(t)) => write!(out, "{t}"),
     };
 }
 
-fn write_name(out: &mut Vec<u8>, names: &Dictionary, dict: Dict, id: u32) {
+fn write_name(out: &mut Vec<u8>, names: &Dictionary, dict: NameKind, id: u32) {
     match names.name(dict, id) {
         Some(name) => write_text(out, name),
         None => {

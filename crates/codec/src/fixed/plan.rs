@@ -11,7 +11,7 @@ use super::layout::{ColumnContent, ColumnLayout, DateSource};
 use super::step::{ColumnOp, ColumnStep};
 use super::text::{NumberStorage, SignStyle, TrimSide};
 use super::value::ColumnValue;
-use unitape_model::{Decimal, NumError};
+use unitape_model::{Decimal, NumberFault};
 
 /// What values depend on beside their record.
 #[derive(Debug)]
@@ -202,10 +202,10 @@ pub fn read(
             let (negative, digits) = split_sign(text, sign)?;
             // The sign was taken off; another one is no digit.
             let signed = digits.bytes().first() == Some(&b'-');
-            let d = if signed { Err(NumError::Malformed) } else { Decimal::parse(digits.bytes()) };
+            let d = if signed { Err(NumberFault::Malformed) } else { Decimal::parse(digits.bytes()) };
             let d = d.map_err(|e| match e {
-                NumError::Malformed => RecordFaultCode::BadNumber,
-                NumError::DoesNotFit => RecordFaultCode::NumberRange,
+                NumberFault::Malformed => RecordFaultCode::BadNumber,
+                NumberFault::DoesNotFit => RecordFaultCode::NumberRange,
             })?;
             let mantissa = if negative { -d.mantissa() } else { d.mantissa() };
             Ok(ColumnValue::Decimal { mantissa, exponent: d.exponent() })

@@ -22,7 +22,10 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use unitape_model::Position;
-use unitape_tape::{BeforeRemoval, ForeignDamage, LostDefinitions, Meta, ReadOptions, Reader, Start, oldest};
+use unitape_tape::{
+    ForeignDamage, LostDefinitions, ReadOptions, Reader, RemovalHook, StartPosition, TapeManifest,
+    oldest_position,
+};
 
 const NAME: &str = "account.gone";
 const FORMAT: u32 = 1;
@@ -80,9 +83,9 @@ struct GoneSource {
 }
 
 /// Has the account carried on before segments of a tape are removed; for [`unitape_tape::Removal`].
-pub fn before_removal() -> BeforeRemoval {
+pub fn before_removal() -> RemovalHook {
     let carried: Mutex<Option<(PathBuf, Account, Position)>> = Mutex::new(None);
-    BeforeRemoval::new(move |dir, oldest| {
+    RemovalHook::new(move |dir, oldest| {
         let mut carried = carried.lock().unwrap_or_else(PoisonError::into_inner);
         let at_hand = carried.take().filter(|(of, ..)| of == dir);
         let account = carry_on(dir, oldest, at_hand.map(|(_, account, at)| (account, at)));
@@ -94,7 +97,7 @@ pub fn before_removal() -> BeforeRemoval {
 /// The account up to `oldest`, kept in `dir`.
 fn carry_on(dir: &Path, oldest: Position, at_hand: Option<(Account, Position)>) -> Result<Account, Error> {
     let (mut account, mut reader) = match at_hand {
-        Some((account, at)) => (account, Reader::open(dir, Start::At(at))?),
+        Some((account, at)) => (account, Reader::open(dir, StartPosition::At(at))?),
         None => begin(dir, ReadOptions::default())?,
     };
     refuse_partial(&account)?;
@@ -131,7 +134,7 @@ pub fn begin(dir: &Path, options: ReadOptions) -> Result<(Account, Reader), Erro
 }
 
 fn try_begin(dir: &Path, options: ReadOptions) -> Result<(Account, Reader), Error> {
-    let mut reader = Reader::open_with(dir, Start::Oldest, options)?;
+    let mut reader = Reader::open_with(dir, StartPosition::Oldest, options)?;
     let first = reader.position();
     let gone = load(dir, &reader.id().to_string())?.filter(|gone| Position(gone.position) >= first);
     let mut account = Account::default();
@@ -143,7 +146,7 @@ fn try_begin(dir: &Path, options: ReadOptions) -> Result<(Account, Reader), Erro
         None if first == Position(0) => return Ok((account, reader)),
         None => first,
     };
-    LostDefinitions::new(dir, options.skip_damage).before(from, |_, frame| account.add(frame))?;
+    LostDefinitions::new(dir, options.skip_damage).learn_before(from, |_, frame| account.add(frame))?;
     match gone {
         Some(gone) => gone.restore(&mut account)?,
         None => account.partial_from = Some(first),
@@ -161,14 +164,14 @@ fn try_begin(dir: &Path, options: ReadOptions) -> Result<(Account, Reader), Erro
 /// The tape cannot be looked at.
 pub fn gone_damage(dir: &Path) -> Result<Option<ForeignDamage>, Error> {
     // Of a tape without an identity nothing can be said; the next repair knows it.
-    let Ok(meta) = Meta::load(dir) else { return Ok(None) };
+    let Ok(meta) = TapeManifest::load(dir) else { return Ok(None) };
     let what = match load(dir, &meta.id.to_string()) {
         Err(Error::Gone { source, .. }) if source.kind() == std::io::ErrorKind::InvalidData => {
             source.to_string()
         }
         other => return other.map(|_| None),
     };
-    let spare = oldest(dir)? == Position(0);
+    let spare = oldest_position(dir)? == Position(0);
     let action = match spare {
         true => "moved away: nothing was removed, the tape has it all",
         false => {

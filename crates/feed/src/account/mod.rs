@@ -13,8 +13,8 @@ use crate::sources::journal::{LastFile, number_of_file};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
-use unitape_model::{Event, Field, Kind, NameTable, Position, Value, flags, frames};
-use unitape_tape::{Definitions, LostDefinitions, ReadOptions};
+use unitape_model::{Event, EventField, EventKind, EventValue, NameTable, Position, flags, frames};
+use unitape_tape::{DefinitionReader, LostDefinitions, ReadOptions};
 
 /// The account of a tape.
 #[derive(Clone, Debug)]
@@ -249,7 +249,7 @@ impl Account {
     /// damage; the writer of the tape refuses it.
     pub fn of_definitions(dir: &Path) -> Self {
         let mut account = Self::default();
-        let Ok(mut log) = Definitions::open(dir) else { return account };
+        let Ok(mut log) = DefinitionReader::open(dir) else { return account };
         while let Ok(Some((_, frame))) = log.next() {
             if account.add(frame).is_err() {
                 break;
@@ -271,7 +271,7 @@ impl Account {
         let (mut account, mut reader) = gone::begin(dir, options)?;
         let mut lost = LostDefinitions::new(dir, options.skip_damage);
         while let Some(run) = reader.next_run(1 << 20)? {
-            lost.before_bytes(run.position, run.bytes, |_, frame| account.add(frame))?;
+            lost.learn_before_bytes(run.position, run.bytes, |_, frame| account.add(frame))?;
             if options.skip_damage {
                 // What does not fit is a consequence of what is lost.
                 frames(run.bytes).for_each(|(_, _, frame)| _ = account.add(frame));
@@ -317,7 +317,7 @@ impl Account {
         self.take(&event)?;
         if event.header().is_last() {
             let id = match event.kind() {
-                Kind::Source => uint(&event, Field::Index).unwrap_or(0) as u32,
+                EventKind::Source => uint(&event, EventField::Index).unwrap_or(0) as u32,
                 _ => event.source(),
             };
             if id != 0 {
@@ -329,9 +329,9 @@ impl Account {
 
     fn take(&mut self, event: &Event<'_>) -> Result<(), String> {
         match event.kind() {
-            Kind::Define => Ok(()),
-            Kind::Source => self.define_source(event),
-            Kind::Progress => self.progress(event),
+            EventKind::Define => Ok(()),
+            EventKind::Source => self.define_source(event),
+            EventKind::Progress => self.progress(event),
             kind => {
                 self.by_kind[usize::from(kind as u8 & 63)] += 1;
                 let (flag, last) = (event.header().flags() & flags::LATE != 0, event.header().is_last());
@@ -347,20 +347,20 @@ impl Account {
                 }
                 let ahead = event.header().flags() & flags::CLOCK_AHEAD != 0;
                 self.ahead += u64::from(ahead && last);
-                self.gaps += u64::from(kind == Kind::Status && is_gap(event));
+                self.gaps += u64::from(kind == EventKind::Status && is_gap(event));
                 if flag {
                     self.late += u64::from(last);
                 } else if ahead {
                     // Its time is not believed.
-                } else if begins && !(kind == Kind::Quarantine && event.ts_event().0 == 0) {
+                } else if begins && !(kind == EventKind::Quarantine && event.ts_event().0 == 0) {
                     // What was refused before anything told the time has none, and is 0 on the tape.
                     let ts = event.ts_event();
                     self.placed_max.0 = self.placed_max.0.max(ts.0);
                     self.placed_max.1 = self.placed_max.1.max(event.ts_recv().unwrap_or(ts).0);
                 }
-                if kind == Kind::Quarantine {
+                if kind == EventKind::Quarantine {
                     let part = |field| uint(event, field).unwrap_or(0);
-                    let (at, length) = (part(Field::RawAt), part(Field::Length));
+                    let (at, length) = (part(EventField::RawAt), part(EventField::Length));
                     let end = at.checked_add(length).ok_or_else(|| {
                         format!("a quarantine event names {length} bytes at {at} of quarantine.raw; no file is so long")
                     })?;
@@ -369,13 +369,13 @@ impl Account {
                 if event.source() != 0 {
                     let (source, base) = self.source_mut(event.source())?;
                     let offset = base + u64::from(event.offset());
-                    let length = || uint(event, Field::Length).unwrap_or(0);
-                    source.tail = (kind == Kind::Quarantine).then(|| (offset, length()));
+                    let length = || uint(event, EventField::Length).unwrap_or(0);
+                    source.tail = (kind == EventKind::Quarantine).then(|| (offset, length()));
                     source.last_offset = Some(source.last_offset.map_or(offset, |o| o.max(offset)));
                     if ahead && last {
                         source.ahead.push(offset);
                     }
-                    let quarantined = kind == Kind::Quarantine;
+                    let quarantined = kind == EventKind::Quarantine;
                     source.since = source.since.plus(Tally {
                         messages: last.into(),
                         with_events: (last && !quarantined).into(),
@@ -435,7 +435,7 @@ impl Account {
             add(&mut summary.repeats, feed.repeats);
             add(&mut summary.unsure, feed.unsure);
         }
-        for kind in Kind::EVENTS {
+        for kind in EventKind::EVENTS {
             match self.by_kind[kind as usize] {
                 0 => {}
                 n => _ = summary.by_kind.insert(kind.name(), n),
@@ -445,14 +445,15 @@ impl Account {
     }
 
     fn define_source(&mut self, event: &Event<'_>) -> Result<(), String> {
-        let id = uint(event, Field::Index).unwrap_or(0) as u32;
-        let base = uint(event, Field::Base).unwrap_or(0);
-        let of = uint(event, Field::Of).unwrap_or(0) as u32;
-        let (feed, file) = (text(event, Field::Feed), text(event, Field::File));
+        let id = uint(event, EventField::Index).unwrap_or(0) as u32;
+        let base = uint(event, EventField::Base).unwrap_or(0);
+        let of = uint(event, EventField::Of).unwrap_or(0) as u32;
+        let (feed, file) = (text(event, EventField::Feed), text(event, EventField::File));
         let optional = |field| Some(text(event, field)).filter(|t| !t.is_empty());
-        let books = event.unmapped().find(|(name, _)| *name == "books");
+        let books = event.unmapped_fields().find(|(name, _)| *name == "books");
         let books = books.and_then(|(_, json)| serde_json::from_str(json).ok());
-        let sort = Sort { format: text(event, Field::Format), mapping: optional(Field::Mapping), books };
+        let sort =
+            Sort { format: text(event, EventField::Format), mapping: optional(EventField::Mapping), books };
         self.next_source = self.next_source.max(id.saturating_add(1));
         if of > 0 || base > 0 {
             // Tapes of before `of` name the source by feed and file only.
@@ -462,17 +463,17 @@ impl Account {
             };
             let first = first.ok_or("a further stretch of a source that is not defined")?;
             first.sorts.insert(id, sort.clone());
-            if event.unmapped().any(|(name, _)| name == RETRIED) {
+            if event.unmapped_fields().any(|(name, _)| name == RETRIED) {
                 first.retried.insert(id, (base >> 32) as u32);
                 return Ok(());
             }
             first.further.insert(id, (base >> 32) as u32);
             if let Some((superseded, from)) = growth_of(event) {
                 first.grow(superseded, from);
-                let quarantined = &mut self.by_kind[Kind::Quarantine as usize];
+                let quarantined = &mut self.by_kind[EventKind::Quarantine as usize];
                 *quarantined = quarantined.saturating_sub(u64::from(superseded));
-                first.size = uint(event, Field::Size).or(first.size);
-                first.hash = optional(Field::Hash).or(first.hash.take());
+                first.size = uint(event, EventField::Size).or(first.size);
+                first.hash = optional(EventField::Hash).or(first.hash.take());
             }
             if first.sort != sort {
                 (first.sort, first.sort_id) = (sort, id);
@@ -484,8 +485,8 @@ impl Account {
             sort_id: id,
             feed,
             file,
-            size: uint(event, Field::Size),
-            hash: optional(Field::Hash),
+            size: uint(event, EventField::Size),
+            hash: optional(EventField::Hash),
             sorts: BTreeMap::from([(id, sort.clone())]),
             sort,
             ..SourceAccount::default()
@@ -507,14 +508,14 @@ impl Account {
     fn progress(&mut self, event: &Event<'_>) -> Result<(), String> {
         let n = |field| uint(event, field).unwrap_or(0);
         let mut tally = Tally {
-            messages: n(Field::Messages),
-            events: n(Field::Events),
-            quarantined: n(Field::Quarantined),
-            duplicates: n(Field::Duplicates),
-            ignored: n(Field::Ignored),
-            unresolved: n(Field::Unresolved),
-            repeats: n(Field::Repeats),
-            unsure: n(Field::Unsure),
+            messages: n(EventField::Messages),
+            events: n(EventField::Events),
+            quarantined: n(EventField::Quarantined),
+            duplicates: n(EventField::Duplicates),
+            ignored: n(EventField::Ignored),
+            unresolved: n(EventField::Unresolved),
+            repeats: n(EventField::Repeats),
+            unsure: n(EventField::Unsure),
             with_events: 0,
         };
         let without =
@@ -522,8 +523,8 @@ impl Account {
         tally.with_events = without
             .and_then(|without| tally.messages.checked_sub(without))
             .ok_or("the account of a source does not close")?;
-        let hash = Some(text(event, Field::Hash)).filter(|t| !t.is_empty());
-        let ended = event.field(Field::End, &mut [0; 36]) == Some(Value::Bool(true));
+        let hash = Some(text(event, EventField::Hash)).filter(|t| !t.is_empty());
+        let ended = event.field(EventField::End, &mut [0; 36]) == Some(EventValue::Bool(true));
         let whole = self.partial_from.is_none();
         let (source, _) = self.source_mut(event.source())?;
         let seen = source.tally.plus(source.since);
@@ -540,7 +541,7 @@ impl Account {
             )
         });
         source.tally = tally;
-        source.through = n(Field::Through);
+        source.through = n(EventField::Through);
         if let Some(hash) = hash {
             source.content = Some((source.through, hash));
         }
@@ -556,7 +557,7 @@ impl Account {
         let ts = event.ts_event().0;
         feed.running_max = Some(feed.running_max.map_or(ts, |m| m.max(ts)));
         feed.sessions = Sessions::default();
-        for (session, seen) in event.unmapped() {
+        for (session, seen) in event.unmapped_fields() {
             // Older marks have the greatest number alone.
             let set = match seen.strip_prefix('"').and_then(|s| s.strip_suffix('"')) {
                 Some(text) => SequenceSet::parse(text),
@@ -594,7 +595,7 @@ fn is_zero(n: &u64) -> bool {
 
 /// What a further definition says of a file that has grown: whether a message is superseded, and where it is read on.
 pub fn growth_of(event: &Event<'_>) -> Option<(bool, u64)> {
-    event.unmapped().find_map(|(name, value)| match name {
+    event.unmapped_fields().find_map(|(name, value)| match name {
         GROWN => Some((false, value.parse().ok()?)),
         SUPERSEDED => Some((true, value.parse().ok()?)),
         _ => None,
@@ -604,26 +605,26 @@ pub fn growth_of(event: &Event<'_>) -> Option<(bool, u64)> {
 /// Whether a market-data handler says with it that packets, or messages in no packet that it told of, came on no line, and
 /// the venue does not send them again. A venue's own word for a state has no range.
 fn is_gap(event: &Event<'_>) -> bool {
-    let has = |wanted| event.unmapped().any(|(name, _)| name == wanted);
-    match event.field(Field::State, &mut [0; 36]) {
-        Some(Value::Text("lost")) => has("channel") && has("from") && !has(SENT_AGAIN),
-        Some(Value::Text("missing")) => has("product") && has("from") && has(ALONE),
+    let has = |wanted| event.unmapped_fields().any(|(name, _)| name == wanted);
+    match event.field(EventField::State, &mut [0; 36]) {
+        Some(EventValue::Text("lost")) => has("channel") && has("from") && !has(SENT_AGAIN),
+        Some(EventValue::Text("missing")) => has("product") && has("from") && has(ALONE),
         _ => false,
     }
 }
 
 /// An unsigned integer field.
-pub fn uint(event: &Event<'_>, field: Field) -> Option<u64> {
+pub fn uint(event: &Event<'_>, field: EventField) -> Option<u64> {
     match event.field(field, &mut [0; 36]) {
-        Some(Value::UInt(v)) => Some(v),
+        Some(EventValue::UInt(v)) => Some(v),
         _ => None,
     }
 }
 
 /// A text field; empty when it is not there.
-pub fn text(event: &Event<'_>, field: Field) -> String {
+pub fn text(event: &Event<'_>, field: EventField) -> String {
     match event.field(field, &mut [0; 36]) {
-        Some(Value::Text(t)) => t.to_owned(),
+        Some(EventValue::Text(t)) => t.to_owned(),
         _ => String::new(),
     }
 }

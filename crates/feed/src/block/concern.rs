@@ -8,7 +8,7 @@
 //!
 //! The quarantine event keeps this beside its fields: `instr` and `venue`, or `books` with the value `false`.
 
-use unitape_model::Kind;
+use unitape_model::EventKind;
 
 /// What a message was about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Concern {
 }
 
 /// Whether events of this kind change books.
-pub fn changes_books(kind: Kind) -> bool {
-    use Kind::{Bbo, Exec, Level, OrderAmend, OrderCancel, OrderNew, Session, Status};
+pub fn changes_books(kind: EventKind) -> bool {
+    use EventKind::{Bbo, Exec, Level, OrderAmend, OrderCancel, OrderNew, Session, Status};
     matches!(kind, OrderNew | OrderAmend | OrderCancel | Exec | Bbo | Level | Session | Status)
 }

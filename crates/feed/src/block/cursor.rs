@@ -2,7 +2,7 @@
 
 use crate::block::numbers::{Knowledge, KnownPart, Sessions};
 use crate::block::{Block, Fixup, Unit, What};
-use unitape_model::{Dict, Event};
+use unitape_model::{Event, NameKind};
 
 /// How far the first block of a feed's queue has been taken.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub struct Cursor {
     /// Ids of the block's sessions, as far as they were looked up; none for one that is not kept.
     pub sessions: Vec<Option<u32>>,
     /// Global ids of the block's own names, by dictionary and own id; 0 not yet given.
-    resolved: [Vec<u32>; Dict::COUNT],
+    resolved: [Vec<u32>; NameKind::COUNT],
 }
 
 impl Cursor {

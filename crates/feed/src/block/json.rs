@@ -37,7 +37,7 @@ pub fn write_json(out: &mut Vec<u8>, value: &[u8]) {
 
 /// Text with what JSON does not take as it is escaped: quotes, backslashes and control characters.
 fn escape(out: &mut Vec<u8>, mut rest: &[u8]) {
-    while let Some(at) = words::special(rest) {
+    while let Some(at) = words::find_special(rest) {
         out.extend_from_slice(&rest[..at]);
         let byte = rest[at];
         match byte {

@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use unitape_base::capture::CaptureWalker;
-use unitape_model::{Dict, Dictionary, UnixNanos};
+use unitape_model::{Dictionary, NameKind, UnixNanos};
 
 /// Bytes of a source and what became of them.
 #[derive(Debug, Default)]
@@ -193,7 +193,7 @@ pub struct Fixup {
     /// Where it stands.
     pub at: u32,
     /// Which dictionary.
-    pub dict: Dict,
+    pub dict: NameKind,
     /// Its id in the block's own names.
     pub id: u32,
 }
@@ -455,7 +455,7 @@ impl Block {
         fixups: Range<usize>,
         dictionary: &Dictionary,
         resolved: impl Fn(&Fixup) -> u32,
-    ) -> Option<Dict> {
+    ) -> Option<NameKind> {
         let fixups = &self.fixups[fixups];
         let near = |f: &Fixup| dictionary.len(f.dict) + fixups.len() as u32 > f.dict.id_max();
         if !fixups.iter().any(near) {
@@ -468,7 +468,7 @@ impl Block {
         let mut new: Vec<_> = fixups.iter().filter(|f| is_new(f)).map(|f| (f.dict as u8, f.id)).collect();
         new.sort_unstable();
         new.dedup();
-        let count = |dict: Dict| new.iter().filter(|(d, _)| *d == dict as u8).count() as u32;
+        let count = |dict: NameKind| new.iter().filter(|(d, _)| *d == dict as u8).count() as u32;
         fixups.iter().map(|f| f.dict).find(|&d| count(d) > 0 && dictionary.len(d) + count(d) > d.id_max())
     }
 

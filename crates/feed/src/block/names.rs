@@ -15,9 +15,9 @@
 //! order of the arena.
 
 use crate::block::{Fixup, Unit};
-use unitape_model::dict::{SOUGHT_BYTES, Sought};
+use unitape_model::dict::{NameLookup, SOUGHT_BYTES};
 use unitape_model::id::{PROVISIONAL, VENUE_PROVISIONAL};
-use unitape_model::{Dict, Dictionary, Refusal, Resolve};
+use unitape_model::{Dictionary, NameKind, NameResolver, Refusal};
 
 /// Finds ids in the published dictionary, or gives provisional ones and notes where they stand.
 #[derive(Debug)]
@@ -52,9 +52,9 @@ struct Pending {
 #[derive(Clone, Copy, Debug)]
 enum What {
     /// To be looked up.
-    Sought(Sought),
+    Sought(NameLookup),
     /// Not known when it was looked up; its id in the block's own names.
-    Local(Dict, u32),
+    Local(NameKind, u32),
 }
 
 /// Names of a sort that stay near the processor: 64 KiB of them.
@@ -63,12 +63,12 @@ const NEAR: u32 = 2048;
 /// Stands where an id will: not 0, which is none.
 const STAND_IN: u32 = 1;
 
-impl Resolve for Names<'_> {
+impl NameResolver for Names<'_> {
     #[inline]
-    fn resolve(&mut self, dict: Dict, name: &[u8], at: usize) -> Result<u32, Refusal> {
+    fn resolve(&mut self, dict: NameKind, name: &[u8], at: usize) -> Result<u32, Refusal> {
         // Few names stay near, and are found at once.
         let far = self.known.len(dict) > NEAR;
-        let sought = if far { self.known.seek(dict, name) } else { None };
+        let sought = if far { self.known.start_lookup(dict, name) } else { None };
         match sought {
             Some(sought) => {
                 self.wait(What::Sought(sought), at);
@@ -86,8 +86,8 @@ impl Names<'_> {
     /// The id itself, which may be provisional and then is noted; only where no other name waits.
     ///
     /// # Errors
-    /// As [`Resolve::resolve`].
-    pub fn resolve_now(&mut self, dict: Dict, name: &[u8], at: usize) -> Result<u32, Refusal> {
+    /// As [`NameResolver::resolve`].
+    pub fn resolve_now(&mut self, dict: NameKind, name: &[u8], at: usize) -> Result<u32, Refusal> {
         debug_assert!(self.waiting.before.is_empty(), "fix-ups stay in the order of the arena");
         if let Some(id) = self.known.get(dict, name) {
             return Ok(id);
@@ -98,7 +98,7 @@ impl Names<'_> {
     }
 
     #[cold]
-    fn provisional(&mut self, dict: Dict, name: &[u8], at: usize) -> Result<u32, Refusal> {
+    fn provisional(&mut self, dict: NameKind, name: &[u8], at: usize) -> Result<u32, Refusal> {
         // Whether the dictionary still has a place for it is for the sequencer to say: it depends on all that
         // comes before, which a worker does not know.
         let (id, _) = self.local.intern_up_to(dict, name, PROVISIONAL - 1)?;
@@ -136,7 +136,7 @@ impl Waiting {
     fn settle_before(&mut self, to: &mut Destination<'_>) {
         for pending in &self.before {
             let known = match &pending.what {
-                What::Sought(sought) => to.known.found(sought).map(|id| (sought.dict(), id)),
+                What::Sought(sought) => to.known.finish_lookup(sought).map(|id| (sought.dict(), id)),
                 What::Local(..) => None,
             };
             match known {
@@ -181,8 +181,8 @@ impl Destination<'_> {
 
 /// Writes an id to its place; that of a venue has 16 bits, with the mark of a provisional one in the top one.
 #[inline]
-pub fn put(arena: &mut [u8], at: usize, dict: Dict, id: u32) {
-    if dict == Dict::Venue {
+pub fn put(arena: &mut [u8], at: usize, dict: NameKind, id: u32) {
+    if dict == NameKind::Venue {
         let id = id as u16 | if id & PROVISIONAL != 0 { VENUE_PROVISIONAL } else { 0 };
         arena[at..at + 2].copy_from_slice(&id.to_le_bytes());
     } else {

@@ -3,8 +3,8 @@
 use crate::block::concern::Concern;
 use crate::block::json::json_string;
 use crate::block::{Block, NO_TS, What};
-use unitape_model::event::Value;
-use unitape_model::{EventBuilder, Field, Kind, UnixNanos, flags};
+use unitape_model::event::EventValue;
+use unitape_model::{EventBuilder, EventField, EventKind, UnixNanos, flags};
 
 /// What the event says of the bytes of its message.
 #[derive(Clone, Copy, Debug)]
@@ -48,21 +48,21 @@ pub struct Quarantined<'a> {
 
 /// The event of a message in quarantine.
 pub fn quarantine_frame(out: &mut Vec<u8>, why: &Quarantined<'_>) {
-    let mut e = EventBuilder::begin(out, Kind::Quarantine, why.ts);
+    let mut e = EventBuilder::begin(out, EventKind::Quarantine, why.ts);
     e.source(why.source, why.offset as u32);
-    set(&mut e, Field::RawAt, Value::UInt(why.raw_at));
-    set(&mut e, Field::Length, Value::UInt(why.raw.length));
-    set(&mut e, Field::Reason, Value::Text(why.reason));
+    set(&mut e, EventField::RawAt, EventValue::UInt(why.raw_at));
+    set(&mut e, EventField::Length, EventValue::UInt(why.raw.length));
+    set(&mut e, EventField::Reason, EventValue::Text(why.reason));
     if !why.detail.is_empty() {
-        set(&mut e, Field::Detail, Value::Text(why.detail));
+        set(&mut e, EventField::Detail, EventValue::Text(why.detail));
     }
     if let Some(hash) = why.raw.hash {
-        set(&mut e, Field::Hash, Value::Text(&hash.to_hex()));
+        set(&mut e, EventField::Hash, EventValue::Text(&hash.to_hex()));
     }
     if !why.head.is_empty() {
-        e.unmapped("head", &json_string(why.head)).expect("a name of four bytes");
+        e.keep_unmapped("head", &json_string(why.head)).expect("a name of four bytes");
     }
-    let mut keep = |name, json: &str| e.unmapped(name, json).expect("a short name");
+    let mut keep = |name, json: &str| e.keep_unmapped(name, json).expect("a short name");
     match why.concern {
         Concern::Feed => {}
         Concern::Nothing => keep("books", "false"),
@@ -106,7 +106,7 @@ impl Block {
 }
 
 /// Sets a field of a bookkeeping frame, which its kind has.
-pub fn set(e: &mut EventBuilder<'_>, field: Field, value: Value<'_>) {
+pub fn set(e: &mut EventBuilder<'_>, field: EventField, value: EventValue<'_>) {
     let spec = e.schema().get(field).expect("a field of the kind");
     e.set(spec, value).expect("of its sort");
 }

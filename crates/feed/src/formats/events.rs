@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use unitape_codec::events::{EventLine, LINE_BYTES_MAX, LineOptions, NextLine, next_line, parse_line};
-use unitape_model::{Dictionary, Kind, UnixNanos, flags};
+use unitape_model::{Dictionary, EventKind, UnixNanos, flags};
 
 /// The format's word.
 pub const NAME: &str = "events";
@@ -125,7 +125,7 @@ fn concern<I: Instruments>(line: &[u8], _: &I) -> Concern {
         venue: Option<String>,
     }
     let Ok(head) = serde_json::from_slice::<Head>(line) else { return Concern::Feed };
-    match head.kind.as_deref().map(|kind| (Kind::from_name(kind), Kind::reserved_from_name(kind))) {
+    match head.kind.as_deref().map(|kind| (EventKind::from_name(kind), EventKind::reserved_from_name(kind))) {
         Some((_, Some(_))) => return Concern::Nothing,
         Some((Some(kind), _)) if !changes_books(kind) => return Concern::Nothing,
         _ => {}

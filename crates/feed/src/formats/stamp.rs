@@ -6,8 +6,8 @@
 //! grow by a line, and the arena is written anew.
 
 use crate::block::Block;
-use unitape_model::schema::{RECV_EXT, RECV_NONE, Schema, at};
-use unitape_model::{Field, Header, Kind, LINE, UnixNanos, flags};
+use unitape_model::schema::{EventSchema, RECV_EXT, RECV_NONE, at};
+use unitape_model::{EventField, EventKind, FrameHeader, LINE, UnixNanos, flags};
 
 /// Gives the events of `block` their receive times, and its units the time by which feeds are merged, where one or the
 /// other is wanted.
@@ -36,7 +36,7 @@ fn stamp(block: &mut Block) {
         let wanted = unit.what.is_events();
         let ts = time_of(&block.times, last_byte(unit.offset, unit.length)).filter(|_| wanted);
         while at < unit.end as usize {
-            let length = Header::read(&block.arena[at..]).len_bytes();
+            let length = FrameHeader::read(&block.arena[at..]).len_bytes();
             let start = out.len();
             out.extend_from_slice(&block.arena[at..at + length]);
             let moved = (start - at) as u32;
@@ -69,22 +69,22 @@ fn put(out: &mut Vec<u8>, start: usize, ts: UnixNanos) {
         out[place..place + 4].copy_from_slice(&d.to_le_bytes());
         return;
     }
-    let header = Header::read(&out[start..]);
-    let kind = Kind::from_u8(header.kind()).expect("a frame of ours");
+    let header = FrameHeader::read(&out[start..]);
+    let kind = EventKind::from_u8(header.kind()).expect("a frame of ours");
     let end = match header.flags() & flags::EXT {
-        0 => start + usize::from(Schema::of(kind).fixed_bytes),
-        _ => end_of_entries(out, start + usize::from(Schema::of(kind).fixed_bytes)),
+        0 => start + usize::from(EventSchema::for_kind(kind).fixed_bytes),
+        _ => end_of_entries(out, start + usize::from(EventSchema::for_kind(kind).fixed_bytes)),
     };
     let lines = (end + ENTRY - start).div_ceil(LINE).max(usize::from(header.lines()));
     // The longest frame there is has no room for it; it stays without.
     let Ok(lines) = u16::try_from(lines) else { return };
     out[place..place + 4].copy_from_slice(&RECV_EXT.to_le_bytes());
     out.resize(start + usize::from(lines) * LINE, 0);
-    out[end..end + 2].copy_from_slice(&(Field::TsRecv as u16).to_le_bytes());
+    out[end..end + 2].copy_from_slice(&(EventField::TsRecv as u16).to_le_bytes());
     out[end + 2..end + 6].copy_from_slice(&8u32.to_le_bytes());
     out[end + 6..end + 14].copy_from_slice(&ts.0.to_le_bytes());
     let bits = header.flags() | flags::EXT;
-    Header::unstamped(header.kind(), bits, lines).write(&mut out[start..]);
+    FrameHeader::new_unstamped(header.kind(), bits, lines).write(&mut out[start..]);
 }
 
 /// Behind the last entry of an extension that begins at `at`.
@@ -147,14 +147,14 @@ mod tests {
         assert_eq!(block.units.iter().filter(|u| u.events > 0).count(), 5);
         assert_eq!(block.units[4].end as usize, block.arena.len());
         for (i, event) in events.iter().enumerate() {
-            assert_eq!(event.unmapped().count(), usize::from(i == 2 || i == 3), "nothing is lost");
+            assert_eq!(event.unmapped_fields().count(), usize::from(i == 2 || i == 3), "nothing is lost");
         }
         for f in &block.fixups {
             let name = block.names.name(f.dict, f.id).unwrap();
-            let width = if f.dict == unitape_model::Dict::Venue { 2 } else { 4 };
+            let width = if f.dict == unitape_model::NameKind::Venue { 2 } else { 4 };
             let id = &block.arena[f.at as usize..][..width];
             assert_eq!(id[..width - 1], f.id.to_le_bytes()[..width - 1], "{name}");
-            assert_eq!(Header::read(&block.arena[f.frame as usize..]).kind(), Kind::Status as u8);
+            assert_eq!(FrameHeader::read(&block.arena[f.frame as usize..]).kind(), EventKind::Status as u8);
         }
     }
 }

@@ -13,8 +13,8 @@ use crate::block::json::write_json;
 use crate::block::numbers::Numbering;
 use crate::block::{Block, Names, SessionKey, What};
 use crate::reference::{AsTheyAre, ByReference, Instruments};
-use unitape_model::event::Value;
-use unitape_model::{Dictionary, EventBuilder, Header, Price, Refusal, UnixNanos, flags, words};
+use unitape_model::event::EventValue;
+use unitape_model::{Dictionary, EventBuilder, FrameHeader, Price, Refusal, UnixNanos, flags, words};
 
 /// Makes events of messages; one per worker and feed. `R` finds a value of a message.
 #[derive(Debug)]
@@ -401,7 +401,7 @@ impl<I: Instruments> Writer<'_, I> {
                     continue;
                 }
                 Way::Time => match view.message.time(value) {
-                    Some(ts) => e.set(op.spec, Value::Nanos(ts)),
+                    Some(ts) => e.set(op.spec, EventValue::Nanos(ts)),
                     None => Err(Refusal::BadTime),
                 },
                 Way::Text | Way::Ready(_) => {
@@ -416,7 +416,7 @@ impl<I: Instruments> Writer<'_, I> {
             }
         }
         let mut keep = |name: &str, value: &[u8]| {
-            let kept = e.unmapped_with(name, |out| write_json(out, value));
+            let kept = e.keep_unmapped_with(name, |out| write_json(out, value));
             kept.map_err(|r| Refused { code: r.code(), detail: format!("{name}: {r}") })
         };
         for (name, from) in &plan.keep {
@@ -608,5 +608,5 @@ pub fn shown(value: &[u8]) -> String {
 }
 
 fn mark_last(frame: &mut [u8]) {
-    Header::read(frame).with_flags(flags::LAST).write(frame);
+    FrameHeader::read(frame).with_flags(flags::LAST).write(frame);
 }

@@ -12,8 +12,8 @@ use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use unitape_base::toml::suggest_word;
-use unitape_model::schema::{Slot, Spec};
-use unitape_model::{Kind, Ready, Schema};
+use unitape_model::schema::{EventFieldSpec, FieldLayout};
+use unitape_model::{EventKind, EventSchema, PreparedValue};
 
 /// Compiles a mapping: the plan, and which path has which slot in it.
 ///
@@ -300,9 +300,9 @@ impl<'m, D: Dialect> Compiler<'m, D> {
     }
 
     fn event(&mut self, text: &EventText) -> Step<EventPlan> {
-        let kind = Kind::from_name(&text.kind).filter(|k| k.is_input());
+        let kind = EventKind::from_name(&text.kind).filter(|k| k.is_input());
         let kind = kind.ok_or_else(|| no_kind(&text.kind).under("kind"))?;
-        let schema = Schema::of(kind);
+        let schema = EventSchema::for_kind(kind);
         if let Some(name) = text.fields.keys().find(|n| schema.find(n).is_none()) {
             let meant = suggest_word(name, schema.fields.iter().map(|spec| spec.field.name()));
             let what = format!(": `{}` has no field `{name}`{meant}", text.kind);
@@ -379,7 +379,12 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         })
     }
 
-    fn field(&mut self, spec: &'static Spec, text: &FieldText, each: Option<usize>) -> Step<FieldPlan> {
+    fn field(
+        &mut self,
+        spec: &'static EventFieldSpec,
+        text: &FieldText,
+        each: Option<usize>,
+    ) -> Step<FieldPlan> {
         let long = match text {
             FieldText::Path(t) => FieldTable { from: Some(t.clone()), ..FieldTable::default() },
             FieldText::Table(t) => (**t).clone(),
@@ -457,8 +462,8 @@ impl<'m, D: Dialect> Compiler<'m, D> {
 
     /// What a table or the mapping itself gives to a field of few values must be one of them: the first message with
     /// another one would be refused for a mistake of the mapping.
-    fn check_targets(&self, spec: &Spec, field: &FieldTable) -> Step<()> {
-        let Slot::Code { values, .. } = spec.slot else { return Ok(()) };
+    fn check_targets(&self, spec: &EventFieldSpec, field: &FieldTable) -> Step<()> {
+        let FieldLayout::Code { values, .. } = spec.slot else { return Ok(()) };
         if field.suffix.is_some() {
             return Ok(());
         }
@@ -482,13 +487,13 @@ impl<'m, D: Dialect> Compiler<'m, D> {
     }
 
     /// What is done for a field.
-    fn op(&self, kind: Kind, field: &FieldPlan, codes: &mut Vec<Codes>) -> Op {
+    fn op(&self, kind: EventKind, field: &FieldPlan, codes: &mut Vec<Codes>) -> Op {
         let FieldPlan { spec, required, from, or, table, suffix, absolute, .. } = field;
         let through = |value: &[u8]| {
-            let Some((table, otherwise)) = table else { return Ready::new(kind, spec, value) };
+            let Some((table, otherwise)) = table else { return PreparedValue::new(kind, spec, value) };
             match (self.tables[*table].get(value), otherwise) {
-                (Some(v), _) => Ready::new(kind, spec, v),
-                (None, Some(Otherwise::Keep)) => Ready::new(kind, spec, value),
+                (Some(v), _) => PreparedValue::new(kind, spec, v),
+                (None, Some(Otherwise::Keep)) => PreparedValue::new(kind, spec, value),
                 (None, _) => None,
             }
         };
@@ -503,7 +508,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
                 _ => Way::Text,
             },
             (From::Const(_), ..) | (_, Some(_), ..) | (_, _, Some(_), _) => Way::Text,
-            (.., Slot::Nanos { .. } | Slot::MillisAfter { .. }) => Way::Time,
+            (.., FieldLayout::Nanos { .. } | FieldLayout::MillisAfter { .. }) => Way::Time,
             _ => Way::AsItIs,
         };
         Op { spec, from: from.src(), or: or.as_ref().map(From::src), way, required: *required }
@@ -597,12 +602,12 @@ impl<'m, D: Dialect> Compiler<'m, D> {
 }
 
 fn no_kind(name: &str) -> Wrong {
-    Wrong::from(match Kind::reserved_from_name(name) {
+    Wrong::from(match EventKind::reserved_from_name(name) {
         Some(_) => format!(
             ": `{name}` belongs to the account of the tape, which unitape writes itself; name another kind"
         ),
         None => {
-            let kinds = Kind::EVENTS.iter().filter(|kind| kind.is_input());
+            let kinds = EventKind::EVENTS.iter().filter(|kind| kind.is_input());
             format!(": no kind `{name}`{}", suggest_word(name, kinds.map(|kind| kind.name())))
         }
     })

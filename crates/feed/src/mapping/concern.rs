@@ -4,7 +4,7 @@ use super::apply::{Mapper, View, translate};
 use super::plan::{self, From};
 use super::seam::Message;
 use crate::block::concern::{Concern, changes_books};
-use unitape_model::Field;
+use unitape_model::EventField;
 
 impl<R: Copy> Mapper<R> {
     /// Which books a refused message may concern: those of the instrument that the first event of its rule names. A type
@@ -36,7 +36,7 @@ impl<R: Copy> Mapper<R> {
             let mut whole = Vec::new();
             translate::<M>(plan, plan_of, value, &mut whole).ok()?.map(<[u8]>::to_vec)
         };
-        let (instrument, venue) = (text(Field::Instr), text(Field::Venue));
+        let (instrument, venue) = (text(EventField::Instr), text(EventField::Venue));
         Concern::of(instrument.as_deref(), venue.as_deref())
     }
 }

@@ -22,8 +22,8 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use unitape_base::toml::TomlLineIndex;
-use unitape_model::event::Value;
-use unitape_model::schema::Slot;
+use unitape_model::event::EventValue;
+use unitape_model::schema::FieldLayout;
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
 
 /// What became of a message and why.
@@ -451,8 +451,8 @@ fn one_field<M: Message>(
     told.source = Some(seen(&source));
     let set = match (value, field.spec.slot) {
         (Some(v), slot) if field.table.is_none() && field.suffix.is_none() => match slot {
-            Slot::Nanos { .. } | Slot::MillisAfter { .. } => match view.message.time(v) {
-                Some(ts) => event.set(field.spec, Value::Nanos(ts)),
+            FieldLayout::Nanos { .. } | FieldLayout::MillisAfter { .. } => match view.message.time(v) {
+                Some(ts) => event.set(field.spec, EventValue::Nanos(ts)),
                 None => Err(Refusal::BadTime),
             },
             _ => view.message.set(v, event, field.spec, names, &mut Vec::new()),
@@ -518,19 +518,21 @@ fn seen(value: &[u8]) -> Json {
 }
 
 /// What values of a slot are read as, for people.
-fn sort(slot: Slot) -> String {
+fn sort(slot: FieldLayout) -> String {
     match slot {
-        Slot::Sym { .. } | Slot::Publisher { .. } => "name".to_owned(),
-        Slot::Syms { .. } => "names".to_owned(),
-        Slot::Price { .. } => "price, exact to 1e-9".to_owned(),
-        Slot::Decimal { .. } | Slot::DecimalNarrow { .. } | Slot::DecimalExt => "exact decimal".to_owned(),
-        Slot::Amount { .. } => "exact amount".to_owned(),
-        Slot::Id { n, .. } => format!("id of at most {n} bytes"),
-        Slot::Text { .. } => "text".to_owned(),
-        Slot::Code { values, .. } => format!("one of {}", values.join(", ")),
-        Slot::Bool { .. } => "Y or N".to_owned(),
-        Slot::UInt { .. } => "whole number".to_owned(),
-        Slot::Nanos { .. } | Slot::MillisAfter { .. } => "time".to_owned(),
-        Slot::Json => "JSON".to_owned(),
+        FieldLayout::Sym { .. } | FieldLayout::Publisher { .. } => "name".to_owned(),
+        FieldLayout::Syms { .. } => "names".to_owned(),
+        FieldLayout::Price { .. } => "price, exact to 1e-9".to_owned(),
+        FieldLayout::Decimal { .. } | FieldLayout::DecimalNarrow { .. } | FieldLayout::DecimalExt => {
+            "exact decimal".to_owned()
+        }
+        FieldLayout::Amount { .. } => "exact amount".to_owned(),
+        FieldLayout::Id { n, .. } => format!("id of at most {n} bytes"),
+        FieldLayout::Text { .. } => "text".to_owned(),
+        FieldLayout::Code { values, .. } => format!("one of {}", values.join(", ")),
+        FieldLayout::Bool { .. } => "Y or N".to_owned(),
+        FieldLayout::UInt { .. } => "whole number".to_owned(),
+        FieldLayout::Nanos { .. } | FieldLayout::MillisAfter { .. } => "time".to_owned(),
+        FieldLayout::Json => "JSON".to_owned(),
     }
 }

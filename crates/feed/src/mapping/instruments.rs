@@ -5,12 +5,12 @@ use super::plan::{EventPlan, FieldPlan, Op, Plan};
 use super::seam::{Message, Refused};
 use crate::block::names::Names;
 use crate::reference::Instruments;
-use unitape_model::{Dict, EventBuilder, Field, Refusal, UnixNanos};
+use unitape_model::{EventBuilder, EventField, NameKind, Refusal, UnixNanos};
 
 /// Whether a field's value is an instrument that reference data knows by another name.
 #[inline(always)]
 pub(super) fn is_looked_up<I: Instruments>(op: &Op) -> bool {
-    I::BY_REFERENCE && op.spec.slot.dict() == Some(Dict::Instrument)
+    I::BY_REFERENCE && op.spec.slot.dict() == Some(NameKind::Instrument)
 }
 
 /// Tells the venue and time of an event to what looks up its instruments.
@@ -25,7 +25,7 @@ pub(super) fn by_venue<M: Message, I: Instruments>(
     if !I::BY_REFERENCE {
         return;
     }
-    let venue = event.fields.iter().find(|f| matches!(f.spec.field, Field::Venue | Field::Mic));
+    let venue = event.fields.iter().find(|f| matches!(f.spec.field, EventField::Venue | EventField::Mic));
     let found = venue.and_then(|f| Some((f, view.get(&f.from).or_else(|| view.get(f.or.as_ref()?))?)));
     // One that its table refuses is refused where it is set.
     by.at(found.and_then(|(f, v)| translate::<M>(plan, f, view.text(v, plain), whole).ok()?), ts);

@@ -3,15 +3,15 @@
 //!
 //! What is done for each field of each message stands apart, in [`Op`]s of 24 bytes one after the other, from what is
 //! needed when something is wrong ([`FieldPlan`]). Values that a table or the mapping itself gives are
-//! [`Ready`] where they can be: the code on the wire is an index, and what it finds is laid over the event.
+//! [`PreparedValue`] where they can be: the code on the wire is an index, and what it finds is laid over the event.
 
 use super::Otherwise;
 use crate::reference::Reference;
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::sync::Arc;
-use unitape_model::schema::Spec;
-use unitape_model::{Kind, Ready, words};
+use unitape_model::schema::EventFieldSpec;
+use unitape_model::{EventKind, PreparedValue, words};
 
 /// How many slots a message or an entry may have, slot 0 included.
 pub(super) const SLOTS_MAX: usize = 200;
@@ -265,7 +265,7 @@ pub struct Rule {
 #[derive(Clone, Debug)]
 pub struct EventPlan {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// Group of which each entry makes an event.
     pub each: Option<usize>,
     /// All must hold.
@@ -290,7 +290,7 @@ pub struct EventPlan {
 #[derive(Clone, Copy, Debug)]
 pub struct Op {
     /// The field.
-    pub spec: &'static Spec,
+    pub spec: &'static EventFieldSpec,
     /// Where its value comes from.
     pub from: Src,
     /// Where else, if it is not there.
@@ -319,12 +319,12 @@ pub enum Src {
 pub struct Codes {
     /// Index and one more in `ready`; 0 where it takes the long way.
     index: Box<[u8; 256]>,
-    ready: Vec<Ready>,
+    ready: Vec<PreparedValue>,
 }
 
 impl Codes {
     /// What `pick` gives for each byte; `None` where it gives nothing for any.
-    pub(super) fn new(pick: impl Fn(u8) -> Option<Ready>) -> Option<Self> {
+    pub(super) fn new(pick: impl Fn(u8) -> Option<PreparedValue>) -> Option<Self> {
         let mut this = Self { index: Box::new([0; 256]), ready: Vec::new() };
         for byte in 0..=255u8 {
             let Some(ready) = pick(byte).filter(|_| this.ready.len() < 255) else { continue };
@@ -336,7 +336,7 @@ impl Codes {
 
     /// What stands for `value`.
     #[inline]
-    pub fn get(&self, value: &[u8]) -> Option<Ready> {
+    pub fn get(&self, value: &[u8]) -> Option<PreparedValue> {
         let [byte] = value else { return None };
         self.ready.get(usize::from(self.index[usize::from(*byte)]).wrapping_sub(1)).copied()
     }
@@ -371,7 +371,7 @@ impl From {
 #[derive(Clone, Debug)]
 pub struct FieldPlan {
     /// The field.
-    pub spec: &'static Spec,
+    pub spec: &'static EventFieldSpec,
     /// Without a value the message is refused.
     pub required: bool,
     /// Where its value comes from.
@@ -400,7 +400,7 @@ pub enum Way {
     /// By the codes of this index; what is none of them as text.
     Coded(u8),
     /// The mapping's own, ready.
-    Ready(Ready),
+    Ready(PreparedValue),
 }
 
 /// A value picked out of a group: of the first or the best entry in which `key` is `is`, the field `value`.

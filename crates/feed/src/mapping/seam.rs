@@ -33,7 +33,7 @@ use crate::block::numbers::Numbering;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use unitape_base::digits::parse_u64;
-use unitape_model::schema::Spec;
+use unitape_model::schema::EventFieldSpec;
 use unitape_model::{EventBuilder, Refusal, UnixNanos};
 
 /// How a format names its fields.
@@ -155,7 +155,7 @@ pub trait Message {
         &self,
         value: Self::Ref,
         event: &mut EventBuilder<'_>,
-        spec: &Spec,
+        spec: &EventFieldSpec,
         names: &mut Names<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {

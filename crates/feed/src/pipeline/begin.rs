@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use unitape_model::{Header, UnixNanos, flags};
+use unitape_model::{FrameHeader, UnixNanos, flags};
 use unitape_tape::Writer;
 
 /// Defines those sources of a feed that the tape does not have, notes which have grown, and says which are to be read.
@@ -46,7 +46,7 @@ pub fn open_feed(
                 let id = account.next_source;
                 let mut frame = Vec::new();
                 source_frame(&mut frame, (id, 0), &feed.name, facts, &sort, 0);
-                Header::read(&frame).with_flags(flags::LAST).write(&mut frame);
+                FrameHeader::read(&frame).with_flags(flags::LAST).write(&mut frame);
                 writer.append(&frame)?;
                 account.next_source += 1;
                 account.sources.push(SourceAccount {

@@ -31,9 +31,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use unitape_model::{Dictionary, UnixNanos};
-use unitape_ring::Wait;
-use unitape_ring::farm::{self, Claim, Ending, Farm};
-use unitape_tape::{Meta, Options as TapeOptions, TapeId, Writer};
+use unitape_ring::WaitStrategy;
+use unitape_ring::farm::{self, BlockClaim, Farm, FarmEnding};
+use unitape_tape::{TapeId, TapeManifest, Writer, WriterOptions as TapeOptions};
 
 /// What to consolidate and how.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ pub struct Outcome {
     /// The account of the whole tape.
     pub summary: Summary,
     /// Whether all input was consumed, or the run was stopped before.
-    pub ending: Ending,
+    pub ending: FarmEnding,
     /// Messages that this run read (those that were on the tape already not counted).
     pub fresh_messages: u64,
     /// How long its workers were in their turns.
@@ -319,8 +319,8 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
     }
     let (live, spin) = (setup.live.is_some(), setup.live.as_ref().is_some_and(|live| live.spin));
     let intake = Intake::new(intake, setup.block_bytes, setup.progress.bytes.clone(), setup.live);
-    let wait = if spin { Wait::Spin } else { Wait::default() };
-    let farm_options = farm::Options { stop: setup.stop, name: "decode", wait };
+    let wait = if spin { WaitStrategy::Spin } else { WaitStrategy::default() };
+    let farm_options = farm::FarmOptions { stop: setup.stop, name: "decode", wait };
     let since = Instant::now();
     let done = farm::run(&consolidation, workers, intake, sequencer, &farm_options).map_err(|e| match e {
         unitape_ring::Error::Stage { error, .. } => error,
@@ -343,7 +343,7 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
     sequencer.settle(&mut account);
     let has_gaps = sequencer.has_gaps;
     sequencer.close()?;
-    if left || has_gaps || done.ending == Ending::Stopped {
+    if left || has_gaps || done.ending == FarmEnding::Stopped {
         // Blocks may be on the tape in part, and what is there is what counts.
         account = Account::of(dir)?;
     }
@@ -353,7 +353,7 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
         summary,
         ending: done.ending,
         turns,
-        stopped: done.ending == Ending::Stopped,
+        stopped: done.ending == FarmEnding::Stopped,
         notes,
     })
 }
@@ -368,7 +368,7 @@ fn tell_journals(stats: &Stats, account: &Account) {
 
 /// The identity of the tape in `dir`; none where there is no tape yet.
 pub(crate) fn id_of(dir: &Path) -> Result<Option<TapeId>, Error> {
-    match Meta::load(dir) {
+    match TapeManifest::load(dir) {
         Ok(meta) => Ok(Some(meta.id)),
         Err(unitape_tape::Error::NotATape { .. }) => Ok(None),
         Err(e) => Err(e.into()),
@@ -472,7 +472,7 @@ impl Farm for Consolidation {
         &self,
         intake: &mut Intake,
         worker: &mut Worker,
-        claim: Claim<'_>,
+        claim: BlockClaim<'_>,
     ) -> Result<Option<Box<Job>>, Error> {
         let mut job = worker.spares.pop().unwrap_or_default();
         let since = Instant::now();

@@ -19,7 +19,7 @@ use serde_json::Value as Json;
 use std::ops::ControlFlow;
 use std::path::Path;
 use unitape_codec::events::{EventLineForm, NoSources, write_event};
-use unitape_model::{Dictionary, Event, Kind, frames};
+use unitape_model::{Dictionary, Event, EventKind, frames};
 
 /// Gives each message of a file to `each`, with what its mapping makes of it and why, until that says stop. The rules
 /// of the mapping come back, in the order of its file.
@@ -125,10 +125,10 @@ fn unexplained((what, offset, length, lines): (What, u64, usize, Vec<Json>)) -> 
     let length_of = |line: &Json| line.get("length")?.as_u64();
     let refused = lines.first().filter(|_| quarantined.is_some()).and_then(length_of);
     let event = |becomes: Json| {
-        let kind = becomes.get("kind").and_then(Json::as_str).and_then(Kind::from_name);
+        let kind = becomes.get("kind").and_then(Json::as_str).and_then(EventKind::from_name);
         EventSeen {
             event: Place { number: 0, line: 0 },
-            kind: kind.map_or("", Kind::name),
+            kind: kind.map_or("", EventKind::name),
             entry: None,
             fields: Vec::new(),
             kept: Vec::new(),

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use unitape_ring::farm::Claim;
+use unitape_ring::farm::BlockClaim;
 
 /// The state behind the intake turnstile: which sources are open, how far they are claimed.
 pub struct Intake {
@@ -302,7 +302,7 @@ impl Intake {
     ///
     /// # Errors
     /// When a source cannot be read; in a live run only its feed ends.
-    pub fn fill(&mut self, job: &mut Job, claim: Claim<'_>) -> Result<bool, Error> {
+    pub fn fill(&mut self, job: &mut Job, claim: BlockClaim<'_>) -> Result<bool, Error> {
         (job.turn, job.begins, job.sorted) = (Turn::Bytes, None, None);
         job.block.head = Arc::default();
         let filled = self.fill_one(job, claim)?;
@@ -315,7 +315,7 @@ impl Intake {
         Ok(filled)
     }
 
-    fn fill_one(&mut self, job: &mut Job, claim: Claim<'_>) -> Result<bool, Error> {
+    fn fill_one(&mut self, job: &mut Job, claim: BlockClaim<'_>) -> Result<bool, Error> {
         loop {
             self.reload();
             // Acquire: pairs with the Release of who stopped the receivers; all they wrote is seen.

@@ -19,7 +19,9 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use unitape_base::toml::suggest_word;
-use unitape_model::{Dictionary, Event, Field, InstrumentId, Kind, Schema, Value, frames};
+use unitape_model::{
+    Dictionary, Event, EventField, EventKind, EventSchema, EventValue, InstrumentId, frames,
+};
 
 /// Reads master files, one after the other.
 #[derive(Debug, Default)]
@@ -189,10 +191,11 @@ impl Loader {
                 let Some(event) = Event::new(frame) else { continue };
                 let place = (file, unit.offset);
                 match event.kind() {
-                    Kind::Ref => self.entry(place, &event, &block.names)?,
-                    Kind::Quarantine => {
-                        let length = uint(&event, Field::Length).unwrap_or(0);
-                        let (reason, detail) = (text(&event, Field::Reason), text(&event, Field::Detail));
+                    EventKind::Ref => self.entry(place, &event, &block.names)?,
+                    EventKind::Quarantine => {
+                        let length = uint(&event, EventField::Length).unwrap_or(0);
+                        let (reason, detail) =
+                            (text(&event, EventField::Reason), text(&event, EventField::Detail));
                         let what = format!("{length} bytes cannot be read: {reason}: {detail}");
                         return Err(self.wrong(place, what));
                     }
@@ -206,14 +209,16 @@ impl Loader {
 
     fn entry(&mut self, place: (usize, u64), event: &Event<'_>, names: &Dictionary) -> Result<(), Error> {
         let name = |field| match event.field(field, &mut [0; 36]) {
-            Some(Value::Sym(dict, id)) => names.name(dict, id),
+            Some(EventValue::Sym(dict, id)) => names.name(dict, id),
             _ => None,
         };
-        let Some(instrument) = name(Field::Instr) else {
+        let Some(instrument) = name(EventField::Instr) else {
             return Err(self.wrong(place, "an entry without `instr`, the name on the tape".to_owned()));
         };
         let kept = |word: &str| -> Result<Option<String>, Error> {
-            let Some((_, json)) = event.unmapped().find(|(name, _)| *name == word) else { return Ok(None) };
+            let Some((_, json)) = event.unmapped_fields().find(|(name, _)| *name == word) else {
+                return Ok(None);
+            };
             match serde_json::from_str(json) {
                 Ok(serde_json::Value::String(text)) => {
                     Ok(Some(text.trim().to_owned()).filter(|t| !t.is_empty()))
@@ -235,15 +240,16 @@ impl Loader {
             return Err(self.wrong(place, format!("valid_to {to} is before valid_from {from}")));
         }
         let isin = kept("isin")?;
-        let symbol = text(event, Field::Symbol);
+        let symbol = text(event, EventField::Symbol);
         if self.is_events {
-            for (key, _) in event.unmapped().filter(|(key, _)| !KEYS.contains(key)) {
-                let fields = Schema::of(Kind::Ref).fields.iter().map(|spec| spec.field.name());
+            for (key, _) in event.unmapped_fields().filter(|(key, _)| !KEYS.contains(key)) {
+                let fields =
+                    EventSchema::for_kind(EventKind::Ref).fields.iter().map(|spec| spec.field.name());
                 let meant = suggest_word(key, fields.chain(KEYS));
                 self.note(place, || format!("nothing looks at `{key}`{meant}"));
             }
         }
-        if !symbol.is_empty() && name(Field::Mic).is_none() {
+        if !symbol.is_empty() && name(EventField::Mic).is_none() {
             self.note(place, || format!("the symbol `{symbol}` has no `mic`, so that no event finds it"));
         }
         let instrument_id = InstrumentId(self.instruments.id(instrument));
@@ -252,12 +258,12 @@ impl Loader {
             self.notations.push(Notation { name, venue, from, to, instrument, place });
         };
         add(instrument, 0);
-        for alone in [isin.unwrap_or_default(), text(event, Field::Figi)] {
+        for alone in [isin.unwrap_or_default(), text(event, EventField::Figi)] {
             if !alone.is_empty() && alone != instrument {
                 add(&alone, 0);
             }
         }
-        if let Some(mic) = name(Field::Mic).filter(|_| !symbol.is_empty()) {
+        if let Some(mic) = name(EventField::Mic).filter(|_| !symbol.is_empty()) {
             let venue = self.venues.id(mic) + 1;
             add(&symbol, venue);
         }

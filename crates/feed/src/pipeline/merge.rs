@@ -30,12 +30,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use unitape_model::schema::{Schema, Slot, at};
+use unitape_model::schema::{EventSchema, FieldLayout, at};
 use unitape_model::{
-    Dict, Dictionary, Event, Field, Header, Kind, NameTable, Position, UnixNanos, flags, frames,
+    Dictionary, Event, EventField, EventKind, FrameHeader, NameKind, NameTable, Position, UnixNanos, flags,
+    frames,
 };
-use unitape_ring::farm::Ending;
-use unitape_tape::{Options as TapeOptions, Reader, Start, TapeId, Writer};
+use unitape_ring::farm::FarmEnding;
+use unitape_tape::{Reader, StartPosition, TapeId, Writer, WriterOptions as TapeOptions};
 
 /// A segment of a merge.
 #[derive(Clone, Debug)]
@@ -196,7 +197,7 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<Outcome, Error> {
     Ok(Outcome {
         fresh_messages,
         summary,
-        ending: Ending::EndOfInput,
+        ending: FarmEnding::EndOfInput,
         turns: Turns::default(),
         stopped: false,
         notes: Vec::new(),
@@ -226,7 +227,7 @@ struct Merging {
     /// Its names and sources, by its own ids.
     names: NameTable,
     /// Ids on the tape, by dictionary and own id; 0 not yet looked for.
-    ids: [Vec<u32>; Dict::COUNT],
+    ids: [Vec<u32>; NameKind::COUNT],
     sources: BTreeMap<u32, u32>,
     /// The unit in hand, without definitions of names; whole when `whole`.
     unit: Vec<u8>,
@@ -306,8 +307,8 @@ impl Merging {
                 }
                 let unit = std::mem::take(&mut self.unit);
                 for (_, _, frame) in frames(&unit) {
-                    if let Some(event) = Event::new(frame).filter(|e| e.kind() == Kind::Source) {
-                        let own = uint(&event, Field::Index).unwrap_or(0) as u32;
+                    if let Some(event) = Event::new(frame).filter(|e| e.kind() == EventKind::Source) {
+                        let own = uint(&event, EventField::Index).unwrap_or(0) as u32;
                         let id = self.known.sources.pop_front().ok_or_else(|| self.foreign())?;
                         self.sources.insert(own, id);
                     }
@@ -354,7 +355,7 @@ impl Merging {
             Some(reader) => reader,
             None if !self.segment.dir.join("tape.toml").exists() => return Ok(false),
             None => {
-                let reader = Reader::open(&self.segment.dir, Start::Oldest)?;
+                let reader = Reader::open(&self.segment.dir, StartPosition::Oldest)?;
                 if reader.position() > Position(0) {
                     let what =
                         "the beginning of its tape is gone, and a merge needs all of it; use a new tape";
@@ -380,11 +381,11 @@ impl Merging {
                     return Err(reader.damage_at(position, &flaw).into());
                 }
             };
-            if event.kind() == Kind::Define {
+            if event.kind() == EventKind::Define {
                 continue;
             }
             if !frame.header.is_meta() {
-                if self.only_meta && event.kind() != Kind::Quarantine {
+                if self.only_meta && event.kind() != EventKind::Quarantine {
                     let ts = event.ts_event();
                     self.ts = if by_receive_time { event.ts_recv().unwrap_or(ts) } else { ts };
                     self.received_at = event.ts_recv();
@@ -428,11 +429,11 @@ impl Onto {
         self.out.clear();
         let unit = std::mem::take(&mut s.unit);
         for (_, header, frame) in frames(&unit) {
-            let kind = Kind::from_u8(header.kind()).expect("looked at when it was read");
+            let kind = EventKind::from_u8(header.kind()).expect("looked at when it was read");
             let mut own = frame.to_vec();
             let source = u32::from_le_bytes(own[at::SOURCE..at::SOURCE + 4].try_into().expect("four bytes"));
             match kind {
-                Kind::Source => self.source(s, &mut own)?,
+                EventKind::Source => self.source(s, &mut own)?,
                 _ if source != 0 => {
                     let id = *s.sources.get(&source).ok_or_else(|| s.foreign())?;
                     put(&mut own, at::SOURCE, &id.to_le_bytes());
@@ -442,14 +443,14 @@ impl Onto {
             if !header.is_meta() {
                 self.names(s, kind, &mut own)?;
             }
-            if kind == Kind::Quarantine {
+            if kind == EventKind::Quarantine {
                 let event = Event::new(frame).expect("looked at when it was read");
                 let raw_at = self.raw.append(&raw_of_event(&s.segment.dir, &event)?)?;
                 put(&mut own, RAW_AT, &raw_at.to_le_bytes());
             }
             let ahead = if s.ahead { flags::CLOCK_AHEAD } else { 0 };
             let mark = if header.is_meta() { 0 } else { ahead | if late { flags::LATE } else { 0 } };
-            Header::unstamped(header.kind(), header.flags() | mark, header.lines()).write(&mut own);
+            FrameHeader::new_unstamped(header.kind(), header.flags() | mark, header.lines()).write(&mut own);
             self.out.extend_from_slice(&own);
         }
         while let Err(e) = self.writer.append(&self.out) {
@@ -464,7 +465,7 @@ impl Onto {
     /// Gives a definition of a source its id here.
     fn source(&mut self, s: &mut Merging, own: &mut [u8]) -> Result<(), Error> {
         let event = Event::new(own).expect("looked at when it was read");
-        let (index, of) = (uint(&event, Field::Index).unwrap_or(0) as u32, uint(&event, Field::Of));
+        let (index, of) = (uint(&event, EventField::Index).unwrap_or(0) as u32, uint(&event, EventField::Of));
         let id = self.next_source;
         self.next_source += 1;
         s.sources.insert(index, id);
@@ -477,19 +478,19 @@ impl Onto {
     }
 
     /// Gives the names of an event their ids here, with definitions before it where they are new.
-    fn names(&mut self, s: &mut Merging, kind: Kind, own: &mut [u8]) -> Result<(), Error> {
-        let schema = Schema::of(kind);
+    fn names(&mut self, s: &mut Merging, kind: EventKind, own: &mut [u8]) -> Result<(), Error> {
+        let schema = EventSchema::for_kind(kind);
         let mut publisher = false;
         for spec in schema.fields {
             match spec.slot {
-                Slot::Sym { dict: Dict::Venue, at } => self.narrow(s, own, at.into())?,
+                FieldLayout::Sym { dict: NameKind::Venue, at } => self.narrow(s, own, at.into())?,
                 // Venue and bank stand in the same place.
-                Slot::Publisher { .. } if !publisher => {
+                FieldLayout::Publisher { .. } if !publisher => {
                     publisher = true;
                     self.narrow(s, own, at::VENUE)?;
                 }
-                Slot::Sym { dict, at } => self.wide(s, own, dict, at.into())?,
-                Slot::Syms { dict } => {
+                FieldLayout::Sym { dict, at } => self.wide(s, own, dict, at.into())?,
+                FieldLayout::Syms { dict } => {
                     let Some(list) = entry(own, schema.fixed_bytes.into(), spec.field as u16) else {
                         continue;
                     };
@@ -505,12 +506,12 @@ impl Onto {
 
     fn narrow(&mut self, s: &mut Merging, own: &mut [u8], at: usize) -> Result<(), Error> {
         let id = u16::from_le_bytes(own[at..at + 2].try_into().expect("two bytes"));
-        let id = self.name(s, Dict::Venue, id.into())?;
+        let id = self.name(s, NameKind::Venue, id.into())?;
         put(own, at, &(id as u16).to_le_bytes());
         Ok(())
     }
 
-    fn wide(&mut self, s: &mut Merging, own: &mut [u8], dict: Dict, at: usize) -> Result<(), Error> {
+    fn wide(&mut self, s: &mut Merging, own: &mut [u8], dict: NameKind, at: usize) -> Result<(), Error> {
         let id = u32::from_le_bytes(own[at..at + 4].try_into().expect("four bytes"));
         let id = self.name(s, dict, id)?;
         put(own, at, &id.to_le_bytes());
@@ -518,7 +519,7 @@ impl Onto {
     }
 
     /// The id here of the segment's name `own`.
-    fn name(&mut self, s: &mut Merging, dict: Dict, own: u32) -> Result<u32, Error> {
+    fn name(&mut self, s: &mut Merging, dict: NameKind, own: u32) -> Result<u32, Error> {
         let ids = &mut s.ids[dict as usize];
         if own == 0 {
             return Ok(0);
@@ -579,9 +580,15 @@ mod tests {
 
     #[test]
     fn places_are_those_of_the_schema() {
-        let slot = |kind, field| Schema::of(kind).get(field).unwrap().slot;
-        assert_eq!(slot(Kind::Source, Field::Index), Slot::UInt { at: INDEX as u16, width: 4 });
-        assert_eq!(slot(Kind::Source, Field::Of), Slot::UInt { at: OF as u16, width: 4 });
-        assert_eq!(slot(Kind::Quarantine, Field::RawAt), Slot::UInt { at: RAW_AT as u16, width: 8 });
+        let slot = |kind, field| EventSchema::for_kind(kind).get(field).unwrap().slot;
+        assert_eq!(
+            slot(EventKind::Source, EventField::Index),
+            FieldLayout::UInt { at: INDEX as u16, width: 4 }
+        );
+        assert_eq!(slot(EventKind::Source, EventField::Of), FieldLayout::UInt { at: OF as u16, width: 4 });
+        assert_eq!(
+            slot(EventKind::Quarantine, EventField::RawAt),
+            FieldLayout::UInt { at: RAW_AT as u16, width: 8 }
+        );
     }
 }

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use unitape_tape::Options as TapeOptions;
+use unitape_tape::WriterOptions as TapeOptions;
 
 /// Where a feed's bytes come from.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use crate::block::{Block, Tally};
 use crate::error::Error;
 use crate::formats::decoder::{Decoder, How};
 use crate::formats::format::Format;
-use unitape_model::{Dict, Dictionary};
+use unitape_model::{Dictionary, NameKind};
 
 /// Decodes sources in blocks as a worker does, with a dictionary that knows the names of earlier passes.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl ToEvents {
                 for f in &self.block.fixups {
                     let name = self.block.names.name(f.dict, f.id).unwrap_or_default();
                     // A name that finds no place stays unknown.
-                    _ = self.known.intern(Dict::ALL[f.dict as usize], name.as_bytes());
+                    _ = self.known.intern(NameKind::ALL[f.dict as usize], name.as_bytes());
                 }
             }
             base += self.block.bytes.len() as u64;

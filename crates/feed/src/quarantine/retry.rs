@@ -17,8 +17,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use unitape_model::{Dict, Dictionary, ErrorCause, Header, flags};
-use unitape_tape::{Options, Writer};
+use unitape_model::{Dictionary, ErrorCause, FrameHeader, NameKind, flags};
+use unitape_tape::{Writer, WriterOptions};
 
 /// What a retry did.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -56,8 +56,8 @@ pub fn retry(dir: &Path, mapping: Option<&Mapping>, reference: Option<&Reference
             return Err(Error::Config { origin: e.source.clone(), what });
         }
     }
-    let id = unitape_tape::standing(dir)?.id;
-    let (mut writer, _) = Writer::open(dir, id, Options::default())?;
+    let id = unitape_tape::tape_status(dir)?.id;
+    let (mut writer, _) = Writer::open(dir, id, WriterOptions::default())?;
     let mut account = Account::of(dir)?;
     let mut further = Further { next: account.next_source, given: BTreeMap::new() };
     let mut done = Retried::default();
@@ -162,14 +162,14 @@ fn late_unit(dictionary: &mut Dictionary, block: &mut Block, definition: &[u8]) 
         if new {
             define_frame(&mut out, f.dict, id, &name);
         }
-        let width = if f.dict == Dict::Venue { 2 } else { 4 };
+        let width = if f.dict == NameKind::Venue { 2 } else { 4 };
         let at = f.at as usize;
         block.arena[at..at + width].copy_from_slice(&id.to_le_bytes()[..width]);
     }
     let end = block.units[0].end as usize;
     let mut at = 0;
     while at < end {
-        let header = Header::read(&block.arena[at..]).with_flags(flags::LATE);
+        let header = FrameHeader::read(&block.arena[at..]).with_flags(flags::LATE);
         header.write(&mut block.arena[at..]);
         at += header.len_bytes();
     }

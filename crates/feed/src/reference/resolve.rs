@@ -5,7 +5,7 @@
 use super::{Day, Reference, day_of};
 use crate::block::names::Names;
 use std::sync::Arc;
-use unitape_model::{Dict, Refusal, Resolve, UnixNanos};
+use unitape_model::{NameKind, NameResolver, Refusal, UnixNanos};
 
 /// How the names of instruments get their ids.
 pub trait Instruments {
@@ -16,7 +16,7 @@ pub trait Instruments {
     fn at(&mut self, venue: Option<&[u8]>, ts: UnixNanos);
 
     /// What gives the ids.
-    fn over<'n>(&'n mut self, names: &'n mut Names<'_>) -> impl Resolve + 'n;
+    fn over<'n>(&'n mut self, names: &'n mut Names<'_>) -> impl NameResolver + 'n;
 
     /// Whether a name was not found since this was asked last.
     fn missed(&mut self) -> bool;
@@ -50,7 +50,7 @@ impl Instruments for AsTheyAre {
     fn at(&mut self, _venue: Option<&[u8]>, _ts: UnixNanos) {}
 
     #[inline(always)]
-    fn over<'n>(&'n mut self, names: &'n mut Names<'_>) -> impl Resolve + 'n {
+    fn over<'n>(&'n mut self, names: &'n mut Names<'_>) -> impl NameResolver + 'n {
         Plain(names)
     }
 
@@ -69,7 +69,7 @@ impl Instruments for ByReference {
         self.day = day_of(ts);
     }
 
-    fn over<'n>(&'n mut self, names: &'n mut Names<'_>) -> impl Resolve + 'n {
+    fn over<'n>(&'n mut self, names: &'n mut Names<'_>) -> impl NameResolver + 'n {
         Resolving { by: self, names }
     }
 
@@ -85,7 +85,7 @@ impl<T: Instruments> Instruments for &mut T {
         (**self).at(venue, ts);
     }
 
-    fn over<'n>(&'n mut self, names: &'n mut Names<'_>) -> impl Resolve + 'n {
+    fn over<'n>(&'n mut self, names: &'n mut Names<'_>) -> impl NameResolver + 'n {
         (**self).over(names)
     }
 
@@ -96,9 +96,9 @@ impl<T: Instruments> Instruments for &mut T {
 
 struct Plain<'n, 'b>(&'n mut Names<'b>);
 
-impl Resolve for Plain<'_, '_> {
+impl NameResolver for Plain<'_, '_> {
     #[inline(always)]
-    fn resolve(&mut self, dict: Dict, name: &[u8], at: usize) -> Result<u32, Refusal> {
+    fn resolve(&mut self, dict: NameKind, name: &[u8], at: usize) -> Result<u32, Refusal> {
         self.0.resolve(dict, name, at)
     }
 }
@@ -108,9 +108,9 @@ struct Resolving<'n, 'b> {
     names: &'n mut Names<'b>,
 }
 
-impl Resolve for Resolving<'_, '_> {
-    fn resolve(&mut self, dict: Dict, name: &[u8], at: usize) -> Result<u32, Refusal> {
-        if dict != Dict::Instrument {
+impl NameResolver for Resolving<'_, '_> {
+    fn resolve(&mut self, dict: NameKind, name: &[u8], at: usize) -> Result<u32, Refusal> {
+        if dict != NameKind::Instrument {
             return self.names.resolve(dict, name, at);
         }
         let ByReference { reference, venue, day, missed } = &mut *self.by;

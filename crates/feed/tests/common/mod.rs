@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use unitape_codec::events::{EventLineForm, NoSources, write_event};
-use unitape_feed::{Account, Ending, Feed, Options, Outcome, consolidate, feed_of_file};
+use unitape_feed::{Account, FarmEnding, Feed, Options, Outcome, consolidate, feed_of_file};
 use unitape_model::Event;
-use unitape_tape::{Options as TapeOptions, Reader, Start};
+use unitape_tape::{Reader, StartPosition, WriterOptions as TapeOptions};
 
 /// The real JSE index feed.
 pub fn jse() -> PathBuf {
@@ -60,7 +60,7 @@ pub fn run_in_parts(dir: &Path, feeds: &[Feed], workers: usize, block_bytes: usi
             stop.store(true, Ordering::Relaxed);
             outcome
         });
-        if outcome.ending == Ending::EndOfInput {
+        if outcome.ending == FarmEnding::EndOfInput {
             return runs;
         }
         let now = Some(outcome.summary.messages);
@@ -119,7 +119,7 @@ pub fn fix(begin: &str, body: &str) -> Vec<u8> {
 /// The events of the tape, as their lines.
 pub fn events(dir: &Path) -> Vec<Value> {
     let names = Account::of(dir).unwrap().names.dictionary().clone();
-    let mut reader = Reader::open(dir, Start::Oldest).unwrap();
+    let mut reader = Reader::open(dir, StartPosition::Oldest).unwrap();
     let mut lines = Vec::new();
     while let Some(frame) = reader.next().unwrap() {
         let Some(event) = Event::new(frame.bytes).filter(|_| !frame.header.is_meta()) else { continue };

@@ -7,30 +7,30 @@ use super::*;
 fn no_two_fields_overlap_and_all_lie_in_the_fixed_part() {
     for schema in SCHEMAS {
         let mut bits = vec![0u8; usize::from(schema.fixed_bytes)];
-        let mut claim = |at: usize, mask: u8, what: Field| {
+        let mut claim = |at: usize, mask: u8, what: EventField| {
             assert_eq!(bits[at] & mask, 0, "{:?} {what:?} at {at}", schema.kind);
             bits[at] |= mask;
         };
         for at in 0..32 {
-            claim(at, 0xff, Field::TsRecv);
+            claim(at, 0xff, EventField::TsRecv);
         }
         for spec in schema.fields {
             match spec.slot {
-                Slot::Code { at, shift, bits, values } => {
+                FieldLayout::Code { at, shift, bits, values } => {
                     assert!(values.len() < 1 << bits);
                     claim(usize::from(at), ((1u16 << bits) - 1) as u8 * (1 << shift), spec.field);
                 }
-                Slot::Bool { at, shift } => claim(usize::from(at), 3 << shift, spec.field),
+                FieldLayout::Bool { at, shift } => claim(usize::from(at), 3 << shift, spec.field),
                 // One place for both, and the mark that tells them apart.
-                Slot::Publisher { bank: true } => claim(at::KIND_A, PUBLISHER_IS_BANK, spec.field),
+                FieldLayout::Publisher { bank: true } => claim(at::KIND_A, PUBLISHER_IS_BANK, spec.field),
                 slot => {
                     let (at, n) = width_bytes(slot).unwrap_or((0, 0));
                     (at..at + n).for_each(|i| claim(usize::from(i), 0xff, spec.field));
                 }
             }
-            if let Slot::Decimal { exp_at, .. }
-            | Slot::DecimalNarrow { exp_at, .. }
-            | Slot::Amount { exp_at, .. } = spec.slot
+            if let FieldLayout::Decimal { exp_at, .. }
+            | FieldLayout::DecimalNarrow { exp_at, .. }
+            | FieldLayout::Amount { exp_at, .. } = spec.slot
             {
                 claim(usize::from(exp_at), 0xff, spec.field);
             }
@@ -40,7 +40,7 @@ fn no_two_fields_overlap_and_all_lie_in_the_fixed_part() {
 
 #[test]
 fn quotes_and_trades_are_one_line() {
-    for kind in [Kind::Bbo, Kind::Quote, Kind::Trade, Kind::Level, Kind::Index] {
-        assert_eq!(Schema::of(kind).fixed_bytes, 64);
+    for kind in [EventKind::Bbo, EventKind::Quote, EventKind::Trade, EventKind::Level, EventKind::Index] {
+        assert_eq!(EventSchema::for_kind(kind).fixed_bytes, 64);
     }
 }

@@ -1,8 +1,8 @@
 //! What the types of a configuration do not say: what goes together, and what is to be there before a run.
 
-use super::{Config, Full, INPUTS, Merge, Udp};
+use super::{BacklogPolicy, INPUTS, MergeTime, RunConfig, UdpTargets};
 use crate::Error;
-use crate::layered::Origins;
+use crate::layered::OriginTable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
@@ -11,8 +11,12 @@ use std::path::Path;
 ///
 /// # Errors
 /// The first key whose value cannot be.
-pub fn check(config: &Config, origins: &Origins) -> Result<(), Error> {
-    let wrong = |key: &str, what: String| Error::Value { origin: origins.of(key), key: key.to_owned(), what };
+pub fn check(config: &RunConfig, origins: &OriginTable) -> Result<(), Error> {
+    let wrong = |key: &str, what: String| Error::Value {
+        origin: origins.origin_of_key(key),
+        key: key.to_owned(),
+        what,
+    };
     let mut names = BTreeSet::new();
     if config.feed.is_empty() {
         return Err(wrong("feed", "no feed; each is a table [[feed]]".to_owned()));
@@ -56,12 +60,12 @@ pub fn check(config: &Config, origins: &Origins) -> Result<(), Error> {
         only("connections", feed.connections > 0, &["listen", "connect"])?;
         only("interface", feed.interface.is_some(), &["udp"])?;
         only("interface_b", feed.interface_b.is_some(), &["udp"])?;
-        if feed.interface_b.is_some() && feed.udp != Some(Udp::Channels) {
+        if feed.interface_b.is_some() && feed.udp != Some(UdpTargets::Channels) {
             let what = "goes with udp = \"channels\": other addresses have no line B";
             return Err(wrong(&key("interface_b"), what.to_owned()));
         }
         only("day_begins", feed.day_begins.is_some(), &["udp"])?;
-        only("when_full", feed.when_full != Full::Drop, &["udp"])?;
+        only("when_full", feed.when_full != BacklogPolicy::Drop, &["udp"])?;
         only("ports", !feed.ports.is_empty(), &["files", "directory"])?;
         only("groups", !feed.groups.is_empty(), &["files", "directory"])?;
     }
@@ -72,7 +76,7 @@ pub fn check(config: &Config, origins: &Origins) -> Result<(), Error> {
         ));
     }
     check_ports(config, &wrong)?;
-    if config.run.merge == Merge::Receive
+    if config.run.merge == MergeTime::Receive
         && let Some(feed) = config.feed.iter().find(|f| !f.receive_times)
     {
         let key = format!("feed.{}.receive_times", feed.name);
@@ -82,7 +86,7 @@ pub fn check(config: &Config, origins: &Origins) -> Result<(), Error> {
 }
 
 /// Ports that no host has, and ports that two feeds want to have.
-fn check_ports(config: &Config, wrong: &impl Fn(&str, String) -> Error) -> Result<(), Error> {
+fn check_ports(config: &RunConfig, wrong: &impl Fn(&str, String) -> Error) -> Result<(), Error> {
     let mut used = BTreeMap::new();
     for feed in &config.feed {
         for (key, address) in [("listen", &feed.listen), ("connect", &feed.connect)] {
@@ -106,7 +110,9 @@ fn check_ports(config: &Config, wrong: &impl Fn(&str, String) -> Error) -> Resul
         }
         let to = match (&feed.listen, &feed.udp) {
             (Some(address), _) => vec![("listen", address.parse::<SocketAddr>().ok(), address.clone())],
-            (_, Some(Udp::To(all))) => all.iter().map(|to| ("udp", Some(*to), to.to_string())).collect(),
+            (_, Some(UdpTargets::To(all))) => {
+                all.iter().map(|to| ("udp", Some(*to), to.to_string())).collect()
+            }
             _ => Vec::new(),
         };
         for (key, socket, text) in to {
@@ -136,11 +142,11 @@ fn check_ports(config: &Config, wrong: &impl Fn(&str, String) -> Error) -> Resul
 ///
 /// # Errors
 /// The first that is not there.
-pub fn check_places(config: &Config, origins: &Origins) -> Result<(), Error> {
+pub fn check_places(config: &RunConfig, origins: &OriginTable) -> Result<(), Error> {
     for feed in &config.feed {
         let wrong = |key: &str, what: String| {
             let key = format!("feed.{}.{key}", feed.name);
-            Err(Error::Value { origin: origins.of(&key), key, what })
+            Err(Error::Value { origin: origins.origin_of_key(&key), key, what })
         };
         let missing = |key: &str, path: &Path, what: &str| wrong(key, format!("{}: {what}", path.display()));
         for (key, interface) in [("interface", &feed.interface), ("interface_b", &feed.interface_b)] {

@@ -4,11 +4,11 @@ mod checks;
 mod span;
 mod udp;
 
-pub use span::{NoSpan, Span, Wait};
-pub use udp::{Full, Listened, TimeOfDay, Udp};
+pub use span::{TimeSpan, TimeSpanRefusal, WaitLimit};
+pub use udp::{BacklogPolicy, TimeOfDay, UdpListenTarget, UdpTargets};
 
 use crate::Error;
-use crate::layered::{Flag, Loaded, Origins, load, variables};
+use crate::layered::{FlagValue, LayeredConfig, OriginTable, load, variables};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -21,24 +21,24 @@ use unitape_marketdata::wire::Interface;
 /// The configuration of a run.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub struct RunConfig {
     /// The tape.
-    pub tape: Tape,
+    pub tape: TapeConfig,
     /// The run as a whole.
     #[serde(default)]
-    pub run: Run,
+    pub run: RunSettings,
     /// The feeds. Ties in time go to the one that stands first.
     #[serde(default)]
-    pub feed: Vec<Feed>,
+    pub feed: Vec<FeedConfig>,
     /// Reference data, all files together: one instrument in several notations gets one name.
     #[serde(default)]
-    pub reference: Vec<Master>,
+    pub reference: Vec<ReferenceFileConfig>,
 }
 
 /// A file of reference data.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Master {
+pub struct ReferenceFileConfig {
     /// The file.
     pub file: PathBuf,
     /// What reads it: a shipped mapping, a file, or `events`.
@@ -48,51 +48,51 @@ pub struct Master {
 /// The tape.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tape {
+pub struct TapeConfig {
     /// Its directory; made if it does not exist. Relative paths begin at the configuration file.
     pub dir: PathBuf,
     /// `file`, or `hot`: written in shared memory, with a recorder that copies it to the directory.
     #[serde(default)]
-    pub backing: Backing,
+    pub backing: BackingKind,
     /// Bytes of a segment of a new tape, a power of two.
     #[serde(default = "segment_bytes")]
     pub segment_bytes: u64,
     /// How long what is committed may wait until it is durable.
     #[serde(default = "sync")]
-    pub sync: Span,
+    pub sync: TimeSpan,
     /// Keep about so many bytes of the tape's end.
     pub retain_bytes: Option<u64>,
     /// Keep what was finished so long ago or less.
-    pub retain_age: Option<Span>,
+    pub retain_age: Option<TimeSpan>,
     /// Keep what was finished on the last so many days of UTC.
     pub retain_days: Option<u32>,
     /// How long removal is announced to readers.
     #[serde(default = "notice")]
-    pub retain_notice: Span,
+    pub retain_notice: TimeSpan,
     /// Named cursors hold what they have not read, but no more than so many bytes of the tape's end.
     pub retain_hold_bytes: Option<u64>,
 }
 
-impl Tape {
+impl TapeConfig {
     /// How it is written.
-    pub fn options(&self) -> unitape_tape::Options {
+    pub fn options(&self) -> unitape_tape::WriterOptions {
         let backing = match self.backing {
-            Backing::File => unitape_tape::Backing::File,
-            Backing::Hot => unitape_tape::Backing::Hot { dir: None, window_segments: 4 },
+            BackingKind::File => unitape_tape::Backing::File,
+            BackingKind::Hot => unitape_tape::Backing::Hot { dir: None, window_segments: 4 },
         };
-        unitape_tape::Options {
+        unitape_tape::WriterOptions {
             segment_bytes: self.segment_bytes,
             backing,
-            sync: unitape_tape::Sync::Every { bytes: 64 << 20, interval: self.sync.0 },
+            sync: unitape_tape::SyncPolicy::Every { bytes: 64 << 20, interval: self.sync.0 },
             retention: self.retention(),
             removal: crate::removal(),
-            ..unitape_tape::Options::default()
+            ..unitape_tape::WriterOptions::default()
         }
     }
 
     /// What is kept of it.
-    pub fn retention(&self) -> unitape_tape::Retention {
-        unitape_tape::Retention {
+    pub fn retention(&self) -> unitape_tape::RetentionLimits {
+        unitape_tape::RetentionLimits {
             bytes: self.retain_bytes,
             age: self.retain_age.map(|span| span.0),
             days: self.retain_days,
@@ -105,7 +105,7 @@ impl Tape {
 /// Where live segments are.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub enum Backing {
+pub enum BackingKind {
     /// In the tape's directory.
     #[default]
     File,
@@ -116,34 +116,34 @@ pub enum Backing {
 /// The run as a whole.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Run {
+pub struct RunSettings {
     /// Threads that decode; the tape does not depend on it. 0: one per core.
     pub workers: u16,
     /// `event` or `receive`: the time by which feeds are merged.
-    pub merge: Merge,
+    pub merge: MergeTime,
     /// How long after its receipt an event waits for feeds that are connected and have nothing at hand, or `unbounded`.
-    pub wait: Wait,
+    pub wait: WaitLimit,
     /// How far an event's time may lead the time of its receipt, or `unbounded`; what leads by more is flagged `clock_ahead`.
-    pub clock_lead: Wait,
+    pub clock_lead: WaitLimit,
     /// The same where no receipt is recorded: how far it may lead the latest time of all other feeds.
-    pub clock_lead_feeds: Wait,
+    pub clock_lead_feeds: WaitLimit,
     /// How often directories are looked at.
-    pub scan: Span,
+    pub scan: TimeSpan,
     /// How soon the growth of a file is seen.
-    pub idle: Span,
+    pub idle: TimeSpan,
     /// Threads ask again and again instead of waiting in the kernel: for the least latency, and a core for each of them.
     pub spin: bool,
     /// How often figures are told; `0s`: never.
-    pub stats: Span,
+    pub stats: TimeSpan,
     /// Directory of the journals; by default the tape's with `.journal` behind it.
     pub journal: Option<PathBuf>,
     /// Bytes of a file of a datagram journal; the next one begins behind them.
     pub journal_file_bytes: u64,
     /// Bytes that a receiver may be ahead of the decoders.
     pub lag_bytes: u64,
-    /// `together`: all feeds straight onto the tape. `apart`: each feed is a process of its own with its own tape, in
+    /// `single_process`: all feeds straight onto the tape. `segment_processes`: each feed is a process of its own with its own tape, in
     /// the directory of the tape with `.segments` behind it, and a merge reads them.
-    pub segments: Segments,
+    pub segments: SegmentMode,
     /// An instrument that the reference data does not have puts its message into quarantine.
     pub reference_strict: bool,
 }
@@ -151,7 +151,7 @@ pub struct Run {
 /// How feeds and processes go together.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub enum Segments {
+pub enum SegmentMode {
     /// One process.
     #[default]
     Together,
@@ -162,7 +162,7 @@ pub enum Segments {
 /// The time by which feeds are merged.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub enum Merge {
+pub enum MergeTime {
     /// Event time.
     #[default]
     Event,
@@ -173,7 +173,7 @@ pub enum Merge {
 /// A feed: exactly one of `files`, `directory`, `stdin`, `fifo`, `listen`, `connect`, `udp` says where it is from.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Feed {
+pub struct FeedConfig {
     /// Its name; no two feeds have the same.
     pub name: String,
     /// What its bytes are, by the word that `consolidate --feed` takes.
@@ -206,12 +206,12 @@ pub struct Feed {
     pub connections: u64,
     /// With `listen` or `connect`: the kernel asks a silent peer after so long whether it is there; `0s`: never.
     #[serde(default = "keepalive")]
-    pub keepalive: Span,
+    pub keepalive: TimeSpan,
     /// With `listen` or `connect`: a connection that brings nothing for so long is closed; `0s`: never.
     #[serde(default = "never")]
-    pub idle_limit: Span,
+    pub idle_limit: TimeSpan,
     /// UDP: a group or a local address with its port, a list of them, or `channels`: all that the mapping names.
-    pub udp: Option<Udp>,
+    pub udp: Option<UdpTargets>,
     /// With `udp`: address or name of the interface by which groups are joined.
     pub interface: Option<Interface>,
     /// With `udp = "channels"`: the same for line B, if it comes by another one.
@@ -223,7 +223,7 @@ pub struct Feed {
     pub buffer_bytes: usize,
     /// With `udp`: `drop` or `wait` when the decoders are too far behind; what is dropped is counted either way.
     #[serde(default)]
-    pub when_full: Full,
+    pub when_full: BacklogPolicy,
     /// Of a capture: only datagrams to these ports.
     #[serde(default)]
     pub ports: Vec<u16>,
@@ -241,18 +241,18 @@ pub struct Feed {
     pub again: bool,
     /// `on-failure`: what failed is tried again until it succeeds; `never`: the feed ends.
     #[serde(default)]
-    pub restart: Again,
+    pub restart: FeedRestart,
     /// The longest wait between two tries; the first is 50 ms, and each is twice the one before.
     #[serde(default = "backoff")]
-    pub backoff: Span,
+    pub backoff: TimeSpan,
     /// How long events of other feeds wait for this one, where that is another time than `run.wait`.
-    pub wait: Option<Wait>,
+    pub wait: Option<WaitLimit>,
 }
 
 /// What becomes of a feed that fails.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub enum Again {
+pub enum FeedRestart {
     /// It ends, and the others go on.
     Never,
     /// It is tried again, as long as the cause lies outside the data.
@@ -260,15 +260,15 @@ pub enum Again {
     OnFailure,
 }
 
-impl Default for Run {
+impl Default for RunSettings {
     fn default() -> Self {
-        let ms = |ms| Span(Duration::from_millis(ms));
+        let ms = |ms| TimeSpan(Duration::from_millis(ms));
         Self {
             workers: 0,
-            merge: Merge::Event,
-            wait: Wait(Some(Duration::from_millis(250))),
-            clock_lead: Wait(ClockLead::default().receipt),
-            clock_lead_feeds: Wait(ClockLead::default().feeds),
+            merge: MergeTime::Event,
+            wait: WaitLimit(Some(Duration::from_millis(250))),
+            clock_lead: WaitLimit(ClockLead::default().receipt),
+            clock_lead_feeds: WaitLimit(ClockLead::default().feeds),
             scan: ms(100),
             idle: ms(1),
             spin: false,
@@ -276,7 +276,7 @@ impl Default for Run {
             journal: None,
             journal_file_bytes: 1 << 30,
             lag_bytes: 64 << 20,
-            segments: Segments::Together,
+            segments: SegmentMode::Together,
             reference_strict: false,
         }
     }
@@ -290,24 +290,24 @@ fn buffer_bytes() -> usize {
     8 << 20
 }
 
-fn sync() -> Span {
-    Span(Duration::from_secs(1))
+fn sync() -> TimeSpan {
+    TimeSpan(Duration::from_secs(1))
 }
 
-fn backoff() -> Span {
-    Span(Duration::from_secs(5))
+fn backoff() -> TimeSpan {
+    TimeSpan(Duration::from_secs(5))
 }
 
-fn keepalive() -> Span {
-    Span(Duration::from_secs(30))
+fn keepalive() -> TimeSpan {
+    TimeSpan(Duration::from_secs(30))
 }
 
-fn never() -> Span {
-    Span(Duration::ZERO)
+fn never() -> TimeSpan {
+    TimeSpan(Duration::ZERO)
 }
 
-fn notice() -> Span {
-    Span(Duration::from_secs(1))
+fn notice() -> TimeSpan {
+    TimeSpan(Duration::from_secs(1))
 }
 
 fn yes() -> bool {
@@ -318,8 +318,8 @@ fn yes() -> bool {
 ///
 /// # Errors
 /// When the file cannot be read, or says what cannot be.
-pub fn read(file: &Path, flags: &[Flag]) -> Result<Loaded<Config>, Error> {
-    let mut loaded: Loaded<Config> = load(file, variables(), flags)?;
+pub fn read(file: &Path, flags: &[FlagValue]) -> Result<LayeredConfig<RunConfig>, Error> {
+    let mut loaded: LayeredConfig<RunConfig> = load(file, variables(), flags)?;
     checks::check(&loaded.value, &loaded.origins)?;
     let base = file.parent().unwrap_or(Path::new("")).to_owned();
     loaded.value.place_at(&base);
@@ -329,12 +329,12 @@ pub fn read(file: &Path, flags: &[Flag]) -> Result<Loaded<Config>, Error> {
 /// The keys of which each feed has one.
 pub const INPUTS: [&str; 7] = ["files", "directory", "stdin", "fifo", "listen", "connect", "udp"];
 
-impl Config {
+impl RunConfig {
     /// Files, directories, interfaces and hosts that are to be there before a run.
     ///
     /// # Errors
     /// The first that is not there.
-    pub fn check_places(&self, origins: &Origins) -> Result<(), Error> {
+    pub fn check_places(&self, origins: &OriginTable) -> Result<(), Error> {
         checks::check_places(self, origins)
     }
 
@@ -361,7 +361,7 @@ impl Config {
 
     /// What the waiting of the merge costs, in words; nothing where one feed is alone.
     pub fn delay_of_merge(&self) -> Option<String> {
-        let own = |f: &Feed| f.wait.map(|w| format!("{} for {}", String::from(w), f.name));
+        let own = |f: &FeedConfig| f.wait.map(|w| format!("{} for {}", String::from(w), f.name));
         let own: Vec<_> = self.feed.iter().filter_map(own).collect();
         let beside = if own.is_empty() { String::new() } else { format!(", {}", own.join(", ")) };
         (self.feed.len() > 1).then(|| {
@@ -391,14 +391,18 @@ impl Config {
     ///
     /// # Errors
     /// When it has no such feed.
-    pub fn only(&mut self, feed: &str, origins: &Origins) -> Result<(), Error> {
+    pub fn restrict_to_feed(&mut self, feed: &str, origins: &OriginTable) -> Result<(), Error> {
         (self.run.journal, self.tape.dir) = (Some(self.journal()), self.segment_dir(feed));
         // A merge that begins again reads the tapes of its segments from their start.
         (self.tape.retain_bytes, self.tape.retain_age, self.tape.retain_days) = (None, None, None);
         let names = self.feed.iter().map(|f| f.name.clone()).collect::<Vec<_>>().join(", ");
         self.feed.retain(|f| f.name == feed);
         match self.feed.is_empty() {
-            true => Err(Error::NoFeed { origin: origins.of("feed"), feed: feed.to_owned(), feeds: names }),
+            true => Err(Error::NoFeed {
+                origin: origins.origin_of_key("feed"),
+                feed: feed.to_owned(),
+                feeds: names,
+            }),
             false => Ok(()),
         }
     }
@@ -415,12 +419,12 @@ impl Config {
     /// When a file or its mapping cannot be used.
     pub fn reference(
         &self,
-        origins: &Origins,
+        origins: &OriginTable,
         note: &mut dyn FnMut(&str),
     ) -> Result<Option<Arc<Reference>>, Error> {
         let wrong = |i: usize, key: &str, source: unitape_feed::Error| {
             let key = format!("reference.{i}.{key}");
-            Error::Reference { origin: origins.of(&key), key, source: Box::new(source) }
+            Error::Reference { origin: origins.origin_of_key(&key), key, source: Box::new(source) }
         };
         let mut loader = Loader::default();
         for (i, master) in self.reference.iter().enumerate() {
@@ -448,13 +452,13 @@ impl Config {
     /// When a format, a mapping or an address of one cannot be used.
     pub fn feeds(
         &self,
-        origins: &Origins,
+        origins: &OriginTable,
         reference: Option<&Arc<Reference>>,
     ) -> Result<Vec<RunFeed>, Error> {
-        let feed = |f: &Feed| {
+        let feed = |f: &FeedConfig| {
             let wrong = |key: &str, e: String| {
                 let key = format!("feed.{}.{key}", f.name);
-                Error::Value { origin: origins.of(&key), key, what: e }
+                Error::Value { origin: origins.origin_of_key(&key), key, what: e }
             };
             let format = f
                 .format(reference)
@@ -467,7 +471,7 @@ impl Config {
                 how: How {
                     select: Select { ports: f.ports.clone(), groups: f.groups.clone() },
                     receive_times: f.receive_times,
-                    by_receive_time: self.run.merge == Merge::Receive,
+                    by_receive_time: self.run.merge == MergeTime::Receive,
                 },
                 rules: SourceRules { new_source: f.new_source, again: f.again },
                 restart: f.restart_policy(),
@@ -478,7 +482,7 @@ impl Config {
     }
 }
 
-impl Feed {
+impl FeedConfig {
     /// Its format with its mapping, as it is now, and the reference data.
     ///
     /// # Errors
@@ -495,14 +499,14 @@ impl Feed {
 
     /// How long a merge waits for it, where that is another time than the run's.
     pub fn merge_wait(&self) -> Option<MergeWait> {
-        self.wait.map(|Wait(wait)| wait.into())
+        self.wait.map(|WaitLimit(wait)| wait.into())
     }
 
     /// What becomes of it when it fails.
     pub fn restart_policy(&self) -> RestartPolicy {
         let restart = match self.restart {
-            Again::Never => Restart::Never,
-            Again::OnFailure => Restart::OnFailure,
+            FeedRestart::Never => Restart::Never,
+            FeedRestart::OnFailure => Restart::OnFailure,
         };
         RestartPolicy { restart, backoff_max: self.backoff.0 }
     }

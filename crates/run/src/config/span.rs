@@ -8,26 +8,26 @@ use std::time::Duration;
 /// A span of time, as text: `250ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Span(pub Duration);
+pub struct TimeSpan(pub Duration);
 
 /// A span of time, or without bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Wait(pub Option<Duration>);
+pub struct WaitLimit(pub Option<Duration>);
 
 /// A text that is no span of time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no span of time; write 50us, 250ms, 10s, 5min, 12h or 30d")]
-pub struct NoSpan {
+pub struct TimeSpanRefusal {
     /// As it was written, not escaped.
     pub text: String,
 }
 
-impl FromStr for Span {
-    type Err = NoSpan;
+impl FromStr for TimeSpan {
+    type Err = TimeSpanRefusal;
 
-    fn from_str(text: &str) -> Result<Self, NoSpan> {
-        let wrong = || NoSpan { text: text.to_owned() };
+    fn from_str(text: &str) -> Result<Self, TimeSpanRefusal> {
+        let wrong = || TimeSpanRefusal { text: text.to_owned() };
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let n: u64 = text[..digits].parse().map_err(|_| wrong())?;
         let unit_ns: u64 = match text[digits..].trim() {
@@ -43,7 +43,7 @@ impl FromStr for Span {
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for TimeSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let us = self.0.as_micros();
         match us {
@@ -54,36 +54,37 @@ impl fmt::Display for Span {
     }
 }
 
-impl TryFrom<String> for Span {
-    type Error = NoSpan;
+impl TryFrom<String> for TimeSpan {
+    type Error = TimeSpanRefusal;
 
-    fn try_from(text: String) -> Result<Self, NoSpan> {
+    fn try_from(text: String) -> Result<Self, TimeSpanRefusal> {
         text.parse()
     }
 }
 
-impl From<Span> for String {
-    fn from(span: Span) -> String {
+impl From<TimeSpan> for String {
+    fn from(span: TimeSpan) -> String {
         span.to_string()
     }
 }
 
-impl TryFrom<String> for Wait {
+impl TryFrom<String> for WaitLimit {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
         match text.as_str() {
             "unbounded" => Ok(Self(None)),
-            text => {
-                text.parse().map(|Span(s)| Self(Some(s))).map_err(|e: NoSpan| format!("{e}, or unbounded"))
-            }
+            text => text
+                .parse()
+                .map(|TimeSpan(s)| Self(Some(s)))
+                .map_err(|e: TimeSpanRefusal| format!("{e}, or unbounded")),
         }
     }
 }
 
-impl From<Wait> for String {
-    fn from(wait: Wait) -> String {
-        wait.0.map_or_else(|| "unbounded".to_owned(), |s| Span(s).to_string())
+impl From<WaitLimit> for String {
+    fn from(wait: WaitLimit) -> String {
+        wait.0.map_or_else(|| "unbounded".to_owned(), |s| TimeSpan(s).to_string())
     }
 }
 
@@ -94,13 +95,13 @@ mod tests {
     #[test]
     fn spans_come_back() {
         for text in ["50us", "250ms", "10s", "300s", "0s"] {
-            assert_eq!(text.parse::<Span>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<TimeSpan>().unwrap().to_string(), text);
         }
-        assert_eq!("5min".parse::<Span>().unwrap().to_string(), "300s");
-        assert_eq!("2h".parse::<Span>().unwrap(), "120min".parse().unwrap());
-        assert_eq!("3d".parse::<Span>().unwrap(), "72h".parse().unwrap());
+        assert_eq!("5min".parse::<TimeSpan>().unwrap().to_string(), "300s");
+        assert_eq!("2h".parse::<TimeSpan>().unwrap(), "120min".parse().unwrap());
+        assert_eq!("3d".parse::<TimeSpan>().unwrap(), "72h".parse().unwrap());
         for text in ["", "5", "ms", "-1s", "1w", "99999999999999999999s", "99999999999999min"] {
-            assert!(text.parse::<Span>().is_err(), "{text}");
+            assert!(text.parse::<TimeSpan>().is_err(), "{text}");
         }
     }
 }

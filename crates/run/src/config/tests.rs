@@ -23,12 +23,12 @@ fn the_guide_tells_every_key() {
                 interface_b = \"lo\"\nday_begins = \"01:00\"\nwait = \"1s\"\n\
                 [[reference]]\nfile = \"m\"\nmapping = \"events\"\n";
     std::fs::write(&file, text).unwrap();
-    let loaded: Loaded<Config> = load(&file, [], &[]).unwrap();
-    let shown = crate::layered::show(&loaded.value, &loaded.origins);
+    let loaded: LayeredConfig<RunConfig> = load(&file, [], &[]).unwrap();
+    let shown = crate::layered::list_effective(&loaded.value, &loaded.origins);
     let keys: std::collections::BTreeMap<_, _> = shown
         .into_iter()
         .map(|s| {
-            let default = matches!(s.origin, crate::layered::Origin::Default);
+            let default = matches!(s.origin, crate::layered::ValueOrigin::Default);
             let value = if default { format!("`{}`", s.value) } else { "–".to_owned() };
             (s.key.replace("feed.n.", "feed.").replace("reference.0.", "reference."), value)
         })

@@ -1,6 +1,6 @@
 //! What the configuration says of datagrams: addresses, or all channels that a mapping names, and by which interface.
 
-use super::Feed;
+use super::FeedConfig;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,8 +12,8 @@ use unitape_marketdata::wire::UdpLine;
 
 /// Where datagrams are sent to.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(try_from = "Text", into = "Text")]
-pub enum Udp {
+#[serde(try_from = "UdpTargetsText", into = "UdpTargetsText")]
+pub enum UdpTargets {
     /// To these groups or local addresses.
     To(Vec<SocketAddr>),
     /// To all lines of all channels that the mapping names.
@@ -23,43 +23,43 @@ pub enum Udp {
 /// The same as it is written.
 #[derive(Deserialize, Serialize)]
 #[serde(untagged, expecting = "expected an address with its port, a list of them, or \"channels\"")]
-enum Text {
+enum UdpTargetsText {
     One(String),
     Many(Vec<String>),
 }
 
-impl TryFrom<Text> for Udp {
+impl TryFrom<UdpTargetsText> for UdpTargets {
     type Error = String;
 
-    fn try_from(text: Text) -> Result<Self, String> {
+    fn try_from(text: UdpTargetsText) -> Result<Self, String> {
         let address = |text: &String| {
             let wrong = |_| format!("`{text}` is no address with its port, as 239.1.1.1:5000");
             text.parse::<SocketAddr>().map_err(wrong)
         };
         let all = match &text {
-            Text::One(word) if word == CHANNELS => return Ok(Udp::Channels),
-            Text::One(one) if one.parse::<SocketAddr>().is_err() => {
+            UdpTargetsText::One(word) if word == CHANNELS => return Ok(UdpTargets::Channels),
+            UdpTargetsText::One(one) if one.parse::<SocketAddr>().is_err() => {
                 return Err(format!(
                     "`{one}` is neither an address with its port, as 239.1.1.1:5000, nor {CHANNELS}"
                 ));
             }
-            Text::One(one) => vec![address(one)?],
-            Text::Many(many) => many.iter().map(address).collect::<Result<_, _>>()?,
+            UdpTargetsText::One(one) => vec![address(one)?],
+            UdpTargetsText::Many(many) => many.iter().map(address).collect::<Result<_, _>>()?,
         };
         match all.iter().enumerate().find(|(i, to)| all[..*i].contains(to)) {
             _ if all.is_empty() => Err("no address".to_owned()),
             Some((_, twice)) => Err(format!("{twice} is told twice")),
-            None => Ok(Udp::To(all)),
+            None => Ok(UdpTargets::To(all)),
         }
     }
 }
 
-impl From<Udp> for Text {
-    fn from(udp: Udp) -> Text {
+impl From<UdpTargets> for UdpTargetsText {
+    fn from(udp: UdpTargets) -> UdpTargetsText {
         match udp {
-            Udp::Channels => Text::One(CHANNELS.to_owned()),
-            Udp::To(all) if all.len() == 1 => Text::One(all[0].to_string()),
-            Udp::To(all) => Text::Many(all.iter().map(SocketAddr::to_string).collect()),
+            UdpTargets::Channels => UdpTargetsText::One(CHANNELS.to_owned()),
+            UdpTargets::To(all) if all.len() == 1 => UdpTargetsText::One(all[0].to_string()),
+            UdpTargets::To(all) => UdpTargetsText::Many(all.iter().map(SocketAddr::to_string).collect()),
         }
     }
 }
@@ -70,7 +70,7 @@ const CHANNELS: &str = "channels";
 /// What becomes of datagrams when the decoders are too far behind.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub enum Full {
+pub enum BacklogPolicy {
     /// We read, drop and count them.
     #[default]
     Drop,
@@ -115,13 +115,13 @@ impl From<TimeOfDay> for String {
 
 /// An address that is listened to, and what for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listened {
+pub struct UdpListenTarget {
     line: UdpLine,
     /// Channel and line.
     of: Option<(String, char)>,
 }
 
-impl fmt::Display for Listened {
+impl fmt::Display for UdpListenTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.of {
             Some((channel, line)) => write!(f, "{channel} {line}: {}", self.line),
@@ -130,20 +130,20 @@ impl fmt::Display for Listened {
     }
 }
 
-impl Feed {
+impl FeedConfig {
     /// Where its datagrams are sent to; none where it has another input.
     ///
     /// # Errors
     /// When they are those of channels, and the mapping names none.
-    pub fn listens(&self, format: &Format) -> Result<Vec<Listened>, String> {
+    pub fn listens(&self, format: &Format) -> Result<Vec<UdpListenTarget>, String> {
         let (a, b) = (&self.interface, self.interface_b.as_ref().or(self.interface.as_ref()));
         match &self.udp {
             None => Ok(Vec::new()),
-            Some(Udp::To(all)) => {
+            Some(UdpTargets::To(all)) => {
                 let line = |&address| UdpLine { address, interface: a.clone() };
-                Ok(all.iter().map(|to| Listened { line: line(to), of: None }).collect())
+                Ok(all.iter().map(|to| UdpListenTarget { line: line(to), of: None }).collect())
             }
-            Some(Udp::Channels) => {
+            Some(UdpTargets::Channels) => {
                 let Some(mapping) = format.its_mapping().filter(|mapping| mapping.fast.is_some()) else {
                     let what =
                         format!("{CHANNELS} are those of a mapping with [[fast.channel]]; this one has none");
@@ -153,7 +153,7 @@ impl Feed {
                 let listened = |(address, channel, line): (SocketAddr, ChannelId, u8)| {
                     let interface = if line == 0 { a.clone() } else { b.cloned() };
                     let of = (config.channel(channel).to_owned(), if line == 0 { 'A' } else { 'B' });
-                    Listened { line: UdpLine { address, interface }, of: Some(of) }
+                    UdpListenTarget { line: UdpLine { address, interface }, of: Some(of) }
                 };
                 let all: Vec<_> = config.addresses().map(listened).collect();
                 match all.is_empty() {
@@ -165,11 +165,11 @@ impl Feed {
     }
 
     /// How datagrams are received.
-    pub fn receive(&self, listened: Vec<Listened>) -> Receive {
+    pub fn receive(&self, listened: Vec<UdpListenTarget>) -> Receive {
         Receive::Udp {
             lines: listened.into_iter().map(|l| l.line).collect(),
             buffer_bytes: self.buffer_bytes,
-            when_full: if self.when_full == Full::Drop { WhenFull::Drop } else { WhenFull::Wait },
+            when_full: if self.when_full == BacklogPolicy::Drop { WhenFull::Drop } else { WhenFull::Wait },
             day_begins: self.day_begins.map(|time| Duration::from_secs(u64::from(time.minutes) * 60)),
         }
     }
@@ -181,14 +181,14 @@ mod tests {
     use serde::Deserialize;
 
     #[derive(Debug, Deserialize, Serialize)]
-    struct One {
-        udp: Udp,
+    struct UdpKeyExample {
+        udp: UdpTargets,
     }
 
     #[test]
     fn what_can_be_told_of_addresses() {
         for text in ["\"239.1.1.1:5000\"", "[\"239.1.1.1:5000\", \"[::1]:7\"]", "\"channels\""] {
-            let one: One = toml::from_str(&format!("udp = {text}")).unwrap();
+            let one: UdpKeyExample = toml::from_str(&format!("udp = {text}")).unwrap();
             assert_eq!(toml::to_string(&one).unwrap().trim(), format!("udp = {text}"));
         }
         for (text, want) in [
@@ -199,7 +199,7 @@ mod tests {
             ("[]", "no address"),
             ("5", "expected an address with its port, a list of them, or \"channels\""),
         ] {
-            let got = toml::from_str::<One>(&format!("udp = {text}")).unwrap_err();
+            let got = toml::from_str::<UdpKeyExample>(&format!("udp = {text}")).unwrap_err();
             assert!(got.message().contains(want), "{text}: {got}");
         }
     }

@@ -11,31 +11,31 @@
 //! A variable says the same in capitals, with two underscores where the key has a dot, and one where a name has
 //! a dash: `UNITAPE_FEED__JSE__SOURCE`. Its value is read as TOML where it is TOML, else as text.
 //!
-//! It does not know what the values mean; whoever checks that asks [`Origins::of`] where to point.
+//! It does not know what the values mean; whoever checks that asks [`OriginTable::of`] where to point.
 
 mod origin;
 
-pub use origin::{Origin, Origins, show};
+pub use origin::{OriginTable, ValueOrigin, list_effective};
 
 use crate::Error;
 use crate::files::read_text;
-use origin::{Step, key_of, lines};
+use origin::{KeyPathStep, key_of, lines};
 use serde::de::DeserializeOwned;
 use std::path::Path;
 use toml::{Table, Value};
 
 /// A configuration and where its values came from.
 #[derive(Debug)]
-pub struct Loaded<T> {
+pub struct LayeredConfig<T> {
     /// The values.
     pub value: T,
     /// Where each came from.
-    pub origins: Origins,
+    pub origins: OriginTable,
 }
 
 /// A value given on the command line.
 #[derive(Clone, Debug)]
-pub struct Flag {
+pub struct FlagValue {
     /// As the user wrote it: `--workers`.
     pub flag: &'static str,
     /// The key it sets: `workers`.
@@ -54,19 +54,19 @@ pub const PREFIX: &str = "UNITAPE_";
 pub fn load<T: DeserializeOwned>(
     file: &Path,
     vars: impl IntoIterator<Item = (String, String)>,
-    flags: &[Flag],
-) -> Result<Loaded<T>, Error> {
+    flags: &[FlagValue],
+) -> Result<LayeredConfig<T>, Error> {
     let shown = file.display().to_string();
     let text = read_text(file)?;
-    let mut layers = Layers::of(&shown, &text)?;
+    let mut layers = ConfigLayers::of(&shown, &text)?;
     let mut vars: Vec<_> = vars.into_iter().filter(|(name, _)| is_ours(name)).collect();
     vars.sort();
     for (name, text) in &vars {
         layers.overlay_variable(name, text)?;
     }
     for flag in flags {
-        let steps = flag.key.split('.').map(|s| Step::Key(s.to_owned())).collect::<Vec<_>>();
-        layers.set(&steps, flag.value.clone(), Origin::Flag(flag.flag))?;
+        let steps = flag.key.split('.').map(|s| KeyPathStep::Key(s.to_owned())).collect::<Vec<_>>();
+        layers.set(&steps, flag.value.clone(), ValueOrigin::Flag(flag.flag))?;
     }
     layers.finish()
 }
@@ -83,19 +83,19 @@ fn is_ours(name: &str) -> bool {
 }
 
 /// The values so far, with their origins.
-struct Layers {
+struct ConfigLayers {
     table: Table,
-    origins: Origins,
+    origins: OriginTable,
     /// Variables that were read as TOML, with their text.
-    guessed: Vec<(Vec<Step>, String)>,
+    guessed: Vec<(Vec<KeyPathStep>, String)>,
 }
 
-impl Layers {
+impl ConfigLayers {
     fn of(file: &str, text: &str) -> Result<Self, Error> {
         let table = text.parse::<Table>().map_err(|e| {
             let at = e.span().map_or(0, |s| s.start);
             let line = 1 + text.as_bytes()[..at].iter().filter(|b| **b == b'\n').count();
-            let at = Origin::File { file: file.to_owned(), line };
+            let at = ValueOrigin::File { file: file.to_owned(), line };
             Error::Origin { origin: at, what: e.message().to_owned() }
         })?;
         Ok(Self { origins: lines(file, text), table, guessed: Vec::new() })
@@ -109,12 +109,12 @@ impl Layers {
             self.guessed.push((steps.clone(), text.to_owned()));
         }
         let value = value.unwrap_or_else(|| Value::String(text.to_owned()));
-        self.set(&steps, value, Origin::Variable(name.to_owned()))
+        self.set(&steps, value, ValueOrigin::Variable(name.to_owned()))
     }
 
     /// The key that a variable means: names of entries are found without regard to case and dashes.
-    fn steps_of(&self, variable: &str, key: &[&str]) -> Result<Vec<Step>, Error> {
-        let mut steps: Vec<Step> = Vec::new();
+    fn steps_of(&self, variable: &str, key: &[&str]) -> Result<Vec<KeyPathStep>, Error> {
+        let mut steps: Vec<KeyPathStep> = Vec::new();
         let root = Value::Table(self.table.clone());
         let mut at = Some(&root);
         for part in key {
@@ -127,36 +127,39 @@ impl Layers {
                     let Some(index) = index else {
                         let known = names().collect::<Vec<_>>().join(", ");
                         let what = format!("`{}` has no `{part}`; there are: {known}", key_of(&steps));
-                        return Err(Error::Origin { origin: Origin::Variable(variable.to_owned()), what });
+                        return Err(Error::Origin {
+                            origin: ValueOrigin::Variable(variable.to_owned()),
+                            what,
+                        });
                     };
                     let name = entries[index].get("name").and_then(Value::as_str).unwrap_or_default();
-                    Step::Entry(index, name.to_owned())
+                    KeyPathStep::Entry(index, name.to_owned())
                 }
                 Some(Value::Table(t)) => {
                     let known = t.keys().find(|k| same(k)).cloned();
-                    Step::Key(known.unwrap_or_else(|| part.to_ascii_lowercase()))
+                    KeyPathStep::Key(known.unwrap_or_else(|| part.to_ascii_lowercase()))
                 }
-                _ => Step::Key(part.to_ascii_lowercase()),
+                _ => KeyPathStep::Key(part.to_ascii_lowercase()),
             };
-            at = at.and_then(|v| step.of(v));
+            at = at.and_then(|v| step.find_in(v));
             steps.push(step);
         }
         Ok(steps)
     }
 
-    fn set(&mut self, steps: &[Step], value: Value, origin: Origin) -> Result<(), Error> {
+    fn set(&mut self, steps: &[KeyPathStep], value: Value, origin: ValueOrigin) -> Result<(), Error> {
         let mut whole = Value::Table(std::mem::take(&mut self.table));
         let mut at = &mut whole;
         for (depth, step) in steps.iter().enumerate() {
             at = match (step, at) {
-                (Step::Key(k), Value::Table(t)) => {
+                (KeyPathStep::Key(k), Value::Table(t)) => {
                     if !t.contains_key(k) {
                         // Tables on the way came with the value, should they turn out to be wrong.
-                        self.origins.put(&steps[..=depth], origin.clone());
+                        self.origins.set_origin(&steps[..=depth], origin.clone());
                     }
                     t.entry(k.clone()).or_insert_with(|| Value::Table(Table::new()))
                 }
-                (Step::Entry(i, _), Value::Array(a)) => &mut a[*i],
+                (KeyPathStep::Entry(i, _), Value::Array(a)) => &mut a[*i],
                 _ => {
                     let what = format!("`{}` is not a table", key_of(&steps[..depth]));
                     return Err(Error::Origin { origin, what });
@@ -167,52 +170,52 @@ impl Layers {
         if let Value::Table(t) = whole {
             self.table = t;
         }
-        self.origins.put(steps, origin);
+        self.origins.set_origin(steps, origin);
         Ok(())
     }
 
-    fn finish<T: DeserializeOwned>(mut self) -> Result<Loaded<T>, Error> {
+    fn finish<T: DeserializeOwned>(mut self) -> Result<LayeredConfig<T>, Error> {
         loop {
             let (steps, message) = match read::<T>(&self.table) {
-                Ok(value) => return Ok(Loaded { value, origins: self.origins }),
+                Ok(value) => return Ok(LayeredConfig { value, origins: self.origins }),
                 Err(e) => e,
             };
             // A variable that looks like a number where text is wanted is text.
             let guessed = self.guessed.iter().position(|(s, _)| key_of(s) == key_of(&steps));
             if let Some(i) = guessed {
                 let (steps, text) = self.guessed.swap_remove(i);
-                let origin = self.origins.of(&key_of(&steps));
+                let origin = self.origins.origin_of_key(&key_of(&steps));
                 self.set(&steps, Value::String(text), origin)?;
                 continue;
             }
             let key = key_of(&steps);
-            let origin = self.origins.of(&key);
+            let origin = self.origins.origin_of_key(&key);
             return Err(Error::Value { origin, key, what: message });
         }
     }
 }
 
 /// The values as `T`, or where something does not fit, and what.
-fn read<T: DeserializeOwned>(table: &Table) -> Result<T, (Vec<Step>, String)> {
+fn read<T: DeserializeOwned>(table: &Table) -> Result<T, (Vec<KeyPathStep>, String)> {
     use serde_path_to_error::Segment;
     serde_path_to_error::deserialize(Value::Table(table.clone())).map_err(|e| {
         let root = Value::Table(table.clone());
-        let mut steps: Vec<Step> = Vec::new();
+        let mut steps: Vec<KeyPathStep> = Vec::new();
         let mut at = Some(&root);
         for segment in e.path() {
             let step = match segment {
-                Segment::Map { key } => Step::Key(key.clone()),
-                Segment::Seq { index } => Step::entry(*index, at),
+                Segment::Map { key } => KeyPathStep::Key(key.clone()),
+                Segment::Seq { index } => KeyPathStep::entry(*index, at),
                 Segment::Enum { .. } | Segment::Unknown => continue,
             };
-            at = at.and_then(|v| step.of(v));
+            at = at.and_then(|v| step.find_in(v));
             steps.push(step);
         }
         let message = e.inner().message().to_owned();
         // An unknown key is told in words only; it is the line of the key that helps.
         let unknown = message.strip_prefix("unknown field `").and_then(|m| m.split_once('`')).map(|(k, _)| k);
         let unknown = unknown.filter(|k| at.and_then(|v| v.get(k)).is_some());
-        steps.extend(unknown.map(|k| Step::Key(k.to_owned())));
+        steps.extend(unknown.map(|k| KeyPathStep::Key(k.to_owned())));
         (steps, message)
     })
 }
@@ -225,23 +228,23 @@ mod tests {
 
     #[derive(Debug, Deserialize, Serialize)]
     #[serde(deny_unknown_fields)]
-    struct Config {
-        tape: Tape,
+    struct LayerTestConfig {
+        tape: LayerTestTape,
         #[serde(default = "four")]
         workers: u64,
         #[serde(default)]
-        feed: Vec<Feed>,
+        feed: Vec<LayerTestFeed>,
     }
 
     #[derive(Debug, Deserialize, Serialize)]
     #[serde(deny_unknown_fields)]
-    struct Tape {
+    struct LayerTestTape {
         dir: String,
     }
 
     #[derive(Debug, Deserialize, Serialize)]
     #[serde(deny_unknown_fields)]
-    struct Feed {
+    struct LayerTestFeed {
         name: String,
         #[serde(default)]
         wait_ms: Option<u64>,
@@ -263,7 +266,11 @@ wait_ms = 5
 name = \"b\"
 ";
 
-    fn loaded(text: &str, vars: &[(&str, &str)], flags: &[Flag]) -> Result<Loaded<Config>, String> {
+    fn loaded(
+        text: &str,
+        vars: &[(&str, &str)],
+        flags: &[FlagValue],
+    ) -> Result<LayeredConfig<LayerTestConfig>, String> {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("c.toml");
         std::fs::write(&file, text).unwrap();
@@ -281,11 +288,11 @@ name = \"b\"
             ("UNITAPE_TAPE__DIR", "2011"),
             ("UNITAPE_ROUNDS", "not for us"),
         ];
-        let flags = [Flag { flag: "--workers", key: "workers", value: Value::Integer(2) }];
+        let flags = [FlagValue { flag: "--workers", key: "workers", value: Value::Integer(2) }];
         let got = loaded(TEXT, &vars, &flags).unwrap();
         assert_eq!((got.value.workers, got.value.feed[0].wait_ms), (2, Some(7)));
         assert_eq!(got.value.tape.dir, "2011", "text is wanted, and given back as text");
-        let origin = |key| got.origins.of(key).to_string();
+        let origin = |key| got.origins.origin_of_key(key).to_string();
         assert_eq!(origin("workers"), "--workers");
         assert_eq!(origin("feed.jse-a.wait_ms"), "UNITAPE_FEED__JSE_A__WAIT_MS");
         assert!(origin("feed.b.name").ends_with("c.toml:9"), "{}", origin("feed.b.name"));
@@ -321,7 +328,7 @@ name = \"b\"
     #[test]
     fn all_of_it_can_be_shown() {
         let got = loaded(TEXT, &[("UNITAPE_FEED__B__WAIT_MS", "9")], &[]).unwrap();
-        let shown = show(&got.value, &got.origins);
+        let shown = list_effective(&got.value, &got.origins);
         let text: Vec<String> =
             shown.iter().map(|s| format!("{} = {}  {}", s.key, s.value, s.origin)).collect();
         let ends = [

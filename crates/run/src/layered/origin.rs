@@ -9,7 +9,7 @@ use toml::{Spanned, Value};
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum ValueOrigin {
     /// File and line, from 1; line 0 is the file as a whole.
     File {
         /// Its path, as it was given.
@@ -25,7 +25,7 @@ pub enum Origin {
     Default,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { file, line: 0 } => f.write_str(file),
@@ -39,14 +39,14 @@ impl fmt::Display for Origin {
 
 /// One step down a configuration.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum KeyPathStep {
     /// Into a table.
     Key(String),
     /// Into an array: index, and the entry's `name`, or its index as text where it has none.
     Entry(usize, String),
 }
 
-impl Step {
+impl KeyPathStep {
     /// The step to an entry of the array `of`.
     pub fn entry(index: usize, of: Option<&Value>) -> Self {
         let name = of.and_then(|a| a.get(index)?.get("name")?.as_str()).map(str::to_owned);
@@ -54,7 +54,7 @@ impl Step {
     }
 
     /// What stands there in `value`.
-    pub fn of<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+    pub fn find_in<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         match self {
             Self::Key(k) => value.get(k),
             Self::Entry(i, _) => value.get(i),
@@ -63,23 +63,23 @@ impl Step {
 }
 
 /// The key of a way down: `feed.jse.source`.
-pub fn key_of(steps: &[Step]) -> String {
+pub fn key_of(steps: &[KeyPathStep]) -> String {
     let names = steps.iter().map(|s| match s {
-        Step::Key(name) | Step::Entry(_, name) => name.as_str(),
+        KeyPathStep::Key(name) | KeyPathStep::Entry(_, name) => name.as_str(),
     });
     names.collect::<Vec<_>>().join(".")
 }
 
 /// Key → origin.
 #[derive(Clone, Debug)]
-pub struct Origins {
+pub struct OriginTable {
     file: String,
-    by_key: BTreeMap<String, Origin>,
+    by_key: BTreeMap<String, ValueOrigin>,
 }
 
-impl Origins {
+impl OriginTable {
     /// Where the value of `key` came from; for one that was not given, where the nearest table around it stands.
-    pub fn of(&self, key: &str) -> Origin {
+    pub fn origin_of_key(&self, key: &str) -> ValueOrigin {
         let mut key = key;
         loop {
             if let Some(origin) = self.by_key.get(key) {
@@ -87,41 +87,41 @@ impl Origins {
             }
             match key.rsplit_once('.') {
                 Some((around, _)) => key = around,
-                None => return Origin::File { file: self.file.clone(), line: 0 },
+                None => return ValueOrigin::File { file: self.file.clone(), line: 0 },
             }
         }
     }
 
     /// Notes an origin; what was beneath is overlaid too.
-    pub fn put(&mut self, steps: &[Step], origin: Origin) {
+    pub fn set_origin(&mut self, steps: &[KeyPathStep], origin: ValueOrigin) {
         let key = key_of(steps);
         let beneath = format!("{key}.");
         self.by_key.retain(|k, _| !k.starts_with(&beneath));
         self.by_key.insert(key, origin);
     }
 
-    fn exactly(&self, key: &str) -> Origin {
-        self.by_key.get(key).cloned().unwrap_or(Origin::Default)
+    fn exactly(&self, key: &str) -> ValueOrigin {
+        self.by_key.get(key).cloned().unwrap_or(ValueOrigin::Default)
     }
 }
 
 /// The line of every key of a file's text.
-pub fn lines(file: &str, text: &str) -> Origins {
-    let mut origins = Origins { file: file.to_owned(), by_key: BTreeMap::new() };
+pub fn lines(file: &str, text: &str) -> OriginTable {
+    let mut origins = OriginTable { file: file.to_owned(), by_key: BTreeMap::new() };
     if let Ok(top) = DeTable::parse(text) {
-        let mut walk = Walk { file, text, origins: &mut origins };
+        let mut walk = TomlOriginWalk { file, text, origins: &mut origins };
         walk.table(String::new(), top.get_ref());
     }
     origins
 }
 
-struct Walk<'a> {
+struct TomlOriginWalk<'a> {
     file: &'a str,
     text: &'a str,
-    origins: &'a mut Origins,
+    origins: &'a mut OriginTable,
 }
 
-impl Walk<'_> {
+impl TomlOriginWalk<'_> {
     fn table(&mut self, prefix: String, table: &DeTable<'_>) {
         for (name, value) in table {
             let key = format!("{prefix}{}", name.get_ref());
@@ -147,23 +147,23 @@ impl Walk<'_> {
             }
             _ => {}
         }
-        self.origins.by_key.insert(key, Origin::File { file: self.file.to_owned(), line });
+        self.origins.by_key.insert(key, ValueOrigin::File { file: self.file.to_owned(), line });
     }
 }
 
 /// A value as it is in force.
 #[derive(Clone, Debug, Serialize)]
-pub struct Shown {
+pub struct EffectiveValue {
     /// Its key.
     pub key: String,
     /// The value.
     pub value: Value,
     /// Where it came from.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
 }
 
 /// Every value of `config`, defaults included, by key.
-pub fn show(config: &impl Serialize, origins: &Origins) -> Vec<Shown> {
+pub fn list_effective(config: &impl Serialize, origins: &OriginTable) -> Vec<EffectiveValue> {
     let mut all = Vec::new();
     // A configuration is read from TOML, so it can be written as TOML.
     let value = Value::try_from(config).expect("a configuration is TOML");
@@ -171,19 +171,24 @@ pub fn show(config: &impl Serialize, origins: &Origins) -> Vec<Shown> {
     all
 }
 
-fn flatten(steps: &mut Vec<Step>, value: &Value, origins: &Origins, all: &mut Vec<Shown>) {
+fn flatten(
+    steps: &mut Vec<KeyPathStep>,
+    value: &Value,
+    origins: &OriginTable,
+    all: &mut Vec<EffectiveValue>,
+) {
     let of_tables = |entries: &[Value]| !entries.is_empty() && entries.iter().all(Value::is_table);
     match value {
         Value::Table(t) => {
             for (name, v) in t {
-                steps.push(Step::Key(name.clone()));
+                steps.push(KeyPathStep::Key(name.clone()));
                 flatten(steps, v, origins, all);
                 steps.pop();
             }
         }
         Value::Array(entries) if of_tables(entries) => {
             for (i, v) in entries.iter().enumerate() {
-                steps.push(Step::entry(i, Some(value)));
+                steps.push(KeyPathStep::entry(i, Some(value)));
                 flatten(steps, v, origins, all);
                 steps.pop();
             }
@@ -192,11 +197,11 @@ fn flatten(steps: &mut Vec<Step>, value: &Value, origins: &Origins, all: &mut Ve
             let key = key_of(steps);
             // A value inside a table that a variable or a flag gave as a whole came with it.
             let exact = origins.exactly(&key);
-            let origin = match (exact, origins.of(&key)) {
-                (Origin::Default, given @ (Origin::Variable(_) | Origin::Flag(_))) => given,
+            let origin = match (exact, origins.origin_of_key(&key)) {
+                (ValueOrigin::Default, given @ (ValueOrigin::Variable(_) | ValueOrigin::Flag(_))) => given,
                 (exact, _) => exact,
             };
-            all.push(Shown { key, value: value.clone(), origin });
+            all.push(EffectiveValue { key, value: value.clone(), origin });
         }
     }
 }

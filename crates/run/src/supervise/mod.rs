@@ -5,14 +5,14 @@
 //!                   RunControl ─────┴──▶ RunEvent, RunEvent …   to the caller, as they happen
 //! ```
 
-mod apart;
 mod event;
 mod reload;
 mod report;
-mod together;
+mod segment_processes;
+mod single_process;
 mod watch;
 
-pub use apart::{SegmentProcesses, run_apart};
 pub use event::{EventSink, RunControl, RunEvent};
 pub use report::{FailedFeed, RunReport};
-pub use together::{PreparedRun, run};
+pub use segment_processes::{SegmentProcesses, run_apart};
+pub use single_process::{PreparedRun, run};

@@ -1,7 +1,7 @@
 //! Mappings loaded anew while a run goes on: when the caller asks for it, and when their file changes.
 
 use super::event::{EventSink, RunEvent};
-use crate::config::Config;
+use crate::config::RunConfig;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
@@ -10,7 +10,7 @@ use unitape_feed::{Format, Reference, Reload, Sorted};
 /// What watches the mapping files of a run.
 pub struct MappingWatch<'a> {
     /// It names the mappings.
-    pub config: &'a Config,
+    pub config: &'a RunConfig,
     /// The reference data that the run began with; they stay.
     pub reference: Option<&'a Arc<Reference>>,
     /// Where the run finds formats that replace those in use.

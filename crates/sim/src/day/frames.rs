@@ -4,8 +4,8 @@ use unitape_codec::events::{EventLineForm, NoSources, write_event};
 use unitape_model::records::{Bbo, Common, Order, Trade};
 use unitape_model::schema::{EXP_NONE, RECV_NONE, SEQ_EXT};
 use unitape_model::{
-    Amount, Decimal, Event as Frame, EventBuilder, Field, Header, InlineId, InstrumentId, Kind, Price,
-    Schema, Side, UnixNanos, Value, flags,
+    Amount, Decimal, Event as Frame, EventBuilder, EventField, EventKind, EventSchema, EventValue,
+    FrameHeader, InlineId, InstrumentId, Price, Side, UnixNanos, flags,
 };
 use zerocopy::IntoBytes;
 
@@ -23,11 +23,13 @@ pub fn write_frame(world: &World, event: &Event, last: bool, out: &mut Vec<u8>) 
         return slow(world, event, bits, out);
     }
     match event.what {
-        What::New(ref t) if t.stop_px.is_none() => order(Kind::OrderNew, world, event, t, bits, out),
-        What::Amend(ref t) if t.stop_px.is_none() => order(Kind::OrderAmend, world, event, t, bits, out),
-        What::Cancel(ref t) if t.stop_px.is_none() => order(Kind::OrderCancel, world, event, t, bits, out),
+        What::New(ref t) if t.stop_px.is_none() => order(EventKind::OrderNew, world, event, t, bits, out),
+        What::Amend(ref t) if t.stop_px.is_none() => order(EventKind::OrderAmend, world, event, t, bits, out),
+        What::Cancel(ref t) if t.stop_px.is_none() => {
+            order(EventKind::OrderCancel, world, event, t, bits, out)
+        }
         What::Exec { ref order, px, qty, match_id, liq } if order.stop_px.is_none() => {
-            let mut record = record(Kind::Exec, world, event, order, bits);
+            let mut record = record(EventKind::Exec, world, event, order, bits);
             record.px = world.listed(order.book).nano(px).into();
             set_qty(&mut record, qty);
             record.common.kind_a |= (liq as u8 + 1) << 6;
@@ -35,7 +37,7 @@ pub fn write_frame(world: &World, event: &Event, last: bool, out: &mut Vec<u8>) 
             out.extend_from_slice(record.as_bytes());
         }
         What::Bbo { book, bid, ask } => {
-            let mut common = common(Kind::Bbo, 1, event, bits);
+            let mut common = common(EventKind::Bbo, 1, event, bits);
             place(&mut common, world, book);
             let listed = world.listed(book);
             let px = |best: Option<Best>| best.map_or(Price::NONE.0, |best| listed.nano(best.px));
@@ -49,7 +51,7 @@ pub fn write_frame(world: &World, event: &Event, last: bool, out: &mut Vec<u8>) 
             out.extend_from_slice(record.as_bytes());
         }
         What::Trade { book, px, qty, match_id, auction } => {
-            let mut common = common(Kind::Trade, 1, event, bits);
+            let mut common = common(EventKind::Trade, 1, event, bits);
             place(&mut common, world, book);
             let Some((qty, exponent)) = narrow(qty) else { return slow(world, event, bits, out) };
             common.kind_b = exponent as u8;
@@ -71,9 +73,9 @@ pub fn write_line(world: &World, event: &Event, scratch: &mut Vec<u8>, out: &mut
     out.push(b'\n');
 }
 
-fn order(kind: Kind, world: &World, event: &Event, t: &Terms, bits: u8, out: &mut Vec<u8>) {
+fn order(kind: EventKind, world: &World, event: &Event, t: &Terms, bits: u8, out: &mut Vec<u8>) {
     let mut record = record(kind, world, event, t, bits);
-    if kind != Kind::OrderCancel {
+    if kind != EventKind::OrderCancel {
         if let Some(px) = t.px {
             record.px = world.listed(t.book).nano(px).into();
         }
@@ -89,7 +91,7 @@ fn order(kind: Kind, world: &World, event: &Event, t: &Terms, bits: u8, out: &mu
 
 /// An order record with its identities, all else none.
 #[inline]
-fn record(kind: Kind, world: &World, event: &Event, t: &Terms, bits: u8) -> Order {
+fn record(kind: EventKind, world: &World, event: &Event, t: &Terms, bits: u8) -> Order {
     let mut common = common(kind, 2, event, bits);
     place(&mut common, world, t.book);
     let member = &world.members[t.member as usize];
@@ -113,9 +115,9 @@ fn record(kind: Kind, world: &World, event: &Event, t: &Terms, bits: u8) -> Orde
 }
 
 #[inline]
-fn common(kind: Kind, lines: u16, event: &Event, bits: u8) -> Common {
+fn common(kind: EventKind, lines: u16, event: &Event, bits: u8) -> Common {
     Common {
-        header: Header::unstamped(kind as u8, bits, lines).0.into(),
+        header: FrameHeader::new_unstamped(kind as u8, bits, lines).0.into(),
         ts_event: (event.ts as i64).into(),
         source: 0.into(),
         offset: 0.into(),
@@ -175,31 +177,33 @@ fn slow(world: &World, event: &Event, bits: u8, out: &mut Vec<u8>) {
         What::Ref { instr } => {
             let listed = &world.instruments[instr.index()];
             e.instrument(instr);
-            e.price(Field::Tick, listed.tick_nano);
-            e.price(Field::PrevClose, listed.nano(listed.reference));
-            e.qty(Field::Adv, listed.adv);
-            e.text(Field::Ccy, listed.ccy);
-            e.set(Field::Tier, Value::UInt(listed.tier.into()));
-            e.qty(Field::Lot, 1);
-            e.text(Field::Symbol, &listed.symbol);
+            e.price(EventField::Tick, listed.tick_nano);
+            e.price(EventField::PrevClose, listed.nano(listed.reference));
+            e.qty(EventField::Adv, listed.adv);
+            e.text(EventField::Ccy, listed.ccy);
+            e.set(EventField::Tier, EventValue::UInt(listed.tier.into()));
+            e.qty(EventField::Lot, 1);
+            e.text(EventField::Symbol, &listed.symbol);
         }
         What::Party { owner } => {
-            e.sym(Field::Owner, owner + 1);
-            e.sym(Field::Group, world.groups[owner as usize]);
+            e.sym(EventField::Owner, owner + 1);
+            e.sym(EventField::Group, world.groups[owner as usize]);
         }
         What::Session { book, phase, px } => {
             e.place(world, book);
-            e.text(Field::Phase, phase.word());
-            px.into_iter().for_each(|px| e.price(Field::Px, world.listed(book).nano(px)));
+            e.text(EventField::Phase, phase.word());
+            px.into_iter().for_each(|px| e.price(EventField::Px, world.listed(book).nano(px)));
         }
         What::Status { book, halted } => {
             e.place(world, book);
-            e.text(Field::State, if halted { "halted" } else { "trading" });
-            e.text(Field::Reason, if halted { "regulatory" } else { "resumed" });
+            e.text(EventField::State, if halted { "halted" } else { "trading" });
+            e.text(EventField::Reason, if halted { "regulatory" } else { "resumed" });
         }
         What::Bbo { book, bid, ask } => {
             e.place(world, book);
-            for (best, px, qty) in [(bid, Field::Bid, Field::BidQty), (ask, Field::Ask, Field::AskQty)] {
+            for (best, px, qty) in
+                [(bid, EventField::Bid, EventField::BidQty), (ask, EventField::Ask, EventField::AskQty)]
+            {
                 if let Some(best) = best {
                     e.price(px, world.listed(book).nano(best.px));
                     e.qty(qty, best.qty);
@@ -208,32 +212,32 @@ fn slow(world: &World, event: &Event, bits: u8, out: &mut Vec<u8>) {
         }
         What::Trade { book, px, qty, match_id, auction } => {
             e.place(world, book);
-            e.price(Field::Px, world.listed(book).nano(px));
-            e.qty(Field::Qty, qty);
-            e.id(Field::MatchId, &names::match_bytes(match_id));
+            e.price(EventField::Px, world.listed(book).nano(px));
+            e.qty(EventField::Qty, qty);
+            e.id(EventField::MatchId, &names::match_bytes(match_id));
             if auction {
-                e.text(Field::Cond, "AUC");
+                e.text(EventField::Cond, "AUC");
             }
         }
         What::OrderRecv { client, member, instr, side, qty } => {
-            e.id(Field::Coid, &names::client_bytes(client));
+            e.id(EventField::Coid, &names::client_bytes(client));
             e.member(world, member);
             e.instrument(instr);
-            e.text(Field::Side, side.letter());
-            e.qty(Field::Qty, qty);
-            e.text(Field::Channel, "client");
+            e.text(EventField::Side, side.letter());
+            e.qty(EventField::Qty, qty);
+            e.text(EventField::Channel, "client");
         }
         What::Parent { parent, member, instr, side, qty } => {
-            e.id(Field::Parent, &names::parent_bytes(parent));
+            e.id(EventField::Parent, &names::parent_bytes(parent));
             e.member(world, member);
             e.instrument(instr);
-            e.text(Field::Side, side.letter());
-            e.qty(Field::Qty, qty);
+            e.text(EventField::Side, side.letter());
+            e.qty(EventField::Qty, qty);
         }
         What::New(t) | What::Amend(t) => {
             e.terms(world, &t);
-            t.px.into_iter().for_each(|px| e.price(Field::Px, world.listed(t.book).nano(px)));
-            e.qty(Field::Qty, t.qty);
+            t.px.into_iter().for_each(|px| e.price(EventField::Px, world.listed(t.book).nano(px)));
+            e.qty(EventField::Qty, t.qty);
             e.resting(world, &t);
         }
         What::Cancel(t) => {
@@ -242,33 +246,33 @@ fn slow(world: &World, event: &Event, bits: u8, out: &mut Vec<u8>) {
         }
         What::Exec { order: t, px, qty, match_id, liq } => {
             e.terms(world, &t);
-            e.price(Field::Px, world.listed(t.book).nano(px));
-            e.qty(Field::Qty, qty);
-            e.id(Field::MatchId, &names::match_bytes(match_id));
-            e.text(Field::Liq, liq.letter());
+            e.price(EventField::Px, world.listed(t.book).nano(px));
+            e.qty(EventField::Qty, qty);
+            e.id(EventField::MatchId, &names::match_bytes(match_id));
+            e.text(EventField::Liq, liq.letter());
         }
         What::News { id, instr, good } => {
-            e.id(Field::NewsId, &names::news_bytes(id));
+            e.id(EventField::NewsId, &names::news_bytes(id));
             e.set(
-                Field::Instrs,
-                Value::Syms(unitape_model::Dict::Instrument, &World::tape_id(instr).0.to_le_bytes()),
+                EventField::Instrs,
+                EventValue::Syms(unitape_model::NameKind::Instrument, &World::tape_id(instr).0.to_le_bytes()),
             );
             let symbol = &world.instruments[instr.index()].symbol;
-            e.text(Field::Headline, &names::headline(symbol, good));
-            e.text(Field::Source, "wire");
+            e.text(EventField::Headline, &names::headline(symbol, good));
+            e.text(EventField::Source, "wire");
         }
         What::Payment(p) => {
-            e.text(Field::Msg, if p.between_banks { "MT202" } else { "MT103" });
-            e.id(Field::Ref, names::payment_text(p.number).as_bytes());
-            e.sym(Field::DrAcct, world.pay_account_id(p.debtor));
-            e.sym(Field::CrAcct, world.pay_account_id(p.creditor));
-            e.text(Field::DrName, &names::holder(p.debtor));
-            e.text(Field::CrName, &names::holder(p.creditor));
-            e.text(Field::Ccy, p.ccy);
+            e.text(EventField::Msg, if p.between_banks { "MT202" } else { "MT103" });
+            e.id(EventField::Ref, names::payment_text(p.number).as_bytes());
+            e.sym(EventField::DrAcct, world.pay_account_id(p.debtor));
+            e.sym(EventField::CrAcct, world.pay_account_id(p.creditor));
+            e.text(EventField::DrName, &names::holder(p.debtor));
+            e.text(EventField::CrName, &names::holder(p.creditor));
+            e.text(EventField::Ccy, p.ccy);
             let amount = Amount::new(p.cents.into(), -2).expect("an amount of ours is small");
-            e.set(Field::Amt, Value::Amount(amount));
-            e.text(Field::CrBic, &names::bic(p.creditor));
-            e.text(Field::DrBic, &names::bic(p.debtor));
+            e.set(EventField::Amt, EventValue::Amount(amount));
+            e.text(EventField::CrBic, &names::bic(p.creditor));
+            e.text(EventField::DrBic, &names::bic(p.debtor));
         }
     }
     e.0.finish(bits).expect("an event of ours is small");
@@ -278,45 +282,45 @@ struct Builder<'a>(EventBuilder<'a>);
 
 impl<'a> Builder<'a> {
     fn begin(event: &Event, out: &'a mut Vec<u8>) -> Builder<'a> {
-        let kind = Kind::from_name(event.what.kind()).expect("a word of the schema");
+        let kind = EventKind::from_name(event.what.kind()).expect("a word of the schema");
         let mut builder = EventBuilder::begin(out, kind, UnixNanos(event.ts as i64));
         builder.sequence(event.seq);
         Builder(builder)
     }
 
-    fn set(&mut self, field: Field, value: Value<'_>) {
-        let spec = Schema::of(self.0.schema().kind).get(field).expect("a field of the kind");
+    fn set(&mut self, field: EventField, value: EventValue<'_>) {
+        let spec = EventSchema::for_kind(self.0.schema().kind).get(field).expect("a field of the kind");
         self.0.set(spec, value).expect("a value of the right sort");
     }
 
-    fn sym(&mut self, field: Field, id: u32) {
+    fn sym(&mut self, field: EventField, id: u32) {
         let spec = self.0.schema().get(field).expect("a field of the kind");
-        let unitape_model::Slot::Sym { dict, .. } = spec.slot else { panic!("{field:?} is no name") };
-        self.set(field, Value::Sym(dict, id));
+        let unitape_model::FieldLayout::Sym { dict, .. } = spec.slot else { panic!("{field:?} is no name") };
+        self.set(field, EventValue::Sym(dict, id));
     }
 
     fn instrument(&mut self, instr: InstrumentId) {
-        self.sym(Field::Instr, World::tape_id(instr).0);
+        self.sym(EventField::Instr, World::tape_id(instr).0);
     }
 
-    fn price(&mut self, field: Field, nano: i64) {
-        self.set(field, Value::Price(Price(nano)));
+    fn price(&mut self, field: EventField, nano: i64) {
+        self.set(field, EventValue::Price(Price(nano)));
     }
 
-    fn qty(&mut self, field: Field, qty: i64) {
-        self.set(field, Value::Decimal(Decimal::from_int(qty)));
+    fn qty(&mut self, field: EventField, qty: i64) {
+        self.set(field, EventValue::Decimal(Decimal::from_int(qty)));
     }
 
-    fn text(&mut self, field: Field, text: &str) {
-        self.set(field, Value::Text(text));
+    fn text(&mut self, field: EventField, text: &str) {
+        self.set(field, EventValue::Text(text));
     }
 
-    fn id(&mut self, field: Field, text: &[u8]) {
-        self.set(field, Value::Id(InlineId::Text(text)));
+    fn id(&mut self, field: EventField, text: &[u8]) {
+        self.set(field, EventValue::Id(InlineId::Text(text)));
     }
 
     fn place(&mut self, world: &World, book: u32) {
-        self.sym(Field::Venue, world.venue_of(book) as u32 + 1);
+        self.sym(EventField::Venue, world.venue_of(book) as u32 + 1);
         self.instrument(world.instr_of(book));
     }
 
@@ -324,11 +328,11 @@ impl<'a> Builder<'a> {
     fn member(&mut self, world: &World, member: u32) {
         let m = &world.members[member as usize];
         let ids = [
-            (Field::Trader, member + 1),
-            (Field::Acct, member + 1),
-            (Field::Owner, m.owner + 1),
-            (Field::Firm, m.firm + 1),
-            (Field::Algo, m.algo),
+            (EventField::Trader, member + 1),
+            (EventField::Acct, member + 1),
+            (EventField::Owner, m.owner + 1),
+            (EventField::Firm, m.firm + 1),
+            (EventField::Algo, m.algo),
         ];
         for (field, id) in ids {
             if id != 0 && self.0.schema().get(field).is_some() {
@@ -338,22 +342,22 @@ impl<'a> Builder<'a> {
     }
 
     fn terms(&mut self, world: &World, t: &Terms) {
-        self.id(Field::Oid, &names::oid_bytes(t.oid));
+        self.id(EventField::Oid, &names::oid_bytes(t.oid));
         self.place(world, t.book);
-        self.text(Field::Side, t.side.letter());
+        self.text(EventField::Side, t.side.letter());
         self.member(world, t.member);
-        self.text(Field::Capacity, if world.members[t.member as usize].agency { "A" } else { "P" });
+        self.text(EventField::Capacity, if world.members[t.member as usize].agency { "A" } else { "P" });
     }
 
     /// What an order has that an execution has not.
     fn resting(&mut self, world: &World, t: &Terms) {
-        self.text(Field::Tif, t.tif.word());
-        self.text(Field::Type, t.kind.word());
+        self.text(EventField::Tif, t.tif.word());
+        self.text(EventField::Type, t.kind.word());
         if t.parent != 0 {
-            self.id(Field::Parent, &names::parent_bytes(t.parent));
+            self.id(EventField::Parent, &names::parent_bytes(t.parent));
         }
         if let Some(px) = t.stop_px.filter(|_| t.kind != OrderKind::Market) {
-            self.price(Field::StopPx, world.listed(t.book).nano(px));
+            self.price(EventField::StopPx, world.listed(t.book).nano(px));
         }
     }
 }

@@ -185,7 +185,7 @@ pub(crate) fn write_jsonl(
             qty: i64,
             volume: i64,
         }
-        let owner = x.world.names().name(unitape_model::Dict::Owner, owner + 1).unwrap_or_default();
+        let owner = x.world.names().name(unitape_model::NameKind::Owner, owner + 1).unwrap_or_default();
         let instr = &x.world.instruments[instr.index()].isin;
         line(out, "position", &Position { owner, instr, qty: net, volume })?;
     }

@@ -2,7 +2,7 @@
 //!
 //! Everything here is invented. The ISINs have right check digits and belong to nobody.
 
-use unitape_model::{Dict, Dictionary, InstrumentId, Side};
+use unitape_model::{Dictionary, InstrumentId, NameKind, Side};
 
 use super::config::{INSTRUMENTS_MAX, SimConfig};
 use crate::rng::Rng;
@@ -65,7 +65,7 @@ pub struct World {
     pub members: Vec<Member>,
     /// How many members make the background.
     pub crowd: u32,
-    /// Group of each owner, as an id of [`Dict::Owner`].
+    /// Group of each owner, as an id of [`NameKind::Owner`].
     pub groups: Vec<u32>,
     /// Accounts in payments.
     pub pay_accounts: u32,
@@ -98,14 +98,14 @@ impl World {
             numbers_from: market * 1_000_000,
         };
         for venue in &MICS[..venues] {
-            world.name(Dict::Venue, venue);
+            world.name(NameKind::Venue, venue);
         }
         for n in 0..instruments {
             let isin = world.instruments[n].isin.clone();
-            world.name(Dict::Instrument, &isin);
+            world.name(NameKind::Instrument, &isin);
         }
         for firm in 1..=FIRMS {
-            world.name(Dict::Firm, &format!("F{firm:02}"));
+            world.name(NameKind::Firm, &format!("F{firm:02}"));
         }
         // Two members an owner; every third owner shares a group with the one before it.
         for m in 0..crowd {
@@ -142,14 +142,14 @@ impl World {
             self.pay_accounts += 1;
             let body = 10_000_000 + self.numbers_from + self.pay_accounts;
             let account = iban(body);
-            let id = self.name(Dict::Account, &account);
+            let id = self.name(NameKind::Account, &account);
             assert_eq!(id, self.members.len() as u32 + self.pay_accounts, "accounts of payments come last");
         }
     }
 
     fn add_owner(&mut self) -> u32 {
         let owner = self.groups.len() as u32;
-        let id = self.name(Dict::Owner, &format!("OWN{:05}", self.numbers_from + owner + 1));
+        let id = self.name(NameKind::Owner, &format!("OWN{:05}", self.numbers_from + owner + 1));
         assert_eq!(id, owner + 1);
         self.groups.push(id);
         owner
@@ -160,18 +160,18 @@ impl World {
         let algo = if algo {
             self.algos += 1;
             let number = self.numbers_from + self.algos;
-            self.name(Dict::Algo, &(1000 + number).to_string())
+            self.name(NameKind::Algo, &(1000 + number).to_string())
         } else {
             0
         };
         self.members.push(Member { owner, firm: owner % FIRMS, algo, agency });
         let number = self.numbers_from + member + 1;
-        self.name(Dict::Trader, &format!("T{number:05}"));
-        self.name(Dict::Account, &format!("A{number:05}"));
+        self.name(NameKind::Trader, &format!("T{number:05}"));
+        self.name(NameKind::Account, &format!("A{number:05}"));
         member
     }
 
-    fn name(&mut self, dict: Dict, name: &str) -> u32 {
+    fn name(&mut self, dict: NameKind, name: &str) -> u32 {
         self.names.intern(dict, name.as_bytes()).expect("names of ours are short and few").0
     }
 
@@ -242,58 +242,58 @@ impl World {
 
     /// Name of a member's owner.
     pub fn owner_name(&self, member: u32) -> &str {
-        self.text(Dict::Owner, self.members[member as usize].owner + 1)
+        self.text(NameKind::Owner, self.members[member as usize].owner + 1)
     }
 
     /// Name of the group of a member's owner.
     pub fn group_name(&self, member: u32) -> &str {
-        self.text(Dict::Owner, self.groups[self.members[member as usize].owner as usize])
+        self.text(NameKind::Owner, self.groups[self.members[member as usize].owner as usize])
     }
 
     /// Name of an owner by its index.
     pub fn owner_of(&self, owner: u32) -> &str {
-        self.text(Dict::Owner, owner + 1)
+        self.text(NameKind::Owner, owner + 1)
     }
 
     /// Name of the group of an owner by its index.
     pub fn group_of(&self, owner: u32) -> &str {
-        self.text(Dict::Owner, self.groups[owner as usize])
+        self.text(NameKind::Owner, self.groups[owner as usize])
     }
 
     /// Name of a member's trader.
     pub fn trader_name(&self, member: u32) -> &str {
-        self.text(Dict::Trader, member + 1)
+        self.text(NameKind::Trader, member + 1)
     }
 
     /// Name of a member's account.
     pub fn account_name(&self, member: u32) -> &str {
-        self.text(Dict::Account, member + 1)
+        self.text(NameKind::Account, member + 1)
     }
 
     /// Name of a member's firm.
     pub fn firm_name(&self, member: u32) -> &str {
-        self.text(Dict::Firm, self.members[member as usize].firm + 1)
+        self.text(NameKind::Firm, self.members[member as usize].firm + 1)
     }
 
     /// Name of a member's algorithm, if he has one.
     pub fn algo_name(&self, member: u32) -> Option<&str> {
         match self.members[member as usize].algo {
             0 => None,
-            id => Some(self.text(Dict::Algo, id)),
+            id => Some(self.text(NameKind::Algo, id)),
         }
     }
 
     /// IBAN of an account in payments.
     pub fn pay_account(&self, index: u32) -> &str {
-        self.text(Dict::Account, self.pay_account_id(index))
+        self.text(NameKind::Account, self.pay_account_id(index))
     }
 
-    /// Id in [`Dict::Account`] of an account in payments.
+    /// Id in [`NameKind::Account`] of an account in payments.
     pub fn pay_account_id(&self, index: u32) -> u32 {
         self.members.len() as u32 + index + 1
     }
 
-    fn text(&self, dict: Dict, id: u32) -> &str {
+    fn text(&self, dict: NameKind, id: u32) -> &str {
         self.names.name(dict, id).expect("the world names everybody in it")
     }
 }
@@ -385,7 +385,8 @@ mod tests {
             let mut world = World::new(&config, &mut Rng::new(4));
             world.cast(true);
             world.add_pay_accounts(3);
-            let dicts = [Dict::Instrument, Dict::Owner, Dict::Trader, Dict::Account, Dict::Algo];
+            let dicts =
+                [NameKind::Instrument, NameKind::Owner, NameKind::Trader, NameKind::Account, NameKind::Algo];
             let all = dicts.iter().flat_map(|dict| {
                 let name = |id| world.names().name(*dict, id).map(|name| (*dict as u8, name.to_owned()));
                 (1..).map_while(name).collect::<Vec<_>>()

@@ -3,13 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use unitape_model::schema::{Schema, Slot, Spec, at, width_bytes};
+use unitape_model::schema::{EventFieldSpec, EventSchema, FieldLayout, at, width_bytes};
 use unitape_model::{
-    Amount, Decimal, Dict, Dictionary, Event, EventBuilder, Field, InlineId, Kind, Position, Price,
-    UnixNanos, Value, flags,
+    Amount, Decimal, Dictionary, Event, EventBuilder, EventField, EventKind, EventValue, InlineId, NameKind,
+    Position, Price, UnixNanos, flags,
 };
 use unitape_store::{Filter, Scan, Store};
-use unitape_tape::{Options, Reader, Start, TapeId, Writer};
+use unitape_tape::{Reader, StartPosition, TapeId, Writer, WriterOptions};
 
 /// A small generator of numbers; the seed is all there is to it.
 pub struct Rng(u64);
@@ -54,16 +54,16 @@ impl Maker {
         Self { rng: Rng::new(seed), names: Dictionary::default(), sources: 0, ts: NOON, days }
     }
 
-    fn id(&mut self, dict: Dict, unit: &mut Vec<u8>) -> u32 {
-        let names = if dict == Dict::Instrument { 12 } else { 5 };
+    fn id(&mut self, dict: NameKind, unit: &mut Vec<u8>) -> u32 {
+        let names = if dict == NameKind::Instrument { 12 } else { 5 };
         let name = format!("{}{}", dict.name(), self.rng.below(names));
         let (id, new) = self.names.intern(dict, name.as_bytes()).unwrap();
         if new {
-            let mut e = EventBuilder::begin(unit, Kind::Define, UnixNanos(0));
+            let mut e = EventBuilder::begin(unit, EventKind::Define, UnixNanos(0));
             let schema = e.schema();
-            e.set(schema.get(Field::Dict).unwrap(), Value::UInt(dict as u64)).unwrap();
-            e.set(schema.get(Field::Index).unwrap(), Value::UInt(id.into())).unwrap();
-            e.set(schema.get(Field::Name).unwrap(), Value::Text(&name)).unwrap();
+            e.set(schema.get(EventField::Dict).unwrap(), EventValue::UInt(dict as u64)).unwrap();
+            e.set(schema.get(EventField::Index).unwrap(), EventValue::UInt(id.into())).unwrap();
+            e.set(schema.get(EventField::Name).unwrap(), EventValue::Text(&name)).unwrap();
             e.finish(0).unwrap();
         }
         id
@@ -72,14 +72,14 @@ impl Maker {
     fn source(&mut self, unit: &mut Vec<u8>) -> u32 {
         if self.sources == 0 || self.rng.one_in(60) {
             self.sources += 1;
-            let mut e = EventBuilder::begin(unit, Kind::Source, UnixNanos(0));
+            let mut e = EventBuilder::begin(unit, EventKind::Source, UnixNanos(0));
             let schema = e.schema();
             let file = format!("a rather long name of file number {}.fix", self.sources);
             for (field, value) in [
-                (Field::Index, Value::UInt(self.sources.into())),
-                (Field::Base, Value::UInt(7)),
-                (Field::Feed, Value::Text("feed")),
-                (Field::File, Value::Text(&file)),
+                (EventField::Index, EventValue::UInt(self.sources.into())),
+                (EventField::Base, EventValue::UInt(7)),
+                (EventField::Feed, EventValue::Text("feed")),
+                (EventField::File, EventValue::Text(&file)),
             ] {
                 e.set(schema.get(field).unwrap(), value).unwrap();
             }
@@ -89,35 +89,35 @@ impl Maker {
     }
 
     /// Appends a unit with an event of this kind, some of its fields none, inline or overflowing their place.
-    pub fn event(&mut self, kind: Kind, out: &mut Vec<u8>) {
+    pub fn event(&mut self, kind: EventKind, out: &mut Vec<u8>) {
         // Ids first: their definitions stand before the event.
-        let schema = Schema::of(kind);
+        let schema = EventSchema::for_kind(kind);
         let mut ids = Vec::new();
         // A quote is a venue's or a bank's.
         let by_bank = self.rng.one_in(2);
         for spec in schema.fields {
             let n = match spec.slot {
-                Slot::Publisher { bank } => u64::from(bank == by_bank && !self.rng.one_in(4)),
-                Slot::Sym { .. } => u64::from(spec.required || !self.rng.one_in(4)),
-                Slot::Syms { .. } => self.rng.below(4),
+                FieldLayout::Publisher { bank } => u64::from(bank == by_bank && !self.rng.one_in(4)),
+                FieldLayout::Sym { .. } => u64::from(spec.required || !self.rng.one_in(4)),
+                FieldLayout::Syms { .. } => self.rng.below(4),
                 _ => 0,
             };
-            let list = if let Slot::Syms { dict } = spec.slot { Some(dict) } else { None };
+            let list = if let FieldLayout::Syms { dict } = spec.slot { Some(dict) } else { None };
             let dict = spec.slot.dict().or(list);
             ids.push((0..n).filter_map(|_| dict.map(|d| self.id(d, out))).collect::<Vec<_>>());
         }
         let source = if self.rng.one_in(5) { 0 } else { self.source(out) };
         if self.rng.one_in(40) {
-            let mut mark = EventBuilder::begin(out, Kind::Progress, UnixNanos(self.ts));
+            let mut mark = EventBuilder::begin(out, EventKind::Progress, UnixNanos(self.ts));
             for field in [
-                Field::Through,
-                Field::Messages,
-                Field::Ignored,
-                Field::Duplicates,
-                Field::Quarantined,
-                Field::Events,
+                EventField::Through,
+                EventField::Messages,
+                EventField::Ignored,
+                EventField::Duplicates,
+                EventField::Quarantined,
+                EventField::Events,
             ] {
-                mark.set(schema_of(Kind::Progress, field), Value::UInt(3)).unwrap();
+                mark.set(schema_of(EventKind::Progress, field), EventValue::UInt(3)).unwrap();
             }
             mark.finish(0).unwrap();
         }
@@ -134,14 +134,14 @@ impl Maker {
             e.ts_recv(UnixNanos(ts.saturating_add((r.next() >> r.below(60)) as i64)));
         }
         if r.one_in(8) {
-            e.unmapped("note", r#"{"a":[1,"x\u0000"]}"#).unwrap();
+            e.keep_unmapped("note", r#"{"a":[1,"x\u0000"]}"#).unwrap();
         }
         for (spec, ids) in schema.fields.iter().zip(&ids) {
             put(&mut e, spec, ids, r);
         }
         if r.one_in(8) {
-            e.unmapped("px", "null").unwrap();
-            e.unmapped("", "[]").unwrap();
+            e.keep_unmapped("px", "null").unwrap();
+            e.keep_unmapped("", "[]").unwrap();
         }
         let late = if r.one_in(10) { flags::LATE } else { 0 };
         let snapshot = if r.one_in(10) { flags::SNAPSHOT } else { 0 };
@@ -154,9 +154,9 @@ impl Maker {
         for _ in 0..n {
             unit.clear();
             let kind = match self.rng.below(3) {
-                0 => Kind::EVENTS[self.rng.below(26) as usize],
-                1 => Kind::Bbo,
-                _ => Kind::Trade,
+                0 => EventKind::EVENTS[self.rng.below(26) as usize],
+                1 => EventKind::Bbo,
+                _ => EventKind::Trade,
             };
             self.event(kind, &mut unit);
             writer.append(&unit).unwrap();
@@ -164,11 +164,11 @@ impl Maker {
     }
 }
 
-fn schema_of(kind: Kind, field: Field) -> &'static Spec {
-    Schema::of(kind).get(field).unwrap()
+fn schema_of(kind: EventKind, field: EventField) -> &'static EventFieldSpec {
+    EventSchema::for_kind(kind).get(field).unwrap()
 }
 
-fn put(e: &mut EventBuilder<'_>, spec: &Spec, ids: &[u32], r: &mut Rng) {
+fn put(e: &mut EventBuilder<'_>, spec: &EventFieldSpec, ids: &[u32], r: &mut Rng) {
     if !spec.required && spec.slot.dict().is_none() && r.one_in(4) {
         return;
     }
@@ -178,40 +178,42 @@ fn put(e: &mut EventBuilder<'_>, spec: &Spec, ids: &[u32], r: &mut Rng) {
     let list: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
     let number = format!("O{:010}", n % 100_000);
     let value = match spec.slot {
-        Slot::Sym { dict, .. } => match ids {
-            [id] => Value::Sym(dict, *id),
+        FieldLayout::Sym { dict, .. } => match ids {
+            [id] => EventValue::Sym(dict, *id),
             _ => return,
         },
-        Slot::Publisher { .. } => match ids {
-            [id] => Value::Sym(Dict::Venue, *id),
+        FieldLayout::Publisher { .. } => match ids {
+            [id] => EventValue::Sym(NameKind::Venue, *id),
             _ => return,
         },
-        Slot::Syms { dict } => Value::Syms(dict, &list),
-        Slot::Price { .. } => Value::Price(Price(2_500_000_000_000 + (n as i64 % 1000 - 500) * 10_000_000)),
-        Slot::Decimal { .. } | Slot::DecimalNarrow { .. } | Slot::DecimalExt => {
-            Value::Decimal(Decimal::new(n as i64 - 3, 3 - r.below(9) as i8).unwrap())
+        FieldLayout::Syms { dict } => EventValue::Syms(dict, &list),
+        FieldLayout::Price { .. } => {
+            EventValue::Price(Price(2_500_000_000_000 + (n as i64 % 1000 - 500) * 10_000_000))
         }
-        Slot::Amount { .. } => Value::Amount(Amount::new(i128::from(n) << 40, -2).unwrap()),
-        Slot::Id { .. } => match r.below(4) {
-            0 => Value::Id(InlineId::Number(n)),
-            1 => Value::Id(InlineId::Text(uuid.as_bytes())),
-            2 => Value::Id(InlineId::Text(text[r.below(4) as usize].as_bytes())),
-            _ => Value::Id(InlineId::Text(number.as_bytes())),
+        FieldLayout::Decimal { .. } | FieldLayout::DecimalNarrow { .. } | FieldLayout::DecimalExt => {
+            EventValue::Decimal(Decimal::new(n as i64 - 3, 3 - r.below(9) as i8).unwrap())
+        }
+        FieldLayout::Amount { .. } => EventValue::Amount(Amount::new(i128::from(n) << 40, -2).unwrap()),
+        FieldLayout::Id { .. } => match r.below(4) {
+            0 => EventValue::Id(InlineId::Number(n)),
+            1 => EventValue::Id(InlineId::Text(uuid.as_bytes())),
+            2 => EventValue::Id(InlineId::Text(text[r.below(4) as usize].as_bytes())),
+            _ => EventValue::Id(InlineId::Text(number.as_bytes())),
         },
-        Slot::Text { .. } => Value::Text(text[r.below(5) as usize]),
-        Slot::Code { values, .. } => Value::Text(values[n as usize % values.len()]),
-        Slot::Bool { .. } => Value::Bool(r.one_in(2)),
-        Slot::UInt { .. } => Value::UInt(n),
-        Slot::Nanos { .. } => Value::Nanos(UnixNanos(NOON + n as i64 % DAY)),
-        Slot::MillisAfter { .. } => Value::Nanos(UnixNanos(NOON + (n as i64 % 1000) * 1_000_000)),
-        Slot::Json => Value::Json(r#"{"a":[1,"x"]}"#),
+        FieldLayout::Text { .. } => EventValue::Text(text[r.below(5) as usize]),
+        FieldLayout::Code { values, .. } => EventValue::Text(values[n as usize % values.len()]),
+        FieldLayout::Bool { .. } => EventValue::Bool(r.one_in(2)),
+        FieldLayout::UInt { .. } => EventValue::UInt(n),
+        FieldLayout::Nanos { .. } => EventValue::Nanos(UnixNanos(NOON + n as i64 % DAY)),
+        FieldLayout::MillisAfter { .. } => EventValue::Nanos(UnixNanos(NOON + (n as i64 % 1000) * 1_000_000)),
+        FieldLayout::Json => EventValue::Json(r#"{"a":[1,"x"]}"#),
     };
     e.set(spec, value).unwrap();
 }
 
 /// Opens a tape for writing, with small segments so that there are several.
 pub fn writer(dir: &Path, id: u128) -> Writer {
-    let options = Options { segment_bytes: 256 << 10, prefault_bytes: 0, ..Options::default() };
+    let options = WriterOptions { segment_bytes: 256 << 10, prefault_bytes: 0, ..WriterOptions::default() };
     Writer::open(dir, TapeId(id), options).unwrap().0
 }
 
@@ -230,9 +232,9 @@ pub struct Seen {
     pub ordinal: u64,
     pub position: u64,
     pub ts: i64,
-    pub kind: Kind,
+    pub kind: EventKind,
     pub frame: Vec<u8>,
-    pub names: Vec<(Field, Vec<String>)>,
+    pub names: Vec<(EventField, Vec<String>)>,
     pub source: Option<String>,
 }
 
@@ -254,12 +256,12 @@ impl Seen {
         for spec in event.schema().fields {
             let mut scratch = [0; 36];
             match (spec.slot, event.value(spec, &mut scratch)) {
-                (slot, Some(Value::Sym(dict, id))) => {
+                (slot, Some(EventValue::Sym(dict, id))) => {
                     all.push((spec.field, vec![name(dict, id)]));
                     let (at, n) = width_bytes(slot).expect("an id has a place");
                     bare[usize::from(at)..usize::from(at + n)].fill(0);
                 }
-                (Slot::Syms { dict }, Some(Value::Syms(_, ids))) => {
+                (FieldLayout::Syms { dict }, Some(EventValue::Syms(_, ids))) => {
                     let id = |b: &[u8]| u32::from_le_bytes(b.try_into().unwrap());
                     all.push((spec.field, ids.chunks(4).map(|b| name(dict, id(b))).collect()));
                     let start = ids.as_ptr() as usize - frame.as_ptr() as usize;
@@ -274,46 +276,46 @@ impl Seen {
             let definition = sources.iter().rev().find(is_it).expect("a source is defined");
             let definition = Event::new(definition).unwrap();
             let part = |f| format!("{:?}", definition.field(f, &mut [0; 36]));
-            [Field::Feed, Field::File, Field::Base].map(part).join("/")
+            [EventField::Feed, EventField::File, EventField::Base].map(part).join("/")
         });
         let (ts, kind) = (event.ts_event().0, event.kind());
         Self { ordinal, position: position.0, ts, kind, frame: bare, names: all, source }
     }
 
     /// The name in a field.
-    pub fn name(&self, field: Field) -> Option<&str> {
+    pub fn name(&self, field: EventField) -> Option<&str> {
         self.names.iter().find(|(f, _)| *f == field).and_then(|(_, n)| n.first()).map(String::as_str)
     }
 
     /// All names in a field.
-    pub fn names(&self, field: Field) -> &[String] {
+    pub fn names(&self, field: EventField) -> &[String] {
         self.names.iter().find(|(f, _)| *f == field).map_or(&[], |(_, n)| n)
     }
 }
 
 /// All events of a tape.
 pub fn seen_on_tape(dir: &Path) -> Vec<Seen> {
-    let mut reader = Reader::open(dir, Start::Oldest).unwrap();
+    let mut reader = Reader::open(dir, StartPosition::Oldest).unwrap();
     let (mut names, mut sources, mut all) = (Dictionary::default(), Vec::new(), Vec::new());
     loop {
         let ordinal = reader.ordinal();
         let Some(frame) = reader.next().unwrap() else { return all };
         let event = Event::new(frame.bytes).unwrap();
         let uint = |field| match event.field(field, &mut [0; 36]) {
-            Some(Value::UInt(v)) => v as u32,
+            Some(EventValue::UInt(v)) => v as u32,
             other => panic!("{other:?}"),
         };
         match event.kind() {
-            Kind::Define => {
+            EventKind::Define => {
                 let mut scratch = [0; 36];
-                let Some(Value::Text(name)) = event.field(Field::Name, &mut scratch) else {
+                let Some(EventValue::Text(name)) = event.field(EventField::Name, &mut scratch) else {
                     panic!("no name")
                 };
-                let dict = Dict::from_u8(uint(Field::Dict) as u8).unwrap();
-                assert!(names.define(dict, uint(Field::Index), name.as_bytes()));
+                let dict = NameKind::from_u8(uint(EventField::Dict) as u8).unwrap();
+                assert!(names.define(dict, uint(EventField::Index), name.as_bytes()));
             }
-            Kind::Source => sources.push(frame.bytes.to_vec()),
-            Kind::Progress => {}
+            EventKind::Source => sources.push(frame.bytes.to_vec()),
+            EventKind::Progress => {}
             _ => all.push(Seen::of(frame.bytes, ordinal, frame.position, &names, &sources)),
         }
     }

@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use unitape_model::Position;
 
-use crate::disk::layout::{FORMAT_VERSION, Meta, Paths, TapeId, read_start, remove, sync_dir};
+use crate::disk::layout::{FORMAT_VERSION, TapeId, TapeManifest, TapePaths, read_start, remove, sync_dir};
 use crate::disk::lineage::{Lineage, LineagePoint, current_epoch};
-use crate::disk::page::State;
+use crate::disk::state_page::StatePage;
 use crate::disk::sys;
-use crate::error::{At, Error, Result};
+use crate::error::{Error, FileContext, Result};
 
 /// A named place on a tape that survives its reader: `run/cursors/NAME`.
 #[derive(Debug)]
 pub struct Cursor {
     file: File,
     path: PathBuf,
-    paths: Paths,
+    paths: TapePaths,
     tape: TapeId,
     /// Of the tape when this was opened.
     epoch: u64,
@@ -44,13 +44,13 @@ impl Cursor {
         if name.is_empty() || name.len() > 64 || !name.bytes().all(fits) {
             return Err(Error::Option("a cursor's name is 1 to 64 letters, digits, - or _"));
         }
-        let tape = Meta::load(dir)?.id;
+        let tape = TapeManifest::load(dir)?.id;
         let folder = dir.join("run/cursors");
-        sys::make_dir(&folder).at("make", &folder)?;
+        sys::make_dir(&folder).with_context("make", &folder)?;
         let path = folder.join(name);
-        let file = sys::open_or_make(&path).at("open", &path)?;
-        let paths = Paths { dir: dir.into() };
-        let epoch = current_epoch(&paths, tape, State::look(&paths).as_ref());
+        let file = sys::open_or_make(&path).with_context("open", &path)?;
+        let paths = TapePaths { dir: dir.into() };
+        let epoch = current_epoch(&paths, tape, StatePage::look(&paths).as_ref());
         let mut mark = [0; 4];
         let is_there = file.read_exact_at(&mut mark, FLUSHED_AT as u64).is_ok() && mark == FLUSHED;
         Ok(Self { file, path, paths, tape, epoch, is_there })
@@ -78,7 +78,7 @@ impl Cursor {
 
     /// The same, with the number of events before it where it was told.
     pub(crate) fn load_place(&self) -> Result<Option<(LineagePoint, Option<u64>)>> {
-        let text = read_start(&self.path, CURSOR_BYTES as u64 + 1).at("read", &self.path)?;
+        let text = read_start(&self.path, CURSOR_BYTES as u64 + 1).with_context("read", &self.path)?;
         if text.is_empty() {
             return Ok(None);
         }
@@ -138,10 +138,10 @@ impl Cursor {
             return self.write(&mut text);
         }
         // A name that a power loss took away would begin at its start again, perhaps at the end of the tape.
-        let before = read_start(&self.path, CURSOR_BYTES as u64).at("read", &self.path)?;
+        let before = read_start(&self.path, CURSOR_BYTES as u64).with_context("read", &self.path)?;
         self.write(&mut text)?;
         let run = self.paths.run();
-        let flushed = sys::sync_data(&self.file).at("flush", &self.path).and_then(|()| {
+        let flushed = sys::sync_data(&self.file).with_context("flush", &self.path).and_then(|()| {
             [&run.join("cursors"), &run, &self.paths.dir].iter().try_for_each(|folder| sync_dir(folder))
         });
         if flushed.is_err() {
@@ -159,7 +159,7 @@ impl Cursor {
         text[FLUSHED_AT..60].copy_from_slice(if self.is_there { &FLUSHED } else { &[0; 4] });
         let crc = crc32c::crc32c(&text[..60]);
         text[60..].copy_from_slice(&crc.to_le_bytes());
-        sys::overwrite_at(&self.file, text, 0).at("write", &self.path)
+        sys::overwrite_at(&self.file, text, 0).with_context("write", &self.path)
     }
 
     /// Names of the cursors of the tape in `dir`, in order.
@@ -171,11 +171,11 @@ impl Cursor {
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(e).at("list", &folder),
+            Err(e) => return Err(e).with_context("list", &folder),
         };
         let mut names = Vec::new();
         for entry in entries {
-            names.extend(entry.at("list", &folder)?.file_name().into_string());
+            names.extend(entry.with_context("list", &folder)?.file_name().into_string());
         }
         names.sort_unstable();
         Ok(names)

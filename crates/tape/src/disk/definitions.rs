@@ -9,12 +9,12 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use unitape_model::{Header, LINE, Position};
+use unitape_model::{FrameHeader, LINE, Position};
 
 use crate::disk::durable::load_durable;
-use crate::disk::layout::{FORMAT_VERSION, Meta, Paths};
+use crate::disk::layout::{FORMAT_VERSION, TapeManifest, TapePaths};
 use crate::disk::sys;
-use crate::error::{At, Error, Result};
+use crate::error::{Error, FileContext, Result};
 
 /// Kinds of frames that are copied to the dictionary log.
 pub const DEFINITION_KINDS: std::ops::RangeInclusive<u8> = 2..=7;
@@ -25,7 +25,7 @@ const FRAME_BYTES_MAX: usize = u16::MAX as usize * LINE;
 
 /// Reads the definitions of a tape in order, also those whose segments retention has removed.
 #[derive(Debug)]
-pub struct Definitions {
+pub struct DefinitionReader {
     file: BufReader<File>,
     path: PathBuf,
     offset: u64,
@@ -33,25 +33,25 @@ pub struct Definitions {
     /// The position that the head of the last record says.
     met: Option<Position>,
     /// The tape whose durable bytes of the log must be there; none where the log is being mended.
-    whole: Option<Paths>,
+    whole: Option<TapePaths>,
 }
 
-impl Definitions {
+impl DefinitionReader {
     /// Opens the dictionary log of the tape in `dir`.
     ///
     /// # Errors
     /// No tape, no log, or a log of another tape or format.
     pub fn open(dir: &Path) -> Result<Self> {
-        let meta = Meta::load(dir)?;
-        let paths = Paths { dir: dir.into() };
+        let meta = TapeManifest::load(dir)?;
+        let paths = TapePaths { dir: dir.into() };
         let log = Self::open_at(&paths.definitions(), &meta)?;
         Ok(Self { whole: Some(paths), ..log })
     }
 
-    pub(crate) fn open_at(path: &Path, meta: &Meta) -> Result<Self> {
-        let mut file = BufReader::new(File::open(path).at("open", path)?);
+    pub(crate) fn open_at(path: &Path, meta: &TapeManifest) -> Result<Self> {
+        let mut file = BufReader::new(File::open(path).with_context("open", path)?);
         let mut head = [0; HEAD];
-        file.read_exact(&mut head).at("read", path)?;
+        file.read_exact(&mut head).with_context("read", path)?;
         if head[..8] != *MAGIC || head[60..] != crc32c::crc32c(&head[..60]).to_le_bytes() {
             return Err(Error::damage(path, 0, "the head of the dictionary log is not one"));
         }
@@ -72,7 +72,7 @@ impl Definitions {
     #[allow(clippy::should_implement_trait)] // lends its buffer, which an Iterator cannot
     pub fn next(&mut self) -> Result<Option<(Position, &[u8])>> {
         let mut head = [0; RECORD];
-        let got = read_full(&mut self.file, &mut head).at("read", &self.path)?;
+        let got = read_full(&mut self.file, &mut head).with_context("read", &self.path)?;
         if got == 0 {
             return self.check_end().map(|()| None);
         }
@@ -85,7 +85,7 @@ impl Definitions {
             return bad("a record of the dictionary log is cut short or has no length");
         }
         self.frame.resize(length, 0);
-        if read_full(&mut self.file, &mut self.frame).at("read", &self.path)? < length {
+        if read_full(&mut self.file, &mut self.frame).with_context("read", &self.path)? < length {
             return bad("a record of the dictionary log is cut short");
         }
         if head[12..] != crc32c::crc32c_append(crc32c::crc32c(&head[..12]), &self.frame).to_le_bytes() {
@@ -93,7 +93,7 @@ impl Definitions {
         }
         self.offset += (RECORD + length) as u64;
         let position = Position(u64::from_le_bytes(head[..8].try_into().expect("eight bytes")));
-        if !Header::read(&self.frame).is_at(position) {
+        if !FrameHeader::read(&self.frame).is_at(position) {
             return bad("a record of the dictionary log holds a frame of another position");
         }
         Ok(Some((position, &self.frame)))
@@ -105,7 +105,7 @@ impl Definitions {
         // Who verifies the tape reports a damaged mark.
         let Ok(durable) = load_durable(paths) else { return Ok(()) };
         // Asked for after the mark: the log is flushed first, so that it is never behind.
-        let length = self.file.get_ref().metadata().at("look at", &self.path)?.len();
+        let length = self.file.get_ref().metadata().with_context("look at", &self.path)?.len();
         if length < durable.definitions_bytes {
             let what = format!(
                 "the dictionary log ends here; {} bytes of it were durable",
@@ -117,7 +117,7 @@ impl Definitions {
     }
 
     /// The position that the record says which was read last, whether it is right or not.
-    pub(crate) fn position_met(&self) -> Option<Position> {
+    pub(crate) fn last_record_position(&self) -> Option<Position> {
         self.met
     }
 }
@@ -127,7 +127,7 @@ impl Definitions {
 pub(crate) struct DefinitionLog {
     file: File,
     path: PathBuf,
-    meta: Meta,
+    meta: TapeManifest,
     /// Bytes of whole records in the file, head included.
     pub length: u64,
     /// Everything below this position is in the log.
@@ -145,22 +145,22 @@ impl DefinitionLog {
     ///
     /// # Errors
     /// Damage of what is durable of it, which stays as it is.
-    pub fn open(paths: &Paths, meta: &Meta, from: Position, bounds: LogBounds) -> Result<Self> {
+    pub fn open(paths: &TapePaths, meta: &TapeManifest, from: Position, bounds: LogBounds) -> Result<Self> {
         let path = paths.definitions();
         if bounds.durable_bytes > HEAD as u64 && !path.exists() {
             return Err(lost(&path, 0, "the dictionary log is missing", None));
         }
-        let file = sys::open_or_make(&path).at("open", &path)?;
+        let file = sys::open_or_make(&path).with_context("open", &path)?;
         let (mut length, mut covered) = (HEAD as u64, Position(0));
         let mut passed = (from, HEAD as u64);
-        let have = file.metadata().at("look at", &path)?.len();
+        let have = file.metadata().with_context("look at", &path)?.len();
         if have < HEAD as u64 && bounds.durable_bytes > HEAD as u64 {
             return Err(lost(&path, have, "the head of the dictionary log is cut short", None));
         }
         if have < HEAD as u64 {
-            sys::write_at(&file, &encode_head(meta), 0).at("write", &path)?;
+            sys::write_at(&file, &encode_head(meta), 0).with_context("write", &path)?;
         } else {
-            let mut records = match Definitions::open_at(&path, meta) {
+            let mut records = match DefinitionReader::open_at(&path, meta) {
                 Err(Error::Damage { offset, what, .. }) => return Err(lost(&path, offset, &what, None)),
                 other => other?,
             };
@@ -182,7 +182,7 @@ impl DefinitionLog {
                         }
                     }
                     Ok(None) => None,
-                    Err(Error::Damage { what, .. }) => Some((what, records.position_met())),
+                    Err(Error::Damage { what, .. }) => Some((what, records.last_record_position())),
                     Err(other) => return Err(other),
                 };
                 // What is broken at the end is the tail of an append that was cut off: the tape has it, and gives it
@@ -196,7 +196,7 @@ impl DefinitionLog {
             }
         }
         if bounds.cut {
-            sys::set_len(&file, length).at("cut", &path)?;
+            sys::set_len(&file, length).with_context("cut", &path)?;
         }
         Ok(Self { file, path, meta: *meta, length, covered, passed, marked: passed, pending: Vec::new() })
     }
@@ -209,7 +209,7 @@ impl DefinitionLog {
     pub fn rewind(&mut self, length: u64, covered: Position, from: Position) -> Result<()> {
         let length = length.max(HEAD as u64);
         let mut passed = HEAD as u64;
-        let mut records = Definitions::open_at(&self.path, &self.meta)?;
+        let mut records = DefinitionReader::open_at(&self.path, &self.meta)?;
         while passed < length
             && let Some((position, _)) = records.next()?
             && position < from
@@ -230,7 +230,7 @@ impl DefinitionLog {
     }
 
     /// The definitions of the segment are given once more.
-    pub fn back_to_mark(&mut self) {
+    pub fn rewind_to_mark(&mut self) {
         self.passed = self.marked;
     }
 
@@ -256,7 +256,7 @@ impl DefinitionLog {
     /// Writes what was taken.
     pub fn flush(&mut self) -> Result<()> {
         if !self.pending.is_empty() {
-            sys::write_at(&self.file, &self.pending, self.length).at("append to", &self.path)?;
+            sys::write_at(&self.file, &self.pending, self.length).with_context("append to", &self.path)?;
             self.length += self.pending.len() as u64;
             self.pending.clear();
         }
@@ -264,7 +264,7 @@ impl DefinitionLog {
     }
 
     pub fn sync(&self) -> Result<()> {
-        sys::sync_data(&self.file).at("flush", &self.path)
+        sys::sync_data(&self.file).with_context("flush", &self.path)
     }
 }
 
@@ -280,7 +280,7 @@ pub(crate) struct LogBounds {
 }
 
 /// The first bytes of the dictionary log of a tape.
-pub(crate) fn encode_head(meta: &Meta) -> [u8; HEAD] {
+pub(crate) fn encode_head(meta: &TapeManifest) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     head[..8].copy_from_slice(MAGIC);
     head[8..16].copy_from_slice(&FORMAT_VERSION.to_le_bytes());

@@ -9,20 +9,20 @@ use std::time::Duration;
 
 use unitape_model::Position;
 
-use crate::disk::layout::{FORMAT_VERSION, PLACE_MAX, Paths, read_small};
+use crate::disk::layout::{FORMAT_VERSION, PLACE_MAX, TapePaths, read_small};
 use crate::disk::sys;
-use crate::error::{At, Error, Result};
+use crate::error::{Error, FileContext, Result};
 
 /// How far the tape survives power loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Durable {
+pub(crate) struct DurableMark {
     pub position: Position,
     pub definitions_bytes: u64,
     /// The checksum of the bytes before the position in the span that holds it; none in tapes of earlier builds.
     pub open_sum: Option<u32>,
 }
 
-impl Durable {
+impl DurableMark {
     /// The file that says so.
     pub fn encode(&self) -> [u8; 64] {
         let mut text = [0u8; 64];
@@ -41,7 +41,7 @@ impl Durable {
 const DURABLE_MAGIC: &[u8; 8] = b"UNITDURA";
 
 /// Reads the durable position; zero where there is none yet.
-pub(crate) fn load_durable(paths: &Paths) -> Result<Durable> {
+pub(crate) fn load_durable(paths: &TapePaths) -> Result<DurableMark> {
     // Whoever reads while it is written may see half of it.
     for _ in 0..5 {
         match load_once(paths) {
@@ -52,11 +52,11 @@ pub(crate) fn load_durable(paths: &Paths) -> Result<Durable> {
     load_once(paths)
 }
 
-fn load_once(paths: &Paths) -> Result<Durable> {
+fn load_once(paths: &TapePaths) -> Result<DurableMark> {
     let path = paths.durable();
     let text = match read_small(&path) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Durable::default()),
-        other => other.at("read", &path)?,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(DurableMark::default()),
+        other => other.with_context("read", &path)?,
     };
     let sound = text.len() == 64
         && text[..8] == *DURABLE_MAGIC
@@ -72,29 +72,29 @@ fn load_once(paths: &Paths) -> Result<Durable> {
         return Err(Error::damage(&path, 16, "the durable position is none"));
     }
     let open_sum = (word(32) >> 32 == 1).then_some(word(32) as u32);
-    Ok(Durable { position: Position(word(16)), definitions_bytes: word(24), open_sum })
+    Ok(DurableMark { position: Position(word(16)), definitions_bytes: word(24), open_sum })
 }
 
 /// Writes the durable position and flushes it. Written whole each time, so a flush after one that failed is no
 /// lie.
-pub(crate) fn store_durable(paths: &Paths, durable: &Durable) -> Result<()> {
+pub(crate) fn store_durable(paths: &TapePaths, durable: &DurableMark) -> Result<()> {
     let text = durable.encode();
     let path = paths.durable();
     match sys::open(&path, OpenOptions::new().write(true)) {
         // In place: 64 bytes lie in one sector, and the name must not move for it.
         Ok(file) => {
-            sys::overwrite_at(&file, &text, 0).at("write", &path)?;
-            sys::sync_data(&file).at("flush", &path)
+            sys::overwrite_at(&file, &text, 0).with_context("write", &path)?;
+            sys::sync_data(&file).with_context("flush", &path)
         }
         // Made whole or not at all: without it the disk may be full, or the process killed, in the middle.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             let temp = paths.run().join("durable");
             let how = OpenOptions::new().write(true).create(true).truncate(true).clone();
-            let file = sys::open(&temp, &how).at("create", &temp)?;
-            sys::write_at(&file, &text, 0).at("write", &temp)?;
-            sys::sync_data(&file).at("flush", &temp)?;
-            sys::rename(&temp, &path).at("rename", &path)
+            let file = sys::open(&temp, &how).with_context("create", &temp)?;
+            sys::write_at(&file, &text, 0).with_context("write", &temp)?;
+            sys::sync_data(&file).with_context("flush", &temp)?;
+            sys::rename(&temp, &path).with_context("rename", &path)
         }
-        Err(e) => Err(e).at("open", &path),
+        Err(e) => Err(e).with_context("open", &path),
     }
 }

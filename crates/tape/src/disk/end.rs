@@ -2,15 +2,15 @@
 
 use unitape_model::Position;
 
-use crate::disk::live::Live;
-use crate::disk::map::{Seen, Segment};
+use crate::disk::map::{HeaderWordState, MappedSegment};
+use crate::disk::segment_locator::SegmentLocator;
 use crate::error::Result;
 
 /// Data offset up to which frames are committed in `segment`, without a pad at the end.
-pub(crate) fn committed_bytes(segment: &Segment) -> u64 {
+pub(crate) fn committed_bytes(segment: &MappedSegment) -> u64 {
     let mut at = 0;
     while at < segment.size
-        && let Seen::Frame(header) = segment.look(at)
+        && let HeaderWordState::Frame(header) = segment.look(at)
     {
         at += header.len_bytes() as u64;
     }
@@ -18,13 +18,13 @@ pub(crate) fn committed_bytes(segment: &Segment) -> u64 {
 }
 
 /// Where the tape ends, walking from the segment of `from`.
-pub(crate) fn end_of(live: &Live, from: Position) -> Result<Position> {
+pub(crate) fn find_end(live: &SegmentLocator, from: Position) -> Result<Position> {
     let mut index = from.0 / live.meta.segment_bytes;
     let mut end = Position(index * live.meta.segment_bytes);
     while let Some((segment, _)) = live.segment(index)? {
         let at = committed_bytes(&segment);
         end = segment.base.plus(at);
-        if at < segment.size && segment.look(at) != Seen::Pad {
+        if at < segment.size && segment.look(at) != HeaderWordState::Pad {
             break;
         }
         end = segment.end();

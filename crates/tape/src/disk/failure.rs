@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use unitape_model::Position;
 
-use crate::disk::layout::{Paths, segment_path};
+use crate::disk::layout::{TapePaths, segment_path};
 use crate::error::Error;
 
 /// Why the durable position stands still.
@@ -36,7 +36,7 @@ impl DurabilityFailure {
 
 /// The file of a tape whose flush failed, as it is told in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flushed {
+pub(crate) enum FlushTarget {
     Segment(u64),
     Checksums(u64),
     Directory,
@@ -44,7 +44,7 @@ pub(crate) enum Flushed {
     Durable,
 }
 
-impl Flushed {
+impl FlushTarget {
     pub fn word(self) -> u64 {
         match self {
             Self::Segment(index) => 1 << 56 | index,
@@ -56,7 +56,7 @@ impl Flushed {
     }
 
     /// The path of what a word names.
-    pub fn path_of(word: u64, paths: &Paths) -> PathBuf {
+    pub fn path_of(word: u64, paths: &TapePaths) -> PathBuf {
         let index = word & ((1 << 56) - 1);
         match word >> 56 {
             1 => segment_path(&paths.segments(), index),

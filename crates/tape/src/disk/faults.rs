@@ -15,7 +15,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 /// Kinds of system calls that can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
+pub enum SystemCall {
     /// Opening a file for writing, or making it.
     Open,
     /// Making a directory.
@@ -42,7 +42,7 @@ pub enum Call {
     Advise,
 }
 
-impl Call {
+impl SystemCall {
     /// All kinds.
     pub const ALL: [Self; 12] = [
         Self::Open,
@@ -80,7 +80,7 @@ impl Call {
 
 /// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct InjectedFault {
     /// The error's number.
     pub errno: i32,
     /// Also all calls after it.
@@ -89,7 +89,7 @@ pub struct Fault {
     pub short: bool,
 }
 
-impl Fault {
+impl InjectedFault {
     /// Fails one call.
     pub fn once(errno: i32) -> Self {
         Self { errno, always: false, short: false }
@@ -102,16 +102,16 @@ impl Fault {
 }
 
 /// Fails the `nth` call (from 1) of a kind from now on.
-pub fn arm(call: Call, nth: u64, fault: Fault) {
+pub fn arm(call: SystemCall, nth: u64, fault: InjectedFault) {
     let mut table = table();
-    table[call as usize] = Armed { left: nth, fault: Some(fault), ..Armed::default() };
+    table[call as usize] = ArmedFault { left: nth, fault: Some(fault), ..ArmedFault::default() };
 }
 
 /// Takes all faults away; gives how many calls they failed.
 pub fn disarm() -> u64 {
     let mut table = table();
     let fired = table.iter().map(|armed| armed.fired).sum();
-    *table = [Armed::default(); Call::ALL.len()];
+    *table = [ArmedFault::default(); SystemCall::ALL.len()];
     fired
 }
 
@@ -121,12 +121,12 @@ pub fn fired() -> u64 {
 }
 
 /// Calls of a kind since the last [`arm`] of it or [`disarm`].
-pub fn calls(call: Call) -> u64 {
+pub fn calls(call: SystemCall) -> u64 {
     table()[call as usize].calls
 }
 
 /// What a call meets.
-pub(crate) fn due(call: Call) -> Option<Fault> {
+pub(crate) fn take_fault(call: SystemCall) -> Option<InjectedFault> {
     let mut table = table();
     let armed = &mut table[call as usize];
     armed.calls += 1;
@@ -143,35 +143,35 @@ pub(crate) fn due(call: Call) -> Option<Fault> {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Armed {
+struct ArmedFault {
     left: u64,
-    fault: Option<Fault>,
+    fault: Option<InjectedFault>,
     calls: u64,
     fired: u64,
 }
 
-fn table() -> MutexGuard<'static, [Armed; Call::ALL.len()]> {
-    static TABLE: OnceLock<Mutex<[Armed; Call::ALL.len()]>> = OnceLock::new();
+fn table() -> MutexGuard<'static, [ArmedFault; SystemCall::ALL.len()]> {
+    static TABLE: OnceLock<Mutex<[ArmedFault; SystemCall::ALL.len()]>> = OnceLock::new();
     let table = TABLE.get_or_init(|| {
         let text = std::env::var("UNITAPE_FAULTS").unwrap_or_default();
-        let mut table = [Armed::default(); Call::ALL.len()];
+        let mut table = [ArmedFault::default(); SystemCall::ALL.len()];
         for part in text.split(',').filter(|part| !part.is_empty()) {
             // A test that asks for a fault and does not get it would pass for nothing.
             let (call, nth, fault) = parse(part).unwrap_or_else(|| panic!("UNITAPE_FAULTS: {part:?}"));
-            table[call as usize] = Armed { left: nth, fault: Some(fault), ..Armed::default() };
+            table[call as usize] = ArmedFault { left: nth, fault: Some(fault), ..ArmedFault::default() };
         }
         Mutex::new(table)
     });
     table.lock()
 }
 
-fn parse(text: &str) -> Option<(Call, u64, Fault)> {
+fn parse(text: &str) -> Option<(SystemCall, u64, InjectedFault)> {
     let mut fields = text.split(':');
     let name = fields.next()?;
-    let call = Call::ALL.into_iter().find(|call| call.name() == name)?;
+    let call = SystemCall::ALL.into_iter().find(|call| call.name() == name)?;
     let nth = fields.next()?.parse().ok()?;
     let errno = fields.next()?.parse().ok()?;
-    let mut fault = Fault::once(errno);
+    let mut fault = InjectedFault::once(errno);
     for word in fields.next().unwrap_or_default().split('+').filter(|word| !word.is_empty()) {
         match word {
             "always" => fault.always = true,
@@ -189,10 +189,10 @@ mod tests {
     /// A fault that is read wrongly is one that is not tested.
     #[test]
     fn what_the_environment_says_is_read() {
-        assert_eq!(parse("sync:3:5"), Some((Call::Sync, 3, Fault::once(5))));
-        assert_eq!(parse("sync_dir:1:30:always"), Some((Call::SyncDir, 1, Fault::always(30))));
-        let short = Fault { short: true, ..Fault::always(28) };
-        assert_eq!(parse("write:2:28:short+always"), Some((Call::Write, 2, short)));
+        assert_eq!(parse("sync:3:5"), Some((SystemCall::Sync, 3, InjectedFault::once(5))));
+        assert_eq!(parse("sync_dir:1:30:always"), Some((SystemCall::SyncDir, 1, InjectedFault::always(30))));
+        let short = InjectedFault { short: true, ..InjectedFault::always(28) };
+        assert_eq!(parse("write:2:28:short+always"), Some((SystemCall::Write, 2, short)));
         for bad in ["sync", "sync:x:5", "none:1:5", "sync:1:5:ever", "sync:1:5:always:more"] {
             assert_eq!(parse(bad), None, "{bad}");
         }

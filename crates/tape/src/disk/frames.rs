@@ -1,6 +1,6 @@
 //! What a caller wants to append: whole frames, none of the tape's own kinds.
 
-use unitape_model::{Header, LINE, frame::KIND_PAD};
+use unitape_model::{FrameHeader, LINE, frame::KIND_PAD};
 
 use crate::error::{Error, Result};
 
@@ -16,7 +16,7 @@ pub(crate) fn check_frames(run: &[u8], segment_bytes: u64) -> Result<(u64, bool)
 pub(crate) fn check_frames_each(
     run: &[u8],
     segment_bytes: u64,
-    mut each: impl FnMut(Header),
+    mut each: impl FnMut(FrameHeader),
 ) -> Result<(u64, bool)> {
     let mut at = 0;
     let mut ordinals = 0;
@@ -26,7 +26,7 @@ pub(crate) fn check_frames_each(
         if run.len() - at < LINE {
             return bad("less than a line is left");
         }
-        let header = Header::read(&run[at..]);
+        let header = FrameHeader::read(&run[at..]);
         if header.lines() == 0 || header.kind() <= KIND_PAD {
             return bad("no frame, or one of a kind that is the tape's own");
         }
@@ -46,12 +46,12 @@ pub(crate) fn check_frames_each(
 
 /// The header of a run that is one frame of few lines and a whole unit; none for all else, be it right or wrong.
 #[inline(always)] // a handful of instructions, in every append
-pub(crate) fn whole_unit(run: &[u8]) -> Option<Header> {
+pub(crate) fn whole_unit(run: &[u8]) -> Option<FrameHeader> {
     // More lines are copied by a call, for which registers are put aside in any case.
     if !(LINE..=4 * LINE).contains(&run.len()) {
         return None;
     }
-    let header = Header::read(run);
+    let header = FrameHeader::read(run);
     let is_whole = header.len_bytes() == run.len() && header.is_last() && header.kind() > KIND_PAD;
     is_whole.then_some(header)
 }

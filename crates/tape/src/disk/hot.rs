@@ -17,12 +17,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::disk::directory_identity::DirectoryIdentity;
 pub use crate::disk::hot_notice::HotNotice;
-use crate::disk::identity::TapeIdentity;
 use crate::disk::layout::{
-    FORMAT_VERSION, HEADER_PAGE, Meta, Paths, SegmentHeader, TapeId, list_segments, read_small, segment_path,
+    FORMAT_VERSION, HEADER_PAGE, SegmentHeader, TapeId, TapeManifest, TapePaths, list_segments, read_small,
+    segment_path,
 };
-use crate::error::{At, Error, Result};
+use crate::error::{Error, FileContext, Result};
 
 /// What a tape's name of a hot directory leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +75,7 @@ pub(crate) struct HotMark {
     /// Of this hot directory alone.
     pub random: u128,
     /// The tape's directory.
-    pub home: TapeIdentity,
+    pub home: DirectoryIdentity,
     /// Where that was when the mark was made, for people and to look whether it is still there.
     pub path: PathBuf,
 }
@@ -82,13 +83,13 @@ pub(crate) struct HotMark {
 impl HotMark {
     /// A new one for the tape in `dir`.
     pub fn new(dir: &Path, tape: TapeId) -> Result<Self> {
-        Self::with(dir, tape, TapeId::random()?.0)
+        Self::with_random(dir, tape, TapeId::random()?.0)
     }
 
     /// One for the tape in `dir` and a hot directory that has its random number.
-    pub fn with(dir: &Path, tape: TapeId, random: u128) -> Result<Self> {
-        let home = TapeIdentity::of(dir).at("look at", dir)?;
-        let path = std::fs::canonicalize(dir).at("resolve", dir)?;
+    pub fn with_random(dir: &Path, tape: TapeId, random: u128) -> Result<Self> {
+        let home = DirectoryIdentity::from_dir(dir).with_context("look at", dir)?;
+        let path = std::fs::canonicalize(dir).with_context("resolve", dir)?;
         Ok(Self { tape, random, home, path })
     }
 
@@ -138,7 +139,7 @@ impl HotMark {
         Some(Self {
             tape: TapeId(wide(offset::TAPE)?),
             random: wide(offset::RANDOM)?,
-            home: TapeIdentity(home),
+            home: DirectoryIdentity(home),
             path: PathBuf::from(std::ffi::OsString::from_vec(path.to_vec())),
         })
     }
@@ -150,17 +151,17 @@ impl HotMark {
     pub fn load(hot: &Path) -> Result<Option<Self>> {
         let path = hot.join(MARK);
         let mut bytes = Vec::new();
-        let mut read = || no_link(&path)?.take(1 << 16).read_to_end(&mut bytes);
+        let mut read = || open_no_follow(&path)?.take(1 << 16).read_to_end(&mut bytes);
         match read() {
             Err(e) if is_absent(&e) => Ok(None),
-            Err(e) => Err(e).at("read", &path),
+            Err(e) => Err(e).with_context("read", &path),
             Ok(_) => Ok(Self::decode(&bytes)),
         }
     }
 }
 
 /// Opens a file for reading, unless its name is a link.
-pub(crate) fn no_link(path: &Path) -> std::io::Result<File> {
+pub(crate) fn open_no_follow(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
 }
 
@@ -169,14 +170,14 @@ pub(crate) fn no_link(path: &Path) -> std::io::Result<File> {
 /// # Errors
 /// A hot directory of its own that others may write to ([`Error::UnsafeHot`]), a name that is damaged where no mark is,
 /// or the system's refusal.
-pub(crate) fn find(paths: &Paths, tape: TapeId) -> Result<HotLink> {
-    let first = named(paths);
+pub(crate) fn find(paths: &TapePaths, tape: TapeId) -> Result<HotLink> {
+    let first = named_directory(paths);
     let mark = mark_bytes(paths)?;
     let hot = match (first, &mark) {
         (Ok(Some(hot)), _) => hot,
         (Ok(None), None) => return Ok(HotLink::None),
         // The writer makes the name before the mark, so a name that came meanwhile is there now.
-        (Ok(None), Some(mark)) => match named(paths)? {
+        (Ok(None), Some(mark)) => match named_directory(paths)? {
             Some(hot) => hot,
             None => return find_nameless(paths, tape, mark, "`run/hot`, which names them, is missing"),
         },
@@ -211,11 +212,11 @@ pub(crate) fn find(paths: &Paths, tape: TapeId) -> Result<HotLink> {
 }
 
 /// What `run/hot.mark` holds; none where there is no such file.
-fn mark_bytes(paths: &Paths) -> Result<Option<Vec<u8>>> {
+fn mark_bytes(paths: &TapePaths) -> Result<Option<Vec<u8>>> {
     let path = paths.hot_mark();
     match read_small(&path) {
         Err(e) if is_absent(&e) => Ok(None),
-        other => other.map(Some).at("read", &path),
+        other => other.map(Some).with_context("read", &path),
     }
 }
 
@@ -224,7 +225,7 @@ fn doubtful(hot: Option<PathBuf>, why: &'static str) -> HotLink {
 }
 
 fn has_segments(hot: &Path) -> Result<bool> {
-    match look(hot)? {
+    match owner_and_mode(hot)? {
         Some(_) => Ok(!list_segments(hot)?.is_empty()),
         None => Ok(false),
     }
@@ -232,7 +233,7 @@ fn has_segments(hot: &Path) -> Result<bool> {
 
 /// The same where the tape's own mark names its directory.
 fn find_own(path: &Path, mark: &HotMark, hot: PathBuf) -> Result<HotLink> {
-    let owner = look(&hot)?;
+    let owner = owner_and_mode(&hot)?;
     let there = match owner {
         Some(_) => HotMark::load(&hot)?,
         None => None,
@@ -259,8 +260,8 @@ fn find_own(path: &Path, mark: &HotMark, hot: PathBuf) -> Result<HotLink> {
 }
 
 /// The same for a tape without a mark: an earlier version made its hot directory, or somebody has removed the mark.
-fn find_early(paths: &Paths, tape: TapeId, hot: PathBuf) -> Result<HotLink> {
-    let Some(owner) = look(&hot)? else { return Ok(HotLink::Gone(hot)) };
+fn find_early(paths: &TapePaths, tape: TapeId, hot: PathBuf) -> Result<HotLink> {
+    let Some(owner) = owner_and_mode(&hot)? else { return Ok(HotLink::Gone(hot)) };
     if is_empty(&hot)? {
         return Ok(HotLink::Gone(hot));
     }
@@ -270,7 +271,7 @@ fn find_early(paths: &Paths, tape: TapeId, hot: PathBuf) -> Result<HotLink> {
         let is_ours = match HotMark::load(&hot)? {
             Some(mark) => mark.tape == tape,
             None => {
-                let meta = Meta::load(&paths.dir)?;
+                let meta = TapeManifest::load(&paths.dir)?;
                 list_segments(&hot)?.iter().any(|&index| is_segment(&hot, &meta, index))
             }
         };
@@ -287,7 +288,7 @@ fn find_early(paths: &Paths, tape: TapeId, hot: PathBuf) -> Result<HotLink> {
     // Its default name says for which path it was made.
     let name = hot.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if let Some(of_path) = name.strip_prefix(&format!("unitape-{tape}-")) {
-        let full = std::fs::canonicalize(&paths.dir).at("resolve", &paths.dir)?;
+        let full = std::fs::canonicalize(&paths.dir).with_context("resolve", &paths.dir)?;
         if of_path != format!("{:08x}", crc32c::crc32c(full.as_os_str().as_bytes())) {
             return orphan(hot);
         }
@@ -296,13 +297,13 @@ fn find_early(paths: &Paths, tape: TapeId, hot: PathBuf) -> Result<HotLink> {
 }
 
 /// Whether there are segments in a directory, and all of them are of this tape.
-pub(crate) fn holds_tape(paths: &Paths, hot: &Path) -> Result<bool> {
-    let (segments, meta) = (list_segments(hot)?, Meta::load(&paths.dir)?);
+pub(crate) fn holds_tape(paths: &TapePaths, hot: &Path) -> Result<bool> {
+    let (segments, meta) = (list_segments(hot)?, TapeManifest::load(&paths.dir)?);
     Ok(!segments.is_empty() && segments.iter().all(|&index| is_segment(hot, &meta, index)))
 }
 
 /// The same for a tape whose own mark is lost or damaged: the mark in the hot directory says whose that is.
-fn find_unmarked(paths: &Paths, tape: TapeId, hot: PathBuf, why: &'static str) -> Result<HotLink> {
+fn find_unmarked(paths: &TapePaths, tape: TapeId, hot: PathBuf, why: &'static str) -> Result<HotLink> {
     let there = match HotMark::load(&hot) {
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => None,
         other => other?,
@@ -314,7 +315,7 @@ fn find_unmarked(paths: &Paths, tape: TapeId, hot: PathBuf, why: &'static str) -
 }
 
 /// The same for a tape that has a mark and no name: its hot directory is looked for where unitape makes such.
-fn find_nameless(paths: &Paths, tape: TapeId, mark: &[u8], why: &'static str) -> Result<HotLink> {
+fn find_nameless(paths: &TapePaths, tape: TapeId, mark: &[u8], why: &'static str) -> Result<HotLink> {
     let Some(mark) = HotMark::decode(mark) else {
         return Ok(doubtful(None, why));
     };
@@ -340,24 +341,24 @@ fn of_other(mark: HotMark, hot: PathBuf) -> HotLink {
 fn owner_of(path: &Path) -> Result<Option<u32>> {
     match std::fs::metadata(path) {
         Err(e) if is_absent(&e) => Ok(None),
-        other => Ok(Some(other.at("look at", path)?.uid())),
+        other => Ok(Some(other.with_context("look at", path)?.uid())),
     }
 }
 
 /// Whether the file is that segment of the tape, and not a link to one.
-fn is_segment(hot: &Path, meta: &Meta, index: u64) -> bool {
+fn is_segment(hot: &Path, meta: &TapeManifest, index: u64) -> bool {
     let path = segment_path(hot, index);
     let mut page = vec![0; HEADER_PAGE as usize];
-    let read = no_link(&path).and_then(|mut file| file.read_exact(&mut page));
+    let read = open_no_follow(&path).and_then(|mut file| file.read_exact(&mut page));
     read.is_ok() && SegmentHeader::check(&page, meta, index, &path).is_ok()
 }
 
 /// The directory that `run/hot` names.
-pub(crate) fn named(paths: &Paths) -> Result<Option<PathBuf>> {
+pub(crate) fn named_directory(paths: &TapePaths) -> Result<Option<PathBuf>> {
     let path = paths.hot();
     let text = match read_small(&path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        other => other.at("read", &path)?,
+        other => other.with_context("read", &path)?,
     };
     named_in(&text).map(Some).ok_or_else(|| {
         Error::damage(&path, 0, "it names no directory; remove it to open the tape without hot segments")
@@ -374,10 +375,10 @@ fn named_in(text: &[u8]) -> Option<PathBuf> {
 ///
 /// # Errors
 /// A name that is a link or no directory, or the system's refusal.
-pub(crate) fn look(hot: &Path) -> Result<Option<(u32, u32)>> {
+pub(crate) fn owner_and_mode(hot: &Path) -> Result<Option<(u32, u32)>> {
     let meta = match std::fs::symlink_metadata(hot) {
         Err(e) if is_absent(&e) => return Ok(None),
-        other => other.at("look at", hot)?,
+        other => other.with_context("look at", hot)?,
     };
     let kind = meta.file_type();
     if !kind.is_dir() {
@@ -418,7 +419,7 @@ pub(crate) fn check_writable(hot: &Path, (owner, mode): (u32, u32)) -> Result<()
 
 /// Whether a writer has the hot directory.
 pub(crate) fn is_in_use(hot: &Path) -> bool {
-    let probe = no_link(&hot.join(MARK)).map(|file| file.try_lock_shared());
+    let probe = open_no_follow(&hot.join(MARK)).map(|file| file.try_lock_shared());
     matches!(probe, Ok(Err(std::fs::TryLockError::WouldBlock)))
 }
 
@@ -426,10 +427,10 @@ pub(crate) fn is_in_use(hot: &Path) -> bool {
 pub(crate) fn is_empty(hot: &Path) -> Result<bool> {
     let entries = match std::fs::read_dir(hot) {
         Err(e) if is_absent(&e) => return Ok(true),
-        other => other.at("list", hot)?,
+        other => other.with_context("list", hot)?,
     };
     for entry in entries {
-        if entry.at("list", hot)?.file_name().to_str() != Some(MARK_UNFINISHED) {
+        if entry.with_context("list", hot)?.file_name().to_str() != Some(MARK_UNFINISHED) {
             return Ok(false);
         }
     }
@@ -446,19 +447,19 @@ pub(crate) fn is_absent(error: &std::io::Error) -> bool {
 
 /// What [`find`] found last, for readers who ask again and again.
 #[derive(Debug)]
-pub(crate) struct KnownHot {
+pub(crate) struct HotDirectoryCache {
     text: Vec<u8>,
     mark: [u64; 2],
     hot: PathBuf,
 }
 
-impl KnownHot {
+impl HotDirectoryCache {
     /// The hot directory of the tape, own or of an earlier version; asks the file system as little as it can.
-    pub fn place(known: &mut Option<Self>, paths: &Paths, tape: TapeId) -> Result<Option<PathBuf>> {
+    pub fn locate(known: &mut Option<Self>, paths: &TapePaths, tape: TapeId) -> Result<Option<PathBuf>> {
         let path = paths.hot();
         let text = match read_small(&path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            other => other.at("read", &path)?,
+            other => other.with_context("read", &path)?,
         };
         let mark_of =
             |hot: &Path| std::fs::symlink_metadata(hot.join(MARK)).ok().map(|meta| [meta.dev(), meta.ino()]);
@@ -485,8 +486,8 @@ impl KnownHot {
 /// # Errors
 /// As [`hot_notice`].
 pub fn hot_place(dir: &Path) -> Result<Option<PathBuf>> {
-    let paths = Paths { dir: dir.into() };
-    KnownHot::place(&mut None, &paths, Meta::load(dir)?.id)
+    let paths = TapePaths { dir: dir.into() };
+    HotDirectoryCache::locate(&mut None, &paths, TapeManifest::load(dir)?.id)
 }
 
 /// What is to be said of the hot segments that the tape in `dir` names, if anything: it is a copy, or its hot directory
@@ -495,11 +496,11 @@ pub fn hot_place(dir: &Path) -> Result<Option<PathBuf>> {
 /// # Errors
 /// Not a tape, a hot directory that cannot be trusted, or the system's refusal.
 pub fn hot_notice(dir: &Path) -> Result<Option<HotNotice>> {
-    let paths = Paths { dir: dir.into() };
+    let paths = TapePaths { dir: dir.into() };
     if [paths.hot(), paths.hot_mark()].iter().all(|path| path.symlink_metadata().is_err()) {
         return Ok(None);
     }
-    Ok(match find(&paths, Meta::load(dir)?.id)? {
+    Ok(match find(&paths, TapeManifest::load(dir)?.id)? {
         HotLink::Other { notice, .. } => Some(notice),
         HotLink::Early(hot) => Some(HotNotice::Early { hot }),
         HotLink::None | HotLink::Gone(_) | HotLink::Own(_) => None,
@@ -512,7 +513,7 @@ mod tests {
 
     #[test]
     fn a_mark_comes_back_and_any_other_bit_does_not() {
-        let home = TapeIdentity([1, u64::MAX, 3]);
+        let home = DirectoryIdentity([1, u64::MAX, 3]);
         let mark = HotMark { tape: TapeId(7), random: 8 << 100, home, path: "/srv/tape".into() };
         let bytes = mark.encode();
         assert_eq!(HotMark::decode(&bytes), Some(mark.clone()));

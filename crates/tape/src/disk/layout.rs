@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use unitape_model::LINE;
 
 use crate::disk::sys;
-use crate::error::{At, Error, Result};
+use crate::error::{Error, FileContext, Result};
 
 /// Version of everything in this file.
 pub const FORMAT_VERSION: u64 = 1;
@@ -41,7 +41,7 @@ impl TapeId {
         let mut bytes = [0; 16];
         fs::File::open(path)
             .and_then(|mut f| std::io::Read::read_exact(&mut f, &mut bytes))
-            .at("read", path)?;
+            .with_context("read", path)?;
         Ok(Self(u128::from_le_bytes(bytes)))
     }
 }
@@ -54,7 +54,7 @@ impl std::fmt::Display for TapeId {
 
 /// What `tape.toml` says; written once when the tape is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Meta {
+pub struct TapeManifest {
     /// Identity of the tape.
     pub id: TapeId,
     /// Bytes of frames in a segment, a power of two.
@@ -62,14 +62,14 @@ pub struct Meta {
 }
 
 #[derive(Serialize, Deserialize)]
-struct MetaText {
+struct TapeManifestToml {
     format: u64,
     tape: String,
     segment_bytes: u64,
     checksum_span: u64,
 }
 
-impl Meta {
+impl TapeManifest {
     /// Reads and checks `tape.toml` of `dir`.
     pub fn load(dir: &Path) -> Result<Self> {
         let path = dir.join("tape.toml");
@@ -79,7 +79,7 @@ impl Meta {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
                 return Err(Error::NotATape { path: dir.into(), what: "there is no tape.toml in it" });
             }
-            Err(e) => return Err(e).at("read", &path),
+            Err(e) => return Err(e).with_context("read", &path),
         };
         let bad = |what: String| Error::damage(&path, 0, what);
         let version = text.parse::<toml::Table>().map_err(|e| bad(e.message().into()))?;
@@ -90,7 +90,7 @@ impl Meta {
             }
             None => return Err(Error::NotATape { path: dir.into(), what: "tape.toml names no format" }),
         }
-        let meta: MetaText = toml::from_str(&text).map_err(|e| bad(e.message().into()))?;
+        let meta: TapeManifestToml = toml::from_str(&text).map_err(|e| bad(e.message().into()))?;
         let id = u128::from_str_radix(&meta.tape, 16).map_err(|e| bad(format!("tape id: {e}")))?;
         check_segment_bytes(meta.segment_bytes).map_err(|e| bad(e.to_string()))?;
         if meta.checksum_span != CHECKSUM_SPAN {
@@ -107,14 +107,14 @@ impl Meta {
         )
     }
 
-    pub(crate) fn store(&self, paths: &Paths) -> Result<()> {
+    pub(crate) fn store(&self, paths: &TapePaths) -> Result<()> {
         let text = self.text();
         let (temp, path) = (paths.run().join("tape.toml"), paths.dir.join("tape.toml"));
         let file = sys::open(&temp, fs::OpenOptions::new().write(true).create(true).truncate(true));
-        let file = file.at("create", &temp)?;
-        sys::write_at(&file, text.as_bytes(), 0).at("write", &temp)?;
-        sys::sync_data(&file).at("flush", &temp)?;
-        sys::rename(&temp, &path).at("rename", &path)?;
+        let file = file.with_context("create", &temp)?;
+        sys::write_at(&file, text.as_bytes(), 0).with_context("write", &temp)?;
+        sys::sync_data(&file).with_context("flush", &temp)?;
+        sys::rename(&temp, &path).with_context("rename", &path)?;
         sync_dir(&paths.dir)
     }
 
@@ -133,16 +133,16 @@ pub(crate) fn check_segment_bytes(bytes: u64) -> Result<()> {
 
 /// Flushes the names in a directory to the disk.
 pub(crate) fn sync_dir(path: &Path) -> Result<()> {
-    sys::sync_dir(path).at("flush", path)
+    sys::sync_dir(path).with_context("flush", path)
 }
 
 /// Names of the files of a tape.
 #[derive(Clone, Debug)]
-pub(crate) struct Paths {
+pub(crate) struct TapePaths {
     pub dir: PathBuf,
 }
 
-impl Paths {
+impl TapePaths {
     pub fn run(&self) -> PathBuf {
         self.dir.join("run")
     }
@@ -194,11 +194,11 @@ fn list_of(dir: &Path, ending: &str) -> Result<Vec<u64>> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(e).at("list", dir),
+        Err(e) => return Err(e).with_context("list", dir),
     };
     let mut out = Vec::new();
     for entry in entries {
-        let name = entry.at("list", dir)?.file_name();
+        let name = entry.with_context("list", dir)?.file_name();
         let index = name.to_str().and_then(|n| n.strip_suffix(ending)).filter(|n| n.len() == 16);
         let index = index.and_then(|n| u64::from_str_radix(n, 16).ok());
         // Beyond the last one the positions of the greatest segments would not fit 63 bits.
@@ -226,8 +226,8 @@ pub(crate) const SPARE: &str = "spare-";
 
 /// Removes segments that were made and not yet put in their place, and those that wait to be used again.
 pub(crate) fn remove_unfinished(dir: &Path) -> Result<()> {
-    for entry in fs::read_dir(dir).at("list", dir)? {
-        let entry = entry.at("list", dir)?;
+    for entry in fs::read_dir(dir).with_context("list", dir)? {
+        let entry = entry.with_context("list", dir)?;
         let name = entry.file_name();
         if name.to_str().is_some_and(is_unfinished) {
             remove(&entry.path())?;
@@ -246,7 +246,7 @@ pub(crate) fn is_unfinished(name: &str) -> bool {
 /// Removes a file that may be gone already.
 pub(crate) fn remove(path: &Path) -> Result<()> {
     match sys::unlink(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e).at("remove", path),
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e).with_context("remove", path),
         _ => Ok(()),
     }
 }
@@ -256,8 +256,8 @@ pub(crate) fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
     let temp = path.with_extension(UNFINISHED);
     let written = (|| {
         let file = sys::open(&temp, OpenOptions::new().write(true).create(true).truncate(true));
-        sys::write_at(&file.at("create", &temp)?, text, 0).at("write", &temp)?;
-        sys::rename(&temp, path).at("rename", path)
+        sys::write_at(&file.with_context("create", &temp)?, text, 0).with_context("write", &temp)?;
+        sys::rename(&temp, path).with_context("rename", path)
     })();
     if written.is_err() {
         // One that stays is written over by the next attempt.
@@ -294,7 +294,7 @@ const _: () = {
 /// The fields of a segment's header page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
-    pub meta: Meta,
+    pub meta: TapeManifest,
     pub index: u64,
     pub first_ordinal: u64,
 }
@@ -325,14 +325,14 @@ impl SegmentHeader {
             && check_segment_bytes(u64_at(offset::SEGMENT_BYTES)).is_ok();
         let id = || u128::from_le_bytes(page[offset::TAPE..offset::INDEX].try_into().expect("sixteen bytes"));
         sound.then(|| Self {
-            meta: Meta { id: TapeId(id()), segment_bytes: u64_at(offset::SEGMENT_BYTES) },
+            meta: TapeManifest { id: TapeId(id()), segment_bytes: u64_at(offset::SEGMENT_BYTES) },
             index: u64_at(offset::INDEX),
             first_ordinal: u64_at(offset::FIRST_ORDINAL),
         })
     }
 
     /// Reads the page and checks that it belongs to segment `index` of the tape; gives its first ordinal.
-    pub fn check(page: &[u8], meta: &Meta, index: u64, path: &Path) -> Result<u64> {
+    pub fn check(page: &[u8], meta: &TapeManifest, index: u64, path: &Path) -> Result<u64> {
         let u64_at = |at: usize| u64::from_le_bytes(page[at..at + 8].try_into().expect("eight bytes"));
         let bad = |at: usize, what: &str| Err(Error::damage(path, at as u64, what));
         if page.len() < offset::END || page[..8] != *MAGIC {

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 
 /// How much of a tape is kept. None of a limit is none; without any everything is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Retention {
+pub struct RetentionLimits {
     /// About this much of its end, in whole segments.
     pub bytes: Option<u64>,
     /// What was finished so long ago or less.
@@ -19,13 +19,13 @@ pub struct Retention {
     pub hold_for_cursors: Option<u64>,
 }
 
-impl Default for Retention {
+impl Default for RetentionLimits {
     fn default() -> Self {
         Self { bytes: None, age: None, days: None, notice: Duration::from_secs(1), hold_for_cursors: None }
     }
 }
 
-impl Retention {
+impl RetentionLimits {
     /// Whether anything ever goes.
     pub fn is_limited(&self) -> bool {
         self.bytes.is_some() || self.is_timed()

@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 
 use unitape_model::Position;
 
-use crate::disk::layout::{FORMAT_VERSION, PLACE_MAX, Paths, TapeId, read_start, remove, sync_dir};
-use crate::disk::page::State;
+use crate::disk::layout::{FORMAT_VERSION, PLACE_MAX, TapeId, TapePaths, read_start, remove, sync_dir};
+use crate::disk::state_page::StatePage;
 use crate::disk::sys;
-use crate::error::{At, Error, Result};
+use crate::error::{Error, FileContext, Result};
 
 /// A position, and the epoch in which it was read: what a holder stores to find its place after a power loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct LineagePoint {
 
 /// The tape was cut back to `to`, before the position `from` that a reader had come to. The reader continues at `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rewound {
+pub struct ReaderRewind {
     /// Where the reader was.
     pub from: Position,
     /// Where it continues: what it read after this position is not on the tape any more.
@@ -45,7 +45,7 @@ pub struct Rewound {
 
 /// An opening at which the tape was cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Cut {
+struct LineageCut {
     epoch: u64,
     position: Position,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Lineage {
     /// Boot of the machine in which the writer of `epoch` opened; none once it closed.
     pub open: Option<u128>,
     /// Ascending in both.
-    cuts: Vec<Cut>,
+    cuts: Vec<LineageCut>,
 }
 
 const MAGIC: &[u8; 8] = b"UNITLINE";
@@ -93,7 +93,7 @@ const _: () = {
 
 /// What an opening knows of the tape's past, beside its lineage.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Past {
+pub(crate) struct EpochBounds {
     pub tape: TapeId,
     /// The tape is made just now.
     pub created: bool,
@@ -107,12 +107,12 @@ pub(crate) struct Past {
 
 impl Lineage {
     /// Where the lineage of a tape is.
-    pub fn path(paths: &Paths) -> PathBuf {
+    pub fn path(paths: &TapePaths) -> PathBuf {
         paths.run().join("lineage")
     }
 
     /// Reads the lineage of tape `tape`; none where there is no such file.
-    pub fn load(paths: &Paths, tape: TapeId) -> Result<Option<Self>> {
+    pub fn load(paths: &TapePaths, tape: TapeId) -> Result<Option<Self>> {
         let path = Self::path(paths);
         let Some(text) = read(&path, 4096)? else { return Ok(None) };
         let mut lineage = check(&text, &path, tape)?;
@@ -122,10 +122,10 @@ impl Lineage {
             return Err(damage(&path, offset::CUTS, "the list of cuts does not match its checksum"));
         }
         for cut in cuts.chunks_exact(CUT_BYTES) {
-            lineage.cuts.push(Cut { epoch: u64_at(cut, 0), position: Position(u64_at(cut, 8)) });
+            lineage.cuts.push(LineageCut { epoch: u64_at(cut, 0), position: Position(u64_at(cut, 8)) });
         }
         let ascends = lineage.cuts.is_sorted_by(|a, b| a.epoch < b.epoch && a.position < b.position);
-        let fits = |c: &Cut| c.epoch <= lineage.epoch && c.position.0 <= PLACE_MAX;
+        let fits = |c: &LineageCut| c.epoch <= lineage.epoch && c.position.0 <= PLACE_MAX;
         if !ascends || !lineage.cuts.iter().all(fits) {
             return Err(damage(&path, offset::CUTS, "the cuts are not in their order"));
         }
@@ -137,7 +137,13 @@ impl Lineage {
     ///
     /// It does not go back: its epoch is that of the damaged file if the header is intact, otherwise one that is later
     /// than all that may have been. Places of earlier epochs continue at the oldest position.
-    pub fn again(paths: &Paths, tape: TapeId, known: u64, open: Option<u128>, wall_us: u64) -> Result<Self> {
+    pub fn rebuild(
+        paths: &TapePaths,
+        tape: TapeId,
+        known: u64,
+        open: Option<u128>,
+        wall_us: u64,
+    ) -> Result<Self> {
         let path = Self::path(paths);
         let text = read(&path, 4096)?.unwrap_or_default();
         if let Ok(mut lineage) = check(&text, &path, tape) {
@@ -155,8 +161,8 @@ impl Lineage {
     }
 
     /// The lineage of the next opening: of `before`, or one that begins.
-    pub fn next(before: Option<Self>, past: &Past, paths: &Paths) -> Result<Self> {
-        let Past { tape, created, known, least, first } = *past;
+    pub fn next(before: Option<Self>, past: &EpochBounds, paths: &TapePaths) -> Result<Self> {
+        let EpochBounds { tape, created, known, least, first } = *past;
         let Some(mut lineage) = before else {
             let epoch = first.max(known.saturating_add(1)).max(least).min(PLACE_MAX);
             return Ok(Self { tape, epoch, first: epoch, open: None, cuts: Vec::new() });
@@ -179,7 +185,7 @@ impl Lineage {
         let epoch = self.epoch;
         // An earlier cut at or after this one says nothing that this one does not.
         self.cuts.retain(|cut| cut.position < position);
-        self.cuts.push(Cut { epoch, position });
+        self.cuts.push(LineageCut { epoch, position });
         // Those at or before the oldest position all lead there: one of them serves. Two that become one rewind as far
         // as the first, also who needs the second only: further, and never less.
         while self.cuts.len() > CUTS_MAX || self.cuts.get(1).is_some_and(|cut| cut.position <= oldest) {
@@ -199,15 +205,15 @@ impl Lineage {
     }
 
     /// Writes it, so that it survives a power loss before anything else happens.
-    pub fn store(&self, paths: &Paths) -> Result<()> {
+    pub fn store(&self, paths: &TapePaths) -> Result<()> {
         let (path, temp) = (Self::path(paths), paths.run().join("making-lineage"));
         let is_new = !path.exists();
         let written = (|| {
             let how = OpenOptions::new().write(true).create(true).truncate(true).clone();
-            let file = sys::open(&temp, &how).at("create", &temp)?;
-            sys::write_at(&file, &self.encode(), 0).at("write", &temp)?;
-            sys::sync_data(&file).at("flush", &temp)?;
-            sys::rename(&temp, &path).at("rename", &path)?;
+            let file = sys::open(&temp, &how).with_context("create", &temp)?;
+            sys::write_at(&file, &self.encode(), 0).with_context("write", &temp)?;
+            sys::sync_data(&file).with_context("flush", &temp)?;
+            sys::rename(&temp, &path).with_context("rename", &path)?;
             sync_dir(&paths.run())
         })();
         if written.is_err() {
@@ -245,7 +251,7 @@ impl Lineage {
 const LOST_EPOCHS: u64 = 1 << 20;
 
 /// The epoch that `run/lineage` names; 0 where there is none.
-pub(crate) fn newest_epoch(paths: &Paths, tape: TapeId) -> Result<u64> {
+pub(crate) fn newest_epoch(paths: &TapePaths, tape: TapeId) -> Result<u64> {
     let path = Lineage::path(paths);
     let Some(text) = read(&path, offset::CUTS as u64)? else { return Ok(0) };
     Ok(check(&text, &path, tape)?.epoch)
@@ -254,15 +260,15 @@ pub(crate) fn newest_epoch(paths: &Paths, tape: TapeId) -> Result<u64> {
 /// The epoch whose frames a reader finds now: that of the state page, or of a tape that nobody writes its lineage's.
 ///
 /// A lineage that cannot be read gives 0, unknown: what is read under it is rewound by every cut.
-pub(crate) fn current_epoch(paths: &Paths, tape: TapeId, page: Option<&State>) -> u64 {
-    match page.map_or(0, State::epoch) {
+pub(crate) fn current_epoch(paths: &TapePaths, tape: TapeId, page: Option<&StatePage>) -> u64 {
+    match page.map_or(0, StatePage::epoch) {
         0 => newest_epoch(paths, tape).unwrap_or(0),
         epoch => epoch,
     }
 }
 
 /// Makes sure that no later writer has opened the tape than the one of `epoch`.
-pub(crate) fn check_newest(paths: &Paths, tape: TapeId, epoch: u64) -> Result<()> {
+pub(crate) fn check_newest(paths: &TapePaths, tape: TapeId, epoch: u64) -> Result<()> {
     let newest = newest_epoch(paths, tape)?;
     // Another than ours is a later one, also where the lineage was lost meanwhile and began again.
     if newest != 0 && newest != epoch {
@@ -280,7 +286,7 @@ pub(crate) fn boot_number(id: &str) -> u128 {
 fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>> {
     match read_start(path, bytes_max) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        other => other.map(Some).at("read", path),
+        other => other.map(Some).with_context("read", path),
     }
 }
 
@@ -332,13 +338,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn past(known: u64, least: u64, first: u64) -> Past {
-        Past { tape: TapeId(7), created: false, known, least, first }
+    fn past(known: u64, least: u64, first: u64) -> EpochBounds {
+        EpochBounds { tape: TapeId(7), created: false, known, least, first }
     }
 
-    fn paths(dir: &Path) -> Paths {
+    fn paths(dir: &Path) -> TapePaths {
         std::fs::create_dir_all(dir.join("run")).unwrap();
-        Paths { dir: dir.into() }
+        TapePaths { dir: dir.into() }
     }
 
     fn resume(lineage: &Lineage, epoch: u64, position: u64) -> u64 {

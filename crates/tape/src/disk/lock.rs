@@ -5,13 +5,13 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::disk::layout::{Paths, read_small, remove};
+use crate::disk::layout::{TapePaths, read_small, remove};
 use crate::disk::sys;
-use crate::error::{At, Error, Result};
+use crate::error::{Error, FileContext, Result};
 
 /// A lock on a file, held by this open file (not by the process), gone with it.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub(crate) struct FileLock {
     file: File,
     path: PathBuf,
     /// The process that locked it: a child that was forked has the same open file, and would unlock it for both.
@@ -20,11 +20,11 @@ pub(crate) struct Lock {
     pub before: String,
 }
 
-impl Lock {
+impl FileLock {
     pub fn take(path: &Path) -> Result<Self> {
         let mut tries = 0;
         loop {
-            let mut file = sys::open_or_make(path).at("open", path)?;
+            let mut file = sys::open_or_make(path).with_context("open", path)?;
             match file.try_lock() {
                 Ok(()) => {}
                 // `holder` locks for a moment to see whether someone else does.
@@ -36,7 +36,7 @@ impl Lock {
                 Err(TryLockError::WouldBlock) => {
                     return Err(Error::Locked { path: path.into(), holder: pid_in(path) });
                 }
-                Err(TryLockError::Error(e)) => return Err(e).at("lock", path),
+                Err(TryLockError::Error(e)) => return Err(e).with_context("lock", path),
             }
             // The holder before may have unlinked the file between our open and our lock.
             let same = fs::metadata(path).is_ok_and(|m| file.metadata().is_ok_and(|f| f.ino() == m.ino()));
@@ -53,7 +53,7 @@ impl Lock {
     pub fn sign(&mut self, text: &str) -> Result<()> {
         sys::write_at(&self.file, text.as_bytes(), 0)
             .and_then(|()| sys::set_len(&self.file, text.len() as u64))
-            .at("write", &self.path)
+            .with_context("write", &self.path)
     }
 
     /// Removes the file while it is still locked.
@@ -62,7 +62,7 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for FileLock {
     fn drop(&mut self) {
         // Not left to closing the file: a process that is being started by another thread of ours has a copy of
         // the descriptor for a moment, and would keep the lock.
@@ -73,7 +73,7 @@ impl Drop for Lock {
 }
 
 /// The process that has the tape open for writing.
-pub(crate) fn writer_of(paths: &Paths) -> Option<u64> {
+pub(crate) fn lock_writer_pid(paths: &TapePaths) -> Option<u64> {
     holder(&paths.writer_lock())
 }
 

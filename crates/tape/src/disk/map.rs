@@ -10,22 +10,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::MmapRaw;
-use unitape_model::{Header, LINE, Position};
+use unitape_model::{FrameHeader, LINE, Position};
 
-use crate::disk::layout::{HEADER_PAGE, Meta, SegmentHeader};
+use crate::disk::layout::{HEADER_PAGE, SegmentHeader, TapeManifest};
 use crate::disk::memory::{
     FileId, advise_huge, advise_once, copy, is_in_memory, next_data, populate, prefetch,
 };
-use crate::disk::{ahead, sys};
-use crate::error::{At, Error, Result};
-pub(crate) use crate::lockfree::lines::Seen;
-use crate::lockfree::{Memory, flaw, lines};
+use crate::disk::{prefault, sys};
+use crate::error::{Error, FileContext, Result};
+pub(crate) use crate::lockfree::lines::HeaderWordState;
+use crate::lockfree::{SharedMemory, flaw, lines};
 
 /// One segment file in memory.
 #[derive(Debug)]
-pub(crate) struct Segment {
+pub(crate) struct MappedSegment {
     map: Arc<MmapRaw>,
-    data: Data,
+    data: DataPointer,
     pub file: Arc<File>,
     pub path: PathBuf,
     pub index: u64,
@@ -46,18 +46,18 @@ pub(crate) struct Segment {
 
 /// How the memory of a new segment is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Making {
+pub(crate) enum SegmentAllocation {
     /// All of it at once: mapped memory to be written to at any time.
     Ready,
     /// In a file system in memory, blocks a little ahead of who writes, and no pages: for who writes by calls.
     ByAndBy,
 }
 
-impl Segment {
+impl MappedSegment {
     /// Makes a zeroed segment file at `path` with its blocks reserved, and maps it.
     ///
     /// Reserving makes a full disk an error here, and never a signal in the middle of an append.
-    pub fn create(path: &Path, header: &SegmentHeader, how: Making) -> Result<Self> {
+    pub fn create(path: &Path, header: &SegmentHeader, how: SegmentAllocation) -> Result<Self> {
         Self::create_unless(path, header, how, &|| false)
     }
 
@@ -65,42 +65,43 @@ impl Segment {
     pub fn create_unless(
         path: &Path,
         header: &SegmentHeader,
-        how: Making,
+        how: SegmentAllocation,
         stop: &dyn Fn() -> bool,
     ) -> Result<Self> {
         let meta = header.meta;
         let made = (|| {
-            let file = sys::make_file(path).at("create", path)?;
+            let file = sys::make_file(path).with_context("create", path)?;
             let (map, in_memory);
             let mut reserved = meta.segment_bytes;
-            if is_in_memory(&file) && how == Making::ByAndBy {
-                sys::set_len(&file, HEADER_PAGE + meta.segment_bytes).at("stretch", path)?;
+            if is_in_memory(&file) && how == SegmentAllocation::ByAndBy {
+                sys::set_len(&file, HEADER_PAGE + meta.segment_bytes).with_context("stretch", path)?;
                 reserved = reserved.min(AHEAD_BYTES);
-                sys::allocate(&file, 0, HEADER_PAGE + reserved).at("reserve", path)?;
-                map = sys::map(&file).at("map", path)?;
+                sys::allocate(&file, 0, HEADER_PAGE + reserved).with_context("reserve", path)?;
+                map = sys::map(&file).with_context("map", path)?;
                 in_memory = true;
             } else if is_in_memory(&file) {
                 // Faulted in first, so that they may be huge pages; reserving takes them one by one.
-                sys::set_len(&file, HEADER_PAGE + meta.segment_bytes).at("stretch", path)?;
-                map = sys::map(&file).at("map", path)?;
+                sys::set_len(&file, HEADER_PAGE + meta.segment_bytes).with_context("stretch", path)?;
+                map = sys::map(&file).with_context("map", path)?;
                 advise_huge(&map);
                 let all = HEADER_PAGE + meta.segment_bytes;
                 for from in (0..all).step_by(POPULATE_BYTES as usize) {
                     populate(&map, from, POPULATE_BYTES.min(all - from));
                     if stop() {
-                        return Err(std::io::Error::from(std::io::ErrorKind::Interrupted)).at("make", path);
+                        return Err(std::io::Error::from(std::io::ErrorKind::Interrupted))
+                            .with_context("make", path);
                     }
                 }
-                sys::allocate(&file, 0, HEADER_PAGE + meta.segment_bytes).at("reserve", path)?;
+                sys::allocate(&file, 0, HEADER_PAGE + meta.segment_bytes).with_context("reserve", path)?;
                 in_memory = true;
             } else {
-                sys::allocate(&file, 0, HEADER_PAGE + meta.segment_bytes).at("reserve", path)?;
-                map = sys::map(&file).at("map", path)?;
+                sys::allocate(&file, 0, HEADER_PAGE + meta.segment_bytes).with_context("reserve", path)?;
+                map = sys::map(&file).with_context("map", path)?;
                 in_memory = false;
             }
             let base = Position(header.index * meta.segment_bytes);
             Ok(Self {
-                data: Data::of(&map),
+                data: DataPointer::of(&map),
                 map: Arc::new(map),
                 file: Arc::new(file),
                 path: path.into(),
@@ -110,7 +111,7 @@ impl Segment {
                 writable: true,
                 in_memory,
                 held: None,
-                entered: in_memory && how == Making::Ready,
+                entered: in_memory && how == SegmentAllocation::Ready,
                 reserved: Arc::new(AtomicU64::new(reserved)),
             })
         })();
@@ -122,27 +123,33 @@ impl Segment {
     }
 
     /// Maps an existing segment and checks its header page; gives its first ordinal too. `None`: no such file.
-    pub fn open(path: &Path, meta: &Meta, index: u64, writable: bool) -> Result<Option<(Self, u64)>> {
+    pub fn open(path: &Path, meta: &TapeManifest, index: u64, writable: bool) -> Result<Option<(Self, u64)>> {
         let Some(segment) = Self::map(path, meta, index, writable)? else { return Ok(None) };
         let first_ordinal = segment.first_ordinal(meta)?;
         Ok(Some((segment, first_ordinal)))
     }
 
     /// Maps an existing segment and checks its length alone. `None`: no such file.
-    pub fn map(path: &Path, meta: &Meta, index: u64, writable: bool) -> Result<Option<Self>> {
+    pub fn map(path: &Path, meta: &TapeManifest, index: u64, writable: bool) -> Result<Option<Self>> {
         Self::map_cut(path, meta, index, writable, meta.segment_bytes)
     }
 
     /// The same for the first `size` bytes of its data.
-    pub fn map_cut(path: &Path, meta: &Meta, index: u64, writable: bool, size: u64) -> Result<Option<Self>> {
+    pub fn map_cut(
+        path: &Path,
+        meta: &TapeManifest,
+        index: u64,
+        writable: bool,
+        size: u64,
+    ) -> Result<Option<Self>> {
         let mut how = OpenOptions::new();
         how.read(true).write(writable);
         let opened = if writable { sys::open(path, &how) } else { how.open(path) };
         let file = match opened {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            other => other.at("open", path)?,
+            other => other.with_context("open", path)?,
         };
-        let length = file.metadata().at("look at", path)?.len();
+        let length = file.metadata().with_context("look at", path)?.len();
         let wanted = HEADER_PAGE + size;
         // A page that is mapped but not in the file is a SIGBUS, so the size is checked first.
         if length < wanted {
@@ -156,10 +163,10 @@ impl Segment {
         let base = base
             .map(Position)
             .ok_or_else(|| Error::damage(path, 0, "the segment's index is out of range"))?;
-        let map = sys::map_part(&file, wanted as usize, writable).at("map", path)?;
+        let map = sys::map_part(&file, wanted as usize, writable).with_context("map", path)?;
         let in_memory = is_in_memory(&file);
         Ok(Some(Self {
-            data: Data::of(&map),
+            data: DataPointer::of(&map),
             map: Arc::new(map),
             file: Arc::new(file),
             path: path.into(),
@@ -175,7 +182,7 @@ impl Segment {
     }
 
     /// Checks the header page; gives the first ordinal.
-    pub fn first_ordinal(&self, meta: &Meta) -> Result<u64> {
+    pub fn first_ordinal(&self, meta: &TapeManifest) -> Result<u64> {
         // SAFETY: the mapping has at least HEADER_PAGE bytes (checked when it was made). The page is written before
         // the file gets its name and, when a segment is taken over again, with the same fields; a hot segment is
         // held by whoever asks.
@@ -184,7 +191,7 @@ impl Segment {
     }
 
     /// The same memory as another segment, under another name.
-    pub fn under(&self, path: &Path, header: &SegmentHeader) -> Self {
+    pub fn reuse_as(&self, path: &Path, header: &SegmentHeader) -> Self {
         Self {
             map: self.map.clone(),
             data: self.data,
@@ -237,27 +244,27 @@ impl Segment {
     }
 
     /// Takes a reader's lock; false if the file is being made another segment.
-    pub fn hold(&mut self) -> bool {
+    pub fn lock_shared(&mut self) -> bool {
         self.held = self.file.try_lock_shared().is_ok().then(std::process::id);
         self.held.is_some()
     }
 
     /// Without its lock, to be kept for when its file comes round again; none for one that was not locked.
-    pub fn released(mut self) -> Option<Self> {
+    pub fn into_unlocked(mut self) -> Option<Self> {
         if self.held.take() != Some(std::process::id()) {
             return None;
         }
-        self.let_go();
+        self.unlock();
         Some(self)
     }
 
     /// Takes the lock that excludes readers; false if there is one.
-    pub fn seize(&self) -> bool {
+    pub fn lock_exclusive(&self) -> bool {
         self.file.try_lock().is_ok()
     }
 
     /// Lets go of either lock.
-    pub fn let_go(&self) {
+    pub fn unlock(&self) {
         // It fails where there are no locks, and there nothing was taken.
         let _ = self.file.unlock();
     }
@@ -281,11 +288,11 @@ impl Segment {
 
     /// Makes sure that everything from data offset `at` on has blocks, which a closed tape gave back; only the
     /// sole writer, before it writes there, and nothing from there on is committed.
-    pub fn reserve(&self, at: u64, how: Making) -> Result<()> {
+    pub fn reserve(&self, at: u64, how: SegmentAllocation) -> Result<()> {
         assert!(self.writable);
-        let by_and_by = self.in_memory && how == Making::ByAndBy;
+        let by_and_by = self.in_memory && how == SegmentAllocation::ByAndBy;
         let to = if by_and_by { self.size.min(at + AHEAD_BYTES) } else { self.size };
-        sys::allocate(&self.file, HEADER_PAGE + at, to - at).at("reserve", &self.path)?;
+        sys::allocate(&self.file, HEADER_PAGE + at, to - at).with_context("reserve", &self.path)?;
         self.reserved.store(to, Ordering::Relaxed);
         Ok(())
     }
@@ -301,7 +308,7 @@ impl Segment {
 
     /// Makes sure that everything up to data offset `at` may be written.
     #[inline]
-    pub fn have(&self, at: u64) -> Result<()> {
+    pub fn ensure_reserved(&self, at: u64) -> Result<()> {
         if at.min(self.size) <= self.ready() { Ok(()) } else { self.have_to(at + STEP_BYTES) }
     }
 
@@ -317,7 +324,7 @@ impl Segment {
         let at = (at + 4096).min(self.size);
         let from = self.reserved.load(Ordering::Relaxed);
         if from < at {
-            sys::allocate(&self.file, HEADER_PAGE + from, at - from).at("reserve", &self.path)?;
+            sys::allocate(&self.file, HEADER_PAGE + from, at - from).with_context("reserve", &self.path)?;
             self.reserved.fetch_max(at, Ordering::Relaxed);
         }
         Ok(())
@@ -328,12 +335,12 @@ impl Segment {
     /// Nobody else writes to the range, it is not committed, and no slice of it is lent.
     pub fn write(&self, at: u64, bytes: &[u8]) -> Result<()> {
         assert!(self.writable && at + bytes.len() as u64 <= self.size);
-        sys::write_at(&self.file, bytes, HEADER_PAGE + at).at("write", &self.path)
+        sys::write_at(&self.file, bytes, HEADER_PAGE + at).with_context("write", &self.path)
     }
 
     /// Gives the blocks behind the tape's end at data offset `at` back to the file system. The file keeps its
     /// size, because readers may have it mapped, and the page with the word at the end, at which they look.
-    pub fn give_back(&self, at: u64) {
+    pub fn free_blocks_after(&self, at: u64) {
         let from = (HEADER_PAGE + at + 1).next_multiple_of(4096);
         let to = HEADER_PAGE + self.size;
         if from < to {
@@ -365,13 +372,13 @@ impl Segment {
 
     /// Looks at what is committed at data offset `at`; everything in a frame seen may be read.
     #[inline]
-    pub fn look(&self, at: u64) -> Seen {
+    pub fn look(&self, at: u64) -> HeaderWordState {
         lines::look::<{ flaw::NONE }>(self, self.base, self.size, at)
     }
 
     /// The same where only what ends at data offset `limit` or before it is a frame.
     #[inline]
-    pub fn look_within(&self, at: u64, limit: u64) -> Seen {
+    pub fn look_within(&self, at: u64, limit: u64) -> HeaderWordState {
         lines::look::<{ flaw::NONE }>(self, self.base, limit, at)
     }
 
@@ -382,7 +389,7 @@ impl Segment {
     /// - `frame` is one whole frame with this header.
     /// - Nobody else writes to the range, and it is not committed.
     #[inline]
-    pub unsafe fn put_and_commit(&self, at: u64, header: Header, frame: &[u8]) {
+    pub unsafe fn put_and_commit(&self, at: u64, header: FrameHeader, frame: &[u8]) {
         debug_assert!(self.writable && at.is_multiple_of(LINE as u64));
         // SAFETY: the caller's duty; the header word is stored below, after all else.
         unsafe { self.fill(at + 8, &frame[8..]) };
@@ -391,7 +398,7 @@ impl Segment {
 
     /// Publishes everything written from data offset `at` on by storing its header word.
     #[inline]
-    pub fn commit(&self, at: u64, header: Header) {
+    pub fn commit(&self, at: u64, header: FrameHeader) {
         lines::commit::<{ flaw::NONE }>(self, self.base, at, header);
     }
 
@@ -404,7 +411,7 @@ impl Segment {
     #[inline]
     pub unsafe fn put(&self, at: u64, frames: &[u8], hold: bool) {
         debug_assert!(self.writable && at + frames.len() as u64 <= self.size);
-        // SAFETY: the caller's duties are those of `lines::put`.
+        // SAFETY: the caller's duties are those of `lines::install`.
         unsafe { lines::put::<{ flaw::NONE }>(self, self.base, at, frames, hold) };
     }
 
@@ -446,7 +453,7 @@ impl Segment {
 
     /// Writes a frame's header word that is reached only through an earlier one, which is stored later.
     #[inline]
-    pub fn stamp(&self, at: u64, header: Header) {
+    pub fn stamp(&self, at: u64, header: FrameHeader) {
         lines::stamp(self, self.base, at, header);
     }
 
@@ -483,7 +490,7 @@ impl Segment {
 
     /// Stores what stands in the header page and the first `bytes` of data once more, a word in each page, so that
     /// all of them are written at the next flush; only the sole writer, before it appends.
-    pub fn write_again(&self, bytes: u64) {
+    pub fn rewrite_pages(&self, bytes: u64) {
         assert!(self.writable && bytes <= self.size);
         for page in (0..HEADER_PAGE + bytes).step_by(4096) {
             // SAFETY: within the mapping (asserted), aligned; nobody writes there, readers see the same bytes.
@@ -514,7 +521,7 @@ impl Segment {
         // Entering a hole would fill it.
         let whole = || self.file.metadata().is_ok_and(|m| m.blocks() * 512 >= m.len());
         if self.in_memory && !self.writable && !self.entered && whole() {
-            ahead::enter(&self.map, HEADER_PAGE + at);
+            prefault::request(&self.map, HEADER_PAGE + at);
             self.entered = at == 0;
         }
     }
@@ -540,31 +547,31 @@ impl Segment {
 
 /// Where the data of a mapped segment begin; beside the mapping, so that an append does not go through it.
 #[derive(Clone, Copy, Debug)]
-struct Data(*mut u8);
+struct DataPointer(*mut u8);
 
-impl Data {
+impl DataPointer {
     fn of(map: &MmapRaw) -> Self {
         Self(map.as_mut_ptr().wrapping_add(HEADER_PAGE as usize))
     }
 }
 
-// SAFETY: the pointer is into the mapping that stands beside it in `Segment`, which may be sent and shared itself and
+// SAFETY: the pointer is into the mapping that stands beside it in `MappedSegment`, which may be sent and shared itself and
 // lives as long; what is done through it keeps to the rules of `lockfree::lines`.
-unsafe impl Send for Data {}
+unsafe impl Send for DataPointer {}
 // SAFETY: as above.
-unsafe impl Sync for Data {}
+unsafe impl Sync for DataPointer {}
 
-impl Drop for Segment {
+impl Drop for MappedSegment {
     fn drop(&mut self) {
         // Not left to closing the file: a process that is being started by another thread of ours has a copy of
         // the descriptor for a moment, and would keep the lock.
         if self.held.is_some_and(|pid| pid == std::process::id()) {
-            self.let_go();
+            self.unlock();
         }
     }
 }
 
-impl Memory for Segment {
+impl SharedMemory for MappedSegment {
     #[inline]
     fn load(&self, at: u64, order: Ordering) -> u64 {
         self.word(at).load(order)

@@ -19,7 +19,7 @@ pub(crate) struct FileId(u64, u64);
 
 impl FileId {
     /// Of the file that has this name now; of a link it is that of the link, so that no link passes for its target.
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn from_path(path: &Path) -> Option<Self> {
         std::fs::symlink_metadata(path).ok().map(|m| Self::from(&m))
     }
 }

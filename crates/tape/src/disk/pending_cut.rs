@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use unitape_model::{LINE, Position};
 
-use crate::disk::layout::{FORMAT_VERSION, Meta, PLACE_MAX, Paths, TapeId, read_small};
-use crate::error::{At, Error, Result};
+use crate::disk::layout::{FORMAT_VERSION, PLACE_MAX, TapeId, TapeManifest, TapePaths, read_small};
+use crate::error::{Error, FileContext, Result};
 
 /// What the rest of a cut needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,11 +30,11 @@ impl PendingCut {
     ///
     /// # Errors
     /// A file that is damaged, of another tape or of another version.
-    pub fn load(paths: &Paths, id: TapeId) -> Result<Option<Self>> {
+    pub fn load(paths: &TapePaths, id: TapeId) -> Result<Option<Self>> {
         let path = Self::path(paths);
         let bytes = match read_small(&path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            other => other.at("read", &path)?,
+            other => other.with_context("read", &path)?,
         };
         let sound = bytes.len() == BYTES
             && bytes[..8] == *MAGIC
@@ -59,26 +59,26 @@ impl PendingCut {
     ///
     /// # Errors
     /// The cut, or what [`PendingCut::load`] refuses.
-    pub fn refuse(paths: &Paths, id: TapeId) -> Result<()> {
+    pub fn refuse(paths: &TapePaths, id: TapeId) -> Result<()> {
         match Self::load(paths, id)? {
-            Some(cut) => Err(Error::damage(&Self::path(paths), 0, cut.what())),
+            Some(cut) => Err(Error::damage(&Self::path(paths), 0, cut.problem_text())),
             None => Ok(()),
         }
     }
 
     /// What is wrong with a tape that has one.
-    pub fn what(&self) -> String {
+    pub fn problem_text(&self) -> String {
         format!(
             "a repair was killed while it cut the tape at position {}; `unitape tape repair --apply` completes the cut",
             self.position
         )
     }
 
-    pub fn path(paths: &Paths) -> PathBuf {
+    pub fn path(paths: &TapePaths) -> PathBuf {
         paths.dir.join("cut")
     }
 
-    pub fn encode(&self, meta: &Meta) -> [u8; BYTES] {
+    pub fn encode(&self, meta: &TapeManifest) -> [u8; BYTES] {
         let mut out = [0; BYTES];
         out[..8].copy_from_slice(MAGIC);
         out[8..16].copy_from_slice(&FORMAT_VERSION.to_le_bytes());

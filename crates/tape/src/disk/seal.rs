@@ -8,14 +8,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::disk::layout::{Paths, segment_path};
+use crate::disk::layout::{TapePaths, segment_path};
 use crate::disk::sys;
-use crate::error::{At, Result};
+use crate::error::{FileContext, Result};
 
 const WRITE: u32 = 0o222;
 
 /// Seals the segments `from..to` on the disk, those that are there.
-pub(crate) fn seal(paths: &Paths, from: u64, to: u64) -> Result<()> {
+pub(crate) fn seal(paths: &TapePaths, from: u64, to: u64) -> Result<()> {
     for index in from..to {
         for path in [segment_path(&paths.segments(), index), paths.crc(index)] {
             seal_file(&path)?;
@@ -59,6 +59,6 @@ fn set_mode(path: &Path, mode: u32) -> Result<()> {
         {
             Ok(())
         }
-        other => other.at("change the mode of", path),
+        other => other.with_context("change the mode of", path),
     }
 }

@@ -20,12 +20,12 @@ use rustix::fs::FallocateFlags;
 use rustix::mm::Advice;
 
 #[cfg(feature = "faults")]
-use crate::disk::faults::Call;
+use crate::disk::faults::SystemCall;
 
 /// Kinds of calls; without the feature they name nothing that could fail.
 #[cfg(not(feature = "faults"))]
 #[allow(dead_code)]
-enum Call {
+enum SystemCall {
     Open,
     MakeDir,
     Allocate,
@@ -42,7 +42,7 @@ enum Call {
 
 /// Opens a file for writing as `how` says.
 pub(crate) fn open(path: &Path, how: &OpenOptions) -> Result<File> {
-    pass(Call::Open)?;
+    pass(SystemCall::Open)?;
     how.open(path)
 }
 
@@ -81,20 +81,20 @@ pub(crate) fn open_direct(path: &Path) -> Result<File> {
 
 /// Makes a directory and those above it.
 pub(crate) fn make_dir(path: &Path) -> Result<()> {
-    pass(Call::MakeDir)?;
+    pass(SystemCall::MakeDir)?;
     fs::create_dir_all(path)
 }
 
 /// Makes a directory that was not there, for its owner alone; those above it are there.
 pub(crate) fn make_own_dir(path: &Path) -> Result<()> {
     use std::os::unix::fs::DirBuilderExt;
-    pass(Call::MakeDir)?;
+    pass(SystemCall::MakeDir)?;
     fs::DirBuilder::new().mode(0o700).create(path)
 }
 
 /// Removes a directory in which nothing is.
 pub(crate) fn remove_dir(path: &Path) -> Result<()> {
-    pass(Call::Unlink)?;
+    pass(SystemCall::Unlink)?;
     fs::remove_dir(path)
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn allocate(file: &File, offset: u64, length: u64) -> Result<()> {
     if length == 0 {
         return Ok(());
     }
-    pass(Call::Allocate)?;
+    pass(SystemCall::Allocate)?;
     match rustix::fs::fallocate(file, FallocateFlags::empty(), offset, length) {
         Ok(()) => Ok(()),
         // A file system without reservation: writing zeros has the same effect, only slower.
@@ -124,7 +124,7 @@ pub(crate) fn allocate(file: &File, offset: u64, length: u64) -> Result<()> {
 /// Makes a hole in a file. Where that is refused the blocks stay, which costs space and nothing else.
 pub(crate) fn punch(file: &File, offset: u64, length: u64) {
     #[cfg(target_os = "linux")]
-    if pass(Call::Punch).is_ok() {
+    if pass(SystemCall::Punch).is_ok() {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let _ = rustix::fs::fallocate(file, flags, offset, length);
     }
@@ -134,14 +134,14 @@ pub(crate) fn punch(file: &File, offset: u64, length: u64) {
 
 /// Sets a file's length.
 pub(crate) fn set_len(file: &File, length: u64) -> Result<()> {
-    pass(Call::SetLen)?;
+    pass(SystemCall::SetLen)?;
     file.set_len(length)
 }
 
 /// Writes all of `bytes` at `offset`.
 pub(crate) fn write_at(file: &File, bytes: &[u8], offset: u64) -> Result<()> {
     #[cfg(feature = "faults")]
-    if let Some(fault) = crate::disk::faults::due(Call::Write) {
+    if let Some(fault) = crate::disk::faults::take_fault(SystemCall::Write) {
         if fault.short {
             file.write_all_at(&bytes[..bytes.len() / 2], offset)?;
         }
@@ -152,25 +152,25 @@ pub(crate) fn write_at(file: &File, bytes: &[u8], offset: u64) -> Result<()> {
 
 /// Writes bytes over others, few enough to be taken whole or not at all.
 pub(crate) fn overwrite_at(file: &File, bytes: &[u8], offset: u64) -> Result<()> {
-    pass(Call::Write)?;
+    pass(SystemCall::Write)?;
     file.write_all_at(bytes, offset)
 }
 
 /// Gives a file another name.
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
-    pass(Call::Rename)?;
+    pass(SystemCall::Rename)?;
     fs::rename(from, to)
 }
 
 /// Gives a file a second name, unless there is a file of that name.
 pub(crate) fn link(from: &Path, to: &Path) -> Result<()> {
-    pass(Call::Rename)?;
+    pass(SystemCall::Rename)?;
     fs::hard_link(from, to)
 }
 
 /// Removes a file's name.
 pub(crate) fn unlink(path: &Path) -> Result<()> {
-    pass(Call::Unlink)?;
+    pass(SystemCall::Unlink)?;
     fs::remove_file(path)
 }
 
@@ -187,19 +187,19 @@ pub(crate) fn set_modified(file: &File, time: SystemTime) -> Result<()> {
 
 /// Flushes what a file holds.
 pub(crate) fn sync_data(file: &File) -> Result<()> {
-    pass(Call::Sync)?;
+    pass(SystemCall::Sync)?;
     file.sync_data()
 }
 
 /// Flushes the first `length` bytes of a mapping to its file's disk.
 pub(crate) fn sync_map(map: &MmapRaw, length: usize) -> Result<()> {
-    pass(Call::Sync)?;
+    pass(SystemCall::Sync)?;
     map.flush_range(0, length)
 }
 
 /// Flushes the names in a directory.
 pub(crate) fn sync_dir(path: &Path) -> Result<()> {
-    pass(Call::SyncDir)?;
+    pass(SystemCall::SyncDir)?;
     File::open(path).and_then(|f| f.sync_all())
 }
 
@@ -217,13 +217,13 @@ pub(crate) fn begin_write_back(file: &File) {
 
 /// Maps a whole file for reading and writing.
 pub(crate) fn map(file: &File) -> Result<MmapRaw> {
-    pass(Call::Map)?;
+    pass(SystemCall::Map)?;
     MmapRaw::map_raw(file)
 }
 
 /// Maps the first `length` bytes of a file.
 pub(crate) fn map_part(file: &File, length: usize, writable: bool) -> Result<MmapRaw> {
-    pass(Call::Map)?;
+    pass(SystemCall::Map)?;
     let mut options = MmapOptions::new();
     options.len(length);
     if writable { options.map_raw(file) } else { options.map_raw_read_only(file) }
@@ -237,7 +237,7 @@ pub(crate) fn advise(map: &MmapRaw, from: u64, length: u64, advice: Advice) {
         advice,
         Advice::LinuxPopulateRead | Advice::LinuxPopulateWrite | Advice::LinuxHugepage | Advice::Sequential
     ));
-    if pass(Call::Advise).is_ok() {
+    if pass(SystemCall::Advise).is_ok() {
         // SAFETY: the range lies in the mapping, and each advice makes pages present and changes no byte
         // (both asserted).
         unsafe {
@@ -249,8 +249,8 @@ pub(crate) fn advise(map: &MmapRaw, from: u64, length: u64, advice: Advice) {
 
 /// Lets a call through, or fails it when a test wants that.
 #[cfg(feature = "faults")]
-fn pass(call: Call) -> Result<()> {
-    match crate::disk::faults::due(call) {
+fn pass(call: SystemCall) -> Result<()> {
+    match crate::disk::faults::take_fault(call) {
         Some(fault) => Err(std::io::Error::from_raw_os_error(fault.errno)),
         None => Ok(()),
     }
@@ -259,6 +259,6 @@ fn pass(call: Call) -> Result<()> {
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
 #[allow(clippy::unnecessary_wraps)] // the other one can fail
-fn pass(_: Call) -> Result<()> {
+fn pass(_: SystemCall) -> Result<()> {
     Ok(())
 }

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use memmap2::MmapRaw;
 use unitape_model::Position;
 
-use super::Dropped;
-use crate::disk::layout::{FORMAT_VERSION, Paths, TapeId, read_start, write_whole};
+use super::GateDrops;
+use crate::disk::layout::{FORMAT_VERSION, TapeId, TapePaths, read_start, write_whole};
 use crate::disk::sys;
-use crate::error::{At, Error, Result};
-use crate::lockfree::{Memory, gate};
+use crate::error::{Error, FileContext, Result};
+use crate::lockfree::{SharedMemory, gate};
 
 const MAGIC: &[u8; 8] = b"UNITGATE";
 const BYTES: u64 = 4096;
@@ -44,13 +44,13 @@ impl GateFile {
     pub fn open(path: &Path, tape: TapeId) -> Result<Option<Self>> {
         let file = match sys::open(path, OpenOptions::new().read(true).write(true)) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            other => other.at("open", path)?,
+            other => other.with_context("open", path)?,
         };
-        let page = read_start(path, BYTES).at("read", path)?;
+        let page = read_start(path, BYTES).with_context("read", path)?;
         let damage = |at: usize, what: &str| {
             Err(Error::damage(path, at as u64, format!("{what}; remove it while nobody uses the tape")))
         };
-        let length = file.metadata().at("look at", path)?.len();
+        let length = file.metadata().with_context("look at", path)?.len();
         if page.len() < BYTES as usize || length < BYTES || page[..8] != *MAGIC {
             return damage(0, "the file is no gate");
         }
@@ -65,7 +65,7 @@ impl GateFile {
         if id != tape.0 {
             return Err(Error::ForeignTape { path: path.into(), found: TapeId(id), wanted: tape });
         }
-        let map = sys::map_part(&file, BYTES as usize, true).at("map", path)?;
+        let map = sys::map_part(&file, BYTES as usize, true).with_context("map", path)?;
         Ok(Some(Self { map, file, path: path.into() }))
     }
 
@@ -93,13 +93,13 @@ impl GateFile {
         }
     }
 
-    pub fn dropped(&self) -> Dropped {
-        let gate::Dropped { count, bytes, first, last } = gate::dropped(self);
-        Dropped { count, bytes, first, last }
+    pub fn dropped(&self) -> GateDrops {
+        let gate::DropCounters { count, bytes, first, last } = gate::dropped(self);
+        GateDrops { count, bytes, first, last }
     }
 }
 
-impl Memory for GateFile {
+impl SharedMemory for GateFile {
     #[inline]
     fn load(&self, at: u64, order: Ordering) -> u64 {
         self.word(at).load(order)
@@ -126,7 +126,7 @@ impl GateFile {
 }
 
 /// Where the gates of a tape are.
-pub(super) fn folder(paths: &Paths) -> PathBuf {
+pub(super) fn folder(paths: &TapePaths) -> PathBuf {
     paths.run().join("gates")
 }
 

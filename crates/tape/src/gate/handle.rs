@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use unitape_model::Position;
 
-use super::Dropped;
+use super::GateDrops;
 use super::file::{GateFile, check_name, folder};
-use crate::disk::layout::{Meta, Paths};
-use crate::error::{At, Error, Result};
-use crate::lockfree::{Memory, flaw, gate};
+use crate::disk::layout::{TapeManifest, TapePaths};
+use crate::error::{Error, FileContext, Result};
+use crate::lockfree::{SharedMemory, flaw, gate};
 
 /// A reader's hold on its gate. Dropping it, or dying, lets the writer go on.
 ///
 /// ```
 /// use std::time::Duration;
-/// use unitape_tape::{Error, Gate, GateHandle, GatePolicy, Options, Publication, Reader, Start};
+/// use unitape_tape::{Error, Gate, GateHandle, GatePolicy, WriterOptions, Publication, Reader, StartPosition};
 ///
 /// let dir = tempfile::tempdir()?;
 /// let gate = Gate {
@@ -26,10 +26,10 @@ use crate::lockfree::{Memory, flaw, gate};
 ///     policy: GatePolicy::Wait { timeout: Duration::from_millis(1) },
 ///     required: false,
 /// };
-/// let options = Options { segment_bytes: 1 << 20, gates: vec![gate], ..Options::default() };
+/// let options = WriterOptions { segment_bytes: 1 << 20, gates: vec![gate], ..WriterOptions::default() };
 /// let mut orders = Publication::open(dir.path(), options)?;
 ///
-/// let mut reader = Reader::open(dir.path(), Start::End)?;
+/// let mut reader = Reader::open(dir.path(), StartPosition::End)?;
 /// let mut risk = GateHandle::attach(dir.path(), "risk", reader.position())?;
 /// orders.offer(1, b"buy")?;
 /// orders.offer(1, b"sell")?;
@@ -58,8 +58,8 @@ impl GateHandle {
     /// it, a file of another tape or a damaged one, or the system's refusal.
     pub fn attach(dir: &Path, name: &str, position: Position) -> Result<Self> {
         check_name(name)?;
-        let meta = Meta::load(dir)?;
-        let path = folder(&Paths { dir: dir.into() }).join(name);
+        let meta = TapeManifest::load(dir)?;
+        let path = folder(&TapePaths { dir: dir.into() }).join(name);
         let mut tries = 0;
         loop {
             let gate = GateFile::open(&path, meta.id)?.ok_or_else(|| Error::NoGate { path: path.clone() })?;
@@ -76,13 +76,13 @@ impl GateHandle {
                     let holder = gate.load(gate::place::PID, Ordering::Relaxed);
                     return Err(Error::Locked { path, holder });
                 }
-                Err(TryLockError::Error(e)) => return Err(e).at("lock", &path),
+                Err(TryLockError::Error(e)) => return Err(e).with_context("lock", &path),
             }
             use std::os::unix::fs::MetadataExt;
             // A writer that closed may have removed it between our open and our lock.
-            if gate.file.metadata().at("look at", &path)?.nlink() > 0 {
+            if gate.file.metadata().with_context("look at", &path)?.nlink() > 0 {
                 gate.store(gate::place::PID, u64::from(std::process::id()), Ordering::Relaxed);
-                let came = gate::come::<{ flaw::NONE }>(&gate, position);
+                let came = gate::attach::<{ flaw::NONE }>(&gate, position);
                 return Ok(Self { gate, came, position, pid: std::process::id() });
             }
         }
@@ -98,12 +98,12 @@ impl GateHandle {
         }
     }
 
-    /// Goes back to `position`, after [`crate::Error::Rewound`]: the tape was cut back there, and what this reader has
+    /// Goes back to `position`, after [`crate::Error::ReaderRewind`]: the tape was cut back there, and what this reader has
     /// dealt with beyond is not on the tape any more. Until then the writer counts the reader as being at the cut.
     pub fn rewind(&mut self, position: Position) {
         self.position = position;
         // As one that comes: the writer knows by the number that this position is of the tape as it is now.
-        self.came = gate::come::<{ flaw::NONE }>(&self.gate, position);
+        self.came = gate::attach::<{ flaw::NONE }>(&self.gate, position);
     }
 
     /// What was told last.
@@ -114,12 +114,12 @@ impl GateHandle {
     /// Whether the writer has seen that this reader is here. False before the writer has looked (at the latest
     /// after `ahead_bytes`), and when no writer has the tape open with this gate.
     pub fn is_heeded(&self) -> bool {
-        // Acquire: pairs with the Release in `Gates`; nothing else is read under it.
+        // Acquire: pairs with the Release in `GateSet`; nothing else is read under it.
         self.gate.load(gate::place::HEEDED, Ordering::Acquire) == self.came
     }
 
     /// What the writer has dropped for this gate since its file was made.
-    pub fn dropped(&self) -> Dropped {
+    pub fn dropped(&self) -> GateDrops {
         self.gate.dropped()
     }
 }
@@ -129,7 +129,7 @@ impl Drop for GateHandle {
         if self.pid != std::process::id() {
             return;
         }
-        gate::go(&self.gate, self.came);
+        gate::detach(&self.gate, self.came);
         // Not left to closing the file: a process that is being started by another thread of ours has a copy of the
         // descriptor for a moment, and would keep the lock.
         let _ = self.gate.file.unlock();

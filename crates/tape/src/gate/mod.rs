@@ -6,7 +6,7 @@
 //!                 └──────── not dealt with ──────┘   may be appended     └ wait, or drop and count
 //! ```
 //!
-//! The writer declares its gates when it opens ([`crate::Options::gates`]) and makes a file for each, `run/gates/NAME`.
+//! The writer declares its gates when it opens ([`crate::WriterOptions::gates`]) and makes a file for each, `run/gates/NAME`.
 //! A reader attaches to one by name, says how far it has come as it goes, and holds a lock on the file, so that its
 //! death is seen. The writer compares its end with one number; only when it reaches that does it look at the gates.
 //!
@@ -21,14 +21,14 @@
 
 mod file;
 mod handle;
-mod hold;
+mod writer_gates;
 
 use std::time::Duration;
 
 use unitape_model::Position;
 
 pub use handle::GateHandle;
-pub(crate) use hold::Gates;
+pub(crate) use writer_gates::GateSet;
 
 /// A gate as the writer declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,14 +53,14 @@ pub enum GatePolicy {
         /// How long.
         timeout: Duration,
     },
-    /// Gives [`crate::Error::Dropped`] at once: the unit is not appended, for nobody, and counted in the writer and
+    /// Gives [`crate::Error::GateDrops`] at once: the unit is not appended, for nobody, and counted in the writer and
     /// in the gate's file.
     Drop,
 }
 
 /// What was dropped at a gate since its file was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Dropped {
+pub struct GateDrops {
     /// How many appends, messages or claims were refused.
     pub count: u64,
     /// Bytes of them.
@@ -73,7 +73,7 @@ pub struct Dropped {
 
 /// A gate as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GateStanding {
+pub struct GateStatus {
     /// Name of the reader.
     pub reader: String,
     /// The reader has dealt with everything before this.
@@ -81,7 +81,7 @@ pub struct GateStanding {
     /// Whether a live reader is attached.
     pub alive: bool,
     /// What was dropped.
-    pub dropped: Dropped,
+    pub dropped: GateDrops,
     /// How often the writer waited.
     pub waits: u64,
 }

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 
 use unitape_model::Position;
 
-use super::{Memory, flaw};
+use super::{SharedMemory, flaw};
 
 /// Where the words of a gate's page stand; the reader's and the writer's are on lines of their own.
 pub mod place {
@@ -42,7 +42,7 @@ pub mod place {
 
 /// What was dropped at a gate, since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Dropped {
+pub struct DropCounters {
     /// How many units were not appended (a claim that was refused counts as one).
     pub count: u64,
     /// Bytes of them.
@@ -54,7 +54,7 @@ pub struct Dropped {
 }
 
 /// The reader comes, at `position`; gives the number of its coming, which is odd.
-pub fn come<const FLAW: u8>(memory: &impl Memory, position: Position) -> u64 {
+pub fn attach<const FLAW: u8>(memory: &impl SharedMemory, position: Position) -> u64 {
     // Relaxed: only the holder of the gate's lock writes these.
     let came = (memory.load(place::CAME, Ordering::Relaxed) + 1) | 1;
     memory.store(place::POSITION, position.0, Ordering::Relaxed);
@@ -65,14 +65,14 @@ pub fn come<const FLAW: u8>(memory: &impl Memory, position: Position) -> u64 {
 }
 
 /// The reader goes.
-pub fn go(memory: &impl Memory, came: u64) {
+pub fn detach(memory: &impl SharedMemory, came: u64) {
     // Release: pairs with the Acquire in `standing`.
     memory.store(place::CAME, came + 1, Ordering::Release);
 }
 
 /// The reader has dealt with everything before `position`.
 #[inline]
-pub fn advance<const FLAW: u8>(memory: &impl Memory, position: Position) {
+pub fn advance<const FLAW: u8>(memory: &impl SharedMemory, position: Position) {
     // Release: pairs with the Acquire in `standing`; what the reader did with it comes before.
     let order = if FLAW == flaw::RELAXED_POSITION { Ordering::Relaxed } else { Ordering::Release };
     memory.store(place::POSITION, position.0, order);
@@ -80,14 +80,14 @@ pub fn advance<const FLAW: u8>(memory: &impl Memory, position: Position) {
 
 /// The number of the reader's coming or going, and its position.
 #[inline]
-pub fn standing(memory: &impl Memory) -> (u64, Position) {
+pub fn reader_state(memory: &impl SharedMemory) -> (u64, Position) {
     // Acquire: pairs with the Release in `come` and `go`.
     let came = memory.load(place::CAME, Ordering::Acquire);
     // Acquire: pairs with the Release in `advance`.
     (came, Position(memory.load(place::POSITION, Ordering::Acquire)))
 }
 
-/// The end up to which a writer at `end` may go that wants to write `bytes`: `ahead` beyond the reader's position,
+/// The end up to which a writer at `end` may go that wants to write `bytes`: `prefault` beyond the reader's position,
 /// and whatever it takes where the reader has dealt with all there is.
 #[inline]
 pub fn limit(position: Position, end: Position, bytes: u64, ahead: u64) -> Position {
@@ -96,7 +96,7 @@ pub fn limit(position: Position, end: Position, bytes: u64, ahead: u64) -> Posit
 }
 
 /// The writer counts `bytes` that it did not write at `end`.
-pub fn drop_at<const FLAW: u8>(memory: &impl Memory, end: Position, bytes: u64) {
+pub fn drop_at<const FLAW: u8>(memory: &impl SharedMemory, end: Position, bytes: u64) {
     // Relaxed: only the writer writes these, and the count comes last.
     let count = memory.load(place::DROPS, Ordering::Relaxed);
     if count == 0 {
@@ -111,10 +111,10 @@ pub fn drop_at<const FLAW: u8>(memory: &impl Memory, end: Position, bytes: u64) 
 }
 
 /// What was dropped.
-pub fn dropped(memory: &impl Memory) -> Dropped {
+pub fn dropped(memory: &impl SharedMemory) -> DropCounters {
     // Acquire: pairs with the Release in `drop_at`.
     let count = memory.load(place::DROPS, Ordering::Acquire);
     let word = |at| memory.load(at, Ordering::Relaxed);
     let (bytes, first) = (word(place::DROPPED_BYTES), Position(word(place::DROPPED_FIRST)));
-    Dropped { count, bytes, first, last: Position(word(place::DROPPED_LAST)) }
+    DropCounters { count, bytes, first, last: Position(word(place::DROPPED_LAST)) }
 }

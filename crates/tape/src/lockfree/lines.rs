@@ -19,64 +19,69 @@
 
 use std::sync::atomic::Ordering;
 
-use unitape_model::{Header, Position, frame::KIND_PAD};
+use unitape_model::{FrameHeader, Position, frame::KIND_PAD};
 
-use super::{Memory, flaw};
+use super::{SharedMemory, flaw};
 
 /// What a header word at a place says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum HeaderWordState {
     /// Nothing is committed there yet.
     Nothing,
     /// A frame that lies within the memory.
-    Frame(Header),
+    Frame(FrameHeader),
     /// The rest of the memory is empty.
     Pad,
     /// Neither zero nor anything that may stand there.
-    Damage(Header),
+    Damage(FrameHeader),
 }
 
 /// What `header`, found at `position` with `room` bytes up to the end of its memory, says.
 #[inline]
-pub fn judge(header: Header, position: Position, room: u64) -> Seen {
+pub fn judge(header: FrameHeader, position: Position, room: u64) -> HeaderWordState {
     if header.is_at(position) {
         let length = header.len_bytes() as u64;
         if header.kind() == KIND_PAD && length == 0 {
-            Seen::Pad
+            HeaderWordState::Pad
         } else if length > 0 && length <= room && header.kind() > KIND_PAD {
-            Seen::Frame(header)
+            HeaderWordState::Frame(header)
         } else {
-            Seen::Damage(header)
+            HeaderWordState::Damage(header)
         }
     } else if header.0 == 0 {
-        Seen::Nothing
+        HeaderWordState::Nothing
     } else {
-        Seen::Damage(header)
+        HeaderWordState::Damage(header)
     }
 }
 
 /// Looks at what is committed at offset `at` of `size` bytes that begin at position `base`; everything in a frame
 /// seen may be read.
 #[inline]
-pub fn look<const FLAW: u8>(memory: &impl Memory, base: Position, size: u64, at: u64) -> Seen {
+pub fn look<const FLAW: u8>(
+    memory: &impl SharedMemory,
+    base: Position,
+    size: u64,
+    at: u64,
+) -> HeaderWordState {
     // Acquire: pairs with the Release in `commit` and `copy_in`.
     let order = if FLAW == flaw::RELAXED_LOOK { Ordering::Relaxed } else { Ordering::Acquire };
-    judge(Header(memory.load(at, order)), base.plus(at), size - at)
+    judge(FrameHeader(memory.load(at, order)), base.plus(at), size - at)
 }
 
 /// Publishes everything written from offset `at` on by storing its header word.
 #[inline]
-pub fn commit<const FLAW: u8>(memory: &impl Memory, base: Position, at: u64, header: Header) {
+pub fn commit<const FLAW: u8>(memory: &impl SharedMemory, base: Position, at: u64, header: FrameHeader) {
     // Release: pairs with the Acquire in `look`.
     let order = if FLAW == flaw::RELAXED_COMMIT { Ordering::Relaxed } else { Ordering::Release };
-    memory.store(at, header.stamped(base.plus(at)).0, order);
+    memory.store(at, header.with_stamp(base.plus(at)).0, order);
 }
 
 /// Writes a header word that is reached only through an earlier one, which is committed later.
 #[inline]
-pub fn stamp(memory: &impl Memory, base: Position, at: u64, header: Header) {
+pub fn stamp(memory: &impl SharedMemory, base: Position, at: u64, header: FrameHeader) {
     // Relaxed: not reachable before the first header of its claim, which `commit` releases.
-    memory.store(at, header.stamped(base.plus(at)).0, Ordering::Relaxed);
+    memory.store(at, header.with_stamp(base.plus(at)).0, Ordering::Relaxed);
 }
 
 /// Copies frames to offset `at`, stamping each; leaves out the first header if `hold` is set.
@@ -85,10 +90,16 @@ pub fn stamp(memory: &impl Memory, base: Position, at: u64, header: Header) {
 /// - `frames` is a run of whole frames, and the range lies in the memory, at a multiple of the line.
 /// - Nobody else writes to the range, and it is not committed.
 #[inline]
-pub unsafe fn put<const FLAW: u8>(memory: &impl Memory, base: Position, at: u64, frames: &[u8], hold: bool) {
+pub unsafe fn put<const FLAW: u8>(
+    memory: &impl SharedMemory,
+    base: Position,
+    at: u64,
+    frames: &[u8],
+    hold: bool,
+) {
     let mut offset = 0;
     while offset < frames.len() {
-        let header = Header::read(&frames[offset..]);
+        let header = FrameHeader::read(&frames[offset..]);
         let length = header.len_bytes();
         let place = at + offset as u64;
         // SAFETY: in the memory and the caller's alone by its duties; not reachable before a first word that is
@@ -107,10 +118,10 @@ pub unsafe fn put<const FLAW: u8>(memory: &impl Memory, base: Position, at: u64,
 /// - The range lies in the memory, `at` and the length are multiples of the line, `bytes` is not empty.
 /// - Nobody else writes to the range, and it is not committed in this memory.
 #[inline]
-pub unsafe fn copy_in<const FLAW: u8>(memory: &impl Memory, at: u64, bytes: &[u8]) {
+pub unsafe fn copy_in<const FLAW: u8>(memory: &impl SharedMemory, at: u64, bytes: &[u8]) {
     // SAFETY: the range is the caller's alone, and nothing in it is reachable before its first word.
     unsafe { memory.fill(at + 8, &bytes[8..]) };
     // Release: pairs with the Acquire in `look`.
     let order = if FLAW == flaw::RELAXED_COMMIT { Ordering::Relaxed } else { Ordering::Release };
-    memory.store(at, Header::read(bytes).0, order);
+    memory.store(at, FrameHeader::read(bytes).0, order);
 }

@@ -7,7 +7,7 @@
 //!           lines: commit, look, put, copy      ring: intent, marks, copy and check      gate: position, drops
 //! ```
 //!
-//! It knows memory through [`Memory`] alone, so that loom runs this code as it stands, with a capacity of a few
+//! It knows memory through [`SharedMemory`] alone, so that loom runs this code as it stands, with a capacity of a few
 //! lines. Each protocol has copies with one flaw, chosen by a constant and gone at compile time; the loom tests
 //! show that loom rejects each of them, without which their passing would prove nothing.
 //!
@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 ///
 /// A word that may be looked at while it changes is loaded and stored, never filled; what is filled is reached by
 /// others only through a word that is stored after it.
-pub trait Memory {
+pub trait SharedMemory {
     /// The word at byte offset `at`, a multiple of eight.
     fn load(&self, at: u64, order: Ordering) -> u64;
 

@@ -34,10 +34,10 @@
 
 use std::sync::atomic::Ordering;
 
-use unitape_model::{Header, LINE, Position, frame::KIND_PAD};
+use unitape_model::{FrameHeader, LINE, Position, frame::KIND_PAD};
 
-use super::lines::{Seen, judge};
-use super::{Memory, flaw};
+use super::lines::{HeaderWordState, judge};
+use super::{SharedMemory, flaw};
 
 /// Where the words of the control page stand; lines that the two sides write or read apart are 128 bytes apart.
 pub mod place {
@@ -53,7 +53,7 @@ pub mod place {
 
 /// Sizes of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct RingGeometry {
     /// Byte offset of position 0 in the memory.
     pub data_at: u64,
     /// Bytes of frames, a power of two.
@@ -69,7 +69,7 @@ pub struct Shape {
 /// No position of a ring is greater, so that sums cannot overflow.
 const PLACE_MAX: u64 = 1 << 62;
 
-impl Shape {
+impl RingGeometry {
     /// Of a ring of `capacity` bytes whose data begins at byte `data_at`.
     pub const fn new(data_at: u64, capacity: u64) -> Self {
         let step = capacity / place::STEPS;
@@ -94,7 +94,7 @@ impl Shape {
 
 /// A unit's start and the number of events before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct UnitMark {
     /// Where the unit starts.
     pub position: Position,
     /// Non-META frames before it.
@@ -105,7 +105,7 @@ pub struct Mark {
 #[derive(Debug)]
 pub struct RingWriter<M, const FLAW: u8 = { flaw::NONE }> {
     memory: M,
-    shape: Shape,
+    shape: RingGeometry,
     end: Position,
     ordinal: u64,
     /// As last announced.
@@ -114,9 +114,9 @@ pub struct RingWriter<M, const FLAW: u8 = { flaw::NONE }> {
     unmarked: u64,
 }
 
-impl<M: Memory, const FLAW: u8> RingWriter<M, FLAW> {
+impl<M: SharedMemory, const FLAW: u8> RingWriter<M, FLAW> {
     /// Begins a ring at position `at`, a multiple of the capacity; nobody reads it yet.
-    pub fn begin(memory: M, shape: Shape, at: Mark) -> Self {
+    pub fn begin(memory: M, shape: RingGeometry, at: UnitMark) -> Self {
         assert!(
             at.position.0.is_multiple_of(shape.capacity) && shape.unit_max + shape.step <= shape.capacity / 2
         );
@@ -140,7 +140,7 @@ impl<M: Memory, const FLAW: u8> RingWriter<M, FLAW> {
     ///
     /// # Errors
     /// Byte offset in the memory and what is wrong there.
-    pub fn recover(memory: M, shape: Shape) -> Result<Self, (u64, &'static str)> {
+    pub fn recover(memory: M, shape: RingGeometry) -> Result<Self, (u64, &'static str)> {
         // Relaxed, all of it: the writer before is gone, the file's lock is ours.
         let word = |at| memory.load(at, Ordering::Relaxed);
         let intent = word(place::INTENT);
@@ -148,14 +148,16 @@ impl<M: Memory, const FLAW: u8> RingWriter<M, FLAW> {
             return Err((place::INTENT, "the intent is no block's start"));
         }
         let newest = (intent / shape.step..=(intent + shape.capacity) / shape.step).rev().find_map(|block| {
-            let mark =
-                Mark { position: Position(word(shape.mark(block))), ordinal: word(shape.mark(block) + 8) };
+            let mark = UnitMark {
+                position: Position(word(shape.mark(block))),
+                ordinal: word(shape.mark(block) + 8),
+            };
             let at = mark.position.0;
             let there = at >= block * shape.step && at <= intent + shape.capacity;
             (there && at.is_multiple_of(LINE as u64)).then_some((block, mark))
         });
         let (block, mark) = newest.ok_or((place::MARKS, "no mark belongs to the ring as it stands"))?;
-        let Mark { position: end, ordinal } = mark;
+        let UnitMark { position: end, ordinal } = mark;
         let mut ring = Self { memory, shape, end, ordinal, intent, unmarked: block + 1 };
         // Of the unit that the walk is in: its start, and the events before it.
         let mut unit = None;
@@ -164,10 +166,10 @@ impl<M: Memory, const FLAW: u8> RingWriter<M, FLAW> {
             if at.0 > intent + shape.capacity {
                 return Err((shape.word(at), "frames go on beyond what was announced"));
             }
-            let header = Header(ring.memory.load(shape.word(at), Ordering::Relaxed));
+            let header = FrameHeader(ring.memory.load(shape.word(at), Ordering::Relaxed));
             match judge(header, at, shape.room(at)) {
-                Seen::Frame(header) => {
-                    unit.get_or_insert(Mark { position: at, ordinal: ring.ordinal });
+                HeaderWordState::Frame(header) => {
+                    unit.get_or_insert(UnitMark { position: at, ordinal: ring.ordinal });
                     ring.end = ring.end.plus(header.len_bytes() as u64);
                     ring.ordinal += u64::from(!header.is_meta());
                     if header.is_last()
@@ -178,8 +180,8 @@ impl<M: Memory, const FLAW: u8> RingWriter<M, FLAW> {
                         ring.ordinal = ordinal;
                     }
                 }
-                Seen::Pad if unit.is_none() => ring.end = ring.end.plus(shape.room(at)),
-                Seen::Nothing if unit.is_none() => break,
+                HeaderWordState::Pad if unit.is_none() => ring.end = ring.end.plus(shape.room(at)),
+                HeaderWordState::Nothing if unit.is_none() => break,
                 _ => return Err((shape.word(at), "neither a frame nor the end of the ring stands here")),
             }
         }
@@ -207,7 +209,7 @@ impl<M: Memory, const FLAW: u8> RingWriter<M, FLAW> {
 
     /// Sizes of the ring.
     #[inline]
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> RingGeometry {
         self.shape
     }
 
@@ -217,16 +219,16 @@ impl<M: Memory, const FLAW: u8> RingWriter<M, FLAW> {
         let start = self.open(unit.len() as u64);
         let mut at = 0;
         while at < unit.len() {
-            let header = Header::read(&unit[at..]);
+            let header = FrameHeader::read(&unit[at..]);
             let place = start.plus(at as u64);
             if at > 0 {
                 // Relaxed: not reachable before the unit's first word.
-                self.memory.store(self.shape.word(place), header.stamped(place).0, Ordering::Relaxed);
+                self.memory.store(self.shape.word(place), header.with_stamp(place).0, Ordering::Relaxed);
             }
             self.write(place.plus(8), &unit[at + 8..at + header.len_bytes()]);
             at += header.len_bytes();
         }
-        self.publish(start, unit.len() as u64, Header::read(unit), ordinals);
+        self.publish(start, unit.len() as u64, FrameHeader::read(unit), ordinals);
         start
     }
 
@@ -258,7 +260,7 @@ impl<M: Memory, const FLAW: u8> RingWriter<M, FLAW> {
 
     /// Commits the unit that is open at `start`; everything but its first word is written.
     #[inline]
-    pub fn publish(&mut self, start: Position, bytes: u64, first: Header, ordinals: u64) {
+    pub fn publish(&mut self, start: Position, bytes: u64, first: FrameHeader, ordinals: u64) {
         let next = start.plus(bytes);
         if FLAW != flaw::NO_ZERO {
             // Relaxed: before the commit below, behind the fence of `announce`.
@@ -267,15 +269,15 @@ impl<M: Memory, const FLAW: u8> RingWriter<M, FLAW> {
         if FLAW == flaw::LATE_INTENT && next.0 + LINE as u64 > self.intent + self.shape.capacity {
             self.announce(next.plus(LINE as u64));
         }
-        // Release: pairs with the Acquire in `RingReader::look`.
+        // Release: pairs with the Acquire in `RingReader::owner_and_mode`.
         let order = if FLAW == flaw::RELAXED_COMMIT { Ordering::Relaxed } else { Ordering::Release };
-        let word = first.stamped(start).0;
+        let word = first.with_stamp(start).0;
         if start == self.end {
             self.memory.store(self.shape.word(start), word, order);
         } else {
             // Relaxed: reached through the pad, which is the commit.
             self.memory.store(self.shape.word(start), word, Ordering::Relaxed);
-            let pad = Header::unstamped(KIND_PAD, 0, 0).stamped(self.end);
+            let pad = FrameHeader::new_unstamped(KIND_PAD, 0, 0).with_stamp(self.end);
             self.memory.store(self.shape.word(self.end), pad.0, order);
         }
         if start.0 >= self.unmarked * self.shape.step {
@@ -314,42 +316,42 @@ impl<M: Memory, const FLAW: u8> RingWriter<M, FLAW> {
 
 /// What a reader finds at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Got {
+pub enum RingReadOutcome {
     /// A frame; the reader is behind it.
-    Frame(Header),
+    Frame(FrameHeader),
     /// Nothing is committed there yet.
     Nothing,
     /// The writer has taken the position away; the reader is where it was.
     Overrun,
     /// Neither a frame nor zero stands there, and it was not overwritten.
-    Damage(Header),
+    Damage(FrameHeader),
 }
 
 /// The reading side; there may be any number.
 #[derive(Debug)]
 pub struct RingReader<M, const FLAW: u8 = { flaw::NONE }> {
     memory: M,
-    shape: Shape,
+    shape: RingGeometry,
     /// Position of the next frame, and events before it.
-    at: Mark,
+    at: UnitMark,
 }
 
-impl<M: Memory, const FLAW: u8> RingReader<M, FLAW> {
-    /// At the oldest unit; none as [`RingReader::oldest`].
-    pub fn open(memory: M, shape: Shape) -> Option<Self> {
-        let mut reader = Self { memory, shape, at: Mark { position: Position(0), ordinal: 0 } };
+impl<M: SharedMemory, const FLAW: u8> RingReader<M, FLAW> {
+    /// At the oldest unit; none as [`RingReader::oldest_position`].
+    pub fn open(memory: M, shape: RingGeometry) -> Option<Self> {
+        let mut reader = Self { memory, shape, at: UnitMark { position: Position(0), ordinal: 0 } };
         reader.at = reader.oldest()?;
         Some(reader)
     }
 
     /// Where the next frame will stand, and the number of events before it.
     #[inline]
-    pub fn at(&self) -> Mark {
+    pub fn next_mark(&self) -> UnitMark {
         self.at
     }
 
-    /// Goes to a place that [`RingReader::oldest`] or [`RingReader::mark_before`] gave.
-    pub fn go(&mut self, at: Mark) {
+    /// Goes to a place that [`RingReader::oldest_position`] or [`RingReader::mark_before`] gave.
+    pub fn move_to(&mut self, at: UnitMark) {
         self.at = at;
     }
 
@@ -359,7 +361,7 @@ impl<M: Memory, const FLAW: u8> RingReader<M, FLAW> {
     }
 
     /// Sizes of the ring.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> RingGeometry {
         self.shape
     }
 
@@ -372,24 +374,24 @@ impl<M: Memory, const FLAW: u8> RingReader<M, FLAW> {
 
     /// Steps over the next frame, and appends it to `buffer` if there is one. A pad is stepped over as well.
     #[inline]
-    pub fn next(&mut self, buffer: Option<&mut Vec<u64>>) -> Got {
+    pub fn next(&mut self, buffer: Option<&mut Vec<u64>>) -> RingReadOutcome {
         let (header, seen) = loop {
             let header = self.look();
             let seen = judge(header, self.at.position, self.shape.room(self.at.position));
-            if seen != Seen::Pad {
+            if seen != HeaderWordState::Pad {
                 break (header, seen);
             }
             if !self.is_intact(self.at.position) {
-                return Got::Overrun;
+                return RingReadOutcome::Overrun;
             }
             self.at.position = self.at.position.plus(self.shape.room(self.at.position));
         };
         let position = self.at.position;
         if FLAW == flaw::EARLY_CHECK && !self.is_intact(position) {
-            return Got::Overrun;
+            return RingReadOutcome::Overrun;
         }
         let mut begun = None;
-        if let (Seen::Frame(header), Some(buffer)) = (seen, buffer) {
+        if let (HeaderWordState::Frame(header), Some(buffer)) = (seen, buffer) {
             let from = buffer.len();
             buffer.push(header.0);
             let word = self.shape.word(position);
@@ -402,22 +404,22 @@ impl<M: Memory, const FLAW: u8> RingReader<M, FLAW> {
             if let Some((buffer, from)) = begun {
                 buffer.truncate(from);
             }
-            return Got::Overrun;
+            return RingReadOutcome::Overrun;
         }
         match seen {
-            Seen::Frame(header) => {
+            HeaderWordState::Frame(header) => {
                 self.at.position = self.at.position.plus(header.len_bytes() as u64);
                 self.at.ordinal += u64::from(!header.is_meta());
-                Got::Frame(header)
+                RingReadOutcome::Frame(header)
             }
-            Seen::Nothing => Got::Nothing,
-            Seen::Pad | Seen::Damage(_) => Got::Damage(header),
+            HeaderWordState::Nothing => RingReadOutcome::Nothing,
+            HeaderWordState::Pad | HeaderWordState::Damage(_) => RingReadOutcome::Damage(header),
         }
     }
 
     /// The oldest whole unit that is not about to be overwritten, or the end of a ring without any. None where
     /// the control page is damaged.
-    pub fn oldest(&self) -> Option<Mark> {
+    pub fn oldest(&self) -> Option<UnitMark> {
         let mut before = u64::MAX;
         loop {
             let intent = self.intent()?;
@@ -433,7 +435,7 @@ impl<M: Memory, const FLAW: u8> RingReader<M, FLAW> {
     }
 
     /// The newest mark that is not behind `limit`, at or behind the intent.
-    pub fn mark_before(&self, limit: Position) -> Option<Mark> {
+    pub fn mark_before(&self, limit: Position) -> Option<UnitMark> {
         let intent = self.intent()?;
         let step = self.shape.step;
         let blocks = intent / step..=limit.0.min(intent + self.shape.capacity) / step;
@@ -450,7 +452,7 @@ impl<M: Memory, const FLAW: u8> RingReader<M, FLAW> {
     }
 
     /// The mark of `block`, if it is of this lap: the block lies in the capacity behind `intent`.
-    fn mark(&self, block: u64, intent: u64) -> Option<Mark> {
+    fn mark(&self, block: u64, intent: u64) -> Option<UnitMark> {
         let at = self.shape.mark(block);
         // Acquire: pairs with the Release in `RingWriter::mark`; the ordinal, the commit of the unit and the zero
         // behind it are there.
@@ -458,14 +460,14 @@ impl<M: Memory, const FLAW: u8> RingReader<M, FLAW> {
         let ordinal = self.memory.load(at + 8, Ordering::Relaxed);
         // A mark is used again two laps on, when the intent is beyond the lap that it was looked up in.
         (self.is_intact(position) && position.0 < intent + self.shape.capacity && position.0 >= intent)
-            .then_some(Mark { position, ordinal })
+            .then_some(UnitMark { position, ordinal })
     }
 
     #[inline]
-    fn look(&self) -> Header {
+    fn look(&self) -> FrameHeader {
         // Acquire: pairs with the Release in `RingWriter::publish`.
         let order = if FLAW == flaw::RELAXED_LOOK { Ordering::Relaxed } else { Ordering::Acquire };
-        Header(self.memory.load(self.shape.word(self.at.position), order))
+        FrameHeader(self.memory.load(self.shape.word(self.at.position), order))
     }
 
     /// Whether what was loaded before this, at and behind `position`, is of its own lap.

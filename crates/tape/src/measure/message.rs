@@ -1,10 +1,10 @@
 //! The message of the measurements: a numbered frame.
 
-use unitape_model::{Header, LINE, flags};
+use unitape_model::{FrameHeader, LINE, flags};
 
 /// Numbered frames, made a little ahead of being sent, as a message that stands ready in its sender's buffer is.
 #[derive(Debug)]
-pub struct Messages {
+pub struct NumberedFrames {
     frames: Vec<Vec<u8>>,
     next: u64,
 }
@@ -21,13 +21,13 @@ pub fn payload_of(lines: u16) -> usize {
     }
 }
 
-impl Messages {
+impl NumberedFrames {
     /// Frames of `lines` lines, numbered from 0.
     pub fn new(lines: u16) -> Self {
         let lines = lines.max(1);
         let mut frame = vec![0; usize::from(lines) * LINE];
         frame[8..8 + payload_of(lines)].fill(0x5a);
-        Header::unstamped(20, flags::LAST, lines).write(&mut frame);
+        FrameHeader::new_unstamped(20, flags::LAST, lines).write(&mut frame);
         let frames = (0..AHEAD).map(|n| numbered(frame.clone(), n)).collect();
         Self { frames, next: 0 }
     }
@@ -75,13 +75,13 @@ mod tests {
     /// the wrong reason if the numbers were those of the slots.
     #[test]
     fn frames_are_numbered_one_after_the_other_and_differ_in_nothing_else() {
-        let mut messages = Messages::new(2);
+        let mut messages = NumberedFrames::new(2);
         let first = messages.next().to_vec();
-        assert_eq!((Messages::number(&first), first.len()), (0, 128));
+        assert_eq!((NumberedFrames::number(&first), first.len()), (0, 128));
         assert!(first[16..108].iter().all(|&b| b == 0x5a) && first[108..].iter().all(|&b| b == 0));
         for n in 1..1000 {
             let frame = messages.next();
-            assert_eq!(Messages::number(frame), n);
+            assert_eq!(NumberedFrames::number(frame), n);
             assert_eq!((&frame[..8], &frame[16..]), (&first[..8], &first[16..]));
         }
     }

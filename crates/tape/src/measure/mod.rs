@@ -24,17 +24,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 
-pub use message::{Messages, payload_of};
-pub use stream::{OneWay, one_way, sustained};
-pub use trips::{Pace, raw_round_trips, raw_round_trips_at, round_trips, round_trips_at};
+pub use message::{NumberedFrames, payload_of};
+pub use stream::{StreamMeasurement, one_way, sustained};
+pub use trips::{SendSchedule, raw_round_trips, raw_round_trips_at, round_trips, round_trips_at};
 
 /// Makes the command that runs [`peer`] with these arguments in a process of its own.
-pub type Spawn<'a> = &'a dyn Fn(&[String]) -> Command;
+pub type PeerCommand<'a> = &'a dyn Fn(&[String]) -> Command;
 
 /// Pins the calling thread to processor `cpu`; false where that cannot be done, or is switched off.
 pub fn pin(cpu: usize) -> bool {
     // Relaxed: set once, before anything is measured.
-    PINNING.load(Ordering::Relaxed) && crate::write::place::pin_to(&[cpu])
+    PINNING.load(Ordering::Relaxed) && crate::write::placement::pin_to(&[cpu])
 }
 
 /// Switches [`pin`] off or on in this process: to see what pinning gives.
@@ -44,7 +44,7 @@ pub fn set_pinning(on: bool) {
 
 /// Waits until the helper threads of tapes just opened have made what they make ahead, as they have in a tape that
 /// has been open for a moment: the beginning is not what is measured.
-pub fn settle(options: &crate::Options) {
+pub fn settle(options: &crate::WriterOptions) {
     std::thread::sleep(std::time::Duration::from_millis(200 + 4 * (options.segment_bytes >> 20)));
 }
 
@@ -56,12 +56,12 @@ pub fn percentile(sorted: &[u64], share: f64) -> u64 {
     sorted.get(((last as f64) * share) as usize).copied().unwrap_or(0)
 }
 
-/// The second process: call it with the arguments that [`Spawn`] was given.
+/// The second process: call it with the arguments that [`PeerCommand`] was given.
 ///
 /// # Errors
 /// Arguments that are none of ours, or the tape.
 pub fn peer(arguments: &[String]) -> Result<()> {
-    let arguments = process::Arguments(arguments);
+    let arguments = process::PeerArguments(arguments);
     match arguments.text(0)? {
         "raw" => trips::answer_raw(Path::new(arguments.text(1)?), arguments.number(2)?),
         "echo" => trips::echo(&arguments),

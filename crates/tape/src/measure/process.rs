@@ -7,27 +7,27 @@ use std::sync::atomic::AtomicU64;
 
 use memmap2::MmapRaw;
 
-use super::Spawn;
-use crate::error::{At, Error, Result};
-use crate::write::place::Helpers;
-use crate::{Backing, Options};
+use super::PeerCommand;
+use crate::error::{Error, FileContext, Result};
+use crate::write::placement::HelperPlacement;
+use crate::{Backing, WriterOptions};
 
 /// The second process; ends with us.
-pub(super) struct Second(Child);
+pub(super) struct PeerProcess(Child);
 
-impl Second {
-    pub fn start(spawn: Spawn<'_>, arguments: &[String]) -> Result<Self> {
-        spawn(arguments).spawn().at("start", Path::new("the second process")).map(Self)
+impl PeerProcess {
+    pub fn start(spawn: PeerCommand<'_>, arguments: &[String]) -> Result<Self> {
+        spawn(arguments).spawn().with_context("start", Path::new("the second process")).map(Self)
     }
 
     /// Spins until `done`, or fails if the second process has ended badly.
     #[inline]
-    pub fn until(&mut self, mut done: impl FnMut() -> bool) -> Result<()> {
-        self.until_some(|| Ok(done()))
+    pub fn spin_until(&mut self, mut done: impl FnMut() -> bool) -> Result<()> {
+        self.try_spin_until(|| Ok(done()))
     }
 
     #[inline]
-    pub fn until_some(&mut self, mut done: impl FnMut() -> Result<bool>) -> Result<()> {
+    pub fn try_spin_until(&mut self, mut done: impl FnMut() -> Result<bool>) -> Result<()> {
         let mut spins = 0u32;
         while !done()? {
             spin_loop();
@@ -50,14 +50,14 @@ impl Second {
 
     /// Waits for its good end.
     pub fn finish(&mut self) -> Result<()> {
-        let status = self.0.wait().at("wait for", Path::new("the second process"))?;
+        let status = self.0.wait().with_context("wait for", Path::new("the second process"))?;
         if status.success() { Ok(()) } else { Err(FAILED) }
     }
 }
 
 const FAILED: Error = Error::Option("the second process of the measurement failed");
 
-impl Drop for Second {
+impl Drop for PeerProcess {
     fn drop(&mut self) {
         // After `finish` both do nothing; before it the process would spin for ever.
         let _ = self.0.kill();
@@ -66,9 +66,9 @@ impl Drop for Second {
 }
 
 /// What the second process was given.
-pub(super) struct Arguments<'a>(pub &'a [String]);
+pub(super) struct PeerArguments<'a>(pub &'a [String]);
 
-impl Arguments<'_> {
+impl PeerArguments<'_> {
     pub fn text(&self, i: usize) -> Result<&str> {
         self.0.get(i).map(String::as_str).ok_or(Error::Option("an argument of the peer is missing"))
     }
@@ -78,11 +78,11 @@ impl Arguments<'_> {
     }
 
     /// What [`tell`] wrote, from argument `i` on.
-    pub fn options(&self, i: usize) -> Result<Options> {
-        let mut options = Options {
+    pub fn options(&self, i: usize) -> Result<WriterOptions> {
+        let mut options = WriterOptions {
             segment_bytes: self.number(i)?,
             prefault_bytes: self.number(i + 1)?,
-            ..Options::default()
+            ..WriterOptions::default()
         };
         let window = self.number(i + 2)?;
         if window > 0 {
@@ -94,7 +94,7 @@ impl Arguments<'_> {
             cpus.push(cpu.parse().map_err(|_| Error::Option("a processor is a number"))?);
         }
         let nice = self.text(i + 5)?.parse().ok();
-        options.helpers = Helpers { cpus, nice };
+        options.helpers = HelperPlacement { cpus, nice };
         Ok(options)
     }
 }
@@ -103,7 +103,7 @@ impl Arguments<'_> {
 pub(super) const NONE: &str = "-";
 
 /// Options as arguments.
-pub(super) fn tell(options: &Options) -> Result<Vec<String>> {
+pub(super) fn encode_options(options: &WriterOptions) -> Result<Vec<String>> {
     let (window, dir) = match &options.backing {
         Backing::File => (0, NONE.to_owned()),
         Backing::Hot { dir, window_segments } => {
@@ -122,7 +122,7 @@ pub(super) fn tell(options: &Options) -> Result<Vec<String>> {
 }
 
 /// The same options for one of several tapes: a hot directory that was given gets `suffix` appended.
-pub(super) fn at_place(options: &Options, suffix: &str) -> Options {
+pub(super) fn with_hot_suffix(options: &WriterOptions, suffix: &str) -> WriterOptions {
     let mut options = options.clone();
     if let Backing::Hot { dir: Some(dir), .. } = &mut options.backing {
         let mut name = dir.clone().into_os_string();
@@ -137,24 +137,25 @@ pub(super) fn text(path: &Path) -> Result<String> {
 }
 
 /// A shared page of words, 128 bytes apart.
-pub(super) struct Words(MmapRaw);
+pub(super) struct SharedWords(MmapRaw);
 
-impl Words {
+impl SharedWords {
     /// Makes the file, all zero.
     pub fn create(path: &Path) -> Result<Self> {
-        std::fs::write(path, [0; 4096]).at("write", path)?;
+        std::fs::write(path, [0; 4096]).with_context("write", path)?;
         Self::open(path)
     }
 
     pub fn open(path: &Path) -> Result<Self> {
-        let file = std::fs::OpenOptions::new().read(true).write(true).open(path).at("open", path)?;
-        if file.metadata().at("look at", path)?.len() < 4096 {
+        let file =
+            std::fs::OpenOptions::new().read(true).write(true).open(path).with_context("open", path)?;
+        if file.metadata().with_context("look at", path)?.len() < 4096 {
             return Err(Error::damage(path, 0, "the shared page is too short"));
         }
-        Ok(Self(MmapRaw::map_raw(&file).at("map", path)?))
+        Ok(Self(MmapRaw::map_raw(&file).with_context("map", path)?))
     }
 
-    pub fn at(&self, index: usize) -> &AtomicU64 {
+    pub fn word(&self, index: usize) -> &AtomicU64 {
         assert!(index < 32);
         // SAFETY: 32 * 128 bytes are the page that `open` found, aligned; both processes use atomics only.
         unsafe { AtomicU64::from_ptr(self.0.as_mut_ptr().cast::<u64>().add(index * 16)) }

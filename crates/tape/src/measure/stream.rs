@@ -4,17 +4,17 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use unitape_ring::Wait;
+use unitape_ring::WaitStrategy;
 
-use super::message::Messages;
-use super::process::{Arguments, Second, Words, at_place, text};
-use super::{Spawn, pin, settle};
+use super::message::NumberedFrames;
+use super::process::{PeerArguments, PeerProcess, SharedWords, text, with_hot_suffix};
+use super::{PeerCommand, pin, settle};
 use crate::error::{Error, Result};
-use crate::{Options, Reader, Start, TapeId, Writer};
+use crate::{Reader, StartPosition, TapeId, Writer, WriterOptions};
 
 /// What went one way.
 #[derive(Clone, Copy, Debug)]
-pub struct OneWay {
+pub struct StreamMeasurement {
     /// Frames written and read.
     pub frames: u64,
     /// Bytes of them.
@@ -33,8 +33,14 @@ pub struct OneWay {
 ///
 /// # Errors
 /// The tape, or the second process.
-pub fn one_way(dir: &Path, options: &Options, lines: u16, count: u64, spawn: Spawn<'_>) -> Result<OneWay> {
-    stream(dir, options, lines, Until::Count(count), u64::MAX, spawn)
+pub fn one_way(
+    dir: &Path,
+    options: &WriterOptions,
+    lines: u16,
+    count: u64,
+    spawn: PeerCommand<'_>,
+) -> Result<StreamMeasurement> {
+    stream(dir, options, lines, StreamLimit::Count(count), u64::MAX, spawn)
 }
 
 /// As [`one_way`], at full rate for a time; the sender waits while the reader is `lag_bytes_max` behind, so that
@@ -44,17 +50,17 @@ pub fn one_way(dir: &Path, options: &Options, lines: u16, count: u64, spawn: Spa
 /// The tape, or the second process.
 pub fn sustained(
     dir: &Path,
-    options: &Options,
+    options: &WriterOptions,
     lines: u16,
     time: Duration,
     lag_bytes_max: u64,
-    spawn: Spawn<'_>,
-) -> Result<OneWay> {
-    stream(dir, options, lines, Until::Time(time), lag_bytes_max, spawn)
+    spawn: PeerCommand<'_>,
+) -> Result<StreamMeasurement> {
+    stream(dir, options, lines, StreamLimit::Time(time), lag_bytes_max, spawn)
 }
 
 #[derive(Clone, Copy)]
-enum Until {
+enum StreamLimit {
     Count(u64),
     Time(Duration),
 }
@@ -69,29 +75,29 @@ const SEEN: usize = 3;
 
 fn stream(
     dir: &Path,
-    options: &Options,
+    options: &WriterOptions,
     lines: u16,
-    until: Until,
+    until: StreamLimit,
     lag_bytes_max: u64,
-    spawn: Spawn<'_>,
-) -> Result<OneWay> {
+    spawn: PeerCommand<'_>,
+) -> Result<StreamMeasurement> {
     let frame_bytes = u64::from(lines.max(1)) * unitape_model::LINE as u64;
     let lag_max = (lag_bytes_max / frame_bytes).max(PART);
     let (tape, shared) = (dir.join("one-way"), dir.join("done"));
-    let words = Words::create(&shared)?;
-    let (mut writer, _) = Writer::open(&tape, TapeId(1), at_place(options, "-one-way"))?;
-    let mut child = Second::start(spawn, &["drain".into(), text(&tape)?, text(&shared)?])?;
+    let words = SharedWords::create(&shared)?;
+    let (mut writer, _) = Writer::open(&tape, TapeId(1), with_hot_suffix(options, "-one-way"))?;
+    let mut child = PeerProcess::start(spawn, &["drain".into(), text(&tape)?, text(&shared)?])?;
     pin(0);
-    child.until(|| words.at(READY).load(Ordering::Acquire) == 1)?; // pairs with the Release in `drain`
+    child.spin_until(|| words.word(READY).load(Ordering::Acquire) == 1)?; // pairs with the Release in `drain`
     settle(options);
-    let mut messages = Messages::new(lines);
+    let mut messages = NumberedFrames::new(lines);
     let mut frames = 0;
     let since = Instant::now();
     loop {
         let part = match until {
-            Until::Count(count) => (count - frames).min(PART),
-            Until::Time(time) if since.elapsed() < time => PART,
-            Until::Time(_) => 0,
+            StreamLimit::Count(count) => (count - frames).min(PART),
+            StreamLimit::Time(time) if since.elapsed() < time => PART,
+            StreamLimit::Time(_) => 0,
         };
         if part == 0 {
             break;
@@ -101,47 +107,47 @@ fn stream(
         }
         frames += part;
         // Relaxed: how far the reader is, nothing is read under it.
-        child.until(|| frames - words.at(SEEN).load(Ordering::Relaxed) <= lag_max)?;
+        child.spin_until(|| frames - words.word(SEEN).load(Ordering::Relaxed) <= lag_max)?;
     }
     let written_ns = since.elapsed().as_nanos() as u64;
-    words.at(TOTAL).store(frames + 1, Ordering::Release); // pairs with the Acquire in `drain`
-    child.until(|| words.at(READ).load(Ordering::Acquire) == frames + 1)?; // pairs with the Release in `drain`
+    words.word(TOTAL).store(frames + 1, Ordering::Release); // pairs with the Acquire in `drain`
+    child.spin_until(|| words.word(READ).load(Ordering::Acquire) == frames + 1)?; // pairs with the Release in `drain`
     let read_ns = since.elapsed().as_nanos() as u64;
     child.finish()?;
     writer.close()?;
     let closed_ns = since.elapsed().as_nanos() as u64;
-    Ok(OneWay { frames, bytes: frames * frame_bytes, written_ns, read_ns, closed_ns })
+    Ok(StreamMeasurement { frames, bytes: frames * frame_bytes, written_ns, read_ns, closed_ns })
 }
 
 /// Messages between two looks at the clock.
 const PART: u64 = 1024;
 
 /// The other side: `drain TAPE PAGE`.
-pub(super) fn drain(arguments: &Arguments<'_>) -> Result<()> {
-    let mut reader = Reader::open(Path::new(arguments.text(1)?), Start::Oldest)?;
-    let words = Words::open(Path::new(arguments.text(2)?))?;
+pub(super) fn drain(arguments: &PeerArguments<'_>) -> Result<()> {
+    let mut reader = Reader::open(Path::new(arguments.text(1)?), StartPosition::Oldest)?;
+    let words = SharedWords::open(Path::new(arguments.text(2)?))?;
     pin(1);
-    words.at(READY).store(1, Ordering::Release); // pairs with the Acquire in `stream`
+    words.word(READY).store(1, Ordering::Release); // pairs with the Acquire in `stream`
     let mut seen = 0;
     loop {
         match reader.next()? {
-            Some(frame) if Messages::number(frame.bytes) == seen => {
+            Some(frame) if NumberedFrames::number(frame.bytes) == seen => {
                 seen += 1;
                 if seen % PART == 0 {
                     // Relaxed: a number of its own.
-                    words.at(SEEN).store(seen, Ordering::Relaxed);
+                    words.word(SEEN).store(seen, Ordering::Relaxed);
                 }
             }
             Some(_) => return Err(Error::Option("a message of the measurement was lost or doubled")),
             // Acquire: pairs with the Release in `stream`.
-            None if words.at(TOTAL).load(Ordering::Acquire) == seen + 1 => break,
+            None if words.word(TOTAL).load(Ordering::Acquire) == seen + 1 => break,
             None => {
-                words.at(SEEN).store(seen, Ordering::Relaxed);
+                words.word(SEEN).store(seen, Ordering::Relaxed);
                 // As readers do: one that only spins takes a processor from the threads that make its pages.
-                reader.wait_as(Wait::Balanced, Duration::from_micros(200))?;
+                reader.wait_as(WaitStrategy::Balanced, Duration::from_micros(200))?;
             }
         }
     }
-    words.at(READ).store(seen + 1, Ordering::Release); // pairs with the Acquire in `stream`
+    words.word(READ).store(seen + 1, Ordering::Release); // pairs with the Acquire in `stream`
     Ok(())
 }

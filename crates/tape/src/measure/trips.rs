@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::message::Messages;
-use super::process::{Arguments, NONE, Second, Words, at_place, tell, text};
-use super::{Spawn, pin, settle};
+use super::message::NumberedFrames;
+use super::process::{NONE, PeerArguments, PeerProcess, SharedWords, encode_options, text, with_hot_suffix};
+use super::{PeerCommand, pin, settle};
 use crate::error::{Error, Result};
-use crate::{Options, Reader, Start, TapeId, Writer};
+use crate::{Reader, StartPosition, TapeId, Writer, WriterOptions};
 
 /// Round trips of one `u64` each way in shared memory, in ns, ascending: the control to all other figures.
 ///
@@ -17,19 +17,19 @@ use crate::{Options, Reader, Start, TapeId, Writer};
 ///
 /// # Errors
 /// The file, or the second process.
-pub fn raw_round_trips(dir: &Path, count: u64, spawn: Spawn<'_>) -> Result<Vec<u64>> {
+pub fn raw_round_trips(dir: &Path, count: u64, spawn: PeerCommand<'_>) -> Result<Vec<u64>> {
     let path = dir.join(format!("unitape-raw-{}", std::process::id()));
-    let words = Words::create(&path)?;
-    let mut child = Second::start(spawn, &["raw".into(), text(&path)?, count.to_string()])?;
+    let words = SharedWords::create(&path)?;
+    let mut child = PeerProcess::start(spawn, &["raw".into(), text(&path)?, count.to_string()])?;
     pin(0);
-    child.until(|| words.at(2).load(Ordering::Acquire) == 1)?; // pairs with the Release in `answer_raw`
+    child.spin_until(|| words.word(2).load(Ordering::Acquire) == 1)?; // pairs with the Release in `answer_raw`
     crate::disk::layout::remove(&path)?;
     let mut times = Vec::with_capacity(count as usize);
     for i in 1..=count {
         let since = Instant::now();
-        words.at(0).store(i, Ordering::Release); // pairs with the Acquire in `answer_raw`
+        words.word(0).store(i, Ordering::Release); // pairs with the Acquire in `answer_raw`
         // Acquire: pairs with the Release in `answer_raw`.
-        child.until(|| words.at(1).load(Ordering::Acquire) == i)?;
+        child.spin_until(|| words.word(1).load(Ordering::Acquire) == i)?;
         times.push(since.elapsed().as_nanos() as u64);
     }
     child.finish()?;
@@ -48,24 +48,24 @@ pub fn raw_round_trips_at(
     dir: &Path,
     count: u64,
     every: Duration,
-    spawn: Spawn<'_>,
+    spawn: PeerCommand<'_>,
     mut out: impl FnMut(u64),
 ) -> Result<()> {
     let path = dir.join(format!("unitape-raw-{}", std::process::id()));
-    let words = Words::create(&path)?;
-    let mut child = Second::start(spawn, &["raw".into(), text(&path)?, count.to_string()])?;
+    let words = SharedWords::create(&path)?;
+    let mut child = PeerProcess::start(spawn, &["raw".into(), text(&path)?, count.to_string()])?;
     pin(0);
-    child.until(|| words.at(2).load(Ordering::Acquire) == 1)?; // pairs with the Release in `answer_raw`
+    child.spin_until(|| words.word(2).load(Ordering::Acquire) == 1)?; // pairs with the Release in `answer_raw`
     crate::disk::layout::remove(&path)?;
     let every = every.as_nanos() as u64;
     let (mut sent, mut back) = (0, 0);
     let since = Instant::now();
-    child.until(|| {
+    child.spin_until(|| {
         if sent < count && since.elapsed().as_nanos() as u64 >= sent * every {
             sent += 1;
-            words.at(0).store(sent, Ordering::Release); // pairs with the Acquire in `answer_raw`
+            words.word(0).store(sent, Ordering::Release); // pairs with the Acquire in `answer_raw`
         }
-        let seen = words.at(1).load(Ordering::Acquire); // pairs with the Release in `answer_raw`
+        let seen = words.word(1).load(Ordering::Acquire); // pairs with the Release in `answer_raw`
         if seen > back {
             let now = since.elapsed().as_nanos() as u64;
             (back..seen).for_each(|i| out(now.saturating_sub(i * every)));
@@ -79,17 +79,17 @@ pub fn raw_round_trips_at(
 /// The other side of [`raw_round_trips`] and [`raw_round_trips_at`].
 pub(super) fn answer_raw(path: &Path, count: u64) -> Result<()> {
     pin(1);
-    let words = Words::open(path)?;
-    words.at(2).store(1, Ordering::Release); // pairs with the Acquire in the first
+    let words = SharedWords::open(path)?;
+    words.word(2).store(1, Ordering::Release); // pairs with the Acquire in the first
     let mut answered = 0;
     while answered < count {
         // Acquire and Release: pair with those of the first process.
-        let asked = words.at(0).load(Ordering::Acquire);
+        let asked = words.word(0).load(Ordering::Acquire);
         if asked == answered {
             spin_loop();
             continue;
         }
-        words.at(1).store(asked, Ordering::Release);
+        words.word(1).store(asked, Ordering::Release);
         answered = asked;
     }
     Ok(())
@@ -104,20 +104,20 @@ pub(super) fn answer_raw(path: &Path, count: u64) -> Result<()> {
 /// The tapes, or the second process.
 pub fn round_trips(
     dir: &Path,
-    options: &Options,
+    options: &WriterOptions,
     lines: u16,
     count: u64,
-    spawn: Spawn<'_>,
+    spawn: PeerCommand<'_>,
 ) -> Result<Vec<u64>> {
-    let mut ends = Ends::open(dir, options, lines, count, false, spawn)?;
-    let Ends { writer, reader, child, .. } = &mut ends;
-    let mut messages = Messages::new(lines);
+    let mut ends = RoundTripEnds::open(dir, options, lines, count, false, spawn)?;
+    let RoundTripEnds { writer, reader, child, .. } = &mut ends;
+    let mut messages = NumberedFrames::new(lines);
     let mut times = Vec::with_capacity(count as usize);
     for i in 0..count {
         let unit = messages.next();
         let since = Instant::now();
         writer.append(unit)?;
-        child.until_some(|| arrived(reader, i + 1))?;
+        child.try_spin_until(|| arrived(reader, i + 1))?;
         times.push(since.elapsed().as_nanos() as u64);
     }
     ends.close()?;
@@ -127,7 +127,7 @@ pub fn round_trips(
 
 /// How [`round_trips_at`] sends.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct SendSchedule {
     /// Messages that go there and back.
     pub count: u64,
     /// Time from one to the next.
@@ -146,15 +146,15 @@ pub struct Pace {
 /// The tapes, or the second process.
 pub fn round_trips_at(
     dir: &Path,
-    options: &Options,
+    options: &WriterOptions,
     lines: u16,
-    pace: Pace,
-    spawn: Spawn<'_>,
+    pace: SendSchedule,
+    spawn: PeerCommand<'_>,
     mut out: impl FnMut(u64),
 ) -> Result<u64> {
-    let mut ends = Ends::open(dir, options, lines, pace.count, pace.batch > 0, spawn)?;
-    let Ends { writer, reader, batch, child } = &mut ends;
-    let (mut messages, mut load) = (Messages::new(lines), Messages::new(lines));
+    let mut ends = RoundTripEnds::open(dir, options, lines, pace.count, pace.batch > 0, spawn)?;
+    let RoundTripEnds { writer, reader, batch, child } = &mut ends;
+    let (mut messages, mut load) = (NumberedFrames::new(lines), NumberedFrames::new(lines));
     let every = pace.every.as_nanos() as u64;
     let (mut sent, mut back, mut loaded, mut turns) = (0, 0, 0, 0u32);
     let since = Instant::now();
@@ -190,42 +190,42 @@ pub fn round_trips_at(
 const PART: u64 = 4;
 
 /// This side of the tapes of a round trip.
-struct Ends {
+struct RoundTripEnds {
     writer: Writer,
     reader: Reader,
     batch: Option<Writer>,
-    child: Second,
+    child: PeerProcess,
 }
 
-impl Ends {
+impl RoundTripEnds {
     fn open(
         dir: &Path,
-        options: &Options,
+        options: &WriterOptions,
         lines: u16,
         count: u64,
         with_batch: bool,
-        spawn: Spawn<'_>,
+        spawn: PeerCommand<'_>,
     ) -> Result<Self> {
         let (there, back, batch) = (dir.join("there"), dir.join("back"), dir.join("batch"));
-        let (writer, _) = Writer::open(&there, TapeId(1), at_place(options, "-there"))?;
+        let (writer, _) = Writer::open(&there, TapeId(1), with_hot_suffix(options, "-there"))?;
         let (load, batch) = if with_batch {
-            (Some(Writer::open(&batch, TapeId(3), at_place(options, "-batch"))?.0), text(&batch)?)
+            (Some(Writer::open(&batch, TapeId(3), with_hot_suffix(options, "-batch"))?.0), text(&batch)?)
         } else {
             (None, NONE.to_owned())
         };
         let mut arguments = vec!["echo".into(), text(&there)?, text(&back)?, batch];
         arguments.extend([count.to_string(), lines.to_string()]);
-        arguments.extend(tell(&at_place(options, "-back"))?);
-        let mut child = Second::start(spawn, &arguments)?;
+        arguments.extend(encode_options(&with_hot_suffix(options, "-back"))?);
+        let mut child = PeerProcess::start(spawn, &arguments)?;
         pin(0);
         let mut reader = None;
         // The second process makes the tape back; until then there is nothing to open.
-        child.until(|| {
-            reader = reader.take().or_else(|| Reader::open(&back, Start::Oldest).ok());
+        child.spin_until(|| {
+            reader = reader.take().or_else(|| Reader::open(&back, StartPosition::Oldest).ok());
             reader.is_some()
         })?;
         let mut reader = reader.expect("opened above");
-        child.until_some(|| arrived(&mut reader, 0))?;
+        child.try_spin_until(|| arrived(&mut reader, 0))?;
         settle(options);
         Ok(Self { writer, reader, batch: load, child })
     }
@@ -242,24 +242,24 @@ impl Ends {
 fn arrived(reader: &mut Reader, number: u64) -> Result<bool> {
     match reader.next()? {
         None => Ok(false),
-        Some(frame) if Messages::number(frame.bytes) == number => Ok(true),
+        Some(frame) if NumberedFrames::number(frame.bytes) == number => Ok(true),
         Some(_) => Err(Error::Option("a message of the measurement was lost, doubled or overtaken")),
     }
 }
 
 /// The other side of round trips: `echo THERE BACK BATCH COUNT LINES` and the options of the tape back.
-pub(super) fn echo(arguments: &Arguments<'_>) -> Result<()> {
+pub(super) fn echo(arguments: &PeerArguments<'_>) -> Result<()> {
     let (there, back) = (Path::new(arguments.text(1)?), Path::new(arguments.text(2)?));
     let (count, lines) = (arguments.number(4)?, arguments.number(5)? as u16);
     // Before pinning: the helper threads run where they would in a program of its own.
     let (mut writer, _) = Writer::open(back, TapeId(2), arguments.options(6)?)?;
     pin(1);
-    let mut reader = Reader::open(there, Start::Oldest)?;
+    let mut reader = Reader::open(there, StartPosition::Oldest)?;
     let mut batch = match arguments.text(3)? {
         NONE => None,
-        tape => Some(Reader::open(Path::new(tape), Start::Oldest)?),
+        tape => Some(Reader::open(Path::new(tape), StartPosition::Oldest)?),
     };
-    let mut messages = Messages::new(lines);
+    let mut messages = NumberedFrames::new(lines);
     let mut loaded = 0;
     // The first one says that we are there, so those that come back are numbered from 1.
     writer.append(messages.next())?;

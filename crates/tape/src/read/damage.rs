@@ -54,7 +54,7 @@ pub struct DamagedParts {
 
 /// What could not be compared with a checksum although there should be one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unverified {
+pub struct UnverifiedBytes {
     /// Bytes of tape that were given without a check.
     pub bytes: u64,
     /// Where the first of them are.
@@ -63,25 +63,25 @@ pub struct Unverified {
     pub first: Option<(PathBuf, String)>,
 }
 
-impl Unverified {
+impl UnverifiedBytes {
     /// Whether everything that should have a checksum has one.
     pub fn is_empty(&self) -> bool {
         self.first.is_none()
     }
 
     pub(crate) fn add(&mut self, file: &Path, what: &str, from: Position, to: Position) {
-        self.lack(file, what);
+        self.note_missing_sum(file, what);
         self.from = self.from.or(Some(from));
         self.bytes += to.0.saturating_sub(from.0);
     }
 
     /// A file that is needed is missing or damaged.
-    pub(crate) fn lack(&mut self, file: &Path, what: &str) {
+    pub(crate) fn note_missing_sum(&mut self, file: &Path, what: &str) {
         self.first.get_or_insert_with(|| (file.into(), what.to_owned()));
     }
 
     /// Adds what another reader of the same tape met.
-    pub fn merge(&mut self, other: &Unverified) {
+    pub fn merge(&mut self, other: &UnverifiedBytes) {
         self.bytes += other.bytes;
         self.from = self.from.or(other.from);
         self.first = self.first.take().or_else(|| other.first.clone());
@@ -90,7 +90,7 @@ impl Unverified {
 
 /// Where reading stopped at damage after which nothing can be read yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stop {
+pub(crate) struct DamageStop {
     pub position: Position,
     /// Events before it, where that is known.
     pub ordinal: Option<u64>,

@@ -1,10 +1,10 @@
 //! What a reader counts: how far it is behind, what it skipped, and how often it was rewound.
 
-use crate::disk::lineage::Rewound;
+use crate::disk::lineage::ReaderRewind;
 
 /// How far a reader is behind the tape's end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lag {
+pub struct ReaderLag {
     /// Bytes of tape that are given out and not read.
     pub bytes: u64,
     /// Events (non-META frames) among them.
@@ -15,7 +15,7 @@ pub struct Lag {
 
 /// What was lost on the way to the oldest position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Skipped {
+pub struct RetentionLoss {
     /// Bytes of tape.
     pub bytes: u64,
     /// Events (non-META frames) among them.
@@ -24,11 +24,11 @@ pub struct Skipped {
 
 /// How often a reader was rewound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rewinds {
+pub struct RewindTotals {
     /// How often.
     pub count: u64,
     /// Bytes of tape that it had read and that were cut.
     pub bytes: u64,
     /// The last time.
-    pub last: Option<Rewound>,
+    pub last: Option<ReaderRewind>,
 }

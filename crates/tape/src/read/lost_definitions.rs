@@ -13,17 +13,17 @@ use std::path::Path;
 
 use unitape_model::{NameTable, Position};
 
-use crate::disk::Definitions;
-use crate::disk::layout::Paths;
+use crate::disk::DefinitionReader;
+use crate::disk::layout::TapePaths;
 use crate::error::{Error, Result};
 
 /// The definitions before and between the frames of one reader, from the dictionary log.
 #[derive(Debug)]
 pub struct LostDefinitions {
-    paths: Paths,
+    paths: TapePaths,
     /// Damage is passed over, so there may be such between two frames.
     skip: bool,
-    log: Option<Definitions>,
+    log: Option<DefinitionReader>,
     /// The log was read as far as it can be.
     over: bool,
     /// The record that was read and is not due yet.
@@ -35,7 +35,7 @@ pub struct LostDefinitions {
 impl LostDefinitions {
     /// Those of the tape in `dir`, for a reader that passes over damage or does not.
     pub fn new(dir: &Path, skip_damage: bool) -> Self {
-        let paths = Paths { dir: dir.into() };
+        let paths = TapePaths { dir: dir.into() };
         Self { paths, skip: skip_damage, log: None, over: false, held: None, next: u64::MAX }
     }
 
@@ -43,7 +43,7 @@ impl LostDefinitions {
     ///
     /// # Errors
     /// A log that is missing or damaged, or a definition that `learn` refuses; none where damage is passed over.
-    pub fn before<W: Display>(
+    pub fn learn_before<W: Display>(
         &mut self,
         position: Position,
         learn: impl FnMut(Position, &[u8]) -> std::result::Result<(), W>,
@@ -58,7 +58,7 @@ impl LostDefinitions {
         names.set_lenient(true);
         let mut log = Self::new(dir, true);
         // Nothing is an error where damage is passed over.
-        _ = log.before(Position(u64::MAX), |_, frame| names.admit_frame(frame).map(drop));
+        _ = log.learn_before(Position(u64::MAX), |_, frame| names.admit_frame(frame).map(drop));
         names
     }
 
@@ -90,9 +90,9 @@ impl LostDefinitions {
     /// The same before `bytes` that were read at `position`, where something may lie between them and those before.
     ///
     /// # Errors
-    /// As [`LostDefinitions::before`].
+    /// As [`LostDefinitions::learn_before`].
     #[inline]
-    pub fn before_bytes<W: Display>(
+    pub fn learn_before_bytes<W: Display>(
         &mut self,
         position: Position,
         bytes: &[u8],
@@ -114,7 +114,7 @@ impl LostDefinitions {
                     let what = "the dictionary log is missing, which has the names of what was removed";
                     return Err(Error::damage(&path, 0, what));
                 }
-                self.log.insert(Definitions::open(&self.paths.dir)?)
+                self.log.insert(DefinitionReader::open(&self.paths.dir)?)
             }
         };
         Ok(log.next()?.map(|(at, frame)| (at, frame.to_vec())))

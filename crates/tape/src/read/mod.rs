@@ -8,8 +8,8 @@ pub(crate) mod reader;
 pub(crate) mod span_checks;
 pub(crate) mod subscribe;
 
-pub use damage::{DamagedPart, DamagedParts, ReadOptions, Unverified};
-pub use figures::{Lag, Rewinds, Skipped};
+pub use damage::{DamagedPart, DamagedParts, ReadOptions, UnverifiedBytes};
+pub use figures::{ReaderLag, RetentionLoss, RewindTotals};
 pub use lost_definitions::LostDefinitions;
-pub use reader::{Frame, Reader, Run, Start};
+pub use reader::{Frame, FrameRun, Reader, StartPosition};
 pub use subscribe::Subscription;

@@ -7,15 +7,15 @@
 //!
 //! Whether a pause gains anything is only seen by making one: in a stream many frames are there afterwards, in a
 //! dialogue one. So a run of frames begins it, or one wait in [`TRIAL`]; it doubles while it gains, and ends when it does not.
-//! It is never made by [`Wait::Spin`], nor by who only calls `next`.
+//! It is never made by [`WaitStrategy::Spin`], nor by who only calls `next`.
 
 use std::time::{Duration, Instant};
 
-use unitape_ring::{Wait, Waiter};
+use unitape_ring::{WaitStrategy, Waiter};
 
 /// The pause before a wait.
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
+pub(crate) struct ReadPacer {
     /// Hints of the last pause; zero: none.
     hints: u64,
     /// Ordinal at the last wait.
@@ -24,7 +24,7 @@ pub(crate) struct Pace {
     waits: u32,
 }
 
-impl Pace {
+impl ReadPacer {
     /// Hints to the processor before the next look, for a reader that has found nothing at `ordinal`.
     #[inline]
     pub fn pause(&mut self, ordinal: u64) -> u64 {
@@ -60,15 +60,15 @@ const FIRST: u64 = 16;
 const MOST: u64 = 128;
 
 /// A waiter that knows when time is up.
-pub(crate) struct Patience {
+pub(crate) struct WaitDeadline {
     waiter: Waiter,
     timeout: Duration,
     since: Option<Instant>,
     rounds: u32,
 }
 
-impl Patience {
-    pub fn new(wait: Wait, timeout: Duration) -> Self {
+impl WaitDeadline {
+    pub fn new(wait: WaitStrategy, timeout: Duration) -> Self {
         Self { waiter: Waiter::new(wait), timeout, since: None, rounds: 0 }
     }
 
@@ -99,7 +99,7 @@ mod tests {
     /// third of its rate.
     #[test]
     fn pauses_grow_in_a_stream_and_end_in_a_dialogue() {
-        let (mut pace, mut ordinal) = (Pace::default(), 0);
+        let (mut pace, mut ordinal) = (ReadPacer::default(), 0);
         let mut after = |run: u64| {
             ordinal += run;
             pace.pause(ordinal)

@@ -3,20 +3,20 @@
 use std::path::Path;
 use std::time::Duration;
 
-use unitape_model::{Header, LINE, Message, Position};
-use unitape_ring::Wait;
+use unitape_model::{FrameHeader, LINE, Position, TopicMessage};
+use unitape_ring::WaitStrategy;
 
 use crate::disk::durable::load_durable;
 use crate::disk::layout::{HEADER_PAGE, TapeId, segment_path};
-use crate::disk::live::Live;
-use crate::disk::map::{Seen, Segment};
-use crate::disk::page::State;
+use crate::disk::map::{HeaderWordState, MappedSegment};
+use crate::disk::segment_locator::SegmentLocator;
+use crate::disk::state_page::StatePage;
 use crate::error::{Error, Result};
-use crate::read::damage::{DamagedParts, ReadOptions, Stop};
-use crate::read::figures::{Rewinds, Skipped};
-use crate::read::pace::{Pace, Patience};
-use crate::read::span_checks::{Scope, SpanChecks};
-use crate::record::durable::Durability;
+use crate::read::damage::{DamageStop, DamagedParts, ReadOptions};
+use crate::read::figures::{RetentionLoss, RewindTotals};
+use crate::read::pace::{ReadPacer, WaitDeadline};
+use crate::read::span_checks::{SpanCheckContext, SpanChecks};
+use crate::record::durable::DurabilityHandle;
 
 mod damage;
 mod lag;
@@ -25,7 +25,7 @@ mod seek;
 
 /// Where a reader begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
+pub enum StartPosition {
     /// At the oldest frame that retention has left.
     Oldest,
     /// Behind the last frame committed so far.
@@ -40,7 +40,7 @@ pub struct Frame<'a> {
     /// Where it stands.
     pub position: Position,
     /// Its header word.
-    pub header: Header,
+    pub header: FrameHeader,
     /// All of it, header included.
     pub bytes: &'a [u8],
 }
@@ -48,14 +48,14 @@ pub struct Frame<'a> {
 impl<'a> Frame<'a> {
     /// The message in the frame, if it holds one.
     #[inline]
-    pub fn message(&self) -> Option<Message<'a>> {
-        Message::of(self.bytes)
+    pub fn message(&self) -> Option<TopicMessage<'a>> {
+        TopicMessage::from_frame(self.bytes)
     }
 }
 
 /// Committed frames one after the other, in place; take them apart with [`unitape_model::frames`].
 #[derive(Clone, Copy, Debug)]
-pub struct Run<'a> {
+pub struct FrameRun<'a> {
     /// Where the first one stands.
     pub position: Position,
     /// Ordinal of the first non-META frame in it.
@@ -71,9 +71,9 @@ pub struct Run<'a> {
 /// What is durable is compared with its checksums before it is given out ([`ReadOptions::verify`]).
 #[derive(Debug)]
 pub struct Reader {
-    pub(crate) live: Live,
-    pub(crate) segment: Option<Segment>,
-    pub(crate) aside: Option<Segment>,
+    pub(crate) live: SegmentLocator,
+    pub(crate) segment: Option<MappedSegment>,
+    pub(crate) aside: Option<MappedSegment>,
     /// Data offset in `segment`.
     pub(crate) at: u64,
     /// Data offset in `segment` up to which frames may be given out without a question.
@@ -91,20 +91,20 @@ pub struct Reader {
     pub(crate) skip: bool,
     pub(crate) damaged: DamagedParts,
     /// Damage after which there is nothing to be read yet.
-    pub(crate) stop: Option<Stop>,
+    pub(crate) stop: Option<DamageStop>,
     pub(crate) idle: u32,
-    durability: Option<Durability>,
+    durability: Option<DurabilityHandle>,
     /// The page on which the tape's end and what is about to go are told.
-    pub(crate) page: Option<State>,
+    pub(crate) page: Option<StatePage>,
     /// End and ordinal of a tape that is closed.
     pub(crate) ended: Option<(Position, u64)>,
-    pub(crate) skipped: Skipped,
+    pub(crate) skipped: RetentionLoss,
     /// The epoch that the tape had before the segment was looked for; none before the first.
     pub(crate) epoch: Option<u64>,
-    pub(crate) rewinds: Rewinds,
+    pub(crate) rewinds: RewindTotals,
     /// The last of `rewinds` has not been given.
     pub(crate) is_rewound: bool,
-    pace: Pace,
+    pace: ReadPacer,
 }
 
 impl Reader {
@@ -112,7 +112,7 @@ impl Reader {
     ///
     /// # Errors
     /// Not a tape, a foreign version, damage on the way to `start`, or a position that is gone or no frame's.
-    pub fn open(dir: &Path, start: Start) -> Result<Self> {
+    pub fn open(dir: &Path, start: StartPosition) -> Result<Self> {
         Self::open_with(dir, start, ReadOptions::default())
     }
 
@@ -120,10 +120,10 @@ impl Reader {
     ///
     /// # Errors
     /// As [`Reader::open`]; damage is none where it is to be passed over.
-    pub fn open_with(dir: &Path, start: Start, options: ReadOptions) -> Result<Self> {
-        let mut reader = Self::nowhere(Live::open(dir)?).treating(options);
+    pub fn open_with(dir: &Path, start: StartPosition, options: ReadOptions) -> Result<Self> {
+        let mut reader = Self::unpositioned(SegmentLocator::open(dir)?).with_options(options);
         match start {
-            Start::Oldest => {
+            StartPosition::Oldest => {
                 let first = reader.live.indices()?.first().copied().unwrap_or(0);
                 reader.ordinal_known = first == 0;
                 match reader.begin_at(first) {
@@ -131,26 +131,26 @@ impl Reader {
                     Err(e) => reader.pass_over(e)?,
                 }
             }
-            Start::End => {
+            StartPosition::End => {
                 let durable =
                     load_durable(&reader.live.paths).map_or(Position(0), |durable| durable.position);
                 let first = reader.live.indices()?.first().copied().unwrap_or(0);
-                let known = durable.max(State::peek(&reader.live.paths));
+                let known = durable.max(StatePage::peek(&reader.live.paths));
                 let known = known.max(Position(first.saturating_mul(reader.live.meta.segment_bytes)));
                 if let Err(e) = reader.walk_to_segment_of(known) {
                     reader.pass_over(e)?;
                 }
                 while reader.next_run(1 << 20)?.is_some() {}
             }
-            Start::At(position) => reader.seek(position)?,
+            StartPosition::At(position) => reader.seek(position)?,
         }
         Ok(reader)
     }
 
     /// Opens the tape at the oldest position there is, for who was at `position`, which is gone, with `ordinal`
     /// events before it if that is known; [`Reader::skipped`] then tells what was lost.
-    pub(crate) fn behind_removal(dir: &Path, position: Position, ordinal: Option<u64>) -> Result<Self> {
-        let mut reader = Self::nowhere(Live::open(dir)?);
+    pub(crate) fn open_after_removal(dir: &Path, position: Position, ordinal: Option<u64>) -> Result<Self> {
+        let mut reader = Self::unpositioned(SegmentLocator::open(dir)?);
         (reader.position, reader.ordinal) = (position, ordinal.unwrap_or(0));
         reader.skip_to_oldest()?;
         if ordinal.is_none() {
@@ -159,7 +159,7 @@ impl Reader {
         Ok(reader)
     }
 
-    pub(crate) fn nowhere(live: Live) -> Self {
+    pub(crate) fn unpositioned(live: SegmentLocator) -> Self {
         let span = live.meta.span();
         Self {
             live,
@@ -177,19 +177,19 @@ impl Reader {
             damaged: DamagedParts::default(),
             stop: None,
             idle: 0,
-            pace: Pace::default(),
+            pace: ReadPacer::default(),
             durability: None,
             page: None,
             ended: None,
-            skipped: Skipped::default(),
+            skipped: RetentionLoss::default(),
             epoch: None,
-            rewinds: Rewinds::default(),
+            rewinds: RewindTotals::default(),
             is_rewound: false,
         }
     }
 
     /// With these options.
-    pub(crate) fn treating(mut self, options: ReadOptions) -> Self {
+    pub(crate) fn with_options(mut self, options: ReadOptions) -> Self {
         (self.checks.on, self.aside_checks.on) = (options.verify, options.verify);
         self.skip = options.skip_damage;
         self
@@ -198,7 +198,7 @@ impl Reader {
     /// The next frame, or none if nothing more is committed yet.
     ///
     /// # Errors
-    /// Damage, or a segment that retention has removed before it was read; [`Error::Rewound`] once for each time that
+    /// Damage, or a segment that retention has removed before it was read; [`Error::ReaderRewind`] once for each time that
     /// the tape was cut back before this reader's position, which is then that of the cut.
     #[inline]
     #[allow(clippy::should_implement_trait)] // lends the mapping, which an Iterator cannot
@@ -230,13 +230,13 @@ impl Reader {
     ///
     /// # Errors
     /// As [`Reader::next`].
-    pub fn next_run(&mut self, bytes_max: usize) -> Result<Option<Run<'_>>> {
+    pub fn next_run(&mut self, bytes_max: usize) -> Result<Option<FrameRun<'_>>> {
         let Some((from, header)) = self.advance()? else { return Ok(None) };
         let ordinal = self.ordinal - u64::from(!header.is_meta());
         let mut length = header.len_bytes();
         let segment = self.segment.as_ref().expect("a segment after a frame");
         while length < bytes_max && self.at < self.limit {
-            let Seen::Frame(header) = segment.look_within(self.at, self.limit) else { break };
+            let HeaderWordState::Frame(header) = segment.look_within(self.at, self.limit) else { break };
             segment.prefetch(self.at + header.len_bytes() as u64);
             self.at += header.len_bytes() as u64;
             self.ordinal += u64::from(!header.is_meta());
@@ -246,7 +246,7 @@ impl Reader {
         // SAFETY: `advance` and `look` saw every frame of the range committed.
         let bytes = unsafe { segment.bytes(from, length) };
         let checked = self.checks.is_checked(segment.base.plus(from), self.position);
-        Ok(Some(Run { position: segment.base.plus(from), ordinal, bytes, checked }))
+        Ok(Some(FrameRun { position: segment.base.plus(from), ordinal, bytes, checked }))
     }
 
     /// Waits until a frame is there: spins, yields, then parks for at most 50 µs at a time. False when
@@ -255,23 +255,23 @@ impl Reader {
     /// # Errors
     /// As [`Reader::next`].
     pub fn wait(&mut self, timeout: Duration) -> Result<bool> {
-        self.wait_as(Wait::Balanced, timeout)
+        self.wait_as(WaitStrategy::Balanced, timeout)
     }
 
     /// The same in another way.
     ///
     /// # Errors
     /// As [`Reader::next`].
-    pub fn wait_as(&mut self, wait: Wait, timeout: Duration) -> Result<bool> {
+    pub fn wait_as(&mut self, wait: WaitStrategy, timeout: Duration) -> Result<bool> {
         // Before the next look: what would be found now lies at the writer's heels.
-        if self.idle > 0 && wait != Wait::Spin {
+        if self.idle > 0 && wait != WaitStrategy::Spin {
             (0..self.pace.pause(self.ordinal)).for_each(|_| std::hint::spin_loop());
         }
         if self.ready()? {
             return Ok(true);
         }
         self.look_for_page();
-        let mut patience = Patience::new(wait, timeout);
+        let mut patience = WaitDeadline::new(wait, timeout);
         loop {
             if self.ready()? {
                 return Ok(true);
@@ -308,7 +308,7 @@ impl Reader {
     /// act on what a power loss could take back.
     ///
     /// # Errors
-    /// As [`Durability::wait`].
+    /// As [`DurabilityHandle::wait`].
     pub fn wait_durable(&mut self, position: Position, timeout: Duration) -> Result<()> {
         let known = self.position();
         self.durability()?.wait(position, known, timeout)
@@ -317,10 +317,10 @@ impl Reader {
     /// The tape's durability beyond the position: what failed, and how often.
     ///
     /// # Errors
-    /// As [`Durability::open`].
-    pub fn durability(&mut self) -> Result<&mut Durability> {
+    /// As [`DurabilityHandle::open`].
+    pub fn durability(&mut self) -> Result<&mut DurabilityHandle> {
         if self.durability.is_none() {
-            self.durability = Some(Durability::open(&self.live.paths.dir)?);
+            self.durability = Some(DurabilityHandle::open(&self.live.paths.dir)?);
         }
         Ok(self.durability.as_mut().expect("made above"))
     }
@@ -344,12 +344,12 @@ impl Reader {
 
     /// Steps over the next frame; gives its data offset and header.
     #[inline(always)] // the loop of whoever waits for a frame: what it takes to notice one is in every round trip
-    pub(crate) fn advance(&mut self) -> Result<Option<(u64, Header)>> {
+    pub(crate) fn advance(&mut self) -> Result<Option<(u64, FrameHeader)>> {
         if let Some(segment) = &self.segment
             && self.at < self.limit
         {
             match segment.look_within(self.at, self.limit) {
-                Seen::Frame(header) => {
+                HeaderWordState::Frame(header) => {
                     let (at, length) = (self.at, header.len_bytes() as u64);
                     segment.prefetch(at + length);
                     self.at += length;
@@ -358,7 +358,7 @@ impl Reader {
                     self.idle = 0;
                     return Ok(Some((at, header)));
                 }
-                Seen::Nothing => {
+                HeaderWordState::Nothing => {
                     // The second line of the frame to come, so that it comes over together with the first: measured
                     // 180 ns instead of 230 for a round trip of two lines each.
                     segment.prefetch(self.at + LINE as u64);
@@ -367,7 +367,7 @@ impl Reader {
                         return Ok(None);
                     }
                 }
-                Seen::Pad | Seen::Damage(_) => {}
+                HeaderWordState::Pad | HeaderWordState::Damage(_) => {}
             }
         }
         self.advance_slowly()
@@ -375,9 +375,9 @@ impl Reader {
 
     /// The same at the limit, at the end of a segment, without one, and when it is time to ask whether it has moved.
     #[cold]
-    fn advance_slowly(&mut self) -> Result<Option<(u64, Header)>> {
+    fn advance_slowly(&mut self) -> Result<Option<(u64, FrameHeader)>> {
         if self.is_rewound {
-            return Err(self.give_rewound());
+            return Err(self.take_rewind_error());
         }
         loop {
             match self.try_advance() {
@@ -391,7 +391,7 @@ impl Reader {
         }
     }
 
-    fn try_advance(&mut self) -> Result<Option<(u64, Header)>> {
+    fn try_advance(&mut self) -> Result<Option<(u64, FrameHeader)>> {
         loop {
             let Some(segment) = &self.segment else {
                 if !(if self.stop.is_some() { self.look_again()? } else { self.enter()? }) {
@@ -403,24 +403,24 @@ impl Reader {
                 self.leave();
                 continue;
             }
-            let scope = Scope { live: &self.live, page: self.page.as_ref(), segment };
+            let scope = SpanCheckContext { live: &self.live, page: self.page.as_ref(), segment };
             // Before the look: what is durable by then must be there.
             self.durable = self.checks.durable(&self.live, self.page.as_ref());
             let seen = segment.look(self.at);
             let need = match seen {
-                Seen::Frame(header) if self.at < self.limit => self.at + header.len_bytes() as u64,
+                HeaderWordState::Frame(header) if self.at < self.limit => self.at + header.len_bytes() as u64,
                 // A sum that does not match says more than a header that cannot be.
-                Seen::Frame(_) | Seen::Pad | Seen::Damage(_) => self.at + 1,
-                Seen::Nothing => 0,
+                HeaderWordState::Frame(_) | HeaderWordState::Pad | HeaderWordState::Damage(_) => self.at + 1,
+                HeaderWordState::Nothing => 0,
             };
             if need > self.limit {
                 self.limit = self.checks.extend(&scope, self.at, self.limit, need)?;
                 continue;
             }
             match seen {
-                Seen::Frame(_) => return self.advance(),
+                HeaderWordState::Frame(_) => return self.advance(),
                 // It is looked for once more, with the epoch in which it is found.
-                Seen::Nothing => {
+                HeaderWordState::Nothing => {
                     if self.has_moved()? {
                         self.segment = None;
                     } else if self.position >= self.durable {
@@ -434,8 +434,8 @@ impl Reader {
                         return Err(Error::damage(&segment.path, HEADER_PAGE + self.at, what));
                     }
                 }
-                Seen::Pad => self.leave(),
-                Seen::Damage(header) => {
+                HeaderWordState::Pad => self.leave(),
+                HeaderWordState::Damage(header) => {
                     return Err(Error::damage(
                         &segment.path,
                         HEADER_PAGE + self.at,
@@ -451,7 +451,7 @@ impl Reader {
         for _ in 0..HOLE_LOOKS {
             std::thread::sleep(Duration::from_millis(1));
             let segment = self.segment.as_ref().expect("looked at");
-            if segment.look(self.at) != Seen::Nothing || self.has_moved()? {
+            if segment.look(self.at) != HeaderWordState::Nothing || self.has_moved()? {
                 return Ok(true);
             }
         }
@@ -474,7 +474,7 @@ impl Reader {
     }
 
     /// Continues in a mapping of the segment, at `at`.
-    fn exchange(&mut self, other: Segment) {
+    fn exchange(&mut self, other: MappedSegment) {
         self.segment = Some(other);
         self.limit = self.at;
         self.checks.begin();
@@ -485,7 +485,7 @@ impl Reader {
     fn leave(&mut self) {
         let segment = self.segment.take().expect("a segment to leave");
         self.position = segment.end();
-        self.live.leave(segment);
+        self.live.return_segment(segment);
         (self.at, self.limit) = (0, 0);
         self.idle = 0;
     }
@@ -495,7 +495,7 @@ impl Reader {
     fn has_moved(&mut self) -> Result<bool> {
         let is_new = self.has_new_epoch();
         let segment = self.segment.as_ref().expect("a segment that may have moved");
-        let moved = is_new || self.live.moved(segment)?.is_some();
+        let moved = is_new || self.live.remap_moved(segment)?.is_some();
         if moved {
             self.idle = 0;
         }
@@ -503,9 +503,9 @@ impl Reader {
     }
 
     /// Is at `position`, and looks for its segment with the next look at the tape.
-    pub(crate) fn stand_at(&mut self, position: Position) {
+    pub(crate) fn set_position(&mut self, position: Position) {
         if let Some(segment) = self.segment.take() {
-            self.live.leave(segment);
+            self.live.return_segment(segment);
         }
         (self.position, self.at, self.limit, self.idle) = (position, 0, 0, 0);
         self.stop = None;
@@ -520,7 +520,7 @@ impl Reader {
             return Ok(false);
         }
         let (known, position) = (self.epoch, self.position);
-        self.settle(position)?;
+        self.apply_cut(position)?;
         let index = self.position.0 / self.live.meta.segment_bytes;
         let found = self.find(index)?;
         self.adopt(known, position)?;
@@ -528,7 +528,7 @@ impl Reader {
             Some((mut segment, first_ordinal)) => {
                 self.at = self.position.0 - segment.base.0;
                 let follows = first_ordinal == self.ordinal || !self.ordinal_known || self.at > 0;
-                if !follows && segment.look(0) != Seen::Nothing {
+                if !follows && segment.look(0) != HeaderWordState::Nothing {
                     let what = format!(
                         "{} events come before this segment, and it says {first_ordinal}: it is of another tape, or one before \
                          it is",

@@ -29,15 +29,15 @@ use std::time::Duration;
 use unitape_model::{LINE, Position};
 
 use crate::disk::durable::load_durable;
-use crate::disk::layout::{HEADER_PAGE, Paths, read_start};
-use crate::disk::live::Live;
+use crate::disk::layout::{HEADER_PAGE, TapePaths, read_start};
 use crate::disk::lock::{boot_id, field, holder};
-use crate::disk::map::{Seen, Segment};
-use crate::disk::page::State;
+use crate::disk::map::{HeaderWordState, MappedSegment};
 use crate::disk::seal::is_sealed;
+use crate::disk::segment_locator::SegmentLocator;
+use crate::disk::state_page::StatePage;
 use crate::error::{Error, Result};
-use crate::read::damage::Unverified;
-use crate::trust::span::{is_of_a_start, padded, span_sum};
+use crate::read::damage::UnverifiedBytes;
+use crate::trust::span::{extend_with_zeros, matches_prefix_sum, span_sum};
 
 /// How often something that does not match is looked at again, and how long after one another.
 const TRIES: u32 = 5;
@@ -61,7 +61,7 @@ pub(crate) struct SpanChecks {
     /// Data offset up to which the span of the durable position matches.
     part: u64,
     /// What was looked up for this segment.
-    known: Option<Coverage>,
+    known: Option<ChecksumCoverage>,
     /// The segment is sealed, which only what is durable is.
     sealed: Option<bool>,
     /// The end of the last span that matches, and of the last one that was not compared.
@@ -70,12 +70,12 @@ pub(crate) struct SpanChecks {
     /// The tape has more than its durable position says, and the report has that.
     overrun: bool,
     /// What could not be compared and should have been.
-    pub unverified: Unverified,
+    pub unverified: UnverifiedBytes,
 }
 
 /// How far the sums of a tape reach.
 #[derive(Clone, Copy, Debug)]
-struct Coverage {
+struct ChecksumCoverage {
     /// The durable position.
     durable: Position,
     /// The position in the file `durable`, and the sum of the bytes before it in its span.
@@ -88,15 +88,15 @@ struct Coverage {
 
 /// What a comparison needs to know of the tape.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scope<'a> {
-    pub live: &'a Live,
-    pub page: Option<&'a State>,
-    pub segment: &'a Segment,
+pub(crate) struct SpanCheckContext<'a> {
+    pub live: &'a SegmentLocator,
+    pub page: Option<&'a StatePage>,
+    pub segment: &'a MappedSegment,
 }
 
 /// Who has a tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tenancy {
+enum WriterPresence {
     Closed,
     /// A writer died.
     Abandoned {
@@ -121,7 +121,7 @@ impl SpanChecks {
             checked: Position(0),
             unchecked: Position(0),
             overrun: false,
-            unverified: Unverified::default(),
+            unverified: UnverifiedBytes::default(),
         }
     }
 
@@ -137,7 +137,13 @@ impl SpanChecks {
     /// # Errors
     /// Damage, or a segment that retention has just removed.
     #[cold]
-    pub fn extend(&mut self, scope: &Scope<'_>, at: u64, mut limit: u64, need: u64) -> Result<u64> {
+    pub fn extend(
+        &mut self,
+        scope: &SpanCheckContext<'_>,
+        at: u64,
+        mut limit: u64,
+        need: u64,
+    ) -> Result<u64> {
         if !self.on {
             return Ok(scope.segment.size);
         }
@@ -157,7 +163,7 @@ impl SpanChecks {
     }
 
     /// The same for a frame that is looked up by its position: the spans from the one of `at` on.
-    pub fn vouch(&mut self, scope: &Scope<'_>, at: u64, need: u64) -> Result<()> {
+    pub fn vouch(&mut self, scope: &SpanCheckContext<'_>, at: u64, need: u64) -> Result<()> {
         let mut limit = at;
         while self.on && limit < need {
             let span = limit / self.span;
@@ -178,16 +184,16 @@ impl SpanChecks {
     }
 
     /// The durable position, as far as this reader knows.
-    pub fn durable(&mut self, live: &Live, page: Option<&State>) -> Position {
+    pub fn durable(&mut self, live: &SegmentLocator, page: Option<&StatePage>) -> Position {
         let known = match self.known {
             Some(known) => known,
             None => self.look(live, page),
         };
-        known.durable.max(page.map_or(Position(0), State::durable))
+        known.durable.max(page.map_or(Position(0), StatePage::durable))
     }
 
     /// Compares the span at `limit`, or finds that it is not covered; gives the limit after it.
-    fn next(&mut self, scope: &Scope<'_>, at: u64, limit: u64) -> Result<u64> {
+    fn next(&mut self, scope: &SpanCheckContext<'_>, at: u64, limit: u64) -> Result<u64> {
         let (base, from) = (scope.segment.base, limit - limit % self.span);
         let to = from + self.span;
         let (durable, closed) = self.reach(scope, at);
@@ -202,35 +208,39 @@ impl SpanChecks {
     }
 
     /// The durable position, and whether the tape is closed.
-    fn reach(&mut self, scope: &Scope<'_>, at: u64) -> (Position, bool) {
+    fn reach(&mut self, scope: &SpanCheckContext<'_>, at: u64) -> (Position, bool) {
         for round in 0..TRIES {
             if round > 0 {
                 // The tape was closed when this reader looked; a writer may have opened it since.
                 std::thread::sleep(PAUSE);
-                self.look(scope.live, State::look(&scope.live.paths).as_ref());
+                self.look(scope.live, StatePage::look(&scope.live.paths).as_ref());
             }
             let durable = self.durable(scope.live, scope.page);
             let closed = self.known.is_some_and(|known| known.closed);
             let ends = durable > Position(0) && scope.segment.base.plus(at) >= durable;
-            if self.overrun || !closed || !ends || !matches!(scope.segment.look(at), Seen::Frame(_)) {
+            if self.overrun
+                || !closed
+                || !ends
+                || !matches!(scope.segment.look(at), HeaderWordState::Frame(_))
+            {
                 return (durable, closed);
             }
         }
         let durable = self.durable(scope.live, scope.page);
         let what = format!("it says that the tape ends at position {durable}, and there is more");
-        self.unverified.lack(&scope.live.paths.durable(), &what);
+        self.unverified.note_missing_sum(&scope.live.paths.durable(), &what);
         self.overrun = true;
         (durable, true)
     }
 
     /// Compares a span that is not durable, of a tape whose writer died: what is there is still what its recorder saw.
-    fn beyond(&mut self, scope: &Scope<'_>, at: u64, from: u64) -> Result<u64> {
+    fn beyond(&mut self, scope: &SpanCheckContext<'_>, at: u64, from: u64) -> Result<u64> {
         let (segment, to) = (scope.segment, from + self.span);
         for round in 0..TRIES {
             if round > 0 {
                 // A writer may have come, and its recorder writes the sums again.
                 self.again();
-                self.look(scope.live, State::look(&scope.live.paths).as_ref());
+                self.look(scope.live, StatePage::look(&scope.live.paths).as_ref());
             }
             if !self.known.is_some_and(|known| known.abandoned) {
                 break;
@@ -245,7 +255,7 @@ impl SpanChecks {
             let bytes = unsafe { segment.bytes(from, (end - from) as usize) };
             let is_last = place + 8 > sums.len();
             if span_sum(bytes, self.span).to_le_bytes() == wanted
-                || is_last && is_of_a_start(bytes, self.span, wanted)
+                || is_last && matches_prefix_sum(bytes, self.span, wanted)
             {
                 break;
             }
@@ -257,7 +267,7 @@ impl SpanChecks {
     }
 
     /// Compares a span all of which is durable.
-    fn whole(&mut self, scope: &Scope<'_>, from: u64) -> Result<u64> {
+    fn whole(&mut self, scope: &SpanCheckContext<'_>, from: u64) -> Result<u64> {
         let (segment, to) = (scope.segment, from + self.span);
         // SAFETY: below the durable position, so committed, and within the segment, whose size is a multiple of the
         // span.
@@ -278,14 +288,14 @@ impl SpanChecks {
 
     /// Compares a span part of which is covered: that of the durable position, and those of a closed tape whose
     /// durable position is not known.
-    fn partial(&mut self, scope: &Scope<'_>, at: u64, limit: u64) -> Result<u64> {
+    fn partial(&mut self, scope: &SpanCheckContext<'_>, at: u64, limit: u64) -> Result<u64> {
         let (segment, from) = (scope.segment, limit - limit % self.span);
         let (base, to) = (segment.base, from + self.span);
         for round in 0..TRIES {
             if round > 0 {
                 // It may have been opened or closed meanwhile, and the recorder may have come further.
                 self.again();
-                self.look(scope.live, State::look(&scope.live.paths).as_ref());
+                self.look(scope.live, StatePage::look(&scope.live.paths).as_ref());
             }
             let durable = self.durable(scope.live, scope.page);
             let closed = self.known.is_some_and(|known| known.closed);
@@ -335,10 +345,10 @@ impl SpanChecks {
         let end = committed_end(segment, at, to);
         match tenancy(&scope.live.paths) {
             // Somebody writes here, and the sum is of another moment than what was read.
-            Tenancy::InUse => Ok(to),
+            WriterPresence::InUse => Ok(to),
             // The sum may be of bytes that were cut since, or that a power loss took.
-            Tenancy::Abandoned { rebooted }
-                if rebooted || State::peek(&scope.live.paths) > base.plus(end) =>
+            WriterPresence::Abandoned { rebooted }
+                if rebooted || StatePage::peek(&scope.live.paths) > base.plus(end) =>
             {
                 let what = "the sum of the last span is of another moment";
                 let path = scope.live.paths.crc(segment.index);
@@ -350,11 +360,11 @@ impl SpanChecks {
     }
 
     /// The sum of the bytes before the durable position in its span, where the file `durable` has it.
-    fn open_sum(&mut self, live: &Live, durable: Position) -> Option<u32> {
+    fn open_sum(&mut self, live: &SegmentLocator, durable: Position) -> Option<u32> {
         let mut open = self.known?.open;
         if open.is_none_or(|(position, _)| position != durable) {
             // The recorder writes the file before it says that more is durable.
-            open = self.look(live, State::look(&live.paths).as_ref()).open;
+            open = self.look(live, StatePage::look(&live.paths).as_ref()).open;
         }
         open.filter(|(position, _)| *position == durable).map(|(_, sum)| sum)
     }
@@ -369,7 +379,7 @@ impl SpanChecks {
 
     /// The sum of the span at `from`, whose data ends at `to`; none where it is missing, which is then noted where it
     /// should be there.
-    fn sum(&mut self, scope: &Scope<'_>, from: u64, to: u64) -> Result<Option<[u8; 4]>> {
+    fn sum(&mut self, scope: &SpanCheckContext<'_>, from: u64, to: u64) -> Result<Option<[u8; 4]>> {
         let segment = scope.segment;
         let path = scope.live.paths.crc(segment.index);
         let at = (from / self.span * 4) as usize;
@@ -389,8 +399,8 @@ impl SpanChecks {
                     return Err(Error::Retained { position: segment.base.plus(from), oldest });
                 }
                 // A recorder begins at the segment of the durable position and writes its sums again.
-                let in_use = tenancy(&scope.live.paths) == Tenancy::InUse;
-                let durable = self.look(scope.live, State::look(&scope.live.paths).as_ref()).durable;
+                let in_use = tenancy(&scope.live.paths) == WriterPresence::InUse;
+                let durable = self.look(scope.live, StatePage::look(&scope.live.paths).as_ref()).durable;
                 let may_come = in_use && durable <= segment.end();
                 self.given_up = (round >= if may_come { WAITS } else { TRIES }).then_some(!may_come);
             }
@@ -413,29 +423,29 @@ impl SpanChecks {
     }
 
     /// Looks up how far the sums reach.
-    fn look(&mut self, live: &Live, page: Option<&State>) -> Coverage {
+    fn look(&mut self, live: &SegmentLocator, page: Option<&StatePage>) -> ChecksumCoverage {
         let closed = page.is_none() && !live.paths.writer_lock().exists();
-        let told = page.map_or(Position(0), State::durable);
+        let told = page.map_or(Position(0), StatePage::durable);
         let mut open = None;
         let durable = match load_durable(&live.paths) {
             Ok(durable) => {
                 open = durable.open_sum.map(|sum| (durable.position, sum));
                 // It is made at the first flush, and a tape that is closed was flushed.
-                let must = || closed || told > Position(0) || tenancy(&live.paths) != Tenancy::InUse;
+                let must = || closed || told > Position(0) || tenancy(&live.paths) != WriterPresence::InUse;
                 if self.on && durable.position == Position(0) && !live.paths.durable().exists() && must() {
-                    self.unverified.lack(&live.paths.durable(), "it is missing");
+                    self.unverified.note_missing_sum(&live.paths.durable(), "it is missing");
                 }
                 durable.position
             }
             Err(e) => {
                 if self.on {
-                    self.unverified.lack(&live.paths.durable(), &e.to_string());
+                    self.unverified.note_missing_sum(&live.paths.durable(), &e.to_string());
                 }
                 Position(0)
             }
         };
-        let abandoned = !closed && tenancy(&live.paths) == Tenancy::Abandoned { rebooted: false };
-        let known = Coverage { durable: durable.max(told), open, abandoned, closed };
+        let abandoned = !closed && tenancy(&live.paths) == WriterPresence::Abandoned { rebooted: false };
+        let known = ChecksumCoverage { durable: durable.max(told), open, abandoned, closed };
         self.known = Some(known);
         known
     }
@@ -452,7 +462,7 @@ impl SpanChecks {
         self.matching[word] |= 1 << (span % 64);
     }
 
-    fn mismatch(&self, segment: &Segment, from: u64, to: u64) -> Error {
+    fn mismatch(&self, segment: &MappedSegment, from: u64, to: u64) -> Error {
         let (base, span) = (segment.base, self.span);
         let what = format!(
             "the checksum of the {span} bytes from here does not match (positions {} to {})",
@@ -464,14 +474,14 @@ impl SpanChecks {
 }
 
 /// Where what is committed ends, walking from the frame at `at` up to data offset `to`.
-fn committed_end(segment: &Segment, at: u64, to: u64) -> u64 {
+fn committed_end(segment: &MappedSegment, at: u64, to: u64) -> u64 {
     let mut end = at;
     while end < to {
         match segment.look(end) {
-            Seen::Frame(header) => end += header.len_bytes() as u64,
+            HeaderWordState::Frame(header) => end += header.len_bytes() as u64,
             // The rest of the segment is empty.
-            Seen::Pad => return to,
-            Seen::Nothing | Seen::Damage(_) => break,
+            HeaderWordState::Pad => return to,
+            HeaderWordState::Nothing | HeaderWordState::Damage(_) => break,
         }
     }
     end.min(to)
@@ -484,20 +494,22 @@ fn start_of(bytes: &[u8], sum: &[u8; 4], least: u64, span: u64) -> Option<u64> {
     for line in bytes.chunks(LINE) {
         running = crc32c::crc32c_append(running, line);
         length += line.len() as u64;
-        if length >= least && padded(running, span - length).to_le_bytes() == *sum {
+        if length >= least && extend_with_zeros(running, span - length).to_le_bytes() == *sum {
             return Some(length);
         }
     }
     None
 }
 
-fn tenancy(paths: &Paths) -> Tenancy {
+fn tenancy(paths: &TapePaths) -> WriterPresence {
     let lock = paths.writer_lock();
     if holder(&lock).is_some() || holder(&paths.recorder_lock()).is_some() {
-        return Tenancy::InUse;
+        return WriterPresence::InUse;
     }
     match std::fs::read_to_string(&lock) {
-        Ok(text) => Tenancy::Abandoned { rebooted: field(&text, "boot").unwrap_or_default() != boot_id() },
-        Err(_) => Tenancy::Closed,
+        Ok(text) => {
+            WriterPresence::Abandoned { rebooted: field(&text, "boot").unwrap_or_default() != boot_id() }
+        }
+        Err(_) => WriterPresence::Closed,
     }
 }

@@ -14,14 +14,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use unitape_model::Position;
-use unitape_ring::Wait;
+use unitape_ring::WaitStrategy;
 
 use crate::disk::cursor::Cursor;
-use crate::disk::layout::Meta;
+use crate::disk::layout::TapeManifest;
 use crate::disk::lineage::LineagePoint;
 use crate::error::{Error, Result};
 use crate::read::damage::ReadOptions;
-use crate::read::reader::{Frame, Reader, Start};
+use crate::read::reader::{Frame, Reader, StartPosition};
 
 /// The reading end of a tape.
 ///
@@ -30,7 +30,7 @@ use crate::read::reader::{Frame, Reader, Start};
 pub struct Subscription {
     reader: Reader,
     cursor: Option<Cursor>,
-    wait: Wait,
+    wait: WaitStrategy,
 }
 
 impl Subscription {
@@ -38,8 +38,8 @@ impl Subscription {
     ///
     /// # Errors
     /// As [`Reader::open`].
-    pub fn open(dir: &Path, start: Start) -> Result<Self> {
-        Ok(Self { reader: Reader::open(dir, start)?, cursor: None, wait: Wait::default() })
+    pub fn open(dir: &Path, start: StartPosition) -> Result<Self> {
+        Ok(Self { reader: Reader::open(dir, start)?, cursor: None, wait: WaitStrategy::default() })
     }
 
     /// The same, but where retention has removed the place to start at, at the oldest one there is;
@@ -47,8 +47,8 @@ impl Subscription {
     ///
     /// # Errors
     /// As [`Subscription::open`], but for a place that is gone.
-    pub fn open_or_oldest(dir: &Path, start: Start) -> Result<Self> {
-        Ok(Self { reader: Self::reader_at(dir, start)?, cursor: None, wait: Wait::default() })
+    pub fn open_or_oldest(dir: &Path, start: StartPosition) -> Result<Self> {
+        Ok(Self { reader: Self::reader_at(dir, start)?, cursor: None, wait: WaitStrategy::default() })
     }
 
     /// Subscribes under a name: goes on where it was acknowledged last, or at `start` when it is new. A name is
@@ -56,17 +56,17 @@ impl Subscription {
     ///
     /// # Errors
     /// As [`Reader::open`] and [`Cursor::open`]; a place that retention has removed is [`Error::Retained`], which
-    /// says where the tape begins now. To begin there: [`Subscription::named_or_oldest`].
+    /// says where the tape begins now. To begin there: [`Subscription::open_named_or_oldest`].
     ///
     /// A tape that was cut back before the place, by a power loss, is no error here: the first look at the tape gives
-    /// [`Error::Rewound`], and reading continues at the cut.
-    pub fn named(dir: &Path, name: &str, start: Start) -> Result<Self> {
+    /// [`Error::ReaderRewind`], and reading continues at the cut.
+    pub fn open_named(dir: &Path, name: &str, start: StartPosition) -> Result<Self> {
         let cursor = Cursor::open(dir, name)?;
         let reader = match cursor.load_point()? {
             Some(point) => Reader::resume(dir, point)?,
             None => Reader::open(dir, start)?,
         };
-        Ok(Self { reader, cursor: Some(cursor), wait: Wait::default() })
+        Ok(Self { reader, cursor: Some(cursor), wait: WaitStrategy::default() })
     }
 
     /// Subscribes where `point` was dealt with, for a subscriber that keeps its place itself; as [`Reader::resume`].
@@ -74,7 +74,7 @@ impl Subscription {
     /// # Errors
     /// As [`Reader::resume`].
     pub fn resume(dir: &Path, point: LineagePoint) -> Result<Self> {
-        Ok(Self { reader: Reader::resume(dir, point)?, cursor: None, wait: Wait::default() })
+        Ok(Self { reader: Reader::resume(dir, point)?, cursor: None, wait: WaitStrategy::default() })
     }
 
     /// The same, but where retention has removed the place it goes on at the oldest one there is;
@@ -82,8 +82,8 @@ impl Subscription {
     /// acknowledged by a subscription, which knew them).
     ///
     /// # Errors
-    /// As [`Subscription::named`], but for a place that is gone.
-    pub fn named_or_oldest(dir: &Path, name: &str, start: Start) -> Result<Self> {
+    /// As [`Subscription::open_named`], but for a place that is gone.
+    pub fn open_named_or_oldest(dir: &Path, name: &str, start: StartPosition) -> Result<Self> {
         let cursor = Cursor::open(dir, name)?;
         let reader = match cursor.load_place()? {
             Some((point, ordinal)) => {
@@ -91,13 +91,13 @@ impl Subscription {
             }
             None => Self::reader_at(dir, start)?,
         };
-        Ok(Self { reader, cursor: Some(cursor), wait: Wait::default() })
+        Ok(Self { reader, cursor: Some(cursor), wait: WaitStrategy::default() })
     }
 
     /// A reader at `start`, or at the oldest place.
-    fn reader_at(dir: &Path, start: Start) -> Result<Reader> {
+    fn reader_at(dir: &Path, start: StartPosition) -> Result<Reader> {
         match Reader::open(dir, start) {
-            Err(Error::Retained { position, .. }) => Reader::behind_removal(dir, position, None),
+            Err(Error::Retained { position, .. }) => Reader::open_after_removal(dir, position, None),
             other => other,
         }
     }
@@ -110,7 +110,7 @@ impl Subscription {
     pub fn await_tape(dir: &Path, timeout: Duration) -> Result<bool> {
         let since = Instant::now();
         loop {
-            match Meta::load(dir) {
+            match TapeManifest::load(dir) {
                 Ok(_) => return Ok(true),
                 Err(Error::NotATape { .. }) if since.elapsed() < timeout => {
                     std::thread::sleep(Duration::from_millis(1));
@@ -121,9 +121,9 @@ impl Subscription {
         }
     }
 
-    /// How [`Subscription::wait`] waits; by default [`Wait::Balanced`].
+    /// How [`Subscription::wait`] waits; by default [`WaitStrategy::Balanced`].
     #[must_use]
-    pub fn with_wait(mut self, wait: Wait) -> Self {
+    pub fn with_wait(mut self, wait: WaitStrategy) -> Self {
         self.wait = wait;
         self
     }

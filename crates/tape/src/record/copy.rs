@@ -20,10 +20,10 @@ use std::path::PathBuf;
 use parking_lot::Mutex;
 
 use crate::disk::layout::{HEADER_PAGE, SegmentHeader, segment_path};
-use crate::disk::live::Live;
-use crate::disk::map::{Making, Segment};
+use crate::disk::map::{MappedSegment, SegmentAllocation};
+use crate::disk::segment_locator::SegmentLocator;
 use crate::disk::sys;
-use crate::error::{At, Result};
+use crate::error::{FileContext, Result};
 
 /// Bytes from which going around the page cache is worth its three calls.
 const DIRECT_MIN: u64 = 256 << 10;
@@ -33,39 +33,39 @@ const PAGE: u64 = 4096;
 
 /// The disk's copy of a hot segment.
 #[derive(Debug)]
-pub(crate) struct Copy {
-    pub segment: Segment,
+pub(crate) struct SegmentCopy {
+    pub segment: MappedSegment,
     /// Data offset up to which it is there already.
     have: u64,
     /// For who writes, one at a time.
-    way: Mutex<Way>,
+    way: Mutex<CopyWriter>,
 }
 
 /// How much is written.
 #[derive(Debug)]
-struct Way {
+struct CopyWriter {
     /// The same file, around the page cache; none where the file system offers no such way.
     direct: Option<File>,
-    tail: Tail,
+    tail: LastPage,
 }
 
 /// The last page of a direct write.
 #[derive(Debug)]
 #[repr(C, align(4096))]
-struct Page([u8; PAGE as usize]);
+struct AlignedPage([u8; PAGE as usize]);
 
-type Tail = Box<Page>;
+type LastPage = Box<AlignedPage>;
 
-impl Copy {
+impl SegmentCopy {
     /// A copy that has everything up to data offset `have`.
-    pub fn new(segment: Segment, have: u64) -> Self {
+    pub fn new(segment: MappedSegment, have: u64) -> Self {
         let direct = sys::open_direct(&segment.path).ok();
-        let way = Way { direct, tail: Box::new(Page([0; PAGE as usize])) };
+        let way = CopyWriter { direct, tail: Box::new(AlignedPage([0; PAGE as usize])) };
         Self { segment, have, way: Mutex::new(way) }
     }
 
     /// Copies what is committed in `source` from data offset `from`, a frame's start, to `to`, a frame's end.
-    pub fn extend(&self, source: &Segment, from: u64, to: u64) -> Result<()> {
+    pub fn extend(&self, source: &MappedSegment, from: u64, to: u64) -> Result<()> {
         let from = from.max(self.have);
         if from >= to {
             return Ok(());
@@ -77,7 +77,7 @@ impl Copy {
                 Err(e) if e.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
                     way.direct = None;
                 }
-                other => return other.at("write", &self.segment.path),
+                other => return other.with_context("write", &self.segment.path),
             }
         }
         // SAFETY: the caller's word is that the range is committed in `source`. It is beyond what this copy has
@@ -87,8 +87,8 @@ impl Copy {
     }
 }
 
-impl Way {
-    fn extend(&mut self, source: &Segment, from: u64, to: u64) -> std::io::Result<()> {
+impl CopyWriter {
+    fn extend(&mut self, source: &MappedSegment, from: u64, to: u64) -> std::io::Result<()> {
         let Some(file) = &self.direct else { return Ok(()) };
         let first = from - from % PAGE;
         let last = to - to % PAGE;
@@ -112,24 +112,24 @@ impl Way {
 
 /// The file of the next copy, made while the disk is busy with this one.
 #[derive(Debug, Default)]
-pub(crate) struct Spare {
+pub(crate) struct SpareCopy {
     /// The segment for which it was tried last.
     index: u64,
-    made: Option<Segment>,
+    made: Option<MappedSegment>,
 }
 
-impl Spare {
+impl SpareCopy {
     /// Where a copy is made, until it is whole and gets its name.
-    pub fn path(live: &Live) -> PathBuf {
+    pub fn path(live: &SegmentLocator) -> PathBuf {
         live.paths.run().join("recording")
     }
 
     /// Makes that of segment `index`, once. If it cannot, whoever needs it tries again and says why.
-    pub fn make(&mut self, live: &Live, index: u64) {
+    pub fn make(&mut self, live: &SegmentLocator, index: u64) {
         if self.index != index && !segment_path(&live.paths.segments(), index).exists() {
             // The first ordinal is known when it is taken.
             let header = SegmentHeader { meta: live.meta, index, first_ordinal: 0 };
-            self.made = Segment::create(&Self::path(live), &header, Making::Ready).ok();
+            self.made = MappedSegment::create(&Self::path(live), &header, SegmentAllocation::Ready).ok();
         }
         self.index = index;
     }
@@ -138,31 +138,31 @@ impl Spare {
     /// place of another one, from which that goes.
     pub fn take(
         &mut self,
-        live: &Live,
+        live: &SegmentLocator,
         header: &SegmentHeader,
         path: PathBuf,
         durable: &[u8],
-    ) -> Result<Segment> {
+    ) -> Result<MappedSegment> {
         let temp = Self::path(live);
         let mut segment = match self.made.take().filter(|made| made.index == header.index) {
             Some(made) => {
                 made.write_header(header);
                 made
             }
-            None => Segment::create(&temp, header, Making::Ready)?,
+            None => MappedSegment::create(&temp, header, SegmentAllocation::Ready)?,
         };
         if !durable.is_empty() {
             // SAFETY: the new file is ours, has no segment's name yet, and is larger than what is durable of a segment.
             unsafe { segment.copy_in(0, durable) };
-            sys::sync_data(&segment.file).at("flush", &temp)?;
+            sys::sync_data(&segment.file).with_context("flush", &temp)?;
         }
-        sys::rename(&temp, &path).at("rename", &path)?;
+        sys::rename(&temp, &path).with_context("rename", &path)?;
         segment.path = path;
         Ok(segment)
     }
 }
 
-impl Drop for Spare {
+impl Drop for SpareCopy {
     fn drop(&mut self) {
         if let Some(made) = &self.made {
             // One that stays is removed by the next recorder.

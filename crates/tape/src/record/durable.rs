@@ -14,31 +14,31 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use unitape_model::Position;
-use unitape_ring::{Wait, Waiter};
+use unitape_ring::{WaitStrategy, Waiter};
 
 use crate::disk::durable::load_durable;
-use crate::disk::end::end_of;
+use crate::disk::end::find_end;
 use crate::disk::failure::DurabilityFailure;
-use crate::disk::layout::Paths;
-use crate::disk::live::Live;
+use crate::disk::layout::TapePaths;
 use crate::disk::lock::holder;
-use crate::disk::page::State;
+use crate::disk::segment_locator::SegmentLocator;
+use crate::disk::state_page::StatePage;
 use crate::error::{Error, Result};
 
 /// The durable position of a tape, as any process may ask for it and wait for it.
 #[derive(Debug)]
-pub struct Durability {
-    live: Live,
-    state: Option<State>,
+pub struct DurabilityHandle {
+    live: SegmentLocator,
+    state: Option<StatePage>,
 }
 
-impl Durability {
+impl DurabilityHandle {
     /// Of the tape in `dir`.
     ///
     /// # Errors
     /// Not a tape, or a foreign version.
     pub fn open(dir: &Path) -> Result<Self> {
-        let live = Live::open(dir)?;
+        let live = SegmentLocator::open(dir)?;
         Ok(Self { live, state: None })
     }
 
@@ -48,7 +48,7 @@ impl Durability {
     /// Damage of the file that says so.
     pub fn position(&mut self) -> Result<Position> {
         // A page that may not be written cannot be mapped; the file can be read.
-        let told = self.page().ok().flatten().map_or(Position(0), State::durable);
+        let told = self.page().ok().flatten().map_or(Position(0), StatePage::durable);
         // Of a tape in use nobody has told yet, or it is not in use.
         Ok(if told > Position(0) { told } else { load_durable(&self.live.paths)?.position })
     }
@@ -61,7 +61,7 @@ impl Durability {
 
     /// Flushes that have failed since the tape was opened for writing after a clean close.
     pub fn failures(&mut self) -> Result<u64> {
-        Ok(self.page()?.map_or(0, State::failures))
+        Ok(self.page()?.map_or(0, StatePage::failures))
     }
 
     /// Asks for everything before `position` to be made durable, and waits for it.
@@ -80,7 +80,7 @@ impl Durability {
             let paths = self.live.paths.clone();
             known = known.max(self.page()?.map_or(Position(0), |state| state.recorded_now()));
             if position > known {
-                known = end_of(&self.live, known.max(load_durable(&paths)?.position))?;
+                known = find_end(&self.live, known.max(load_durable(&paths)?.position))?;
                 if position > known {
                     return Err(Error::BeyondEnd { position, end: known });
                 }
@@ -96,12 +96,12 @@ impl Durability {
         }
     }
 
-    fn page(&mut self) -> Result<Option<&State>> {
-        if self.state.as_ref().is_some_and(State::is_retired) {
+    fn page(&mut self) -> Result<Option<&StatePage>> {
+        if self.state.as_ref().is_some_and(StatePage::is_retired) {
             self.state = None;
         }
         if self.state.is_none() {
-            self.state = State::attach(&self.live.paths)?.filter(|state| !state.is_retired());
+            self.state = StatePage::attach(&self.live.paths)?.filter(|state| !state.is_retired());
         }
         Ok(self.state.as_ref())
     }
@@ -109,17 +109,17 @@ impl Durability {
 
 /// Asks and waits on one page; false when the page is no longer used.
 pub(crate) fn wait_on(
-    paths: &Paths,
-    state: &State,
+    paths: &TapePaths,
+    state: &StatePage,
     position: Position,
     timeout: Duration,
     nudge: &dyn Fn(),
 ) -> Result<bool> {
     let since = Instant::now();
-    let mut waiter = Waiter::new(Wait::Balanced);
+    let mut waiter = Waiter::new(WaitStrategy::Balanced);
     let (mut look_next, mut absent) = (LOOK, 0);
     if state.durable() < position {
-        state.ask(position);
+        state.request_durable(position);
         nudge();
     }
     loop {
@@ -135,13 +135,13 @@ pub(crate) fn wait_on(
             let durable = state.durable();
             return Err(match state.failure(paths) {
                 Some(failure) => failure.error(durable),
-                None => Error::NotDurable { wanted: position, durable, asked: state.can_ask() },
+                None => Error::NotDurable { wanted: position, durable, asked: state.can_request() },
             });
         }
         if waited >= look_next {
             look_next = waited + LOOK;
             // Once more: who cleans up after a death forgets what was asked before.
-            state.ask(position);
+            state.request_durable(position);
             nudge();
             if state.is_retired() {
                 return Ok(false);
@@ -162,7 +162,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Why the durable position of the tape in `dir` stands still, for people; none if it does not, or nobody has the tape
 /// open. Cheap.
 pub fn durability_warning(dir: &Path) -> Option<String> {
-    let paths = Paths { dir: dir.into() };
-    let state = State::look(&paths)?;
+    let paths = TapePaths { dir: dir.into() };
+    let state = StatePage::look(&paths)?;
     Some(state.failure(&paths)?.error(state.durable()).to_string())
 }

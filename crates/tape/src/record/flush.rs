@@ -21,19 +21,19 @@ use std::time::{Duration, Instant};
 
 use unitape_model::Position;
 
-use crate::disk::durable::{Durable, load_durable, store_durable};
-use crate::disk::failure::{DurabilityFailure, Flushed};
-use crate::disk::layout::{Paths, sync_dir};
-use crate::disk::live::Live;
-use crate::disk::page::State;
+use crate::disk::durable::{DurableMark, load_durable, store_durable};
+use crate::disk::failure::{DurabilityFailure, FlushTarget};
+use crate::disk::layout::{TapePaths, sync_dir};
+use crate::disk::segment_locator::SegmentLocator;
+use crate::disk::state_page::StatePage;
 use crate::disk::sys;
-use crate::error::{At, Error, Result};
-use crate::trust::beyond::check_known;
+use crate::error::{Error, FileContext, Result};
 use crate::trust::segment_sums::vouch;
+use crate::trust::unsynced_tail::check_known;
 
 /// When committed frames are flushed to the disk and the durable position advances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sync {
+pub enum SyncPolicy {
     /// When the writer closes.
     OnClose,
     /// After so many bytes or so much time, whichever comes first.
@@ -50,14 +50,14 @@ const OPEN_MAX: usize = 128;
 
 /// What is to be flushed, and how that went.
 #[derive(Debug)]
-pub(crate) struct Flush {
+pub(crate) struct FlushState {
     /// What is told: the last whole unit that is on the disk. More of the tape would be cut after a power loss, and a
     /// position in the middle of a unit would be one that the tape then does not reach.
-    pub durable: Durable,
+    pub durable: DurableMark,
     /// All bytes before this are on the disk.
-    pub flushed: Durable,
+    pub flushed: DurableMark,
     pub last: Instant,
-    pub open: Vec<(Flushed, File)>,
+    pub open: Vec<(FlushTarget, File)>,
     /// Copies of segments up to the one that begins at this position or is before it are made anew, because a flush of
     /// theirs has failed.
     pub suspect: Option<Position>,
@@ -68,8 +68,8 @@ pub(crate) struct Flush {
     pub names: bool,
 }
 
-impl Flush {
-    pub fn new(durable: Durable) -> Self {
+impl FlushState {
+    pub fn new(durable: DurableMark) -> Self {
         let last = Instant::now();
         Self {
             durable,
@@ -85,7 +85,13 @@ impl Flush {
 
     /// Takes over what another recorder left behind: one that died, or whose flush had failed.
     /// True if everything up to the tape's `end` is to be written again.
-    pub fn take_over(&mut self, paths: &Paths, state: &State, died: bool, end: Position) -> Result<bool> {
+    pub fn take_over(
+        &mut self,
+        paths: &TapePaths,
+        state: &StatePage,
+        died: bool,
+        end: Position,
+    ) -> Result<bool> {
         let failure = state.failure(paths);
         let again = failure.as_ref().is_some_and(|f| !f.lasting);
         if again {
@@ -108,11 +114,11 @@ impl Flush {
     }
 
     /// Holds a file open until it is flushed.
-    pub fn hold(&mut self, what: Flushed, file: &File, path: &Path) -> Result<()> {
+    pub fn hold(&mut self, what: FlushTarget, file: &File, path: &Path) -> Result<()> {
         if self.is_lost() {
             return Ok(());
         }
-        let file = file.try_clone().at("hold open", path)?;
+        let file = file.try_clone().with_context("hold open", path)?;
         self.open.retain(|(held, _)| *held != what);
         self.open.push((what, file));
         Ok(())
@@ -132,25 +138,25 @@ impl Flush {
         self.lost.is_some()
     }
 
-    pub fn files(&self, paths: &Paths) -> std::result::Result<(), (Flushed, Error)> {
+    pub fn files(&self, paths: &TapePaths) -> std::result::Result<(), (FlushTarget, Error)> {
         for (what, file) in &self.open {
-            let path = Flushed::path_of(what.word(), paths);
-            sys::sync_data(file).at("flush", &path).map_err(|e| (*what, e))?;
+            let path = FlushTarget::path_of(what.word(), paths);
+            sys::sync_data(file).with_context("flush", &path).map_err(|e| (*what, e))?;
             // Without a name it is on the disk and yet gone.
-            if matches!(what, Flushed::Segment(_)) && file.metadata().is_ok_and(|m| m.nlink() == 0) {
+            if matches!(what, FlushTarget::Segment(_)) && file.metadata().is_ok_and(|m| m.nlink() == 0) {
                 let source = std::io::Error::from_raw_os_error(libc::ENOENT);
                 return Err((*what, Error::Io { doing: "flush", path, source }));
             }
         }
-        sync_dir(&paths.segments()).map_err(|e| (Flushed::Directory, e))
+        sync_dir(&paths.segments()).map_err(|e| (FlushTarget::Directory, e))
     }
 }
 
 /// The durable position as its file has it, to begin with.
-pub(crate) fn begin(live: &Live) -> Result<Flush> {
+pub(crate) fn begin(live: &SegmentLocator) -> Result<FlushState> {
     // A recorder may come before any writer.
     check_known(live, !live.paths.writer_lock().exists())?;
     let mut durable = load_durable(&live.paths)?;
     vouch(&live.paths, &live.meta, &mut durable)?;
-    Ok(Flush::new(durable))
+    Ok(FlushState::new(durable))
 }

@@ -14,24 +14,24 @@ use std::time::Duration;
 use unitape_model::Position;
 
 use crate::disk::definitions::{DefinitionLog, LogBounds};
-use crate::disk::durable::Durable;
-use crate::disk::end::{committed_bytes, end_of};
-use crate::disk::failure::Flushed;
+use crate::disk::durable::DurableMark;
+use crate::disk::end::{committed_bytes, find_end};
+use crate::disk::failure::FlushTarget;
 use crate::disk::layout::{SegmentHeader, list_segments, remove, segment_path};
-use crate::disk::live::Live;
-use crate::disk::lock::Lock;
-use crate::disk::map::{Making, Seen, Segment};
-use crate::disk::page::State;
+use crate::disk::lock::FileLock;
+use crate::disk::map::{HeaderWordState, MappedSegment, SegmentAllocation};
 use crate::disk::seal::{seal, unseal};
-use crate::disk::{again, sys};
-use crate::error::{At, Error, Result};
-use crate::keep::retention::Removal;
-use crate::keep::retire::Caretaker;
-use crate::record::copy::{Copy, Spare};
-use crate::record::flush::{self, Flush, Sync};
-use crate::record::piece::{PIECE_BYTES, Piece};
-use crate::record::porter::{Load, ON_THE_WAY_MAX, Porter};
-use crate::record::sums::Sums;
+use crate::disk::segment_locator::SegmentLocator;
+use crate::disk::state_page::StatePage;
+use crate::disk::{segment_pool, sys};
+use crate::error::{Error, FileContext, Result};
+use crate::record::copy::{SegmentCopy, SpareCopy};
+use crate::record::copy_thread::{CopyJob, CopyThread, ON_THE_WAY_MAX};
+use crate::record::flush::{self, FlushState, SyncPolicy};
+use crate::record::recorder_run::{PIECE_BYTES, RecorderRun};
+use crate::record::sums::ChecksumWriter;
+use crate::retention::eligibility::RemovalOptions;
+use crate::retention::enforce::RetentionEnforcer;
 use crate::trust::segment_sums::check_copy;
 
 mod sync;
@@ -42,11 +42,11 @@ mod sync;
 ///
 /// # Errors
 /// The lock, the disk, or damage. What is recorded stays.
-pub fn record(dir: &Path, sync: Sync, removal: Removal, stop: &AtomicBool) -> Result<()> {
-    let live = Live::open(dir)?;
-    sys::make_dir(&live.paths.run()).at("make", &live.paths.run())?;
-    let mut follower = Follower::open(live, sync, 2)?;
-    follower.removal(removal);
+pub fn record(dir: &Path, sync: SyncPolicy, removal: RemovalOptions, stop: &AtomicBool) -> Result<()> {
+    let live = SegmentLocator::open(dir)?;
+    sys::make_dir(&live.paths.run()).with_context("make", &live.paths.run())?;
+    let mut follower = TapeRecorder::open(live, sync, 2)?;
+    follower.set_removal(removal);
     let mut quiet = 0u32;
     loop {
         // Relaxed: a wish, nothing is read under it.
@@ -79,52 +79,52 @@ pub(crate) const IDLE: Duration = Duration::from_millis(1);
 pub(crate) const MENDING: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
-pub(crate) struct Follower {
+pub(crate) struct TapeRecorder {
     /// First, for it goes first: it reads from `source` while it has something to write.
-    porter: Option<Porter>,
-    pub(crate) live: Live,
-    pub(crate) sync: Sync,
+    porter: Option<CopyThread>,
+    pub(crate) live: SegmentLocator,
+    pub(crate) sync: SyncPolicy,
     keep_segments: u64,
     /// Followed up to here.
     pub position: Position,
     /// Bytes of the definitions before that.
     pub(crate) definitions_bytes: u64,
     /// The last whole unit of that; never before the durable one.
-    pub(crate) whole: Durable,
+    pub(crate) whole: DurableMark,
     /// Given to the porter, in their order.
-    on_the_way: VecDeque<Piece>,
+    on_the_way: VecDeque<RecorderRun>,
     /// What comes behind it, looked at and not for the porter.
-    next: Option<Piece>,
-    source: Option<Segment>,
-    copy: Option<Arc<Copy>>,
-    spare: Spare,
-    pub(crate) sums: Sums,
+    next: Option<RecorderRun>,
+    source: Option<MappedSegment>,
+    copy: Option<Arc<SegmentCopy>>,
+    spare: SpareCopy,
+    pub(crate) sums: ChecksumWriter,
     pub(crate) definitions: DefinitionLog,
-    pub(crate) state: State,
-    pub(crate) flush: Flush,
+    pub(crate) state: StatePage,
+    pub(crate) flush: FlushState,
     /// The last step ended where nothing more was committed.
     pub(crate) caught_up: bool,
     /// The epoch of the writer whose thread this is; none in a process of its own, where writers come and go.
     pub(crate) writer_epoch: Option<u64>,
     /// The epoch whose frames it follows.
     epoch: u64,
-    caretaker: Caretaker,
+    caretaker: RetentionEnforcer,
     idle: u32,
-    _lock: Lock,
+    _lock: FileLock,
 }
 
-impl Follower {
-    pub fn open(live: Live, sync: Sync, keep_segments: u64) -> Result<Self> {
-        let mut lock = Lock::take(&live.paths.recorder_lock())?;
+impl TapeRecorder {
+    pub fn open(live: SegmentLocator, sync: SyncPolicy, keep_segments: u64) -> Result<Self> {
+        let mut lock = FileLock::take(&live.paths.recorder_lock())?;
         lock.sign(&format!("pid {}\n", std::process::id()))?;
-        sys::make_dir(&live.paths.segments()).at("make", &live.paths.segments())?;
+        sys::make_dir(&live.paths.segments()).with_context("make", &live.paths.segments())?;
         // Of a recorder that died.
-        remove(&Spare::path(&live))?;
+        remove(&SpareCopy::path(&live))?;
         let size = live.meta.segment_bytes;
         let mut flush = flush::begin(&live)?;
         let durable = flush.durable;
         // What lies beyond the tape's end was cut by the writer's recovery; the log is cut against the same end.
-        let end = end_of(&live, durable.position)?;
+        let end = find_end(&live, durable.position)?;
         let mut from = durable.position.0 / size;
         if durable.position == Position(0) {
             from = live.indices()?.first().copied().unwrap_or(0);
@@ -132,7 +132,7 @@ impl Follower {
         let given = durable.position.max(Position(from * size));
         let bounds = LogBounds { durable_bytes: durable.definitions_bytes, end, cut: true };
         let mut definitions = DefinitionLog::open(&live.paths, &live.meta, given, bounds)?;
-        let state = State::open(&live.paths)?;
+        let state = StatePage::open(&live.paths)?;
         let epoch = state.epoch();
         // Before the first step, which may have nothing to do until a writer that waits for this goes on.
         state.set_recorded(durable.position);
@@ -143,7 +143,7 @@ impl Follower {
         state.announce(oldest, oldest);
         // Those of a recorder that died in between, or that did not seal.
         seal(&live.paths, oldest.0 / size, durable.position.0 / size)?;
-        let sums = Sums::new(&live.meta);
+        let sums = ChecksumWriter::new(&live.meta);
         Ok(Self {
             porter: None,
             position: Position(from * size),
@@ -156,7 +156,7 @@ impl Follower {
             keep_segments,
             source: None,
             copy: None,
-            spare: Spare::default(),
+            spare: SpareCopy::default(),
             sums,
             definitions,
             state,
@@ -164,7 +164,7 @@ impl Follower {
             caught_up: false,
             writer_epoch: None,
             epoch,
-            caretaker: Caretaker::default(),
+            caretaker: RetentionEnforcer::default(),
             idle: 0,
             _lock: lock,
         })
@@ -185,7 +185,7 @@ impl Follower {
         self.caught_up = true;
         let epoch = self.state.epoch();
         if epoch != self.epoch {
-            self.begin_again()?;
+            self.restart_at_durable()?;
             self.epoch = epoch;
         }
         if self.source.is_none() && !self.enter()? {
@@ -194,7 +194,7 @@ impl Follower {
         self.give_pieces()?;
         if let Some(piece) = self.on_the_way.pop_front() {
             if let Some(porter) = &mut self.porter {
-                porter.written()?;
+                porter.wait_oldest()?;
             }
             return self.pass(piece).map(|()| true);
         }
@@ -204,7 +204,7 @@ impl Follower {
         if piece.to == from && piece.pad.is_none() && piece.to < source.size {
             self.idle += 1;
             if self.idle.is_multiple_of(16)
-                && let Some(other) = self.live.moved(source)?
+                && let Some(other) = self.live.remap_moved(source)?
                 // A hot segment that somebody has removed is written on; what is found instead is its copy.
                 && !(self.copy.as_ref().is_some_and(|copy| copy.segment.path == other.path)
                     && self.live.hot_place()?.is_some_and(|hot| source.path.starts_with(hot)))
@@ -231,7 +231,7 @@ impl Follower {
             // One that the disk waits for is soon found.
             let waits = self.copy.is_some() && self.on_the_way.is_empty();
             let at_most = if waits { APART_MIN } else { PIECE_BYTES };
-            let piece = match Piece::at(from, at_most, source, &mut self.definitions) {
+            let piece = match RecorderRun::scan(from, at_most, source, &mut self.definitions) {
                 // What is on the way comes first; this is met again behind it.
                 Err(_) if !self.on_the_way.is_empty() => break,
                 other => other?,
@@ -240,9 +240,9 @@ impl Follower {
             match &self.copy {
                 Some(copy) if much && started(&mut self.porter) => {
                     let (copy, to) = (copy.clone(), piece.to);
-                    let load = Load { copy, source: source.view(), from, to };
+                    let load = CopyJob { copy, source: source.view(), from, to };
                     if let Some(porter) = &mut self.porter {
-                        porter.give(load);
+                        porter.submit(load);
                     }
                     self.on_the_way.push_back(piece);
                     if to >= source.size / 2 {
@@ -256,7 +256,7 @@ impl Follower {
     }
 
     /// Goes on behind a piece, of which a hot tape has its copy.
-    fn pass(&mut self, piece: Piece) -> Result<()> {
+    fn pass(&mut self, piece: RecorderRun) -> Result<()> {
         let source = self.source.as_ref().expect("entered");
         let (base, from) = (source.base, self.position.0 - source.base.0);
         // SAFETY: every frame of the range was seen committed.
@@ -281,7 +281,7 @@ impl Follower {
         if let Some(whole) = piece.whole
             && whole.position > self.whole.position
         {
-            self.whole = Durable { open_sum, ..whole };
+            self.whole = DurableMark { open_sum, ..whole };
         }
         if full {
             if self.whole.position == base.plus(piece.to) {
@@ -305,17 +305,17 @@ impl Follower {
 
     /// Begins the segment again: everything in it comes out the same.
     fn again(&mut self) {
-        self.definitions.back_to_mark();
-        self.go_back(Position(self.position.0 - self.position.0 % self.live.meta.segment_bytes));
+        self.definitions.rewind_to_mark();
+        self.restart_at(Position(self.position.0 - self.position.0 % self.live.meta.segment_bytes));
     }
 
     /// Says by which clock segments are finished and removed, and who is told before.
-    pub fn removal(&mut self, removal: Removal) {
-        self.caretaker = Caretaker::new(removal);
+    pub fn set_removal(&mut self, removal: RemovalOptions) {
+        self.caretaker = RetentionEnforcer::new(removal);
     }
 
     /// Says whose recorder this is.
-    pub fn of_writer(&mut self, epoch: u64) {
+    pub fn set_writer_epoch(&mut self, epoch: u64) {
         self.writer_epoch = Some(epoch);
     }
 
@@ -343,18 +343,18 @@ impl Follower {
     pub fn finish(&mut self) -> Result<()> {
         self.sync_last()?;
         self.housekeep()?;
-        self.caretaker.end(&self.live);
+        self.caretaker.save_state(&self.live);
         Ok(())
     }
 
     /// Begins again at the segment base `position`, because what was written from there on is not to be trusted.
-    pub fn go_back(&mut self, position: Position) {
+    pub fn restart_at(&mut self, position: Position) {
         self.source = None;
         self.copy = None;
         self.on_the_way.clear();
         self.next = None;
         if let Some(porter) = &mut self.porter {
-            porter.clear();
+            porter.wait_all();
         }
         self.position = position;
         self.definitions_bytes = self.definitions.bytes_passed();
@@ -371,7 +371,7 @@ impl Follower {
         let Some((segment, first_ordinal)) = self.live.segment(index)? else {
             self.live.explain_missing(index)?;
             if self.live.is_lost(index, || Ok(self.state.end().0))? {
-                return Err(self.lose(index));
+                return Err(self.give_up_durability(index));
             }
             return Ok(false);
         };
@@ -380,7 +380,7 @@ impl Follower {
         }
         self.sums.begin(&self.live.paths, &segment, &self.flush.durable)?;
         if let Some((file, path)) = &self.sums.file {
-            self.flush.hold(Flushed::Checksums(index), file, path)?;
+            self.flush.hold(FlushTarget::Checksums(index), file, path)?;
         }
         self.position = segment.base;
         let header = SegmentHeader { meta: self.live.meta, index, first_ordinal };
@@ -388,14 +388,16 @@ impl Follower {
         Ok(true)
     }
 
-    fn take_source(&mut self, segment: Segment) -> Result<()> {
-        let (_, first_ordinal) = Segment::open(&segment.path, &self.live.meta, segment.index, false)?
-            .ok_or_else(|| Error::damage(&segment.path, 0, "the segment went away while it was opened"))?;
+    fn take_source(&mut self, segment: MappedSegment) -> Result<()> {
+        let (_, first_ordinal) = MappedSegment::open(&segment.path, &self.live.meta, segment.index, false)?
+            .ok_or_else(|| {
+            Error::damage(&segment.path, 0, "the segment went away while it was opened")
+        })?;
         let header = SegmentHeader { meta: self.live.meta, index: segment.index, first_ordinal };
         self.take_source_with(segment, &header)
     }
 
-    fn take_source_with(&mut self, source: Segment, header: &SegmentHeader) -> Result<()> {
+    fn take_source_with(&mut self, source: MappedSegment, header: &SegmentHeader) -> Result<()> {
         source.read_once();
         let path = segment_path(&self.live.paths.segments(), header.index);
         self.copy = if source.path == path {
@@ -406,16 +408,16 @@ impl Follower {
             let found = match self.flush.is_suspect(base) {
                 // What is in the file may not be what is on the disk. It gets a new one, on other blocks.
                 true => None,
-                false => Segment::open(&path, &self.live.meta, header.index, true)?,
+                false => MappedSegment::open(&path, &self.live.meta, header.index, true)?,
             };
             let (segment, have) = match found {
                 Some((segment, _)) => {
                     segment.write_header(header);
                     let have = committed_bytes(&segment);
                     check_copy(&self.live, &segment, have, &self.flush.durable)?;
-                    if have < segment.size && segment.look(have) != Seen::Pad {
+                    if have < segment.size && segment.look(have) != HeaderWordState::Pad {
                         // A copy that was cut off: its first word is missing, the rest may be there.
-                        segment.reserve(have, Making::Ready)?;
+                        segment.reserve(have, SegmentAllocation::Ready)?;
                         segment.zero_from(have);
                     }
                     (segment, have)
@@ -426,15 +428,17 @@ impl Follower {
                     let durable = unsafe { source.bytes(0, covered as usize) };
                     match self.spare.take(&self.live, header, path, durable) {
                         Ok(segment) => (segment, covered),
-                        Err(e) if covered > 0 => return Err(self.failed(Flushed::Segment(header.index), e)?),
+                        Err(e) if covered > 0 => {
+                            return Err(self.handle_flush_failure(FlushTarget::Segment(header.index), e)?);
+                        }
                         Err(e) => return Err(e),
                     }
                 }
             };
-            Some(Arc::new(Copy::new(segment, have)))
+            Some(Arc::new(SegmentCopy::new(segment, have)))
         };
         let written = self.copy.as_ref().map_or(&source, |copy| &copy.segment);
-        self.flush.hold(Flushed::Segment(header.index), &written.file, &written.path)?;
+        self.flush.hold(FlushTarget::Segment(header.index), &written.file, &written.path)?;
         self.source = Some(source);
         Ok(())
     }
@@ -443,11 +447,11 @@ impl Follower {
         let index = self.sums.index;
         self.sums.fill()?;
         self.sums.store(true)?;
-        let time = self.caretaker.time();
-        self.sums.date(time)?;
-        self.caretaker.finish(index, time);
+        let time = self.caretaker.finish_time();
+        self.sums.set_finish_time(time)?;
+        self.caretaker.add_finished(index, time);
         if let Some(source) = self.source.take() {
-            self.live.leave(source);
+            self.live.return_segment(source);
         }
         if let Some(copy) = self.copy.take() {
             sys::begin_write_back(&copy.segment.file);
@@ -468,7 +472,7 @@ impl Follower {
                 self.sync()?;
             }
             for old in old {
-                again::retire(&hot, old)?;
+                segment_pool::retire(&hot, old)?;
             }
         }
         Ok(())
@@ -476,9 +480,9 @@ impl Follower {
 }
 
 /// Whether there is a porter, now that there is something for it. Without one all is done one after the other.
-fn started(porter: &mut Option<Porter>) -> bool {
+fn started(porter: &mut Option<CopyThread>) -> bool {
     if porter.is_none() {
-        *porter = Porter::start().ok();
+        *porter = CopyThread::start().ok();
     }
     porter.is_some()
 }

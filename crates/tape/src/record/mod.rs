@@ -1,13 +1,13 @@
 //! Behind the writer: the recorder, its copy of hot segments, its flushes, and what is durable by them.
 
 pub(crate) mod copy;
+mod copy_thread;
 pub(crate) mod durable;
 pub(crate) mod flush;
 pub(crate) mod follow;
-mod piece;
-mod porter;
+mod recorder_run;
 pub(crate) mod sums;
 
-pub use durable::{Durability, durability_warning};
-pub use flush::Sync;
+pub use durable::{DurabilityHandle, durability_warning};
+pub use flush::SyncPolicy;
 pub use follow::record;

@@ -7,20 +7,20 @@ use std::time::SystemTime;
 
 use unitape_model::Position;
 
-use crate::disk::durable::Durable;
-use crate::disk::layout::{Meta, Paths};
-use crate::disk::map::Segment;
+use crate::disk::durable::DurableMark;
+use crate::disk::layout::{TapeManifest, TapePaths};
+use crate::disk::map::MappedSegment;
 use crate::disk::seal::unseal;
 use crate::disk::sys;
-use crate::error::{At, Error, Result};
-use crate::trust::span::{SpanFault, ZEROS, padded};
+use crate::error::{Error, FileContext, Result};
+use crate::trust::span::{SpanFault, ZEROS, extend_with_zeros};
 
 /// Checksums of the spans of one segment, `%016x.crc`: u32 little-endian each.
 ///
 /// What is durable has its checksums for good. A recorder that follows it again compares its bytes with them and never
 /// writes them again: bytes that were changed meanwhile would get a checksum of their own.
 #[derive(Debug)]
-pub(crate) struct Sums {
+pub(crate) struct ChecksumWriter {
     pub file: Option<(File, PathBuf)>,
     span: u64,
     size: u64,
@@ -40,8 +40,8 @@ pub(crate) struct Sums {
     base: Position,
 }
 
-impl Sums {
-    pub fn new(meta: &Meta) -> Self {
+impl ChecksumWriter {
+    pub fn new(meta: &TapeManifest) -> Self {
         Self {
             file: None,
             span: meta.span(),
@@ -63,7 +63,7 @@ impl Sums {
     ///
     /// # Errors
     /// Damage: checksums of durable bytes are not there.
-    pub fn begin(&mut self, paths: &Paths, segment: &Segment, durable: &Durable) -> Result<()> {
+    pub fn begin(&mut self, paths: &TapePaths, segment: &MappedSegment, durable: &DurableMark) -> Result<()> {
         let path = paths.crc(segment.index);
         self.covered = durable.position.0.saturating_sub(segment.base.0).min(self.size);
         (self.source, self.base, self.index) = (segment.path.clone(), segment.base, segment.index);
@@ -76,17 +76,21 @@ impl Sums {
         };
         let file = match file {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(self.missing(0)),
-            other => other.at("open", &path)?,
+            other => other.with_context("open", &path)?,
         };
         self.known.resize(begun as usize * 4, 0);
         if let Err(e) = file.read_exact_at(&mut self.known, 0) {
-            let length = file.metadata().at("look at", &path)?.len();
-            return if length < begun * 4 { Err(self.missing(length / 4)) } else { Err(e).at("read", &path) };
+            let length = file.metadata().with_context("look at", &path)?.len();
+            return if length < begun * 4 {
+                Err(self.missing(length / 4))
+            } else {
+                Err(e).with_context("read", &path)
+            };
         }
         self.known.truncate(kept as usize * 4);
-        if file.metadata().at("look at", &path)?.len() > begun * 4 {
+        if file.metadata().with_context("look at", &path)?.len() > begun * 4 {
             // Of bytes that may have been cut since.
-            sys::set_len(&file, begun * 4).at("cut", &path)?;
+            sys::set_len(&file, begun * 4).with_context("cut", &path)?;
         }
         self.file = Some((file, path));
         (self.added, self.running, self.written) = (0, 0, kept);
@@ -95,9 +99,9 @@ impl Sums {
     }
 
     /// Dates the file, which says when the segment was finished.
-    pub fn date(&self, time: SystemTime) -> Result<()> {
+    pub fn set_finish_time(&self, time: SystemTime) -> Result<()> {
         let Some((file, path)) = &self.file else { return Ok(()) };
-        sys::set_modified(file, time).at("date", path)
+        sys::set_modified(file, time).with_context("date", path)
     }
 
     /// Adds the next bytes of the segment.
@@ -150,10 +154,10 @@ impl Sums {
         let whole = out.len() as u64 / 4;
         // The one of durable bytes that are followed again says more than these do.
         if partial && open > 0 && self.added >= self.covered {
-            let sum = padded(self.running, self.span - open);
+            let sum = extend_with_zeros(self.running, self.span - open);
             out.extend_from_slice(&sum.to_le_bytes());
         }
-        let result = sys::write_at(file, &out, self.written * 4).at("write", path);
+        let result = sys::write_at(file, &out, self.written * 4).with_context("write", path);
         out.truncate(whole as usize * 4);
         match result {
             Ok(()) => self.written += whole,

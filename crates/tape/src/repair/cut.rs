@@ -6,28 +6,28 @@ use std::sync::atomic::Ordering;
 use unitape_model::Position;
 
 use crate::disk::cursor::Cursor;
-use crate::disk::durable::Durable;
+use crate::disk::durable::DurableMark;
 use crate::disk::hot::{HotLink, find};
 use crate::disk::layout::{
     HEADER_PAGE, SegmentHeader, list_segments, list_sums, read_start, remove, segment_path, sync_dir,
 };
-use crate::disk::live::Live;
-use crate::disk::map::{Making, Seen, Segment};
-use crate::disk::page::State;
+use crate::disk::map::{HeaderWordState, MappedSegment, SegmentAllocation};
 use crate::disk::pending_cut::PendingCut;
 use crate::disk::seal::unseal;
+use crate::disk::segment_locator::SegmentLocator;
+use crate::disk::state_page::StatePage;
 use crate::disk::sys;
-use crate::error::{At, Error, Result};
-use crate::repair::aside::FileLook;
-use crate::repair::spans::Wound;
-use crate::repair::{Remedy, Repair, RepairCut, RepairFinding};
-use crate::trust::beyond::first_lost;
-use crate::trust::marks;
-use crate::trust::span::padded;
-use crate::trust::survey::{Stop, TapeSurvey};
+use crate::error::{Error, FileContext, Result};
+use crate::repair::backup::FileAttributes;
+use crate::repair::spans::UnmendedRange;
+use crate::repair::{RepairCut, RepairFinding, RepairRemedy, RepairRun};
+use crate::trust::durable_rebuild;
+use crate::trust::span::extend_with_zeros;
+use crate::trust::survey::{SegmentScanEnd, TapeSurvey};
+use crate::trust::unsynced_tail::first_lost;
 use crate::write::hot::{HotDirectory, forget_link};
 
-impl Repair<'_> {
+impl RepairRun<'_> {
     /// Finds where frames are missing or broken before `durable`, or before what has checksums (`summed`), or where a
     /// writer would not come through.
     pub(super) fn holes(
@@ -35,7 +35,7 @@ impl Repair<'_> {
         survey: &TapeSurvey,
         durable: Position,
         summed: Option<Position>,
-        wounds: &mut Vec<Wound>,
+        wounds: &mut Vec<UnmendedRange>,
     ) -> Result<()> {
         let (size, place) = (survey.meta.segment_bytes, self.paths.segments());
         let mut at = survey.first();
@@ -43,77 +43,96 @@ impl Repair<'_> {
         for of in &survey.segments {
             if at < of.base && !over {
                 let path = segment_path(&place, at.0 / size);
-                self.wound(&path, 0, "the segment is missing", Wound { from: at, to: of.base }, wounds);
+                self.wound(
+                    &path,
+                    0,
+                    "the segment is missing",
+                    UnmendedRange { from: at, to: of.base },
+                    wounds,
+                );
             }
             if over {
                 break;
             }
             if of.header.is_err() {
-                wounds.push(Wound { from: of.base, to: of.base.plus(size) });
+                wounds.push(UnmendedRange { from: of.base, to: of.base.plus(size) });
             }
             let path = segment_path(&place, of.index);
             let end = of.base.plus(of.frames_end);
             at = of.base.plus(size);
             match of.stop {
-                Stop::Full => {}
+                SegmentScanEnd::Full => {}
                 // What a kill or a power loss leaves; the next writer ends the tape here.
-                Stop::Nothing if end >= durable => (at, over) = (end, true),
-                Stop::Damage if end >= durable && self.rebooted && of.length == size => {
+                SegmentScanEnd::Nothing if end >= durable => (at, over) = (end, true),
+                SegmentScanEnd::Damage if end >= durable && self.rebooted && of.length == size => {
                     (at, over) = (end, true)
                 }
-                Stop::Nothing => {
+                SegmentScanEnd::Nothing => {
                     let what = "nothing stands here, and the tape is durable further";
                     self.wound(
                         &path,
                         HEADER_PAGE + of.frames_end,
                         what,
-                        Wound { from: end, to: at.min(durable) },
+                        UnmendedRange { from: end, to: at.min(durable) },
                         wounds,
                     );
                 }
-                Stop::Damage => {
+                SegmentScanEnd::Damage => {
                     let what = match of.length < size {
                         true => "the segment is cut short",
                         false => "no frame can start here",
                     };
-                    let wound = Wound { from: end, to: at };
+                    let wound = UnmendedRange { from: end, to: at };
                     self.wound(&path, HEADER_PAGE + of.frames_end, what, wound, wounds);
                 }
             }
         }
-        let hot = Live::of(self.paths.clone(), survey.meta).hot_place()?;
+        let hot = SegmentLocator::from_manifest(self.paths.clone(), survey.meta).hot_place()?;
         let hot = hot.is_some_and(|hot| segment_path(&hot, at.0 / size).exists());
         // A claim that was not published may have been given out in a segment that is there, and so it says nothing.
         let reached = match self.closed || self.rebooted || hot || !at.0.is_multiple_of(size) {
             true => None,
-            false => State::look(self.paths).map(|state| state.end().0),
+            false => StatePage::look(self.paths).map(|state| state.end().0),
         };
         let summed = summed.filter(|summed| summed.0 > at.0.next_multiple_of(survey.meta.span()));
         let reach = reached.into_iter().chain(summed).fold(durable, Position::max);
         if at < reach && !wounds.iter().any(|w| w.to > at) {
             let path = segment_path(&place, at.0 / size);
             let what = "the tape ends here, and it went on";
-            self.wound(&path, HEADER_PAGE + at.0 % size, what, Wound { from: at, to: reach }, wounds);
+            self.wound(&path, HEADER_PAGE + at.0 % size, what, UnmendedRange { from: at, to: reach }, wounds);
         }
         if !self.closed && !self.rebooted {
-            let live = Live::of(self.paths.clone(), survey.meta);
+            let live = SegmentLocator::from_manifest(self.paths.clone(), survey.meta);
             if let Some((from, Error::Damage { path, offset, what })) = first_lost(&live, durable)?
                 && !wounds.iter().any(|w| w.from <= from && from < w.to)
             {
-                self.wound(&path, offset, &what, Wound { from, to: survey.end().1.max(from) }, wounds);
+                self.wound(
+                    &path,
+                    offset,
+                    &what,
+                    UnmendedRange { from, to: survey.end().1.max(from) },
+                    wounds,
+                );
             }
         }
         Ok(())
     }
 
-    fn wound(&mut self, file: &Path, offset: u64, what: &str, wound: Wound, wounds: &mut Vec<Wound>) {
+    fn wound(
+        &mut self,
+        file: &Path,
+        offset: u64,
+        what: &str,
+        wound: UnmendedRange,
+        wounds: &mut Vec<UnmendedRange>,
+    ) {
         wounds.push(wound);
         self.find(RepairFinding {
             file: file.into(),
             offset,
             positions: Some((wound.from, wound.to)),
             what: what.to_owned(),
-            remedy: Remedy::Truncate,
+            remedy: RepairRemedy::Truncate,
             action: "the data are lost; cut the tape here (--truncate), or leave it: readers go on behind it with \
                      --skip-damage"
                 .to_owned(),
@@ -125,8 +144,8 @@ impl Repair<'_> {
     pub(super) fn cut(
         &mut self,
         survey: &mut TapeSurvey,
-        durable: &mut Durable,
-        wounds: &[Wound],
+        durable: &mut DurableMark,
+        wounds: &[UnmendedRange],
     ) -> Result<()> {
         let Some(first) = wounds.iter().map(|w| w.from).min() else { return Ok(()) };
         let (position, ordinal) = survey.unit_end_before(first)?;
@@ -139,7 +158,7 @@ impl Repair<'_> {
             let segment = survey.open(of, false)?;
             let mut at = 0;
             while at < of.frames_end
-                && let Seen::Frame(header) = segment.look(at)
+                && let HeaderWordState::Frame(header) = segment.look(at)
             {
                 events += u64::from(at >= kept && !header.is_meta());
                 at += header.len_bytes() as u64;
@@ -151,7 +170,9 @@ impl Repair<'_> {
             return Ok(());
         }
         for finding in &mut self.report.findings {
-            if matches!(finding.remedy, Remedy::Truncate | Remedy::AcceptOrTruncate) && !finding.mended {
+            if matches!(finding.remedy, RepairRemedy::Truncate | RepairRemedy::AcceptOrTruncate)
+                && !finding.mended
+            {
                 finding.mended = true;
                 finding.action = format!("the tape ends before it, at position {position}");
             }
@@ -160,7 +181,7 @@ impl Repair<'_> {
             self.aside.log(&format!("cut {position} {end} {events}"))?;
             let pending = PendingCut { position, ordinal: ordinal.unwrap_or(0), durable: durable.position };
             let path = PendingCut::path(self.paths);
-            self.aside.replace(&path, &pending.encode(&survey.meta), &FileLook::default())?;
+            self.aside.replace(&path, &pending.encode(&survey.meta), &FileAttributes::default())?;
             self.complete_cut(survey, &pending)?;
         } else {
             let first = survey.first();
@@ -168,12 +189,12 @@ impl Repair<'_> {
             if let Some(last) = survey.segments.last_mut().filter(|s| s.base.plus(size) > position) {
                 last.frames_end = position.0.saturating_sub(last.base.0);
                 last.unit_end = Some(last.frames_end).filter(|end| *end > 0);
-                last.stop = Stop::Nothing;
+                last.stop = SegmentScanEnd::Nothing;
             }
         }
         if position < durable.position {
             durable.position = position;
-            durable.open_sum = marks::open_sum(survey, position)?;
+            durable.open_sum = durable_rebuild::open_sum(survey, position)?;
         }
         Ok(())
     }
@@ -188,7 +209,7 @@ impl Repair<'_> {
                 let action = "moved away: where the tape is damaged, this repair cuts it again";
                 self.mends(&path, offset, what, action);
                 if self.options.apply {
-                    self.aside.take(&path)?;
+                    self.aside.move_away(&path)?;
                 }
                 return Ok(false);
             }
@@ -207,15 +228,15 @@ impl Repair<'_> {
     fn complete_cut(&mut self, survey: &mut TapeSurvey, cut: &PendingCut) -> Result<()> {
         if cut.position < cut.durable {
             // First of all: readers see a tape that ends here, and none that ends somewhere.
-            let open_sum = marks::open_sum(survey, cut.position)?;
-            let durable = Durable { position: cut.position, definitions_bytes: 0, open_sum };
-            self.aside.replace(&self.paths.durable(), &durable.encode(), &FileLook::default())?;
+            let open_sum = durable_rebuild::open_sum(survey, cut.position)?;
+            let durable = DurableMark { position: cut.position, definitions_bytes: 0, open_sum };
+            self.aside.replace(&self.paths.durable(), &durable.encode(), &FileAttributes::default())?;
         }
         self.cut_segments(survey, cut.position, cut.ordinal, cut.durable)?;
         self.cut_run(cut.position, cut.ordinal)?;
         remove(&PendingCut::path(self.paths))?;
         sync_dir(&self.paths.dir)?;
-        *survey = TapeSurvey::of(self.paths, &survey.meta)?;
+        *survey = TapeSurvey::scan_segments(self.paths, &survey.meta)?;
         Ok(())
     }
 
@@ -246,13 +267,13 @@ impl Repair<'_> {
         let base = |index: u64| Position(index * size);
         let behind = |index: &u64| base(*index) >= position && base(*index) > first;
         for index in list_segments(&place)?.into_iter().rev().filter(behind) {
-            self.aside.take(&segment_path(&place, index))?;
+            self.aside.move_away(&segment_path(&place, index))?;
         }
         // A repair that was killed may have left checksums without their segment.
         for index in list_sums(&place)?.into_iter().rev().filter(behind) {
-            self.aside.take(&self.paths.crc(index))?;
+            self.aside.move_away(&self.paths.crc(index))?;
         }
-        let Some(of) = survey.at(position) else {
+        let Some(of) = survey.segment_at(position) else {
             return Ok(());
         };
         if position == of.base && of.base > first {
@@ -265,37 +286,39 @@ impl Repair<'_> {
             index: of.index,
             first_ordinal: if within == 0 { ordinal } else { survey.first_ordinal(of.index).unwrap_or(0) },
         };
-        let new = self.aside.fresh()?;
-        let segment = Segment::create(&new, &header, Making::Ready)?;
+        let new = self.aside.temp_path()?;
+        let segment = MappedSegment::create(&new, &header, SegmentAllocation::Ready)?;
         if within > 0 {
             let from = survey.open(of, false)?;
             // SAFETY: the range was walked to a unit's end, and the new file is ours.
             unsafe { segment.copy_in(0, from.bytes(0, within as usize)) };
         }
-        sys::sync_data(&segment.file).at("flush", &new)?;
+        sys::sync_data(&segment.file).with_context("flush", &new)?;
         drop(segment);
-        self.aside.put(&new, &path, &FileLook::default())?;
+        self.aside.install(&new, &path, &FileAttributes::default())?;
         let sums_path = self.paths.crc(of.index);
         let span = survey.meta.span();
         if within == 0 {
-            self.aside.take(&sums_path)?;
+            self.aside.move_away(&sums_path)?;
         } else if position < durable {
-            let mut sums = read_start(&sums_path, within / span * 4).at("read", &sums_path)?;
-            if let Some(sum) = marks::open_sum(survey, position)?.filter(|_| !within.is_multiple_of(span)) {
-                sums.extend_from_slice(&padded(sum, span - within % span).to_le_bytes());
+            let mut sums = read_start(&sums_path, within / span * 4).with_context("read", &sums_path)?;
+            if let Some(sum) =
+                durable_rebuild::open_sum(survey, position)?.filter(|_| !within.is_multiple_of(span))
+            {
+                sums.extend_from_slice(&extend_with_zeros(sum, span - within % span).to_le_bytes());
             }
             unseal(&sums_path)?;
-            self.aside.replace(&sums_path, &sums, &FileLook::default())?;
+            self.aside.replace(&sums_path, &sums, &FileAttributes::default())?;
         }
         Ok(())
     }
 
     /// Takes back what the state page and named cursors say of what is cut.
     fn cut_run(&mut self, position: Position, ordinal: u64) -> Result<()> {
-        let page = self.paths.run().join(State::NAME);
+        let page = self.paths.run().join(StatePage::NAME);
         if page.exists() {
             self.aside.keep(&page)?;
-            let state = State::open(self.paths)?;
+            let state = StatePage::open(self.paths)?;
             state.set_end(position, ordinal);
             // Recorded, durable, asked for: nobody has the page open, the locks are ours.
             for word in [0, 2, 3] {

@@ -2,15 +2,17 @@
 
 use std::os::unix::fs::FileExt;
 
-use crate::disk::layout::{HEADER_PAGE, Meta, SegmentHeader, list_segments, read_start, segment_path};
+use crate::disk::layout::{
+    HEADER_PAGE, SegmentHeader, TapeManifest, list_segments, read_start, segment_path,
+};
 use crate::disk::seal::{is_sealed, seal_file, unseal};
 use crate::disk::sys;
-use crate::error::{At, Error, Result};
-use crate::repair::aside::{FileLook, repairs};
-use crate::repair::{Remedy, Repair, RepairFinding, same};
+use crate::error::{Error, FileContext, Result};
+use crate::repair::backup::{FileAttributes, repairs};
+use crate::repair::{RepairFinding, RepairRemedy, RepairRun, same};
 use crate::trust::survey::TapeSurvey;
 
-impl Repair<'_> {
+impl RepairRun<'_> {
     /// What a repair that was killed did not clean up.
     pub(super) fn leftovers(&mut self) -> Result<()> {
         for (_, dir) in repairs(&self.paths.dir)? {
@@ -26,9 +28,9 @@ impl Repair<'_> {
     }
 
     /// The identity of the tape, by `tape.toml`, or by the header pages where that is damaged; none where nothing says it.
-    pub(super) fn identity(&mut self) -> Result<Option<Meta>> {
+    pub(super) fn identity(&mut self) -> Result<Option<TapeManifest>> {
         let path = self.paths.dir.join("tape.toml");
-        let said = Meta::load(&self.paths.dir);
+        let said = TapeManifest::load(&self.paths.dir);
         let by_pages = self.meta_of_pages()?;
         let what = match (&said, by_pages) {
             (Ok(meta), None) => return Ok(Some(*meta)),
@@ -50,17 +52,17 @@ impl Repair<'_> {
         );
         self.mends(&path, 0, what, action);
         if self.options.apply {
-            self.aside.replace(&path, meta.text().as_bytes(), &FileLook::default())?;
+            self.aside.replace(&path, meta.text().as_bytes(), &FileAttributes::default())?;
         }
         Ok(Some(meta))
     }
 
     /// What all header pages say whose checksum matches; none where there is none, or two of them contradict each other.
-    fn meta_of_pages(&self) -> Result<Option<Meta>> {
-        let mut found: Option<Meta> = None;
+    fn meta_of_pages(&self) -> Result<Option<TapeManifest>> {
+        let mut found: Option<TapeManifest> = None;
         for index in list_segments(&self.paths.segments())? {
             let path = segment_path(&self.paths.segments(), index);
-            let page = read_start(&path, HEADER_PAGE).at("read", &path)?;
+            let page = read_start(&path, HEADER_PAGE).with_context("read", &path)?;
             let Some(header) = SegmentHeader::read(&page).filter(|h| h.index == index) else { continue };
             match &found {
                 Some(meta) if !same(meta, header.meta.id, header.meta.segment_bytes) => return Ok(None),
@@ -88,7 +90,7 @@ impl Repair<'_> {
                     offset: 0,
                     positions: Some((base, base.plus(survey.meta.segment_bytes))),
                     what,
-                    remedy: Remedy::Truncate,
+                    remedy: RepairRemedy::Truncate,
                     action: "the segments before and behind do not say how many events are before it; cut the tape here \
                              (--truncate), or leave it: readers go on behind it with --skip-damage"
                         .to_owned(),
@@ -105,9 +107,9 @@ impl Repair<'_> {
                 let header = SegmentHeader { meta: survey.meta, index, first_ordinal };
                 let sealed = is_sealed(&path);
                 unseal(&path)?;
-                let file = std::fs::OpenOptions::new().write(true).open(&path).at("open", &path)?;
-                file.write_all_at(&header.encode(), 0).at("write", &path)?;
-                sys::sync_data(&file).at("flush", &path)?;
+                let file = std::fs::OpenOptions::new().write(true).open(&path).with_context("open", &path)?;
+                file.write_all_at(&header.encode(), 0).with_context("write", &path)?;
+                sys::sync_data(&file).with_context("flush", &path)?;
                 if sealed {
                     seal_file(&path)?;
                 }

@@ -1,20 +1,20 @@
 //! The lineage of a tape, `run/lineage`: made again with an epoch that does not go back.
 
-use crate::disk::layout::Meta;
+use crate::disk::layout::TapeManifest;
 use crate::disk::lineage::{LINEAGE_WAY, Lineage, boot_number};
 use crate::disk::lock::field;
-use crate::disk::page::State;
+use crate::disk::state_page::StatePage;
 use crate::error::{Error, Result};
-use crate::keep::clock::Clock;
-use crate::repair::Repair;
-use crate::repair::aside::FileLook;
+use crate::repair::RepairRun;
+use crate::repair::backup::FileAttributes;
+use crate::retention::clock::ClockSource;
 
-impl Repair<'_> {
+impl RepairRun<'_> {
     /// Looks at the lineage. The cuts of a damaged one are lost, so places of earlier epochs lose their position.
     ///
     /// # Errors
     /// A foreign version, or the system's refusal.
-    pub(super) fn lineage(&mut self, meta: &Meta, lock: &str) -> Result<()> {
+    pub(super) fn lineage(&mut self, meta: &TapeManifest, lock: &str) -> Result<()> {
         let (offset, what) = match Lineage::load(self.paths, meta.id) {
             Ok(_) => return Ok(()),
             Err(Error::Damage { offset, what, .. }) => (offset, what),
@@ -23,10 +23,10 @@ impl Repair<'_> {
         };
         let what = what.strip_suffix(LINEAGE_WAY).unwrap_or(&what);
         let known = field(lock, "epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or(0);
-        let known = State::look(self.paths).map_or(0, |state| state.epoch()).max(known);
+        let known = StatePage::look(self.paths).map_or(0, |state| state.epoch()).max(known);
         let open = (!lock.is_empty()).then(|| boot_number(field(lock, "boot").unwrap_or_default()));
-        let wall_us = Clock::default().now().wall_ns.max(0) as u64 / 1000;
-        let again = Lineage::again(self.paths, meta.id, known, open, wall_us)?;
+        let wall_us = ClockSource::default().now().wall_ns.max(0) as u64 / 1000;
+        let again = Lineage::rebuild(self.paths, meta.id, known, open, wall_us)?;
         let action = format!(
             "made again: the next writer has epoch {}; where earlier writers cut the tape is lost, so places of an epoch \
              before {} continue at the oldest position",
@@ -36,7 +36,7 @@ impl Repair<'_> {
         let path = Lineage::path(self.paths);
         self.mends(&path, offset, what, action);
         match self.options.apply {
-            true => self.aside.replace(&path, &again.encode(), &FileLook::default()),
+            true => self.aside.replace(&path, &again.encode(), &FileAttributes::default()),
             false => Ok(()),
         }
     }

@@ -13,17 +13,17 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-use unitape_model::{Header, LINE, Position};
+use unitape_model::{FrameHeader, LINE, Position};
 
 use crate::disk::definitions::{DEFINITION_KINDS, HEAD, RECORD, encode_head, encode_record};
-use crate::disk::durable::Durable;
-use crate::disk::layout::Meta;
+use crate::disk::durable::DurableMark;
+use crate::disk::layout::TapeManifest;
 use crate::disk::sys;
-use crate::error::{At, Result};
-use crate::repair::aside::FileLook;
-use crate::repair::spans::Wound;
-use crate::repair::{Remedy, Repair, RepairFinding};
-use crate::trust::survey::{Stop, TapeSurvey};
+use crate::error::{FileContext, Result};
+use crate::repair::backup::FileAttributes;
+use crate::repair::spans::UnmendedRange;
+use crate::repair::{RepairFinding, RepairRemedy, RepairRun};
+use crate::trust::survey::{SegmentScanEnd, TapeSurvey};
 
 /// A record of the log that is sound.
 #[derive(Clone, Copy, Debug)]
@@ -56,13 +56,13 @@ struct LogGap {
     found: u64,
 }
 
-impl Repair<'_> {
+impl RepairRun<'_> {
     /// Compares the log with the segments, and makes it again where it says something else.
     pub(super) fn definitions(
         &mut self,
         survey: &TapeSurvey,
-        durable: &mut Durable,
-        wounds: &[Wound],
+        durable: &mut DurableMark,
+        wounds: &[UnmendedRange],
     ) -> Result<()> {
         let path = self.paths.definitions();
         let end = durable.position;
@@ -137,17 +137,17 @@ impl Repair<'_> {
                 offset: gap.from,
                 positions: Some((gap.since, upto)),
                 what,
-                remedy: Remedy::Nothing,
+                remedy: RepairRemedy::Nothing,
                 action: action.to_owned(),
                 mended: false,
             });
         }
         if self.options.apply {
-            let temp = self.aside.fresh()?;
+            let temp = self.aside.temp_path()?;
             let mut writer = RebuiltLog::write(temp.clone(), &survey.meta)?;
             merge(survey, &log, wounds, end, &mut |position, frame| writer.push(position, frame))?;
             writer.finish()?;
-            self.aside.put(&temp, &path, &FileLook::default())?;
+            self.aside.install(&temp, &path, &FileAttributes::default())?;
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ impl Repair<'_> {
 fn merge(
     survey: &TapeSurvey,
     log: &LogSurvey,
-    wounds: &[Wound],
+    wounds: &[UnmendedRange],
     end: Position,
     give: &mut dyn FnMut(Position, &[u8]) -> Result<()>,
 ) -> Result<()> {
@@ -168,14 +168,14 @@ fn merge(
     let mut read = |record: &LogRecord, frame: &mut Vec<u8>| -> Result<()> {
         frame.resize(record.length as usize, 0);
         if let Some(file) = &mut file {
-            file.seek(SeekFrom::Start(record.offset + RECORD as u64)).at("read", &path)?;
-            file.read_exact(frame).at("read", &path)?;
+            file.seek(SeekFrom::Start(record.offset + RECORD as u64)).with_context("read", &path)?;
+            file.read_exact(frame).with_context("read", &path)?;
         }
         Ok(())
     };
     // What the segments can say for themselves: walked frames.
     let walked = |position: Position| {
-        survey.at(position).is_some_and(|s| position.0 - s.base.0 < s.frames_end)
+        survey.segment_at(position).is_some_and(|s| position.0 - s.base.0 < s.frames_end)
             && !in_wound(wounds, position)
     };
     let mut records = log.records.iter().filter(|r| r.position < end).peekable();
@@ -203,28 +203,28 @@ fn merge(
 }
 
 /// Whether the segments have all frames of these positions, and no wound there.
-fn has_all(survey: &TapeSurvey, wounds: &[Wound], from: Position, to: Position) -> bool {
+fn has_all(survey: &TapeSurvey, wounds: &[UnmendedRange], from: Position, to: Position) -> bool {
     let size = survey.meta.segment_bytes;
     let whole = |base: Position| {
-        let of = survey.at(base);
-        of.is_some_and(|of| of.stop == Stop::Full || of.base.plus(of.frames_end) >= to)
+        let of = survey.segment_at(base);
+        of.is_some_and(|of| of.stop == SegmentScanEnd::Full || of.base.plus(of.frames_end) >= to)
     };
     let mut bases = (from.0 / size..to.0.div_ceil(size)).map(|index| Position(index * size));
     bases.all(whole) && !wounds.iter().any(|wound| wound.from < to && from < wound.to)
 }
 
-fn in_wound(wounds: &[Wound], position: Position) -> bool {
+fn in_wound(wounds: &[UnmendedRange], position: Position) -> bool {
     wounds.iter().any(|w| w.from <= position && position < w.to)
 }
 
 impl LogSurvey {
-    fn of(path: &std::path::Path, meta: &Meta) -> Result<Self> {
+    fn of(path: &std::path::Path, meta: &TapeManifest) -> Result<Self> {
         let mut out = Self::default();
         let mut bytes = Vec::new();
         match File::open(path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(out),
-            Err(e) => return Err(e).at("open", path),
-            Ok(mut file) => _ = file.read_to_end(&mut bytes).at("read", path)?,
+            Err(e) => return Err(e).with_context("open", path),
+            Ok(mut file) => _ = file.read_to_end(&mut bytes).with_context("read", path)?,
         }
         out.bytes = bytes.len() as u64;
         out.head = bytes.starts_with(&encode_head(meta));
@@ -292,7 +292,7 @@ fn record_at(bytes: &[u8], at: usize, last: Option<Position>) -> Option<LogRecor
     let whole =
         length > 0 && (length as usize).is_multiple_of(LINE) && last.is_none_or(|last| last < position);
     let frame = whole.then(|| bytes.get(at + RECORD..at + RECORD + length as usize))??;
-    let header = Header::read(frame);
+    let header = FrameHeader::read(frame);
     let sound = *head == encode_record(position, frame)
         && header.is_at(position)
         && header.len_bytes() == length as usize
@@ -321,7 +321,7 @@ struct RebuiltLog {
 }
 
 impl RebuiltLog {
-    fn compare(path: &std::path::Path, meta: &Meta, head: bool) -> Result<Self> {
+    fn compare(path: &std::path::Path, meta: &TapeManifest, head: bool) -> Result<Self> {
         let mut old = File::open(path).ok().map(BufReader::new);
         let mut start = [0; HEAD];
         let mut same = head;
@@ -332,10 +332,10 @@ impl RebuiltLog {
         Ok(Self { path: path.into(), old, new: None, same, length: HEAD as u64 })
     }
 
-    fn write(path: PathBuf, meta: &Meta) -> Result<Self> {
+    fn write(path: PathBuf, meta: &TapeManifest) -> Result<Self> {
         let how = std::fs::OpenOptions::new().write(true).create(true).truncate(true).clone();
-        let mut new = BufWriter::new(sys::open(&path, &how).at("create", &path)?);
-        new.write_all(&encode_head(meta)).at("write", &path)?;
+        let mut new = BufWriter::new(sys::open(&path, &how).with_context("create", &path)?);
+        new.write_all(&encode_head(meta)).with_context("write", &path)?;
         Ok(Self { path, old: None, new: Some(new), same: true, length: HEAD as u64 })
     }
 
@@ -343,7 +343,10 @@ impl RebuiltLog {
         let head = encode_record(position, frame);
         self.length += (RECORD + frame.len()) as u64;
         if let Some(new) = &mut self.new {
-            return new.write_all(&head).and_then(|()| new.write_all(frame)).at("write", &self.path);
+            return new
+                .write_all(&head)
+                .and_then(|()| new.write_all(frame))
+                .with_context("write", &self.path);
         }
         if self.same
             && let Some(old) = &mut self.old
@@ -358,12 +361,15 @@ impl RebuiltLog {
     /// Whether the log that is there has nothing more than this, or only what a recorder was about to make durable.
     fn is_all(&mut self, closed: bool) -> Result<bool> {
         let Some(old) = &mut self.old else { return Ok(false) };
-        Ok(!closed || old.read(&mut [0]).at("read", &self.path)? == 0)
+        Ok(!closed || old.read(&mut [0]).with_context("read", &self.path)? == 0)
     }
 
     fn finish(self) -> Result<()> {
         let Some(new) = self.new else { return Ok(()) };
-        let file = new.into_inner().map_err(std::io::IntoInnerError::into_error).at("write", &self.path)?;
-        sys::sync_data(&file).at("flush", &self.path)
+        let file = new
+            .into_inner()
+            .map_err(std::io::IntoInnerError::into_error)
+            .with_context("write", &self.path)?;
+        sys::sync_data(&file).with_context("flush", &self.path)
     }
 }

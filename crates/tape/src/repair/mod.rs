@@ -9,34 +9,34 @@
 //! ```
 //!
 //! A repair goes through these in order, and each step sees the tape as the ones before would leave it. Without `apply`
-//! it changes nothing. What it replaces it keeps first, in `DIR/repair-N`; see `aside`.
+//! it changes nothing. What it replaces it keeps first, in `DIR/repair-N`; see `backup`.
 //!
 //! It does not guess: a span that does not match its checksum stays as it is until you say what is to be done.
 
-mod aside;
+mod backup;
 mod cut;
 mod identity;
 mod lineage;
 mod log;
-mod small;
+mod small_files;
 mod spans;
 
 use std::path::{Path, PathBuf};
 
 use unitape_model::Position;
 
-use crate::disk::durable::{Durable, load_durable};
-use crate::disk::layout::{Meta, Paths, TapeId};
-use crate::disk::lock::{Lock, boot_id, field, holder};
-use crate::disk::page::tidy;
+use crate::disk::durable::{DurableMark, load_durable};
+use crate::disk::layout::{TapeId, TapeManifest, TapePaths};
+use crate::disk::lock::{FileLock, boot_id, field, holder};
+use crate::disk::state_page::tidy;
 use crate::disk::sys;
-use crate::error::{At, Error, Result};
-use crate::trust::marks;
+use crate::error::{Error, FileContext, Result};
+use crate::trust::durable_rebuild;
 use crate::trust::survey::TapeSurvey;
 
-pub(crate) use aside::accepted;
+pub(crate) use backup::accepted_ranges;
 
-use aside::{Aside, FileLook};
+use backup::{FileAttributes, RepairBackup};
 
 /// What a repair may do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub struct ForeignDamage {
 
 /// What becomes of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remedy {
+pub enum RepairRemedy {
     /// It is mended from what vouches for it.
     Mend,
     /// It needs [`RepairOptions::accept_unverified`].
@@ -96,7 +96,7 @@ pub struct RepairFinding {
     /// What is wrong.
     pub what: String,
     /// What can be done.
-    pub remedy: Remedy,
+    pub remedy: RepairRemedy,
     /// The same in words.
     pub action: String,
     /// It is done, or would be with [`RepairOptions::apply`].
@@ -132,7 +132,7 @@ pub struct RepairReport {
 impl RepairReport {
     /// Whether something stays damaged or is lost for good.
     pub fn is_flawed(&self) -> bool {
-        self.findings.iter().any(|f| !f.mended || f.remedy == Remedy::Nothing)
+        self.findings.iter().any(|f| !f.mended || f.remedy == RepairRemedy::Nothing)
     }
 
     /// Whether nothing was wrong.
@@ -146,7 +146,7 @@ impl RepairReport {
 /// # Errors
 /// A writer or a recorder that has the tape, a directory that is none, a foreign version, or the system's refusal.
 pub fn repair(dir: &Path, options: &RepairOptions) -> Result<RepairReport> {
-    let paths = Paths { dir: dir.into() };
+    let paths = TapePaths { dir: dir.into() };
     if !paths.segments().is_dir() {
         let what = "there is no directory `segments` in it";
         return Err(Error::NotATape { path: dir.into(), what });
@@ -158,12 +158,12 @@ pub fn repair(dir: &Path, options: &RepairOptions) -> Result<RepairReport> {
     }
     if !options.apply {
         let text = std::fs::read_to_string(paths.writer_lock()).unwrap_or_default();
-        return Repair::new(&paths, options, &text).run();
+        return RepairRun::new(&paths, options, &text).run();
     }
-    sys::make_dir(&paths.run()).at("make", &paths.run())?;
-    let writer = Lock::take(&paths.writer_lock())?;
-    let recorder = Lock::take(&paths.recorder_lock())?;
-    let report = Repair::new(&paths, options, &writer.before).run();
+    sys::make_dir(&paths.run()).with_context("make", &paths.run())?;
+    let writer = FileLock::take(&paths.writer_lock())?;
+    let recorder = FileLock::take(&paths.recorder_lock())?;
+    let report = RepairRun::new(&paths, options, &writer.before).run();
     // A writer that died is told apart from one that closed by what its lock file says.
     recorder.remove()?;
     match writer.before.is_empty() {
@@ -174,8 +174,8 @@ pub fn repair(dir: &Path, options: &RepairOptions) -> Result<RepairReport> {
 }
 
 /// A repair under way.
-struct Repair<'a> {
-    paths: &'a Paths,
+struct RepairRun<'a> {
+    paths: &'a TapePaths,
     options: &'a RepairOptions,
     /// What the last writer's lock file says.
     lock: &'a str,
@@ -183,12 +183,12 @@ struct Repair<'a> {
     closed: bool,
     /// The machine was restarted since it was written, and it was not closed.
     rebooted: bool,
-    aside: Aside,
+    aside: RepairBackup,
     report: RepairReport,
 }
 
-impl<'a> Repair<'a> {
-    fn new(paths: &'a Paths, options: &'a RepairOptions, lock: &'a str) -> Self {
+impl<'a> RepairRun<'a> {
+    fn new(paths: &'a TapePaths, options: &'a RepairOptions, lock: &'a str) -> Self {
         let closed = lock.is_empty();
         Self {
             paths,
@@ -196,7 +196,7 @@ impl<'a> Repair<'a> {
             lock,
             closed,
             rebooted: !closed && field(lock, "boot").unwrap_or_default() != boot_id(),
-            aside: Aside::new(paths),
+            aside: RepairBackup::new(paths),
             report: RepairReport { applied: options.apply, ..RepairReport::default() },
         }
     }
@@ -204,7 +204,7 @@ impl<'a> Repair<'a> {
     fn run(mut self) -> Result<RepairReport> {
         self.leftovers()?;
         let Some(meta) = self.identity()? else { return Ok(self.report) };
-        let mut survey = TapeSurvey::of(self.paths, &meta)?;
+        let mut survey = TapeSurvey::scan_segments(self.paths, &meta)?;
         self.headers(&mut survey)?;
         if self.resume_cut(&mut survey)? && !self.options.apply {
             return Ok(self.report);
@@ -231,7 +231,7 @@ impl<'a> Repair<'a> {
                 false => self.stays(&damage.file, damage.offset, &damage.what, &damage.action),
             }
             if self.options.apply && !damage.stays {
-                self.aside.take(&damage.file)?;
+                self.aside.move_away(&damage.file)?;
             }
         }
         Ok(())
@@ -261,7 +261,7 @@ impl<'a> Repair<'a> {
             offset,
             positions: None,
             what: what.into(),
-            remedy: Remedy::Mend,
+            remedy: RepairRemedy::Mend,
             action: action.into(),
             mended: true,
         });
@@ -270,22 +270,25 @@ impl<'a> Repair<'a> {
     /// One about a file alone, for which nothing can be done.
     fn stays(&mut self, file: &Path, offset: u64, what: impl Into<String>, action: impl Into<String>) {
         let (file, what, action) = (file.into(), what.into(), action.into());
-        let (remedy, mended) = (Remedy::Nothing, false);
+        let (remedy, mended) = (RepairRemedy::Nothing, false);
         self.find(RepairFinding { file, offset, positions: None, what, remedy, action, mended });
     }
 
     /// The durable position by its file, or made again from the tape; and how far the tape has checksums if it was.
-    fn durable_position(&mut self, survey: &TapeSurvey) -> Result<(Durable, Option<Position>)> {
+    fn durable_position(&mut self, survey: &TapeSurvey) -> Result<(DurableMark, Option<Position>)> {
         let path = self.paths.durable();
         let what = match load_durable(self.paths) {
-            Ok(durable) if path.exists() => match marks::why_older(survey, &durable, self.closed) {
+            Ok(durable) if path.exists() => match durable_rebuild::why_older(survey, &durable, self.closed) {
                 None => return Ok((durable, None)),
                 Some(what) => what,
             },
             Ok(_) => {
-                let live = crate::disk::live::Live::of(self.paths.clone(), survey.meta);
-                if !crate::trust::beyond::was_durable(&live, self.closed)? {
-                    return Ok((Durable::default(), None));
+                let live = crate::disk::segment_locator::SegmentLocator::from_manifest(
+                    self.paths.clone(),
+                    survey.meta,
+                );
+                if !crate::trust::unsynced_tail::was_durable(&live, self.closed)? {
+                    return Ok((DurableMark::default(), None));
                 }
                 "the file is missing, it says how far the tape is durable".to_owned()
             }
@@ -293,7 +296,7 @@ impl<'a> Repair<'a> {
             // The file is sound, and of another build.
             Err(e) => return Err(e),
         };
-        let remade = marks::remake(survey, self.closed)?;
+        let remade = durable_rebuild::remake(survey, self.closed)?;
         let position = remade.durable.position;
         let action = format!("made again by walking the tape: durable to position {position}");
         self.mends(&path, 0, what, action);
@@ -301,7 +304,7 @@ impl<'a> Repair<'a> {
     }
 
     /// Writes the file `durable` where it says something else, last of all.
-    fn store_durable(&mut self, before: Durable, durable: Durable) -> Result<()> {
+    fn store_durable(&mut self, before: DurableMark, durable: DurableMark) -> Result<()> {
         let path = self.paths.durable();
         let there = load_durable(self.paths).is_ok_and(|d| d == durable && path.exists());
         // One that was never durable has none.
@@ -311,7 +314,7 @@ impl<'a> Repair<'a> {
         {
             return Ok(());
         }
-        self.aside.replace(&path, &durable.encode(), &FileLook::default())
+        self.aside.replace(&path, &durable.encode(), &FileAttributes::default())
     }
 }
 
@@ -319,6 +322,6 @@ impl<'a> Repair<'a> {
 const FINDINGS_MAX: usize = 1000;
 
 /// What identifies a tape; both are in every header page as well.
-fn same(a: &Meta, id: TapeId, segment_bytes: u64) -> bool {
+fn same(a: &TapeManifest, id: TapeId, segment_bytes: u64) -> bool {
     a.id == id && a.segment_bytes == segment_bytes
 }

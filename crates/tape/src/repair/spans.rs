@@ -2,23 +2,23 @@
 
 use unitape_model::Position;
 
-use crate::disk::durable::Durable;
+use crate::disk::durable::DurableMark;
 use crate::disk::layout::{HEADER_PAGE, read_start, segment_path};
-use crate::disk::live::Live;
-use crate::disk::map::Segment;
+use crate::disk::map::MappedSegment;
 use crate::disk::seal::{is_sealed, seal_file, unseal};
+use crate::disk::segment_locator::SegmentLocator;
 use crate::disk::sys;
-use crate::error::{At, Result};
-use crate::repair::aside::FileLook;
-use crate::repair::{Remedy, Repair, RepairFinding};
-use crate::trust::marks;
+use crate::error::{FileContext, Result};
+use crate::repair::backup::FileAttributes;
+use crate::repair::{RepairFinding, RepairRemedy, RepairRun};
+use crate::trust::durable_rebuild;
 use crate::trust::segment_sums::{OpenSpan, SegmentSums, StoredSum};
 use crate::trust::span::{SpanFault, span_sum};
-use crate::trust::survey::{SegmentSurvey, Stop, TapeSurvey};
+use crate::trust::survey::{SegmentScanEnd, SegmentSurvey, TapeSurvey};
 
 /// A part of the tape that cannot be mended, unless you say how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wound {
+pub(super) struct UnmendedRange {
     /// Positions.
     pub from: Position,
     pub to: Position,
@@ -26,7 +26,7 @@ pub(super) struct Wound {
 
 /// What becomes of a span with a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum SpanRemedy {
     /// It gets a checksum, because something else vouches for its bytes.
     Sum,
     /// Its bytes are those of the hot segment, for which the checksum vouches.
@@ -37,9 +37,13 @@ enum Fate {
     Stay,
 }
 
-impl Repair<'_> {
+impl RepairRun<'_> {
     /// Looks at all spans before the durable position; gives those that stay wounds.
-    pub(super) fn spans(&mut self, survey: &TapeSurvey, durable: &mut Durable) -> Result<Vec<Wound>> {
+    pub(super) fn spans(
+        &mut self,
+        survey: &TapeSurvey,
+        durable: &mut DurableMark,
+    ) -> Result<Vec<UnmendedRange>> {
         let mut wounds = Vec::new();
         let size = survey.meta.segment_bytes;
         let stored = if self.closed { StoredSum::Covered } else { StoredSum::AtLeastCovered };
@@ -58,45 +62,46 @@ impl Repair<'_> {
             let mut fates = Vec::new();
             for i in 0..there.div_ceil(survey.meta.span()) {
                 let Some(fault) = checks.fault(&segment, i, there, open) else { continue };
-                let walked = fault.to <= of.frames_end || of.stop == Stop::Full;
+                let walked = fault.to <= of.frames_end || of.stop == SegmentScanEnd::Full;
                 let fate = if fault.vouched {
-                    Fate::Sum
+                    SpanRemedy::Sum
                 } else if twin.as_ref().is_some_and(|t| checks.fault(t, i, there, open).is_none()) {
-                    Fate::Twin
+                    SpanRemedy::Twin
                 } else if self.options.accept_unverified && walked {
-                    Fate::Accept
+                    SpanRemedy::Accept
                 } else {
-                    Fate::Stay
+                    SpanRemedy::Stay
                 };
-                self.tell_span(of, fault, fate, walked);
-                if fate == Fate::Stay {
-                    wounds.push(Wound { from: of.base.plus(fault.from), to: of.base.plus(fault.to) });
+                self.report_span(of, fault, fate, walked);
+                if fate == SpanRemedy::Stay {
+                    wounds.push(UnmendedRange { from: of.base.plus(fault.from), to: of.base.plus(fault.to) });
                     open_is_right &= fault.to < covered || covered == size;
                 }
                 fates.push((fault, fate));
             }
-            if self.options.apply && fates.iter().any(|(_, fate)| *fate != Fate::Stay) {
+            if self.options.apply && fates.iter().any(|(_, fate)| *fate != SpanRemedy::Stay) {
                 self.mend_spans(survey, of, there, &fates, twin.as_ref())?;
             }
-            let accepted = |(fault, fate): &(SpanFault, Fate)| *fate == Fate::Accept && fault.to == covered;
+            let accepted =
+                |(fault, fate): &(SpanFault, SpanRemedy)| *fate == SpanRemedy::Accept && fault.to == covered;
             if fates.iter().any(accepted) {
                 durable.open_sum = None;
             }
         }
         if durable.open_sum.is_none() && open_is_right {
-            durable.open_sum = marks::open_sum(survey, durable.position)?;
+            durable.open_sum = durable_rebuild::open_sum(survey, durable.position)?;
         }
         Ok(wounds)
     }
 
     /// The hot segment of the same index, if there still is one.
-    fn twin(&self, survey: &TapeSurvey, of: &SegmentSurvey) -> Result<Option<Segment>> {
-        let hot = Live::of(self.paths.clone(), survey.meta).hot_place()?;
+    fn twin(&self, survey: &TapeSurvey, of: &SegmentSurvey) -> Result<Option<MappedSegment>> {
+        let hot = SegmentLocator::from_manifest(self.paths.clone(), survey.meta).hot_place()?;
         let Some(hot) = hot.filter(|_| !self.rebooted) else { return Ok(None) };
-        Segment::map(&segment_path(&hot, of.index), &survey.meta, of.index, false)
+        MappedSegment::map(&segment_path(&hot, of.index), &survey.meta, of.index, false)
     }
 
-    fn tell_span(&mut self, of: &SegmentSurvey, fault: SpanFault, fate: Fate, walked: bool) {
+    fn report_span(&mut self, of: &SegmentSurvey, fault: SpanFault, fate: SpanRemedy, walked: bool) {
         let path = segment_path(&self.paths.segments(), of.index);
         let (from, to) = (of.base.plus(fault.from), of.base.plus(fault.to));
         let what = match fault.missing {
@@ -105,14 +110,18 @@ impl Repair<'_> {
         };
         let unverified = "nothing vouches for the data";
         let (remedy, action) = match fate {
-            Fate::Sum => (Remedy::Mend, "made again: the file `durable` vouches for the data".to_owned()),
-            Fate::Twin => (Remedy::Mend, "written again from the hot segment".to_owned()),
-            Fate::Accept => (Remedy::Accept, format!("{unverified}; accepted as they are, and marked so")),
-            Fate::Stay if !walked => {
-                (Remedy::Truncate, format!("{unverified}; cut the tape here (--truncate), or leave it"))
+            SpanRemedy::Sum => {
+                (RepairRemedy::Mend, "made again: the file `durable` vouches for the data".to_owned())
             }
-            Fate::Stay => (
-                Remedy::AcceptOrTruncate,
+            SpanRemedy::Twin => (RepairRemedy::Mend, "written again from the hot segment".to_owned()),
+            SpanRemedy::Accept => {
+                (RepairRemedy::Accept, format!("{unverified}; accepted as they are, and marked so"))
+            }
+            SpanRemedy::Stay if !walked => {
+                (RepairRemedy::Truncate, format!("{unverified}; cut the tape here (--truncate), or leave it"))
+            }
+            SpanRemedy::Stay => (
+                RepairRemedy::AcceptOrTruncate,
                 format!(
                     "{unverified}; accept them as they are (--accept-unverified), cut the tape here (--truncate), or leave it"
                 ),
@@ -125,7 +134,7 @@ impl Repair<'_> {
             what: what.to_owned(),
             remedy,
             action,
-            mended: fate != Fate::Stay,
+            mended: fate != SpanRemedy::Stay,
         });
     }
 
@@ -134,29 +143,30 @@ impl Repair<'_> {
         survey: &TapeSurvey,
         of: &SegmentSurvey,
         covered: u64,
-        fates: &[(SpanFault, Fate)],
-        twin: Option<&Segment>,
+        fates: &[(SpanFault, SpanRemedy)],
+        twin: Option<&MappedSegment>,
     ) -> Result<()> {
         let span = survey.meta.span();
         let path = segment_path(&self.paths.segments(), of.index);
-        for (fault, _) in fates.iter().filter(|(_, fate)| *fate == Fate::Accept) {
+        for (fault, _) in fates.iter().filter(|(_, fate)| *fate == SpanRemedy::Accept) {
             // Before it is done: a mark without a deed does no harm.
             self.aside.log(&format!("unverified {} {}", of.base.plus(fault.from), of.base.plus(fault.to)))?;
         }
-        let from_twin: Vec<_> = fates.iter().filter(|(_, fate)| *fate == Fate::Twin).collect();
+        let from_twin: Vec<_> = fates.iter().filter(|(_, fate)| *fate == SpanRemedy::Twin).collect();
         if let Some(twin) = twin
             && !from_twin.is_empty()
         {
             self.aside.keep(&path)?;
             let sealed = is_sealed(&path);
             unseal(&path)?;
-            let file = sys::open(&path, std::fs::OpenOptions::new().write(true)).at("open", &path)?;
+            let file =
+                sys::open(&path, std::fs::OpenOptions::new().write(true)).with_context("open", &path)?;
             for (fault, _) in from_twin {
                 // SAFETY: the twin's span was compared with its checksum, and nobody writes to it.
                 let bytes = unsafe { twin.bytes(fault.from, (fault.to - fault.from) as usize) };
-                sys::write_at(&file, bytes, HEADER_PAGE + fault.from).at("write", &path)?;
+                sys::write_at(&file, bytes, HEADER_PAGE + fault.from).with_context("write", &path)?;
             }
-            sys::sync_data(&file).at("flush", &path)?;
+            sys::sync_data(&file).with_context("flush", &path)?;
             if sealed {
                 seal_file(&path)?;
             }
@@ -166,7 +176,9 @@ impl Repair<'_> {
         sums.truncate(sums.len() - sums.len() % 4);
         let segment = survey.open(of, false)?;
         let mut changed = false;
-        for (fault, _) in fates.iter().filter(|(_, fate)| matches!(fate, Fate::Sum | Fate::Accept)) {
+        for (fault, _) in
+            fates.iter().filter(|(_, fate)| matches!(fate, SpanRemedy::Sum | SpanRemedy::Accept))
+        {
             let at = (fault.from / span * 4) as usize;
             if sums.len() < at {
                 // Those before it are lost as well, and nobody has accepted them: there is no place for this one.
@@ -189,7 +201,7 @@ impl Repair<'_> {
         }
         // Retention counts from its date.
         let dated = [&sums_path, &path].iter().find_map(|p| std::fs::metadata(p).ok()?.modified().ok());
-        let look = FileLook { read_only: is_sealed(&path), modified: dated };
+        let look = FileAttributes { read_only: is_sealed(&path), modified: dated };
         self.aside.replace(&sums_path, &sums, &look)
     }
 }

@@ -11,9 +11,9 @@ use unitape_model::Position;
 
 use crate::disk::layout::{FORMAT_VERSION, HEADER_PAGE, TapeId, read_start, remove};
 use crate::disk::sys;
-use crate::error::{At, Error, Result};
-use crate::lockfree::Memory;
-use crate::lockfree::ring::{Mark, RingWriter, Shape, place};
+use crate::error::{Error, FileContext, Result};
+use crate::lockfree::SharedMemory;
+use crate::lockfree::ring::{RingGeometry, RingWriter, UnitMark, place};
 
 /// Smallest ring; the greatest is 64 GiB.
 pub const RING_CAPACITY_MIN: u64 = 16 << 10;
@@ -73,7 +73,7 @@ pub(super) struct RingFile {
     pub file: File,
     pub path: PathBuf,
     pub id: TapeId,
-    pub shape: Shape,
+    pub shape: RingGeometry,
     writable: bool,
     /// The process that opened it; a child that was forked has the same lock.
     pid: u32,
@@ -87,12 +87,12 @@ impl RingFile {
         let opened = if writable { sys::open(path, &how) } else { how.open(path) };
         let file = match opened {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            other => other.at("open", path)?,
+            other => other.with_context("open", path)?,
         };
-        let page = read_start(path, HEADER_PAGE).at("read", path)?;
+        let page = read_start(path, HEADER_PAGE).with_context("read", path)?;
         let (id, capacity) = check_page(&page, path)?;
-        let shape = Shape::new(HEADER_PAGE, capacity);
-        let (length, wanted) = (file.metadata().at("look at", path)?.len(), HEADER_PAGE + capacity);
+        let shape = RingGeometry::new(HEADER_PAGE, capacity);
+        let (length, wanted) = (file.metadata().with_context("look at", path)?.len(), HEADER_PAGE + capacity);
         // A page that is mapped but not in the file is a SIGBUS, so the size is checked first.
         if length != wanted {
             let what = format!(
@@ -100,24 +100,24 @@ impl RingFile {
             );
             return Err(Error::damage(path, length.min(wanted), what));
         }
-        let map = sys::map_part(&file, wanted as usize, writable).at("map", path)?;
+        let map = sys::map_part(&file, wanted as usize, writable).with_context("map", path)?;
         Ok(Some(Self { map, file, path: path.into(), id, shape, writable, pid: std::process::id() }))
     }
 
     /// Makes an empty ring at `path`, locked; `None` if somebody else has made one meanwhile.
     pub fn create(path: &Path, id: TapeId, options: &RingOptions) -> Result<Option<Self>> {
         let temp = path.with_added_extension("making");
-        let file = sys::open_or_make(&temp).at("create", &temp)?;
+        let file = sys::open_or_make(&temp).with_context("create", &temp)?;
         if !try_lock(&file, &temp)? || !is_at(&file, &temp) {
             return Ok(None);
         }
         let made = Self::fill(&temp, file, id, options).and_then(|mut ring| {
-            let begun = Mark { position: Position(0), ordinal: 0 };
+            let begun = UnitMark { position: Position(0), ordinal: 0 };
             RingWriter::<_>::begin(&ring, ring.shape, begun);
             // Its name last, and never in the place of another: who finds the file finds a whole ring.
             match sys::link(&temp, path) {
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => return Ok(None),
-                other => other.at("name", path)?,
+                other => other.with_context("name", path)?,
             }
             ring.path = path.into();
             Ok(Some(ring))
@@ -129,9 +129,9 @@ impl RingFile {
     fn fill(temp: &Path, file: File, id: TapeId, options: &RingOptions) -> Result<Self> {
         let length = HEADER_PAGE + options.capacity_bytes;
         // What an earlier attempt left is thrown away.
-        sys::set_len(&file, 0).at("empty", temp)?;
-        sys::set_len(&file, length).at("stretch", temp)?;
-        let map = sys::map_part(&file, length as usize, true).at("map", temp)?;
+        sys::set_len(&file, 0).with_context("empty", temp)?;
+        sys::set_len(&file, length).with_context("stretch", temp)?;
+        let map = sys::map_part(&file, length as usize, true).with_context("map", temp)?;
         #[cfg(target_os = "linux")]
         {
             // Faulted in first, so that they may be huge pages; reserving takes them one by one.
@@ -139,9 +139,9 @@ impl RingFile {
             sys::advise(&map, 0, length, rustix::mm::Advice::LinuxPopulateWrite);
         }
         // Makes a full disk an error here, and never a signal in the middle of an append.
-        sys::allocate(&file, 0, length).at("reserve", temp)?;
-        sys::write_at(&file, &page(id, options.capacity_bytes), 0).at("write", temp)?;
-        let shape = Shape::new(HEADER_PAGE, options.capacity_bytes);
+        sys::allocate(&file, 0, length).with_context("reserve", temp)?;
+        sys::write_at(&file, &page(id, options.capacity_bytes), 0).with_context("write", temp)?;
+        let shape = RingGeometry::new(HEADER_PAGE, options.capacity_bytes);
         Ok(Self { map, file, path: temp.into(), id, shape, writable: true, pid: std::process::id() })
     }
 
@@ -159,7 +159,7 @@ impl RingFile {
     /// The process that has the ring open for writing.
     pub fn writer(&self) -> Result<Option<u64>> {
         // A descriptor of its own: locks belong to the open file.
-        let probe = File::open(&self.path).at("open", &self.path)?;
+        let probe = File::open(&self.path).with_context("open", &self.path)?;
         match probe.try_lock_shared() {
             Err(TryLockError::WouldBlock) => Ok(Some(self.word(offset::PID).load(Ordering::Relaxed))),
             _ => Ok(None),
@@ -183,12 +183,12 @@ impl RingFile {
 
     /// Flushes everything to the disk.
     pub fn flush(&self) -> Result<()> {
-        sys::sync_data(&self.file).at("sync", &self.path)
+        sys::sync_data(&self.file).with_context("sync", &self.path)
     }
 
     /// Flushes the page of control to the disk, and none of the frames.
     pub fn flush_page(&self) -> Result<()> {
-        sys::sync_map(&self.map, HEADER_PAGE as usize).at("sync", &self.path)
+        sys::sync_map(&self.map, HEADER_PAGE as usize).with_context("sync", &self.path)
     }
 
     /// The word at byte offset `at`.
@@ -211,7 +211,7 @@ impl Drop for RingFile {
     }
 }
 
-impl Memory for RingFile {
+impl SharedMemory for RingFile {
     #[inline]
     fn load(&self, at: u64, order: Ordering) -> u64 {
         self.word(at).load(order)
@@ -232,7 +232,7 @@ impl Memory for RingFile {
     }
 }
 
-impl Memory for &RingFile {
+impl SharedMemory for &RingFile {
     fn load(&self, at: u64, order: Ordering) -> u64 {
         (**self).load(at, order)
     }
@@ -297,7 +297,7 @@ fn try_lock(file: &File, path: &Path) -> Result<bool> {
     match file.try_lock() {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Ok(false),
-        Err(TryLockError::Error(e)) => Err(e).at("lock", path),
+        Err(TryLockError::Error(e)) => Err(e).with_context("lock", path),
     }
 }
 

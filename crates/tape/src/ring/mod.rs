@@ -20,5 +20,5 @@ mod reader;
 mod writer;
 
 pub use file::{RING_CAPACITY_MIN, RingOptions};
-pub use reader::{Losses, RingTapeReader};
+pub use reader::{RingLosses, RingTapeReader};
 pub use writer::{RingDraft, RingRecovery, RingTapeWriter};

@@ -5,19 +5,19 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use unitape_model::Position;
-use unitape_ring::Wait;
+use unitape_ring::WaitStrategy;
 
 use super::file::{RingFile, offset};
 use crate::disk::layout::TapeId;
-use crate::disk::lineage::{LineagePoint, Rewound};
+use crate::disk::lineage::{LineagePoint, ReaderRewind};
 use crate::error::{Error, Result};
-use crate::lockfree::ring::{Got, Mark, RingReader};
-use crate::read::pace::Patience;
-use crate::read::reader::{Frame, Run, Start};
+use crate::lockfree::ring::{RingReadOutcome, RingReader, UnitMark};
+use crate::read::pace::WaitDeadline;
+use crate::read::reader::{Frame, FrameRun, StartPosition};
 
 /// What a reader lost to the writer since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Losses {
+pub struct RingLosses {
     /// How often it was overrun.
     pub overruns: u64,
     /// Bytes of tape that it did not get, pads included.
@@ -33,18 +33,18 @@ pub struct Losses {
 pub struct RingTapeReader {
     core: RingReader<RingFile>,
     buffer: Vec<u64>,
-    losses: Losses,
+    losses: RingLosses,
     idle: u32,
     /// Epoch of the ring when it was opened.
     epoch_opened: u64,
 }
 
 impl RingTapeReader {
-    /// Opens the ring at `path`: [`Start::Oldest`] begins at the oldest unit that is not about to be overwritten.
+    /// Opens the ring at `path`: [`StartPosition::Oldest`] begins at the oldest unit that is not about to be overwritten.
     ///
     /// # Errors
     /// No ring at that place, a foreign version, damage, or a position that was overwritten or is no frame's.
-    pub fn open(path: &Path, start: Start) -> Result<Self> {
+    pub fn open(path: &Path, start: StartPosition) -> Result<Self> {
         let Some(file) = RingFile::open(path, false)? else {
             let what = "there is no ring tape; its writer makes it";
             return Err(Error::NotATape { path: path.into(), what });
@@ -54,14 +54,15 @@ impl RingTapeReader {
         // `writer::set_word`.
         let epoch_opened = file.word(offset::EPOCH).load(Ordering::Acquire);
         let core = RingReader::open(file, shape).ok_or_else(|| no_mark(path))?;
-        let mut reader = Self { core, buffer: Vec::new(), losses: Losses::default(), idle: 0, epoch_opened };
+        let mut reader =
+            Self { core, buffer: Vec::new(), losses: RingLosses::default(), idle: 0, epoch_opened };
         match start {
-            Start::Oldest => {}
-            Start::End => {
+            StartPosition::Oldest => {}
+            StartPosition::End => {
                 // Again if the writer went round while this walked to its end.
                 while !reader.walk_to(reader.core.end())? {}
             }
-            Start::At(position) => reader.seek(position)?,
+            StartPosition::At(position) => reader.seek(position)?,
         }
         Ok(reader)
     }
@@ -96,11 +97,11 @@ impl RingTapeReader {
     pub fn next(&mut self) -> Result<Option<Frame<'_>>> {
         self.buffer.clear();
         let header = match self.core.next(Some(&mut self.buffer)) {
-            Got::Frame(header) => header,
+            RingReadOutcome::Frame(header) => header,
             got => return self.otherwise(got).map(|()| None),
         };
         self.idle = 0;
-        let position = Position(self.core.at().position.0 - header.len_bytes() as u64);
+        let position = Position(self.core.next_mark().position.0 - header.len_bytes() as u64);
         Ok(Some(Frame { position, header, bytes: bytes(&self.buffer) }))
     }
 
@@ -109,30 +110,30 @@ impl RingTapeReader {
     ///
     /// # Errors
     /// As [`RingTapeReader::next`]; a unit that was overrun in the middle is not given.
-    pub fn next_run(&mut self, bytes_max: usize) -> Result<Option<Run<'_>>> {
+    pub fn next_run(&mut self, bytes_max: usize) -> Result<Option<FrameRun<'_>>> {
         self.buffer.clear();
         let mut position = None;
         // Behind the last whole unit: words in the buffer, and the place.
-        let mut whole = (0, self.core.at());
+        let mut whole = (0, self.core.next_mark());
         let mut begun = whole.1;
         let got = loop {
-            let before = self.core.at();
+            let before = self.core.next_mark();
             let words = self.buffer.len();
             match self.core.next(Some(&mut self.buffer)) {
-                Got::Frame(header) => {
-                    let at = Position(self.core.at().position.0 - header.len_bytes() as u64);
+                RingReadOutcome::Frame(header) => {
+                    let at = Position(self.core.next_mark().position.0 - header.len_bytes() as u64);
                     if words == 0 {
                         (position, begun) = (Some(at), before);
                     } else if at != before.position {
                         // Behind a pad, which stands between units: it begins the next run.
                         self.buffer.truncate(words);
-                        self.core.go(before);
-                        break Got::Nothing;
+                        self.core.move_to(before);
+                        break RingReadOutcome::Nothing;
                     }
                     if header.is_last() {
-                        whole = (self.buffer.len(), self.core.at());
+                        whole = (self.buffer.len(), self.core.next_mark());
                         if self.buffer.len() * 8 >= bytes_max {
-                            break Got::Nothing;
+                            break RingReadOutcome::Nothing;
                         }
                     }
                 }
@@ -142,14 +143,14 @@ impl RingTapeReader {
         self.buffer.truncate(whole.0);
         if let (Some(position), true) = (position, whole.0 > 0) {
             // What came instead of the next frame is met again with the next call.
-            self.core.go(whole.1);
+            self.core.move_to(whole.1);
             self.idle = 0;
             let (ordinal, bytes) = (begun.ordinal, bytes(&self.buffer));
-            return Ok(Some(Run { position, ordinal, bytes, checked: false }));
+            return Ok(Some(FrameRun { position, ordinal, bytes, checked: false }));
         }
-        if got == Got::Overrun {
+        if got == RingReadOutcome::Overrun {
             // Counted from where the unit that was not given began.
-            self.core.go(begun);
+            self.core.move_to(begun);
         }
         self.otherwise(got).map(|()| None)
     }
@@ -160,20 +161,20 @@ impl RingTapeReader {
     /// # Errors
     /// As [`RingTapeReader::next`], but for being overrun, which the next call tells.
     pub fn wait(&mut self, timeout: Duration) -> Result<bool> {
-        self.wait_as(Wait::Balanced, timeout)
+        self.wait_as(WaitStrategy::Balanced, timeout)
     }
 
     /// The same in another way.
     ///
     /// # Errors
     /// As [`RingTapeReader::wait`].
-    pub fn wait_as(&mut self, wait: Wait, timeout: Duration) -> Result<bool> {
-        let mut patience = Patience::new(wait, timeout);
+    pub fn wait_as(&mut self, wait: WaitStrategy, timeout: Duration) -> Result<bool> {
+        let mut patience = WaitDeadline::new(wait, timeout);
         loop {
-            let at = self.core.at();
+            let at = self.core.next_mark();
             match self.core.next(None) {
-                Got::Frame(_) | Got::Overrun => {
-                    self.core.go(at);
+                RingReadOutcome::Frame(_) | RingReadOutcome::Overrun => {
+                    self.core.move_to(at);
                     return Ok(true);
                 }
                 got => self.otherwise(got)?,
@@ -187,21 +188,21 @@ impl RingTapeReader {
     /// Bytes that the writer is ahead; at about fifteen sixteenths of [`RingTapeReader::capacity_bytes`] the
     /// reader will be overrun.
     pub fn lag_bytes(&self) -> u64 {
-        self.core.end().0.saturating_sub(self.core.at().position.0)
+        self.core.end().0.saturating_sub(self.core.next_mark().position.0)
     }
 
     /// Position behind the last frame read.
     pub fn position(&self) -> Position {
-        self.core.at().position
+        self.core.next_mark().position
     }
 
     /// Non-META frames before [`RingTapeReader::position`], lost ones included.
     pub fn ordinal(&self) -> u64 {
-        self.core.at().ordinal
+        self.core.next_mark().ordinal
     }
 
     /// What was lost since the reader was opened.
-    pub fn losses(&self) -> Losses {
+    pub fn losses(&self) -> RingLosses {
         self.losses
     }
 
@@ -231,8 +232,8 @@ impl RingTapeReader {
     ///
     /// # Errors
     /// As [`RingTapeReader::open`]; a place that was overwritten is [`Error::Retained`].
-    pub fn resume(path: &Path, point: LineagePoint) -> Result<(Self, Option<Rewound>)> {
-        let mut reader = Self::open(path, Start::Oldest)?;
+    pub fn resume(path: &Path, point: LineagePoint) -> Result<(Self, Option<ReaderRewind>)> {
+        let mut reader = Self::open(path, StartPosition::Oldest)?;
         let LineagePoint { epoch, position: from } = point;
         let (emptied, begun) = (reader.word(offset::EMPTIED_EPOCH), reader.word(offset::EMPTIED_AT));
         let to = match epoch {
@@ -242,7 +243,7 @@ impl RingTapeReader {
             _ => from,
         };
         reader.seek(to)?;
-        Ok((reader, (to < from).then_some(Rewound { from, to })))
+        Ok((reader, (to < from).then_some(ReaderRewind { from, to })))
     }
 
     fn word(&self, at: u64) -> u64 {
@@ -260,25 +261,25 @@ impl RingTapeReader {
 
     /// What is to be done when there is no frame.
     #[cold]
-    fn otherwise(&mut self, got: Got) -> Result<()> {
+    fn otherwise(&mut self, got: RingReadOutcome) -> Result<()> {
         let file = self.core.memory();
         match got {
-            Got::Frame(_) => Ok(()),
-            Got::Nothing => {
+            RingReadOutcome::Frame(_) => Ok(()),
+            RingReadOutcome::Nothing => {
                 self.idle = self.idle.wrapping_add(1);
                 if self.idle.is_multiple_of(IDLE_LOOK) && !file.is_linked() {
                     return Err(Error::Removed { path: file.path.clone() });
                 }
                 Ok(())
             }
-            Got::Damage(header) => {
-                let position = self.core.at().position;
+            RingReadOutcome::Damage(header) => {
+                let position = self.core.next_mark().position;
                 let at = crate::disk::layout::HEADER_PAGE + position.0 % self.core.shape().capacity;
                 Err(Error::damage(&file.path, at, format!("no frame can start with {header}")))
             }
-            Got::Overrun => {
-                let (from, to) = (self.core.at(), self.oldest()?);
-                self.core.go(to);
+            RingReadOutcome::Overrun => {
+                let (from, to) = (self.core.next_mark(), self.oldest()?);
+                self.core.move_to(to);
                 let lost_bytes = to.position.0 - from.position.0;
                 let lost_events = to.ordinal.saturating_sub(from.ordinal);
                 self.losses.overruns += 1;
@@ -290,22 +291,24 @@ impl RingTapeReader {
         }
     }
 
-    fn oldest(&self) -> Result<Mark> {
+    fn oldest(&self) -> Result<UnitMark> {
         self.core.oldest().ok_or_else(|| no_mark(&self.core.memory().path))
     }
 
     /// Walks from the newest mark before it to `position`; false if that is not to be reached.
     fn walk_to(&mut self, position: Position) -> Result<bool> {
         let Some(mark) = self.core.mark_before(position) else { return Ok(false) };
-        self.core.go(mark);
-        while self.core.at().position < position {
+        self.core.move_to(mark);
+        while self.core.next_mark().position < position {
             match self.core.next(None) {
-                Got::Frame(_) => {}
-                Got::Damage(header) => return self.otherwise(Got::Damage(header)).map(|()| false),
-                Got::Nothing | Got::Overrun => break,
+                RingReadOutcome::Frame(_) => {}
+                RingReadOutcome::Damage(header) => {
+                    return self.otherwise(RingReadOutcome::Damage(header)).map(|()| false);
+                }
+                RingReadOutcome::Nothing | RingReadOutcome::Overrun => break,
             }
         }
-        Ok(self.core.at().position == position)
+        Ok(self.core.next_mark().position == position)
     }
 }
 

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use unitape_model::{Header, LINE, Message, Position, frame::KIND_PAD};
+use unitape_model::{FrameHeader, LINE, Position, TopicMessage, frame::KIND_PAD};
 
 use super::file::{RingFile, RingOptions, check_capacity, offset};
 use crate::disk::frames::check_frames;
 use crate::disk::layout::{HEADER_PAGE, TapeId};
 use crate::disk::lock::boot_id;
 use crate::error::{Error, Result};
-use crate::lockfree::ring::{Mark, RingWriter};
+use crate::lockfree::ring::{RingWriter, UnitMark};
 
 /// What opening a ring for writing found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,17 +33,17 @@ pub struct RingRecovery {
 /// The one writer of a ring tape: never waits for readers, and overwrites what is oldest.
 ///
 /// ```
-/// use unitape_model::{Header, LINE, flags};
-/// use unitape_tape::{Error, RingOptions, RingTapeReader, RingTapeWriter, Start, TapeId};
+/// use unitape_model::{FrameHeader, LINE, flags};
+/// use unitape_tape::{Error, RingOptions, RingTapeReader, RingTapeWriter, StartPosition, TapeId};
 ///
 /// let dir = tempfile::tempdir()?;
 /// let path = dir.path().join("quotes"); // below /dev/shm for speed
 /// let options = RingOptions { capacity_bytes: 16 << 10 };
 /// let (mut writer, _) = RingTapeWriter::open(&path, TapeId(1), options)?;
-/// let mut reader = RingTapeReader::open(&path, Start::Oldest)?;
+/// let mut reader = RingTapeReader::open(&path, StartPosition::Oldest)?;
 ///
 /// let mut frame = [7u8; LINE];
-/// Header::unstamped(20, flags::LAST, 1).write(&mut frame);
+/// FrameHeader::unstamped(20, flags::LAST, 1).write(&mut frame);
 /// writer.append(&frame)?;
 /// assert_eq!(reader.next()?.expect("a frame").bytes[8..], frame[8..]);
 ///
@@ -131,7 +131,7 @@ impl RingTapeWriter {
             // kept its place knows.
             set_word(&ring, offset::EMPTIED_AT, position);
             set_word(&ring, offset::EMPTIED_EPOCH, epoch);
-            RingWriter::begin(ring, shape, Mark { position: Position(position), ordinal: 0 })
+            RingWriter::begin(ring, shape, UnitMark { position: Position(position), ordinal: 0 })
         } else {
             RingWriter::recover(ring, shape).map_err(|(at, what)| {
                 Error::damage(&path, at, format!("{what}; remove the ring and let its writer make it anew"))
@@ -170,7 +170,7 @@ impl RingTapeWriter {
     #[inline]
     pub fn offer(&mut self, topic: u32, bytes: &[u8]) -> Result<Position> {
         let too_long = Error::BadUnit { offset: 0, what: TOO_LONG };
-        let (header, word) = Message::head(topic, bytes.len()).ok_or(too_long)?;
+        let (header, word) = TopicMessage::header_words(topic, bytes.len()).ok_or(too_long)?;
         let mut draft = self.draft(header)?;
         draft.push(&word.to_le_bytes())?;
         draft.push(bytes)?;
@@ -183,7 +183,7 @@ impl RingTapeWriter {
     /// # Errors
     /// A header that no such frame can have.
     #[inline]
-    pub fn draft(&mut self, header: Header) -> Result<RingDraft<'_>> {
+    pub fn draft(&mut self, header: FrameHeader) -> Result<RingDraft<'_>> {
         if !header.is_last() || header.lines() == 0 || header.kind() <= KIND_PAD {
             return Err(Error::BadUnit { offset: 0, what: "no frame of a whole unit has such a header" });
         }
@@ -200,7 +200,7 @@ impl RingTapeWriter {
         self.core.end()
     }
 
-    /// Non-META frames before [`RingTapeWriter::end`].
+    /// Non-META frames before [`RingTapeWriter::save_state`].
     pub fn ordinal(&self) -> u64 {
         self.core.ordinal()
     }
@@ -252,7 +252,7 @@ const _: () = assert!(HEADER_PAGE.is_multiple_of(LINE as u64));
 #[derive(Debug)]
 pub struct RingDraft<'w> {
     writer: &'w mut RingTapeWriter,
-    header: Header,
+    header: FrameHeader,
     start: Position,
     /// Bytes of the frame that are written, or wait in `pending`.
     written: usize,
@@ -269,7 +269,7 @@ impl RingDraft<'_> {
     /// Writes `bytes` behind what was written before.
     ///
     /// # Errors
-    /// More than [`RingDraft::room`]; nothing was written then.
+    /// More than [`RingDraft::find_room`]; nothing was written then.
     #[inline]
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
         if bytes.len() > self.room() {

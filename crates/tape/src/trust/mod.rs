@@ -5,8 +5,8 @@
 //!                 survey ◀───┘
 //! ```
 
-pub(crate) mod beyond;
-pub(crate) mod marks;
+pub(crate) mod durable_rebuild;
 pub(crate) mod segment_sums;
 pub(crate) mod span;
 pub(crate) mod survey;
+pub(crate) mod unsynced_tail;

@@ -10,13 +10,13 @@
 
 use unitape_model::{LINE, Position};
 
-use crate::disk::durable::{Durable, store_durable};
+use crate::disk::durable::{DurableMark, store_durable};
 use crate::disk::end::committed_bytes;
-use crate::disk::layout::{Meta, Paths, read_start, segment_path};
-use crate::disk::live::Live;
-use crate::disk::map::Segment;
-use crate::error::{At, Result};
-use crate::trust::span::{SpanFault, padded};
+use crate::disk::layout::{TapeManifest, TapePaths, read_start, segment_path};
+use crate::disk::map::MappedSegment;
+use crate::disk::segment_locator::SegmentLocator;
+use crate::error::{FileContext, Result};
+use crate::trust::span::{SpanFault, extend_with_zeros};
 
 /// The checksums of one segment as its `.crc` has them.
 #[derive(Debug)]
@@ -48,12 +48,12 @@ pub(crate) enum StoredSum {
 
 impl SegmentSums {
     /// The checksums of segment `index`; those of a `.crc` that is not there are none.
-    pub fn load(paths: &Paths, meta: &Meta, index: u64) -> Result<Self> {
+    pub fn load(paths: &TapePaths, meta: &TapeManifest, index: u64) -> Result<Self> {
         let path = paths.crc(index);
         let (span, size) = (meta.span(), meta.segment_bytes);
         let sums = match read_start(&path, size / span * 4) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            other => other.at("read", &path)?,
+            other => other.with_context("read", &path)?,
         };
         Ok(Self { sums, span, size })
     }
@@ -72,7 +72,7 @@ impl SegmentSums {
     /// What is wrong with span `i`, if something is; `covered` bytes of the segment are to be vouched for.
     ///
     /// The covered bytes must be committed, or the segment one that nobody writes.
-    pub fn fault(&self, segment: &Segment, i: u64, covered: u64, open: OpenSpan) -> Option<SpanFault> {
+    pub fn fault(&self, segment: &MappedSegment, i: u64, covered: u64, open: OpenSpan) -> Option<SpanFault> {
         let from = i * self.span;
         let to = (from + self.span).min(covered);
         let fault = SpanFault { from, to, missing: false, vouched: false };
@@ -87,7 +87,7 @@ impl SegmentSums {
         let Some(stored) = self.get(i) else { return Some(SpanFault { missing: true, vouched, ..fault }) };
         let same = match open.stored {
             _ if whole => stored == sum,
-            StoredSum::Covered => stored == padded(sum, self.span - (to - from)),
+            StoredSum::Covered => stored == extend_with_zeros(sum, self.span - (to - from)),
             _ if vouched => true,
             StoredSum::AtLeastCovered => self.is_of_a_longer_start(segment, to, sum, stored),
             // Nothing can be said.
@@ -97,10 +97,10 @@ impl SegmentSums {
     }
 
     /// Whether `stored` is the sum of the span's bytes up to `at`, of which `sum` is, or further.
-    fn is_of_a_longer_start(&self, segment: &Segment, at: u64, mut sum: u32, stored: u32) -> bool {
+    fn is_of_a_longer_start(&self, segment: &MappedSegment, at: u64, mut sum: u32, stored: u32) -> bool {
         let end = at - at % self.span + self.span;
         for to in (at..=end.min(self.size)).step_by(LINE) {
-            if padded(sum, end - to) == stored {
+            if extend_with_zeros(sum, end - to) == stored {
                 return true;
             }
             if to < end {
@@ -112,7 +112,7 @@ impl SegmentSums {
     }
 
     /// The first fault of the first `covered` bytes.
-    pub fn first_fault(&self, segment: &Segment, covered: u64, open: OpenSpan) -> Option<SpanFault> {
+    pub fn first_fault(&self, segment: &MappedSegment, covered: u64, open: OpenSpan) -> Option<SpanFault> {
         (0..covered.div_ceil(self.span)).find_map(|i| self.fault(segment, i, covered, open))
     }
 }
@@ -122,18 +122,24 @@ impl SegmentSums {
 ///
 /// # Errors
 /// Damage. Nothing was changed.
-pub(crate) fn check_durable(paths: &Paths, meta: &Meta, durable: &Durable, stored: StoredSum) -> Result<()> {
+pub(crate) fn check_durable(
+    paths: &TapePaths,
+    meta: &TapeManifest,
+    durable: &DurableMark,
+    stored: StoredSum,
+) -> Result<()> {
     let (index, covered) = (durable.position.0 / meta.segment_bytes, durable.position.0 % meta.segment_bytes);
     if covered == 0 {
         return Ok(());
     }
     let checks = SegmentSums::load(paths, meta, index)?;
     let open = OpenSpan { sum: durable.open_sum, stored };
-    if let Some(hot) = Live::of(paths.clone(), *meta).hot_place()?
-        && let Some((segment, _)) = Segment::open(&segment_path(&hot, index), meta, index, false)?
+    if let Some(hot) = SegmentLocator::from_manifest(paths.clone(), *meta).hot_place()?
+        && let Some((segment, _)) = MappedSegment::open(&segment_path(&hot, index), meta, index, false)?
     {
         check(&checks, &segment, covered, open)?;
-        let Some((copy, _)) = Segment::open(&segment_path(&paths.segments(), index), meta, index, false)?
+        let Some((copy, _)) =
+            MappedSegment::open(&segment_path(&paths.segments(), index), meta, index, false)?
         else {
             return Ok(());
         };
@@ -141,7 +147,7 @@ pub(crate) fn check_durable(paths: &Paths, meta: &Meta, durable: &Durable, store
         let have = committed_bytes(&copy);
         return check(&checks, &copy, if have < covered { have - have % meta.span() } else { covered }, open);
     }
-    match Segment::open(&segment_path(&paths.segments(), index), meta, index, false)? {
+    match MappedSegment::open(&segment_path(&paths.segments(), index), meta, index, false)? {
         Some((segment, _)) => check(&checks, &segment, covered, open),
         None => Ok(()),
     }
@@ -151,7 +157,12 @@ pub(crate) fn check_durable(paths: &Paths, meta: &Meta, durable: &Durable, store
 ///
 /// # Errors
 /// Damage.
-pub(crate) fn check_copy(live: &Live, copy: &Segment, have: u64, durable: &Durable) -> Result<()> {
+pub(crate) fn check_copy(
+    live: &SegmentLocator,
+    copy: &MappedSegment,
+    have: u64,
+    durable: &DurableMark,
+) -> Result<()> {
     let covered = durable.position.0.saturating_sub(copy.base.0).min(copy.size);
     let there = if have < covered { have - have % live.meta.span() } else { covered };
     if there == 0 {
@@ -165,7 +176,7 @@ pub(crate) fn check_copy(live: &Live, copy: &Segment, have: u64, durable: &Durab
 ///
 /// # Errors
 /// Damage, or the system's refusal.
-pub(crate) fn vouch(paths: &Paths, meta: &Meta, durable: &mut Durable) -> Result<()> {
+pub(crate) fn vouch(paths: &TapePaths, meta: &TapeManifest, durable: &mut DurableMark) -> Result<()> {
     if durable.open_sum.is_some() || durable.position == Position(0) {
         return Ok(());
     }
@@ -175,14 +186,16 @@ pub(crate) fn vouch(paths: &Paths, meta: &Meta, durable: &mut Durable) -> Result
     durable.open_sum = if from == covered {
         Some(0)
     } else {
-        let Some((segment, _)) = Live::of(paths.clone(), *meta).segment(index)? else { return Ok(()) };
+        let Some((segment, _)) = SegmentLocator::from_manifest(paths.clone(), *meta).segment(index)? else {
+            return Ok(());
+        };
         // SAFETY: within the segment, and compared with its checksum just now, below the durable position.
         Some(crc32c::crc32c(unsafe { segment.bytes(from, (covered - from) as usize) }))
     };
     store_durable(paths, durable)
 }
 
-fn check(checks: &SegmentSums, segment: &Segment, covered: u64, open: OpenSpan) -> Result<()> {
+fn check(checks: &SegmentSums, segment: &MappedSegment, covered: u64, open: OpenSpan) -> Result<()> {
     match checks.first_fault(segment, covered, open) {
         Some(fault) => Err(fault.error(&segment.path, segment.base)),
         None => Ok(()),

@@ -34,18 +34,18 @@ impl SpanFault {
 
 /// The checksum that a span with these first bytes and zeros behind them has.
 pub(crate) fn span_sum(bytes: &[u8], span: u64) -> u32 {
-    padded(crc32c::crc32c(bytes), span - bytes.len() as u64)
+    extend_with_zeros(crc32c::crc32c(bytes), span - bytes.len() as u64)
 }
 
 /// Whether `stored` is the sum of a start of a span with these first bytes. Also of one that a recorder was writing over
 /// another when the disk refused: the first bytes are of one such sum, and the others of another.
-pub(crate) fn is_of_a_start(bytes: &[u8], span: u64, stored: [u8; 4]) -> bool {
+pub(crate) fn matches_prefix_sum(bytes: &[u8], span: u64, stored: [u8; 4]) -> bool {
     let (mut heads, mut tails) = ([false; 4], [false; 4]);
     let (mut running, mut length) = (0, 0);
     for line in bytes.chunks(LINE) {
         running = crc32c::crc32c_append(running, line);
         length += line.len() as u64;
-        let sum = padded(running, span - length).to_le_bytes();
+        let sum = extend_with_zeros(running, span - length).to_le_bytes();
         if sum == stored {
             return true;
         }
@@ -58,7 +58,7 @@ pub(crate) fn is_of_a_start(bytes: &[u8], span: u64, stored: [u8; 4]) -> bool {
 }
 
 /// The sum `crc` continued over `zeros` zero bytes.
-pub(crate) fn padded(mut crc: u32, mut zeros: u64) -> u32 {
+pub(crate) fn extend_with_zeros(mut crc: u32, mut zeros: u64) -> u32 {
     while zeros > 0 {
         let part = zeros.min(ZEROS.len() as u64);
         crc = crc32c::crc32c_append(crc, &ZEROS[..part as usize]);
@@ -82,13 +82,13 @@ mod tests {
             for (new, old) in [(sums[1], sums[0]), (sums[2], sums[1])] {
                 let mut torn = old;
                 torn[..at].copy_from_slice(&new[..at]);
-                assert!(is_of_a_start(&bytes, 4096, torn));
+                assert!(matches_prefix_sum(&bytes, 4096, torn));
             }
         }
-        assert!(is_of_a_start(&bytes, 4096, sums[1]));
+        assert!(matches_prefix_sum(&bytes, 4096, sums[1]));
         let mut other = sums[2];
         other[0] ^= 1;
         other[3] ^= 1;
-        assert!(!is_of_a_start(&bytes, 4096, other));
+        assert!(!matches_prefix_sum(&bytes, 4096, other));
     }
 }

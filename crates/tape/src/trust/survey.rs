@@ -5,9 +5,11 @@
 use unitape_model::{LINE, Position};
 
 use crate::disk::definitions::DEFINITION_KINDS;
-use crate::disk::layout::{HEADER_PAGE, Meta, Paths, SegmentHeader, list_segments, read_start, segment_path};
-use crate::disk::map::{Seen, Segment};
-use crate::error::{At, Error, Result};
+use crate::disk::layout::{
+    HEADER_PAGE, SegmentHeader, TapeManifest, TapePaths, list_segments, read_start, segment_path,
+};
+use crate::disk::map::{HeaderWordState, MappedSegment};
+use crate::error::{Error, FileContext, Result};
 
 /// One segment on the disk.
 #[derive(Debug)]
@@ -25,12 +27,12 @@ pub(crate) struct SegmentSurvey {
     /// Events among the frames.
     pub events: u64,
     /// What is met behind the last frame.
-    pub stop: Stop,
+    pub stop: SegmentScanEnd,
 }
 
 /// What ends a walk through a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum SegmentScanEnd {
     /// The frames fill the segment, or a pad says that the rest is empty: the tape goes on in the next one.
     Full,
     /// A word that is zero.
@@ -42,8 +44,8 @@ pub(crate) enum Stop {
 /// All segments of a tape on the disk.
 #[derive(Debug)]
 pub(crate) struct TapeSurvey {
-    pub paths: Paths,
-    pub meta: Meta,
+    pub paths: TapePaths,
+    pub meta: TapeManifest,
     /// By index, ascending; those between may be missing.
     pub segments: Vec<SegmentSurvey>,
 }
@@ -53,7 +55,7 @@ impl TapeSurvey {
     ///
     /// # Errors
     /// A file that cannot be read; damage is in what it gives.
-    pub fn of(paths: &Paths, meta: &Meta) -> Result<Self> {
+    pub fn scan_segments(paths: &TapePaths, meta: &TapeManifest) -> Result<Self> {
         let mut segments = Vec::new();
         for index in list_segments(&paths.segments())? {
             segments.push(survey(paths, meta, index)?);
@@ -62,14 +64,14 @@ impl TapeSurvey {
     }
 
     /// The segment `index`, as far as its file has it.
-    pub fn open(&self, survey: &SegmentSurvey, writable: bool) -> Result<Segment> {
+    pub fn open(&self, survey: &SegmentSurvey, writable: bool) -> Result<MappedSegment> {
         let path = segment_path(&self.paths.segments(), survey.index);
-        let found = Segment::map_cut(&path, &self.meta, survey.index, writable, survey.length)?;
+        let found = MappedSegment::map_cut(&path, &self.meta, survey.index, writable, survey.length)?;
         found.ok_or_else(|| Error::damage(&path, 0, "the segment went away while it was looked at"))
     }
 
     /// That of the segment which holds `position`.
-    pub fn at(&self, position: Position) -> Option<&SegmentSurvey> {
+    pub fn segment_at(&self, position: Position) -> Option<&SegmentSurvey> {
         let size = self.meta.segment_bytes;
         self.segments.iter().find(|s| s.base <= position && position.0 - s.base.0 < size)
     }
@@ -97,14 +99,14 @@ impl TapeSurvey {
             let (mut at, mut events, mut found) = (0, 0, None);
             while at < room {
                 match segment.look(at) {
-                    Seen::Frame(header) if at + header.len_bytes() as u64 <= room => {
+                    HeaderWordState::Frame(header) if at + header.len_bytes() as u64 <= room => {
                         at += header.len_bytes() as u64;
                         events += u64::from(!header.is_meta());
                         if header.is_last() {
                             found = Some((at, events));
                         }
                     }
-                    Seen::Pad if survey.base.plus(self.meta.segment_bytes) <= limit => {
+                    HeaderWordState::Pad if survey.base.plus(self.meta.segment_bytes) <= limit => {
                         if let Some((end, _)) = found.as_mut().filter(|(end, _)| *end == at) {
                             *end = self.meta.segment_bytes;
                         }
@@ -139,7 +141,7 @@ impl TapeSurvey {
         }
         let (mut events, mut index) = (0, of.index);
         for before in self.segments[..i].iter().rev() {
-            if before.index + 1 != index || before.stop != Stop::Full {
+            if before.index + 1 != index || before.stop != SegmentScanEnd::Full {
                 break;
             }
             events += before.events;
@@ -161,7 +163,7 @@ impl TapeSurvey {
             {
                 return ordinal.checked_sub(events);
             }
-            if next.stop != Stop::Full {
+            if next.stop != SegmentScanEnd::Full {
                 break;
             }
             (events, index) = (events + next.events, index + 1);
@@ -182,7 +184,7 @@ impl TapeSurvey {
             let segment = self.open(survey, false)?;
             let mut at = 0;
             while at < survey.frames_end && survey.base.plus(at) < end {
-                let Seen::Frame(header) = segment.look(at) else { break };
+                let HeaderWordState::Frame(header) = segment.look(at) else { break };
                 if DEFINITION_KINDS.contains(&header.kind()) {
                     // SAFETY: `look` saw the frame, its length within the segment; nobody writes it.
                     let frame = unsafe { segment.bytes(at, header.len_bytes()) };
@@ -195,9 +197,9 @@ impl TapeSurvey {
     }
 }
 
-fn survey(paths: &Paths, meta: &Meta, index: u64) -> Result<SegmentSurvey> {
+fn survey(paths: &TapePaths, meta: &TapeManifest, index: u64) -> Result<SegmentSurvey> {
     let path = segment_path(&paths.segments(), index);
-    let file_bytes = std::fs::metadata(&path).at("look at", &path)?.len();
+    let file_bytes = std::fs::metadata(&path).with_context("look at", &path)?.len();
     let data = file_bytes.saturating_sub(HEADER_PAGE).min(meta.segment_bytes);
     let mut out = SegmentSurvey {
         index,
@@ -207,37 +209,39 @@ fn survey(paths: &Paths, meta: &Meta, index: u64) -> Result<SegmentSurvey> {
         frames_end: 0,
         unit_end: None,
         events: 0,
-        stop: Stop::Damage,
+        stop: SegmentScanEnd::Damage,
     };
-    let page = read_start(&path, HEADER_PAGE).at("read", &path)?;
+    let page = read_start(&path, HEADER_PAGE).with_context("read", &path)?;
     out.header = SegmentHeader::check(&page, meta, index, &path);
     if out.length == 0 {
         return Ok(out);
     }
-    let Some(segment) = Segment::map_cut(&path, meta, index, false, out.length)? else { return Ok(out) };
+    let Some(segment) = MappedSegment::map_cut(&path, meta, index, false, out.length)? else {
+        return Ok(out);
+    };
     segment.read_once();
     while out.frames_end < out.length {
         match segment.look(out.frames_end) {
-            Seen::Frame(header) => {
+            HeaderWordState::Frame(header) => {
                 out.frames_end += header.len_bytes() as u64;
                 out.events += u64::from(!header.is_meta());
                 if header.is_last() {
                     out.unit_end = Some(out.frames_end);
                 }
             }
-            Seen::Pad => {
-                out.stop = Stop::Full;
+            HeaderWordState::Pad => {
+                out.stop = SegmentScanEnd::Full;
                 return Ok(out);
             }
-            Seen::Nothing => {
-                out.stop = Stop::Nothing;
+            HeaderWordState::Nothing => {
+                out.stop = SegmentScanEnd::Nothing;
                 return Ok(out);
             }
-            Seen::Damage(_) => return Ok(out),
+            HeaderWordState::Damage(_) => return Ok(out),
         }
     }
     if out.length == meta.segment_bytes {
-        out.stop = Stop::Full;
+        out.stop = SegmentScanEnd::Full;
     }
     Ok(out)
 }

@@ -5,12 +5,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::disk::hot::{
-    HotLink, HotMark, HotNotice, MARK, SHARED_MEMORY, check_writable, find, holds_tape, is_in_use, look,
-    named,
+    HotLink, HotMark, HotNotice, MARK, SHARED_MEMORY, check_writable, find, holds_tape, is_in_use,
+    named_directory, owner_and_mode,
 };
-use crate::disk::layout::{Meta, Paths, TapeId, write_whole};
-use crate::disk::lock::Lock;
-use crate::disk::page::State;
+use crate::disk::layout::{TapeId, TapeManifest, TapePaths, write_whole};
+use crate::disk::lock::FileLock;
+use crate::disk::state_page::StatePage;
 use crate::error::{Error, Result};
 use crate::write::hot::{forget_link, write_mark};
 
@@ -21,8 +21,8 @@ use crate::write::hot::{forget_link, write_mark};
 /// A tape that names none, a tape that has them and is there or in use, a directory that is not theirs, a tape in use,
 /// or the system's refusal. Nothing was changed then.
 pub fn adopt_hot(dir: &Path) -> Result<PathBuf> {
-    let meta = Meta::load(dir)?;
-    let paths = Paths { dir: dir.into() };
+    let meta = TapeManifest::load(dir)?;
+    let paths = TapePaths { dir: dir.into() };
     let refuse = |path: &Path, what: String| Err(Error::UnsafeHot { path: path.into(), what });
     with_writer_lock(&paths, || {
         let link = find(&paths, meta.id)?;
@@ -36,9 +36,9 @@ pub fn adopt_hot(dir: &Path) -> Result<PathBuf> {
                 let what = "names no hot directory any more; write the full path of that directory and a line end into it";
                 return refuse(&paths.hot(), what.into());
             }
-            None => named(&paths)?.ok_or(Error::Option("the tape names no hot directory"))?,
+            None => named_directory(&paths)?.ok_or(Error::Option("the tape names no hot directory"))?,
         };
-        let Some(owner) = look(&hot)? else { return refuse(&hot, "is not there any more".into()) };
+        let Some(owner) = owner_and_mode(&hot)? else { return refuse(&hot, "is not there any more".into()) };
         check_writable(&hot, owner)?;
         let own = HotMark::decode(&std::fs::read(paths.hot_mark()).unwrap_or_default());
         let there = HotMark::load(&hot)?;
@@ -59,13 +59,13 @@ pub fn adopt_hot(dir: &Path) -> Result<PathBuf> {
                 let path = mark.path.display();
                 return refuse(&hot, format!("belongs to the tape at {path}, which is there: open that one"));
             }
-            Some(_) => Some(Lock::take(&hot.join(MARK))?),
+            Some(_) => Some(FileLock::take(&hot.join(MARK))?),
             None if matches!(link, HotLink::Early(_)) => return Ok(hot),
             // Its mark is lost or damaged, so what is in it says of which tape it is.
             None => match &link {
                 HotLink::Other { notice, .. } if notice.may_miss_part() && holds_tape(&paths, &hot)? => {
                     let mark = hot.join(MARK);
-                    mark.exists().then(|| Lock::take(&mark)).transpose()?
+                    mark.exists().then(|| FileLock::take(&mark)).transpose()?
                 }
                 _ => return refuse(&hot, "is no hot directory of this tape".into()),
             },
@@ -74,7 +74,7 @@ pub fn adopt_hot(dir: &Path) -> Result<PathBuf> {
             Some(mark) => mark.random,
             None => TapeId::random()?.0,
         };
-        let bytes = HotMark::with(dir, meta.id, random)?.encode();
+        let bytes = HotMark::with_random(dir, meta.id, random)?.encode();
         let text = hot.to_str().ok_or(Error::Option("the hot directory's name must be UTF-8"))?;
         write_mark(&hot, &bytes)?;
         write_whole(&paths.hot(), format!("{text}\n").as_bytes())?;
@@ -91,8 +91,8 @@ pub fn adopt_hot(dir: &Path) -> Result<PathBuf> {
 /// A tape that names none, hot segments of its own (open it, and they are recorded), a tape in use, or the system's
 /// refusal.
 pub fn forget_hot(dir: &Path) -> Result<PathBuf> {
-    let meta = Meta::load(dir)?;
-    let paths = Paths { dir: dir.into() };
+    let meta = TapeManifest::load(dir)?;
+    let paths = TapePaths { dir: dir.into() };
     with_writer_lock(&paths, || match find(&paths, meta.id) {
         Ok(HotLink::None) => Err(Error::Option("the tape names no hot directory")),
         Ok(HotLink::Own(_) | HotLink::Early(_)) => Err(Error::Option(
@@ -104,26 +104,26 @@ pub fn forget_hot(dir: &Path) -> Result<PathBuf> {
             forget(&paths, hot.unwrap_or_else(|| paths.hot_mark()))
         }
         Ok(HotLink::Other { .. }) | Err(_) => {
-            let hot = named(&paths).ok().flatten().unwrap_or_default();
+            let hot = named_directory(&paths).ok().flatten().unwrap_or_default();
             forget(&paths, hot)
         }
     })
 }
 
-fn forget(paths: &Paths, hot: PathBuf) -> Result<PathBuf> {
+fn forget(paths: &TapePaths, hot: PathBuf) -> Result<PathBuf> {
     // What it says of how far the tape came is of the hot segments.
-    State::open(paths)?.renounce();
+    StatePage::open(paths)?.renounce();
     forget_link(paths)?;
     Ok(hot)
 }
 
 /// Does something while nobody writes or records the tape.
-fn with_writer_lock<T>(paths: &Paths, act: impl FnOnce() -> Result<T>) -> Result<T> {
+fn with_writer_lock<T>(paths: &TapePaths, act: impl FnOnce() -> Result<T>) -> Result<T> {
     if [paths.hot(), paths.hot_mark()].iter().all(|path| path.symlink_metadata().is_err()) {
         return Err(Error::Option("the tape names no hot directory"));
     }
-    let lock = Lock::take(&paths.writer_lock())?;
-    let recorder = Lock::take(&paths.recorder_lock())?;
+    let lock = FileLock::take(&paths.writer_lock())?;
+    let recorder = FileLock::take(&paths.recorder_lock())?;
     let done = act();
     // What a writer that died has left in its lock file is for the next writer.
     for lock in [lock, recorder] {
@@ -152,7 +152,8 @@ pub fn hot_leftovers() -> Vec<HotLeftover> {
     let mut found = Vec::new();
     for path in entries.flatten().map(|entry| entry.path()) {
         let ours = path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"unitape-"));
-        let is_mine = || matches!(look(&path), Ok(Some(meta)) if check_writable(&path, meta).is_ok());
+        let is_mine =
+            || matches!(owner_and_mode(&path), Ok(Some(meta)) if check_writable(&path, meta).is_ok());
         if !ours || !is_mine() {
             continue;
         }

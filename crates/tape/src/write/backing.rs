@@ -1,40 +1,40 @@
 //! Where the live segments are when a writer has opened its tape: on the disk, or in a hot directory.
 
 use crate::disk::layout::{SegmentHeader, segment_path};
-use crate::disk::live::Live;
-use crate::disk::map::{Making, Segment};
+use crate::disk::map::{MappedSegment, SegmentAllocation};
+use crate::disk::segment_locator::SegmentLocator;
 use crate::disk::sys;
-use crate::error::{At, Error, Result};
-use crate::record::flush::Sync;
-use crate::record::follow::Follower;
-use crate::write::cut::{Cutting, End, truncate};
-use crate::write::hot::{HotDirectory, HotStart, forget_link};
-use crate::write::options::{Backing, Options};
+use crate::error::{Error, FileContext, Result};
+use crate::record::flush::SyncPolicy;
+use crate::record::follow::TapeRecorder;
+use crate::write::cut::{CutPlan, RecoveredEnd, truncate};
+use crate::write::hot::{HotDirectory, HotDiscovery, forget_link};
+use crate::write::options::{Backing, WriterOptions};
 
 /// Brings the live segments where the options want them; gives the hot directory of a hot tape.
 pub(crate) fn settle_backing(
-    live: &Live,
-    end: &End,
-    options: &Options,
-    start: HotStart,
+    live: &SegmentLocator,
+    end: &RecoveredEnd,
+    options: &WriterOptions,
+    start: HotDiscovery,
 ) -> Result<Option<HotDirectory>> {
     let paths = &live.paths;
-    let HotStart { own, early, .. } = start;
+    let HotDiscovery { own, early, .. } = start;
     if let Backing::Hot { window_segments: ..2, .. } = &options.backing {
         return Err(Error::Option("window_segments must be at least 2"));
     }
     let is_file = options.backing == Backing::File;
     if early.is_some() || is_file && own.is_some() {
         // Hot before, a file now, or in a directory that is left: the disk must have all of it first.
-        let live = Live::of(paths.clone(), live.meta);
-        let mut follower = Follower::open(live, Sync::OnClose, u64::MAX / 2)?;
+        let live = SegmentLocator::from_manifest(paths.clone(), live.meta);
+        let mut follower = TapeRecorder::open(live, SyncPolicy::OnClose, u64::MAX / 2)?;
         while follower.step()? || follower.position < end.position {}
         follower.sync_last()?;
     }
     if early.is_some() {
         forget_link(paths)?;
         // What was committed behind the last whole unit was recorded, too.
-        let cutting = Cutting { replaces: false, may_zero: true, how: options.making() };
+        let cutting = CutPlan { replaces: false, may_zero: true, how: options.segment_allocation() };
         truncate(live, end, None, &cutting)?;
     }
     let Backing::Hot { dir, .. } = &options.backing else {
@@ -53,15 +53,15 @@ pub(crate) fn settle_backing(
     // Also where the directory is there and the segment is not: somebody has removed it.
     if !end.position.0.is_multiple_of(size)
         && !segment_path(&hot.path, index).exists()
-        && let Some((from, first_ordinal)) = Segment::open(&disk, &live.meta, index, false)?
+        && let Some((from, first_ordinal)) = MappedSegment::open(&disk, &live.meta, index, false)?
     {
         let header = SegmentHeader { meta: live.meta, index, first_ordinal };
         let temp = hot.path.join(format!("making-{index:016x}"));
-        let to = Segment::create(&temp, &header, Making::Ready)?;
+        let to = MappedSegment::create(&temp, &header, SegmentAllocation::Ready)?;
         // SAFETY: the range was found committed, or zero, by `find_end` and `truncate`; the new file is ours.
         unsafe { to.copy_in(0, from.bytes(0, (end.position.0 - from.base.0) as usize)) };
         let path = segment_path(&hot.path, index);
-        sys::rename(&temp, &path).at("rename", &path)?;
+        sys::rename(&temp, &path).with_context("rename", &path)?;
     }
     Ok(Some(hot))
 }

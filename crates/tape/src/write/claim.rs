@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use unitape_model::{Header, Position, frame::KIND_PAD};
+use unitape_model::{FrameHeader, Position, frame::KIND_PAD};
 
 use crate::disk::frames::check_frames_each;
-use crate::disk::map::Segment;
+use crate::disk::map::MappedSegment;
 use crate::error::{Error, Result};
-use crate::write::shared::Core;
+use crate::write::shared::SharedWriterState;
 
 /// A part of a claim within one segment.
 #[derive(Debug)]
-pub(crate) struct Piece {
-    pub segment: Arc<Segment>,
+pub(crate) struct ClaimPiece {
+    pub segment: Arc<MappedSegment>,
     /// Data offset in the segment.
     pub from: u64,
     pub length: u64,
@@ -26,30 +26,35 @@ pub(crate) struct Piece {
 /// Dropping it unpublished makes everything behind it unreachable, so the writer refuses to go on.
 #[derive(Debug)]
 pub struct Claim {
-    core: Arc<Core>,
-    first: Piece,
-    rest: Vec<Piece>,
+    core: Arc<SharedWriterState>,
+    first: ClaimPiece,
+    rest: Vec<ClaimPiece>,
     /// Pieces that are full, and bytes in the one that is being filled.
     full: usize,
     filled: u64,
     /// The word that publishes the claim.
-    word: Option<Header>,
+    word: Option<FrameHeader>,
     last: bool,
     published: bool,
     /// Frames on the way into the file, where they go there by calls.
-    staged: Option<Staged>,
+    staged: Option<StagedFrames>,
 }
 
 /// Stamped frames that lie behind what the file has of the piece that is being filled.
 #[derive(Debug, Default)]
-pub(crate) struct Staged(Vec<u8>);
+pub(crate) struct StagedFrames(Vec<u8>);
 
 /// Bytes that are given to the system at once: few enough to be near when it copies them.
 const STAGED_BYTES: usize = 64 << 10;
 
 impl Claim {
-    pub(crate) fn new(core: Arc<Core>, first: Piece, rest: Vec<Piece>, by_call: bool) -> Self {
-        let pad = Header::unstamped(KIND_PAD, 0, 0);
+    pub(crate) fn new(
+        core: Arc<SharedWriterState>,
+        first: ClaimPiece,
+        rest: Vec<ClaimPiece>,
+        by_call: bool,
+    ) -> Self {
+        let pad = FrameHeader::new_unstamped(KIND_PAD, 0, 0);
         for (i, piece) in std::iter::once(&first).chain(&rest).enumerate() {
             // A pad that is the claim's first word publishes it and comes last.
             if piece.pad && (i > 0 || piece.length > 0) {
@@ -77,9 +82,9 @@ impl Claim {
     /// The same, with a look at the header of each frame on the way.
     ///
     /// # Errors
-    /// As [`Claim::put`].
+    /// As [`Claim::install`].
     #[inline]
-    pub fn put_each(&mut self, frames: &[u8], each: impl FnMut(Header)) -> Result<Position> {
+    pub fn put_each(&mut self, frames: &[u8], each: impl FnMut(FrameHeader)) -> Result<Position> {
         if !self.core.fork.is_ours() {
             return self.refuse_child();
         }
@@ -110,7 +115,7 @@ impl Claim {
                 Some(staged) => staged.put(&piece.segment, at, &rest[..part], (hold, whole))?,
             }
             if hold {
-                self.word = Some(Header::read(rest));
+                self.word = Some(FrameHeader::read(rest));
             }
             self.filled += part as u64;
             done += part;
@@ -158,7 +163,7 @@ impl Claim {
         self.core.fork.check().map(|()| self.position())
     }
 
-    fn piece(&self) -> Option<&Piece> {
+    fn piece(&self) -> Option<&ClaimPiece> {
         nth(&self.first, &self.rest, self.full)
     }
 
@@ -170,13 +175,19 @@ impl Claim {
     }
 }
 
-impl Staged {
+impl StagedFrames {
     /// Puts whole frames that belong at data offset `at`, behind those that are staged, and stamps them; the first header
     /// is left zero if `hold` is set. What is much goes into the file, and all of it if the piece is `whole` with it.
     ///
     /// The file's pages are the mapping's: what the call has written is seen by who finds the word that `publish` stores
     /// in mapped memory, because the call is over before that store, and the store releases what came before it.
-    fn put(&mut self, segment: &Segment, at: u64, frames: &[u8], (hold, whole): (bool, bool)) -> Result<()> {
+    fn put(
+        &mut self,
+        segment: &MappedSegment,
+        at: u64,
+        frames: &[u8],
+        (hold, whole): (bool, bool),
+    ) -> Result<()> {
         let bytes = &mut self.0;
         let mut offset = 0;
         while offset < frames.len() {
@@ -186,7 +197,7 @@ impl Staged {
             let rest = &frames[offset..];
             // At least a frame, and of a long one all of it.
             let part = match boundary(rest, room) {
-                0 if begin == 0 => Header::read(rest).len_bytes(),
+                0 if begin == 0 => FrameHeader::read(rest).len_bytes(),
                 0 => {
                     segment.write(start, bytes)?;
                     bytes.clear();
@@ -197,12 +208,12 @@ impl Staged {
             bytes.extend_from_slice(&rest[..part]);
             let mut frame = begin;
             while frame < bytes.len() {
-                let header = Header::read(&bytes[frame..]);
-                header.stamped(segment.base.plus(start + frame as u64)).write(&mut bytes[frame..]);
+                let header = FrameHeader::read(&bytes[frame..]);
+                header.with_stamp(segment.base.plus(start + frame as u64)).write(&mut bytes[frame..]);
                 frame += header.len_bytes();
             }
             if hold && offset == 0 {
-                Header(0).write(&mut bytes[begin..]);
+                FrameHeader(0).write(&mut bytes[begin..]);
             }
             offset += part;
         }
@@ -224,7 +235,7 @@ impl Drop for Claim {
 }
 
 /// A piece by its number.
-fn nth<'p>(first: &'p Piece, rest: &'p [Piece], n: usize) -> Option<&'p Piece> {
+fn nth<'p>(first: &'p ClaimPiece, rest: &'p [ClaimPiece], n: usize) -> Option<&'p ClaimPiece> {
     match n {
         0 => Some(first),
         n => rest.get(n - 1),

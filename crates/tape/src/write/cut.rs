@@ -8,21 +8,21 @@ use unitape_model::Position;
 use crate::disk::definitions::{DefinitionLog, LogBounds};
 use crate::disk::durable::load_durable;
 use crate::disk::layout::{
-    Paths, SegmentHeader, TapeId, list_segments, list_sums, read_start, remove, segment_path, sync_dir,
+    SegmentHeader, TapeId, TapePaths, list_segments, list_sums, read_start, remove, segment_path, sync_dir,
 };
-use crate::disk::lineage::{Lineage, Past, boot_number};
-use crate::disk::live::Live;
+use crate::disk::lineage::{EpochBounds, Lineage, boot_number};
 use crate::disk::lock::field;
-use crate::disk::map::{Making, Segment};
+use crate::disk::map::{MappedSegment, SegmentAllocation};
 use crate::disk::seal::unseal;
-use crate::disk::{again, sys};
-use crate::error::{At, Error, Result};
+use crate::disk::segment_locator::SegmentLocator;
+use crate::disk::{segment_pool, sys};
+use crate::error::{Error, FileContext, Result};
 use crate::trust::span::span_sum;
 use crate::write::hot::HotDirectory;
-use crate::write::options::Options;
+use crate::write::options::WriterOptions;
 
 /// What was there before this opening.
-pub(crate) struct Found<'a> {
+pub(crate) struct OpeningInputs<'a> {
     /// What the lock's file said.
     pub before: &'a str,
     /// This boot of the machine.
@@ -32,7 +32,7 @@ pub(crate) struct Found<'a> {
 }
 
 /// An opening, before the tape is looked at.
-pub(crate) struct Opening {
+pub(crate) struct WriterOpening {
     /// With the epoch of this opening; not stored yet.
     pub lineage: Lineage,
     /// That of the writer before, 0 where none is known.
@@ -45,10 +45,15 @@ pub(crate) struct Opening {
     pub rebooted: bool,
 }
 
-impl Opening {
+impl WriterOpening {
     /// Begins an opening: finds out how the last one ended, and gives this one its epoch.
-    pub fn begin(paths: &Paths, tape: TapeId, found: &Found<'_>, options: &Options) -> Result<Self> {
-        let &Found { before, boot, created } = found;
+    pub fn begin(
+        paths: &TapePaths,
+        tape: TapeId,
+        found: &OpeningInputs<'_>,
+        options: &WriterOptions,
+    ) -> Result<Self> {
+        let &OpeningInputs { before, boot, created } = found;
         let known = match Lineage::load(paths, tape) {
             // Of a tape that was removed, or given up with the damage: it counts as lost.
             Err(Error::Damage { .. } | Error::ForeignTape { .. }) if created || options.truncate_damage => {
@@ -61,7 +66,7 @@ impl Opening {
         let rebooted = open.is_some_and(|open| open != boot_number(boot))
             || !before.is_empty() && field(before, "boot").unwrap_or_default() != boot;
         let is_lost = known.is_none() && (!created || Lineage::path(paths).exists());
-        let past = Past {
+        let past = EpochBounds {
             tape,
             created,
             known: field(before, "epoch").and_then(|e| e.parse().ok()).unwrap_or(0),
@@ -80,7 +85,7 @@ impl Opening {
     }
 
     /// Writes the lineage with this opening, and with the cut if readers may have seen more than `cut`.
-    pub fn store(&mut self, live: &Live, cut: Option<Position>, boot: &str) -> Result<()> {
+    pub fn store(&mut self, live: &SegmentLocator, cut: Option<Position>, boot: &str) -> Result<()> {
         if let Some(position) = cut {
             let oldest = live.indices()?.first().copied().unwrap_or(0);
             self.lineage.cut(position, Position(oldest.saturating_mul(live.meta.segment_bytes)));
@@ -91,20 +96,20 @@ impl Opening {
 }
 
 /// How what lies beyond the end goes.
-pub(crate) struct Cutting {
+pub(crate) struct CutPlan {
     /// A reader may be there: the segment of the end gets a new file, and who has the old one mapped keeps it as it is.
     pub replaces: bool,
     /// Without room for that file the old one is zeroed: nobody who had it mapped is left.
     pub may_zero: bool,
-    pub how: Making,
+    pub how: SegmentAllocation,
 }
 
-impl Cutting {
+impl CutPlan {
     /// Gives the segment of the end a new file with what is before the end, or removes it where nothing of it is; false
     /// where it stays and must be zeroed.
     ///
     /// What a reader can see is never written again, and what it finds under the name is of the new epoch.
-    pub fn replace(&self, segment: &Segment, live: &Live, end: Position) -> Result<bool> {
+    pub fn replace(&self, segment: &MappedSegment, live: &SegmentLocator, end: Position) -> Result<bool> {
         if !self.replaces {
             return Ok(false);
         }
@@ -124,12 +129,12 @@ impl Cutting {
         let making = if on_disk { live.paths.run() } else { folder.into() };
         let temp = making.join(format!("making-{:016x}", segment.index));
         let made = (|| {
-            let to = Segment::create(&temp, &header, self.how)?;
+            let to = MappedSegment::create(&temp, &header, self.how)?;
             // SAFETY: the range was found committed by the walk to the end, and the new file is ours.
             unsafe { to.copy_in(0, segment.bytes(0, at as usize)) };
             // Before it has the name: some of it is durable under that name already.
-            sys::sync_data(&to.file).at("flush", &temp)?;
-            sys::rename(&temp, path).at("rename", path)?;
+            sys::sync_data(&to.file).with_context("flush", &temp)?;
+            sys::rename(&temp, path).with_context("rename", path)?;
             sync_dir(folder)
         })();
         if made.is_err() {
@@ -146,7 +151,7 @@ impl Cutting {
 /// its recorder has begun would leave them with checksums of the old ones.
 ///
 /// It comes before the bytes are cut: the checksum of a start of the span is right before and after.
-pub(crate) fn cut_sums(live: &Live, end: Position) -> Result<()> {
+pub(crate) fn cut_sums(live: &SegmentLocator, end: Position) -> Result<()> {
     let (size, span) = (live.meta.segment_bytes, live.meta.span());
     let last = end.0 / size;
     for index in list_sums(&live.paths.segments())?.into_iter().filter(|&index| index >= last) {
@@ -156,7 +161,7 @@ pub(crate) fn cut_sums(live: &Live, end: Position) -> Result<()> {
             remove(&path)?;
             continue;
         }
-        let mut sums = read_start(&path, size / span * 4).at("read", &path)?;
+        let mut sums = read_start(&path, size / span * 4).with_context("read", &path)?;
         let whole = (at / span) as usize * 4;
         if sums.len() <= whole {
             continue;
@@ -169,14 +174,14 @@ pub(crate) fn cut_sums(live: &Live, end: Position) -> Result<()> {
             sums.extend_from_slice(&span_sum(start, span).to_le_bytes());
         }
         unseal(&path)?;
-        let file = sys::open_or_make(&path).at("open", &path)?;
-        sys::write_at(&file, &sums[whole..], whole as u64).at("write", &path)?;
-        sys::set_len(&file, sums.len() as u64).at("cut", &path)?;
+        let file = sys::open_or_make(&path).with_context("open", &path)?;
+        sys::write_at(&file, &sums[whole..], whole as u64).with_context("write", &path)?;
+        sys::set_len(&file, sums.len() as u64).with_context("cut", &path)?;
     }
     Ok(())
 }
 
-pub(crate) struct End {
+pub(crate) struct RecoveredEnd {
     pub position: Position,
     pub ordinal: u64,
     pub cut_bytes: u64,
@@ -185,7 +190,12 @@ pub(crate) struct End {
 }
 
 /// Zeroes what lies behind the end and removes later segments, wherever they are.
-pub(crate) fn truncate(live: &Live, end: &End, hot: Option<&HotDirectory>, cutting: &Cutting) -> Result<()> {
+pub(crate) fn truncate(
+    live: &SegmentLocator,
+    end: &RecoveredEnd,
+    hot: Option<&HotDirectory>,
+    cutting: &CutPlan,
+) -> Result<()> {
     let size = live.meta.segment_bytes;
     let last = end.position.0 / size;
     let segments = live.paths.segments();
@@ -200,8 +210,8 @@ pub(crate) fn truncate(live: &Live, end: &End, hot: Option<&HotDirectory>, cutti
             }
             unseal(&path)?;
             let found = match is_hot {
-                true => again::open_own(dir, &live.meta, index),
-                false => Segment::open(&path, &live.meta, index, true),
+                true => segment_pool::open_own(dir, &live.meta, index),
+                false => MappedSegment::open(&path, &live.meta, index, true),
             };
             if let Some((segment, _)) = match found {
                 // Nothing of it is on the tape: one that is broken is made anew.

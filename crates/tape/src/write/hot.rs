@@ -6,25 +6,28 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::disk::hot::{HotLink, HotMark, HotNotice, MARK, MARK_UNFINISHED, check_writable, find, look};
-use crate::disk::layout::{
-    Meta, Paths, TapeId, is_unfinished, list_segments, remove, remove_unfinished, segment_path, write_whole,
+use crate::disk::hot::{
+    HotLink, HotMark, HotNotice, MARK, MARK_UNFINISHED, check_writable, find, owner_and_mode,
 };
-use crate::disk::lock::Lock;
+use crate::disk::layout::{
+    TapeId, TapeManifest, TapePaths, is_unfinished, list_segments, remove, remove_unfinished, segment_path,
+    write_whole,
+};
+use crate::disk::lock::FileLock;
 use crate::disk::sys;
-use crate::error::{At, Error, Result};
+use crate::error::{Error, FileContext, Result};
 
 /// The hot directory of a tape that is open for writing; its mark is locked.
 #[derive(Debug)]
 pub(crate) struct HotDirectory {
     pub path: PathBuf,
     /// Held as long as the writer is there, so that nobody who has a copy of the tape adopts the directory.
-    lock: Lock,
+    lock: FileLock,
 }
 
 /// What a writer finds when it opens a tape.
 #[derive(Debug, Default)]
-pub(crate) struct HotStart {
+pub(crate) struct HotDiscovery {
     /// The hot directory of the last writer, which did not close.
     pub own: Option<HotDirectory>,
     /// The same of a version that made no marks: it is read and left as it is.
@@ -35,20 +38,20 @@ pub(crate) struct HotStart {
     pub is_copy: bool,
 }
 
-impl HotStart {
+impl HotDiscovery {
     /// Finds the hot directory of a tape whose writer's lock is held. After a restart of the machine what it holds is
     /// not what shared memory was, and goes.
     ///
     /// # Errors
     /// Hot segments that belong to a tape which is not there any more, a directory of another user, or the system's
     /// refusal.
-    pub fn find(paths: &Paths, tape: TapeId, rebooted: bool) -> Result<Self> {
+    pub fn find(paths: &TapePaths, tape: TapeId, rebooted: bool) -> Result<Self> {
         let mut start = Self::default();
         match find(paths, tape)? {
             HotLink::None => {}
             HotLink::Gone(path) => {
                 // Of a writer that died when it had made the directory, and nothing in it.
-                if look(&path)?.is_some_and(|meta| check_writable(&path, meta).is_ok()) {
+                if owner_and_mode(&path)?.is_some_and(|meta| check_writable(&path, meta).is_ok()) {
                     remove(&path.join(MARK_UNFINISHED))?;
                     let _ = sys::remove_dir(&path);
                 }
@@ -85,7 +88,7 @@ impl HotDirectory {
     /// Locks the hot directory at `path`, which has the mark of this tape.
     pub fn lock(path: PathBuf) -> Result<Self> {
         check_owner_now(&path)?;
-        let lock = Lock::take(&path.join(MARK))?;
+        let lock = FileLock::take(&path.join(MARK))?;
         Ok(Self { path, lock })
     }
 
@@ -96,7 +99,7 @@ impl HotDirectory {
     ///
     /// # Errors
     /// A directory that others may write to or that is not empty of segments, or the system's refusal.
-    pub fn make(paths: &Paths, meta: &Meta, wanted: Option<&Path>) -> Result<Self> {
+    pub fn make(paths: &TapePaths, meta: &TapeManifest, wanted: Option<&Path>) -> Result<Self> {
         let mark = HotMark::new(&paths.dir, meta.id)?;
         let wanted = wanted.map_or_else(|| mark.usual_place(), Path::to_path_buf);
         let (path, is_there) = settle_path(&wanted)?;
@@ -110,10 +113,10 @@ impl HotDirectory {
         write_whole(&paths.hot(), format!("{text}\n").as_bytes())?;
         write_whole(&paths.hot_mark(), &bytes)?;
         if !is_there {
-            sys::make_own_dir(&path).at("make", &path)?;
+            sys::make_own_dir(&path).with_context("make", &path)?;
             // Whom the tape's directory lets in may read here too; nobody else may write.
             let mode = reachable_mode(&mark.path, &path);
-            sys::set_mode(&path, mode).at("change the mode of", &path)?;
+            sys::set_mode(&path, mode).with_context("change the mode of", &path)?;
         }
         write_mark(&path, &bytes)?;
         Self::lock(path)
@@ -122,7 +125,7 @@ impl HotDirectory {
     /// Removes our files, and the directory when nothing else is in it; then the name that the tape has of it.
     ///
     /// Only what has our names: the directory may be one that the user named.
-    pub fn remove(self, paths: &Paths) -> Result<()> {
+    pub fn remove(self, paths: &TapePaths) -> Result<()> {
         remove_unfinished(&self.path)?;
         for index in list_segments(&self.path)? {
             remove(&segment_path(&self.path, index))?;
@@ -141,20 +144,20 @@ pub(crate) fn write_mark(hot: &Path, bytes: &[u8]) -> Result<()> {
         // A file system of huge pages takes no bytes by calls.
         Err(Error::Io { source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => {
             let (temp, path) = (hot.join(MARK_UNFINISHED), hot.join(MARK));
-            let file = sys::make_file(&temp).at("create", &temp)?;
-            sys::allocate(&file, 0, bytes.len() as u64).at("reserve", &temp)?;
-            let map = sys::map(&file).at("map", &temp)?;
+            let file = sys::make_file(&temp).with_context("create", &temp)?;
+            sys::allocate(&file, 0, bytes.len() as u64).with_context("reserve", &temp)?;
+            let map = sys::map(&file).with_context("map", &temp)?;
             assert!(map.len() >= bytes.len());
             // SAFETY: within the mapping (asserted) of a file that was made just now; nobody else has it.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), map.as_mut_ptr(), bytes.len()) };
-            sys::rename(&temp, &path).at("rename", &path)
+            sys::rename(&temp, &path).with_context("rename", &path)
         }
         other => other,
     }
 }
 
 /// Forgets which hot directory the tape had; the name last, for a mark without one means that the name was lost.
-pub(crate) fn forget_link(paths: &Paths) -> Result<()> {
+pub(crate) fn forget_link(paths: &TapePaths) -> Result<()> {
     remove(&paths.hot_mark())?;
     remove(&paths.hot())
 }
@@ -166,9 +169,9 @@ fn settle_path(wanted: &Path) -> Result<(PathBuf, bool)> {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    sys::make_dir(parent).at("make", parent)?;
-    let parent = std::fs::canonicalize(parent).at("resolve", parent)?;
-    let meta = std::fs::metadata(&parent).at("look at", &parent)?;
+    sys::make_dir(parent).with_context("make", parent)?;
+    let parent = std::fs::canonicalize(parent).with_context("resolve", parent)?;
+    let meta = std::fs::metadata(&parent).with_context("look at", &parent)?;
     // Where anybody may rename, what was checked may be another directory a moment later.
     if meta.mode() & 0o1002 == 0o002 {
         let what =
@@ -176,7 +179,7 @@ fn settle_path(wanted: &Path) -> Result<(PathBuf, bool)> {
         return Err(Error::UnsafeHot { path: parent, what });
     }
     let path = parent.join(name);
-    let there = look(&path)?;
+    let there = owner_and_mode(&path)?;
     if let Some(meta) = there {
         check_writable(&path, meta)?;
     }
@@ -184,7 +187,7 @@ fn settle_path(wanted: &Path) -> Result<(PathBuf, bool)> {
 }
 
 /// Makes sure that no hot segments are in a directory that a writer is about to use.
-fn check_free(path: &Path, paths: &Paths, meta: &Meta) -> Result<()> {
+fn check_free(path: &Path, paths: &TapePaths, meta: &TapeManifest) -> Result<()> {
     let unsafe_hot = |what| Err(Error::UnsafeHot { path: path.into(), what });
     match HotMark::load(path)? {
         // Its name was lost, or forgotten.
@@ -201,8 +204,8 @@ fn check_free(path: &Path, paths: &Paths, meta: &Meta) -> Result<()> {
             mark.path.display()
         )),
         None => {
-            for entry in std::fs::read_dir(path).at("list", path)? {
-                let name = entry.at("list", path)?.file_name();
+            for entry in std::fs::read_dir(path).with_context("list", path)? {
+                let name = entry.with_context("list", path)?.file_name();
                 let name = name.to_str().unwrap_or_default();
                 if name == MARK || is_unfinished(name) || name.ends_with(".seg") {
                     return unsafe_hot(format!(
@@ -216,9 +219,9 @@ fn check_free(path: &Path, paths: &Paths, meta: &Meta) -> Result<()> {
 }
 
 fn check_owner_now(path: &Path) -> Result<()> {
-    match look(path)? {
+    match owner_and_mode(path)? {
         Some(meta) => check_writable(path, meta),
-        None => Err(std::io::Error::from(std::io::ErrorKind::NotFound)).at("look at", path),
+        None => Err(std::io::Error::from(std::io::ErrorKind::NotFound)).with_context("look at", path),
     }
 }
 

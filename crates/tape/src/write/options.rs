@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::disk::limits::Retention;
-use crate::disk::map::Making;
+use crate::disk::limits::RetentionLimits;
+use crate::disk::map::SegmentAllocation;
 use crate::gate::Gate;
-use crate::keep::retention::Removal;
-use crate::record::flush::Sync;
-use crate::write::place::Helpers;
+use crate::record::flush::SyncPolicy;
+use crate::retention::eligibility::RemovalOptions;
+use crate::write::placement::HelperPlacement;
 
 /// Where the segments that are being written live.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub enum RecorderPlace {
 
 /// How a writer opens a tape.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct WriterOptions {
     /// Bytes of frames in a segment, a power of two; an existing tape keeps its own.
     pub segment_bytes: u64,
     /// Where live segments are.
@@ -47,17 +47,17 @@ pub struct Options {
     /// proves too little; 0: not at all. In memory whole segments are, whatever this says; in bulk none.
     pub prefault_bytes: u64,
     /// When frames become durable.
-    pub sync: Sync,
+    pub sync: SyncPolicy,
     /// How much of the tape is kept; everything by default.
-    pub retention: Retention,
+    pub retention: RetentionLimits,
     /// What removal needs besides its limits.
-    pub removal: Removal,
+    pub removal: RemovalOptions,
     /// Readers that the writer must not leave behind; none by default.
     pub gates: Vec<Gate>,
     /// How long a writer waits for a recorder that is behind before it gives [`crate::Error::RecorderBehind`].
     pub recorder_wait: Duration,
     /// Where keeper and recorder run, and how urgently.
-    pub helpers: Helpers,
+    pub helpers: HelperPlacement,
     /// Frames come in large claims, as when files are consolidated. In files the system then takes them by calls, and
     /// their pages are neither zeroed nor entered into a page table before; single appends are slower so. With
     /// [`Backing::Hot`] it says nothing.
@@ -71,19 +71,19 @@ pub struct Options {
     pub epoch_min: u64,
 }
 
-impl Default for Options {
+impl Default for WriterOptions {
     fn default() -> Self {
         Self {
             segment_bytes: 64 << 20,
             backing: Backing::File,
             recorder: RecorderPlace::Thread,
             prefault_bytes: 8 << 20,
-            sync: Sync::OnClose,
-            retention: Retention::default(),
-            removal: Removal::default(),
+            sync: SyncPolicy::OnClose,
+            retention: RetentionLimits::default(),
+            removal: RemovalOptions::default(),
             gates: Vec::new(),
             recorder_wait: Duration::from_secs(5),
-            helpers: Helpers::default(),
+            helpers: HelperPlacement::default(),
             in_bulk: false,
             truncate_damage: false,
             epoch_min: 0,
@@ -91,14 +91,14 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl WriterOptions {
     /// Claims are copied by the system, not into mapped memory.
-    pub(crate) fn by_call(&self) -> bool {
+    pub(crate) fn writes_by_call(&self) -> bool {
         self.in_bulk && self.backing == Backing::File
     }
 
     /// How the memory of its segments is made.
-    pub(crate) fn making(&self) -> Making {
-        if self.by_call() { Making::ByAndBy } else { Making::Ready }
+    pub(crate) fn segment_allocation(&self) -> SegmentAllocation {
+        if self.writes_by_call() { SegmentAllocation::ByAndBy } else { SegmentAllocation::Ready }
     }
 }

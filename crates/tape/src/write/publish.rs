@@ -16,25 +16,25 @@ use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
 use unitape_model::message::{MESSAGE_BYTES_MAX, MESSAGE_HEAD};
-use unitape_model::{Header, LINE, Message, Position};
+use unitape_model::{FrameHeader, LINE, Position, TopicMessage};
 
-use crate::disk::layout::{Meta, TapeId};
-use crate::disk::map::Segment;
+use crate::disk::layout::{TapeId, TapeManifest};
+use crate::disk::map::MappedSegment;
 use crate::error::{Error, Result};
-use crate::write::options::Options;
-use crate::write::recover::Recovery;
+use crate::write::options::WriterOptions;
+use crate::write::recover::RecoveryReport;
 use crate::write::writer::Writer;
 
 /// The publishing end of a tape: messages of bytes, each under a topic.
 ///
 /// It is a [`Writer`] that knows how a message stands in a frame; events and other frames go through
-/// [`Publication::writer`] onto the same tape.
+/// [`Publication::writer_pid`] onto the same tape.
 ///
 /// ```
-/// use unitape_tape::{Options, Publication, Start, Subscription};
+/// use unitape_tape::{WriterOptions, Publication, StartPosition, Subscription};
 ///
 /// let dir = tempfile::tempdir()?;
-/// let options = Options { segment_bytes: 1 << 20, ..Options::default() };
+/// let options = WriterOptions { segment_bytes: 1 << 20, ..WriterOptions::default() };
 /// let mut prices = Publication::open(dir.path(), options)?;
 /// prices.offer(1, b"EURUSD 1.0850")?; // copied onto the tape
 ///
@@ -48,7 +48,7 @@ use crate::write::writer::Writer;
 /// }
 /// batch.commit()?;
 ///
-/// let mut subscription = Subscription::open(dir.path(), Start::Oldest)?;
+/// let mut subscription = Subscription::open(dir.path(), StartPosition::Oldest)?;
 /// let mut seen = Vec::new();
 /// while let Some(frame) = subscription.next()? {
 ///     seen.extend(frame.message().map(|message| message.bytes.to_vec()));
@@ -68,7 +68,7 @@ impl Publication {
     ///
     /// # Errors
     /// As [`Writer::open`].
-    pub fn open(dir: &Path, options: Options) -> Result<Self> {
+    pub fn open(dir: &Path, options: WriterOptions) -> Result<Self> {
         Self::open_recovered(dir, options).map(|(publication, _)| publication)
     }
 
@@ -76,8 +76,8 @@ impl Publication {
     ///
     /// # Errors
     /// As [`Writer::open`].
-    pub fn open_recovered(dir: &Path, options: Options) -> Result<(Self, Recovery)> {
-        let id = match Meta::load(dir) {
+    pub fn open_recovered(dir: &Path, options: WriterOptions) -> Result<(Self, RecoveryReport)> {
+        let id = match TapeManifest::load(dir) {
             Ok(meta) => meta.id,
             Err(Error::NotATape { .. }) => TapeId::random()?,
             Err(e) => return Err(e),
@@ -101,7 +101,7 @@ impl Publication {
     #[inline]
     pub fn offer(&mut self, topic: u32, bytes: &[u8]) -> Result<Position> {
         let (header, word) = head(topic, bytes.len())?;
-        if let Some((segment, at)) = self.writer.short_way(header.len_bytes() as u64) {
+        if let Some((segment, at)) = self.writer.fast_path(header.len_bytes() as u64) {
             // SAFETY: `short_way` found the frame's bytes in the segment; they lie behind the committed end, and the
             // writer is borrowed here alone.
             unsafe { fill(segment, at, header, word, bytes) };
@@ -114,15 +114,15 @@ impl Publication {
     #[inline(never)] // would take the registers of the short way
     fn offer_slowly(&mut self, topic: u32, bytes: &[u8]) -> Result<Position> {
         let (header, word) = head(topic, bytes.len())?;
-        self.writer.settle();
-        let Some(at) = self.writer.room(header.len_bytes() as u64)? else {
+        self.writer.discard_forgotten();
+        let Some(at) = self.writer.find_room(header.len_bytes() as u64)? else {
             let mut draft = self.claim(topic, bytes.len())?;
             draft.copy_from_slice(bytes);
             return draft.commit();
         };
         // SAFETY: `room` found the frame's bytes in the segment; they lie behind the committed end, and the writer
         // is borrowed here alone.
-        unsafe { fill(self.writer.writing(), at, header, word, bytes) };
+        unsafe { fill(self.writer.current_segment(), at, header, word, bytes) };
         Ok(self.writer.publish(at, header, header.len_bytes() as u64, 1))
     }
 
@@ -131,7 +131,7 @@ impl Publication {
     /// # Errors
     /// As [`Publication::offer`].
     #[inline(always)] // a draft that is moved costs more than all of this
-    pub fn claim(&mut self, topic: u32, length: usize) -> Result<Draft<'_>> {
+    pub fn claim(&mut self, topic: u32, length: usize) -> Result<FrameDraft<'_>> {
         let (header, word) = head(topic, length)?;
         let mut draft = self.writer.draft(header)?;
         draft[..8].copy_from_slice(&word.to_le_bytes());
@@ -142,9 +142,9 @@ impl Publication {
 
     /// Begins a batch: messages that are committed together with one store, so that readers are not at the
     /// publisher's heels meanwhile.
-    pub fn batch(&mut self) -> Batch<'_> {
-        self.writer.settle();
-        Batch { writer: &mut self.writer, first: None, bytes: 0, count: 0, is_aside: false }
+    pub fn batch(&mut self) -> MessageBatch<'_> {
+        self.writer.discard_forgotten();
+        MessageBatch { writer: &mut self.writer, first: None, bytes: 0, count: 0, is_aside: false }
     }
 
     /// Position behind the last message.
@@ -167,11 +167,11 @@ impl From<Writer> for Publication {
     }
 }
 
-/// A frame that is being written where it will stand. Dropped without [`Draft::commit`] it was never there.
+/// A frame that is being written where it will stand. Dropped without [`FrameDraft::commit`] it was never there.
 #[derive(Debug)]
-pub struct Draft<'w> {
+pub struct FrameDraft<'w> {
     writer: &'w mut Writer,
-    header: Header,
+    header: FrameHeader,
     /// Data offset in the segment that is being written, or [`ASIDE`].
     at: u64,
     /// The user's part of the frame.
@@ -179,10 +179,10 @@ pub struct Draft<'w> {
     end: u32,
 }
 
-/// The segment has no room left: the frame is made in the writer's `aside`, and copied when it is committed.
+/// The segment has no room left: the frame is made in the writer's `backup`, and copied when it is committed.
 const ASIDE: u64 = u64::MAX;
 
-impl Draft<'_> {
+impl FrameDraft<'_> {
     /// Publishes the frame; gives its position.
     ///
     /// # Errors
@@ -203,7 +203,7 @@ impl Draft<'_> {
     }
 }
 
-impl Deref for Draft<'_> {
+impl Deref for FrameDraft<'_> {
     type Target = [u8];
 
     #[inline]
@@ -214,11 +214,11 @@ impl Deref for Draft<'_> {
         }
         // SAFETY: `Writer::draft` found the frame's room, `start..end` lies in the frame behind its header word,
         // and the writer is borrowed by this draft alone.
-        unsafe { self.writer.writing().draft(self.at + start as u64, end - start) }
+        unsafe { self.writer.current_segment().draft(self.at + start as u64, end - start) }
     }
 }
 
-impl DerefMut for Draft<'_> {
+impl DerefMut for FrameDraft<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         let (start, end) = (self.start as usize, self.end as usize);
@@ -226,30 +226,30 @@ impl DerefMut for Draft<'_> {
             return &mut self.writer.aside[start..end];
         }
         // SAFETY: as in `deref`.
-        unsafe { self.writer.writing().draft(self.at + start as u64, end - start) }
+        unsafe { self.writer.current_segment().draft(self.at + start as u64, end - start) }
     }
 }
 
-impl Drop for Draft<'_> {
+impl Drop for FrameDraft<'_> {
     fn drop(&mut self) {
-        self.writer.give_up();
+        self.writer.discard_open();
     }
 }
 
-/// Messages that are committed together. Dropped without [`Batch::commit`] they were never there.
+/// Messages that are committed together. Dropped without [`MessageBatch::commit`] they were never there.
 #[derive(Debug)]
-pub struct Batch<'w> {
+pub struct MessageBatch<'w> {
     writer: &'w mut Writer,
     /// Header of the first message, stored last.
-    first: Option<Header>,
+    first: Option<FrameHeader>,
     /// Bytes of frames behind the committed end.
     bytes: u64,
     count: u64,
-    /// The segment has no room for the batch: its frames are in the writer's `aside`.
+    /// The segment has no room for the batch: its frames are in the writer's `backup`.
     is_aside: bool,
 }
 
-impl Batch<'_> {
+impl MessageBatch<'_> {
     /// Adds a message.
     ///
     /// # Errors
@@ -258,11 +258,11 @@ impl Batch<'_> {
     pub fn push(&mut self, topic: u32, bytes: &[u8]) -> Result<()> {
         let (header, word) = head(topic, bytes.len())?;
         let length = header.len_bytes();
-        let start = if self.is_aside { None } else { self.writer.room(self.bytes + length as u64)? };
+        let start = if self.is_aside { None } else { self.writer.find_room(self.bytes + length as u64)? };
         let Some(start) = start else { return self.push_aside(header, word, bytes) };
-        self.writer.open_up(self.bytes + length as u64);
+        self.writer.set_open_bytes(self.bytes + length as u64);
         let at = start + self.bytes;
-        let segment = self.writer.writing();
+        let segment = self.writer.current_segment();
         // SAFETY: `room` found the batch's bytes and these in the segment; they lie behind the committed end, and
         // the writer is borrowed by this batch alone.
         unsafe { fill(segment, at, header, word, bytes) };
@@ -275,7 +275,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Messages that wait for [`Batch::commit`].
+    /// Messages that wait for [`MessageBatch::commit`].
     pub fn len(&self) -> u64 {
         self.count
     }
@@ -298,26 +298,26 @@ impl Batch<'_> {
             return self.writer.refuse_child();
         }
         let Some(first) = self.first.take() else { return Ok(self.writer.end()) };
-        let at = self.writer.end().0 - self.writer.writing().base.0;
+        let at = self.writer.end().0 - self.writer.current_segment().base.0;
         Ok(self.writer.publish(at, first, self.bytes, self.count))
     }
 
     #[cold]
-    fn push_aside(&mut self, header: Header, word: u64, bytes: &[u8]) -> Result<()> {
+    fn push_aside(&mut self, header: FrameHeader, word: u64, bytes: &[u8]) -> Result<()> {
         if header.len_bytes() as u64 > self.writer.meta().segment_bytes {
             return Err(TOO_LONG);
         }
         if let Some(first) = self.first.take() {
-            let segment = self.writer.writing();
+            let segment = self.writer.current_segment();
             let at = self.writer.end().0 - segment.base.0;
             // SAFETY: the batch wrote this range, and the writer is borrowed by it alone.
             let frames = unsafe { segment.draft(at + 8, self.bytes as usize - 8) }.to_vec();
-            self.writer.give_up();
+            self.writer.discard_open();
             self.writer.aside.extend_from_slice(&first.0.to_le_bytes());
             self.writer.aside.extend_from_slice(&frames);
         }
         self.is_aside = true;
-        self.writer.open_up(0);
+        self.writer.set_open_bytes(0);
         let aside = &mut self.writer.aside;
         let from = aside.len();
         aside.resize(from + header.len_bytes(), 0);
@@ -330,10 +330,10 @@ impl Batch<'_> {
     }
 }
 
-impl Drop for Batch<'_> {
+impl Drop for MessageBatch<'_> {
     fn drop(&mut self) {
         if self.first.is_some() || self.is_aside {
-            self.writer.give_up();
+            self.writer.discard_open();
         }
     }
 }
@@ -345,28 +345,28 @@ impl Writer {
     /// # Errors
     /// A header that no such frame can have, and as [`Writer::append`].
     #[inline(always)] // a draft that is moved costs more than all of this
-    pub fn draft(&mut self, header: Header) -> Result<Draft<'_>> {
+    pub fn draft(&mut self, header: FrameHeader) -> Result<FrameDraft<'_>> {
         if !header.is_last() || header.lines() == 0 || header.kind() <= unitape_model::frame::KIND_PAD {
             return Err(Error::BadUnit { offset: 0, what: "no frame of a whole unit has such a header" });
         }
-        self.settle();
+        self.discard_forgotten();
         let bytes = header.len_bytes() as u64;
-        let at = match self.room(bytes)? {
+        let at = match self.find_room(bytes)? {
             Some(at) => {
-                self.open_up(bytes);
+                self.set_open_bytes(bytes);
                 at
             }
             None => self.make_aside(bytes)?,
         };
-        Ok(Draft { writer: self, header, at, start: 8, end: header.len_bytes() as u32 })
+        Ok(FrameDraft { writer: self, header, at, start: 8, end: header.len_bytes() as u32 })
     }
 
     /// Commits the frames of `bytes` bytes at data offset `at`, which is the end, by the header word of the first.
     #[inline]
-    fn publish(&mut self, at: u64, first: Header, bytes: u64, ordinals: u64) -> Position {
+    fn publish(&mut self, at: u64, first: FrameHeader, bytes: u64, ordinals: u64) -> Position {
         let position = self.end();
         self.open_bytes = 0;
-        self.writing().commit(at, first);
+        self.current_segment().commit(at, first);
         self.advance(bytes, ordinals);
         position
     }
@@ -376,13 +376,13 @@ impl Writer {
         if bytes > self.meta().segment_bytes {
             return Err(TOO_LONG);
         }
-        self.open_up(0);
+        self.set_open_bytes(0);
         self.aside.resize(bytes as usize, 0);
         Ok(ASIDE)
     }
 
     #[cold]
-    fn append_aside(&mut self, header: Header) -> Result<Position> {
+    fn append_aside(&mut self, header: FrameHeader) -> Result<Position> {
         header.write(&mut self.aside);
         self.append_all_aside()
     }
@@ -399,7 +399,7 @@ impl Writer {
 /// # Safety
 /// The frame lies in the segment behind the committed end, and nobody else writes there.
 #[inline]
-unsafe fn fill(segment: &Segment, at: u64, header: Header, word: u64, bytes: &[u8]) {
+unsafe fn fill(segment: &MappedSegment, at: u64, header: FrameHeader, word: u64, bytes: &[u8]) {
     // SAFETY: the caller's duty; the range begins behind the header word.
     let frame = unsafe { segment.draft(at + 8, header.len_bytes() - 8) };
     frame[..8].copy_from_slice(&word.to_le_bytes());
@@ -409,10 +409,10 @@ unsafe fn fill(segment: &Segment, at: u64, header: Header, word: u64, bytes: &[u
 const TOO_LONG: Error = Error::BadUnit { offset: 0, what: "the frame is longer than a segment" };
 
 #[inline]
-fn head(topic: u32, length: usize) -> Result<(Header, u64)> {
+fn head(topic: u32, length: usize) -> Result<(FrameHeader, u64)> {
     const _: () = assert!(MESSAGE_BYTES_MAX + MESSAGE_HEAD == u16::MAX as usize * LINE);
     // Made where it is needed: an error that is not is dropped each time.
-    Message::head(topic, length).ok_or_else(too_long)
+    TopicMessage::header_words(topic, length).ok_or_else(too_long)
 }
 
 #[cold]

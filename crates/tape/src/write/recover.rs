@@ -12,28 +12,28 @@ use unitape_model::Position;
 use crate::disk::durable::load_durable;
 use crate::disk::hot::HotNotice;
 use crate::disk::layout::{
-    HEADER_PAGE, Meta, Paths, SegmentHeader, TapeId, check_segment_bytes, list_segments, remove_unfinished,
-    segment_path,
+    HEADER_PAGE, SegmentHeader, TapeId, TapeManifest, TapePaths, check_segment_bytes, list_segments,
+    remove_unfinished, segment_path,
 };
 use crate::disk::lineage::Lineage;
-use crate::disk::live::Live;
-use crate::disk::lock::{Lock, boot_id, holder};
-use crate::disk::map::{Making, Seen, Segment};
-use crate::disk::page::State;
+use crate::disk::lock::{FileLock, boot_id, holder};
+use crate::disk::map::{HeaderWordState, MappedSegment, SegmentAllocation};
 use crate::disk::pending_cut::PendingCut;
 use crate::disk::seal::unseal;
+use crate::disk::segment_locator::SegmentLocator;
+use crate::disk::state_page::StatePage;
 use crate::disk::sys;
-use crate::error::{At, Error, Result, committed};
-use crate::trust::beyond::{check_before_writing, check_known, end_of_copy, first_lost, trusted_end};
+use crate::error::{Error, FileContext, Result, with_committed_end};
+use crate::trust::unsynced_tail::{check_before_writing, check_known, end_of_copy, first_lost, trusted_end};
 use crate::write::backing::settle_backing;
-use crate::write::cut::{Cutting, End, Found, Opening, cut_sums, truncate};
-use crate::write::hot::{HotDirectory, HotStart};
-use crate::write::options::Options;
-use crate::write::past::TapePast;
+use crate::write::cut::{CutPlan, OpeningInputs, RecoveredEnd, WriterOpening, cut_sums, truncate};
+use crate::write::hot::{HotDirectory, HotDiscovery};
+use crate::write::options::WriterOptions;
+use crate::write::prior_state::PriorTapeState;
 
 /// What opening found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recovery {
+pub struct RecoveryReport {
     /// The tape was made just now.
     pub created: bool,
     /// The last writer closed the tape (also true for a new one).
@@ -52,30 +52,30 @@ pub struct Recovery {
     pub hot: Option<HotNotice>,
 }
 
-pub(crate) struct Opened {
-    pub paths: Paths,
-    pub meta: Meta,
-    pub recovery: Recovery,
+pub(crate) struct OpenedTape {
+    pub paths: TapePaths,
+    pub meta: TapeManifest,
+    pub recovery: RecoveryReport,
     /// The hot directory, of a hot tape.
     pub hot: Option<HotDirectory>,
     /// Directory of the live segments.
     pub place: PathBuf,
     /// Where new ones are made before they get their name.
     pub making: PathBuf,
-    pub current: Option<Segment>,
+    pub current: Option<MappedSegment>,
     pub lineage: Lineage,
-    pub past: TapePast,
+    pub past: PriorTapeState,
 }
 
-pub(crate) fn open(dir: &Path, id: TapeId, options: &Options) -> Result<(Opened, Lock)> {
+pub(crate) fn open(dir: &Path, id: TapeId, options: &WriterOptions) -> Result<(OpenedTape, FileLock)> {
     check_segment_bytes(options.segment_bytes)?;
     options.retention.check()?;
-    sys::make_dir(dir).at("make", dir)?;
-    let paths = Paths { dir: dir.into() };
+    sys::make_dir(dir).with_context("make", dir)?;
+    let paths = TapePaths { dir: dir.into() };
     let created = !dir.join("tape.toml").exists();
     if created {
-        for entry in fs::read_dir(dir).at("list", dir)? {
-            if entry.at("list", dir)?.file_name() != "run" {
+        for entry in fs::read_dir(dir).with_context("list", dir)? {
+            if entry.with_context("list", dir)?.file_name() != "run" {
                 return Err(Error::NotATape {
                     path: dir.into(),
                     what: "it holds other things and no tape.toml",
@@ -87,53 +87,57 @@ pub(crate) fn open(dir: &Path, id: TapeId, options: &Options) -> Result<(Opened,
         check_id(dir, id)?;
         PendingCut::refuse(&paths, id)?;
     }
-    sys::make_dir(&paths.run().join("cursors")).at("make", &paths.run())?;
-    let mut lock = Lock::take(&paths.writer_lock())?;
-    let mut past = TapePast::of(&paths, created);
+    sys::make_dir(&paths.run().join("cursors")).with_context("make", &paths.run())?;
+    let mut lock = FileLock::take(&paths.writer_lock())?;
+    let mut past = PriorTapeState::observe(&paths, created);
     match open_locked(paths.clone(), id, options, &mut lock, &mut past) {
         Ok(opened) => Ok((opened, lock)),
         Err(e) => {
-            past.put_back(&paths, id, lock);
+            past.restore(&paths, id, lock);
             Err(e)
         }
     }
 }
 
 fn open_locked(
-    paths: Paths,
+    paths: TapePaths,
     id: TapeId,
-    options: &Options,
-    lock: &mut Lock,
-    past: &mut TapePast,
-) -> Result<Opened> {
+    options: &WriterOptions,
+    lock: &mut FileLock,
+    past: &mut PriorTapeState,
+) -> Result<OpenedTape> {
     let (dir, created) = (&paths.dir, past.created);
     if !dir.join("tape.toml").exists() {
-        Meta { id, segment_bytes: options.segment_bytes }.store(&paths)?;
+        TapeManifest { id, segment_bytes: options.segment_bytes }.store(&paths)?;
     }
     let meta = check_id(dir, id)?;
-    sys::make_dir(&paths.segments()).at("make", &paths.segments())?;
+    sys::make_dir(&paths.segments()).with_context("make", &paths.segments())?;
 
     let (before, boot) = (lock.before.clone(), boot_id());
-    let mut opening =
-        Opening::begin(&paths, meta.id, &Found { before: &before, boot: &boot, created }, options)?;
+    let mut opening = WriterOpening::begin(
+        &paths,
+        meta.id,
+        &OpeningInputs { before: &before, boot: &boot, created },
+        options,
+    )?;
     let (rebooted, epoch) = (opening.rebooted, opening.lineage.epoch);
     past.open = Some(opening.open_before);
     let signature = |boot: &str| format!("pid {}\nepoch {epoch}\nboot {boot}\n", std::process::id());
     // A recovery after a restart that is itself killed was none: the next one must not believe the tape either.
     lock.sign(&signature(if rebooted { "before" } else { &boot }))?;
-    let state = State::open(&paths)?;
+    let state = StatePage::open(&paths)?;
     if rebooted {
         state.reset();
     }
     state.keep_epoch(opening.epoch_before, rebooted);
     state.set_retention(&options.retention);
     remove_unfinished(&paths.run())?;
-    let hot = HotStart::find(&paths, meta.id, rebooted)?;
+    let hot = HotDiscovery::find(&paths, meta.id, rebooted)?;
     let notice = hot.notice.clone();
 
-    let live = Live::of(paths.clone(), meta);
+    let live = SegmentLocator::from_manifest(paths.clone(), meta);
     let failed = state.failure(&paths).is_some();
-    let mut doubt = Doubt {
+    let mut doubt = RecoveryInputs {
         clean: opening.clean,
         rebooted,
         failed,
@@ -154,7 +158,7 @@ fn open_locked(
     // Before anything goes, and long before a frame of this epoch comes.
     let is_cut = rebooted || end.may_be_missed;
     opening.store(&live, is_cut.then_some(end.position), &boot)?;
-    let cutting = Cutting { replaces: is_cut, may_zero: rebooted, how: options.making() };
+    let cutting = CutPlan { replaces: is_cut, may_zero: rebooted, how: options.segment_allocation() };
     // A recorder that lives sees the new epoch and cuts them itself.
     if !opening.clean && holder(&paths.recorder_lock()).is_none() {
         cut_sums(&live, end.position)?;
@@ -162,18 +166,18 @@ fn open_locked(
     truncate(&live, &end, hot.own.as_ref(), &cutting)?;
     if failed {
         write_again(&live, &end)?;
-        state.mending();
+        state.set_mending();
     }
     let hot = settle_backing(&live, &end, options, hot)?;
     let (place, making) = match &hot {
         Some(hot) => (hot.path.clone(), hot.path.clone()),
         None => (paths.segments(), paths.run()),
     };
-    let current = take_current(&place, &making, &meta, &end, options.making())?;
+    let current = take_current(&place, &making, &meta, &end, options.segment_allocation())?;
     // What was cut has lost its names: who sees the new epoch finds what is left.
     state.set_epoch(epoch);
     lock.sign(&signature(&boot))?;
-    let recovery = Recovery {
+    let recovery = RecoveryReport {
         created,
         clean: opening.clean,
         rebooted,
@@ -184,11 +188,11 @@ fn open_locked(
         hot: notice,
     };
     let (lineage, past) = (opening.lineage, *past);
-    Ok(Opened { paths, meta, recovery, hot, place, making, current, lineage, past })
+    Ok(OpenedTape { paths, meta, recovery, hot, place, making, current, lineage, past })
 }
 
-fn check_id(dir: &Path, wanted: TapeId) -> Result<Meta> {
-    let meta = Meta::load(dir)?;
+fn check_id(dir: &Path, wanted: TapeId) -> Result<TapeManifest> {
+    let meta = TapeManifest::load(dir)?;
     if meta.id != wanted {
         return Err(Error::ForeignTape { path: dir.into(), found: meta.id, wanted });
     }
@@ -196,7 +200,7 @@ fn check_id(dir: &Path, wanted: TapeId) -> Result<Meta> {
 }
 
 /// What the walk to the end must not believe, or must.
-struct Doubt {
+struct RecoveryInputs {
     /// The last writer closed.
     clean: bool,
     rebooted: bool,
@@ -210,12 +214,12 @@ struct Doubt {
 }
 
 /// Finds the end of the tape, and compares what is durable with its checksums. Changes no frame and no checksum.
-fn look_before(live: &Live, state: &State, doubt: &mut Doubt) -> Result<End> {
+fn look_before(live: &SegmentLocator, state: &StatePage, doubt: &mut RecoveryInputs) -> Result<RecoveredEnd> {
     let known = check_known(live, doubt.clean).and_then(|()| load_durable(&live.paths));
     let mut durable = match known {
         Err(Error::Damage { .. }) if doubt.truncate_damage => {
             doubt.remade = true;
-            crate::trust::marks::remake_durable(live)?
+            crate::trust::durable_rebuild::remake_durable(live)?
         }
         other => other?,
     };
@@ -229,8 +233,8 @@ fn look_before(live: &Live, state: &State, doubt: &mut Doubt) -> Result<End> {
 }
 
 /// Walks from the durable segment to the last complete unit.
-fn find_end(live: &Live, doubt: &Doubt) -> Result<End> {
-    let &Doubt { clean, rebooted, failed, truncate_damage, reached, remade } = doubt;
+fn find_end(live: &SegmentLocator, doubt: &RecoveryInputs) -> Result<RecoveredEnd> {
+    let &RecoveryInputs { clean, rebooted, failed, truncate_damage, reached, remade } = doubt;
     let size = live.meta.segment_bytes;
     let durable = load_durable(&live.paths)?.position;
     let mut lost = None;
@@ -250,7 +254,8 @@ fn find_end(live: &Live, doubt: &Doubt) -> Result<End> {
     if durable == Position(0) {
         index = all.first().copied().unwrap_or(0);
     }
-    let mut end = End { position: Position(index * size), ordinal: 0, cut_bytes: 0, may_be_missed: false };
+    let mut end =
+        RecoveredEnd { position: Position(index * size), ordinal: 0, cut_bytes: 0, may_be_missed: false };
     let (mut at, mut ordinal) = (end.position, 0);
     let mut first = true;
     let mut broken = None;
@@ -259,7 +264,7 @@ fn find_end(live: &Live, doubt: &Doubt) -> Result<End> {
             Ok(Some((segment, first_ordinal))) => {
                 if first {
                     (ordinal, end.ordinal, first) = (first_ordinal, first_ordinal, false);
-                } else if first_ordinal != ordinal && segment.look(0) != Seen::Nothing {
+                } else if first_ordinal != ordinal && segment.look(0) != HeaderWordState::Nothing {
                     broken =
                         Some(Error::damage(&segment.path, 56, "the segment's first ordinal does not go on"));
                     break;
@@ -282,7 +287,7 @@ fn find_end(live: &Live, doubt: &Doubt) -> Result<End> {
         let mut offset = 0;
         while offset < size {
             match segment.look(offset) {
-                Seen::Frame(header) if at.plus(header.len_bytes() as u64) <= limit => {
+                HeaderWordState::Frame(header) if at.plus(header.len_bytes() as u64) <= limit => {
                     offset += header.len_bytes() as u64;
                     at = at.plus(header.len_bytes() as u64);
                     ordinal += u64::from(!header.is_meta());
@@ -290,14 +295,14 @@ fn find_end(live: &Live, doubt: &Doubt) -> Result<End> {
                         (end.position, end.ordinal) = (at, ordinal);
                     }
                 }
-                Seen::Pad if at.plus(8) <= limit => {
+                HeaderWordState::Pad if at.plus(8) <= limit => {
                     // The recorder may have been here and no further: the durable position is behind the pad then.
                     if end.position == at && segment.end() <= limit {
                         end.position = segment.end();
                     }
                     break;
                 }
-                Seen::Damage(header) => {
+                HeaderWordState::Damage(header) => {
                     let what = format!("no frame can start with {header}");
                     broken = Some(Error::damage(&segment.path, HEADER_PAGE + offset, what));
                     break 'segments;
@@ -330,27 +335,33 @@ fn find_end(live: &Live, doubt: &Doubt) -> Result<End> {
 }
 
 /// Writes what is not durable again, so that the next flush is one.
-fn write_again(live: &Live, end: &End) -> Result<()> {
+fn write_again(live: &SegmentLocator, end: &RecoveredEnd) -> Result<()> {
     let size = live.meta.segment_bytes;
     let durable = load_durable(&live.paths)?.position;
     for index in list_segments(&live.paths.segments())?.into_iter().filter(|&i| i >= durable.0 / size) {
         let path = segment_path(&live.paths.segments(), index);
         unseal(&path)?;
-        if let Some((segment, _)) = Segment::open(&path, &live.meta, index, true)? {
-            segment.write_again(end.position.0.saturating_sub(segment.base.0).min(size));
+        if let Some((segment, _)) = MappedSegment::open(&path, &live.meta, index, true)? {
+            segment.rewrite_pages(end.position.0.saturating_sub(segment.base.0).min(size));
         }
     }
     Ok(())
 }
 
 /// The segment that holds the end, if it is there; the first one of a new tape is made.
-fn take_current(place: &Path, making: &Path, meta: &Meta, end: &End, how: Making) -> Result<Option<Segment>> {
+fn take_current(
+    place: &Path,
+    making: &Path,
+    meta: &TapeManifest,
+    end: &RecoveredEnd,
+    how: SegmentAllocation,
+) -> Result<Option<MappedSegment>> {
     let index = end.position.0 / meta.segment_bytes;
     let path = segment_path(place, index);
     let header = SegmentHeader { meta: *meta, index, first_ordinal: end.ordinal };
-    if let Some((segment, _)) = Segment::open(&path, meta, index, true)? {
+    if let Some((segment, _)) = MappedSegment::open(&path, meta, index, true)? {
         // Before the first write: a full disk is an error here, and a signal in the middle of an append.
-        committed(segment.reserve(end.position.0 - segment.base.0, how), end.position)?;
+        with_committed_end(segment.reserve(end.position.0 - segment.base.0, how), end.position)?;
         if end.position == segment.base {
             segment.write_header(&header);
         }
@@ -359,8 +370,8 @@ fn take_current(place: &Path, making: &Path, meta: &Meta, end: &End, how: Making
     if end.position > Position(0) {
         return Ok(None);
     }
-    let mut segment = Segment::create(&making.join("making-first"), &header, how)?;
-    sys::rename(&segment.path, &path).at("rename", &path)?;
+    let mut segment = MappedSegment::create(&making.join("making-first"), &header, how)?;
+    sys::rename(&segment.path, &path).with_context("rename", &path)?;
     segment.path = path;
     Ok(Some(segment))
 }
@@ -368,11 +379,11 @@ fn take_current(place: &Path, making: &Path, meta: &Meta, end: &End, how: Making
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::durable::{Durable, load_durable, store_durable};
+    use crate::disk::durable::{DurableMark, load_durable, store_durable};
     use crate::disk::layout::remove;
-    use crate::record::flush::Sync;
-    use crate::record::follow::Follower;
-    use crate::{Reader, Start, Writer};
+    use crate::record::flush::SyncPolicy;
+    use crate::record::follow::TapeRecorder;
+    use crate::{Reader, StartPosition, Writer};
     use unitape_model::{LINE, flags};
 
     /// Power fails when the recorder has just flushed the first segment of a unit that lies in two: the position that
@@ -381,16 +392,20 @@ mod tests {
     fn a_tape_that_is_durable_into_a_unit_is_cut_before_it() {
         const SEGMENT: u64 = 16 << 10;
         let dir = tempfile::tempdir().unwrap();
-        let options = || Options { segment_bytes: SEGMENT, sync: crate::Sync::OnClose, ..Options::default() };
+        let options = || WriterOptions {
+            segment_bytes: SEGMENT,
+            sync: crate::SyncPolicy::OnClose,
+            ..WriterOptions::default()
+        };
         let (mut writer, _) = Writer::open(dir.path(), TapeId(1), options()).unwrap();
         let mut single = vec![0; LINE];
-        unitape_model::Header::unstamped(40, flags::LAST, 1).write(&mut single);
+        unitape_model::FrameHeader::new_unstamped(40, flags::LAST, 1).write(&mut single);
         // Two definitions, one of them in the first half of the unit, and then an event.
         let mut unit = vec![0; 3 * LINE];
-        unitape_model::Header::unstamped(*crate::DEFINITION_KINDS.start(), 0, 1).write(&mut unit);
-        unitape_model::Header::unstamped(40, flags::LAST, 2).write(&mut unit[LINE..]);
+        unitape_model::FrameHeader::new_unstamped(*crate::DEFINITION_KINDS.start(), 0, 1).write(&mut unit);
+        unitape_model::FrameHeader::new_unstamped(40, flags::LAST, 2).write(&mut unit[LINE..]);
         let mut definition = vec![0; LINE];
-        unitape_model::Header::unstamped(*crate::DEFINITION_KINDS.start(), flags::LAST, 1)
+        unitape_model::FrameHeader::new_unstamped(*crate::DEFINITION_KINDS.start(), flags::LAST, 1)
             .write(&mut definition);
         writer.append(&definition).unwrap();
         while writer.end().0 < SEGMENT - LINE as u64 {
@@ -405,9 +420,11 @@ mod tests {
         );
         drop(writer);
 
-        let paths = Paths { dir: dir.path().into() };
-        let meta = Meta::load(dir.path()).unwrap();
-        let mut follower = Follower::open(Live::of(paths.clone(), meta), Sync::OnClose, 1).unwrap();
+        let paths = TapePaths { dir: dir.path().into() };
+        let meta = TapeManifest::load(dir.path()).unwrap();
+        let mut follower =
+            TapeRecorder::open(SegmentLocator::from_manifest(paths.clone(), meta), SyncPolicy::OnClose, 1)
+                .unwrap();
         while follower.position < Position(SEGMENT) {
             follower.step().unwrap();
         }
@@ -426,7 +443,7 @@ mod tests {
         writer.append(&unit).unwrap();
         writer.close().unwrap();
         assert!(crate::verify(dir.path()).unwrap().is_intact());
-        let mut definitions = crate::Definitions::open(dir.path()).unwrap();
+        let mut definitions = crate::DefinitionReader::open(dir.path()).unwrap();
         let mut at = Vec::new();
         while let Some((position, _)) = definitions.next().unwrap() {
             at.push(position.0);
@@ -439,22 +456,22 @@ mod tests {
     #[test]
     fn what_only_the_file_says_is_not_durable() {
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let options = Options {
+        let options = WriterOptions {
             segment_bytes: 16 << 10,
             backing: crate::Backing::Hot { dir: Some(other.path().join("hot")), window_segments: 2 },
             recorder: crate::RecorderPlace::External,
             recorder_wait: std::time::Duration::from_millis(20),
-            ..Options::default()
+            ..WriterOptions::default()
         };
         let (mut writer, _) = Writer::open(dir.path(), TapeId(1), options).unwrap();
         let mut unit = vec![0; LINE];
-        unitape_model::Header::unstamped(40, flags::LAST, 1).write(&mut unit);
+        unitape_model::FrameHeader::new_unstamped(40, flags::LAST, 1).write(&mut unit);
         writer.append(&unit).unwrap();
-        let paths = Paths { dir: dir.path().into() };
-        let live = Live::of(paths.clone(), Meta::load(dir.path()).unwrap());
-        let recorder = Follower::open(live, Sync::OnClose, 1).unwrap();
+        let paths = TapePaths { dir: dir.path().into() };
+        let live = SegmentLocator::from_manifest(paths.clone(), TapeManifest::load(dir.path()).unwrap());
+        let recorder = TapeRecorder::open(live, SyncPolicy::OnClose, 1).unwrap();
         let position = writer.end();
-        store_durable(&paths, &Durable { position, ..Durable::default() }).unwrap();
+        store_durable(&paths, &DurableMark { position, ..DurableMark::default() }).unwrap();
         let error = writer.close().unwrap_err();
         assert!(matches!(error, Error::RecorderBehind { .. }), "{error}");
         drop(recorder);
@@ -466,26 +483,26 @@ mod tests {
     fn a_tape_that_is_durable_up_to_behind_a_pad_is_opened() {
         const SEGMENT: u64 = 16 << 10;
         let dir = tempfile::tempdir().unwrap();
-        let options = || Options { segment_bytes: SEGMENT, ..Options::default() };
+        let options = || WriterOptions { segment_bytes: SEGMENT, ..WriterOptions::default() };
         let (mut writer, _) = Writer::open(dir.path(), TapeId(1), options()).unwrap();
         let mut unit = vec![0; 5 * LINE];
-        unitape_model::Header::unstamped(40, flags::LAST, 5).write(&mut unit);
+        unitape_model::FrameHeader::new_unstamped(40, flags::LAST, 5).write(&mut unit);
         let whole = SEGMENT / unit.len() as u64;
         assert!(!SEGMENT.is_multiple_of(unit.len() as u64), "the segment ends with a pad");
         for _ in 0..=whole {
             writer.append(&unit).unwrap();
         }
         writer.close().unwrap();
-        let paths = Paths { dir: dir.path().into() };
+        let paths = TapePaths { dir: dir.path().into() };
         let durable = load_durable(&paths).unwrap();
-        store_durable(&paths, &Durable { position: Position(SEGMENT), ..durable }).unwrap();
+        store_durable(&paths, &DurableMark { position: Position(SEGMENT), ..durable }).unwrap();
         std::fs::remove_file(segment_path(&paths.segments(), 1)).unwrap();
 
         let (mut writer, recovery) = Writer::open(dir.path(), TapeId(1), options()).unwrap();
         assert_eq!((recovery.end.0, recovery.ordinal, recovery.cut_bytes), (SEGMENT, whole, 0));
         writer.append(&unit).unwrap();
         writer.close().unwrap();
-        let mut reader = Reader::open(dir.path(), Start::Oldest).unwrap();
+        let mut reader = Reader::open(dir.path(), StartPosition::Oldest).unwrap();
         let mut frames = 0;
         while reader.next().unwrap().is_some() {
             frames += 1;

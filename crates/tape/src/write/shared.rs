@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use unitape_model::Position;
 
-use crate::disk::again::Mappings;
-use crate::disk::map::Segment;
-use crate::error::{Error, Result, committed};
-use crate::write::claim::Staged;
+use crate::disk::map::MappedSegment;
+use crate::disk::segment_pool::MappedSegmentCache;
+use crate::error::{Error, Result, with_committed_end};
+use crate::write::claim::StagedFrames;
 use crate::write::fork::{ForkWord, TROUBLED, WELL};
 
 /// What the writer shares with its claims and helper threads.
 #[derive(Debug, Default)]
-pub(crate) struct Core {
+pub(crate) struct SharedWriterState {
     /// End of what has been given out; a hint to the helpers until all claims are published.
     pub end: AtomicU64,
     /// Non-META frames before `end`, for whoever wants to know how far behind it is.
@@ -22,11 +22,11 @@ pub(crate) struct Core {
     pub outstanding: AtomicU64,
     /// Segment that the keeper is making or about to hand over; a hint. 0: none, because it never makes that one.
     pub making: AtomicU64,
-    pub current: Mutex<Option<Arc<Segment>>>,
+    pub current: Mutex<Option<Arc<MappedSegment>>>,
     /// Mappings of segments that are full, for when their files come round again.
-    pub left: Mappings<Arc<Segment>>,
+    pub left: MappedSegmentCache<Arc<MappedSegment>>,
     /// Memory for claims that are written by calls, between two of them.
-    stages: Mutex<Vec<Staged>>,
+    stages: Mutex<Vec<StagedFrames>>,
     pub stop_keeper: AtomicBool,
     pub drain: AtomicBool,
     pub abandon: AtomicBool,
@@ -35,19 +35,19 @@ pub(crate) struct Core {
     trouble: Mutex<Option<(Error, bool)>>,
 }
 
-impl Core {
+impl SharedWriterState {
     /// That of a tape which ends here.
-    pub fn at(end: Position, ordinal: u64) -> Self {
+    pub fn with_end(end: Position, ordinal: u64) -> Self {
         Self { end: AtomicU64::new(end.0), ordinal: AtomicU64::new(ordinal), ..Self::default() }
     }
 
     /// Memory for a claim that is written by calls.
-    pub fn stage(&self) -> Staged {
+    pub fn stage(&self) -> StagedFrames {
         self.stages.lock().pop().unwrap_or_default()
     }
 
     /// Takes it back.
-    pub fn unstage(&self, staged: Staged) {
+    pub fn unstage(&self, staged: StagedFrames) {
         self.stages.lock().push(staged);
     }
 
@@ -63,7 +63,7 @@ impl Core {
 
     #[inline]
     pub fn check(&self, end: Position) -> Result<()> {
-        if self.is_well() { Ok(()) } else { committed(self.trouble(), end) }
+        if self.is_well() { Ok(()) } else { with_committed_end(self.trouble(), end) }
     }
 
     /// Whether no error waits.
@@ -84,7 +84,7 @@ impl Core {
                 Err(Error::ClaimAbandoned(at))
             }
             Some((error @ Error::Fenced { .. }, true)) => {
-                let again = error.fenced().expect("matched");
+                let again = error.clone_fenced().expect("matched");
                 *trouble = Some((again, true));
                 Err(error)
             }

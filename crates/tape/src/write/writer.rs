@@ -5,26 +5,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use unitape_model::{Header, Position};
+use unitape_model::{FrameHeader, Position};
 
 use crate::disk::frames::{check_frames, whole_unit};
-use crate::disk::layout::{Meta, Paths, SegmentHeader, TapeId, remove, segment_path};
+use crate::disk::layout::{SegmentHeader, TapeId, TapeManifest, TapePaths, remove, segment_path};
 use crate::disk::lineage::{Lineage, check_newest};
-use crate::disk::live::Live;
-use crate::disk::lock::Lock;
-use crate::disk::map::Segment;
-use crate::disk::page::State;
+use crate::disk::lock::FileLock;
+use crate::disk::map::MappedSegment;
+use crate::disk::segment_locator::SegmentLocator;
+use crate::disk::state_page::StatePage;
 use crate::disk::sys;
-use crate::error::{At, Error, Result, committed};
-use crate::gate::{GateStanding, Gates};
-use crate::record::follow::Follower;
-use crate::write::claim::{Claim, Piece};
+use crate::error::{Error, FileContext, Result, with_committed_end};
+use crate::gate::{GateSet, GateStatus};
+use crate::record::follow::TapeRecorder;
+use crate::write::claim::{Claim, ClaimPiece};
 use crate::write::fork::WELL;
 use crate::write::hot::HotDirectory;
-use crate::write::keeper::{Keeper, RecorderThread, Task, half_window};
-use crate::write::options::{Backing, Options, RecorderPlace};
-use crate::write::recover::{self, Recovery};
-use crate::write::shared::Core;
+use crate::write::options::{Backing, RecorderPlace, WriterOptions};
+use crate::write::preallocator::{PreallocatorTask, RecorderThread, SegmentPreallocator, half_window};
+use crate::write::recover::{self, RecoveryReport};
+use crate::write::shared::SharedWriterState;
 
 mod close;
 mod durability;
@@ -32,8 +32,8 @@ mod durability;
 /// The one writer of a tape.
 #[derive(Debug)]
 pub struct Writer {
-    core: Arc<Core>,
-    current: Option<Arc<Segment>>,
+    core: Arc<SharedWriterState>,
+    current: Option<Arc<MappedSegment>>,
     end: Position,
     ordinal: u64,
     /// The word of `core.fork`, so that an append does not go through it.
@@ -45,20 +45,20 @@ pub struct Writer {
     pub(crate) open_bytes: u64,
     /// Frames of a draft or a batch that found no room in the segment; empty when none is open.
     pub(crate) aside: Vec<u8>,
-    pub(crate) gates: Gates,
-    pub(crate) meta: Meta,
-    pub(crate) options: Options,
-    pub(crate) paths: Paths,
+    pub(crate) gates: GateSet,
+    pub(crate) meta: TapeManifest,
+    pub(crate) options: WriterOptions,
+    pub(crate) paths: TapePaths,
     /// Directory of the segments being written, and where new ones are made.
     place: PathBuf,
     making: PathBuf,
-    stash: Vec<Segment>,
-    keeper: Keeper,
+    stash: Vec<MappedSegment>,
+    keeper: SegmentPreallocator,
     pub(crate) recorder: Option<RecorderThread>,
-    pub(crate) state: State,
+    pub(crate) state: StatePage,
     hot: Option<HotDirectory>,
     lineage: Lineage,
-    lock: Option<Lock>,
+    lock: Option<FileLock>,
     /// Where the tape ended, if its last writer had closed it and this one has not begun to close it.
     found_closed: Option<Position>,
 }
@@ -69,7 +69,7 @@ impl Writer {
     /// # Errors
     /// Another writer, another tape, a foreign version, a directory of something else, damage, or the system's
     /// refusal.
-    pub fn open(dir: &Path, id: TapeId, options: Options) -> Result<(Self, Recovery)> {
+    pub fn open(dir: &Path, id: TapeId, options: WriterOptions) -> Result<(Self, RecoveryReport)> {
         options.helpers.check()?;
         let (opened, lock) = recover::open(dir, id, &options)?;
         let paths = opened.paths.clone();
@@ -80,15 +80,15 @@ impl Writer {
                 Ok((writer, recovery))
             }
             Err(e) => {
-                past.put_back(&paths, id, lock);
+                past.restore(&paths, id, lock);
                 Err(e)
             }
         }
     }
 
     /// Starts what a writer of an opened tape needs; the lock is the caller's.
-    fn start(opened: recover::Opened, options: Options) -> Result<(Self, Recovery)> {
-        let recover::Opened {
+    fn start(opened: recover::OpenedTape, options: WriterOptions) -> Result<(Self, RecoveryReport)> {
+        let recover::OpenedTape {
             paths,
             meta,
             recovery,
@@ -100,34 +100,34 @@ impl Writer {
             past: _,
         } = opened;
         let (end, ordinal) = (recovery.end, recovery.ordinal);
-        let core = Arc::new(Core::at(end, ordinal));
+        let core = Arc::new(SharedWriterState::with_end(end, ordinal));
         let current = current.map(Arc::new);
         if let Some(segment) = &current
-            && !options.by_call()
+            && !options.writes_by_call()
         {
             segment.prefault(end.0 - segment.base.0, options.prefault_bytes);
         }
         *core.current.lock() = current.clone();
-        let gates = Gates::open(&paths, meta.id, end, &options.gates)?;
-        let (state, keepers) = (State::open(&paths)?, State::open(&paths)?);
+        let gates = GateSet::open(&paths, meta.id, end, &options.gates)?;
+        let (state, keepers) = (StatePage::open(&paths)?, StatePage::open(&paths)?);
         state.set_end(end, ordinal);
         let hot = matches!(options.backing, Backing::Hot { .. });
         let recorder = if hot && options.recorder == RecorderPlace::External {
             None
         } else {
-            let live = Live::of(paths.clone(), meta);
-            let mut follower = Follower::open(live, options.sync, half_window(&options))?;
-            follower.removal(options.removal.clone());
-            follower.of_writer(lineage.epoch);
+            let live = SegmentLocator::from_manifest(paths.clone(), meta);
+            let mut follower = TapeRecorder::open(live, options.sync, half_window(&options))?;
+            follower.set_removal(options.removal.clone());
+            follower.set_writer_epoch(lineage.epoch);
             Some(RecorderThread::spawn(core.clone(), follower, options.helpers.clone())?)
         };
-        let keeper = Keeper::spawn(Task {
+        let keeper = SegmentPreallocator::spawn(PreallocatorTask {
             core: core.clone(),
             state: keepers,
             meta,
             place: making.clone(),
             prefault_bytes: options.prefault_bytes,
-            by_call: options.by_call(),
+            by_call: options.writes_by_call(),
             first: end.0 / meta.segment_bytes + 1,
             helpers: options.helpers.clone(),
         });
@@ -165,29 +165,29 @@ impl Writer {
         self.end
     }
 
-    /// Non-META frames before [`Writer::end`].
+    /// Non-META frames before [`Writer::save_state`].
     pub fn ordinal(&self) -> u64 {
         self.ordinal
     }
 
-    /// The writer's epoch; see [`Recovery::epoch`].
+    /// The writer's epoch; see [`RecoveryReport::epoch`].
     pub fn epoch(&self) -> u64 {
         self.lineage.epoch
     }
 
     /// Identity and segment size of the tape.
-    pub fn meta(&self) -> Meta {
+    pub fn meta(&self) -> TapeManifest {
         self.meta
     }
 
     /// The gates as they stand, in the order in which they were declared.
-    pub fn gates(&self) -> Vec<GateStanding> {
-        self.gates.standing()
+    pub fn gates(&self) -> Vec<GateStatus> {
+        self.gates.statuses()
     }
 
     /// Everything before this position has been followed by the recorder, in a hot tape copied to the disk.
     pub fn recorded(&self) -> Position {
-        // Acquire: pairs with the Release in `State::set_recorded`.
+        // Acquire: pairs with the Release in `StatePage::set_recorded`.
         self.state.recorded_now()
     }
 
@@ -201,7 +201,7 @@ impl Writer {
     pub fn append(&mut self, unit: &[u8]) -> Result<Position> {
         // What nearly all units are, with as little as possible between the call and the store that publishes.
         if let Some(header) = whole_unit(unit)
-            && let Some((segment, at)) = self.short_way(unit.len() as u64)
+            && let Some((segment, at)) = self.fast_path(unit.len() as u64)
         {
             // SAFETY: the unit is one frame (`whole_unit`), it fits (`short_way`), and what is behind the end is this
             // writer's alone: `&mut self`, the lock, and claims that end before it.
@@ -220,13 +220,13 @@ impl Writer {
         if !last {
             return Err(Error::BadUnit { offset: 0, what: "the unit does not end with the flag LAST" });
         }
-        self.settle();
-        let Some(at) = self.room(unit.len() as u64)? else { return self.append_across(unit, ordinals) };
-        let segment = self.writing();
+        self.discard_forgotten();
+        let Some(at) = self.find_room(unit.len() as u64)? else { return self.append_across(unit, ordinals) };
+        let segment = self.current_segment();
         // SAFETY: the unit fits (`room`), it is whole frames (checked), and what is behind the end is this
         // writer's alone: `&mut self`, the lock, and claims that end before it.
         unsafe { segment.put(at, unit, true) };
-        segment.commit(at, Header::read(unit));
+        segment.commit(at, FrameHeader::read(unit));
         let position = self.end;
         self.advance(unit.len() as u64, ordinals);
         Ok(position)
@@ -237,13 +237,13 @@ impl Writer {
     /// # Errors
     /// Trouble of a helper since the last call, or a gate.
     #[inline]
-    pub(crate) fn room(&mut self, bytes: u64) -> Result<Option<u64>> {
+    pub(crate) fn find_room(&mut self, bytes: u64) -> Result<Option<u64>> {
         self.short_end = Position(0);
         self.core.check(self.end)?;
-        self.gates.pass(self.end, bytes, self.open_bytes)?;
+        self.gates.admit(self.end, bytes, self.open_bytes)?;
         let Some(segment) = &self.current else { return Ok(None) };
         let at = self.end.0 - segment.base.0;
-        committed(segment.have(at + bytes), self.end)?;
+        with_committed_end(segment.ensure_reserved(at + bytes), self.end)?;
         if self.open_bytes == 0 && self.aside.is_empty() {
             self.short_end = segment.base.plus(segment.ready()).min(self.gates.limit());
         }
@@ -252,37 +252,37 @@ impl Writer {
 
     /// The segment and where `bytes` behind the end lie in it, if nothing else has to be looked at.
     #[inline(always)] // all that most appends ask
-    pub(crate) fn short_way(&self, bytes: u64) -> Option<(&Segment, u64)> {
+    pub(crate) fn fast_path(&self, bytes: u64) -> Option<(&MappedSegment, u64)> {
         let segment = self.current.as_deref()?;
-        // Acquire: pairs with the Release in `Core::raise`.
+        // Acquire: pairs with the Release in `SharedWriterState::raise`.
         let is_short = self.end.plus(bytes) <= self.short_end && self.well.load(Ordering::Acquire) == WELL;
         is_short.then(|| (segment, self.end.0 - segment.base.0))
     }
 
-    /// A draft or a batch has `bytes` behind the end, or in `aside`.
+    /// A draft or a batch has `bytes` behind the end, or in `backup`.
     #[inline]
-    pub(crate) fn open_up(&mut self, bytes: u64) {
+    pub(crate) fn set_open_bytes(&mut self, bytes: u64) {
         self.short_end = Position(0);
         self.open_bytes = bytes;
     }
 
-    /// The segment that is being written; only where [`Writer::room`] has found room in it.
+    /// The segment that is being written; only where [`Writer::find_room`] has found room in it.
     #[inline]
-    pub(crate) fn writing(&self) -> &Segment {
+    pub(crate) fn current_segment(&self) -> &MappedSegment {
         self.current.as_ref().expect("a segment with room")
     }
 
     /// A draft or batch that was forgotten instead of dropped is given up now.
     #[inline]
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn discard_forgotten(&mut self) {
         if self.open_bytes > 0 || !self.aside.is_empty() {
-            self.give_up();
+            self.discard_open();
         }
     }
 
     /// Zeroes what a draft or a batch has written behind the end.
     #[cold]
-    pub(crate) fn give_up(&mut self) {
+    pub(crate) fn discard_open(&mut self) {
         let length = std::mem::take(&mut self.open_bytes);
         self.aside.clear();
         if let Some(segment) = &self.current
@@ -309,7 +309,7 @@ impl Writer {
         frames_before: impl FnMut(u64) -> (u64, u64),
         ordinals: u64,
     ) -> Result<Claim> {
-        self.claim_as(bytes, frames_before, ordinals, self.options.by_call())
+        self.claim_as(bytes, frames_before, ordinals, self.options.writes_by_call())
     }
 
     fn claim_as(
@@ -319,13 +319,13 @@ impl Writer {
         ordinals: u64,
         by_call: bool,
     ) -> Result<Claim> {
-        self.settle();
+        self.discard_forgotten();
         self.core.check(self.end)?;
         if bytes == 0 || !bytes.is_multiple_of(unitape_model::LINE as u64) {
             return Err(Error::BadUnit { offset: 0, what: "a claim is some whole lines" });
         }
         self.short_end = Position(0);
-        self.gates.pass(self.end, bytes, 0)?;
+        self.gates.admit(self.end, bytes, 0)?;
         let (first, rest, current, end) = self.pieces(bytes, &mut frames_before)?;
         // Relaxed: only this thread adds; `close` pairs with the subtraction.
         self.core.outstanding.fetch_add(1, Ordering::Relaxed);
@@ -386,10 +386,10 @@ impl Writer {
         &mut self,
         bytes: u64,
         frames_before: &mut dyn FnMut(u64) -> (u64, u64),
-    ) -> Result<(Piece, Vec<Piece>, Arc<Segment>, Position)> {
+    ) -> Result<(ClaimPiece, Vec<ClaimPiece>, Arc<MappedSegment>, Position)> {
         let mut taken = 0;
         let mut cut_ordinals = 0;
-        let mut pieces: Option<(Piece, Vec<Piece>)> = None;
+        let mut pieces: Option<(ClaimPiece, Vec<ClaimPiece>)> = None;
         let mut current = self.current.clone();
         let mut end = self.end;
         loop {
@@ -416,8 +416,8 @@ impl Writer {
             };
             taken += length;
             end = if pad { segment.end() } else { end.plus(length) };
-            let had = segment.have(from + length);
-            let piece = Piece { segment: segment.clone(), from, length, pad };
+            let had = segment.ensure_reserved(from + length);
+            let piece = ClaimPiece { segment: segment.clone(), from, length, pad };
             match &mut pieces {
                 None => pieces = Some((piece, Vec::new())),
                 Some((_, rest)) => rest.push(piece),
@@ -435,9 +435,9 @@ impl Writer {
     }
 
     /// Keeps segments that were taken for a claim that failed for the next one that needs them.
-    fn undo<T>(&mut self, pieces: Option<(Piece, Vec<Piece>)>, error: Error) -> Result<T> {
+    fn undo<T>(&mut self, pieces: Option<(ClaimPiece, Vec<ClaimPiece>)>, error: Error) -> Result<T> {
         let used = self.current.as_ref().map(|s| s.index);
-        let mut segments: Vec<Arc<Segment>> = Vec::new();
+        let mut segments: Vec<Arc<MappedSegment>> = Vec::new();
         if let Some((first, rest)) = pieces {
             segments.extend(std::iter::once(first).chain(rest).map(|p| p.segment));
         }
@@ -448,12 +448,12 @@ impl Writer {
                 self.stash.push(segment);
             }
         }
-        committed(Err(error), self.end)
+        with_committed_end(Err(error), self.end)
     }
 
     /// Puts segment `index` in its place: one prepared by the keeper, or made now.
     #[cold]
-    fn roll(&mut self, index: u64, first_ordinal: u64) -> Result<Arc<Segment>> {
+    fn roll(&mut self, index: u64, first_ordinal: u64) -> Result<Arc<MappedSegment>> {
         self.stay_newest()?;
         self.await_window(index)?;
         // A small segment is made sooner than a thread is woken.
@@ -479,13 +479,13 @@ impl Writer {
             Some(i) => self.stash.swap_remove(i),
             None => {
                 let path = self.making.join(format!("making-{index:016x}"));
-                Segment::create(&path, &header, self.options.making())?
+                MappedSegment::create(&path, &header, self.options.segment_allocation())?
             }
         };
         segment.write_header(&header);
         let path = segment_path(&self.place, index);
         if segment.path != path {
-            sys::rename(&segment.path, &path).at("rename", &path)?;
+            sys::rename(&segment.path, &path).with_context("rename", &path)?;
             segment.path = path;
         }
         if large {
@@ -499,7 +499,7 @@ impl Writer {
     fn stay_newest(&self) -> Result<()> {
         let checked = check_newest(&self.paths, self.meta.id, self.lineage.epoch);
         checked.inspect_err(|e| {
-            if let Some(e) = e.fenced() {
+            if let Some(e) = e.clone_fenced() {
                 self.core.raise(e, true);
                 // It would go on to say where this writer's tape ends, and remove nothing it made.
                 self.core.stop_keeper.store(true, Ordering::Relaxed);
@@ -507,7 +507,7 @@ impl Writer {
         })
     }
 
-    fn take_prepared(&mut self, segment: Segment, wanted: u64) -> Result<()> {
+    fn take_prepared(&mut self, segment: MappedSegment, wanted: u64) -> Result<()> {
         if segment.index < wanted {
             return remove(&segment.path);
         }
@@ -535,7 +535,7 @@ impl Writer {
         Ok(())
     }
 
-    fn set_current(&mut self, segment: Arc<Segment>) {
+    fn set_current(&mut self, segment: Arc<MappedSegment>) {
         self.short_end = Position(0);
         *self.core.current.lock() = Some(segment.clone());
         if let Some(full) = self.current.replace(segment)

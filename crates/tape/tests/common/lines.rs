@@ -74,7 +74,7 @@ pub fn other_boot(dir: &Path) {
 /// The machine restarts, of a tape that no writer has open: all that was written is there, and no checksum vouches for
 /// what comes from position `keep` on, so that the next writer cuts it.
 pub fn machine_restarts(dir: &Path, keep: u64) {
-    let size = unitape_tape::Meta::load(dir).unwrap().segment_bytes;
+    let size = unitape_tape::TapeManifest::load(dir).unwrap().segment_bytes;
     for entry in std::fs::read_dir(dir.join("segments")).unwrap() {
         let path = entry.unwrap().path();
         let base = u64::from_str_radix(path.file_stem().unwrap().to_str().unwrap(), 16).unwrap() * size;
@@ -97,7 +97,7 @@ pub fn machine_restarts(dir: &Path, keep: u64) {
 ///
 /// Readers that live on, as none does in earnest, keep what they have mapped.
 pub fn power_fails(dir: &Path, keep: u64) {
-    let size = unitape_tape::Meta::load(dir).unwrap().segment_bytes;
+    let size = unitape_tape::TapeManifest::load(dir).unwrap().segment_bytes;
     for entry in std::fs::read_dir(dir.join("segments")).unwrap() {
         let path = entry.unwrap().path();
         let (stem, extension) = (path.file_stem().unwrap(), path.extension().unwrap());

@@ -8,8 +8,8 @@ pub mod served;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use unitape_model::{Header, LINE, Position, flags, frames};
-use unitape_tape::{Backing, Options, Reader, Start, TapeId};
+use unitape_model::{FrameHeader, LINE, Position, flags, frames};
+use unitape_tape::{Backing, Reader, StartPosition, TapeId, WriterOptions};
 
 /// Identity of all test tapes.
 pub const ID: TapeId = TapeId(0x7e57);
@@ -39,7 +39,7 @@ pub fn unit(seed: u64, index: u64, out: &mut Vec<u8>) {
         let last = if f + 1 == count { flags::LAST } else { 0 };
         let from = out.len();
         out.resize(from + lines as usize * LINE, 0);
-        Header::unstamped(kind, meta | last, lines).write(&mut out[from..]);
+        FrameHeader::new_unstamped(kind, meta | last, lines).write(&mut out[from..]);
         out[from + 8..from + 16].copy_from_slice(&index.to_le_bytes());
         for (i, b) in out[from + 16..].iter_mut().enumerate() {
             *b = (r >> (8 * (i % 8))) as u8 ^ i as u8;
@@ -65,12 +65,12 @@ pub fn cut(run: &[u8], limit: u64) -> (u64, u64) {
 }
 
 /// Options for small tapes.
-pub fn options(segment_bytes: u64, hot: Option<&Path>) -> Options {
+pub fn options(segment_bytes: u64, hot: Option<&Path>) -> WriterOptions {
     let backing = match hot {
         None => Backing::File,
         Some(dir) => Backing::Hot { dir: Some(dir.into()), window_segments: 8 },
     };
-    Options { segment_bytes, backing, prefault_bytes: 64 << 10, ..Options::default() }
+    WriterOptions { segment_bytes, backing, prefault_bytes: 64 << 10, ..WriterOptions::default() }
 }
 
 /// Reads whole units on and checks each; the index of the next one.
@@ -83,7 +83,7 @@ pub struct Checker {
 
 impl Checker {
     pub fn new(dir: &Path, seed: u64) -> Self {
-        Self { reader: Reader::open(dir, Start::Oldest).unwrap(), seed, next: 0, unit: Vec::new() }
+        Self { reader: Reader::open(dir, StartPosition::Oldest).unwrap(), seed, next: 0, unit: Vec::new() }
     }
 
     /// Reads what is there.
@@ -115,9 +115,9 @@ pub trait Unstamp {
     fn unstamp(self) -> Self;
 }
 
-impl Unstamp for Header {
+impl Unstamp for FrameHeader {
     fn unstamp(self) -> Self {
-        Header(self.0 & !0xffff_ffff)
+        FrameHeader(self.0 & !0xffff_ffff)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use unitape_model::{Header, LINE};
-use unitape_tape::{Frame, Reader, Start};
+use unitape_model::{FrameHeader, LINE};
+use unitape_tape::{Frame, Reader, StartPosition};
 
 use super::Unstamp;
 
@@ -31,7 +31,7 @@ impl ServedUnits {
 /// Reads to the end, over damage where the reader can; `unit` makes the unit with an index, as it was written.
 pub fn served(dir: &Path, unit: impl Fn(u64, &mut Vec<u8>)) -> ServedUnits {
     let mut found = ServedUnits::default();
-    let mut reader = match Reader::open(dir, Start::Oldest) {
+    let mut reader = match Reader::open(dir, StartPosition::Oldest) {
         Ok(reader) => reader,
         Err(e) => {
             found.errors.push(e.to_string());
@@ -89,7 +89,7 @@ impl Units {
         }
         let from = self.bytes.len();
         self.bytes.extend_from_slice(frame.bytes);
-        Header::unstamp(frame.header).write(&mut self.bytes[from..]);
+        FrameHeader::unstamp(frame.header).write(&mut self.bytes[from..]);
         if !frame.header.is_last() {
             return Ok(());
         }

@@ -8,7 +8,7 @@ use loom::sync::atomic::AtomicU64;
 use loom::thread;
 use unitape_model::Position;
 use unitape_tape::loom_parts::gate::{self, place};
-use unitape_tape::loom_parts::{Memory, flaw};
+use unitape_tape::loom_parts::{SharedMemory, flaw};
 
 use crate::{model, rejected};
 
@@ -23,7 +23,7 @@ unsafe impl Sync for Page {}
 // SAFETY: as above.
 unsafe impl Send for Page {}
 
-impl Memory for Page {
+impl SharedMemory for Page {
     fn load(&self, at: u64, order: Ordering) -> u64 {
         self.words[at as usize / 8].load(order)
     }
@@ -48,7 +48,7 @@ fn passing<const FLAW: u8>() {
     let reader = {
         let page = page.clone();
         thread::spawn(move || {
-            let came = gate::come::<FLAW>(&*page, Position(64));
+            let came = gate::attach::<FLAW>(&*page, Position(64));
             // SAFETY: loom objects if the writer has it now.
             page.dealt_with.with_mut(|n| unsafe { *n += 1 });
             gate::advance::<FLAW>(&*page, Position(128));
@@ -56,7 +56,7 @@ fn passing<const FLAW: u8>() {
         })
     };
     for _ in 0..2 {
-        let (came, position) = gate::standing(&*page);
+        let (came, position) = gate::reader_state(&*page);
         assert!(came == 0 || (came == 1 && position >= Position(64)), "a position of before the reader came");
         if came == 1 && Position(128 + 64) <= gate::limit(position, Position(128), 64, 64) {
             // SAFETY: loom objects if the reader has it now.

@@ -7,8 +7,8 @@ use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
 use unitape_model::{Header, LINE, Position, flags, frame::KIND_PAD};
-use unitape_tape::loom_parts::lines::{self, Seen};
-use unitape_tape::loom_parts::{Memory, flaw};
+use unitape_tape::loom_parts::lines::{self, HeaderWordState};
+use unitape_tape::loom_parts::{SharedMemory, flaw};
 
 use crate::{model, rejected};
 
@@ -36,7 +36,7 @@ impl Lines {
     }
 }
 
-impl Memory for Lines {
+impl SharedMemory for Lines {
     fn load(&self, at: u64, order: Ordering) -> u64 {
         assert!(at.is_multiple_of(LINE as u64));
         self.0[at as usize / LINE].0.load(order)
@@ -86,14 +86,14 @@ fn follow<const FLAW: u8>(memory: &Lines, from: u64, want: &[u64]) -> u64 {
     let mut at = from * LINE as u64;
     while at < memory.size() {
         match lines::look::<FLAW>(memory, BASE, memory.size(), at) {
-            Seen::Frame(header) => {
+            HeaderWordState::Frame(header) => {
                 assert!(header.is_at(BASE.plus(at)));
                 assert_eq!(memory.payload(at), want[at as usize / LINE], "a frame is not as it was written");
                 at += header.len_bytes() as u64;
             }
-            Seen::Pad => return u64::MAX,
-            Seen::Nothing => break,
-            Seen::Damage(header) => panic!("damage: {header:?}"),
+            HeaderWordState::Pad => return u64::MAX,
+            HeaderWordState::Nothing => break,
+            HeaderWordState::Damage(header) => panic!("damage: {header:?}"),
         }
     }
     at / LINE as u64

@@ -6,8 +6,10 @@ use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
 use unitape_model::{Header, LINE, Position, flags};
-use unitape_tape::loom_parts::ring::{Got, Mark, RingReader, RingWriter, Shape, place};
-use unitape_tape::loom_parts::{Memory, flaw};
+use unitape_tape::loom_parts::ring::{
+    RingGeometry, RingReadOutcome, RingReader, RingWriter, UnitMark, place,
+};
+use unitape_tape::loom_parts::{SharedMemory, flaw};
 
 use crate::{model, rejected};
 
@@ -15,7 +17,7 @@ use crate::{model, rejected};
 /// are not modelled: they are zero and stay it.
 struct Words(Vec<Option<AtomicU64>>);
 
-const SHAPE: Shape = Shape {
+const SHAPE: RingGeometry = RingGeometry {
     data_at: 768,
     capacity: 8 * LINE as u64,
     step: LINE as u64,
@@ -24,7 +26,7 @@ const SHAPE: Shape = Shape {
 };
 
 impl Words {
-    fn shared(shape: Shape) -> Shared {
+    fn shared(shape: RingGeometry) -> Shared {
         let is_modelled = |at: u64| match at {
             place::INTENT | place::END => true,
             place::MARKS..768 => true,
@@ -39,7 +41,7 @@ impl Words {
 #[derive(Clone)]
 struct Shared(Arc<Words>);
 
-impl Memory for Shared {
+impl SharedMemory for Shared {
     fn load(&self, at: u64, order: Ordering) -> u64 {
         self.0.0[at as usize / 8].as_ref().map_or(0, |word| word.load(order))
     }
@@ -69,7 +71,7 @@ fn unit(number: u64, lines: u16) -> Vec<u8> {
     unit
 }
 
-const START: Mark = Mark { position: Position(0), ordinal: 0 };
+const START: UnitMark = UnitMark { position: Position(0), ordinal: 0 };
 
 /// Units of these lines are there when a reader begins at one of them and looks a few times, while the writer
 /// adds others.
@@ -89,10 +91,10 @@ fn run<const FLAW: u8>(case: &Case) {
         number += 1;
     }
     let mut reader = RingReader::<Shared, FLAW>::open(words.clone(), SHAPE).expect("marks are there");
-    while reader.at().ordinal < case.from {
-        assert!(matches!(reader.next(None), Got::Frame(_)));
+    while reader.next_mark().ordinal < case.from {
+        assert!(matches!(reader.next(None), RingReadOutcome::Frame(_)));
     }
-    let from = reader.at();
+    let from = reader.next_mark();
     let during = case.during;
     drop(writer);
     // The next writer: what the first one knew it finds again. Not in its thread: loom remembers one access of a
@@ -105,10 +107,10 @@ fn run<const FLAW: u8>(case: &Case) {
     });
     let (mut lost, mut given) = (0, 0);
     let mut read = |reader: &mut RingReader<Shared, FLAW>| {
-        let at = reader.at();
+        let at = reader.next_mark();
         let mut buffer = Vec::new();
         match reader.next(Some(&mut buffer)) {
-            Got::Frame(header) => {
+            RingReadOutcome::Frame(header) => {
                 let lines = buffer.iter().skip(1).step_by(LINE / 8);
                 assert!(
                     lines.clone().all(|&n| n == at.ordinal + 100),
@@ -118,16 +120,16 @@ fn run<const FLAW: u8>(case: &Case) {
                 given += 1;
                 true
             }
-            Got::Nothing => false,
-            Got::Overrun => {
+            RingReadOutcome::Nothing => false,
+            RingReadOutcome::Overrun => {
                 let to = reader.oldest().expect("marks are there");
                 assert!(to.position > at.position, "overrun, and nothing was lost");
                 lost += to.ordinal - at.ordinal;
                 // A wrong ordinal shows with the next frame.
-                reader.go(to);
+                reader.move_to(to);
                 true
             }
-            Got::Damage(header) => panic!("damage: {header:?}"),
+            RingReadOutcome::Damage(header) => panic!("damage: {header:?}"),
         }
     };
     for _ in 0..case.looks {
@@ -158,7 +160,8 @@ fn a_reader_that_is_overtaken_notices() {
 
 /// The writer goes round twice beside one look for the oldest unit, so that the mark is used again meanwhile.
 fn marks<const FLAW: u8>() {
-    const SMALL: Shape = Shape { capacity: 4 * LINE as u64, unit_max: LINE as u64, marks: 8, ..SHAPE };
+    const SMALL: RingGeometry =
+        RingGeometry { capacity: 4 * LINE as u64, unit_max: LINE as u64, marks: 8, ..SHAPE };
     let words = Words::shared(SMALL);
     let mut writer = RingWriter::<Shared, FLAW>::begin(words.clone(), SMALL, START);
     (0..4).for_each(|n| _ = writer.append(&unit(n, 1), 1));

@@ -3,7 +3,7 @@
 use crate::output::{self, Done, say};
 use std::path::PathBuf;
 use unitape_run::config::read;
-use unitape_run::layered::show;
+use unitape_run::layered::list_effective;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -37,7 +37,7 @@ and these by options of `unitape run`.")]
 pub fn run(args: Args) -> output::Result {
     let What::Show { config, origin, json } = args.what;
     let loaded = read(&config, &[])?;
-    let mut shown = show(&loaded.value, &loaded.origins);
+    let mut shown = list_effective(&loaded.value, &loaded.origins);
     // A path is shown as it is used, wherever it was given.
     shown.sort_by(|a, b| a.key.cmp(&b.key));
     for value in shown {

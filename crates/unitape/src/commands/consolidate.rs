@@ -4,10 +4,10 @@ use crate::output::{self, Done, Failure, bytes, grouped, note, plain, say, say_l
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-use unitape_feed::{ClockLead, Ending, Error, Options, Outcome, SourceRules, consolidate};
-use unitape_run::config::Wait;
+use unitape_feed::{ClockLead, Error, FarmEnding, Options, Outcome, SourceRules, consolidate};
+use unitape_run::config::WaitLimit;
 use unitape_run::cores;
-use unitape_run::inputs::{Inputs, NamedInputs};
+use unitape_run::inputs::{LoadedInputs, NamedInputs};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -88,14 +88,14 @@ pub fn run(args: Args) -> output::Result {
         reference_strict: args.reference_strict,
         rules: SourceRules { new_source: args.new_source, again: args.again },
     };
-    let Inputs { feeds, rules: feed_rules } = named.read(&mut |text| note!("unitape: {text}"))?;
+    let LoadedInputs { feeds, rules: feed_rules } = named.read(&mut |text| note!("unitape: {text}"))?;
     let stop = output::stop_flag()?;
     let options = Options {
         feeds,
         lead: lead(args.clock_lead.as_deref())?,
         workers: args.workers.map_or_else(cores, usize::from),
         block_bytes: args.block_bytes as usize,
-        tape: unitape_tape::Options { segment_bytes: args.segment_bytes, ..Default::default() },
+        tape: unitape_tape::WriterOptions { segment_bytes: args.segment_bytes, ..Default::default() },
         stop: Some(&stop),
         rules: named.rules,
         feed_rules,
@@ -113,7 +113,7 @@ pub fn run(args: Args) -> output::Result {
     } else {
         print_summary(&args.tape, &outcome, elapsed_s)?;
     }
-    if outcome.ending == Ending::Stopped {
+    if outcome.ending == FarmEnding::Stopped {
         return Err(Failure::Error("stopped; the same command goes on from here".to_owned()));
     }
     Ok(if outcome.summary.is_flawed() { Done::Flawed } else { Done::Clean })
@@ -121,8 +121,8 @@ pub fn run(args: Args) -> output::Result {
 
 fn lead(told: Option<&str>) -> Result<ClockLead, Failure> {
     let Some(text) = told else { return Ok(ClockLead::default()) };
-    let Wait(lead) =
-        Wait::try_from(text.to_owned()).map_err(|e| Failure::Usage(format!("--clock-lead: {e}")))?;
+    let WaitLimit(lead) =
+        WaitLimit::try_from(text.to_owned()).map_err(|e| Failure::Usage(format!("--clock-lead: {e}")))?;
     Ok(ClockLead { receipt: lead, feeds: lead })
 }
 

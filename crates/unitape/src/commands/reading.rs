@@ -4,7 +4,7 @@ use crate::output::{self, Done, Failure, grouped, note};
 use std::path::Path;
 use unitape_model::{LostNames, NameTable};
 use unitape_run::follow::{self, TapeFollower};
-use unitape_tape::{DamagedParts, ReadOptions, Reader, Unverified};
+use unitape_tape::{DamagedParts, ReadOptions, Reader, UnverifiedBytes};
 
 /// Options of every command that reads a tape.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
@@ -42,7 +42,7 @@ pub fn finish(reader: &Reader, names: LostNames, done: Done) -> output::Result {
 /// The same from what a reader has said.
 pub fn finish_with(
     damaged: &DamagedParts,
-    unverified: &Unverified,
+    unverified: &UnverifiedBytes,
     names: LostNames,
     done: Done,
 ) -> output::Result {
@@ -93,7 +93,7 @@ pub fn finish_with(
 }
 
 /// The same as JSON, to be added to what a command prints.
-pub fn fields(damaged: &DamagedParts, unverified: &Unverified) -> serde_json::Value {
+pub fn fields(damaged: &DamagedParts, unverified: &UnverifiedBytes) -> serde_json::Value {
     let parts: Vec<_> = damaged
         .parts
         .iter()

@@ -15,8 +15,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use unitape_codec::events::{EventLineForm, write_event};
-use unitape_model::{Dict, Kind, Message, NameTable, Position};
-use unitape_run::address::Place;
+use unitape_model::{EventKind, NameKind, NameTable, Position, TopicMessage};
+use unitape_run::address::EventAddress;
 use unitape_run::follow::{FollowStep, TapeFollower};
 use unitape_run::removal;
 
@@ -177,7 +177,7 @@ pub fn run(args: Args) -> output::Result {
         Command::Record { dir } => {
             let stop = output::stop_flag()?;
             output::print_hot_notice(&dir);
-            let sync = unitape_tape::Options::default().sync;
+            let sync = unitape_tape::WriterOptions::default().sync;
             unitape_tape::record(&dir, sync, removal(), &stop)?;
             Ok(Done::Clean)
         }
@@ -219,7 +219,7 @@ fn cat(args: &Cat) -> output::Result {
         };
         let position = frame.position;
         // Ordinals count from 1, as people do and as the vectors of events do.
-        let place = Place { seq: ordinal + 1, position };
+        let place = EventAddress { seq: ordinal + 1, position };
         if filter.is_done(place) {
             break;
         }
@@ -261,7 +261,7 @@ fn cat(args: &Cat) -> output::Result {
     if !args.follow {
         filter.explain(&args.dir, names.dictionary());
     }
-    reading::finish(follower.reader(), names.lost(), output::after_rewinds(follower.rewinds()))
+    reading::finish(follower.reader(), names.lost_names(), output::after_rewinds(follower.rewinds()))
 }
 
 /// Begins again at the start of a tape that was cut, and prints the cut. The names of before are not the tape's any more.
@@ -282,7 +282,7 @@ fn rewind(
 }
 
 /// A user's message: text where it is such, else hexadecimal.
-fn write_message(line: &mut Vec<u8>, message: &Message<'_>, seq: u64, position: Option<Position>) {
+fn write_message(line: &mut Vec<u8>, message: &TopicMessage<'_>, seq: u64, position: Option<Position>) {
     let mut object = serde_json::json!({ "seq": seq, "kind": "message", "topic": message.topic });
     object["bytes"] = match std::str::from_utf8(message.bytes) {
         Ok(text) => text.into(),
@@ -321,7 +321,7 @@ pub fn readable(json: &[u8]) -> Vec<u8> {
 /// Whether the time 0 of this kind says that nothing gave it a time: definitions have none, and a mark of progress or a
 /// quarantine event has none before the first time of its feed.
 fn is_timeless(kind: &str) -> bool {
-    Kind::reserved_from_name(kind).is_some()
+    EventKind::reserved_from_name(kind).is_some()
 }
 
 fn info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
@@ -332,7 +332,7 @@ fn info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
         false => Done::Clean,
     };
     let account = unitape_feed::Account::of_with(dir, read.options())?;
-    let kept = unitape_tape::keeping(dir)?;
+    let kept = unitape_tape::retention_status(dir)?;
     let sources: Vec<_> = account
         .sources
         .iter()
@@ -344,7 +344,7 @@ fn info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
         })
         .collect();
     if json {
-        let names: serde_json::Map<_, _> = Dict::ALL
+        let names: serde_json::Map<_, _> = NameKind::ALL
             .iter()
             .filter(|d| account.names.len(**d) > 0)
             .map(|d| (d.name().to_owned(), account.names.len(*d).into()))
@@ -361,7 +361,7 @@ fn info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
             "names": names, "sources": sources, "account": account.summary(),
             "checks": reading::fields(&info.damaged, &info.unverified),
         }))?;
-        return reading::finish_with(&info.damaged, &info.unverified, account.names.lost(), done);
+        return reading::finish_with(&info.damaged, &info.unverified, account.names.lost_names(), done);
     }
     say!("tape      {}, format {}", info.id, info.format);
     say!("segments  {} of {}, {} on disk", info.segments, bytes(info.segment_bytes), bytes(info.disk_bytes));
@@ -380,14 +380,14 @@ fn info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
         say!("notice    {notice}");
     }
     keep::tell(&kept)?;
-    for d in Dict::ALL.iter().filter(|d| account.names.len(**d) > 0) {
+    for d in NameKind::ALL.iter().filter(|d| account.names.len(**d) > 0) {
         say!("names     {} {}", grouped(account.names.len(*d).into()), d.name());
     }
     for s in &account.sources {
         let state = if s.end { "complete".to_owned() } else { format!("through byte {}", s.through) };
         say!("source    {}/{}: {} messages, {state}", s.feed, s.file, grouped(s.tally.messages));
     }
-    reading::finish_with(&info.damaged, &info.unverified, account.names.lost(), done)
+    reading::finish_with(&info.damaged, &info.unverified, account.names.lost_names(), done)
 }
 
 fn replay(dir: &Path, speed: f64, json: bool, read: ReadArgs) -> output::Result {
@@ -421,7 +421,7 @@ fn replay(dir: &Path, speed: f64, json: bool, read: ReadArgs) -> output::Result 
             while started.elapsed().as_secs_f64() < due {
                 if stop.load(std::sync::atomic::Ordering::Relaxed) {
                     out.flush()?;
-                    return reading::finish(&reader, names.lost(), Done::Clean);
+                    return reading::finish(&reader, names.lost_names(), Done::Clean);
                 }
                 let left = due - started.elapsed().as_secs_f64();
                 out.flush()?;
@@ -445,5 +445,5 @@ fn replay(dir: &Path, speed: f64, json: bool, read: ReadArgs) -> output::Result 
     } else {
         say!("{summary}");
     }
-    reading::finish(&reader, names.lost(), Done::Clean)
+    reading::finish(&reader, names.lost_names(), Done::Clean)
 }

@@ -241,7 +241,7 @@ fn watch_tape_with(
         }
     }
     replayed.add_counters(&watch.watch);
-    Ok((replayed, reader, watch.names.lost()))
+    Ok((replayed, reader, watch.names.lost_names()))
 }
 
 fn write_alert(line: &mut Vec<u8>, alert: &Alert, case: Option<&str>, json: bool) {

@@ -149,11 +149,11 @@ caused!(
 
 impl Caused for std::io::Error {
     fn error_cause(&self) -> ErrorCause {
-        ErrorCause::of_io(self)
+        ErrorCause::from_io(self)
     }
 }
 
-impl Caused for unitape_model::FrameFlaw {
+impl Caused for unitape_model::FrameFault {
     fn error_cause(&self) -> ErrorCause {
         ErrorCause::Data
     }

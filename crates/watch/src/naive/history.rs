@@ -2,7 +2,9 @@
 
 use crate::exact::Total;
 use std::collections::HashMap;
-use unitape_model::{Decimal, Event, Field, InlineId, InstrumentId, Kind, Price, UnixNanos, Value};
+use unitape_model::{
+    Decimal, Event, EventField, EventKind, EventValue, InlineId, InstrumentId, Price, UnixNanos,
+};
 
 /// An id as it was given.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -18,7 +20,7 @@ pub enum Id {
 pub struct Happened {
     pub seq: u64,
     pub ts: UnixNanos,
-    pub kind: Kind,
+    pub kind: EventKind,
     pub instr: Option<InstrumentId>,
     pub venue: Option<u32>,
     pub oid: Option<Id>,
@@ -47,14 +49,14 @@ pub struct History {
     by_owner: HashMap<u32, Vec<usize>>,
     by_trader: HashMap<u32, Vec<usize>>,
     by_instr: HashMap<InstrumentId, Vec<usize>>,
-    by_kind: HashMap<Kind, Vec<usize>>,
+    by_kind: HashMap<EventKind, Vec<usize>>,
 }
 
 impl History {
     pub(crate) fn push(&mut self, event: &Event<'_>, seq: u64) {
         let now = read(event, seq);
         let at = self.events.len();
-        let inherits = matches!(now.kind, Kind::OrderCancel | Kind::Exec);
+        let inherits = matches!(now.kind, EventKind::OrderCancel | EventKind::Exec);
         let of_order = |said: fn(&Happened) -> Option<u32>| {
             said(&now).or_else(|| self.life(&now).find_map(said).filter(|_| inherits))
         };
@@ -87,7 +89,7 @@ impl History {
     }
 
     /// The events of a kind, latest first.
-    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Happened> {
+    pub fn of_kind(&self, kind: EventKind) -> impl Iterator<Item = &Happened> {
         self.at(self.by_kind.get(&kind))
     }
 
@@ -110,7 +112,7 @@ impl History {
     /// beginning when there was none. Only what makes or changes an order, not executions and cancels.
     fn life(&self, event: &Happened) -> impl Iterator<Item = &Happened> {
         let all = self.of_order(event);
-        let shapes = |e: &&Happened| matches!(e.kind, Kind::OrderNew | Kind::OrderAmend);
+        let shapes = |e: &&Happened| matches!(e.kind, EventKind::OrderNew | EventKind::OrderAmend);
         all.into_iter().filter(shapes)
     }
 
@@ -121,7 +123,7 @@ impl History {
         let mut found = Vec::new();
         for e in self.at(self.by_order.get(&(event.venue, oid.clone()))).filter(|e| e.seq < event.seq) {
             found.push(e);
-            if e.kind == Kind::OrderNew {
+            if e.kind == EventKind::OrderNew {
                 break;
             }
         }
@@ -147,40 +149,40 @@ pub fn sum<'a>(executions: impl Iterator<Item = &'a Happened>) -> Total {
 
 fn read(event: &Event<'_>, seq: u64) -> Happened {
     let sym = |field| match event.field(field, &mut [0; 36]) {
-        Some(Value::Sym(_, id)) => Some(id),
+        Some(EventValue::Sym(_, id)) => Some(id),
         _ => None,
     };
     let px = |field| match event.field(field, &mut [0; 36]) {
-        Some(Value::Price(px)) => Some(px),
+        Some(EventValue::Price(px)) => Some(px),
         _ => None,
     };
     let id = |field| match event.field(field, &mut [0; 36]) {
-        Some(Value::Id(InlineId::Number(n))) => Some(Id::Number(n)),
-        Some(Value::Id(InlineId::Text(t))) => Some(Id::Text(t.to_vec())),
+        Some(EventValue::Id(InlineId::Number(n))) => Some(Id::Number(n)),
+        Some(EventValue::Id(InlineId::Text(t))) => Some(Id::Text(t.to_vec())),
         _ => None,
     };
     Happened {
         seq,
         ts: event.ts_event(),
         kind: event.kind(),
-        instr: sym(Field::Instr).map(InstrumentId),
-        venue: sym(Field::Venue),
-        oid: id(Field::Oid),
-        match_id: id(Field::MatchId),
-        side: match event.field(Field::Side, &mut [0; 36]) {
-            Some(Value::Text(side)) => side.chars().next(),
+        instr: sym(EventField::Instr).map(InstrumentId),
+        venue: sym(EventField::Venue),
+        oid: id(EventField::Oid),
+        match_id: id(EventField::MatchId),
+        side: match event.field(EventField::Side, &mut [0; 36]) {
+            Some(EventValue::Text(side)) => side.chars().next(),
             _ => None,
         },
-        px: px(Field::Px),
-        qty: match event.field(Field::Qty, &mut [0; 36]) {
-            Some(Value::Decimal(qty)) => Some(qty),
+        px: px(EventField::Px),
+        qty: match event.field(EventField::Qty, &mut [0; 36]) {
+            Some(EventValue::Decimal(qty)) => Some(qty),
             _ => None,
         },
-        owner: sym(Field::Owner),
-        trader: sym(Field::Trader),
-        group: sym(Field::Group),
-        bid: px(Field::Bid),
-        ask: px(Field::Ask),
-        tick: px(Field::Tick),
+        owner: sym(EventField::Owner),
+        trader: sym(EventField::Trader),
+        group: sym(EventField::Group),
+        bid: px(EventField::Bid),
+        ask: px(EventField::Ask),
+        tick: px(EventField::Tick),
     }
 }

@@ -17,7 +17,7 @@ use crate::params::{Overlay, Selection};
 use crate::scenarios;
 use crate::watch::{Metrics, SharedMetrics};
 use std::io::{self, BufRead};
-use unitape_model::{Dict, Dictionary, Event, UnixNanos};
+use unitape_model::{Dictionary, Event, NameKind, UnixNanos};
 
 /// A scenario as slow and as plain as it can be.
 pub trait Twin {
@@ -35,7 +35,7 @@ pub struct Found {
 }
 
 /// The name of an id; an id without one is shown by its number.
-pub fn name(names: &Dictionary, dict: Dict, id: u32) -> String {
+pub fn name(names: &Dictionary, dict: NameKind, id: u32) -> String {
     names.name(dict, id).map_or_else(|| format!("#{id}"), str::to_owned)
 }
 

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 use unitape_model::{
-    Decimal, Dict, Dictionary, Event, EventBuilder, Field, InlineId, Kind, Price, Schema, UnixNanos, Value,
-    frames,
+    Decimal, Dictionary, Event, EventBuilder, EventField, EventKind, EventSchema, EventValue, InlineId,
+    NameKind, Price, UnixNanos, frames,
 };
 
 /// The window that streams are made for, in nanoseconds: 10 ms.
@@ -18,7 +18,7 @@ pub(crate) const W: i64 = 10_000_000;
 /// One event; zero and `None` are "does not say".
 #[derive(Clone, Debug)]
 pub(crate) struct Op {
-    pub kind: Kind,
+    pub kind: EventKind,
     /// Time since the one before.
     pub by: i64,
     pub owner: u32,
@@ -40,7 +40,7 @@ pub(crate) struct Op {
 
 /// An event that says nothing but its kind.
 pub(crate) const SILENT: Op = Op {
-    kind: Kind::Clock,
+    kind: EventKind::Clock,
     by: 0,
     owner: 0,
     group: 0,
@@ -69,37 +69,42 @@ pub(crate) fn arena(ops: &[Op]) -> Vec<u8> {
     let (mut arena, mut ts) = (Vec::new(), 0);
     for op in ops {
         ts += op.by;
-        let schema = Schema::of(op.kind);
+        let schema = EventSchema::for_kind(op.kind);
         let mut b = EventBuilder::begin(&mut arena, op.kind, UnixNanos(ts));
-        let mut set = |field, value: Value<'_>| {
+        let mut set = |field, value: EventValue<'_>| {
             if let Some(spec) = schema.get(field) {
                 b.set(spec, value).unwrap();
             }
         };
         for (field, dict, id) in [
-            (Field::Owner, Dict::Owner, op.owner),
-            (Field::Group, Dict::Owner, op.group),
-            (Field::Trader, Dict::Trader, op.trader),
-            (Field::Instr, Dict::Instrument, op.instr),
-            (Field::Venue, Dict::Venue, op.venue),
+            (EventField::Owner, NameKind::Owner, op.owner),
+            (EventField::Group, NameKind::Owner, op.group),
+            (EventField::Trader, NameKind::Trader, op.trader),
+            (EventField::Instr, NameKind::Instrument, op.instr),
+            (EventField::Venue, NameKind::Venue, op.venue),
         ] {
             if id != 0 {
-                set(field, Value::Sym(dict, id));
+                set(field, EventValue::Sym(dict, id));
             }
         }
-        let prices = [(Field::Px, op.px), (Field::Bid, op.bid), (Field::Ask, op.ask), (Field::Tick, op.tick)];
+        let prices = [
+            (EventField::Px, op.px),
+            (EventField::Bid, op.bid),
+            (EventField::Ask, op.ask),
+            (EventField::Tick, op.tick),
+        ];
         for (field, px) in prices {
-            px.into_iter().for_each(|px| set(field, Value::Price(Price(px))));
+            px.into_iter().for_each(|px| set(field, EventValue::Price(Price(px))));
         }
         if op.side != 0 {
-            set(Field::Side, Value::Text(["B", "S"][usize::from(op.side - 1)]));
+            set(EventField::Side, EventValue::Text(["B", "S"][usize::from(op.side - 1)]));
         }
         if let Some((mantissa, exponent)) = op.qty {
-            set(Field::Qty, Value::Decimal(Decimal::new(mantissa, exponent).unwrap()));
+            set(EventField::Qty, EventValue::Decimal(Decimal::new(mantissa, exponent).unwrap()));
         }
-        set(Field::Oid, Value::Id(InlineId::Text(&oid(op.oid))));
+        set(EventField::Oid, EventValue::Id(InlineId::Text(&oid(op.oid))));
         if op.id != 0 {
-            set(Field::MatchId, Value::Id(match_id(op.id, &mut Vec::new())));
+            set(EventField::MatchId, EventValue::Id(match_id(op.id, &mut Vec::new())));
         }
         b.finish(0).unwrap();
     }
@@ -129,7 +134,7 @@ fn match_id(n: u8, bytes: &mut Vec<u8>) -> InlineId<'_> {
 /// Names of ids 1 to 5.
 pub(crate) fn names() -> Dictionary {
     let mut names = Dictionary::default();
-    for dict in [Dict::Owner, Dict::Instrument, Dict::Venue, Dict::Trader] {
+    for dict in [NameKind::Owner, NameKind::Instrument, NameKind::Venue, NameKind::Trader] {
         for n in 1..6 {
             names.intern(dict, format!("N{n}").as_bytes()).unwrap();
         }

@@ -1,7 +1,7 @@
 //! The flag of a repeat, put into a frame that is built already.
 
 use unitape_model::schema::TAG_UNMAPPED;
-use unitape_model::{Event, Header, LINE, flags};
+use unitape_model::{Event, FrameHeader, LINE, flags};
 
 /// Name of the field that says of an event that its message may be there twice; its value is `Y`.
 pub const REPEAT: &str = "repeat";
@@ -10,7 +10,8 @@ pub const REPEAT: &str = "repeat";
 pub fn flag_frame(frame: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(frame);
-    let Some(event) = Event::new(frame).filter(|e| e.unmapped().all(|(name, _)| name != REPEAT)) else {
+    let Some(event) = Event::new(frame).filter(|e| e.unmapped_fields().all(|(name, _)| name != REPEAT))
+    else {
         return;
     };
     let header = event.header();
@@ -21,7 +22,7 @@ pub fn flag_frame(frame: &[u8], out: &mut Vec<u8>) {
     let lines = lines.max(header.lines());
     out.resize(start + usize::from(lines) * LINE, 0);
     out[start + end..][..entry.len()].copy_from_slice(&entry);
-    Header::unstamped(header.kind(), header.flags() | flags::EXT, lines).write(&mut out[start..]);
+    FrameHeader::new_unstamped(header.kind(), header.flags() | flags::EXT, lines).write(&mut out[start..]);
 }
 
 /// Tag, length, and the field's name and value.
@@ -41,7 +42,7 @@ fn entry() -> [u8; ENTRY] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unitape_model::{EventBuilder, Field, Kind, UnixNanos, Value};
+    use unitape_model::{EventBuilder, EventField, EventKind, EventValue, UnixNanos};
 
     /// An event built with the flag, and one that gets it later, are the same bytes at any length.
     #[test]
@@ -49,14 +50,14 @@ mod tests {
         for n in 0..140 {
             let build = |flagged: bool| {
                 let mut out = Vec::new();
-                let mut e = EventBuilder::begin(&mut out, Kind::News, UnixNanos(5));
-                let id = e.schema().get(Field::Headline).unwrap();
-                e.set(id, Value::Text("h")).unwrap();
+                let mut e = EventBuilder::begin(&mut out, EventKind::News, UnixNanos(5));
+                let id = e.schema().get(EventField::Headline).unwrap();
+                e.set(id, EventValue::Text("h")).unwrap();
                 if n > 0 {
-                    e.unmapped("x", &format!("\"{}\"", "x".repeat(n))).unwrap();
+                    e.keep_unmapped("x", &format!("\"{}\"", "x".repeat(n))).unwrap();
                 }
                 if flagged {
-                    e.unmapped(REPEAT, "\"Y\"").unwrap();
+                    e.keep_unmapped(REPEAT, "\"Y\"").unwrap();
                 }
                 e.finish(flags::LAST).unwrap();
                 out

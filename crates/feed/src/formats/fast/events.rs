@@ -31,10 +31,10 @@ use unitape_marketdata::engine::{
     Action, At, Code, Config, Engine, Outcome, Packet, Role, Stats, Step, Steps,
 };
 use unitape_model::Side;
-use unitape_model::event::Value;
+use unitape_model::event::EventValue;
 use unitape_model::{
-    Dictionary, EventBuilder, Field, Header, InlineId, InstrumentId, Kind, Price, ProductId, Refusal,
-    UnixNanos, flags, schema,
+    Dictionary, EventBuilder, EventField, EventKind, FrameHeader, InlineId, InstrumentId, Price, ProductId,
+    Refusal, UnixNanos, flags, schema,
 };
 
 /// Kept with a `status` `missing`: no `lost` was told that the messages were in.
@@ -253,11 +253,11 @@ impl<I: Instruments> Out<'_, I> {
         let tables = at.tables;
         let instrument = |id: InstrumentId| tables.instruments[id.index()].id.as_str();
         match step {
-            Step::Level(level) => self.event(at, Kind::Level, |e| {
+            Step::Level(level) => self.event(at, EventKind::Level, |e| {
                 e.of(instrument(level.instrument))?;
                 e.side(Some(level.side))?;
                 e.text(
-                    Field::Action,
+                    EventField::Action,
                     match level.action {
                         Action::Add => b"A",
                         Action::Change => b"C",
@@ -265,26 +265,26 @@ impl<I: Instruments> Out<'_, I> {
                     },
                 )?;
                 if level.px != Price::NONE {
-                    e.set(Field::Px, Value::Price(level.px))?;
+                    e.set(EventField::Px, EventValue::Price(level.px))?;
                 }
                 if let Some(qty) = level.qty {
-                    e.set(Field::Qty, Value::Decimal(qty))?;
+                    e.set(EventField::Qty, EventValue::Decimal(qty))?;
                 }
                 if let Some(orders) = level.orders {
-                    e.set(Field::Orders, Value::UInt(orders.into()))?;
+                    e.set(EventField::Orders, EventValue::UInt(orders.into()))?;
                 }
                 match level.depth {
-                    Some(depth) => e.set(Field::Depth, Value::UInt(depth.into())),
+                    Some(depth) => e.set(EventField::Depth, EventValue::UInt(depth.into())),
                     None => Ok(()),
                 }
             }),
             Step::Clear { instrument: id } => self.clear(at, instrument(id)),
-            Step::Trade(trade) => self.event(at, Kind::Trade, |e| {
+            Step::Trade(trade) => self.event(at, EventKind::Trade, |e| {
                 e.of(instrument(trade.instrument))?;
-                e.set(Field::Px, Value::Price(trade.px))?;
-                e.set(Field::Qty, Value::Decimal(trade.qty))?;
+                e.set(EventField::Px, EventValue::Price(trade.px))?;
+                e.set(EventField::Qty, EventValue::Decimal(trade.qty))?;
                 if let Some(id) = trade.id {
-                    e.set(Field::MatchId, Value::Id(InlineId::Number(id)))?;
+                    e.set(EventField::MatchId, EventValue::Id(InlineId::Number(id)))?;
                 }
                 e.side(trade.aggressor)
             }),
@@ -304,14 +304,14 @@ impl<I: Instruments> Out<'_, I> {
                         Some(id) => e.of(id)?,
                         None => e.keep("product", &product.id)?,
                     }
-                    e.text(Field::Reason, if of.is_some() { b"instrument" } else { b"product" })
+                    e.text(EventField::Reason, if of.is_some() { b"instrument" } else { b"product" })
                 })?;
                 let Some(phase) = state.phase else { return Ok(()) };
                 let all = tables.instruments.iter().filter(|i| i.product == state.product);
                 for id in all.map(|i| i.id.as_str()).filter(|id| of.is_none_or(|of| of == *id)) {
-                    self.event(at, Kind::Session, |e| {
+                    self.event(at, EventKind::Session, |e| {
                         e.of(id)?;
-                        e.text(Field::Phase, phase.word().as_bytes())
+                        e.text(EventField::Phase, phase.word().as_bytes())
                     })?;
                 }
                 Ok(())
@@ -319,22 +319,22 @@ impl<I: Instruments> Out<'_, I> {
             Step::Instrument(id) => {
                 let told = &tables.instruments[id.index()];
                 let product = &tables.products[told.product.index()];
-                self.event(at, Kind::Ref, |e| {
+                self.event(at, EventKind::Ref, |e| {
                     e.instrument(&told.id)?;
-                    e.venue(Field::Mic)?;
-                    e.some_text(Field::Symbol, &told.symbol)?;
+                    e.venue(EventField::Mic)?;
+                    e.some_text(EventField::Symbol, &told.symbol)?;
                     let currency = if told.currency.is_empty() { &product.currency } else { &told.currency };
-                    e.some_text(Field::Ccy, currency)?;
+                    e.some_text(EventField::Ccy, currency)?;
                     if let Some(tick) = told.tick.or(product.tick) {
-                        e.set(Field::Tick, Value::Price(tick))?;
+                        e.set(EventField::Tick, EventValue::Price(tick))?;
                     }
                     if let Some(multiplier) = told.multiplier {
-                        e.set(Field::Multiplier, Value::Decimal(multiplier))?;
+                        e.set(EventField::Multiplier, EventValue::Decimal(multiplier))?;
                     }
                     e.keep("product", &product.id)?;
                     e.keep("group", tables.group(id))?;
                     match told.depth.or(product.depth) {
-                        Some(depth) => e.event.unmapped("depth", &depth.to_string()),
+                        Some(depth) => e.event.keep_unmapped("depth", &depth.to_string()),
                         None => Ok(()),
                     }
                 })
@@ -352,7 +352,7 @@ impl<I: Instruments> Out<'_, I> {
                 self.status(at, b"missing", |e| {
                     e.keep("product", id)?;
                     e.range(from, to)?;
-                    if alone { e.event.unmapped(ALONE, "true") } else { Ok(()) }
+                    if alone { e.event.keep_unmapped(ALONE, "true") } else { Ok(()) }
                 })
             }
             Step::Lost { from, to } => {
@@ -362,7 +362,7 @@ impl<I: Instruments> Out<'_, I> {
                 self.status(at, b"lost", |e| {
                     e.keep("channel", &channel.name)?;
                     e.range(from, to)?;
-                    if is_gap { Ok(()) } else { e.event.unmapped(SENT_AGAIN, "true") }
+                    if is_gap { Ok(()) } else { e.event.keep_unmapped(SENT_AGAIN, "true") }
                 })
             }
             Step::Restart => {
@@ -376,9 +376,9 @@ impl<I: Instruments> Out<'_, I> {
     }
 
     fn clear(&mut self, at: &At<'_>, instrument: &str) -> Result<(), Refusal> {
-        self.event(at, Kind::Level, |e| {
+        self.event(at, EventKind::Level, |e| {
             e.of(instrument)?;
-            e.text(Field::Action, b"R")
+            e.text(EventField::Action, b"R")
         })
     }
 
@@ -388,7 +388,7 @@ impl<I: Instruments> Out<'_, I> {
         self.status(at, state, |e| {
             e.keep("channel", channel)?;
             e.keep("line", if line == 0 { "A" } else { "B" })?;
-            e.event.unmapped("since", &since.0.to_string())
+            e.event.keep_unmapped("since", &since.0.to_string())
         })
     }
 
@@ -403,9 +403,9 @@ impl<I: Instruments> Out<'_, I> {
         state: &[u8],
         fill: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
-        self.event(at, Kind::Status, |e| {
-            e.venue(Field::Venue)?;
-            e.text(Field::State, state)?;
+        self.event(at, EventKind::Status, |e| {
+            e.venue(EventField::Venue)?;
+            e.text(EventField::State, state)?;
             fill(e)
         })
     }
@@ -413,7 +413,7 @@ impl<I: Instruments> Out<'_, I> {
     fn event(
         &mut self,
         at: &At<'_>,
-        kind: Kind,
+        kind: EventKind,
         fill: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         let ts = at.ts_event;
@@ -429,7 +429,7 @@ impl<I: Instruments> Out<'_, I> {
         }
         let mut making = Making { event, names, by: &mut *self.by, venue: self.venue };
         let filled = fill(&mut making).and_then(|()| match waited {
-            true => making.event.unmapped("place", &at.place.to_string()),
+            true => making.event.keep_unmapped("place", &at.place.to_string()),
             false => Ok(()),
         });
         let event = making.event;
@@ -495,7 +495,7 @@ impl<I: Instruments> Out<'_, I> {
         let end = self.block.units.last().map_or(0, |u| u.end as usize);
         while at < end {
             before = at;
-            at += Header::read(&self.block.arena[at..]).len_bytes();
+            at += FrameHeader::read(&self.block.arena[at..]).len_bytes();
         }
         self.mark_last(false, before);
         self.mark_last(true, self.last);
@@ -505,7 +505,7 @@ impl<I: Instruments> Out<'_, I> {
     }
 
     fn mark_last(&mut self, last: bool, at: usize) {
-        let header = Header::read(&self.block.arena[at..]);
+        let header = FrameHeader::read(&self.block.arena[at..]);
         let bits = header.flags() & !flags::LAST | if last { flags::LAST } else { 0 };
         header.with_flags(bits).write(&mut self.block.arena[at..]);
     }
@@ -515,7 +515,7 @@ impl<I: Instruments> Out<'_, I> {
         let arena = &mut self.block.arena;
         let mut at = self.first;
         while at < arena.len() {
-            let length = Header::read(&arena[at..]).len_bytes();
+            let length = FrameHeader::read(&arena[at..]).len_bytes();
             arena[at + schema::at::OFFSET..][..4].copy_from_slice(&(offset as u32).to_le_bytes());
             at += length;
         }
@@ -538,49 +538,49 @@ struct Making<'e, I> {
 }
 
 impl<I: Instruments> Making<'_, I> {
-    fn set(&mut self, field: Field, value: Value<'_>) -> Result<(), Refusal> {
+    fn set(&mut self, field: EventField, value: EventValue<'_>) -> Result<(), Refusal> {
         let spec = self.event.schema().get(field).expect("a field of the kind");
         self.event.set(spec, value)
     }
 
-    fn text(&mut self, field: Field, text: &[u8]) -> Result<(), Refusal> {
+    fn text(&mut self, field: EventField, text: &[u8]) -> Result<(), Refusal> {
         let spec = self.event.schema().get(field).expect("a field of the kind");
         self.event.set_text(spec, text, &mut self.by.over(&mut self.names))
     }
 
-    fn some_text(&mut self, field: Field, text: &str) -> Result<(), Refusal> {
+    fn some_text(&mut self, field: EventField, text: &str) -> Result<(), Refusal> {
         if text.is_empty() { Ok(()) } else { self.text(field, text.as_bytes()) }
     }
 
-    fn venue(&mut self, field: Field) -> Result<(), Refusal> {
+    fn venue(&mut self, field: EventField) -> Result<(), Refusal> {
         let venue = self.venue;
         self.some_text(field, venue)
     }
 
     fn instrument(&mut self, id: &str) -> Result<(), Refusal> {
-        self.text(Field::Instr, if id.is_empty() { b"?" } else { id.as_bytes() })
+        self.text(EventField::Instr, if id.is_empty() { b"?" } else { id.as_bytes() })
     }
 
     /// Venue and instrument.
     fn of(&mut self, id: &str) -> Result<(), Refusal> {
-        self.venue(Field::Venue)?;
+        self.venue(EventField::Venue)?;
         self.instrument(id)
     }
 
     fn side(&mut self, side: Option<Side>) -> Result<(), Refusal> {
         match side {
-            Some(Side::Buy) => self.text(Field::Side, b"B"),
-            Some(Side::Sell) => self.text(Field::Side, b"S"),
+            Some(Side::Buy) => self.text(EventField::Side, b"B"),
+            Some(Side::Sell) => self.text(EventField::Side, b"S"),
             None => Ok(()),
         }
     }
 
     fn keep(&mut self, name: &str, text: &str) -> Result<(), Refusal> {
-        if text.is_empty() { Ok(()) } else { self.event.unmapped(name, &json_string(text.as_bytes())) }
+        if text.is_empty() { Ok(()) } else { self.event.keep_unmapped(name, &json_string(text.as_bytes())) }
     }
 
     fn range(&mut self, from: u64, to: u64) -> Result<(), Refusal> {
-        self.event.unmapped("from", &from.to_string())?;
-        self.event.unmapped("to", &to.to_string())
+        self.event.keep_unmapped("from", &from.to_string())?;
+        self.event.keep_unmapped("to", &to.to_string())
     }
 }

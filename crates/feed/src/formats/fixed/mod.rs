@@ -18,8 +18,8 @@ use unitape_codec::csv;
 use unitape_codec::fixed::{
     ColumnLayout, ColumnValue, FixedWidthDecoder, FixedWidthLayout, NextRecord, RecordFault, RecordLayout,
 };
-use unitape_model::event::Value as Field;
-use unitape_model::schema::{Slot, Spec};
+use unitape_model::event::EventValue as Field;
+use unitape_model::schema::{EventFieldSpec, FieldLayout};
 use unitape_model::{Amount, Decimal, Dictionary, EventBuilder, Price, Refusal, UnixNanos};
 
 /// Decodes blocks of fixed-width records; one per worker and feed.
@@ -363,7 +363,7 @@ impl Message for Fields<'_> {
         &self,
         column: u16,
         event: &mut EventBuilder<'_>,
-        spec: &Spec,
+        spec: &EventFieldSpec,
         names: &mut Names<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
@@ -371,18 +371,20 @@ impl Message for Fields<'_> {
         let (mantissa, exponent) = match value {
             ColumnValue::Decimal { mantissa, exponent } => (mantissa, exponent),
             ColumnValue::Int(n) => (n, 0),
-            ColumnValue::Flag(yes) if matches!(spec.slot, Slot::Bool { .. }) => {
+            ColumnValue::Flag(yes) if matches!(spec.slot, FieldLayout::Bool { .. }) => {
                 return event.set(spec, Field::Bool(yes));
             }
             _ => return event.set_text(spec, self.text(column, scratch), names),
         };
         match spec.slot {
-            Slot::Price { .. } => event.set(spec, Field::Price(price(mantissa, exponent)?)),
-            Slot::Decimal { .. } | Slot::DecimalNarrow { .. } | Slot::DecimalExt => {
+            FieldLayout::Price { .. } => event.set(spec, Field::Price(price(mantissa, exponent)?)),
+            FieldLayout::Decimal { .. } | FieldLayout::DecimalNarrow { .. } | FieldLayout::DecimalExt => {
                 event.set(spec, Field::Decimal(Decimal::new(mantissa, exponent)?))
             }
-            Slot::Amount { .. } => event.set(spec, Field::Amount(Amount::new(mantissa.into(), exponent)?)),
-            Slot::UInt { .. } if exponent == 0 => {
+            FieldLayout::Amount { .. } => {
+                event.set(spec, Field::Amount(Amount::new(mantissa.into(), exponent)?))
+            }
+            FieldLayout::UInt { .. } if exponent == 0 => {
                 let n = u64::try_from(mantissa).map_err(|_| Refusal::BadInteger)?;
                 event.set(spec, Field::UInt(n))
             }

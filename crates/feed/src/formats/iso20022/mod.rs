@@ -32,8 +32,8 @@ use std::sync::Arc;
 use unitape_codec::iso20022::{
     self, ElementValue, ElementValues, Iso20022Decoder, IsoFault, IsoFaultKind, NextIsoMessage, Span, value,
 };
-use unitape_model::event::Value as EventValue;
-use unitape_model::schema::{Slot, Spec};
+use unitape_model::event::EventValue;
+use unitape_model::schema::{EventFieldSpec, FieldLayout};
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
 use visit::{MESSAGE, Mark, Noted, Repeat};
 
@@ -340,12 +340,12 @@ impl Message for Taken<'_> {
         &self,
         found: Found,
         event: &mut EventBuilder<'_>,
-        spec: &Spec,
+        spec: &EventFieldSpec,
         names: &mut crate::block::Names<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         match (found.is, spec.slot) {
-            (Is::Line(at), Slot::Json) => {
+            (Is::Line(at), FieldLayout::Json) => {
                 self.line(at, scratch)?;
                 let json = std::str::from_utf8(scratch).map_err(|_| Refusal::NotUtf8)?;
                 event.set(spec, EventValue::Json(json))
@@ -353,11 +353,11 @@ impl Message for Taken<'_> {
             (Is::Line(_), _) => Err(Refusal::WrongSort),
             (
                 _,
-                Slot::Amount { .. }
-                | Slot::Price { .. }
-                | Slot::Decimal { .. }
-                | Slot::DecimalNarrow { .. }
-                | Slot::DecimalExt,
+                FieldLayout::Amount { .. }
+                | FieldLayout::Price { .. }
+                | FieldLayout::Decimal { .. }
+                | FieldLayout::DecimalNarrow { .. }
+                | FieldLayout::DecimalExt,
             ) => event.set_text(spec, value::decimal(self.text(found, scratch)), names),
             _ => event.set_text(spec, self.text(found, scratch), names),
         }

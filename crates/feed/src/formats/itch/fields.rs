@@ -21,9 +21,10 @@ use crate::block::{Block, Names};
 use crate::mapping::Refused;
 use crate::reference::Instruments;
 use unitape_codec::itch::{ItchMessage, price};
-use unitape_model::event::Value;
+use unitape_model::event::EventValue;
 use unitape_model::{
-    Decimal, Dictionary, EventBuilder, Field, Header, InlineId, Kind, Price, Refusal, UnixNanos, flags,
+    Decimal, Dictionary, EventBuilder, EventField, EventKind, FrameHeader, InlineId, Price, Refusal,
+    UnixNanos, flags,
 };
 
 /// Writes the events of a message: their time and how many, or why not; then nothing that was written counts.
@@ -51,7 +52,7 @@ pub(super) fn write(
     out.message(decoder, message)?;
     decoder.restarted = false;
     let Out { block, count, last, .. } = out;
-    let header = Header::read(&block.arena[last..]);
+    let header = FrameHeader::read(&block.arena[last..]);
     header.with_flags(flags::LAST).write(&mut block.arena[last..]);
     decoder.stocks.look_up(message.stock_locate(), known, &decoder.config);
     if let ItchMessage::AddOrderMpid(m) = message {
@@ -128,14 +129,16 @@ impl<I: Instruments> Out<'_, I> {
                 some_shares(m.shares())?;
                 if d.orders.is_none() {
                     let told = Told { order: m.order(), ..Told::default() };
-                    return self.order(d, Kind::OrderAmend, &told, |e| {
+                    return self.order(d, EventKind::OrderAmend, &told, |e| {
                         e.keep_number("cancelled", m.shares().into())
                     });
                 }
                 let order = d.takes(m.stock_locate(), m.order(), m.shares(), false)?.order;
                 match order.left {
-                    0 => self.order(d, Kind::OrderCancel, &Told::of(&order, m.shares()), |_| Ok(())),
-                    left => self.order(d, Kind::OrderAmend, &Told::of(&order, order.done + left), |_| Ok(())),
+                    0 => self.order(d, EventKind::OrderCancel, &Told::of(&order, m.shares()), |_| Ok(())),
+                    left => {
+                        self.order(d, EventKind::OrderAmend, &Told::of(&order, order.done + left), |_| Ok(()))
+                    }
                 }
             }
             ItchMessage::OrderDelete(m) => {
@@ -146,7 +149,7 @@ impl<I: Instruments> Out<'_, I> {
                         Told::of(&order, order.left)
                     }
                 };
-                self.order(d, Kind::OrderCancel, &told, |_| Ok(()))
+                self.order(d, EventKind::OrderCancel, &told, |_| Ok(()))
             }
             ItchMessage::OrderReplace(m) => {
                 some_shares(m.shares())?;
@@ -161,8 +164,8 @@ impl<I: Instruments> Out<'_, I> {
                         (Told::of(&old, old.left), Told::of(&new, new.left))
                     }
                 };
-                self.order(d, Kind::OrderCancel, &old, |_| Ok(()))?;
-                self.order(d, Kind::OrderNew, &new, |e| e.keep_number("replaces", m.order()))
+                self.order(d, EventKind::OrderCancel, &old, |_| Ok(()))?;
+                self.order(d, EventKind::OrderNew, &new, |e| e.keep_number("replaces", m.order()))
             }
             ItchMessage::Trade(m) => {
                 some_shares(m.shares())?;
@@ -181,7 +184,7 @@ impl<I: Instruments> Out<'_, I> {
                     return self.status(d, Some(&m.stock()), "no_cross", &letter, |_| Ok(()));
                 }
                 self.trade(d, &m.stock(), (m.price(), m.shares()), m.match_number(), |e| {
-                    e.text(Field::Cond, &letter)
+                    e.text(EventField::Cond, &letter)
                 })
             }
             other => self.rest(d, other),
@@ -194,15 +197,17 @@ impl<I: Instruments> Out<'_, I> {
             ItchMessage::SystemEvent(m) => {
                 let code = [m.event()];
                 if let Some(phase) = d.config.system_event.get(&m.event()).cloned() {
-                    self.event(d, Kind::Session, |e| e.venue()?.text(Field::Phase, phase.as_bytes()))?;
+                    self.event(d, EventKind::Session, |e| {
+                        e.venue()?.text(EventField::Phase, phase.as_bytes())
+                    })?;
                 }
                 self.status(d, None, "system", &code, |_| Ok(()))
             }
             ItchMessage::TradingAction(m) => {
                 d.stands_for(m.stock_locate(), &m.stock())?;
                 if let Some(phase) = d.config.trading_state.get(&m.state()).cloned() {
-                    self.event(d, Kind::Session, |e| {
-                        e.venue()?.stock(&m.stock())?.text(Field::Phase, phase.as_bytes())
+                    self.event(d, EventKind::Session, |e| {
+                        e.venue()?.stock(&m.stock())?.text(EventField::Phase, phase.as_bytes())
                     })?;
                 }
                 let state = match m.state() {
@@ -291,16 +296,16 @@ impl<I: Instruments> Out<'_, I> {
             ItchMessage::StockDirectory(m) => {
                 d.stands_for(m.stock_locate(), &m.stock())?;
                 let currency = d.config.currency.clone();
-                self.event(d, Kind::Ref, |e| {
+                self.event(d, EventKind::Ref, |e| {
                     let e = e.stock(&m.stock())?;
-                    e.venue_in(Field::Mic)?;
-                    e.text(Field::Symbol, m.stock().trim_ascii_end())?;
+                    e.venue_in(EventField::Mic)?;
+                    e.text(EventField::Symbol, m.stock().trim_ascii_end())?;
                     if let Some(ccy) = &currency {
-                        e.text(Field::Ccy, ccy.as_bytes())?;
+                        e.text(EventField::Ccy, ccy.as_bytes())?;
                     }
-                    e.qty(Field::Lot, m.round_lot_size().into())?;
+                    e.qty(EventField::Lot, m.round_lot_size().into())?;
                     if m.luld_tier().is_ascii_digit() {
-                        e.set(Field::Tier, Value::UInt((m.luld_tier() - b'0').into()))?;
+                        e.set(EventField::Tier, EventValue::UInt((m.luld_tier() - b'0').into()))?;
                     }
                     for (name, letter) in [
                         ("market_category", m.market_category()),
@@ -330,7 +335,7 @@ impl<I: Instruments> Out<'_, I> {
         some_shares(order.left)?;
         d.comes(order, stock)?;
         let told = Told::of(&order, order.left);
-        self.order_of(d, Kind::OrderNew, &told, Some(stock), |_| Ok(()))
+        self.order_of(d, EventKind::OrderNew, &told, Some(stock), |_| Ok(()))
     }
 
     fn executed(
@@ -349,29 +354,29 @@ impl<I: Instruments> Out<'_, I> {
                 let px = at.map_or(taken.px, |a| a.0);
                 let left = taken.left;
                 let told = Told { px: Some(px), ..Told::of(&taken, shares) };
-                self.order(d, Kind::Exec, &told, |e| {
-                    e.id(Field::MatchId, match_number)?.text(Field::Liq, liq.as_bytes())?;
+                self.order(d, EventKind::Exec, &told, |e| {
+                    e.id(EventField::MatchId, match_number)?.text(EventField::Liq, liq.as_bytes())?;
                     e.keep_number("left", left.into())
                 })?;
                 if d.config.prints && liq == "A" {
                     let stock = d.stocks.symbol(locate).expect("an order that lives has a symbol");
                     self.trade(d, &stock, (px, shares.into()), match_number, |e| {
                         // The resting order was hit by one of the other side.
-                        e.text(Field::Side, if taken.side == 1 { b"S" } else { b"B" })
+                        e.text(EventField::Side, if taken.side == 1 { b"S" } else { b"B" })
                     })?;
                 }
                 return Ok(());
             }
         };
-        self.order(d, Kind::Exec, &told, |e| {
-            e.id(Field::MatchId, match_number)?.text(Field::Liq, liq.as_bytes())
+        self.order(d, EventKind::Exec, &told, |e| {
+            e.id(EventField::MatchId, match_number)?.text(EventField::Liq, liq.as_bytes())
         })
     }
 
     fn order(
         &mut self,
         d: &ItchDecoder,
-        kind: Kind,
+        kind: EventKind,
         told: &Told,
         more: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refused> {
@@ -382,32 +387,32 @@ impl<I: Instruments> Out<'_, I> {
     fn order_of(
         &mut self,
         d: &ItchDecoder,
-        kind: Kind,
+        kind: EventKind,
         told: &Told,
         stock: Option<&[u8; 8]>,
         more: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refused> {
         self.event(d, kind, |e| {
-            e.venue()?.id(Field::Oid, told.order)?;
+            e.venue()?.id(EventField::Oid, told.order)?;
             if let Some(stock) = stock {
                 e.stock(stock)?;
             }
             match told.side {
-                1 => e.text(Field::Side, b"B")?,
-                2 => e.text(Field::Side, b"S")?,
+                1 => e.text(EventField::Side, b"B")?,
+                2 => e.text(EventField::Side, b"S")?,
                 _ => {}
             }
             if let Some(px) = told.px {
                 e.price(px)?;
             }
             if let Some(shares) = told.shares {
-                e.qty(Field::Qty, shares.into())?;
+                e.qty(EventField::Qty, shares.into())?;
             }
             if told.firm != [0; 4] && !told.firm.trim_ascii_end().is_empty() {
-                e.text(Field::Firm, told.firm.trim_ascii_end())?;
+                e.text(EventField::Firm, told.firm.trim_ascii_end())?;
             }
-            if kind == Kind::OrderNew {
-                e.text(Field::Type, b"limit")?;
+            if kind == EventKind::OrderNew {
+                e.text(EventField::Type, b"limit")?;
             }
             more(e)
         })
@@ -421,10 +426,10 @@ impl<I: Instruments> Out<'_, I> {
         match_number: u64,
         more: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refused> {
-        self.event(d, Kind::Trade, |e| {
+        self.event(d, EventKind::Trade, |e| {
             e.venue()?.stock(stock)?.price(px)?;
-            e.qty(Field::Qty, shares)?;
-            e.id(Field::MatchId, match_number)?;
+            e.qty(EventField::Qty, shares)?;
+            e.id(EventField::MatchId, match_number)?;
             more(e)
         })
     }
@@ -437,14 +442,14 @@ impl<I: Instruments> Out<'_, I> {
         reason: &[u8],
         more: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refused> {
-        self.event(d, Kind::Status, |e| {
+        self.event(d, EventKind::Status, |e| {
             e.venue()?;
             if let Some(stock) = stock {
                 e.stock(stock)?;
             }
-            e.text(Field::State, state.as_bytes())?;
+            e.text(EventField::State, state.as_bytes())?;
             if !reason.trim_ascii_end().is_empty() {
-                e.text(Field::Reason, reason.trim_ascii_end())?;
+                e.text(EventField::Reason, reason.trim_ascii_end())?;
             }
             more(e)
         })
@@ -458,9 +463,9 @@ impl<I: Instruments> Out<'_, I> {
         source: &str,
         more: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refused> {
-        self.event(d, Kind::RefPx, |e| {
+        self.event(d, EventKind::RefPx, |e| {
             e.stock(stock)?.price(px)?;
-            e.text(Field::Source, source.as_bytes())?;
+            e.text(EventField::Source, source.as_bytes())?;
             more(e)
         })
     }
@@ -468,7 +473,7 @@ impl<I: Instruments> Out<'_, I> {
     fn event(
         &mut self,
         d: &ItchDecoder,
-        kind: Kind,
+        kind: EventKind,
         fill: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refused> {
         let start = self.block.arena.len();
@@ -478,7 +483,8 @@ impl<I: Instruments> Out<'_, I> {
         if let Some(sequence) = self.place.sequence {
             event.sequence(sequence);
         }
-        let mut making = Making { event, names, by: &mut *self.by, config: &d.config, field: Field::Instr };
+        let mut making =
+            Making { event, names, by: &mut *self.by, config: &d.config, field: EventField::Instr };
         let filled = fill(&mut making);
         let (field, event) = (making.field, making.event);
         let why = |refusal: Refusal| Refused {
@@ -499,30 +505,30 @@ struct Making<'e, I> {
     by: &'e mut I,
     config: &'e Config,
     /// The field in hand, for errors.
-    field: Field,
+    field: EventField,
 }
 
 type Made<'m, 'e, I> = Result<&'m mut Making<'e, I>, Refusal>;
 
 impl<'e, I: Instruments> Making<'e, I> {
-    fn set(&mut self, field: Field, value: Value<'_>) -> Result<(), Refusal> {
+    fn set(&mut self, field: EventField, value: EventValue<'_>) -> Result<(), Refusal> {
         self.field = field;
         let spec = self.event.schema().get(field).expect("a field of the kind");
         self.event.set(spec, value)
     }
 
-    fn text(&mut self, field: Field, text: &[u8]) -> Result<(), Refusal> {
+    fn text(&mut self, field: EventField, text: &[u8]) -> Result<(), Refusal> {
         self.field = field;
         let spec = self.event.schema().get(field).expect("a field of the kind");
         self.event.set_text(spec, text, &mut self.by.over(&mut self.names))
     }
 
     fn venue(&mut self) -> Made<'_, 'e, I> {
-        self.venue_in(Field::Venue)?;
+        self.venue_in(EventField::Venue)?;
         Ok(self)
     }
 
-    fn venue_in(&mut self, field: Field) -> Result<(), Refusal> {
+    fn venue_in(&mut self, field: EventField) -> Result<(), Refusal> {
         let venue = self.config.venue.as_bytes();
         self.text(field, venue)
     }
@@ -530,31 +536,32 @@ impl<'e, I: Instruments> Making<'e, I> {
     fn stock(&mut self, stock: &[u8; 8]) -> Made<'_, 'e, I> {
         let mut name = stock.trim_ascii_end().to_vec();
         name.extend_from_slice(self.config.suffix.as_bytes());
-        self.text(Field::Instr, &name)?;
+        self.text(EventField::Instr, &name)?;
         Ok(self)
     }
 
     fn price(&mut self, units: u32) -> Result<(), Refusal> {
-        self.set(Field::Px, Value::Price(Price(i64::from(units) * PRICE_UNIT)))
+        self.set(EventField::Px, EventValue::Price(Price(i64::from(units) * PRICE_UNIT)))
     }
 
-    fn qty(&mut self, field: Field, shares: u64) -> Result<(), Refusal> {
+    fn qty(&mut self, field: EventField, shares: u64) -> Result<(), Refusal> {
         self.field = field;
-        let shares = i64::try_from(shares).map_err(|_| Refusal::from(unitape_model::NumError::DoesNotFit))?;
-        self.set(field, Value::Decimal(Decimal::from_int(shares)))
+        let shares =
+            i64::try_from(shares).map_err(|_| Refusal::from(unitape_model::NumberFault::DoesNotFit))?;
+        self.set(field, EventValue::Decimal(Decimal::from_int(shares)))
     }
 
-    fn id(&mut self, field: Field, id: u64) -> Made<'_, 'e, I> {
-        self.set(field, Value::Id(InlineId::Number(id)))?;
+    fn id(&mut self, field: EventField, id: u64) -> Made<'_, 'e, I> {
+        self.set(field, EventValue::Id(InlineId::Number(id)))?;
         Ok(self)
     }
 
     fn keep_number(&mut self, name: &str, number: u64) -> Result<(), Refusal> {
-        self.event.unmapped(name, &number.to_string())
+        self.event.keep_unmapped(name, &number.to_string())
     }
 
     fn keep_text(&mut self, name: &str, text: &[u8]) -> Result<(), Refusal> {
-        if text.is_empty() { Ok(()) } else { self.event.unmapped(name, &json_string(text)) }
+        if text.is_empty() { Ok(()) } else { self.event.keep_unmapped(name, &json_string(text)) }
     }
 
     /// Keeps a letter where `wanted`; a blank is none.

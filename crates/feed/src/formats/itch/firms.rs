@@ -1,6 +1,6 @@
 //! Ids of market participants by their four letters, so that a name is looked up once.
 
-use unitape_model::{Dict, Dictionary};
+use unitape_model::{Dictionary, NameKind};
 
 /// The participants seen last, each at the one place that its letters may have.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Default for Firms {
 impl Firms {
     /// Ids hold for one dictionary and its later states.
     pub fn known_by(&mut self, known: &Dictionary) {
-        let names = known.len(Dict::Firm);
+        let names = known.len(NameKind::Firm);
         if names < self.names {
             self.forget_ids();
         }
@@ -48,7 +48,7 @@ impl Firms {
         let name = letters.trim_ascii_end();
         if *letters != [0; 4]
             && !name.is_empty()
-            && let Some(id) = known.get(Dict::Firm, name)
+            && let Some(id) = known.get(NameKind::Firm, name)
         {
             self.slots[place(letters)] = (*letters, id);
         }
@@ -77,13 +77,15 @@ mod tests {
         for n in 0..3_000 {
             let letters = name(n);
             assert_eq!(firms.id(&letters), None);
-            known.intern(Dict::Firm, letters.trim_ascii_end()).unwrap();
+            known.intern(NameKind::Firm, letters.trim_ascii_end()).unwrap();
             firms.look_up(&letters, &known);
-            assert_eq!(firms.id(&letters), known.get(Dict::Firm, letters.trim_ascii_end()));
+            assert_eq!(firms.id(&letters), known.get(NameKind::Firm, letters.trim_ascii_end()));
         }
         let right = |n: u32| {
             let letters = name(n);
-            firms.id(&letters).is_none_or(|id| Some(id) == known.get(Dict::Firm, letters.trim_ascii_end()))
+            firms
+                .id(&letters)
+                .is_none_or(|id| Some(id) == known.get(NameKind::Firm, letters.trim_ascii_end()))
         };
         assert!((0..3_000).all(right));
         firms.look_up(b"    ", &known);

@@ -12,9 +12,11 @@ use super::orders::Order;
 use super::{NO_DAY, Place};
 use crate::formats::zeros::canonical;
 use unitape_codec::itch::DAY_NANOS;
-use unitape_model::event::Value;
+use unitape_model::event::EventValue;
 use unitape_model::schema::{TAG_UNMAPPED, at};
-use unitape_model::{Dict, Dictionary, EventBuilder, Field, Header, InstrumentId, Kind, UnixNanos, flags};
+use unitape_model::{
+    Dictionary, EventBuilder, EventField, EventKind, FrameHeader, InstrumentId, NameKind, UnixNanos, flags,
+};
 
 /// Frames of one kind, made beforehand.
 #[derive(Debug, Clone)]
@@ -44,18 +46,18 @@ impl Default for Images {
 impl Images {
     /// Makes them for a block.
     pub fn make(&mut self, config: &Config, source: u32, known: &Dictionary) {
-        let venue = known.get(Dict::Venue, config.venue.as_bytes());
+        let venue = known.get(NameKind::Venue, config.venue.as_bytes());
         self.ready = venue.is_some();
         let Some(venue) = venue else { return };
-        self.order_new = image(Kind::OrderNew, source, venue);
-        self.order_cancel = image(Kind::OrderCancel, source, venue);
-        self.order_amend = image(Kind::OrderAmend, source, venue);
-        self.exec = image(Kind::Exec, source, venue);
-        self.trade = image(Kind::Trade, source, venue);
+        self.order_new = image(EventKind::OrderNew, source, venue);
+        self.order_cancel = image(EventKind::OrderCancel, source, venue);
+        self.order_amend = image(EventKind::OrderAmend, source, venue);
+        self.exec = image(EventKind::Exec, source, venue);
+        self.trade = image(EventKind::Trade, source, venue);
     }
 }
 
-fn image<const N: usize>(kind: Kind, source: u32, venue: u32) -> [u8; N] {
+fn image<const N: usize>(kind: EventKind, source: u32, venue: u32) -> [u8; N] {
     let mut out = Vec::with_capacity(N);
     let mut e = EventBuilder::begin(&mut out, kind, UnixNanos(0));
     e.source(source, 0);
@@ -63,9 +65,9 @@ fn image<const N: usize>(kind: Kind, source: u32, venue: u32) -> [u8; N] {
         let spec = e.schema().get(field).expect("a field of the kind");
         e.set(spec, value).expect("of its sort");
     };
-    set(Field::Venue, Value::Sym(Dict::Venue, venue));
-    if kind == Kind::OrderNew {
-        set(Field::Type, Value::Text("limit"));
+    set(EventField::Venue, EventValue::Sym(NameKind::Venue, venue));
+    if kind == EventKind::OrderNew {
+        set(EventField::Type, EventValue::Text("limit"));
     }
     e.finish(flags::LAST).expect("a short event");
     out.try_into().expect("as long as its kind")
@@ -135,15 +137,19 @@ impl<'f, const N: usize> Frame<'f, N> {
     }
 
     #[inline(always)]
-    pub fn header(&mut self, change: impl FnOnce(Header) -> Header) {
-        change(Header::read(self.0)).write(self.0);
+    pub fn header(&mut self, change: impl FnOnce(FrameHeader) -> FrameHeader) {
+        change(FrameHeader::read(self.0)).write(self.0);
     }
 }
 
 /// The frame goes on with a line that keeps a number under a name, and has the flags for it.
 #[inline(always)]
-pub(super) fn extended(header: Header, last: u8) -> Header {
-    Header::unstamped(header.kind(), header.flags() & !flags::LAST | flags::EXT | last, header.lines() + 1)
+pub(super) fn extended(header: FrameHeader, last: u8) -> FrameHeader {
+    FrameHeader::new_unstamped(
+        header.kind(),
+        header.flags() & !flags::LAST | flags::EXT | last,
+        header.lines() + 1,
+    )
 }
 
 /// Makes a line of zeros one of an extension that keeps a number.
@@ -199,8 +205,8 @@ impl Frame<'_, 64> {
 
 /// More frames of the message follow.
 #[inline(always)]
-pub(super) fn without_last(header: Header) -> Header {
-    Header::unstamped(header.kind(), header.flags() & !flags::LAST, header.lines())
+pub(super) fn without_last(header: FrameHeader) -> FrameHeader {
+    FrameHeader::new_unstamped(header.kind(), header.flags() & !flags::LAST, header.lines())
 }
 
 /// Event time; none when there is no such time of day, or the day is not known.
@@ -228,28 +234,43 @@ pub(super) const LIQ_ADDED: u8 = 1 << 6;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unitape_model::{Schema, Slot};
+    use unitape_model::{EventSchema, FieldLayout};
 
     /// These places are written down twice; should the table's move, these must.
     #[test]
     fn places_stand_where_the_schema_says() {
-        let slot = |kind, field| Schema::of(kind).get(field).unwrap().slot;
-        for kind in [Kind::OrderNew, Kind::OrderAmend, Kind::OrderCancel, Kind::Exec] {
-            assert_eq!(slot(kind, Field::Px), Slot::Price { at: PX as u16 });
-            assert_eq!(slot(kind, Field::Qty), Slot::Decimal { at: QTY as u16, exp_at: at::KIND_B as u16 });
-            assert_eq!(slot(kind, Field::Oid), Slot::Id { at: OID as u16, n: 24 });
-            assert_eq!(slot(kind, Field::Firm), Slot::Sym { dict: Dict::Firm, at: FIRM as u16 });
+        let slot = |kind, field| EventSchema::for_kind(kind).get(field).unwrap().slot;
+        for kind in [EventKind::OrderNew, EventKind::OrderAmend, EventKind::OrderCancel, EventKind::Exec] {
+            assert_eq!(slot(kind, EventField::Px), FieldLayout::Price { at: PX as u16 });
+            assert_eq!(
+                slot(kind, EventField::Qty),
+                FieldLayout::Decimal { at: QTY as u16, exp_at: at::KIND_B as u16 }
+            );
+            assert_eq!(slot(kind, EventField::Oid), FieldLayout::Id { at: OID as u16, n: 24 });
+            assert_eq!(
+                slot(kind, EventField::Firm),
+                FieldLayout::Sym { dict: NameKind::Firm, at: FIRM as u16 }
+            );
         }
-        assert_eq!(slot(Kind::Exec, Field::MatchId), Slot::Id { at: MATCH_ID as u16, n: 24 });
-        assert!(
-            matches!(slot(Kind::Exec, Field::Liq), Slot::Code { at: 38, shift: 6, values, .. } if values[0] == "A")
-        );
-        assert_eq!(slot(Kind::Trade, Field::MatchId), Slot::Id { at: TRADE_MATCH as u16, n: 8 });
         assert_eq!(
-            slot(Kind::Trade, Field::Qty),
-            Slot::DecimalNarrow { at: TRADE_QTY as u16, exp_at: at::KIND_B as u16 }
+            slot(EventKind::Exec, EventField::MatchId),
+            FieldLayout::Id { at: MATCH_ID as u16, n: 24 }
         );
-        assert!(matches!(slot(Kind::Trade, Field::Side), Slot::Code { at: 38, shift: 0, .. }));
+        assert!(
+            matches!(slot(EventKind::Exec, EventField::Liq), FieldLayout::Code { at: 38, shift: 6, values, .. } if values[0] == "A")
+        );
+        assert_eq!(
+            slot(EventKind::Trade, EventField::MatchId),
+            FieldLayout::Id { at: TRADE_MATCH as u16, n: 8 }
+        );
+        assert_eq!(
+            slot(EventKind::Trade, EventField::Qty),
+            FieldLayout::DecimalNarrow { at: TRADE_QTY as u16, exp_at: at::KIND_B as u16 }
+        );
+        assert!(matches!(
+            slot(EventKind::Trade, EventField::Side),
+            FieldLayout::Code { at: 38, shift: 0, .. }
+        ));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use super::config::Config;
 use super::prefetch::prefetch;
-use unitape_model::{Dict, Dictionary, InstrumentId};
+use unitape_model::{Dictionary, InstrumentId, NameKind};
 
 /// What a code stands for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,7 +37,7 @@ impl Default for Stocks {
 impl Stocks {
     /// Ids hold for one dictionary and its later states.
     pub fn known_by(&mut self, known: &Dictionary) {
-        let names = known.len(Dict::Instrument);
+        let names = known.len(NameKind::Instrument);
         if names < self.names {
             self.forget_ids();
         }
@@ -93,7 +93,7 @@ impl Stocks {
         let Some(symbol) = self.symbol(locate) else { return };
         let mut name = symbol.trim_ascii_end().to_vec();
         name.extend_from_slice(config.suffix.as_bytes());
-        if let Some(id) = known.get(Dict::Instrument, &name) {
+        if let Some(id) = known.get(NameKind::Instrument, &name) {
             self.by_locate[usize::from(locate)].id = InstrumentId(id);
         }
     }

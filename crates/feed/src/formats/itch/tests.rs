@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use unitape_codec::events::{EventLineForm, NoSources, write_event};
 use unitape_codec::itch::MoldPacket;
 use unitape_codec::itch::sample::{SampleConfig, SampleValue, one_of_each, sample_messages, write};
-use unitape_model::{Dict, Dictionary, Event, frames};
+use unitape_model::{Dictionary, Event, NameKind, frames};
 
 const DAY: &[u8] = b"2026-03-02";
 const MIDNIGHT: i64 = 1_772_427_600_000_000_000;
@@ -22,14 +22,14 @@ fn decoder(name: &str) -> ItchDecoder {
 /// A dictionary in which all names of the samples have their ids.
 fn names(stocks: u16) -> Dictionary {
     let mut names = Dictionary::default();
-    names.intern(Dict::Venue, b"XNAS").unwrap();
+    names.intern(NameKind::Venue, b"XNAS").unwrap();
     for firm in [&b"NITE"[..], b"GSCO", b"JPMS"] {
-        names.intern(Dict::Firm, firm).unwrap();
+        names.intern(NameKind::Firm, firm).unwrap();
     }
     let input = sample_messages(SampleConfig { messages: 0, stocks, ..SampleConfig::default() });
     for at in 0..input.len() - 41 {
         if input[at..].starts_with(&[0, 39, b'R']) {
-            names.intern(Dict::Instrument, input[at + 13..at + 21].trim_ascii_end()).unwrap();
+            names.intern(NameKind::Instrument, input[at + 13..at + 21].trim_ascii_end()).unwrap();
         }
     }
     names
@@ -89,7 +89,7 @@ fn vectors() -> Vec<u8> {
 
 fn check(mapping: &str, expected: expect_test::Expect) {
     let mut known = names(0);
-    known.intern(Dict::Instrument, b"ZVZZT").unwrap();
+    known.intern(NameKind::Instrument, b"ZVZZT").unwrap();
     let block = decode(&mut decoder(mapping), &vectors(), &known);
     assert_eq!((block.tally.messages, block.tally.with_events), (23, 23));
     assert!(block.fixups.is_empty());
@@ -241,7 +241,7 @@ type Plain = HashMap<u64, (u8, u32, u32, u32, u16)>;
 
 /// What an event of the order family says: oid, side, px, qty, instrument.
 fn told(event: &Event<'_>) -> (u64, u8, i64, u64, u32) {
-    let order = unitape_model::records::Order::of(event).expect("of the order family");
+    let order = unitape_model::records::Order::from_event(event).expect("of the order family");
     let qty = order.qty.get() as u64 * 10u64.pow(u32::from(order.common.kind_b));
     let oid = u64::from_le_bytes(order.oid[..8].try_into().unwrap()) >> 8;
     (oid, order.side(), order.px.get() / 100_000, qty, event.instrument().0)
@@ -280,10 +280,10 @@ proptest! {
                     let px = if m[0] == b'C' { be(&m[32..36]) as u32 } else { px };
                     let event = next();
                     prop_assert_eq!(told(&event), (order, side, px.into(), shares.into(), id(locate)));
-                    let kept: Vec<_> = event.unmapped().map(|(n, v)| format!("{n}={v}")).collect();
+                    let kept: Vec<_> = event.unmapped_fields().map(|(n, v)| format!("{n}={v}")).collect();
                     prop_assert_eq!(kept, vec![format!("left={}", left - shares)]);
                     if m[0] == b'E' || m[31] == b'Y' {
-                        prop_assert_eq!(next().kind(), unitape_model::Kind::Trade);
+                        prop_assert_eq!(next().kind(), unitape_model::EventKind::Trade);
                     }
                     map.insert(order, (side, map[&order].1, left - shares, done + shares, locate));
                 }
@@ -329,7 +329,7 @@ fn after_add(letter: u8, locate: u16, values: &[SampleValue<'_>]) -> String {
     // With the names known and unknown: the way that a message goes must not show.
     for known in [Dictionary::default(), {
         let mut k = names(0);
-        k.intern(Dict::Instrument, b"ZVZZT").unwrap();
+        k.intern(NameKind::Instrument, b"ZVZZT").unwrap();
         k
     }] {
         let block = decode(&mut decoder("nasdaq-itch50"), &input, &known);
@@ -426,7 +426,7 @@ fn packets_that_repeat_and_packets_that_are_missing() {
     let mut decoder = decoder("nasdaq-itch50");
     decoder.config.framing = FramingText::Mold;
     let mut known = names(0);
-    known.intern(Dict::Instrument, b"ZVZZT").unwrap();
+    known.intern(NameKind::Instrument, b"ZVZZT").unwrap();
     let message = |n: u64| {
         let mut out = Vec::new();
         let mut values = ADD;

@@ -44,8 +44,8 @@ use unitape_codec::swift_mt::{
     Span, SwiftField, SwiftFields, SwiftFrame, SwiftFramer, SwiftMessageType, SwiftTag, entries, header,
     sub_blocks,
 };
-use unitape_model::event::Value;
-use unitape_model::schema::{Slot, Spec};
+use unitape_model::event::EventValue;
+use unitape_model::schema::{EventFieldSpec, FieldLayout};
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
 use unlisted::{name_key, number_repeats, push_lossy, qualifier};
 use values::{Found, Is};
@@ -528,20 +528,20 @@ impl Message for Taken<'_> {
         &self,
         index: Index,
         event: &mut EventBuilder<'_>,
-        spec: &Spec,
+        spec: &EventFieldSpec,
         names: &mut crate::block::Names<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         let found = self.found(index);
         match (found.is, spec.slot) {
             (Is::Invalid, _) => Err(Refusal::BadValue),
-            (Is::Entries, Slot::Json) => {
+            (Is::Entries, FieldLayout::Json) => {
                 scratch.clear();
                 let told = entries(self.text, self.tokens, scratch).map_err(|_| Refusal::BadValue)?;
                 let json = std::str::from_utf8(scratch).map_err(|_| Refusal::BadValue)?;
-                if told { event.set(spec, Value::Json(json)) } else { Ok(()) }
+                if told { event.set(spec, EventValue::Json(json)) } else { Ok(()) }
             }
-            (_, Slot::Syms { .. }) => {
+            (_, FieldLayout::Syms { .. }) => {
                 event.set_names(spec, std::iter::once(self.text(index, scratch)), names)
             }
             _ => event.set_text(spec, self.text(index, scratch), names),

@@ -19,8 +19,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use unitape_codec::text::{self, NextTextMessage, PathValues, TextMessageDecoder, jsonl, mail, time, xml};
-use unitape_model::event::Value;
-use unitape_model::schema::{Slot, Spec};
+use unitape_model::event::EventValue;
+use unitape_model::schema::{EventFieldSpec, FieldLayout};
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
 
 /// A sort of text.
@@ -391,15 +391,15 @@ impl Message for Taken<'_> {
         &self,
         found: Found,
         event: &mut EventBuilder<'_>,
-        spec: &Spec,
+        spec: &EventFieldSpec,
         names: &mut Names<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         match spec.slot {
-            Slot::Syms { .. } => event.set_names(spec, self.all(found).map(str::as_bytes), names),
-            Slot::Json => {
+            FieldLayout::Syms { .. } => event.set_names(spec, self.all(found).map(str::as_bytes), names),
+            FieldLayout::Json => {
                 let all: Vec<_> = self.all(found).map(|text| json_string(text.as_bytes())).collect();
-                event.set(spec, Value::Json(&format!("[{}]", all.join(","))))
+                event.set(spec, EventValue::Json(&format!("[{}]", all.join(","))))
             }
             _ => event.set_text(spec, self.text(found, scratch), names),
         }

@@ -16,7 +16,7 @@ use crate::sources::link::Link;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use unitape_model::schema::at;
-use unitape_model::{Dict, Dictionary, Header, Refusal, UnixNanos, flags};
+use unitape_model::{Dictionary, FrameHeader, NameKind, Refusal, UnixNanos, flags};
 
 impl Sequencer {
     /// Takes units of feed `i` while they are not later than `limit`; leaves emptied blocks in the queue, for
@@ -105,7 +105,7 @@ struct Emit<'e> {
     next_source: &'e mut u32,
     log: &'e mut RawLog,
     /// All names, and those that were defined in this run.
-    names: (&'e mut Dictionary, &'e mut Vec<(Dict, u32)>),
+    names: (&'e mut Dictionary, &'e mut Vec<(NameKind, u32)>),
     counters: &'e Counters,
 }
 
@@ -293,7 +293,7 @@ impl Emit<'_> {
                 0 => self.define_name(&fixup),
                 id => id,
             };
-            let width = if fixup.dict == Dict::Venue { 2 } else { 4 };
+            let width = if fixup.dict == NameKind::Venue { 2 } else { 4 };
             patch(&mut self.block.arena, fixup.at as usize, &id.to_le_bytes()[..width]);
         }
         if repeat {
@@ -322,7 +322,7 @@ impl Emit<'_> {
         &mut self,
         unit: &Unit,
         (frames, source, late): (Range<usize>, u32, bool),
-        dict: Dict,
+        dict: NameKind,
     ) -> Result<(), Error> {
         self.block.recount(self.cursor.unit, Instead::Quarantined);
         // Relaxed: a figure for progress bars.
@@ -458,7 +458,7 @@ impl Run<'_> {
     /// Has the frames from `from` up to `to` go onto the tape as repeats: copies with the flag in place of them.
     fn flag(&mut self, block: &mut Block, from: &mut usize, to: usize) {
         while *from < to {
-            let end = *from + Header::read(&block.arena[*from..]).len_bytes();
+            let end = *from + FrameHeader::read(&block.arena[*from..]).len_bytes();
             let start = block.added.len();
             flag_frame(&block.arena[*from..end], &mut block.added);
             self.insert(*from, start..block.added.len());
@@ -491,7 +491,7 @@ fn refuse(
     block: &mut Block,
     log: &mut RawLog,
     message: (&Unit, UnixNanos, u32),
-    dict: Dict,
+    dict: NameKind,
 ) -> Result<Range<usize>, Error> {
     let (unit, ts, source) = message;
     let at = (unit.offset - block.base) as usize;
@@ -539,7 +539,7 @@ fn lead_note(unit: &Unit, running_max: UnixNanos) -> String {
 /// Flags the frames of a unit.
 fn mark(mut run: &mut [u8], flag: u8) {
     while !run.is_empty() {
-        let header = Header::read(run);
+        let header = FrameHeader::read(run);
         header.with_flags(header.flags() | flag).write(run);
         run = &mut run[header.len_bytes()..];
     }
@@ -548,7 +548,7 @@ fn mark(mut run: &mut [u8], flag: u8) {
 fn patch_each(mut run: &mut [u8], at: usize, bytes: &[u8]) {
     while !run.is_empty() {
         patch(run, at, bytes);
-        let len = Header::read(run).len_bytes();
+        let len = FrameHeader::read(run).len_bytes();
         run = &mut run[len..];
     }
 }
@@ -563,11 +563,11 @@ const RAW_AT: usize = 40;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unitape_model::{Field, Kind, Schema, Slot};
+    use unitape_model::{EventField, EventKind, EventSchema, FieldLayout};
 
     #[test]
     fn the_place_in_the_raw_log_stands_where_the_schema_says() {
-        let slot = Schema::of(Kind::Quarantine).get(Field::RawAt).unwrap().slot;
-        assert_eq!(slot, Slot::UInt { at: RAW_AT as u16, width: 8 });
+        let slot = EventSchema::for_kind(EventKind::Quarantine).get(EventField::RawAt).unwrap().slot;
+        assert_eq!(slot, FieldLayout::UInt { at: RAW_AT as u16, width: 8 });
     }
 }

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::pipeline::feed_state::SourceState;
 use crate::quarantine::{RawLog, RawSpool};
 use std::ops::Range;
-use unitape_model::{Event, Field, UnixNanos, Value};
+use unitape_model::{Event, EventField, EventValue, UnixNanos};
 
 /// A message of which the last part has not come.
 #[derive(Debug)]
@@ -58,15 +58,15 @@ impl LargeMessage {
     ) -> Result<Self, Error> {
         let event = Event::new(frame).expect("the block's own event");
         let text = |field| match event.field(field, &mut [0; 36]) {
-            Some(Value::Text(text)) => text.to_owned(),
+            Some(EventValue::Text(text)) => text.to_owned(),
             _ => String::new(),
         };
         let mut this = Self {
             source: block.source,
             offset: unit.offset,
             end: unit.offset,
-            reason: text(Field::Reason),
-            detail: text(Field::Detail),
+            reason: text(EventField::Reason),
+            detail: text(EventField::Detail),
             first: raw.to_vec(),
             spool,
             hasher: blake3::Hasher::new(),

@@ -27,7 +27,7 @@ use crate::quarantine::RawLog;
 use crate::sources::stats::{FeedStats, Stats};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use unitape_model::{Dict, Dictionary, Header, UnixNanos, frames};
+use unitape_model::{Dictionary, FrameHeader, NameKind, UnixNanos, frames};
 use unitape_tape::{Claim, Writer};
 
 /// Events by kind.
@@ -40,7 +40,7 @@ pub struct Sequencer {
     raw: RawLog,
     dictionary: Dictionary,
     /// Every name in the order it was defined, for workers to catch up with.
-    defined: Vec<(Dict, u32)>,
+    defined: Vec<(NameKind, u32)>,
     feeds: Vec<FeedState>,
     /// Next id of a source definition.
     next_source: u32,
@@ -477,7 +477,7 @@ fn tell_handler(feed: &FeedState, stats: &FeedStats) {
 }
 
 #[inline]
-fn count(header: Header, by_kind: &mut ByKind) {
+fn count(header: FrameHeader, by_kind: &mut ByKind) {
     by_kind[usize::from(header.kind() & 63)] += u64::from(!header.is_meta());
 }
 

@@ -5,9 +5,9 @@ use unitape_model::Position;
 use super::Reader;
 use crate::disk::durable::load_durable;
 use crate::disk::layout::{HEADER_PAGE, segment_path};
-use crate::disk::map::Seen;
+use crate::disk::map::HeaderWordState;
 use crate::error::{Error, Result};
-use crate::read::damage::{DamagedPart, DamagedParts, Stop, Unverified};
+use crate::read::damage::{DamageStop, DamagedPart, DamagedParts, UnverifiedBytes};
 
 /// Parts that are listed.
 const PARTS_MAX: usize = 1000;
@@ -32,7 +32,7 @@ impl Reader {
     }
 
     /// What could not be compared with a checksum although there should be one.
-    pub fn unverified(&self) -> &Unverified {
+    pub fn unverified(&self) -> &UnverifiedBytes {
         &self.checks.unverified
     }
 
@@ -51,7 +51,7 @@ impl Reader {
             // It counts among what is passed over, with what comes after it.
             let mut at = position.0 - base.0;
             while at < self.at
-                && let Seen::Frame(header) = segment.look(at)
+                && let HeaderWordState::Frame(header) = segment.look(at)
             {
                 self.ordinal -= u64::from(!header.is_meta());
                 at += header.len_bytes() as u64;
@@ -73,10 +73,10 @@ impl Reader {
     /// to this reader; the first unit behind may be one whose start is gone.
     ///
     /// # Errors
-    /// The system's refusal, or [`Error::Rewound`] as [`Reader::next`].
+    /// The system's refusal, or [`Error::ReaderRewind`] as [`Reader::next`].
     pub fn skip_damage(&mut self) -> Result<Option<Position>> {
         let (known, furthest) = (self.epoch, self.position);
-        self.settle(furthest)?;
+        self.apply_cut(furthest)?;
         let before = (self.at, self.limit, self.position, self.ordinal);
         let held = self.segment.take();
         if self.next_segment()? {
@@ -113,7 +113,7 @@ impl Reader {
         }
         self.damaged.uncounted += 1;
         let ordinal = self.ordinal_known.then_some(self.ordinal);
-        self.stop = Some(Stop { position: self.position, ordinal, counted: 0 });
+        self.stop = Some(DamageStop { position: self.position, ordinal, counted: 0 });
         self.segment = None;
         self.continue_after_damage().map(drop)
     }
@@ -121,11 +121,11 @@ impl Reader {
     /// Reads on after damage, if there is a segment by now; false if there is none.
     ///
     /// # Errors
-    /// [`Error::Rewound`] where the tape was cut back before the damage; the reader is at the cut then.
+    /// [`Error::ReaderRewind`] where the tape was cut back before the damage; the reader is at the cut then.
     pub(crate) fn continue_after_damage(&mut self) -> Result<bool> {
         let Some(stop) = self.stop else { return Ok(true) };
         let known = self.epoch;
-        self.settle(stop.position)?;
+        self.apply_cut(stop.position)?;
         self.position = stop.position;
         let found = self.next_segment()?;
         self.adopt(known, stop.position)?;
@@ -141,7 +141,7 @@ impl Reader {
         }
         let lost = to.0 - stop.position.0;
         self.damaged.bytes = (self.damaged.bytes + lost).saturating_sub(stop.counted);
-        self.stop = Some(Stop { counted: lost, ..stop });
+        self.stop = Some(DamageStop { counted: lost, ..stop });
         if found {
             self.stop = None;
             if let Some(events) = events {

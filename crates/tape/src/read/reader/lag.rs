@@ -4,11 +4,11 @@
 
 use unitape_model::Position;
 
-use super::{Reader, Start};
-use crate::disk::page::State;
+use super::{Reader, StartPosition};
+use crate::disk::state_page::StatePage;
 use crate::error::Result;
 use crate::read::damage::ReadOptions;
-use crate::read::figures::{Lag, Skipped};
+use crate::read::figures::{ReaderLag, RetentionLoss};
 
 impl Reader {
     /// How far behind this reader is.
@@ -19,14 +19,14 @@ impl Reader {
     ///
     /// # Errors
     /// Damage on the way to the end of a closed tape.
-    pub fn lag(&mut self) -> Result<Lag> {
+    pub fn lag(&mut self) -> Result<ReaderLag> {
         self.look_for_page();
         let (end, ordinal) = match (&self.page, self.ended) {
             (Some(page), _) => page.end(),
             (None, Some(ended)) => ended,
             (None, None) => {
                 let options = ReadOptions { verify: self.checks.on, skip_damage: self.skip };
-                let reader = Self::open_with(&self.live.paths.dir, Start::End, options)?;
+                let reader = Self::open_with(&self.live.paths.dir, StartPosition::End, options)?;
                 let ended = (reader.position(), reader.ordinal());
                 self.ended = Some(ended);
                 ended
@@ -39,7 +39,7 @@ impl Reader {
             }
         };
         let (position, next) = (self.position(), self.ordinal());
-        Ok(Lag {
+        Ok(ReaderLag {
             bytes: end.0.saturating_sub(position.0),
             events: if end > position { ordinal.saturating_sub(next) } else { 0 },
             until_removal_bytes: position.0.saturating_sub(gone.0),
@@ -49,7 +49,7 @@ impl Reader {
     /// Whether removal of what this reader reads next is announced, or done. A load, no system call; the page that
     /// says it is looked for when a segment is entered, in [`Reader::wait`] and in [`Reader::lag`].
     #[inline]
-    pub fn is_going(&self) -> bool {
+    pub fn is_removal_announced(&self) -> bool {
         self.page.as_ref().is_some_and(|page| self.position() < page.announced())
     }
 
@@ -59,16 +59,16 @@ impl Reader {
     /// The tape may begin there with the rest of a unit whose start is gone.
     ///
     /// # Errors
-    /// Damage of the oldest segment, the system's refusal, or [`crate::Error::Rewound`] as [`Reader::next`].
-    pub fn skip_to_oldest(&mut self) -> Result<Skipped> {
+    /// Damage of the oldest segment, the system's refusal, or [`crate::Error::ReaderRewind`] as [`Reader::next`].
+    pub fn skip_to_oldest(&mut self) -> Result<RetentionLoss> {
         let known = self.epoch;
-        self.settle(self.position())?;
+        self.apply_cut(self.position())?;
         let (position, ordinal) = (self.position(), self.ordinal());
         self.stop = None;
         loop {
             let oldest = self.live.indices()?.first().copied().unwrap_or(0);
             if oldest.saturating_mul(self.live.meta.segment_bytes) <= position.0 {
-                return Ok(Skipped::default());
+                return Ok(RetentionLoss::default());
             }
             // Retention may be faster than we are.
             if self.begin_at(oldest)? {
@@ -76,7 +76,7 @@ impl Reader {
             }
         }
         self.adopt(known, position)?;
-        let skipped = Skipped {
+        let skipped = RetentionLoss {
             bytes: self.position().0.saturating_sub(position.0),
             events: self.ordinal().saturating_sub(ordinal),
         };
@@ -86,18 +86,18 @@ impl Reader {
     }
 
     /// All that [`Reader::skip_to_oldest`] has skipped.
-    pub fn skipped(&self) -> Skipped {
+    pub fn skipped(&self) -> RetentionLoss {
         self.skipped
     }
 
     /// Maps the state page where there is one, and lets go of one that has been removed.
     pub(crate) fn look_for_page(&mut self) {
-        if self.page.as_ref().is_some_and(State::is_retired) {
+        if self.page.as_ref().is_some_and(StatePage::is_retired) {
             self.page = None;
             self.ended = None;
         }
         if self.page.is_none() {
-            self.page = State::look(&self.live.paths);
+            self.page = StatePage::look(&self.live.paths);
             if self.page.is_some() {
                 self.ended = None;
             }

@@ -15,17 +15,17 @@ use unitape_model::Position;
 
 use super::Reader;
 use crate::disk::durable::load_durable;
-use crate::disk::end::end_of;
-use crate::disk::lineage::{Lineage, LineagePoint, Rewound, current_epoch};
-use crate::disk::live::Live;
-use crate::disk::map::Segment;
+use crate::disk::end::find_end;
+use crate::disk::lineage::{Lineage, LineagePoint, ReaderRewind, current_epoch};
+use crate::disk::map::MappedSegment;
+use crate::disk::segment_locator::SegmentLocator;
 use crate::error::{Error, Result};
 use crate::read::damage::ReadOptions;
-use crate::read::figures::Rewinds;
+use crate::read::figures::RewindTotals;
 
 impl Reader {
     /// Opens the tape in `dir` where `point` was dealt with: at its position, or at the cut where the tape was cut back
-    /// before it since. The reader then gives [`Error::Rewound`] first, and continues at the cut.
+    /// before it since. The reader then gives [`Error::ReaderRewind`] first, and continues at the cut.
     ///
     /// For who stores its place together with what it did, as a database does; [`Reader::point`] gives it. A point
     /// of an epoch that this tape does not know (its `run/` was removed, or it is an older copy) continues at the
@@ -54,13 +54,13 @@ impl Reader {
         options: ReadOptions,
     ) -> Result<Self> {
         loop {
-            let mut reader = Self::nowhere(Live::open(dir)?).treating(options);
+            let mut reader = Self::unpositioned(SegmentLocator::open(dir)?).with_options(options);
             let epoch = reader.epoch_now();
             let (mut reader, to) = reader.resume_once(point, removal)?;
             // A writer that opened meanwhile may have cut the tape, and this did not ask about that cut.
             if reader.epoch_now() == epoch {
                 if to < point.position {
-                    reader.rewound(Rewound { from: point.position, to });
+                    reader.rewound(ReaderRewind { from: point.position, to });
                 }
                 return Ok(reader);
             }
@@ -70,20 +70,20 @@ impl Reader {
     fn resume_once(mut self, point: LineagePoint, removal: Option<Option<u64>>) -> Result<(Self, Position)> {
         let lineage = Lineage::load(&self.live.paths, self.live.meta.id)?;
         let mut to = lineage.map_or(point.position, |lineage| lineage.resume(point));
-        let mut gone = self.go(to);
+        let mut gone = self.seek_in_epoch(to);
         if let Err(Error::NoFrame(_)) = gone {
             // Before a writer has recovered the tape no lineage knows of the cut.
-            let end = end_of(&self.live, load_durable(&self.live.paths)?.position)?;
+            let end = find_end(&self.live, load_durable(&self.live.paths)?.position)?;
             if to > end {
                 to = end;
-                gone = self.go(to);
+                gone = self.seek_in_epoch(to);
             }
         }
         match (gone, removal) {
             (Err(Error::Retained { .. }), Some(ordinal)) => {
                 let ordinal = ordinal.filter(|_| to == point.position);
                 let options = ReadOptions { verify: self.checks.on, skip_damage: self.skip };
-                Ok((Self::behind_removal(&self.live.paths.dir, to, ordinal)?.treating(options), to))
+                Ok((Self::open_after_removal(&self.live.paths.dir, to, ordinal)?.with_options(options), to))
             }
             (Err(e), _) => Err(e),
             (Ok(()), _) => Ok((self, to)),
@@ -97,26 +97,26 @@ impl Reader {
     }
 
     /// How often the tape was cut back before this reader's position, the time included of which the reader has still
-    /// to give [`Error::Rewound`].
-    pub fn rewinds(&self) -> Rewinds {
+    /// to give [`Error::ReaderRewind`].
+    pub fn rewinds(&self) -> RewindTotals {
         self.rewinds
     }
 
     /// The error for the last time that was not given yet.
-    pub(crate) fn give_rewound(&mut self) -> Error {
+    pub(crate) fn take_rewind_error(&mut self) -> Error {
         self.is_rewound = false;
-        let Rewound { from, to } = self.rewinds.last.expect("a reader that is rewound knows where");
+        let ReaderRewind { from, to } = self.rewinds.last.expect("a reader that is rewound knows where");
         Error::Rewound { from, to }
     }
 
     /// Keeps in mind that the tape was cut back; the next look at the tape says so.
-    fn rewound(&mut self, rewound: Rewound) {
+    fn rewound(&mut self, rewound: ReaderRewind) {
         self.rewinds.count += 1;
         self.rewinds.bytes += rewound.from.0.saturating_sub(rewound.to.0);
         self.rewinds.last = Some(rewound);
         self.is_rewound = true;
         // Without a segment the next look is the slow one.
-        self.stand_at(self.position());
+        self.set_position(self.position());
     }
 
     /// Whether the tape has been opened by another writer since the reader looked for its segment.
@@ -128,8 +128,8 @@ impl Reader {
     /// Goes back to the cut if the tape has been cut back before `from`, which is of the reader's epoch.
     ///
     /// # Errors
-    /// [`Error::Rewound`] then, with the reader at the cut.
-    pub(crate) fn settle(&mut self, from: Position) -> Result<()> {
+    /// [`Error::ReaderRewind`] then, with the reader at the cut.
+    pub(crate) fn apply_cut(&mut self, from: Position) -> Result<()> {
         let Some(epoch) = self.epoch else { return Ok(()) };
         if self.epoch_now() == epoch {
             return Ok(());
@@ -139,14 +139,14 @@ impl Reader {
         if to >= from {
             return Ok(());
         }
-        let gone = self.go(to);
+        let gone = self.seek_in_epoch(to);
         if gone.is_err() {
             // What was in the way, retention or damage, is met again from there.
-            self.stand_at(to);
+            self.set_position(to);
         }
-        self.rewound(Rewound { from, to });
+        self.rewound(ReaderRewind { from, to });
         match gone {
-            Ok(()) | Err(Error::Retained { .. }) => Err(self.give_rewound()),
+            Ok(()) | Err(Error::Retained { .. }) => Err(self.take_rewind_error()),
             Err(e) => Err(e),
         }
     }
@@ -155,20 +155,20 @@ impl Reader {
     /// the epoch `known`.
     ///
     /// # Errors
-    /// As [`Reader::settle`].
+    /// As [`Reader::apply_cut`].
     pub(crate) fn adopt(&mut self, known: Option<u64>, position: Position) -> Result<()> {
         if known.is_none() || known == self.epoch {
             return Ok(());
         }
         let found = std::mem::replace(&mut self.epoch, known);
-        self.settle(position)?;
+        self.apply_cut(position)?;
         self.epoch = found;
         Ok(())
     }
 
     /// Segment `index` and its first ordinal, with the epoch whose frames it has: one that was current before the look
     /// and still is after it.
-    pub(crate) fn find(&mut self, index: u64) -> Result<Option<(Segment, u64)>> {
+    pub(crate) fn find(&mut self, index: u64) -> Result<Option<(MappedSegment, u64)>> {
         loop {
             let epoch = self.epoch_now();
             let found = self.live.segment(index)?;

@@ -3,25 +3,25 @@
 use unitape_model::{LINE, Position};
 
 use super::{Frame, Reader};
-use crate::disk::map::Seen;
+use crate::disk::map::HeaderWordState;
 use crate::error::{Error, Result};
-use crate::read::span_checks::Scope;
+use crate::read::span_checks::SpanCheckContext;
 
 impl Reader {
     /// Goes to the frame at `position` (or the end of the one before it).
     ///
     /// # Errors
-    /// A position that retention has removed, or at which no frame starts; [`Error::Rewound`] where the tape was cut
+    /// A position that retention has removed, or at which no frame starts; [`Error::ReaderRewind`] where the tape was cut
     /// back before it since this reader looked last.
     pub fn seek(&mut self, position: Position) -> Result<()> {
         let (known, furthest) = (self.epoch, position.max(self.position));
-        self.settle(furthest)?;
-        self.go(position)?;
+        self.apply_cut(furthest)?;
+        self.seek_in_epoch(position)?;
         self.adopt(known, furthest)
     }
 
     /// The same, of a position that is known to be of this epoch.
-    pub(crate) fn go(&mut self, position: Position) -> Result<()> {
+    pub(crate) fn seek_in_epoch(&mut self, position: Position) -> Result<()> {
         let oldest = self.live.indices()?.first().copied().unwrap_or(0) * self.live.meta.segment_bytes;
         if position.0 < oldest {
             return Err(Error::Retained { position, oldest: Position(oldest) });
@@ -49,7 +49,7 @@ impl Reader {
     ///
     /// # Errors
     /// As [`Reader::seek`]; the position must be one that the tape gave out.
-    pub fn at(&mut self, position: Position) -> Result<Frame<'_>> {
+    pub fn frame_at(&mut self, position: Position) -> Result<Frame<'_>> {
         let size = self.live.meta.segment_bytes;
         let (index, at) = (position.0 / size, position.0 % size);
         if !at.is_multiple_of(LINE as u64) {
@@ -64,9 +64,9 @@ impl Reader {
             self.live.explain_missing(index)?;
             return Err(Error::NoFrame(position));
         };
-        let scope = Scope { live: &self.live, page: self.page.as_ref(), segment };
+        let scope = SpanCheckContext { live: &self.live, page: self.page.as_ref(), segment };
         self.aside_checks.vouch(&scope, at, at + LINE as u64)?;
-        let Seen::Frame(header) = segment.look(at) else { return Err(Error::NoFrame(position)) };
+        let HeaderWordState::Frame(header) = segment.look(at) else { return Err(Error::NoFrame(position)) };
         self.aside_checks.vouch(&scope, at, at + header.len_bytes() as u64)?;
         // SAFETY: `look` saw the frame committed at `at`, with its length inside the segment.
         let bytes = unsafe { segment.bytes(at, header.len_bytes()) };

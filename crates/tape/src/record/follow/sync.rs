@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use unitape_model::Position;
 
-use super::Follower;
-use crate::disk::durable::{Durable, store_durable};
-use crate::disk::failure::{DurabilityFailure, Flushed};
+use super::TapeRecorder;
+use crate::disk::durable::{DurableMark, store_durable};
+use crate::disk::failure::{DurabilityFailure, FlushTarget};
 use crate::disk::layout::{list_segments, sync_dir};
 use crate::disk::lineage::{check_newest, newest_epoch};
 use crate::disk::seal::seal;
 use crate::error::{Error, Result};
-use crate::record::flush::Sync;
+use crate::record::flush::SyncPolicy;
 
 /// Committed bytes that a follower which cannot catch up gathers before it flushes for those who wait.
 const GROUP_BYTES: u64 = 8 << 20;
@@ -19,7 +19,7 @@ const GROUP_BYTES: u64 = 8 << 20;
 /// Flushes in a row that fail before the writer is told, while the recorder can still make it good.
 const PATIENCE: u32 = 3;
 
-impl Follower {
+impl TapeRecorder {
     /// Flushes if the policy says so, or somebody waits for it.
     pub fn sync_if_due(&mut self) -> Result<()> {
         let behind = self.position.0.saturating_sub(self.flush.flushed.position.0);
@@ -27,10 +27,10 @@ impl Follower {
             return Ok(());
         }
         let due = match self.sync {
-            Sync::Every { bytes, interval } => behind >= bytes || self.flush.last.elapsed() >= interval,
-            Sync::OnClose => false,
+            SyncPolicy::Every { bytes, interval } => behind >= bytes || self.flush.last.elapsed() >= interval,
+            SyncPolicy::OnClose => false,
         };
-        let wanted = self.state.wanted();
+        let wanted = self.state.requested_position();
         let asked = wanted > self.flush.durable.position
             && (self.position >= wanted || self.caught_up || behind >= GROUP_BYTES);
         if due || asked { self.sync() } else { Ok(()) }
@@ -51,13 +51,14 @@ impl Follower {
         self.definitions.flush()?;
         let paths = self.live.paths.clone();
         let flushed = self.flush.files(&paths);
-        let flushed = flushed.and_then(|()| self.definitions.sync().map_err(|e| (Flushed::Definitions, e)));
+        let flushed =
+            flushed.and_then(|()| self.definitions.sync().map_err(|e| (FlushTarget::Definitions, e)));
         if let Err((what, error)) = flushed {
-            return Err(self.failed(what, error)?);
+            return Err(self.handle_flush_failure(what, error)?);
         }
         // Not what the log has by now: what comes next was looked at already.
         let definitions_bytes = self.definitions_bytes;
-        let flushed = Durable { position: self.position, definitions_bytes, open_sum: None };
+        let flushed = DurableMark { position: self.position, definitions_bytes, open_sum: None };
         let durable = self.whole;
         let stored = store_durable(&paths, &durable).and_then(|()| match self.flush.names {
             true => Ok(()),
@@ -67,7 +68,7 @@ impl Follower {
         if let Err(error) = stored {
             // The files are on the disk; only the word that says so is written once more.
             let errno = errno_of(&error);
-            self.state.fail(errno, Flushed::Durable, false);
+            self.state.fail(errno, FlushTarget::Durable, false);
             self.flush.in_a_row += 1;
             let failure = DurabilityFailure { errno, path: paths.durable(), lasting: false };
             return Err(failure.error(self.flush.durable.position));
@@ -78,14 +79,14 @@ impl Follower {
         self.flush.in_a_row = 0;
         if self.flush.suspect.is_none_or(|suspect| self.position >= suspect) {
             self.flush.suspect = None;
-            self.state.mended();
+            self.state.set_mended();
         }
         self.state.set_durable(durable.position);
         let size = self.live.meta.segment_bytes;
         let live = self.position.0 / size;
         seal(&paths, before.0 / size, live)?;
         self.flush.open.retain(|(what, _)| match what {
-            Flushed::Segment(index) | Flushed::Checksums(index) => *index >= live,
+            FlushTarget::Segment(index) | FlushTarget::Checksums(index) => *index >= live,
             _ => false,
         });
         self.flush.last = Instant::now();
@@ -113,12 +114,12 @@ impl Follower {
     ///
     /// # Errors
     /// The dictionary log cannot be read.
-    pub fn begin_again(&mut self) -> Result<()> {
-        let Durable { position, definitions_bytes, .. } = self.flush.flushed;
+    pub fn restart_at_durable(&mut self) -> Result<()> {
+        let DurableMark { position, definitions_bytes, .. } = self.flush.flushed;
         let from = Position(position.0 - position.0 % self.live.meta.segment_bytes);
         self.flush.open.clear();
         self.definitions.rewind(definitions_bytes, position, from)?;
-        self.go_back(from);
+        self.restart_at(from);
         Ok(())
     }
 
@@ -153,9 +154,9 @@ impl Follower {
     }
 
     /// Gives durability up: somebody has removed segment `index` before it was looked at.
-    pub fn lose(&mut self, index: u64) -> Error {
-        let what = Flushed::Segment(index);
-        let path = Flushed::path_of(what.word(), &self.live.paths);
+    pub fn give_up_durability(&mut self, index: u64) -> Error {
+        let what = FlushTarget::Segment(index);
+        let path = FlushTarget::path_of(what.word(), &self.live.paths);
         let failure = DurabilityFailure { errno: libc::ENOENT, path, lasting: true };
         let error = failure.error(self.flush.durable.position);
         if !self.flush.is_lost() {
@@ -166,7 +167,7 @@ impl Follower {
     }
 
     /// Goes back to what is flushed where the hot segments have all since, or gives durability up.
-    pub(crate) fn failed(&mut self, what: Flushed, error: Error) -> Result<Error> {
+    pub(crate) fn handle_flush_failure(&mut self, what: FlushTarget, error: Error) -> Result<Error> {
         let errno = errno_of(&error);
         let size = self.live.meta.segment_bytes;
         let first = self.flush.flushed.position.0 / size;
@@ -175,11 +176,11 @@ impl Follower {
             None => Vec::new(),
         };
         let there = (first..self.position.0.div_ceil(size)).all(|index| hot.binary_search(&index).is_ok());
-        let Durable { position, definitions_bytes, .. } = self.flush.flushed;
+        let DurableMark { position, definitions_bytes, .. } = self.flush.flushed;
         // Without the dictionary log nothing is written again.
         let from = Position(first * size);
         let again = there && self.definitions.rewind(definitions_bytes, position, from).is_ok();
-        let path = Flushed::path_of(what.word(), &self.live.paths);
+        let path = FlushTarget::path_of(what.word(), &self.live.paths);
         let failure = DurabilityFailure { errno, path, lasting: !again };
         self.flush.open.clear();
         self.state.fail(errno, what, !again);
@@ -187,7 +188,7 @@ impl Follower {
         if again {
             self.flush.in_a_row += 1;
             self.flush.suspect_to(self.position);
-            self.go_back(from);
+            self.restart_at(from);
         } else {
             self.flush.lost = Some(failure);
         }

@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 
 use super::Writer;
 use crate::disk::layout::{list_segments, remove, segment_path, sync_dir};
-use crate::disk::map::Segment;
-use crate::disk::page::tidy;
-use crate::error::{Error, Result, committed};
+use crate::disk::map::MappedSegment;
+use crate::disk::state_page::tidy;
+use crate::error::{Error, Result, with_committed_end};
 
 impl Writer {
     /// Flushes everything, completes checksums, makes the end durable and takes `run/` away.
@@ -26,7 +26,7 @@ impl Writer {
         if outstanding > 0 {
             return Err(Error::ClaimsOutstanding(outstanding));
         }
-        self.settle();
+        self.discard_forgotten();
         self.stop_keeper();
         // What is removed below, and the word that all is well, are the later writer's.
         self.stay_newest()?;
@@ -35,8 +35,8 @@ impl Writer {
         self.current = None;
         *self.core.current.lock() = None;
         match self.recorder.take() {
-            Some(mut recorder) => committed(recorder.join(), self.end)?,
-            None => committed(self.drain_external(), self.end)?,
+            Some(mut recorder) => with_committed_end(recorder.join(), self.end)?,
+            None => with_committed_end(self.drain_external(), self.end)?,
         }
         for dir in [self.paths.segments(), self.place.clone()] {
             for index in list_segments(&dir)? {
@@ -48,8 +48,8 @@ impl Writer {
         }
         let last = self.end.0 / self.meta.segment_bytes;
         let path = segment_path(&self.paths.segments(), last);
-        if let Some((segment, _)) = Segment::open(&path, &self.meta, last, true)? {
-            segment.give_back(self.end.0 - segment.base.0);
+        if let Some((segment, _)) = MappedSegment::open(&path, &self.meta, last, true)? {
+            segment.free_blocks_after(self.end.0 - segment.base.0);
         }
         if let Some(hot) = self.hot.take() {
             hot.remove(&self.paths)?;
@@ -76,7 +76,7 @@ impl Drop for Writer {
     fn drop(&mut self) {
         if self.core.fork.check().is_err() {
             // A child that was forked: files, locks and threads are those of the process that opened it.
-            self.keeper.leave();
+            self.keeper.forget_thread();
             std::mem::forget(self.recorder.take());
             return;
         }

@@ -6,10 +6,10 @@ use unitape_model::Position;
 
 use super::Writer;
 use crate::disk::failure::DurabilityFailure;
-use crate::disk::live::Live;
+use crate::disk::segment_locator::SegmentLocator;
 use crate::error::{Error, Result};
 use crate::record::durable::wait_on;
-use crate::record::follow::{Follower, IDLE};
+use crate::record::follow::{IDLE, TapeRecorder};
 
 impl Writer {
     /// Everything before this position survives power loss.
@@ -30,7 +30,7 @@ impl Writer {
     /// Asks for everything before `position` to be made durable, and waits for it. All who wait share one flush.
     ///
     /// # Errors
-    /// As [`crate::Durability::wait`]; a claim that is still out keeps what is behind it from becoming durable.
+    /// As [`crate::DurabilityHandle::wait`]; a claim that is still out keeps what is behind it from becoming durable.
     pub fn wait_durable(&self, position: Position, timeout: Duration) -> Result<()> {
         if !self.is_ours() {
             return self.refuse_child().map(drop);
@@ -54,7 +54,11 @@ impl Writer {
     pub(crate) fn drain_external(&self) -> Result<()> {
         let since = Instant::now();
         loop {
-            match Follower::open(Live::of(self.paths.clone(), self.meta), self.options.sync, 1) {
+            match TapeRecorder::open(
+                SegmentLocator::from_manifest(self.paths.clone(), self.meta),
+                self.options.sync,
+                1,
+            ) {
                 Ok(mut follower) => {
                     while follower.position < self.end() || follower.step()? {
                         follower.step()?;

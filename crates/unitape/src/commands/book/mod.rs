@@ -12,8 +12,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use unitape_book::{ALL_VENUES, Basis, Change, Error, ListingId, Marks, Options, TapeBooks};
-use unitape_model::{Dict, Event, InstrumentId, Position};
-use unitape_run::address::At;
+use unitape_model::{Event, InstrumentId, NameKind, Position};
+use unitape_run::address::TapeStopPoint;
 use unitape_run::follow::{FollowStep, TapeFollower};
 
 /// Arguments.
@@ -89,8 +89,8 @@ fn basis(text: &str) -> Result<Basis, String> {
     found.ok_or_else(|| format!("there are: {}", names.join(", ")))
 }
 
-fn at(text: &str) -> Result<At, Failure> {
-    At::parse(text).map_err(|e| Failure::Usage(format!("--at {e}")))
+fn at(text: &str) -> Result<TapeStopPoint, Failure> {
+    TapeStopPoint::parse(text).map_err(|e| Failure::Usage(format!("--at {e}")))
 }
 
 /// Where the books stand.
@@ -203,7 +203,7 @@ pub fn run(args: Args) -> output::Result {
     let left_out = counters.unnamed + counters.no_room;
     let done =
         if faults + stale + left_out > 0 { Done::Flawed } else { output::after_rewinds(follower.rewinds()) };
-    reading::finish(follower.reader(), tape.names.lost(), done)
+    reading::finish(follower.reader(), tape.names.lost_names(), done)
 }
 
 /// Begins again at the start of a tape that was cut: the books of before hold events that the tape no longer has.
@@ -228,8 +228,8 @@ fn warnings(tape: &TapeBooks) -> Vec<(&'static str, u64, &'static str)> {
 /// Says why nothing was printed, and what there is.
 fn explain(args: &Args, tape: &TapeBooks, here: Here) {
     let asked = [
-        (Dict::Instrument, "instruments", args.instr.as_deref()),
-        (Dict::Venue, "venues", args.venue.as_deref().filter(|v| *v != ALL_VENUES)),
+        (NameKind::Instrument, "instruments", args.instr.as_deref()),
+        (NameKind::Venue, "venues", args.venue.as_deref().filter(|v| *v != ALL_VENUES)),
     ];
     for (dict, plural, name) in asked {
         let Some(name) = name.filter(|n| tape.names.get(dict, n.as_bytes()).is_none()) else { continue };
@@ -280,8 +280,8 @@ impl<W: Write> View<'_, W> {
             let named = |dict, id, name: Option<&str>| {
                 name.is_none_or(|name| tape.names.get(dict, name.as_bytes()) == Some(id))
             };
-            named(Dict::Instrument, listing.instrument().0, instr)
-                && (venue == Some(ALL_VENUES) || named(Dict::Venue, listing.venue().into(), venue))
+            named(NameKind::Instrument, listing.instrument().0, instr)
+                && (venue == Some(ALL_VENUES) || named(NameKind::Venue, listing.venue().into(), venue))
         })
     }
 
@@ -324,14 +324,14 @@ impl<W: Write> View<'_, W> {
             Some(name) => tape.names.get(dict, name.as_bytes()) == Some(id),
             None => true,
         };
-        if !is(&args.instr, Dict::Instrument, listing.instrument().0) {
+        if !is(&args.instr, NameKind::Instrument, listing.instrument().0) {
             return Ok(());
         }
         let changed = match args.basis {
             Some(basis) => change.top && change.basis == Some(basis),
             None => change.best,
         };
-        if changed && is(&args.venue, Dict::Venue, listing.venue().into()) {
+        if changed && is(&args.venue, NameKind::Venue, listing.venue().into()) {
             let row = Row::venue(tape, here, listing, args.basis);
             self.row(&row)?;
         }

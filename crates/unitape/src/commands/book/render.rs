@@ -6,10 +6,10 @@ use crate::output::{Failure, grouped, plain, say_to};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 use unitape_book::{ALL_VENUES, Basis, BookView, Level, ListingView, Marks, OrderView, TapeBooks};
-use unitape_model::{Dict, InstrumentId, Side};
+use unitape_model::{InstrumentId, NameKind, Side};
 
 /// The name of a venue or instrument; empty where the feed gives none.
-fn name(tape: &TapeBooks, dict: Dict, id: u32) -> &str {
+fn name(tape: &TapeBooks, dict: NameKind, id: u32) -> &str {
     tape.names.name(dict, id).unwrap_or_default()
 }
 
@@ -50,8 +50,8 @@ pub fn book_json(
         listing.faults().met().map(|(fault, n)| (fault.name().to_owned(), n.into())).collect();
     let mut value = json!({
         "seq": here.seq, "position": here.position.0, "ts": book.ts().0,
-        "instr": name(tape, Dict::Instrument, listing.instrument().0),
-        "venue": name(tape, Dict::Venue, listing.venue().into()),
+        "instr": name(tape, NameKind::Instrument, listing.instrument().0),
+        "venue": name(tape, NameKind::Venue, listing.venue().into()),
         "basis": book.basis().name(), "phase": listing.phase().name(), "marks": names(book.marks()),
         "levels": [book.level_count(Side::Buy), book.level_count(Side::Sell)],
         "orders": book.order_count(), "bids": side(Side::Buy), "asks": side(Side::Sell), "faults": faults,
@@ -96,8 +96,8 @@ pub fn book_table(
 ) -> Result<(), Failure> {
     let mut head = format!(
         "{} at {}, from {}",
-        name(tape, Dict::Instrument, listing.instrument().0),
-        name(tape, Dict::Venue, listing.venue().into()),
+        name(tape, NameKind::Instrument, listing.instrument().0),
+        name(tape, NameKind::Venue, listing.venue().into()),
         book.basis().name(),
     );
     let phase = listing.phase().name().filter(|p| !matches!(*p, "auction" | "close" | "halt"));
@@ -148,8 +148,8 @@ impl<'a> Row<'a> {
         let bbo = basis.map_or_else(|| listing.bbo(), |basis| listing.book(basis).bbo());
         Self {
             here,
-            venue: name(tape, Dict::Venue, listing.venue().into()),
-            instr: name(tape, Dict::Instrument, listing.instrument().0),
+            venue: name(tape, NameKind::Venue, listing.venue().into()),
+            instr: name(tape, NameKind::Instrument, listing.instrument().0),
             basis: basis.or(listing.basis()).map_or("", Basis::name),
             sides: [bbo.bid, bbo.ask],
             venues: None,
@@ -170,12 +170,12 @@ impl<'a> Row<'a> {
                 let takes_part = listing.is_continuous() && !bbo.marks.has(Marks::STALE);
                 takes_part && best.is_some() && mine.map(|l| l.px) == best.map(|l| l.px)
             };
-            listings.filter(mine).map(|l| name(tape, Dict::Venue, l.venue().into())).collect()
+            listings.filter(mine).map(|l| name(tape, NameKind::Venue, l.venue().into())).collect()
         };
         Self {
             here,
             venue: ALL_VENUES,
-            instr: name(tape, Dict::Instrument, instrument.0),
+            instr: name(tape, NameKind::Instrument, instrument.0),
             basis: "venues",
             sides,
             venues: Some(Side::BOTH.map(has)),

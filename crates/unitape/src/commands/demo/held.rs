@@ -10,8 +10,8 @@ use unitape_feed::quarantine::Entry;
 use unitape_feed::{Account, FeedSummary};
 use unitape_marketdata::engine::Stats;
 use unitape_marketdata::{Handler, Subscription};
-use unitape_model::{Dict, Event, Field, InstrumentId, Kind, Side, UnixNanos, Value};
-use unitape_tape::{Reader, Start};
+use unitape_model::{Event, EventField, EventKind, EventValue, InstrumentId, NameKind, Side, UnixNanos};
+use unitape_tape::{Reader, StartPosition};
 
 /// What was found.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ fn read(dir: &Path, account: &Account, (from, to): (u64, u64)) -> Result<Read, F
     let sources: BTreeSet<u32> =
         of_feed.flat_map(|s| std::iter::once(s.id).chain(s.further.keys().copied())).collect();
     let mut books = TapeBooks::new(unitape_book::Options::default());
-    let mut reader = Reader::open(dir, Start::Oldest)?;
+    let mut reader = Reader::open(dir, StartPosition::Oldest)?;
     let mut courses: BTreeMap<InstrumentId, Course> = BTreeMap::new();
     let mut loss = Loss::default();
     let mut since: BTreeMap<InstrumentId, UnixNanos> = BTreeMap::new();
@@ -86,8 +86,8 @@ fn read(dir: &Path, account: &Account, (from, to): (u64, u64)) -> Result<Read, F
         let best = changes.iter().any(|change| change.best);
         let listing = changes.first().map(|change| change.listing);
         match event.kind() {
-            Kind::Status => told(&event, &mut loss, &mut since),
-            Kind::Level => {
+            EventKind::Status => told(&event, &mut loss, &mut since),
+            EventKind::Level => {
                 let course = courses.entry(event.instrument()).or_default();
                 course.changes += 1;
                 if let Some(listing) = listing.filter(|_| best) {
@@ -103,11 +103,11 @@ fn read(dir: &Path, account: &Account, (from, to): (u64, u64)) -> Result<Read, F
         }
     }
     let name = |dict, id| books.names.name(dict, id).unwrap_or("?").to_owned();
-    loss.left = since.into_keys().map(|id| name(Dict::Instrument, id.0)).collect();
+    loss.left = since.into_keys().map(|id| name(NameKind::Instrument, id.0)).collect();
     let (mut all, mut sorted) = (BTreeMap::new(), Vec::new());
     for id in books.books.listings() {
         let (listing, book) = (books.books.listing(id), books.books.book(id, Basis::Levels));
-        let instr = name(Dict::Instrument, listing.instrument().0);
+        let instr = name(NameKind::Instrument, listing.instrument().0);
         let whole = !book.marks().has(Marks::STALE) && listing.faults().total() == 0;
         let sides = Side::BOTH.map(|side| book.levels(side).map(rung).collect());
         all.insert(instr.clone(), whole.then(|| Book { instr: instr.clone(), sides }));
@@ -116,7 +116,7 @@ fn read(dir: &Path, account: &Account, (from, to): (u64, u64)) -> Result<Read, F
         let side = |level: Option<Level>| {
             [level.map(|level| level.px.to_string()), level.map(|level| level.qty.to_string())]
         };
-        let venue = name(Dict::Venue, listing.venue().into());
+        let venue = name(NameKind::Venue, listing.venue().into());
         let last = side(best.bid).into_iter().chain(side(best.ask)).collect();
         sorted.push(Course { venue, instr, ts: book.ts().0, last, ..course });
     }
@@ -131,8 +131,8 @@ fn rung(level: Level) -> Rung {
 /// What a `status` says of loss.
 fn told(event: &Event<'_>, loss: &mut Loss, since: &mut BTreeMap<InstrumentId, UnixNanos>) {
     let mut scratch = [0; 36];
-    let Some(Value::Text(state)) = event.field(Field::State, &mut scratch) else { return };
-    let kept = |name| event.unmapped().find(|(key, _)| *key == name).map(|(_, value)| value);
+    let Some(EventValue::Text(state)) = event.field(EventField::State, &mut scratch) else { return };
+    let kept = |name| event.unmapped_fields().find(|(key, _)| *key == name).map(|(_, value)| value);
     let range = || {
         let number = |name| kept(name).and_then(|text| text.parse::<u64>().ok());
         number("from").zip(number("to")).map_or(0, |(from, to)| to + 1 - from)

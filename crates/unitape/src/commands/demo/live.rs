@@ -4,7 +4,7 @@ use crate::output::Failure;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use unitape_tape::{Reader, Start, Wait, Waiter};
+use unitape_tape::{Reader, StartPosition, WaitStrategy, Waiter};
 use unitape_watch::{Alert, Selection, TapeWatch};
 
 /// What a live watch saw.
@@ -66,11 +66,11 @@ fn follow(dir: &Path, written: &AtomicBool) -> Result<Live, Failure> {
 
 /// Opens the tape as soon as the writer has made it.
 fn first_sight(dir: &Path, written: &AtomicBool) -> Result<Reader, Failure> {
-    let mut waiter = Waiter::new(Wait::Balanced);
+    let mut waiter = Waiter::new(WaitStrategy::Balanced);
     loop {
         // Acquire: pairs with the Release of `Raise`; what does not open now never will.
         let last_try = written.load(Ordering::Acquire);
-        match Reader::open(dir, Start::Oldest) {
+        match Reader::open(dir, StartPosition::Oldest) {
             Ok(reader) => return Ok(reader),
             Err(e) if last_try => return Err(e.into()),
             Err(_) => waiter.wait(),

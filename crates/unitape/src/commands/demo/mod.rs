@@ -39,7 +39,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 use unitape_feed::quarantine::Entry;
-use unitape_feed::{Account, Ending, Options, Outcome, Summary};
+use unitape_feed::{Account, FarmEnding, Options, Outcome, Summary};
 use unitape_watch::{Alert, Selection};
 
 /// Arguments.
@@ -83,7 +83,7 @@ struct Story {
     days: unitape_store::Info,
     quarantine: Vec<Entry>,
     reasons: BTreeMap<String, u64>,
-    tape: unitape_tape::Info,
+    tape: unitape_tape::TapeSummary,
     times: Times,
     checks: Vec<Check>,
 }
@@ -137,7 +137,7 @@ fn act(args: &Args) -> Result<Story, Failure> {
     let (outcome, live): (Outcome, Live) =
         live::alongside(&tape, || Ok(consolidate::run_with_progress(&tape, options)?))?;
     times.consolidate_s = from.elapsed().as_secs_f64();
-    if outcome.ending == Ending::Stopped {
+    if outcome.ending == FarmEnding::Stopped {
         return Err(Failure::Error("stopped".to_owned()));
     }
 

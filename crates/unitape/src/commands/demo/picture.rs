@@ -5,8 +5,10 @@ use crate::output::Failure;
 use std::collections::BTreeMap;
 use std::path::Path;
 use unitape_feed::Account;
-use unitape_model::{Dict, Event, Field, InlineId, InstrumentId, Kind, Position, Value, frames};
-use unitape_tape::{Reader, Start};
+use unitape_model::{
+    Event, EventField, EventKind, EventValue, InlineId, InstrumentId, NameKind, Position, frames,
+};
+use unitape_tape::{Reader, StartPosition};
 use unitape_watch::Alert;
 
 /// Columns of a sparkline; each is the same stretch of time.
@@ -66,9 +68,9 @@ pub fn look(dir: &Path, account: &Account) -> Result<Picture, Failure> {
         feeds.insert(source.id, &source.feed);
         feeds.extend(source.further.keys().map(|id| (*id, source.feed.as_str())));
     }
-    let mut reader = Reader::open(dir, Start::Oldest)?;
-    let mut counts: BTreeMap<(u32, Kind), u64> = BTreeMap::new();
-    let mut courses: BTreeMap<(Kind, u16, InstrumentId), Course> = BTreeMap::new();
+    let mut reader = Reader::open(dir, StartPosition::Oldest)?;
+    let mut counts: BTreeMap<(u32, EventKind), u64> = BTreeMap::new();
+    let mut courses: BTreeMap<(EventKind, u16, InstrumentId), Course> = BTreeMap::new();
     let (mut switches, mut source_before) = (0, 0);
     while let Some(run) = reader.next_run(1 << 20)? {
         for (_, header, frame) in frames(run.bytes) {
@@ -78,7 +80,7 @@ pub fn look(dir: &Path, account: &Account) -> Result<Picture, Failure> {
             source_before = event.source();
             // Other feeds quote other instruments, on other days.
             let of_flow = || feeds.get(&event.source()).is_some_and(|feed| *feed == ORDERS);
-            if event.kind() == Kind::Index || event.kind() == Kind::Bbo && of_flow() {
+            if event.kind() == EventKind::Index || event.kind() == EventKind::Bbo && of_flow() {
                 let key = (event.kind(), event.venue(), event.instrument());
                 courses.entry(key).or_default().take(&event);
             }
@@ -93,11 +95,11 @@ pub fn look(dir: &Path, account: &Account) -> Result<Picture, Failure> {
     let name = |dict, id| account.names.name(dict, id).unwrap_or("?").to_owned();
     for ((kind, venue, instr), course) in courses {
         let course = Course {
-            venue: name(Dict::Venue, venue.into()),
-            instr: name(Dict::Instrument, instr.0),
+            venue: name(NameKind::Venue, venue.into()),
+            instr: name(NameKind::Instrument, instr.0),
             ..course
         };
-        if kind == Kind::Bbo { &mut picture.books } else { &mut picture.indices }.push(course);
+        if kind == EventKind::Bbo { &mut picture.books } else { &mut picture.indices }.push(course);
     }
     for courses in [&mut picture.books, &mut picture.indices] {
         courses.sort_by(|a, b| (b.changes, &a.venue, &a.instr).cmp(&(a.changes, &b.venue, &b.instr)));
@@ -109,16 +111,16 @@ impl Course {
     fn take(&mut self, event: &Event<'_>) {
         self.changes += 1;
         self.ts = event.ts_event().0;
-        let fields: &[Field] = match event.kind() {
-            Kind::Index => &[Field::Px],
-            _ => &[Field::Bid, Field::BidQty, Field::Ask, Field::AskQty],
+        let fields: &[EventField] = match event.kind() {
+            EventKind::Index => &[EventField::Px],
+            _ => &[EventField::Bid, EventField::BidQty, EventField::Ask, EventField::AskQty],
         };
         self.last.clear();
         self.last.extend(fields.iter().map(|f| text(event, *f)));
         let middle = match event.kind() {
-            Kind::Index => billionths(event, Field::Px),
-            _ => billionths(event, Field::Bid)
-                .zip(billionths(event, Field::Ask))
+            EventKind::Index => billionths(event, EventField::Px),
+            _ => billionths(event, EventField::Bid)
+                .zip(billionths(event, EventField::Ask))
                 .map(|(bid, ask)| bid.midpoint(ask)),
         };
         let since = (self.ts.saturating_sub(START_NS as i64)).clamp(0, SPAN_NS as i64 - 1);
@@ -146,14 +148,14 @@ impl Course {
 
 /// Looks up the evidence of `alerts` on the tape in `dir`.
 pub fn evidence(dir: &Path, account: &Account, alerts: &[Alert]) -> Result<Vec<Found>, Failure> {
-    let mut reader = Reader::open(dir, Start::Oldest)?;
+    let mut reader = Reader::open(dir, StartPosition::Oldest)?;
     let mut found = Vec::with_capacity(alerts.len());
     for alert in alerts {
         let positions = alert.detail["positions"].as_array().into_iter().flatten();
         let positions: Vec<Position> = positions.filter_map(|p| p.as_u64().map(Position)).collect();
         let mut legs = Vec::new();
         for position in &positions {
-            let frame = reader.at(*position)?;
+            let frame = reader.frame_at(*position)?;
             legs.push(match Event::new(frame.bytes) {
                 Some(event) => leg(&event, account),
                 None => "no event".to_owned(),
@@ -179,36 +181,37 @@ pub fn execution(ts: i64, parts: [&str; 7]) -> String {
 
 fn leg(event: &Event<'_>, account: &Account) -> String {
     let known = |dict, id: u32| account.names.name(dict, id).unwrap_or("?").to_owned();
-    let owner = match event.field(Field::Owner, &mut [0; 36]) {
-        Some(Value::Sym(dict, id)) => known(dict, id),
+    let owner = match event.field(EventField::Owner, &mut [0; 36]) {
+        Some(EventValue::Sym(dict, id)) => known(dict, id),
         _ => "?".to_owned(),
     };
-    let venue = known(Dict::Venue, event.venue().into());
+    let venue = known(NameKind::Venue, event.venue().into());
     let part = |field| text(event, field).unwrap_or_else(|| "?".to_owned());
-    let rest = [Field::Oid, Field::MatchId, Field::Side, Field::Px, Field::Qty].map(part);
+    let rest =
+        [EventField::Oid, EventField::MatchId, EventField::Side, EventField::Px, EventField::Qty].map(part);
     let [oid, match_id, side, px, qty] = &rest;
-    if event.kind() != Kind::Exec {
+    if event.kind() != EventKind::Exec {
         return format!("a {} at {}", event.kind().name(), event.ts_event().0);
     }
     execution(event.ts_event().0, [&venue, oid, match_id, &owner, side, px, qty])
 }
 
 /// A number, a word or an id as text.
-fn text(event: &Event<'_>, field: Field) -> Option<String> {
+fn text(event: &Event<'_>, field: EventField) -> Option<String> {
     match event.field(field, &mut [0; 36])? {
-        Value::Price(px) => Some(px.to_string()),
-        Value::Decimal(d) => Some(d.to_string()),
-        Value::Text(t) => Some(t.to_owned()),
-        Value::Id(InlineId::Text(t)) => Some(String::from_utf8_lossy(t).into_owned()),
-        Value::Id(InlineId::Number(n)) => Some(n.to_string()),
+        EventValue::Price(px) => Some(px.to_string()),
+        EventValue::Decimal(d) => Some(d.to_string()),
+        EventValue::Text(t) => Some(t.to_owned()),
+        EventValue::Id(InlineId::Text(t)) => Some(String::from_utf8_lossy(t).into_owned()),
+        EventValue::Id(InlineId::Number(n)) => Some(n.to_string()),
         _ => None,
     }
 }
 
-fn billionths(event: &Event<'_>, field: Field) -> Option<i64> {
+fn billionths(event: &Event<'_>, field: EventField) -> Option<i64> {
     match event.field(field, &mut [0; 36])? {
-        Value::Price(px) => Some(px.0),
-        Value::Decimal(d) => i64::try_from(d.scaled(9)?).ok(),
+        EventValue::Price(px) => Some(px.0),
+        EventValue::Decimal(d) => i64::try_from(d.scaled(9)?).ok(),
         _ => None,
     }
 }

@@ -5,7 +5,7 @@ use crate::output::Failure;
 use unitape_codec::events::{EventLineForm, write_event};
 use unitape_model::NameTable;
 use unitape_store::{Filter, Info, SealOptions, Store, seal};
-use unitape_tape::{Reader, Start};
+use unitape_tape::{Reader, StartPosition};
 
 /// The days and what differs between them and the tape.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub fn seal_and_compare(place: &Place) -> Result<Days, Failure> {
     seal(&place.tape(), &place.store(), &SealOptions::default())?;
     let store = Store::open(&place.store())?;
     let mut scan = store.scan(&Filter::default())?;
-    let mut reader = Reader::open(&place.tape(), Start::Oldest)?;
+    let mut reader = Reader::open(&place.tape(), StartPosition::Oldest)?;
     let mut differs = Vec::new();
     let (mut names, mut sealed_sources) = (NameTable::default(), NameTable::default());
     for event in store.sources() {

@@ -4,7 +4,7 @@ use super::{Cure, Finding, bad, ok, warn};
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use unitape_tape::Helpers;
+use unitape_tape::HelperPlacement;
 use unitape_tape::measure::{percentile, pin};
 
 /// Writer, trading reader, and the writer's helpers: keeper and recorder.
@@ -151,7 +151,7 @@ pub fn clock() -> Finding {
 }
 
 pub fn priority() -> Finding {
-    match (Helpers { nice: Some(-1), ..Helpers::default() }).check() {
+    match (HelperPlacement { nice: Some(-1), ..HelperPlacement::default() }).check() {
         Ok(()) => ok("priority", "threads may be raised above others (nice below 0)"),
         Err(_) => warn(
             "priority",

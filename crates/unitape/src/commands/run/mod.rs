@@ -7,8 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use unitape_run::config::{self, Segments};
-use unitape_run::layered::{Flag, Loaded};
+use unitape_run::config::{self, SegmentMode};
+use unitape_run::layered::{FlagValue, LayeredConfig};
 use unitape_run::{PreparedRun, RunControl, RunEvent, SegmentProcesses, run as run_feeds, run_apart};
 
 /// Arguments.
@@ -70,17 +70,17 @@ pub struct Args {
 }
 
 impl Args {
-    fn flags(&self) -> Result<Vec<Flag>, Failure> {
+    fn flags(&self) -> Result<Vec<FlagValue>, Failure> {
         let mut flags = Vec::new();
         if let Some(workers) = self.workers {
             let value = toml::Value::Integer(workers.into());
-            flags.push(Flag { flag: "--workers", key: "run.workers", value });
+            flags.push(FlagValue { flag: "--workers", key: "run.workers", value });
         }
         if let Some(dir) = &self.tape {
             // A path on the command line begins where the command was given.
             let dir = std::path::absolute(dir)?;
             let text = dir.to_str().ok_or_else(|| Failure::Usage("--tape: a path in UTF-8".to_owned()))?;
-            flags.push(Flag { flag: "--tape", key: "tape.dir", value: text.into() });
+            flags.push(FlagValue { flag: "--tape", key: "tape.dir", value: text.into() });
         }
         Ok(flags)
     }
@@ -106,9 +106,9 @@ impl Args {
 
 /// Runs the command.
 pub fn run(args: Args) -> output::Result {
-    let Loaded { value: mut config, origins } = config::read(&args.config, &args.flags()?)?;
+    let LayeredConfig { value: mut config, origins } = config::read(&args.config, &args.flags()?)?;
     if let Some(feed) = &args.segment {
-        config.only(feed, &origins)?;
+        config.restrict_to_feed(feed, &origins)?;
     }
     for feed in &mut config.feed {
         feed.new_source |= args.new_source;
@@ -129,7 +129,7 @@ pub fn run(args: Args) -> output::Result {
         changes: args.supervised,
         events: &events,
     };
-    let report = if prepared.config.run.segments == Segments::Apart && args.segment.is_none() {
+    let report = if prepared.config.run.segments == SegmentMode::Apart && args.segment.is_none() {
         let command = |name: &str| args.segment_command(name);
         run_apart(&prepared.config, control, SegmentProcesses { command: &command, cause_of })?
     } else {

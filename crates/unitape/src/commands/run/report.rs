@@ -6,7 +6,7 @@ use crate::output::{self, Failure, bytes, grouped, note};
 use std::path::Path;
 use std::time::Duration;
 use unitape_feed::{FeedFigures, LinkState};
-use unitape_run::config::Span;
+use unitape_run::config::TimeSpan;
 use unitape_run::{RunEvent, RunReport};
 
 /// Prints what a run reports while it goes on.
@@ -68,7 +68,7 @@ fn print_figures(f: &FeedFigures) {
         bytes(f.lag_bytes_max),
         f.blocks,
         f.blocks_max,
-        Span(Duration::from_nanos(f.held_ns_max / 1000 * 1000)),
+        TimeSpan(Duration::from_nanos(f.held_ns_max / 1000 * 1000)),
     );
     if f.repeats > 0 {
         let (repeats, unsure) = (grouped(f.repeats), grouped(f.unsure));

@@ -4,7 +4,7 @@ use super::{Scan, times};
 use crate::commands::tape::utc;
 use crate::output::{Failure, grouped, known, note};
 use std::collections::BTreeMap;
-use unitape_model::Dict;
+use unitape_model::NameKind;
 use unitape_store::{Amount, Filter, Store, TickSchema};
 
 /// Refuses bounds between which nothing can be.
@@ -24,13 +24,13 @@ pub fn known_names(store: &Store, filter: &mut Filter) -> bool {
     let is_known = |dict, name: &str| names.get(dict, name.as_bytes()).is_some();
     let all = |dict| (1..=names.len(dict)).filter_map(move |id| names.name(dict, id));
     let asked = filter.symbols.len();
-    for symbol in filter.symbols.iter().filter(|symbol| !is_known(Dict::Instrument, symbol)) {
-        let there = known(symbol, "symbols", all(Dict::Instrument));
+    for symbol in filter.symbols.iter().filter(|symbol| !is_known(NameKind::Instrument, symbol)) {
+        let there = known(symbol, "symbols", all(NameKind::Instrument));
         note!("unitape: nothing in the store has the symbol {symbol}; {there}");
     }
-    filter.symbols.retain(|symbol| is_known(Dict::Instrument, symbol));
-    if let Some(venue) = filter.venue.as_ref().filter(|venue| !is_known(Dict::Venue, venue)) {
-        let there = known(venue, "venues", all(Dict::Venue));
+    filter.symbols.retain(|symbol| is_known(NameKind::Instrument, symbol));
+    if let Some(venue) = filter.venue.as_ref().filter(|venue| !is_known(NameKind::Venue, venue)) {
+        let there = known(venue, "venues", all(NameKind::Venue));
         note!("unitape: nothing in the store is of the venue {venue}; {there}");
         filter.venue = None;
         return false;

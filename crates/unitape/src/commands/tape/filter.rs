@@ -3,18 +3,18 @@
 use super::Cat;
 use crate::output::{Failure, grouped, known, note};
 use std::path::Path;
-use unitape_model::{Dict, Dictionary, Event, Kind, Value};
-use unitape_run::address::{Bound, Place};
+use unitape_model::{Dictionary, Event, EventKind, EventValue, NameKind};
+use unitape_run::address::{EventAddress, TapeRangeBound};
 
 /// The options of `tape cat` that choose events, and how many events each of them let pass.
 ///
 /// Once one event was printed, nothing has to be explained and nothing more is counted.
 #[derive(Debug)]
 pub struct EventFilter {
-    from: Option<Bound>,
-    to: Option<Bound>,
+    from: Option<TapeRangeBound>,
+    to: Option<TapeRangeBound>,
     any_kind: bool,
-    kinds: Vec<Kind>,
+    kinds: Vec<EventKind>,
     messages: bool,
     names: [NameFilter; 2],
     /// Whether bookkeeping is printed.
@@ -41,7 +41,7 @@ impl EventFilter {
     /// # Errors
     /// When they are no bounds or kinds, or contradict each other.
     pub fn new(args: &Cat) -> Result<Self, Failure> {
-        let bound = |text: &Option<String>| text.as_deref().map(Bound::parse).transpose();
+        let bound = |text: &Option<String>| text.as_deref().map(TapeRangeBound::parse).transpose();
         let (from, to) = (bound(&args.from)?, bound(&args.to)?);
         if let (Some(from), Some(to)) = (&from, &to)
             && from.is_after(to)
@@ -52,13 +52,13 @@ impl EventFilter {
         }
         let mut kinds = Vec::new();
         for name in args.kind.iter().filter(|name| *name != MESSAGE) {
-            let all = || Kind::EVENTS.map(Kind::name).join(", ");
+            let all = || EventKind::EVENTS.map(EventKind::name).join(", ");
             let unknown = || Failure::Usage(format!("no kind `{name}`; kinds: {}, {MESSAGE}", all()));
-            kinds.push(Kind::from_name(name).ok_or_else(unknown)?);
+            kinds.push(EventKind::from_name(name).ok_or_else(unknown)?);
         }
         let names = [
-            NameFilter::new("--instr", Dict::Instrument, "instruments", &args.instr),
-            NameFilter::new("--venue", Dict::Venue, "venues", &args.venue),
+            NameFilter::new("--instr", NameKind::Instrument, "instruments", &args.instr),
+            NameFilter::new("--venue", NameKind::Venue, "venues", &args.venue),
         ];
         let any_kind = args.kind.is_empty();
         let messages = any_kind || args.kind.iter().any(|name| name == MESSAGE);
@@ -73,14 +73,14 @@ impl EventFilter {
     }
 
     /// Whether nothing more can come.
-    pub fn is_done(&self, place: Place) -> bool {
-        self.left == 0 || self.to.is_some_and(|to| to.before(place))
+    pub fn is_done(&self, place: EventAddress) -> bool {
+        self.left == 0 || self.to.is_some_and(|to| to.is_before_event(place))
     }
 
     /// Whether this event is printed.
-    pub fn wants(&mut self, event: &Event<'_>, place: Place) -> bool {
+    pub fn wants(&mut self, event: &Event<'_>, place: EventAddress) -> bool {
         let meta = event.header().is_meta();
-        if self.from.is_some_and(|from| !from.reached(place)) || (meta && !self.all) {
+        if self.from.is_some_and(|from| !from.is_reached_by(place)) || (meta && !self.all) {
             return false;
         }
         let is_kind = self.any_kind || self.kinds.contains(&event.kind());
@@ -98,8 +98,8 @@ impl EventFilter {
     }
 
     /// Whether a user's message is printed; it names no instrument and no venue.
-    pub fn wants_message(&mut self, place: Place) -> bool {
-        if self.from.is_some_and(|from| !from.reached(place)) {
+    pub fn wants_message(&mut self, place: EventAddress) -> bool {
+        if self.from.is_some_and(|from| !from.is_reached_by(place)) {
             return false;
         }
         let counts = &mut self.counts;
@@ -167,8 +167,8 @@ impl EventFilter {
 
 impl Counts {
     fn text(&self) -> String {
-        let of = |kind: &Kind| Some((self.by_kind[*kind as usize], kind.name())).filter(|(n, _)| *n > 0);
-        let kinds = Kind::EVENTS.iter().filter_map(of);
+        let of = |kind: &EventKind| Some((self.by_kind[*kind as usize], kind.name())).filter(|(n, _)| *n > 0);
+        let kinds = EventKind::EVENTS.iter().filter_map(of);
         let kinds = kinds.chain(Some((self.messages, MESSAGE)).filter(|(n, _)| *n > 0));
         kinds.map(|(n, name)| format!("{} {name}", grouped(n))).collect::<Vec<_>>().join(", ")
     }
@@ -178,7 +178,7 @@ impl Counts {
 #[derive(Debug)]
 struct NameFilter {
     option: &'static str,
-    dict: Dict,
+    dict: NameKind,
     plural: &'static str,
     asked: Vec<String>,
     /// The ids of those that the tape has defined so far.
@@ -186,7 +186,7 @@ struct NameFilter {
 }
 
 impl NameFilter {
-    fn new(option: &'static str, dict: Dict, plural: &'static str, asked: &[String]) -> Self {
+    fn new(option: &'static str, dict: NameKind, plural: &'static str, asked: &[String]) -> Self {
         Self { option, dict, plural, asked: asked.to_vec(), ids: Vec::new() }
     }
 
@@ -204,8 +204,8 @@ impl NameFilter {
         let mut scratch = [0; 36];
         !self.ids.is_empty()
             && event.schema().fields.iter().any(|spec| match event.value(spec, &mut scratch) {
-                Some(Value::Sym(dict, id)) => dict == self.dict && self.ids.contains(&id),
-                Some(Value::Syms(dict, ids)) => {
+                Some(EventValue::Sym(dict, id)) => dict == self.dict && self.ids.contains(&id),
+                Some(EventValue::Syms(dict, ids)) => {
                     let (ids, _) = ids.as_chunks::<4>();
                     dict == self.dict && ids.iter().any(|id| self.ids.contains(&u32::from_le_bytes(*id)))
                 }

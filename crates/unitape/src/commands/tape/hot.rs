@@ -2,7 +2,7 @@
 
 use crate::output::{self, Done, say};
 use std::path::PathBuf;
-use unitape_tape::{Meta, adopt_hot, forget_hot, hot_notice, hot_place};
+use unitape_tape::{TapeManifest, adopt_hot, forget_hot, hot_notice, hot_place};
 
 /// Arguments of `tape hot`.
 #[derive(Debug, clap::Args)]
@@ -30,7 +30,7 @@ pub fn run(args: &Hot) -> output::Result {
     } else {
         None
     };
-    let (tape, place, notice) = (Meta::load(dir)?.id, hot_place(dir)?, hot_notice(dir)?);
+    let (tape, place, notice) = (TapeManifest::load(dir)?.id, hot_place(dir)?, hot_notice(dir)?);
     if args.json {
         output::print_json(&serde_json::json!({
             "tape": tape.to_string(), "hot": place, "notice": notice.as_ref().map(ToString::to_string),

@@ -2,9 +2,9 @@
 
 use crate::output::{self, Done, Failure, bytes, grouped, plain, say};
 use std::path::PathBuf;
-use unitape_run::config::{NoSpan, Span};
+use unitape_run::config::{TimeSpan, TimeSpanRefusal};
 use unitape_run::removal;
-use unitape_tape::{Keeping, Retention};
+use unitape_tape::{RetentionLimits, RetentionStatus};
 
 /// Arguments of `tape retain`.
 #[derive(Debug, clap::Args)]
@@ -16,7 +16,7 @@ pub struct Retain {
     bytes: Option<u64>,
     /// Keep what was finished so long ago or less: 90min, 12h, 30d
     #[arg(long, value_parser = span)]
-    age: Option<Span>,
+    age: Option<TimeSpan>,
     /// Keep what was finished on the last so many days of UTC; today is one
     #[arg(long)]
     days: Option<u32>,
@@ -32,18 +32,18 @@ pub struct Retain {
 }
 
 /// Clap prints what is wrong with an option as it is.
-fn span(text: &str) -> Result<Span, NoSpan> {
-    text.parse().map_err(|NoSpan { text }| NoSpan { text: plain(&text).into_owned() })
+fn span(text: &str) -> Result<TimeSpan, TimeSpanRefusal> {
+    text.parse().map_err(|TimeSpanRefusal { text }| TimeSpanRefusal { text: plain(&text).into_owned() })
 }
 
 /// Applies limits to a tape that nobody writes.
 pub fn retain(args: &Retain) -> output::Result {
-    let limits = Retention {
+    let limits = RetentionLimits {
         bytes: args.bytes,
         age: args.age.map(|span| span.0),
         days: args.days,
         hold_for_cursors: args.hold_bytes,
-        ..Retention::default()
+        ..RetentionLimits::default()
     };
     if !limits.is_limited() {
         let what = "nothing to retain by: give --bytes, --age or --days; see unitape tape retain --help";
@@ -65,7 +65,7 @@ pub fn retain(args: &Retain) -> output::Result {
 }
 
 /// As fields of `tape info --json`.
-pub fn fields(kept: &Keeping) -> serde_json::Value {
+pub fn fields(kept: &RetentionStatus) -> serde_json::Value {
     let limits = kept.limits.as_ref().map(|l| {
         serde_json::json!({
             "bytes": l.bytes, "age_s": l.age.map(|age| age.as_secs_f64()), "days": l.days,
@@ -87,7 +87,7 @@ pub fn fields(kept: &Keeping) -> serde_json::Value {
 }
 
 /// For people.
-pub fn tell(kept: &Keeping) -> Result<(), Failure> {
+pub fn tell(kept: &RetentionStatus) -> Result<(), Failure> {
     say!("kept      {} sealed segments, {} open{}", grouped(kept.sealed), kept.open, limits(kept));
     if kept.announced > kept.oldest {
         say!("going     everything before position {}, soon", kept.announced);
@@ -118,11 +118,11 @@ pub fn tell(kept: &Keeping) -> Result<(), Failure> {
     Ok(())
 }
 
-fn limits(kept: &Keeping) -> String {
+fn limits(kept: &RetentionStatus) -> String {
     let Some(limits) = kept.limits.as_ref().filter(|l| l.is_limited()) else { return String::new() };
     let mut words = Vec::new();
     words.extend(limits.bytes.map(bytes));
-    words.extend(limits.age.map(|age| Span(age).to_string()));
+    words.extend(limits.age.map(|age| TimeSpan(age).to_string()));
     words.extend(limits.days.map(|days| format!("{days} days")));
     format!("; no more than {}", words.join(", "))
 }

@@ -3,7 +3,7 @@
 use super::verify::Inspection;
 use crate::output::{self, Done, Failure, grouped, say};
 use std::path::PathBuf;
-use unitape_tape::{Remedy, RepairFinding, RepairOptions, RepairReport};
+use unitape_tape::{RepairFinding, RepairOptions, RepairRemedy, RepairReport};
 
 /// Arguments of `tape repair`.
 #[derive(Debug, clap::Args)]
@@ -51,7 +51,7 @@ pub fn repair(args: &Repair) -> output::Result {
         true => Inspection::of(&args.dir)?.problems,
         false => Vec::new(),
     };
-    let lost = report.findings.iter().any(|f| f.remedy == Remedy::Nothing);
+    let lost = report.findings.iter().any(|f| f.remedy == RepairRemedy::Nothing);
     let flawed = if args.apply { lost || !remains.is_clean() } else { !report.is_clean() };
     let flawed = flawed || !unmended.is_empty();
     let outcome = Outcome { report, remains, unmended };
@@ -142,7 +142,7 @@ fn finding(f: &RepairFinding, applied: bool) -> Result<(), Failure> {
     let state = match (f.mended, applied) {
         (true, true) => "mended",
         (true, false) => "can be mended",
-        (false, _) if f.remedy == Remedy::Nothing => "lost",
+        (false, _) if f.remedy == RepairRemedy::Nothing => "lost",
         (false, _) => "damaged",
     };
     say!("{state}: {} at offset {}: {}{positions}", f.file.display(), f.offset, f.what);
@@ -151,12 +151,12 @@ fn finding(f: &RepairFinding, applied: bool) -> Result<(), Failure> {
 }
 
 /// What can be done, in one word.
-fn word(remedy: Remedy) -> &'static str {
+fn word(remedy: RepairRemedy) -> &'static str {
     match remedy {
-        Remedy::Mend => "mend",
-        Remedy::Accept => "accept-unverified",
-        Remedy::Truncate => "truncate",
-        Remedy::AcceptOrTruncate => "accept-unverified or truncate",
-        Remedy::Nothing => "none",
+        RepairRemedy::Mend => "mend",
+        RepairRemedy::Accept => "accept-unverified",
+        RepairRemedy::Truncate => "truncate",
+        RepairRemedy::AcceptOrTruncate => "accept-unverified or truncate",
+        RepairRemedy::Nothing => "none",
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use unitape_feed::Account;
 use unitape_feed::quarantine::{RawReport, check_raw};
 use unitape_model::{ErrorCause, Position};
-use unitape_tape::Report;
+use unitape_tape::VerifyReport;
 
 /// Runs the command.
 pub fn verify(dir: &Path, json: bool) -> output::Result {
@@ -26,7 +26,7 @@ pub fn verify(dir: &Path, json: bool) -> output::Result {
 #[derive(Debug)]
 pub struct Inspection {
     /// Frames, checksums and the dictionary log.
-    report: Report,
+    report: VerifyReport,
     /// The bytes that the quarantine names.
     raw: RawReport,
     /// What is wrong, one line each; where it is comes first.

@@ -22,14 +22,14 @@ use crate::params::Params;
 use crate::watch::{Input, Metrics, Output, Scenario};
 use crate::windows::Windows;
 use serde_json::json;
-use unitape_model::{Dict, Kind};
+use unitape_model::{EventKind, NameKind};
 
 /// Definition of the scenario.
 pub static DEF: Def = Def {
     id: "order_to_trade_ratio",
     title: "Order-to-trade ratio burst",
     class: Class::Messaging,
-    inputs: &[Kind::OrderNew, Kind::OrderAmend, Kind::OrderCancel, Kind::Exec],
+    inputs: &[EventKind::OrderNew, EventKind::OrderAmend, EventKind::OrderCancel, EventKind::Exec],
     needs: &[Need::Orders],
     key: &["trader"],
     params: &[
@@ -118,14 +118,14 @@ impl Scenario for Fast {
             self.metrics.missing += 1;
             return;
         }
-        let class = if input.event.kind() == Kind::Exec { EXECUTIONS } else { MESSAGES };
+        let class = if input.event.kind() == EventKind::Exec { EXECUTIONS } else { MESSAGES };
         let ts = input.event.ts_event();
         let seen = self.windows.add(trader, class, ts.0);
         self.metrics.late += u64::from(!seen.complete);
         let [n, x] = seen.counts;
         if self.is_burst(n, x) && self.cooldowns.may_fire(trader, ts) {
             self.metrics.alerts += 1;
-            let key = vec![("trader", input.context.name(Dict::Trader, trader))];
+            let key = vec![("trader", input.context.name(NameKind::Trader, trader))];
             let detail = json!({"msgs": n, "execs": x});
             out.alert(Alert { scenario: DEF.id, ts, trigger_seq: input.context.seq, key, detail });
         }

@@ -3,7 +3,7 @@
 use crate::naive::{Found, Happened, History, Twin, name};
 use crate::params::Params;
 use std::collections::HashMap;
-use unitape_model::{Dict, Dictionary, Kind, UnixNanos};
+use unitape_model::{Dictionary, EventKind, NameKind, UnixNanos};
 
 /// The scenario, slowly.
 pub struct Slow {
@@ -22,9 +22,10 @@ impl Slow {
 impl Twin for Slow {
     fn on_event(&mut self, history: &History, names: &Dictionary) -> Vec<Found> {
         let now = history.now();
-        let is_message =
-            |e: &Happened| matches!(e.kind, Kind::OrderNew | Kind::OrderAmend | Kind::OrderCancel);
-        let is_execution = |e: &Happened| e.kind == Kind::Exec;
+        let is_message = |e: &Happened| {
+            matches!(e.kind, EventKind::OrderNew | EventKind::OrderAmend | EventKind::OrderCancel)
+        };
+        let is_execution = |e: &Happened| e.kind == EventKind::Exec;
         // "Per trader on each order/exec event".
         if !is_message(now) && !is_execution(now) {
             return vec![];
@@ -52,6 +53,6 @@ impl Twin for Slow {
             return vec![];
         }
         self.last.insert(trader, now.ts);
-        vec![Found { ts: now.ts, key: vec![("trader", name(names, Dict::Trader, trader))] }]
+        vec![Found { ts: now.ts, key: vec![("trader", name(names, NameKind::Trader, trader))] }]
     }
 }

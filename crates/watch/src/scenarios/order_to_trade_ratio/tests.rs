@@ -1,13 +1,20 @@
 use super::DEF;
 use crate::naive::stream::{Op, SILENT, hold, hold_reset, step};
 use proptest::prelude::*;
-use unitape_model::Kind;
+use unitape_model::EventKind;
 
 const PARAMS: &str = r#"{"window_ms":10,"min_msgs":4,"max_ratio":"1.5","cooldown_ms":25}"#;
 
 fn op() -> impl Strategy<Value = Op> {
     let kind = prop::sample::select(
-        &[Kind::OrderNew, Kind::OrderNew, Kind::OrderAmend, Kind::OrderCancel, Kind::Exec, Kind::Trade][..],
+        &[
+            EventKind::OrderNew,
+            EventKind::OrderNew,
+            EventKind::OrderAmend,
+            EventKind::OrderCancel,
+            EventKind::Exec,
+            EventKind::Trade,
+        ][..],
     );
     // Traders that are not said are those of the order, if it says one.
     (kind, step(), 0u32..3, 0u8..3, 0u32..3, any::<bool>()).prop_map(

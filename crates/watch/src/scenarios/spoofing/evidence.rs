@@ -11,7 +11,7 @@ use serde_json::json;
 use std::collections::VecDeque;
 use std::iter::once;
 use unitape_model::records::Order;
-use unitape_model::{Decimal, Event, Field, InlineId, Value};
+use unitape_model::{Decimal, Event, EventField, EventValue, InlineId};
 
 /// Executions kept at most; the condition needs them only for an order that did not say whose it is.
 const KEPT_MAX: usize = 1 << 16;
@@ -65,7 +65,7 @@ pub(super) struct Executed {
 impl Evidence {
     /// Keeps an execution behind `before`; gives its number.
     pub fn add(&mut self, input: &Input<'_, '_>, record: &Order, qty: Decimal, before: u64) -> u64 {
-        let match_id = IdKey::of(input.event, Field::MatchId, &record.id2);
+        let match_id = IdKey::of(input.event, EventField::MatchId, &record.id2);
         let text_at = self.texts_base + self.texts.len() as u64;
         if match_id.is_some_and(|id| id.is_hashed()) {
             self.keep_text(input.event);
@@ -87,7 +87,7 @@ impl Evidence {
 
     #[cold]
     fn keep_text(&mut self, event: &Event<'_>) {
-        if let Some(Value::Id(InlineId::Text(text))) = event.field(Field::MatchId, &mut [0; 36]) {
+        if let Some(EventValue::Id(InlineId::Text(text))) = event.field(EventField::MatchId, &mut [0; 36]) {
             self.texts.extend(text);
         }
     }
@@ -155,10 +155,10 @@ impl Evidence {
         let positions = executions.iter().map(|e| e.position.get());
         let positions = once(order.entry_position()).chain(positions).chain([now.position]);
         let mut detail = json!({
-            "spoof_oid": id_text(input.event, Field::Oid),
+            "spoof_oid": id_text(input.event, EventField::Oid),
             "exec_match_ids": ids,
             "qty": order.qty().map(|q| q.to_string()),
-            "px": order.px.some().map(|p| p.to_string()),
+            "px": order.px.to_option().map(|p| p.to_string()),
             "executed_opposite": executed.total.to_string(),
             "filled": order.executed.to_string(),
             "life_ns": i128::from(input.event.ts_event().0) - i128::from(order.entry_ts.0),

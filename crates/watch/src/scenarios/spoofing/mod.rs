@@ -34,14 +34,14 @@ use crate::params::Params;
 use crate::watch::{Input, Metrics, Output, Scenario};
 use evidence::{Evidence, Executed};
 use hashbrown::{DefaultHashBuilder, HashMap};
-use unitape_model::{Decimal, Dict, InstrumentId, Kind, Price, UnixNanos};
+use unitape_model::{Decimal, EventKind, InstrumentId, NameKind, Price, UnixNanos};
 
 /// Definition of the scenario.
 pub static DEF: Def = Def {
     id: "spoofing",
     title: "Spoofing (one large non-bona-fide order)",
     class: Class::Manipulation,
-    inputs: &[Kind::OrderNew, Kind::OrderCancel, Kind::Exec],
+    inputs: &[EventKind::OrderNew, EventKind::OrderCancel, EventKind::Exec],
     needs: &[Need::Orders, Need::Market],
     key: &["owner", "venue", "instr", "side"],
     params: &[
@@ -255,7 +255,7 @@ impl Fast {
 
     fn judge(&mut self, input: &Input<'_, '_>, order: &OrderState, slot: usize) -> Option<Alert> {
         let suspect = self.suspects.get(slot).copied().unwrap_or(NO_SUSPECT);
-        let best = suspect.best.some();
+        let best = suspect.best.to_option();
         let tick = input.context.market.reference(order.instr).and_then(|r| r.tick);
         // The owner that the cancel names, where the order named none.
         let said = input.record.map_or(0, |record| record.owner.get());
@@ -264,8 +264,8 @@ impl Fast {
             whole(order, owner),
             best,
             tick.filter(|t| t.0 > 0),
-            order.entry_px.some(),
-            order.px.some(),
+            order.entry_px.to_option(),
+            order.px.to_option(),
             order.qty(),
         ) else {
             self.metrics.missing += 1;
@@ -382,11 +382,11 @@ impl Scenario for Fast {
     fn on_event(&mut self, input: &Input<'_, '_>, out: &mut Output<'_>) {
         self.metrics.events += 1;
         match (input.event.kind(), input.order) {
-            (Kind::Exec, _) => self.on_exec(input),
-            (Kind::OrderNew, Some(touched)) => self.on_entry(input, touched),
-            (Kind::OrderCancel, Some(touched)) => self.on_cancel(input, touched, out),
+            (EventKind::Exec, _) => self.on_exec(input),
+            (EventKind::OrderNew, Some(touched)) => self.on_entry(input, touched),
+            (EventKind::OrderCancel, Some(touched)) => self.on_cancel(input, touched, out),
             // Without a venue it cannot be found which one it is.
-            (Kind::OrderCancel, None) if input.event.venue() == 0 => self.metrics.missing += 1,
+            (EventKind::OrderCancel, None) if input.event.venue() == 0 => self.metrics.missing += 1,
             // An order that was never seen is never live.
             _ => {}
         }
@@ -484,9 +484,9 @@ fn side_name(side: u8) -> &'static str {
 fn key(input: &Input<'_, '_>, order: &OrderState, owner: u32) -> Vec<(&'static str, String)> {
     let context = input.context;
     vec![
-        ("owner", context.name(Dict::Owner, owner)),
-        ("venue", context.name(Dict::Venue, order.venue.into())),
-        ("instr", context.name(Dict::Instrument, order.instr.0)),
+        ("owner", context.name(NameKind::Owner, owner)),
+        ("venue", context.name(NameKind::Venue, order.venue.into())),
+        ("instr", context.name(NameKind::Instrument, order.instr.0)),
         ("side", side_name(order.side).to_owned()),
     ]
 }

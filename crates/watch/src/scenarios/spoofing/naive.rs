@@ -3,7 +3,7 @@
 use crate::exact::{Total, at_most, times};
 use crate::naive::{Found, Happened, History, Twin, name, sum};
 use crate::params::Params;
-use unitape_model::{Dict, Dictionary, Kind};
+use unitape_model::{Dictionary, EventKind, NameKind};
 
 /// The scenario, slowly.
 pub struct Slow {
@@ -19,19 +19,19 @@ impl Slow {
     fn judge(&self, history: &History, names: &Dictionary) -> Option<Found> {
         // "On order_cancel of live order O (owner P)"
         let cancel = history.now();
-        if cancel.kind != Kind::OrderCancel {
+        if cancel.kind != EventKind::OrderCancel {
             return None;
         }
         let life = history.of_order(cancel);
-        let new = *life.first().filter(|e| e.kind == Kind::OrderNew)?;
-        if life.iter().any(|e| e.kind == Kind::OrderCancel) {
+        let new = *life.first().filter(|e| e.kind == EventKind::OrderNew)?;
+        if life.iter().any(|e| e.kind == EventKind::OrderCancel) {
             return None;
         }
         // "(latest amended qty/px)"
-        let shapes = life.iter().filter(|e| e.kind != Kind::Exec);
+        let shapes = life.iter().filter(|e| e.kind != EventKind::Exec);
         let qty = shapes.clone().rev().find_map(|e| e.qty)?;
         let px = shapes.rev().find_map(|e| e.px)?;
-        let filled = sum(life.iter().filter(|e| e.kind == Kind::Exec).copied());
+        let filled = sum(life.iter().filter(|e| e.kind == EventKind::Exec).copied());
         if filled >= Total::of(qty) {
             return None;
         }
@@ -51,8 +51,8 @@ impl Slow {
         // <= max_dist_ticks"
         let of_instr = |kind| history.of_instr(instr).filter(move |e| e.kind == kind);
         let same_book = |e: &&Happened| e.venue == new.venue && e.instr == Some(instr);
-        let before = of_instr(Kind::Bbo).filter(same_book).find(|e| e.seq < new.seq)?;
-        let tick = of_instr(Kind::Ref).find_map(|e| e.tick)?;
+        let before = of_instr(EventKind::Bbo).filter(same_book).find(|e| e.seq < new.seq)?;
+        let tick = of_instr(EventKind::Ref).find_map(|e| e.tick)?;
         let entry_px = i128::from(new.px?.0);
         let behind = match side {
             'B' => i128::from(before.bid?.0) - entry_px,
@@ -64,7 +64,7 @@ impl Slow {
         let execs: Vec<&Happened> = history
             .of_owner(owner)
             .take_while(|e| e.seq > new.seq)
-            .filter(|e| e.kind == Kind::Exec && e.seq < cancel.seq)
+            .filter(|e| e.kind == EventKind::Exec && e.seq < cancel.seq)
             .filter(same_book)
             .filter(|e| matches!((side, e.side), ('B', Some('S')) | ('S', Some('B'))))
             .filter(|e| e.qty.is_some_and(|q| q.mantissa() > 0))
@@ -80,9 +80,9 @@ impl Slow {
         fires.then(|| Found {
             ts: cancel.ts,
             key: vec![
-                ("owner", name(names, Dict::Owner, owner)),
-                ("venue", name(names, Dict::Venue, new.venue.unwrap_or(0))),
-                ("instr", name(names, Dict::Instrument, instr.0)),
+                ("owner", name(names, NameKind::Owner, owner)),
+                ("venue", name(names, NameKind::Venue, new.venue.unwrap_or(0))),
+                ("instr", name(names, NameKind::Instrument, instr.0)),
                 ("side", side.to_string()),
             ],
         })

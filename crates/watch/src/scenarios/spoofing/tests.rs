@@ -1,7 +1,7 @@
 use super::DEF;
 use crate::naive::stream::{Op, SILENT, hold, hold_reset, step};
 use proptest::prelude::*;
-use unitape_model::Kind;
+use unitape_model::EventKind;
 
 const PARAMS: &str = r#"{"max_life_ms":20,"min_ratio":"5","max_filled_pct":10,"max_dist_ticks":"3",
     "cancel_after_exec_ms":10,"min_notional":"50000"}"#;
@@ -12,18 +12,18 @@ const BEST: i64 = 2_500_000_000_000;
 fn op() -> impl Strategy<Value = Op> {
     let kind = prop::sample::select(
         &[
-            Kind::OrderNew,
-            Kind::OrderNew,
-            Kind::OrderNew,
-            Kind::OrderAmend,
-            Kind::OrderCancel,
-            Kind::OrderCancel,
-            Kind::OrderCancel,
-            Kind::Exec,
-            Kind::Exec,
-            Kind::Exec,
-            Kind::Bbo,
-            Kind::Ref,
+            EventKind::OrderNew,
+            EventKind::OrderNew,
+            EventKind::OrderNew,
+            EventKind::OrderAmend,
+            EventKind::OrderCancel,
+            EventKind::OrderCancel,
+            EventKind::OrderCancel,
+            EventKind::Exec,
+            EventKind::Exec,
+            EventKind::Exec,
+            EventKind::Bbo,
+            EventKind::Ref,
         ][..],
     );
     let px = prop_oneof![
@@ -45,7 +45,7 @@ fn op() -> impl Strategy<Value = Op> {
     )
         .prop_map(
             |((kind, by, owner, instr, venue, oid, id), (side, odd, px, qty), (short, lack, small))| {
-                let needs = kind == Kind::Exec;
+                let needs = kind == EventKind::Exec;
                 Op {
                     kind,
                     by: if short { by.clamp(-1, 1) } else { by },

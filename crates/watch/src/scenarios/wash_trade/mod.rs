@@ -38,14 +38,14 @@ use crate::watch::{Input, Metrics, Output, Scenario};
 use legs::Legs;
 use matches::Matches;
 use serde_json::json;
-use unitape_model::{Decimal, Dict, Field, InstrumentId, Kind, Price, UnixNanos};
+use unitape_model::{Decimal, EventField, EventKind, InstrumentId, NameKind, Price, UnixNanos};
 
 /// Definition of the scenario.
 pub static DEF: Def = Def {
     id: "wash_trade",
     title: "Wash trade / self match / offsetting round trip",
     class: Class::Manipulation,
-    inputs: &[Kind::Exec],
+    inputs: &[EventKind::Exec],
     needs: &[Need::Orders],
     key: &["group", "instr"],
     params: &[
@@ -207,7 +207,7 @@ impl Scenario for Fast {
 fn leg(input: &Input<'_, '_>) -> Option<Leg> {
     let record = input.record?;
     let qty = quantity(record).filter(|q| q.mantissa() > 0)?;
-    let px = Price(record.px.get()).some()?;
+    let px = Price(record.px.get()).to_option()?;
     let (instr, side) = (InstrumentId(record.common.instrument.get()), record.side());
     let whole = instr.0 != 0 && input.owner != 0 && matches!(side, 1 | 2);
     whole.then(|| Leg {
@@ -220,7 +220,7 @@ fn leg(input: &Input<'_, '_>) -> Option<Leg> {
         instr,
         venue: record.common.venue.get(),
         side: side - 1,
-        id: IdKey::of(input.event, Field::MatchId, &record.id2),
+        id: IdKey::of(input.event, EventField::MatchId, &record.id2),
     })
 }
 
@@ -237,8 +237,8 @@ fn alert(e: &Leg, f: &Leg, arm: &'static str, input: &Input<'_, '_>) -> Alert {
         ts: input.event.ts_event(),
         trigger_seq: e.seq,
         key: vec![
-            ("group", context.name(Dict::Owner, group)),
-            ("instr", context.name(Dict::Instrument, e.instr.0)),
+            ("group", context.name(NameKind::Owner, group)),
+            ("instr", context.name(NameKind::Instrument, e.instr.0)),
         ],
         detail,
     }

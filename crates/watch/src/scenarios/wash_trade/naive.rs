@@ -4,7 +4,7 @@ use crate::exact::Total;
 use crate::naive::{Found, Happened, History, Id, Twin, name};
 use crate::params::Params;
 use std::collections::{HashMap, HashSet};
-use unitape_model::{Decimal, Dict, Dictionary, InstrumentId, Kind};
+use unitape_model::{Decimal, Dictionary, EventKind, InstrumentId, NameKind};
 
 /// The scenario, slowly.
 pub struct Slow {
@@ -32,7 +32,7 @@ impl Twin for Slow {
     fn on_event(&mut self, history: &History, names: &Dictionary) -> Vec<Found> {
         let e = history.now();
         // "Compare beneficial group (party map; default = owner)."
-        if let (Kind::Party, Some(owner)) = (e.kind, e.owner) {
+        if let (EventKind::Party, Some(owner)) = (e.kind, e.owner) {
             self.groups.insert(owner, e.group.unwrap_or(owner));
         }
         let Some(e) = whole(history, e) else { return vec![] };
@@ -47,8 +47,8 @@ impl Twin for Slow {
         let found = Found {
             ts: e.event.ts,
             key: vec![
-                ("group", name(names, Dict::Owner, group)),
-                ("instr", name(names, Dict::Instrument, e.instr.0)),
+                ("group", name(names, NameKind::Owner, group)),
+                ("instr", name(names, NameKind::Instrument, e.instr.0)),
             ],
         };
         // "any two legs on opposite sides with the same beneficial owner are a self_match, decided when the later of the two
@@ -109,7 +109,7 @@ impl Leg<'_> {
 }
 
 fn whole<'a>(history: &History, event: &'a Happened) -> Option<Leg<'a>> {
-    let qty = event.qty.filter(|q| event.kind == Kind::Exec && q.mantissa() > 0)?;
+    let qty = event.qty.filter(|q| event.kind == EventKind::Exec && q.mantissa() > 0)?;
     Some(Leg {
         event,
         owner: history.owner(event)?,

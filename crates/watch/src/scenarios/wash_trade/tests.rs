@@ -29,7 +29,7 @@ fn op() -> impl Strategy<Value = Op> {
     );
     let exec = ((step(), 0u32..5, 0u8..3, 1u32..3, 1u32..3), (1u8..3, px, qty, 0u8..6)).prop_map(
         |((by, owner, oid, instr, venue), (side, px, qty, id))| Op {
-            kind: Kind::Exec,
+            kind: EventKind::Exec,
             by,
             owner,
             oid,
@@ -44,8 +44,8 @@ fn op() -> impl Strategy<Value = Op> {
     );
     prop_oneof![
         10 => exec,
-        1 => (1u32..5, 1u32..4).prop_map(|(owner, group)| Op { kind: Kind::Party, owner, group, ..SILENT }),
-        1 => (0u8..3, 0u32..5).prop_map(|(oid, owner)| Op { kind: Kind::OrderNew, oid, owner, venue: 1, ..SILENT }),
+        1 => (1u32..5, 1u32..4).prop_map(|(owner, group)| Op { kind: EventKind::Party, owner, group, ..SILENT }),
+        1 => (0u8..3, 0u32..5).prop_map(|(oid, owner)| Op { kind: EventKind::OrderNew, oid, owner, venue: 1, ..SILENT }),
     ]
 }
 
@@ -85,9 +85,9 @@ proptest! {
         for ((_, _, frame), seq) in frames(&arena).zip(1..) {
             let event = Event::new(frame).unwrap();
             match event.kind() {
-                Kind::Party => parties.on_party(&event),
-                Kind::Exec => {
-                    let record = unitape_model::records::Order::of(&event).unwrap();
+                EventKind::Party => parties.on_party(&event),
+                EventKind::Exec => {
+                    let record = unitape_model::records::Order::from_event(&event).unwrap();
                     let market = crate::Market::default();
                     let context = crate::Context {
                         seq, position: None, names: &names, parties: &parties, orders: &Orders::new(), market: &market,

@@ -45,8 +45,8 @@ use unitape_base::digits::parse_u64;
 use unitape_codec::fix::value;
 use unitape_codec::text::time;
 use unitape_fast::{Decoder, MessageFault, MessageFaultCode};
-use unitape_model::event::Value;
-use unitape_model::schema::{Slot, Spec};
+use unitape_model::event::EventValue;
+use unitape_model::schema::{EventFieldSpec, FieldLayout};
 use unitape_model::{Decimal, Dictionary, EventBuilder, Refusal, UnixNanos};
 
 /// Decodes blocks of FAST; one per worker and feed, or one per feed where a message means what those before it say.
@@ -436,7 +436,7 @@ impl Message for Taken<'_> {
         &self,
         found: Found,
         event: &mut EventBuilder<'_>,
-        spec: &Spec,
+        spec: &EventFieldSpec,
         names: &mut Names<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
@@ -449,12 +449,12 @@ impl Message for Taken<'_> {
             }
         };
         match spec.slot {
-            Slot::Price { .. } => event.set(spec, Value::Price(price(mantissa, exponent)?)),
-            Slot::Decimal { .. } | Slot::DecimalNarrow { .. } | Slot::DecimalExt => {
-                event.set(spec, Value::Decimal(Decimal::new(mantissa, exponent)?))
+            FieldLayout::Price { .. } => event.set(spec, EventValue::Price(price(mantissa, exponent)?)),
+            FieldLayout::Decimal { .. } | FieldLayout::DecimalNarrow { .. } | FieldLayout::DecimalExt => {
+                event.set(spec, EventValue::Decimal(Decimal::new(mantissa, exponent)?))
             }
-            Slot::UInt { .. } if exponent == 0 => {
-                event.set(spec, Value::UInt(u64::try_from(mantissa).map_err(|_| Refusal::BadInteger)?))
+            FieldLayout::UInt { .. } if exponent == 0 => {
+                event.set(spec, EventValue::UInt(u64::try_from(mantissa).map_err(|_| Refusal::BadInteger)?))
             }
             _ => event.set_text(spec, self.text(found, scratch), names),
         }

@@ -9,7 +9,7 @@ use super::program::{KindProgram, Program, Variant};
 use crate::block::{Block, Ended, PROGRESS_BYTES};
 use unitape_codec::fixed::{LANES, Lanes, RecordBatch, StridedRecords};
 use unitape_model::schema::{RECV_NONE, SEQ_EXT, SEQ_NONE, at};
-use unitape_model::{Header, LINE, UnixNanos, flags};
+use unitape_model::{FrameHeader, LINE, UnixNanos, flags};
 
 /// Records at one distance.
 #[derive(Clone, Copy, Debug)]
@@ -149,7 +149,7 @@ impl Program {
     #[inline]
     fn extend(&self, arena: &mut Vec<u8>, count: usize, found: &mut Found) {
         let Some(kept) = &self.kept else { return };
-        let header = Header::read(&self.template);
+        let header = FrameHeader::read(&self.template);
         let fixed = self.template.len();
         let extended: usize = found.extensions[..count].iter().map(|(_, length)| *length as usize).sum();
         arena.reserve(count * fixed + extended);
@@ -161,7 +161,7 @@ impl Program {
             }
             if extension.1 > 0 {
                 let lines = ((fixed + extension.1 as usize) / LINE) as u16;
-                Header::unstamped(header.kind(), header.flags() | flags::EXT, lines)
+                FrameHeader::new_unstamped(header.kind(), header.flags() | flags::EXT, lines)
                     .write(&mut arena[frame..]);
                 for line in kept.text(*extension).as_chunks::<LINE>().0 {
                     arena.extend_from_slice(line);

@@ -10,7 +10,7 @@ use unitape_codec::fixed::{
     ColumnValue, FixedWidthDecoder, LANES, NextRecord, ScatteredRecords, StridedRecords,
 };
 use unitape_model::schema::{SEQ_EXT, SEQ_NONE, at};
-use unitape_model::{Dictionary, Header, LINE, UnixNanos, flags};
+use unitape_model::{Dictionary, FrameHeader, LINE, UnixNanos, flags};
 
 /// Where the records of each sort start.
 #[derive(Debug)]
@@ -207,11 +207,11 @@ impl Program {
         let fixed = self.template.len();
         let arena = &mut block.arena;
         arena.extend_from_slice(&self.template);
-        let header = Header::read(&self.template);
+        let header = FrameHeader::read(&self.template);
         let image = &mut arena[frame..frame + fixed];
         if !extension.is_empty() {
             let Ok(lines) = u16::try_from((fixed + extension.len()) / LINE) else { return false };
-            Header::unstamped(header.kind(), header.flags() | flags::EXT, lines).write(image);
+            FrameHeader::new_unstamped(header.kind(), header.flags() | flags::EXT, lines).write(image);
         }
         image[at::TS_EVENT..at::TS_EVENT + 8].copy_from_slice(&head.ts.to_le_bytes());
         image[at::SOURCE..at::SOURCE + 4].copy_from_slice(&head.source.to_le_bytes());

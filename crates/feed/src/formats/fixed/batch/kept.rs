@@ -5,14 +5,14 @@ use super::program::Slow;
 use crate::block::json::json_string;
 use crate::mapping::Message;
 use unitape_codec::fixed::{LANES, RecordBatch, RecordLayout, StridedRecords};
-use unitape_model::{EventBuilder, Kind, LINE, UnixNanos};
+use unitape_model::{EventBuilder, EventKind, LINE, UnixNanos};
 
 /// The columns, and the extensions that were made.
 #[derive(Debug)]
 pub(super) struct Kept {
     /// Name and column, in the order in which they are kept.
     columns: Vec<(String, u16)>,
-    kind: Kind,
+    kind: EventKind,
     /// Words of the record that hold all of these columns, and nothing else once masked.
     words: [(usize, u64); WORDS_MAX],
     found: Box<[Extension; EXTENSIONS]>,
@@ -42,7 +42,7 @@ const NO_EXTENSION: Extension = Extension { key: [0; WORDS_MAX], start: 0, lengt
 
 impl Kept {
     /// `None` where not all of them are text, or they stand too far apart.
-    pub(super) fn new(columns: Vec<(String, u16)>, record: &RecordLayout, kind: Kind) -> Option<Self> {
+    pub(super) fn new(columns: Vec<(String, u16)>, record: &RecordLayout, kind: EventKind) -> Option<Self> {
         let mut bytes: Vec<usize> = Vec::new();
         for (_, column) in &columns {
             let of = &record.columns()[usize::from(*column)];
@@ -118,7 +118,7 @@ impl Kept {
         let mut scratch = Vec::new();
         for (name, column) in &self.columns {
             if let Some(column) = fields.column(*column)
-                && event.unmapped(name, &json_string(fields.text(column, &mut scratch))).is_err()
+                && event.keep_unmapped(name, &json_string(fields.text(column, &mut scratch))).is_err()
             {
                 return false;
             }

@@ -7,7 +7,7 @@ use crate::block::{Block, Fixup, Names};
 use crate::mapping::{FieldPlan, Message, Otherwise, Plan};
 use unitape_codec::fixed::{ColumnLayout, LANES, RecordBatch, StridedRecords};
 use unitape_model::id::{PROVISIONAL, VENUE_PROVISIONAL};
-use unitape_model::{Dict, Dictionary};
+use unitape_model::{Dictionary, NameKind};
 
 /// A column of up to 16 bytes as a name.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Name {
     masks: [u64; 2],
     table: Option<(usize, Option<Otherwise>)>,
     required: bool,
-    dict: Dict,
+    dict: NameKind,
     pub at: usize,
     /// Whether its id has 16 bits.
     pub short: bool,
@@ -57,7 +57,7 @@ impl Name {
         field: &FieldPlan,
         column: u16,
         of: &ColumnLayout,
-        dict: Dict,
+        dict: NameKind,
         at: u16,
     ) -> Option<Self> {
         let length = of.length();
@@ -73,7 +73,7 @@ impl Name {
             required: field.required,
             dict,
             at: at.into(),
-            short: dict == Dict::Venue,
+            short: dict == NameKind::Venue,
             known: vec![[Known::NONE; 2]; if length == 1 { 256 } else { PLACES }].into(),
             provisional: Vec::new(),
             names: (0, Vec::new()),

@@ -12,8 +12,8 @@ use super::names::Name;
 use super::put::Put;
 use crate::mapping::{Cond, EventPlan, FieldPlan, From, Plan, Rule, Way, translate_const};
 use unitape_codec::fixed::{BatchReader, FixedWidthLayout, LANES, NumberKind};
-use unitape_model::schema::Slot;
-use unitape_model::{Dictionary, EventBuilder, Header, UnixNanos, flags};
+use unitape_model::schema::FieldLayout;
+use unitape_model::{Dictionary, EventBuilder, FrameHeader, UnixNanos, flags};
 
 /// A sort of record.
 #[derive(Debug)]
@@ -212,7 +212,7 @@ impl Program {
             };
             let of = &record.columns()[usize::from(column)];
             match (field.spec.slot, columns.find(column)) {
-                (Slot::Sym { dict, at }, None) if of.is_text() => {
+                (FieldLayout::Sym { dict, at }, None) if of.is_text() => {
                     names.push(Name::new(field, column, of, dict, at)?);
                 }
                 (slot, Some((place, numbers))) if field.table.is_none() => {
@@ -224,7 +224,7 @@ impl Program {
         }
         // A constant in an extension would stand before what is kept; few mappings have one.
         let start = builder.finish(flags::LAST).ok()?;
-        let header = Header::read(&template[start..]);
+        let header = FrameHeader::read(&template[start..]);
         if header.flags() & flags::EXT != 0 || template.len() != header.len_bytes() {
             return None;
         }
@@ -249,7 +249,7 @@ impl Program {
             [] => None,
             _ => Some(Kept::new(kept, record, event.kind)?),
         };
-        debug_assert_eq!(Header::read(&template).kind(), event.kind as u8);
+        debug_assert_eq!(FrameHeader::read(&template).kind(), event.kind as u8);
         let templates = template.repeat(LANES);
         Some(Self { template, templates, names, puts, kept, frames: Vec::with_capacity(LANES) })
     }

@@ -8,8 +8,8 @@ use unitape_codec::fixed::{
     BatchReader, ColumnLayout, LANES, Lanes, NumberKind, RecordBatch, ScatteredRecords, StridedRecords,
 };
 use unitape_model::id::pack_id;
-use unitape_model::schema::{EXP_NONE, EXT_ONLY, Slot};
-use unitape_model::{Decimal, Dictionary, EventBuilder, InlineId, Kind, Price, UnixNanos};
+use unitape_model::schema::{EXP_NONE, EXT_ONLY, FieldLayout};
+use unitape_model::{Decimal, Dictionary, EventBuilder, EventKind, InlineId, Price, UnixNanos};
 
 /// A field, with its values for the batch in hand.
 #[derive(Debug)]
@@ -67,25 +67,30 @@ impl Put {
     }
 
     /// A column of numbers.
-    pub(super) fn number(field: &FieldPlan, slot: Slot, place: usize, numbers: NumberKind) -> Option<Self> {
+    pub(super) fn number(
+        field: &FieldPlan,
+        slot: FieldLayout,
+        place: usize,
+        numbers: NumberKind,
+    ) -> Option<Self> {
         let exponent = match numbers {
             NumberKind::Int => 0,
             NumberKind::Decimal(exponent) => exponent,
             NumberKind::Instant => return None,
         };
         let what = match slot {
-            Slot::Price { at: EXT_ONLY } => What::Nothing { place },
-            Slot::Price { at } => {
+            FieldLayout::Price { at: EXT_ONLY } => What::Nothing { place },
+            FieldLayout::Price { at } => {
                 let scale = u32::try_from(i32::from(exponent) + Price::PLACES as i32).ok()?;
                 What::Price { place, scale: 10i64.checked_pow(scale)?, at: at.into() }
             }
-            Slot::Decimal { at, exp_at } => {
+            FieldLayout::Decimal { at, exp_at } => {
                 What::Decimal { place, exponent, at: at.into(), exp_at: exp_at.into(), narrow: false }
             }
-            Slot::DecimalNarrow { at, exp_at } => {
+            FieldLayout::DecimalNarrow { at, exp_at } => {
                 What::Decimal { place, exponent, at: at.into(), exp_at: exp_at.into(), narrow: true }
             }
-            Slot::UInt { at, width } if exponent == 0 => {
+            FieldLayout::UInt { at, width } if exponent == 0 => {
                 What::UInt { place, at: at.into(), width: width.into() }
             }
             _ => return None,
@@ -97,12 +102,12 @@ impl Put {
     pub(super) fn text(
         plan: &Plan,
         field: &FieldPlan,
-        slot: Slot,
+        slot: FieldLayout,
         of: &ColumnLayout,
-        kind: Kind,
+        kind: EventKind,
     ) -> Option<Self> {
         let what = match slot {
-            Slot::Code { at, .. } | Slot::Bool { at, .. } if of.is_one_character() => {
+            FieldLayout::Code { at, .. } | FieldLayout::Bool { at, .. } if of.is_one_character() => {
                 let bits = |byte: usize| {
                     let text = [byte as u8];
                     if text[0] == of.pad() {
@@ -120,8 +125,8 @@ impl Put {
                 };
                 What::Code { column: of.start(), bits: Box::new(std::array::from_fn(bits)), at: at.into() }
             }
-            Slot::Text { at, n } | Slot::Id { at, n } if at != EXT_ONLY => {
-                let id = matches!(slot, Slot::Id { .. });
+            FieldLayout::Text { at, n } | FieldLayout::Id { at, n } if at != EXT_ONLY => {
+                let id = matches!(slot, FieldLayout::Id { .. });
                 if field.table.is_some() || !of.is_plain_text() || of.length() > TEXT_BYTES_MAX {
                     return None;
                 }
@@ -372,7 +377,7 @@ fn each(mut lanes: u64, mut visit: impl FnMut(usize)) {
 }
 
 /// A byte of an event with every field none.
-fn event_byte(kind: Kind, at: usize) -> u8 {
+fn event_byte(kind: EventKind, at: usize) -> u8 {
     let mut frame = Vec::new();
     EventBuilder::begin(&mut frame, kind, UnixNanos(0));
     frame[at]

@@ -1,11 +1,11 @@
 //! What the follower takes in one step: a run of committed frames, and what is to be known of it.
 
-use unitape_model::{Header, frame::KIND_PAD};
+use unitape_model::{FrameHeader, frame::KIND_PAD};
 
 use crate::disk::definitions::{DEFINITION_KINDS, DefinitionLog};
-use crate::disk::durable::Durable;
+use crate::disk::durable::DurableMark;
 use crate::disk::layout::HEADER_PAGE;
-use crate::disk::map::{Seen, Segment};
+use crate::disk::map::{HeaderWordState, MappedSegment};
 use crate::error::{Error, Result};
 
 /// Bytes after which a piece ends, unless it is wanted sooner.
@@ -17,23 +17,28 @@ const PAGE: u64 = 4096;
 
 /// A run of committed frames in one segment; it may be empty.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct RecorderRun {
     /// Data offset behind its last frame.
     pub to: u64,
     /// The pad that is behind it, up to the end of the segment.
-    pub pad: Option<Header>,
+    pub pad: Option<FrameHeader>,
     /// It ends for its size, and there may be more behind it.
     pub more: bool,
     /// The last whole unit that ends in it.
-    pub whole: Option<Durable>,
+    pub whole: Option<DurableMark>,
     /// Bytes of the definitions before its end.
     pub definitions_bytes: u64,
 }
 
-impl Piece {
+impl RecorderRun {
     /// The piece from data offset `from` of `source`, a frame's start, of `at_most` bytes or little more. Its
     /// definitions are taken into the log.
-    pub fn at(from: u64, at_most: u64, source: &Segment, definitions: &mut DefinitionLog) -> Result<Self> {
+    pub fn scan(
+        from: u64,
+        at_most: u64,
+        source: &MappedSegment,
+        definitions: &mut DefinitionLog,
+    ) -> Result<Self> {
         let mut piece = Self { to: from, pad: None, more: false, whole: None, definitions_bytes: 0 };
         while piece.to < source.size {
             let to = piece.to;
@@ -43,7 +48,7 @@ impl Piece {
                 break;
             }
             match source.look(to) {
-                Seen::Frame(header) => {
+                HeaderWordState::Frame(header) => {
                     if DEFINITION_KINDS.contains(&header.kind()) {
                         // SAFETY: `look` saw the frame committed at `to`, its length within the segment.
                         let frame = unsafe { source.bytes(to, header.len_bytes()) };
@@ -53,15 +58,16 @@ impl Piece {
                     if header.is_last() {
                         let definitions_bytes = definitions.bytes_passed();
                         let position = source.base.plus(piece.to);
-                        piece.whole = Some(Durable { position, definitions_bytes, open_sum: None });
+                        piece.whole = Some(DurableMark { position, definitions_bytes, open_sum: None });
                     }
                 }
-                Seen::Pad => {
-                    piece.pad = Some(Header::unstamped(KIND_PAD, 0, 0).stamped(source.base.plus(to)));
+                HeaderWordState::Pad => {
+                    piece.pad =
+                        Some(FrameHeader::new_unstamped(KIND_PAD, 0, 0).with_stamp(source.base.plus(to)));
                     break;
                 }
-                Seen::Nothing => break,
-                Seen::Damage(header) => {
+                HeaderWordState::Nothing => break,
+                HeaderWordState::Damage(header) => {
                     let what = format!("no frame can start with {header}");
                     return Err(Error::damage(&source.path, HEADER_PAGE + to, what));
                 }

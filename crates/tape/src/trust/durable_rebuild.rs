@@ -2,31 +2,31 @@
 
 use unitape_model::Position;
 
-use crate::disk::definitions::{Definitions, HEAD};
-use crate::disk::durable::{Durable, store_durable};
-use crate::disk::layout::{Meta, segment_path};
-use crate::disk::live::Live;
+use crate::disk::definitions::{DefinitionReader, HEAD};
+use crate::disk::durable::{DurableMark, store_durable};
+use crate::disk::layout::{TapeManifest, segment_path};
 use crate::disk::seal::is_sealed;
+use crate::disk::segment_locator::SegmentLocator;
 use crate::error::Result;
 use crate::trust::segment_sums::SegmentSums;
-use crate::trust::span::padded;
-use crate::trust::survey::{SegmentSurvey, Stop, TapeSurvey};
+use crate::trust::span::extend_with_zeros;
+use crate::trust::survey::{SegmentScanEnd, SegmentSurvey, TapeSurvey};
 
 /// The durable position of a tape whose file `durable` is lost, and the last position of which checksums say anything.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Remade {
-    pub durable: Durable,
+pub(crate) struct RebuiltDurableMark {
+    pub durable: DurableMark,
     /// There are checksums up to here.
     pub summed: Position,
 }
 
 /// Makes the file `durable` of a tape again, from what its checksums vouch for and no more: for
-/// [`crate::Options::truncate_damage`], which cuts off what is behind that.
+/// [`crate::WriterOptions::truncate_damage`], which cuts off what is behind that.
 ///
 /// # Errors
 /// A file that cannot be read or written.
-pub(crate) fn remake_durable(live: &Live) -> Result<Durable> {
-    let survey = TapeSurvey::of(&live.paths, &live.meta)?;
+pub(crate) fn remake_durable(live: &SegmentLocator) -> Result<DurableMark> {
+    let survey = TapeSurvey::scan_segments(&live.paths, &live.meta)?;
     let mut position = survey.first();
     for segment in &survey.segments {
         let vouched = vouched_from_start(&survey, segment)?;
@@ -35,7 +35,7 @@ pub(crate) fn remake_durable(live: &Live) -> Result<Durable> {
             break;
         }
     }
-    let mut durable = Durable { position: survey.unit_end_before(position)?.0, ..Durable::default() };
+    let mut durable = DurableMark { position: survey.unit_end_before(position)?.0, ..DurableMark::default() };
     durable.definitions_bytes = log_bytes(&survey, durable.position);
     durable.open_sum = open_sum(&survey, durable.position)?;
     store_durable(&live.paths, &durable)?;
@@ -46,7 +46,7 @@ pub(crate) fn remake_durable(live: &Live) -> Result<Durable> {
 ///
 /// One that was closed was so up to its end; another one as far as there is a checksum that matches, because what is in
 /// between and does not match is damaged, and not the end.
-pub(crate) fn remake(survey: &TapeSurvey, closed: bool) -> Result<Remade> {
+pub(crate) fn remake(survey: &TapeSurvey, closed: bool) -> Result<RebuiltDurableMark> {
     let (mut matched, mut summed) = (survey.first(), survey.first());
     for segment in &survey.segments {
         let sums = SegmentSums::load(&survey.paths, &survey.meta, segment.index)?;
@@ -62,13 +62,13 @@ pub(crate) fn remake(survey: &TapeSurvey, closed: bool) -> Result<Remade> {
     }
     // Not behind a pad: a tape that was closed has frames in its last segment, or none at all.
     let position = if closed { survey.end().0 } else { survey.unit_end_before(matched)?.0 };
-    let durable = Durable { position, definitions_bytes: 0, open_sum: None };
-    Ok(Remade { durable, summed })
+    let durable = DurableMark { position, definitions_bytes: 0, open_sum: None };
+    Ok(RebuiltDurableMark { durable, summed })
 }
 
 /// Why the file `durable` must be of an earlier moment than the tape, if it is: a tape that was closed is durable to its
 /// end, and only what is durable is sealed.
-pub(crate) fn why_older(survey: &TapeSurvey, durable: &Durable, closed: bool) -> Option<String> {
+pub(crate) fn why_older(survey: &TapeSurvey, durable: &DurableMark, closed: bool) -> Option<String> {
     let (says, end) = (durable.position, survey.end().0);
     if closed && says < end {
         return Some(format!(
@@ -85,13 +85,13 @@ pub(crate) fn why_older(survey: &TapeSurvey, durable: &Durable, closed: bool) ->
 
 /// The sum of the bytes before `position` in its span.
 pub(crate) fn open_sum(survey: &TapeSurvey, position: Position) -> Result<Option<u32>> {
-    let Meta { segment_bytes, .. } = survey.meta;
+    let TapeManifest { segment_bytes, .. } = survey.meta;
     let to = position.0 % segment_bytes;
     let from = to - to % survey.meta.span();
     if from == to {
         return Ok(Some(0));
     }
-    let Some(of) = survey.at(position).filter(|s| s.length >= to) else { return Ok(None) };
+    let Some(of) = survey.segment_at(position).filter(|s| s.length >= to) else { return Ok(None) };
     let segment = survey.open(of, false)?;
     // SAFETY: within the file, which nobody writes.
     Ok(Some(crc32c::crc32c(unsafe { segment.bytes(from, (to - from) as usize) })))
@@ -126,7 +126,7 @@ fn matches(survey: &TapeSurvey, of: &SegmentSurvey, sums: &SegmentSums, i: u64) 
     let bytes = unsafe { segment.bytes(from, (end - from) as usize) };
     if end - from == span && crc32c::crc32c(bytes) == stored {
         // What is zero at its end need not have been there.
-        let ends_in_it = of.stop == Stop::Nothing && of.frames_end < end;
+        let ends_in_it = of.stop == SegmentScanEnd::Nothing && of.frames_end < end;
         return Ok(Some(if ends_in_it { of.frames_end.max(from) } else { end }));
     }
     let mut sum = 0;
@@ -134,7 +134,7 @@ fn matches(survey: &TapeSurvey, of: &SegmentSurvey, sums: &SegmentSums, i: u64) 
     for line in bytes.chunks(unitape_model::LINE) {
         sum = crc32c::crc32c_append(sum, line);
         to += line.len() as u64;
-        if padded(sum, from + span - to) == stored {
+        if extend_with_zeros(sum, from + span - to) == stored {
             return Ok(Some(to));
         }
     }
@@ -144,7 +144,7 @@ fn matches(survey: &TapeSurvey, of: &SegmentSurvey, sums: &SegmentSums, i: u64) 
 /// Bytes of the records of the dictionary log that are of positions before `end`, as far as the log can be read.
 fn log_bytes(survey: &TapeSurvey, end: Position) -> u64 {
     let mut bytes = HEAD as u64;
-    if let Ok(mut log) = Definitions::open_at(&survey.paths.definitions(), &survey.meta) {
+    if let Ok(mut log) = DefinitionReader::open_at(&survey.paths.definitions(), &survey.meta) {
         while let Ok(Some((position, frame))) = log.next() {
             if position >= end {
                 break;

@@ -14,7 +14,7 @@ use super::event::{EventSink, RunControl, RunEvent, report_hot_notice};
 use super::report::RunReport;
 use super::watch::{RunWatch, report_source_notes};
 use crate::Error;
-use crate::config::{Config, Merge};
+use crate::config::{MergeTime, RunConfig};
 use serde::Deserialize;
 use std::fmt;
 use std::io::{self, BufRead, BufReader};
@@ -29,7 +29,7 @@ use unitape_model::ErrorCause;
 
 /// How the process of a segment is started, and what its exit code says.
 ///
-/// A process runs its feed alone ([`Config::only`]) with [`RunControl::changes`]. It writes to its stdout the figures of
+/// A process runs its feed alone ([`Config::restrict_to_feed`]) with [`RunControl::changes`]. It writes to its stdout the figures of
 /// [`RunEvent::Figures`], a line `{"stats": …}` of JSON each, and an empty line for each [`RunEvent::TapeGrew`].
 #[derive(Clone, Copy)]
 pub struct SegmentProcesses<'a> {
@@ -51,7 +51,7 @@ impl fmt::Debug for SegmentProcesses<'_> {
 /// When a process cannot be started, or the tape or that of a segment cannot be used. A feed that fails is no error of
 /// this, see [`RunReport::result`].
 pub fn run_apart(
-    config: &Config,
+    config: &RunConfig,
     control: RunControl<'_>,
     commands: SegmentProcesses<'_>,
 ) -> Result<RunReport, Error> {
@@ -80,14 +80,14 @@ pub fn run_apart(
         tape: config.tape.options(),
         wait: config.run.wait.0,
         lead: config.lead(),
-        by_receive_time: config.run.merge == Merge::Receive,
+        by_receive_time: config.run.merge == MergeTime::Receive,
         stats: stats.clone(),
         spin: config.run.spin,
     };
     let started = Instant::now();
     let over = AtomicBool::new(false);
     let watch = RunWatch::new(&stats, tape, config.run.stats.0, control.events);
-    let supervisor = Supervisor {
+    let supervisor = SegmentSupervisor {
         commands,
         segments: &segments,
         stats: &stats,
@@ -156,12 +156,12 @@ impl ProcessFailure {
 
 impl From<io::Error> for ProcessFailure {
     fn from(error: io::Error) -> Self {
-        Self { cause: ErrorCause::of_io(&error), what: error.to_string() }
+        Self { cause: ErrorCause::from_io(&error), what: error.to_string() }
     }
 }
 
 /// What watches the processes of the segments.
-struct Supervisor<'a> {
+struct SegmentSupervisor<'a> {
     commands: SegmentProcesses<'a>,
     segments: &'a [Segment],
     stats: &'a Stats,
@@ -170,7 +170,7 @@ struct Supervisor<'a> {
     events: EventSink<'a>,
 }
 
-impl Supervisor<'_> {
+impl SegmentSupervisor<'_> {
     /// Watches the processes of the segments until all have ended, or the merge has.
     fn supervise(&self, mut processes: Vec<SegmentProcess>) {
         let Self { commands, segments, stats, stop, over, events } = *self;
@@ -373,7 +373,7 @@ pub fn wait_for_dying(dir: &Path, stop: &AtomicBool) {
     let since = Instant::now();
     let mut last = None;
     while since.elapsed() < DYING && !stop.load(Ordering::Relaxed) {
-        let holder = unitape_tape::writer(dir);
+        let holder = unitape_tape::writer_pid(dir);
         last = holder.or(last);
         if holder.is_none() && !last.is_some_and(is_alive) {
             return;

@@ -7,20 +7,20 @@ use unitape_model::Position;
 
 use crate::disk::cursor::Cursor;
 use crate::disk::layout::{list_segments, segment_path};
-use crate::disk::limits::Retention;
-use crate::disk::live::Live;
-use crate::disk::page::State;
+use crate::disk::limits::RetentionLimits;
 use crate::disk::seal::is_sealed;
+use crate::disk::segment_locator::SegmentLocator;
+use crate::disk::state_page::StatePage;
 use crate::error::Result;
-use crate::keep::retire::{held, kept_state};
 use crate::read::damage::ReadOptions;
-use crate::read::reader::{Reader, Start};
+use crate::read::reader::{Reader, StartPosition};
+use crate::retention::enforce::{count_held, kept_state};
 
 /// What is kept of a tape, and for whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Keeping {
+pub struct RetentionStatus {
     /// The limits of the writer that has it open, or that died; none of a closed one.
-    pub limits: Option<Retention>,
+    pub limits: Option<RetentionLimits>,
     /// Oldest position there is.
     pub oldest: Position,
     /// Removal is announced up to here; the oldest position where none is.
@@ -38,12 +38,12 @@ pub struct Keeping {
     /// Why nothing could be removed at the last try.
     pub trouble: Option<String>,
     /// Named cursors, by name.
-    pub cursors: Vec<CursorStanding>,
+    pub cursors: Vec<CursorStatus>,
 }
 
 /// Where a named cursor is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CursorStanding {
+pub struct CursorStatus {
     /// Its name.
     pub name: String,
     /// Where it continues: what it stored last, or the cut before that; none when it is new.
@@ -64,28 +64,28 @@ pub struct CursorStanding {
 ///
 /// # Errors
 /// Not a tape, a foreign version, or damage on the way to its end.
-pub fn keeping(dir: &Path) -> Result<Keeping> {
-    let live = Live::open(dir)?;
+pub fn retention_status(dir: &Path) -> Result<RetentionStatus> {
+    let live = SegmentLocator::open(dir)?;
     let oldest = Position(live.indices()?.first().copied().unwrap_or(0) * live.meta.segment_bytes);
-    let state = State::look(&live.paths);
+    let state = StatePage::look(&live.paths);
     let on_disk = list_segments(&live.paths.segments())?;
     let sealed = on_disk.iter().filter(|i| is_sealed(&segment_path(&live.paths.segments(), **i))).count();
     let (clock_jump_ns, clock_jumps, trouble) = kept_state(&live.paths);
-    let end = Reader::open_with(dir, Start::End, FIGURES)?;
+    let end = Reader::open_with(dir, StartPosition::End, FIGURES)?;
     let mut cursors = Vec::new();
     for name in Cursor::names(dir)? {
         cursors.push(cursor(dir, name, &end)?);
     }
-    let limits = state.as_ref().map(State::retention);
+    let limits = state.as_ref().map(StatePage::retention);
     let held = match &limits {
-        Some(limits) => held(&live.paths, &live.meta, limits, oldest.0 / live.meta.segment_bytes)?,
+        Some(limits) => count_held(&live.paths, &live.meta, limits, oldest.0 / live.meta.segment_bytes)?,
         None => 0,
     };
-    Ok(Keeping {
+    Ok(RetentionStatus {
         limits,
         held,
         oldest,
-        announced: oldest.max(state.as_ref().map_or(Position(0), State::announced)),
+        announced: oldest.max(state.as_ref().map_or(Position(0), StatePage::announced)),
         sealed: sealed as u64,
         open: live.indices()?.len().saturating_sub(sealed) as u64,
         clock_jump_ns,
@@ -95,7 +95,7 @@ pub fn keeping(dir: &Path) -> Result<Keeping> {
     })
 }
 
-fn cursor(dir: &Path, name: String, end: &Reader) -> Result<CursorStanding> {
+fn cursor(dir: &Path, name: String, end: &Reader) -> Result<CursorStatus> {
     let path = dir.join("run/cursors").join(&name);
     let stored = std::fs::metadata(path).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let age_s = stored.elapsed().map_or(0, |d| d.as_secs());
@@ -115,7 +115,7 @@ fn cursor(dir: &Path, name: String, end: &Reader) -> Result<CursorStanding> {
         }
     }
     let lag_bytes = position.map_or(0, |p| end.position().0.saturating_sub(p.0));
-    Ok(CursorStanding { name, position, rewound_from, lag_bytes, lag_events, age_s, error })
+    Ok(CursorStatus { name, position, rewound_from, lag_bytes, lag_events, age_s, error })
 }
 
 /// How the tape is read for figures about its readers: headers alone, and no further than they can be.

@@ -4,28 +4,28 @@ use std::fs;
 use std::sync::atomic::Ordering;
 
 use unitape_model::{LINE, Position};
-use unitape_ring::Wait;
+use unitape_ring::WaitStrategy;
 
 use super::file::{GateFile, check_name, folder};
-use super::{Gate, GatePolicy, GateStanding};
-use crate::disk::layout::{Paths, TapeId, UNFINISHED, remove};
+use super::{Gate, GatePolicy, GateStatus};
+use crate::disk::layout::{TapeId, TapePaths, UNFINISHED, remove};
 use crate::disk::sys;
-use crate::error::{At, Error, Result};
-use crate::lockfree::{Memory, flaw, gate};
-use crate::read::pace::Patience;
+use crate::error::{Error, FileContext, Result};
+use crate::lockfree::{SharedMemory, flaw, gate};
+use crate::read::pace::WaitDeadline;
 
 /// The gates of a writer, and the one number that its way is held against.
 #[derive(Debug)]
-pub(crate) struct Gates {
+pub(crate) struct GateSet {
     /// The end may go up to here without another look.
     limit: Position,
-    held: Vec<Held>,
+    held: Vec<WriterGate>,
     /// The process of the writer; a child that was forked shares the files and must leave them.
     pid: u32,
 }
 
 #[derive(Debug)]
-struct Held {
+struct WriterGate {
     gate: Gate,
     file: GateFile,
     /// The coming that was told to be heeded.
@@ -37,9 +37,9 @@ struct Held {
     rewound: Option<(u64, Position)>,
 }
 
-impl Gates {
+impl GateSet {
     /// Opens or makes the gates of a tape that ends at `end`; takes away those that are not declared any more.
-    pub fn open(paths: &Paths, tape: TapeId, end: Position, gates: &[Gate]) -> Result<Self> {
+    pub fn open(paths: &TapePaths, tape: TapeId, end: Position, gates: &[Gate]) -> Result<Self> {
         for (i, gate) in gates.iter().enumerate() {
             check_name(&gate.reader)?;
             if gates[..i].iter().any(|other| other.reader == gate.reader) {
@@ -53,7 +53,7 @@ impl Gates {
         tidy(paths, tape, |name| gates.iter().any(|gate| gate.reader == name))?;
         let mut held = Vec::new();
         for gate in gates {
-            sys::make_dir(&folder).at("make", &folder)?;
+            sys::make_dir(&folder).with_context("make", &folder)?;
             let path = folder.join(&gate.reader);
             let file = match GateFile::open(&path, tape)? {
                 Some(file) => file,
@@ -63,7 +63,7 @@ impl Gates {
                 }
             };
             let rewound = rewind(&file, end);
-            held.push(Held { gate: gate.clone(), file, heeded: 0, dead: None, rewound });
+            held.push(WriterGate { gate: gate.clone(), file, heeded: 0, dead: None, rewound });
         }
         let limit = Position(if held.is_empty() { u64::MAX } else { 0 });
         Ok(Self { limit, held, pid: std::process::id() })
@@ -76,13 +76,13 @@ impl Gates {
 
     /// Lets a writer at `end` append `bytes`, of which `open` wait in a batch already, or says why not.
     #[inline]
-    pub fn pass(&mut self, end: Position, bytes: u64, open: u64) -> Result<()> {
+    pub fn admit(&mut self, end: Position, bytes: u64, open: u64) -> Result<()> {
         if end.plus(bytes) <= self.limit { Ok(()) } else { self.look(end, bytes, open) }
     }
 
     #[cold]
     fn look(&mut self, end: Position, bytes: u64, open: u64) -> Result<()> {
-        let mut patience: Option<Patience> = None;
+        let mut patience: Option<WaitDeadline> = None;
         for round in 0u32.. {
             let mut limit = Position(u64::MAX);
             let mut closed = None;
@@ -113,10 +113,10 @@ impl Gates {
                 // Relaxed: a counter that only the writer writes.
                 let waits = held.file.load(gate::place::WAITS, Ordering::Relaxed);
                 held.file.store(gate::place::WAITS, waits + 1, Ordering::Relaxed);
-                Patience::new(Wait::Balanced, timeout)
+                WaitDeadline::new(WaitStrategy::Balanced, timeout)
             });
             if !patience.wait() {
-                let position = held.standing().1;
+                let position = held.reader_state().1;
                 return Err(Error::Gated { reader: held.gate.reader.clone(), position, alive });
             }
         }
@@ -124,16 +124,16 @@ impl Gates {
     }
 
     /// Takes away the files that nobody needs.
-    pub fn close(&self, paths: &Paths, tape: TapeId) -> Result<()> {
+    pub fn close(&self, paths: &TapePaths, tape: TapeId) -> Result<()> {
         // A required reader's place outlives the writer; the others begin anew.
         tidy(paths, tape, |name| self.held.iter().any(|held| held.gate.required && held.gate.reader == name))
     }
 
     /// How they are, in the order in which they were declared.
-    pub fn standing(&self) -> Vec<GateStanding> {
-        let standing = |held: &Held| GateStanding {
+    pub fn statuses(&self) -> Vec<GateStatus> {
+        let standing = |held: &WriterGate| GateStatus {
             reader: held.gate.reader.clone(),
-            position: held.standing().1,
+            position: held.reader_state().1,
             alive: held.file.is_alive(),
             dropped: held.file.dropped(),
             waits: held.file.load(gate::place::WAITS, Ordering::Relaxed),
@@ -142,7 +142,7 @@ impl Gates {
     }
 }
 
-impl Drop for Gates {
+impl Drop for GateSet {
     fn drop(&mut self) {
         if self.pid != std::process::id() {
             return;
@@ -157,10 +157,10 @@ impl Drop for Gates {
 /// Rounds of waiting between two looks whether the reader is alive, which ask the system.
 const PROBE: u32 = 256;
 
-impl Held {
+impl WriterGate {
     /// The number of the reader's coming or going, and where it is on this tape.
-    fn standing(&self) -> (u64, Position) {
-        let (came, position) = gate::standing(&self.file);
+    fn reader_state(&self) -> (u64, Position) {
+        let (came, position) = gate::reader_state(&self.file);
         match self.rewound {
             Some((before, end)) if before == came => (came, position.min(end)),
             _ => (came, position),
@@ -169,7 +169,7 @@ impl Held {
 
     /// Up to where the writer may go; or that the gate is closed, and whether its reader is alive.
     fn limit(&mut self, end: Position, bytes: u64, probe: bool) -> std::result::Result<Position, bool> {
-        let (came, position) = self.standing();
+        let (came, position) = self.reader_state();
         // A look at the latest after as much as it may be ahead, to find a reader that has come.
         let unheld = Position(end.0.saturating_add(self.gate.ahead_bytes.max(bytes)));
         let here = came % 2 == 1 && self.dead != Some(came);
@@ -198,7 +198,7 @@ impl Held {
 /// Takes a gate back to the tape's `end` where its reader has been beyond it. Nobody there: its word is set. A reader that
 /// is there owns the word, and gives its coming and the end.
 fn rewind(file: &GateFile, end: Position) -> Option<(u64, Position)> {
-    let (came, position) = gate::standing(file);
+    let (came, position) = gate::reader_state(file);
     if position <= end {
         return None;
     }
@@ -212,15 +212,15 @@ fn rewind(file: &GateFile, end: Position) -> Option<(u64, Position)> {
 }
 
 /// Removes the files of gates that are not to be kept and that no reader holds.
-fn tidy(paths: &Paths, tape: TapeId, keep: impl Fn(&str) -> bool) -> Result<()> {
+fn tidy(paths: &TapePaths, tape: TapeId, keep: impl Fn(&str) -> bool) -> Result<()> {
     let folder = folder(paths);
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(e) => return Err(e).at("list", &folder),
+        Err(e) => return Err(e).with_context("list", &folder),
     };
     for entry in entries {
-        let entry = entry.at("list", &folder)?;
+        let entry = entry.with_context("list", &folder)?;
         let name = entry.file_name();
         if name.to_str().is_some_and(&keep) {
             continue;

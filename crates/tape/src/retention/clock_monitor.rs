@@ -12,7 +12,7 @@
 //! stands in for it, and a later clock is believed after an hour at most.
 
 use crate::disk::lock::field;
-use crate::keep::clock::Now;
+use crate::retention::clock::ClockReading;
 
 /// What wall and boot clock may differ by between two looks.
 pub(crate) const TOLERANCE_NS: i64 = 10_000_000_000;
@@ -21,18 +21,18 @@ pub(crate) const SETTLE_NS: u64 = 3_600_000_000_000;
 
 /// The calendar held against the clock since boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ruler {
+pub(crate) struct ClockMonitor {
     boot: String,
     /// Calendar time that is believed, as of `boot_ns`.
     time_ns: i64,
     boot_ns: u64,
-    jump: Option<Jump>,
+    jump: Option<ClockJump>,
     /// Jumps seen.
     pub jumps: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Jump {
+struct ClockJump {
     /// What the calendar is ahead of the time believed, at the last look.
     ahead_ns: i64,
     since_boot_ns: u64,
@@ -40,23 +40,23 @@ struct Jump {
     settle_ns: u64,
 }
 
-impl Ruler {
+impl ClockMonitor {
     /// Begins at `now` in the boot of this identity; `newest_ns` is the latest time that the tape knows of.
-    pub fn begin(boot: &str, now: Now, newest_ns: Option<i64>) -> Self {
+    pub fn begin(boot: &str, now: ClockReading, newest_ns: Option<i64>) -> Self {
         let mut ruler =
             Self { boot: boot.into(), time_ns: now.wall_ns, boot_ns: now.boot_ns, jump: None, jumps: 0 };
         let ahead_ns = newest_ns.map_or(0, |newest| now.wall_ns.saturating_sub(newest));
         if ahead_ns.abs() > TOLERANCE_NS {
             ruler.time_ns = newest_ns.unwrap_or(now.wall_ns);
             let settle_ns = ahead_ns.unsigned_abs().min(SETTLE_NS);
-            ruler.jump = Some(Jump { ahead_ns, since_boot_ns: now.boot_ns, settle_ns });
+            ruler.jump = Some(ClockJump { ahead_ns, since_boot_ns: now.boot_ns, settle_ns });
             ruler.jumps = u64::from(ahead_ns < 0);
         }
         ruler
     }
 
     /// Goes on with what `text` kept, if that was in the same boot.
-    pub fn resume(text: &str, boot: &str, now: Now) -> Option<Self> {
+    pub fn resume(text: &str, boot: &str, now: ClockReading) -> Option<Self> {
         let number = |name| field(text, name)?.parse::<i64>().ok();
         let boot_ns = number("boot-ns")? as u64;
         if boot.is_empty() || field(text, "boot")? != boot || boot_ns > now.boot_ns {
@@ -64,7 +64,7 @@ impl Ruler {
         }
         let jump = number("jump-ns").and_then(|ahead_ns| {
             let (since, settle) = (number("jump-since-ns")?, number("jump-settle-ns")?);
-            Some(Jump { ahead_ns, since_boot_ns: since as u64, settle_ns: settle as u64 })
+            Some(ClockJump { ahead_ns, since_boot_ns: since as u64, settle_ns: settle as u64 })
         });
         let jumps = number("jumps")? as u64;
         Some(Self { boot: boot.into(), time_ns: number("time-ns")?, boot_ns, jump, jumps })
@@ -76,7 +76,7 @@ impl Ruler {
     }
 
     /// Looks at the clocks: the time to count with, and whether it may be counted with at all.
-    pub fn look(&mut self, now: Now) -> (i64, bool) {
+    pub fn look(&mut self, now: ClockReading) -> (i64, bool) {
         let passed = now.boot_ns.saturating_sub(self.boot_ns);
         let expected = self.time_ns.saturating_add_unsigned(passed);
         let ahead_ns = now.wall_ns.saturating_sub(expected);
@@ -85,11 +85,11 @@ impl Ruler {
             _ if ahead_ns.abs() <= TOLERANCE_NS => None,
             Some(jump) if (ahead_ns.saturating_sub(jump.ahead_ns)).abs() <= TOLERANCE_NS => {
                 let even = now.boot_ns.saturating_sub(jump.since_boot_ns);
-                (even < jump.settle_ns).then_some(Jump { ahead_ns, ..jump })
+                (even < jump.settle_ns).then_some(ClockJump { ahead_ns, ..jump })
             }
             _ => {
                 self.jumps += 1;
-                Some(Jump { ahead_ns, since_boot_ns: now.boot_ns, settle_ns: ahead_ns.unsigned_abs() })
+                Some(ClockJump { ahead_ns, since_boot_ns: now.boot_ns, settle_ns: ahead_ns.unsigned_abs() })
             }
         };
         self.time_ns = if self.jump.is_none() { now.wall_ns } else { expected };
@@ -102,7 +102,7 @@ impl Ruler {
     }
 
     /// As lines of `name value`.
-    pub fn keep(&self) -> String {
+    pub fn to_text(&self) -> String {
         let mut text = format!(
             "boot {}\nboot-ns {}\ntime-ns {}\njumps {}\n",
             self.boot, self.boot_ns, self.time_ns, self.jumps
@@ -121,20 +121,20 @@ mod tests {
 
     const S: i64 = 1_000_000_000;
 
-    fn at(wall_s: i64, boot_s: u64) -> Now {
-        Now { wall_ns: wall_s * S, boot_ns: boot_s * S as u64 }
+    fn at(wall_s: i64, boot_s: u64) -> ClockReading {
+        ClockReading { wall_ns: wall_s * S, boot_ns: boot_s * S as u64 }
     }
 
     /// An operator's typing error in a date once would have emptied a tape.
     #[test]
     fn a_jump_is_not_believed_until_it_is_back_or_as_old_as_it_is_wide() {
-        let mut ruler = Ruler::begin("b", at(1000, 0), None);
+        let mut ruler = ClockMonitor::begin("b", at(1000, 0), None);
         assert_eq!(ruler.look(at(1100, 100)), (1100 * S, true));
         assert_eq!(ruler.look(at(1209, 200)), (1209 * S, true), "a clock that is set by seconds is believed");
         assert_eq!(ruler.look(at(5309, 300)), (1309 * S, false));
         assert_eq!(ruler.look(at(6309, 1300)), (2309 * S, false));
         assert_eq!((ruler.jump_ns(), ruler.jumps), (Some(4000 * S), 1));
-        let kept = Ruler::resume(&ruler.keep(), "b", at(6309, 1301)).unwrap();
+        let kept = ClockMonitor::resume(&ruler.to_text(), "b", at(6309, 1301)).unwrap();
         assert_eq!(kept, ruler);
         let mut back = kept.clone();
         assert_eq!(back.look(at(2410, 1400)), (2410 * S, true), "it is back");
@@ -147,19 +147,19 @@ mod tests {
 
     #[test]
     fn what_was_kept_in_another_boot_is_a_time_and_no_ruler() {
-        let mut old = Ruler::begin("a", at(1000, 500), None);
+        let mut old = ClockMonitor::begin("a", at(1000, 500), None);
         old.look(at(1100, 600));
-        let text = old.keep();
-        assert!(Ruler::resume(&text, "b", at(1200, 5)).is_none());
-        assert!(Ruler::resume(&text, "a", at(1200, 5)).is_none(), "the boot clock cannot go back");
-        assert!(Ruler::resume("boot a\ntime-ns x\n", "a", at(1200, 5)).is_none());
-        assert_eq!(Ruler::time_in(&text), Some(1100 * S));
+        let text = old.to_text();
+        assert!(ClockMonitor::resume(&text, "b", at(1200, 5)).is_none());
+        assert!(ClockMonitor::resume(&text, "a", at(1200, 5)).is_none(), "the boot clock cannot go back");
+        assert!(ClockMonitor::resume("boot a\ntime-ns x\n", "a", at(1200, 5)).is_none());
+        assert_eq!(ClockMonitor::time_in(&text), Some(1100 * S));
         // A week in which the machine was off, or a wrong clock: nobody can tell, so an hour it waits.
         let week = 7 * 86_400;
-        let mut ruler = Ruler::begin("b", at(1100 + week, 5), Ruler::time_in(&text));
+        let mut ruler = ClockMonitor::begin("b", at(1100 + week, 5), ClockMonitor::time_in(&text));
         assert_eq!(ruler.look(at(1101 + week, 6)), (1101 * S, false));
         assert_eq!(ruler.look(at(1100 + week + 3600, 3605)), ((4700 + week) * S, true));
-        let mut behind = Ruler::begin("b", at(0, 5), Some(1100 * S));
+        let mut behind = ClockMonitor::begin("b", at(0, 5), Some(1100 * S));
         assert_eq!((behind.look(at(1, 6)), behind.jumps), ((1101 * S, false), 1));
     }
 }

@@ -5,52 +5,52 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use unitape_model::Position;
 
-use crate::disk::again::{self, Mappings};
-use crate::disk::hot::KnownHot;
-use crate::disk::layout::{Meta, Paths, list_segments, segment_path};
-use crate::disk::map::Segment;
+use crate::disk::hot::HotDirectoryCache;
+use crate::disk::layout::{TapeManifest, TapePaths, list_segments, segment_path};
+use crate::disk::map::MappedSegment;
+use crate::disk::segment_pool::{self, MappedSegmentCache};
 use crate::error::{Error, Result};
 
 /// The read-only view of a tape's segments.
 #[derive(Debug)]
-pub(crate) struct Live {
-    pub paths: Paths,
-    pub meta: Meta,
+pub(crate) struct SegmentLocator {
+    pub paths: TapePaths,
+    pub meta: TapeManifest,
     /// Mappings of hot segments that were left, for when their files come round again.
-    left: Mappings,
+    left: MappedSegmentCache,
     /// The hot directory that was found last.
-    hot: Mutex<Option<KnownHot>>,
+    hot: Mutex<Option<HotDirectoryCache>>,
 }
 
-impl Live {
+impl SegmentLocator {
     pub fn open(dir: &Path) -> Result<Self> {
-        Ok(Self::of(Paths { dir: dir.into() }, Meta::load(dir)?))
+        Ok(Self::from_manifest(TapePaths { dir: dir.into() }, TapeManifest::load(dir)?))
     }
 
     /// That of a tape whose description is known.
-    pub fn of(paths: Paths, meta: Meta) -> Self {
-        Self { paths, meta, left: Mappings::default(), hot: Mutex::default() }
+    pub fn from_manifest(paths: TapePaths, meta: TapeManifest) -> Self {
+        Self { paths, meta, left: MappedSegmentCache::default(), hot: Mutex::default() }
     }
 
     /// Where the hot segments of the tape are, if it has such at the moment.
     pub fn hot_place(&self) -> Result<Option<PathBuf>> {
         let mut known = self.hot.lock();
-        KnownHot::place(&mut known, &self.paths, self.meta.id)
+        HotDirectoryCache::locate(&mut known, &self.paths, self.meta.id)
     }
 
     /// Segment `index` and its first ordinal, hot if there is such, otherwise from the disk.
-    pub fn segment(&self, index: u64) -> Result<Option<(Segment, u64)>> {
+    pub fn segment(&self, index: u64) -> Result<Option<(MappedSegment, u64)>> {
         if let Some(hot) = self.hot_place()?
-            && let Some(found) = again::open(&hot, &self.meta, index, &self.left)?
+            && let Some(found) = segment_pool::open(&hot, &self.meta, index, &self.left)?
         {
             return Ok(Some(found));
         }
-        Segment::open(&segment_path(&self.paths.segments(), index), &self.meta, index, false)
+        MappedSegment::open(&segment_path(&self.paths.segments(), index), &self.meta, index, false)
     }
 
-    /// Takes back a segment that [`Live::segment`] gave and that is done with.
-    pub fn leave(&self, segment: Segment) {
-        if let Some(segment) = segment.released() {
+    /// Takes back a segment that [`SegmentLocator::segment`] gave and that is done with.
+    pub fn return_segment(&self, segment: MappedSegment) {
+        if let Some(segment) = segment.into_unlocked() {
             self.left.keep(segment);
         }
     }
@@ -59,7 +59,7 @@ impl Live {
     ///
     /// A segment that was closed and opened again in between may have moved: the file has lost its name, or
     /// a hot one stands before it.
-    pub fn moved(&self, held: &Segment) -> Result<Option<Segment>> {
+    pub fn remap_moved(&self, held: &MappedSegment) -> Result<Option<MappedSegment>> {
         let hot = self.hot_place()?.map(|dir| segment_path(&dir, held.index));
         let stale = match hot.filter(|path| path.exists()) {
             Some(hot) => hot != held.path || !held.is_linked(),

@@ -21,23 +21,23 @@ const WAITING_MAX: usize = 64;
 const STEP_BYTES: u64 = 1 << 20;
 
 /// Enters the pages of `map` from byte `from` on, soon.
-pub(crate) fn enter(map: &Arc<MmapRaw>, from: u64) {
-    static THREAD: OnceLock<Option<SyncSender<Wanted>>> = OnceLock::new();
+pub(crate) fn request(map: &Arc<MmapRaw>, from: u64) {
+    static THREAD: OnceLock<Option<SyncSender<PrefaultRequest>>> = OnceLock::new();
     if let Some(thread) = THREAD.get_or_init(start) {
         _ = thread.try_send((Arc::downgrade(map), from));
     }
 }
 
 /// A segment's mapping, and from which byte on.
-type Wanted = (Weak<MmapRaw>, u64);
+type PrefaultRequest = (Weak<MmapRaw>, u64);
 
-fn start() -> Option<SyncSender<Wanted>> {
+fn start() -> Option<SyncSender<PrefaultRequest>> {
     let (sender, receiver) = sync_channel(WAITING_MAX);
     let thread = std::thread::Builder::new().name("tape-ahead".into());
     thread.spawn(move || run(&receiver)).ok().map(|_| sender)
 }
 
-fn run(segments: &Receiver<Wanted>) {
+fn run(segments: &Receiver<PrefaultRequest>) {
     leave_the_readers_core();
     while let Ok((map, from)) = segments.recv() {
         let mut at = from & !4095;

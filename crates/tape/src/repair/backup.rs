@@ -16,9 +16,9 @@ use std::time::SystemTime;
 
 use unitape_model::Position;
 
-use crate::disk::layout::{Paths, remove, sync_dir};
+use crate::disk::layout::{TapePaths, remove, sync_dir};
 use crate::disk::sys;
-use crate::error::{At, Result};
+use crate::error::{FileContext, Result};
 
 /// How the directories of files that repairs kept begin.
 const NAME: &str = "repair-";
@@ -28,7 +28,7 @@ const LOG: &str = "repairs.log";
 
 /// The directory of one repair; made with the first file that is kept.
 #[derive(Debug)]
-pub(super) struct Aside {
+pub(super) struct RepairBackup {
     tape: PathBuf,
     dir: Option<PathBuf>,
     kept: BTreeSet<PathBuf>,
@@ -36,13 +36,13 @@ pub(super) struct Aside {
 
 /// How a new file is to look from outside.
 #[derive(Clone, Debug, Default)]
-pub(super) struct FileLook {
+pub(super) struct FileAttributes {
     pub read_only: bool,
     pub modified: Option<SystemTime>,
 }
 
-impl Aside {
-    pub fn new(paths: &Paths) -> Self {
+impl RepairBackup {
+    pub fn new(paths: &TapePaths) -> Self {
         Self { tape: paths.dir.clone(), dir: None, kept: BTreeSet::new() }
     }
 
@@ -52,7 +52,7 @@ impl Aside {
     }
 
     /// Where a new file is written before it gets its name; whatever was there is gone.
-    pub fn fresh(&mut self) -> Result<PathBuf> {
+    pub fn temp_path(&mut self) -> Result<PathBuf> {
         let path = self.made()?.join("new");
         remove(&path)?;
         Ok(path)
@@ -66,13 +66,13 @@ impl Aside {
         let to = self.place_of(path)?;
         let temp = to.with_added_extension("copying");
         remove(&temp)?;
-        fs::copy(path, &temp).at("copy", path)?;
+        fs::copy(path, &temp).with_context("copy", path)?;
         // A copy of a file that is read-only is so as well, and can be flushed all the same.
-        let file = File::open(&temp).at("open", &temp)?;
+        let file = File::open(&temp).with_context("open", &temp)?;
         if let Ok(time) = fs::metadata(path).and_then(|m| m.modified()) {
             _ = sys::set_modified(&file, time);
         }
-        sys::sync_data(&file).at("flush", &temp)?;
+        sys::sync_data(&file).with_context("flush", &temp)?;
         self.named(&temp, &to)?;
         self.kept.insert(path.into());
         Ok(())
@@ -81,14 +81,14 @@ impl Aside {
     /// Keeps the first `bytes` of the file at `path`, as the file of that name with `.start` behind.
     pub fn keep_start(&mut self, path: &Path, bytes: u64) -> Result<()> {
         let to = self.place_of(path)?.with_added_extension("start");
-        let text = crate::disk::layout::read_start(path, bytes).at("read", path)?;
+        let text = crate::disk::layout::read_start(path, bytes).with_context("read", path)?;
         let temp = to.with_added_extension("copying");
         write_flushed(&temp, &text)?;
         self.named(&temp, &to)
     }
 
     /// Moves the file at `path` away, if there is one.
-    pub fn take(&mut self, path: &Path) -> Result<()> {
+    pub fn move_away(&mut self, path: &Path) -> Result<()> {
         if !path.exists() {
             return Ok(());
         }
@@ -102,23 +102,23 @@ impl Aside {
     }
 
     /// Puts a file with these bytes in the place of the one at `path`, which is kept.
-    pub fn replace(&mut self, path: &Path, bytes: &[u8], look: &FileLook) -> Result<()> {
-        let temp = self.fresh()?;
+    pub fn replace(&mut self, path: &Path, bytes: &[u8], look: &FileAttributes) -> Result<()> {
+        let temp = self.temp_path()?;
         write_flushed(&temp, bytes)?;
-        self.put(&temp, path, look)
+        self.install(&temp, path, look)
     }
 
     /// Puts the flushed file at `temp` in the place of the one at `path`, which is kept.
-    pub fn put(&mut self, temp: &Path, path: &Path, look: &FileLook) -> Result<()> {
+    pub fn install(&mut self, temp: &Path, path: &Path, look: &FileAttributes) -> Result<()> {
         self.keep(path)?;
         if let Some(time) = look.modified {
-            let file = File::open(temp).at("open", temp)?;
+            let file = File::open(temp).with_context("open", temp)?;
             _ = sys::set_modified(&file, time);
         }
         if look.read_only {
             crate::disk::seal::seal_file(temp)?;
         }
-        sys::rename(temp, path).at("rename", path)?;
+        sys::rename(temp, path).with_context("rename", path)?;
         sync_parent(path)
     }
 
@@ -127,9 +127,10 @@ impl Aside {
         let dir = self.made()?.to_path_buf();
         let path = self.tape.join(LOG);
         let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut file = sys::open(&path, OpenOptions::new().append(true).create(true)).at("open", &path)?;
-        file.write_all(format!("{name} {line}\n").as_bytes()).at("write", &path)?;
-        sys::sync_data(&file).at("flush", &path)?;
+        let mut file =
+            sys::open(&path, OpenOptions::new().append(true).create(true)).with_context("open", &path)?;
+        file.write_all(format!("{name} {line}\n").as_bytes()).with_context("write", &path)?;
+        sys::sync_data(&file).with_context("flush", &path)?;
         sync_dir(&self.tape)
     }
 
@@ -145,7 +146,7 @@ impl Aside {
         if self.dir.is_none() {
             let last = repairs(&self.tape)?.last().map_or(0, |(n, _)| *n);
             let dir = self.tape.join(format!("{NAME}{}", last + 1));
-            sys::make_dir(&dir).at("make", &dir)?;
+            sys::make_dir(&dir).with_context("make", &dir)?;
             sync_dir(&self.tape)?;
             self.dir = Some(dir);
         }
@@ -161,14 +162,14 @@ impl Aside {
         };
         let to = self.made()?.join(inside);
         if let Some(parent) = to.parent() {
-            sys::make_dir(parent).at("make", parent)?;
+            sys::make_dir(parent).with_context("make", parent)?;
             sync_parent(parent)?;
         }
         Ok(to)
     }
 
     fn named(&self, from: &Path, to: &Path) -> Result<()> {
-        sys::rename(from, to).at("rename", to)?;
+        sys::rename(from, to).with_context("rename", to)?;
         sync_parent(to)
     }
 }
@@ -176,8 +177,8 @@ impl Aside {
 /// The repairs of the tape in `dir` that kept files, by number.
 pub(super) fn repairs(dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
     let mut out = Vec::new();
-    for entry in fs::read_dir(dir).at("list", dir)? {
-        let entry = entry.at("list", dir)?;
+    for entry in fs::read_dir(dir).with_context("list", dir)? {
+        let entry = entry.with_context("list", dir)?;
         let number = entry.file_name().to_str().and_then(|n| n.strip_prefix(NAME)?.parse().ok());
         out.extend(number.map(|n: u64| (n, entry.path())));
     }
@@ -186,7 +187,7 @@ pub(super) fn repairs(dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
 }
 
 /// Parts of the tape, as positions, that repairs took over although nothing vouched for them.
-pub(crate) fn accepted(dir: &Path) -> Vec<(Position, Position)> {
+pub(crate) fn accepted_ranges(dir: &Path) -> Vec<(Position, Position)> {
     let text = crate::disk::layout::read_start(&dir.join(LOG), 1 << 20).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let numbers = |text: &str| text.split(' ').map_while(|n| n.parse().ok()).collect::<Vec<u64>>();
@@ -207,9 +208,9 @@ pub(crate) fn accepted(dir: &Path) -> Vec<(Position, Position)> {
 
 fn write_flushed(path: &Path, bytes: &[u8]) -> Result<()> {
     let how = OpenOptions::new().write(true).create(true).truncate(true).clone();
-    let file = sys::open(path, &how).at("create", path)?;
-    sys::write_at(&file, bytes, 0).at("write", path)?;
-    sys::sync_data(&file).at("flush", path)
+    let file = sys::open(path, &how).with_context("create", path)?;
+    sys::write_at(&file, bytes, 0).with_context("write", path)?;
+    sys::sync_data(&file).with_context("flush", path)
 }
 
 fn sync_parent(path: &Path) -> Result<()> {

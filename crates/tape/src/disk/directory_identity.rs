@@ -9,14 +9,14 @@ use std::time::UNIX_EPOCH;
 
 /// Identity of a directory: device, inode number, and time of birth in nanoseconds since 1970 (0: not known).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TapeIdentity(pub [u64; 3]);
+pub(crate) struct DirectoryIdentity(pub [u64; 3]);
 
-impl TapeIdentity {
+impl DirectoryIdentity {
     /// Identity of the directory at `dir`.
     ///
     /// # Errors
     /// The system's refusal.
-    pub fn of(dir: &Path) -> std::io::Result<Self> {
+    pub fn from_dir(dir: &Path) -> std::io::Result<Self> {
         let meta = std::fs::metadata(dir)?;
         let born = meta.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let born_ns = born.map_or(0, |age| u64::try_from(age.as_nanos()).unwrap_or(0));
@@ -25,6 +25,6 @@ impl TapeIdentity {
 
     /// Whether the directory at `dir` has this identity.
     pub fn is_at(self, dir: &Path) -> bool {
-        Self::of(dir).is_ok_and(|there| there == self)
+        Self::from_dir(dir).is_ok_and(|there| there == self)
     }
 }

@@ -3,10 +3,10 @@
 use super::event::{RunControl, report_hot_notice};
 use super::report::RunReport;
 use super::watch::{RunWatch, report_source_notes};
-use super::{apart, reload};
+use super::{reload, segment_processes};
 use crate::Error;
-use crate::config::Config;
-use crate::layered::Origins;
+use crate::config::RunConfig;
+use crate::layered::OriginTable;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -16,7 +16,7 @@ use unitape_feed::{Reference, RunFeed, RunOptions, run as run_feeds};
 #[derive(Debug)]
 pub struct PreparedRun {
     /// What it says.
-    pub config: Config,
+    pub config: RunConfig,
     /// Its feeds, in order.
     pub feeds: Vec<RunFeed>,
     /// Its reference data.
@@ -29,7 +29,7 @@ impl PreparedRun {
     ///
     /// # Errors
     /// When one of them cannot be used.
-    pub fn new(config: Config, origins: &Origins, note: &mut dyn FnMut(&str)) -> Result<Self, Error> {
+    pub fn new(config: RunConfig, origins: &OriginTable, note: &mut dyn FnMut(&str)) -> Result<Self, Error> {
         let reference = config.reference(origins, note)?;
         let feeds = config.feeds(origins, reference.as_ref())?;
         Ok(Self { config, feeds, reference })
@@ -44,7 +44,7 @@ pub fn run(prepared: PreparedRun, control: RunControl<'_>) -> Result<RunReport, 
     let PreparedRun { config, feeds, reference } = prepared;
     let tape = &config.tape.dir;
     if control.changes {
-        apart::wait_for_dying(tape, &control.stop);
+        segment_processes::wait_for_dying(tape, &control.stop);
     }
     let mut options = RunOptions::new(feeds);
     options.workers = match config.run.workers {

@@ -4,16 +4,16 @@
 use unitape_model::Position;
 
 use crate::disk::definitions::{DefinitionLog, HEAD, LogBounds};
-use crate::disk::durable::{Durable, load_durable, store_durable};
+use crate::disk::durable::{DurableMark, load_durable, store_durable};
 use crate::disk::layout::{HEADER_PAGE, list_segments, read_start, segment_path};
-use crate::disk::live::Live;
 use crate::disk::lock::holder;
-use crate::disk::map::{Seen, Segment};
+use crate::disk::map::{HeaderWordState, MappedSegment};
 use crate::disk::seal::is_sealed;
+use crate::disk::segment_locator::SegmentLocator;
 use crate::error::{Error, Result};
-use crate::trust::marks::remake_durable;
+use crate::trust::durable_rebuild::remake_durable;
 use crate::trust::segment_sums::{OpenSpan, SegmentSums, StoredSum, check_durable, vouch};
-use crate::trust::span::is_of_a_start;
+use crate::trust::span::matches_prefix_sum;
 use crate::trust::survey::TapeSurvey;
 
 /// Refuses a tape that was durable and does not know any more how far; a new one, or one that was killed before its
@@ -21,7 +21,7 @@ use crate::trust::survey::TapeSurvey;
 ///
 /// # Errors
 /// Damage.
-pub(crate) fn check_known(live: &Live, clean: bool) -> Result<()> {
+pub(crate) fn check_known(live: &SegmentLocator, clean: bool) -> Result<()> {
     let path = live.paths.durable();
     if path.exists() || !was_durable(live, clean)? {
         return Ok(());
@@ -33,7 +33,7 @@ pub(crate) fn check_known(live: &Live, clean: bool) -> Result<()> {
 
 /// Whether a tape without the file `durable` must have had it: it was closed with frames on it, or something of it was
 /// sealed or removed, which only happens to what is durable.
-pub(crate) fn was_durable(live: &Live, clean: bool) -> Result<bool> {
+pub(crate) fn was_durable(live: &SegmentLocator, clean: bool) -> Result<bool> {
     let all = list_segments(&live.paths.segments())?;
     let Some(&first) = all.first() else { return Ok(false) };
     let place = live.paths.segments();
@@ -41,8 +41,8 @@ pub(crate) fn was_durable(live: &Live, clean: bool) -> Result<bool> {
         return Ok(true);
     }
     let path = segment_path(&place, first);
-    let begun = |segment: &Segment| segment.look(0) != Seen::Nothing;
-    Ok(clean && Segment::map(&path, &live.meta, first, false)?.as_ref().is_some_and(begun))
+    let begun = |segment: &MappedSegment| segment.look(0) != HeaderWordState::Nothing;
+    Ok(clean && MappedSegment::map(&path, &live.meta, first, false)?.as_ref().is_some_and(begun))
 }
 
 /// Compares what a writer or its recorder will read again of the durable part: the spans of the segment that holds its
@@ -51,8 +51,8 @@ pub(crate) fn was_durable(live: &Live, clean: bool) -> Result<bool> {
 /// # Errors
 /// Damage; nothing was changed.
 pub(crate) fn check_before_writing(
-    live: &Live,
-    durable: &mut Durable,
+    live: &SegmentLocator,
+    durable: &mut DurableMark,
     end: Position,
     clean: bool,
 ) -> Result<()> {
@@ -72,14 +72,14 @@ pub(crate) fn check_before_writing(
 
 /// Compares the sealed segments that end beyond the durable position: only what is durable is sealed, so the file
 /// `durable` is of an earlier moment.
-fn check_sealed(live: &Live, durable: Position) -> Result<()> {
+fn check_sealed(live: &SegmentLocator, durable: Position) -> Result<()> {
     let (size, place) = (live.meta.segment_bytes, live.paths.segments());
     for index in list_segments(&place)?.into_iter().filter(|&index| index >= durable.0 / size) {
         let path = segment_path(&place, index);
         if !is_sealed(&path) {
             continue;
         }
-        let Some((segment, _)) = Segment::open(&path, &live.meta, index, false)? else { continue };
+        let Some((segment, _)) = MappedSegment::open(&path, &live.meta, index, false)? else { continue };
         let open = OpenSpan { sum: None, stored: StoredSum::Covered };
         let sums = SegmentSums::load(&live.paths, &live.meta, index)?;
         if let Some(fault) = sums.first_fault(&segment, size, open) {
@@ -96,7 +96,11 @@ fn check_sealed(live: &Live, durable: Position) -> Result<()> {
 /// # Errors
 /// `damage`, with `durable` as it was, where no file is older than `durable`, or where bytes before the last span of the
 /// copy are not what their checksum says.
-pub(crate) fn end_of_copy<T>(live: &Live, damage: Error, look: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn end_of_copy<T>(
+    live: &SegmentLocator,
+    damage: Error,
+    look: impl FnOnce() -> Result<T>,
+) -> Result<T> {
     let before = match load_durable(&live.paths) {
         Ok(before) if is_older_than(live, &before)? => before,
         _ => return Err(damage),
@@ -104,7 +108,9 @@ pub(crate) fn end_of_copy<T>(live: &Live, damage: Error, look: impl FnOnce() -> 
     let result = remake_durable(live).and_then(|made| {
         let reach = Position(made.position.0 - made.position.0 % live.meta.span() + live.meta.span());
         // What lies a whole span beyond is damage, and not the place at which the copy ends.
-        match TapeSurvey::of(&live.paths, &live.meta)?.end().0 > reach || made.position > before.position {
+        match TapeSurvey::scan_segments(&live.paths, &live.meta)?.end().0 > reach
+            || made.position > before.position
+        {
             true => Err(Error::damage(&live.paths.durable(), 0, "")),
             false => look(),
         }
@@ -117,7 +123,7 @@ pub(crate) fn end_of_copy<T>(live: &Live, damage: Error, look: impl FnOnce() -> 
 
 /// Whether a file of the tape is of an earlier moment than `durable`: the dictionary log is shorter than `durable` says,
 /// a segment lacks frames before the durable position, or a `.crc` lacks checksums of them.
-fn is_older_than(live: &Live, durable: &Durable) -> Result<bool> {
+fn is_older_than(live: &SegmentLocator, durable: &DurableMark) -> Result<bool> {
     let (size, span) = (live.meta.segment_bytes, live.meta.span());
     let log = live.paths.definitions();
     if std::fs::metadata(&log).map_or(0, |m| m.len()) < durable.definitions_bytes {
@@ -128,16 +134,16 @@ fn is_older_than(live: &Live, durable: &Durable) -> Result<bool> {
     for index in first..durable.position.0.div_ceil(size) {
         let covered = (durable.position.0 - index * size).min(size);
         // Damage of a header does not come from copying.
-        let Ok(found) = Segment::open(&segment_path(&place, index), &live.meta, index, false) else {
+        let Ok(found) = MappedSegment::open(&segment_path(&place, index), &live.meta, index, false) else {
             continue;
         };
         let Some((segment, _)) = found else { return Ok(true) };
         let mut at = 0;
         while at < covered {
             match segment.look(at) {
-                Seen::Frame(header) => at += header.len_bytes() as u64,
-                Seen::Nothing => return Ok(true),
-                Seen::Pad | Seen::Damage(_) => break,
+                HeaderWordState::Frame(header) => at += header.len_bytes() as u64,
+                HeaderWordState::Nothing => return Ok(true),
+                HeaderWordState::Pad | HeaderWordState::Damage(_) => break,
             }
         }
         let sums = SegmentSums::load(&live.paths, &live.meta, index)?;
@@ -149,7 +155,7 @@ fn is_older_than(live: &Live, durable: &Durable) -> Result<bool> {
         if let Some(sum) = last.checked_sub(1).filter(|_| sums.len() == last).and_then(|i| sums.get(i)) {
             // SAFETY: within the segment by `covered`; the lock is ours and no writer lives.
             let bytes = unsafe { segment.bytes((last - 1) * span, span as usize) };
-            if crc32c::crc32c(bytes) != sum && is_of_a_start(bytes, span, sum.to_le_bytes()) {
+            if crc32c::crc32c(bytes) != sum && matches_prefix_sum(bytes, span, sum.to_le_bytes()) {
                 return Ok(true);
             }
         }
@@ -158,13 +164,13 @@ fn is_older_than(live: &Live, durable: &Durable) -> Result<bool> {
 }
 
 /// After a restart: how far beyond the durable position the checksums vouch for what is on the disk.
-pub(crate) fn trusted_end(live: &Live, durable: Position) -> Result<Position> {
+pub(crate) fn trusted_end(live: &SegmentLocator, durable: Position) -> Result<Position> {
     let (size, span) = (live.meta.segment_bytes, live.meta.span());
     let mut trusted = durable;
     for index in durable.0 / size.. {
         let path = segment_path(&live.paths.segments(), index);
         let Ok(sums) = read_start(&live.paths.crc(index), size / span * 4) else { break };
-        let Ok(Some((segment, _))) = Segment::open(&path, &live.meta, index, false) else { break };
+        let Ok(Some((segment, _))) = MappedSegment::open(&path, &live.meta, index, false) else { break };
         for (i, sum) in sums.chunks_exact(4).enumerate() {
             let from = i as u64 * span;
             if from >= size {
@@ -187,7 +193,7 @@ pub(crate) fn trusted_end(live: &Live, durable: Position) -> Result<Position> {
 /// After the death of a writer, on a machine that was not restarted: the first span beyond the durable position that is
 /// not what its checksum, made when it was written, says. After a flush that failed the kernel may have dropped pages
 /// that it could not write.
-pub(crate) fn first_lost(live: &Live, durable: Position) -> Result<Option<(Position, Error)>> {
+pub(crate) fn first_lost(live: &SegmentLocator, durable: Position) -> Result<Option<(Position, Error)>> {
     let (size, span) = (live.meta.segment_bytes, live.meta.span());
     for index in list_segments(&live.paths.segments())?.into_iter().filter(|&i| i >= durable.0 / size) {
         let path = segment_path(&live.paths.segments(), index);
@@ -195,14 +201,14 @@ pub(crate) fn first_lost(live: &Live, durable: Position) -> Result<Option<(Posit
             continue;
         }
         let Ok(sums) = read_start(&live.paths.crc(index), size / span * 4) else { continue };
-        let Some((segment, _)) = Segment::open(&path, &live.meta, index, false)? else { continue };
+        let Some((segment, _)) = MappedSegment::open(&path, &live.meta, index, false)? else { continue };
         for (i, sum) in sums.chunks_exact(4).take((size / span) as usize).enumerate() {
             let from = i as u64 * span;
             // SAFETY: within the segment; the lock is ours and no writer lives.
             let bytes = unsafe { segment.bytes(from, span as usize) };
             let last = (i + 1) * 4 + 4 > sums.len();
             let same = crc32c::crc32c(bytes).to_le_bytes() == *sum;
-            if !(same || last && is_of_a_start(bytes, span, sum.try_into().expect("four bytes"))) {
+            if !(same || last && matches_prefix_sum(bytes, span, sum.try_into().expect("four bytes"))) {
                 let what = format!(
                     "the checksum of the {span} bytes from here does not match; they were not durable, and a flush that \
                      fails can lose them"

@@ -10,43 +10,43 @@ use std::time::Duration;
 
 use unitape_model::Position;
 
-use crate::disk::again;
-use crate::disk::layout::{Meta, SegmentHeader, remove};
-use crate::disk::map::{Making, Segment};
-use crate::disk::page::State;
+use crate::disk::layout::{SegmentHeader, TapeManifest, remove};
+use crate::disk::map::{MappedSegment, SegmentAllocation};
+use crate::disk::segment_pool;
+use crate::disk::state_page::StatePage;
 use crate::error::{Error, Result};
-use crate::record::follow::{Follower, IDLE, MENDING};
-use crate::write::options::{Backing, Options};
-use crate::write::place::Helpers;
-use crate::write::shared::Core;
+use crate::record::follow::{IDLE, MENDING, TapeRecorder};
+use crate::write::options::{Backing, WriterOptions};
+use crate::write::placement::HelperPlacement;
+use crate::write::shared::SharedWriterState;
 
 /// Segments that wait for the writer, made ahead.
 const AHEAD: usize = 1;
 
 /// The thread `tape-keeper`.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct SegmentPreallocator {
     thread: Option<JoinHandle<()>>,
-    pub prepared: Receiver<Segment>,
+    pub prepared: Receiver<MappedSegment>,
 }
 
 /// What the keeper works with.
-pub(crate) struct Task {
-    pub core: Arc<Core>,
+pub(crate) struct PreallocatorTask {
+    pub core: Arc<SharedWriterState>,
     /// Where the end is published for readers.
-    pub state: State,
-    pub meta: Meta,
+    pub state: StatePage,
+    pub meta: TapeManifest,
     /// Where prepared segments are made; on the file system they will stay on.
     pub place: PathBuf,
     pub prefault_bytes: u64,
     /// Nothing is faulted in: pages are written by calls.
     pub by_call: bool,
     pub first: u64,
-    pub helpers: Helpers,
+    pub helpers: HelperPlacement,
 }
 
-impl Keeper {
-    pub fn spawn(task: Task) -> Result<Self> {
+impl SegmentPreallocator {
+    pub fn spawn(task: PreallocatorTask) -> Result<Self> {
         let (sender, prepared) = sync_channel(AHEAD);
         let thread = std::thread::Builder::new().name("tape-keeper".into()).spawn(move || task.run(&sender));
         let thread =
@@ -62,7 +62,7 @@ impl Keeper {
     }
 
     /// Lets go of the thread without a word to it: it is not in this process.
-    pub fn leave(&mut self) {
+    pub fn forget_thread(&mut self) {
         std::mem::forget(self.thread.take());
         // Its end of the channel may have stopped in the middle of a step, which dropping this one would wait for.
         std::mem::forget(std::mem::replace(&mut self.prepared, sync_channel(0).1));
@@ -82,11 +82,11 @@ impl Keeper {
     }
 }
 
-impl Task {
-    fn run(self, sender: &SyncSender<Segment>) {
+impl PreallocatorTask {
+    fn run(self, sender: &SyncSender<MappedSegment>) {
         self.helpers.apply();
         let mut next = self.first;
-        let mut waiting: Option<Segment> = None;
+        let mut waiting: Option<MappedSegment> = None;
         let (mut faulted_index, mut faulted) = (u64::MAX, 0);
         // How far ahead; grows when the writer was faster, because then this thread wakes too rarely.
         let mut ahead = self.prefault_bytes;
@@ -105,9 +105,9 @@ impl Task {
                 let header = SegmentHeader { meta: self.meta, index: next, first_ordinal: 0 };
                 self.core.making.store(next, Ordering::Relaxed);
                 // A full disk is told by the writer when it gets there and tries for itself.
-                let spare = again::use_again(&self.place, &path, &header, &self.core.left);
-                let how = if self.by_call { Making::ByAndBy } else { Making::Ready };
-                let make = || Segment::create_unless(&path, &header, how, &stopped).ok();
+                let spare = segment_pool::recycle(&self.place, &path, &header, &self.core.left);
+                let how = if self.by_call { SegmentAllocation::ByAndBy } else { SegmentAllocation::Ready };
+                let make = || MappedSegment::create_unless(&path, &header, how, &stopped).ok();
                 if let Some(segment) = spare.or_else(make) {
                     if !self.by_call {
                         segment.prefault(0, ahead);
@@ -190,7 +190,11 @@ pub(crate) struct RecorderThread {
 }
 
 impl RecorderThread {
-    pub fn spawn(core: Arc<Core>, mut follower: Follower, helpers: Helpers) -> Result<Self> {
+    pub fn spawn(
+        core: Arc<SharedWriterState>,
+        mut follower: TapeRecorder,
+        helpers: HelperPlacement,
+    ) -> Result<Self> {
         let body = move || {
             helpers.apply();
             follow(&core, &mut follower)
@@ -218,7 +222,7 @@ impl RecorderThread {
     }
 }
 
-fn follow(core: &Core, follower: &mut Follower) -> Result<()> {
+fn follow(core: &SharedWriterState, follower: &mut TapeRecorder) -> Result<()> {
     let mut pause = IDLE;
     loop {
         let abandon = core.abandon.load(Ordering::Relaxed);
@@ -255,7 +259,7 @@ fn follow(core: &Core, follower: &mut Follower) -> Result<()> {
 }
 
 /// Segments by which the recorder may be behind, and which it leaves in shared memory behind itself.
-pub(crate) fn half_window(options: &Options) -> u64 {
+pub(crate) fn half_window(options: &WriterOptions) -> u64 {
     match options.backing {
         Backing::Hot { window_segments, .. } => (u64::from(window_segments) / 2).max(1),
         Backing::File => 1,

@@ -5,38 +5,41 @@ use std::sync::Arc;
 
 /// Two clocks at one moment: the one that people set, and the one that nobody can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Now {
+pub struct ClockReading {
     /// Nanoseconds since 1970, as the machine's calendar has it; may jump.
     pub wall_ns: i64,
     /// Nanoseconds since the machine was started, sleep included; never jumps.
     pub boot_ns: u64,
 }
 
-/// Where [`Now`] comes from.
+/// Where [`ClockReading`] comes from.
 #[derive(Clone)]
-pub struct Clock(Arc<dyn Fn() -> Now + Send + Sync>);
+pub struct ClockSource(Arc<dyn Fn() -> ClockReading + Send + Sync>);
 
-impl Clock {
+impl ClockSource {
     /// A clock that asks `now`.
-    pub fn new(now: impl Fn() -> Now + Send + Sync + 'static) -> Self {
+    pub fn new(now: impl Fn() -> ClockReading + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
 
     /// What the clocks say now.
-    pub fn now(&self) -> Now {
+    pub fn now(&self) -> ClockReading {
         (self.0)()
     }
 }
 
-impl Default for Clock {
+impl Default for ClockSource {
     fn default() -> Self {
-        Self::new(|| Now { wall_ns: read(rustix::time::ClockId::Realtime), boot_ns: read(BOOT) as u64 })
+        Self::new(|| ClockReading {
+            wall_ns: read(rustix::time::ClockId::Realtime),
+            boot_ns: read(BOOT) as u64,
+        })
     }
 }
 
-impl fmt::Debug for Clock {
+impl fmt::Debug for ClockSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Clock")
+        f.write_str("ClockSource")
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who applies retention: the recorder of a tape in passes, or a command to a tape that nobody writes.
 //!
-//! A pass decides (`retention`), announces on the state page, and when the notice has passed tells whoever wants
+//! A pass decides (`eligibility`), announces on the state page, and when the notice has passed tells whoever wants
 //! to know, makes durable what recovery needs, and unlinks, oldest first. Readers that have a segment mapped read it
 //! to its end. What a pass must remember beyond a death is in `run/retention`: lines of `name value`.
 
@@ -14,22 +14,24 @@ use unitape_model::Position;
 
 use crate::disk::cursor::Cursor;
 use crate::disk::durable::load_durable;
-use crate::disk::layout::{Meta, Paths, list_segments, read_small, remove, segment_path, write_whole};
-use crate::disk::limits::Retention;
-use crate::disk::live::Live;
-use crate::disk::lock::{Lock, boot_id, field, writer_of};
-use crate::disk::page::{State, tidy};
+use crate::disk::layout::{
+    TapeManifest, TapePaths, list_segments, read_small, remove, segment_path, write_whole,
+};
+use crate::disk::limits::RetentionLimits;
+use crate::disk::lock::{FileLock, boot_id, field, lock_writer_pid};
+use crate::disk::segment_locator::SegmentLocator;
+use crate::disk::state_page::{StatePage, tidy};
 use crate::disk::sys;
-use crate::error::{At, Error, Result};
-use crate::keep::clock::Now;
-use crate::keep::retention::{Finished, Reach, Removal, first_kept};
-use crate::keep::ruler::{Ruler, TOLERANCE_NS};
+use crate::error::{Error, FileContext, Result};
+use crate::retention::clock::ClockReading;
+use crate::retention::clock_monitor::{ClockMonitor, TOLERANCE_NS};
+use crate::retention::eligibility::{FinishedSegment, RemovalOptions, RetentionInputs, first_kept};
 
 /// The side of retention that the recorder has.
 #[derive(Debug, Default)]
-pub(crate) struct Caretaker {
-    removal: Removal,
-    known: Option<Known>,
+pub(crate) struct RetentionEnforcer {
+    removal: RemovalOptions,
+    known: Option<RetentionState>,
     /// A segment was finished since the last pass.
     due: bool,
     next_boot_ns: u64,
@@ -37,11 +39,11 @@ pub(crate) struct Caretaker {
 
 /// What is known of the tape once anything of it may go.
 #[derive(Debug)]
-struct Known {
+struct RetentionState {
     /// Oldest segment there is.
     oldest: u64,
-    finished: VecDeque<Finished>,
-    ruler: Ruler,
+    finished: VecDeque<FinishedSegment>,
+    ruler: ClockMonitor,
     /// Removals announced: the first segment that stays, and when it was said. At most [`ANNOUNCED_MAX`].
     announced: VecDeque<(u64, u64)>,
     /// Why nothing could be removed at the last try.
@@ -54,13 +56,13 @@ const ANNOUNCED_MAX: usize = 64;
 /// Time between two passes when no segment is finished.
 const PASS_NS: u64 = 1_000_000_000;
 
-impl Caretaker {
-    pub fn new(removal: Removal) -> Self {
+impl RetentionEnforcer {
+    pub fn new(removal: RemovalOptions) -> Self {
         Self { removal, ..Self::default() }
     }
 
     /// When a segment that is finished now was finished.
-    pub fn time(&self) -> SystemTime {
+    pub fn finish_time(&self) -> SystemTime {
         let now = self.removal.clock.now();
         let believed = self.known.as_ref().filter(|k| k.ruler.jump_ns().is_some());
         let ns = believed.map_or(now.wall_ns, |k| k.ruler.clone().look(now).0);
@@ -68,7 +70,7 @@ impl Caretaker {
     }
 
     /// Takes a segment that was just finished.
-    pub fn finish(&mut self, index: u64, at: SystemTime) {
+    pub fn add_finished(&mut self, index: u64, at: SystemTime) {
         self.due = true;
         let Some(known) = &mut self.known else { return };
         let at_ns = at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i64);
@@ -76,11 +78,16 @@ impl Caretaker {
         while known.finished.back().is_some_and(|f| f.index >= index) {
             known.finished.pop_back();
         }
-        known.finished.push_back(Finished { index, at_ns });
+        known.finished.push_back(FinishedSegment { index, at_ns });
     }
 
     /// Decides and announces; gives the first segment that stays when any are to go now.
-    pub fn pass(&mut self, live: &Live, state: &State, recorded: Position) -> Result<Option<u64>> {
+    pub fn pass(
+        &mut self,
+        live: &SegmentLocator,
+        state: &StatePage,
+        recorded: Position,
+    ) -> Result<Option<u64>> {
         let limits = state.retention();
         if !limits.is_limited() && self.known.is_none() {
             return Ok(None);
@@ -92,7 +99,7 @@ impl Caretaker {
         self.due = false;
         self.next_boot_ns = now.boot_ns.saturating_add(PASS_NS);
         if self.known.is_none() {
-            self.known = Some(Known::load(live, now, recorded)?);
+            self.known = Some(RetentionState::load(live, now, recorded)?);
         }
         let known = self.known.as_mut().expect("loaded above");
         let (time, believed) = known.ruler.look(now);
@@ -101,8 +108,12 @@ impl Caretaker {
             Some(_) => cursors(&live.paths.dir)?,
             None => Vec::new(),
         };
-        let reach =
-            Reach { segment_bytes: size, recorded, now_ns: believed.then_some(time), cursors: &cursors };
+        let reach = RetentionInputs {
+            segment_bytes: size,
+            recorded,
+            now_ns: believed.then_some(time),
+            cursors: &cursors,
+        };
         let keep = first_kept(&limits, &known.finished, &reach);
         known.announce(keep, now);
         let notice_ns = u64::try_from(limits.notice.as_nanos()).unwrap_or(u64::MAX);
@@ -119,7 +130,7 @@ impl Caretaker {
     }
 
     /// Removes everything before segment `keep`, which is announced, recorded and durable.
-    pub fn remove(&mut self, live: &Live, state: &State, keep: u64) {
+    pub fn remove(&mut self, live: &SegmentLocator, state: &StatePage, keep: u64) {
         let Some(known) = &mut self.known else { return };
         let size = live.meta.segment_bytes;
         match remove_before(&live.paths, &live.meta, &self.removal, keep) {
@@ -141,15 +152,15 @@ impl Caretaker {
     }
 
     /// Keeps what the next one must know, at the end of a recorder.
-    pub fn end(&mut self, live: &Live) {
+    pub fn save_state(&mut self, live: &SegmentLocator) {
         if let Some(known) = &mut self.known {
             known.keep(&live.paths, self.removal.clock.now(), true);
         }
     }
 }
 
-impl Known {
-    fn load(live: &Live, now: Now, recorded: Position) -> Result<Self> {
+impl RetentionState {
+    fn load(live: &SegmentLocator, now: ClockReading, recorded: Position) -> Result<Self> {
         let size = live.meta.segment_bytes;
         let oldest = live.indices()?.first().copied().unwrap_or(0);
         if oldest > 0 {
@@ -159,8 +170,8 @@ impl Known {
         let finished = finished(&live.paths, recorded.0 / size)?;
         let text = String::from_utf8(read_small(&live.paths.retention()).unwrap_or_default());
         let (text, boot) = (text.unwrap_or_default(), boot_id());
-        let newest = finished.iter().map(|f| f.at_ns).max().max(Ruler::time_in(&text));
-        let ruler = Ruler::resume(&text, &boot, now);
+        let newest = finished.iter().map(|f| f.at_ns).max().max(ClockMonitor::time_in(&text));
+        let ruler = ClockMonitor::resume(&text, &boot, now);
         let mut announced = VecDeque::new();
         if ruler.is_some() {
             for line in text.lines().filter_map(|l| l.strip_prefix("announced ")).take(ANNOUNCED_MAX) {
@@ -169,11 +180,11 @@ impl Known {
                 announced.extend(pair.filter(|(index, _): &(u64, u64)| *index > last));
             }
         }
-        let ruler = ruler.unwrap_or_else(|| Ruler::begin(&boot, now, newest));
+        let ruler = ruler.unwrap_or_else(|| ClockMonitor::begin(&boot, now, newest));
         Ok(Self { oldest, finished, ruler, announced, trouble: None, kept_boot_ns: None })
     }
 
-    fn announce(&mut self, keep: u64, now: Now) {
+    fn announce(&mut self, keep: u64, now: ClockReading) {
         // What is kept after all, because a cursor came or the clock is not believed, is not announced any more.
         while let Some((_, at)) = self.announced.back().copied().filter(|(last, _)| *last > keep) {
             self.announced.pop_back();
@@ -191,13 +202,13 @@ impl Known {
     }
 
     /// Writes what the next one must know, about once in a pass.
-    fn keep(&mut self, paths: &Paths, now: Now, at_once: bool) {
+    fn keep(&mut self, paths: &TapePaths, now: ClockReading, at_once: bool) {
         let fresh = self.kept_boot_ns.is_some_and(|at| now.boot_ns.saturating_sub(at) < PASS_NS);
         if fresh && !at_once {
             return;
         }
         self.kept_boot_ns = Some(now.boot_ns);
-        let mut text = self.ruler.keep();
+        let mut text = self.ruler.to_text();
         for (index, at) in &self.announced {
             text += &format!("announced {index} {at}\n");
         }
@@ -210,12 +221,12 @@ impl Known {
 }
 
 /// The segments before `index` that have checksums, with the times at which they were finished.
-fn finished(paths: &Paths, index: u64) -> Result<VecDeque<Finished>> {
+fn finished(paths: &TapePaths, index: u64) -> Result<VecDeque<FinishedSegment>> {
     let mut out = VecDeque::new();
     for index in list_segments(&paths.segments())?.into_iter().filter(|&i| i < index) {
         if let Ok(meta) = fs::metadata(paths.crc(index)) {
             let at_ns = meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec());
-            out.push_back(Finished { index, at_ns });
+            out.push_back(FinishedSegment { index, at_ns });
         }
     }
     Ok(out)
@@ -240,7 +251,12 @@ const OPEN_MAX: usize = 64;
 
 /// Tells who wants to know, and removes the segments before `keep`; the one file after the other, oldest first.
 /// Gives how many, and the bytes that their files occupied.
-fn remove_before(paths: &Paths, meta: &Meta, removal: &Removal, keep: u64) -> Result<(u64, u64)> {
+fn remove_before(
+    paths: &TapePaths,
+    meta: &TapeManifest,
+    removal: &RemovalOptions,
+    keep: u64,
+) -> Result<(u64, u64)> {
     let old: Vec<u64> = list_segments(&paths.segments())?.into_iter().filter(|&i| i < keep).collect();
     if old.is_empty() {
         return Ok((0, 0));
@@ -271,7 +287,7 @@ fn remove_before(paths: &Paths, meta: &Meta, removal: &Removal, keep: u64) -> Re
 
 /// What [`retain`] removed, or would.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Removed {
+pub struct RemovalReport {
     /// Segments.
     pub segments: u64,
     /// Bytes that their files occupied on the disk.
@@ -287,11 +303,16 @@ pub struct Removed {
 /// # Errors
 /// A writer or recorder that has the tape open (it retains for itself), a clock that is behind the newest segment
 /// while a limit is one of time, `removal.before`'s refusal, or the system's.
-pub fn retain(dir: &Path, limits: &Retention, removal: &Removal, dry: bool) -> Result<Removed> {
+pub fn retain(
+    dir: &Path,
+    limits: &RetentionLimits,
+    removal: &RemovalOptions,
+    dry: bool,
+) -> Result<RemovalReport> {
     limits.check()?;
-    let meta = Meta::load(dir)?;
-    let paths = Paths { dir: dir.into() };
-    sys::make_dir(&paths.run()).at("make", &paths.run())?;
+    let meta = TapeManifest::load(dir)?;
+    let paths = TapePaths { dir: dir.into() };
+    sys::make_dir(&paths.run()).with_context("make", &paths.run())?;
     let (writer, recorder) = locks(&paths)?;
     let result = retain_locked(&paths, &meta, limits, removal, dry);
     // A writer that died is told apart from one that closed by what its lock file says.
@@ -303,20 +324,20 @@ pub fn retain(dir: &Path, limits: &Retention, removal: &Removal, dry: bool) -> R
     result
 }
 
-fn locks(paths: &Paths) -> Result<(Lock, Lock)> {
-    if let Some(holder) = writer_of(paths) {
+fn locks(paths: &TapePaths) -> Result<(FileLock, FileLock)> {
+    if let Some(holder) = lock_writer_pid(paths) {
         return Err(Error::Locked { path: paths.writer_lock(), holder });
     }
-    Ok((Lock::take(&paths.writer_lock())?, Lock::take(&paths.recorder_lock())?))
+    Ok((FileLock::take(&paths.writer_lock())?, FileLock::take(&paths.recorder_lock())?))
 }
 
 fn retain_locked(
-    paths: &Paths,
-    meta: &Meta,
-    limits: &Retention,
-    removal: &Removal,
+    paths: &TapePaths,
+    meta: &TapeManifest,
+    limits: &RetentionLimits,
+    removal: &RemovalOptions,
     dry: bool,
-) -> Result<Removed> {
+) -> Result<RemovalReport> {
     let recorded = load_durable(paths)?.position;
     let size = meta.segment_bytes;
     let all = list_segments(&paths.segments())?;
@@ -330,10 +351,10 @@ fn retain_locked(
         });
     }
     let cursors = cursors(&paths.dir)?;
-    let reach = Reach { segment_bytes: size, recorded, now_ns: Some(now), cursors: &cursors };
+    let reach = RetentionInputs { segment_bytes: size, recorded, now_ns: Some(now), cursors: &cursors };
     let keep = first_kept(limits, &finished, &reach).max(oldest);
     let keep = keep.min(all.last().copied().unwrap_or(0));
-    let mut removed = Removed { segments: 0, bytes: 0, oldest: Position(keep * size) };
+    let mut removed = RemovalReport { segments: 0, bytes: 0, oldest: Position(keep * size) };
     if dry {
         for index in all.into_iter().filter(|&i| i < keep) {
             removed.segments += 1;
@@ -348,23 +369,28 @@ fn retain_locked(
 }
 
 /// Segments from `oldest` on that would go by these limits, if no cursor held them.
-pub(crate) fn held(paths: &Paths, meta: &Meta, limits: &Retention, oldest: u64) -> Result<u64> {
+pub(crate) fn count_held(
+    paths: &TapePaths,
+    meta: &TapeManifest,
+    limits: &RetentionLimits,
+    oldest: u64,
+) -> Result<u64> {
     if limits.hold_for_cursors.is_none() {
         return Ok(0);
     }
-    let recorded = State::peek(paths).max(load_durable(paths)?.position);
+    let recorded = StatePage::peek(paths).max(load_durable(paths)?.position);
     let finished = finished(paths, recorded.0 / meta.segment_bytes)?;
     let cursors = cursors(&paths.dir)?;
-    let now_ns = Some(Removal::default().clock.now().wall_ns);
-    let reach = Reach { segment_bytes: meta.segment_bytes, recorded, now_ns, cursors: &cursors };
-    let free = Retention { hold_for_cursors: None, ..limits.clone() };
+    let now_ns = Some(RemovalOptions::default().clock.now().wall_ns);
+    let reach = RetentionInputs { segment_bytes: meta.segment_bytes, recorded, now_ns, cursors: &cursors };
+    let free = RetentionLimits { hold_for_cursors: None, ..limits.clone() };
     let (with, without) = (first_kept(limits, &finished, &reach), first_kept(&free, &finished, &reach));
     Ok(without.saturating_sub(with.max(oldest)))
 }
 
 /// What is wrong with retention of the tape in `dir`, for people; none if it goes as the limits say. Cheap.
 pub fn retention_warning(dir: &Path) -> Option<String> {
-    let (jump_ns, jumps, trouble) = kept_state(&Paths { dir: dir.into() });
+    let (jump_ns, jumps, trouble) = kept_state(&TapePaths { dir: dir.into() });
     let jump = jump_ns.map(|ns| {
         let s = ns / 1_000_000_000;
         format!("the clock has jumped by {s} s (jump {jumps}); nothing goes for its age or day until it is believed")
@@ -374,7 +400,7 @@ pub fn retention_warning(dir: &Path) -> Option<String> {
 
 /// What `run/retention` says, for people: by how much the clock has jumped while it is not believed, how often it
 /// jumped, and why nothing could be removed.
-pub(crate) fn kept_state(paths: &Paths) -> (Option<i64>, u64, Option<String>) {
+pub(crate) fn kept_state(paths: &TapePaths) -> (Option<i64>, u64, Option<String>) {
     let text = String::from_utf8(read_small(&paths.retention()).unwrap_or_default()).unwrap_or_default();
     let number = |name| field(&text, name)?.parse::<i64>().ok();
     (number("jump-ns"), number("jumps").unwrap_or(0) as u64, field(&text, "trouble").map(str::to_owned))

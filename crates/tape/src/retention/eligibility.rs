@@ -1,4 +1,4 @@
-//! What is kept of a tape: which segments go by its limits. Pure; who removes them is in `retire`.
+//! What is kept of a tape: which segments go by its limits. Pure; who removes them is in `enforce`.
 //!
 //! ```text
 //!  gone │ announced │ kept ... kept │ the segment of the end
@@ -17,26 +17,26 @@ use std::sync::Arc;
 
 use unitape_model::Position;
 
-use crate::disk::limits::Retention;
-use crate::keep::clock::Clock;
+use crate::disk::limits::RetentionLimits;
+use crate::retention::clock::ClockSource;
 
 /// What removal needs besides the limits.
 #[derive(Clone, Debug, Default)]
-pub struct Removal {
+pub struct RemovalOptions {
     /// The clocks.
-    pub clock: Clock,
+    pub clock: ClockSource,
     /// Is told before anything goes.
-    pub before: Option<BeforeRemoval>,
+    pub before: Option<RemovalHook>,
 }
 
 /// Called before segments are removed, while they are still there: with the tape's directory and the position
 /// that will be the oldest. When it fails nothing is removed, and it is asked again later.
 #[derive(Clone)]
-pub struct BeforeRemoval(Arc<Hook>);
+pub struct RemovalHook(Arc<RemovalCallback>);
 
-type Hook = dyn Fn(&Path, Position) -> std::result::Result<(), String> + Send + Sync;
+type RemovalCallback = dyn Fn(&Path, Position) -> std::result::Result<(), String> + Send + Sync;
 
-impl BeforeRemoval {
+impl RemovalHook {
     /// Calls `hook`.
     pub fn new(
         hook: impl Fn(&Path, Position) -> std::result::Result<(), String> + Send + Sync + 'static,
@@ -53,22 +53,22 @@ impl BeforeRemoval {
     }
 }
 
-impl fmt::Debug for BeforeRemoval {
+impl fmt::Debug for RemovalHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("BeforeRemoval")
+        f.write_str("RemovalHook")
     }
 }
 
 /// A finished segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Finished {
+pub(crate) struct FinishedSegment {
     pub index: u64,
     pub at_ns: i64,
 }
 
 /// What the limits are held against.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reach<'a> {
+pub(crate) struct RetentionInputs<'a> {
     pub segment_bytes: u64,
     /// Recorded up to here.
     pub recorded: Position,
@@ -83,9 +83,9 @@ pub(crate) struct Reach<'a> {
 /// A segment was finished no sooner than those before it, whatever its own time says: a clock that was behind for
 /// a while makes nothing older. One from the future tells nothing, and goes with the next one that goes.
 pub(crate) fn first_kept<'a>(
-    limits: &Retention,
-    finished: impl IntoIterator<Item = &'a Finished>,
-    reach: &Reach<'_>,
+    limits: &RetentionLimits,
+    finished: impl IntoIterator<Item = &'a FinishedSegment>,
+    reach: &RetentionInputs<'_>,
 ) -> u64 {
     let size = reach.segment_bytes;
     let mut keep = limits.bytes.map_or(0, |bytes| reach.recorded.0.saturating_sub(bytes) / size);
@@ -113,7 +113,7 @@ fn last_of(end: Position, size: u64) -> u64 {
     end.0.saturating_sub(1) / size
 }
 
-fn is_over(limits: &Retention, at_ns: i64, now_ns: i64) -> bool {
+fn is_over(limits: &RetentionLimits, at_ns: i64, now_ns: i64) -> bool {
     let age = now_ns.saturating_sub(at_ns);
     let days = now_ns.div_euclid(DAY_NS).saturating_sub(at_ns.div_euclid(DAY_NS));
     limits.age.is_some_and(|max| i128::from(age) > max.as_nanos().min(i64::MAX as u128) as i128)
@@ -130,7 +130,12 @@ mod tests {
     use proptest::prelude::*;
 
     /// The rules one by one, for one segment, without a shortcut.
-    fn stays(limits: &Retention, all: &[Finished], reach: &Reach<'_>, index: u64) -> bool {
+    fn stays(
+        limits: &RetentionLimits,
+        all: &[FinishedSegment],
+        reach: &RetentionInputs<'_>,
+        index: u64,
+    ) -> bool {
         let size = reach.segment_bytes;
         let (end, recorded) = ((index + 1) * size, reach.recorded.0);
         // The segment of the end, or one behind it.
@@ -145,7 +150,7 @@ mod tests {
             return true;
         }
         // It goes if it, or any later one, is over a limit: the rest goes before it.
-        let over = |segment: &Finished| {
+        let over = |segment: &FinishedSegment| {
             let by_bytes = limits.bytes.is_some_and(|b| (segment.index + 1) * size + b <= recorded);
             let by_time = reach.now_ns.is_some_and(|now| {
                 let before = all.iter().filter(|f| f.index <= segment.index && f.at_ns <= now);
@@ -176,17 +181,17 @@ mod tests {
             const QUARTER: i64 = DAY_NS / 4;
             let (bytes, age, days, hold) = limits;
             let age = age.map(|n| Duration::from_nanos(n * QUARTER as u64));
-            let limits = Retention { bytes, age, days, hold_for_cursors: hold, ..Retention::default() };
+            let limits = RetentionLimits { bytes, age, days, hold_for_cursors: hold, ..RetentionLimits::default() };
             let finished: Vec<_> = times
                 .iter()
                 .enumerate()
-                .map(|(i, t)| Finished { index: first + i as u64, at_ns: t * QUARTER })
+                .map(|(i, t)| FinishedSegment { index: first + i as u64, at_ns: t * QUARTER })
                 .collect();
             let segment_bytes = 256;
             let recorded =
                 Position((first + times.len() as u64) * segment_bytes + beyond.min(segment_bytes - 1));
             let reach =
-                Reach { segment_bytes, recorded, now_ns: now.map(|n| n * QUARTER), cursors: &cursors };
+                RetentionInputs { segment_bytes, recorded, now_ns: now.map(|n| n * QUARTER), cursors: &cursors };
             let keep = first_kept(&limits, &finished, &reach).max(first);
             let slow = (first..).find(|i| stays(&limits, &finished, &reach, *i)).unwrap();
             prop_assert_eq!(keep, slow);

@@ -1,91 +1,98 @@
-//! The floor of a farm: the two turnstiles, the halt flags, and the loop of one worker.
+//! The scheduler of a farm: the two turnstiles, the halt flags, and the loop of one worker.
 //!
-//! Apart from `farm` because here threads meet and nothing else does: loom drives [`Floor::tend`] directly,
+//! Apart from `farm` because here threads meet and nothing else does: loom drives [`Scheduler::run_worker`] directly,
 //! with its own threads.
 
 use std::cell::Cell;
 
 use crate::{
-    farm::{Claim, Ending, Farm, Options, Stage, Stats},
-    sync::{AtomicU64, Ordering, Padded},
-    turnstile::{Turn, Turnstile},
+    farm::{BlockClaim, Farm, FarmEnding, FarmOptions, FarmStage, FarmStats},
+    sync::{AtomicU64, CachePadded, Ordering},
+    turnstile::{EnterOutcome, Turnstile},
 };
 
 /// What the workers of one run share.
-pub struct Floor<F: Farm, const SOUND: bool = true> {
+pub struct Scheduler<F: Farm, const SOUND: bool = true> {
     intake: Turnstile<F::Intake, SOUND>,
     sequence: Turnstile<F::Sequencer, SOUND>,
-    halt: Padded<Halt>,
+    halt: CachePadded<HaltBounds>,
 }
 
 /// Block numbers from which on there is nothing to do, `u64::MAX` while there is none.
 ///
 /// Hints to end a wait, nothing is published through them (errors travel by joining the thread), so they
 /// are Relaxed and have no partner; who enters is decided by the turnstiles alone.
-struct Halt {
+struct HaltBounds {
     /// The lowest block that has failed: blocks above it give up wherever they wait.
     failed: AtomicU64,
     /// The block that found the input at its end: blocks above it are not claimed.
     end: AtomicU64,
 }
 
-/// One worker and the blocks that are its own: `index`, `index + stride`, … No two lanes of a floor share a
-/// block number, and a lane serves only the floor it was made with.
-pub struct Lane<F: Farm> {
+/// One worker and the blocks that are its own: `index`, `index + stride`, … No two lanes of a scheduler share a
+/// block number, and a lane serves only the scheduler it was made with.
+pub struct WorkerSlot<F: Farm> {
     worker: F::Worker,
     /// The block under way; a cell, because it must be readable when a stage panics.
     index: Cell<u64>,
     stride: u64,
-    parts: Outcome<F::Error>,
+    parts: WorkerOutcome<F::Error>,
 }
 
 /// What is left of a lane when its loop has ended.
-pub(crate) struct Parts<F: Farm> {
+pub(crate) struct WorkerParts<F: Farm> {
     pub(crate) worker: F::Worker,
-    pub(crate) stats: Stats,
+    pub(crate) stats: FarmStats,
     /// Set in the one lane that met the end and drained the sequencer.
-    pub(crate) ending: Option<Ending>,
-    pub(crate) failure: Option<(Stage, F::Error)>,
+    pub(crate) ending: Option<FarmEnding>,
+    pub(crate) failure: Option<(FarmStage, F::Error)>,
 }
 
-struct Outcome<E> {
-    stats: Stats,
-    ending: Option<Ending>,
-    failure: Option<(Stage, E)>,
+struct WorkerOutcome<E> {
+    stats: FarmStats,
+    ending: Option<FarmEnding>,
+    failure: Option<(FarmStage, E)>,
 }
 
-impl<F: Farm, const SOUND: bool> Floor<F, SOUND> {
-    /// A floor and its lanes, one for each worker.
-    pub fn new(workers: Vec<F::Worker>, intake: F::Intake, sequencer: F::Sequencer) -> (Self, Vec<Lane<F>>) {
+impl<F: Farm, const SOUND: bool> Scheduler<F, SOUND> {
+    /// A scheduler and its lanes, one for each worker.
+    pub fn new(
+        workers: Vec<F::Worker>,
+        intake: F::Intake,
+        sequencer: F::Sequencer,
+    ) -> (Self, Vec<WorkerSlot<F>>) {
         let stride = workers.len() as u64;
         let lanes = workers
             .into_iter()
             .zip(0..)
-            .map(|(worker, index)| Lane {
+            .map(|(worker, index)| WorkerSlot {
                 worker,
                 index: Cell::new(index),
                 stride,
-                parts: Outcome { stats: Stats::default(), ending: None, failure: None },
+                parts: WorkerOutcome { stats: FarmStats::default(), ending: None, failure: None },
             })
             .collect();
-        let halt = Halt { failed: AtomicU64::new(u64::MAX), end: AtomicU64::new(u64::MAX) };
-        let floor =
-            Self { intake: Turnstile::new(intake), sequence: Turnstile::new(sequencer), halt: Padded(halt) };
-        (floor, lanes)
+        let halt = HaltBounds { failed: AtomicU64::new(u64::MAX), end: AtomicU64::new(u64::MAX) };
+        let scheduler = Self {
+            intake: Turnstile::new(intake),
+            sequence: Turnstile::new(sequencer),
+            halt: CachePadded(halt),
+        };
+        (scheduler, lanes)
     }
 
     /// Runs one lane until its blocks are through, in the thread it is called on. Call it once for each
     /// lane, at the same time: a lane waits for its neighbours.
-    pub fn tend(&self, farm: &F, lane: &mut Lane<F>, options: &Options<'_>) {
-        let Lane { worker, index, stride, parts } = lane;
-        let poison = Poison { halt: &self.halt, index };
+    pub fn run_worker(&self, farm: &F, lane: &mut WorkerSlot<F>, options: &FarmOptions<'_>) {
+        let WorkerSlot { worker, index, stride, parts } = lane;
+        let poison = PanicGuard { halt: &self.halt, index };
         let lane_number = index.get() as usize;
         farm.start(lane_number, worker);
         let ended = loop {
             match self.block(farm, worker, index.get(), options, &mut parts.stats) {
-                Ok(Next::Block) => index.set(index.get() + *stride),
-                Ok(Next::Nothing) => break Ok(()),
-                Ok(Next::Drain(ending)) => {
+                Ok(WorkerAction::Block) => index.set(index.get() + *stride),
+                Ok(WorkerAction::Nothing) => break Ok(()),
+                Ok(WorkerAction::Drain(ending)) => {
                     parts.ending = Some(ending);
                     break self.drain(farm, worker, index.get(), ending, options, &mut parts.stats);
                 }
@@ -105,45 +112,49 @@ impl<F: Farm, const SOUND: bool> Floor<F, SOUND> {
         farm: &F,
         worker: &mut F::Worker,
         index: u64,
-        options: &Options<'_>,
-        stats: &mut Stats,
-    ) -> Result<Next, (Stage, F::Error)> {
+        options: &FarmOptions<'_>,
+        stats: &mut FarmStats,
+    ) -> Result<WorkerAction, (FarmStage, F::Error)> {
         match self.intake.wait_for(index, options.wait, || self.halt.past_end(index)) {
-            Turn::AtOnce => {}
-            Turn::Waited => stats.intake_waits += 1,
-            Turn::GaveUp => return Ok(Next::Nothing),
+            EnterOutcome::AtOnce => {}
+            EnterOutcome::Waited => stats.intake_waits += 1,
+            EnterOutcome::GaveUp => return Ok(WorkerAction::Nothing),
         }
         let stopped = || options.stop.is_some_and(|stop| stop.load(std::sync::atomic::Ordering::Relaxed));
         if stopped() {
             self.end_at(index);
-            return Ok(Next::Drain(Ending::Stopped));
+            return Ok(WorkerAction::Drain(FarmEnding::Stopped));
         }
         let cancelled = || stopped() || self.halt.failed_before(index);
-        let claim = Claim { index, cancelled: &cancelled };
+        let claim = BlockClaim { index, cancelled: &cancelled };
         // SAFETY: `wait_for` gave this thread the turn `index`, which belongs to this lane alone, and it is
         // left below at the earliest.
         let claimed = unsafe { self.intake.enter(|intake| farm.intake(intake, worker, claim)) };
-        let Some(input) = claimed.map_err(|e| (Stage::Intake, e))? else {
+        let Some(input) = claimed.map_err(|e| (FarmStage::Intake, e))? else {
             self.end_at(index);
-            return Ok(Next::Drain(if stopped() { Ending::Stopped } else { Ending::EndOfInput }));
+            return Ok(WorkerAction::Drain(if stopped() {
+                FarmEnding::Stopped
+            } else {
+                FarmEnding::EndOfInput
+            }));
         };
         self.intake.leave(index);
 
-        let block = farm.work(worker, input).map_err(|e| (Stage::Work, e))?;
+        let block = farm.work(worker, input).map_err(|e| (FarmStage::Work, e))?;
 
         match self.sequence.wait_for(index, options.wait, || self.halt.failed_before(index)) {
-            Turn::AtOnce => {}
-            Turn::Waited => stats.sequence_waits += 1,
-            Turn::GaveUp => return Ok(Next::Nothing),
+            EnterOutcome::AtOnce => {}
+            EnterOutcome::Waited => stats.sequence_waits += 1,
+            EnterOutcome::GaveUp => return Ok(WorkerAction::Nothing),
         }
         // SAFETY: as above, with the turn of the sequencing turnstile.
         let plan = unsafe { self.sequence.enter(|sequencer| farm.sequence(sequencer, worker, block)) }
-            .map_err(|e| (Stage::Sequence, e))?;
+            .map_err(|e| (FarmStage::Sequence, e))?;
         self.sequence.leave(index);
 
-        farm.finish(worker, plan).map_err(|e| (Stage::Finish, e))?;
+        farm.finish(worker, plan).map_err(|e| (FarmStage::Finish, e))?;
         stats.blocks += 1;
-        Ok(Next::Block)
+        Ok(WorkerAction::Block)
     }
 
     /// Empties the sequencer in the turn of `index`, the block that does not exist any more.
@@ -152,18 +163,20 @@ impl<F: Farm, const SOUND: bool> Floor<F, SOUND> {
         farm: &F,
         worker: &mut F::Worker,
         index: u64,
-        ending: Ending,
-        options: &Options<'_>,
-        stats: &mut Stats,
-    ) -> Result<(), (Stage, F::Error)> {
-        if self.sequence.wait_for(index, options.wait, || self.halt.failed_before(index)) == Turn::GaveUp {
+        ending: FarmEnding,
+        options: &FarmOptions<'_>,
+        stats: &mut FarmStats,
+    ) -> Result<(), (FarmStage, F::Error)> {
+        if self.sequence.wait_for(index, options.wait, || self.halt.failed_before(index))
+            == EnterOutcome::GaveUp
+        {
             return Ok(());
         }
         loop {
             // SAFETY: `wait_for` gave this thread the turn `index` of this lane, and nobody leaves it.
             let drained = unsafe { self.sequence.enter(|s| farm.drain(s, worker, ending)) };
-            let Some(plan) = drained.map_err(|e| (Stage::Drain, e))? else { return Ok(()) };
-            farm.finish(worker, plan).map_err(|e| (Stage::Finish, e))?;
+            let Some(plan) = drained.map_err(|e| (FarmStage::Drain, e))? else { return Ok(()) };
+            farm.finish(worker, plan).map_err(|e| (FarmStage::Finish, e))?;
             stats.drained += 1;
         }
     }
@@ -191,28 +204,28 @@ impl<F: Farm, const SOUND: bool> Floor<F, SOUND> {
     }
 }
 
-impl<F: Farm> Lane<F> {
+impl<F: Farm> WorkerSlot<F> {
     /// The block under way, or the one the lane ended at.
     pub(crate) fn index(&self) -> u64 {
         self.index.get()
     }
 
-    pub(crate) fn into_parts(self) -> Parts<F> {
-        let Outcome { stats, ending, failure } = self.parts;
-        Parts { worker: self.worker, stats, ending, failure }
+    pub(crate) fn into_parts(self) -> WorkerParts<F> {
+        let WorkerOutcome { stats, ending, failure } = self.parts;
+        WorkerParts { worker: self.worker, stats, ending, failure }
     }
 }
 
-enum Next {
+enum WorkerAction {
     /// Go on with the lane's next block.
     Block,
     /// The input ended here: drain, then stop.
-    Drain(Ending),
+    Drain(FarmEnding),
     /// Somebody else ended or failed before this block.
     Nothing,
 }
 
-impl Halt {
+impl HaltBounds {
     fn fail(&self, index: u64) {
         self.failed.fetch_min(index, Ordering::Relaxed);
     }
@@ -234,12 +247,12 @@ impl Halt {
 }
 
 /// Fails the block under way when its stage panics; forgotten when the loop ends well.
-struct Poison<'a> {
-    halt: &'a Halt,
+struct PanicGuard<'a> {
+    halt: &'a HaltBounds,
     index: &'a Cell<u64>,
 }
 
-impl Drop for Poison<'_> {
+impl Drop for PanicGuard<'_> {
     fn drop(&mut self) {
         self.halt.fail(self.index.get());
     }

@@ -23,11 +23,11 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::disk::layout::{Meta, SPARE, SegmentHeader, remove, segment_path};
-use crate::disk::map::Segment;
+use crate::disk::layout::{SPARE, SegmentHeader, TapeManifest, remove, segment_path};
+use crate::disk::map::MappedSegment;
 use crate::disk::memory::FileId;
 use crate::disk::sys;
-use crate::error::{At, Error, Result};
+use crate::error::{Error, FileContext, Result};
 
 /// Files that may wait; what is beyond them is removed.
 const SPARES_MAX: usize = 4;
@@ -44,21 +44,21 @@ pub(crate) fn retire(hot: &Path, index: u64) -> Result<()> {
     match sys::rename(&path, &hot.join(format!("{SPARE}{index:016x}"))) {
         // Whoever closed the tape, or removed it, was sooner.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        other => other.at("rename", &path),
+        other => other.with_context("rename", &path),
     }
 }
 
 /// Mappings of segments that their owner has done with. Not locked: what is in them means nothing.
 #[derive(Debug)]
-pub(crate) struct Mappings<T = Segment>(Mutex<Vec<T>>);
+pub(crate) struct MappedSegmentCache<T = MappedSegment>(Mutex<Vec<T>>);
 
-impl<T> Default for Mappings<T> {
+impl<T> Default for MappedSegmentCache<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T: AsRef<Segment>> Mappings<T> {
+impl<T: AsRef<MappedSegment>> MappedSegmentCache<T> {
     /// Keeps a mapping, and drops those whose files are gone: they would hold the memory.
     pub fn keep(&self, segment: T) {
         let mut all = self.0.lock();
@@ -76,20 +76,20 @@ impl<T: AsRef<Segment>> Mappings<T> {
     }
 }
 
-impl AsRef<Segment> for Segment {
-    fn as_ref(&self) -> &Segment {
+impl AsRef<MappedSegment> for MappedSegment {
+    fn as_ref(&self) -> &MappedSegment {
         self
     }
 }
 
 /// A zeroed segment out of one that waits in `hot`, under the name `path`; none if there is none to be had.
 /// `mapped` are the writer's own mappings of earlier ones.
-pub(crate) fn use_again(
+pub(crate) fn recycle(
     hot: &Path,
     path: &Path,
     header: &SegmentHeader,
-    mapped: &Mappings<Arc<Segment>>,
-) -> Option<Segment> {
+    mapped: &MappedSegmentCache<Arc<MappedSegment>>,
+) -> Option<MappedSegment> {
     for spare in spares(hot) {
         // What cannot be used is removed: a reader that is stopped would otherwise stand before all others.
         match take(&spare, path, header, mapped) {
@@ -104,21 +104,22 @@ fn take(
     spare: &Path,
     path: &Path,
     header: &SegmentHeader,
-    mapped: &Mappings<Arc<Segment>>,
-) -> Option<Segment> {
-    let known = mapped.take(FileId::of(spare)?);
+    mapped: &MappedSegmentCache<Arc<MappedSegment>>,
+) -> Option<MappedSegment> {
+    let known = mapped.take(FileId::from_path(spare)?);
     let segment = match known {
-        Some(known) => known.under(spare, header),
-        None => Segment::map_spare(spare, header).filter(|segment| FileId::of(spare) == segment.id())?,
+        Some(known) => known.reuse_as(spare, header),
+        None => MappedSegment::map_spare(spare, header)
+            .filter(|segment| FileId::from_path(spare) == segment.id())?,
     };
-    if !segment.seize() {
+    if !segment.lock_exclusive() {
         return None;
     }
     segment.zero();
     segment.write_header(header);
     sys::rename(spare, path).ok()?;
-    segment.let_go();
-    Some(segment.under(path, header))
+    segment.unlock();
+    Some(segment.reuse_as(path, header))
 }
 
 /// Files that wait to be used again.
@@ -129,10 +130,10 @@ fn spares(hot: &Path) -> Vec<std::path::PathBuf> {
 }
 
 /// Segment `index` of a hot directory for its writer; none if it is not there.
-pub(crate) fn open_own(hot: &Path, meta: &Meta, index: u64) -> Result<Option<(Segment, u64)>> {
+pub(crate) fn open_own(hot: &Path, meta: &TapeManifest, index: u64) -> Result<Option<(MappedSegment, u64)>> {
     let path = segment_path(hot, index);
-    let found = Segment::open(&path, meta, index, true)?;
-    if found.as_ref().is_some_and(|(segment, _)| FileId::of(&path) != segment.id()) {
+    let found = MappedSegment::open(&path, meta, index, true)?;
+    if found.as_ref().is_some_and(|(segment, _)| FileId::from_path(&path) != segment.id()) {
         let what = "is a link; a hot segment lies in its directory itself".into();
         return Err(Error::UnsafeHot { path, what });
     }
@@ -140,20 +141,25 @@ pub(crate) fn open_own(hot: &Path, meta: &Meta, index: u64) -> Result<Option<(Se
 }
 
 /// Segment `index` of a hot directory for a reader, held so that it stays what it is; none if it is not there.
-pub(crate) fn open(hot: &Path, meta: &Meta, index: u64, mapped: &Mappings) -> Result<Option<(Segment, u64)>> {
+pub(crate) fn open(
+    hot: &Path,
+    meta: &TapeManifest,
+    index: u64,
+    mapped: &MappedSegmentCache,
+) -> Result<Option<(MappedSegment, u64)>> {
     let path = segment_path(hot, index);
     let header = SegmentHeader { meta: *meta, index, first_ordinal: 0 };
     // Each turn but the last means that the segment lost its name in between, which happens to it once.
     for _ in 0..3 {
-        let Some(file) = FileId::of(&path) else { return Ok(None) };
+        let Some(file) = FileId::from_path(&path) else { return Ok(None) };
         let mut segment = match mapped.take(file) {
-            Some(known) => known.under(&path, &header),
-            None => match Segment::map(&path, meta, index, false)? {
+            Some(known) => known.reuse_as(&path, &header),
+            None => match MappedSegment::map(&path, meta, index, false)? {
                 Some(segment) => segment,
                 None => return Ok(None),
             },
         };
-        if segment.hold() && FileId::of(&path) == segment.id() {
+        if segment.lock_shared() && FileId::from_path(&path) == segment.id() {
             let first_ordinal = segment.first_ordinal(meta)?;
             return Ok(Some((segment, first_ordinal)));
         }

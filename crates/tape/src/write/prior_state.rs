@@ -4,15 +4,15 @@
 //! tape whose writer had died stays so, and its lock file says what it said.
 
 use crate::disk::hot::{HotLink, find};
-use crate::disk::layout::{Paths, TapeId};
+use crate::disk::layout::{TapeId, TapePaths};
 use crate::disk::lineage::Lineage;
-use crate::disk::lock::Lock;
-use crate::disk::page::tidy;
+use crate::disk::lock::FileLock;
+use crate::disk::state_page::tidy;
 use crate::write::hot::HotDirectory;
 
 /// What a writer found before it changed anything.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TapePast {
+pub(crate) struct PriorTapeState {
     /// There was no tape.
     pub created: bool,
     /// The boot in which the lineage had the tape open; none as long as the opening has not come to it.
@@ -21,16 +21,16 @@ pub(crate) struct TapePast {
     pub named_hot: bool,
 }
 
-impl TapePast {
+impl PriorTapeState {
     /// Looks at a tape before an opening changes it.
-    pub fn of(paths: &Paths, created: bool) -> Self {
+    pub fn observe(paths: &TapePaths, created: bool) -> Self {
         let named_hot = [paths.hot(), paths.hot_mark()].iter().any(|path| path.symlink_metadata().is_ok());
         Self { created, open: None, named_hot }
     }
 
     /// Leaves the tape as it was found. What cannot be put back is for the next writer, and the caller reports why it
     /// was refused.
-    pub fn put_back(&self, paths: &Paths, tape: TapeId, mut lock: Lock) {
+    pub fn restore(&self, paths: &TapePaths, tape: TapeId, mut lock: FileLock) {
         if self.created {
             return;
         }

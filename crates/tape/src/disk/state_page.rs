@@ -15,17 +15,17 @@ use std::time::Duration;
 use memmap2::{MmapOptions, MmapRaw};
 use unitape_model::Position;
 
-use crate::disk::failure::{DurabilityFailure, Flushed};
-use crate::disk::identity::TapeIdentity;
-use crate::disk::layout::{Paths, remove};
-use crate::disk::limits::Retention;
-use crate::disk::lock::Lock;
+use crate::disk::directory_identity::DirectoryIdentity;
+use crate::disk::failure::{DurabilityFailure, FlushTarget};
+use crate::disk::layout::{TapePaths, remove};
+use crate::disk::limits::RetentionLimits;
+use crate::disk::lock::FileLock;
 use crate::disk::sys;
-use crate::error::{At, Error, Result};
+use crate::error::{Error, FileContext, Result};
 
 /// A page that the processes of a tape share: how far the recorder is, and what it is to keep.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct StatePage {
     map: MmapRaw,
     writable: bool,
 }
@@ -53,41 +53,41 @@ const HOME: usize = 17;
 /// In the word of the failed flush: nothing more becomes durable.
 const LASTING: u64 = 1 << 32;
 
-impl State {
+impl StatePage {
     pub(crate) const NAME: &'static str = "state";
     pub(crate) const BYTES: u64 = 4096;
 
-    pub fn open(paths: &Paths) -> Result<Self> {
+    pub fn open(paths: &TapePaths) -> Result<Self> {
         let path = paths.run().join(Self::NAME);
-        let file = sys::open_or_make(&path).at("open", &path)?;
+        let file = sys::open_or_make(&path).with_context("open", &path)?;
         // Written, not only stretched: a hole that cannot be filled later would be a signal.
-        if file.metadata().at("look at", &path)?.len() < Self::BYTES {
-            sys::write_at(&file, &[0; Self::BYTES as usize], 0).at("write", &path)?;
+        if file.metadata().with_context("look at", &path)?.len() < Self::BYTES {
+            sys::write_at(&file, &[0; Self::BYTES as usize], 0).with_context("write", &path)?;
         }
-        let map = sys::map(&file).at("map", &path)?;
+        let map = sys::map(&file).with_context("map", &path)?;
         let state = Self { map, writable: true };
         state.bind(&file, paths)?;
         Ok(state)
     }
 
     /// The page of a tape in use, none where there is none. Who may not write to it gets one to read.
-    pub fn attach(paths: &Paths) -> Result<Option<Self>> {
+    pub fn attach(paths: &TapePaths) -> Result<Option<Self>> {
         let path = paths.run().join(Self::NAME);
         let (file, writable) = match sys::open(&path, OpenOptions::new().read(true).write(true)) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(e) if is_read_only(&e) => (File::open(&path).at("open", &path)?, false),
-            other => (other.at("open", &path)?, true),
+            Err(e) if is_read_only(&e) => (File::open(&path).with_context("open", &path)?, false),
+            other => (other.with_context("open", &path)?, true),
         };
         // What is mapped and not in the file is a signal; whoever makes it writes it whole.
-        if file.metadata().at("look at", &path)?.len() < Self::BYTES {
+        if file.metadata().with_context("look at", &path)?.len() < Self::BYTES {
             return Ok(None);
         }
-        let map = sys::map_part(&file, Self::BYTES as usize, writable).at("map", &path)?;
+        let map = sys::map_part(&file, Self::BYTES as usize, writable).with_context("map", &path)?;
         Ok(Some(Self { map, writable }).filter(|state| state.is_of(paths)))
     }
 
     /// Whether this process may ask for a flush.
-    pub fn can_ask(&self) -> bool {
+    pub fn can_request(&self) -> bool {
         self.writable
     }
 
@@ -116,7 +116,7 @@ impl State {
     }
 
     /// Asks the follower to make everything before `position` durable. Who may only read cannot.
-    pub fn ask(&self, position: Position) {
+    pub fn request_durable(&self, position: Position) {
         if self.writable {
             // Relaxed: a wish, nothing is read under it.
             self.word(WANTED).fetch_max(position.0, Ordering::Relaxed);
@@ -125,12 +125,12 @@ impl State {
 
     /// The furthest position that was asked for.
     #[inline]
-    pub fn wanted(&self) -> Position {
+    pub fn requested_position(&self) -> Position {
         Position(self.word(WANTED).load(Ordering::Relaxed))
     }
 
     /// Tells that a flush has failed.
-    pub fn fail(&self, errno: i32, what: Flushed, lasting: bool) {
+    pub fn fail(&self, errno: i32, what: FlushTarget, lasting: bool) {
         self.word(FAILED_FILE).store(what.word(), Ordering::Relaxed);
         self.word(FAILURES).fetch_add(1, Ordering::Relaxed);
         let word = u64::from(errno.unsigned_abs().max(1)) | if lasting { LASTING } else { 0 };
@@ -139,22 +139,22 @@ impl State {
     }
 
     /// What failed is written again, or will be before anything more is called durable.
-    pub fn mending(&self) {
+    pub fn set_mending(&self) {
         self.word(FAILED).fetch_and(!LASTING, Ordering::Release);
     }
 
     /// What failed was written again and flushed.
-    pub fn mended(&self) {
+    pub fn set_mended(&self) {
         self.word(FAILED).store(0, Ordering::Release);
     }
 
     /// The flush that failed, if it was not made good.
-    pub fn failure(&self, paths: &Paths) -> Option<DurabilityFailure> {
+    pub fn failure(&self, paths: &TapePaths) -> Option<DurabilityFailure> {
         // Acquire: pairs with the Release in `fail`.
         let word = self.word(FAILED).load(Ordering::Acquire);
         (word != 0).then(|| DurabilityFailure {
             errno: (word & 0xffff) as i32,
-            path: Flushed::path_of(self.word(FAILED_FILE).load(Ordering::Relaxed), paths),
+            path: FlushTarget::path_of(self.word(FAILED_FILE).load(Ordering::Relaxed), paths),
             lasting: word & LASTING != 0,
         })
     }
@@ -183,7 +183,7 @@ impl State {
     }
 
     /// Reads the recorded position without keeping the page.
-    pub fn peek(paths: &Paths) -> Position {
+    pub fn peek(paths: &TapePaths) -> Position {
         Self::look(paths).map_or(Position(0), |state| state.recorded_now())
     }
 
@@ -215,7 +215,7 @@ impl State {
     }
 
     /// The page as a reader maps it; none where there is none that is used.
-    pub fn look(paths: &Paths) -> Option<Self> {
+    pub fn look(paths: &TapePaths) -> Option<Self> {
         let file = File::open(paths.run().join(Self::NAME)).ok()?;
         // What is mapped and not in the file is a signal; it is written whole before anything is in it.
         if file.metadata().ok()?.len() < Self::BYTES {
@@ -226,9 +226,9 @@ impl State {
     }
 
     /// Whether the page is of the tape in `paths.dir`, and not copied with its directory from another one.
-    pub fn is_of(&self, paths: &Paths) -> bool {
+    pub fn is_of(&self, paths: &TapePaths) -> bool {
         let home = self.home();
-        home == [0; 3] || TapeIdentity(home).is_at(&paths.dir)
+        home == [0; 3] || DirectoryIdentity(home).is_at(&paths.dir)
     }
 
     fn home(&self) -> [u64; 3] {
@@ -237,8 +237,9 @@ impl State {
     }
 
     /// Makes the page this tape's. One that was copied from another tape is cleared before; `file` is the page's.
-    pub fn bind(&self, file: &File, paths: &Paths) -> Result<()> {
-        let TapeIdentity(home) = TapeIdentity::of(&paths.dir).at("look at", &paths.dir)?;
+    pub fn bind(&self, file: &File, paths: &TapePaths) -> Result<()> {
+        let DirectoryIdentity(home) =
+            DirectoryIdentity::from_dir(&paths.dir).with_context("look at", &paths.dir)?;
         if self.home() == home {
             return Ok(());
         }
@@ -265,9 +266,9 @@ impl State {
     }
 
     /// What the writer wants kept, for whoever records the tape.
-    pub fn retention(&self) -> Retention {
+    pub fn retention(&self) -> RetentionLimits {
         let word = |index| Some(self.word(index).load(Ordering::Relaxed)).filter(|&n| n > 0);
-        Retention {
+        RetentionLimits {
             bytes: word(BYTES),
             age: word(AGE_NS).map(Duration::from_nanos),
             days: word(DAYS).and_then(|n| n.try_into().ok()),
@@ -277,7 +278,7 @@ impl State {
     }
 
     /// Sets what is to be kept. Nothing is zero, and zero is one.
-    pub fn set_retention(&self, limits: &Retention) {
+    pub fn set_retention(&self, limits: &RetentionLimits) {
         let ns = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
         let words = [
             (BYTES, limits.bytes.map_or(0, |n| n.max(1))),
@@ -323,12 +324,12 @@ fn is_read_only(error: &std::io::Error) -> bool {
 }
 
 /// Removes what is left of `run/` when neither writer nor recorder use it; named cursors and the lineage stay.
-pub(crate) fn tidy(paths: &Paths, writer: Lock) -> Result<()> {
-    match Lock::take(&paths.recorder_lock()) {
+pub(crate) fn tidy(paths: &TapePaths, writer: FileLock) -> Result<()> {
+    match FileLock::take(&paths.recorder_lock()) {
         Ok(recorder) => {
             // Relaxed: a word of its own, looked at now and then.
-            State::open(paths)?.word(RETIRED).store(1, Ordering::Relaxed);
-            remove(&paths.run().join(State::NAME))?;
+            StatePage::open(paths)?.word(RETIRED).store(1, Ordering::Relaxed);
+            remove(&paths.run().join(StatePage::NAME))?;
             recorder.remove()?;
         }
         Err(Error::Locked { .. }) => {}

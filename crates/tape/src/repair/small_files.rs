@@ -7,18 +7,18 @@ use std::sync::atomic::Ordering;
 use unitape_model::LINE;
 
 use crate::disk::cursor::Cursor;
-use crate::disk::failure::Flushed;
+use crate::disk::failure::FlushTarget;
 use crate::disk::hot::{HotLink, find};
 use crate::disk::hot_notice::HOT_WAYS;
-use crate::disk::layout::{Meta, PLACE_MAX, read_small, remove, write_whole};
-use crate::disk::live::Live;
-use crate::disk::page::State;
+use crate::disk::layout::{PLACE_MAX, TapeManifest, read_small, remove, write_whole};
+use crate::disk::segment_locator::SegmentLocator;
+use crate::disk::state_page::StatePage;
 use crate::error::{Error, Result};
-use crate::repair::Repair;
+use crate::repair::RepairRun;
 
-impl Repair<'_> {
+impl RepairRun<'_> {
     /// Looks at all of them; those that cannot be mended make room for new ones.
-    pub(super) fn small_files(&mut self, meta: &Meta) -> Result<()> {
+    pub(super) fn small_files(&mut self, meta: &TapeManifest) -> Result<()> {
         self.state_page()?;
         self.cursors()?;
         self.retention()?;
@@ -26,9 +26,9 @@ impl Repair<'_> {
     }
 
     fn state_page(&mut self) -> Result<()> {
-        let path = self.paths.run().join(State::NAME);
+        let path = self.paths.run().join(StatePage::NAME);
         let Ok(found) = std::fs::metadata(&path) else { return Ok(()) };
-        let what = match State::look(self.paths) {
+        let what = match StatePage::look(self.paths) {
             Some(state) => {
                 let impossible = |at: u64| !at.is_multiple_of(LINE as u64) || at > PLACE_MAX;
                 // Relaxed: nobody writes to it.
@@ -38,7 +38,7 @@ impl Repair<'_> {
                     None => return Ok(()),
                 }
             }
-            None if found.len() < State::BYTES => "the page is cut short".to_owned(),
+            None if found.len() < StatePage::BYTES => "the page is cut short".to_owned(),
             None => return Ok(()),
         };
         let action = "a new one is made; the next writer compares and writes again all that is not durable";
@@ -47,7 +47,7 @@ impl Repair<'_> {
             self.aside.keep(&path)?;
             remove(&path)?;
             // It said whether a flush had failed.
-            State::open(self.paths)?.fail(libc::EIO, Flushed::Durable, false);
+            StatePage::open(self.paths)?.fail(libc::EIO, FlushTarget::Durable, false);
         }
         Ok(())
     }
@@ -79,7 +79,7 @@ impl Repair<'_> {
     }
 
     /// The file that says where the hot segments are. Without it the next writer would not find what only they have.
-    fn hot_name(&mut self, meta: &Meta) -> Result<()> {
+    fn hot_name(&mut self, meta: &TapeManifest) -> Result<()> {
         let path = self.paths.hot();
         if !self.rebooted
             && let Ok(HotLink::Other { notice, .. }) = find(self.paths, meta.id)
@@ -91,7 +91,7 @@ impl Repair<'_> {
             return Ok(());
         }
         let Ok(bytes) = read_small(&path) else { return Ok(()) };
-        if self.rebooted || Live::of(self.paths.clone(), *meta).hot_place()?.is_some() {
+        if self.rebooted || SegmentLocator::from_manifest(self.paths.clone(), *meta).hot_place()?.is_some() {
             return Ok(());
         }
         let sound = |bytes: Vec<u8>| {
@@ -128,14 +128,14 @@ impl Repair<'_> {
     fn move_away(&mut self, path: &Path, offset: u64, what: &str, action: &str) -> Result<()> {
         self.mends(path, offset, what, action);
         if self.options.apply {
-            self.aside.take(path)?;
+            self.aside.move_away(path)?;
         }
         Ok(())
     }
 }
 
 /// The directory of hot segments of a tape where nobody names another.
-pub(crate) fn default_hot(dir: &Path, meta: &Meta) -> Option<PathBuf> {
+pub(crate) fn default_hot(dir: &Path, meta: &TapeManifest) -> Option<PathBuf> {
     let full = std::fs::canonicalize(dir).ok()?;
     let name = full.as_os_str().as_encoded_bytes();
     Some(Path::new("/dev/shm").join(format!("unitape-{}-{:08x}", meta.id, crc32c::crc32c(name))))

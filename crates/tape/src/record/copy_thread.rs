@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use crate::disk::map::Segment;
+use crate::disk::map::MappedSegment;
 use crate::error::Result;
-use crate::record::copy::Copy;
+use crate::record::copy::SegmentCopy;
 
 /// Pieces that may be on the way. The disk needs the next one; more of them are for the time that the recorder itself
 /// waits for the file system.
@@ -22,29 +22,29 @@ pub(crate) const ON_THE_WAY_MAX: usize = 6;
 
 /// What is to be written: the committed bytes of `source` from data offset `from` to `to`.
 #[derive(Debug)]
-pub(crate) struct Load {
-    pub copy: Arc<Copy>,
-    pub source: Segment,
+pub(crate) struct CopyJob {
+    pub copy: Arc<SegmentCopy>,
+    pub source: MappedSegment,
     pub from: u64,
     pub to: u64,
 }
 
 /// The recorder's side of the thread.
 #[derive(Debug)]
-pub(crate) struct Porter {
-    loads: Option<SyncSender<Load>>,
+pub(crate) struct CopyThread {
+    loads: Option<SyncSender<CopyJob>>,
     written: Receiver<Result<()>>,
     on_the_way: usize,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Porter {
+impl CopyThread {
     /// Starts the thread; it runs where the one that calls may run, and is as nice.
     pub fn start() -> std::io::Result<Self> {
-        let (loads, given) = sync_channel::<Load>(ON_THE_WAY_MAX);
+        let (loads, given) = sync_channel::<CopyJob>(ON_THE_WAY_MAX);
         let (back, written) = sync_channel(ON_THE_WAY_MAX);
         let body = move || {
-            while let Ok(Load { copy, source, from, to }) = given.recv() {
+            while let Ok(CopyJob { copy, source, from, to }) = given.recv() {
                 let result = copy.extend(&source, from, to);
                 // Before the answer: whoever has it may let go of the segment.
                 drop((copy, source));
@@ -58,7 +58,7 @@ impl Porter {
     }
 
     /// Gives it something to write, [`ON_THE_WAY_MAX`] at most.
-    pub fn give(&mut self, load: Load) {
+    pub fn submit(&mut self, load: CopyJob) {
         let given = self.loads.as_ref().is_some_and(|loads| loads.send(load).is_ok());
         if !given {
             self.panicked();
@@ -67,16 +67,16 @@ impl Porter {
     }
 
     /// How the oldest that was given has gone.
-    pub fn written(&mut self) -> Result<()> {
+    pub fn wait_oldest(&mut self) -> Result<()> {
         let Ok(result) = self.written.recv() else { self.panicked() };
         self.on_the_way -= 1;
         result
     }
 
     /// Waits for all that is on the way, however it goes.
-    pub fn clear(&mut self) {
+    pub fn wait_all(&mut self) {
         while self.on_the_way > 0 {
-            _ = self.written();
+            _ = self.wait_oldest();
         }
     }
 
@@ -89,7 +89,7 @@ impl Porter {
     }
 }
 
-impl Drop for Porter {
+impl Drop for CopyThread {
     fn drop(&mut self) {
         self.loads = None;
         if let Some(thread) = self.thread.take() {
