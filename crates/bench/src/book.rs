@@ -5,8 +5,8 @@ use crate::error::Error;
 use crate::record::{Hash, Record, Repeats, sha256};
 use std::fs;
 use unitape_book::naive::{self, Naive};
-use unitape_book::{Books, Options};
-use unitape_feed::{Options as FeedOptions, consolidate, feed_of_option};
+use unitape_book::{BookOptions, Books};
+use unitape_feed::{ConsolidateOptions as FeedOptions, consolidate, feed_of_option};
 use unitape_model::{
     Decimal, Event, EventBuilder, EventField, EventKind, EventValue, InlineId, NameKind, Price, UnixNanos,
     flags, frames,
@@ -34,7 +34,7 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) 
 fn books(context: &Context, case: &str, run: &[u8], what: &str) -> Result<Record, Error> {
     let events: Vec<Event<'_>> = frames(run).filter_map(|(_, _, frame)| Event::new(frame)).collect();
     let (mut fast, mut slow) = (Hash::default(), Hash::default());
-    let (mut books, mut twin) = (Books::new(Options::default()), Naive::new(None, None));
+    let (mut books, mut twin) = (Books::new(BookOptions::default()), Naive::new(None, None));
     let every = events.len() / 8 + 1;
     for (n, event) in events.iter().enumerate() {
         books.on_event(event);
@@ -49,12 +49,12 @@ fn books(context: &Context, case: &str, run: &[u8], what: &str) -> Result<Record
     if fast != slow || faults > 0 {
         return Err(Error::Failed(format!("book {case}: {fast} ({faults} faults), slow twin {slow}")));
     }
-    let (expected, live) = (sum(&mut Books::new(Options::default()), &events), books.orders());
+    let (expected, live) = (sum(&mut Books::new(BookOptions::default()), &events), books.orders());
     drop(books);
     let mut repeats = Repeats::default();
     for _ in 0..context.repeats(7) {
         // The books grow to what they hold in the time that is measured.
-        let mut books = Books::new(Options::default());
+        let mut books = Books::new(BookOptions::default());
         let again = repeats.time(|| sum(&mut books, &events));
         if again != expected {
             return Err(Error::Failed(format!("book {case}: {again:?} in a repeat, {expected:?} before")));

@@ -6,7 +6,7 @@ use crate::record::{Hash, Record, Repeats, sha256};
 use std::sync::Arc;
 use unitape_codec::csv::{CsvLayout, CsvRowDecoder, NextCsvRow, naive};
 use unitape_codec::fixed::ColumnValue;
-use unitape_feed::{BLOCK_BYTES, Format, Mapping, ToEvents};
+use unitape_feed::{BLOCK_BYTES, Format, Mapping, SourceDecoder};
 
 /// A header, 60 trades and a trailer, in the columns of NYSE's Daily TAQ.
 static FILE: &[u8] = include_bytes!("../../../vectors/csv/EQY_US_ALL_TRADE_20161024.txt");
@@ -95,7 +95,7 @@ fn pass(decoder: &mut CsvRowDecoder, input: &[u8]) -> (u64, u64) {
 /// Rows in memory to finished frames in the arena of their block, by one worker.
 fn to_events(context: &Context, repeats: usize) -> Result<Record, Error> {
     let (input, count) = input(repeats);
-    let mut worker = ToEvents::new(Format::by(Mapping::load(LAYOUT)?)?)?;
+    let mut worker = SourceDecoder::new(Format::from_mapping(Mapping::load(LAYOUT)?)?)?;
     NAME.clone_into(&mut worker.name);
     let mut blocks = worker.blocks(&input, BLOCK_BYTES);
     worker.pass(&mut blocks, true, |_| {});

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use unitape_base::capture::write::{datagram, file_header};
-use unitape_marketdata::{Handler, Listener, LiveOptions, Rung, Side, Subscription, Update};
+use unitape_marketdata::{Handler, Listener, LiveOptions, Side, StoredLevel, Subscription, Update};
 use unitape_sim::exchange::{
     Exact, Exchange, ExchangeConfig, Instrument, Line, Packet, Received, TemplateSets,
 };
@@ -87,7 +87,7 @@ impl Day {
 
     /// What the handler has that is not as the exchange has it, of the instruments that are `wanted`.
     fn differs(&self, handler: &Handler, wanted: impl Fn(&Instrument) -> bool) -> Option<String> {
-        let exact = |rung: &Rung| Exact {
+        let exact = |rung: &StoredLevel| Exact {
             px: rung.px,
             qty: rung.level().qty.to_string().parse().unwrap_or(u64::MAX),
             orders: rung.orders,

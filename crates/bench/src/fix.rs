@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use unitape_codec::fix::MessageTokens;
 use unitape_codec::fix::sample::sample_orders;
-use unitape_feed::{Feed, Format, Mapping, Options, consolidate};
+use unitape_feed::{ConsolidateOptions, FileFeed, Format, Mapping, consolidate};
 
 /// Runs the cases.
 pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
@@ -145,13 +145,13 @@ struct Way {
     tape_bytes: u64,
 }
 
-fn options(file: &Path, workers: usize) -> Result<Options<'static>, Error> {
-    let feed = Feed {
+fn options(file: &Path, workers: usize) -> Result<ConsolidateOptions<'static>, Error> {
+    let feed = FileFeed {
         name: "orders".to_owned(),
-        format: Format::by(Mapping::parse(include_str!("orders.toml"), "orders.toml")?)?,
+        format: Format::from_mapping(Mapping::parse(include_str!("orders.toml"), "orders.toml")?)?,
         files: vec![file.to_owned()],
     };
-    Ok(Options { feeds: vec![feed], workers, ..Options::default() })
+    Ok(ConsolidateOptions { feeds: vec![feed], workers, ..ConsolidateOptions::default() })
 }
 
 /// What one worker's repeats say of many, with one repeat more in which all threads are looked at.

@@ -7,8 +7,8 @@ use crate::record::{Hash, Record, Repeats, sha256};
 use std::fs;
 use std::sync::Arc;
 use unitape_codec::fixed::{ColumnValue, FixedWidthDecoder, FixedWidthLayout, NextRecord, naive};
-use unitape_feed::mapping::Unlisted;
-use unitape_feed::{BLOCK_BYTES, Feed, Format, Mapping, Options, ToEvents, consolidate};
+use unitape_feed::mapping::UnlistedPolicy;
+use unitape_feed::{BLOCK_BYTES, ConsolidateOptions, FileFeed, Format, Mapping, SourceDecoder, consolidate};
 
 /// The real file: a header and 9,994 quotes.
 static FILE: &[u8] = include_bytes!("../../../vectors/fixed/taq/nyse_taq_bbo_20140206.txt");
@@ -147,15 +147,16 @@ fn to_events(context: &Context, repeats: usize) -> Result<Vec<Record>, Error> {
     let count = (input.len() / RECORD) as u64;
     let shipped = Mapping::load(LAYOUT)?;
     let mut lean = shipped.clone();
-    lean.message.unlisted = Unlisted::Drop;
+    lean.message.unlisted = UnlistedPolicy::Drop;
     lean.rule.iter_mut().flat_map(|r| &mut r.event).for_each(|e| e.keep.clear());
     let mut records = Vec::new();
     for (condition, mapping) in [("all columns kept", shipped), ("prices and sizes", lean)] {
-        let format = Format::by(mapping)?;
+        let format = Format::from_mapping(mapping)?;
         let mut expected = None;
-        for (way, mut worker) in
-            [("general", ToEvents::general(format.clone())?), ("batches", ToEvents::new(format)?)]
-        {
+        for (way, mut worker) in [
+            ("general", SourceDecoder::with_general_path(format.clone())?),
+            ("batches", SourceDecoder::new(format)?),
+        ] {
             let mut blocks = worker.blocks(&input, BLOCK_BYTES);
             // The first pass warms up and learns the names, the second is hashed.
             worker.pass(&mut blocks, true, |_| {});
@@ -205,9 +206,12 @@ fn to_tape(context: &Context, repeats: usize) -> Result<Vec<Record>, Error> {
         for (workers, times) in [1, 2].into_iter().zip(&mut times) {
             let tape = place.path().join("tape");
             let mapping = Mapping::load(LAYOUT)?;
-            let feed =
-                Feed { name: "taq".to_owned(), format: Format::by(mapping)?, files: vec![file.clone()] };
-            let options = Options { feeds: vec![feed], workers, ..Options::default() };
+            let feed = FileFeed {
+                name: "taq".to_owned(),
+                format: Format::from_mapping(mapping)?,
+                files: vec![file.clone()],
+            };
+            let options = ConsolidateOptions { feeds: vec![feed], workers, ..ConsolidateOptions::default() };
             let mut throw_away = Repeats::default();
             let times = if round == 0 { &mut throw_away } else { times };
             let outcome = times.time(|| consolidate(&tape, options))?;

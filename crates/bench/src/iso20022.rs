@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use unitape_codec::events::{EventLineForm, NoSources, write_event};
 use unitape_codec::iso20022::naive;
 use unitape_codec::iso20022::sample::sample_messages;
-use unitape_feed::block::{Block, Tally};
-use unitape_feed::{Format, How};
+use unitape_feed::block::{Block, MessageTally};
+use unitape_feed::{DecodeOptions, Format};
 use unitape_model::{Dictionary, Event};
 
 /// Runs the case.
@@ -27,7 +27,7 @@ fn pacs008(context: &Context) -> Result<Record, Error> {
     let count = context.pick(400, 60_000);
     let input = sample_messages(count as usize, 42);
     let head = sample_messages(count as usize / 10, 42);
-    let format = Format::named("iso20022", "iso20022")?;
+    let format = Format::from_names("iso20022", "iso20022")?;
     let mut decoder = format.decoder()?;
     let mut block = Block::default();
     let mut known = Dictionary::default();
@@ -41,7 +41,7 @@ fn pacs008(context: &Context) -> Result<Record, Error> {
             block.bytes.clear();
             block.bytes.extend_from_slice(&input[at..at + cut]);
             (block.base, block.eof) = (at as u64, at + cut == input.len());
-            decoder.decode(&mut block, 1, known, &How::default());
+            decoder.decode(&mut block, 1, known, &DecodeOptions::default());
             sum.tally = sum.tally.plus(block.tally);
             let words = block.arena.as_chunks::<8>().0;
             sum.sum = words.iter().fold(sum.sum, |sum, w| sum.wrapping_add(u64::from_le_bytes(*w)));
@@ -52,7 +52,7 @@ fn pacs008(context: &Context) -> Result<Record, Error> {
     };
     pass(&known, &input, &mut |block| {
         let name =
-            |f: &unitape_feed::block::Fixup| Some((f.dict, block.names.name(f.dict, f.id)?.to_owned()));
+            |f: &unitape_feed::block::IdFixup| Some((f.dict, block.names.name(f.dict, f.id)?.to_owned()));
         names.extend(block.fixups.iter().filter_map(name));
     });
     for (dict, name) in names {
@@ -102,7 +102,7 @@ fn pacs008(context: &Context) -> Result<Record, Error> {
 /// What a pass over an input came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Pass {
-    tally: Tally,
+    tally: MessageTally,
     /// Over all events, so that none of them can be left out.
     sum: u64,
 }

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::record::{Hash, Record, Repeats, sha256};
 use unitape_codec::itch::sample::{SampleConfig, sample_messages};
-use unitape_feed::{BLOCK_BYTES, Format, Mapping, ToEvents};
+use unitape_feed::{BLOCK_BYTES, Format, Mapping, SourceDecoder};
 
 /// Runs the cases.
 pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
@@ -36,11 +36,12 @@ fn case(
 ) -> Result<Vec<Record>, Error> {
     let input = sample_messages(sample);
     let text = Mapping::load(mapping)?.text.replace("[itch]\n", "[itch]\nsession_date = \"2026-03-02\"\n");
-    let format = Format::by(Mapping::parse(&text, mapping)?)?;
+    let format = Format::from_mapping(Mapping::parse(&text, mapping)?)?;
     let (mut records, mut expected) = (Vec::new(), None);
-    for (way, mut worker) in
-        [("field by field", ToEvents::general(format.clone())?), ("images", ToEvents::new(format)?)]
-    {
+    for (way, mut worker) in [
+        ("field by field", SourceDecoder::with_general_path(format.clone())?),
+        ("images", SourceDecoder::new(format)?),
+    ] {
         let mut blocks = worker.blocks(&input, BLOCK_BYTES);
         // The first pass learns the names, the second is hashed.
         worker.pass(&mut blocks, true, |_| {});

@@ -10,7 +10,7 @@ use unitape_model::{
     NameResolver, NameTable, Price, UnixNanos, flags, frames,
 };
 use unitape_sim::Rng;
-use unitape_store::{Filter, SealOptions, Store, seal};
+use unitape_store::{ScanFilter, SealOptions, Store, seal};
 use unitape_tape::{Reader, StartPosition, TapeId, Writer, WriterOptions};
 
 /// Runs the cases.
@@ -183,7 +183,7 @@ fn hash_of_tape(dir: &Path) -> Result<String, Error> {
 }
 
 fn hash_of_scan(store: &Store) -> Result<String, Error> {
-    let (mut scan, mut hash) = (store.scan(&Filter::default())?, Hash::default());
+    let (mut scan, mut hash) = (store.scan(&ScanFilter::default())?, Hash::default());
     while let Some(row) = scan.next() {
         let (event, name) = (row.event(), |dict, id| store.names().name(dict, id).unwrap_or("?"));
         let (instrument, venue) = (event.instrument(), event.venue().into());
@@ -203,7 +203,7 @@ fn hash_of_scan(store: &Store) -> Result<String, Error> {
 
 /// Rows of a scan, and the sum of their ordinals.
 fn count_rows(store: &Store) -> Result<(u64, u64), Error> {
-    let (mut scan, mut count, mut sum) = (store.scan(&Filter::default())?, 0, 0);
+    let (mut scan, mut count, mut sum) = (store.scan(&ScanFilter::default())?, 0, 0);
     while let Some(row) = scan.next() {
         count += 1;
         sum += row.ordinal;

@@ -8,7 +8,7 @@ use crate::swift_passes::{fast_pass, slow_pass};
 use std::fs;
 use unitape_codec::swift_mt::SwiftFields;
 use unitape_codec::swift_mt::sample::sample_messages;
-use unitape_feed::{Feed, Format, Options, consolidate};
+use unitape_feed::{ConsolidateOptions, FileFeed, Format, consolidate};
 
 /// Runs the cases.
 pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
@@ -72,9 +72,9 @@ fn to_tape(context: &Context) -> Result<Vec<Record>, Error> {
     for round in 0..=context.repeats(5) {
         for (workers, times) in [1, 2].into_iter().zip(&mut repeats) {
             let tape = place.path().join("tape");
-            let format = Format::named("swift", "swift-mt")?;
-            let feed = Feed { name: "swift".to_owned(), format, files: vec![file.clone()] };
-            let options = Options { feeds: vec![feed], workers, ..Options::default() };
+            let format = Format::from_names("swift", "swift-mt")?;
+            let feed = FileFeed { name: "swift".to_owned(), format, files: vec![file.clone()] };
+            let options = ConsolidateOptions { feeds: vec![feed], workers, ..ConsolidateOptions::default() };
             let mut throw_away = Repeats::default();
             let times = if round == 0 { &mut throw_away } else { times };
             let outcome = times.time(|| consolidate(&tape, options))?;

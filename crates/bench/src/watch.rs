@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::record::{Hash, Record, Repeats, sha256};
 use unitape_model::{Dictionary, Event, frames};
 use unitape_watch::naive::Twins;
-use unitape_watch::{Alert, Selection, Watch, sample};
+use unitape_watch::{Alert, ScenarioSelection, Watch, sample};
 
 /// The cases and the scenario each runs; `None` is all three.
 const CASES: [(&str, Option<&str>); 4] = [
@@ -43,7 +43,8 @@ fn measure(
     scenario: Option<&str>,
     input: &Stream<'_>,
 ) -> Result<Record, Error> {
-    let selection = Selection { scenario: scenario.map(str::to_owned), ..Selection::default() };
+    let selection =
+        ScenarioSelection { scenario: scenario.map(str::to_owned), ..ScenarioSelection::default() };
     let mut twins = Twins::new(&selection)?;
     let (mut slow, mut alerts) = (Hash::default(), Vec::new());
     let mut expected = 0;

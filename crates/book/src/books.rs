@@ -1,15 +1,15 @@
 //! All books of a tape: which event goes to which, and what changed by it.
 
-use crate::consolidated::{Consolidated, Group, choose};
+use crate::consolidated::{ConsolidatedBbo, InstrumentVenues, choose};
 use crate::decode;
-use crate::fault::{Fault, Faults};
-use crate::listing::{Listing, same};
-use crate::losses::{Losses, SourceKind};
-use crate::mbo::Around;
-use crate::mbp::Action;
-use crate::store::{LISTINGS_MAX, Store};
+use crate::fault::{BookFault, BookFaultCounts};
+use crate::listing::{ListingBooks, same};
+use crate::listing_events::{ELSEWHERE, ListingStatus};
+use crate::losses::{LossTable, SourceBookPolicy};
+use crate::mbo::ListingContext;
+use crate::mbp::LevelAction;
+use crate::store::{LISTINGS_MAX, OrderStore};
 use crate::value::Basis;
-use crate::wide::{ELSEWHERE, WideState};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use unitape_model::records::Order;
@@ -17,14 +17,14 @@ use unitape_model::{Event, EventKind, InstrumentId, UnixNanos, flags};
 
 /// What books are built with; bounds have counters.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct BookOptions {
     /// Live orders of all books together, 64 bytes each.
     pub orders_max: u32,
     /// Live orders of one book.
     pub orders_per_book_max: u32,
     /// Levels on one side of a book.
     pub levels_max: u32,
-    /// Instruments at venues; [`Counters::no_room`] counts events of others.
+    /// Instruments at venues; [`BookCounters::no_room`] counts events of others.
     pub listings_max: u32,
     /// Where a venue's best price is taken from: the first of these that the tape has and that is not stale.
     pub prefer: [Basis; 3],
@@ -32,7 +32,7 @@ pub struct Options {
     pub stale_after_ns: Option<i64>,
 }
 
-impl Default for Options {
+impl Default for BookOptions {
     /// 16 Mi orders, 1 Mi in a book, 16,384 levels a side, 65,536 listings; the venue's own word on its best price
     /// first, then levels, then orders, of which a tape may hold only one firm's; never too old.
     fn default() -> Self {
@@ -53,7 +53,7 @@ pub struct ListingId(pub(crate) u32);
 
 /// What an event changed, by listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct BookChange {
     /// Whose book.
     pub listing: ListingId,
     /// Which of its books; none when only the phase changed.
@@ -67,12 +67,12 @@ pub struct Change {
     /// The phase is another.
     pub phase: bool,
     /// What the event said that cannot be.
-    pub fault: Option<Fault>,
+    pub fault: Option<BookFault>,
 }
 
 /// What was counted over all books; faults are counted by listing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct BookCounters {
     /// Events that concern books.
     pub events: u64,
     /// Of them, those that name no instrument or no order; left out.
@@ -89,25 +89,25 @@ pub struct Counters {
 
 /// What an event means to the basis it is about.
 #[derive(Clone, Copy)]
-struct Touched {
+struct BasisUpdate {
     /// It gives all of it anew.
     recovered: bool,
 }
 
 /// All books of a tape.
 pub struct Books {
-    pub(crate) options: Options,
-    pub(crate) store: Store,
-    pub(crate) listings: Vec<Listing>,
-    pub(crate) groups: Vec<Group>,
+    pub(crate) options: BookOptions,
+    pub(crate) store: OrderStore,
+    pub(crate) listings: Vec<ListingBooks>,
+    pub(crate) groups: Vec<InstrumentVenues>,
     pub(crate) index: HashMap<(u16, InstrumentId), u32, FxBuildHasher>,
     group_index: HashMap<InstrumentId, u32, FxBuildHasher>,
     /// What was said of more than one listing, or of one that is not there yet, for those to come: by venue and
     /// instrument, 0 for all.
-    pub(crate) wide: HashMap<(u16, InstrumentId), WideState, FxBuildHasher>,
+    pub(crate) wide: HashMap<(u16, InstrumentId), ListingStatus, FxBuildHasher>,
     /// How often that was said.
     pub(crate) wide_count: u64,
-    pub(crate) losses: Losses,
+    pub(crate) losses: LossTable,
     /// The venue that stands for all of them.
     all_venues: Option<u16>,
     /// Greatest event time so far.
@@ -115,35 +115,35 @@ pub struct Books {
     /// That of this event, and its source.
     ts: i64,
     source: u32,
-    pub(crate) counters: Counters,
-    pub(crate) changes: Vec<Change>,
+    pub(crate) counters: BookCounters,
+    pub(crate) changes: Vec<BookChange>,
 }
 
 impl Default for Books {
     fn default() -> Self {
-        Self::new(Options::default())
+        Self::new(BookOptions::default())
     }
 }
 
 impl Books {
     /// No books yet.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: BookOptions) -> Self {
         let orders_max = options.orders_max;
         Self {
-            options: Options { listings_max: options.listings_max.min(LISTINGS_MAX - 1), ..options },
-            store: Store::new(orders_max),
+            options: BookOptions { listings_max: options.listings_max.min(LISTINGS_MAX - 1), ..options },
+            store: OrderStore::new(orders_max),
             listings: Vec::new(),
             groups: Vec::new(),
             index: HashMap::default(),
             group_index: HashMap::default(),
             wide: HashMap::default(),
             wide_count: 0,
-            losses: Losses::default(),
+            losses: LossTable::default(),
             all_venues: None,
             now: i64::MIN,
             ts: 0,
             source: 0,
-            counters: Counters::default(),
+            counters: BookCounters::default(),
             changes: Vec::new(),
         }
     }
@@ -156,7 +156,7 @@ impl Books {
 
     /// Takes the next event and tells what changed; events that do not concern books change nothing.
     #[inline]
-    pub fn on_event(&mut self, event: &Event<'_>) -> &[Change] {
+    pub fn on_event(&mut self, event: &Event<'_>) -> &[BookChange] {
         self.changes.clear();
         match event.kind() {
             EventKind::OrderNew | EventKind::OrderAmend | EventKind::OrderCancel | EventKind::Exec => {
@@ -171,18 +171,18 @@ impl Books {
     }
 
     /// What the last event changed.
-    pub fn changes(&self) -> &[Change] {
+    pub fn changes(&self) -> &[BookChange] {
         &self.changes
     }
 
-    /// Marks a book as not to be trusted, as after a gap in its feed. What clears it, or [`Books::recovered`], ends
+    /// Marks a book as not to be trusted, as after a gap in its feed. What clears it, or [`Books::mark_recovered`], ends
     /// that.
     pub fn mark_stale(&mut self, listing: ListingId, basis: Basis) {
         self.set_stale(listing, basis, true);
     }
 
     /// Takes a book as whole again, as after a snapshot.
-    pub fn recovered(&mut self, listing: ListingId, basis: Basis) {
+    pub fn mark_recovered(&mut self, listing: ListingId, basis: Basis) {
         self.set_stale(listing, basis, false);
     }
 
@@ -208,9 +208,11 @@ impl Books {
     }
 
     /// The best price of an instrument over its venues, now.
-    pub fn consolidated(&self, instrument: InstrumentId) -> Consolidated {
+    pub fn consolidated(&self, instrument: InstrumentId) -> ConsolidatedBbo {
         let group = self.group_index.get(&instrument).map(|at| &self.groups[*at as usize]);
-        group.map_or_else(Consolidated::default, |g| g.consolidated(&self.listings, self.now, &self.options))
+        group.map_or_else(ConsolidatedBbo::default, |g| {
+            g.consolidated(&self.listings, self.now, &self.options)
+        })
     }
 
     /// Live orders of all books.
@@ -219,7 +221,7 @@ impl Books {
     }
 
     /// Counters over all books.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> BookCounters {
         self.counters
     }
 
@@ -229,7 +231,7 @@ impl Books {
     }
 
     /// The faults of a listing.
-    pub fn faults(&self, listing: ListingId) -> &Faults {
+    pub fn faults(&self, listing: ListingId) -> &BookFaultCounts {
         &self.listings[listing.0 as usize].faults
     }
 
@@ -241,7 +243,7 @@ impl Books {
     fn on_order(&mut self, event: &Event<'_>) {
         self.counters.events += 1;
         let Some(order) = Order::from_event(event) else { return };
-        if self.losses.any_bookless && self.losses.kind(event.source()) == SourceKind::Bookless {
+        if self.losses.any_bookless && self.losses.kind(event.source()) == SourceBookPolicy::Bookless {
             self.counters.bookless += 1;
             return;
         }
@@ -249,7 +251,7 @@ impl Books {
         let Some(oid) = oid else { return self.on_unnamed_order(event) };
         let Some((at, late)) = self.begin(event) else { return };
         let (listing, store) = (&mut self.listings[at as usize], &mut self.store);
-        let around = Around {
+        let around = ListingContext {
             listing: at,
             continuous: listing.is_continuous(),
             snapshot: event.header().flags() & flags::SNAPSHOT != 0,
@@ -259,13 +261,13 @@ impl Books {
         let terms = decode::terms(event, order);
         let book = &mut listing.orders;
         let outcome = match event.kind() {
-            _ if late => Err(Fault::Late),
+            _ if late => Err(BookFault::Late),
             EventKind::OrderNew => book.on_new(store, &around, oid, &terms),
             EventKind::OrderAmend => book.on_amend(store, &around, oid, &terms),
             EventKind::OrderCancel => book.on_cancel(store, &around, oid, &terms),
             _ => book.on_exec(store, &around, oid, &terms),
         };
-        self.finish(at, Basis::Orders, outcome, Touched { recovered: false });
+        self.finish(at, Basis::Orders, outcome, BasisUpdate { recovered: false });
     }
 
     fn on_quote(&mut self, event: &Event<'_>) {
@@ -275,27 +277,27 @@ impl Books {
         let mut recovered = false;
         if event.kind() == EventKind::Level {
             let outcome = match decode::level(event) {
-                _ if late => Err(Fault::Late),
+                _ if late => Err(BookFault::Late),
                 Some(change) => {
-                    recovered = change.action == Action::Clear && change.side.is_none();
+                    recovered = change.action == LevelAction::Clear && change.side.is_none();
                     // That which goes with the word that it is stale does not give it anew.
                     recovered &= !listing.is_word(Basis::Levels);
                     listing.levels.on_level(&change, self.options.levels_max)
                 }
-                None => Err(Fault::BadLevel),
+                None => Err(BookFault::BadLevel),
             };
-            return self.finish(at, Basis::Levels, outcome, Touched { recovered });
+            return self.finish(at, Basis::Levels, outcome, BasisUpdate { recovered });
         }
         let outcome = match decode::bbo(event) {
-            _ if late => Err(Fault::Late),
+            _ if late => Err(BookFault::Late),
             Some(published) => {
                 listing.published = published;
                 recovered = !listing.is_word(Basis::Bbo);
                 Ok(())
             }
-            None => Err(Fault::BadLevel),
+            None => Err(BookFault::BadLevel),
         };
-        self.finish(at, Basis::Bbo, outcome, Touched { recovered });
+        self.finish(at, Basis::Bbo, outcome, BasisUpdate { recovered });
         self.check_published(at);
     }
 
@@ -339,10 +341,10 @@ impl Books {
             self.counters.no_room += 1;
             return None;
         }
-        let before = self.before(venue, instrument);
+        let before = self.initial_status(venue, instrument);
         let groups = &mut self.groups;
         let group = *self.group_index.entry(instrument).or_insert_with(|| {
-            groups.push(Group::new(instrument));
+            groups.push(InstrumentVenues::new(instrument));
             groups.len() as u32 - 1
         });
         let at = self.listings.len() as u32;
@@ -350,7 +352,7 @@ impl Books {
         if !all {
             groups[group as usize].listings.push(at);
         }
-        let mut listing = Listing::new(venue, instrument, group, before.phase.1, all);
+        let mut listing = ListingBooks::new(venue, instrument, group, before.phase.1, all);
         listing.halted = before.halted.1;
         listing.lost = [before.stale.1.then_some(ELSEWHERE); 3];
         self.listings.push(listing);
@@ -361,12 +363,12 @@ impl Books {
     /// A status that came from before what the book has seen of its source.
     #[cold]
     pub(crate) fn finish_late(&mut self, at: u32) {
-        self.finish(at, Basis::Levels, Err(Fault::Late), Touched { recovered: false });
+        self.finish(at, Basis::Levels, Err(BookFault::Late), BasisUpdate { recovered: false });
     }
 
     /// After an event: what its book has become, and all that follows from it.
     #[inline]
-    fn finish(&mut self, at: u32, basis: Basis, outcome: Result<(), Fault>, touched: Touched) {
+    fn finish(&mut self, at: u32, basis: Basis, outcome: Result<(), BookFault>, touched: BasisUpdate) {
         let (now, after) = (self.now, self.options.stale_after_ns);
         let listing = &mut self.listings[at as usize];
         let b = basis as usize;
@@ -381,7 +383,7 @@ impl Books {
             listing.fault(basis, fault);
         }
         // What is late tells nothing of now.
-        let told = outcome != Err(Fault::Late);
+        let told = outcome != Err(BookFault::Late);
         let first = told && !listing.told[b];
         if told {
             listing.told[b] = true;
@@ -403,7 +405,7 @@ impl Books {
         if top {
             listing.tops[b] = top_now;
         }
-        let mut change = Change {
+        let mut change = BookChange {
             listing: ListingId(at),
             basis: Some(basis),
             top,

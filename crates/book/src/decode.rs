@@ -1,7 +1,7 @@
 //! From the fixed part of an event to what books ask of it.
 
-use crate::mbo::{More, Terms};
-use crate::mbp::{Action, Change, Rung};
+use crate::mbo::{ExtraOrderTerms, OrderTerms};
+use crate::mbp::{LevelAction, LevelChange, StoredLevel};
 use crate::value::OrderId;
 use std::hash::Hasher as _;
 use unitape_model::records::{Bbo, Common, Order};
@@ -45,9 +45,9 @@ fn long_order_id(event: &Event<'_>) -> Option<OrderId> {
 
 /// What an event of the order family says.
 #[inline]
-pub(crate) fn terms(event: &Event<'_>, order: &Order) -> Terms {
+pub(crate) fn terms(event: &Event<'_>, order: &Order) -> OrderTerms {
     let exp = order.common.kind_b as i8;
-    let mut terms = Terms {
+    let mut terms = OrderTerms {
         side: Side::from_code(order.side()),
         px: order.px.get(),
         qty: (exp != EXP_NONE).then(|| (order.qty.get(), exp)),
@@ -65,7 +65,7 @@ pub(crate) fn terms(event: &Event<'_>, order: &Order) -> Terms {
 
 /// What stands in the extension of an order's event.
 #[inline(never)]
-fn extend(event: &Event<'_>, terms: &mut Terms) {
+fn extend(event: &Event<'_>, terms: &mut OrderTerms) {
     const LEFT: u16 = EventField::Left as u16;
     const DISPLAY: u16 = EventField::Display as u16;
     const REASON: u16 = EventField::Reason as u16;
@@ -89,7 +89,7 @@ fn extend(event: &Event<'_>, terms: &mut Terms) {
             }
         }
     }
-    if let Some(More { display: Some((0, _)), .. }) = terms.more {
+    if let Some(ExtraOrderTerms { display: Some((0, _)), .. }) = terms.more {
         terms.hidden = Some(true);
     }
 }
@@ -122,15 +122,15 @@ fn hidden_by_extension(event: &Event<'_>) -> Option<bool> {
 
 /// What a `level` event does; none when it does not say.
 #[inline]
-pub(crate) fn level(event: &Event<'_>) -> Option<Change> {
+pub(crate) fn level(event: &Event<'_>) -> Option<LevelChange> {
     let bytes = event.bytes();
     let common = Common::ref_from_prefix(bytes).ok()?.0;
     let word = |at: usize| bytes[at..at + 8].try_into().map(i64::from_le_bytes).expect("eight bytes");
     let action = match common.kind_a >> 2 & 7 {
-        1 => Action::Add,
-        2 => Action::Change,
-        3 => Action::Delete,
-        4 => Action::Clear,
+        1 => LevelAction::Add,
+        2 => LevelAction::Change,
+        3 => LevelAction::Delete,
+        4 => LevelAction::Clear,
         _ => return None,
     };
     let exp = common.kind_b as i8;
@@ -138,7 +138,7 @@ pub(crate) fn level(event: &Event<'_>) -> Option<Change> {
         Some(EventValue::UInt(n)) => Some(n),
         _ => None,
     };
-    Some(Change {
+    Some(LevelChange {
         action,
         side: Side::from_code(common.kind_a & 3),
         px: word(LEVEL_PX),
@@ -154,18 +154,18 @@ const LEVEL_QTY: usize = 48;
 /// Best bid and best offer of a `bbo` event. A side without a price, or with a quantity of zero, is empty; one
 /// without a quantity has the quantity zero.
 #[inline]
-pub(crate) fn bbo(event: &Event<'_>) -> Option<[Option<Rung>; 2]> {
+pub(crate) fn bbo(event: &Event<'_>) -> Option<[Option<StoredLevel>; 2]> {
     let bbo = Bbo::from_event(event)?;
     let side = |px: i64, mantissa: u32, exp: u8, field| {
         if px == Price::NONE.0 {
             return None;
         }
         let qty = match exp as i8 {
-            EXP_NONE => return Some(Rung { px, qty: (0, 0), orders: u32::MAX }),
+            EXP_NONE => return Some(StoredLevel { px, qty: (0, 0), orders: u32::MAX }),
             EXP_EXT => wide(event, field)?,
             exp => (mantissa.into(), exp),
         };
-        (qty.0 > 0 && qty.1.unsigned_abs() <= 30).then_some(Rung { px, qty, orders: u32::MAX })
+        (qty.0 > 0 && qty.1.unsigned_abs() <= 30).then_some(StoredLevel { px, qty, orders: u32::MAX })
     };
     let common = &bbo.common;
     Some([

@@ -1,10 +1,10 @@
 //! What an event can say that cannot be: counted by book, never a panic and never an error.
 
 /// Something that an event told of a book and that cannot be. The book does what is said here, and counts. Each
-/// but [`Fault::Late`] shows that the book is not what the venue has, and makes it stale.
+/// but [`BookFault::Late`] shows that the book is not what the venue has, and makes it stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Fault {
+pub enum BookFault {
     /// An amend, a cancel or an execution of an order that the book does not have; left out.
     UnknownOrder,
     /// A new order under the id of a live one, which it replaces at the back of the queue.
@@ -34,62 +34,62 @@ pub enum Fault {
     Refused,
 }
 
-impl Fault {
+impl BookFault {
     /// How many there are.
     pub const COUNT: usize = 13;
 
     /// All of them, by number.
-    pub const ALL: [Fault; Self::COUNT] = [
-        Fault::UnknownOrder,
-        Fault::DuplicateOrder,
-        Fault::NegativeLeft,
-        Fault::WrongSide,
-        Fault::BadQuantity,
-        Fault::BadLevel,
-        Fault::UnknownLevel,
-        Fault::DuplicateLevel,
-        Fault::UnsortedLevel,
-        Fault::Late,
-        Fault::OrdersFull,
-        Fault::LevelsFull,
-        Fault::Refused,
+    pub const ALL: [BookFault; Self::COUNT] = [
+        BookFault::UnknownOrder,
+        BookFault::DuplicateOrder,
+        BookFault::NegativeLeft,
+        BookFault::WrongSide,
+        BookFault::BadQuantity,
+        BookFault::BadLevel,
+        BookFault::UnknownLevel,
+        BookFault::DuplicateLevel,
+        BookFault::UnsortedLevel,
+        BookFault::Late,
+        BookFault::OrdersFull,
+        BookFault::LevelsFull,
+        BookFault::Refused,
     ];
 
     /// The word users see.
     pub const fn name(self) -> &'static str {
         match self {
-            Fault::UnknownOrder => "unknown_order",
-            Fault::DuplicateOrder => "duplicate_order",
-            Fault::NegativeLeft => "negative_left",
-            Fault::WrongSide => "wrong_side",
-            Fault::BadQuantity => "bad_quantity",
-            Fault::BadLevel => "bad_level",
-            Fault::UnknownLevel => "unknown_level",
-            Fault::DuplicateLevel => "duplicate_level",
-            Fault::UnsortedLevel => "unsorted_level",
-            Fault::Late => "late",
-            Fault::OrdersFull => "orders_full",
-            Fault::LevelsFull => "levels_full",
-            Fault::Refused => "refused",
+            BookFault::UnknownOrder => "unknown_order",
+            BookFault::DuplicateOrder => "duplicate_order",
+            BookFault::NegativeLeft => "negative_left",
+            BookFault::WrongSide => "wrong_side",
+            BookFault::BadQuantity => "bad_quantity",
+            BookFault::BadLevel => "bad_level",
+            BookFault::UnknownLevel => "unknown_level",
+            BookFault::DuplicateLevel => "duplicate_level",
+            BookFault::UnsortedLevel => "unsorted_level",
+            BookFault::Late => "late",
+            BookFault::OrdersFull => "orders_full",
+            BookFault::LevelsFull => "levels_full",
+            BookFault::Refused => "refused",
         }
     }
 
     /// The fault of a message that went into quarantine for this reason.
-    pub fn of_reason(reason: &str) -> Fault {
+    pub fn from_reason(reason: &str) -> BookFault {
         match reason {
-            "duplicate_id" => Fault::DuplicateOrder,
-            _ => Self::ALL.into_iter().find(|f| f.name() == reason).unwrap_or(Fault::Refused),
+            "duplicate_id" => BookFault::DuplicateOrder,
+            _ => Self::ALL.into_iter().find(|f| f.name() == reason).unwrap_or(BookFault::Refused),
         }
     }
 }
 
 /// How often each fault was met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Faults([u64; Fault::COUNT]);
+pub struct BookFaultCounts([u64; BookFault::COUNT]);
 
-impl Faults {
+impl BookFaultCounts {
     /// How often this one was met.
-    pub fn of(&self, fault: Fault) -> u64 {
+    pub fn count_of(&self, fault: BookFault) -> u64 {
         self.0[fault as usize]
     }
 
@@ -99,13 +99,13 @@ impl Faults {
     }
 
     /// Those that were met, with how often.
-    pub fn met(&self) -> impl Iterator<Item = (Fault, u64)> {
-        Fault::ALL.into_iter().map(|f| (f, self.of(f))).filter(|(_, n)| *n > 0)
+    pub fn nonzero(&self) -> impl Iterator<Item = (BookFault, u64)> {
+        BookFault::ALL.into_iter().map(|f| (f, self.count_of(f))).filter(|(_, n)| *n > 0)
     }
 
     /// Counts one.
     #[cold]
-    pub fn count(&mut self, fault: Fault) {
+    pub fn count(&mut self, fault: BookFault) {
         self.0[fault as usize] += 1;
     }
 }
@@ -117,13 +117,13 @@ mod tests {
     /// Two faults in one counter would hide one behind the other.
     #[test]
     fn each_fault_has_a_counter_and_a_name_of_its_own() {
-        let mut faults = Faults::default();
-        for (n, fault) in Fault::ALL.into_iter().enumerate() {
+        let mut faults = BookFaultCounts::default();
+        for (n, fault) in BookFault::ALL.into_iter().enumerate() {
             assert_eq!(fault as usize, n);
-            assert!(Fault::ALL.iter().all(|f| *f == fault || f.name() != fault.name()));
+            assert!(BookFault::ALL.iter().all(|f| *f == fault || f.name() != fault.name()));
             (0..=n).for_each(|_| faults.count(fault));
         }
-        assert!(faults.met().map(|(_, n)| n).eq(1..=Fault::COUNT as u64));
-        assert_eq!(faults.total(), (1..=Fault::COUNT as u64).sum::<u64>());
+        assert!(faults.nonzero().map(|(_, n)| n).eq(1..=BookFault::COUNT as u64));
+        assert_eq!(faults.total(), (1..=BookFault::COUNT as u64).sum::<u64>());
     }
 }

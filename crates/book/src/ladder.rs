@@ -10,7 +10,7 @@
 
 /// Prices in order, with something at each.
 #[derive(Clone, Debug)]
-pub(crate) struct Ladder<T> {
+pub(crate) struct PriceLadder<T> {
     keys: Vec<i64>,
     vals: Vec<T>,
 }
@@ -18,7 +18,7 @@ pub(crate) struct Ladder<T> {
 /// Looks from the touch before a binary search.
 const NEAR: usize = 8;
 
-impl<T: Copy> Ladder<T> {
+impl<T: Copy> PriceLadder<T> {
     pub const fn new() -> Self {
         Self { keys: Vec::new(), vals: Vec::new() }
     }
@@ -86,7 +86,7 @@ mod tests {
         /// Where the looks from the touch end and the search begins, an edge was easily off by one.
         #[test]
         fn agrees_with_a_map(ops in proptest::collection::vec((0i64..24, any::<bool>()), 0..200)) {
-            let (mut ladder, mut twin) = (Ladder::new(), BTreeMap::new());
+            let (mut ladder, mut twin) = (PriceLadder::new(), BTreeMap::new());
             for (n, (key, put)) in ops.into_iter().enumerate() {
                 match (ladder.find(key), put) {
                     (Err(at), true) => {

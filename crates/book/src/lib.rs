@@ -50,8 +50,8 @@
 //!   the venue may cancel what is left; what follows a close begins with empty books. A session without venue or
 //!   instrument is about all of them.
 //!
-//! What cannot be is a [`Fault`]: counted, never a panic, and the book is stale until it is cleared or marked as
-//! recovered. Everything is bounded, see [`Options`]; nothing is allocated once the books have grown.
+//! What cannot be is a [`BookFault`]: counted, never a panic, and the book is stale until it is cleared or marked as
+//! recovered. Everything is bounded, see [`BookOptions`]; nothing is allocated once the books have grown.
 //!
 //! # What it does not do
 //! It reads no tape (the caller feeds [`TapeBooks`] frame by frame), knows no venue's matching rules but price and time,
@@ -65,6 +65,7 @@ mod error;
 mod fault;
 mod ladder;
 mod listing;
+mod listing_events;
 mod losses;
 mod mbo;
 mod mbp;
@@ -78,14 +79,13 @@ mod tape;
 mod tests;
 mod value;
 mod view;
-mod wide;
 
-pub use books::{Books, Change, Counters, ListingId, Options};
-pub use consolidated::{BestSide, Consolidated};
+pub use books::{BookChange, BookCounters, BookOptions, Books, ListingId};
+pub use consolidated::{BestSide, ConsolidatedBbo};
 pub use error::Error;
-pub use fault::{Fault, Faults};
-pub use losses::SourceKind;
-pub use mbp::{Action as LevelAction, Change as LevelChange, LevelBook, LevelDone, LevelsMax, Rung};
+pub use fault::{BookFault, BookFaultCounts};
+pub use losses::SourceBookPolicy;
+pub use mbp::{LevelAction, LevelBook, LevelChange, LevelLimit, LevelOutcome, StoredLevel};
 pub use tape::{ALL_VENUES, TapeBooks};
-pub use value::{Basis, Bbo, Depth, Level, Marks, OrderId, OrderView, Phase};
+pub use value::{Basis, Bbo, BookDepth, OrderId, OrderView, PriceLevel, QuoteMarks, SessionPhase};
 pub use view::{BookView, ListingView};

@@ -1,25 +1,25 @@
 //! One instrument at one venue: its books, its phase, and its best prices.
 
-use crate::fault::{Fault, Faults};
+use crate::fault::{BookFault, BookFaultCounts};
 use crate::mbo::OrderBook;
-use crate::mbp::{LevelBook, Rung};
+use crate::mbp::{LevelBook, StoredLevel};
 use crate::qty;
-use crate::store::Store;
-use crate::value::{Basis, Level, Marks, Phase};
+use crate::store::OrderStore;
+use crate::value::{Basis, PriceLevel, QuoteMarks, SessionPhase};
 use unitape_model::{InstrumentId, Price, Side};
 
 /// A price with its quantity, as compared; [`Price::NONE`] for an empty side.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Touch {
+pub(crate) struct TopLevel {
     pub px: i64,
     pub qty: (i128, i8),
 }
 
 /// Best bid and best offer.
-pub(crate) type Top = [Touch; 2];
+pub(crate) type TopOfBook = [TopLevel; 2];
 
-impl Touch {
-    pub const EMPTY: Touch = Touch { px: Price::NONE.0, qty: (0, 0) };
+impl TopLevel {
+    pub const EMPTY: TopLevel = TopLevel { px: Price::NONE.0, qty: (0, 0) };
 
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -28,52 +28,52 @@ impl Touch {
 
     /// The price, if there is one.
     #[inline]
-    pub fn some(&self) -> Option<i64> {
+    pub fn to_option(&self) -> Option<i64> {
         (!self.is_empty()).then_some(self.px)
     }
 
     #[inline]
-    pub fn same(&self, other: &Touch) -> bool {
+    pub fn same(&self, other: &TopLevel) -> bool {
         self.px == other.px && qty::same(self.qty, other.qty)
     }
 
-    pub fn level(&self, orders: Option<u32>) -> Option<Level> {
+    pub fn level(&self, orders: Option<u32>) -> Option<PriceLevel> {
         let qty = qty::amount(self.qty.0, self.qty.1);
-        self.some().map(|px| Level { px: Price(px), qty, orders })
+        self.to_option().map(|px| PriceLevel { px: Price(px), qty, orders })
     }
 }
 
 #[inline]
-pub(crate) fn same(a: &Top, b: &Top) -> bool {
+pub(crate) fn same(a: &TopOfBook, b: &TopOfBook) -> bool {
     a[0].same(&b[0]) && a[1].same(&b[1])
 }
 
 /// Crossed, locked or neither.
-pub(crate) fn marks_of(top: &Top) -> Marks {
-    Marks::of_prices(top[0].some(), top[1].some())
+pub(crate) fn marks_of(top: &TopOfBook) -> QuoteMarks {
+    QuoteMarks::from_prices(top[0].to_option(), top[1].to_option())
 }
 
-pub(crate) const EMPTY: Top = [Touch::EMPTY; 2];
+pub(crate) const EMPTY: TopOfBook = [TopLevel::EMPTY; 2];
 
 /// An instrument at a venue.
 #[derive(Clone, Debug)]
-pub(crate) struct Listing {
+pub(crate) struct ListingBooks {
     pub venue: u16,
     pub instrument: InstrumentId,
     /// Place of the instrument among those there are.
     pub group: u32,
-    pub phase: Phase,
+    pub phase: SessionPhase,
     /// Whether the venue is the feed's name for a price over all venues, and no venue.
     pub consolidated: bool,
     pub orders: OrderBook,
     pub levels: LevelBook,
-    pub published: [Option<Rung>; 2],
+    pub published: [Option<StoredLevel>; 2],
     /// By basis: whether anything was told of it since it was last cleared, whether it is stale, event time of the
     /// last event that touched it, its best prices.
     pub told: [bool; 3],
     pub stale: [bool; 3],
     pub ts: [i64; 3],
-    pub tops: [Top; 3],
+    pub tops: [TopOfBook; 3],
     /// By basis, where the feed said that it is stale or lost something of it, until it says that it is not, or gives it anew
     /// elsewhere.
     pub lost: [Option<(u32, u32)>; 3],
@@ -85,8 +85,8 @@ pub(crate) struct Listing {
     pub halted: bool,
     /// The basis that the best prices are taken from, and these.
     pub basis: Option<Basis>,
-    pub best: Top,
-    pub faults: Faults,
+    pub best: TopOfBook,
+    pub faults: BookFaultCounts,
     pub crossings: u64,
     pub checked: u64,
     pub differs: u64,
@@ -95,8 +95,14 @@ pub(crate) struct Listing {
     pub offset: u32,
 }
 
-impl Listing {
-    pub fn new(venue: u16, instrument: InstrumentId, group: u32, phase: Phase, consolidated: bool) -> Self {
+impl ListingBooks {
+    pub fn new(
+        venue: u16,
+        instrument: InstrumentId,
+        group: u32,
+        phase: SessionPhase,
+        consolidated: bool,
+    ) -> Self {
         Self {
             venue,
             instrument,
@@ -116,7 +122,7 @@ impl Listing {
             halted: false,
             basis: None,
             best: EMPTY,
-            faults: Faults::default(),
+            faults: BookFaultCounts::default(),
             crossings: 0,
             checked: 0,
             differs: 0,
@@ -132,9 +138,9 @@ impl Listing {
     }
 
     /// What is to be said of it by its phase and status.
-    pub fn marks(&self) -> Marks {
+    pub fn marks(&self) -> QuoteMarks {
         let marks = self.phase.marks();
-        if self.halted { marks.with(Marks::HALTED) } else { marks }
+        if self.halted { marks.union(QuoteMarks::HALTED) } else { marks }
     }
 
     /// Whether the event in hand goes with the word that a basis is stale; events without a source have no place.
@@ -149,9 +155,9 @@ impl Listing {
 
     /// Counts a fault; all but a late event show that something was missed.
     #[cold]
-    pub fn fault(&mut self, basis: Basis, fault: Fault) {
+    pub fn fault(&mut self, basis: Basis, fault: BookFault) {
         self.faults.count(fault);
-        self.stale[basis as usize] |= fault != Fault::Late;
+        self.stale[basis as usize] |= fault != BookFault::Late;
     }
 
     /// Whether a basis is not to be trusted at `now`.
@@ -177,15 +183,15 @@ impl Listing {
 
     /// The best prices of a basis, as its book has them now.
     #[inline]
-    pub fn top_of(&self, store: &Store, basis: Basis) -> Top {
-        let rung = |r: Option<&Rung>| match r {
-            Some(r) => Touch { px: r.px, qty: (r.qty.0.into(), r.qty.1) },
-            None => Touch::EMPTY,
+    pub fn top_of(&self, store: &OrderStore, basis: Basis) -> TopOfBook {
+        let rung = |r: Option<&StoredLevel>| match r {
+            Some(r) => TopLevel { px: r.px, qty: (r.qty.0.into(), r.qty.1) },
+            None => TopLevel::EMPTY,
         };
         Side::BOTH.map(|side| match basis {
             Basis::Orders => match self.orders.best(store, side) {
-                Some((px, units, scale)) => Touch { px, qty: (units, scale) },
-                None => Touch::EMPTY,
+                Some((px, units, scale)) => TopLevel { px, qty: (units, scale) },
+                None => TopLevel::EMPTY,
             },
             Basis::Levels => rung(self.levels.best(side)),
             Basis::Bbo => rung(self.published[side as usize].as_ref()),
@@ -193,7 +199,7 @@ impl Listing {
     }
 
     /// Lets go all that was told.
-    pub fn clear(&mut self, store: &mut Store) {
+    pub fn clear(&mut self, store: &mut OrderStore) {
         self.orders.clear(store);
         self.levels.clear();
         self.published = [None; 2];

@@ -15,7 +15,7 @@ use unitape_model::InstrumentId;
 
 /// What a definition says of a source's events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SourceKind {
+pub enum SourceBookPolicy {
     /// Books are made of them.
     #[default]
     Plain,
@@ -25,7 +25,7 @@ pub enum SourceKind {
     Marked,
 }
 
-impl SourceKind {
+impl SourceBookPolicy {
     /// By the word of the source's definition.
     pub fn from_word(word: &str) -> Self {
         match word {
@@ -38,9 +38,9 @@ impl SourceKind {
 
 /// What was lost of which feed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Losses {
+pub(crate) struct LossTable {
     /// The feed of a source, and what its events are.
-    sources: HashMap<u32, (u32, SourceKind), FxBuildHasher>,
+    sources: HashMap<u32, (u32, SourceBookPolicy), FxBuildHasher>,
     by_name: HashMap<Box<str>, u32>,
     feeds: Vec<FeedLosses>,
     /// By feed, venue and instrument; venue 0 is any.
@@ -49,7 +49,7 @@ pub(crate) struct Losses {
     pub count: u64,
     /// Books were cleared or recovered so often.
     pub cleared: u64,
-    /// Whether a source is [`SourceKind::Bookless`].
+    /// Whether a source is [`SourceBookPolicy::Bookless`].
     pub any_bookless: bool,
 }
 
@@ -64,9 +64,9 @@ struct FeedLosses {
 /// Listings of which a loss is remembered by name.
 const NAMED_MAX: usize = 1 << 16;
 
-impl Losses {
+impl LossTable {
     /// A source is of this feed.
-    pub fn define(&mut self, source: u32, feed: &str, kind: SourceKind) {
+    pub fn define(&mut self, source: u32, feed: &str, kind: SourceBookPolicy) {
         let number = match self.by_name.get(feed) {
             Some(number) => *number,
             None => {
@@ -77,7 +77,7 @@ impl Losses {
             }
         };
         self.sources.insert(source, (number, kind));
-        self.any_bookless |= kind == SourceKind::Bookless;
+        self.any_bookless |= kind == SourceBookPolicy::Bookless;
     }
 
     /// The feed of a source; a source that no definition names is a feed of its own.
@@ -85,13 +85,13 @@ impl Losses {
         if let Some((feed, _)) = self.sources.get(&source) {
             return *feed;
         }
-        self.define(source, &format!("#{source}"), SourceKind::Plain);
+        self.define(source, &format!("#{source}"), SourceBookPolicy::Plain);
         self.sources[&source].0
     }
 
     /// What the events of a source are.
-    pub fn kind(&self, source: u32) -> SourceKind {
-        self.sources.get(&source).map_or(SourceKind::Plain, |s| s.1)
+    pub fn kind(&self, source: u32) -> SourceBookPolicy {
+        self.sources.get(&source).map_or(SourceBookPolicy::Plain, |s| s.1)
     }
 
     /// A feed has lost something that may concern any of its books, or any of its books of orders; false when all that are
@@ -120,7 +120,7 @@ impl Losses {
 
     /// The number of the last loss of a source's feed that concerns this listing, 0 for none.
     pub fn last(&mut self, source: u32, (venue, instrument): (u16, InstrumentId), orders: bool) -> u64 {
-        if self.count == 0 || self.kind(source) == SourceKind::Marked {
+        if self.count == 0 || self.kind(source) == SourceBookPolicy::Marked {
             return 0;
         }
         let feed = self.feed(source);

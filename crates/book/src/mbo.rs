@@ -14,17 +14,17 @@
 //! sees a crossed book that never was. It goes to the end of its queue as soon as it meets nothing any more, or
 //! when the next order arrives, for then the venue is done with it: a book that is crossed then, is.
 
-use crate::fault::Fault;
-use crate::ladder::Ladder;
+use crate::fault::BookFault;
+use crate::ladder::PriceLadder;
 use crate::qty::{align, settle};
-use crate::store::{NONE, Order, Queue, Store};
+use crate::store::{NONE, Order, OrderStore, PriceQueue};
 use crate::value::{OrderId, price_key};
 use unitape_model::{Price, Side};
 
-/// A book of orders. The orders themselves lie in the [`Store`].
+/// A book of orders. The orders themselves lie in the [`OrderStore`].
 #[derive(Clone, Debug)]
 pub(crate) struct OrderBook {
-    sides: [Ladder<u32>; 2],
+    sides: [PriceLadder<u32>; 2],
     /// Quantities of levels are whole numbers of 10^scale.
     scale: i8,
     /// The order that is being matched; it is in the list of those aside, too.
@@ -37,7 +37,7 @@ pub(crate) struct OrderBook {
 
 /// What an event says of an order.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct OrderTerms {
     pub side: Option<Side>,
     /// [`Price::NONE`] for none.
     pub px: i64,
@@ -46,12 +46,12 @@ pub(crate) struct Terms {
     /// Whether the order can never stand in a queue; none where the event does not say.
     pub hidden: Option<bool>,
     /// What few events say.
-    pub more: Option<More>,
+    pub more: Option<ExtraOrderTerms>,
 }
 
 /// What few events say of an order.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct More {
+pub(crate) struct ExtraOrderTerms {
     /// What is left of it, whatever the book has: mantissa and exponent.
     pub left: Option<(i64, i8)>,
     /// How much of it is shown at most, likewise.
@@ -60,25 +60,26 @@ pub(crate) struct More {
     pub moot: bool,
 }
 
-impl More {
+impl ExtraOrderTerms {
     /// The order with what is said to be left of it, and its quantities in a power that all of them are whole numbers of.
     #[cold]
-    fn state(&self, mut order: Order, total: Option<(i64, i8)>) -> Result<Order, Fault> {
+    fn state(&self, mut order: Order, total: Option<(i64, i8)>) -> Result<Order, BookFault> {
         let settled = |of: Option<(i64, i8)>| match of {
-            Some((m, e)) => settle(m, e).filter(|q| q.0 >= 0).map(Some).ok_or(Fault::BadQuantity),
+            Some((m, e)) => settle(m, e).filter(|q| q.0 >= 0).map(Some).ok_or(BookFault::BadQuantity),
             None => Ok(None),
         };
         let (left, display) = (settled(self.left)?, settled(self.display)?);
         let exp = [total, left, display].into_iter().flatten().fold(order.exp(), |exp, q| exp.min(q.1));
         if exp != order.exp() {
-            order = finer(order, exp).ok_or(Fault::BadQuantity)?;
+            order = finer(order, exp).ok_or(BookFault::BadQuantity)?;
         }
         let fits = |(m, e): (i64, i8)| align(m.into(), e, exp).and_then(|m| i64::try_from(m).ok());
         if let Some(left) = left {
-            order.left = fits(left).ok_or(Fault::BadQuantity)?;
+            order.left = fits(left).ok_or(BookFault::BadQuantity)?;
             if let Some(total) = total {
-                let total = fits(total).ok_or(Fault::BadQuantity)?;
-                order.done = total.checked_sub(order.left).filter(|d| *d >= 0).ok_or(Fault::BadQuantity)?;
+                let total = fits(total).ok_or(BookFault::BadQuantity)?;
+                order.done =
+                    total.checked_sub(order.left).filter(|d| *d >= 0).ok_or(BookFault::BadQuantity)?;
             }
         }
         Ok(order)
@@ -87,7 +88,7 @@ impl More {
 
 /// Bounds and state that the book's listing knows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Around {
+pub(crate) struct ListingContext {
     pub listing: u32,
     /// Whether orders are matched as they come.
     pub continuous: bool,
@@ -97,28 +98,46 @@ pub(crate) struct Around {
     pub levels_max: u32,
 }
 
-type Outcome = Result<(), Fault>;
+type OrderResult = Result<(), BookFault>;
 
 impl OrderBook {
     pub const fn new() -> Self {
-        Self { sides: [Ladder::new(), Ladder::new()], scale: 0, matching: NONE, aside: NONE, orders: 0 }
+        Self {
+            sides: [PriceLadder::new(), PriceLadder::new()],
+            scale: 0,
+            matching: NONE,
+            aside: NONE,
+            orders: 0,
+        }
     }
 
-    pub fn on_new(&mut self, s: &mut Store, around: &Around, oid: OrderId, terms: &Terms) -> Outcome {
+    pub fn on_new(
+        &mut self,
+        s: &mut OrderStore,
+        around: &ListingContext,
+        oid: OrderId,
+        terms: &OrderTerms,
+    ) -> OrderResult {
         let before = self.finish_matching(s, around);
         self.take_new(s, around, oid, terms).and(before)
     }
 
-    fn take_new(&mut self, s: &mut Store, around: &Around, oid: OrderId, terms: &Terms) -> Outcome {
-        let Some(side) = terms.side else { return Err(Fault::WrongSide) };
+    fn take_new(
+        &mut self,
+        s: &mut OrderStore,
+        around: &ListingContext,
+        oid: OrderId,
+        terms: &OrderTerms,
+    ) -> OrderResult {
+        let Some(side) = terms.side else { return Err(BookFault::WrongSide) };
         let known = s.find(around.listing, &oid);
         let Some((total, exp)) = terms.qty.and_then(|(m, e)| settle(m, e)).filter(|q| q.0 > 0) else {
-            return Err(Fault::BadQuantity);
+            return Err(BookFault::BadQuantity);
         };
         if let Some(slot) = known {
             self.drop_order(s, slot);
         } else if s.is_full() || self.orders >= around.orders_max {
-            return Err(Fault::OrdersFull);
+            return Err(BookFault::OrdersFull);
         }
         let hidden = terms.hidden.unwrap_or(false);
         let mut order = Order::new(oid, around.listing, side, terms.px, hidden).with_exp(exp);
@@ -126,7 +145,7 @@ impl OrderBook {
         if let Some(more) = &terms.more {
             order = more.state(order, Some((total, exp)))?;
             if order.left <= 0 {
-                return Err(Fault::BadQuantity);
+                return Err(BookFault::BadQuantity);
             }
         }
         let slot = s.insert(order);
@@ -136,12 +155,18 @@ impl OrderBook {
             s.set_display(slot, display);
         }
         self.place(s, around, slot)?;
-        if known.is_some() && !around.snapshot { Err(Fault::DuplicateOrder) } else { Ok(()) }
+        if known.is_some() && !around.snapshot { Err(BookFault::DuplicateOrder) } else { Ok(()) }
     }
 
     /// The quantity of an amend is the whole of the order, what was executed included. The place in the queue is
     /// kept only by less quantity at the same price.
-    pub fn on_amend(&mut self, s: &mut Store, around: &Around, oid: OrderId, terms: &Terms) -> Outcome {
+    pub fn on_amend(
+        &mut self,
+        s: &mut OrderStore,
+        around: &ListingContext,
+        oid: OrderId,
+        terms: &OrderTerms,
+    ) -> OrderResult {
         let found = s.find(around.listing, &oid);
         let before = if found == Some(self.matching) { Ok(()) } else { self.finish_matching(s, around) };
         // An order that had no room has just gone.
@@ -150,7 +175,7 @@ impl OrderBook {
             return match terms.more.and_then(|more| more.left) {
                 Some((left, _)) if left > 0 => self.take_new(s, around, oid, terms).and(before),
                 Some((0, _)) => before,
-                _ => Err(Fault::UnknownOrder),
+                _ => Err(BookFault::UnknownOrder),
             };
         };
         let now = self.take_amend(s, around, slot, terms);
@@ -158,26 +183,32 @@ impl OrderBook {
         now.and(before).and(after)
     }
 
-    fn take_amend(&mut self, s: &mut Store, around: &Around, slot: u32, terms: &Terms) -> Outcome {
+    fn take_amend(
+        &mut self,
+        s: &mut OrderStore,
+        around: &ListingContext,
+        slot: u32,
+        terms: &OrderTerms,
+    ) -> OrderResult {
         let mut order = s.orders[slot as usize];
-        let (was, was_exp, shown_was) = (order, order.exp(), s.shown(slot));
+        let (was, was_exp, shown_was) = (order, order.exp(), s.shown_quantity(slot));
         let states_left = terms.more.is_some_and(|more| more.left.is_some());
         if let Some(more) = &terms.more {
-            let total = terms.qty.map(|(m, e)| settle(m, e).ok_or(Fault::BadQuantity)).transpose()?;
+            let total = terms.qty.map(|(m, e)| settle(m, e).ok_or(BookFault::BadQuantity)).transpose()?;
             order = more.state(order, total)?;
         }
         if let Some((m, e)) = terms.qty.filter(|_| !states_left) {
-            let Some((total, e)) = settle(m, e) else { return Err(Fault::BadQuantity) };
+            let Some((total, e)) = settle(m, e) else { return Err(BookFault::BadQuantity) };
             let exp = e.min(order.exp());
             let fits = |m: i64, e| align(m.into(), e, exp).and_then(|m| i64::try_from(m).ok());
             let parts = (fits(total, e), fits(order.done, order.exp()));
-            let (Some(total), Some(done)) = parts else { return Err(Fault::BadQuantity) };
-            (order.left, order.done) = (total.checked_sub(done).ok_or(Fault::BadQuantity)?, done);
+            let (Some(total), Some(done)) = parts else { return Err(BookFault::BadQuantity) };
+            (order.left, order.done) = (total.checked_sub(done).ok_or(BookFault::BadQuantity)?, done);
             order = order.with_exp(exp);
         }
         if order.left <= 0 {
             self.drop_order(s, slot);
-            return if order.left < 0 { Err(Fault::NegativeLeft) } else { Ok(()) };
+            return if order.left < 0 { Err(BookFault::NegativeLeft) } else { Ok(()) };
         }
         if terms.px != Price::NONE.0 {
             order.px = terms.px;
@@ -212,55 +243,67 @@ impl OrderBook {
             }
             self.place(s, around, slot)?;
         }
-        if terms.side.is_some_and(|side| side != order.side()) { Err(Fault::WrongSide) } else { Ok(()) }
+        if terms.side.is_some_and(|side| side != order.side()) { Err(BookFault::WrongSide) } else { Ok(()) }
     }
 
-    pub fn on_cancel(&mut self, s: &mut Store, around: &Around, oid: OrderId, terms: &Terms) -> Outcome {
+    pub fn on_cancel(
+        &mut self,
+        s: &mut OrderStore,
+        around: &ListingContext,
+        oid: OrderId,
+        terms: &OrderTerms,
+    ) -> OrderResult {
         let Some(slot) = s.find(around.listing, &oid) else {
             let moot = terms.more.is_some_and(|more| more.moot);
-            return if moot { Ok(()) } else { Err(Fault::UnknownOrder) };
+            return if moot { Ok(()) } else { Err(BookFault::UnknownOrder) };
         };
         self.drop_order(s, slot);
         self.settle_matching(s, around)
     }
 
-    pub fn on_exec(&mut self, s: &mut Store, around: &Around, oid: OrderId, terms: &Terms) -> Outcome {
-        let Some(slot) = s.find(around.listing, &oid) else { return Err(Fault::UnknownOrder) };
+    pub fn on_exec(
+        &mut self,
+        s: &mut OrderStore,
+        around: &ListingContext,
+        oid: OrderId,
+        terms: &OrderTerms,
+    ) -> OrderResult {
+        let Some(slot) = s.find(around.listing, &oid) else { return Err(BookFault::UnknownOrder) };
         let now = self.take_exec(s, slot, terms);
         let after = self.settle_matching(s, around);
         now.and(after)
     }
 
-    fn take_exec(&mut self, s: &mut Store, slot: u32, terms: &Terms) -> Outcome {
+    fn take_exec(&mut self, s: &mut OrderStore, slot: u32, terms: &OrderTerms) -> OrderResult {
         let mut order = s.orders[slot as usize];
         let Some((m, e)) = terms.qty.filter(|q| q.0 > 0).and_then(|(m, e)| settle(m, e)) else {
-            return Err(Fault::BadQuantity);
+            return Err(BookFault::BadQuantity);
         };
         if e != order.exp() {
-            order = finer(order, e.min(order.exp())).ok_or(Fault::BadQuantity)?;
+            order = finer(order, e.min(order.exp())).ok_or(BookFault::BadQuantity)?;
         }
         let more = align(m.into(), e, order.exp()).and_then(|m| i64::try_from(m).ok());
         let (left, done) = match more {
             Some(more) => (order.left.checked_sub(more), order.done.checked_add(more)),
-            None => return Err(Fault::BadQuantity),
+            None => return Err(BookFault::BadQuantity),
         };
         match left {
             Some(left) if left > 0 => {
                 order.left = left;
-                order.done = done.ok_or(Fault::BadQuantity)?;
+                order.done = done.ok_or(BookFault::BadQuantity)?;
                 self.shrink(s, slot, order, None)?;
             }
             _ => self.drop_order(s, slot),
         }
         if left.is_none_or(|left| left < 0) {
-            return Err(Fault::NegativeLeft);
+            return Err(BookFault::NegativeLeft);
         }
-        if terms.side.is_some_and(|side| side != order.side()) { Err(Fault::WrongSide) } else { Ok(()) }
+        if terms.side.is_some_and(|side| side != order.side()) { Err(BookFault::WrongSide) } else { Ok(()) }
     }
 
     /// Lets all orders go.
-    pub fn clear(&mut self, s: &mut Store) {
-        while let Some(at) = self.sides.iter().find_map(Ladder::last) {
+    pub fn clear(&mut self, s: &mut OrderStore) {
+        while let Some(at) = self.sides.iter().find_map(PriceLadder::last) {
             self.drop_order(s, s.queues[at as usize].head);
         }
         while self.aside != NONE {
@@ -280,30 +323,30 @@ impl OrderBook {
 
     /// Price and quantity of the best level: mantissa and exponent.
     #[inline]
-    pub fn best(&self, s: &Store, side: Side) -> Option<(i64, i128, i8)> {
+    pub fn best(&self, s: &OrderStore, side: Side) -> Option<(i64, i128, i8)> {
         let queue = &s.queues[self.sides[side as usize].last()? as usize];
         Some((queue.px, queue.units, self.scale))
     }
 
     /// The queues of a side, best first, with the exponent of their quantities.
-    pub fn queues<'a>(&'a self, s: &'a Store, side: Side) -> impl Iterator<Item = (&'a Queue, i8)> {
+    pub fn queues<'a>(&'a self, s: &'a OrderStore, side: Side) -> impl Iterator<Item = (&'a PriceQueue, i8)> {
         self.sides[side as usize].iter().map(|at| (&s.queues[at as usize], self.scale))
     }
 
     /// The orders at a price, first in line first.
-    pub fn queue<'a>(&'a self, s: &'a Store, side: Side, px: i64) -> impl Iterator<Item = &'a Order> {
+    pub fn queue<'a>(&'a self, s: &'a OrderStore, side: Side, px: i64) -> impl Iterator<Item = &'a Order> {
         let ladder = &self.sides[side as usize];
         let head = ladder.find(price_key(side, px)).ok().map(|at| s.queues[ladder.val(at) as usize].head);
         chain(s, head.unwrap_or(NONE))
     }
 
     /// The orders that stand in no queue, latest first.
-    pub fn aside<'a>(&'a self, s: &'a Store) -> impl Iterator<Item = &'a Order> {
+    pub fn aside<'a>(&'a self, s: &'a OrderStore) -> impl Iterator<Item = &'a Order> {
         chain(s, self.aside)
     }
 
     /// Puts an order that stands aside where it belongs.
-    fn place(&mut self, s: &mut Store, around: &Around, slot: u32) -> Outcome {
+    fn place(&mut self, s: &mut OrderStore, around: &ListingContext, slot: u32) -> OrderResult {
         let order = &s.orders[slot as usize];
         if order.hidden() || order.px == Price::NONE.0 {
             return Ok(());
@@ -324,7 +367,7 @@ impl OrderBook {
 
     /// Ends the matching when nothing is left to meet.
     #[inline]
-    fn settle_matching(&mut self, s: &mut Store, around: &Around) -> Outcome {
+    fn settle_matching(&mut self, s: &mut OrderStore, around: &ListingContext) -> OrderResult {
         if self.matching != NONE && !self.meets(&s.orders[self.matching as usize]) {
             return self.finish_matching(s, around);
         }
@@ -333,7 +376,7 @@ impl OrderBook {
 
     /// Ends the matching: what is left of the order goes to its queue.
     #[inline]
-    pub fn finish_matching(&mut self, s: &mut Store, around: &Around) -> Outcome {
+    pub fn finish_matching(&mut self, s: &mut OrderStore, around: &ListingContext) -> OrderResult {
         if self.matching != NONE {
             let slot = std::mem::replace(&mut self.matching, NONE);
             return self.join_queue(s, around, slot);
@@ -342,16 +385,16 @@ impl OrderBook {
     }
 
     /// Moves an order from those aside to the end of the queue of its price. On an error it is gone.
-    fn join_queue(&mut self, s: &mut Store, around: &Around, slot: u32) -> Outcome {
+    fn join_queue(&mut self, s: &mut OrderStore, around: &ListingContext, slot: u32) -> OrderResult {
         let order = s.orders[slot as usize];
         let side = order.side();
         if order.exp() < self.scale && !self.refine(s, order.exp()) {
             self.drop_order(s, slot);
-            return Err(Fault::BadQuantity);
+            return Err(BookFault::BadQuantity);
         }
-        let Some(units) = align(s.shown(slot).into(), order.exp(), self.scale) else {
+        let Some(units) = align(s.shown_quantity(slot).into(), order.exp(), self.scale) else {
             self.drop_order(s, slot);
-            return Err(Fault::BadQuantity);
+            return Err(BookFault::BadQuantity);
         };
         let found = self.sides[side as usize].find(price_key(side, order.px));
         let at = match found {
@@ -360,7 +403,7 @@ impl OrderBook {
                 let queue = &mut s.queues[level as usize];
                 let Some(sum) = queue.units.checked_add(units) else {
                     self.drop_order(s, slot);
-                    return Err(Fault::BadQuantity);
+                    return Err(BookFault::BadQuantity);
                 };
                 let tail = std::mem::replace(&mut queue.tail, slot);
                 queue.units = sum;
@@ -372,10 +415,11 @@ impl OrderBook {
             }
             Err(_) if self.sides[side as usize].len() >= around.levels_max as usize => {
                 self.drop_order(s, slot);
-                return Err(Fault::LevelsFull);
+                return Err(BookFault::LevelsFull);
             }
             Err(at) => {
-                let level = s.open_queue(Queue { units, px: order.px, head: slot, tail: slot, orders: 1 });
+                let level =
+                    s.open_queue(PriceQueue { units, px: order.px, head: slot, tail: slot, orders: 1 });
                 self.sides[side as usize].insert(at, price_key(side, order.px), level);
                 self.leave_aside(s, slot);
                 (s.orders[slot as usize].prev, s.orders[slot as usize].next) = (NONE, NONE);
@@ -387,7 +431,7 @@ impl OrderBook {
     }
 
     /// Takes an order out of its queue and puts it aside; nothing when it is aside.
-    fn leave_queue(&mut self, s: &mut Store, slot: u32) {
+    fn leave_queue(&mut self, s: &mut OrderStore, slot: u32) {
         if s.orders[slot as usize].level != NONE {
             self.unlink(s, slot);
             self.put_aside(s, slot);
@@ -395,12 +439,18 @@ impl OrderBook {
     }
 
     /// Takes over what has become less of an order, which keeps its place.
-    fn shrink(&mut self, s: &mut Store, slot: u32, to: Order, display: Option<(i64, i8)>) -> Outcome {
+    fn shrink(
+        &mut self,
+        s: &mut OrderStore,
+        slot: u32,
+        to: Order,
+        display: Option<(i64, i8)>,
+    ) -> OrderResult {
         let was = s.orders[slot as usize];
         if was.level != NONE && to.exp() < self.scale && !self.refine(s, to.exp()) {
-            return Err(Fault::BadQuantity);
+            return Err(BookFault::BadQuantity);
         }
-        let shown_was = s.shown(slot);
+        let shown_was = s.shown_quantity(slot);
         s.orders[slot as usize] = Order { prev: was.prev, next: was.next, level: was.level, ..to };
         if let Some(display) = display {
             s.set_display(slot, display);
@@ -408,14 +458,14 @@ impl OrderBook {
         if was.level != NONE {
             // Both fit: the level holds the greater one, in a power that both are whole numbers of.
             let units = |m: i64, exp| align(m.into(), exp, self.scale).unwrap_or(0);
-            let less = units(shown_was, was.exp()) - units(s.shown(slot), to.exp());
+            let less = units(shown_was, was.exp()) - units(s.shown_quantity(slot), to.exp());
             s.queues[was.level as usize].units -= less;
         }
         Ok(())
     }
 
     /// Lets an order go, wherever it stands.
-    fn drop_order(&mut self, s: &mut Store, slot: u32) {
+    fn drop_order(&mut self, s: &mut OrderStore, slot: u32) {
         if s.orders[slot as usize].level == NONE {
             self.leave_aside(s, slot);
         } else {
@@ -428,8 +478,8 @@ impl OrderBook {
         s.remove(slot);
     }
 
-    fn unlink(&mut self, s: &mut Store, slot: u32) {
-        let (order, shown) = (s.orders[slot as usize], s.shown(slot));
+    fn unlink(&mut self, s: &mut OrderStore, slot: u32) {
+        let (order, shown) = (s.orders[slot as usize], s.shown_quantity(slot));
         let queue = &mut s.queues[order.level as usize];
         queue.orders -= 1;
         if queue.orders == 0 {
@@ -452,7 +502,7 @@ impl OrderBook {
         s.orders[slot as usize].level = NONE;
     }
 
-    fn put_aside(&mut self, s: &mut Store, slot: u32) {
+    fn put_aside(&mut self, s: &mut OrderStore, slot: u32) {
         let first = std::mem::replace(&mut self.aside, slot);
         if first != NONE {
             s.orders[first as usize].prev = slot;
@@ -461,7 +511,7 @@ impl OrderBook {
         (order.prev, order.next, order.level) = (NONE, first, NONE);
     }
 
-    fn leave_aside(&mut self, s: &mut Store, slot: u32) {
+    fn leave_aside(&mut self, s: &mut OrderStore, slot: u32) {
         let order = s.orders[slot as usize];
         match order.prev {
             NONE => self.aside = order.next,
@@ -474,8 +524,8 @@ impl OrderBook {
 
     /// Turns all levels to a finer power; false, and nothing has happened, when one does not fit.
     #[cold]
-    fn refine(&mut self, s: &mut Store, scale: i8) -> bool {
-        let all = || self.sides.iter().flat_map(Ladder::iter);
+    fn refine(&mut self, s: &mut OrderStore, scale: i8) -> bool {
+        let all = || self.sides.iter().flat_map(PriceLadder::iter);
         if all().any(|at| align(s.queues[at as usize].units, self.scale, scale).is_none()) {
             return false;
         }
@@ -496,7 +546,7 @@ fn finer(mut order: Order, exp: i8) -> Option<Order> {
     Some(order.with_exp(exp))
 }
 
-fn chain(s: &Store, head: u32) -> impl Iterator<Item = &Order> {
+fn chain(s: &OrderStore, head: u32) -> impl Iterator<Item = &Order> {
     let mut at = head;
     std::iter::from_fn(move || {
         let order = s.orders.get(at as usize)?;

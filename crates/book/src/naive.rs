@@ -7,8 +7,8 @@ mod wide;
 
 use self::fields::Fields;
 use crate::books::Books;
-use crate::fault::{Fault, Faults};
-use crate::value::{Basis, Marks, Phase};
+use crate::fault::{BookFault, BookFaultCounts};
+use crate::value::{Basis, QuoteMarks, SessionPhase};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use unitape_model::{Amount, Event, EventField, EventKind, InstrumentId, Price, Side, flags};
@@ -28,7 +28,7 @@ pub struct Naive {
 /// What an event said of listings.
 #[derive(Clone, Copy, PartialEq)]
 enum Said {
-    Phase(Phase),
+    Phase(SessionPhase),
     Stale,
     Recovered,
     Restarted,
@@ -39,7 +39,7 @@ enum Said {
 struct Listing {
     venue: u16,
     instrument: InstrumentId,
-    phase: Phase,
+    phase: SessionPhase,
     /// By side, by how bad the price is, then by arrival.
     queues: BTreeMap<(Side, i128, u64), Order>,
     /// Where in the queues an order is.
@@ -58,7 +58,7 @@ struct Listing {
     halted: bool,
     /// Of the events without an instrument, those that are behind it.
     cleared: usize,
-    faults: Faults,
+    faults: BookFaultCounts,
     source: (u32, u32),
 }
 
@@ -91,7 +91,7 @@ fn badness(side: Side, px: i64) -> i128 {
 /// The place of no event.
 const NOWHERE: (u32, u32) = (u32::MAX, u32::MAX);
 
-type Outcome = Result<(), Fault>;
+type Outcome = Result<(), BookFault>;
 
 impl Naive {
     /// No books yet.
@@ -141,7 +141,7 @@ impl Naive {
             _ => Basis::Orders,
         };
         let outcome = match (kind, oid) {
-            _ if out_of_turn => Err(Fault::Late),
+            _ if out_of_turn => Err(BookFault::Late),
             (EventKind::Level, _) => listing.on_level(&f),
             (EventKind::Bbo, _) => listing.on_bbo(&f),
             (EventKind::OrderNew, Some(oid)) => {
@@ -154,9 +154,9 @@ impl Naive {
         };
         if let Err(fault) = outcome {
             listing.faults.count(fault);
-            listing.stale[basis as usize] |= fault != Fault::Late;
+            listing.stale[basis as usize] |= fault != BookFault::Late;
         }
-        if outcome != Err(Fault::Late) {
+        if outcome != Err(BookFault::Late) {
             let first = !std::mem::replace(&mut listing.is_told[basis as usize], true);
             if first && basis == Basis::Orders && unnamed > listing.cleared {
                 listing.lost[Basis::Orders as usize] = Some(NOWHERE);
@@ -172,12 +172,12 @@ impl Naive {
             writeln!(out, "listing {} {} {:?}", l.venue, l.instrument, l.phase).expect("text");
             for basis in Basis::ALL.into_iter().filter(|b| l.is_told[*b as usize]) {
                 let top = l.top(basis);
-                let mut marks = l.phase.marks().with(crossed(top));
+                let mut marks = l.phase.marks().union(crossed(top));
                 if l.halted {
-                    marks = marks.with(Marks::HALTED);
+                    marks = marks.union(QuoteMarks::HALTED);
                 }
                 if self.is_stale(l, basis) {
-                    marks = marks.with(Marks::STALE);
+                    marks = marks.union(QuoteMarks::STALE);
                 }
                 writeln!(out, " {} {marks:?} {}", basis.name(), l.ts[basis as usize]).expect("text");
                 for side in Side::BOTH {
@@ -202,7 +202,7 @@ impl Naive {
                 best.map(|(b, t)| (b.name(), t.map(|t| t.map(|t| (t.0, amount(t.1))))))
             )
             .expect("text");
-            let met: Vec<_> = l.faults.met().map(|(f, n)| (f.name(), n)).collect();
+            let met: Vec<_> = l.faults.nonzero().map(|(f, n)| (f.name(), n)).collect();
             writeln!(out, " faults {met:?}").expect("text");
         }
         let mut instruments = Vec::new();
@@ -236,7 +236,7 @@ impl Naive {
             });
             let mut marks = crossed([best[0].map(|p| (p, 0)), best[1].map(|p| (p, 0))]);
             if left_out {
-                marks = marks.with(Marks::STALE);
+                marks = marks.union(QuoteMarks::STALE);
             }
             writeln!(out, "over {instrument} {told:?} {marks:?}").expect("text");
         }
@@ -255,11 +255,11 @@ impl Naive {
     }
 }
 
-fn crossed(top: [Option<(i64, i128)>; 2]) -> Marks {
+fn crossed(top: [Option<(i64, i128)>; 2]) -> QuoteMarks {
     match top {
-        [Some(bid), Some(ask)] if bid.0 > ask.0 => Marks::CROSSED,
-        [Some(bid), Some(ask)] if bid.0 == ask.0 => Marks::LOCKED,
-        _ => Marks::default(),
+        [Some(bid), Some(ask)] if bid.0 > ask.0 => QuoteMarks::CROSSED,
+        [Some(bid), Some(ask)] if bid.0 == ask.0 => QuoteMarks::LOCKED,
+        _ => QuoteMarks::default(),
     }
 }
 
@@ -364,20 +364,20 @@ impl Listing {
 
     fn on_new(&mut self, oid: String, f: &Fields<'_>, snapshot: bool) -> Outcome {
         self.end_matching();
-        let side = f.side().ok_or(Fault::WrongSide)?;
-        let left = f.qty(EventField::Qty).filter(|q| *q > 0).ok_or(Fault::BadQuantity)?;
+        let side = f.side().ok_or(BookFault::WrongSide)?;
+        let left = f.qty(EventField::Qty).filter(|q| *q > 0).ok_or(BookFault::BadQuantity)?;
         let total = left;
         let left = f.qty(EventField::Left).unwrap_or(total);
         let display = f.qty(EventField::Display);
         if left < 0 || display.is_some_and(|d| d < 0) || left > total || left == 0 {
             self.take(&oid);
-            return Err(Fault::BadQuantity);
+            return Err(BookFault::BadQuantity);
         }
         let known = self.take(&oid).is_some();
         let hidden = f.hidden().unwrap_or(false);
         let px = f.px(EventField::Px);
         self.place(Order { oid, side, px, left, done: total - left, hidden, display });
-        if known && !snapshot { Err(Fault::DuplicateOrder) } else { Ok(()) }
+        if known && !snapshot { Err(BookFault::DuplicateOrder) } else { Ok(()) }
     }
 
     fn on_amend(&mut self, oid: &str, f: &Fields<'_>) -> Outcome {
@@ -389,7 +389,7 @@ impl Listing {
             return match said_left {
                 Some(0) => Ok(()),
                 Some(left) if left > 0 => self.on_new(oid.to_owned(), f, true),
-                _ => Err(Fault::UnknownOrder),
+                _ => Err(BookFault::UnknownOrder),
             };
         };
         let mut order = was.clone();
@@ -398,7 +398,7 @@ impl Listing {
         let less = said_left.zip(total).is_some_and(|(left, total)| left > total);
         if said_left.is_some_and(|l| l < 0) || display.is_some_and(|d| d < 0) || less {
             self.settle();
-            return Err(Fault::BadQuantity);
+            return Err(BookFault::BadQuantity);
         }
         if let Some(left) = said_left {
             order.left = left;
@@ -410,7 +410,7 @@ impl Listing {
         if order.left <= 0 {
             self.take(oid);
             self.settle();
-            return if order.left < 0 { Err(Fault::NegativeLeft) } else { Ok(()) };
+            return if order.left < 0 { Err(BookFault::NegativeLeft) } else { Ok(()) };
         }
         order.px = f.px(EventField::Px).or(order.px);
         order.hidden = f.hidden().unwrap_or(order.hidden);
@@ -427,7 +427,7 @@ impl Listing {
             self.place(order);
         }
         self.settle();
-        if f.side().is_some_and(|side| side != was.side) { Err(Fault::WrongSide) } else { Ok(()) }
+        if f.side().is_some_and(|side| side != was.side) { Err(BookFault::WrongSide) } else { Ok(()) }
     }
 
     fn on_cancel(&mut self, oid: &str, f: &Fields<'_>) -> Outcome {
@@ -437,12 +437,12 @@ impl Listing {
             return Ok(());
         }
         self.settle();
-        if known { Ok(()) } else { Err(Fault::UnknownOrder) }
+        if known { Ok(()) } else { Err(BookFault::UnknownOrder) }
     }
 
     fn on_exec(&mut self, oid: &str, f: &Fields<'_>) -> Outcome {
-        let Some(order) = self.find(oid) else { return Err(Fault::UnknownOrder) };
-        let qty = f.qty(EventField::Qty).filter(|q| *q > 0).ok_or(Fault::BadQuantity)?;
+        let Some(order) = self.find(oid) else { return Err(BookFault::UnknownOrder) };
+        let qty = f.qty(EventField::Qty).filter(|q| *q > 0).ok_or(BookFault::BadQuantity)?;
         order.left -= qty;
         order.done += qty;
         let (left, side) = (order.left, order.side);
@@ -451,14 +451,14 @@ impl Listing {
         }
         self.settle();
         match f.side() {
-            _ if left < 0 => Err(Fault::NegativeLeft),
-            Some(told) if told != side => Err(Fault::WrongSide),
+            _ if left < 0 => Err(BookFault::NegativeLeft),
+            Some(told) if told != side => Err(BookFault::WrongSide),
             _ => Ok(()),
         }
     }
 
     fn on_level(&mut self, f: &Fields<'_>) -> Outcome {
-        let action = f.text(EventField::Action).ok_or(Fault::BadLevel)?;
+        let action = f.text(EventField::Action).ok_or(BookFault::BadLevel)?;
         if action == "R" {
             for side in Side::BOTH.into_iter().filter(|s| f.side().is_none_or(|told| told == *s)) {
                 self.levels[side as usize].clear();
@@ -469,39 +469,39 @@ impl Listing {
             }
             return Ok(());
         }
-        let side = f.side().ok_or(Fault::BadLevel)?;
+        let side = f.side().ok_or(BookFault::BadLevel)?;
         let (px, qty) = (f.px(EventField::Px), f.qty(EventField::Qty));
         if action != "D" && qty.is_none_or(|q| q < 0) {
-            return Err(Fault::BadQuantity);
+            return Err(BookFault::BadQuantity);
         }
         let qty = if action == "D" { 0 } else { qty.unwrap_or_default() };
         let rung = |px| Rung { px, qty, orders: f.uint(EventField::Orders) };
         let levels = &mut self.levels[side as usize];
         let Some(depth) = f.uint(EventField::Depth) else {
-            let px = px.ok_or(Fault::BadLevel)?;
+            let px = px.ok_or(BookFault::BadLevel)?;
             // The first that is no better; behind it comes what is worse.
             let at = levels.iter().position(|l| badness(side, l.px) >= badness(side, px));
             let found = at.filter(|at| levels[*at].px == px);
             match found {
                 Some(at) if qty == 0 => _ = levels.remove(at),
                 Some(at) => levels[at] = rung(px),
-                None if qty == 0 => return Err(Fault::UnknownLevel),
+                None if qty == 0 => return Err(BookFault::UnknownLevel),
                 None => levels.insert(at.unwrap_or(levels.len()), rung(px)),
             }
             return match (action.as_str(), found) {
-                ("A", Some(_)) => Err(Fault::DuplicateLevel),
-                ("C", None) => Err(Fault::UnknownLevel),
+                ("A", Some(_)) => Err(BookFault::DuplicateLevel),
+                ("C", None) => Err(BookFault::UnknownLevel),
                 _ => Ok(()),
             };
         };
         let last = levels.len() as u64 + u64::from(action == "A");
         if depth == 0 || depth > last {
-            return Err(Fault::BadLevel);
+            return Err(BookFault::BadLevel);
         }
         let at = depth as usize - 1;
         match (action.as_str(), px) {
-            ("A", None) if qty > 0 || depth == last => return Err(Fault::BadLevel),
-            ("A", _) if qty == 0 => return Err(Fault::BadQuantity),
+            ("A", None) if qty > 0 || depth == last => return Err(BookFault::BadLevel),
+            ("A", _) if qty == 0 => return Err(BookFault::BadQuantity),
             ("A", Some(px)) => levels.insert(at, rung(px)),
             _ if qty == 0 => {
                 levels.remove(at);
@@ -512,7 +512,7 @@ impl Listing {
         let mine = badness(side, levels[at].px);
         let in_order = (at == 0 || badness(side, levels[at - 1].px) < mine)
             && levels.get(at + 1).is_none_or(|l| badness(side, l.px) > mine);
-        if in_order { Ok(()) } else { Err(Fault::UnsortedLevel) }
+        if in_order { Ok(()) } else { Err(BookFault::UnsortedLevel) }
     }
 
     fn on_bbo(&mut self, f: &Fields<'_>) -> Outcome {
@@ -580,10 +580,10 @@ pub fn dump(books: &Books) -> String {
             out.extend(aside);
         }
         let bbo = l.bbo();
-        let touch = |level: Option<crate::Level>| level.map(|l| (l.px.0, l.qty.to_string()));
+        let touch = |level: Option<crate::PriceLevel>| level.map(|l| (l.px.0, l.qty.to_string()));
         let best = l.basis().map(|b| (b.name(), [touch(bbo.bid), touch(bbo.ask)]));
         writeln!(out, " best {best:?}").expect("text");
-        let met: Vec<_> = l.faults().met().map(|(f, n)| (f.name(), n)).collect();
+        let met: Vec<_> = l.faults().nonzero().map(|(f, n)| (f.name(), n)).collect();
         writeln!(out, " faults {met:?}").expect("text");
     }
     for instrument in books.instruments() {

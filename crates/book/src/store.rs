@@ -84,7 +84,7 @@ impl Order {
         self
     }
 
-    /// Whether only a part of it is shown; how much is in the [`Store`].
+    /// Whether only a part of it is shown; how much is in the [`OrderStore`].
     #[inline]
     pub fn is_partly_shown(&self) -> bool {
         self.tags >> 23 & 1 != 0
@@ -99,7 +99,7 @@ impl Order {
 
 /// A price with its queue.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Queue {
+pub(crate) struct PriceQueue {
     /// In 10^scale of its book.
     pub units: i128,
     pub px: i64,
@@ -109,9 +109,9 @@ pub(crate) struct Queue {
 }
 
 /// The slabs and the index.
-pub(crate) struct Store {
+pub(crate) struct OrderStore {
     pub orders: Vec<Order>,
-    pub queues: Vec<Queue>,
+    pub queues: Vec<PriceQueue>,
     free_orders: Vec<u32>,
     free_queues: Vec<u32>,
     index: HashTable<u32>,
@@ -122,7 +122,7 @@ pub(crate) struct Store {
     displays: HashMap<u32, (i64, i8), FxBuildHasher>,
 }
 
-impl Store {
+impl OrderStore {
     pub fn new(orders_max: u32) -> Self {
         Self {
             orders: Vec::new(),
@@ -178,7 +178,7 @@ impl Store {
 
     /// What is seen of the order in a slot, in its power.
     #[inline]
-    pub fn shown(&self, slot: u32) -> i64 {
+    pub fn shown_quantity(&self, slot: u32) -> i64 {
         let order = &self.orders[slot as usize];
         if order.is_partly_shown() { self.shown_part(slot, order) } else { order.left }
     }
@@ -200,7 +200,11 @@ impl Store {
     pub fn view(&self, order: &Order) -> OrderView {
         let (left, exp) = (order.left, order.exp());
         let slot = || self.find(order.listing(), &order.oid);
-        let shown = if order.is_partly_shown() { slot().map_or(left, |slot| self.shown(slot)) } else { left };
+        let shown = if order.is_partly_shown() {
+            slot().map_or(left, |slot| self.shown_quantity(slot))
+        } else {
+            left
+        };
         OrderView {
             oid: order.oid,
             side: order.side(),
@@ -226,7 +230,7 @@ impl Store {
     }
 
     /// A price whose first order is `head`.
-    pub fn open_queue(&mut self, queue: Queue) -> u32 {
+    pub fn open_queue(&mut self, queue: PriceQueue) -> u32 {
         match self.free_queues.pop() {
             Some(at) => {
                 self.queues[at as usize] = queue;

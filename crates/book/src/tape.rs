@@ -1,8 +1,8 @@
 //! Books of a tape, frame by frame.
 
-use crate::books::{Books, Change, Options};
+use crate::books::{BookChange, BookOptions, Books};
 use crate::error::Error;
-use crate::losses::SourceKind;
+use crate::losses::SourceBookPolicy;
 use unitape_model::{
     Event, EventField, EventKind, EventValue, FrameHeader, InstrumentId, NameKind, NameTable, Position,
 };
@@ -36,12 +36,12 @@ pub const ALL_VENUES: &str = "NBBO";
 
 impl TapeBooks {
     /// No books, at the start of a tape.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: BookOptions) -> Self {
         Self::with_names(options, NameTable::default())
     }
 
     /// No books, and names that are known already: those of a tape whose first segments are gone.
-    pub fn with_names(options: Options, names: NameTable) -> Self {
+    pub fn with_names(options: BookOptions, names: NameTable) -> Self {
         let mut this =
             Self { names, books: Books::new(options), venues: 0, unnamed: Vec::new(), known: [0; 2] };
         let sources: Vec<u32> = this.names.sources().map(|(id, _)| id).collect();
@@ -54,7 +54,7 @@ impl TapeBooks {
     /// # Errors
     /// What [`NameTable::admit_frame`] refuses: a foreign or damaged tape.
     #[inline]
-    pub fn on_frame(&mut self, position: Position, frame: &[u8]) -> Result<&[Change], Error> {
+    pub fn on_frame(&mut self, position: Position, frame: &[u8]) -> Result<&[BookChange], Error> {
         let event = self.names.admit_frame(frame);
         let event = event.map_err(|flaw| Error::Frame { position, message: flaw.to_string() })?;
         let Some(event) = event else { return Ok(&[]) };
@@ -83,13 +83,14 @@ impl TapeBooks {
         let Some(source) = self.names.source(id) else { return };
         let event = Event::new(&source.frame);
         let books = event.as_ref().and_then(|e| e.unmapped_fields().find(|(name, _)| *name == "books"));
-        let kind = books.map_or(SourceKind::Plain, |(_, json)| SourceKind::from_word(json.trim_matches('"')));
+        let kind = books
+            .map_or(SourceBookPolicy::Plain, |(_, json)| SourceBookPolicy::from_word(json.trim_matches('"')));
         self.books.define_source(id, &source.feed, kind);
     }
 
     /// A message that did not become events: what it was about is in fields of no place of their own.
     #[cold]
-    fn on_quarantine(&mut self, event: &Event<'_>) -> &[Change] {
+    fn on_quarantine(&mut self, event: &Event<'_>) -> &[BookChange] {
         let (mut instrument, mut venue) = (None, None);
         for (name, json) in event.unmapped_fields() {
             match name {

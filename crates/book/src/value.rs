@@ -41,7 +41,7 @@ impl Basis {
 
 /// A price on one side of a book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Level {
+pub struct PriceLevel {
     /// The price.
     pub px: Price,
     /// All quantity at it; zero where the feed does not tell.
@@ -54,54 +54,54 @@ pub struct Level {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bbo {
     /// Best bid.
-    pub bid: Option<Level>,
+    pub bid: Option<PriceLevel>,
     /// Best offer.
-    pub ask: Option<Level>,
+    pub ask: Option<PriceLevel>,
     /// What is to be said of it.
-    pub marks: Marks,
+    pub marks: QuoteMarks,
     /// Event time of the event that last touched what it was taken from.
     pub ts: UnixNanos,
 }
 
 /// The first levels of a book, best first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Depth {
+pub struct BookDepth {
     /// Bids.
-    pub bids: Vec<Level>,
+    pub bids: Vec<PriceLevel>,
     /// Offers.
-    pub asks: Vec<Level>,
+    pub asks: Vec<PriceLevel>,
 }
 
 /// What is to be said of a book or of a best price.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Marks(u8);
+pub struct QuoteMarks(u8);
 
-impl Marks {
+impl QuoteMarks {
     /// Best bid and best offer are equal.
-    pub const LOCKED: Marks = Marks(1);
+    pub const LOCKED: QuoteMarks = QuoteMarks(1);
     /// The best bid is above the best offer. Usual in an auction, a sign of trouble otherwise.
-    pub const CROSSED: Marks = Marks(2);
+    pub const CROSSED: QuoteMarks = QuoteMarks(2);
     /// Not to be trusted: a fault has shown that something was missed, it is too old, or it was marked by hand.
     /// On a consolidated price: a venue was left out for that.
-    pub const STALE: Marks = Marks(4);
+    pub const STALE: QuoteMarks = QuoteMarks(4);
     /// Orders are gathered, and not matched as they come: before the opening, in an auction or a fixing.
-    pub const AUCTION: Marks = Marks(8);
+    pub const AUCTION: QuoteMarks = QuoteMarks(8);
     /// Trading has stopped.
-    pub const HALTED: Marks = Marks(16);
+    pub const HALTED: QuoteMarks = QuoteMarks(16);
     /// The market session is over.
-    pub const CLOSED: Marks = Marks(32);
+    pub const CLOSED: QuoteMarks = QuoteMarks(32);
 
-    const NAMES: [(Marks, &'static str); 6] = [
-        (Marks::LOCKED, "locked"),
-        (Marks::CROSSED, "crossed"),
-        (Marks::STALE, "stale"),
-        (Marks::AUCTION, "auction"),
-        (Marks::HALTED, "halted"),
-        (Marks::CLOSED, "closed"),
+    const NAMES: [(QuoteMarks, &'static str); 6] = [
+        (QuoteMarks::LOCKED, "locked"),
+        (QuoteMarks::CROSSED, "crossed"),
+        (QuoteMarks::STALE, "stale"),
+        (QuoteMarks::AUCTION, "auction"),
+        (QuoteMarks::HALTED, "halted"),
+        (QuoteMarks::CLOSED, "closed"),
     ];
 
     /// Whether all of `marks` are set.
-    pub const fn has(self, marks: Marks) -> bool {
+    pub const fn contains(self, marks: QuoteMarks) -> bool {
         self.0 & marks.0 == marks.0
     }
 
@@ -112,26 +112,26 @@ impl Marks {
 
     /// These and those.
     #[must_use]
-    pub const fn with(self, marks: Marks) -> Marks {
-        Marks(self.0 | marks.0)
+    pub const fn union(self, marks: QuoteMarks) -> QuoteMarks {
+        QuoteMarks(self.0 | marks.0)
     }
 
     /// The words users see.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        Self::NAMES.into_iter().filter(move |(m, _)| self.has(*m)).map(|(_, name)| name)
+        Self::NAMES.into_iter().filter(move |(m, _)| self.contains(*m)).map(|(_, name)| name)
     }
 
     /// Crossed or locked, of the best prices of both sides.
-    pub(crate) fn of_prices(bid: Option<i64>, ask: Option<i64>) -> Marks {
+    pub(crate) fn from_prices(bid: Option<i64>, ask: Option<i64>) -> QuoteMarks {
         match (bid, ask) {
-            (Some(bid), Some(ask)) if bid > ask => Marks::CROSSED,
-            (Some(bid), Some(ask)) if bid == ask => Marks::LOCKED,
-            _ => Marks::default(),
+            (Some(bid), Some(ask)) if bid > ask => QuoteMarks::CROSSED,
+            (Some(bid), Some(ask)) if bid == ask => QuoteMarks::LOCKED,
+            _ => QuoteMarks::default(),
         }
     }
 }
 
-impl fmt::Debug for Marks {
+impl fmt::Debug for QuoteMarks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.names()).finish()
     }
@@ -140,7 +140,7 @@ impl fmt::Debug for Marks {
 /// The phase of a market session, as `session` events tell it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Phase {
+pub enum SessionPhase {
     /// Nothing was told; taken as continuous trading.
     #[default]
     Untold,
@@ -158,38 +158,45 @@ pub enum Phase {
     Close,
 }
 
-impl Phase {
+impl SessionPhase {
     /// The phase of this name.
-    pub(crate) fn from_name(name: &str) -> Option<Phase> {
-        [Phase::Pre, Phase::Open, Phase::Auction, Phase::Fixing, Phase::Halt, Phase::Close]
-            .into_iter()
-            .find(|p| p.name() == Some(name))
+    pub(crate) fn from_name(name: &str) -> Option<SessionPhase> {
+        [
+            SessionPhase::Pre,
+            SessionPhase::Open,
+            SessionPhase::Auction,
+            SessionPhase::Fixing,
+            SessionPhase::Halt,
+            SessionPhase::Close,
+        ]
+        .into_iter()
+        .find(|p| p.name() == Some(name))
     }
 
-    /// The word for it, none for [`Phase::Untold`].
+    /// The word for it, none for [`SessionPhase::Untold`].
     pub const fn name(self) -> Option<&'static str> {
         match self {
-            Phase::Untold => None,
-            Phase::Pre => Some("pre"),
-            Phase::Open => Some("open"),
-            Phase::Auction => Some("auction"),
-            Phase::Fixing => Some("fixing"),
-            Phase::Halt => Some("halt"),
-            Phase::Close => Some("close"),
+            SessionPhase::Untold => None,
+            SessionPhase::Pre => Some("pre"),
+            SessionPhase::Open => Some("open"),
+            SessionPhase::Auction => Some("auction"),
+            SessionPhase::Fixing => Some("fixing"),
+            SessionPhase::Halt => Some("halt"),
+            SessionPhase::Close => Some("close"),
         }
     }
 
     /// Whether orders are matched as they come.
     pub const fn is_continuous(self) -> bool {
-        matches!(self, Phase::Untold | Phase::Open)
+        matches!(self, SessionPhase::Untold | SessionPhase::Open)
     }
 
-    pub(crate) const fn marks(self) -> Marks {
+    pub(crate) const fn marks(self) -> QuoteMarks {
         match self {
-            Phase::Untold | Phase::Open => Marks(0),
-            Phase::Pre | Phase::Auction | Phase::Fixing => Marks::AUCTION,
-            Phase::Halt => Marks::HALTED,
-            Phase::Close => Marks::CLOSED,
+            SessionPhase::Untold | SessionPhase::Open => QuoteMarks(0),
+            SessionPhase::Pre | SessionPhase::Auction | SessionPhase::Fixing => QuoteMarks::AUCTION,
+            SessionPhase::Halt => QuoteMarks::HALTED,
+            SessionPhase::Close => QuoteMarks::CLOSED,
         }
     }
 }
@@ -223,7 +230,7 @@ impl OrderId {
     pub(crate) const MARK_HASHED: u8 = 0x1f;
 
     /// The key of an id that has its place in an event's fixed part; none for one that is too long for it.
-    pub fn of(oid: InlineId<'_>) -> Option<OrderId> {
+    pub fn from_inline(oid: InlineId<'_>) -> Option<OrderId> {
         let mut slot = [0; 24];
         id::pack_id(oid, &mut slot).then_some(OrderId(slot))
     }

@@ -1,10 +1,10 @@
 //! Looking at books.
 
 use crate::books::{Books, ListingId};
-use crate::fault::Faults;
-use crate::listing::{Listing, Touch, marks_of};
+use crate::fault::BookFaultCounts;
+use crate::listing::{ListingBooks, TopLevel, marks_of};
 use crate::qty;
-use crate::value::{Basis, Bbo, Depth, Level, Marks, OrderId, OrderView, Phase};
+use crate::value::{Basis, Bbo, BookDepth, OrderId, OrderView, PriceLevel, QuoteMarks, SessionPhase};
 use unitape_model::{InstrumentId, Price, Side, UnixNanos};
 
 /// An instrument at a venue, to look at.
@@ -35,7 +35,7 @@ impl Books {
 }
 
 impl<'a> ListingView<'a> {
-    fn inner(self) -> &'a Listing {
+    fn inner(self) -> &'a ListingBooks {
         &self.books.listings[self.at as usize]
     }
 
@@ -50,7 +50,7 @@ impl<'a> ListingView<'a> {
     }
 
     /// The phase of its market session.
-    pub fn phase(self) -> Phase {
+    pub fn phase(self) -> SessionPhase {
         self.inner().phase
     }
 
@@ -65,7 +65,7 @@ impl<'a> ListingView<'a> {
         self.inner().choose(&options.prefer, self.books.now, options.stale_after_ns)
     }
 
-    /// The best prices, from the first basis in [`crate::Options::prefer`] that is there and not stale.
+    /// The best prices, from the first basis in [`crate::BookOptions::prefer`] that is there and not stale.
     pub fn bbo(self) -> Bbo {
         match self.basis() {
             Some(basis) => self.book(basis).bbo(),
@@ -85,7 +85,7 @@ impl<'a> ListingView<'a> {
     }
 
     /// What its events said that cannot be.
-    pub fn faults(self) -> &'a Faults {
+    pub fn faults(self) -> &'a BookFaultCounts {
         &self.inner().faults
     }
 
@@ -102,7 +102,7 @@ impl<'a> ListingView<'a> {
 }
 
 impl<'a> BookView<'a> {
-    fn inner(self) -> &'a Listing {
+    fn inner(self) -> &'a ListingBooks {
         &self.books.listings[self.at as usize]
     }
 
@@ -114,7 +114,7 @@ impl<'a> BookView<'a> {
     /// Best bid and offer.
     pub fn bbo(self) -> Bbo {
         let top = self.inner().tops[self.basis as usize];
-        let level = |side: Side, touch: Touch| match self.basis {
+        let level = |side: Side, touch: TopLevel| match self.basis {
             // Only this one counts orders, and only its level knows how many.
             Basis::Orders | Basis::Levels => self.levels(side).next(),
             Basis::Bbo => touch.level(None),
@@ -124,11 +124,11 @@ impl<'a> BookView<'a> {
     }
 
     /// What is to be said of it.
-    pub fn marks(self) -> Marks {
+    pub fn marks(self) -> QuoteMarks {
         let (listing, options) = (self.inner(), &self.books.options);
         let stale = listing.is_stale(self.basis, self.books.now, options.stale_after_ns);
-        let marks = listing.marks().with(marks_of(&listing.tops[self.basis as usize]));
-        if stale { marks.with(Marks::STALE) } else { marks }
+        let marks = listing.marks().union(marks_of(&listing.tops[self.basis as usize]));
+        if stale { marks.union(QuoteMarks::STALE) } else { marks }
     }
 
     /// Event time of the last event that touched it.
@@ -147,13 +147,13 @@ impl<'a> BookView<'a> {
     }
 
     /// The levels of a side, best first.
-    pub fn levels(self, side: Side) -> impl Iterator<Item = Level> + use<'a> {
+    pub fn levels(self, side: Side) -> impl Iterator<Item = PriceLevel> + use<'a> {
         let (listing, store) = (self.inner(), &self.books.store);
         let pick = |basis| self.basis == basis;
         let orders = pick(Basis::Orders).then(|| listing.orders.queues(store, side));
         let levels = pick(Basis::Levels).then(|| listing.levels.iter(side));
         let bbo = listing.published[side as usize].as_ref().filter(|_| pick(Basis::Bbo));
-        let of_queue = |(queue, scale): (&crate::store::Queue, i8)| Level {
+        let of_queue = |(queue, scale): (&crate::store::PriceQueue, i8)| PriceLevel {
             px: Price(queue.px),
             qty: qty::amount(queue.units, scale),
             orders: Some(queue.orders),
@@ -162,13 +162,13 @@ impl<'a> BookView<'a> {
             .into_iter()
             .flatten()
             .map(of_queue)
-            .chain(levels.into_iter().flatten().chain(bbo).map(crate::mbp::Rung::level))
+            .chain(levels.into_iter().flatten().chain(bbo).map(crate::mbp::StoredLevel::level))
     }
 
     /// The first `n` levels of both sides.
-    pub fn depth(self, n: usize) -> Depth {
+    pub fn depth(self, n: usize) -> BookDepth {
         let side = |side| self.levels(side).take(n).collect();
-        Depth { bids: side(Side::Buy), asks: side(Side::Sell) }
+        BookDepth { bids: side(Side::Buy), asks: side(Side::Sell) }
     }
 
     /// The orders at a price, first in line first; none but in a book of orders.

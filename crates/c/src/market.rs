@@ -3,7 +3,8 @@
 use std::ffi::{c_char, c_void};
 
 use unitape_marketdata::{
-    Action, At, BookView, Changed, Code, InstrumentId, ProductId, Refusal, Rung, Side, State, Trade, Update,
+    Action, At, BookView, Changed, Code, InstrumentId, ProductId, Refusal, Side, State, StoredLevel, Trade,
+    Update,
 };
 
 /// `unitape_level` of the header.
@@ -88,9 +89,9 @@ const SIDE_SELL: u32 = 1;
 pub(crate) const NO_NUMBER: u32 = u32::MAX;
 const NO_SEQUENCE: u64 = u64::MAX;
 
-impl From<&Rung> for Level {
+impl From<&StoredLevel> for Level {
     #[inline]
-    fn from(rung: &Rung) -> Self {
+    fn from(rung: &StoredLevel) -> Self {
         Self { px: rung.px, qty: rung.qty.0, qty_exponent: rung.qty.1.into(), orders: rung.orders }
     }
 }

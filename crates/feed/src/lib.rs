@@ -18,10 +18,10 @@
 //! | `quarantine` | what could not become events |
 //!
 //! ```no_run
-//! use unitape_feed::{Options, consolidate, feed_of_file};
+//! use unitape_feed::{ConsolidateOptions, consolidate, feed_of_file};
 //!
 //! let feeds = vec![feed_of_file("market.fix".as_ref())?];
-//! let outcome = consolidate("tape".as_ref(), Options { feeds, workers: 2, ..Options::default() })?;
+//! let outcome = consolidate("tape".as_ref(), ConsolidateOptions { feeds, workers: 2, ..ConsolidateOptions::default() })?;
 //! println!("{} messages, {} events", outcome.summary.messages, outcome.summary.events);
 //! # Ok::<(), unitape_feed::Error>(())
 //! ```
@@ -39,41 +39,41 @@ pub mod quarantine;
 mod reference;
 mod sources;
 
-pub use account::gone::{before_removal, gone_damage};
-pub use account::{Account, FeedSummary, Summary};
+pub use account::retention_checkpoint::{checkpoint_damage, update_checkpoint};
+pub use account::{AccountSummary, FeedSummary, TapeAccount};
 pub use error::Error;
-pub use formats::capture::Select;
-pub use formats::decoder::How;
+pub use formats::capture::DatagramFilter;
+pub use formats::decoder::DecodeOptions;
 #[doc(hidden)]
 pub use formats::fast::rules::try_bytes as try_fast;
 pub use formats::format::Format;
 pub use mapping::Mapping;
 pub use pipeline::consolidate::{
-    BLOCK_BYTES, BLOCK_BYTES_MAX, Options, Outcome, Progress, Turns, consolidate, feed_of_file,
-    feed_of_option,
+    BLOCK_BYTES, BLOCK_BYTES_MAX, ConsolidateOptions, RunOutcome, RunProgress, TurnTimes, consolidate,
+    feed_of_file, feed_of_option,
 };
 pub use pipeline::explain::explain;
-pub use pipeline::intake::Reload;
-pub use pipeline::job::Sorted;
+pub use pipeline::intake::MappingReload;
+pub use pipeline::job::FormatRevision;
 pub use pipeline::lead::ClockLead;
-pub use pipeline::masters::Loader;
-pub use pipeline::merge::{MergeOptions, Segment, merge};
-pub use pipeline::run::{Input, RunFeed, RunOptions, run};
-pub use pipeline::sequence::Counters;
+pub use pipeline::masters::MasterLoader;
+pub use pipeline::merge::{MergeOptions, MergeSegment, merge};
+pub use pipeline::run::{FeedInput, RunFeed, RunOptions, run};
+pub use pipeline::sequence::RunCounters;
 #[doc(hidden)]
-pub use pipeline::to_events::ToEvents;
-pub use reference::Reference;
+pub use pipeline::source_decoder::SourceDecoder;
+pub use reference::InstrumentMaster;
 pub use sources::detect::detect;
 pub use sources::journal;
-pub use sources::link::{Link, LinkState, MergeWait, Restart, RestartPolicy};
-pub use sources::receive::{Receive, TcpFeed, WhenFull};
-pub use sources::source::{Feed, SourceRules};
-pub use sources::stats::{FeedFigures, FeedStats, Stats};
+pub use sources::link::{FeedLink, LinkState, MergeWait, RestartMode, RestartPolicy};
+pub use sources::receive::{OverflowPolicy, ReceiveSource, TcpFeed};
+pub use sources::source::{FileFeed, SourceRules};
+pub use sources::stats::{FeedFigures, FeedStats, RunStats};
 pub use unitape_ring::farm::FarmEnding;
 
 /// What becomes of these bytes as a whole source: the account, and whether frames came out whole. For fuzzing.
 #[doc(hidden)]
-pub fn try_bytes(format: &Format, bytes: &[u8]) -> Result<block::Tally, Error> {
+pub fn try_bytes(format: &Format, bytes: &[u8]) -> Result<block::MessageTally, Error> {
     try_block(format, block::Block { bytes: bytes.to_vec(), eof: true, ..block::Block::default() })
 }
 
@@ -84,7 +84,7 @@ pub fn try_bytes(format: &Format, bytes: &[u8]) -> Result<block::Tally, Error> {
 /// When that does not hold.
 #[doc(hidden)]
 pub fn try_mapping(text: &str, messages: &[u8]) -> bool {
-    match Mapping::parse(text, "m.toml").and_then(Format::by) {
+    match Mapping::parse(text, "m.toml").and_then(Format::from_mapping) {
         Ok(format) => {
             pipeline::explain::try_explain(&format, messages).and(try_bytes(&format, messages)).is_ok()
         }
@@ -100,23 +100,23 @@ pub fn try_mapping(text: &str, messages: &[u8]) -> bool {
 
 /// The same of a capture.
 #[doc(hidden)]
-pub fn try_capture(format: &Format, bytes: &[u8]) -> Result<block::Tally, Error> {
+pub fn try_capture(format: &Format, bytes: &[u8]) -> Result<block::MessageTally, Error> {
     let walker = Some(unitape_base::capture::CaptureWalker::default());
     try_block(format, block::Block { bytes: bytes.to_vec(), eof: true, walker, ..block::Block::default() })
 }
 
-fn try_block(format: &Format, mut block: block::Block) -> Result<block::Tally, Error> {
+fn try_block(format: &Format, mut block: block::Block) -> Result<block::MessageTally, Error> {
     format.decoder()?.decode(
         &mut block,
         1,
         &unitape_model::Dictionary::default(),
-        &How { receive_times: true, ..How::default() },
+        &DecodeOptions { receive_times: true, ..DecodeOptions::default() },
     );
     let framed: usize = unitape_model::frames(&block.arena).map(|(_, _, frame)| frame.len()).sum();
     assert_eq!(framed, block.arena.len(), "the arena is whole frames");
     assert!(
         unitape_model::frames(&block.arena).all(|(_, _, frame)| unitape_model::Event::new(frame).is_some())
     );
-    assert!(block.tally.closes(), "every message is accounted for");
+    assert!(block.tally.is_balanced(), "every message is accounted for");
     Ok(block.tally)
 }

@@ -3,20 +3,20 @@
 //! The raw bytes stand in `quarantine.raw` beside the tape's segments, one message after the other; a
 //! `quarantine` event on the tape says whose they are, why, and where in the raw log they stand. The raw bytes
 //! are written before the event is published, so every event finds its bytes. The event has the hash of its bytes: see
-//! `evidence`.
+//! `raw_check`.
 
-mod evidence;
+mod raw_check;
 mod retry;
 mod spool;
 
-use evidence::{RawFile, compare};
+use raw_check::{RawFile, compare};
 
-pub use evidence::{RawDamage, RawReport, check_raw, raw_damage};
-pub use retry::{Retried, retry};
+pub use raw_check::{RawDamage, RawReport, check_raw, raw_damage};
+pub use retry::{RetryReport, retry};
 pub use spool::RawSpool;
 
-use crate::account::gone;
-use crate::account::{Account, growth_of, text, uint};
+use crate::account::retention_checkpoint;
+use crate::account::{TapeAccount, growth_of, text, uint};
 use crate::error::Error;
 use serde::{Serialize, Serializer};
 use std::collections::HashSet;
@@ -39,7 +39,7 @@ pub struct RawLog {
 
 /// One entry of the quarantine.
 #[derive(Clone, Debug, Serialize)]
-pub struct Entry {
+pub struct QuarantineEntry {
     /// Where its event stands on the tape.
     #[serde(serialize_with = "number")]
     pub position: Position,
@@ -79,9 +79,9 @@ pub struct Entry {
 
 /// The quarantine of a tape, and what was met on the way to it.
 #[derive(Debug)]
-pub struct Listing {
+pub struct QuarantineListing {
     /// The entries, in tape order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<QuarantineEntry>,
     /// The reader, which knows what it passed over and could not check.
     pub reader: Reader,
     /// Names whose definitions are lost.
@@ -90,7 +90,7 @@ pub struct Listing {
     verify: bool,
 }
 
-impl Listing {
+impl QuarantineListing {
     /// Compares the bytes of all entries with their hash, unless the listing is read without checks; gives how many are
     /// damaged.
     ///
@@ -170,7 +170,7 @@ impl RawLog {
     }
 }
 
-impl Entry {
+impl QuarantineEntry {
     /// Whether nothing has become of it yet.
     pub fn is_open(&self) -> bool {
         !self.recovered && !self.superseded
@@ -178,7 +178,7 @@ impl Entry {
 }
 
 /// Marks the entry that a definition says its grown file has superseded.
-fn supersede(entries: &mut [Entry], definition: &Event<'_>) {
+fn supersede(entries: &mut [QuarantineEntry], definition: &Event<'_>) {
     let Some((true, from)) = growth_of(definition) else { return };
     let of = uint(definition, EventField::Of).unwrap_or(0) as u32;
     let last = entries.iter_mut().rev().find(|e| e.source_id == of && e.offset == from);
@@ -191,7 +191,7 @@ fn supersede(entries: &mut [Entry], definition: &Event<'_>) {
 ///
 /// # Errors
 /// When the tape cannot be read.
-pub fn list(dir: &Path) -> Result<Vec<Entry>, Error> {
+pub fn list(dir: &Path) -> Result<Vec<QuarantineEntry>, Error> {
     Ok(list_with(dir, ReadOptions::default())?.entries)
 }
 
@@ -199,8 +199,8 @@ pub fn list(dir: &Path) -> Result<Vec<Entry>, Error> {
 ///
 /// # Errors
 /// As [`list`].
-pub fn list_with(dir: &Path, options: ReadOptions) -> Result<Listing, Error> {
-    let (mut account, mut reader) = gone::begin(dir, options)?;
+pub fn list_with(dir: &Path, options: ReadOptions) -> Result<QuarantineListing, Error> {
+    let (mut account, mut reader) = retention_checkpoint::open_at_checkpoint(dir, options)?;
     let mut lost = LostDefinitions::new(dir, options.skip_damage);
     let mut entries = Vec::new();
     let mut late = HashSet::new();
@@ -236,14 +236,14 @@ pub fn list_with(dir: &Path, options: ReadOptions) -> Result<Listing, Error> {
     for e in &mut entries {
         e.recovered = !e.superseded && late.contains(&(e.source_id, e.offset));
     }
-    Ok(Listing { entries, reader, names: account.names.lost_names(), verify: options.verify })
+    Ok(QuarantineListing { entries, reader, names: account.names.lost_names(), verify: options.verify })
 }
 
 /// The entry whose event stands at `position`, with its raw bytes.
 ///
 /// # Errors
 /// When there is none, or its bytes cannot be read or are not what they were.
-pub fn show(dir: &Path, position: Position) -> Result<(Entry, Vec<u8>), Error> {
+pub fn show(dir: &Path, position: Position) -> Result<(QuarantineEntry, Vec<u8>), Error> {
     show_in(dir, &list_with(dir, ReadOptions::default())?, position)
 }
 
@@ -251,7 +251,11 @@ pub fn show(dir: &Path, position: Position) -> Result<(Entry, Vec<u8>), Error> {
 ///
 /// # Errors
 /// As [`show`].
-pub fn show_in(dir: &Path, listing: &Listing, position: Position) -> Result<(Entry, Vec<u8>), Error> {
+pub fn show_in(
+    dir: &Path,
+    listing: &QuarantineListing,
+    position: Position,
+) -> Result<(QuarantineEntry, Vec<u8>), Error> {
     let found = listing.entries.iter().find(|e| e.position == position);
     let entry = found.ok_or(Error::NoEntry { position })?;
     let raw = raw_of(dir, entry)?;
@@ -262,17 +266,17 @@ pub fn show_in(dir: &Path, listing: &Listing, position: Position) -> Result<(Ent
 }
 
 /// Id of the first definition of an event's source, and the place of its message there.
-fn place(account: &Account, event: &Event<'_>) -> (u32, u64) {
+fn place(account: &TapeAccount, event: &Event<'_>) -> (u32, u64) {
     let id = event.source();
     let (id, base) = account.source_of(id).map_or((id, 0), |(s, base)| (s.id, base));
     (id, base + u64::from(event.offset()))
 }
 
-fn entry(account: &Account, event: &Event<'_>, position: Position) -> Entry {
+fn entry(account: &TapeAccount, event: &Event<'_>, position: Position) -> QuarantineEntry {
     let id = event.source();
     let source = account.source_of(id).map(|(source, _)| source);
     let (source_id, offset) = place(account, event);
-    Entry {
+    QuarantineEntry {
         position,
         source: source.map_or_else(String::new, |s| format!("{}/{}", s.feed, s.file)),
         offset,
@@ -311,7 +315,7 @@ fn head(json: &str) -> Vec<u8> {
     }
 }
 
-fn raw_of(dir: &Path, entry: &Entry) -> Result<Vec<u8>, Error> {
+fn raw_of(dir: &Path, entry: &QuarantineEntry) -> Result<Vec<u8>, Error> {
     raw_bytes(dir, (entry.raw_at, entry.length))
 }
 

@@ -6,7 +6,7 @@ mod common;
 use common::{assert_same, feed, fix, jse, run};
 use proptest::prelude::*;
 use std::path::Path;
-use unitape_feed::{Account, Feed};
+use unitape_feed::{FileFeed, TapeAccount};
 
 /// All messages of the real feed are accounted for: heartbeats ignored, everything else events.
 #[test]
@@ -18,8 +18,8 @@ fn the_jse_feed_is_accounted_for() {
     assert_eq!(s.events, 10850);
     assert_eq!(s.by_kind["index"], 8587 + 2183);
     assert_eq!(s.by_kind["status"], 80);
-    let account = Account::of(dir.path()).unwrap();
-    assert!(account.sources.iter().all(|s| s.end && s.tally.closes()));
+    let account = TapeAccount::load(dir.path()).unwrap();
+    assert!(account.sources.iter().all(|s| s.end && s.tally.is_balanced()));
     // What the run says of itself is what the tape says afterwards.
     assert_eq!(serde_json::to_value(s).unwrap(), serde_json::to_value(account.summary()).unwrap());
     let report = unitape_tape::verify(dir.path()).unwrap();
@@ -116,7 +116,7 @@ fn adversarial(seed: u64, messages: usize) -> Vec<u8> {
     out
 }
 
-fn orders(dir: &Path, name: &str, bytes: &[u8]) -> Feed {
+fn orders(dir: &Path, name: &str, bytes: &[u8]) -> FileFeed {
     let path = dir.join(format!("{name}.fix"));
     std::fs::write(&path, bytes).unwrap();
     unitape_feed::feed_of_option(&format!("{name}=fix:fix44-orders:{}", path.display())).unwrap()
@@ -134,7 +134,7 @@ proptest! {
         run(&many, &feeds, workers, block);
         assert_same(&one, &many, &format!("seed {seed}, {workers} workers, blocks of {block}"));
         prop_assert!(outcome.summary.quarantined > 0);
-        prop_assert!(Account::of(&one).unwrap().sources.iter().all(|s| s.tally.closes() && s.end));
+        prop_assert!(TapeAccount::load(&one).unwrap().sources.iter().all(|s| s.tally.is_balanced() && s.end));
     }
 
     #[test]

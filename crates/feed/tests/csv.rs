@@ -6,7 +6,7 @@ mod common;
 use common::{assert_same, feed, run};
 use std::fmt::Write;
 use std::path::Path;
-use unitape_feed::{Account, Feed, feed_of_option, quarantine};
+use unitape_feed::{FileFeed, TapeAccount, feed_of_option, quarantine};
 
 const MAPPING: &str = r#"
 name = "notes"
@@ -37,7 +37,7 @@ column = [
 ]
 "##;
 
-fn named(dir: &Path, name: &str, bytes: &str) -> Feed {
+fn named(dir: &Path, name: &str, bytes: &str) -> FileFeed {
     std::fs::write(dir.join("notes-layout.toml"), LAYOUT).unwrap();
     std::fs::write(dir.join("notes.toml"), MAPPING).unwrap();
     let path = dir.join(name);
@@ -90,7 +90,7 @@ fn any_number_of_workers_and_any_cut_gives_the_same_tape() {
     let s = run(&one, &feeds, 1, 1 << 20).summary;
     assert_eq!((s.quarantined, s.ignored), (bad, 2), "{:?}", quarantine::list(&one).unwrap().last());
     assert_eq!(s.messages, s.ignored + s.events + s.quarantined);
-    assert!(Account::of(&one).unwrap().sources.iter().all(|s| s.end && s.tally.closes()));
+    assert!(TapeAccount::load(&one).unwrap().sources.iter().all(|s| s.end && s.tally.is_balanced()));
     for (workers, block_bytes) in [(1, 97), (2, 64 << 10), (2, 5000), (3, 331), (4, 17_001)] {
         let other = dir.path().join(format!("{workers}-{block_bytes}"));
         run(&other, &feeds, workers, block_bytes);

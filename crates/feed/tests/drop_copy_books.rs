@@ -8,8 +8,8 @@ mod common;
 use common::{Message, all_good};
 use std::collections::HashMap;
 use std::path::Path;
-use unitape_book::{Basis, BookView, ListingId, Marks, Options, TapeBooks};
-use unitape_feed::{Options as FeedOptions, consolidate, feed_of_option};
+use unitape_book::{Basis, BookOptions, BookView, ListingId, QuoteMarks, TapeBooks};
+use unitape_feed::{ConsolidateOptions as FeedOptions, consolidate, feed_of_option};
 use unitape_model::{Event, EventField, EventKind, EventValue, InstrumentId, NameKind, Price, Side};
 use unitape_sim::day::Scenario;
 use unitape_sim::{DropCopy, Noise, SimConfig};
@@ -125,7 +125,7 @@ fn books_are_what_the_reports_say_at_every_event() {
         let mut messages =
             messages.iter().filter(|m| matches!(m.get(35), "8" | "W" | "X" | "d" | "h" | "f" | "UP"));
         let mut reader = Reader::open(&dir.path().join("tape"), StartPosition::Oldest).expect("a tape");
-        let mut tape = TapeBooks::new(Options::default());
+        let mut tape = TapeBooks::new(BookOptions::default());
         let mut told: HashMap<(String, String), Told> = HashMap::new();
         let mut published: HashMap<ListingId, [Option<(Price, String)>; 2]> = HashMap::new();
         while let Some(frame) = reader.next().expect("an intact tape") {
@@ -155,7 +155,11 @@ fn books_are_what_the_reports_say_at_every_event() {
             let at = format!("seed {seed}, event {}, {m:?}", reader.ordinal());
             assert_eq!(fault, None, "{at}");
             let marks = view.marks();
-            assert!(!book.continuous || !marks.has(Marks::CROSSED) && !marks.has(Marks::LOCKED), "{at}");
+            assert!(
+                !book.continuous
+                    || !marks.contains(QuoteMarks::CROSSED) && !marks.contains(QuoteMarks::LOCKED),
+                "{at}"
+            );
             // Between the two reports of a match only one side of it is told.
             let half = m.find(150) == Some("F") && m.get(851) == "2" && book.continuous;
             if half {

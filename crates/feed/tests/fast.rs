@@ -3,7 +3,7 @@
 mod common;
 
 use std::path::{Path, PathBuf};
-use unitape_feed::{Feed, Mapping, feed_of_option};
+use unitape_feed::{FileFeed, Mapping, feed_of_option};
 
 /// The templates, the mapping and a capture of a small day.
 fn day(dir: &Path) -> PathBuf {
@@ -38,7 +38,7 @@ fn day(dir: &Path) -> PathBuf {
     path
 }
 
-fn feed(dir: &Path, path: &Path) -> Feed {
+fn feed(dir: &Path, path: &Path) -> FileFeed {
     feed_of_option(&format!("f=fast:{}:{}", dir.join("m.toml").display(), path.display())).unwrap()
 }
 

@@ -7,15 +7,15 @@ use common::{assert_same, events, files, run, run_in_parts};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use unitape_feed::mapping::Outcome;
-use unitape_feed::{Account, Feed, Format, Mapping, explain, quarantine};
+use unitape_feed::mapping::ExplainedOutcome;
+use unitape_feed::{FileFeed, Format, Mapping, TapeAccount, explain, quarantine};
 
 fn vectors() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/fast")
 }
 
-fn feed(format: &Format, file: &Path) -> Feed {
-    Feed { name: "f".to_owned(), format: format.clone(), files: vec![file.to_owned()] }
+fn feed(format: &Format, file: &Path) -> FileFeed {
+    FileFeed { name: "f".to_owned(), format: format.clone(), files: vec![file.to_owned()] }
 }
 
 /// A mapping beside a file of templates.
@@ -23,7 +23,7 @@ fn mapping(dir: &Path, templates: &str, table: &str, rest: &str) -> Format {
     std::fs::write(dir.join("t.xml"), templates).unwrap();
     let text =
         format!("name = \"m\"\nformat = \"fast\"\n[fast_messages]\ntemplates = [\"t.xml\"]\n{table}\n{rest}");
-    Format::by(Mapping::parse(&text, dir.join("m.toml").to_str().unwrap()).unwrap()).unwrap()
+    Format::from_mapping(Mapping::parse(&text, dir.join("m.toml").to_str().unwrap()).unwrap()).unwrap()
 }
 
 /// Events of `bytes`, and why the rest was refused.
@@ -32,14 +32,14 @@ fn events_of(format: &Format, bytes: &[u8]) -> (Vec<Value>, Vec<(u64, String, St
     let (file, tape) = (dir.path().join("in"), dir.path().join("tape"));
     std::fs::write(&file, bytes).unwrap();
     run(&tape, &[feed(format, &file)], 1, 64 << 10);
-    assert!(Account::of(&tape).unwrap().sources.iter().all(|s| s.end && s.tally.closes()));
+    assert!(TapeAccount::load(&tape).unwrap().sources.iter().all(|s| s.end && s.tally.is_balanced()));
     let told = events(&tape).into_iter().filter(|e| e["kind"] != "quarantine").collect();
     let refused = quarantine::list(&tape).unwrap().into_iter();
     (told, refused.map(|e| (e.offset, e.reason, e.detail)).collect())
 }
 
 fn moex() -> Format {
-    Format::named("fast", "moex-trades").unwrap()
+    Format::from_names("fast", "moex-trades").unwrap()
 }
 
 fn olr() -> PathBuf {
@@ -288,7 +288,7 @@ fn what_a_mended_mapping_recovers() {
         run(&tape, &[feed(&mapping(dir.path(), NESTED, &table, &short), &file)], 1, 64 << 10);
         assert_eq!(quarantine::list(&tape).unwrap()[0].reason, "unknown_value");
         let mended = mapping(dir.path(), NESTED, &table, &mended);
-        let done = quarantine::retry(&tape, mended.its_mapping(), None).unwrap();
+        let done = quarantine::retry(&tape, mended.mapping_definition(), None).unwrap();
         assert_eq!((done.tried, done.recovered), (1, recovered), "{reset}");
     }
 }
@@ -378,7 +378,7 @@ fn what_a_mapping_does_is_told() {
     });
     assert_eq!(rules.unwrap().len(), 1);
     assert_eq!(told.len(), 5_020);
-    assert!(told.iter().all(|m| m.outcome == Outcome::Events));
+    assert!(told.iter().all(|m| m.outcome == ExplainedOutcome::Events));
     let px = told[0].events[0].fields.iter().find(|f| f.field == "px").unwrap();
     assert_eq!((px.from.as_str(), px.source.as_ref()), ("MDEntryPx", Some(&json!("74.78"))));
 }

@@ -5,13 +5,13 @@ mod common;
 
 use common::{assert_same, feed, run, taq};
 use std::path::Path;
-use unitape_feed::{Account, Feed, feed_of_option, quarantine};
+use unitape_feed::{FileFeed, TapeAccount, feed_of_option, quarantine};
 use unitape_model::{Event, frames};
 use unitape_tape::{Reader, StartPosition};
 
 const RECORD: usize = 98;
 
-fn named(dir: &Path, name: &str, mapping: &str, bytes: &[u8]) -> Feed {
+fn named(dir: &Path, name: &str, mapping: &str, bytes: &[u8]) -> FileFeed {
     let path = dir.join(name);
     std::fs::write(&path, bytes).unwrap();
     feed_of_option(&format!("taq=fixed:{mapping}:{}", path.display())).unwrap()
@@ -47,7 +47,7 @@ fn the_taq_file_is_accounted_for() {
     let s = &outcome.summary;
     assert_eq!((s.messages, s.ignored, s.quarantined, s.duplicates), (9_995, 1, 0, 0));
     assert_eq!((s.events, s.by_kind["bbo"]), (9_994, 9_994));
-    assert!(Account::of(dir.path()).unwrap().sources.iter().all(|s| s.end && s.tally.closes()));
+    assert!(TapeAccount::load(dir.path()).unwrap().sources.iter().all(|s| s.end && s.tally.is_balanced()));
     let times = times(dir.path());
     assert_eq!(times[0], 1_391_697_069_362_000_000);
     let day = 1_391_644_800_000_000_000..1_391_731_200_000_000_000;

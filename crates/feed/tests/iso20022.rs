@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use unitape_codec::iso20022::sample::sample_messages;
-use unitape_feed::{Account, Feed, Format, Mapping, quarantine};
+use unitape_feed::{FileFeed, Format, Mapping, TapeAccount, quarantine};
 
 fn vectors() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/iso20022")
 }
 
-fn named(path: &Path) -> Feed {
-    let format = Format::named("iso20022", "iso20022").unwrap();
-    Feed { name: "iso".to_owned(), format, files: vec![path.to_owned()] }
+fn named(path: &Path) -> FileFeed {
+    let format = Format::from_names("iso20022", "iso20022").unwrap();
+    FileFeed { name: "iso".to_owned(), format, files: vec![path.to_owned()] }
 }
 
 /// Events of `text`, and why the rest was refused, by reason.
@@ -25,9 +25,9 @@ fn events_of(format: &Format, text: &[u8]) -> (Vec<Value>, BTreeMap<String, usiz
     let dir = tempfile::tempdir().unwrap();
     let (file, tape) = (dir.path().join("in.xml"), dir.path().join("tape"));
     std::fs::write(&file, text).unwrap();
-    let feed = Feed { name: "iso".to_owned(), format: format.clone(), files: vec![file] };
+    let feed = FileFeed { name: "iso".to_owned(), format: format.clone(), files: vec![file] };
     let s = run(&tape, &[feed], 1, 64 << 10).summary;
-    assert!(Account::of(&tape).unwrap().sources.iter().all(|s| s.end && s.tally.closes()));
+    assert!(TapeAccount::load(&tape).unwrap().sources.iter().all(|s| s.end && s.tally.is_balanced()));
     let mut reasons = BTreeMap::new();
     for entry in quarantine::list(&tape).unwrap() {
         *reasons.entry(entry.reason).or_default() += 1;
@@ -38,7 +38,7 @@ fn events_of(format: &Format, text: &[u8]) -> (Vec<Value>, BTreeMap<String, usiz
 }
 
 fn shipped() -> Format {
-    Format::named("iso20022", "iso20022").unwrap()
+    Format::from_names("iso20022", "iso20022").unwrap()
 }
 
 // Every message of the samples is events, known and not wanted, or refused for a reason that is right.
@@ -73,7 +73,9 @@ fn every_sample_is_accounted_for() {
         let found = [kind("payment"), kind("statement"), kind("status"), s.ignored, s.quarantined];
         assert_eq!(found, expected, "{file}: {:?}", quarantine::list(dir.path()).unwrap());
         assert_eq!(s.messages, 1, "{file}");
-        assert!(Account::of(dir.path()).unwrap().sources.iter().all(|s| s.end && s.tally.closes()));
+        assert!(
+            TapeAccount::load(dir.path()).unwrap().sources.iter().all(|s| s.end && s.tally.is_balanced())
+        );
     }
 }
 
@@ -349,7 +351,7 @@ proptest! {
         std::fs::write(&file, mixed(seed)).unwrap();
         let (whole, parts) = (dir.path().join("whole"), dir.path().join("parts"));
         run(&whole, &[named(&file)], 1, 1 << 20);
-        prop_assert!(Account::of(&whole).unwrap().sources.iter().all(|s| s.end && s.tally.closes()));
+        prop_assert!(TapeAccount::load(&whole).unwrap().sources.iter().all(|s| s.end && s.tally.is_balanced()));
         common::run_in_parts(&parts, &[named(&file)], workers, block, 20);
         assert_same(&whole, &parts, &format!("seed {seed}, {workers} workers, blocks of {block}"));
     }
@@ -367,8 +369,9 @@ fn quarantine_is_retried_with_its_context() {
     let dir = tempfile::tempdir().unwrap();
     let (file, tape) = (dir.path().join("in.xml"), dir.path().join("tape"));
     std::fs::write(&file, input).unwrap();
-    let format = Format::by(Mapping::parse(&strict, "strict").unwrap()).unwrap();
-    let s = run(&tape, &[Feed { name: "iso".to_owned(), format, files: vec![file] }], 2, 64 << 10).summary;
+    let format = Format::from_mapping(Mapping::parse(&strict, "strict").unwrap()).unwrap();
+    let s =
+        run(&tape, &[FileFeed { name: "iso".to_owned(), format, files: vec![file] }], 2, 64 << 10).summary;
     assert_eq!(s.quarantined, s.messages, "{s:?}");
     let mended = Mapping::built_in("iso20022").unwrap();
     let retried = quarantine::retry(&tape, Some(mended), None).unwrap();
@@ -410,7 +413,7 @@ fn unlisted_fields_are_kept_under_their_path() {
     let text = "name='m'\nformat='iso20022'\n[message]\nts='*/GrpHdr/CreDtTm'\ndrop=['*/GrpHdr/MsgId']\n\
         [[rule]]\nwhen={'@type'='pacs.008.001.08'}\n[[rule.event]]\nkind='status'\n\
         fields={state='FIToFICstmrCdtTrf/CdtTrfTxInf/PmtId/EndToEndId'}\n";
-    let format = Format::by(Mapping::parse(text, "m.toml").unwrap()).unwrap();
+    let format = Format::from_mapping(Mapping::parse(text, "m.toml").unwrap()).unwrap();
     let one = payment("<IntrBkSttlmAmt Ccy=\"EUR\">1</IntrBkSttlmAmt>", "<Ustrd>a</Ustrd><Ustrd>b</Ustrd>");
     let tx = "Document/FIToFICstmrCdtTrf/CdtTrfTxInf";
     let (told, reasons) = events_of(&format, format!("<W>{one}{one}</W>").as_bytes());

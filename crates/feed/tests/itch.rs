@@ -7,7 +7,9 @@ use common::{assert_same, run};
 use proptest::prelude::*;
 use std::path::Path;
 use unitape_codec::itch::sample::{SampleConfig, one_of_each, sample_messages};
-use unitape_feed::{Account, Feed, Options, consolidate, detect, feed_of_file, feed_of_option, quarantine};
+use unitape_feed::{
+    ConsolidateOptions, FileFeed, TapeAccount, consolidate, detect, feed_of_file, feed_of_option, quarantine,
+};
 
 /// Orders, and between them bytes that are changed, missing, too many.
 fn adversarial(seed: u64, messages: usize) -> Vec<u8> {
@@ -41,7 +43,7 @@ fn adversarial(seed: u64, messages: usize) -> Vec<u8> {
     out
 }
 
-fn named(dir: &Path, mapping: &str, bytes: &[u8]) -> Feed {
+fn named(dir: &Path, mapping: &str, bytes: &[u8]) -> FileFeed {
     let path = dir.join("day-20260302.itch");
     std::fs::write(&path, bytes).unwrap();
     feed_of_option(&format!("itch=itch:{mapping}:{}", path.display())).unwrap()
@@ -63,8 +65,8 @@ fn a_day_is_accounted_for() {
     assert!(s.messages > 20_000 && s.events > s.messages, "{s:?}");
     assert_eq!((s.ignored, s.quarantined, s.duplicates), (0, 0, 0));
     assert_eq!(s.by_kind["ref"], 200);
-    let account = Account::of(&tape).unwrap();
-    assert!(account.sources.iter().all(|s| s.end && s.tally.closes()));
+    let account = TapeAccount::load(&tape).unwrap();
+    assert!(account.sources.iter().all(|s| s.end && s.tally.is_balanced()));
     let report = unitape_tape::verify(&tape).unwrap();
     assert!(report.problems.is_empty(), "{:?}", report.problems);
 }
@@ -75,7 +77,9 @@ fn a_file_without_a_date_says_what_to_do() {
     let path = dir.path().join("day.itch");
     std::fs::write(&path, sample_messages(SampleConfig { messages: 10, ..SampleConfig::default() })).unwrap();
     let feeds = vec![feed_of_file(&path).unwrap()];
-    let error = consolidate(&dir.path().join("tape"), Options { feeds, ..Options::default() }).unwrap_err();
+    let error =
+        consolidate(&dir.path().join("tape"), ConsolidateOptions { feeds, ..ConsolidateOptions::default() })
+            .unwrap_err();
     assert!(error.to_string().contains("say session_date"), "{error}");
 }
 
@@ -93,14 +97,14 @@ proptest! {
         run(&many, &feeds, workers, block);
         assert_same(&one, &many, &format!("seed {seed}, {workers} workers, blocks of {block}"));
         prop_assert!(outcome.summary.quarantined > 0);
-        prop_assert!(Account::of(&one).unwrap().sources.iter().all(|s| s.tally.closes() && s.end));
+        prop_assert!(TapeAccount::load(&one).unwrap().sources.iter().all(|s| s.tally.is_balanced() && s.end));
     }
 
     /// Two days at once: the orders of one must not be looked for in the other.
     #[test]
     fn two_feeds_with_orders(seed in any::<u64>(), workers in 1usize..4, block in 300usize..6000) {
         let dir = tempfile::tempdir().unwrap();
-        let feeds: Vec<Feed> = [seed, seed ^ 1]
+        let feeds: Vec<FileFeed> = [seed, seed ^ 1]
             .iter()
             .enumerate()
             .map(|(n, seed)| {
@@ -123,7 +127,7 @@ fn stopped_and_started_again(seed: u64, mapping: &str, workers: usize, messages:
     let (whole, parts) = (dir.path().join("whole"), dir.path().join("parts"));
     run(&whole, &feeds, 1, 1 << 20);
     let runs = common::run_in_parts(&parts, &feeds, workers, 20_000, 12_000);
-    let (a, b) = (Account::of(&whole).unwrap(), Account::of(&parts).unwrap());
+    let (a, b) = (TapeAccount::load(&whole).unwrap(), TapeAccount::load(&parts).unwrap());
     assert_eq!(
         serde_json::to_value(a.summary()).unwrap(),
         serde_json::to_value(b.summary()).unwrap(),

@@ -2,8 +2,8 @@
 //! the events are the engine's own, order by order.
 
 use std::collections::BTreeSet;
-use unitape_book::{Basis, ListingId, Options as BookOptions, TapeBooks};
-use unitape_feed::{Feed, Format, Mapping, Options, consolidate};
+use unitape_book::{Basis, BookOptions, ListingId, TapeBooks};
+use unitape_feed::{ConsolidateOptions, FileFeed, Format, Mapping, consolidate};
 use unitape_model::{Event as Frame, InstrumentId, NameKind, Side, frames};
 use unitape_sim::day::{ItchOut, Sim, SimConfig, What};
 use unitape_tape::{Reader, StartPosition};
@@ -82,10 +82,12 @@ fn books_from_itch_are_the_engines_after_every_step() {
         let dir = tempfile::tempdir().unwrap();
         let (file, tape) = (dir.path().join(format!("sim-{date}.itch")), dir.path().join("tape"));
         std::fs::write(&file, bytes).unwrap();
-        let format = Format::by(Mapping::built_in("nasdaq-itch50").unwrap().clone()).unwrap();
-        let feeds = vec![Feed { name: "itch".to_owned(), format, files: vec![file] }];
+        let format = Format::from_mapping(Mapping::built_in("nasdaq-itch50").unwrap().clone()).unwrap();
+        let feeds = vec![FileFeed { name: "itch".to_owned(), format, files: vec![file] }];
         let summary =
-            consolidate(&tape, Options { feeds, workers: 2, ..Options::default() }).unwrap().summary;
+            consolidate(&tape, ConsolidateOptions { feeds, workers: 2, ..ConsolidateOptions::default() })
+                .unwrap()
+                .summary;
         assert_eq!((summary.quarantined, summary.ignored), (0, 0), "seed {seed}: {summary:?}");
         let mut books = TapeBooks::new(BookOptions::default());
         let mut reader = Reader::open(&tape, StartPosition::Oldest).unwrap();

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{assert_same, events, small_tape};
-use unitape_feed::{Account, Feed, Options, Outcome, consolidate, feed_of_option};
+use unitape_feed::{ConsolidateOptions, FileFeed, RunOutcome, TapeAccount, consolidate, feed_of_option};
 
 /// How the input differs when the run is started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,8 +148,8 @@ impl Round {
         if !report.is_intact() {
             return Err(format!("{:?}", report.problems));
         }
-        let account = Account::of(&tape).map_err(|e| e.to_string())?;
-        if !account.sources.iter().all(|source| source.end && source.tally.closes()) {
+        let account = TapeAccount::load(&tape).map_err(|e| e.to_string())?;
+        if !account.sources.iter().all(|source| source.end && source.tally.is_balanced()) {
             return Err(format!("the account does not close: {:?}", account.sources));
         }
         Ok(())
@@ -200,16 +200,17 @@ impl Round {
     }
 
     /// Consolidates until this number of messages was read, or to the end.
-    fn consolidate(&self, tape: &Path, stop_at: u64) -> Result<Outcome, unitape_feed::Error> {
-        let feed: Feed = feed_of_option(&format!("in=events:{}", self.path("in.jsonl").display())).unwrap();
+    fn consolidate(&self, tape: &Path, stop_at: u64) -> Result<RunOutcome, unitape_feed::Error> {
+        let feed: FileFeed =
+            feed_of_option(&format!("in=events:{}", self.path("in.jsonl").display())).unwrap();
         let stop = AtomicBool::new(stop_at == 0);
-        let options = Options {
+        let options = ConsolidateOptions {
             feeds: vec![feed],
             workers: 1 + (self.r % 2) as usize,
             block_bytes: 4_000,
             tape: small_tape(),
             stop: Some(&stop),
-            ..Options::default()
+            ..ConsolidateOptions::default()
         };
         let (progress, over) = (options.progress.clone(), AtomicBool::new(false));
         std::thread::scope(|scope| {

@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use unitape_codec::swift_mt::sample::sample_messages;
-use unitape_feed::{Account, Feed, Format, quarantine};
+use unitape_feed::{FileFeed, Format, TapeAccount, quarantine};
 
 fn vectors() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/swift")
 }
 
-fn named(path: &Path) -> Feed {
-    let format = Format::named("swift", "swift-mt").unwrap();
-    Feed { name: "swift".to_owned(), format, files: vec![path.to_owned()] }
+fn named(path: &Path) -> FileFeed {
+    let format = Format::from_names("swift", "swift-mt").unwrap();
+    FileFeed { name: "swift".to_owned(), format, files: vec![path.to_owned()] }
 }
 
 /// How many were refused for each reason.
@@ -33,8 +33,8 @@ fn account_of(file: &Path) -> (tempfile::TempDir, [u64; 5]) {
     let dir = tempfile::tempdir().unwrap();
     let s = run(dir.path(), &[feed(file)], 2, 64 << 10).summary;
     let kind = |name| s.by_kind.get(name).copied().unwrap_or(0);
-    let account = Account::of(dir.path()).unwrap();
-    assert!(account.sources.iter().all(|s| s.end && s.tally.closes()), "{}", file.display());
+    let account = TapeAccount::load(dir.path()).unwrap();
+    assert!(account.sources.iter().all(|s| s.end && s.tally.is_balanced()), "{}", file.display());
     let others = s.events - kind("payment") - kind("statement");
     (dir, [kind("payment"), kind("statement"), others, s.ignored, s.quarantined])
 }
@@ -108,8 +108,8 @@ fn every_file_is_accounted_for() {
             } else if (is("sta") || is("txt") || is("fin") || is("rje")) && !licence {
                 let dir = tempfile::tempdir().unwrap();
                 let s = run(dir.path(), &[named(&path)], 1, 64 << 10).summary;
-                let account = Account::of(dir.path()).unwrap();
-                assert!(account.sources.iter().all(|s| s.end && s.tally.closes()), "{}", path.display());
+                let account = TapeAccount::load(dir.path()).unwrap();
+                assert!(account.sources.iter().all(|s| s.end && s.tally.is_balanced()), "{}", path.display());
                 files += 1;
                 for (total, n) in
                     total.iter_mut().zip([s.messages, s.events, s.ignored, s.quarantined, s.duplicates])
@@ -289,9 +289,9 @@ fn acknowledgements_by_a_mapping_of_ones_own() {
     let (toml, file) = (dir.path().join("acks.toml"), dir.path().join("a.fin"));
     std::fs::write(&toml, mapping).unwrap();
     std::fs::write(&file, "{1:F21AAAABEBBAXXX0001000001}{4:{177:2603020931}{451:0}}").unwrap();
-    let format = Format::named("swift", toml.to_str().unwrap()).unwrap();
+    let format = Format::from_names("swift", toml.to_str().unwrap()).unwrap();
     let tape = dir.path().join("tape");
-    run(&tape, &[Feed { name: "acks".to_owned(), format, files: vec![file] }], 1, 1 << 20);
+    run(&tape, &[FileFeed { name: "acks".to_owned(), format, files: vec![file] }], 1, 1 << 20);
     let found = &events(&tape)[0];
     // 2026-03-02 09:31, when it was acknowledged.
     assert_eq!(
@@ -382,9 +382,9 @@ fn lines_of_a_statement_as_entries_of_a_group() {
         ":20:S\n:25:1\n:60F:C260302EUR1,\n:61:260302D1,5NMSCA\n:86:first\n:61:260302C2,NMSCB\n:62F:C260302EUR1,\n:86:not a line's\n-",
     )
     .unwrap();
-    let format = Format::named("swift", toml.to_str().unwrap()).unwrap();
+    let format = Format::from_names("swift", toml.to_str().unwrap()).unwrap();
     let tape = dir.path().join("tape");
-    run(&tape, &[Feed { name: "lines".to_owned(), format, files: vec![file] }], 1, 1 << 20);
+    run(&tape, &[FileFeed { name: "lines".to_owned(), format, files: vec![file] }], 1, 1 << 20);
     let found = events(&tape);
     let told: Vec<_> = found.iter().map(|e| (&e["ref"], &e["amt"], &e["info"])).collect();
     assert_eq!(

@@ -5,7 +5,7 @@ mod common;
 use common::{events, run};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use unitape_feed::{Account, Feed, Format, Mapping, detect, quarantine};
+use unitape_feed::{FileFeed, Format, Mapping, TapeAccount, detect, quarantine};
 
 fn vectors(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/text").join(name)
@@ -16,9 +16,9 @@ fn told(format: &Format, text: &[u8]) -> (Vec<Value>, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
     let (file, tape) = (dir.path().join("in"), dir.path().join("tape"));
     std::fs::write(&file, text).unwrap();
-    let feed = Feed { name: "text".to_owned(), format: format.clone(), files: vec![file] };
+    let feed = FileFeed { name: "text".to_owned(), format: format.clone(), files: vec![file] };
     run(&tape, &[feed], 1, 64 << 10);
-    assert!(Account::of(&tape).unwrap().sources.iter().all(|s| s.end && s.tally.closes()));
+    assert!(TapeAccount::load(&tape).unwrap().sources.iter().all(|s| s.end && s.tally.is_balanced()));
     let mut events = events(&tape);
     for event in &mut events {
         event.as_object_mut().unwrap().remove("seq");
@@ -29,12 +29,12 @@ fn told(format: &Format, text: &[u8]) -> (Vec<Value>, Vec<String>) {
 }
 
 fn shipped(name: &str) -> Format {
-    Format::by(Mapping::built_in(name).unwrap().clone()).unwrap()
+    Format::from_mapping(Mapping::built_in(name).unwrap().clone()).unwrap()
 }
 
 fn mine(rest: &str) -> Format {
     let text = format!("name='mine'\nformat='jsonl'\n{rest}");
-    Format::by(Mapping::parse(&text, "mine.toml").unwrap()).unwrap()
+    Format::from_mapping(Mapping::parse(&text, "mine.toml").unwrap()).unwrap()
 }
 
 /// Both versions of the format, a tickers' list, a time with an offset, and an item that says no time.
@@ -142,7 +142,7 @@ fn the_elements_of_a_path_are_events() {
     let text = "name='mine'\nformat='newsxml'\n[message]\nts='at'\nunlisted='drop'\n[group.about]\ndelimiter='about/org'\n\
         members=['about/org','about/org@id','about/org/name']\n[[rule]]\n[[rule.event]]\nkind='news'\neach='about'\n\
         fields={news_id='@guid',source='about/org@id',headline='about/org/name'}\n";
-    let format = Format::by(Mapping::parse(text, "mine.toml").unwrap()).unwrap();
+    let format = Format::from_mapping(Mapping::parse(text, "mine.toml").unwrap()).unwrap();
     let item = "<item guid='g'><at>2026-03-02</at><about><org id='1'><name>One</name></org><org id='2'/><org><name>Three</name></org></about></item>";
     let (events, refused) = told(&format, item.as_bytes());
     assert_eq!(refused, [""; 0]);
@@ -167,12 +167,12 @@ fn files_are_recognised_by_what_their_first_line_has() {
         [("news.jsonl", "ninjs"), ("slack.jsonl", "slack-messages"), ("symphony.jsonl", "symphony-messages")]
     {
         let format = detect(&vectors(file)).unwrap();
-        let named = format.mapping().unwrap();
+        let named = format.mapping_identity().unwrap();
         assert_eq!((format.name(), named.split('@').next().unwrap()), ("jsonl", mapping), "{file}");
     }
     for (file, mapping) in [("rss.xml", "rss-news"), ("atom.xml", "atom-news"), ("newsml.xml", "newsml-g2")] {
         let format = detect(&vectors(file)).unwrap();
-        let named = format.mapping().unwrap();
+        let named = format.mapping_identity().unwrap();
         assert_eq!((format.name(), named.split('@').next().unwrap()), ("newsxml", mapping), "{file}");
     }
     let dir = tempfile::tempdir().unwrap();
@@ -256,7 +256,7 @@ fn what_was_refused_is_tried_again() {
     std::fs::write(&file, "{\"at\":5,\"t\":\"x\"}\n{\"at\":6,\"t\":\"y\"}\n").unwrap();
     let rule = "[[rule]]\n[[rule.event]]\nkind='comm'\nfields={text='t'}\n";
     let wrong = mine(&format!("[message]\nts='at'\n{rule}"));
-    let feed = Feed { name: "text".to_owned(), format: wrong, files: vec![file] };
+    let feed = FileFeed { name: "text".to_owned(), format: wrong, files: vec![file] };
     assert_eq!(run(&tape, &[feed], 2, 64).summary.quarantined, 2);
     let mended =
         Mapping::parse(&format!("name='mine'\nformat='jsonl'\n[message]\nts='at@s'\n{rule}"), "m").unwrap();

@@ -11,7 +11,7 @@ use crate::engine::{At, Engine, Level, Step, Steps, Tables};
 use crate::listener::{Changed, Gap, LineState, Listener, Update};
 use crate::select::{Selection, Subscription, Wanted};
 use crate::view::BookView;
-use unitape_book::{Fault, Faults, LevelBook, LevelsMax, Rung};
+use unitape_book::{BookFault, BookFaultCounts, LevelBook, LevelLimit, StoredLevel};
 use unitape_model::{InstrumentId, ProductId, Side};
 
 /// The books of all instruments that are subscribed.
@@ -27,7 +27,7 @@ pub struct Books {
     /// Broken since [`Books::take_broken`] was asked.
     newly_broken: Vec<InstrumentId>,
     counters: Counters,
-    faults: Faults,
+    faults: BookFaultCounts,
 }
 
 /// How much was done.
@@ -59,7 +59,7 @@ struct One {
     book: LevelBook,
     /// None while nothing was told of it.
     product: Option<ProductId>,
-    levels_max: LevelsMax,
+    levels_max: LevelLimit,
     wanted: Wanted,
     /// The feed says so.
     stale: bool,
@@ -110,7 +110,7 @@ impl Books {
 
     /// Changes that cannot be, by what is wrong with them.
     #[must_use]
-    pub fn faults(&self) -> &Faults {
+    pub fn faults(&self) -> &BookFaultCounts {
         &self.faults
     }
 
@@ -177,7 +177,7 @@ impl Books {
             self.products[product].push(instrument);
         }
         let depth = of.depth.or(tables.products[of.product.index()].depth).filter(|depth| *depth > 0);
-        one.levels_max = depth.map_or(LevelsMax::Kept(LEVELS_MAX), |n| LevelsMax::Published(n.into()));
+        one.levels_max = depth.map_or(LevelLimit::Kept(LEVELS_MAX), |n| LevelLimit::Published(n.into()));
         let before = std::mem::replace(&mut one.wanted, wanted);
         if before == wanted {
             return wanted == Wanted::Yes;
@@ -215,7 +215,7 @@ impl Books {
 
     /// A change that cannot be. What follows from it in a book that is broken already says nothing new.
     #[cold]
-    fn fault(&mut self, instrument: InstrumentId, fault: Fault) {
+    fn fault(&mut self, instrument: InstrumentId, fault: BookFault) {
         if !std::mem::replace(&mut self.books[instrument.index()].broken, true) {
             self.faults.count(fault);
             self.note_broken(instrument);
@@ -276,7 +276,7 @@ impl Books {
         let (stale, wanted) = (one.is_stale(), one.wanted == Wanted::Yes);
         let other = wanted && std::mem::replace(&mut one.told_stale, stale) != stale;
         if out_of_order {
-            self.faults.count(Fault::UnsortedLevel);
+            self.faults.count(BookFault::UnsortedLevel);
             self.note_broken(instrument);
         }
         if !wanted {
@@ -300,7 +300,7 @@ impl One {
         Self {
             book: LevelBook::default(),
             product: None,
-            levels_max: LevelsMax::Kept(LEVELS_MAX),
+            levels_max: LevelLimit::Kept(LEVELS_MAX),
             wanted: Wanted::NotYet,
             stale: true,
             broken: false,
@@ -330,7 +330,7 @@ impl One {
     #[cold]
     fn order(&mut self) -> bool {
         let side = |side: Side| {
-            let better = |a: &Rung, b: &Rung| match side {
+            let better = |a: &StoredLevel, b: &StoredLevel| match side {
                 Side::Buy => a.px > b.px,
                 Side::Sell => a.px < b.px,
             };

@@ -68,7 +68,7 @@ pub use file::{FileCounts, PacketFile};
 pub use handler::Handler;
 pub use listener::{Changed, Gap, LineState, Listener, Update};
 pub use select::Subscription;
-pub use unitape_book::Rung;
+pub use unitape_book::StoredLevel;
 pub use unitape_model::{ChannelId, InstrumentId, ProductId, Side, UnixNanos};
 pub use view::BookView;
 pub use wire::{Live, LiveOptions};

@@ -2,7 +2,7 @@
 
 use crate::engine::{Action, At, Refusal, State, Trade};
 use crate::view::BookView;
-use unitape_book::Rung;
+use unitape_book::StoredLevel;
 use unitape_model::{InstrumentId, ProductId, Side, UnixNanos};
 
 /// Who is told. Every call is made in the thread that gives packets, between two packets; it must be short, for nothing is
@@ -111,7 +111,7 @@ pub struct Changed {
     /// Its place from the best, from 1, when it changed; by then, as later changes of the same message may move it.
     pub depth: u32,
     /// The level as it became, or as it was before it was taken out.
-    pub level: Rung,
+    pub level: StoredLevel,
 }
 
 /// Nobody.

@@ -1,6 +1,6 @@
 //! A book to look at.
 
-use unitape_book::{LevelBook, Rung};
+use unitape_book::{LevelBook, StoredLevel};
 use unitape_model::Side;
 
 /// The whole depth of an instrument, and whether it is to be trusted.
@@ -19,14 +19,14 @@ impl<'b> BookView<'b> {
 
     /// The best level of a side.
     #[must_use]
-    pub fn best(self, side: Side) -> Option<&'b Rung> {
+    pub fn best(self, side: Side) -> Option<&'b StoredLevel> {
         self.book.best(side)
     }
 
     /// The level at a place from the best, from 1.
     #[must_use]
-    pub fn level(self, side: Side, depth: usize) -> Option<&'b Rung> {
-        self.book.at(side, depth)
+    pub fn level(self, side: Side, depth: usize) -> Option<&'b StoredLevel> {
+        self.book.level_at(side, depth)
     }
 
     /// How many levels a side has.
@@ -36,7 +36,7 @@ impl<'b> BookView<'b> {
     }
 
     /// All levels of a side, the best first.
-    pub fn levels(self, side: Side) -> impl ExactSizeIterator<Item = &'b Rung> + Clone {
+    pub fn levels(self, side: Side) -> impl ExactSizeIterator<Item = &'b StoredLevel> + Clone {
         self.book.iter(side)
     }
 }

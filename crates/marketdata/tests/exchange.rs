@@ -95,7 +95,7 @@ fn mapping(config: &ExchangeConfig, files: &Files) -> String {
 
 /// A side as the handler has it.
 fn side(book: &unitape_marketdata::BookView<'_>, side: Side) -> Vec<Exact> {
-    let of = |rung: &unitape_marketdata::Rung| {
+    let of = |rung: &unitape_marketdata::StoredLevel| {
         let level = rung.level();
         let qty = level.qty.to_string().parse().expect("a whole number");
         Exact { px: level.px.0, qty, orders: level.orders.expect("the exchange tells them") }

@@ -7,7 +7,9 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use unitape_feed::{Feed, Format, Loader, Reference, SourceRules, feed_of_file, feed_of_option};
+use unitape_feed::{
+    FileFeed, Format, InstrumentMaster, MasterLoader, SourceRules, feed_of_file, feed_of_option,
+};
 
 /// Inputs as they are named.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +30,7 @@ pub struct NamedInputs<'a> {
 #[derive(Debug)]
 pub struct LoadedInputs {
     /// The feeds, each with the reference data.
-    pub feeds: Vec<Feed>,
+    pub feeds: Vec<FileFeed>,
     /// What a configuration says of changed sources, by feed.
     pub rules: BTreeMap<String, SourceRules>,
 }
@@ -39,12 +41,12 @@ impl NamedInputs<'_> {
     /// # Errors
     /// When one of them cannot be used, or nothing is named.
     pub fn read(&self, note: &mut dyn FnMut(&str)) -> Result<LoadedInputs, Error> {
-        let mut loader = Loader::default();
+        let mut loader = MasterLoader::default();
         let mut rules = BTreeMap::new();
         let mut feeds = feeds(self, &mut loader, &mut rules)?;
         match reference(self.reference, loader, note)? {
             Some(reference) => {
-                let reference = Arc::new(reference.strictly(self.reference_strict));
+                let reference = Arc::new(reference.with_strictness(self.reference_strict));
                 for feed in &mut feeds {
                     feed.format = feed.format.clone().with_reference(&reference);
                 }
@@ -63,9 +65,9 @@ impl NamedInputs<'_> {
 /// When an option or a file cannot be used.
 pub fn reference(
     options: &[String],
-    mut loader: Loader,
+    mut loader: MasterLoader,
     note: &mut dyn FnMut(&str),
-) -> Result<Option<Reference>, Error> {
+) -> Result<Option<InstrumentMaster>, Error> {
     options.iter().try_for_each(|option| loader.add_option(option)).map_err(option_error)?;
     loader.notes().for_each(|text| note(&text));
     if loader.is_empty() {
@@ -105,15 +107,17 @@ struct ConfigFeed {
 
 fn feeds(
     named: &NamedInputs<'_>,
-    loader: &mut Loader,
+    loader: &mut MasterLoader,
     rules: &mut BTreeMap<String, SourceRules>,
-) -> Result<Vec<Feed>, Error> {
-    let mut feeds: Vec<Feed> = Vec::new();
+) -> Result<Vec<FileFeed>, Error> {
+    let mut feeds: Vec<FileFeed> = Vec::new();
     for option in named.feeds {
         let feed = feed_of_option(option).map_err(option_error)?;
         // The same name again: one more file of the same feed.
         match feeds.iter_mut().find(|f| f.name == feed.name) {
-            Some(first) if first.format.mapping() == feed.format.mapping() => first.files.extend(feed.files),
+            Some(first) if first.format.mapping_identity() == feed.format.mapping_identity() => {
+                first.files.extend(feed.files)
+            }
             Some(_) => {
                 return Err(Error::OtherFormat { option: option.clone() });
             }
@@ -144,9 +148,9 @@ fn feeds(
 
 fn read_config(
     path: &Path,
-    loader: &mut Loader,
+    loader: &mut MasterLoader,
     (given, rules): (SourceRules, &mut BTreeMap<String, SourceRules>),
-) -> Result<Vec<Feed>, Error> {
+) -> Result<Vec<FileFeed>, Error> {
     let at = |e: unitape_feed::Error| Error::Configured { path: path.to_owned(), source: Box::new(e) };
     let text = read_text(path)?;
     let config: InputsConfig = toml::from_str(&text).map_err(|e| {
@@ -156,14 +160,15 @@ fn read_config(
     })?;
     let base = path.parent().unwrap_or(Path::new(""));
     for r in &config.reference {
-        let added = Loader::format(&r.mapping).and_then(|format| loader.add(&base.join(&r.file), &format));
+        let added =
+            MasterLoader::format(&r.mapping).and_then(|format| loader.add(&base.join(&r.file), &format));
         added.map_err(at)?;
     }
     let mut feed = |f: ConfigFeed| {
         let files = f.files.into_iter().map(|p| base.join(p)).collect();
         let own = SourceRules { new_source: given.new_source || f.new_source, again: given.again || f.again };
         rules.insert(f.name.clone(), own);
-        Ok(Feed { format: Format::named(&f.format, &f.mapping).map_err(at)?, name: f.name, files })
+        Ok(FileFeed { format: Format::from_names(&f.format, &f.mapping).map_err(at)?, name: f.name, files })
     };
     config.feed.into_iter().map(&mut feed).collect()
 }

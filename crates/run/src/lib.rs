@@ -49,7 +49,7 @@ use unitape_tape::RemovalOptions;
 
 /// What our tapes need before anything of them goes: their account is carried on.
 pub fn removal() -> RemovalOptions {
-    RemovalOptions { before: Some(unitape_feed::before_removal()), ..RemovalOptions::default() }
+    RemovalOptions { before: Some(unitape_feed::update_checkpoint()), ..RemovalOptions::default() }
 }
 
 /// How many workers this machine is good for.

@@ -108,7 +108,7 @@ fn compare(seed: u64, sum: &mut Compared) {
                 sum.events += 1;
             }
             let bbo = books.book(id, Basis::Orders).bbo();
-            let best = |l: Option<unitape_book::Level>| l.map(|l| (l.px.0, l.qty.to_string()));
+            let best = |l: Option<unitape_book::PriceLevel>| l.map(|l| (l.px.0, l.qty.to_string()));
             let crossed = matches!((bbo.bid, bbo.ask), (Some(b), Some(a)) if b.px >= a.px);
             assert!(!crossed || !continuous, "{at}: crossed in continuous trading");
             sum.crossed += u64::from(crossed);

@@ -7,8 +7,8 @@
 use unitape_model::frame::LINE;
 use unitape_model::{EventKind, FrameHeader, InstrumentId, Position, UnixNanos};
 
-use crate::cells::Plan;
-use crate::column::{Encoder, Nature, ROWS_MAX};
+use crate::cells::KindLayout;
+use crate::column::{ColumnEncoder, ColumnSpec, ROWS_MAX};
 
 /// Bytes of a block's header.
 pub(crate) const HEADER: usize = 96;
@@ -83,7 +83,7 @@ impl BlockHeader {
         put(64, &self.position_last.0.to_le_bytes());
         put(72, &self.raw_bytes.to_le_bytes());
         put(76, &self.number.to_le_bytes());
-        put(80, &(Plan::of(self.kind).fixed as u16).to_le_bytes());
+        put(80, &(KindLayout::for_kind(self.kind).fixed as u16).to_le_bytes());
         put(88, &self.table_crc.to_le_bytes());
         let crc = crc32c::crc32c(&out[..92]);
         out[92..].copy_from_slice(&crc.to_le_bytes());
@@ -104,7 +104,7 @@ impl BlockHeader {
         }
         let kind =
             EventKind::from_u8(b[16]).filter(|k| !k.is_meta()).ok_or("a block of a kind we do not know")?;
-        let plan = Plan::of(kind);
+        let plan = KindLayout::for_kind(kind);
         if usize::from(u16_at(80)) != plan.fixed {
             return Err("a block of frames of another length than its kind has");
         }
@@ -139,14 +139,14 @@ impl BlockHeader {
 
 /// Rows on their way into a block.
 #[derive(Debug, Default)]
-pub(crate) struct Rows {
+pub(crate) struct BlockRows {
     frames: Vec<u8>,
     starts: Vec<u32>,
     ordinals: Vec<u64>,
     positions: Vec<Position>,
 }
 
-impl Rows {
+impl BlockRows {
     /// Takes a frame whose ids are tokens.
     #[inline]
     pub fn push(&mut self, frame: &[u8], ordinal: u64, position: Position) {
@@ -185,7 +185,7 @@ const TILE: usize = 256;
 /// Encodes blocks; keeps its memory.
 #[derive(Debug, Default)]
 pub(crate) struct BlockEncoder {
-    encoder: Encoder,
+    encoder: ColumnEncoder,
     /// Cells by column.
     matrix: Vec<u64>,
     values: Vec<u64>,
@@ -205,15 +205,15 @@ impl BlockEncoder {
         instrument: InstrumentId,
         stripe: u32,
         number: u32,
-        rows: &Rows,
+        rows: &BlockRows,
         out: &mut Vec<u8>,
     ) -> BlockHeader {
         assert!((1..=ROWS_MAX).contains(&rows.len()), "1 to 65,536 rows are a block");
-        let (n, plan) = (rows.len(), Plan::of(kind));
+        let (n, plan) = (rows.len(), KindLayout::for_kind(kind));
         self.table.clear();
         self.body.clear();
         self.tails.clear();
-        let number_of = |width| Nature { width, none: None, text: false };
+        let number_of = |width| ColumnSpec { width, none: None, text: false };
         self.values.clear();
         self.values.extend_from_slice(&rows.ordinals);
         self.column(special::ORDINAL, number_of(8));
@@ -283,7 +283,7 @@ impl BlockEncoder {
     }
 
     /// Writes `self.values` as a column.
-    fn column(&mut self, column: u16, nature: Nature) {
+    fn column(&mut self, column: u16, nature: ColumnSpec) {
         let start = self.body.len();
         let encoding = self.encoder.encode(&self.values, nature, &mut self.body);
         self.entry(column, nature.width, encoding, start);

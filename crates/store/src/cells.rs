@@ -9,19 +9,19 @@ use std::sync::OnceLock;
 use unitape_model::schema::{EventSchema, FieldLayout, RECV_NONE, SEQ_NONE, at, width_bytes};
 use unitape_model::{EventKind, FrameHeader, InstrumentId, NameKind, flags};
 
-use crate::column::Nature;
+use crate::column::ColumnSpec;
 
 /// A column of the fixed part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cell {
+pub(crate) struct FrameCell {
     /// Offset in the frame.
     pub at: u16,
-    pub nature: Nature,
+    pub nature: ColumnSpec,
     /// Four bytes that are a signed number.
     pub signed: bool,
 }
 
-impl Cell {
+impl FrameCell {
     /// The value of this cell in `frame`.
     #[inline]
     pub fn read(&self, frame: &[u8]) -> u64 {
@@ -41,11 +41,11 @@ impl Cell {
 
 /// What the store needs to know of a kind.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct KindLayout {
     /// Bytes of the fixed part.
     pub fixed: usize,
     /// Its cells, in order.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<FrameCell>,
     /// Ids in the fixed part: where, and of which dictionary.
     pub ids: Vec<(usize, NameKind)>,
     /// Lists of ids in the extension, by tag.
@@ -58,12 +58,12 @@ pub(crate) struct Plan {
     pub instruments: Option<u16>,
 }
 
-impl Plan {
+impl KindLayout {
     /// The plan of `kind`.
-    pub fn of(kind: EventKind) -> &'static Self {
-        static PLANS: OnceLock<Vec<Option<Plan>>> = OnceLock::new();
-        let all =
-            PLANS.get_or_init(|| (0..=u8::MAX).map(|n| EventKind::from_u8(n).map(Plan::make)).collect());
+    pub fn for_kind(kind: EventKind) -> &'static Self {
+        static PLANS: OnceLock<Vec<Option<KindLayout>>> = OnceLock::new();
+        let all = PLANS
+            .get_or_init(|| (0..=u8::MAX).map(|n| EventKind::from_u8(n).map(KindLayout::make)).collect());
         all[kind as usize].as_ref().expect("every kind has a plan")
     }
 
@@ -74,7 +74,7 @@ impl Plan {
             cell(at::TS_EVENT, 8, None, false),
             cell(at::SOURCE, 4, None, false),
             cell(at::OFFSET, 4, None, false),
-            Cell { signed: true, ..cell(at::RECV_DELTA, 4, Some(i64::from(RECV_NONE) as u64), false) },
+            FrameCell { signed: true, ..cell(at::RECV_DELTA, 4, Some(i64::from(RECV_NONE) as u64), false) },
             cell(at::SEQUENCE, 4, Some(SEQ_NONE.into()), false),
         ];
         let (mut ids, mut lists, mut instruments) = (Vec::new(), Vec::new(), None);
@@ -211,8 +211,8 @@ impl Plan {
     }
 }
 
-fn cell(at: usize, width: usize, none: Option<u64>, text: bool) -> Cell {
-    Cell { at: at as u16, nature: Nature { width: width as u8, none, text }, signed: false }
+fn cell(at: usize, width: usize, none: Option<u64>, text: bool) -> FrameCell {
+    FrameCell { at: at as u16, nature: ColumnSpec { width: width as u8, none, text }, signed: false }
 }
 
 #[inline]
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn cells_tile_the_fixed_part() {
         for kind in EventKind::EVENTS.into_iter().chain(EventKind::META) {
-            let plan = Plan::of(kind);
+            let plan = KindLayout::for_kind(kind);
             let mut end = at::TS_EVENT;
             for c in &plan.cells {
                 assert_eq!(usize::from(c.at), end, "{kind:?}");
@@ -265,19 +265,29 @@ mod tests {
             want[..width].copy_from_slice(&frame[40..40 + width]);
             assert_eq!(c.read(&frame), u64::from_le_bytes(want), "{width}");
         }
-        let signed = Cell { signed: true, ..cell(40, 4, None, false) };
+        let signed = FrameCell { signed: true, ..cell(40, 4, None, false) };
         let want = i32::from_le_bytes(frame[40..44].try_into().unwrap());
         assert_eq!(signed.read(&frame), i64::from(want) as u64);
     }
 
     #[test]
     fn instruments_and_venues_are_known_where_they_are_fields() {
-        assert!(Plan::of(EventKind::Bbo).has_instrument && Plan::of(EventKind::Index).has_instrument);
-        assert!(Plan::of(EventKind::Ref).has_venue && Plan::of(EventKind::Quote).has_venue);
-        assert!(Plan::of(EventKind::Bbo).has_venue && !Plan::of(EventKind::OrderRecv).has_venue);
         assert!(
-            !Plan::of(EventKind::Payment).has_instrument && Plan::of(EventKind::News).instruments.is_some()
+            KindLayout::for_kind(EventKind::Bbo).has_instrument
+                && KindLayout::for_kind(EventKind::Index).has_instrument
         );
-        assert_eq!(Plan::of(EventKind::Exec).ids.len(), 8);
+        assert!(
+            KindLayout::for_kind(EventKind::Ref).has_venue
+                && KindLayout::for_kind(EventKind::Quote).has_venue
+        );
+        assert!(
+            KindLayout::for_kind(EventKind::Bbo).has_venue
+                && !KindLayout::for_kind(EventKind::OrderRecv).has_venue
+        );
+        assert!(
+            !KindLayout::for_kind(EventKind::Payment).has_instrument
+                && KindLayout::for_kind(EventKind::News).instruments.is_some()
+        );
+        assert_eq!(KindLayout::for_kind(EventKind::Exec).ids.len(), 8);
     }
 }

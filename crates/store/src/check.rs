@@ -7,8 +7,8 @@ use unitape_model::{
     EventBuilder, EventKind, EventValue, InstrumentId, Position, Price, UnixNanos, schema::FieldLayout,
 };
 
-use crate::block::{BlockEncoder, BlockHeader, ENTRY, HEADER, Rows};
-use crate::decode::{Batch, Decoder, Wanted};
+use crate::block::{BlockEncoder, BlockHeader, BlockRows, ENTRY, HEADER};
+use crate::decode::{BlockDecoder, FrameBatch, RowFilter};
 use crate::manifest::Manifest;
 
 /// Decodes `data` as a block, once as it is and once with all checksums made right, so that what stands behind them is
@@ -26,9 +26,10 @@ pub fn any_block(data: &[u8]) {
         let length = block.len();
         block.resize(length + PAD, 0);
         for venue in [None, Some(1)] {
-            let wanted = Wanted { from: UnixNanos(i64::MIN), to: UnixNanos(i64::MAX), venue, listed: None };
-            let mut batch = Batch::default();
-            if Decoder::default().decode(&block, &head, &wanted, &mut batch).is_ok() {
+            let wanted =
+                RowFilter { from: UnixNanos(i64::MIN), to: UnixNanos(i64::MAX), venue, listed: None };
+            let mut batch = FrameBatch::default();
+            if BlockDecoder::default().decode(&block, &head, &wanted, &mut batch).is_ok() {
                 assert!(batch.arena.len() <= head.raw_bytes as usize);
                 batch.sort();
                 for key in &batch.keys {
@@ -42,7 +43,7 @@ pub fn any_block(data: &[u8]) {
 
 /// A block of quotes as markets make them, some with an extension: a place to begin changing bytes.
 pub fn sample_block(rows: u64) -> Vec<u8> {
-    let (mut all, mut frame, mut position) = (Rows::default(), Vec::new(), Position(0));
+    let (mut all, mut frame, mut position) = (BlockRows::default(), Vec::new(), Position(0));
     for n in 0..rows.max(1) {
         frame.clear();
         let mut e = EventBuilder::begin(

@@ -36,7 +36,7 @@ const DISTINCT_MAX: usize = 4096;
 
 /// What the encoder knows of a column beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Nature {
+pub(crate) struct ColumnSpec {
     /// Bytes of a value in a frame: 1 to 8.
     pub width: u8,
     /// The value that stands for none, as it is read from the frame.
@@ -47,7 +47,7 @@ pub(crate) struct Nature {
 
 /// Encodes columns; keeps its memory.
 #[derive(Debug, Default)]
-pub(crate) struct Encoder {
+pub(crate) struct ColumnEncoder {
     values: Vec<u64>,
     units: Vec<u64>,
     best: Vec<u64>,
@@ -59,16 +59,16 @@ pub(crate) struct Encoder {
 
 /// A way of writing a column, and what it costs.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct ColumnEncoding {
     encoding: u8,
     min: i64,
     unit: u64,
     bytes: usize,
 }
 
-impl Encoder {
+impl ColumnEncoder {
     /// Appends `values` to `out` in the smallest way; gives the encoding byte.
-    pub fn encode(&mut self, values: &[u64], nature: Nature, out: &mut Vec<u8>) -> u8 {
+    pub fn encode(&mut self, values: &[u64], nature: ColumnSpec, out: &mut Vec<u8>) -> u8 {
         debug_assert!((1..=ROWS_MAX).contains(&values.len()));
         let first = values[0];
         if values.iter().all(|v| *v == first) {
@@ -122,7 +122,7 @@ impl Encoder {
     }
 
     /// What reference and delta would cost; leaves the units in `self.units`.
-    fn measure(&mut self, nature: Nature, swapped: bool) -> Way {
+    fn measure(&mut self, nature: ColumnSpec, swapped: bool) -> ColumnEncoding {
         let at = |v: u64| if swapped { swap(v, nature.width) } else { v } as i64;
         let min = self.values.iter().map(|v| at(*v)).min().expect("a value at least");
         let mut unit = 0u64;
@@ -152,7 +152,7 @@ impl Encoder {
         }
         let swap = if swapped { SWAPPED } else { 0 };
         let (encoding, bytes) = if delta < reference { (DELTA, delta) } else { (REFERENCE, reference) };
-        Way { encoding: encoding | swap, min, unit, bytes }
+        ColumnEncoding { encoding: encoding | swap, min, unit, bytes }
     }
 
     /// Whether a dictionary is smaller than `bytes`; leaves its values, sorted, in `self.table`.
@@ -226,7 +226,7 @@ fn write_vector(out: &mut Vec<u8>, u: &[u64], delta: bool, nones: &[bool], steps
 
 /// A column being read, vector by vector.
 #[derive(Debug)]
-pub(crate) struct Chunk<'a> {
+pub(crate) struct ColumnReader<'a> {
     /// The block, with [`PAD`] bytes behind it.
     bytes: &'a [u8],
     at: usize,
@@ -239,7 +239,7 @@ pub(crate) struct Chunk<'a> {
     table: Vec<u64>,
 }
 
-impl<'a> Chunk<'a> {
+impl<'a> ColumnReader<'a> {
     /// The chunk in `range` of `bytes`, after which [`PAD`] bytes at least must follow. `table` is memory to use.
     pub fn open(
         bytes: &'a [u8],
@@ -376,7 +376,7 @@ impl<'a> Chunk<'a> {
     }
 
     /// Reads the head of the next vector and moves behind it.
-    fn vector(&mut self, n: usize) -> Result<Vector, &'static str> {
+    fn vector(&mut self, n: usize) -> Result<VectorHeader, &'static str> {
         const CUT: &str = "a vector that is cut short";
         let data = &self.bytes[..self.end];
         let head = *data.get(self.at).ok_or(CUT)?;
@@ -398,11 +398,11 @@ impl<'a> Chunk<'a> {
         if width > 64 || self.at > self.end {
             return Err(CUT);
         }
-        Ok(Vector { width, first, least, nones, packed })
+        Ok(VectorHeader { width, first, least, nones, packed })
     }
 }
 
-struct Vector {
+struct VectorHeader {
     width: u32,
     first: u64,
     least: i64,
@@ -432,12 +432,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn round_trip(values: &[u64], nature: Nature) -> (u8, usize) {
+    fn round_trip(values: &[u64], nature: ColumnSpec) -> (u8, usize) {
         let mut bytes = vec![0xaa; 3];
-        let encoding = Encoder::default().encode(values, nature, &mut bytes);
+        let encoding = ColumnEncoder::default().encode(values, nature, &mut bytes);
         let end = bytes.len();
         bytes.extend([0x5a; PAD]);
-        let open = || Chunk::open(&bytes, 3..end, encoding, nature.width, Vec::new()).unwrap();
+        let open = || ColumnReader::open(&bytes, 3..end, encoding, nature.width, Vec::new()).unwrap();
         let (mut chunk, mut skipping) = (open(), open());
         for (i, want) in values.chunks(VECTOR).enumerate() {
             let mut got = vec![1; want.len()];
@@ -489,7 +489,7 @@ mod tests {
             let mask = u64::MAX >> (64 - 8 * u32::from(width));
             let values: Vec<u64> = values.iter().map(|v| v & mask).collect();
             let none = none.then_some(i64::MAX as u64 & mask);
-            round_trip(&values, Nature { width, none, text });
+            round_trip(&values, ColumnSpec { width, none, text });
         }
 
         /// A chunk is outside bytes: whatever it holds, it gives values or an error.
@@ -498,9 +498,9 @@ mod tests {
             values in values(), encoding in proptest::option::of(any::<u8>()),
             hits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6), cut in any::<prop::sample::Index>(),
         ) {
-            let nature = Nature { width: 8, none: Some(i64::MAX as u64), text: true };
+            let nature = ColumnSpec { width: 8, none: Some(i64::MAX as u64), text: true };
             let mut bytes = Vec::new();
-            let made = Encoder::default().encode(&values, nature, &mut bytes);
+            let made = ColumnEncoder::default().encode(&values, nature, &mut bytes);
             for (at, byte) in hits {
                 let at = at.index(bytes.len());
                 bytes[at] ^= byte;
@@ -508,7 +508,7 @@ mod tests {
             let end = if encoding.is_some() { bytes.len() } else { cut.index(bytes.len() + 1) };
             bytes.truncate(end);
             bytes.extend([0; PAD]);
-            if let Ok(mut chunk) = Chunk::open(&bytes, 0..end, encoding.unwrap_or(made), 8, Vec::new()) {
+            if let Ok(mut chunk) = ColumnReader::open(&bytes, 0..end, encoding.unwrap_or(made), 8, Vec::new()) {
                 for part in values.chunks(VECTOR) {
                     if chunk.next(&mut vec![0; part.len()]).is_err() {
                         break;
@@ -521,8 +521,8 @@ mod tests {
     /// The sizes are what the whole is for: a way that is never chosen would go unnoticed.
     #[test]
     fn each_way_is_taken_where_it_is_best() {
-        let number = Nature { width: 8, none: Some(i64::MAX as u64), text: false };
-        let text = Nature { width: 8, none: None, text: true };
+        let number = ColumnSpec { width: 8, none: Some(i64::MAX as u64), text: false };
+        let text = ColumnSpec { width: 8, none: None, text: true };
         let n = 4096u64;
         let all = |f: &dyn Fn(u64) -> u64| (0..n).map(f).collect::<Vec<_>>();
         assert_eq!(round_trip(&all(&|_| u64::MAX), number), (CONSTANT, 10));

@@ -22,7 +22,7 @@ pub struct Day(pub i32);
 impl Day {
     /// The day of an event time.
     #[inline]
-    pub fn of(ts: UnixNanos) -> Self {
+    pub fn from_time(ts: UnixNanos) -> Self {
         // 106,752 days on either side of 1970 are all that 64 bits of nanoseconds reach.
         Self(ts.0.div_euclid(DAY_NS) as i32)
     }
@@ -35,7 +35,7 @@ impl Day {
 
     /// The greatest and smallest day that an event time can have.
     pub(crate) fn is_possible(self) -> bool {
-        (Self::of(UnixNanos(i64::MIN))..=Self::of(UnixNanos(i64::MAX))).contains(&self)
+        (Self::from_time(UnixNanos(i64::MIN))..=Self::from_time(UnixNanos(i64::MAX))).contains(&self)
     }
 }
 
@@ -49,20 +49,20 @@ impl fmt::Display for Day {
 /// Text that is not a day or a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a time: nanoseconds since 1970, 2024-03-11, or 2024-03-11T14:30:00.5 (UTC) are")]
-pub struct NotATime;
+pub struct TimeTextFault;
 
 impl FromStr for Day {
-    type Err = NotATime;
+    type Err = TimeTextFault;
 
-    fn from_str(text: &str) -> Result<Self, NotATime> {
+    fn from_str(text: &str) -> Result<Self, TimeTextFault> {
         let b = text.as_bytes();
         if b.len() != 10 || b[4] != b'-' || b[7] != b'-' {
-            return Err(NotATime);
+            return Err(TimeTextFault);
         }
         let (y, m, d) = (digits(&b[..4])?, digits(&b[5..7])?, digits(&b[8..])?);
         let day = Self(days(y, m, d) as i32);
         // A date that does not come back is none: 2023-02-29.
-        if day.to_string() == text && day.is_possible() { Ok(day) } else { Err(NotATime) }
+        if day.to_string() == text && day.is_possible() { Ok(day) } else { Err(TimeTextFault) }
     }
 }
 
@@ -70,13 +70,13 @@ impl FromStr for Day {
 ///
 /// # Errors
 /// Anything else, and times that 64 bits of nanoseconds do not reach.
-pub fn parse_time(text: &str) -> Result<UnixNanos, NotATime> {
+pub fn parse_time(text: &str) -> Result<UnixNanos, TimeTextFault> {
     let whole = text.strip_prefix('-').unwrap_or(text);
     if !whole.is_empty() && whole.bytes().all(|b| b.is_ascii_digit()) {
-        return text.parse().map(UnixNanos).map_err(|_| NotATime);
+        return text.parse().map(UnixNanos).map_err(|_| TimeTextFault);
     }
     let (date, time) = text.split_once(['T', ' ']).map_or((text, None), |(d, t)| (d, Some(t)));
-    let start = i64::from(date.parse::<Day>()?.0).checked_mul(DAY_NS).ok_or(NotATime)?;
+    let start = i64::from(date.parse::<Day>()?.0).checked_mul(DAY_NS).ok_or(TimeTextFault)?;
     let Some(time) = time else { return Ok(UnixNanos(start)) };
     let time = time.strip_suffix('Z').unwrap_or(time);
     let (clock, fraction) = time.split_once('.').map_or((time, None), |(c, f)| (c, Some(f)));
@@ -84,23 +84,23 @@ pub fn parse_time(text: &str) -> Result<UnixNanos, NotATime> {
     let (h, m, s) = match b.len() {
         5 if b[2] == b':' => (digits(&b[..2])?, digits(&b[3..])?, 0),
         8 if b[2] == b':' && b[5] == b':' => (digits(&b[..2])?, digits(&b[3..5])?, digits(&b[6..])?),
-        _ => return Err(NotATime),
+        _ => return Err(TimeTextFault),
     };
     if h > 23 || m > 59 || s > 59 || (fraction.is_some() && b.len() == 5) {
-        return Err(NotATime);
+        return Err(TimeTextFault);
     }
     let nanos = match fraction.map(str::as_bytes) {
         None => 0,
         Some(f) if (1..=9).contains(&f.len()) => digits(f)? * 10i64.pow(9 - f.len() as u32),
-        Some(_) => return Err(NotATime),
+        Some(_) => return Err(TimeTextFault),
     };
     let of_day = (h * 3600 + m * 60 + s) * 1_000_000_000 + nanos;
-    start.checked_add(of_day).map(UnixNanos).ok_or(NotATime)
+    start.checked_add(of_day).map(UnixNanos).ok_or(TimeTextFault)
 }
 
-fn digits(b: &[u8]) -> Result<i64, NotATime> {
+fn digits(b: &[u8]) -> Result<i64, TimeTextFault> {
     if b.is_empty() || !b.iter().all(u8::is_ascii_digit) {
-        return Err(NotATime);
+        return Err(TimeTextFault);
     }
     Ok(b.iter().fold(0, |n, b| n * 10 + i64::from(b - b'0')))
 }
@@ -137,10 +137,10 @@ mod tests {
             assert_eq!(Day(n).to_string().parse(), Ok(Day(n)));
         }
         assert_eq!(Day(0).to_string(), "1970-01-01");
-        assert_eq!(Day::of(UnixNanos(-1)).to_string(), "1969-12-31");
-        assert_eq!(Day::of(UnixNanos(1_709_164_800_000_000_000)).to_string(), "2024-02-29");
+        assert_eq!(Day::from_time(UnixNanos(-1)).to_string(), "1969-12-31");
+        assert_eq!(Day::from_time(UnixNanos(1_709_164_800_000_000_000)).to_string(), "2024-02-29");
         for bad in ["2023-02-29", "2023-13-01", "2023-00-10", "2023-1-1", "20230101", "2300-01-01", "", "x"] {
-            assert_eq!(bad.parse::<Day>(), Err(NotATime), "{bad}");
+            assert_eq!(bad.parse::<Day>(), Err(TimeTextFault), "{bad}");
         }
     }
 
@@ -169,7 +169,7 @@ mod tests {
             "-",
             "noon",
         ] {
-            assert_eq!(parse_time(bad), Err(NotATime), "{bad}");
+            assert_eq!(parse_time(bad), Err(TimeTextFault), "{bad}");
         }
     }
 }

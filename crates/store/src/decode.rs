@@ -8,12 +8,12 @@ use unitape_model::{FrameHeader, InstrumentId, Position, UnixNanos};
 
 use crate::bits::PAD;
 use crate::block::{BlockHeader, ENTRY, HEADER, special};
-use crate::cells::Plan;
-use crate::column::{Chunk, VECTOR};
+use crate::cells::KindLayout;
+use crate::column::{ColumnReader, VECTOR};
 
 /// What rows of a block are wanted; what is known of a whole block has been looked at before.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct RowFilter {
     /// First and last event time.
     pub from: UnixNanos,
     pub to: UnixNanos,
@@ -25,7 +25,7 @@ pub(crate) struct Wanted {
 
 /// A frame of a batch, and its place on the tape.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Key {
+pub(crate) struct FrameKey {
     pub ordinal: u64,
     pub position: Position,
     /// Line of the arena.
@@ -34,14 +34,14 @@ pub(crate) struct Key {
 
 /// Frames of several blocks, and in which order they stood on the tape.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub(crate) struct FrameBatch {
     pub arena: Vec<u8>,
-    pub keys: Vec<Key>,
+    pub keys: Vec<FrameKey>,
     slots: Vec<u32>,
-    sorted: Vec<Key>,
+    sorted: Vec<FrameKey>,
 }
 
-impl Batch {
+impl FrameBatch {
     pub fn clear(&mut self) {
         self.arena.clear();
         self.keys.clear();
@@ -78,7 +78,7 @@ impl Batch {
 
     /// The frame of a key.
     #[inline]
-    pub fn frame(&self, key: &Key) -> &[u8] {
+    pub fn frame(&self, key: &FrameKey) -> &[u8] {
         let start = key.line as usize * LINE;
         let length = FrameHeader::read(&self.arena[start..]).len_bytes();
         &self.arena[start..start + length]
@@ -87,14 +87,14 @@ impl Batch {
 
 /// What is wrong with a block, and at which byte of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Flaw {
+pub(crate) struct BlockFault {
     pub offset: usize,
     pub what: &'static str,
 }
 
 /// Decodes blocks; keeps its memory.
 #[derive(Debug, Default)]
-pub(crate) struct Decoder {
+pub(crate) struct BlockDecoder {
     tables: Vec<Vec<u64>>,
     times: Vec<u64>,
     venues: Vec<u64>,
@@ -106,35 +106,35 @@ pub(crate) struct Decoder {
 }
 
 /// A column of a block that is being read.
-struct Column<'a> {
+struct BlockColumn<'a> {
     number: u16,
     width: u8,
-    chunk: Chunk<'a>,
+    chunk: ColumnReader<'a>,
     /// Where its chunk begins, for errors.
     start: usize,
 }
 
-impl Column<'_> {
-    fn next(&mut self, out: &mut [u64]) -> Result<(), Flaw> {
-        self.chunk.next(out).map_err(|what| Flaw { offset: self.start, what })
+impl BlockColumn<'_> {
+    fn next(&mut self, out: &mut [u64]) -> Result<(), BlockFault> {
+        self.chunk.next(out).map_err(|what| BlockFault { offset: self.start, what })
     }
 
-    fn skip(&mut self, n: usize) -> Result<(), Flaw> {
-        self.chunk.skip(n).map_err(|what| Flaw { offset: self.start, what })
+    fn skip(&mut self, n: usize) -> Result<(), BlockFault> {
+        self.chunk.skip(n).map_err(|what| BlockFault { offset: self.start, what })
     }
 }
 
-impl Decoder {
+impl BlockDecoder {
     /// Appends the wanted rows of the block to `batch`. `bytes` is the block, with [`PAD`] bytes behind it. On an
     /// error the batch is as it was.
     pub fn decode(
         &mut self,
         bytes: &[u8],
         head: &BlockHeader,
-        wanted: &Wanted,
-        batch: &mut Batch,
-    ) -> Result<(), Flaw> {
-        if wanted.venue.is_some() && !Plan::of(head.kind).has_venue {
+        wanted: &RowFilter,
+        batch: &mut FrameBatch,
+    ) -> Result<(), BlockFault> {
+        if wanted.venue.is_some() && !KindLayout::for_kind(head.kind).has_venue {
             return Ok(());
         }
         let (arena, keys) = (batch.arena.len(), batch.keys.len());
@@ -155,12 +155,12 @@ impl Decoder {
         &mut self,
         bytes: &[u8],
         head: &BlockHeader,
-        columns: &mut [Column<'_>],
+        columns: &mut [BlockColumn<'_>],
         tail: Range<usize>,
-        wanted: &Wanted,
-        batch: &mut Batch,
-    ) -> Result<(), Flaw> {
-        let plan = Plan::of(head.kind);
+        wanted: &RowFilter,
+        batch: &mut FrameBatch,
+    ) -> Result<(), BlockFault> {
+        let plan = KindLayout::for_kind(head.kind);
         let (special, cells) = columns.split_at_mut(special::ALL.len() - 1);
         self.make_template(plan, head, cells);
         let mut firsts = std::mem::take(&mut self.columns);
@@ -183,17 +183,23 @@ impl Decoder {
                 let extra =
                     usize::try_from(*extra).ok().and_then(|l| l.checked_mul(LINE)).filter(|e| *e <= limit);
                 let Some(extra) = extra.filter(|e| *tail <= *e as u64) else {
-                    return Err(Flaw { offset: special[3].start, what: "a frame of a length that none has" });
+                    return Err(BlockFault {
+                        offset: special[3].start,
+                        what: "a frame of a length that none has",
+                    });
                 };
                 total += plan.fixed + extra;
                 if total > raw_left {
-                    return Err(Flaw { offset: special[3].start, what: "more than the block says it holds" });
+                    return Err(BlockFault {
+                        offset: special[3].start,
+                        what: "more than the block says it holds",
+                    });
                 }
             }
             raw_left -= total;
             let tail_bytes = tails.iter().sum::<u64>() as usize;
             if tail_bytes > tail.end - tail_at {
-                return Err(Flaw { offset: tail_at, what: "tails that end before their rows do" });
+                return Err(BlockFault { offset: tail_at, what: "tails that end before their rows do" });
             }
             if !self.choose(cells, n, wanted)? {
                 for column in cells.iter_mut().filter(|c| !is_looked_at(c.number, wanted)) {
@@ -241,7 +247,7 @@ impl Decoder {
                     let frame = &frames[start..start + usize::from(whole) * LINE];
                     if wanted.listed.as_ref().is_none_or(|list| plan.lists_instrument(frame, list)) {
                         let line = ((base + start) / LINE) as u32;
-                        batch.keys.push(Key { ordinal: ordinals[r], position, line });
+                        batch.keys.push(FrameKey { ordinal: ordinals[r], position, line });
                     }
                 }
             }
@@ -249,16 +255,21 @@ impl Decoder {
         self.columns = firsts;
         let unread = special.iter().chain(&*cells).find(|c| !c.chunk.is_at_end());
         if let Some(column) = unread {
-            return Err(Flaw { offset: column.start, what: "a chunk that is longer than its rows" });
+            return Err(BlockFault { offset: column.start, what: "a chunk that is longer than its rows" });
         }
         if raw_left != 0 || tail_at != tail.end {
-            return Err(Flaw { offset: tail_at, what: "less than the block says it holds" });
+            return Err(BlockFault { offset: tail_at, what: "less than the block says it holds" });
         }
         Ok(())
     }
 
     /// Reads the columns that rows are chosen by; false when none of the vector is wanted.
-    fn choose(&mut self, cells: &mut [Column<'_>], n: usize, wanted: &Wanted) -> Result<bool, Flaw> {
+    fn choose(
+        &mut self,
+        cells: &mut [BlockColumn<'_>],
+        n: usize,
+        wanted: &RowFilter,
+    ) -> Result<bool, BlockFault> {
         self.keep.clear();
         for column in cells.iter_mut().filter(|c| is_looked_at(c.number, wanted)) {
             let values = if column.number == VENUE { &mut self.venues } else { &mut self.times };
@@ -276,7 +287,7 @@ impl Decoder {
     }
 
     /// The fixed part with what all rows have in common.
-    fn make_template(&mut self, plan: &Plan, head: &BlockHeader, cells: &[Column<'_>]) {
+    fn make_template(&mut self, plan: &KindLayout, head: &BlockHeader, cells: &[BlockColumn<'_>]) {
         self.template.clear();
         self.template.resize(plan.fixed, 0);
         FrameHeader::new_unstamped(head.kind as u8, 0, 0).write(&mut self.template);
@@ -291,7 +302,7 @@ impl Decoder {
 
 const VENUE: u16 = at::VENUE as u16;
 
-fn is_looked_at(column: u16, wanted: &Wanted) -> bool {
+fn is_looked_at(column: u16, wanted: &RowFilter) -> bool {
     usize::from(column) == at::TS_EVENT || (column == VENUE && wanted.venue.is_some())
 }
 
@@ -332,28 +343,31 @@ fn open<'a>(
     bytes: &'a [u8],
     head: &BlockHeader,
     tables: &mut Vec<Vec<u64>>,
-    columns: &mut Vec<Column<'a>>,
-) -> Result<Range<usize>, Flaw> {
+    columns: &mut Vec<BlockColumn<'a>>,
+) -> Result<Range<usize>, BlockFault> {
     let end = head.bytes as usize;
     if bytes.len() < end + PAD {
-        return Err(Flaw { offset: 0, what: "a block that is cut short" });
+        return Err(BlockFault { offset: 0, what: "a block that is cut short" });
     }
-    let plan = Plan::of(head.kind);
+    let plan = KindLayout::for_kind(head.kind);
     let table_end = HEADER + usize::from(head.columns) * ENTRY;
     let table = bytes.get(HEADER..table_end.min(end)).unwrap_or(&[]);
     if crc32c::crc32c(table) != head.table_crc {
-        return Err(Flaw { offset: HEADER, what: "the checksum of the table of columns does not match" });
+        return Err(BlockFault {
+            offset: HEADER,
+            what: "the checksum of the table of columns does not match",
+        });
     }
     let (mut at, mut tail, mut cells_end) = (table_end, None, at::TS_EVENT);
     for (i, entry) in table.chunks_exact(ENTRY).enumerate() {
-        let flaw = |what| Flaw { offset: HEADER + i * ENTRY, what };
+        let flaw = |what| BlockFault { offset: HEADER + i * ENTRY, what };
         let number = u16::from_le_bytes([entry[0], entry[1]]);
         let (width, encoding) = (entry[2], entry[3]);
         let length = u32::from_le_bytes(entry[4..8].try_into().expect("four bytes")) as usize;
         let range = at..at.saturating_add(length);
         let chunk = bytes[..end].get(range.clone()).ok_or(flaw("a chunk that leaves its block"))?;
         if crc32c::crc32c(chunk).to_le_bytes() != entry[8..] {
-            return Err(Flaw { offset: at, what: "the checksum of a chunk does not match" });
+            return Err(BlockFault { offset: at, what: "the checksum of a chunk does not match" });
         }
         match special::ALL.get(i) {
             Some(special) if *special != number => return Err(flaw("a column that is missing")),
@@ -366,8 +380,8 @@ fn open<'a>(
             tail = Some(range.clone());
         } else {
             let memory = tables.pop().unwrap_or_default();
-            let chunk = Chunk::open(bytes, range.clone(), encoding, width, memory);
-            columns.push(Column { number, width, chunk: chunk.map_err(flaw)?, start: at });
+            let chunk = ColumnReader::open(bytes, range.clone(), encoding, width, memory);
+            columns.push(BlockColumn { number, width, chunk: chunk.map_err(flaw)?, start: at });
         }
         at = range.end;
     }
@@ -377,20 +391,20 @@ fn open<'a>(
         && (has_venue || !plan.has_venue);
     match tail.filter(|_| at == end && cells_end == plan.fixed && sound) {
         Some(tail) => Ok(tail),
-        None => Err(Flaw { offset: HEADER, what: "a table that does not cover the frame" }),
+        None => Err(BlockFault { offset: HEADER, what: "a table that does not cover the frame" }),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::{BlockEncoder, Rows};
+    use crate::block::{BlockEncoder, BlockRows};
     use proptest::prelude::*;
     use unitape_model::EventKind;
 
     /// The slow twin: one value after the other out of each column, by its definition.
     fn naive(bytes: &[u8], head: &BlockHeader) -> Vec<(u64, u64, Vec<u8>)> {
-        let (mut columns, plan) = (Vec::new(), Plan::of(head.kind));
+        let (mut columns, plan) = (Vec::new(), KindLayout::for_kind(head.kind));
         let tail = open(bytes, head, &mut Vec::new(), &mut columns).expect("a sound block");
         let mut all: Vec<(u16, u8, Vec<u64>)> = Vec::new();
         for mut c in columns {
@@ -421,15 +435,15 @@ mod tests {
     }
 
     /// Frames of any bytes: wild ones, or such that change little from row to row, as those of markets do.
-    fn rows(kind: EventKind, seed: u64, n: usize, wild: bool) -> (Rows, Vec<(u64, u64, Vec<u8>)>) {
-        let (mut rows, mut all, mut x) = (Rows::default(), Vec::new(), seed | 1);
+    fn rows(kind: EventKind, seed: u64, n: usize, wild: bool) -> (BlockRows, Vec<(u64, u64, Vec<u8>)>) {
+        let (mut rows, mut all, mut x) = (BlockRows::default(), Vec::new(), seed | 1);
         let mut random = move || {
             x ^= x << 13;
             x ^= x >> 7;
             x ^= x << 17;
             x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 8
         };
-        let plan = Plan::of(kind);
+        let plan = KindLayout::for_kind(kind);
         let mut frame: Vec<u8> = (0..plan.fixed).map(|_| random() as u8).collect();
         let (mut ordinal, mut position) = (random() % 1000, 64_000 + random() % 1000 * 64);
         for _ in 0..n {
@@ -456,7 +470,7 @@ mod tests {
         (rows, all)
     }
 
-    fn block(kind: EventKind, rows: &Rows) -> (BlockHeader, Vec<u8>) {
+    fn block(kind: EventKind, rows: &BlockRows) -> (BlockHeader, Vec<u8>) {
         let mut bytes = Vec::new();
         let head = BlockEncoder::default().encode(kind, InstrumentId(7), 3, 5, rows, &mut bytes);
         assert_eq!(BlockHeader::decode(&bytes), Ok(head));
@@ -464,13 +478,17 @@ mod tests {
         (head, bytes)
     }
 
-    fn everything() -> Wanted {
-        Wanted { from: UnixNanos(i64::MIN), to: UnixNanos(i64::MAX), venue: None, listed: None }
+    fn everything() -> RowFilter {
+        RowFilter { from: UnixNanos(i64::MIN), to: UnixNanos(i64::MAX), venue: None, listed: None }
     }
 
-    fn decoded(bytes: &[u8], head: &BlockHeader, wanted: &Wanted) -> Result<Vec<(u64, u64, Vec<u8>)>, Flaw> {
-        let mut batch = Batch::default();
-        Decoder::default().decode(bytes, head, wanted, &mut batch)?;
+    fn decoded(
+        bytes: &[u8],
+        head: &BlockHeader,
+        wanted: &RowFilter,
+    ) -> Result<Vec<(u64, u64, Vec<u8>)>, BlockFault> {
+        let mut batch = FrameBatch::default();
+        BlockDecoder::default().decode(bytes, head, wanted, &mut batch)?;
         Ok(batch.keys.iter().map(|k| (k.ordinal, k.position.0, batch.frame(k).to_vec())).collect())
     }
 
@@ -498,7 +516,7 @@ mod tests {
             let time = |f: &[u8]| i64::from_le_bytes(f[8..16].try_into().unwrap());
             let venue = |f: &[u8]| u16::from_le_bytes(f[36..38].try_into().unwrap());
             let middle = &want[part % n].2;
-            let wanted = Wanted {
+            let wanted = RowFilter {
                 from: UnixNanos(time(middle).saturating_sub(span as i64)),
                 to: UnixNanos(time(middle).saturating_add(span as i64)),
                 venue: (seed % 2 == 0).then_some(venue(middle)),
@@ -569,9 +587,9 @@ mod tests {
     /// Two blocks of a damaged store claim one ordinal: neither event may vanish.
     #[test]
     fn batches_are_put_into_the_order_of_the_tape() {
-        let key = |ordinal: u64, line| Key { ordinal, position: Position(0), line };
+        let key = |ordinal: u64, line| FrameKey { ordinal, position: Position(0), line };
         for ordinals in [&[5u64, 3, 4, 9][..], &[5, 5, 3], &[1 << 60, 0, 7], &[], &[1, 2, 3]] {
-            let mut batch = Batch::default();
+            let mut batch = FrameBatch::default();
             batch.keys.extend(ordinals.iter().enumerate().map(|(i, o)| key(*o, i as u32)));
             batch.sort();
             let mut want = ordinals.to_vec();

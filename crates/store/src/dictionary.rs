@@ -19,7 +19,7 @@ use unitape_model::{Dictionary, Event, EventKind, NameKind};
 use unitape_tape::TapeId;
 
 use crate::FORMAT_VERSION;
-use crate::error::{At, Error, Result};
+use crate::error::{Error, IoContext, Result};
 
 const MAGIC: &[u8; 8] = b"UNIDICT0";
 const HEAD: u64 = 16;
@@ -32,7 +32,7 @@ const PAYLOAD_MAX: usize = SOURCE_HEAD + u16::MAX as usize * 64;
 
 /// Names of the store and their tokens.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct TokenDictionary {
     pub names: Dictionary,
     /// Definitions of sources; the token of one is its place, from 1.
     sources: Vec<Vec<u8>>,
@@ -41,7 +41,7 @@ pub(crate) struct Names {
     pending: Vec<u8>,
 }
 
-impl Names {
+impl TokenDictionary {
     /// The file.
     pub fn path(store: &Path) -> PathBuf {
         store.join("dictionary.log")
@@ -55,7 +55,7 @@ impl Names {
     }
 
     fn read(&mut self, path: &Path, bytes: u64) -> Result<()> {
-        let file = File::open(path).at("open", path)?;
+        let file = File::open(path).with_context("open", path)?;
         let mut file = BufReader::new(file.take(bytes));
         let mut offset = 0;
         let mut exact = |buffer: &mut [u8], offset: &mut u64| {
@@ -67,7 +67,7 @@ impl Names {
                         "the dictionary is shorter than the manifest says",
                     ));
                 }
-                other => other.at("read", path)?,
+                other => other.with_context("read", path)?,
             }
             *offset += buffer.len() as u64;
             Ok(())
@@ -160,17 +160,21 @@ impl Names {
     /// Appends what is new behind the first `bytes` of the file and flushes it; gives how much of it counts then.
     pub fn append(&mut self, store: &Path, bytes: u64) -> Result<u64> {
         let path = Self::path(store);
-        let file =
-            OpenOptions::new().write(true).create(true).truncate(false).open(&path).at("open", &path)?;
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .with_context("open", &path)?;
         let mut start = bytes;
         if start == 0 {
-            file.write_all_at(&header(), 0).at("write", &path)?;
+            file.write_all_at(&header(), 0).with_context("write", &path)?;
             start = HEAD;
         }
         // What a killed seal may have left behind goes.
-        file.set_len(start).at("cut", &path)?;
-        file.write_all_at(&self.pending, start).at("append to", &path)?;
-        file.sync_all().at("sync", &path)?;
+        file.set_len(start).with_context("cut", &path)?;
+        file.write_all_at(&self.pending, start).with_context("append to", &path)?;
+        file.sync_all().with_context("sync", &path)?;
         let end = start + self.pending.len() as u64;
         self.pending.clear();
         Ok(end)
@@ -194,7 +198,7 @@ mod tests {
     #[test]
     fn tokens_stay_and_damage_is_found_where_it_is() {
         let dir = tempfile::tempdir().unwrap();
-        let mut names = Names::default();
+        let mut names = TokenDictionary::default();
         for (dict, name) in [(NameKind::Venue, "XLON"), (NameKind::Owner, "ACME"), (NameKind::Venue, "CHIX")]
         {
             names.intern(dict, name).unwrap();
@@ -204,22 +208,22 @@ mod tests {
         names.intern(NameKind::Owner, "BETA").unwrap();
         let more = names.append(dir.path(), bytes).unwrap();
 
-        let (back, problem) = Names::load(dir.path(), bytes);
+        let (back, problem) = TokenDictionary::load(dir.path(), bytes);
         assert!(problem.is_none() && back.names.len(NameKind::Owner) == 1, "only what counts: {problem:?}");
-        let (back, _) = Names::load(dir.path(), more);
+        let (back, _) = TokenDictionary::load(dir.path(), more);
         assert_eq!(back.names.name(NameKind::Venue, 2), Some("CHIX"));
         assert_eq!(back.names.name(NameKind::Owner, 2), Some("BETA"));
 
-        let good = std::fs::read(Names::path(dir.path())).unwrap();
+        let good = std::fs::read(TokenDictionary::path(dir.path())).unwrap();
         for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 4;
-            std::fs::write(Names::path(dir.path()), &bad).unwrap();
-            let (_, problem) = Names::load(dir.path(), more);
+            std::fs::write(TokenDictionary::path(dir.path()), &bad).unwrap();
+            let (_, problem) = TokenDictionary::load(dir.path(), more);
             let Some(Error::Damage { offset, .. }) = problem else { panic!("byte {at}: {problem:?}") };
             assert!(offset <= at as u64, "byte {at}, told {offset}");
         }
-        std::fs::write(Names::path(dir.path()), &good[..good.len() - 1]).unwrap();
-        assert!(matches!(Names::load(dir.path(), more).1, Some(Error::Damage { .. })));
+        std::fs::write(TokenDictionary::path(dir.path()), &good[..good.len() - 1]).unwrap();
+        assert!(matches!(TokenDictionary::load(dir.path(), more).1, Some(Error::Damage { .. })));
     }
 }

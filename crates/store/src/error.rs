@@ -136,12 +136,12 @@ fn place(block: Option<u32>, offset: u64, what: &str) -> String {
 }
 
 /// Adds what was being done, and to which file, to an error of the system.
-pub(crate) trait At<T> {
-    fn at(self, doing: &'static str, path: &Path) -> Result<T>;
+pub(crate) trait IoContext<T> {
+    fn with_context(self, doing: &'static str, path: &Path) -> Result<T>;
 }
 
-impl<T> At<T> for io::Result<T> {
-    fn at(self, doing: &'static str, path: &Path) -> Result<T> {
+impl<T> IoContext<T> for io::Result<T> {
+    fn with_context(self, doing: &'static str, path: &Path) -> Result<T> {
         self.map_err(|source| Error::Io { doing, path: path.into(), source })
     }
 }

@@ -17,7 +17,7 @@ use crate::FORMAT_VERSION;
 use crate::bits::PAD;
 use crate::block::{self, BlockHeader};
 use crate::day::Day;
-use crate::error::{At, Error, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::manifest::FileEntry;
 use crate::schema::TickSchema;
 
@@ -77,8 +77,8 @@ impl FileWriter {
     pub fn create(store: &Path, id: FileId) -> Result<Self> {
         let path = id.path(store);
         let folder = path.parent().expect("a file in a folder");
-        std::fs::create_dir_all(folder).at("make", folder)?;
-        std::fs::write(&path, id.header()).at("write", &path)?;
+        std::fs::create_dir_all(folder).with_context("make", folder)?;
+        std::fs::write(&path, id.header()).with_context("write", &path)?;
         let entry = FileEntry {
             schema: id.schema,
             bytes: HEADER as u64,
@@ -94,7 +94,7 @@ impl FileWriter {
     /// Appends blocks that stand one after the other in `bytes`.
     pub fn append(&mut self, bytes: &[u8], headers: &[BlockHeader]) -> Result<()> {
         let file = OpenOptions::new().append(true).open(&self.path);
-        file.and_then(|mut f| f.write_all(bytes)).at("append to", &self.path)?;
+        file.and_then(|mut f| f.write_all(bytes)).with_context("append to", &self.path)?;
         let e = &mut self.entry;
         for head in headers {
             self.index.extend_from_slice(&e.bytes.to_le_bytes());
@@ -120,11 +120,13 @@ impl FileWriter {
         end[16..20].copy_from_slice(&crc32c::crc32c(&self.index).to_le_bytes());
         let crc = crc32c::crc32c(&end[..20]);
         end[20..].copy_from_slice(&crc.to_le_bytes());
-        let mut file = OpenOptions::new().append(true).open(&self.path).at("open", &self.path)?;
-        file.write_all(&self.index).and_then(|()| file.write_all(&end)).at("append to", &self.path)?;
+        let mut file = OpenOptions::new().append(true).open(&self.path).with_context("open", &self.path)?;
+        file.write_all(&self.index)
+            .and_then(|()| file.write_all(&end))
+            .with_context("append to", &self.path)?;
         self.entry.bytes += (self.index.len() + END) as u64;
         self.index = Vec::new();
-        file.sync_all().at("sync", &self.path)
+        file.sync_all().with_context("sync", &self.path)
     }
 
     pub fn path(&self) -> &Path {
@@ -134,7 +136,7 @@ impl FileWriter {
 
 /// Where a block stands, and what its header says.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct BlockLocation {
     pub offset: u64,
     pub head: BlockHeader,
 }
@@ -151,13 +153,18 @@ impl BlockFile {
     /// Opens the file.
     pub fn open(store: &Path, id: &FileId) -> Result<Self> {
         let path = id.path(store);
-        let file = File::open(&path).at("open", &path)?;
-        let length = file.metadata().at("look at", &path)?.len();
+        let file = File::open(&path).with_context("open", &path)?;
+        let length = file.metadata().with_context("look at", &path)?.len();
         Ok(Self { file, path, length })
     }
 
     /// The blocks that can be found, and what was wrong on the way.
-    pub fn places(&self, id: &FileId, entry: &FileEntry, problems: &mut impl FnMut(Error)) -> Vec<Place> {
+    pub fn places(
+        &self,
+        id: &FileId,
+        entry: &FileEntry,
+        problems: &mut impl FnMut(Error),
+    ) -> Vec<BlockLocation> {
         let mut head = [0; HEADER];
         if self.file.read_exact_at(&mut head, 0).is_err() {
             problems(Error::damage(&self.path, 0, "the file is cut short"));
@@ -178,7 +185,7 @@ impl BlockFile {
         }
     }
 
-    fn index(&self, entry: &FileEntry) -> Result<Vec<Place>> {
+    fn index(&self, entry: &FileEntry) -> Result<Vec<BlockLocation>> {
         let bad = |offset: u64, what: &str| Err(Error::damage(&self.path, offset, what));
         if self.length != entry.bytes {
             let what = format!("{} bytes long, not {} as the manifest says", self.length, entry.bytes);
@@ -186,7 +193,7 @@ impl BlockFile {
         }
         let end_at = self.length.saturating_sub(END as u64);
         let mut end = [0; END];
-        self.file.read_exact_at(&mut end, end_at).at("read", &self.path)?;
+        self.file.read_exact_at(&mut end, end_at).with_context("read", &self.path)?;
         if end[..4] != *END_MAGIC || end[20..] != crc32c::crc32c(&end[..20]).to_le_bytes() {
             return bad(end_at, "the end of the index does not match its checksum");
         }
@@ -197,7 +204,7 @@ impl BlockFile {
             return bad(end_at, "the index has another length than it says");
         }
         let mut index = vec![0; (end_at - index_at) as usize];
-        self.file.read_exact_at(&mut index, index_at).at("read", &self.path)?;
+        self.file.read_exact_at(&mut index, index_at).with_context("read", &self.path)?;
         if end[16..20] != crc32c::crc32c(&index).to_le_bytes() {
             return bad(index_at, "the checksum of the index does not match");
         }
@@ -211,13 +218,13 @@ impl BlockFile {
                 return bad(index_at + (i * ENTRY) as u64, "an entry of the index that is no block's");
             };
             next = offset + u64::from(head.bytes);
-            places.push(Place { offset, head });
+            places.push(BlockLocation { offset, head });
         }
         Ok(places)
     }
 
     /// Finds blocks by their headers, as far as they follow one another.
-    fn walk(&self, problems: &mut impl FnMut(Error)) -> Vec<Place> {
+    fn walk(&self, problems: &mut impl FnMut(Error)) -> Vec<BlockLocation> {
         let (mut places, mut offset) = (Vec::new(), HEADER as u64);
         let mut head = [0; block::HEADER];
         while offset + block::HEADER as u64 <= self.length {
@@ -228,7 +235,7 @@ impl BlockFile {
             let number = places.len() as u32;
             match BlockHeader::decode(&head) {
                 Ok(head) if offset + u64::from(head.bytes) <= self.length => {
-                    places.push(Place { offset, head });
+                    places.push(BlockLocation { offset, head });
                     offset += u64::from(head.bytes);
                 }
                 Ok(_) => {
@@ -243,11 +250,11 @@ impl BlockFile {
     }
 
     /// Reads a block into `out`, with room behind it to load from.
-    pub fn read(&self, place: &Place, out: &mut Vec<u8>) -> Result<()> {
+    pub fn read(&self, place: &BlockLocation, out: &mut Vec<u8>) -> Result<()> {
         let bytes = place.head.bytes as usize;
         out.clear();
         out.resize(bytes + PAD, 0);
-        self.file.read_exact_at(&mut out[..bytes], place.offset).at("read", &self.path)?;
+        self.file.read_exact_at(&mut out[..bytes], place.offset).with_context("read", &self.path)?;
         // The index has a copy; which of the two is damaged, its own checksum tells.
         if out[..block::HEADER] != place.head.encode() {
             let what = "the block header is not the one that the index has";

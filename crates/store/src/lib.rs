@@ -15,7 +15,7 @@
 //!
 //! ```
 //! use unitape_model::{Dictionary, EventBuilder, EventKind, EventSchema, UnixNanos, flags};
-//! use unitape_store::{Filter, SealOptions, Store, seal};
+//! use unitape_store::{ScanFilter, SealOptions, Store, seal};
 //! use unitape_tape::{WriterOptions, TapeId, Writer};
 //!
 //! let dir = tempfile::tempdir()?;
@@ -29,7 +29,7 @@
 //!
 //! assert_eq!(seal(&tape, &store, &SealOptions::default())?.rows, 1);
 //! let store = Store::open(&store)?;
-//! let mut scan = store.scan(&Filter::default())?;
+//! let mut scan = store.scan(&ScanFilter::default())?;
 //! let row = scan.next().expect("what was sealed");
 //! assert_eq!((row.position, &row.frame[4..]), (position, &unit[4..]));
 //! assert!(scan.next().is_none() && scan.problems().is_empty());
@@ -56,12 +56,12 @@ mod seal;
 mod store;
 mod stripe;
 
-pub use day::{Day, NotATime, parse_time};
+pub use day::{Day, TimeTextFault, parse_time};
 pub use error::{Error, Result};
-pub use scan::{Filter, Row, Scan};
+pub use scan::{Scan, ScanFilter, StoredEvent};
 pub use schema::TickSchema;
-pub use seal::{Progress, SealOptions, Sealed, seal};
-pub use store::{Amount, DayInfo, Info, Store};
+pub use seal::{SealOptions, SealReport, StoreProgress, seal};
+pub use store::{DaySummary, Store, StoreSummary, StoredTotals};
 
 /// Version of everything that the store writes. 0 is not final: a later one may not read it.
 pub const FORMAT_VERSION: u32 = 0;

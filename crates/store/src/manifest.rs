@@ -15,7 +15,7 @@ use unitape_tape::TapeId;
 
 use crate::FORMAT_VERSION;
 use crate::day::Day;
-use crate::error::{At, Error, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::file::FileId;
 use crate::schema::TickSchema;
 
@@ -33,15 +33,15 @@ pub(crate) struct Manifest {
     /// Bytes of the dictionary that count.
     pub dictionary_bytes: u64,
     /// Tapes that were sealed, in the order of their first seal.
-    pub tapes: Vec<TapeState>,
+    pub tapes: Vec<SealedTape>,
     /// What seals added, in their order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<SealedPart>,
 }
 
 /// How far a tape is sealed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct TapeState {
+pub(crate) struct SealedTape {
     #[serde(with = "tape_text")]
     pub tape: TapeId,
     /// All events before this position are in the store.
@@ -59,7 +59,7 @@ pub(crate) struct TapeState {
 /// What one seal added to one day.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Part {
+pub(crate) struct SealedPart {
     pub date: Day,
     pub generation: u64,
     #[serde(with = "tape_text")]
@@ -83,7 +83,7 @@ pub(crate) struct FileEntry {
     pub ts_max: i64,
 }
 
-impl Part {
+impl SealedPart {
     pub fn file(&self, entry: &FileEntry) -> FileId {
         FileId { day: self.date, schema: entry.schema, generation: self.generation, tape: self.tape }
     }
@@ -110,9 +110,9 @@ impl Manifest {
                     if dir.is_dir() { "there is no manifest in it" } else { "there is no such directory" };
                 return Err(Error::NotAStore { path: dir.into(), what });
             }
-            other => other.at("open", &path)?,
+            other => other.with_context("open", &path)?,
         };
-        opened.take(BYTES_MAX + 1).read_to_end(&mut text).at("read", &path)?;
+        opened.take(BYTES_MAX + 1).read_to_end(&mut text).with_context("read", &path)?;
         Self::parse(&text, &path)
     }
 
@@ -150,22 +150,22 @@ impl Manifest {
         let body = serde_json::to_vec(self).expect("plain data is always JSON");
         let head = format!("{WORD} {FORMAT_VERSION} {:08x} {}\n", crc32c::crc32c(&body), body.len());
         let (new, path) = (Self::path_new(dir), Self::path(dir));
-        let mut file = File::create(&new).at("make", &new)?;
-        file.write_all(head.as_bytes()).and_then(|()| file.write_all(&body)).at("write", &new)?;
-        file.sync_all().at("sync", &new)?;
-        fs::rename(&new, &path).at("rename", &new)?;
+        let mut file = File::create(&new).with_context("make", &new)?;
+        file.write_all(head.as_bytes()).and_then(|()| file.write_all(&body)).with_context("write", &new)?;
+        file.sync_all().with_context("sync", &new)?;
+        fs::rename(&new, &path).with_context("rename", &new)?;
         sync_dir(dir)
     }
 
     /// The state of a tape.
-    pub fn tape(&self, tape: TapeId) -> Option<&TapeState> {
+    pub fn tape(&self, tape: TapeId) -> Option<&SealedTape> {
         self.tapes.iter().find(|t| t.tape == tape)
     }
 }
 
 /// Makes names in a directory survive power loss.
 pub(crate) fn sync_dir(dir: &Path) -> Result<()> {
-    File::open(dir).and_then(|f| f.sync_all()).at("sync", dir)
+    File::open(dir).and_then(|f| f.sync_all()).with_context("sync", dir)
 }
 
 impl Serialize for Day {
@@ -250,14 +250,14 @@ mod tests {
         Manifest {
             generation: 2,
             dictionary_bytes: 77,
-            tapes: vec![TapeState {
+            tapes: vec![SealedTape {
                 tape: TapeId(0xabc),
                 sealed: Position(640),
                 days: [(Day(3), Position(900))].into(),
                 last_position: Position(576),
                 last_crc: 9,
             }],
-            parts: vec![Part {
+            parts: vec![SealedPart {
                 date: Day(19_000),
                 generation: 2,
                 tape: TapeId(0xabc),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_and_another_thing_are_told_apart() {
+    fn versions_and_damage_are_distinct() {
         let path = Path::new("manifest");
         let version = Manifest::parse(b"unitape-store 1 00000000 2\n{}", path);
         assert!(matches!(version, Err(Error::ForeignVersion { found: 1, known: 0, .. })), "{version:?}");

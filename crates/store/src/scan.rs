@@ -7,19 +7,19 @@ use std::sync::atomic::Ordering;
 use unitape_model::{Event, InstrumentId, NameKind, Position, UnixNanos};
 use unitape_tape::TapeId;
 
-use crate::cells::Plan;
+use crate::cells::KindLayout;
 use crate::day::Day;
-use crate::decode::{Batch, Decoder, Wanted};
+use crate::decode::{BlockDecoder, FrameBatch, RowFilter};
 use crate::error::{Error, Result};
-use crate::file::{BlockFile, FileId, Place};
-use crate::manifest::Part;
+use crate::file::{BlockFile, BlockLocation, FileId};
+use crate::manifest::SealedPart;
 use crate::schema::TickSchema;
-use crate::seal::{Progress, STRIPE_BYTES_MAX};
+use crate::seal::{STRIPE_BYTES_MAX, StoreProgress};
 use crate::store::Store;
 
 /// Which events are wanted; those that meet all of it.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct ScanFilter {
     /// Of these instruments (an index is one; news that lists one of them is wanted too). All when empty.
     pub symbols: Vec<String>,
     /// Event time from here on.
@@ -36,7 +36,7 @@ pub struct Filter {
 
 /// An event of the store.
 #[derive(Clone, Copy, Debug)]
-pub struct Row<'a> {
+pub struct StoredEvent<'a> {
     /// The tape it stood on.
     pub tape: TapeId,
     /// Events before it on that tape.
@@ -47,7 +47,7 @@ pub struct Row<'a> {
     pub frame: &'a [u8],
 }
 
-impl<'a> Row<'a> {
+impl<'a> StoredEvent<'a> {
     /// The frame as an event.
     pub fn event(&self) -> Event<'a> {
         Event::new(self.frame).expect("only whole frames of known kinds are decoded")
@@ -66,48 +66,48 @@ const PROBLEMS_MAX: usize = 1000;
 #[derive(Debug)]
 pub struct Scan<'a> {
     store: &'a Store,
-    wanted: Wanted,
+    wanted: RowFilter,
     /// Tokens of instruments, sorted; none: all.
     instruments: Option<Vec<InstrumentId>>,
     schemas: Vec<TickSchema>,
     /// What is to be read of each tape, by generation, in order.
-    tapes: VecDeque<(TapeId, VecDeque<Pending<'a>>)>,
-    active: Vec<Stream>,
+    tapes: VecDeque<(TapeId, VecDeque<PendingGeneration<'a>>)>,
+    active: Vec<GenerationReader>,
     /// Ordinal before which only the active streams have events.
     bound: u64,
-    batches: Vec<Batch>,
-    decoder: Decoder,
+    batches: Vec<FrameBatch>,
+    decoder: BlockDecoder,
     block: Vec<u8>,
     problems: Vec<Error>,
     problem_count: u64,
-    progress: Option<Arc<Progress>>,
+    progress: Option<Arc<StoreProgress>>,
 }
 
 /// The parts of a generation, not looked at yet.
 #[derive(Debug)]
-struct Pending<'a> {
+struct PendingGeneration<'a> {
     ordinal_first: u64,
-    parts: Vec<&'a Part>,
+    parts: Vec<&'a SealedPart>,
 }
 
 /// A generation being read, stripe by stripe.
 #[derive(Debug)]
-struct Stream {
+struct GenerationReader {
     files: Vec<FileId>,
     /// Blocks of each stripe: file and place.
-    stripes: VecDeque<Vec<(u32, Place)>>,
-    batch: Batch,
+    stripes: VecDeque<Vec<(u32, BlockLocation)>>,
+    batch: FrameBatch,
     at: usize,
 }
 
-impl Stream {
+impl GenerationReader {
     fn head(&self) -> Option<u64> {
         self.batch.keys.get(self.at).map(|k| k.ordinal)
     }
 }
 
 impl<'a> Scan<'a> {
-    pub(crate) fn new(store: &'a Store, filter: &Filter) -> Result<Self> {
+    pub(crate) fn new(store: &'a Store, filter: &ScanFilter) -> Result<Self> {
         let token = |dict: NameKind, sort, name: &String| {
             let found = store.names().get(dict, name.as_bytes());
             found.ok_or_else(|| Error::UnknownName { sort, name: name.clone() })
@@ -132,17 +132,17 @@ impl<'a> Scan<'a> {
         };
         // Tokens of venues fit the 16 bits that a frame has for them.
         let venue = venue.map(|v| v as u16);
-        let wanted = Wanted { from, to, venue, listed: None };
+        let wanted = RowFilter { from, to, venue, listed: None };
         let mut tapes = VecDeque::new();
         for state in store.manifest.tapes.iter().filter(|_| !nothing && from <= to) {
-            let mut generations: BTreeMap<u64, Pending<'a>> = BTreeMap::new();
+            let mut generations: BTreeMap<u64, PendingGeneration<'a>> = BTreeMap::new();
             for part in store.manifest.parts.iter().filter(|p| p.tape == state.tape) {
                 let some = part
                     .files
                     .iter()
                     .any(|f| schemas.contains(&f.schema) && f.ts_min <= to.0 && f.ts_max >= from.0);
                 if some {
-                    let empty = || Pending { ordinal_first: u64::MAX, parts: Vec::new() };
+                    let empty = || PendingGeneration { ordinal_first: u64::MAX, parts: Vec::new() };
                     let pending = generations.entry(part.generation).or_insert_with(empty);
                     pending.ordinal_first = pending.ordinal_first.min(part.ordinal_first);
                     pending.parts.push(part);
@@ -161,7 +161,7 @@ impl<'a> Scan<'a> {
             active: Vec::new(),
             bound: 0,
             batches: Vec::new(),
-            decoder: Decoder::default(),
+            decoder: BlockDecoder::default(),
             block: Vec::new(),
             problems: Vec::new(),
             problem_count: 0,
@@ -170,14 +170,14 @@ impl<'a> Scan<'a> {
     }
 
     /// Tells how far it is in `progress`: bytes of blocks read, of those chosen so far, and rows.
-    pub fn with_progress(mut self, progress: Arc<Progress>) -> Self {
+    pub fn with_progress(mut self, progress: Arc<StoreProgress>) -> Self {
         self.progress = Some(progress);
         self
     }
 
     /// The next event; none at the end.
     #[allow(clippy::should_implement_trait)] // lends its batch, which an Iterator cannot
-    pub fn next(&mut self) -> Option<Row<'_>> {
+    pub fn next(&mut self) -> Option<StoredEvent<'_>> {
         let index = loop {
             match &self.active[..] {
                 // Nearly always there is one, and it is its turn.
@@ -193,7 +193,7 @@ impl<'a> Scan<'a> {
         let key = stream.batch.keys[stream.at];
         stream.at += 1;
         let frame = stream.batch.frame(&key);
-        Some(Row { tape, ordinal: key.ordinal, position: key.position, frame })
+        Some(StoredEvent { tape, ordinal: key.ordinal, position: key.position, frame })
     }
 
     /// What was damaged so far, the first 1,000 of it.
@@ -234,8 +234,8 @@ impl<'a> Scan<'a> {
     }
 
     /// Looks for the blocks of a generation that may have something wanted.
-    fn begin(&mut self, pending: &Pending<'_>) {
-        let (mut files, mut stripes) = (Vec::new(), BTreeMap::<u32, Vec<(u32, Place)>>::new());
+    fn begin(&mut self, pending: &PendingGeneration<'_>) {
+        let (mut files, mut stripes) = (Vec::new(), BTreeMap::<u32, Vec<(u32, BlockLocation)>>::new());
         let mut bytes = 0;
         for part in &pending.parts {
             for entry in &part.files {
@@ -265,11 +265,11 @@ impl<'a> Scan<'a> {
         }
         let mut batch = self.batches.pop().unwrap_or_default();
         batch.clear();
-        self.active.push(Stream { files, stripes: stripes.into_values().collect(), batch, at: 0 });
+        self.active.push(GenerationReader { files, stripes: stripes.into_values().collect(), batch, at: 0 });
     }
 
-    fn may_have(&self, place: &Place) -> bool {
-        let (head, plan) = (&place.head, Plan::of(place.head.kind));
+    fn may_have(&self, place: &BlockLocation) -> bool {
+        let (head, plan) = (&place.head, KindLayout::for_kind(place.head.kind));
         let instrument = self.instruments.as_ref().is_none_or(|list| {
             list.binary_search(&head.instrument).is_ok()
                 || (head.instrument == NO_INSTRUMENT && plan.instruments.is_some())
@@ -322,7 +322,13 @@ impl<'a> Scan<'a> {
     }
 
     /// Adds the wanted rows of a block to `batch`.
-    fn read(&mut self, file: &BlockFile, place: &Place, room: &mut usize, batch: &mut Batch) -> Result<()> {
+    fn read(
+        &mut self,
+        file: &BlockFile,
+        place: &BlockLocation,
+        room: &mut usize,
+        batch: &mut FrameBatch,
+    ) -> Result<()> {
         let at = |offset: u64, what: &str| {
             Err(Error::block_damage(file.path(), place.head.number, place.offset + offset, what))
         };

@@ -65,7 +65,7 @@ impl TickSchema {
     ];
 
     /// The home of a kind; none for bookkeeping, which is no event.
-    pub const fn of(kind: EventKind) -> Option<Self> {
+    pub const fn for_kind(kind: EventKind) -> Option<Self> {
         Some(match kind {
             EventKind::OrderNew | EventKind::OrderAmend | EventKind::OrderCancel | EventKind::Exec => {
                 Self::Mbo
@@ -118,7 +118,7 @@ impl TickSchema {
 
     /// The kinds that are kept under it.
     pub fn kinds(self) -> impl Iterator<Item = EventKind> {
-        EventKind::EVENTS.into_iter().filter(move |k| Self::of(*k) == Some(self))
+        EventKind::EVENTS.into_iter().filter(move |k| Self::for_kind(*k) == Some(self))
     }
 }
 
@@ -144,6 +144,6 @@ mod tests {
             assert!(schema.kinds().count() > 0, "{schema}");
             assert_eq!(TickSchema::from_name(schema.name()), Some(schema));
         }
-        assert!(EventKind::META.into_iter().all(|k| TickSchema::of(k).is_none()));
+        assert!(EventKind::META.into_iter().all(|k| TickSchema::for_kind(k).is_none()));
     }
 }

@@ -15,14 +15,14 @@ use unitape_tape::{
 };
 
 use crate::block::RAW_MAX;
-use crate::cells::Plan;
+use crate::cells::KindLayout;
 use crate::column::ROWS_MAX;
 use crate::day::Day;
-use crate::dictionary::Names;
-use crate::error::{At, Error, Result};
-use crate::manifest::{Manifest, Part, TapeState};
+use crate::dictionary::TokenDictionary;
+use crate::error::{Error, IoContext, Result};
+use crate::manifest::{Manifest, SealedPart, SealedTape};
 use crate::schema::TickSchema;
-use crate::stripe::{Key, Stripes};
+use crate::stripe::{BufferKey, StripeWriter};
 
 /// How a tape is sealed.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ pub struct SealOptions<'a> {
     /// Raised from outside: stop, and leave the store as it was.
     pub stop: Option<&'a AtomicBool>,
     /// How far it is.
-    pub progress: Option<&'a Progress>,
+    pub progress: Option<&'a StoreProgress>,
     /// Damage of the tape is no error: what is after it is sealed, and what is lost is counted. What is mended later
     /// is then not sealed any more.
     pub skip_damage: bool,
@@ -61,7 +61,7 @@ pub(crate) const STRIPE_BYTES_MAX: usize = 1 << 30;
 
 /// Figures for whoever watches; written with Relaxed, each for itself.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct StoreProgress {
     /// Bytes of tape, or of blocks, that have been read.
     pub bytes: AtomicU64,
     /// Of so many, as far as is known.
@@ -72,7 +72,7 @@ pub struct Progress {
 
 /// What a seal added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sealed {
+pub struct SealReport {
     /// Generation of what was added; none when nothing was.
     pub generation: Option<u64>,
     /// Events.
@@ -108,7 +108,7 @@ pub struct Sealed {
 /// # Errors
 /// A tape or store that is none or damaged, a tape whose checksums are missing, a tape that is another one than was sealed under its id, events that
 /// name what is not defined, and the system's refusals. The store is then as it was.
-pub fn seal(tape: &Path, store: &Path, options: &SealOptions<'_>) -> Result<Sealed> {
+pub fn seal(tape: &Path, store: &Path, options: &SealOptions<'_>) -> Result<SealReport> {
     if !(1 << 10..=STRIPE_BYTES_MAX).contains(&options.stripe_bytes) {
         return Err(Error::Option("stripe_bytes must be 1 KiB to 1 GiB"));
     }
@@ -118,16 +118,17 @@ pub fn seal(tape: &Path, store: &Path, options: &SealOptions<'_>) -> Result<Seal
     // The tape first: a wrong path must not leave an empty store behind.
     let standing = unitape_tape::tape_status(tape)?;
     let (_lock, mut manifest) = open_for_sealing(store)?;
-    let (mut names, problem) = Names::load(store, manifest.dictionary_bytes);
+    let (mut names, problem) = TokenDictionary::load(store, manifest.dictionary_bytes);
     if let Some(problem) = problem {
         return Err(problem);
     }
     let state = manifest.tape(standing.id).cloned();
-    let mut sealed = Sealed::default();
-    let mut work = Work::new(tape, &standing, state.as_ref(), options)?;
+    let mut sealed = SealReport::default();
+    let mut work = TapeSealer::new(tape, &standing, state.as_ref(), options)?;
     (sealed.from, sealed.gap) = (work.from, work.gap);
     let generation = manifest.generation + 1;
-    let mut stripes = Stripes::new(store, standing.id, generation, options.stripe_bytes, options.block_rows);
+    let mut stripes =
+        StripeWriter::new(store, standing.id, generation, options.stripe_bytes, options.block_rows);
     let done = work.run(&mut names, &mut stripes)?;
     sealed.to = done.position.max(work.from);
     sealed.untimed = done.untimed;
@@ -138,9 +139,9 @@ pub fn seal(tape: &Path, store: &Path, options: &SealOptions<'_>) -> Result<Seal
     if files.is_empty() {
         return Ok(sealed);
     }
-    let mut parts: BTreeMap<Day, Part> = BTreeMap::new();
+    let mut parts: BTreeMap<Day, SealedPart> = BTreeMap::new();
     for (id, file) in files {
-        let part = parts.entry(id.day).or_insert_with(|| Part {
+        let part = parts.entry(id.day).or_insert_with(|| SealedPart {
             date: id.day,
             generation,
             tape: id.tape,
@@ -167,7 +168,7 @@ pub fn seal(tape: &Path, store: &Path, options: &SealOptions<'_>) -> Result<Seal
 }
 
 /// Where reading came to.
-struct Done {
+struct SealEnd {
     /// Position behind the last frame.
     position: Position,
     last_position: Position,
@@ -176,10 +177,10 @@ struct Done {
 }
 
 /// Writes into the manifest how far the tape is sealed now.
-fn note(manifest: &mut Manifest, tape: TapeId, date: Option<Day>, done: &Done) {
+fn note(manifest: &mut Manifest, tape: TapeId, date: Option<Day>, done: &SealEnd) {
     let index = manifest.tapes.iter().position(|t| t.tape == tape).unwrap_or_else(|| {
         let (days, last_position, last_crc) = (BTreeMap::new(), Position(0), 0);
-        manifest.tapes.push(TapeState { tape, sealed: Position(0), days, last_position, last_crc });
+        manifest.tapes.push(SealedTape { tape, sealed: Position(0), days, last_position, last_crc });
         manifest.tapes.len() - 1
     });
     let state = &mut manifest.tapes[index];
@@ -196,7 +197,7 @@ fn note(manifest: &mut Manifest, tape: TapeId, date: Option<Day>, done: &Done) {
 }
 
 /// A tape being read, with what its ids mean.
-struct Work<'a> {
+struct TapeSealer<'a> {
     reader: Reader,
     tape: TapeId,
     options: &'a SealOptions<'a>,
@@ -212,11 +213,11 @@ struct Work<'a> {
     source_tokens: Vec<u32>,
 }
 
-impl<'a> Work<'a> {
+impl<'a> TapeSealer<'a> {
     fn new(
         dir: &Path,
         standing: &TapeStatus,
-        state: Option<&TapeState>,
+        state: Option<&SealedTape>,
         options: &'a SealOptions<'a>,
     ) -> Result<Self> {
         let (tape, days) = (standing.id, state.map_or_else(BTreeMap::new, |s| s.days.clone()));
@@ -264,8 +265,8 @@ impl<'a> Work<'a> {
     }
 
     /// Reads to the end, or to what may be taken.
-    fn run(&mut self, store: &mut Names, stripes: &mut Stripes<'_>) -> Result<Done> {
-        let mut done = Done { position: Position(0), last_position: Position(0), last_crc: 0, untimed: 0 };
+    fn run(&mut self, store: &mut TokenDictionary, stripes: &mut StripeWriter<'_>) -> Result<SealEnd> {
+        let mut done = SealEnd { position: Position(0), last_position: Position(0), last_crc: 0, untimed: 0 };
         let mut scratch = Vec::new();
         // The run borrows the reader, and what is done with it the rest.
         let Self { reader, tape, options, from, days, limit, names, tokens, source_tokens, .. } = self;
@@ -306,7 +307,7 @@ impl<'a> Work<'a> {
                     // For names from the log; what has none is refused below.
                     _ = names.admit(&event);
                 }
-                let (kind, day) = (event.kind(), Day::of(event.ts_event()));
+                let (kind, day) = (event.kind(), Day::from_time(event.ts_event()));
                 // What was refused before anything of its feed had a time has none: 1970 is not its day.
                 if kind == EventKind::Quarantine && event.ts_event().0 == 0 {
                     done.untimed += u64::from(position >= *from);
@@ -319,8 +320,8 @@ impl<'a> Work<'a> {
                     scratch.clear();
                     scratch.extend_from_slice(frame);
                     scratch[..4].fill(0);
-                    let plan = Plan::of(kind);
-                    let change = |dict: NameKind, id: u32| -> std::result::Result<u32, Refused> {
+                    let plan = KindLayout::for_kind(kind);
+                    let change = |dict: NameKind, id: u32| -> std::result::Result<u32, IdRefusal> {
                         let known = tokens[dict as usize].get(id as usize).copied().unwrap_or(0);
                         if known != 0 {
                             return Ok(known);
@@ -338,16 +339,16 @@ impl<'a> Work<'a> {
                             let token = store.intern_source(*tape, source, &defined.frame)?;
                             remember(source_tokens, source, token);
                         }
-                        TickSchema::of(kind).ok_or(Refused::Frame("bookkeeping among events"))
+                        TickSchema::for_kind(kind).ok_or(IdRefusal::Frame("bookkeeping among events"))
                     });
                     let schema = match changed {
                         Ok(schema) => schema,
-                        Err(Refused::Store(e)) => return Err(e),
-                        Err(Refused::Frame(what)) => {
+                        Err(IdRefusal::Store(e)) => return Err(e),
+                        Err(IdRefusal::Frame(what)) => {
                             refused = Some((position, what.to_owned()));
                             break;
                         }
-                        Err(Refused::Flaw(flaw)) => {
+                        Err(IdRefusal::Flaw(flaw)) => {
                             refused = Some((position, flaw.to_string()));
                             break;
                         }
@@ -356,7 +357,7 @@ impl<'a> Work<'a> {
                         let token = source_tokens[source as usize];
                         scratch[at::SOURCE..at::SOURCE + 4].copy_from_slice(&token.to_le_bytes());
                     }
-                    let key = Key { day, schema, instrument: plan.instrument(&scratch), kind };
+                    let key = BufferKey { day, schema, instrument: plan.instrument(&scratch), kind };
                     stripes.push(key, &scratch, ordinal, position)?;
                     rows += 1;
                 }
@@ -388,25 +389,25 @@ impl<'a> Work<'a> {
 const RUN_BYTES: usize = 1 << 20;
 
 /// Why an id was not taken.
-enum Refused {
+enum IdRefusal {
     Store(Error),
     Frame(&'static str),
     Flaw(FrameFault),
 }
 
-impl From<FrameFault> for Refused {
+impl From<FrameFault> for IdRefusal {
     fn from(flaw: FrameFault) -> Self {
         Self::Flaw(flaw)
     }
 }
 
-impl From<Error> for Refused {
+impl From<Error> for IdRefusal {
     fn from(e: Error) -> Self {
         Self::Store(e)
     }
 }
 
-impl From<&'static str> for Refused {
+impl From<&'static str> for IdRefusal {
     fn from(what: &'static str) -> Self {
         Self::Frame(what)
     }
@@ -423,7 +424,7 @@ fn remember(tokens: &mut Vec<u32>, id: u32, token: u32) {
 }
 
 /// Whether the tape still reads as it did when it was sealed.
-fn check_last(reader: &mut Reader, state: &TapeState, skip_damage: bool) -> Result<()> {
+fn check_last(reader: &mut Reader, state: &SealedTape, skip_damage: bool) -> Result<()> {
     let other = |what| Error::OtherTape { tape: state.tape, sealed: state.sealed, what };
     match reader.frame_at(state.last_position) {
         Ok(frame) if crc32c::crc32c(frame.bytes) == state.last_crc => Ok(()),
@@ -448,10 +449,10 @@ fn shorter(error: unitape_tape::Error, tape: TapeId, sealed: Position) -> Error 
 /// Takes the lock, makes the store if there is none, and removes what a killed seal has left.
 fn open_for_sealing(store: &Path) -> Result<(File, Manifest)> {
     const LOCK: &str = "store.lock";
-    fs::create_dir_all(store).at("make", store)?;
+    fs::create_dir_all(store).with_context("make", store)?;
     if !Manifest::path(store).exists() {
-        for entry in fs::read_dir(store).at("list", store)? {
-            let name = entry.at("list", store)?.file_name();
+        for entry in fs::read_dir(store).with_context("list", store)? {
+            let name = entry.with_context("list", store)?.file_name();
             // What a first seal leaves behind that is killed at once.
             if name != LOCK && name != "manifest.new" {
                 let what = "it is not empty, and there is no manifest in it";
@@ -460,11 +461,16 @@ fn open_for_sealing(store: &Path) -> Result<(File, Manifest)> {
         }
     }
     let path = store.join(LOCK);
-    let lock = OpenOptions::new().write(true).create(true).truncate(false).open(&path).at("open", &path)?;
+    let lock = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .with_context("open", &path)?;
     match lock.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Err(Error::Locked { path }),
-        Err(TryLockError::Error(e)) => return Err(e).at("lock", &path),
+        Err(TryLockError::Error(e)) => return Err(e).with_context("lock", &path),
     }
     if !Manifest::path(store).exists() {
         Manifest::default().store(store)?;
@@ -480,8 +486,8 @@ fn open_for_sealing(store: &Path) -> Result<(File, Manifest)> {
 fn clean(store: &Path, generation: u64) -> Result<()> {
     for day in subdirectories(store, |name| name.parse::<Day>().is_ok())? {
         for schema in subdirectories(&day, |name| TickSchema::from_name(name).is_some())? {
-            for entry in fs::read_dir(&schema).at("list", &schema)? {
-                let entry = entry.at("list", &schema)?;
+            for entry in fs::read_dir(&schema).with_context("list", &schema)? {
+                let entry = entry.with_context("list", &schema)?;
                 let name = entry.file_name();
                 let number = name.to_str().and_then(|n| n.strip_suffix(".blocks"));
                 if number.and_then(|n| u64::from_str_radix(n, 16).ok()).is_some_and(|n| n > generation) {
@@ -497,8 +503,8 @@ fn clean(store: &Path, generation: u64) -> Result<()> {
 
 fn subdirectories(dir: &Path, ours: impl Fn(&str) -> bool) -> Result<Vec<std::path::PathBuf>> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(dir).at("list", dir)? {
-        let entry = entry.at("list", dir)?;
+    for entry in fs::read_dir(dir).with_context("list", dir)? {
+        let entry = entry.with_context("list", dir)?;
         if entry.file_name().to_str().is_some_and(&ours) && entry.path().is_dir() {
             found.push(entry.path());
         }
@@ -508,7 +514,7 @@ fn subdirectories(dir: &Path, ours: impl Fn(&str) -> bool) -> Result<Vec<std::pa
 
 fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
-        Err(e) if e.kind() != ErrorKind::NotFound => Err(e).at("remove", path),
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(e).with_context("remove", path),
         _ => Ok(()),
     }
 }
@@ -516,7 +522,7 @@ fn remove(path: &Path) -> Result<()> {
 fn remove_empty(dir: &Path) -> Result<()> {
     match fs::remove_dir(dir) {
         Err(e) if !matches!(e.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound) => {
-            Err(e).at("remove", dir)
+            Err(e).with_context("remove", dir)
         }
         _ => Ok(()),
     }

@@ -7,10 +7,10 @@ use unitape_model::{Dictionary, Event, NameKind, Position, UnixNanos};
 use unitape_tape::TapeId;
 
 use crate::day::Day;
-use crate::dictionary::Names;
+use crate::dictionary::TokenDictionary;
 use crate::error::{Error, Result};
 use crate::manifest::Manifest;
-use crate::scan::{Filter, Scan};
+use crate::scan::{Scan, ScanFilter};
 use crate::schema::TickSchema;
 
 /// A store, as its manifest describes it at the time it is opened. A seal that goes on meanwhile is not seen.
@@ -18,19 +18,19 @@ use crate::schema::TickSchema;
 pub struct Store {
     dir: PathBuf,
     pub(crate) manifest: Manifest,
-    names: Names,
+    names: TokenDictionary,
     problem: Option<Error>,
 }
 
 /// What is known about a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Info {
+pub struct StoreSummary {
     /// How many seals have added something.
     pub generation: u64,
     /// Tapes, in the order of their first seal, each with how far it is sealed (apart from single days).
     pub tapes: Vec<(TapeId, Position)>,
     /// Days, ascending.
-    pub days: BTreeMap<Day, DayInfo>,
+    pub days: BTreeMap<Day, DaySummary>,
     /// Names by dictionary.
     pub names: Vec<(NameKind, u32)>,
     /// Bytes of the dictionary.
@@ -39,18 +39,18 @@ pub struct Info {
 
 /// What is known about a day.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DayInfo {
+pub struct DaySummary {
     /// Seals that added to it.
     pub generations: Vec<u64>,
     /// Its schemas.
-    pub schemas: BTreeMap<TickSchema, Amount>,
+    pub schemas: BTreeMap<TickSchema, StoredTotals>,
     /// All of it.
-    pub all: Amount,
+    pub all: StoredTotals,
 }
 
 /// How much of something there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amount {
+pub struct StoredTotals {
     /// Events.
     pub rows: u64,
     /// Blocks.
@@ -65,7 +65,7 @@ pub struct Amount {
     pub ts_max: Option<UnixNanos>,
 }
 
-impl Amount {
+impl StoredTotals {
     /// Adds `other`.
     pub fn add(&mut self, other: &Self) {
         self.rows += other.rows;
@@ -77,10 +77,10 @@ impl Amount {
     }
 }
 
-impl Info {
+impl StoreSummary {
     /// All days together.
-    pub fn all(&self) -> Amount {
-        let mut all = Amount::default();
+    pub fn all(&self) -> StoredTotals {
+        let mut all = StoredTotals::default();
         self.days.values().for_each(|d| all.add(&d.all));
         all
     }
@@ -93,7 +93,7 @@ impl Store {
     /// Not a store, a foreign version, or a damaged manifest. A damaged dictionary is told by [`Store::problem`].
     pub fn open(dir: &Path) -> Result<Self> {
         let manifest = Manifest::load(dir)?;
-        let (names, problem) = Names::load(dir, manifest.dictionary_bytes);
+        let (names, problem) = TokenDictionary::load(dir, manifest.dictionary_bytes);
         Ok(Self { dir: dir.to_owned(), manifest, names, problem })
     }
 
@@ -118,19 +118,19 @@ impl Store {
     }
 
     /// What is known about it, from the manifest alone.
-    pub fn info(&self) -> Info {
-        let mut info = Info {
+    pub fn info(&self) -> StoreSummary {
+        let mut info = StoreSummary {
             generation: self.manifest.generation,
             tapes: self.manifest.tapes.iter().map(|t| (t.tape, t.sealed)).collect(),
             names: NameKind::ALL.iter().map(|d| (*d, self.names().len(*d))).collect(),
             dictionary_bytes: self.manifest.dictionary_bytes,
-            ..Info::default()
+            ..StoreSummary::default()
         };
         for part in &self.manifest.parts {
             let day = info.days.entry(part.date).or_default();
             day.generations.push(part.generation);
             for f in &part.files {
-                let amount = Amount {
+                let amount = StoredTotals {
                     rows: f.rows,
                     blocks: f.blocks.into(),
                     bytes: f.bytes,
@@ -146,7 +146,7 @@ impl Store {
     }
 
     /// Files that the manifest names and that are not there, or have another size.
-    pub fn missing(&self) -> Vec<Error> {
+    pub fn missing_files(&self) -> Vec<Error> {
         let mut problems = Vec::new();
         for part in &self.manifest.parts {
             for f in &part.files {
@@ -168,7 +168,7 @@ impl Store {
     ///
     /// # Errors
     /// A symbol or a venue that no event in the store has.
-    pub fn scan(&self, filter: &Filter) -> Result<Scan<'_>> {
+    pub fn scan(&self, filter: &ScanFilter) -> Result<Scan<'_>> {
         Scan::new(self, filter)
     }
 }

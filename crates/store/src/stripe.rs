@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use unitape_model::{EventKind, InstrumentId, Position};
 use unitape_tape::TapeId;
 
-use crate::block::{BlockEncoder, Rows};
+use crate::block::{BlockEncoder, BlockRows};
 use crate::day::Day;
 use crate::error::Result;
 use crate::file::{FileId, FileWriter};
@@ -23,7 +23,7 @@ const ROW_BYTES: usize = 20;
 
 /// A buffer's rows go into blocks of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Key {
+pub(crate) struct BufferKey {
     pub day: Day,
     pub schema: TickSchema,
     pub instrument: InstrumentId,
@@ -32,15 +32,15 @@ pub(crate) struct Key {
 
 /// The files of one seal, and the stripe being gathered.
 #[derive(Debug)]
-pub(crate) struct Stripes<'a> {
+pub(crate) struct StripeWriter<'a> {
     store: &'a Path,
     tape: TapeId,
     generation: u64,
     stripe_bytes: usize,
     block_rows: usize,
-    open: FxHashMap<Key, usize>,
-    buffers: Vec<(Key, Rows)>,
-    pool: Vec<Rows>,
+    open: FxHashMap<BufferKey, usize>,
+    buffers: Vec<(BufferKey, BlockRows)>,
+    pool: Vec<BlockRows>,
     weight: usize,
     stripe: u32,
     files: BTreeMap<FileId, FileWriter>,
@@ -50,7 +50,7 @@ pub(crate) struct Stripes<'a> {
     done: bool,
 }
 
-impl<'a> Stripes<'a> {
+impl<'a> StripeWriter<'a> {
     pub fn new(
         store: &'a Path,
         tape: TapeId,
@@ -78,7 +78,7 @@ impl<'a> Stripes<'a> {
 
     /// Takes a row; writes the stripe first when it is full.
     #[inline]
-    pub fn push(&mut self, key: Key, frame: &[u8], ordinal: u64, position: Position) -> Result<()> {
+    pub fn push(&mut self, key: BufferKey, frame: &[u8], ordinal: u64, position: Position) -> Result<()> {
         if self.weight + frame.len() + ROW_BYTES + BUFFER_BYTES > self.stripe_bytes && self.weight > 0 {
             self.flush()?;
         }
@@ -158,7 +158,7 @@ impl<'a> Stripes<'a> {
 /// Buffers that are kept between stripes.
 const POOL_MAX: usize = 65_536;
 
-impl Drop for Stripes<'_> {
+impl Drop for StripeWriter<'_> {
     fn drop(&mut self) {
         if !self.done {
             for file in self.files.values() {

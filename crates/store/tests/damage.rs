@@ -7,7 +7,7 @@ use common::{Maker, Rng, Seen, assert_same, seen_in_store, seen_on_tape, tape, w
 use std::fs;
 use std::path::{Path, PathBuf};
 use unitape_model::{EventBuilder, EventField, EventKind, EventValue, NameKind, Position, UnixNanos, flags};
-use unitape_store::{Error, Filter, SealOptions, Sealed, Store, seal};
+use unitape_store::{Error, ScanFilter, SealOptions, SealReport, Store, seal};
 
 fn blocks(store: &Path) -> Vec<PathBuf> {
     let (mut all, mut open) = (Vec::new(), vec![store.to_owned()]);
@@ -51,10 +51,10 @@ fn a_changed_byte_costs_one_block_at_most() {
         bad[at] ^= 1 << rng.below(8);
         fs::write(file, &bad).unwrap();
         let store = Store::open(&path).unwrap();
-        let (got, problems) = seen_in_store(&store, &Filter::default());
+        let (got, problems) = seen_in_store(&store, &ScanFilter::default());
         assert!(problems > 0, "round {round}: byte {at} of {}", file.display());
         assert!(is_part_of(&got, &want) && want.len() - got.len() <= 8, "round {round}: byte {at}");
-        let mut scan = store.scan(&Filter::default()).unwrap();
+        let mut scan = store.scan(&ScanFilter::default()).unwrap();
         while scan.next().is_some() {}
         for problem in scan.problems() {
             let Error::Damage { path, offset, .. } = problem else { panic!("{problem}") };
@@ -62,7 +62,7 @@ fn a_changed_byte_costs_one_block_at_most() {
         }
         fs::write(file, &good).unwrap();
     }
-    assert_same(&seen_in_store(&Store::open(&path).unwrap(), &Filter::default()).0, &want);
+    assert_same(&seen_in_store(&Store::open(&path).unwrap(), &ScanFilter::default()).0, &want);
 }
 
 #[test]
@@ -78,10 +78,10 @@ fn a_file_that_is_cut_off_is_read_as_far_as_it_goes() {
     for length in [0, 1, 63, 64, 65, 160, good.len() / 3, good.len() / 2, good.len() - 25, good.len() - 1] {
         fs::write(&file, &good[..length]).unwrap();
         let store = Store::open(&path).unwrap();
-        let (got, problems) = seen_in_store(&store, &Filter::default());
+        let (got, problems) = seen_in_store(&store, &ScanFilter::default());
         assert!(problems > 0 && is_part_of(&got, &want), "cut at {length}");
         assert!(got.len() >= most, "cut at {length}: a longer file gives no less");
-        assert_eq!(store.missing().len(), 1);
+        assert_eq!(store.missing_files().len(), 1);
         most = got.len();
     }
     assert_eq!(most, want.len(), "without its index alone, nothing is lost");
@@ -97,7 +97,7 @@ fn a_file_in_the_wrong_place_is_not_taken() {
     let files = blocks(&path);
     let of_schema: Vec<_> = files.iter().filter(|f| f.to_str().unwrap().contains("trades")).collect();
     fs::copy(of_schema[0], of_schema[1]).unwrap();
-    let (got, problems) = seen_in_store(&Store::open(&path).unwrap(), &Filter::default());
+    let (got, problems) = seen_in_store(&Store::open(&path).unwrap(), &ScanFilter::default());
     assert!(problems == 1 && is_part_of(&got, &seen_on_tape(&tape)));
 }
 
@@ -119,7 +119,7 @@ fn a_damaged_dictionary_costs_names_and_no_rows() {
         "{:?}",
         store.problem()
     );
-    let (mut scan, mut rows) = (store.scan(&Filter::default()).unwrap(), 0);
+    let (mut scan, mut rows) = (store.scan(&ScanFilter::default()).unwrap(), 0);
     while scan.next().is_some() {
         rows += 1;
     }
@@ -184,11 +184,11 @@ fn what_retention_took_is_told_as_a_gap() {
     let limits = unitape_tape::RetentionLimits { bytes: Some(end - (300 << 10)), ..Default::default() };
     unitape_tape::retain(&path, &limits, &unitape_tape::RemovalOptions::default(), false).unwrap();
     let store = dir.path().join("store");
-    let Sealed { gap, rows, .. } = seal(&path, &store, &SealOptions::default()).unwrap();
+    let SealReport { gap, rows, .. } = seal(&path, &store, &SealOptions::default()).unwrap();
     let first = Position(256 << 10);
     assert_eq!(gap, Some((Position(0), first)));
     assert!(rows > 0 && (rows as usize) < whole.len());
-    let (got, problems) = seen_in_store(&Store::open(&store).unwrap(), &Filter::default());
+    let (got, problems) = seen_in_store(&Store::open(&store).unwrap(), &ScanFilter::default());
     let want: Vec<Seen> = whole.into_iter().filter(|s| s.position >= first.0).collect();
     assert_eq!(problems, 0);
     assert_same(&got, &want);

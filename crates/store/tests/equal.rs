@@ -6,10 +6,10 @@ use common::{DAY, Maker, NOON, Seen, assert_same, seen_in_store, seen_on_tape, t
 use proptest::prelude::*;
 use std::path::Path;
 use unitape_model::{EventField, EventKind, UnixNanos};
-use unitape_store::{Day, Filter, SealOptions, Store, TickSchema, seal};
+use unitape_store::{Day, ScanFilter, SealOptions, Store, TickSchema, seal};
 
 fn everything(store: &Path) -> Vec<Seen> {
-    let (all, problems) = seen_in_store(&Store::open(store).unwrap(), &Filter::default());
+    let (all, problems) = seen_in_store(&Store::open(store).unwrap(), &ScanFilter::default());
     assert_eq!(problems, 0);
     all
 }
@@ -47,16 +47,16 @@ proptest! {
             let mut writer = writer(&path, 9);
             maker.write(&mut writer, n);
             writer.close().unwrap();
-            let date = (what < 3).then(|| Day(Day::of(UnixNanos(NOON)).0 + i32::from(what)));
+            let date = (what < 3).then(|| Day(Day::from_time(UnixNanos(NOON)).0 + i32::from(what)));
             let before = Store::open(&store).map_or(0, |s| s.info().all().rows);
             let options = SealOptions { date, stripe_bytes: 1 << 14, ..SealOptions::default() };
             let sealed = seal(&path, &store, &options).unwrap();
             let store = Store::open(&store).unwrap();
             prop_assert_eq!(store.info().all().rows, before + sealed.rows);
             if let Some(day) = date {
-                let (of_day, _) = seen_in_store(&store, &Filter { date, ..Filter::default() });
+                let (of_day, _) = seen_in_store(&store, &ScanFilter { date, ..ScanFilter::default() });
                 let mut want = seen_on_tape(&path);
-                want.retain(|s| Day::of(UnixNanos(s.ts)) == day);
+                want.retain(|s| Day::from_time(UnixNanos(s.ts)) == day);
                 assert_same(&of_day, &want);
             }
         }
@@ -76,11 +76,11 @@ proptest! {
             let (p, q) = (round[0], round[1]);
             let some = |bit: u32| p >> bit & 1 == 1;
             let ts = |n: u64| UnixNanos(all[n as usize % all.len()].ts);
-            let filter = Filter {
+            let filter = ScanFilter {
                 symbols: if some(0) { vec![format!("instrument{}", q % 12), format!("instrument{}", q / 12 % 12)] } else { vec![] },
                 from: some(1).then(|| ts(q >> 8)),
                 to: some(2).then(|| ts(q >> 16)),
-                date: some(3).then(|| Day::of(ts(q >> 24))),
+                date: some(3).then(|| Day::from_time(ts(q >> 24))),
                 schemas: if some(4) { vec![TickSchema::ALL[q as usize % 16], TickSchema::Bbo] } else { vec![] },
                 venue: some(5).then(|| format!("venue{}", q % 5)),
             };
@@ -93,7 +93,7 @@ proptest! {
 }
 
 /// What the filter means, by name.
-fn matches(s: &Seen, f: &Filter) -> bool {
+fn matches(s: &Seen, f: &ScanFilter) -> bool {
     let of = |name: Option<&str>| name.is_some_and(|n| f.symbols.iter().any(|s| s == n));
     let instrument = match s.kind {
         EventKind::News => s.names(EventField::Instrs).iter().any(|n| of(Some(n))),
@@ -104,8 +104,8 @@ fn matches(s: &Seen, f: &Filter) -> bool {
     (f.symbols.is_empty() || instrument)
         && f.from.is_none_or(|t| s.ts >= t.0)
         && f.to.is_none_or(|t| s.ts < t.0)
-        && f.date.is_none_or(|d| Day::of(UnixNanos(s.ts)) == d)
-        && (f.schemas.is_empty() || f.schemas.contains(&TickSchema::of(s.kind).unwrap()))
+        && f.date.is_none_or(|d| Day::from_time(UnixNanos(s.ts)) == d)
+        && (f.schemas.is_empty() || f.schemas.contains(&TickSchema::for_kind(s.kind).unwrap()))
         && f.venue.as_ref().is_none_or(|v| venue == Some(v))
 }
 

@@ -12,7 +12,7 @@ use common::{ID, append, content, directory, options};
 use proptest::prelude::*;
 use unitape_tape::{
     DefinitionReader, ReadOptions, Reader, RemovalOptions, RetentionLimits, StartPosition, Writer,
-    WriterOptions, info, keeping, retain, verify,
+    WriterOptions, info, retain, retention_status, verify,
 };
 
 const SEGMENT_BYTES: u64 = 4096;

@@ -12,8 +12,8 @@ use common::{ID, append, directory, options};
 use unitape_model::Position;
 use unitape_tape::{
     Backing, ClockReading, ClockSource, Cursor, Error, Reader, RemovalHook, RemovalOptions, RetentionLimits,
-    RetentionLoss, StartPosition, Subscription, SyncPolicy, Writer, WriterOptions, info, keeping, retain,
-    verify,
+    RetentionLoss, StartPosition, Subscription, SyncPolicy, Writer, WriterOptions, info, retain,
+    retention_status, verify,
 };
 
 const SEGMENT: u64 = 4096;

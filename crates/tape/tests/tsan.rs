@@ -407,7 +407,7 @@ fn gated_tape(policy: GatePolicy) {
         fill(number, 1, &mut unit);
         match writer.append(&unit) {
             Ok(_) => {}
-            Err(Error::DropCounters { .. }) => dropped += 1,
+            Err(Error::Dropped { .. }) => dropped += 1,
             Err(e) => panic!("{e}"),
         }
     }

@@ -34,7 +34,7 @@ impl HotBench {
         file(&self.bench.path("in"), &self.files.to_string(), orders(numbers));
         let since = Instant::now();
         running.until(|| {
-            let account = unitape_feed::Account::of(&self.bench.tape());
+            let account = unitape_feed::TapeAccount::load(&self.bench.tape());
             let there = account.map_or(0, |a| a.summary().by_kind.get("order_new").copied().unwrap_or(0));
             assert!(since.elapsed() < Duration::from_secs(60), "{there} of {wanted} orders are on the tape");
             there >= wanted

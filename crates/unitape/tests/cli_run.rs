@@ -267,7 +267,8 @@ fn datagrams_to_one_host_and_to_a_group() {
         run.until(|| {
             first.set(first.get() + 1);
             sender.send_to(&order(first.get()), (address, port)).unwrap();
-            unitape_feed::Account::of(&tape).is_ok_and(|a| a.summary().by_kind.contains_key("order_new"))
+            unitape_feed::TapeAccount::load(&tape)
+                .is_ok_and(|a| a.summary().by_kind.contains_key("order_new"))
         });
         let two: Vec<u8> = orders(5000..5002);
         sender.send_to(&two, (address, port)).unwrap();
@@ -305,7 +306,8 @@ fn what_a_burst_loses_is_counted_to_the_datagram() {
         };
         run.until(|| {
             send();
-            unitape_feed::Account::of(&tape).is_ok_and(|a| a.summary().by_kind.contains_key("order_new"))
+            unitape_feed::TapeAccount::load(&tape)
+                .is_ok_and(|a| a.summary().by_kind.contains_key("order_new"))
         });
         both.set(true);
         let first: u32 = oids(&tape)[0][1..].parse().unwrap();
@@ -370,8 +372,8 @@ fn captures_that_are_not_whole() {
         common::quarantine(&bench.tape()).iter().map(|q| q["reason"].as_str().unwrap().to_owned()).collect();
     assert_eq!(reasons, ["truncated_packet", "dropped", "truncated", "bad_capture"]);
     assert_eq!(oids(&bench.tape()), ["O1", "O3", "O4", "O5", "O10"]);
-    let account = unitape_feed::Account::of(&bench.tape()).unwrap();
-    assert!(account.sources.iter().all(|s| s.end && s.tally.closes()));
+    let account = unitape_feed::TapeAccount::load(&bench.tape()).unwrap();
+    assert!(account.sources.iter().all(|s| s.end && s.tally.is_balanced()));
 }
 
 /// A feed that falls silent does not hold the others for ever; what it brings later is flagged.
@@ -436,10 +438,10 @@ fn a_mapping_that_changes() {
     bench.has(&mut run, 39);
     assert_eq!(run.stop().0, Some(0));
     assert_eq!(oids(&bench.tape()), names(1..40));
-    let account = unitape_feed::Account::of(&bench.tape()).unwrap();
+    let account = unitape_feed::TapeAccount::load(&bench.tape()).unwrap();
     let [source] = &account.sources[..] else { panic!("one source: {:?}", account.sources) };
     assert_eq!(source.further.len(), 1, "one definition more, from where the new mapping holds: {source:?}");
-    assert!(source.tally.plus(source.since).closes());
+    assert!(source.tally.plus(source.since).is_balanced());
     common::run(["tape".as_ref(), "verify".as_ref(), bench.tape().as_os_str()]).code(0);
 }
 
@@ -575,8 +577,8 @@ fn segments_apart() {
         assert!(differs.is_none(), "{kills} kills: {differs:?}");
         assert!(shown(&bench.tape()) == raw, "{kills} kills");
         common::run(["tape".as_ref(), "verify".as_ref(), bench.tape().as_os_str()]).code(0);
-        let account = unitape_feed::Account::of(&bench.tape()).unwrap();
-        assert!(account.sources.iter().all(|s| s.end && s.tally.closes()));
+        let account = unitape_feed::TapeAccount::load(&bench.tape()).unwrap();
+        assert!(account.sources.iter().all(|s| s.end && s.tally.is_balanced()));
         // Again: all is done.
         assert_eq!(bench.start().ends().0, Some(3));
         assert_eq!(cat(&bench.tape(), &["--full"]), apart);

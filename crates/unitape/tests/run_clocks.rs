@@ -39,7 +39,7 @@ fn clock(later: Duration) -> String {
 }
 
 fn of_feed(bench: &Bench, feed: &str) -> u64 {
-    unitape_feed::Account::of(&bench.tape())
+    unitape_feed::TapeAccount::load(&bench.tape())
         .map_or(0, |a| a.summary().by_feed.get(feed).map_or(0, |f| f.with_events))
 }
 

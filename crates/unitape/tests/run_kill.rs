@@ -246,11 +246,11 @@ fn five_feeds_survive_being_killed() {
     one_tape(&whole, &market, 0, seed);
     let tape = whole.dir.join("tape");
     common::run(["tape".as_ref(), "verify".as_ref(), tape.as_os_str()]).code(0);
-    let account = unitape_feed::Account::of(&tape).unwrap();
+    let account = unitape_feed::TapeAccount::load(&tape).unwrap();
     let summary = account.summary();
     assert_eq!(summary.by_feed.len(), 5, "{summary:?}");
     assert!(summary.by_feed.values().all(|f| f.with_events > 1000), "{summary:?}");
-    assert!(account.sources.iter().all(|s| s.tally.plus(s.since).closes()));
+    assert!(account.sources.iter().all(|s| s.tally.plus(s.since).is_balanced()));
     // By five kills a tape, so that some runs are long and some are killed before they begin.
     let (mut kills, mut tapes) = (0, 0);
     while kills < rounds {

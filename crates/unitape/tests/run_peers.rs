@@ -20,7 +20,7 @@ fn says(bench: &Bench, words: &[&str]) {
 }
 
 fn placed(bench: &Bench) -> u64 {
-    let account = unitape_feed::Account::of(&bench.tape());
+    let account = unitape_feed::TapeAccount::load(&bench.tape());
     account.map_or(0, |a| a.summary().by_kind.get("order_new").copied().unwrap_or(0))
 }
 

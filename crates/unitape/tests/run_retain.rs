@@ -17,7 +17,7 @@ use std::process::{Child, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use unitape_feed::Account;
+use unitape_feed::TapeAccount;
 use unitape_model::{FrameHeader, Position};
 use unitape_sim::Rng;
 use unitape_tape::{Cursor, Reader, StartPosition, tape_status};
@@ -206,7 +206,7 @@ fn restarts_after_retention_are_exact() {
         assert!(read(&alone) == read(&killed), "UNITAPE_KILL_SEED={seed}: {name}");
     }
     let summary =
-        |place: &Place| serde_json::to_value(Account::of(&place.tape()).unwrap().summary()).unwrap();
+        |place: &Place| serde_json::to_value(TapeAccount::load(&place.tape()).unwrap().summary()).unwrap();
     assert_eq!(summary(&alone), summary(&killed), "UNITAPE_KILL_SEED={seed}");
     let tape = killed.tape();
     let tape = tape.to_str().unwrap();

@@ -361,7 +361,7 @@ impl Live {
         // The last order of the first feed is placed, too.
         let (tape, orders) = (self.bench.tape(), 1 + self.orders.iter().map(Vec::len).sum::<usize>() as u64);
         let placed = || {
-            let account = unitape_feed::Account::of(&tape);
+            let account = unitape_feed::TapeAccount::load(&tape);
             account.map_or(0, |a| a.summary().by_kind.get("order_new").copied().unwrap_or(0))
         };
         // Where a feed has failed, the last order of another one may come before some of its own.

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 fn orders_of(bench: &Bench, feed: &str) -> u64 {
-    unitape_feed::Account::of(&bench.tape())
+    unitape_feed::TapeAccount::load(&bench.tape())
         .map_or(0, |a| a.summary().by_feed.get(feed).map_or(0, |f| f.with_events))
 }
 

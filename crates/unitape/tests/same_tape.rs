@@ -23,8 +23,8 @@ use unitape_codec::text::mail::sample::sample_mbox;
 use unitape_codec::text::xml::sample::{XmlSample as News, sample_feed};
 use unitape_feed::run as run_live;
 use unitape_feed::{
-    Account, FarmEnding, Feed, Input, Loader, Mapping, Options, RunFeed, RunOptions, consolidate,
-    feed_of_option,
+    ConsolidateOptions, FarmEnding, FeedInput, FileFeed, Mapping, MasterLoader, RunFeed, RunOptions,
+    TapeAccount, consolidate, feed_of_option,
 };
 use unitape_model::NameKind;
 use unitape_sim::Rng;
@@ -85,7 +85,7 @@ impl Case {
         format!("{name}={}:{mapping}:{}", self.format, path.display())
     }
 
-    fn feed(&self, name: &str, path: &Path) -> Feed {
+    fn feed(&self, name: &str, path: &Path) -> FileFeed {
         feed_of_option(&self.feed_option(name, path)).unwrap()
     }
 
@@ -178,9 +178,9 @@ fn small_tape() -> TapeOptions {
     TapeOptions { segment_bytes: 1 << 18, prefault_bytes: 0, ..TapeOptions::default() }
 }
 
-fn options(feed: &Feed, workers: usize, block_bytes: usize) -> Options<'static> {
+fn options(feed: &FileFeed, workers: usize, block_bytes: usize) -> ConsolidateOptions<'static> {
     let feeds = vec![feed.clone()];
-    Options { feeds, workers, block_bytes, tape: small_tape(), ..Options::default() }
+    ConsolidateOptions { feeds, workers, block_bytes, tape: small_tape(), ..ConsolidateOptions::default() }
 }
 
 /// A number of workers, and bytes of a block from a few hundred to a hundred thousand.
@@ -226,12 +226,12 @@ fn any_number_of_workers_any_cut_and_any_stop() {
 }
 
 /// Runs, each stopped after some messages and each with other workers and blocks, until all is done.
-fn stopped_again_and_again(tape: &Path, feed: &Feed, messages: u64, rng: &mut Rng) -> u32 {
+fn stopped_again_and_again(tape: &Path, feed: &FileFeed, messages: u64, rng: &mut Rng) -> u32 {
     for stops in 0.. {
         assert!(stops < 1_000, "it does not come to its end");
         let (workers, block) = farm(rng);
         let stop = AtomicBool::new(false);
-        let options = Options { stop: Some(&stop), ..options(feed, workers, block.min(4_000)) };
+        let options = ConsolidateOptions { stop: Some(&stop), ..options(feed, workers, block.min(4_000)) };
         // A stop among messages without events leaves no trace of them, so later stops come later.
         let upto = 1 + rng.below(messages / 3 + 20 * u64::from(stops));
         let progress = options.progress.clone();
@@ -268,7 +268,7 @@ fn a_live_run_too() {
         fs::rename(&path, folder.join(path.file_name().unwrap())).unwrap();
         let format = case.feed("f", &path).format;
         let live = |tape: &Path, workers, block_bytes| {
-            let input = Input::Directory { path: folder.clone(), follow: false };
+            let input = FeedInput::Directory { path: folder.clone(), follow: false };
             let feeds = vec![RunFeed::new("f".to_owned(), format.clone(), input)];
             let options = RunOptions { workers, block_bytes, tape: small_tape(), ..RunOptions::new(feeds) };
             run_live(tape, options).unwrap().summary
@@ -290,7 +290,7 @@ fn a_live_run_too() {
 /// Reference data for what stands on a tape: of every three names one is an ISIN of all days, one a symbol on each venue
 /// that changes hands, and one is not known.
 fn reference(tape: &Path, dir: &Path) -> PathBuf {
-    let names = Account::of(tape).unwrap().names.dictionary().clone();
+    let names = TapeAccount::load(tape).unwrap().names.dictionary().clone();
     let all = |dict: NameKind| {
         let name = |id| (id, names.name(dict, id).expect("defined").to_owned());
         (1..=names.len(dict)).map(name).collect::<Vec<_>>()
@@ -337,13 +337,13 @@ fn with_reference_data_too() {
         let mut feed = case.feed("f", &path);
         let plain = dir.path().join(format!("plain-{i}"));
         consolidate(&plain, options(&feed, 1, 1 << 20)).unwrap();
-        let mut loader = Loader::default();
-        loader.add(&reference(&plain, dir.path()), &Loader::format("events").unwrap()).unwrap();
+        let mut loader = MasterLoader::default();
+        loader.add(&reference(&plain, dir.path()), &MasterLoader::format("events").unwrap()).unwrap();
         feed.format = feed.format.with_reference(&Arc::new(loader.finish().unwrap()));
         let whole = dir.path().join(format!("whole-{i}"));
         let account = consolidate(&whole, options(&feed, 1, 1 << 20)).unwrap().summary;
         let told = format!("UNITAPE_TAPE_SEED={}, {} {}", self::seed(), case.mapping, case.file);
-        assert_eq!(Account::of(&whole).unwrap().summary().unresolved, account.unresolved, "{told}");
+        assert_eq!(TapeAccount::load(&whole).unwrap().summary().unresolved, account.unresolved, "{told}");
         unresolved += account.unresolved;
         for workers in [2, 4] {
             let block = farm(&mut rng).1;

@@ -1,6 +1,6 @@
 //! Alerts that are held back because one of the same key was given not long ago.
 
-use crate::table::{Rank, Table};
+use crate::table::{BoundedTable, EntryRank};
 use std::hash::Hash;
 use unitape_model::UnixNanos;
 
@@ -8,17 +8,17 @@ use unitape_model::UnixNanos;
 const KEYS_MAX: usize = 1 << 18;
 
 /// The time of the last alert by key.
-pub(crate) struct Cooldowns<K> {
+pub(crate) struct AlertCooldowns<K> {
     cooldown_ns: i128,
-    last: Table<K, UnixNanos>,
+    last: BoundedTable<K, UnixNanos>,
     /// Alerts held back.
     pub held_back: u64,
 }
 
-impl<K: Copy + Eq + Hash> Cooldowns<K> {
+impl<K: Copy + Eq + Hash> AlertCooldowns<K> {
     /// With a rest of `cooldown_ns` nanoseconds after each alert.
     pub fn new(cooldown_ns: i128) -> Self {
-        Self { cooldown_ns, last: Table::new(KEYS_MAX, 0), held_back: 0 }
+        Self { cooldown_ns, last: BoundedTable::new(KEYS_MAX, 0), held_back: 0 }
     }
 
     /// Whether an alert of `key` may be given at `ts`: none was given yet, or the last one is the cooldown or more
@@ -29,13 +29,13 @@ impl<K: Copy + Eq + Hash> Cooldowns<K> {
             self.held_back += 1;
             return false;
         }
-        self.last.insert(key, ts, Rank::Kept);
+        self.last.insert(key, ts, EntryRank::Kept);
         true
     }
 
     /// Keys forgotten because there was no room.
     pub fn bound_hit(&self) -> u64 {
-        self.last.forgotten[Rank::Kept as usize]
+        self.last.forgotten[EntryRank::Kept as usize]
     }
 
     /// Forgets everything but the counters.

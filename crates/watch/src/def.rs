@@ -6,7 +6,7 @@ use unitape_model::EventKind;
 /// Sort of conduct a scenario looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the words of the definitions
-pub enum Class {
+pub enum ConductClass {
     Manipulation,
     Messaging,
     PreTrade,
@@ -16,7 +16,7 @@ pub enum Class {
     Comms,
 }
 
-impl Class {
+impl ConductClass {
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl Class {
 
 /// What is kept for all scenarios when one that runs needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum SharedStateNeed {
     /// The life of orders, and what cancels and executions inherit from them.
     Orders,
     /// Best bid and offer by venue and instrument, and reference data.
@@ -42,7 +42,7 @@ pub enum Need {
 
 /// What a parameter may be.
 #[derive(Clone, Copy, Debug)]
-pub enum Sort {
+pub enum ParamType {
     /// A whole number from 0 to this.
     UpTo(u64),
     /// A decimal from 0 to 1,000,000,000 with at most nine places: an integer, or a string.
@@ -53,7 +53,7 @@ pub enum Sort {
     Other(&'static str, fn(&Value) -> bool),
 }
 
-impl Sort {
+impl ParamType {
     /// In words, for messages.
     pub const fn wanted(self) -> &'static str {
         match self {
@@ -67,7 +67,7 @@ impl Sort {
 
 /// A parameter.
 #[derive(Clone, Copy, Debug)]
-pub struct Param {
+pub struct ParamDef {
     /// Its name.
     pub name: &'static str,
     /// Its default, as JSON.
@@ -75,28 +75,28 @@ pub struct Param {
     /// Its unit.
     pub unit: &'static str,
     /// What it may be.
-    pub sort: Sort,
+    pub sort: ParamType,
     /// What it does.
     pub about: &'static str,
 }
 
 /// The definition of a scenario.
 #[derive(Clone, Copy, Debug)]
-pub struct Def {
+pub struct ScenarioDef {
     /// Its name on the command line and in alerts.
     pub id: &'static str,
     /// Its name for people.
     pub title: &'static str,
     /// What sort of conduct it looks for.
-    pub class: Class,
+    pub class: ConductClass,
     /// The events it looks at.
     pub inputs: &'static [EventKind],
     /// What must be kept for it.
-    pub needs: &'static [Need],
+    pub needs: &'static [SharedStateNeed],
     /// Names of the parts of an alert's key.
     pub key: &'static [&'static str],
     /// Its parameters.
-    pub params: &'static [Param],
+    pub params: &'static [ParamDef],
     /// When it fires: the words that the code and its twin are held to.
     pub trigger: &'static str,
     /// What the words leave open, made clear; empty when nothing is.
@@ -105,9 +105,9 @@ pub struct Def {
     pub regulation: &'static [&'static str],
 }
 
-impl Def {
+impl ScenarioDef {
     /// The parameter of this name.
-    pub fn param(&self, name: &str) -> Option<&'static Param> {
+    pub fn param(&self, name: &str) -> Option<&'static ParamDef> {
         self.params.iter().find(|p| p.name == name)
     }
 }

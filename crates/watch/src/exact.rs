@@ -1,7 +1,7 @@
 //! Exact arithmetic for conditions: inequalities are meant as written, at any size and number of places.
 //!
 //! A product of a few small factors is compared as mantissa and exponent ([`at_most`]); what is added up over
-//! many events is a [`Total`], wide enough that it never rounds and never overflows.
+//! many events is a [`QuantitySum`], wide enough that it never rounds and never overflows.
 
 use unitape_model::Decimal;
 
@@ -32,19 +32,19 @@ pub(crate) fn at_most((a, a_exp): Scaled, (b, b_exp): Scaled) -> bool {
 /// A sum of quantities: five words in units of 10^-30, the least a [`Decimal`] can be. The greatest decimal
 /// is under 2^263 of them, so 2^57 of these fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Total([u64; 5]);
+pub struct QuantitySum([u64; 5]);
 
-/// A [`Total`] times a factor or two: wide enough for both.
+/// A [`QuantitySum`] times a factor or two: wide enough for both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Product([u64; 7]);
+pub(crate) struct SumProduct([u64; 7]);
 
-impl Total {
+impl QuantitySum {
     /// Nothing.
     pub const ZERO: Self = Self([0; 5]);
 
     /// The quantity `d`; nothing when it is not above zero.
     #[inline]
-    pub fn of(d: Decimal) -> Self {
+    pub fn from_decimal(d: Decimal) -> Self {
         let mut this = Self([0; 5]);
         if d.mantissa() > 0 {
             this.0[0] = d.mantissa() as u64;
@@ -62,14 +62,14 @@ impl Total {
     #[inline]
     pub fn add(&mut self, d: Decimal) {
         let mut carry = false;
-        for (word, more) in self.0.iter_mut().zip(Self::of(d).0) {
+        for (word, more) in self.0.iter_mut().zip(Self::from_decimal(d).0) {
             (*word, carry) = word.carrying_add(more, carry);
         }
     }
 
     /// What came on top of `earlier`, an older state of the same sum.
     #[inline]
-    pub fn since(&self, earlier: &Self) -> Self {
+    pub fn minus_earlier(&self, earlier: &Self) -> Self {
         let mut rest = *self;
         let mut borrow = false;
         for (word, less) in rest.0.iter_mut().zip(earlier.0) {
@@ -80,29 +80,29 @@ impl Total {
 
     /// Times `factor`.
     #[inline]
-    pub(crate) fn times(&self, factor: u64) -> Product {
+    pub(crate) fn times(&self, factor: u64) -> SumProduct {
         let mut product = [0; 7];
         product[..5].copy_from_slice(&self.0);
         scale(&mut product, factor);
-        Product(product)
+        SumProduct(product)
     }
 }
 
-impl Ord for Total {
+impl Ord for QuantitySum {
     #[inline]
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.0.iter().rev().cmp(other.0.iter().rev())
     }
 }
 
-impl PartialOrd for Total {
+impl PartialOrd for QuantitySum {
     #[inline]
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Product {
+impl SumProduct {
     /// Times another factor.
     #[cfg(any(test, feature = "naive"))]
     pub(crate) fn times(mut self, factor: u64) -> Self {
@@ -111,7 +111,7 @@ impl Product {
     }
 }
 
-impl PartialOrd for Product {
+impl PartialOrd for SumProduct {
     #[inline]
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.0.iter().rev().cmp(other.0.iter().rev()))
@@ -128,7 +128,7 @@ fn scale<const N: usize>(words: &mut [u64; N], factor: u64) {
     debug_assert_eq!(carry, 0, "wide enough by construction");
 }
 
-impl std::fmt::Display for Total {
+impl std::fmt::Display for QuantitySum {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Digit by digit from the right; for people, and rare.
         let (mut words, mut digits) = (self.0, Vec::new());
@@ -197,7 +197,7 @@ mod tests {
             other in decimal(),
             factors in (0u64..=1 << 60, 0u64..=1 << 60),
         ) {
-            let mut sum = Total::ZERO;
+            let mut sum = QuantitySum::ZERO;
             let mut twin = vec![0; 100];
             let counts = |d: &&Decimal| d.mantissa() > 0;
             for d in parts.iter() {
@@ -214,7 +214,7 @@ mod tests {
             for d in more.iter().filter(counts) {
                 extra = plus(&extra, &digits(*d, 1));
             }
-            let read = |t: Total| {
+            let read = |t: QuantitySum| {
                 let text = t.to_string();
                 let (whole, places) = text.split_once('.').unwrap_or((&text, ""));
                 let mut out: Vec<u8> =
@@ -223,14 +223,14 @@ mod tests {
                 out
             };
             prop_assert_eq!(read(before), twin.clone());
-            prop_assert_eq!(read(sum.since(&before)), extra.clone());
-            prop_assert_eq!(before <= sum.since(&before), less_or_same(&twin, &extra));
+            prop_assert_eq!(read(sum.minus_earlier(&before)), extra.clone());
+            prop_assert_eq!(before <= sum.minus_earlier(&before), less_or_same(&twin, &extra));
             if other.mantissa() > 0 {
                 prop_assert_eq!(
-                    Total::of(other).times(factors.0) <= Total::of(other).times(factors.1),
+                    QuantitySum::from_decimal(other).times(factors.0) <= QuantitySum::from_decimal(other).times(factors.1),
                     factors.0 <= factors.1
                 );
-                prop_assert_eq!(Total::of(other).times(3).times(5), Total::of(other).times(15));
+                prop_assert_eq!(QuantitySum::from_decimal(other).times(3).times(5), QuantitySum::from_decimal(other).times(15));
             }
         }
 

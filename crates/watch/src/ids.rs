@@ -26,13 +26,13 @@ impl IdKey {
 
     /// `None` for [`IdKey::NONE`].
     #[inline]
-    pub(crate) fn some(self) -> Option<Self> {
+    pub(crate) fn to_option(self) -> Option<Self> {
         (self.0[0] != 0).then_some(self)
     }
 
     /// The key of `field`, whose place of 24 bytes in the fixed part is `slot`.
     #[inline]
-    pub(crate) fn of(event: &Event<'_>, field: EventField, slot: &[u8; 24]) -> Option<Self> {
+    pub(crate) fn from_slot(event: &Event<'_>, field: EventField, slot: &[u8; 24]) -> Option<Self> {
         if slot[0] != 0 {
             return Some(Self(*slot));
         }

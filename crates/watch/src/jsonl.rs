@@ -2,9 +2,9 @@
 
 use crate::alert::Alert;
 use crate::error::Error;
-use crate::params::{Overlay, Selection};
+use crate::params::{ParamOverlay, ScenarioSelection};
 use crate::scenarios;
-use crate::watch::{Metrics, SharedMetrics, Watch};
+use crate::watch::{ScenarioMetrics, SharedMetrics, Watch};
 use serde_json::Value;
 use std::io::{self, BufRead, Read as _};
 use unitape_codec::events::{BOOKKEEPING, EventLine, LINE_BYTES_MAX, LineOptions, parse_line};
@@ -12,7 +12,7 @@ use unitape_model::{Dictionary, Event};
 
 /// What a replay came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Replayed {
+pub struct ReplaySummary {
     /// Events taken.
     pub events: u64,
     /// Alerts given.
@@ -22,12 +22,12 @@ pub struct Replayed {
     /// Lines of a tape's account (`define`, `source`, `progress`, `quarantine`) that were passed over.
     pub bookkeeping: u64,
     /// Counters by scenario, summed over all cases.
-    pub metrics: Vec<(&'static str, Metrics)>,
+    pub metrics: Vec<(&'static str, ScenarioMetrics)>,
     /// Counters of what all scenarios share, likewise.
     pub shared: SharedMetrics,
 }
 
-impl Replayed {
+impl ReplaySummary {
     /// Adds the counters of a watch that ends here.
     pub fn add_counters(&mut self, watch: &Watch) {
         add_up(self, watch);
@@ -44,24 +44,24 @@ impl Replayed {
 pub fn replay_jsonl(
     input: impl BufRead,
     label: &str,
-    selection: &Selection,
+    selection: &ScenarioSelection,
     sink: impl FnMut(&Alert, Option<&str>) -> io::Result<()>,
-) -> Result<Replayed, Error> {
+) -> Result<ReplaySummary, Error> {
     replay::<Watch>(input, label, selection, sink)
 }
 
 /// What a replay runs: the watch, or the slow twins.
-pub(crate) trait Engine: Sized {
+pub(crate) trait ReplayEngine: Sized {
     /// With nothing happened, and the parameters that the input brings.
-    fn with(selection: &Selection, input: &[&Overlay]) -> Result<Self, Error>;
+    fn with_selection(selection: &ScenarioSelection, input: &[&ParamOverlay]) -> Result<Self, Error>;
     /// Takes an event.
     fn take(&mut self, event: &Event<'_>, seq: u64, names: &Dictionary, out: &mut Vec<Alert>);
     /// Counters by scenario, and of what they share.
-    fn counted(&self) -> (Vec<(&'static str, Metrics)>, SharedMetrics);
+    fn counters(&self) -> (Vec<(&'static str, ScenarioMetrics)>, SharedMetrics);
 }
 
-impl Engine for Watch {
-    fn with(selection: &Selection, input: &[&Overlay]) -> Result<Self, Error> {
+impl ReplayEngine for Watch {
+    fn with_selection(selection: &ScenarioSelection, input: &[&ParamOverlay]) -> Result<Self, Error> {
         Self::with_input_params(selection, input)
     }
 
@@ -69,22 +69,22 @@ impl Engine for Watch {
         self.on_event(event, seq, None, names, out);
     }
 
-    fn counted(&self) -> (Vec<(&'static str, Metrics)>, SharedMetrics) {
+    fn counters(&self) -> (Vec<(&'static str, ScenarioMetrics)>, SharedMetrics) {
         (self.metrics().collect(), self.shared_metrics())
     }
 }
 
-pub(crate) fn replay<E: Engine>(
+pub(crate) fn replay<E: ReplayEngine>(
     mut input: impl BufRead,
     label: &str,
-    selection: &Selection,
+    selection: &ScenarioSelection,
     mut sink: impl FnMut(&Alert, Option<&str>) -> io::Result<()>,
-) -> Result<Replayed, Error> {
-    let mut watch = E::with(selection, &[])?;
-    let mut total = Replayed::default();
+) -> Result<ReplaySummary, Error> {
+    let mut watch = E::with_selection(selection, &[])?;
+    let mut total = ReplaySummary::default();
     let mut names = Dictionary::default();
     let (mut text, mut arena, mut alerts) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut header, mut case): (Overlay, Option<String>) = Default::default();
+    let (mut header, mut case): (ParamOverlay, Option<String>) = Default::default();
     // The scenario that the header names; its cases are about the same.
     let mut whose = None;
     let mut last_seq = None;
@@ -108,17 +108,17 @@ pub(crate) fn replay<E: Engine>(
         match parsed {
             EventLine::Blank | EventLine::Expect(_) => {}
             EventLine::Header(json) => {
-                let read = Record::read(json, None, selection).map_err(record)?;
+                let read = CaseHeader::read(json, None, selection).map_err(record)?;
                 (header, whose) = (read.params, read.scenario);
                 add_up(&mut total, &watch);
-                watch = E::with(selection, &[&header])?;
+                watch = E::with_selection(selection, &[&header])?;
                 (case, last_seq) = (None, None);
             }
             EventLine::Case(json) => {
-                let read = Record::read(json, whose.as_deref(), selection).map_err(record)?;
+                let read = CaseHeader::read(json, whose.as_deref(), selection).map_err(record)?;
                 case = Some(read.id.ok_or_else(|| record("a case needs an id".into()))?);
                 add_up(&mut total, &watch);
-                watch = E::with(selection, &[&header, &read.params])?;
+                watch = E::with_selection(selection, &[&header, &read.params])?;
                 total.cases += 1;
                 last_seq = None;
             }
@@ -142,22 +142,22 @@ pub(crate) fn replay<E: Engine>(
 }
 
 /// A header or a case.
-struct Record {
+struct CaseHeader {
     id: Option<String>,
     scenario: Option<String>,
-    params: Overlay,
+    params: ParamOverlay,
 }
 
-impl Record {
+impl CaseHeader {
     /// Reads and checks one; `whose` is the scenario it is about unless it says so itself.
-    fn read(json: &str, whose: Option<&str>, selection: &Selection) -> Result<Self, String> {
+    fn read(json: &str, whose: Option<&str>, selection: &ScenarioSelection) -> Result<Self, String> {
         let record: Value = serde_json::from_str(json).map_err(|e| e.to_string())?;
         let text = |name| record.get(name).and_then(Value::as_str);
         let (whose, only) = (text("scenario").or(whose), selection.scenario.as_deref());
         let mut this = Self {
             id: text("id").map(str::to_owned),
             scenario: whose.map(str::to_owned),
-            params: Overlay::default(),
+            params: ParamOverlay::default(),
         };
         // Parameters of a scenario that does not run are nobody's business.
         if only.is_some() && whose.is_some() && whose != only {
@@ -169,7 +169,7 @@ impl Record {
         match record.get("params") {
             None | Some(Value::Null) => {}
             Some(Value::Object(map)) => {
-                this.params = Overlay::from_map(map, whose.or(only)).map_err(|e| e.to_string())?;
+                this.params = ParamOverlay::from_map(map, whose.or(only)).map_err(|e| e.to_string())?;
             }
             Some(_) => return Err("params must be an object".into()),
         }
@@ -177,12 +177,12 @@ impl Record {
     }
 }
 
-fn add_up(total: &mut Replayed, watch: &impl Engine) {
-    let (metrics, shared) = watch.counted();
+fn add_up(total: &mut ReplaySummary, watch: &impl ReplayEngine) {
+    let (metrics, shared) = watch.counters();
     total.shared.add(&shared);
     for (i, (id, m)) in metrics.into_iter().enumerate() {
         if total.metrics.len() <= i {
-            total.metrics.push((id, Metrics::default()));
+            total.metrics.push((id, ScenarioMetrics::default()));
         }
         total.metrics[i].1.add(&m);
     }

@@ -8,17 +8,17 @@
 //!
 //! A scenario is a pure function of the events so far: it sees no clock, and the same events give the same
 //! alerts, live or replayed. It works on ids, keeps bounded state and allocates nothing while events pass;
-//! each bound has a counter in [`Metrics`].
+//! each bound has a counter in [`ScenarioMetrics`].
 //!
 //! ```
-//! use unitape_watch::{Selection, replay_jsonl};
+//! use unitape_watch::{ScenarioSelection, replay_jsonl};
 //!
 //! let lines = br#"
 //! {"seq":1,"ts":1000,"kind":"exec","oid":"B1","match_id":"M1","side":"B","px":"10","qty":"5","venue":"XLON","instr":"VOD","owner":"ACME"}
 //! {"seq":2,"ts":1000,"kind":"exec","oid":"S1","match_id":"M1","side":"S","px":"10","qty":"5","venue":"XLON","instr":"VOD","owner":"ACME"}
 //! "#;
 //! let mut out = Vec::new();
-//! replay_jsonl(&lines[..], "example", &Selection::default(), |alert, case| {
+//! replay_jsonl(&lines[..], "example", &ScenarioSelection::default(), |alert, case| {
 //!     alert.write_json(&mut out, case);
 //!     Ok(())
 //! })
@@ -56,15 +56,17 @@ mod watch;
 mod windows;
 
 pub use alert::Alert;
-pub use def::{Class, Def, Need, Param, Sort};
+pub use def::{ConductClass, ParamDef, ParamType, ScenarioDef, SharedStateNeed};
 pub use error::Error;
-pub use exact::Total;
+pub use exact::QuantitySum;
 pub use ids::IdKey;
-pub use jsonl::{Replayed, replay_jsonl};
-pub use market::{Best, Market, Reference};
-pub use orders::{OrderState, Orders, Touched};
-pub use params::{Overlay, Params, Selection};
-pub use parties::Parties;
+pub use jsonl::{ReplaySummary, replay_jsonl};
+pub use market::{InstrumentTerms, MarketState, VenueBbo};
+pub use orders::{OrderState, OrderTable, OrderUpdate};
+pub use params::{ParamOverlay, ScenarioParams, ScenarioSelection};
+pub use parties::OwnerGroups;
 pub use tape::TapeWatch;
-pub use timers::Due;
-pub use watch::{Context, Input, Metrics, Output, Scenario, SharedMetrics, Watch};
+pub use timers::DueTimer;
+pub use watch::{
+    Scenario, ScenarioContext, ScenarioInput, ScenarioMetrics, ScenarioOutput, SharedMetrics, Watch,
+};

@@ -10,7 +10,7 @@ const PAIRS_MAX: usize = 1 << 20;
 
 /// Best bid and offer as the last `bbo` of a venue and instrument tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Best {
+pub struct VenueBbo {
     /// Best bid, if there is one.
     pub bid: Option<Price>,
     /// Best offer, if there is one.
@@ -21,7 +21,7 @@ pub struct Best {
     pub seq: u64,
 }
 
-impl Best {
+impl VenueBbo {
     /// The price of the side of an order: 1 buy, 2 sell.
     #[inline]
     pub fn of_side(&self, side: u8) -> Option<Price> {
@@ -35,7 +35,7 @@ impl Best {
 
 /// What `ref` events have told of an instrument; a later one changes what it names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reference {
+pub struct InstrumentTerms {
     /// Least price step.
     pub tick: Option<Price>,
     /// Previous close.
@@ -48,29 +48,29 @@ pub struct Reference {
 
 /// The market as far as the events up to now tell.
 #[derive(Default)]
-pub struct Market {
-    bests: HashMap<(u16, InstrumentId), Best, DefaultHashBuilder>,
-    references: HashMap<InstrumentId, Reference, DefaultHashBuilder>,
+pub struct MarketState {
+    bests: HashMap<(u16, InstrumentId), VenueBbo, DefaultHashBuilder>,
+    references: HashMap<InstrumentId, InstrumentTerms, DefaultHashBuilder>,
     bound_hit: u64,
 }
 
-impl Market {
+impl MarketState {
     /// The last best bid and offer of an instrument at a venue.
     #[inline]
-    pub fn best(&self, venue: u16, instr: InstrumentId) -> Option<&Best> {
+    pub fn best(&self, venue: u16, instr: InstrumentId) -> Option<&VenueBbo> {
         self.bests.get(&(venue, instr))
     }
 
     /// What is known of an instrument.
     #[inline]
-    pub fn reference(&self, instr: InstrumentId) -> Option<&Reference> {
+    pub fn reference(&self, instr: InstrumentId) -> Option<&InstrumentTerms> {
         self.references.get(&instr)
     }
 
     #[inline]
     pub(crate) fn on_bbo(&mut self, event: &Event<'_>, seq: u64) {
         let Some(bbo) = Bbo::from_event(event) else { return };
-        let best = Best {
+        let best = VenueBbo {
             bid: Price(bbo.bid.get()).to_option(),
             ask: Price(bbo.ask.get()).to_option(),
             ts: UnixNanos(bbo.common.ts_event.get()),

@@ -4,10 +4,10 @@
 //! `order_new`, and amends do not move it. It is *live* when it was seen new, not cancelled, and something of it
 //! is left. An order that only amends have told of has no entry, is never live, and still says whose it is.
 
-use crate::exact::Total;
+use crate::exact::QuantitySum;
 use crate::ids::IdKey;
 use crate::kept::{KeptPosition, KeptSeq};
-use crate::table::{Rank, Table};
+use crate::table::{BoundedTable, EntryRank};
 use unitape_model::records::Order;
 use unitape_model::schema::EXP_NONE;
 use unitape_model::{Decimal, Event, EventField, EventKind, InstrumentId, Position, Price, UnixNanos};
@@ -32,7 +32,7 @@ pub struct OrderState {
     pub px: Price,
     qty: Decimal,
     /// What was executed.
-    pub executed: Total,
+    pub executed: QuantitySum,
     /// Instrument; 0 none.
     pub instr: InstrumentId,
     /// Venue; 0 none.
@@ -59,7 +59,8 @@ impl OrderState {
     /// Whether it was seen new, is not cancelled, and something of it is left.
     #[inline]
     pub fn is_live(&self) -> bool {
-        let left = || self.executed == Total::ZERO || self.executed < Total::of(self.qty);
+        let left =
+            || self.executed == QuantitySum::ZERO || self.executed < QuantitySum::from_decimal(self.qty);
         self.entry_seq != KeptSeq::NONE && !self.cancelled && self.qty.mantissa() > 0 && left()
     }
 
@@ -84,13 +85,13 @@ impl OrderState {
     /// Parent order, as the first event that says so names it.
     #[inline]
     pub fn parent(&self) -> Option<IdKey> {
-        self.parent.some()
+        self.parent.to_option()
     }
 }
 
 /// What an event did to an order.
 #[derive(Clone, Copy, Debug)]
-pub struct Touched<'a> {
+pub struct OrderUpdate<'a> {
     /// Number of the order's place; another order may have it later, but never while this one is known.
     pub slot: u32,
     /// The order, the event included.
@@ -100,17 +101,17 @@ pub struct Touched<'a> {
 }
 
 /// All orders that are known.
-pub struct Orders {
-    table: Table<(u16, IdKey), OrderState>,
+pub struct OrderTable {
+    table: BoundedTable<(u16, IdKey), OrderState>,
 }
 
-impl Orders {
+impl OrderTable {
     pub(crate) fn new() -> Self {
         Self::bounded(ORDERS_MAX, SPENT_MAX)
     }
 
     pub(crate) fn bounded(max: usize, spent_max: usize) -> Self {
-        Self { table: Table::new(max, spent_max) }
+        Self { table: BoundedTable::new(max, spent_max) }
     }
 
     /// Takes an event of the order family or an execution; gives the order's slot and whether it was live before.
@@ -122,12 +123,12 @@ impl Orders {
         seq: u64,
         position: Option<Position>,
     ) -> Option<(u32, bool)> {
-        let oid = IdKey::of(event, EventField::Oid, &record.oid)?;
+        let oid = IdKey::from_slot(event, EventField::Oid, &record.oid)?;
         let key = (record.common.venue.get(), oid);
         let kind = event.kind();
         if kind == EventKind::OrderNew {
             let state = entered(event, record, seq, position);
-            let rank = if state.is_live() { Rank::Kept } else { Rank::Spent };
+            let rank = if state.is_live() { EntryRank::Kept } else { EntryRank::Spent };
             return Some((self.table.insert(key, state, rank), false));
         }
         let Some(slot) = self.table.find(&key) else {
@@ -140,7 +141,7 @@ impl Orders {
                 entry_owner: 0,
                 ..entered(event, record, seq, position)
             };
-            return Some((self.table.insert(key, state, Rank::Spent), false));
+            return Some((self.table.insert(key, state, EntryRank::Spent), false));
         };
         let state = self.table.get_mut(slot);
         let was_live = state.is_live();
@@ -151,7 +152,7 @@ impl Orders {
         }
         let is_live = state.is_live();
         if is_live != was_live {
-            self.table.set_rank(slot, if is_live { Rank::Kept } else { Rank::Spent });
+            self.table.set_rank(slot, if is_live { EntryRank::Kept } else { EntryRank::Spent });
         }
         Some((slot, was_live))
     }
@@ -168,7 +169,7 @@ impl Orders {
 
     /// Orders that were forgotten for want of room: live ones, and such as were not.
     pub(crate) fn forgotten(&self) -> (u64, u64) {
-        (self.table.forgotten[Rank::Kept as usize], self.table.forgotten[Rank::Spent as usize])
+        (self.table.forgotten[EntryRank::Kept as usize], self.table.forgotten[EntryRank::Spent as usize])
     }
 }
 
@@ -191,7 +192,7 @@ fn entered(event: &Event<'_>, record: &Order, seq: u64, position: Option<Positio
         entry_px: px,
         px,
         qty: quantity(record).unwrap_or(NO_QUANTITY),
-        executed: Total::ZERO,
+        executed: QuantitySum::ZERO,
         instr: InstrumentId(record.common.instrument.get()),
         venue: record.common.venue.get(),
         side: record.side(),
@@ -211,7 +212,7 @@ fn amended(state: &mut OrderState, event: &Event<'_>, record: &Order) {
     state.owner = first(state.owner, record.owner.get());
     state.trader = first(state.trader, record.trader.get());
     state.algo = first(state.algo, record.algo.get());
-    state.parent = state.parent.some().or_else(|| parent(event, record)).unwrap_or(IdKey::NONE);
+    state.parent = state.parent.to_option().or_else(|| parent(event, record)).unwrap_or(IdKey::NONE);
 }
 
 /// The parent of an order; its place has 16 bytes, and zero there is none unless there is an extension.
@@ -231,7 +232,7 @@ mod tests {
     use proptest::prelude::*;
     use unitape_model::frames;
 
-    fn apply(orders: &mut Orders, op: &Op, seq: u64) -> Option<(u32, bool)> {
+    fn apply(orders: &mut OrderTable, op: &Op, seq: u64) -> Option<(u32, bool)> {
         let arena = arena(std::slice::from_ref(op));
         let (_, _, frame) = frames(&arena).next()?;
         let event = Event::new(frame)?;
@@ -266,7 +267,7 @@ mod tests {
         /// each that goes is counted.
         #[test]
         fn orders_are_bounded_and_live_ones_stay_longest(ops in proptest::collection::vec(op(), 0..60)) {
-            let mut orders = Orders::bounded(4, 2);
+            let mut orders = OrderTable::bounded(4, 2);
             let mut seen = std::collections::HashSet::new();
             for (op, seq) in ops.iter().zip(1..) {
                 let (live_before, _) = orders.forgotten();
@@ -282,7 +283,7 @@ mod tests {
                     let (_, _, frame) = frames(&arena).next().unwrap();
                     let event = Event::new(frame).unwrap();
                     let record = Order::from_event(&event).unwrap();
-                    let oid = IdKey::of(&event, EventField::Oid, &record.oid).unwrap();
+                    let oid = IdKey::from_slot(&event, EventField::Oid, &record.oid).unwrap();
                     orders.table.find(&(1, oid)).is_some()
                 };
                 let kept = seen.iter().filter(is_kept).count();
@@ -309,7 +310,7 @@ mod tests {
             side: 1,
             ..SILENT
         };
-        let mut orders = Orders::new();
+        let mut orders = OrderTable::new();
         let mut seq = 0;
         let mut step = |op: Op| {
             seq += 1;

@@ -1,6 +1,6 @@
 //! Parameters: defaults, and what is laid over them one by one.
 
-use crate::def::{Def, Param, Sort};
+use crate::def::{ParamDef, ParamType, ScenarioDef};
 use crate::error::Error;
 use crate::scenarios;
 use serde_json::{Map, Value};
@@ -9,11 +9,11 @@ use unitape_model::{Decimal, Price};
 
 /// Parameters of some scenarios, checked.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Overlay {
+pub struct ParamOverlay {
     by_scenario: BTreeMap<&'static str, BTreeMap<&'static str, Value>>,
 }
 
-impl Overlay {
+impl ParamOverlay {
     /// Reads JSON (it begins with `{`) or TOML: `{"scenario":{"param":value}}` or, when `only` names the
     /// scenario, also `{"param":value}`.
     pub fn parse(text: &str, only: Option<&str>) -> Result<Self, Error> {
@@ -32,7 +32,7 @@ impl Overlay {
         }
     }
 
-    /// As [`Overlay::parse`], of a JSON object that was read already.
+    /// As [`ParamOverlay::parse`], of a JSON object that was read already.
     pub fn from_map(map: &Map<String, Value>, only: Option<&str>) -> Result<Self, Error> {
         let mut this = Self::default();
         if let Some(id) = only {
@@ -53,7 +53,7 @@ impl Overlay {
         Ok(this)
     }
 
-    fn add(&mut self, def: &'static Def, params: &Map<String, Value>) -> Result<(), Error> {
+    fn add(&mut self, def: &'static ScenarioDef, params: &Map<String, Value>) -> Result<(), Error> {
         let mine = self.by_scenario.entry(def.id).or_default();
         for (name, value) in params {
             let param = def.param(name).ok_or_else(|| Error::UnknownParam {
@@ -77,38 +77,38 @@ impl Overlay {
 
 /// Which scenarios run and with what.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Selection {
+pub struct ScenarioSelection {
     /// Only this one; all, when `None`.
     pub scenario: Option<String>,
     /// From the configuration: over the defaults, under the header and the case of an input.
-    pub configuration: Overlay,
+    pub configuration: ParamOverlay,
     /// From the command line: over everything.
-    pub command_line: Overlay,
+    pub command_line: ParamOverlay,
 }
 
-impl Selection {
+impl ScenarioSelection {
     /// The parameters of any scenario: the defaults, and over them the configuration, `input` and the command line.
     pub(crate) fn params_over<'a>(
         &'a self,
-        input: &[&'a Overlay],
-    ) -> impl Fn(&'static Def) -> Params + use<'a> {
+        input: &[&'a ParamOverlay],
+    ) -> impl Fn(&'static ScenarioDef) -> ScenarioParams + use<'a> {
         let mut overlays = vec![&self.configuration];
         overlays.extend_from_slice(input);
         overlays.push(&self.command_line);
-        move |def| Params::resolve(def, &overlays)
+        move |def| ScenarioParams::resolve(def, &overlays)
     }
 }
 
 /// The parameters of one scenario, all of them.
 #[derive(Clone, Debug)]
-pub struct Params {
-    def: &'static Def,
+pub struct ScenarioParams {
+    def: &'static ScenarioDef,
     values: BTreeMap<&'static str, Value>,
 }
 
-impl Params {
+impl ScenarioParams {
     /// The defaults of `def` with `overlays` laid over them, the first lowest.
-    pub fn resolve(def: &'static Def, overlays: &[&Overlay]) -> Self {
+    pub fn resolve(def: &'static ScenarioDef, overlays: &[&ParamOverlay]) -> Self {
         let mut values: BTreeMap<_, _> = def
             .params
             .iter()
@@ -128,7 +128,7 @@ impl Params {
     /// If the definition has no such parameter.
     pub fn uint(&self, name: &str) -> u64 {
         match self.read(name) {
-            Read::UInt(v) => v,
+            ParamValue::UInt(v) => v,
             _ => panic!("{name} is no whole number"),
         }
     }
@@ -147,7 +147,7 @@ impl Params {
     /// If the definition has no such parameter.
     pub fn nano(&self, name: &str) -> u64 {
         match self.read(name) {
-            Read::Nano(v) => v,
+            ParamValue::Nano(v) => v,
             _ => panic!("{name} is no tolerance"),
         }
     }
@@ -158,7 +158,7 @@ impl Params {
     /// If the definition has no such parameter.
     pub fn amount(&self, name: &str) -> Decimal {
         match self.read(name) {
-            Read::Amount(v) => v,
+            ParamValue::Amount(v) => v,
             _ => panic!("{name} is no amount"),
         }
     }
@@ -176,13 +176,13 @@ impl Params {
         self.values.iter().map(|(n, v)| (*n, v))
     }
 
-    fn read(&self, name: &str) -> Read {
+    fn read(&self, name: &str) -> ParamValue {
         let param = self.def.param(name).expect("a parameter of the definition");
         read(param, &self.values[param.name]).expect("checked when laid over")
     }
 }
 
-enum Read {
+enum ParamValue {
     UInt(u64),
     Nano(u64),
     Amount(Decimal),
@@ -191,20 +191,20 @@ enum Read {
 
 const TOLERANCE_MAX: i64 = 1_000_000_000;
 
-fn read(param: &Param, value: &Value) -> Option<Read> {
+fn read(param: &ParamDef, value: &Value) -> Option<ParamValue> {
     let decimal = || match value {
         Value::String(s) => Decimal::parse(s.as_bytes()).ok(),
         _ => Some(Decimal::from_int(value.as_i64()?)),
     };
     match param.sort {
-        Sort::UpTo(max) => value.as_u64().filter(|v| *v <= max).map(Read::UInt),
-        Sort::Tolerance => {
+        ParamType::UpTo(max) => value.as_u64().filter(|v| *v <= max).map(ParamValue::UInt),
+        ParamType::Tolerance => {
             // A price has the same nine places.
             let Price(nano) = Price::from_decimal(decimal()?).ok()?;
-            (0..=TOLERANCE_MAX * 1_000_000_000).contains(&nano).then_some(Read::Nano(nano as u64))
+            (0..=TOLERANCE_MAX * 1_000_000_000).contains(&nano).then_some(ParamValue::Nano(nano as u64))
         }
-        Sort::Amount => decimal().filter(|d| !d.is_negative()).map(Read::Amount),
-        Sort::Other(_, is_right) => is_right(value).then_some(Read::Other),
+        ParamType::Amount => decimal().filter(|d| !d.is_negative()).map(ParamValue::Amount),
+        ParamType::Other(_, is_right) => is_right(value).then_some(ParamValue::Other),
     }
 }
 
@@ -213,9 +213,9 @@ mod tests {
     use super::*;
 
     fn parse(text: &str, only: Option<&str>) -> String {
-        match Overlay::parse(text, only) {
+        match ParamOverlay::parse(text, only) {
             Ok(o) => {
-                let p = Params::resolve(scenarios::find("wash_trade").unwrap(), &[&o]);
+                let p = ScenarioParams::resolve(scenarios::find("wash_trade").unwrap(), &[&o]);
                 format!("{} {} {}", p.uint("window_ms"), p.nano("px_tol_bps"), p.nano("qty_tol_pct"))
             }
             Err(e) => e.to_string(),
@@ -269,9 +269,9 @@ mod tests {
 
     #[test]
     fn later_overlays_win_one_by_one() {
-        let a = Overlay::parse("[wash_trade]\nwindow_ms = 1\nqty_tol_pct = 1", None).unwrap();
-        let b = Overlay::parse("[wash_trade]\nwindow_ms = 2", None).unwrap();
-        let p = Params::resolve(scenarios::find("wash_trade").unwrap(), &[&a, &b]);
+        let a = ParamOverlay::parse("[wash_trade]\nwindow_ms = 1\nqty_tol_pct = 1", None).unwrap();
+        let b = ParamOverlay::parse("[wash_trade]\nwindow_ms = 2", None).unwrap();
+        let p = ScenarioParams::resolve(scenarios::find("wash_trade").unwrap(), &[&a, &b]);
         assert_eq!((p.uint("window_ms"), p.nano("qty_tol_pct")), (2, 1_000_000_000));
         assert_eq!(p.values().count(), 3);
     }

@@ -7,12 +7,12 @@ use unitape_model::{Event, EventField, EventValue};
 /// The beneficial group of each owner, as `party` events tell it; an owner of whom nothing was told is its
 /// own group. At most one entry for each owner in the dictionary.
 #[derive(Debug, Default)]
-pub struct Parties {
+pub struct OwnerGroups {
     groups: HashMap<u32, u32, FxBuildHasher>,
     changes: u64,
 }
 
-impl Parties {
+impl OwnerGroups {
     /// The group of `owner`.
     #[inline]
     pub fn group(&self, owner: u32) -> u32 {

@@ -27,7 +27,7 @@ pub fn orders(events: usize, seed: u64) -> (Vec<u8>, Dictionary) {
             names.intern(dict, format!("{letter}{n:05}").as_bytes()).expect("a short name, and few");
         }
     }
-    let mut stream = Stream { random: seed, ..Stream::default() };
+    let mut stream = SampleStream { random: seed, ..SampleStream::default() };
     stream.references();
     while stream.count < events {
         stream.act();
@@ -39,7 +39,7 @@ pub fn orders(events: usize, seed: u64) -> (Vec<u8>, Dictionary) {
 }
 
 #[derive(Clone, Copy)]
-struct Order {
+struct SampleOrder {
     oid: u64,
     owner: u32,
     instr: InstrumentId,
@@ -50,20 +50,20 @@ struct Order {
 }
 
 #[derive(Default)]
-struct Stream {
+struct SampleStream {
     arena: Vec<u8>,
     count: usize,
     random: u64,
     now: i64,
     next_oid: u64,
     next_match: u64,
-    live: Vec<Order>,
+    live: Vec<SampleOrder>,
 }
 
 const START_NS: i64 = 1_710_167_400_000_000_000;
 const TICK: i64 = 10_000_000;
 
-impl Stream {
+impl SampleStream {
     fn references(&mut self) {
         // Only the busy instruments have reference data and a price from the start.
         for instr in (1..=200).map(InstrumentId) {
@@ -103,7 +103,7 @@ impl Stream {
             _ => {
                 let at = self.pick();
                 let order = self.live.swap_remove(at);
-                let other = Order { owner: self.trader(), side: 1 - order.side, oid: 0, ..order };
+                let other = SampleOrder { owner: self.trader(), side: 1 - order.side, oid: 0, ..order };
                 self.next_match += 1;
                 self.exec(&order, order.qty);
                 self.exec(&other, order.qty);
@@ -119,8 +119,8 @@ impl Stream {
 
     /// A small order that trades, and a large one that goes when it has.
     fn spoof(&mut self) {
-        let small = Order { instr: InstrumentId(self.below(200) as u32 + 1), ..self.draw() };
-        let large = Order { oid: small.oid + 1, side: 1 - small.side, qty: small.qty * 20, ..small };
+        let small = SampleOrder { instr: InstrumentId(self.below(200) as u32 + 1), ..self.draw() };
+        let large = SampleOrder { oid: small.oid + 1, side: 1 - small.side, qty: small.qty * 20, ..small };
         self.next_oid += 1;
         self.order(EventKind::OrderNew, &small);
         self.order(EventKind::OrderNew, &large);
@@ -142,13 +142,13 @@ impl Stream {
         let order = self.draw();
         self.next_match += 1;
         self.exec(&order, order.qty);
-        self.exec(&Order { side: 1 - order.side, oid: 0, ..order }, order.qty);
+        self.exec(&SampleOrder { side: 1 - order.side, oid: 0, ..order }, order.qty);
     }
 
-    fn draw(&mut self) -> Order {
+    fn draw(&mut self) -> SampleOrder {
         self.next_oid += 1;
         let instr = self.instrument();
-        Order {
+        SampleOrder {
             oid: self.next_oid,
             owner: self.trader(),
             instr,
@@ -168,21 +168,21 @@ impl Stream {
         });
     }
 
-    fn order(&mut self, kind: EventKind, order: &Order) {
+    fn order(&mut self, kind: EventKind, order: &SampleOrder) {
         self.put(kind, |b, s| set_order(b, s, order));
     }
 
-    fn exec(&mut self, order: &Order, qty: i64) {
+    fn exec(&mut self, order: &SampleOrder, qty: i64) {
         let id = self.next_match;
         self.put(EventKind::Exec, |b, s| {
-            set_order(b, s, &Order { qty, ..*order });
+            set_order(b, s, &SampleOrder { qty, ..*order });
             s(b, EventField::MatchId, EventValue::Id(InlineId::Number(id)));
         });
     }
 
-    fn put(&mut self, kind: EventKind, fill: impl FnOnce(&mut EventBuilder<'_>, Setter)) {
+    fn put(&mut self, kind: EventKind, fill: impl FnOnce(&mut EventBuilder<'_>, FieldSetter)) {
         let mut builder = EventBuilder::begin(&mut self.arena, kind, UnixNanos(START_NS + self.now));
-        let set: Setter = |b, field, value| {
+        let set: FieldSetter = |b, field, value| {
             let spec = b.schema().get(field).expect("a field of the kind");
             b.set(spec, value).expect("a value of the field");
         };
@@ -217,13 +217,13 @@ impl Stream {
     }
 }
 
-type Setter = fn(&mut EventBuilder<'_>, EventField, EventValue<'_>);
+type FieldSetter = fn(&mut EventBuilder<'_>, EventField, EventValue<'_>);
 
 fn price(instr: InstrumentId) -> i64 {
     (i64::from(instr.0) % 500 + 10) * 1_000_000_000
 }
 
-fn set_order(b: &mut EventBuilder<'_>, set: Setter, order: &Order) {
+fn set_order(b: &mut EventBuilder<'_>, set: FieldSetter, order: &SampleOrder) {
     set(b, EventField::Oid, EventValue::Id(InlineId::Number(order.oid)));
     set(b, EventField::Side, EventValue::Text(["B", "S"][order.side]));
     set(b, EventField::Venue, EventValue::Sym(NameKind::Venue, order.venue));

@@ -5,45 +5,45 @@ use std::hash::{BuildHasher, Hash};
 
 /// How much an entry is worth keeping. What is spent is forgotten before what is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rank {
+pub(crate) enum EntryRank {
     Spent = 0,
     Kept = 1,
 }
 
 /// Two queues in the order of arrival, one of each rank, over slots that are reused: a map whose entries go
 /// quickly stays small and in cache. A slot's number stays the same as long as its entry is there.
-pub(crate) struct Table<K, V> {
+pub(crate) struct BoundedTable<K, V> {
     /// Seeded per process: keys come from outside, and nothing that is seen depends on the hash.
     hasher: DefaultHashBuilder,
     index: HashTable<u32>,
-    slots: Vec<Slot<K, V>>,
+    slots: Vec<TableSlot<K, V>>,
     free: Vec<u32>,
-    queues: [Queue; 2],
+    queues: [TableQueue; 2],
     max: usize,
     spent_max: usize,
     /// Entries forgotten because there was no room, by rank.
     pub forgotten: [u64; 2],
 }
 
-struct Slot<K, V> {
+struct TableSlot<K, V> {
     key: K,
     value: V,
     older: u32,
     newer: u32,
-    rank: Rank,
+    rank: EntryRank,
 }
 
 #[derive(Clone, Copy)]
-struct Queue {
+struct TableQueue {
     oldest: u32,
     newest: u32,
     len: usize,
 }
 
 const NONE: u32 = u32::MAX;
-const EMPTY: Queue = Queue { oldest: NONE, newest: NONE, len: 0 };
+const EMPTY: TableQueue = TableQueue { oldest: NONE, newest: NONE, len: 0 };
 
-impl<K: Copy + Eq + Hash, V> Table<K, V> {
+impl<K: Copy + Eq + Hash, V> BoundedTable<K, V> {
     /// A map of at most `max` entries, `spent_max` of them spent.
     pub fn new(max: usize, spent_max: usize) -> Self {
         assert!((1..NONE as usize).contains(&max));
@@ -82,7 +82,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
 
     /// Puts `value` under `key` as the newest of its rank, in place of an older one of the same key.
     #[inline]
-    pub fn insert(&mut self, key: K, value: V, rank: Rank) -> u32 {
+    pub fn insert(&mut self, key: K, value: V, rank: EntryRank) -> u32 {
         let hash = self.hasher.hash_one(key);
         let slots = &self.slots;
         if let Some(&at) = self.index.find(hash, |&i| slots[i as usize].key == key) {
@@ -93,9 +93,13 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
             return at;
         }
         if self.index.len() == self.max {
-            self.forget(if self.queues[Rank::Spent as usize].len > 0 { Rank::Spent } else { Rank::Kept });
+            self.forget(if self.queues[EntryRank::Spent as usize].len > 0 {
+                EntryRank::Spent
+            } else {
+                EntryRank::Kept
+            });
         }
-        let slot = Slot { key, value, older: NONE, newer: NONE, rank };
+        let slot = TableSlot { key, value, older: NONE, newer: NONE, rank };
         let at = match self.free.pop() {
             Some(at) => {
                 self.slots[at as usize] = slot;
@@ -115,7 +119,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
 
     /// Moves the entry in `slot` to the new end of the queue of `rank`, if it is not of that rank already.
     #[inline]
-    pub fn set_rank(&mut self, slot: u32, rank: Rank) {
+    pub fn set_rank(&mut self, slot: u32, rank: EntryRank) {
         if self.slots[slot as usize].rank != rank {
             self.unlink(slot);
             self.link(slot, rank);
@@ -142,19 +146,19 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
     }
 
     fn trim(&mut self) {
-        while self.queues[Rank::Spent as usize].len > self.spent_max {
-            self.forget(Rank::Spent);
+        while self.queues[EntryRank::Spent as usize].len > self.spent_max {
+            self.forget(EntryRank::Spent);
         }
     }
 
-    fn forget(&mut self, rank: Rank) {
+    fn forget(&mut self, rank: EntryRank) {
         self.remove(self.queues[rank as usize].oldest);
         self.forgotten[rank as usize] += 1;
     }
 
     #[inline]
     fn unlink(&mut self, at: u32) {
-        let Slot { older, newer, rank, .. } = self.slots[at as usize];
+        let TableSlot { older, newer, rank, .. } = self.slots[at as usize];
         let queue = &mut self.queues[rank as usize];
         queue.len -= 1;
         match older {
@@ -168,7 +172,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
     }
 
     #[inline]
-    fn link(&mut self, at: u32, rank: Rank) {
+    fn link(&mut self, at: u32, rank: EntryRank) {
         let queue = &mut self.queues[rank as usize];
         let slot = &mut self.slots[at as usize];
         (slot.older, slot.newer, slot.rank) = (queue.newest, NONE, rank);
@@ -191,12 +195,12 @@ mod tests {
         /// The links of the queues and the index could part company on a removal in the middle.
         #[test]
         fn agrees_with_a_list(ops in proptest::collection::vec((0u8..8, 0u8..6), 0..200)) {
-            let mut table = Table::new(5, 2);
-            let mut twin: Vec<(u8, usize, Rank)> = Vec::new();
+            let mut table = BoundedTable::new(5, 2);
+            let mut twin: Vec<(u8, usize, EntryRank)> = Vec::new();
             let mut lost = [0; 2];
             for (i, (key, op)) in ops.into_iter().enumerate() {
                 let at = twin.iter().position(|(k, ..)| *k == key);
-                let rank = if op % 2 == 0 { Rank::Spent } else { Rank::Kept };
+                let rank = if op % 2 == 0 { EntryRank::Spent } else { EntryRank::Kept };
                 match op {
                     0 => {
                         let slot = table.find(&key);
@@ -216,15 +220,15 @@ mod tests {
                         table.insert(key, i, rank);
                         at.map(|at| twin.remove(at));
                         if twin.len() == 5 {
-                            let spent = twin.iter().position(|(.., r)| *r == Rank::Spent);
+                            let spent = twin.iter().position(|(.., r)| *r == EntryRank::Spent);
                             let (.., r) = twin.remove(spent.unwrap_or(0));
                             lost[r as usize] += 1;
                         }
                         twin.push((key, i, rank));
                     }
                 }
-                while twin.iter().filter(|(.., r)| *r == Rank::Spent).count() > 2 {
-                    twin.remove(twin.iter().position(|(.., r)| *r == Rank::Spent).unwrap());
+                while twin.iter().filter(|(.., r)| *r == EntryRank::Spent).count() > 2 {
+                    twin.remove(twin.iter().position(|(.., r)| *r == EntryRank::Spent).unwrap());
                     lost[0] += 1;
                 }
                 prop_assert_eq!((table.len(), table.forgotten), (twin.len(), lost));

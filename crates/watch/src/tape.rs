@@ -2,7 +2,7 @@
 
 use crate::alert::Alert;
 use crate::error::Error;
-use crate::params::Selection;
+use crate::params::ScenarioSelection;
 use crate::watch::Watch;
 use unitape_model::{FrameHeader, NameTable, Position};
 
@@ -16,7 +16,7 @@ pub struct TapeWatch {
 
 impl TapeWatch {
     /// The scenarios of `selection`, at the start of a tape.
-    pub fn new(selection: &Selection) -> Result<Self, Error> {
+    pub fn new(selection: &ScenarioSelection) -> Result<Self, Error> {
         Ok(Self { names: NameTable::default(), watch: Watch::new(selection)? })
     }
 

@@ -12,7 +12,7 @@ const TIMERS_MAX: usize = 1 << 20;
 
 /// A timer that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Due {
+pub struct DueTimer {
     /// When it was due.
     pub at: UnixNanos,
     /// What its scenario gave it to know it by.
@@ -21,14 +21,14 @@ pub struct Due {
 
 /// The timers of all scenarios of a watch.
 #[derive(Debug, Default)]
-pub(crate) struct Timers {
+pub(crate) struct TimerQueue {
     /// Due, order of setting, scenario, token.
     heap: BinaryHeap<Reverse<(UnixNanos, u64, usize, u64)>>,
     set: u64,
     pub bound_hit: u64,
 }
 
-impl Timers {
+impl TimerQueue {
     /// Sets a timer of the scenario number `scenario`.
     pub fn set(&mut self, scenario: usize, at: UnixNanos, token: u64) {
         if self.heap.len() == TIMERS_MAX {
@@ -41,12 +41,12 @@ impl Timers {
 
     /// The next timer that is due at `now`: the earliest, of these the one set first.
     #[inline]
-    pub fn pop(&mut self, now: UnixNanos) -> Option<(usize, Due)> {
+    pub fn pop(&mut self, now: UnixNanos) -> Option<(usize, DueTimer)> {
         if self.heap.peek().is_none_or(|Reverse((at, ..))| *at > now) {
             return None;
         }
         let Reverse((at, _, scenario, token)) = self.heap.pop()?;
-        Some((scenario, Due { at, token }))
+        Some((scenario, DueTimer { at, token }))
     }
 
     pub fn clear(&mut self) {
@@ -58,13 +58,16 @@ impl Timers {
 mod tests {
     use super::*;
     use crate::naive::stream::{Op, SILENT, arena, run};
-    use crate::{Alert, Class, Context, Def, Input, Metrics, Output, Scenario, Watch};
+    use crate::{
+        Alert, ConductClass, Scenario, ScenarioContext, ScenarioDef, ScenarioInput, ScenarioMetrics,
+        ScenarioOutput, Watch,
+    };
     use unitape_model::EventKind;
 
-    static DEF: Def = Def {
+    static DEF: ScenarioDef = ScenarioDef {
         id: "echo",
         title: "Says of each order, ten later, how many it has seen by then",
-        class: Class::Market,
+        class: ConductClass::Market,
         inputs: &[EventKind::OrderNew],
         needs: &[],
         key: &["token"],
@@ -75,21 +78,21 @@ mod tests {
     };
 
     #[derive(Default)]
-    struct Echo {
+    struct EchoScenario {
         seen: u64,
     }
 
-    impl Scenario for Echo {
-        fn def(&self) -> &'static Def {
+    impl Scenario for EchoScenario {
+        fn def(&self) -> &'static ScenarioDef {
             &DEF
         }
 
-        fn on_event(&mut self, input: &Input<'_, '_>, out: &mut Output<'_>) {
+        fn on_event(&mut self, input: &ScenarioInput<'_, '_>, out: &mut ScenarioOutput<'_>) {
             self.seen += 1;
             out.wake_at(UnixNanos(input.event.ts_event().0 + 10), input.context.seq);
         }
 
-        fn on_timer(&mut self, due: Due, context: &Context<'_>, out: &mut Output<'_>) {
+        fn on_timer(&mut self, due: DueTimer, context: &ScenarioContext<'_>, out: &mut ScenarioOutput<'_>) {
             out.alert(Alert {
                 scenario: DEF.id,
                 ts: due.at,
@@ -107,12 +110,12 @@ mod tests {
             self.seen = 0;
         }
 
-        fn metrics(&self) -> Metrics {
-            Metrics::default()
+        fn metrics(&self) -> ScenarioMetrics {
+            ScenarioMetrics::default()
         }
     }
 
-    fn told(watch: &mut Watch, steps: &[(EventKind, i64)]) -> Vec<(i64, u64, String, u64)> {
+    fn run_steps(watch: &mut Watch, steps: &[(EventKind, i64)]) -> Vec<(i64, u64, String, u64)> {
         let ops: Vec<Op> = steps.iter().map(|&(kind, by)| Op { kind, by, ..SILENT }).collect();
         let said = run(watch, &arena(&ops));
         said.into_iter()
@@ -125,20 +128,20 @@ mod tests {
     #[test]
     fn timers_fire_before_the_event_that_brings_their_time() {
         let (order, clock) = (EventKind::OrderNew, EventKind::Clock);
-        let mut watch = Watch::of(vec![Box::new(Echo::default())]);
+        let mut watch = Watch::from_scenarios(vec![Box::new(EchoScenario::default())]);
         let one = |ts, seq, token: u64, seen| (ts, seq, token.to_string(), seen);
         assert_eq!(
-            told(&mut watch, &[(order, 0), (clock, 9), (order, 1)]),
+            run_steps(&mut watch, &[(order, 0), (clock, 9), (order, 1)]),
             [one(10, 3, 1, 1), one(10, 3, 101, 1)]
         );
         watch.reset();
         // What was pending has died: the order of time 10 says nothing.
-        assert_eq!(told(&mut watch, &[(clock, 100)]), []);
+        assert_eq!(run_steps(&mut watch, &[(clock, 100)]), []);
         watch.reset();
         // Two due at one event, and those that they set: by key, as the alerts of an event are. Time that goes back
         // brings nothing.
         assert_eq!(
-            told(&mut watch, &[(order, 5), (order, -1), (clock, -4), (clock, 100), (clock, 1)]),
+            run_steps(&mut watch, &[(order, 5), (order, -1), (clock, -4), (clock, 100), (clock, 1)]),
             [one(15, 4, 1, 2), one(15, 4, 101, 2), one(14, 4, 102, 2), one(14, 4, 2, 2)]
         );
     }
@@ -146,7 +149,7 @@ mod tests {
     /// Timers once came out in the order of the heap, which is that of nothing.
     #[test]
     fn timers_of_one_time_fire_in_the_order_they_were_set() {
-        let mut timers = Timers::default();
+        let mut timers = TimerQueue::default();
         for (token, at) in [5, 3, 5, 3, 4].into_iter().enumerate() {
             timers.set(0, UnixNanos(at), token as u64);
         }

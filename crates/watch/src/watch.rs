@@ -1,21 +1,21 @@
 //! The engine: hands each event to the scenarios that look at its kind.
 
 use crate::alert::Alert;
-use crate::def::{Def, Need};
+use crate::def::{ScenarioDef, SharedStateNeed};
 use crate::error::Error;
 use crate::ids::IdKey;
 use crate::kept::KeptPosition;
-use crate::market::Market;
-use crate::orders::{Orders, Touched};
-use crate::params::{Overlay, Selection};
-use crate::parties::Parties;
+use crate::market::MarketState;
+use crate::orders::{OrderTable, OrderUpdate};
+use crate::params::{ParamOverlay, ScenarioSelection};
+use crate::parties::OwnerGroups;
 use crate::scenarios;
-use crate::timers::{Due, Timers};
+use crate::timers::{DueTimer, TimerQueue};
 use unitape_model::records::Order;
 use unitape_model::{Dictionary, Event, EventField, EventKind, NameKind, Position, UnixNanos};
 
 /// What is known when an event comes, kept once for all scenarios.
-pub struct Context<'a> {
+pub struct ScenarioContext<'a> {
     /// Ordinal of the event.
     pub seq: u64,
     /// Its place on the tape, if it is on one.
@@ -23,14 +23,14 @@ pub struct Context<'a> {
     /// Names of ids.
     pub names: &'a Dictionary,
     /// Who belongs together.
-    pub parties: &'a Parties,
+    pub parties: &'a OwnerGroups,
     /// Orders; empty unless a scenario that runs needs them.
-    pub orders: &'a Orders,
+    pub orders: &'a OrderTable,
     /// Best prices and reference data; empty unless a scenario that runs needs them.
-    pub market: &'a Market,
+    pub market: &'a MarketState,
 }
 
-impl Context<'_> {
+impl ScenarioContext<'_> {
     /// The name of an id; an id without one is shown by its number.
     pub fn name(&self, dict: NameKind, id: u32) -> String {
         self.names.name(dict, id).map_or_else(|| format!("#{id}"), str::to_owned)
@@ -44,13 +44,13 @@ impl Context<'_> {
 }
 
 /// An event with what is known around it, the event included.
-pub struct Input<'a, 'e> {
+pub struct ScenarioInput<'a, 'e> {
     /// The event.
     pub event: &'a Event<'e>,
     /// The event as a record, when it is of the order family or an execution.
     pub record: Option<&'a Order>,
     /// What it did to its order, when that is known.
-    pub order: Option<Touched<'a>>,
+    pub order: Option<OrderUpdate<'a>>,
     /// Beneficial owner; of a cancel or an execution without one, that of its order. 0 none.
     pub owner: u32,
     /// Trader, likewise.
@@ -58,10 +58,10 @@ pub struct Input<'a, 'e> {
     /// Algorithm, likewise.
     pub algo: u32,
     /// Everything else.
-    pub context: &'a Context<'a>,
+    pub context: &'a ScenarioContext<'a>,
 }
 
-impl Input<'_, '_> {
+impl ScenarioInput<'_, '_> {
     /// The parent order; of a cancel or an execution without one, that of its order.
     pub fn parent(&self) -> Option<IdKey> {
         let inherits = matches!(self.event.kind(), EventKind::OrderCancel | EventKind::Exec);
@@ -71,13 +71,13 @@ impl Input<'_, '_> {
 }
 
 /// Where a scenario puts what it has to say.
-pub struct Output<'a> {
+pub struct ScenarioOutput<'a> {
     alerts: &'a mut Vec<Alert>,
-    timers: &'a mut Timers,
+    timers: &'a mut TimerQueue,
     scenario: usize,
 }
 
-impl Output<'_> {
+impl ScenarioOutput<'_> {
     /// Gives an alert.
     pub fn alert(&mut self, alert: Alert) {
         self.alerts.push(alert);
@@ -91,7 +91,7 @@ impl Output<'_> {
 
 /// Counters of a scenario; only `held` ever goes down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Metrics {
+pub struct ScenarioMetrics {
     /// Events looked at.
     pub events: u64,
     /// Alerts given.
@@ -110,7 +110,7 @@ pub struct Metrics {
     pub held: u64,
 }
 
-impl Metrics {
+impl ScenarioMetrics {
     /// Adds the counters of another run; `held` is that of the later one.
     pub fn add(&mut self, later: &Self) {
         self.events += later.events;
@@ -127,15 +127,15 @@ impl Metrics {
 /// A scenario with its state.
 pub trait Scenario: Send {
     /// What it is.
-    fn def(&self) -> &'static Def;
+    fn def(&self) -> &'static ScenarioDef;
     /// Takes an event of one of its kinds.
-    fn on_event(&mut self, input: &Input<'_, '_>, out: &mut Output<'_>);
+    fn on_event(&mut self, input: &ScenarioInput<'_, '_>, out: &mut ScenarioOutput<'_>);
     /// A timer of its own is due; the event that brings the time has changed nothing yet.
-    fn on_timer(&mut self, _due: Due, _context: &Context<'_>, _out: &mut Output<'_>) {}
+    fn on_timer(&mut self, _due: DueTimer, _context: &ScenarioContext<'_>, _out: &mut ScenarioOutput<'_>) {}
     /// Forgets all events; counters stay.
     fn reset(&mut self);
     /// Its counters.
-    fn metrics(&self) -> Metrics;
+    fn metrics(&self) -> ScenarioMetrics;
 }
 
 /// Scenarios at work on one stream of events.
@@ -143,10 +143,10 @@ pub struct Watch {
     running: Vec<Box<dyn Scenario>>,
     /// One bit for each of `running`, by kind.
     wants: [u64; KINDS],
-    parties: Parties,
-    orders: Orders,
-    market: Market,
-    timers: Timers,
+    parties: OwnerGroups,
+    orders: OrderTable,
+    market: MarketState,
+    timers: TimerQueue,
     needs_orders: bool,
     needs_market: bool,
 }
@@ -155,20 +155,23 @@ const KINDS: usize = EventKind::Clock as usize + 1;
 
 impl Watch {
     /// The scenarios of `selection` with their parameters.
-    pub fn new(selection: &Selection) -> Result<Self, Error> {
+    pub fn new(selection: &ScenarioSelection) -> Result<Self, Error> {
         Self::with_input_params(selection, &[])
     }
 
     /// As [`Watch::new`], with parameters that the input brings: over the configuration, under the command
     /// line.
-    pub(crate) fn with_input_params(selection: &Selection, input: &[&Overlay]) -> Result<Self, Error> {
+    pub(crate) fn with_input_params(
+        selection: &ScenarioSelection,
+        input: &[&ParamOverlay],
+    ) -> Result<Self, Error> {
         let entries = scenarios::selected(selection)?;
         let params = selection.params_over(input);
-        Ok(Self::of(entries.map(|entry| (entry.make)(&params(entry.def))).collect()))
+        Ok(Self::from_scenarios(entries.map(|entry| (entry.make)(&params(entry.def))).collect()))
     }
 
     /// These scenarios.
-    pub(crate) fn of(running: Vec<Box<dyn Scenario>>) -> Self {
+    pub(crate) fn from_scenarios(running: Vec<Box<dyn Scenario>>) -> Self {
         assert!(running.len() <= 64, "one bit each");
         let needs = |need| running.iter().any(|s| s.def().needs.contains(&need));
         let mut wants = [0; KINDS];
@@ -177,14 +180,14 @@ impl Watch {
                 wants[*kind as usize] |= 1 << i;
             }
         }
-        let (needs_orders, needs_market) = (needs(Need::Orders), needs(Need::Market));
+        let (needs_orders, needs_market) = (needs(SharedStateNeed::Orders), needs(SharedStateNeed::Market));
         Self {
             running,
             wants,
-            parties: Parties::default(),
-            orders: Orders::new(),
-            market: Market::default(),
-            timers: Timers::default(),
+            parties: OwnerGroups::default(),
+            orders: OrderTable::new(),
+            market: MarketState::default(),
+            timers: TimerQueue::default(),
             needs_orders,
             needs_market,
         }
@@ -204,8 +207,8 @@ impl Watch {
         let from = out.len();
         while let Some((scenario, due)) = self.timers.pop(event.ts_event()) {
             let Self { running, parties, orders, market, timers, .. } = self;
-            let context = Context { seq, position, names, parties, orders, market };
-            running[scenario].on_timer(due, &context, &mut Output { alerts: out, timers, scenario });
+            let context = ScenarioContext { seq, position, names, parties, orders, market };
+            running[scenario].on_timer(due, &context, &mut ScenarioOutput { alerts: out, timers, scenario });
         }
         let kind = event.kind();
         let record = Order::from_event(event);
@@ -222,14 +225,17 @@ impl Watch {
         let mut wants = self.wants[kind as usize];
         if wants != 0 {
             let Self { running, parties, orders, market, timers, .. } = self;
-            let context = Context { seq, position, names, parties, orders, market };
-            let order =
-                touched.map(|(slot, was_live)| Touched { slot, order: context.orders.get(slot), was_live });
+            let context = ScenarioContext { seq, position, names, parties, orders, market };
+            let order = touched.map(|(slot, was_live)| OrderUpdate {
+                slot,
+                order: context.orders.get(slot),
+                was_live,
+            });
             let (owner, trader, algo) = who(kind, record, order.as_ref());
-            let input = Input { event, record, order, owner, trader, algo, context: &context };
+            let input = ScenarioInput { event, record, order, owner, trader, algo, context: &context };
             while wants != 0 {
                 let scenario = wants.trailing_zeros() as usize;
-                let mut output = Output { alerts: out, timers, scenario };
+                let mut output = ScenarioOutput { alerts: out, timers, scenario };
                 running[scenario].on_event(&input, &mut output);
                 wants &= wants - 1;
             }
@@ -249,7 +255,7 @@ impl Watch {
     }
 
     /// The counters of each scenario.
-    pub fn metrics(&self) -> impl Iterator<Item = (&'static str, Metrics)> {
+    pub fn metrics(&self) -> impl Iterator<Item = (&'static str, ScenarioMetrics)> {
         self.running.iter().map(|s| (s.def().id, s.metrics()))
     }
 
@@ -290,7 +296,7 @@ impl SharedMetrics {
 
 /// Owner, trader and algorithm of an event; what a cancel or an execution does not say, its order does.
 #[inline]
-fn who(kind: EventKind, record: Option<&Order>, order: Option<&Touched<'_>>) -> (u32, u32, u32) {
+fn who(kind: EventKind, record: Option<&Order>, order: Option<&OrderUpdate<'_>>) -> (u32, u32, u32) {
     let Some(record) = record else { return (0, 0, 0) };
     let (owner, trader, algo) = (record.owner.get(), record.trader.get(), record.algo.get());
     match order {

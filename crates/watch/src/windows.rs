@@ -9,7 +9,7 @@
 //!
 //! Counts so far make a window a difference of two entries, so an event in order costs the same however long the
 //! window is. Time may go back: an entry that comes late is put in its place. Entries are kept for two windows, so
-//! what comes up to one window late is counted to the letter; [`Seen::complete`] says when something that could
+//! what comes up to one window late is counted to the letter; [`WindowCounts::complete`] says when something that could
 //! have been in the window was forgotten.
 
 use hashbrown::{DefaultHashBuilder, HashMap};
@@ -28,11 +28,11 @@ const SWEEP_EVERY: u32 = 16;
 const SPARE_ENTRIES_MAX: usize = 1 << 8;
 
 /// Windows of `C` classes by key.
-pub(crate) struct Windows<K, const C: usize> {
+pub(crate) struct SlidingWindows<K, const C: usize> {
     window_ns: i128,
-    rings: Vec<Ring<K, C>>,
+    rings: Vec<WindowRing<K, C>>,
     by_key: HashMap<K, u32, DefaultHashBuilder>,
-    spare: Vec<VecDeque<Entry<C>>>,
+    spare: Vec<VecDeque<WindowEntry<C>>>,
     /// The ring that is looked at next, whether it is idle.
     hand: usize,
     until_sweep: u32,
@@ -51,17 +51,17 @@ pub(crate) struct Windows<K, const C: usize> {
 
 /// What was counted in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen<const C: usize> {
+pub(crate) struct WindowCounts<const C: usize> {
     /// By class.
     pub counts: [u32; C],
     /// False when something that was forgotten may belong into it.
     pub complete: bool,
 }
 
-struct Ring<K, const C: usize> {
+struct WindowRing<K, const C: usize> {
     key: K,
     /// In order of time; of one time in order of arrival.
-    entries: VecDeque<Entry<C>>,
+    entries: VecDeque<WindowEntry<C>>,
     /// Counts so far of what was before the first entry.
     base: [u32; C],
     /// How many entries are not in the window that ends with the last one, and counts so far of these.
@@ -82,13 +82,13 @@ struct Ring<K, const C: usize> {
 }
 
 #[derive(Clone, Copy)]
-struct Entry<const C: usize> {
+struct WindowEntry<const C: usize> {
     ts: i64,
     /// Counts so far, this one included; they wrap.
     upto: [u32; C],
 }
 
-impl<K: Copy + Eq + Hash, const C: usize> Windows<K, C> {
+impl<K: Copy + Eq + Hash, const C: usize> SlidingWindows<K, C> {
     /// With windows of `window_ns` nanoseconds.
     pub fn new(window_ns: i128) -> Self {
         Self::bounded(window_ns, ENTRIES_MAX, KEYS_MAX)
@@ -114,7 +114,7 @@ impl<K: Copy + Eq + Hash, const C: usize> Windows<K, C> {
 
     /// Adds one of `class` that `key` did at `ts`, and counts its window `(ts − window, ts]`.
     #[inline]
-    pub fn add(&mut self, key: K, class: usize, ts: i64) -> Seen<C> {
+    pub fn add(&mut self, key: K, class: usize, ts: i64) -> WindowCounts<C> {
         // One mad time stamp must not make everything else forgotten, so two in a row have to agree.
         let now = ts.min(std::mem::replace(&mut self.last_ts, ts));
         self.until_sweep -= 1;
@@ -137,14 +137,14 @@ impl<K: Copy + Eq + Hash, const C: usize> Windows<K, C> {
         if self.entries == self.entries_max {
             self.bound_hit += 1;
             if !ring.forget_first() {
-                return Seen { counts: [0; C], complete: false };
+                return WindowCounts { counts: [0; C], complete: false };
             }
             self.entries -= 1;
         }
         let ring = &mut self.rings[at];
         let seen = ring.add(class, ts, self.window_ns);
         self.entries += usize::from(seen.is_some());
-        seen.unwrap_or(Seen { counts: [0; C], complete: false })
+        seen.unwrap_or(WindowCounts { counts: [0; C], complete: false })
     }
 
     /// Entries kept now.
@@ -201,7 +201,7 @@ impl<K: Copy + Eq + Hash, const C: usize> Windows<K, C> {
         }
         let at = self.rings.len();
         self.by_key.insert(key, at as u32);
-        self.rings.push(Ring {
+        self.rings.push(WindowRing {
             key,
             entries: self.spare.pop().unwrap_or_default(),
             base: [0; C],
@@ -218,7 +218,7 @@ impl<K: Copy + Eq + Hash, const C: usize> Windows<K, C> {
     }
 }
 
-impl<K, const C: usize> Ring<K, C> {
+impl<K, const C: usize> WindowRing<K, C> {
     /// Forgets what is not after `limit`; gives how many that were.
     fn expire(&mut self, limit: i128) -> usize {
         let before = self.entries.len();
@@ -237,7 +237,7 @@ impl<K, const C: usize> Ring<K, C> {
 
     /// Takes from the entries what is kept beside them.
     fn remember(&mut self) {
-        let ts = |at: Option<&Entry<C>>, none: i64| at.map_or(none, |e| e.ts);
+        let ts = |at: Option<&WindowEntry<C>>, none: i64| at.map_or(none, |e| e.ts);
         self.first_ts = ts(self.entries.front(), i64::MAX);
         self.inside_ts = ts(self.entries.get(self.over), i64::MAX);
         self.newest_ts = ts(self.entries.back(), i64::MIN);
@@ -253,13 +253,13 @@ impl<K, const C: usize> Ring<K, C> {
 
     /// `None` when the entry was not kept.
     #[inline]
-    fn add(&mut self, class: usize, ts: i64, window_ns: i128) -> Option<Seen<C>> {
+    fn add(&mut self, class: usize, ts: i64, window_ns: i128) -> Option<WindowCounts<C>> {
         let after = i128::from(ts) - window_ns;
         if ts < self.newest_ts {
             return self.add_late(class, ts, after);
         }
         self.upto[class] = self.upto[class].wrapping_add(1);
-        self.entries.push_back(Entry { ts, upto: self.upto });
+        self.entries.push_back(WindowEntry { ts, upto: self.upto });
         self.newest_ts = ts;
         self.first_ts = self.first_ts.min(ts);
         self.inside_ts = self.inside_ts.min(ts);
@@ -273,13 +273,13 @@ impl<K, const C: usize> Ring<K, C> {
     }
 
     #[cold]
-    fn add_late(&mut self, class: usize, ts: i64, after: i128) -> Option<Seen<C>> {
+    fn add_late(&mut self, class: usize, ts: i64, after: i128) -> Option<WindowCounts<C>> {
         let at = self.entries.partition_point(|e| e.ts <= ts);
         if self.entries.len() - at > SHIFT_MAX {
             self.forgotten_ts = self.forgotten_ts.max(ts);
             return None;
         }
-        self.entries.insert(at, Entry { ts, upto: self.upto(at) });
+        self.entries.insert(at, WindowEntry { ts, upto: self.upto(at) });
         for entry in self.entries.iter_mut().skip(at) {
             entry.upto[class] = entry.upto[class].wrapping_add(1);
         }
@@ -290,9 +290,9 @@ impl<K, const C: usize> Ring<K, C> {
     }
 
     #[inline]
-    fn seen(&self, before: [u32; C], upto: [u32; C], after: i128) -> Seen<C> {
+    fn seen(&self, before: [u32; C], upto: [u32; C], after: i128) -> WindowCounts<C> {
         let counts = std::array::from_fn(|c| upto[c].wrapping_sub(before[c]));
-        Seen { counts, complete: i128::from(self.forgotten_ts) <= after }
+        WindowCounts { counts, complete: i128::from(self.forgotten_ts) <= after }
     }
 }
 
@@ -313,7 +313,7 @@ mod tests {
         /// Everything kept and everything counted, against what is complete; streams whose time goes back, too.
         #[test]
         fn windows_are_those_of_a_list(steps in proptest::collection::vec(step(), 0..120)) {
-            let mut windows = Windows::<u8, 2>::new(W.into());
+            let mut windows = SlidingWindows::<u8, 2>::new(W.into());
             let (mut list, mut ts, mut back) = (Vec::new(), 0, false);
             for (key, class, by) in steps {
                 ts += by;
@@ -334,7 +334,7 @@ mod tests {
         /// Up to one window late is counted to the letter, whatever else is in the stream.
         #[test]
         fn what_is_one_window_late_is_complete(late in proptest::collection::vec((0u8..3, 0..W), 1..120)) {
-            let mut windows = Windows::<u8, 1>::new(W.into());
+            let mut windows = SlidingWindows::<u8, 1>::new(W.into());
             for (i, (key, late)) in late.into_iter().enumerate() {
                 prop_assert!(windows.add(key, 0, i as i64 * 3 - late).complete);
             }
@@ -343,7 +343,7 @@ mod tests {
         /// However much comes, what is kept stays within its bounds, and what is forgotten early is counted.
         #[test]
         fn bounds_hold(steps in proptest::collection::vec(step(), 0..120)) {
-            let mut windows = Windows::<u8, 2>::bounded(W.into(), 4, 2);
+            let mut windows = SlidingWindows::<u8, 2>::bounded(W.into(), 4, 2);
             let (mut ts, mut incomplete) = (0, 0);
             for (key, class, by) in steps {
                 ts += by;
@@ -357,13 +357,13 @@ mod tests {
     /// One event of the year 2262 once made a window of everything before it forget.
     #[test]
     fn one_mad_time_stamp_forgets_nothing() {
-        let mut windows = Windows::<u8, 1>::new(W.into());
+        let mut windows = SlidingWindows::<u8, 1>::new(W.into());
         for key in 0..50 {
             windows.add(key, 0, 0);
         }
         windows.add(7, 0, i64::MAX);
         for key in 0..50 {
-            assert_eq!(windows.add(key, 0, 1), Seen { counts: [2], complete: true }, "{key}");
+            assert_eq!(windows.add(key, 0, 1), WindowCounts { counts: [2], complete: true }, "{key}");
         }
     }
 
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn the_ends_of_time_are_times() {
         for window_ns in [0, 1, i128::from(i64::MAX)] {
-            let mut windows = Windows::<u8, 1>::new(window_ns);
+            let mut windows = SlidingWindows::<u8, 1>::new(window_ns);
             for ts in [i64::MAX, i64::MAX, i64::MIN, i64::MIN, i64::MAX] {
                 let seen = windows.add(1, 0, ts);
                 assert!(seen.counts[0] <= 3 && (window_ns > 0 || seen.counts == [0]));

@@ -5,11 +5,11 @@ use unitape_model::{
     Dictionary, EventBuilder, EventField, EventKind, EventSchema, EventValue, NameKind, Position, UnixNanos,
     frames,
 };
-use unitape_watch::{Overlay, Selection, TapeWatch, replay_jsonl};
+use unitape_watch::{ParamOverlay, ScenarioSelection, TapeWatch, replay_jsonl};
 
 const CASES: &str = include_str!("../../../vectors/watch/wash_trade.jsonl");
 
-fn replayed(input: &str, selection: &Selection) -> Result<Vec<String>, String> {
+fn replayed(input: &str, selection: &ScenarioSelection) -> Result<Vec<String>, String> {
     let mut lines = Vec::new();
     replay_jsonl(input.as_bytes(), "in.jsonl", selection, |alert, case| {
         let mut line = Vec::new();
@@ -24,21 +24,21 @@ fn replayed(input: &str, selection: &Selection) -> Result<Vec<String>, String> {
 /// Parameters come from four places; the nearest wins.
 #[test]
 fn the_command_line_wins_over_the_header_over_the_configuration() {
-    let count = |s: &Selection| replayed(CASES, s).unwrap().len();
-    let overlay = |text: &str| Overlay::parse(text, Some("wash_trade")).unwrap();
+    let count = |s: &ScenarioSelection| replayed(CASES, s).unwrap().len();
+    let overlay = |text: &str| ParamOverlay::parse(text, Some("wash_trade")).unwrap();
     let tight = overlay(r#"{"window_ms":0}"#);
-    assert_eq!(count(&Selection { configuration: tight.clone(), ..Selection::default() }), 4);
-    assert_eq!(count(&Selection { command_line: tight, ..Selection::default() }), 2);
+    assert_eq!(count(&ScenarioSelection { configuration: tight.clone(), ..ScenarioSelection::default() }), 4);
+    assert_eq!(count(&ScenarioSelection { command_line: tight, ..ScenarioSelection::default() }), 2);
     // Two more are 60 s apart and 6 bps apart.
     let wide = overlay("window_ms = 60001\npx_tol_bps = '6'");
-    assert_eq!(count(&Selection { command_line: wide, ..Selection::default() }), 6);
+    assert_eq!(count(&ScenarioSelection { command_line: wide, ..ScenarioSelection::default() }), 6);
     let own = CASES.replace(r#""id": "WASH-N1""#, r#""id": "WASH-N1", "params": {"px_tol_bps": "6"}"#);
-    assert_eq!(replayed(&own, &Selection::default()).unwrap().len(), 5);
+    assert_eq!(replayed(&own, &ScenarioSelection::default()).unwrap().len(), 5);
 }
 
 #[test]
 fn what_cannot_be_replayed_is_named() {
-    let err = |input: &str| replayed(input, &Selection::default()).unwrap_err();
+    let err = |input: &str| replayed(input, &ScenarioSelection::default()).unwrap_err();
     for (input, want) in [
         (
             r#"{"rec":"header","params":{"spoof":{}}}"#,
@@ -61,9 +61,9 @@ fn what_cannot_be_replayed_is_named() {
     ] {
         assert_eq!(err(input), want);
     }
-    let only = Selection { scenario: Some("wash_trade".into()), ..Selection::default() };
+    let only = ScenarioSelection { scenario: Some("wash_trade".into()), ..ScenarioSelection::default() };
     assert_eq!(replayed(r#"{"rec":"header","scenario":"luld","params":{"x":1}}"#, &only), Ok(vec![]));
-    let none = Selection { scenario: Some("wash".into()), ..Selection::default() };
+    let none = ScenarioSelection { scenario: Some("wash".into()), ..ScenarioSelection::default() };
     assert_eq!(
         replayed("", &none).unwrap_err(),
         "no scenario is called `wash`; there are: order_to_trade_ratio, spoofing, wash_trade"
@@ -74,7 +74,7 @@ fn what_cannot_be_replayed_is_named() {
 #[test]
 fn a_tape_gives_the_same_alerts_with_positions() {
     let (mut names, mut defined) = (Dictionary::default(), [0; NameKind::COUNT]);
-    let mut tape = TapeWatch::new(&Selection::default()).unwrap();
+    let mut tape = TapeWatch::new(&ScenarioSelection::default()).unwrap();
     let (mut at, mut seq, mut out) = (0u64, 0u64, Vec::new());
     for line in CASES.lines().skip_while(|l| !l.contains("WASH-P2")).take_while(|l| !l.contains("WASH-P4")) {
         let mut arena = Vec::new();
@@ -120,7 +120,7 @@ fn a_tape_gives_the_same_alerts_with_positions() {
         {"scenario":"wash_trade","ts":1710167430000000000,"trigger_seq":5,"key":{"group":"ACME","instr":"GB00B03MLX29"},"detail":{"arm":"round_trip","seqs":[4,5],"positions":[1216,1408]}}"#]]
     .assert_eq(&shown.join("\n"));
 
-    let mut bad = TapeWatch::new(&Selection::default()).unwrap();
+    let mut bad = TapeWatch::new(&ScenarioSelection::default()).unwrap();
     assert!(
         bad.on_frame(Position(64), &[0; 64], 0, &mut out)
             .unwrap_err()

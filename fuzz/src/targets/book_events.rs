@@ -1,12 +1,12 @@
 //! Any bytes as events, by line and as frames of a damaged tape: books take or count them, and stay whole.
 
 use unitape_model::Side;
-use unitape_book::{Basis, Books, Options};
+use unitape_book::{Basis, Books, BookOptions};
 use unitape_codec::events::{EventLine, LineOptions, parse_line};
 use unitape_model::{Dictionary, Event, frames};
 
 pub fn run(data: &[u8]) {
-    let mut books = Books::new(Options { levels_max: 20, orders_per_book_max: 50, ..Options::default() });
+    let mut books = Books::new(BookOptions { levels_max: 20, orders_per_book_max: 50, ..BookOptions::default() });
     let (mut names, mut arena) = (Dictionary::default(), Vec::new());
     for line in data.split(|b| *b == b'\n') {
         arena.clear();

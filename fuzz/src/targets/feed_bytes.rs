@@ -6,7 +6,7 @@ use unitape_feed::{Format, Mapping};
 static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
     // Those of a handler have no channels: they are what mappings of handlers are like.
     let whole = Mapping::all_built_in().filter(|m| m.fast.is_none());
-    let mapped = whole.map(|m| Format::by(m.clone()).expect("shipped"));
+    let mapped = whole.map(|m| Format::from_mapping(m.clone()).expect("shipped"));
     mapped.chain([Format::events()]).collect()
 });
 

@@ -1,6 +1,6 @@
 //! Any bytes as what a kill left of a journal: it is mended or refused, and what is read of it has times that go up.
 
-use unitape_feed::journal::{Continuity, LastFile, PacketJournal, StreamJournal, Times};
+use unitape_feed::journal::{StreamContinuity, LastFile, PacketJournal, StreamJournal, ReceiveTimes};
 use unitape_model::UnixNanos;
 
 pub fn run(bytes: &[u8]) {
@@ -12,9 +12,9 @@ pub fn run(bytes: &[u8]) {
     std::fs::write(stream.join("00000001.raw"), raw).unwrap();
     std::fs::write(stream.join("00000001.times"), times).unwrap();
     let continuity = match split % 3 {
-        0 => Continuity::Connection,
-        1 => Continuity::Pipe,
-        _ => Continuity::Resumed,
+        0 => StreamContinuity::Connection,
+        1 => StreamContinuity::Pipe,
+        _ => StreamContinuity::Resumed,
     };
     let known = LastFile { number: u64::from(split / 100), read_bytes: u64::from(split % 100) };
     if let Ok(mut journal) = StreamJournal::open(&stream, continuity, known) {
@@ -22,10 +22,10 @@ pub fn run(bytes: &[u8]) {
         journal.append(b"more", UnixNanos(7)).unwrap();
         journal.end().unwrap();
     }
-    if let Ok(mut read) = Times::open(&stream.join("00000001.raw"), 0) {
+    if let Ok(mut read) = ReceiveTimes::open(&stream.join("00000001.raw"), 0) {
         let mut of_block = Vec::new();
         if read.poll().is_ok() {
-            read.of_block(u64::MAX, &mut of_block);
+            read.set_block_times(u64::MAX, &mut of_block);
             assert!(of_block.is_sorted_by_key(|(end, _)| *end));
         }
     }

@@ -2,8 +2,8 @@
 
 use super::fields::Fields;
 use super::{Listing, NOWHERE, Naive, Said};
-use crate::fault::Fault;
-use crate::value::{Basis, Phase};
+use crate::fault::BookFault;
+use crate::value::{Basis, SessionPhase};
 use unitape_model::{Event, EventField, InstrumentId, flags};
 
 impl Naive {
@@ -19,7 +19,7 @@ impl Naive {
                 match *said {
                     Said::Phase(phase) => {
                         new.phase = phase;
-                        new.halted &= phase == Phase::Halt;
+                        new.halted &= phase == SessionPhase::Halt;
                     }
                     Said::Stale => new.lost = [Some(NOWHERE); 3],
                     Said::Recovered | Said::Restarted => new.lost = [None; 3],
@@ -34,7 +34,8 @@ impl Naive {
 
     pub(super) fn on_session(&mut self, event: &Event<'_>) {
         self.now = self.now.max(event.ts_event().0);
-        let Some(phase) = Fields(event).text(EventField::Phase).and_then(|p| Phase::from_name(&p)) else {
+        let Some(phase) = Fields(event).text(EventField::Phase).and_then(|p| SessionPhase::from_name(&p))
+        else {
             return;
         };
         let (venue, instrument) = (event.venue(), event.instrument());
@@ -54,7 +55,7 @@ impl Naive {
                 Said::Phase(phase) => Some(phase),
                 _ => None,
             });
-            let reopens = before == Some(Phase::Close) && phase != Phase::Close;
+            let reopens = before == Some(SessionPhase::Close) && phase != SessionPhase::Close;
             if reopens {
                 self.told.push((venue, instrument, Said::Recovered));
                 if instrument == InstrumentId::NONE {
@@ -67,8 +68,8 @@ impl Naive {
         let unnamed = self.unnamed;
         for l in self.about(venue, instrument) {
             l.end_matching();
-            l.halted &= phase == Phase::Halt;
-            if std::mem::replace(&mut l.phase, phase) == Phase::Close && phase != Phase::Close {
+            l.halted &= phase == SessionPhase::Halt;
+            if std::mem::replace(&mut l.phase, phase) == SessionPhase::Close && phase != SessionPhase::Close {
                 l.clear();
                 l.cleared = unnamed;
             }
@@ -100,7 +101,7 @@ impl Naive {
             let late = event.header().flags() & flags::LATE != 0;
             let listing = self.listing(venue, instrument);
             if late && place.0 == listing.source.0 && place.1 < listing.source.1 {
-                listing.faults.count(Fault::Late);
+                listing.faults.count(BookFault::Late);
                 return;
             }
             if !late {

@@ -1,7 +1,9 @@
 //! Books from event lines: what each event means, case by case.
 
-use crate::value::{Marks, OrderId};
-use crate::{Basis, Books, Change, Fault, LevelAction, LevelBook, LevelChange, LevelsMax, Options};
+use crate::value::{OrderId, QuoteMarks};
+use crate::{
+    Basis, BookChange, BookFault, BookOptions, Books, LevelAction, LevelBook, LevelChange, LevelLimit,
+};
 use unitape_codec::events::{LineOptions, parse_line};
 use unitape_model::{Dictionary, Event, InlineId, InstrumentId, Price, Side, flags};
 
@@ -15,11 +17,11 @@ struct Told {
 }
 
 impl Told {
-    fn new(options: Options) -> Self {
+    fn new(options: BookOptions) -> Self {
         Self { books: Books::new(options), names: Dictionary::default(), arena: Vec::new() }
     }
 
-    fn line(&mut self, line: &str, flags: u8, offset: u32) -> &[Change] {
+    fn line(&mut self, line: &str, flags: u8, offset: u32) -> &[BookChange] {
         assert!(self.parse(line, flags, offset), "{line}");
         self.books.on_event(&Event::new(&self.arena).unwrap())
     }
@@ -32,7 +34,7 @@ impl Told {
     }
 
     /// Tells a line of short form: `kind field=value …`, of VOD at XLON unless it says otherwise.
-    fn tell(&mut self, short: &str) -> &[Change] {
+    fn tell(&mut self, short: &str) -> &[BookChange] {
         let line = long(short);
         self.line(&line, flags::LAST, 0)
     }
@@ -46,7 +48,7 @@ impl Told {
         let Some(id) = self.books.find(1, InstrumentId(1)) else { return String::new() };
         let book = self.books.book(id, basis);
         let side = |side| {
-            let level = |l: crate::Level| {
+            let level = |l: crate::PriceLevel| {
                 let ids: Vec<_> = book.queue(side, l.px).map(|o| o.oid.to_string()).collect();
                 let ids = if basis == Basis::Orders { format!("({})", ids.join(",")) } else { String::new() };
                 format!("{}:{}{ids}", l.px, l.qty)
@@ -64,7 +66,7 @@ impl Told {
         self.books
             .listing(self.books.find(1, InstrumentId(1)).unwrap())
             .faults()
-            .met()
+            .nonzero()
             .map(|(f, n)| (f.name(), n))
             .collect()
     }
@@ -98,7 +100,7 @@ fn json(name: &str, value: &str) -> String {
 
 /// Tells all lines and gives the book of orders.
 fn orders(lines: &[&str]) -> String {
-    let mut told = Told::new(Options::default());
+    let mut told = Told::new(BookOptions::default());
     lines.iter().for_each(|l| _ = told.tell(l));
     told.orders()
 }
@@ -128,12 +130,12 @@ fn the_quantity_of_an_amend_holds_what_was_executed() {
 /// A venue announces first and executes then: without care, every aggressive order shows as a crossed book.
 #[test]
 fn an_order_that_meets_the_other_side_is_seen_when_it_is_matched() {
-    let mut t = Told::new(Options::default());
+    let mut t = Told::new(BookOptions::default());
     t.tell("new oid=S1 side=S px=10 qty=5");
     t.tell("new oid=S2 side=S px=11 qty=5");
     t.tell("new oid=B1 side=B px=10.5 qty=8");
     assert_eq!((t.orders(), t.marks(Basis::Orders)), (" | 10:5(S1) 11:5(S2)".into(), vec![]));
-    let id = OrderId::of(InlineId::Text(b"B1")).unwrap();
+    let id = OrderId::from_inline(InlineId::Text(b"B1")).unwrap();
     let book = t.books.book(t.books.find(1, InstrumentId(1)).unwrap(), Basis::Orders);
     assert!(book.order(&id).is_some_and(|o| !o.queued) && book.aside().count() == 1);
     t.tell("exec oid=B1 side=B px=10 qty=5");
@@ -153,7 +155,7 @@ fn immediate_stop_and_market_orders_stand_in_no_queue() {
     for terms in
         ["px=9 tif=IOC", "px=9 tif=FOK", "type=market tif=IOC", "px=9 type=stoplmt stop_px=12", "px="]
     {
-        let mut t = Told::new(Options::default());
+        let mut t = Told::new(BookOptions::default());
         t.tell(&format!("new oid=A side=B qty=8 {terms}"));
         assert_eq!(t.orders(), " | ", "{terms}");
         t.tell("exec oid=A side=B px=9 qty=2");
@@ -167,7 +169,7 @@ fn immediate_stop_and_market_orders_stand_in_no_queue() {
 /// In an auction a crossed book is no sign of trouble, and nobody is matched as he comes.
 #[test]
 fn auctions_cross_and_a_new_session_begins_empty() {
-    let mut t = Told::new(Options::default());
+    let mut t = Told::new(BookOptions::default());
     t.tell("session phase=auction instr=");
     t.tell("new oid=B side=B px=11 qty=5");
     t.tell("new oid=S side=S px=10 qty=7");
@@ -199,7 +201,9 @@ fn auctions_cross_and_a_new_session_begins_empty() {
     t.tell("session phase=close instr=");
     // A venue that is closed is closed for an instrument that it names only now.
     t.tell("bbo instr=NEW bid=1 ask=2");
-    assert!(t.books.listing(t.books.find(1, InstrumentId(2)).unwrap()).bbo().marks.has(Marks::CLOSED));
+    assert!(
+        t.books.listing(t.books.find(1, InstrumentId(2)).unwrap()).bbo().marks.contains(QuoteMarks::CLOSED)
+    );
 }
 
 /// What a venue says that cannot be must not end the run, and must not go unseen either.
@@ -222,15 +226,15 @@ fn what_cannot_be_is_counted_and_makes_the_book_stale() {
         ("amend oid=A qty=9000000000000000000000000000000", "bad_quantity", "10:5(A) | "),
     ];
     for (line, fault, book) in cases {
-        let mut t = Told::new(Options::default());
+        let mut t = Told::new(BookOptions::default());
         t.tell("new oid=A side=B px=10 qty=5");
         let change = t.tell(line)[0];
-        assert_eq!(change.fault.map(Fault::name), Some(fault), "{line}");
+        assert_eq!(change.fault.map(BookFault::name), Some(fault), "{line}");
         assert_eq!((t.faults(), t.orders()), (vec![(fault, 1)], book.into()), "{line}");
         assert_eq!(t.marks(Basis::Orders), ["stale"], "{line}");
-        assert!(t.books.consolidated(InstrumentId(1)).marks.has(Marks::STALE), "{line}");
+        assert!(t.books.consolidated(InstrumentId(1)).marks.contains(QuoteMarks::STALE), "{line}");
         let id = t.books.find(1, InstrumentId(1)).unwrap();
-        t.books.recovered(id, Basis::Orders);
+        t.books.mark_recovered(id, Basis::Orders);
         assert!(t.books.consolidated(InstrumentId(1)).marks.is_empty(), "{line}");
     }
 }
@@ -253,7 +257,7 @@ fn quantities_of_any_fineness_are_added_exactly() {
 /// Levels by price and by depth.
 #[test]
 fn levels_by_price_and_by_depth() {
-    let mut t = Told::new(Options { levels_max: 3, ..Options::default() });
+    let mut t = Told::new(BookOptions { levels_max: 3, ..BookOptions::default() });
     for (line, book) in [
         ("level side=B action=A px=10 qty=5 orders=2", "10:5 | "),
         ("level side=B action=A px=9 qty=1", "10:5 9:1 | "),
@@ -287,7 +291,7 @@ fn levels_by_price_and_by_depth() {
         ("level side=B action=A px=9", "bad_quantity"),
         ("level side=S action=D depth=1", "bad_level"),
     ] {
-        assert_eq!(t.tell(line)[0].fault.map(Fault::name), Some(fault), "{line}");
+        assert_eq!(t.tell(line)[0].fault.map(BookFault::name), Some(fault), "{line}");
     }
     assert_eq!(t.marks(Basis::Levels), ["stale"]);
     t.tell("level action=R");
@@ -297,7 +301,7 @@ fn levels_by_price_and_by_depth() {
 /// The best price over venues leaves out who does not trade and who cannot be trusted, and adds who agrees.
 #[test]
 fn the_best_price_over_venues() {
-    let mut t = Told::new(Options { stale_after_ns: Some(100), ..Options::default() });
+    let mut t = Told::new(BookOptions { stale_after_ns: Some(100), ..BookOptions::default() });
     t.books.set_all_venues(4);
     for (venue, bid, ask) in
         [("XLON", "10", "12"), ("CHIX", "10", "11.5"), ("BATE", "9", "13"), ("NBBO", "99", "100")]
@@ -330,7 +334,7 @@ fn the_best_price_over_venues() {
 /// What the venue publishes as its best price is the best price, and is held against the book of its orders.
 #[test]
 fn the_published_best_price_is_preferred_and_checked() {
-    let mut t = Told::new(Options::default());
+    let mut t = Told::new(BookOptions::default());
     t.tell("new oid=A side=B px=10 qty=5");
     t.tell("new oid=B side=S px=12 qty=5");
     let id = t.books.find(1, InstrumentId(1)).unwrap();
@@ -347,7 +351,7 @@ fn the_published_best_price_is_preferred_and_checked() {
 /// A book whose feed had lost something was shown empty, as if nobody wanted to trade.
 #[test]
 fn a_feed_that_says_stale_is_heard() {
-    let mut t = Told::new(Options::default());
+    let mut t = Told::new(BookOptions::default());
     let mut say = |place: u32, short: &str| {
         t.line(&long(short), flags::LAST, place);
         (t.show(Basis::Levels), t.marks(Basis::Levels))
@@ -369,15 +373,15 @@ fn a_feed_that_says_stale_is_heard() {
     t.tell("status state=recovered instr=OTHER");
     assert_eq!(t.books.listings().len(), 1);
     t.line(&long("new oid=A side=B px=10 qty=5 instr=NEW"), flags::LAST, 9);
-    assert!(t.books.consolidated(InstrumentId(2)).marks.has(Marks::STALE));
+    assert!(t.books.consolidated(InstrumentId(2)).marks.contains(QuoteMarks::STALE));
     t.line(&long("new oid=A side=B px=10 qty=5 instr=OTHER"), flags::LAST, 9);
-    assert!(!t.books.consolidated(InstrumentId(3)).marks.has(Marks::STALE));
+    assert!(!t.books.consolidated(InstrumentId(3)).marks.contains(QuoteMarks::STALE));
 }
 
 /// An order that quarantine gives back a day later must not come to life again; one that is merely late must.
 #[test]
 fn late_events_are_taken_unless_they_are_out_of_turn() {
-    let mut t = Told::new(Options::default());
+    let mut t = Told::new(BookOptions::default());
     t.line(&long("new oid=A side=B px=10 qty=5"), flags::LAST, 500);
     t.line(&long("new oid=B side=B px=10 qty=5"), flags::LAST | flags::LATE, 600);
     t.line(&long("new oid=C side=B px=10 qty=5"), flags::LAST | flags::LATE, 400);
@@ -390,56 +394,56 @@ fn late_events_are_taken_unless_they_are_out_of_turn() {
 /// Bounds are met with a counter, not with the machine's memory.
 #[test]
 fn everything_has_a_bound_and_a_counter() {
-    let options = Options {
+    let options = BookOptions {
         orders_max: 3,
         orders_per_book_max: 2,
         levels_max: 2,
         listings_max: 2,
-        ..Options::default()
+        ..BookOptions::default()
     };
     let mut t = Told::new(options);
     for (n, line) in ["A side=B px=1", "B side=B px=2", "C side=B px=3"].iter().enumerate() {
         let fault = t.tell(&format!("new oid={line} qty=1"))[0].fault;
-        assert_eq!(fault, (n == 2).then_some(Fault::OrdersFull), "{line}");
+        assert_eq!(fault, (n == 2).then_some(BookFault::OrdersFull), "{line}");
     }
     t.tell("new oid=A side=B px=1 qty=1 instr=BP");
-    assert_eq!(t.tell("new oid=B side=B px=1 qty=1 instr=BP")[0].fault, Some(Fault::OrdersFull));
+    assert_eq!(t.tell("new oid=B side=B px=1 qty=1 instr=BP")[0].fault, Some(BookFault::OrdersFull));
     assert!(t.tell("new oid=A side=B px=1 qty=1 instr=SHEL").is_empty());
     assert_eq!(t.books.counters().no_room, 1);
     t.tell("new oid=A side=B px=1 qty=1 instr=");
     assert_eq!(t.books.counters().unnamed, 1);
     // It may be any order of its feed.
     assert_eq!(t.marks(Basis::Orders), ["stale"]);
-    for (px, fault) in [(1, None), (2, None), (3, Some(Fault::LevelsFull))] {
+    for (px, fault) in [(1, None), (2, None), (3, Some(BookFault::LevelsFull))] {
         assert_eq!(t.tell(&format!("level side=B action=A px={px} qty=1"))[0].fault, fault);
     }
     // By depth the last level once fell out here in silence: the venue has it, and the book must not pass for the venue's.
     for (line, fault) in [
         ("A px=8 qty=1 depth=1", None),
         ("A px=7 qty=1 depth=1", None),
-        ("A px=9 qty=1 depth=3", Some(Fault::LevelsFull)),
-        ("A px=6 qty=1 depth=1", Some(Fault::LevelsFull)),
+        ("A px=9 qty=1 depth=3", Some(BookFault::LevelsFull)),
+        ("A px=6 qty=1 depth=1", Some(BookFault::LevelsFull)),
     ] {
         assert_eq!(t.tell(&format!("level side=S action={line} instr=BP"))[0].fault, fault, "{line}");
     }
     let full = t.books.book(t.books.find(1, InstrumentId(2)).unwrap(), Basis::Levels);
     assert_eq!(full.levels(Side::Sell).map(|l| l.px.to_string()).collect::<Vec<_>>(), ["6", "7"]);
-    assert!(full.marks().has(Marks::STALE));
+    assert!(full.marks().contains(QuoteMarks::STALE));
     t.tell("cancel oid=A");
     t.tell("new oid=D side=B px=0.5 qty=1");
-    assert_eq!(t.tell("new oid=E side=B px=0.5 qty=1")[0].fault, Some(Fault::OrdersFull));
-    let mut t = Told::new(Options { levels_max: 1, ..Options::default() });
+    assert_eq!(t.tell("new oid=E side=B px=0.5 qty=1")[0].fault, Some(BookFault::OrdersFull));
+    let mut t = Told::new(BookOptions { levels_max: 1, ..BookOptions::default() });
     t.tell("new oid=A side=S px=5 qty=1");
     t.tell("new oid=B side=B px=1 qty=1");
     t.tell("new oid=C side=B px=6 qty=3");
     let change = t.tell("exec oid=A side=S px=5 qty=1")[0];
     assert_eq!(
         (change.fault, t.orders().as_str()),
-        (Some(Fault::LevelsFull), "1:1(B) | "),
+        (Some(BookFault::LevelsFull), "1:1(B) | "),
         "the rest has no level"
     );
-    assert_eq!(t.tell("cancel oid=C")[0].fault, Some(Fault::UnknownOrder));
-    let mut t = Told::new(Options::default());
+    assert_eq!(t.tell("cancel oid=C")[0].fault, Some(BookFault::UnknownOrder));
+    let mut t = Told::new(BookOptions::default());
     assert!(t.tell("session phase=luncheon").is_empty());
     assert_eq!(t.books.counters().unknown_phase, 1);
 }
@@ -457,14 +461,14 @@ fn what_is_not_published_falls_out() {
         depth: Some(depth),
     };
     for (px, depth) in [(10, 1), (9, 2), (11, 1)] {
-        assert_eq!(book.apply(&add(px, depth), LevelsMax::Published(2)).fault, None);
+        assert_eq!(book.apply(&add(px, depth), LevelLimit::Published(2)).fault, None);
     }
     assert!(book.iter(Side::Buy).map(|l| l.px).eq([11, 10]));
     // There is no third place.
-    assert_eq!(book.apply(&add(9, 3), LevelsMax::Published(2)).fault, Some(Fault::LevelsFull));
+    assert_eq!(book.apply(&add(9, 3), LevelLimit::Published(2)).fault, Some(BookFault::LevelsFull));
     // The same where the venue may have more: the last one goes too, but it is told.
-    let done = book.apply(&add(12, 1), LevelsMax::Kept(2));
-    assert_eq!((done.fault, done.depth), (Some(Fault::LevelsFull), 1));
+    let done = book.apply(&add(12, 1), LevelLimit::Kept(2));
+    assert_eq!((done.fault, done.depth), (Some(BookFault::LevelsFull), 1));
     assert!(book.iter(Side::Buy).map(|l| l.px).eq([12, 11]));
 }
 
@@ -472,7 +476,7 @@ fn what_is_not_published_falls_out() {
 #[test]
 fn ids_of_all_forms() {
     let longest = "x".repeat(60);
-    let mut t = Told::new(Options::default());
+    let mut t = Told::new(BookOptions::default());
     for (n, id) in ["7", "+7", &longest, &format!("{longest}y"), "25ecf178-55e3-4914-90d6-53db38ff46c5"]
         .iter()
         .enumerate()

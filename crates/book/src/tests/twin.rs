@@ -3,7 +3,7 @@
 use super::{Told, long};
 use crate::naive::{self, Naive};
 use crate::value::price_key;
-use crate::{Basis, Books, LevelAction, LevelBook, LevelChange, LevelsMax, Options};
+use crate::{Basis, BookOptions, Books, LevelAction, LevelBook, LevelChange, LevelLimit};
 use proptest::{prelude::*, sample};
 use unitape_model::{Event, NameKind, Price, Side, flags};
 
@@ -107,7 +107,7 @@ proptest! {
         lines in proptest::collection::vec(any_line(), 1..120),
         stale_after_ns in proptest::option::of(0i64..200),
     ) {
-        let mut t = Told::new(Options { stale_after_ns, ..Options::default() });
+        let mut t = Told::new(BookOptions { stale_after_ns, ..BookOptions::default() });
         let all = t.names.intern(NameKind::Venue, b"NBBO").unwrap().0 as u16;
         t.books.set_all_venues(all);
         let mut twin = Naive::new(stale_after_ns, Some(all));
@@ -141,7 +141,7 @@ proptest! {
     fn the_twin_agrees_on_deep_books(
         steps in proptest::collection::vec((0u8..20, 0i64..40, 1u32..30, any::<bool>()), 1..250),
     ) {
-        let (mut t, mut twin) = (Told::new(Options::default()), Naive::new(None, None));
+        let (mut t, mut twin) = (Told::new(BookOptions::default()), Naive::new(None, None));
         for (n, (step, px, depth, bid)) in steps.into_iter().enumerate() {
             let side = if bid { "B" } else { "S" };
             let short = match step {
@@ -190,7 +190,7 @@ proptest! {
     fn any_frames_leave_whole_books(
         events in proptest::collection::vec((0usize..8, any::<[u8; 16]>(), 0u8..4, any::<u8>(), 0u8..8, any::<u8>()), 1..60),
     ) {
-        let mut books = Books::new(Options { levels_max: 5, orders_per_book_max: 9, ..Options::default() });
+        let mut books = Books::new(BookOptions { levels_max: 5, orders_per_book_max: 9, ..BookOptions::default() });
         for (kind, noise, oid, exp, px, codes) in events {
             let kinds = [25u8, 25, 26, 27, 28, 20, 19, 17];
             let mut frame = vec![0u8; 128];
@@ -221,7 +221,7 @@ proptest! {
         max in (any::<bool>(), 1u32..7),
         changes in proptest::collection::vec(any_change(), 0..60),
     ) {
-        let levels_max = if max.0 { LevelsMax::Published(max.1) } else { LevelsMax::Kept(max.1) };
+        let levels_max = if max.0 { LevelLimit::Published(max.1) } else { LevelLimit::Kept(max.1) };
         let (mut quick, mut other) = (LevelBook::default(), LevelBook::default());
         for change in &changes {
             prop_assert_eq!(quick.apply(change, levels_max), other.apply_any(change, levels_max));

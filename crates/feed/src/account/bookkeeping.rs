@@ -1,12 +1,12 @@
 //! Frames that the sequencer adds to the events: definitions and marks of progress.
 
 use crate::account::SourceAccount;
-use crate::block::Tally;
+use crate::block::MessageTally;
 use crate::block::json::json_string;
-use crate::block::numbers::Sessions;
-use crate::block::quarantined::set;
-use crate::formats::format::Sort;
-use crate::sources::source::Growth;
+use crate::block::numbers::FeedSessions;
+use crate::block::quarantine_event::set;
+use crate::formats::format::FormatId;
+use crate::sources::source::FileGrowth;
 use crate::sources::source::SourceFacts;
 use unitape_model::{EventBuilder, EventField, EventKind, EventValue, NameKind, UnixNanos, flags};
 
@@ -25,7 +25,7 @@ pub fn source_frame(
     (id, of): (u32, u32),
     feed: &str,
     facts: &SourceFacts,
-    sort: &Sort,
+    sort: &FormatId,
     base: u64,
 ) {
     let mut e = EventBuilder::begin(out, EventKind::Source, UnixNanos(0));
@@ -53,7 +53,13 @@ pub fn source_frame(
 }
 
 /// That the file of a source has grown: a further definition of it, with what its file is now.
-pub fn growth_frame(out: &mut Vec<u8>, id: u32, source: &SourceAccount, sort: &Sort, growth: &Growth) {
+pub fn growth_frame(
+    out: &mut Vec<u8>,
+    id: u32,
+    source: &SourceAccount,
+    sort: &FormatId,
+    growth: &FileGrowth,
+) {
     let mut e = EventBuilder::begin(out, EventKind::Source, UnixNanos(0));
     set(&mut e, EventField::Index, EventValue::UInt(id.into()));
     set(&mut e, EventField::Of, EventValue::UInt(source.id.into()));
@@ -84,7 +90,7 @@ pub const GROWN: &str = "grown";
 pub const RETRIED: &str = "retried";
 
 /// The definition of the events that a retry makes by another mapping than that of their source.
-pub fn retried_frame(out: &mut Vec<u8>, id: u32, source: &SourceAccount, sort: &Sort, base: u64) {
+pub fn retried_frame(out: &mut Vec<u8>, id: u32, source: &SourceAccount, sort: &FormatId, base: u64) {
     let mut e = EventBuilder::begin(out, EventKind::Source, UnixNanos(0));
     set(&mut e, EventField::Index, EventValue::UInt(id.into()));
     set(&mut e, EventField::Of, EventValue::UInt(source.id.into()));
@@ -107,7 +113,7 @@ pub const SUPERSEDED: &str = "superseded";
 
 /// A mark of progress.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
+pub struct ProgressMark {
     /// Id of the source's definition.
     pub source: u32,
     /// Consumed through this offset.
@@ -121,7 +127,7 @@ pub struct Progress {
 }
 
 /// A mark of progress, with the account so far and what the feed's order depends on.
-pub fn progress_frame(out: &mut Vec<u8>, mark: &Progress, t: Tally, sessions: &Sessions) {
+pub fn progress_frame(out: &mut Vec<u8>, mark: &ProgressMark, t: MessageTally, sessions: &FeedSessions) {
     let mut e = EventBuilder::begin(out, EventKind::Progress, UnixNanos(mark.running_max));
     e.source(mark.source, 0);
     set(&mut e, EventField::End, EventValue::Bool(mark.end));

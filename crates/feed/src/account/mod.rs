@@ -1,14 +1,14 @@
 //! What stands on a tape: names, sources, and the account of every message, read from the tape alone.
 
 pub(crate) mod bookkeeping;
-pub(crate) mod gone;
+pub(crate) mod retention_checkpoint;
 
 use crate::account::bookkeeping::{GROWN, RETRIED, SUPERSEDED};
-use crate::block::Tally;
-use crate::block::numbers::{SequenceSet, Sessions};
+use crate::block::MessageTally;
+use crate::block::numbers::{FeedSessions, SequenceSet};
 use crate::error::Error;
 use crate::formats::fast::{ALONE, SENT_AGAIN};
-use crate::formats::format::Sort;
+use crate::formats::format::FormatId;
 use crate::sources::journal::{LastFile, number_of_file};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use unitape_tape::{DefinitionReader, LostDefinitions, ReadOptions};
 
 /// The account of a tape.
 #[derive(Clone, Debug)]
-pub struct Account {
+pub struct TapeAccount {
     /// All names and sources.
     pub names: NameTable,
     /// Sources in the order of their definitions; further stretches of 4 GiB are folded into their first.
@@ -46,12 +46,12 @@ pub struct Account {
     /// The oldest position, where what was before it is gone and nobody kept an account of it.
     pub(crate) partial_from: Option<Position>,
     /// The first mark of progress that says something else than the tape before it.
-    pub mismatch: Option<Mismatch>,
+    pub mismatch: Option<AccountMismatch>,
 }
 
 /// A mark of progress that does not agree with the events before it: unitape did not write one of the two.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mismatch {
+pub struct AccountMismatch {
     /// Of the mark, where it is known.
     pub position: Option<Position>,
     /// What the mark says, and what the tape has.
@@ -72,11 +72,11 @@ pub struct SourceAccount {
     /// BLAKE3 in hex, where it was known.
     pub hash: Option<String>,
     /// Format and mapping.
-    pub sort: Sort,
+    pub sort: FormatId,
     /// The account at its last mark of progress.
-    pub tally: Tally,
+    pub tally: MessageTally,
     /// Messages behind that mark that are on the tape; what became nothing is not among them.
-    pub since: Tally,
+    pub since: MessageTally,
     /// Offset of that mark.
     pub through: u64,
     /// Whether it has been consumed to its end.
@@ -90,7 +90,7 @@ pub struct SourceAccount {
     /// Likewise, ids of definitions that a retry gave what it recovered with another mapping.
     pub retried: BTreeMap<u32, u32>,
     /// Format and mapping of each of its definitions.
-    pub sorts: BTreeMap<u32, Sort>,
+    pub sorts: BTreeMap<u32, FormatId>,
     /// Id of the definition that its present mapping began with.
     pub sort_id: u32,
     /// Units of it, bookkeeping included.
@@ -132,13 +132,13 @@ pub struct FeedAccount {
     /// Greatest event time.
     pub running_max: Option<i64>,
     /// The sequence numbers that each session has sent.
-    pub sessions: Sessions,
+    pub sessions: FeedSessions,
 }
 
 /// The account as the command line prints it.
 #[derive(Clone, Debug, Default, Serialize)]
 #[allow(missing_docs)]
-pub struct Summary {
+pub struct AccountSummary {
     pub messages: u64,
     pub events: u64,
     pub quarantined: u64,
@@ -168,7 +168,7 @@ pub struct Summary {
     pub by_kind: BTreeMap<&'static str, u64>,
 }
 
-/// One feed of a [`Summary`].
+/// One feed of a [`AccountSummary`].
 #[derive(Clone, Debug, Default, Serialize)]
 #[allow(missing_docs)]
 pub struct FeedSummary {
@@ -188,7 +188,7 @@ pub struct FeedSummary {
     pub complete: bool,
 }
 
-impl Summary {
+impl AccountSummary {
     /// Messages in quarantine that no retry has recovered.
     pub fn quarantined_open(&self) -> u64 {
         self.quarantined.saturating_sub(self.recovered)
@@ -200,7 +200,7 @@ impl Summary {
     }
 }
 
-impl Default for Account {
+impl Default for TapeAccount {
     fn default() -> Self {
         Self {
             names: NameTable::default(),
@@ -221,20 +221,20 @@ impl Default for Account {
     }
 }
 
-impl Account {
+impl TapeAccount {
     /// Reads the account of the tape in `dir`.
     ///
     /// # Errors
     /// When the tape cannot be read or its definitions do not fit together.
-    pub fn of(dir: &Path) -> Result<Self, Error> {
-        Self::of_with(dir, ReadOptions::default())
+    pub fn load(dir: &Path) -> Result<Self, Error> {
+        Self::load_with(dir, ReadOptions::default())
     }
 
     /// The same, with or without checks; damage that is passed over takes what it holds out of the account.
     ///
     /// # Errors
-    /// As [`Account::of`].
-    pub fn of_with(dir: &Path, options: ReadOptions) -> Result<Self, Error> {
+    /// As [`TapeAccount::load`].
+    pub fn load_with(dir: &Path, options: ReadOptions) -> Result<Self, Error> {
         let mut tries = 0;
         loop {
             match Self::read(dir, options) {
@@ -247,7 +247,7 @@ impl Account {
 
     /// What the dictionary log alone says, at once: sources and their files. Of a log that is damaged, what comes before the
     /// damage; the writer of the tape refuses it.
-    pub fn of_definitions(dir: &Path) -> Self {
+    pub fn load_definitions(dir: &Path) -> Self {
         let mut account = Self::default();
         let Ok(mut log) = DefinitionReader::open(dir) else { return account };
         while let Ok(Some((_, frame))) = log.next() {
@@ -268,7 +268,7 @@ impl Account {
     }
 
     fn read(dir: &Path, options: ReadOptions) -> Result<Self, Error> {
-        let (mut account, mut reader) = gone::begin(dir, options)?;
+        let (mut account, mut reader) = retention_checkpoint::open_at_checkpoint(dir, options)?;
         let mut lost = LostDefinitions::new(dir, options.skip_damage);
         while let Some(run) = reader.next_run(1 << 20)? {
             lost.learn_before_bytes(run.position, run.bytes, |_, frame| account.add(frame))?;
@@ -376,12 +376,12 @@ impl Account {
                         source.ahead.push(offset);
                     }
                     let quarantined = kind == EventKind::Quarantine;
-                    source.since = source.since.plus(Tally {
+                    source.since = source.since.plus(MessageTally {
                         messages: last.into(),
                         with_events: (last && !quarantined).into(),
                         events: (!quarantined).into(),
                         quarantined: quarantined.into(),
-                        ..Tally::default()
+                        ..MessageTally::default()
                     });
                 }
                 Ok(())
@@ -394,18 +394,18 @@ impl Account {
     /// # Errors
     /// The mark that does not agree with the tape.
     pub(crate) fn refuse_mismatch(&self) -> Result<(), Error> {
-        let Some(Mismatch { position, what }) = self.mismatch.clone() else { return Ok(()) };
+        let Some(AccountMismatch { position, what }) = self.mismatch.clone() else { return Ok(()) };
         let position = position.unwrap_or_default();
         Err(Error::Inconsistent { position, what: format!("{what}; use a new tape") })
     }
 
     /// The account for people.
-    pub fn summary(&self) -> Summary {
-        let mut summary = Summary {
+    pub fn summary(&self) -> AccountSummary {
+        let mut summary = AccountSummary {
             recovered: self.recovered,
             clock_ahead: self.ahead,
             gaps: self.gaps,
-            ..Summary::default()
+            ..AccountSummary::default()
         };
         for source in &self.sources {
             let feed = summary
@@ -452,8 +452,11 @@ impl Account {
         let optional = |field| Some(text(event, field)).filter(|t| !t.is_empty());
         let books = event.unmapped_fields().find(|(name, _)| *name == "books");
         let books = books.and_then(|(_, json)| serde_json::from_str(json).ok());
-        let sort =
-            Sort { format: text(event, EventField::Format), mapping: optional(EventField::Mapping), books };
+        let sort = FormatId {
+            format: text(event, EventField::Format),
+            mapping: optional(EventField::Mapping),
+            books,
+        };
         self.next_source = self.next_source.max(id.saturating_add(1));
         if of > 0 || base > 0 {
             // Tapes of before `of` name the source by feed and file only.
@@ -507,7 +510,7 @@ impl Account {
 
     fn progress(&mut self, event: &Event<'_>) -> Result<(), String> {
         let n = |field| uint(event, field).unwrap_or(0);
-        let mut tally = Tally {
+        let mut tally = MessageTally {
             messages: n(EventField::Messages),
             events: n(EventField::Events),
             quarantined: n(EventField::Quarantined),
@@ -528,7 +531,7 @@ impl Account {
         let whole = self.partial_from.is_none();
         let (source, _) = self.source_mut(event.source())?;
         let seen = source.tally.plus(source.since);
-        let parts = |t: &Tally| [t.with_events, t.events, t.quarantined];
+        let parts = |t: &MessageTally| [t.with_events, t.events, t.quarantined];
         // What is read again under another mapping is counted anew, while what it was at first stays on the tape.
         let disagrees = whole && source.sort_id == source.id && parts(&seen) != parts(&tally);
         let mismatch = disagrees.then(|| {
@@ -548,20 +551,20 @@ impl Account {
         source.end = ended;
         source.last_offset = None;
         source.ahead.clear();
-        source.since = Tally::default();
+        source.since = MessageTally::default();
         let name = source.feed.clone();
         if let Some(what) = mismatch {
-            self.mismatch.get_or_insert(Mismatch { position: None, what });
+            self.mismatch.get_or_insert(AccountMismatch { position: None, what });
         }
         let feed = self.feeds.entry(name).or_default();
         let ts = event.ts_event().0;
         feed.running_max = Some(feed.running_max.map_or(ts, |m| m.max(ts)));
-        feed.sessions = Sessions::default();
+        feed.sessions = FeedSessions::default();
         for (session, seen) in event.unmapped_fields() {
             // Older marks have the greatest number alone.
             let set = match seen.strip_prefix('"').and_then(|s| s.strip_suffix('"')) {
                 Some(text) => SequenceSet::parse(text),
-                None => seen.parse().ok().map(SequenceSet::of_greatest),
+                None => seen.parse().ok().map(SequenceSet::from_greatest),
             };
             let set = set.ok_or_else(|| {
                 format!("a mark says {seen} of session {session:?}: these are no sequence numbers")

@@ -1,13 +1,13 @@
 //! How far the sequencer has taken a block.
 
-use crate::block::numbers::{Knowledge, KnownPart, Sessions};
-use crate::block::{Block, Fixup, Unit, What};
+use crate::block::numbers::{FeedSessions, RepeatCertainty, RepeatRange};
+use crate::block::{Block, BlockUnit, IdFixup, UnitKind};
 use unitape_model::{Event, NameKind};
 
 /// How far the first block of a feed's queue has been taken.
 #[derive(Debug, Default)]
 #[allow(missing_docs)]
-pub struct Cursor {
+pub struct BlockCursor {
     pub unit: usize,
     pub arena: usize,
     pub fixup: usize,
@@ -17,21 +17,21 @@ pub struct Cursor {
     pub mark: usize,
     pub noted: usize,
     /// What was known of the numbers of the stretch in hand.
-    pub known: Vec<KnownPart>,
+    pub known: Vec<RepeatRange>,
     /// Ids of the block's sessions, as far as they were looked up; none for one that is not kept.
     pub sessions: Vec<Option<u32>>,
     /// Global ids of the block's own names, by dictionary and own id; 0 not yet given.
     resolved: [Vec<u32>; NameKind::COUNT],
 }
 
-impl Cursor {
+impl BlockCursor {
     /// The id that was given to the block's own name, 0 if none was yet.
-    pub fn resolved(&self, fixup: &Fixup) -> u32 {
+    pub fn resolved_id(&self, fixup: &IdFixup) -> u32 {
         self.resolved[fixup.dict as usize].get(fixup.id as usize).copied().unwrap_or(0)
     }
 
     /// Keeps the id that was given to the block's own name.
-    pub fn resolve(&mut self, fixup: &Fixup, id: u32) {
+    pub fn resolve(&mut self, fixup: &IdFixup, id: u32) {
         let table = &mut self.resolved[fixup.dict as usize];
         if table.len() <= fixup.id as usize {
             table.resize(fixup.id as usize + 1, 0);
@@ -41,7 +41,7 @@ impl Cursor {
 
     /// Notes the numbers of the block's next stretch, up to its next mark of progress, and says of each of its messages
     /// whether it is a duplicate or a repeat.
-    pub fn note_stretch(&mut self, block: &mut Block, sessions: &mut Sessions) {
+    pub fn note_stretch(&mut self, block: &mut Block, sessions: &mut FeedSessions) {
         let (runs, units) = match block.marks.get(self.mark) {
             Some(mark) => (mark.runs as usize, mark.unit as usize),
             None => (block.runs.len(), block.units.len()),
@@ -63,8 +63,8 @@ impl Cursor {
     fn mark_known(&self, block: &mut Block, end: usize) {
         let mut frame = self.arena;
         for i in self.unit..end {
-            let Unit { what, end, .. } = block.units[i];
-            let What::Numbered { run, maybe } = what else {
+            let BlockUnit { what, end, .. } = block.units[i];
+            let UnitKind::Numbered { run, maybe } = what else {
                 frame = end as usize;
                 continue;
             };
@@ -77,11 +77,11 @@ impl Cursor {
                 continue;
             };
             match (part.what, maybe) {
-                (Knowledge::Seen, true) => block.units[i].what = What::Duplicate,
-                (Knowledge::Seen, false) => block.units[i].what = What::Repeat { unsure: false },
-                (Knowledge::NoSession, false) => {}
-                (Knowledge::Forgotten, _) | (Knowledge::NoSession, true) => {
-                    block.units[i].what = What::Repeat { unsure: true };
+                (RepeatCertainty::Seen, true) => block.units[i].what = UnitKind::Duplicate,
+                (RepeatCertainty::Seen, false) => block.units[i].what = UnitKind::Repeat { unsure: false },
+                (RepeatCertainty::NoSession, false) => {}
+                (RepeatCertainty::Forgotten, _) | (RepeatCertainty::NoSession, true) => {
+                    block.units[i].what = UnitKind::Repeat { unsure: true };
                 }
             }
         }

@@ -3,20 +3,20 @@
 //! The block travels: filled at intake, decoded by its worker, given ids and a place by the sequencer, copied
 //! onto the tape, and then filled again. Nothing in it is allocated anew once it has grown to its size.
 
-pub(crate) mod concern;
+pub(crate) mod affected_books;
 pub(crate) mod cursor;
 pub(crate) mod json;
 pub(crate) mod names;
 pub(crate) mod numbers;
-pub(crate) mod quarantined;
+pub(crate) mod quarantine_event;
 pub(crate) mod tally;
 
-use crate::block::concern::Concern;
-pub use crate::block::names::Names;
-use crate::block::names::{Destination, Waiting};
-use crate::block::numbers::Numbering;
+use crate::block::affected_books::AffectedBooks;
+pub use crate::block::names::BlockNames;
+use crate::block::names::{IdDestination, WaitingNames};
+use crate::block::numbers::SequenceEffect;
 pub use crate::block::numbers::{SequenceRun, SessionIndex, SessionKey};
-pub use crate::block::tally::Tally;
+pub use crate::block::tally::MessageTally;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
@@ -43,19 +43,19 @@ pub struct Block {
     /// The events, unstamped frames one after the other.
     pub arena: Vec<u8>,
     /// What came of which message, in source order; messages that became nothing have no unit.
-    pub units: Vec<Unit>,
+    pub units: Vec<BlockUnit>,
     /// Places in the arena that hold provisional ids, in arena order.
-    pub fixups: Vec<Fixup>,
+    pub fixups: Vec<IdFixup>,
     /// The names behind the provisional ids.
     pub names: Dictionary,
     /// Names whose ids are on their way.
-    pub waiting: Waiting,
+    pub waiting: WaitingNames,
     /// Raw bytes for quarantine, one message after the other.
     pub raw: Vec<u8>,
     /// The hash of its source's bytes at each of its marks of progress, where the source has one.
     pub hashes: Vec<blake3::Hash>,
     /// Where its marks of progress are.
-    pub marks: Vec<MarkPlace>,
+    pub marks: Vec<ProgressMarkIndex>,
     /// Sequence numbers seen, run by run.
     pub runs: Vec<SequenceRun>,
     /// The names of sessions in `runs`.
@@ -63,13 +63,13 @@ pub struct Block {
     /// Finds sessions by name, and their latest runs.
     pub index: SessionIndex,
     /// The account of the block.
-    pub tally: Tally,
+    pub tally: MessageTally,
     /// Units with an instrument that the reference data does not have, in order.
     pub unresolved: Vec<u32>,
     /// Its events say that packets or messages came on no line.
     pub has_gaps: bool,
     /// The account as it stood at each progress unit.
-    pub tallies: Vec<Tally>,
+    pub tallies: Vec<MessageTally>,
     /// Frames that the sequencer adds: definitions and progress.
     pub added: Vec<u8>,
     /// All of it has been given a place on the tape.
@@ -77,7 +77,7 @@ pub struct Block {
     /// The first bytes of the source, where its format has a header that all of it depends on.
     pub head: Arc<[u8]>,
     /// What headers and trailers in it say of the number of messages.
-    pub claims: Vec<Claim>,
+    pub claims: Vec<CountClaim>,
     /// Messages of the source before the block, for the decoder to hold claims against; none the first time.
     pub before: Option<u64>,
     /// When the last of its bytes came, on the intake's clock.
@@ -95,9 +95,9 @@ pub struct Block {
     /// Memory for a packet's payload, or for the arena written anew.
     pub payload: Vec<u8>,
     /// What came before of a message that was not over where the bytes begin; taken by the decoder.
-    pub carried: Option<Box<Carried>>,
+    pub carried: Option<Box<CarriedMessage>>,
     /// The same, of where the bytes that were decoded end.
-    pub leaves: Option<Box<Carried>>,
+    pub leaves: Option<Box<CarriedMessage>>,
     /// The bytes in hand are those of one packet: marks of progress are the capture's to make.
     pub in_packet: bool,
     /// Where that packet was sent to, and when it was received.
@@ -106,7 +106,7 @@ pub struct Block {
 
 /// What a source's next block needs to know of this one's end: the message that is not over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct CarriedMessage {
     /// What was said before.
     pub context: Vec<u8>,
     /// Where in the source the message, or what is around it, began.
@@ -115,7 +115,7 @@ pub struct Carried {
 
 /// A header or trailer says how many messages its source has.
 #[derive(Clone, Copy, Debug)]
-pub struct Claim {
+pub struct CountClaim {
     /// So many, from the start of the source.
     pub messages: u64,
     /// So many of them are in the block before the place of which this is said.
@@ -124,7 +124,7 @@ pub struct Claim {
 
 /// What came of one source message, or a mark of progress.
 #[derive(Clone, Copy, Debug)]
-pub struct Unit {
+pub struct BlockUnit {
     /// Where the message starts in the source.
     pub offset: u64,
     /// Event time of its first event, [`NO_TS`] when it could not be told.
@@ -140,12 +140,12 @@ pub struct Unit {
     /// Bytes of the message in the source; 0 for what is no message with events.
     pub length: u32,
     /// What it is.
-    pub what: What,
+    pub what: UnitKind,
 }
 
 /// A message that became one event.
 #[derive(Clone, Copy, Debug)]
-pub struct Ended {
+pub struct SingleEventUnit {
     /// Where it starts in the source.
     pub offset: u64,
     /// Event time.
@@ -158,10 +158,10 @@ pub struct Ended {
 
 /// What a unit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum UnitKind {
     /// A message with events.
     Events,
-    /// As `Events`; its sequence number is of the run of this index, and `maybe` it was sent before.
+    /// As `EventLinesFormat`; its sequence number is of the run of this index, and `maybe` it was sent before.
     #[allow(missing_docs)]
     Numbered { run: u32, maybe: bool },
     /// A message with events whose number was seen before, or that is `unsure`: kept and flagged.
@@ -182,12 +182,12 @@ pub enum What {
     Progress { tally: u32, end: bool },
 }
 
-/// `Unit::ts` of a message whose time could not be told.
+/// `BlockUnit::ts` of a message whose time could not be told.
 pub const NO_TS: UnixNanos = UnixNanos::MIN;
 
 /// A provisional id in the arena.
 #[derive(Clone, Copy, Debug)]
-pub struct Fixup {
+pub struct IdFixup {
     /// Start of the frame it stands in.
     pub frame: u32,
     /// Where it stands.
@@ -200,7 +200,7 @@ pub struct Fixup {
 
 /// Where a mark of progress is in a block.
 #[derive(Clone, Copy, Debug)]
-pub struct MarkPlace {
+pub struct ProgressMarkIndex {
     /// Its unit.
     pub unit: u32,
     /// Runs of sequence numbers before it.
@@ -225,7 +225,7 @@ impl Block {
         self.hashes.clear();
         self.sessions.clear();
         self.index.clear();
-        self.tally = Tally::default();
+        self.tally = MessageTally::default();
         self.unresolved.clear();
         self.has_gaps = false;
         self.tallies.clear();
@@ -240,7 +240,7 @@ impl Block {
     }
 
     /// Takes back the frames since `mark`.
-    pub fn back_to(&mut self, mark: (usize, usize)) {
+    pub fn roll_back(&mut self, mark: (usize, usize)) {
         self.arena.truncate(mark.0);
         self.fixups.truncate(mark.1);
         self.waiting.forget();
@@ -248,10 +248,10 @@ impl Block {
 
     /// Arena and resolver, to build an event with.
     #[inline]
-    pub fn builder<'b>(&'b mut self, known: &'b Dictionary) -> (&'b mut Vec<u8>, Names<'b>) {
+    pub fn builder<'b>(&'b mut self, known: &'b Dictionary) -> (&'b mut Vec<u8>, BlockNames<'b>) {
         let frame = self.arena.len() as u32;
         let Self { arena, names: local, fixups, waiting, .. } = self;
-        (arena, Names { known, local, fixups, waiting, frame })
+        (arena, BlockNames { known, local, fixups, waiting, frame })
     }
 
     /// Gives all names their ids, where they wait for them. At the end of all decoding.
@@ -260,9 +260,9 @@ impl Block {
         waiting.settle(&mut to);
     }
 
-    fn destination<'b>(&'b mut self, known: &'b Dictionary) -> (&'b mut Waiting, Destination<'b>) {
+    fn destination<'b>(&'b mut self, known: &'b Dictionary) -> (&'b mut WaitingNames, IdDestination<'b>) {
         let Self { names: local, arena, fixups, units, waiting, .. } = self;
-        (waiting, Destination { known, local, arena, fixups, units })
+        (waiting, IdDestination { known, local, arena, fixups, units })
     }
 
     /// Ends a message of `length` bytes that became `events` events.
@@ -272,7 +272,7 @@ impl Block {
         place: (u64, usize),
         ts: UnixNanos,
         events: u32,
-        what: What,
+        what: UnitKind,
         known: &Dictionary,
     ) {
         let unit = self.units.len();
@@ -283,7 +283,13 @@ impl Block {
 
     /// The same for one of whose names none waits, because it was built without [`Block::builder`].
     #[inline]
-    pub fn end_resolved(&mut self, (offset, length): (u64, usize), ts: UnixNanos, events: u32, what: What) {
+    pub fn end_resolved(
+        &mut self,
+        (offset, length): (u64, usize),
+        ts: UnixNanos,
+        events: u32,
+        what: UnitKind,
+    ) {
         self.tally.messages += 1;
         self.tally.with_events += 1;
         self.tally.events += u64::from(events);
@@ -305,13 +311,13 @@ impl Block {
     /// Ends messages that became one event each and brought no fix-ups; their frames stand at the end of the
     /// arena.
     #[inline]
-    pub fn end_messages(&mut self, messages: impl ExactSizeIterator<Item = Ended>) {
+    pub fn end_messages(&mut self, messages: impl ExactSizeIterator<Item = SingleEventUnit>) {
         let count = messages.len() as u64;
         self.tally.messages += count;
         self.tally.with_events += count;
         self.tally.events += count;
         let (fixups_end, raw_end) = (self.fixups.len() as u32, self.raw.len() as u32);
-        self.units.extend(messages.map(|Ended { offset, ts, end, length }| Unit {
+        self.units.extend(messages.map(|SingleEventUnit { offset, ts, end, length }| BlockUnit {
             offset,
             ts,
             end,
@@ -319,7 +325,7 @@ impl Block {
             raw_end,
             events: 1,
             length,
-            what: What::Events,
+            what: UnitKind::Events,
         }));
     }
 
@@ -353,7 +359,7 @@ impl Block {
 
     /// Puts a message, or garbage, into quarantine.
     pub fn quarantine(&mut self, source: u32, offset: u64, raw: &[u8], reason: &str, detail: &str) {
-        self.quarantine_about((source, offset), raw, reason, detail, &Concern::Feed);
+        self.quarantine_message((source, offset), raw, reason, detail, &AffectedBooks::Feed);
     }
 
     /// Marks progress if the message at `start..end` of the source reaches over a multiple of
@@ -371,15 +377,15 @@ impl Block {
         let tally = self.tallies.len() as u32;
         self.tallies.push(self.tally);
         self.index.open_runs = self.runs.len();
-        self.marks.push(MarkPlace { unit: self.units.len() as u32, runs: self.runs.len() as u32 });
-        self.push(through, NO_TS, (0, 0), What::Progress { tally, end });
+        self.marks.push(ProgressMarkIndex { unit: self.units.len() as u32, runs: self.runs.len() as u32 });
+        self.push(through, NO_TS, (0, 0), UnitKind::Progress { tally, end });
     }
 
     /// Puts a unit before all others that says: from here on another mapping decodes this source.
     pub fn begin_with_switch(&mut self) {
         self.units.insert(
             0,
-            Unit {
+            BlockUnit {
                 offset: self.base,
                 ts: NO_TS,
                 end: 0,
@@ -387,7 +393,7 @@ impl Block {
                 raw_end: 0,
                 events: 0,
                 length: 0,
-                what: What::Switch,
+                what: UnitKind::Switch,
             },
         );
         self.marks.iter_mut().for_each(|m| m.unit += 1);
@@ -396,16 +402,16 @@ impl Block {
 
     /// Whether the unit of this index is that one.
     pub fn begins_with_switch(&self, unit: usize) -> bool {
-        unit == 0 && self.units.first().is_some_and(|u| u.what == What::Switch)
+        unit == 0 && self.units.first().is_some_and(|u| u.what == UnitKind::Switch)
     }
 
     /// The message of this unit did not become events after all: the account of the block, and of the marks
     /// behind it, says so.
-    pub fn recount(&mut self, unit: usize, instead: Instead) {
+    pub fn recount(&mut self, unit: usize, instead: Reclassify) {
         let events = u64::from(self.units[unit].events);
         let unresolved = u64::from(self.unresolved.binary_search(&(unit as u32)).is_ok());
         let (repeats, unsure) = match self.units[unit].what {
-            What::Repeat { unsure } => (1, u64::from(unsure)),
+            UnitKind::Repeat { unsure } => (1, u64::from(unsure)),
             _ => (0, 0),
         };
         for t in self.tallies_behind(unit) {
@@ -415,8 +421,8 @@ impl Block {
             t.repeats -= repeats;
             t.unsure -= unsure;
             match instead {
-                Instead::Duplicate => t.duplicates += 1,
-                Instead::Quarantined => t.quarantined += 1,
+                Reclassify::Duplicate => t.duplicates += 1,
+                Reclassify::Quarantined => t.quarantined += 1,
             }
         }
     }
@@ -439,9 +445,9 @@ impl Block {
     }
 
     /// The accounts that have the message of this unit in them.
-    fn tallies_behind(&mut self, unit: usize) -> impl Iterator<Item = &mut Tally> {
+    fn tallies_behind(&mut self, unit: usize) -> impl Iterator<Item = &mut MessageTally> {
         let later = self.units[unit..].iter().find_map(|u| match u.what {
-            What::Progress { tally, .. } => Some(tally as usize),
+            UnitKind::Progress { tally, .. } => Some(tally as usize),
             _ => None,
         });
         let later = later.unwrap_or(self.tallies.len());
@@ -450,18 +456,18 @@ impl Block {
 
     /// The dictionary that has no place for the names that these fix-ups would add to it; `resolved` says which
     /// have their id already, and gives 0 for others.
-    pub fn without_place(
+    pub fn full_dictionary(
         &self,
         fixups: Range<usize>,
         dictionary: &Dictionary,
-        resolved: impl Fn(&Fixup) -> u32,
+        resolved: impl Fn(&IdFixup) -> u32,
     ) -> Option<NameKind> {
         let fixups = &self.fixups[fixups];
-        let near = |f: &Fixup| dictionary.len(f.dict) + fixups.len() as u32 > f.dict.id_max();
+        let near = |f: &IdFixup| dictionary.len(f.dict) + fixups.len() as u32 > f.dict.id_max();
         if !fixups.iter().any(near) {
             return None;
         }
-        let is_new = |f: &Fixup| {
+        let is_new = |f: &IdFixup| {
             let name = self.names.name(f.dict, f.id).expect("the block's own name");
             resolved(f) == 0 && dictionary.get(f.dict, name.as_bytes()).is_none()
         };
@@ -479,7 +485,7 @@ impl Block {
     }
 
     /// The session of this name; it will be found by `key` too, if it has one.
-    pub fn session_named(&mut self, name: &[u8], key: Option<&SessionKey>) -> usize {
+    pub fn session_by_name(&mut self, name: &[u8], key: Option<&SessionKey>) -> usize {
         let id = self.index.id(&mut self.sessions, name);
         if let Some(key) = key {
             self.index.keep_key(*key, id);
@@ -489,9 +495,9 @@ impl Block {
 
     /// Notes the sequence number of a message of this session; gives the run that it is in.
     #[inline]
-    pub fn note_sequence(&mut self, id: usize, sequence: u64, numbering: Numbering) -> u32 {
+    pub fn note_sequence(&mut self, id: usize, sequence: u64, numbering: SequenceEffect) -> u32 {
         let latest = self.index.latest[id];
-        if numbering == Numbering::Counts
+        if numbering == SequenceEffect::Counts
             && latest as usize >= self.index.open_runs
             && let Some(run) = self.runs.get_mut(latest as usize)
             && run.end == sequence
@@ -502,12 +508,14 @@ impl Block {
         self.begin_run(id, sequence, numbering)
     }
 
-    fn begin_run(&mut self, id: usize, sequence: u64, numbering: Numbering) -> u32 {
+    fn begin_run(&mut self, id: usize, sequence: u64, numbering: SequenceEffect) -> u32 {
         let session = id as u32;
         let run = match numbering {
-            Numbering::Counts => SequenceRun { session, restart: None, start: sequence, end: sequence + 1 },
-            Numbering::Fills => return u32::MAX,
-            Numbering::Restarts { next, counts } => {
+            SequenceEffect::Counts => {
+                SequenceRun { session, restart: None, start: sequence, end: sequence + 1 }
+            }
+            SequenceEffect::Fills => return u32::MAX,
+            SequenceEffect::Restarts { next, counts } => {
                 let start = if counts { sequence } else { next };
                 SequenceRun { session, restart: Some(next), start, end: start + u64::from(counts) }
             }
@@ -518,8 +526,8 @@ impl Block {
         latest
     }
 
-    pub(crate) fn push(&mut self, offset: u64, ts: UnixNanos, (events, length): (u32, u32), what: What) {
-        self.units.push(Unit {
+    pub(crate) fn push(&mut self, offset: u64, ts: UnixNanos, (events, length): (u32, u32), what: UnitKind) {
+        self.units.push(BlockUnit {
             offset,
             ts,
             end: self.arena.len() as u32,
@@ -535,22 +543,22 @@ impl Block {
 /// What a message turned out to be in its turn.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
-pub enum Instead {
+pub enum Reclassify {
     Duplicate,
     Quarantined,
 }
 
-impl What {
+impl UnitKind {
     /// Whether it is a message with events, as far as its decoder knows.
     #[inline]
     pub fn is_events(self) -> bool {
-        matches!(self, What::Events | What::Numbered { .. })
+        matches!(self, UnitKind::Events | UnitKind::Numbered { .. })
     }
 }
 
-impl Unit {
+impl BlockUnit {
     /// Whether it is a mark of progress.
     pub fn is_progress(&self) -> bool {
-        matches!(self.what, What::Progress { .. })
+        matches!(self.what, UnitKind::Progress { .. })
     }
 }

@@ -14,43 +14,43 @@
 //! A name that the worker's snapshot does not have gets a provisional id and an entry in the fix-ups, which stay in the
 //! order of the arena.
 
-use crate::block::{Fixup, Unit};
+use crate::block::{BlockUnit, IdFixup};
 use unitape_model::dict::{NameLookup, SOUGHT_BYTES};
 use unitape_model::id::{PROVISIONAL, VENUE_PROVISIONAL};
 use unitape_model::{Dictionary, NameKind, NameResolver, Refusal};
 
 /// Finds ids in the published dictionary, or gives provisional ones and notes where they stand.
 #[derive(Debug)]
-pub struct Names<'b> {
+pub struct BlockNames<'b> {
     pub(crate) known: &'b Dictionary,
     pub(crate) local: &'b mut Dictionary,
-    pub(crate) fixups: &'b mut Vec<Fixup>,
-    pub(crate) waiting: &'b mut Waiting,
+    pub(crate) fixups: &'b mut Vec<IdFixup>,
+    pub(crate) waiting: &'b mut WaitingNames,
     pub(crate) frame: u32,
 }
 
 /// Names whose ids are on their way.
 #[derive(Debug, Default)]
-pub struct Waiting {
+pub struct WaitingNames {
     /// Of the message before the one in hand.
-    before: Vec<Pending>,
+    before: Vec<PendingId>,
     /// Index of its unit.
     unit: usize,
     /// Of the message in hand.
-    now: Vec<Pending>,
+    now: Vec<PendingId>,
 }
 
 /// A place in the arena that waits for its id.
 #[derive(Clone, Copy, Debug)]
-struct Pending {
-    what: What,
+struct PendingId {
+    what: PendingName,
     /// Start of the frame it stands in, and where it stands.
     frame: u32,
     at: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum What {
+enum PendingName {
     /// To be looked up.
     Sought(NameLookup),
     /// Not known when it was looked up; its id in the block's own names.
@@ -63,7 +63,7 @@ const NEAR: u32 = 2048;
 /// Stands where an id will: not 0, which is none.
 const STAND_IN: u32 = 1;
 
-impl NameResolver for Names<'_> {
+impl NameResolver for BlockNames<'_> {
     #[inline]
     fn resolve(&mut self, dict: NameKind, name: &[u8], at: usize) -> Result<u32, Refusal> {
         // Few names stay near, and are found at once.
@@ -71,7 +71,7 @@ impl NameResolver for Names<'_> {
         let sought = if far { self.known.start_lookup(dict, name) } else { None };
         match sought {
             Some(sought) => {
-                self.wait(What::Sought(sought), at);
+                self.wait(PendingName::Sought(sought), at);
                 Ok(STAND_IN)
             }
             None => match self.known.get(dict, name) {
@@ -82,7 +82,7 @@ impl NameResolver for Names<'_> {
     }
 }
 
-impl Names<'_> {
+impl BlockNames<'_> {
     /// The id itself, which may be provisional and then is noted; only where no other name waits.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl Names<'_> {
             return Ok(id);
         }
         let (id, _) = self.local.intern_up_to(dict, name, PROVISIONAL - 1)?;
-        self.fixups.push(Fixup { frame: self.frame, at: at as u32, dict, id });
+        self.fixups.push(IdFixup { frame: self.frame, at: at as u32, dict, id });
         Ok(id | PROVISIONAL)
     }
 
@@ -102,20 +102,20 @@ impl Names<'_> {
         // Whether the dictionary still has a place for it is for the sequencer to say: it depends on all that
         // comes before, which a worker does not know.
         let (id, _) = self.local.intern_up_to(dict, name, PROVISIONAL - 1)?;
-        self.wait(What::Local(dict, id), at);
+        self.wait(PendingName::Local(dict, id), at);
         Ok(STAND_IN)
     }
 
     #[inline]
-    fn wait(&mut self, what: What, at: usize) {
-        self.waiting.now.push(Pending { what, frame: self.frame, at: at as u32 });
+    fn wait(&mut self, what: PendingName, at: usize) {
+        self.waiting.now.push(PendingId { what, frame: self.frame, at: at as u32 });
     }
 }
 
-impl Waiting {
+impl WaitingNames {
     /// The message in hand, whose unit will have this index, is complete: the one before gets its ids.
     #[inline]
-    pub fn next(&mut self, unit: usize, to: &mut Destination<'_>) {
+    pub fn next(&mut self, unit: usize, to: &mut IdDestination<'_>) {
         self.settle_before(to);
         std::mem::swap(&mut self.before, &mut self.now);
         self.unit = unit;
@@ -127,17 +127,17 @@ impl Waiting {
     }
 
     /// All get their ids.
-    pub fn settle(&mut self, to: &mut Destination<'_>) {
+    pub fn settle(&mut self, to: &mut IdDestination<'_>) {
         self.settle_before(to);
         debug_assert!(self.now.is_empty(), "a message was not ended");
     }
 
     #[inline]
-    fn settle_before(&mut self, to: &mut Destination<'_>) {
+    fn settle_before(&mut self, to: &mut IdDestination<'_>) {
         for pending in &self.before {
             let known = match &pending.what {
-                What::Sought(sought) => to.known.finish_lookup(sought).map(|id| (sought.dict(), id)),
-                What::Local(..) => None,
+                PendingName::Sought(sought) => to.known.finish_lookup(sought).map(|id| (sought.dict(), id)),
+                PendingName::Local(..) => None,
             };
             match known {
                 Some((dict, id)) => put(to.arena, pending.at as usize, dict, id),
@@ -150,20 +150,20 @@ impl Waiting {
 
 /// Where ids go.
 #[derive(Debug)]
-pub struct Destination<'b> {
+pub struct IdDestination<'b> {
     pub known: &'b Dictionary,
     pub local: &'b mut Dictionary,
     pub arena: &'b mut [u8],
-    pub fixups: &'b mut Vec<Fixup>,
-    pub units: &'b mut [Unit],
+    pub fixups: &'b mut Vec<IdFixup>,
+    pub units: &'b mut [BlockUnit],
 }
 
-impl Destination<'_> {
+impl IdDestination<'_> {
     #[cold]
-    fn provisional(&mut self, pending: &Pending, unit: usize) {
+    fn provisional(&mut self, pending: &PendingId, unit: usize) {
         let (dict, id) = match &pending.what {
-            What::Local(dict, id) => (*dict, *id),
-            What::Sought(sought) => {
+            PendingName::Local(dict, id) => (*dict, *id),
+            PendingName::Sought(sought) => {
                 let given = self.local.intern_up_to(
                     sought.dict(),
                     sought.name(&mut [0; SOUGHT_BYTES]),
@@ -173,7 +173,7 @@ impl Destination<'_> {
             }
         };
         put(self.arena, pending.at as usize, dict, id | PROVISIONAL);
-        self.fixups.push(Fixup { frame: pending.frame, at: pending.at, dict, id });
+        self.fixups.push(IdFixup { frame: pending.frame, at: pending.at, dict, id });
         // It is the unit's, and all that stand behind it begin after it.
         self.units[unit..].iter_mut().for_each(|u| u.fixups_end += 1);
     }

@@ -3,7 +3,7 @@
 /// The account of messages: `messages = with_events + quarantined + duplicates + ignored`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[allow(missing_docs)] // told above
-pub struct Tally {
+pub struct MessageTally {
     pub messages: u64,
     pub with_events: u64,
     pub events: u64,
@@ -21,16 +21,16 @@ pub struct Tally {
     pub unsure: u64,
 }
 
-impl Tally {
+impl MessageTally {
     /// Whether every message is accounted for.
-    pub fn closes(&self) -> bool {
+    pub fn is_balanced(&self) -> bool {
         let parts = [self.with_events, self.quarantined, self.duplicates, self.ignored];
         parts.iter().try_fold(0u64, |sum, n| sum.checked_add(*n)) == Some(self.messages)
     }
 
     /// The sum of two accounts. They may come from a damaged tape, so a sum ends at the greatest number.
-    pub fn plus(self, o: Tally) -> Tally {
-        Tally {
+    pub fn plus(self, o: MessageTally) -> MessageTally {
+        MessageTally {
             messages: self.messages.saturating_add(o.messages),
             with_events: self.with_events.saturating_add(o.with_events),
             events: self.events.saturating_add(o.events),

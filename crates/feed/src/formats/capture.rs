@@ -13,7 +13,7 @@ use unitape_model::{Dictionary, UnixNanos};
 
 /// Which UDP datagrams of a capture are the feed's; an empty list means all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Select {
+pub struct DatagramFilter {
     /// Ports they go to.
     pub ports: Vec<u16>,
     /// Groups or hosts they go to.
@@ -23,7 +23,7 @@ pub struct Select {
 /// Behind damage no record can be found; what stands there goes into quarantine in pieces of this size, bytes.
 pub const LOST_BYTES: usize = 64 << 10;
 
-impl Select {
+impl DatagramFilter {
     fn wants_host(&self, ip: IpAddr) -> bool {
         self.groups.is_empty() || self.groups.contains(&ip)
     }
@@ -38,7 +38,7 @@ pub fn decode(
     decoder: &mut dyn FormatDecoder,
     block: &mut Block,
     (source, known): (u32, &Dictionary),
-    (walker, select): (&mut CaptureWalker, &Select),
+    (walker, select): (&mut CaptureWalker, &DatagramFilter),
 ) {
     let bytes = std::mem::take(&mut block.bytes);
     let (base, eof) = (block.base, block.eof);

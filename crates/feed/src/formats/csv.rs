@@ -7,9 +7,9 @@
 
 use crate::block::Block;
 use crate::error::Error;
-use crate::formats::fixed::{DAY_PATH, Fields, Kind};
+use crate::formats::fixed::{DAY_PATH, FixedRecordView, RecordSlots};
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
-use crate::mapping::{Dialect, Explainer, Mapper, Mapping, Origin, compile};
+use crate::mapping::{Dialect, Mapping, MappingExplainer, MessageMapper, MessageOrigin, compile};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,8 +21,8 @@ use unitape_model::Dictionary;
 #[derive(Debug)]
 pub struct CsvDecoder {
     decoder: CsvRowDecoder,
-    mapper: Mapper<u16>,
-    kind: Kind,
+    mapper: MessageMapper<u16>,
+    kind: RecordSlots,
 }
 
 /// Columns are named by their layout.
@@ -67,18 +67,18 @@ pub const FORMAT: FormatEntry = FormatEntry {
         mapping.needs_rules()?;
         mapping.load_layout(CsvLayout::built_in, CsvLayout::all_built_in())
     },
-    by: |mapping| Ok(Arc::new(Csv { layout: layout(mapping)? })),
+    by: |mapping| Ok(Arc::new(CsvFormat { layout: layout(mapping)? })),
 };
 
 #[derive(Debug)]
-struct Csv {
+struct CsvFormat {
     layout: Arc<CsvLayout>,
 }
 
 /// Comments may stand before a header, for so many times the longest row.
 const HEAD_ROWS: usize = 2;
 
-impl ByteFormat for Csv {
+impl ByteFormat for CsvFormat {
     fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
         Ok(Box::new(CsvDecoder::new(mapping, self.layout.clone())?))
     }
@@ -123,12 +123,12 @@ impl CsvDecoder {
             true => dialect.layout,
             false => Arc::new(dialect.layout.with_text_columns(unlisted.iter().map(String::as_str))),
         };
-        let kind = Kind::new(layout.row(), plan.slot_count, &places);
-        Ok(Self { decoder: CsvRowDecoder::new(layout), mapper: Mapper::new(plan), kind })
+        let kind = RecordSlots::new(layout.row(), plan.slot_count, &places);
+        Ok(Self { decoder: CsvRowDecoder::new(layout), mapper: MessageMapper::new(plan), kind })
     }
 
     #[cold]
-    fn refuse(&self, block: &mut Block, origin: Origin, raw: &[u8], fault: CsvFault) {
+    fn refuse(&self, block: &mut Block, origin: MessageOrigin, raw: &[u8], fault: CsvFault) {
         let detail = self.decoder.explain(&fault, raw);
         block.quarantine(origin.source, origin.offset, raw, fault.code.as_str(), &detail);
     }
@@ -160,9 +160,9 @@ impl FormatDecoder for CsvDecoder {
                     (span, end)
                 }
                 NextCsvRow::Row { span, end } => {
-                    let origin = Origin { source, offset: block.base + span.start as u64 };
+                    let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
                     let raw = span.slice(&bytes);
-                    let fields = Fields {
+                    let fields = FixedRecordView {
                         raw,
                         record: self.decoder.record(raw),
                         of: self.decoder.layout().row(),
@@ -178,7 +178,7 @@ impl FormatDecoder for CsvDecoder {
                     match count.and_then(|n| block.claim(n, headers, before)) {
                         Some(found) => {
                             let fault = CsvFault::count(count.unwrap_or(0), found);
-                            let origin = Origin { source, offset: block.base + span.start as u64 };
+                            let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
                             self.refuse(block, origin, span.slice(&bytes), fault);
                         }
                         None => block.end_ignored(),
@@ -186,7 +186,7 @@ impl FormatDecoder for CsvDecoder {
                     (span, end)
                 }
                 NextCsvRow::Bad { span, fault, end } => {
-                    let origin = Origin { source, offset: block.base + span.start as u64 };
+                    let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
                     self.refuse(block, origin, span.slice(&bytes), fault);
                     (span, end)
                 }
@@ -205,7 +205,7 @@ impl FormatDecoder for CsvDecoder {
         block.bytes = bytes;
     }
 
-    fn explainer(&mut self) -> Option<&mut Option<Box<Explainer>>> {
+    fn explainer(&mut self) -> Option<&mut Option<Box<MappingExplainer>>> {
         Some(self.mapper.explainer())
     }
 }

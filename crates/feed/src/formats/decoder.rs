@@ -2,18 +2,18 @@
 
 use crate::block::Block;
 use crate::error::Error;
-use crate::formats::capture::{self, Select};
+use crate::formats::capture::{self, DatagramFilter};
 use crate::formats::format::{Format, FormatDecoder};
 use crate::formats::stamp;
-use crate::mapping::{Explainer, Place};
+use crate::mapping::{MappingExplainer, RuleLocation};
 use unitape_marketdata::engine::Stats;
 use unitape_model::Dictionary;
 
 /// How a feed's blocks are decoded, its format apart.
 #[derive(Clone, Debug, Default)]
-pub struct How {
+pub struct DecodeOptions {
     /// Which packets of a capture are the feed's.
-    pub select: Select,
+    pub select: DatagramFilter,
     /// Receive times go into the events.
     pub receive_times: bool,
     /// Feeds are merged by receive time, not by event time.
@@ -22,26 +22,26 @@ pub struct How {
 
 /// A decoder; one per worker and feed.
 #[derive(Debug)]
-pub struct Decoder(Box<dyn FormatDecoder>);
+pub struct FeedDecoder(Box<dyn FormatDecoder>);
 
 impl Format {
     /// A decoder.
     ///
     /// # Errors
     /// When the mapping cannot be compiled.
-    pub fn decoder(&self) -> Result<Decoder, Error> {
-        self.format_decoder().map(Decoder)
+    pub fn decoder(&self) -> Result<FeedDecoder, Error> {
+        self.format_decoder().map(FeedDecoder)
     }
 }
 
-impl Decoder {
+impl FeedDecoder {
     /// One of a format.
     pub(super) fn new(decoder: impl FormatDecoder) -> Self {
         Self(Box::new(decoder))
     }
 
     /// Decodes all whole messages of `block`; at the end of the source everything.
-    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary, how: &How) {
+    pub fn decode(&mut self, block: &mut Block, source: u32, known: &Dictionary, how: &DecodeOptions) {
         let decoder = &mut *self.0;
         block.reset();
         if block.base == 0 {
@@ -67,26 +67,26 @@ impl Decoder {
     }
 
     /// From now on notes what it does with each message by the mapping's rules, and why; gives those rules.
-    pub fn explain(&mut self, format: &Format) -> Vec<Place> {
-        let Some(mapping) = format.its_mapping() else { return Vec::new() };
-        self.0.general_way();
+    pub fn explain(&mut self, format: &Format) -> Vec<RuleLocation> {
+        let Some(mapping) = format.mapping_definition() else { return Vec::new() };
+        self.0.use_general_path();
         let Some(place) = self.0.explainer() else { return Vec::new() };
-        place.insert(Box::new(Explainer::new(mapping))).places().collect()
+        place.insert(Box::new(MappingExplainer::new(mapping))).places().collect()
     }
 
     /// What notes it.
-    pub fn explainer(&mut self) -> Option<&mut Explainer> {
+    pub fn explainer(&mut self) -> Option<&mut MappingExplainer> {
         self.0.explainer()?.as_deref_mut()
     }
 
     /// From now on without the fast way, where the format has one beside the general one.
-    pub fn general_way(&mut self) {
-        self.0.general_way();
+    pub fn use_general_path(&mut self) {
+        self.0.use_general_path();
     }
 
     /// Takes over what the decoder before it knew of a source under way, when a mapping was loaded anew.
-    pub fn go_on_from(&mut self, before: &mut Self) {
-        self.0.go_on_from(&mut *before.0);
+    pub fn resume_from(&mut self, before: &mut Self) {
+        self.0.resume_from(&mut *before.0);
     }
 
     /// What a market-data handler has seen of the source in hand.

@@ -1,11 +1,11 @@
 //! Events as JSON Lines, onto the tape as they are.
 
-use crate::block::concern::{Concern, changes_books};
-use crate::block::{Block, What};
+use crate::block::affected_books::{AffectedBooks, changes_books};
+use crate::block::{Block, UnitKind};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, Format, FormatDecoder};
 use crate::mapping::Mapping;
-use crate::reference::{AsTheyAre, ByReference, Instruments};
+use crate::reference::{InstrumentLookup, PlainInstruments, ReferenceLookup};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub const NAME: &str = "events";
 impl Format {
     /// Events as JSON Lines, which need no mapping.
     pub fn events() -> Self {
-        Self::unmapped(NAME, Arc::new(Events))
+        Self::new_unmapped(NAME, Arc::new(EventLinesFormat))
     }
 
     /// Whether its messages are events as they stand.
@@ -28,13 +28,13 @@ impl Format {
 }
 
 #[derive(Debug)]
-struct Events;
+struct EventLinesFormat;
 
-impl ByteFormat for Events {
+impl ByteFormat for EventLinesFormat {
     fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
         Ok(match mapping.reference.clone() {
-            None => Box::new(AsTheyAre),
-            Some(reference) => Box::new(ByReference::new(reference)),
+            None => Box::new(PlainInstruments),
+            Some(reference) => Box::new(ReferenceLookup::new(reference)),
         })
     }
 
@@ -44,20 +44,20 @@ impl ByteFormat for Events {
     }
 }
 
-impl FormatDecoder for AsTheyAre {
+impl FormatDecoder for PlainInstruments {
     fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         decode(block, source, known, self);
     }
 }
 
-impl FormatDecoder for ByReference {
+impl FormatDecoder for ReferenceLookup {
     fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         decode(block, source, known, self);
     }
 }
 
 /// Decodes all whole lines of `block`.
-fn decode(block: &mut Block, source: u32, known: &Dictionary, by: &mut impl Instruments) {
+fn decode(block: &mut Block, source: u32, known: &Dictionary, by: &mut impl InstrumentLookup) {
     let bytes = std::mem::take(&mut block.bytes);
     let mut at = 0;
     loop {
@@ -89,63 +89,66 @@ fn decode_line(
     line: &[u8],
     (source, offset): (u32, u64),
     known: &Dictionary,
-    by: &mut impl Instruments,
+    by: &mut impl InstrumentLookup,
 ) {
     by_venue(line, by);
     let mark = block.mark();
     let options = LineOptions { source, offset: offset as u32, flags: flags::LAST };
     let (arena, mut names) = block.builder(known);
-    let parsed = parse_line(line, &mut by.over(&mut names), arena, &options);
-    let missed = by.missed();
+    let parsed = parse_line(line, &mut by.resolver(&mut names), arena, &options);
+    let missed = by.take_missed();
     match parsed {
         Ok(EventLine::Event { ts, .. }) => {
             if missed {
                 block.note_unresolved();
             }
-            block.end_message((offset, line.len()), ts, 1, What::Events, known);
+            block.end_message((offset, line.len()), ts, 1, UnitKind::Events, known);
         }
         // An empty line is no message; headers, cases and expectations are messages that we know and do not want.
         Ok(EventLine::Blank) => {}
         Ok(_) => block.end_ignored(),
         Err(e) => {
-            block.back_to(mark);
+            block.roll_back(mark);
             let concern = concern(line, by);
-            block.quarantine_about((source, offset), line, e.code, &e.to_string(), &concern);
+            block.quarantine_message((source, offset), line, e.code, &e.to_string(), &concern);
         }
     }
 }
 
 /// Which books a refused line may concern.
 #[cold]
-fn concern<I: Instruments>(line: &[u8], _: &I) -> Concern {
+fn concern<I: InstrumentLookup>(line: &[u8], _: &I) -> AffectedBooks {
     #[derive(Deserialize)]
-    struct Head {
+    struct EventLineKey {
         kind: Option<String>,
         instr: Option<String>,
         venue: Option<String>,
     }
-    let Ok(head) = serde_json::from_slice::<Head>(line) else { return Concern::Feed };
+    let Ok(head) = serde_json::from_slice::<EventLineKey>(line) else { return AffectedBooks::Feed };
     match head.kind.as_deref().map(|kind| (EventKind::from_name(kind), EventKind::reserved_from_name(kind))) {
-        Some((_, Some(_))) => return Concern::Nothing,
-        Some((Some(kind), _)) if !changes_books(kind) => return Concern::Nothing,
+        Some((_, Some(_))) => return AffectedBooks::Nothing,
+        Some((Some(kind), _)) if !changes_books(kind) => return AffectedBooks::Nothing,
         _ => {}
     }
     // Where names are looked up, the one on the tape is another.
     if I::BY_REFERENCE {
-        return Concern::Feed;
+        return AffectedBooks::Feed;
     }
-    Concern::of(head.instr.as_deref().map(str::as_bytes), head.venue.as_deref().map(str::as_bytes))
+    AffectedBooks::from_names(
+        head.instr.as_deref().map(str::as_bytes),
+        head.venue.as_deref().map(str::as_bytes),
+    )
 }
 
 /// Tells venue and time of an event, before its names are resolved, to what looks them up.
 #[inline(always)]
-fn by_venue<I: Instruments>(line: &[u8], by: &mut I) {
+fn by_venue<I: InstrumentLookup>(line: &[u8], by: &mut I) {
     if !I::BY_REFERENCE {
         return;
     }
     /// What of an event its instrument depends on.
     #[derive(Default, Deserialize)]
-    struct Head<'l> {
+    struct EventLineVenue<'l> {
         #[serde(borrow)]
         ts: Option<&'l RawValue>,
         #[serde(borrow)]
@@ -155,9 +158,9 @@ fn by_venue<I: Instruments>(line: &[u8], by: &mut I) {
     }
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     // What is no event is refused when it is read.
-    let head: Head<'_> = serde_json::from_slice(line).unwrap_or_default();
+    let head: EventLineVenue<'_> = serde_json::from_slice(line).unwrap_or_default();
     let ts = head.ts.and_then(|ts| ts.get().parse().ok()).unwrap_or(0);
     let text = |json: &RawValue| serde_json::from_str::<String>(json.get()).ok();
     let venue = head.venue.or(head.mic).and_then(text);
-    by.at(venue.as_deref().map(str::as_bytes), UnixNanos(ts));
+    by.set_event(venue.as_deref().map(str::as_bytes), UnixNanos(ts));
 }

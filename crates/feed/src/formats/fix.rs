@@ -1,12 +1,12 @@
 //! FIX messages for the mapper: framed, their fields noted slot by slot in one pass.
 
-use crate::block::numbers::Numbering;
-use crate::block::{Block, What};
+use crate::block::numbers::SequenceEffect;
+use crate::block::{Block, UnitKind};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{
-    Cursor, Dialect, Explainer, GroupPlaces, Mapper, Mapping, Message, Origin, Places, Refused, compile,
-    shown,
+    Dialect, EntryCursor, GroupSlots, Mapping, MappingExplainer, MessageMapper, MessageOrigin,
+    MessageRefusal, ParsedMessage, PathSlots, compile, printable,
 };
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -24,11 +24,11 @@ use unitape_model::{Dictionary, Refusal, UnixNanos};
 #[derive(Debug)]
 pub struct FixDecoder {
     framer: FixFramer,
-    mapper: Mapper<Index>,
-    tags: Tags,
+    mapper: MessageMapper<TokenIndex>,
+    tags: SlotsByTag,
     tokens: MessageTokens,
     /// The token in each slot of the message.
-    slots: Box<Slots>,
+    slots: Box<TokenSlots>,
     slot_count: usize,
     /// Tokens that nothing names and that are kept, the last one first.
     unlisted: Vec<u16>,
@@ -37,14 +37,14 @@ pub struct FixDecoder {
 }
 
 /// A place for every number a slot can have, so that none has to be checked.
-type Slots = [Option<Index>; 256];
+type TokenSlots = [Option<TokenIndex>; 256];
 
 /// FIX names its fields by tag.
 #[derive(Clone, Copy, Debug)]
 pub struct FixDialect;
 
 /// Index of a token and one more; slots are many and mostly empty, so they are two bytes each.
-type Index = std::num::NonZeroU16;
+type TokenIndex = std::num::NonZeroU16;
 
 /// Fields of a message; an index and one more are 16 bits.
 const FIELDS_MAX: usize = u16::MAX as usize - 1;
@@ -73,15 +73,15 @@ impl Dialect for FixDialect {
 pub const FORMAT: FormatEntry = FormatEntry {
     name: "fix",
     load: |mapping| mapping.needs_rules(),
-    by: |mapping| Ok(Arc::new(Fix { framer: framer(mapping)? })),
+    by: |mapping| Ok(Arc::new(FixFormat { framer: framer(mapping)? })),
 };
 
 #[derive(Debug)]
-struct Fix {
+struct FixFormat {
     framer: FixFramer,
 }
 
-impl ByteFormat for Fix {
+impl ByteFormat for FixFormat {
     fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
         Ok(Box::new(FixDecoder::new(self.framer.clone(), mapping)?))
     }
@@ -99,7 +99,7 @@ fn framer(mapping: &Mapping) -> Result<FixFramer, Error> {
     let Some(framing) = &mapping.framing else { return Ok(FixFramer::default()) };
     let Some(sep) = FieldSeparator::parse(&framing.sep) else {
         let what = format!("framing.sep: `{}` is none of SOH, |, ; and ^A", framing.sep);
-        return Err(mapping.wrong("framing", what));
+        return Err(mapping.refuse_key("framing", what));
     };
     Ok(FixFramer::default().with_sep(sep).with_lenient(framing.lenient).with_log(framing.log))
 }
@@ -111,12 +111,12 @@ impl FixDecoder {
     /// When the mapping cannot be compiled.
     pub fn new(framer: FixFramer, mapping: &Mapping) -> Result<Self, Error> {
         let (plan, places) = compile(mapping, &FixDialect)?;
-        let tags = Tags::new(&places, plan.ts.clone());
+        let tags = SlotsByTag::new(&places, plan.ts.clone());
         Ok(Self {
             framer,
             slots: Box::new([None; 256]),
             slot_count: plan.slot_count,
-            mapper: Mapper::new(plan),
+            mapper: MessageMapper::new(plan),
             tags,
             tokens: MessageTokens::new(),
             unlisted: Vec::new(),
@@ -125,16 +125,16 @@ impl FixDecoder {
     }
 
     /// What ends at the framer's limit is a part of something larger, and garbage may be what follows it.
-    fn part(&self, fault: &FixFault, span: Span) -> Option<What> {
+    fn part(&self, fault: &FixFault, span: Span) -> Option<UnitKind> {
         let last = span.end - span.start < self.framer.max_message();
         match fault {
-            FixFault::NoEnd { .. } => Some(What::QuarantinePart { first: true, last: false }),
-            FixFault::Garbage => Some(What::QuarantinePart { first: false, last }),
+            FixFault::NoEnd { .. } => Some(UnitKind::QuarantinePart { first: true, last: false }),
+            FixFault::Garbage => Some(UnitKind::QuarantinePart { first: false, last }),
             _ => None,
         }
     }
 
-    fn message(&mut self, block: &mut Block, raw: &[u8], origin: Origin, known: &Dictionary) {
+    fn message(&mut self, block: &mut Block, raw: &[u8], origin: MessageOrigin, known: &Dictionary) {
         let tokens = self.tokens.as_slice();
         if tokens.len() > FIELDS_MAX {
             let detail = format!("{} fields, more than {FIELDS_MAX}", tokens.len());
@@ -146,14 +146,14 @@ impl FixDecoder {
         // Backwards, so that the first of equal tags is what stays, without a look at what was there.
         for (i, &tag) in tokens.tags().iter().enumerate().rev() {
             let slot = self.tags.message.get(tag);
-            self.slots[usize::from(slot)] = Index::new(i as u16 + 1);
+            self.slots[usize::from(slot)] = TokenIndex::new(i as u16 + 1);
             if slot == KEEP {
                 self.unlisted.push(i as u16);
             }
         }
         // Slot 0 is none; known and not wanted fields have gone there.
         self.slots[0] = None;
-        let fields = Fields {
+        let fields = FixMessageView {
             raw,
             tokens,
             slots: &self.slots,
@@ -176,7 +176,7 @@ impl FormatDecoder for FixDecoder {
                 FixFrame::Message(message) => {
                     let raw = message.span.slice(&bytes);
                     let offset = block.base + message.span.start as u64;
-                    self.message(block, raw, Origin { source, offset }, known);
+                    self.message(block, raw, MessageOrigin { source, offset }, known);
                     message.span
                 }
                 FixFrame::Bad { span, fault } => {
@@ -208,23 +208,23 @@ impl FormatDecoder for FixDecoder {
         block.bytes = bytes;
     }
 
-    fn explainer(&mut self) -> Option<&mut Option<Box<Explainer>>> {
+    fn explainer(&mut self) -> Option<&mut Option<Box<MappingExplainer>>> {
         Some(self.mapper.explainer())
     }
 }
 
 /// The message in hand.
-struct Fields<'m> {
+struct FixMessageView<'m> {
     raw: &'m [u8],
     tokens: TokenSlice<'m>,
-    slots: &'m Slots,
+    slots: &'m TokenSlots,
     unlisted: &'m [u16],
-    tags: &'m Tags,
+    tags: &'m SlotsByTag,
     day: &'m Cell<Option<([u8; 8], i64)>>,
 }
 
-impl Message for Fields<'_> {
-    type Ref = Index;
+impl ParsedMessage for FixMessageView<'_> {
+    type Ref = TokenIndex;
     const FIELD: &'static str = "tag";
     const TYPE: &'static str = "MsgType";
     const TIME: &'static str = "UTCTimestamp";
@@ -234,17 +234,17 @@ impl Message for Fields<'_> {
     }
 
     #[inline]
-    fn slot(&self, slot: u8) -> Option<Index> {
+    fn slot(&self, slot: u8) -> Option<TokenIndex> {
         self.slots[usize::from(slot)]
     }
 
     #[inline]
-    fn text<'v>(&'v self, index: Index, _: &'v mut Vec<u8>) -> &'v [u8] {
+    fn text<'v>(&'v self, index: TokenIndex, _: &'v mut Vec<u8>) -> &'v [u8] {
         self.tokens.token_at(usize::from(index.get()) - 1).slice(self.raw)
     }
 
     #[inline]
-    fn time(&self, index: Index) -> Option<UnixNanos> {
+    fn time(&self, index: TokenIndex) -> Option<UnixNanos> {
         let text = self.tokens.token_at(usize::from(index.get()) - 1).slice(self.raw);
         // Most times of a feed are of the day of the one before.
         let (day, rest) = text.split_first_chunk::<8>()?;
@@ -260,12 +260,12 @@ impl Message for Fields<'_> {
     }
 
     #[inline]
-    fn numbering(&self, kind: Option<Index>, sequence: u64, maybe: bool) -> Numbering {
+    fn numbering(&self, kind: Option<TokenIndex>, sequence: u64, maybe: bool) -> SequenceEffect {
         let kind = kind.map(|index| self.tokens.token_at(usize::from(index.get()) - 1).slice(self.raw));
         match kind {
             Some(b"A") => self.logon(sequence, maybe),
             Some(b"4") => self.sequence_reset(),
-            _ => Numbering::Counts,
+            _ => SequenceEffect::Counts,
         }
     }
 
@@ -273,9 +273,9 @@ impl Message for Fields<'_> {
     fn next_entry(
         &self,
         group: usize,
-        cursor: &mut Cursor,
-        entry: &mut [Option<Index>],
-    ) -> Result<bool, Refused> {
+        cursor: &mut EntryCursor,
+        entry: &mut [Option<TokenIndex>],
+    ) -> Result<bool, MessageRefusal> {
         let group = &self.tags.groups[group];
         let Some(count) = self.slots[usize::from(group.count)] else { return Ok(false) };
         let tokens = self.tokens;
@@ -291,7 +291,7 @@ impl Message for Fields<'_> {
         }
         let mut at = start + 1;
         if let Some(first) = entry.get_mut(usize::from(group.first)) {
-            *first = Index::new(at as u16);
+            *first = TokenIndex::new(at as u16);
         }
         while let Some(token) = tokens.get(at)
             && token.tag != group.delimiter
@@ -302,14 +302,17 @@ impl Message for Fields<'_> {
             };
             at += 1;
             if slot.is_none() {
-                *slot = Index::new(at as u16);
+                *slot = TokenIndex::new(at as u16);
             }
         }
-        *cursor = Cursor { at, found: cursor.found + 1 };
+        *cursor = EntryCursor { at, found: cursor.found + 1 };
         Ok(true)
     }
 
-    fn unlisted(&self, mut keep: impl FnMut(&str, &[u8]) -> Result<(), Refused>) -> Result<(), Refused> {
+    fn unlisted(
+        &self,
+        mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
+    ) -> Result<(), MessageRefusal> {
         let mut digits = [0; 10];
         for &i in self.unlisted.iter().rev() {
             let token = self.tokens.token_at(usize::from(i));
@@ -338,27 +341,27 @@ const RESET_SEQ_NUM_FLAG: u32 = 141;
 /// Bytes of a UTCTimestamp with nine decimals.
 const TIMESTAMP_NANOS_LEN: u32 = 27;
 
-impl<'m> Fields<'m> {
+impl<'m> FixMessageView<'m> {
     /// A Logon begins to count again where it says so (141), and where it is number 1 and new: so a session begins
     /// (FIX Session Layer, "Establishing a FIX session").
     #[cold]
-    fn logon(&self, sequence: u64, maybe: bool) -> Numbering {
+    fn logon(&self, sequence: u64, maybe: bool) -> SequenceEffect {
         match self.first(RESET_SEQ_NUM_FLAG) == Some(b"Y") || (sequence == 1 && !maybe) {
-            true => Numbering::Restarts { next: 0, counts: true },
-            false => Numbering::Counts,
+            true => SequenceEffect::Restarts { next: 0, counts: true },
+            false => SequenceEffect::Counts,
         }
     }
 
     /// A SequenceReset fills a gap (123=Y), or has the numbers continue at another one; its own is of no meaning then
     /// (FIX Session Layer, "SequenceReset(35=4)").
     #[cold]
-    fn sequence_reset(&self) -> Numbering {
+    fn sequence_reset(&self) -> SequenceEffect {
         if self.first(GAP_FILL_FLAG) == Some(b"Y") {
-            return Numbering::Fills;
+            return SequenceEffect::Fills;
         }
         match self.first(NEW_SEQ_NO).and_then(parse_u64) {
-            Some(next) => Numbering::Restarts { next, counts: false },
-            None => Numbering::Fills,
+            Some(next) => SequenceEffect::Restarts { next, counts: false },
+            None => SequenceEffect::Fills,
         }
     }
 
@@ -395,7 +398,7 @@ fn decimal(mut n: u32, digits: &mut [u8; 10]) -> &str {
 
 /// Slots by tag.
 #[derive(Debug)]
-struct Tags {
+struct SlotsByTag {
     /// Slots of what the event time may be.
     times: Vec<u8>,
     message: TagMap,
@@ -416,8 +419,8 @@ struct GroupTags {
     members: TagMap,
 }
 
-impl Tags {
-    fn new(places: &Places<u32>, times: Vec<u8>) -> Self {
+impl SlotsByTag {
+    fn new(places: &PathSlots<u32>, times: Vec<u8>) -> Self {
         let other = if places.keeps { KEEP } else { 0 };
         let message = TagMap::new(other, &places.message);
         Self { times, message, groups: places.groups.iter().map(GroupTags::new).collect() }
@@ -425,7 +428,7 @@ impl Tags {
 }
 
 impl GroupTags {
-    fn new(group: &GroupPlaces<u32>) -> Self {
+    fn new(group: &GroupSlots<u32>) -> Self {
         let (count_tag, count) = group.count.expect("FIX groups are counted");
         let members = TagMap::new(0, &group.members);
         let first = members.get(group.delimiter);
@@ -433,10 +436,10 @@ impl GroupTags {
     }
 
     #[cold]
-    fn miscounted(&self, stated: &[u8], found: u64) -> Refused {
-        Refused {
+    fn miscounted(&self, stated: &[u8], found: u64) -> MessageRefusal {
+        MessageRefusal {
             code: "group_count",
-            detail: format!("group {}: {} stated, {found} entries found", self.count_tag, shown(stated)),
+            detail: format!("group {}: {} stated, {found} entries found", self.count_tag, printable(stated)),
         }
     }
 }

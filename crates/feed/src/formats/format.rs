@@ -2,8 +2,8 @@
 
 use crate::block::Block;
 use crate::error::Error;
-use crate::mapping::{Explainer, Mapping};
-use crate::reference::Reference;
+use crate::mapping::{Mapping, MappingExplainer};
+use crate::reference::InstrumentMaster;
 use std::any::Any;
 use std::fmt::Debug;
 use std::path::Path;
@@ -56,7 +56,7 @@ pub trait ByteFormat: Debug + Send + Sync {
         Statefulness::Stateless
     }
 
-    /// What its events are to books, where that is not what others are; see `Sort::books`.
+    /// What its events are to books, where that is not what others are; see `FormatId::books`.
     fn books(&self) -> Option<&'static str> {
         None
     }
@@ -92,15 +92,15 @@ pub trait FormatDecoder: Any + Debug + Send {
     fn end_source(&mut self, _block: &mut Block, _source: u32, _known: &Dictionary) {}
 
     /// Takes over what the decoder before it knew of a source under way, when a mapping was loaded anew.
-    fn go_on_from(&mut self, _before: &mut dyn FormatDecoder) {}
+    fn resume_from(&mut self, _before: &mut dyn FormatDecoder) {}
 
     /// Where to put what notes what the mapping does with each message; none where no rules are asked.
-    fn explainer(&mut self) -> Option<&mut Option<Box<Explainer>>> {
+    fn explainer(&mut self) -> Option<&mut Option<Box<MappingExplainer>>> {
         None
     }
 
     /// From now on without the fast way, where there is one beside the general one.
-    fn general_way(&mut self) {}
+    fn use_general_path(&mut self) {}
 
     /// What a market-data handler has seen of the source in hand.
     fn handler_stats(&self) -> Option<Stats> {
@@ -123,13 +123,13 @@ impl Format {
     ///
     /// # Errors
     /// When the mapping lacks what the format needs.
-    pub(super) fn mapped(entry: &FormatEntry, mapping: Mapping) -> Result<Self, Error> {
+    pub(super) fn new_mapped(entry: &FormatEntry, mapping: Mapping) -> Result<Self, Error> {
         let bytes = (entry.by)(&mapping)?;
         Ok(Self { name: entry.name, mapping: Arc::new(mapping), bytes, is_mapped: true })
     }
 
     /// A format that needs no mapping.
-    pub(super) fn unmapped(name: &'static str, bytes: Arc<dyn ByteFormat>) -> Self {
+    pub(super) fn new_unmapped(name: &'static str, bytes: Arc<dyn ByteFormat>) -> Self {
         let mapping = Mapping { name: name.to_owned(), format: name.to_owned(), ..Mapping::default() };
         Self { name, mapping: Arc::new(mapping), bytes, is_mapped: false }
     }
@@ -140,7 +140,7 @@ impl Format {
     }
 
     /// Name and hash of the mapping, with the reference data.
-    pub fn mapping(&self) -> Option<String> {
+    pub fn mapping_identity(&self) -> Option<String> {
         match &self.mapping.reference {
             _ if self.is_mapped => Some(self.mapping.identity()),
             reference => reference.as_ref().map(|r| format!("{}{}", self.name, r.identity())),
@@ -149,13 +149,13 @@ impl Format {
 
     /// The same with names of instruments looked up in `reference`.
     #[must_use]
-    pub fn with_reference(mut self, reference: &Arc<Reference>) -> Self {
+    pub fn with_reference(mut self, reference: &Arc<InstrumentMaster>) -> Self {
         Arc::make_mut(&mut self.mapping).reference = Some(reference.clone());
         self
     }
 
     /// The mapping; none where the format needs none.
-    pub fn its_mapping(&self) -> Option<&Mapping> {
+    pub fn mapping_definition(&self) -> Option<&Mapping> {
         self.is_mapped.then_some(&self.mapping)
     }
 
@@ -211,7 +211,7 @@ impl Format {
 
 /// Format and mapping of a source, as its definition tells them.
 #[derive(Clone, Debug, Default)]
-pub struct Sort {
+pub struct FormatId {
     /// The format's word.
     pub format: String,
     /// Name and hash of the mapping.
@@ -221,19 +221,19 @@ pub struct Sort {
     pub books: Option<String>,
 }
 
-impl Sort {
+impl FormatId {
     /// That of a format.
-    pub fn of(format: &Format) -> Self {
+    pub fn from_format(format: &Format) -> Self {
         let books = format.books().map(str::to_owned);
-        Self { format: format.name().to_owned(), mapping: format.mapping(), books }
+        Self { format: format.name().to_owned(), mapping: format.mapping_identity(), books }
     }
 }
 
 /// A tape of before `books` has the same sources.
-impl PartialEq for Sort {
+impl PartialEq for FormatId {
     fn eq(&self, other: &Self) -> bool {
         (&self.format, &self.mapping) == (&other.format, &other.mapping)
     }
 }
 
-impl Eq for Sort {}
+impl Eq for FormatId {}

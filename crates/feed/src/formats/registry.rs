@@ -3,7 +3,7 @@
 use super::events;
 use crate::error::Error;
 use crate::formats::format::{Format, FormatEntry};
-use crate::mapping::{Mapping, Shipped};
+use crate::mapping::{Mapping, ShippedMapping};
 use std::path::Path;
 use unitape_base::toml;
 
@@ -34,15 +34,15 @@ impl Format {
     ///
     /// # Errors
     /// When the mapping's format is none that has mappings.
-    pub fn by(mapping: Mapping) -> Result<Self, Error> {
-        Self::mapped(entry_of(&mapping)?, mapping)
+    pub fn from_mapping(mapping: Mapping) -> Result<Self, Error> {
+        Self::new_mapped(entry_of(&mapping)?, mapping)
     }
 
     /// The format and mapping of these names, as `--feed` gives them.
     ///
     /// # Errors
     /// When there is no such format or mapping.
-    pub fn named(format: &str, mapping: &str) -> Result<Self, Error> {
+    pub fn from_names(format: &str, mapping: &str) -> Result<Self, Error> {
         let config = |what: String| Error::Config { origin: "feed".to_owned(), what };
         match entry(format) {
             None if format == events::NAME => Ok(Self::events()),
@@ -56,7 +56,7 @@ impl Format {
                     let Mapping { name, format: its, .. } = mapping;
                     return Err(config(format!("mapping {name} is for format {its}, not {format}")));
                 }
-                Self::by(mapping)
+                Self::from_mapping(mapping)
             }
         }
     }
@@ -69,25 +69,25 @@ impl Mapping {
     /// What is wrong, with the line where TOML knows it.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
         let mapping = Self::read(text, origin)?;
-        Format::by(mapping.clone())?.check()?;
+        Format::from_mapping(mapping.clone())?.check()?;
         Ok(mapping)
     }
 
     /// The same without a look at what its rules mean.
     fn read(text: &str, origin: &str) -> Result<Self, Error> {
-        let mut mapping = Self::of_text(text, origin)?;
+        let mut mapping = Self::from_text(text, origin)?;
         (entry_of(&mapping)?.load)(&mut mapping)?;
         Ok(mapping)
     }
 
     /// The shipped mapping of this name.
     pub fn built_in(name: &str) -> Option<&'static Self> {
-        Shipped::named(name).map(shipped)
+        ShippedMapping::by_name(name).map(shipped)
     }
 
     /// All shipped mappings, each read when its turn comes.
     pub fn all_built_in() -> impl Iterator<Item = &'static Self> {
-        Shipped::all().map(shipped)
+        ShippedMapping::all().map(shipped)
     }
 
     /// A shipped mapping by name, or a file by path.
@@ -104,7 +104,7 @@ impl Mapping {
                 origin: name_or_path.to_owned(),
                 what: format!(
                     "neither a shipped mapping ({}) nor a readable file: {e}",
-                    Shipped::all().map(|shipped| shipped.name).collect::<Vec<_>>().join(", ")
+                    ShippedMapping::all().map(|shipped| shipped.name).collect::<Vec<_>>().join(", ")
                 ),
             }),
         }
@@ -114,7 +114,7 @@ impl Mapping {
 fn entry_of(mapping: &Mapping) -> Result<&'static FormatEntry, Error> {
     entry(&mapping.format).ok_or_else(|| {
         let what = format!("format `{}` has no mapping; formats with one: {}", mapping.format, names());
-        mapping.wrong("format", what)
+        mapping.refuse_key("format", what)
     })
 }
 
@@ -122,7 +122,7 @@ fn entry_of(mapping: &Mapping) -> Result<&'static FormatEntry, Error> {
 ///
 /// # Panics
 /// When it cannot be read, which a test excludes.
-fn shipped(shipped: &'static Shipped) -> &'static Mapping {
+fn shipped(shipped: &'static ShippedMapping) -> &'static Mapping {
     shipped.mapping(|text| Mapping::read(text, "built in").expect("a shipped mapping is tested"))
 }
 
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn shipped_mappings_compile_and_have_names_of_their_own() {
-        for shipped in Shipped::all() {
+        for shipped in ShippedMapping::all() {
             let mapping = Mapping::parse(shipped.text, "built in").unwrap();
             assert_eq!(mapping.name, shipped.name);
             assert_eq!(mapping.identity(), Mapping::built_in(shipped.name).unwrap().identity());

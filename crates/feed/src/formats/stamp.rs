@@ -115,7 +115,7 @@ const ENTRY: usize = 14;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::decoder::How;
+    use crate::formats::decoder::DecodeOptions;
     use crate::formats::format::Format;
     use unitape_model::{Dictionary, Event};
 
@@ -138,7 +138,7 @@ mod tests {
             (end, UnixNanos(*ts))
         });
         block.times = times.collect();
-        let how = How { receive_times: true, ..How::default() };
+        let how = DecodeOptions { receive_times: true, ..DecodeOptions::default() };
         Format::events().decoder().unwrap().decode(&mut block, 3, &Dictionary::default(), &how);
         let events: Vec<_> =
             unitape_model::frames(&block.arena).map(|(_, _, f)| Event::new(f).unwrap()).collect();

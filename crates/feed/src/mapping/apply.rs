@@ -4,43 +4,45 @@
 //! with the field named.
 
 use super::entries::next_entry;
-use super::explain::Explainer;
-use super::instruments::{by_venue, is_looked_up, set_looked_up};
-use super::plan::{BestPicks, Cond, EventPlan, FieldPlan, From, Plan, Src, TypeRules, Way};
-use super::seam::{Cursor, Message, Refused};
-use super::{Otherwise, plan};
+use super::explain::MappingExplainer;
+use super::format_adapter::{EntryCursor, MessageRefusal, ParsedMessage};
+use super::instruments::{is_looked_up, set_looked_up, set_venue_and_time};
+use super::plan::{
+    BestPicks, EventPlan, FieldPlan, MappingPlan, RuleCondition, SetOp, SlotSource, TypeRules, ValueSource,
+};
+use super::{UnmatchedPolicy, plan};
 use crate::block::json::write_json;
-use crate::block::numbers::Numbering;
-use crate::block::{Block, Names, SessionKey, What};
-use crate::reference::{AsTheyAre, ByReference, Instruments};
+use crate::block::numbers::SequenceEffect;
+use crate::block::{Block, BlockNames, SessionKey, UnitKind};
+use crate::reference::{InstrumentLookup, PlainInstruments, ReferenceLookup};
 use unitape_model::event::EventValue;
 use unitape_model::{Dictionary, EventBuilder, FrameHeader, Price, Refusal, UnixNanos, flags, words};
 
 /// Makes events of messages; one per worker and feed. `R` finds a value of a message.
 #[derive(Debug)]
-pub struct Mapper<R> {
-    pub(super) plan: Plan,
+pub struct MessageMapper<R> {
+    pub(super) plan: MappingPlan,
     /// The group entry in hand.
     entry: Vec<Option<R>>,
     picks: Vec<Option<R>>,
-    pub(super) scratch: Scratch,
+    pub(super) scratch: TextScratch,
     session: Vec<u8>,
     /// What few feeds need.
-    aside: Option<Box<Aside>>,
+    aside: Option<Box<MapperExtras>>,
 }
 
 /// What few feeds need: one look at every message tells those that need none of it.
 #[derive(Debug, Default)]
-struct Aside {
+struct MapperExtras {
     /// Notes what was done and why, where somebody asks.
-    explainer: Option<Box<Explainer>>,
+    explainer: Option<Box<MappingExplainer>>,
     /// Looks names of instruments up.
-    by: Option<ByReference>,
+    by: Option<ReferenceLookup>,
 }
 
 /// Where texts are put together.
 #[derive(Debug, Default)]
-pub(super) struct Scratch {
+pub(super) struct TextScratch {
     /// A value as its format's plain text.
     pub plain: Vec<u8>,
     /// A value with its suffix.
@@ -49,7 +51,7 @@ pub(super) struct Scratch {
 
 /// Where a message came from.
 #[derive(Clone, Copy, Debug)]
-pub struct Origin {
+pub struct MessageOrigin {
     /// Id of the source's definition.
     pub source: u32,
     /// Offset of the message in the source.
@@ -58,7 +60,7 @@ pub struct Origin {
 
 /// What a message became.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum MappingOutcome {
     Ignored,
     #[allow(missing_docs)]
     Events {
@@ -67,83 +69,83 @@ pub(super) enum Outcome {
     },
 }
 
-impl<R: Copy> Mapper<R> {
+impl<R: Copy> MessageMapper<R> {
     /// A mapper by this plan.
-    pub fn new(plan: Plan) -> Self {
-        let by = plan.reference.clone().map(ByReference::new);
+    pub fn new(plan: MappingPlan) -> Self {
+        let by = plan.reference.clone().map(ReferenceLookup::new);
         Self {
             entry: vec![None; plan.entry_slots.iter().copied().max().unwrap_or(0)],
             picks: vec![None; plan.picks.len()],
             plan,
-            scratch: Scratch::default(),
+            scratch: TextScratch::default(),
             session: Vec::new(),
-            aside: by.map(|by| Box::new(Aside { by: Some(by), explainer: None })),
+            aside: by.map(|by| Box::new(MapperExtras { by: Some(by), explainer: None })),
         }
     }
 
     /// What notes what was done and why; empty until somebody asks.
-    pub(crate) fn explainer(&mut self) -> &mut Option<Box<Explainer>> {
+    pub(crate) fn explainer(&mut self) -> &mut Option<Box<MappingExplainer>> {
         &mut self.aside.get_or_insert_default().explainer
     }
 
     /// The plan.
-    pub(crate) fn plan(&self) -> &Plan {
+    pub(crate) fn plan(&self) -> &MappingPlan {
         &self.plan
     }
 
     /// Makes of one message what its rule says: events, nothing, or an entry of the quarantine.
     #[inline]
-    pub fn message<M: Message<Ref = R>>(
+    pub fn message<M: ParsedMessage<Ref = R>>(
         &mut self,
         block: &mut Block,
         message: &M,
-        origin: Origin,
+        origin: MessageOrigin,
         known: &Dictionary,
     ) {
         let mark = block.mark();
         let possdup = self.plan.possdup.and_then(|slot| message.slot(slot));
         let maybe = possdup.is_some_and(|v| message.text(v, &mut self.scratch.plain) == b"Y");
         let outcome = match self.aside {
-            None => self.apply(block, message, origin, known, AsTheyAre),
+            None => self.apply(block, message, origin, known, PlainInstruments),
             Some(_) => self.apply_aside(block, message, origin, known),
         };
         match outcome {
-            Ok(Outcome::Ignored) => {
+            Ok(MappingOutcome::Ignored) => {
                 self.note_sequence(block, message, maybe, true);
                 block.end_ignored();
             }
-            Ok(Outcome::Events { ts, count }) => {
+            Ok(MappingOutcome::Events { ts, count }) => {
                 let what = match self.note_sequence(block, message, maybe, true) {
-                    Some(run) => What::Numbered { run, maybe },
-                    None => What::Events,
+                    Some(run) => UnitKind::Numbered { run, maybe },
+                    None => UnitKind::Events,
                 };
                 block.end_message((origin.offset, message.raw().len()), ts, count, what, known);
             }
             Err(refused) => {
-                block.back_to(mark);
+                block.roll_back(mark);
                 self.note_sequence(block, message, maybe, !refused.is_garbled());
-                let concern = self.concern(message);
+                let concern = self.affected_books(message);
                 let place = (origin.source, origin.offset);
-                block.quarantine_about(place, message.raw(), refused.code, &refused.detail, &concern);
+                block.quarantine_message(place, message.raw(), refused.code, &refused.detail, &concern);
             }
         }
     }
 
     /// The same with what few feeds need.
     #[inline(never)]
-    fn apply_aside<M: Message<Ref = R>>(
+    fn apply_aside<M: ParsedMessage<Ref = R>>(
         &mut self,
         block: &mut Block,
         message: &M,
-        origin: Origin,
+        origin: MessageOrigin,
         known: &Dictionary,
-    ) -> Result<Outcome, Refused> {
+    ) -> Result<MappingOutcome, MessageRefusal> {
         let Some(mut aside) = self.aside.take() else { unreachable!("asked for it") };
         let outcome = match &mut aside.by {
-            None => self.apply(block, message, origin, known, AsTheyAre),
+            None => self.apply(block, message, origin, known, PlainInstruments),
             Some(by) => {
                 let outcome = self.apply(block, message, origin, known, &mut *by);
-                if by.missed() && matches!(outcome, Ok(Outcome::Events { .. })) {
+                if by.take_missed() && matches!(outcome, Ok(MappingOutcome::Events { .. })) {
                     block.note_unresolved();
                 }
                 outcome
@@ -158,7 +160,7 @@ impl<R: Copy> Mapper<R> {
 
     /// Notes the message's number; one that is not `whole` may restart its session and has no number. Gives the run that
     /// it is in.
-    fn note_sequence<M: Message<Ref = R>>(
+    fn note_sequence<M: ParsedMessage<Ref = R>>(
         &mut self,
         block: &mut Block,
         message: &M,
@@ -170,8 +172,8 @@ impl<R: Copy> Mapper<R> {
         let mut numbering = message.numbering(message.slot(self.plan.message_type), sequence, maybe);
         if !whole {
             match &mut numbering {
-                Numbering::Counts | Numbering::Fills => return None,
-                Numbering::Restarts { counts, .. } => *counts = false,
+                SequenceEffect::Counts | SequenceEffect::Fills => return None,
+                SequenceEffect::Restarts { counts, .. } => *counts = false,
             }
         }
         // Two short names, as they mostly are, are looked up as they stand.
@@ -197,23 +199,23 @@ impl<R: Copy> Mapper<R> {
                 session.extend_from_slice(message.text(value, &mut self.scratch.plain));
             }
         }
-        let id = block.session_named(&session, short.then_some(&key));
+        let id = block.session_by_name(&session, short.then_some(&key));
         self.session = session;
         Some(block.note_sequence(id, sequence, numbering))
     }
 
     #[inline]
-    fn apply<M: Message<Ref = R>>(
+    fn apply<M: ParsedMessage<Ref = R>>(
         &mut self,
         block: &mut Block,
         message: &M,
-        origin: Origin,
+        origin: MessageOrigin,
         known: &Dictionary,
-        by: impl Instruments,
-    ) -> Result<Outcome, Refused> {
+        by: impl InstrumentLookup,
+    ) -> Result<MappingOutcome, MessageRefusal> {
         let Self { plan, entry, picks, scratch, .. } = self;
         let plan = &*plan;
-        let view = View { message, picks: &[], entry: &[] };
+        let view = MappingInput { message, picks: &[], entry: &[] };
         let found = message.slot(plan.message_type);
         let message_type = found.map_or(&b""[..], |v| message.text(v, &mut scratch.whole));
         let rules = match plan.of_type(message_type) {
@@ -226,7 +228,7 @@ impl<R: Copy> Mapper<R> {
         };
         let mut rules = rules.iter().map(|&i| &plan.rules[i]);
         let Some(rule) = rules.find(|r| view.holds(&r.when, &mut scratch.plain)) else {
-            return Err(Refused {
+            return Err(MessageRefusal {
                 code: "no_rule",
                 detail: format!(
                     "no rule of the mapping is for {} {}",
@@ -236,13 +238,14 @@ impl<R: Copy> Mapper<R> {
             });
         };
         if rule.ignore {
-            return Ok(Outcome::Ignored);
+            return Ok(MappingOutcome::Ignored);
         }
         let ts = event_time(plan, message, &mut scratch.plain)?;
         fill_picks(plan, rule, message, (entry, picks), &mut scratch.plain)?;
-        let view = View { picks, ..view };
+        let view = MappingInput { picks, ..view };
         let sequence = plan.sequence.and_then(|s| message.slot(s)).and_then(|v| message.number(v));
-        let mut writer = Writer { block, plan, origin, ts, sequence, known, scratch, count: 0, last: 0, by };
+        let mut writer =
+            MappedEventWriter { block, plan, origin, ts, sequence, known, scratch, count: 0, last: 0, by };
         // Events of the same group stay together, entry by entry, because the order of entries is feed order.
         for events in rule.events.chunk_by(|a, b| a.each.is_some() && a.each == b.each) {
             let Some(group) = events[0].each else {
@@ -251,9 +254,9 @@ impl<R: Copy> Mapper<R> {
                 }
                 continue;
             };
-            let mut cursor = Cursor::default();
+            let mut cursor = EntryCursor::default();
             while next_entry(plan, message, group, &mut cursor, entry)? {
-                let view = View { entry, ..view };
+                let view = MappingInput { entry, ..view };
                 for event in events {
                     if view.is_wanted(event, &mut writer.scratch.plain) {
                         writer.event(event, &view)?;
@@ -262,69 +265,71 @@ impl<R: Copy> Mapper<R> {
             }
         }
         match writer.count {
-            0 => Err(Refused { code: "no_event", detail: "no condition of the rule holds".to_owned() }),
+            0 => {
+                Err(MessageRefusal { code: "no_event", detail: "no condition of the rule holds".to_owned() })
+            }
             count => {
                 let last = writer.last;
                 mark_last(&mut block.arena[last..]);
-                Ok(Outcome::Events { ts, count })
+                Ok(MappingOutcome::Events { ts, count })
             }
         }
     }
 }
 
 /// The message in hand, with what was picked out of its groups and the entry in hand (empty outside one).
-pub(super) struct View<'m, M: Message> {
+pub(super) struct MappingInput<'m, M: ParsedMessage> {
     pub message: &'m M,
     pub picks: &'m [Option<M::Ref>],
     pub entry: &'m [Option<M::Ref>],
 }
 
-impl<M: Message> Clone for View<'_, M> {
+impl<M: ParsedMessage> Clone for MappingInput<'_, M> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<M: Message> Copy for View<'_, M> {}
+impl<M: ParsedMessage> Copy for MappingInput<'_, M> {}
 
-type Slots<'s, M> = &'s mut [Option<<M as Message>::Ref>];
+type EntrySlots<'s, M> = &'s mut [Option<<M as ParsedMessage>::Ref>];
 
 /// A value: of the message, or the mapping's own.
-pub(super) enum Found<'p, R> {
+pub(super) enum MappedValue<'p, R> {
     Value(R),
     Const(&'p [u8]),
 }
 
-impl<'m, M: Message> View<'m, M> {
+impl<'m, M: ParsedMessage> MappingInput<'m, M> {
     /// The value of the message; none where it is not there, or is the mapping's own.
     #[inline]
-    fn value(&self, from: Src) -> Option<M::Ref> {
+    fn value(&self, from: SlotSource) -> Option<M::Ref> {
         match from {
-            Src::Message(slot) => self.message.slot(slot),
-            Src::Entry(slot) => *self.entry.get(usize::from(slot))?,
-            Src::Pick(i) => *self.picks.get(usize::from(i))?,
-            Src::Const => None,
+            SlotSource::Message(slot) => self.message.slot(slot),
+            SlotSource::Entry(slot) => *self.entry.get(usize::from(slot))?,
+            SlotSource::Pick(i) => *self.picks.get(usize::from(i))?,
+            SlotSource::Const => None,
         }
     }
 
     #[inline]
-    pub(super) fn get<'p>(&self, from: &'p From) -> Option<Found<'p, M::Ref>> {
+    pub(super) fn get<'p>(&self, from: &'p ValueSource) -> Option<MappedValue<'p, M::Ref>> {
         match from {
-            From::Message(slot) => self.message.slot(*slot).map(Found::Value),
-            From::Entry(slot) => (*self.entry.get(usize::from(*slot))?).map(Found::Value),
-            From::Pick(i) => self.picks[usize::from(*i)].map(Found::Value),
-            From::Const(value) => Some(Found::Const(value)),
+            ValueSource::Message(slot) => self.message.slot(*slot).map(MappedValue::Value),
+            ValueSource::Entry(slot) => (*self.entry.get(usize::from(*slot))?).map(MappedValue::Value),
+            ValueSource::Pick(i) => self.picks[usize::from(*i)].map(MappedValue::Value),
+            ValueSource::Const(value) => Some(MappedValue::Const(value)),
         }
     }
 
     #[inline]
-    pub(super) fn text<'v>(&self, found: Found<'v, M::Ref>, scratch: &'v mut Vec<u8>) -> &'v [u8]
+    pub(super) fn text<'v>(&self, found: MappedValue<'v, M::Ref>, scratch: &'v mut Vec<u8>) -> &'v [u8]
     where
         'm: 'v,
     {
         match found {
-            Found::Value(value) => self.message.text(value, scratch),
-            Found::Const(value) => value,
+            MappedValue::Value(value) => self.message.text(value, scratch),
+            MappedValue::Const(value) => value,
         }
     }
 
@@ -336,23 +341,23 @@ impl<'m, M: Message> View<'m, M> {
     }
 
     #[inline]
-    pub(super) fn holds(&self, when: &[Cond], scratch: &mut Vec<u8>) -> bool {
+    pub(super) fn holds(&self, when: &[RuleCondition], scratch: &mut Vec<u8>) -> bool {
         when.iter().all(|c| match self.get(&c.from) {
-            Some(v) => c.value.is(self.text(v, scratch)),
+            Some(v) => c.value.matches(self.text(v, scratch)),
             None => c.value.is_absent(),
         })
     }
 }
 
 /// Writes the events of one message.
-struct Writer<'w, I> {
+struct MappedEventWriter<'w, I> {
     block: &'w mut Block,
-    plan: &'w Plan,
-    origin: Origin,
+    plan: &'w MappingPlan,
+    origin: MessageOrigin,
     ts: UnixNanos,
     sequence: Option<u64>,
     known: &'w Dictionary,
-    scratch: &'w mut Scratch,
+    scratch: &'w mut TextScratch,
     count: u32,
     /// Where the last event starts in the arena.
     last: usize,
@@ -360,38 +365,42 @@ struct Writer<'w, I> {
     by: I,
 }
 
-impl<I: Instruments> Writer<'_, I> {
-    fn event<M: Message>(&mut self, plan: &EventPlan, view: &View<'_, M>) -> Result<(), Refused> {
-        let Scratch { plain, whole } = &mut *self.scratch;
+impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
+    fn event<M: ParsedMessage>(
+        &mut self,
+        plan: &EventPlan,
+        view: &MappingInput<'_, M>,
+    ) -> Result<(), MessageRefusal> {
+        let TextScratch { plain, whole } = &mut *self.scratch;
         let (arena, mut names) = self.block.builder(self.known);
         let mut e = EventBuilder::begin(arena, plan.kind, self.ts);
         e.source(self.origin.source, self.origin.offset as u32);
         if let Some(sequence) = self.sequence {
             e.sequence(sequence);
         }
-        by_venue(self.plan, plan, view, (&mut self.by, self.ts), (plain, whole));
+        set_venue_and_time(self.plan, plan, view, (&mut self.by, self.ts), (plain, whole));
         for (i, op) in plan.ops.iter().enumerate() {
             if is_looked_up::<I>(op) {
                 let to = (&mut e, &mut names, &mut self.by);
                 set_looked_up(self.plan, &plan.fields[i], view, to, (plain, whole))?;
                 continue;
             }
-            if let Way::Ready(ready) = op.way {
+            if let SetOp::Ready(ready) = op.way {
                 e.set_ready(ready);
                 continue;
             }
             let value = view.value(op.from).or_else(|| op.or.and_then(|from| view.value(from)));
             let Some(value) = value else {
-                if op.from == Src::Const {
+                if op.from == SlotSource::Const {
                     set_long(self.plan, &plan.fields[i], view, (&mut e, &mut names), (plain, whole))?;
                 } else if op.required {
-                    return Err(refused::<M>(Refusal::Missing, &plan.fields[i], b""));
+                    return Err(field_refusal::<M>(Refusal::Missing, &plan.fields[i], b""));
                 }
                 continue;
             };
             let set = match op.way {
-                Way::AsItIs => view.message.set(value, &mut e, op.spec, &mut names, plain),
-                Way::Coded(codes) => {
+                SetOp::AsItIs => view.message.set(value, &mut e, op.spec, &mut names, plain),
+                SetOp::Coded(codes) => {
                     match plan.codes[usize::from(codes)].get(view.message.text(value, plain)) {
                         Some(ready) => e.set_ready(ready),
                         None => {
@@ -400,39 +409,43 @@ impl<I: Instruments> Writer<'_, I> {
                     }
                     continue;
                 }
-                Way::Time => match view.message.time(value) {
+                SetOp::Time => match view.message.time(value) {
                     Some(ts) => e.set(op.spec, EventValue::Nanos(ts)),
                     None => Err(Refusal::BadTime),
                 },
-                Way::Text | Way::Ready(_) => {
+                SetOp::Text | SetOp::Ready(_) => {
                     set_long(self.plan, &plan.fields[i], view, (&mut e, &mut names), (plain, whole))?;
                     continue;
                 }
             };
             if let Err(refusal) = set {
                 let field = &plan.fields[i];
-                let refused = refused::<M>(refusal, field, view.message.text(value, plain));
+                let refused = field_refusal::<M>(refusal, field, view.message.text(value, plain));
                 return Err(with_flaw(refused, view.message, value));
             }
         }
         let mut keep = |name: &str, value: &[u8]| {
             let kept = e.keep_unmapped_with(name, |out| write_json(out, value));
-            kept.map_err(|r| Refused { code: r.code(), detail: format!("{name}: {r}") })
+            kept.map_err(|r| MessageRefusal { code: r.code(), detail: format!("{name}: {r}") })
         };
         for (name, from) in &plan.keep {
             if let Some(found) = view.get(from) {
-                if let Found::Value(value) = found
+                if let MappedValue::Value(value) = found
                     && !view.message.is_of_form(value)
                 {
-                    let (refusal, shown) = (Refusal::BadValue, shown(view.message.text(value, plain)));
+                    let (refusal, shown) = (Refusal::BadValue, printable(view.message.text(value, plain)));
                     let detail = format!("{name}: {refusal}: {shown}");
-                    return Err(with_flaw(Refused { code: refusal.code(), detail }, view.message, value));
+                    return Err(with_flaw(
+                        MessageRefusal { code: refusal.code(), detail },
+                        view.message,
+                        value,
+                    ));
                 }
                 keep(name, view.text(found, plain))?;
             }
         }
         for (name, slot) in &plan.keep_entry {
-            if let Some(found) = view.get(&From::Entry(*slot)) {
+            if let Some(found) = view.get(&ValueSource::Entry(*slot)) {
                 keep(name, view.text(found, plain))?;
             }
         }
@@ -440,7 +453,7 @@ impl<I: Instruments> Writer<'_, I> {
         if self.plan.keeps && self.count == 0 {
             view.message.unlisted(keep)?;
         }
-        self.last = e.finish(0).map_err(|r| Refused { code: r.code(), detail: r.to_string() })?;
+        self.last = e.finish(0).map_err(|r| MessageRefusal { code: r.code(), detail: r.to_string() })?;
         self.count += 1;
         Ok(())
     }
@@ -448,45 +461,47 @@ impl<I: Instruments> Writer<'_, I> {
 
 /// Sets a field by way of its text, through its table and with its suffix.
 #[inline(never)]
-fn set_long<M: Message>(
-    plan: &Plan,
+fn set_long<M: ParsedMessage>(
+    plan: &MappingPlan,
     field: &FieldPlan,
-    view: &View<'_, M>,
-    (event, names): (&mut EventBuilder<'_>, &mut Names<'_>),
+    view: &MappingInput<'_, M>,
+    (event, names): (&mut EventBuilder<'_>, &mut BlockNames<'_>),
     (plain, whole): (&mut Vec<u8>, &mut Vec<u8>),
-) -> Result<(), Refused> {
+) -> Result<(), MessageRefusal> {
     let found = view.get(&field.from).or_else(|| field.or.as_ref().and_then(|f| view.get(f)));
     let Some(found) = found else { return Ok(()) };
-    if let Found::Value(value) = found
+    if let MappedValue::Value(value) = found
         && !view.message.is_of_form(value)
     {
-        let refused = refused::<M>(Refusal::BadValue, field, view.message.text(value, plain));
+        let refused = field_refusal::<M>(Refusal::BadValue, field, view.message.text(value, plain));
         return Err(with_flaw(refused, view.message, value));
     }
     let value = view.text(found, plain);
     match translate::<M>(plan, field, value, whole)? {
-        Some(value) => event.set_text(field.spec, value, names).map_err(|r| refused::<M>(r, field, value)),
+        Some(value) => {
+            event.set_text(field.spec, value, names).map_err(|r| field_refusal::<M>(r, field, value))
+        }
         None => Ok(()),
     }
 }
 
-pub(super) fn event_time<M: Message>(
-    plan: &Plan,
+pub(super) fn event_time<M: ParsedMessage>(
+    plan: &MappingPlan,
     message: &M,
     scratch: &mut Vec<u8>,
-) -> Result<UnixNanos, Refused> {
+) -> Result<UnixNanos, MessageRefusal> {
     let Some(value) = plan.ts.iter().find_map(|s| message.slot(*s)) else {
-        return Err(Refused { code: Refusal::BadTime.code(), detail: "no event time".to_owned() });
+        return Err(MessageRefusal { code: Refusal::BadTime.code(), detail: "no event time".to_owned() });
     };
     message.time(value).ok_or_else(|| {
-        let detail = format!("event time: {} is no {}", shown(message.text(value, scratch)), M::TIME);
-        with_flaw(Refused { code: Refusal::BadTime.code(), detail }, message, value)
+        let detail = format!("event time: {} is no {}", printable(message.text(value, scratch)), M::TIME);
+        with_flaw(MessageRefusal { code: Refusal::BadTime.code(), detail }, message, value)
     })
 }
 
 /// The same with what is wrong in the value, where the format knows.
 #[cold]
-fn with_flaw<M: Message>(mut refused: Refused, message: &M, value: M::Ref) -> Refused {
+fn with_flaw<M: ParsedMessage>(mut refused: MessageRefusal, message: &M, value: M::Ref) -> MessageRefusal {
     if let Some(flaw) = message.flaw(value) {
         refused.detail.push_str("; ");
         refused.detail.push_str(&flaw);
@@ -494,28 +509,28 @@ fn with_flaw<M: Message>(mut refused: Refused, message: &M, value: M::Ref) -> Re
     refused
 }
 
-pub(super) fn fill_picks<M: Message>(
-    plan: &Plan,
-    rule: &plan::Rule,
+pub(super) fn fill_picks<M: ParsedMessage>(
+    plan: &MappingPlan,
+    rule: &plan::CompiledRule,
     message: &M,
-    (entry, picks): (Slots<'_, M>, Slots<'_, M>),
+    (entry, picks): (EntrySlots<'_, M>, EntrySlots<'_, M>),
     scratch: &mut Vec<u8>,
-) -> Result<(), Refused> {
+) -> Result<(), MessageRefusal> {
     picks.fill(None);
     for &group in &rule.pick_groups {
-        let mut cursor = Cursor::default();
+        let mut cursor = EntryCursor::default();
         while next_entry(plan, message, group, &mut cursor, entry)? {
             for keys in &plan.group_picks[group] {
                 let Some(key) = entry[usize::from(keys.key)] else { continue };
                 let key = message.text(key, scratch);
                 let word = words::word(key);
                 for (is, value, i) in &keys.firsts {
-                    if is.is_word(word, key) {
+                    if is.matches_word(word, key) {
                         let found = &mut picks[usize::from(*i)];
                         *found = found.or(entry[usize::from(*value)]);
                     }
                 }
-                for best in keys.bests.iter().filter(|best| best.is.is_word(word, key)) {
+                for best in keys.bests.iter().filter(|best| best.is.matches_word(word, key)) {
                     if is_better(best, message, entry, picks)? {
                         for (value, i) in &best.values {
                             picks[usize::from(*i)] = entry[usize::from(*value)];
@@ -532,19 +547,20 @@ pub(super) fn fill_picks<M: Message>(
 ///
 /// # Errors
 /// The entry's number is none: which entry is the best cannot be known.
-fn is_better<M: Message>(
+fn is_better<M: ParsedMessage>(
     best: &BestPicks,
     message: &M,
     entry: &[Option<M::Ref>],
     picks: &[Option<M::Ref>],
-) -> Result<bool, Refused> {
+) -> Result<bool, MessageRefusal> {
     let number = |value: M::Ref| {
         let mut scratch = Vec::new();
         let text = message.text(value, &mut scratch);
         Price::parse(text).map_err(|error| {
             let refusal = Refusal::from(error);
-            let detail = format!("the number by which the best entry is found: {}: {refusal}", shown(text));
-            Refused { code: refusal.code(), detail }
+            let detail =
+                format!("the number by which the best entry is found: {}: {refusal}", printable(text));
+            MessageRefusal { code: refusal.code(), detail }
         })
     };
     let Some(new) = entry[usize::from(best.best.by)] else {
@@ -556,18 +572,18 @@ fn is_better<M: Message>(
 }
 
 /// The value after its table and suffix; `None` when it is to be left out.
-pub(super) fn translate<'v, M: Message>(
-    plan: &'v Plan,
+pub(super) fn translate<'v, M: ParsedMessage>(
+    plan: &'v MappingPlan,
     field: &FieldPlan,
     value: &'v [u8],
     text: &'v mut Vec<u8>,
-) -> Result<Option<&'v [u8]>, Refused> {
+) -> Result<Option<&'v [u8]>, MessageRefusal> {
     let value = match &field.table {
         None => value,
         Some((table, otherwise)) => match (plan.tables[*table].get(value), otherwise) {
             (Some(v), _) => v,
-            (None, Some(Otherwise::Keep)) => value,
-            (None, Some(Otherwise::Omit)) => return Ok(None),
+            (None, Some(UnmatchedPolicy::Keep)) => value,
+            (None, Some(UnmatchedPolicy::Omit)) => return Ok(None),
             (None, None) => return Err(refused_as::<M>("unknown_value", Refusal::BadValue, field, value)),
         },
     };
@@ -580,29 +596,41 @@ pub(super) fn translate<'v, M: Message>(
 }
 
 /// A value behind its table, without a suffix; `None` where it is left out or refused.
-pub(crate) fn translate_const<'v>(plan: &'v Plan, field: &FieldPlan, value: &'v [u8]) -> Option<&'v [u8]> {
+pub(crate) fn translate_const<'v>(
+    plan: &'v MappingPlan,
+    field: &FieldPlan,
+    value: &'v [u8],
+) -> Option<&'v [u8]> {
     let Some((table, otherwise)) = &field.table else { return Some(value) };
     plan.tables[*table].get(value).or(match otherwise {
-        Some(Otherwise::Keep) => Some(value),
+        Some(UnmatchedPolicy::Keep) => Some(value),
         _ => None,
     })
 }
 
-pub(super) fn refused<M: Message>(r: Refusal, field: &FieldPlan, value: &[u8]) -> Refused {
+pub(super) fn field_refusal<M: ParsedMessage>(r: Refusal, field: &FieldPlan, value: &[u8]) -> MessageRefusal {
     refused_as::<M>(r.code(), r, field, value)
 }
 
 #[cold]
-fn refused_as<M: Message>(code: &'static str, r: Refusal, field: &FieldPlan, value: &[u8]) -> Refused {
+fn refused_as<M: ParsedMessage>(
+    code: &'static str,
+    r: Refusal,
+    field: &FieldPlan,
+    value: &[u8],
+) -> MessageRefusal {
     let name = field.spec.field.name();
     // An instrument that a symbol table does not know is what users look for first.
     let code =
         if code == "unknown_value" && matches!(name, "instr" | "index") { "unknown_symbol" } else { code };
-    Refused { code, detail: format!("{name} ({} {}): {r}: {}", M::FIELD, field.path, shown(value)) }
+    MessageRefusal {
+        code,
+        detail: format!("{name} ({} {}): {r}: {}", M::FIELD, field.path, printable(value)),
+    }
 }
 
 /// Outside text in a message for people: at most 60 bytes, nothing unprintable.
-pub fn shown(value: &[u8]) -> String {
+pub fn printable(value: &[u8]) -> String {
     let cut = &value[..value.len().min(60)];
     format!("\"{}\"{}", cut.escape_ascii(), if cut.len() < value.len() { "…" } else { "" })
 }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 /// One of them.
 #[derive(Debug)]
-pub(crate) struct Shipped {
+pub(crate) struct ShippedMapping {
     /// Its name, which is that of its file.
     pub name: &'static str,
     /// Its text.
@@ -14,9 +14,9 @@ pub(crate) struct Shipped {
     mapping: OnceLock<Mapping>,
 }
 
-impl Shipped {
+impl ShippedMapping {
     /// The one of this name.
-    pub fn named(name: &str) -> Option<&'static Self> {
+    pub fn by_name(name: &str) -> Option<&'static Self> {
         ALL.iter().find(|shipped| shipped.name == name)
     }
 
@@ -33,7 +33,7 @@ impl Shipped {
 
 macro_rules! shipped {
     ($($name:literal,)*) => {
-        [$(Shipped {
+        [$(ShippedMapping {
             name: $name,
             text: include_str!(concat!("../../../../mappings/", $name, ".toml")),
             mapping: OnceLock::new(),
@@ -42,7 +42,7 @@ macro_rules! shipped {
 }
 
 /// Of two that suit a file equally well, detection takes the later one.
-static ALL: [Shipped; 22] = shipped![
+static ALL: [ShippedMapping; 22] = shipped![
     "jse-fix50-indices",
     "fix44-orders",
     "swift-mt",

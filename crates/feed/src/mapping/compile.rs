@@ -1,12 +1,16 @@
 //! From the mapping's text to its plan, with the paths read by the format's [`Dialect`].
 
 use super::entries::INHERIT_MAX;
+use super::format_adapter::{Dialect, GroupSlots, PathSlots};
 use super::plan::{
-    Best, BestPicks, Codes, Cond, EventPlan, FieldPlan, From, KeyPicks, Op, Pick, Plan, Rule, RulesByCode,
-    SLOTS_MAX, Test, TypeRules, ValueTable, Wanted, Way,
+    BestEntryRule, BestPicks, CodeTable, CompiledRule, EventPlan, FieldOp, FieldPlan, GroupPick, KeyPicks,
+    MappingPlan, RuleCondition, RulesByCode, SLOTS_MAX, SetOp, TypeRules, ValueSource, ValueTable, ValueTest,
+    WantedValue,
 };
-use super::seam::{Dialect, GroupPlaces, Places};
-use super::{ElseTest, EventText, FieldTable, FieldText, Mapping, OneOf, Otherwise, RuleText, Unlisted};
+use super::{
+    ConditionConfig, EventConfig, FieldConfig, FieldOptions, Mapping, RuleConfig, SignOrPresence,
+    UnlistedPolicy, UnmatchedPolicy,
+};
 use crate::error::Error;
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
@@ -20,36 +24,39 @@ use unitape_model::{EventKind, EventSchema, PreparedValue};
 /// # Errors
 /// What in it cannot be, and in which line: unknown kinds, fields, paths, tables, groups, or a required field
 /// left out.
-pub fn compile<D: Dialect>(mapping: &Mapping, dialect: &D) -> Result<(Plan, Places<D::Path>), Error> {
-    let compiled = Compiler::new(mapping, dialect).compile();
-    compiled.map_err(|Wrong { what, place, table }| {
+pub fn compile<D: Dialect>(
+    mapping: &Mapping,
+    dialect: &D,
+) -> Result<(MappingPlan, PathSlots<D::Path>), Error> {
+    let compiled = MappingCompiler::new(mapping, dialect).compile();
+    compiled.map_err(|MappingRefusal { what, place, table }| {
         let place = match table {
             Some((name, key)) => vec!["table".to_owned(), name, key],
             None => place,
         };
         let place: Vec<&str> = place.iter().map(String::as_str).collect();
-        mapping.wrong_at(&place, what)
+        mapping.refuse_at(&place, what)
     })
 }
 
 /// What is wrong, and where: keys from the top of the file, indexes of arrays among them.
 #[derive(Debug)]
-struct Wrong {
+struct MappingRefusal {
     what: String,
     place: Vec<String>,
     /// It is in this table, at this key.
     table: Option<(String, String)>,
 }
 
-type Step<T> = Result<T, Wrong>;
+type CompileResult<T> = Result<T, MappingRefusal>;
 
-impl std::convert::From<String> for Wrong {
+impl std::convert::From<String> for MappingRefusal {
     fn from(what: String) -> Self {
-        Wrong { what, place: Vec::new(), table: None }
+        MappingRefusal { what, place: Vec::new(), table: None }
     }
 }
 
-impl Wrong {
+impl MappingRefusal {
     /// The same, seen from one level up: `key` holds what was wrong.
     fn under(mut self, key: impl ToString) -> Self {
         self.place.insert(0, key.to_string());
@@ -63,20 +70,20 @@ impl Wrong {
     }
 }
 
-struct Compiler<'m, D: Dialect> {
+struct MappingCompiler<'m, D: Dialect> {
     mapping: &'m Mapping,
     dialect: &'m D,
     slots: BTreeMap<D::Path, u8>,
     next: usize,
-    groups: Vec<GroupPlaces<D::Path>>,
+    groups: Vec<GroupSlots<D::Path>>,
     inherit: Vec<Vec<u8>>,
     group_names: Vec<&'m str>,
-    picks: Vec<Pick>,
+    picks: Vec<GroupPick>,
     tables: Vec<ValueTable>,
     table_names: Vec<&'m str>,
 }
 
-impl<'m, D: Dialect> Compiler<'m, D> {
+impl<'m, D: Dialect> MappingCompiler<'m, D> {
     fn new(mapping: &'m Mapping, dialect: &'m D) -> Self {
         Self {
             mapping,
@@ -92,7 +99,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         }
     }
 
-    fn compile(mut self) -> Step<(Plan, Places<D::Path>)> {
+    fn compile(mut self) -> CompileResult<(MappingPlan, PathSlots<D::Path>)> {
         let m = self.mapping;
         for path in self.dialect.framing() {
             self.slots.insert(path, 0);
@@ -120,7 +127,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             }
         }
         let message_type = self.slot_of(D::TYPE_PATH)?;
-        let of_message = |key: &'static str| move |e: Wrong| e.under(key).under("message");
+        let of_message = |key: &'static str| move |e: MappingRefusal| e.under(key).under("message");
         let mut ts =
             vec![self.slot_of(&m.message.ts).map_err(|e| of_message("ts")(e.after("message.ts: ")))?];
         if let Some(path) = &m.message.ts_or {
@@ -130,7 +137,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             path.as_ref().map(|p| this.slot_of(p).map_err(of_message(key))).transpose()
         };
         let sequence = optional(&mut self, &m.message.sequence, "sequence")?;
-        let session: Step<Vec<u8>> = m.message.session.iter().map(|p| self.slot_of(p)).collect();
+        let session: CompileResult<Vec<u8>> = m.message.session.iter().map(|p| self.slot_of(p)).collect();
         let session = session.map_err(of_message("session"))?;
         let possdup = optional(&mut self, &m.message.possdup, "possdup")?;
         for (name, path) in &m.message.keep {
@@ -149,7 +156,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
                     for name in of.all().iter().map(String::as_bytes) {
                         let at = *by_type.entry(name.to_vec()).or_insert_with(|| {
                             types.push(TypeRules {
-                                name: Wanted::new(name),
+                                name: WantedValue::new(name),
                                 rules: untyped.clone(),
                                 codes: None,
                             });
@@ -167,10 +174,10 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             }
         }
         if rules.is_empty() {
-            return Err(Wrong::from("no rule".to_owned()).under("rule"));
+            return Err(MappingRefusal::from("no rule".to_owned()).under("rule"));
         }
         types.iter_mut().for_each(|of_type| of_type.codes = RulesByCode::new(&of_type.rules, &rules));
-        let keeps = m.message.unlisted == Unlisted::Keep;
+        let keeps = m.message.unlisted == UnlistedPolicy::Keep;
         let entry_slots: Vec<_> = self.groups.iter().map(entry_slots).collect();
         let mut group_picks = vec![Vec::new(); self.groups.len()];
         for (i, pick) in self.picks.iter().enumerate() {
@@ -193,7 +200,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
                 bests[same].number = i as u8;
             }
         }
-        let plan = Plan {
+        let plan = MappingPlan {
             slot_count: self.next,
             message_type,
             ts,
@@ -212,10 +219,10 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             by_type,
             untyped,
         };
-        Ok((plan, Places { message: self.slots, dropped, keeps, groups: self.groups }))
+        Ok((plan, PathSlots { message: self.slots, dropped, keeps, groups: self.groups }))
     }
 
-    fn group(&mut self, name: &'m str) -> Step<()> {
+    fn group(&mut self, name: &'m str) -> CompileResult<()> {
         let group = &self.mapping.group[name];
         let mut members = BTreeMap::new();
         for (i, text) in group.members.iter().enumerate() {
@@ -230,7 +237,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         let count = match &group.count {
             Some(_) if !D::COUNTED_GROUPS => {
                 let what = "groups of this format have no count".to_owned();
-                return Err(Wrong::from(what).under("count"));
+                return Err(MappingRefusal::from(what).under("count"));
             }
             Some(text) => Some(self.path(text).map_err(|e| e.under("count"))?),
             None if D::COUNTED_GROUPS => Some(self.path(name)?),
@@ -240,13 +247,13 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             (Some(delimiter), _) => self.path(delimiter).map_err(|e| e.under("delimiter"))?,
             (None, Some(first)) if !D::DELIMITED_GROUPS => self.path(first)?,
             (None, None) if !D::DELIMITED_GROUPS => {
-                return Err(Wrong::from("no members".to_owned()).under("members"));
+                return Err(MappingRefusal::from("no members".to_owned()).under("members"));
             }
             (None, _) => return Err("missing field `delimiter`".to_owned().into()),
         };
         if !members.contains_key(&delimiter) {
             let what = "the delimiter must be one of the members".to_owned();
-            return Err(Wrong::from(what).under("delimiter"));
+            return Err(MappingRefusal::from(what).under("delimiter"));
         }
         if let Some(count) = &count {
             self.slots.insert(count.clone(), 0);
@@ -256,18 +263,18 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             let path = self.path(text).map_err(|e| e.under(i).under("inherit"))?;
             let slot = members.get(&path);
             let no_member = || format!("`{text}` is none of the members");
-            inherit.push(*slot.ok_or_else(|| Wrong::from(no_member()).under(i).under("inherit"))?);
+            inherit.push(*slot.ok_or_else(|| MappingRefusal::from(no_member()).under(i).under("inherit"))?);
         }
         if inherit.len() > INHERIT_MAX {
-            return Err(Wrong::from(format!("more than {INHERIT_MAX} members")).under("inherit"));
+            return Err(MappingRefusal::from(format!("more than {INHERIT_MAX} members")).under("inherit"));
         }
         self.inherit.push(inherit);
-        self.groups.push(GroupPlaces { count: count.map(|c| (c, 0)), delimiter, members });
+        self.groups.push(GroupSlots { count: count.map(|c| (c, 0)), delimiter, members });
         self.group_names.push(name);
         Ok(())
     }
 
-    fn rule(&mut self, rule: &RuleText) -> Step<Rule> {
+    fn rule(&mut self, rule: &RuleConfig) -> CompileResult<CompiledRule> {
         if rule.ignore != rule.event.is_empty() {
             let what =
                 if rule.ignore { ": `ignore` and events at once" } else { ": neither `ignore` nor an event" };
@@ -276,9 +283,9 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         let mut open = rule.when.clone();
         // The type has been looked at when the rule is; but no type is not the type of no letters.
         match rule.when.get(D::TYPE_PATH) {
-            Some(OneOf::Else(_)) => {
+            Some(ConditionConfig::Else(_)) => {
                 let what = format!(": `when`: `{}` is one value or several", D::TYPE_PATH);
-                return Err(Wrong::from(what).under(D::TYPE_PATH).under("when"));
+                return Err(MappingRefusal::from(what).under(D::TYPE_PATH).under("when"));
             }
             Some(of) if !of.all().is_empty() && of.all().iter().all(|t| !t.is_empty()) => {
                 self.slot_of(D::TYPE_PATH)?;
@@ -289,24 +296,24 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         let when = self.conditions(&open, None).map_err(|e| e.after(": ").under("when"))?;
         let mut events = Vec::new();
         for (j, event) in rule.event.iter().enumerate() {
-            let at = |e: Wrong| e.after(format!(", event {}", j + 1)).under(j).under("event");
+            let at = |e: MappingRefusal| e.after(format!(", event {}", j + 1)).under(j).under("event");
             events.push(self.event(event).map_err(at)?);
         }
         let mut pick_groups: Vec<usize> = events.iter().flat_map(|e| self.groups_picked(e)).collect();
         pick_groups.sort_unstable();
         pick_groups.dedup();
         let (when, when_paths) = when.into_iter().unzip();
-        Ok(Rule { when, when_paths, ignore: rule.ignore, pick_groups, events })
+        Ok(CompiledRule { when, when_paths, ignore: rule.ignore, pick_groups, events })
     }
 
-    fn event(&mut self, text: &EventText) -> Step<EventPlan> {
+    fn event(&mut self, text: &EventConfig) -> CompileResult<EventPlan> {
         let kind = EventKind::from_name(&text.kind).filter(|k| k.is_input());
         let kind = kind.ok_or_else(|| no_kind(&text.kind).under("kind"))?;
         let schema = EventSchema::for_kind(kind);
         if let Some(name) = text.fields.keys().find(|n| schema.find(n).is_none()) {
             let meant = suggest_word(name, schema.fields.iter().map(|spec| spec.field.name()));
             let what = format!(": `{}` has no field `{name}`{meant}", text.kind);
-            return Err(Wrong::from(what).under(name).under("fields"));
+            return Err(MappingRefusal::from(what).under(name).under("fields"));
         }
         let each = match &text.each {
             Some(g) => Some(self.group_named(g).map_err(|e| e.after(": ").under("each"))?),
@@ -330,7 +337,9 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         for (i, name) in text.some_of.iter().enumerate() {
             let found = fields.iter().find(|f| f.spec.field.name() == name);
             let none = || format!(": some_of: the event has no field `{name}`");
-            some_of.push(found.ok_or_else(|| Wrong::from(none()).under(i).under("some_of"))?.from.clone());
+            some_of.push(
+                found.ok_or_else(|| MappingRefusal::from(none()).under(i).under("some_of"))?.from.clone(),
+            );
         }
         let mut keep = Vec::new();
         for (name, path) in &text.keep {
@@ -343,7 +352,9 @@ impl<'m, D: Dialect> Compiler<'m, D> {
             keep.push((name.clone(), self.from(path, each)?));
         }
         let keep_entry = match &text.each {
-            Some(g) if self.mapping.message.unlisted == Unlisted::Keep => self.unnamed_members(text, g)?,
+            Some(g) if self.mapping.message.unlisted == UnlistedPolicy::Keep => {
+                self.unnamed_members(text, g)?
+            }
             _ => Vec::new(),
         };
         let (when, when_paths) = when.into_iter().unzip();
@@ -351,10 +362,10 @@ impl<'m, D: Dialect> Compiler<'m, D> {
     }
 
     /// The members of group `g` that the event does not name, with their slots.
-    fn unnamed_members(&self, text: &EventText, g: &str) -> Step<Vec<(String, u8)>> {
+    fn unnamed_members(&self, text: &EventConfig, g: &str) -> CompileResult<Vec<(String, u8)>> {
         let of_fields = text.fields.values().flat_map(|f| match f {
-            FieldText::Path(p) => [Some(p), None],
-            FieldText::Table(t) => [t.from.as_ref(), t.or.as_ref()],
+            FieldConfig::Path(p) => [Some(p), None],
+            FieldConfig::Table(t) => [t.from.as_ref(), t.or.as_ref()],
         });
         let texts = of_fields.flatten().chain(text.when.keys()).chain(text.keep.values());
         let mut named = BTreeSet::new();
@@ -374,7 +385,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
 
     fn groups_picked<'e>(&'e self, event: &'e EventPlan) -> impl Iterator<Item = usize> + 'e {
         event.fields.iter().filter_map(|f| match f.from {
-            From::Pick(p) => Some(self.picks[usize::from(p)].group),
+            ValueSource::Pick(p) => Some(self.picks[usize::from(p)].group),
             _ => None,
         })
     }
@@ -382,12 +393,12 @@ impl<'m, D: Dialect> Compiler<'m, D> {
     fn field(
         &mut self,
         spec: &'static EventFieldSpec,
-        text: &FieldText,
+        text: &FieldConfig,
         each: Option<usize>,
-    ) -> Step<FieldPlan> {
+    ) -> CompileResult<FieldPlan> {
         let long = match text {
-            FieldText::Path(t) => FieldTable { from: Some(t.clone()), ..FieldTable::default() },
-            FieldText::Table(t) => (**t).clone(),
+            FieldConfig::Path(t) => FieldOptions { from: Some(t.clone()), ..FieldOptions::default() },
+            FieldConfig::Table(t) => (**t).clone(),
         };
         let table = match &long.table {
             Some(t) => {
@@ -404,10 +415,10 @@ impl<'m, D: Dialect> Compiler<'m, D> {
                 .into());
         }
         let (from, path) = match &long {
-            FieldTable { r#const: Some(c), from: None, group: None, .. } => {
-                (From::Const(c.clone().into_bytes()), "const".to_owned())
+            FieldOptions { r#const: Some(c), from: None, group: None, .. } => {
+                (ValueSource::Const(c.clone().into_bytes()), "const".to_owned())
             }
-            FieldTable {
+            FieldOptions {
                 group: Some(g),
                 key: Some(key),
                 is: Some(is),
@@ -420,25 +431,27 @@ impl<'m, D: Dialect> Compiler<'m, D> {
                 let mut member = |text: &str| {
                     let path = self.path(text)?;
                     self.entry_slot(group, &path)?
-                        .ok_or_else(|| Wrong::from(format!("`{text}` is no member of group `{g}`")))
+                        .ok_or_else(|| MappingRefusal::from(format!("`{text}` is no member of group `{g}`")))
                 };
                 let best = match (&long.highest, &long.lowest) {
                     (None, None) => None,
-                    (Some(by), None) => Some(Best { by: member(by)?, wanted: Ordering::Greater }),
-                    (None, Some(by)) => Some(Best { by: member(by)?, wanted: Ordering::Less }),
+                    (Some(by), None) => Some(BestEntryRule { by: member(by)?, wanted: Ordering::Greater }),
+                    (None, Some(by)) => Some(BestEntryRule { by: member(by)?, wanted: Ordering::Less }),
                     (Some(_), Some(_)) => {
                         return Err("`highest` and `lowest` exclude each other".to_owned().into());
                     }
                 };
-                let is = Wanted::new(is.as_bytes());
-                let pick = Pick { group, value: member(value)?, key: member(key)?, is, best };
+                let is = WantedValue::new(is.as_bytes());
+                let pick = GroupPick { group, value: member(value)?, key: member(key)?, is, best };
                 if let Some(best) = best {
                     // The number itself is picked as well: the next entry is compared with it.
-                    self.pick(Pick { value: best.by, ..pick.clone() })?;
+                    self.pick(GroupPick { value: best.by, ..pick.clone() })?;
                 }
-                (From::Pick(self.pick(pick)?), value.clone())
+                (ValueSource::Pick(self.pick(pick)?), value.clone())
             }
-            FieldTable { from: Some(t), group: None, r#const: None, .. } => (self.from(t, each)?, t.clone()),
+            FieldOptions { from: Some(t), group: None, r#const: None, .. } => {
+                (self.from(t, each)?, t.clone())
+            }
             _ => {
                 let what = "one of `from`, `const`, or `group` with `key`, `is` and `value`";
                 return Err(what.to_owned().into());
@@ -452,7 +465,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
     }
 
     /// The index of a pick, which is made if there is none like it yet.
-    fn pick(&mut self, pick: Pick) -> Step<u8> {
+    fn pick(&mut self, pick: GroupPick) -> CompileResult<u8> {
         let i = self.picks.iter().position(|p| *p == pick).unwrap_or_else(|| {
             self.picks.push(pick);
             self.picks.len() - 1
@@ -462,7 +475,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
 
     /// What a table or the mapping itself gives to a field of few values must be one of them: the first message with
     /// another one would be refused for a mistake of the mapping.
-    fn check_targets(&self, spec: &EventFieldSpec, field: &FieldTable) -> Step<()> {
+    fn check_targets(&self, spec: &EventFieldSpec, field: &FieldOptions) -> CompileResult<()> {
         let FieldLayout::Code { values, .. } = spec.slot else { return Ok(()) };
         if field.suffix.is_some() {
             return Ok(());
@@ -474,7 +487,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         let table = field.table.as_ref().and_then(|t| Some((t, self.mapping.table.get(t)?)));
         match (table, &field.r#const) {
             (Some((name, table)), _) => match table.iter().find(|(_, to)| !values.contains(&to.as_str())) {
-                Some((from, to)) => Err(Wrong {
+                Some((from, to)) => Err(MappingRefusal {
                     what: format!("table {name}, `{from}`: {}", wrong(to)),
                     place: Vec::new(),
                     table: Some((name.clone(), from.clone())),
@@ -487,60 +500,70 @@ impl<'m, D: Dialect> Compiler<'m, D> {
     }
 
     /// What is done for a field.
-    fn op(&self, kind: EventKind, field: &FieldPlan, codes: &mut Vec<Codes>) -> Op {
+    fn op(&self, kind: EventKind, field: &FieldPlan, codes: &mut Vec<CodeTable>) -> FieldOp {
         let FieldPlan { spec, required, from, or, table, suffix, absolute, .. } = field;
         let through = |value: &[u8]| {
             let Some((table, otherwise)) = table else { return PreparedValue::new(kind, spec, value) };
             match (self.tables[*table].get(value), otherwise) {
                 (Some(v), _) => PreparedValue::new(kind, spec, v),
-                (None, Some(Otherwise::Keep)) => PreparedValue::new(kind, spec, value),
+                (None, Some(UnmatchedPolicy::Keep)) => PreparedValue::new(kind, spec, value),
                 (None, _) => None,
             }
         };
         let way = match (from, table, suffix, spec.slot) {
-            _ if *absolute => Way::Text,
-            (From::Const(value), _, None, _) => through(value).map_or(Way::Text, Way::Ready),
-            (_, Some(_), None, _) => match Codes::new(|byte| through(&[byte])) {
+            _ if *absolute => SetOp::Text,
+            (ValueSource::Const(value), _, None, _) => through(value).map_or(SetOp::Text, SetOp::Ready),
+            (_, Some(_), None, _) => match CodeTable::new(|byte| through(&[byte])) {
                 Some(found) if codes.len() < 256 => {
                     codes.push(found);
-                    Way::Coded(codes.len() as u8 - 1)
+                    SetOp::Coded(codes.len() as u8 - 1)
                 }
-                _ => Way::Text,
+                _ => SetOp::Text,
             },
-            (From::Const(_), ..) | (_, Some(_), ..) | (_, _, Some(_), _) => Way::Text,
-            (.., FieldLayout::Nanos { .. } | FieldLayout::MillisAfter { .. }) => Way::Time,
-            _ => Way::AsItIs,
+            (ValueSource::Const(_), ..) | (_, Some(_), ..) | (_, _, Some(_), _) => SetOp::Text,
+            (.., FieldLayout::Nanos { .. } | FieldLayout::MillisAfter { .. }) => SetOp::Time,
+            _ => SetOp::AsItIs,
         };
-        Op { spec, from: from.src(), or: or.as_ref().map(From::src), way, required: *required }
+        FieldOp {
+            spec,
+            from: from.to_slot_source(),
+            or: or.as_ref().map(ValueSource::to_slot_source),
+            way,
+            required: *required,
+        }
     }
 
     fn conditions(
         &mut self,
-        when: &BTreeMap<String, OneOf>,
+        when: &BTreeMap<String, ConditionConfig>,
         each: Option<usize>,
-    ) -> Step<Vec<(Cond, String)>> {
-        let cond = |(path, of): (&String, &OneOf)| {
+    ) -> CompileResult<Vec<(RuleCondition, String)>> {
+        let cond = |(path, of): (&String, &ConditionConfig)| {
             let from = self.from(path, each).map_err(|e| e.under(path))?;
-            let wanted = |value: &String| Wanted::new(value.as_bytes());
+            let wanted = |value: &String| WantedValue::new(value.as_bytes());
             let value = match of {
-                OneOf::One(value) => Test::Is(wanted(value)),
-                OneOf::Any(values) if values.is_empty() => {
-                    return Err(Wrong::from("`when`: a list of no values".to_owned()).under(path));
+                ConditionConfig::One(value) => ValueTest::Is(wanted(value)),
+                ConditionConfig::Any(values) if values.is_empty() => {
+                    return Err(MappingRefusal::from("`when`: a list of no values".to_owned()).under(path));
                 }
-                OneOf::Any(values) => Test::OneOf(values.iter().map(wanted).collect()),
-                OneOf::Else(ElseTest { sign: Some(sign), present: None }) => Test::Sign(*sign),
-                OneOf::Else(ElseTest { sign: None, present: Some(is) }) => Test::Present(*is),
-                OneOf::Else(_) => {
+                ConditionConfig::Any(values) => ValueTest::OneOf(values.iter().map(wanted).collect()),
+                ConditionConfig::Else(SignOrPresence { sign: Some(sign), present: None }) => {
+                    ValueTest::Sign(*sign)
+                }
+                ConditionConfig::Else(SignOrPresence { sign: None, present: Some(is) }) => {
+                    ValueTest::Present(*is)
+                }
+                ConditionConfig::Else(_) => {
                     let what = "`when`: one of `sign` and `present`".to_owned();
-                    return Err(Wrong::from(what).under(path));
+                    return Err(MappingRefusal::from(what).under(path));
                 }
             };
-            Ok((Cond { from, value }, path.clone()))
+            Ok((RuleCondition { from, value }, path.clone()))
         };
         when.iter().map(cond).collect()
     }
 
-    fn group_named(&self, name: &str) -> Step<usize> {
+    fn group_named(&self, name: &str) -> CompileResult<usize> {
         let found = self.group_names.iter().position(|n| *n == name);
         found.ok_or_else(|| {
             let meant = suggest_word(name, self.group_names.iter().copied());
@@ -548,27 +571,27 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         })
     }
 
-    fn from(&mut self, text: &str, each: Option<usize>) -> Step<From> {
+    fn from(&mut self, text: &str, each: Option<usize>) -> CompileResult<ValueSource> {
         let path = self.path(text)?;
         if let Some(g) = each
             && let Some(slot) = self.entry_slot(g, &path)?
         {
-            return Ok(From::Entry(slot));
+            return Ok(ValueSource::Entry(slot));
         }
-        self.message_slot(&path).map(From::Message)
+        self.message_slot(&path).map(ValueSource::Message)
     }
 
-    fn path(&self, text: &str) -> Step<D::Path> {
-        self.dialect.path(text).map_err(Wrong::from)
+    fn path(&self, text: &str) -> CompileResult<D::Path> {
+        self.dialect.path(text).map_err(MappingRefusal::from)
     }
 
-    fn slot_of(&mut self, text: &str) -> Step<u8> {
+    fn slot_of(&mut self, text: &str) -> CompileResult<u8> {
         let path = self.path(text)?;
         self.message_slot(&path)
     }
 
     /// The slot of `path` in an entry of the group, if it is a member or a part of one.
-    fn entry_slot(&mut self, group: usize, path: &D::Path) -> Step<Option<u8>> {
+    fn entry_slot(&mut self, group: usize, path: &D::Path) -> CompileResult<Option<u8>> {
         let container = self.dialect.container(path);
         let group = &mut self.groups[group];
         if let Some(slot) = group.members.get(path) {
@@ -585,7 +608,7 @@ impl<'m, D: Dialect> Compiler<'m, D> {
         Ok(Some(slot as u8))
     }
 
-    fn message_slot(&mut self, path: &D::Path) -> Step<u8> {
+    fn message_slot(&mut self, path: &D::Path) -> CompileResult<u8> {
         if let Some(slot) = self.slots.get(path).filter(|s| **s != 0) {
             return Ok(*slot);
         }
@@ -601,8 +624,8 @@ impl<'m, D: Dialect> Compiler<'m, D> {
     }
 }
 
-fn no_kind(name: &str) -> Wrong {
-    Wrong::from(match EventKind::reserved_from_name(name) {
+fn no_kind(name: &str) -> MappingRefusal {
+    MappingRefusal::from(match EventKind::reserved_from_name(name) {
         Some(_) => format!(
             ": `{name}` belongs to the account of the tape, which unitape writes itself; name another kind"
         ),
@@ -614,6 +637,6 @@ fn no_kind(name: &str) -> Wrong {
 }
 
 /// How many slots an entry has, slot 0 included.
-fn entry_slots<P>(group: &GroupPlaces<P>) -> usize {
+fn entry_slots<P>(group: &GroupSlots<P>) -> usize {
     usize::from(group.members.values().copied().max().unwrap_or(0)) + 1
 }

@@ -1,17 +1,17 @@
 //! The entries of a repeating group, one after the other.
 
-use super::plan::Plan;
-use super::seam::{Cursor, Message, Refused};
+use super::format_adapter::{EntryCursor, MessageRefusal, ParsedMessage};
+use super::plan::MappingPlan;
 
 // Called for every entry of every group, and from two forms of `apply`: more callers must not make it a call.
 #[inline(always)]
-pub(super) fn next_entry<M: Message>(
-    plan: &Plan,
+pub(super) fn next_entry<M: ParsedMessage>(
+    plan: &MappingPlan,
     message: &M,
     group: usize,
-    cursor: &mut Cursor,
+    cursor: &mut EntryCursor,
     entry: &mut [Option<M::Ref>],
-) -> Result<bool, Refused> {
+) -> Result<bool, MessageRefusal> {
     let entry = &mut entry[..plan.entry_slots[group]];
     let inherit = &plan.inherit[group];
     if !inherit.is_empty() {
@@ -22,12 +22,12 @@ pub(super) fn next_entry<M: Message>(
 }
 
 /// The same of a group whose entries inherit members of the one before.
-fn next_heir<M: Message>(
+fn next_heir<M: ParsedMessage>(
     message: &M,
     (group, inherit): (usize, &[u8]),
-    cursor: &mut Cursor,
+    cursor: &mut EntryCursor,
     entry: &mut [Option<M::Ref>],
-) -> Result<bool, Refused> {
+) -> Result<bool, MessageRefusal> {
     let mut before = [None; INHERIT_MAX];
     if cursor.at != 0 || cursor.found != 0 {
         before.iter_mut().zip(inherit).for_each(|(to, slot)| *to = entry[usize::from(*slot)]);

@@ -11,13 +11,13 @@
 //! behind a value that is refused, so that all that is wrong with a message is told at once. What becomes of the
 //! message is the mapper's word, never this one's.
 
-use super::apply::{Found, Outcome as Applied, View, event_time, fill_picks, translate};
+use super::apply::{MappedValue, MappingInput, MappingOutcome as Applied, event_time, fill_picks, translate};
 use super::entries::next_entry;
-use super::plan::{Cond, EventPlan, FieldPlan, From, Plan};
-use super::seam::{Cursor, Message, Refused};
-use super::{FieldTable, FieldText, Mapping, Origin};
+use super::format_adapter::{EntryCursor, MessageRefusal, ParsedMessage};
+use super::plan::{EventPlan, FieldPlan, MappingPlan, RuleCondition, ValueSource};
+use super::{FieldConfig, FieldOptions, Mapping, MessageOrigin};
 use crate::block::json::json_string;
-use crate::block::{Block, Names};
+use crate::block::{Block, BlockNames};
 use serde::Serialize;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
 
 /// What became of a message and why.
 #[derive(Clone, Debug, Serialize)]
-pub struct Explained {
+pub struct MessageExplanation {
     /// Its number in the sample, from 0; headers and text between messages have none.
     pub n: u64,
     /// Where it starts.
@@ -41,25 +41,25 @@ pub struct Explained {
     /// What the format calls a type: `MsgType`, `record`.
     pub type_is: &'static str,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: ExplainedOutcome,
     /// Why it would go into quarantine.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub quarantined: Option<Why>,
+    pub quarantined: Option<QuarantineCause>,
     /// The rule that decided.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rule: Option<Place>,
+    pub rule: Option<RuleLocation>,
     /// Rules for its type that were asked before and did not hold.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub passed_over: Vec<PassedOver>,
+    pub passed_over: Vec<RejectedRule>,
     /// The event time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub time: Option<TimeSeen>,
+    pub time: Option<TimeExplanation>,
     /// The events of the rule.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub events: Vec<EventSeen>,
+    pub events: Vec<EventExplanation>,
     /// Events of the rule that were not made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedEvent>,
     /// How many units its block had before it.
     #[serde(skip)]
     pub(crate) unit: usize,
@@ -69,7 +69,7 @@ pub struct Explained {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
-pub enum Outcome {
+pub enum ExplainedOutcome {
     Events,
     Ignored,
     Quarantined,
@@ -77,7 +77,7 @@ pub enum Outcome {
 
 /// Why a message would go into quarantine.
 #[derive(Clone, Debug, Serialize)]
-pub struct Why {
+pub struct QuarantineCause {
     /// In one word.
     pub reason: String,
     /// For people.
@@ -87,7 +87,7 @@ pub struct Why {
 /// A rule or an event of it: its number in the file, from 1, and its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[allow(missing_docs)]
-pub struct Place {
+pub struct RuleLocation {
     pub number: usize,
     pub line: usize,
 }
@@ -95,14 +95,14 @@ pub struct Place {
 /// A rule that did not hold.
 #[derive(Clone, Debug, Serialize)]
 #[allow(missing_docs)]
-pub struct PassedOver {
-    pub rule: Place,
-    pub failed: Failed,
+pub struct RejectedRule {
+    pub rule: RuleLocation,
+    pub failed: FailedCondition,
 }
 
 /// A condition that did not hold.
 #[derive(Clone, Debug, Serialize)]
-pub struct Failed {
+pub struct FailedCondition {
     /// Where it looked.
     pub path: String,
     /// What should have stood there.
@@ -115,19 +115,19 @@ pub struct Failed {
 
 /// An event that was not made, because its condition failed.
 #[derive(Clone, Debug, Serialize)]
-pub struct Skipped {
+pub struct SkippedEvent {
     /// Which.
-    pub event: Place,
+    pub event: RuleLocation,
     /// Of which entry of its group, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<u64>,
     /// Why.
-    pub failed: Failed,
+    pub failed: FailedCondition,
 }
 
 /// Where the event time came from.
 #[derive(Clone, Debug, Serialize)]
-pub struct TimeSeen {
+pub struct TimeExplanation {
     /// The path.
     pub from: String,
     /// What stood there; none where nothing did.
@@ -139,19 +139,19 @@ pub struct TimeSeen {
 
 /// An event and what it is made of.
 #[derive(Clone, Debug, Serialize)]
-pub struct EventSeen {
+pub struct EventExplanation {
     /// Which of its rule.
-    pub event: Place,
+    pub event: RuleLocation,
     /// Its kind.
     pub kind: &'static str,
     /// Of which entry of its group, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<u64>,
     /// Its fields, as far as the mapping names them.
-    pub fields: Vec<FieldSeen>,
+    pub fields: Vec<FieldExplanation>,
     /// What is kept beside them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub kept: Vec<Kept>,
+    pub kept: Vec<KeptValue>,
     /// The event as it stands on the tape.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub becomes: Option<Json>,
@@ -159,7 +159,7 @@ pub struct EventSeen {
 
 /// A field and where its value came from.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct FieldSeen {
+pub struct FieldExplanation {
     /// The field.
     pub field: &'static str,
     /// Its line in the mapping.
@@ -187,7 +187,7 @@ pub struct FieldSeen {
 
 /// A value that is kept beside the fields.
 #[derive(Clone, Debug, Serialize)]
-pub struct Kept {
+pub struct KeptValue {
     /// Its name in the event.
     pub name: String,
     /// The value.
@@ -198,11 +198,11 @@ pub struct Kept {
 
 /// Notes what a mapper does.
 #[derive(Debug)]
-pub struct Explainer {
+pub struct MappingExplainer {
     mapping: Mapping,
     rules: Vec<RuleLines>,
     /// What was seen since it was last taken.
-    pub found: Vec<Explained>,
+    pub found: Vec<MessageExplanation>,
     scratch: Block,
 }
 
@@ -220,7 +220,7 @@ struct EventLines {
     fields: BTreeMap<String, usize>,
 }
 
-impl Explainer {
+impl MappingExplainer {
     /// For the mapper of this mapping.
     pub fn new(mapping: &Mapping) -> Self {
         let lines = TomlLineIndex::new(&mapping.text);
@@ -251,37 +251,37 @@ impl Explainer {
     }
 
     /// Each rule's place, and the type it is for if it is for one.
-    pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
-        self.rules.iter().zip(1..).map(|(r, number)| Place { number, line: r.line })
+    pub fn places(&self) -> impl Iterator<Item = RuleLocation> + '_ {
+        self.rules.iter().zip(1..).map(|(r, number)| RuleLocation { number, line: r.line })
     }
 
     /// Notes what became of a message.
-    pub(super) fn note<M: Message>(
+    pub(super) fn note<M: ParsedMessage>(
         &mut self,
-        plan: &Plan,
+        plan: &MappingPlan,
         message: &M,
-        (origin, unit): (Origin, usize),
-        outcome: &Result<Applied, Refused>,
+        (origin, unit): (MessageOrigin, usize),
+        outcome: &Result<Applied, MessageRefusal>,
     ) {
-        let view = View { message, picks: &[], entry: &[] };
+        let view = MappingInput { message, picks: &[], entry: &[] };
         let mut plain = Vec::new();
         let found = message.slot(plan.message_type);
         let message_type = found.map_or(Vec::new(), |v| message.text(v, &mut plain).to_vec());
-        let mut told = Explained {
+        let mut told = MessageExplanation {
             n: 0,
             offset: origin.offset,
             length: message.raw().len(),
             message_type: seen(&message_type),
             type_is: M::TYPE,
             outcome: match outcome {
-                Ok(Applied::Events { .. }) => Outcome::Events,
-                Ok(Applied::Ignored) => Outcome::Ignored,
-                Err(_) => Outcome::Quarantined,
+                Ok(Applied::Events { .. }) => ExplainedOutcome::Events,
+                Ok(Applied::Ignored) => ExplainedOutcome::Ignored,
+                Err(_) => ExplainedOutcome::Quarantined,
             },
             quarantined: outcome
                 .as_ref()
                 .err()
-                .map(|r| Why { reason: r.code.into(), detail: r.detail.clone() }),
+                .map(|r| QuarantineCause { reason: r.code.into(), detail: r.detail.clone() }),
             rule: None,
             passed_over: Vec::new(),
             time: None,
@@ -291,9 +291,9 @@ impl Explainer {
         };
         for &i in plan.rules_for(&message_type) {
             let (rule, lines) = (&plan.rules[i], &self.rules[i]);
-            let place = Place { number: i + 1, line: lines.line };
+            let place = RuleLocation { number: i + 1, line: lines.line };
             match failed(&view, (&rule.when, &rule.when_paths), &lines.when) {
-                Some(failed) => told.passed_over.push(PassedOver { rule: place, failed }),
+                Some(failed) => told.passed_over.push(RejectedRule { rule: place, failed }),
                 None => {
                     told.rule = Some(place);
                     break;
@@ -308,25 +308,25 @@ impl Explainer {
         self.found.push(told);
     }
 
-    fn time<M: Message>(&self, plan: &Plan, message: &M) -> TimeSeen {
+    fn time<M: ParsedMessage>(&self, plan: &MappingPlan, message: &M) -> TimeExplanation {
         let paths = [Some(&self.mapping.message.ts), self.mapping.message.ts_or.as_ref()];
         let mut plain = Vec::new();
         let used = plan.ts.iter().zip(paths.iter().flatten());
         let found = used.filter_map(|(slot, path)| Some((message.slot(*slot)?, path))).next();
-        TimeSeen {
+        TimeExplanation {
             from: found.map_or(&self.mapping.message.ts, |(_, path)| path).clone(),
             source: found.map(|(v, _)| seen(message.text(v, &mut plain))),
             refused: event_time(plan, message, &mut Vec::new()).err().map(|r| r.detail),
         }
     }
 
-    fn events<M: Message>(
+    fn events<M: ParsedMessage>(
         &mut self,
-        plan: &Plan,
+        plan: &MappingPlan,
         message: &M,
         rule: usize,
-        told: &mut Explained,
-    ) -> Result<(), Refused> {
+        told: &mut MessageExplanation,
+    ) -> Result<(), MessageRefusal> {
         let mut entry = vec![None; plan.entry_slots.iter().copied().max().unwrap_or(0)];
         let mut picks = vec![None; plan.picks.len()];
         fill_picks(plan, &plan.rules[rule], message, (&mut entry, &mut picks), &mut Vec::new())?;
@@ -336,15 +336,15 @@ impl Explainer {
             let range = j..j + same.len();
             j = range.end;
             let Some(group) = same[0].each else {
-                let view = View { message, picks: &picks, entry: &[] };
+                let view = MappingInput { message, picks: &picks, entry: &[] };
                 self.event(plan, (rule, range.start), view, None, told);
                 continue;
             };
-            let (mut cursor, mut number) = (Cursor::default(), 0);
+            let (mut cursor, mut number) = (EntryCursor::default(), 0);
             while next_entry(plan, message, group, &mut cursor, &mut entry)? {
                 number += 1;
                 for j in range.clone() {
-                    let view = View { message, picks: &picks, entry: &entry };
+                    let view = MappingInput { message, picks: &picks, entry: &entry };
                     self.event(plan, (rule, j), view, Some(number), told);
                 }
             }
@@ -352,25 +352,25 @@ impl Explainer {
         Ok(())
     }
 
-    fn event<M: Message>(
+    fn event<M: ParsedMessage>(
         &mut self,
-        plan: &Plan,
+        plan: &MappingPlan,
         (rule, j): (usize, usize),
-        view: View<'_, M>,
+        view: MappingInput<'_, M>,
         entry: Option<u64>,
-        told: &mut Explained,
+        told: &mut MessageExplanation,
     ) {
         let (event, text) = (&plan.rules[rule].events[j], &self.mapping.rule[rule].event[j]);
         let lines = &self.rules[rule].events[j];
-        let place = Place { number: j + 1, line: lines.line };
+        let place = RuleLocation { number: j + 1, line: lines.line };
         if let Some(failed) = failed(&view, (&event.when, &event.when_paths), &lines.when) {
-            told.skipped.push(Skipped { event: place, entry, failed });
+            told.skipped.push(SkippedEvent { event: place, entry, failed });
             return;
         }
         if !view.is_wanted(event, &mut Vec::new()) {
             let path = format!("some_of {}", text.some_of.join(", "));
-            let failed = Failed { path, wanted: "a value".into(), value: None, line: place.line };
-            told.skipped.push(Skipped { event: place, entry, failed });
+            let failed = FailedCondition { path, wanted: "a value".into(), value: None, line: place.line };
+            told.skipped.push(SkippedEvent { event: place, entry, failed });
             return;
         }
         self.scratch.reset();
@@ -381,51 +381,54 @@ impl Explainer {
         for field in &event.fields {
             let name = field.spec.field.name();
             let Some(text) = text.fields.get(name) else { continue };
-            let mut seen = FieldSeen {
+            let mut seen = FieldExplanation {
                 field: name,
                 line: lines.fields.get(name).copied().unwrap_or(lines.line),
                 sort: sort(field.spec.slot),
-                ..FieldSeen::default()
+                ..FieldExplanation::default()
             };
             one_field(plan, (field, text), &view, (&mut builder, &mut names), &mut seen);
             fields.push(seen);
         }
-        self.scratch.back_to((0, 0));
+        self.scratch.roll_back((0, 0));
         let mut kept = kept(event, &view);
         if plan.keeps && told.events.is_empty() {
             let keep = |name: &str, value: &[u8]| {
-                kept.push(Kept { name: name.to_owned(), value: seen(value), why: "unlisted" });
+                kept.push(KeptValue { name: name.to_owned(), value: seen(value), why: "unlisted" });
                 Ok(())
             };
             // The closure refuses nothing.
             _ = view.message.unlisted(keep);
         }
         let kind = event.kind.name();
-        told.events.push(EventSeen { event: place, kind, entry, fields, kept, becomes: None });
+        told.events.push(EventExplanation { event: place, kind, entry, fields, kept, becomes: None });
     }
 }
 
 /// Sets a field of an event as the mapper would, and tells of it.
-fn one_field<M: Message>(
-    plan: &Plan,
-    (field, text): (&FieldPlan, &FieldText),
-    view: &View<'_, M>,
-    (event, names): (&mut EventBuilder<'_>, &mut Names<'_>),
-    told: &mut FieldSeen,
+fn one_field<M: ParsedMessage>(
+    plan: &MappingPlan,
+    (field, text): (&FieldPlan, &FieldConfig),
+    view: &MappingInput<'_, M>,
+    (event, names): (&mut EventBuilder<'_>, &mut BlockNames<'_>),
+    told: &mut FieldExplanation,
 ) {
     let long = match text {
-        FieldText::Path(path) => FieldTable { from: Some(path.clone()), ..FieldTable::default() },
-        FieldText::Table(table) => (**table).clone(),
+        FieldConfig::Path(path) => FieldOptions { from: Some(path.clone()), ..FieldOptions::default() },
+        FieldConfig::Table(table) => (**table).clone(),
     };
     told.from = match (&long, &field.from) {
-        (FieldTable { group: Some(g), key: Some(k), is: Some(is), value: Some(v), .. }, From::Pick(_)) => {
+        (
+            FieldOptions { group: Some(g), key: Some(k), is: Some(is), value: Some(v), .. },
+            ValueSource::Pick(_),
+        ) => {
             let best = [("highest", &long.highest), ("lowest", &long.lowest)];
             let best =
                 best.iter().find_map(|(word, by)| by.as_ref().map(|by| format!(" and {by} is {word}")));
             format!("{v} of the entry of group {g} where {k} is {is}{}", best.unwrap_or_default())
         }
-        (_, From::Const(_)) => "const".to_owned(),
-        (FieldTable { from: Some(path), .. }, _) => path.clone(),
+        (_, ValueSource::Const(_)) => "const".to_owned(),
+        (FieldOptions { from: Some(path), .. }, _) => path.clone(),
         _ => field.path.clone(),
     };
     (told.table, told.suffix) = (long.table.clone(), long.suffix.clone());
@@ -444,8 +447,8 @@ fn one_field<M: Message>(
     };
     let mut plain = Vec::new();
     let value = match &found {
-        Found::Value(value) => Some(*value),
-        Found::Const(_) => None,
+        MappedValue::Value(value) => Some(*value),
+        MappedValue::Const(_) => None,
     };
     let source = view.text(found, &mut plain).to_vec();
     told.source = Some(seen(&source));
@@ -483,30 +486,30 @@ fn one_field<M: Message>(
 }
 
 /// The first condition that does not hold.
-fn failed<M: Message>(
-    view: &View<'_, M>,
-    (when, paths): (&[Cond], &[String]),
+fn failed<M: ParsedMessage>(
+    view: &MappingInput<'_, M>,
+    (when, paths): (&[RuleCondition], &[String]),
     lines: &BTreeMap<String, usize>,
-) -> Option<Failed> {
+) -> Option<FailedCondition> {
     let mut plain = Vec::new();
     let (cond, path) =
         when.iter().zip(paths).find(|(c, _)| !view.holds(std::slice::from_ref(*c), &mut plain))?;
-    Some(Failed {
+    Some(FailedCondition {
         path: path.clone(),
-        wanted: seen(&cond.value.shown()),
+        wanted: seen(&cond.value.describe()),
         value: view.get(&cond.from).map(|v| seen(view.text(v, &mut plain))),
         line: lines.get(path).copied().unwrap_or(0),
     })
 }
 
-fn kept<M: Message>(event: &EventPlan, view: &View<'_, M>) -> Vec<Kept> {
+fn kept<M: ParsedMessage>(event: &EventPlan, view: &MappingInput<'_, M>) -> Vec<KeptValue> {
     let mut plain = Vec::new();
     let mut kept = Vec::new();
-    let entry: Vec<_> = event.keep_entry.iter().map(|(n, slot)| (n, From::Entry(*slot))).collect();
+    let entry: Vec<_> = event.keep_entry.iter().map(|(n, slot)| (n, ValueSource::Entry(*slot))).collect();
     let all = event.keep.iter().map(|(n, from)| (n, from, "keep"));
     for (name, from, why) in all.chain(entry.iter().map(|(n, from)| (*n, from, "entry"))) {
         if let Some(found) = view.get(from) {
-            kept.push(Kept { name: name.clone(), value: seen(view.text(found, &mut plain)), why });
+            kept.push(KeptValue { name: name.clone(), value: seen(view.text(found, &mut plain)), why });
         }
     }
     kept

@@ -54,38 +54,39 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `seam` | what a format adds: [`Dialect`] when a mapping is compiled, [`Message`] for each message |
-//! | `compile` | the text to a [`Plan`], with every path a numbered slot |
+//! | `format_adapter` | what a format adds: [`Dialect`] when a mapping is compiled, [`ParsedMessage`] for each message |
+//! | `compile` | the text to a [`MappingPlan`], with every path a numbered slot |
 //! | `plan` | rules, conditions, events, tables over slots |
-//! | `apply` | the [`Mapper`]: a message and a plan to events, or to quarantine |
+//! | `apply` | the [`MessageMapper`]: a message and a plan to events, or to quarantine |
 //! | `instruments` | names of instruments by way of reference data |
 //! | `explain` | what the mapper did with a message and why, slowly and in words, for `mapping check` |
 //! | `built_in` | the shipped ones |
 
+mod affected_books;
 mod apply;
 mod built_in;
 mod compile;
-mod concern;
 mod entries;
 mod explain;
+mod format_adapter;
 mod instruments;
 mod plan;
-mod seam;
 
 pub(crate) use apply::translate_const;
-pub use apply::{Mapper, Origin, shown};
-pub(crate) use built_in::Shipped;
+pub use apply::{MessageMapper, MessageOrigin, printable};
+pub(crate) use built_in::ShippedMapping;
 pub use compile::compile;
-pub(crate) use explain::Explainer;
+pub(crate) use explain::MappingExplainer;
 pub use explain::{
-    EventSeen, Explained, Failed, FieldSeen, Kept, Outcome, PassedOver, Place, Skipped, TimeSeen, Why,
+    EventExplanation, ExplainedOutcome, FailedCondition, FieldExplanation, KeptValue, MessageExplanation,
+    QuarantineCause, RejectedRule, RuleLocation, SkippedEvent, TimeExplanation,
 };
-pub(crate) use plan::{Cond, EventPlan, FieldPlan, From, LookedAt, Rule, Way};
-pub use plan::{NumberSign, Plan};
-pub use seam::{Cursor, Dialect, GroupPlaces, Message, Places, Refused};
+pub use format_adapter::{Dialect, EntryCursor, GroupSlots, MessageRefusal, ParsedMessage, PathSlots};
+pub(crate) use plan::{CompiledRule, EventPlan, FieldPlan, RuleCondition, SetOp, SlotUsage, ValueSource};
+pub use plan::{MappingPlan, NumberSign};
 
 use crate::error::Error;
-use crate::reference::Reference;
+use crate::reference::InstrumentMaster;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use std::collections::BTreeMap;
@@ -107,10 +108,10 @@ pub struct Mapping {
     /// For fixed-width records and rows: the name of a shipped layout, or a file beside the mapping.
     pub layout: Option<String>,
     /// For FIX: how its bytes are framed, where not as on the wire.
-    pub framing: Option<Framing>,
+    pub framing: Option<FixFramingConfig>,
     /// How to know a file of this sort by its content.
     #[serde(default)]
-    pub detect: Detect,
+    pub detect: DetectConfig,
     /// For ITCH: all there is to say, in place of messages and rules.
     pub itch: Option<IgnoredAny>,
     /// For FAST with a handler: the same. What it says is read by its format.
@@ -119,16 +120,16 @@ pub struct Mapping {
     pub fast_messages: Option<IgnoredAny>,
     /// What holds for every message.
     #[serde(default)]
-    pub message: MessageText,
+    pub message: MessageConfig,
     /// Repeating groups by the path of their count, or by name.
     #[serde(default)]
-    pub group: BTreeMap<String, Group>,
+    pub group: BTreeMap<String, GroupConfig>,
     /// Tables of values.
     #[serde(default)]
     pub table: BTreeMap<String, BTreeMap<String, String>>,
     /// What to do with which message.
     #[serde(default)]
-    pub rule: Vec<RuleText>,
+    pub rule: Vec<RuleConfig>,
     /// The file's own text, for its hash.
     #[serde(skip)]
     pub text: String,
@@ -146,13 +147,13 @@ pub struct Mapping {
     pub template_texts: Vec<(String, String)>,
     /// By which names of instruments are looked up, if by any.
     #[serde(skip)]
-    pub reference: Option<Arc<Reference>>,
+    pub reference: Option<Arc<InstrumentMaster>>,
 }
 
 /// How FIX is framed, where not as on the wire.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Framing {
+pub struct FixFramingConfig {
     /// What separates fields: `SOH`, `|`, `;` or `^A`.
     pub sep: String,
     /// Wrong and missing lengths and checksums are accepted.
@@ -164,7 +165,7 @@ pub struct Framing {
 /// How to know a file by its first bytes.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Detect {
+pub struct DetectConfig {
     /// BeginString (8) is one of these.
     #[serde(default)]
     pub begin_string: Vec<String>,
@@ -179,7 +180,7 @@ pub struct Detect {
 /// What holds for every message.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct MessageText {
+pub struct MessageConfig {
     /// Field of the event time.
     #[serde(default)]
     pub ts: String,
@@ -195,7 +196,7 @@ pub struct MessageText {
     pub possdup: Option<String>,
     /// What becomes of fields that nothing names.
     #[serde(default)]
-    pub unlisted: Unlisted,
+    pub unlisted: UnlistedPolicy,
     /// Fields that are known and not wanted.
     #[serde(default)]
     pub drop: Vec<String>,
@@ -207,7 +208,7 @@ pub struct MessageText {
 /// What becomes of fields that nothing names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Unlisted {
+pub enum UnlistedPolicy {
     /// Kept in the event, under their path.
     #[default]
     Keep,
@@ -218,7 +219,7 @@ pub enum Unlisted {
 /// A repeating group.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Group {
+pub struct GroupConfig {
     /// Path of its count, where the group's name is not that path.
     pub count: Option<String>,
     /// First field of every entry, where the format tells entries apart by it.
@@ -233,47 +234,47 @@ pub struct Group {
 /// A rule as its file tells it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RuleText {
+pub struct RuleConfig {
     /// Fields and what they must be.
     #[serde(default)]
-    pub when: BTreeMap<String, OneOf>,
+    pub when: BTreeMap<String, ConditionConfig>,
     /// The message is known and becomes nothing.
     #[serde(default)]
     pub ignore: bool,
     /// The events it becomes.
     #[serde(default)]
-    pub event: Vec<EventText>,
+    pub event: Vec<EventConfig>,
 }
 
 /// What a field must be: this, or one of these.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-pub enum OneOf {
+pub enum ConditionConfig {
     /// This.
     One(String),
     /// One of these.
     Any(Vec<String>),
     /// Something else than a value.
-    Else(ElseTest),
+    Else(SignOrPresence),
 }
 
 /// What a field must be where that is no value: one of the two.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ElseTest {
+pub struct SignOrPresence {
     /// A number with this sign.
     pub sign: Option<NumberSign>,
     /// There, or not there.
     pub present: Option<bool>,
 }
 
-impl OneOf {
+impl ConditionConfig {
     /// All of them.
     pub fn all(&self) -> &[String] {
         match self {
-            OneOf::One(value) => std::slice::from_ref(value),
-            OneOf::Any(values) => values,
-            OneOf::Else(_) => &[],
+            ConditionConfig::One(value) => std::slice::from_ref(value),
+            ConditionConfig::Any(values) => values,
+            ConditionConfig::Else(_) => &[],
         }
     }
 }
@@ -281,20 +282,20 @@ impl OneOf {
 /// An event of a rule as its file tells it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct EventText {
+pub struct EventConfig {
     /// Kind of the event.
     pub kind: String,
     /// One event per entry of this group.
     pub each: Option<String>,
     /// Fields and the values they must have, of the entry where it has them, else of the message.
     #[serde(default)]
-    pub when: BTreeMap<String, OneOf>,
+    pub when: BTreeMap<String, ConditionConfig>,
     /// The event is written only if one of these of its fields has a value.
     #[serde(default)]
     pub some_of: Vec<String>,
     /// The event's fields.
     #[serde(default)]
-    pub fields: BTreeMap<String, FieldText>,
+    pub fields: BTreeMap<String, FieldConfig>,
     /// Fields kept beside them: name and path.
     #[serde(default)]
     pub keep: BTreeMap<String, String>,
@@ -303,23 +304,23 @@ pub struct EventText {
 /// Where a field's value comes from.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-pub enum FieldText {
+pub enum FieldConfig {
     /// A path.
     Path(String),
     /// Anything more.
-    Table(Box<FieldTable>),
+    Table(Box<FieldOptions>),
 }
 
 /// The long form of a field.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // told at the head of the module
-pub struct FieldTable {
+pub struct FieldOptions {
     pub from: Option<String>,
     pub or: Option<String>,
     pub r#const: Option<String>,
     pub table: Option<String>,
-    pub r#else: Option<Otherwise>,
+    pub r#else: Option<UnmatchedPolicy>,
     pub suffix: Option<String>,
     #[serde(default)]
     pub absolute: bool,
@@ -338,7 +339,7 @@ pub struct FieldTable {
 /// What becomes of a value that the table does not have; by default the message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Otherwise {
+pub enum UnmatchedPolicy {
     /// Taken as it is.
     Keep,
     /// The field is left out.
@@ -350,7 +351,7 @@ impl Mapping {
     ///
     /// # Errors
     /// What is wrong, with the line where TOML knows it.
-    pub(crate) fn of_text(text: &str, origin: &str) -> Result<Self, Error> {
+    pub(crate) fn from_text(text: &str, origin: &str) -> Result<Self, Error> {
         let parsed = toml::parse(text, origin);
         let mut mapping: Mapping = parsed.map_err(|(origin, what)| Error::Mapping { origin, what })?;
         mapping.text = text.to_owned();
@@ -405,7 +406,7 @@ impl Mapping {
             }
             _ => return Ok(()),
         };
-        Err(self.wrong(key, what))
+        Err(self.refuse_key(key, what))
     }
 
     /// That there are rules, for a format whose messages need them.
@@ -419,16 +420,16 @@ impl Mapping {
             }
             () => return Ok(()),
         };
-        Err(self.wrong(key, what.to_owned()))
+        Err(self.refuse_key(key, what.to_owned()))
     }
 
     /// What is wrong with the value of this key.
-    pub(crate) fn wrong(&self, key: &str, what: String) -> Error {
-        self.wrong_at(&[key], what)
+    pub(crate) fn refuse_key(&self, key: &str, what: String) -> Error {
+        self.refuse_at(&[key], what)
     }
 
     /// What is wrong at a place: keys from the top, indexes of arrays among them.
-    pub(crate) fn wrong_at(&self, place: &[&str], what: String) -> Error {
+    pub(crate) fn refuse_at(&self, place: &[&str], what: String) -> Error {
         Error::Mapping { origin: toml::origin(&self.origin, &self.text, place), what }
     }
 
@@ -443,7 +444,7 @@ impl Mapping {
     ) -> Result<(), Error> {
         let Some(name) = &self.layout else {
             let what = format!("format {} needs a layout: layout = \"NAME or FILE\"", self.format);
-            return Err(self.wrong("format", what));
+            return Err(self.refuse_key("format", what));
         };
         if let Some(text) = shipped(name) {
             self.layout_text = Some((text.to_owned(), name.clone()));
@@ -456,7 +457,7 @@ impl Mapping {
                 let (path, shipped) = (path.display(), names.collect::<Vec<_>>().join(", "));
                 let what =
                     format!("layout: neither a shipped one ({shipped}) nor a readable file: {path}: {e}");
-                return Err(self.wrong("layout", what));
+                return Err(self.refuse_key("layout", what));
             }
         }
         Ok(())

@@ -1,12 +1,12 @@
 //! The compiled form of a mapping: paths have become numbered slots, so that rules, conditions and events look
 //! at small numbers only. Nothing here knows a format.
 //!
-//! What is done for each field of each message stands apart, in [`Op`]s of 24 bytes one after the other, from what is
+//! What is done for each field of each message stands apart, in [`FieldOp`]s of 24 bytes one after the other, from what is
 //! needed when something is wrong ([`FieldPlan`]). Values that a table or the mapping itself gives are
 //! [`PreparedValue`] where they can be: the code on the wire is an index, and what it finds is laid over the event.
 
-use super::Otherwise;
-use crate::reference::Reference;
+use super::UnmatchedPolicy;
+use crate::reference::InstrumentMaster;
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) const SLOTS_MAX: usize = 200;
 
 /// A compiled mapping.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct MappingPlan {
     /// How many slots a message has, slot 0 (none) included.
     pub slot_count: usize,
     /// Slot of the message's type, by which rules are first told apart.
@@ -34,19 +34,19 @@ pub struct Plan {
     /// Whether fields that nothing names are kept.
     pub keeps: bool,
     /// By which names of instruments are looked up, if by any.
-    pub reference: Option<Arc<Reference>>,
+    pub reference: Option<Arc<InstrumentMaster>>,
     /// How many slots an entry of each group has, slot 0 (none) included.
     pub entry_slots: Vec<usize>,
     /// Of each group the slots that an entry without any of them has from the entry before.
     pub inherit: Vec<Vec<u8>>,
     /// Values picked out of groups by a key.
-    pub picks: Vec<Pick>,
+    pub picks: Vec<GroupPick>,
     /// What is looked for in each group's entries, by the slot of the key.
     pub group_picks: Vec<Vec<KeyPicks>>,
     /// Value tables.
     pub tables: Vec<ValueTable>,
     /// Rules in their order.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<CompiledRule>,
     /// Types of message that have rules of their own.
     pub(super) types: Vec<TypeRules>,
     // What is in it comes from the mapping, so that messages cannot make it slow.
@@ -57,7 +57,7 @@ pub struct Plan {
 /// The rules of a type, in order, among them those of no type.
 #[derive(Clone, Debug)]
 pub(super) struct TypeRules {
-    pub name: Wanted,
+    pub name: WantedValue,
     pub rules: Vec<usize>,
     /// How a field tells many of them apart.
     pub codes: Option<RulesByCode>,
@@ -79,13 +79,13 @@ const CODES_FEW: usize = 3;
 
 impl RulesByCode {
     /// By the field that most of these rules want to have a value.
-    pub fn new(of_type: &[usize], rules: &[Rule]) -> Option<Self> {
+    pub fn new(of_type: &[usize], rules: &[CompiledRule]) -> Option<Self> {
         let wanted = |rule: usize, slot: u8| {
-            let of_slot = |cond: &&Cond| matches!(cond.from, From::Message(of) if of == slot);
+            let of_slot = |cond: &&RuleCondition| matches!(cond.from, ValueSource::Message(of) if of == slot);
             rules[rule].when.iter().filter(of_slot).find_map(|cond| match &cond.value {
-                Test::Is(wanted) => Some(std::slice::from_ref(wanted)),
-                Test::OneOf(all) => Some(&all[..]),
-                Test::Sign(_) | Test::Present(_) => None,
+                ValueTest::Is(wanted) => Some(std::slice::from_ref(wanted)),
+                ValueTest::OneOf(all) => Some(&all[..]),
+                ValueTest::Sign(_) | ValueTest::Present(_) => None,
             })
         };
         let told = |slot: u8| of_type.iter().filter(|rule| wanted(**rule, slot).is_some()).count();
@@ -93,16 +93,16 @@ impl RulesByCode {
         if count < CODES_FEW {
             return None;
         }
-        let list = |may: &dyn Fn(&Wanted) -> bool| -> Vec<usize> {
+        let list = |may: &dyn Fn(&WantedValue) -> bool| -> Vec<usize> {
             let may = |rule: &&usize| wanted(**rule, slot).is_none_or(|all| all.iter().any(may));
             of_type.iter().filter(may).copied().collect()
         };
         let mut this = Self { slot, index: Box::new([0; 256]), lists: vec![list(&|w| w.text().len() != 1)] };
         // A text of one byte is ASCII, so that the lists have numbers of one byte.
         for byte in 0..0x80 {
-            if of_type.iter().filter_map(|rule| wanted(*rule, slot)).flatten().any(|w| w.is(&[byte])) {
+            if of_type.iter().filter_map(|rule| wanted(*rule, slot)).flatten().any(|w| w.matches(&[byte])) {
                 this.index[usize::from(byte)] = this.lists.len() as u8;
-                this.lists.push(list(&|w| w.is(&[byte])));
+                this.lists.push(list(&|w| w.matches(&[byte])));
             }
         }
         Some(this)
@@ -123,13 +123,13 @@ impl RulesByCode {
 
 /// A value that others are compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedValue {
     /// The value, if it has at most eight bytes.
     word: u64,
     text: Vec<u8>,
 }
 
-impl Wanted {
+impl WantedValue {
     /// This value.
     pub fn new(text: &[u8]) -> Self {
         Self { word: words::word(text), text: text.to_vec() }
@@ -137,13 +137,13 @@ impl Wanted {
 
     /// Whether `value` is it.
     #[inline]
-    pub fn is(&self, value: &[u8]) -> bool {
-        value.len() == self.text.len() && self.is_word(words::word(value), value)
+    pub fn matches(&self, value: &[u8]) -> bool {
+        value.len() == self.text.len() && self.matches_word(words::word(value), value)
     }
 
     /// The same, of a value whose word is known.
     #[inline]
-    pub fn is_word(&self, word: u64, value: &[u8]) -> bool {
+    pub fn matches_word(&self, word: u64, value: &[u8]) -> bool {
         word == self.word && value.len() == self.text.len() && (value.len() <= 8 || value == &self.text[..])
     }
 
@@ -155,11 +155,11 @@ impl Wanted {
 
 /// What a value must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Test {
+pub enum ValueTest {
     /// This.
-    Is(Wanted),
+    Is(WantedValue),
     /// One of these.
-    OneOf(Vec<Wanted>),
+    OneOf(Vec<WantedValue>),
     /// A number with this sign.
     Sign(NumberSign),
     /// There, or not there.
@@ -180,7 +180,7 @@ pub enum NumberSign {
 
 impl NumberSign {
     /// The sign of a number as its plain text; `None` of what is none.
-    pub fn of(text: &[u8]) -> Option<Self> {
+    pub fn from_text(text: &[u8]) -> Option<Self> {
         let (is_negative, digits) = match text {
             [b'-', rest @ ..] => (true, rest),
             [b'+', rest @ ..] => (false, rest),
@@ -199,58 +199,58 @@ impl NumberSign {
     }
 }
 
-impl Test {
+impl ValueTest {
     /// Whether `value` is what it must be.
     #[inline]
-    pub fn is(&self, value: &[u8]) -> bool {
+    pub fn matches(&self, value: &[u8]) -> bool {
         match self {
-            Test::Is(wanted) => wanted.is(value),
-            Test::OneOf(all) => all.iter().any(|wanted| wanted.is(value)),
-            Test::Sign(sign) => NumberSign::of(value) == Some(*sign),
-            Test::Present(is) => *is,
+            ValueTest::Is(wanted) => wanted.matches(value),
+            ValueTest::OneOf(all) => all.iter().any(|wanted| wanted.matches(value)),
+            ValueTest::Sign(sign) => NumberSign::from_text(value) == Some(*sign),
+            ValueTest::Present(is) => *is,
         }
     }
 
     /// Whether it holds where no value is.
     #[cold]
     pub fn is_absent(&self) -> bool {
-        *self == Test::Present(false)
+        *self == ValueTest::Present(false)
     }
 
     /// The one value that it must be, if it is one.
     pub fn text(&self) -> Option<&[u8]> {
         match self {
-            Test::Is(wanted) => Some(wanted.text()),
+            ValueTest::Is(wanted) => Some(wanted.text()),
             _ => None,
         }
     }
 
     /// What is wanted, for people.
-    pub fn shown(&self) -> Vec<u8> {
+    pub fn describe(&self) -> Vec<u8> {
         match self {
-            Test::Is(wanted) => wanted.text().to_vec(),
-            Test::OneOf(all) => all.iter().map(Wanted::text).collect::<Vec<_>>().join(&b" or "[..]),
-            Test::Present(true) => b"there".to_vec(),
-            Test::Present(false) => b"not there".to_vec(),
-            Test::Sign(sign) => format!("a {sign:?} number").to_lowercase().into_bytes(),
+            ValueTest::Is(wanted) => wanted.text().to_vec(),
+            ValueTest::OneOf(all) => all.iter().map(WantedValue::text).collect::<Vec<_>>().join(&b" or "[..]),
+            ValueTest::Present(true) => b"there".to_vec(),
+            ValueTest::Present(false) => b"not there".to_vec(),
+            ValueTest::Sign(sign) => format!("a {sign:?} number").to_lowercase().into_bytes(),
         }
     }
 }
 
 /// A condition: the slot's value is this.
 #[derive(Clone, Debug)]
-pub struct Cond {
+pub struct RuleCondition {
     /// Where to look.
-    pub from: From,
+    pub from: ValueSource,
     /// What must stand there.
-    pub value: Test,
+    pub value: ValueTest,
 }
 
 /// A compiled rule.
 #[derive(Clone, Debug)]
-pub struct Rule {
+pub struct CompiledRule {
     /// All must hold, besides the type by which the rule was found.
-    pub when: Vec<Cond>,
+    pub when: Vec<RuleCondition>,
     /// Their paths as the mapping spells them, for people.
     pub when_paths: Vec<String>,
     /// Known and not wanted.
@@ -269,41 +269,41 @@ pub struct EventPlan {
     /// Group of which each entry makes an event.
     pub each: Option<usize>,
     /// All must hold.
-    pub when: Vec<Cond>,
+    pub when: Vec<RuleCondition>,
     /// Their paths as the mapping spells them, for people.
     pub when_paths: Vec<String>,
     /// One of these must have a value, if there are any.
-    pub some_of: Vec<From>,
+    pub some_of: Vec<ValueSource>,
     /// What is done for each of its fields.
-    pub ops: Vec<Op>,
+    pub ops: Vec<FieldOp>,
     /// Its fields, in the order of `ops`.
     pub fields: Vec<FieldPlan>,
     /// Codes of one byte and what they put into their field.
-    pub codes: Vec<Codes>,
+    pub codes: Vec<CodeTable>,
     /// Kept beside them.
-    pub keep: Vec<(String, From)>,
+    pub keep: Vec<(String, ValueSource)>,
     /// Fields of the entry that nothing names and that are kept, by path.
     pub keep_entry: Vec<(String, u8)>,
 }
 
 /// What is done for a field.
 #[derive(Clone, Copy, Debug)]
-pub struct Op {
+pub struct FieldOp {
     /// The field.
     pub spec: &'static EventFieldSpec,
     /// Where its value comes from.
-    pub from: Src,
+    pub from: SlotSource,
     /// Where else, if it is not there.
-    pub or: Option<Src>,
+    pub or: Option<SlotSource>,
     /// How its value gets there.
-    pub way: Way,
+    pub way: SetOp,
     /// Without a value the message is refused.
     pub required: bool,
 }
 
 /// Where a value comes from, for the look at every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Src {
+pub enum SlotSource {
     /// A field of the message.
     Message(u8),
     /// A field of the group entry.
@@ -316,13 +316,13 @@ pub enum Src {
 
 /// What stands for codes of one byte, ready for their field.
 #[derive(Clone, Debug)]
-pub struct Codes {
+pub struct CodeTable {
     /// Index and one more in `ready`; 0 where it takes the long way.
     index: Box<[u8; 256]>,
     ready: Vec<PreparedValue>,
 }
 
-impl Codes {
+impl CodeTable {
     /// What `pick` gives for each byte; `None` where it gives nothing for any.
     pub(super) fn new(pick: impl Fn(u8) -> Option<PreparedValue>) -> Option<Self> {
         let mut this = Self { index: Box::new([0; 256]), ready: Vec::new() };
@@ -344,7 +344,7 @@ impl Codes {
 
 /// Where a value comes from.
 #[derive(Clone, Debug)]
-pub enum From {
+pub enum ValueSource {
     /// A field of the message.
     Message(u8),
     /// A field of the group entry.
@@ -355,14 +355,14 @@ pub enum From {
     Const(Vec<u8>),
 }
 
-impl From {
+impl ValueSource {
     /// The same for the look at every message.
-    pub(super) fn src(&self) -> Src {
+    pub(super) fn to_slot_source(&self) -> SlotSource {
         match self {
-            From::Message(slot) => Src::Message(*slot),
-            From::Entry(slot) => Src::Entry(*slot),
-            From::Pick(i) => Src::Pick(*i),
-            From::Const(_) => Src::Const,
+            ValueSource::Message(slot) => SlotSource::Message(*slot),
+            ValueSource::Entry(slot) => SlotSource::Entry(*slot),
+            ValueSource::Pick(i) => SlotSource::Pick(*i),
+            ValueSource::Const(_) => SlotSource::Const,
         }
     }
 }
@@ -375,11 +375,11 @@ pub struct FieldPlan {
     /// Without a value the message is refused.
     pub required: bool,
     /// Where its value comes from.
-    pub from: From,
+    pub from: ValueSource,
     /// Where else, if it is not there.
-    pub or: Option<From>,
+    pub or: Option<ValueSource>,
     /// Table its values go through, and what becomes of others.
-    pub table: Option<(usize, Option<Otherwise>)>,
+    pub table: Option<(usize, Option<UnmatchedPolicy>)>,
     /// Put behind the value.
     pub suffix: Option<Vec<u8>>,
     /// Without its sign.
@@ -390,7 +390,7 @@ pub struct FieldPlan {
 
 /// How a field gets its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum SetOp {
     /// As the format sets it; most do.
     AsItIs,
     /// As a time.
@@ -405,7 +405,7 @@ pub enum Way {
 
 /// A value picked out of a group: of the first or the best entry in which `key` is `is`, the field `value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pick {
+pub struct GroupPick {
     /// The group.
     pub group: usize,
     /// Slot of the value in an entry.
@@ -413,14 +413,14 @@ pub struct Pick {
     /// Slot of the key in an entry.
     pub key: u8,
     /// The key looked for.
-    pub is: Wanted,
+    pub is: WantedValue,
     /// Which of several such entries; the first if none.
-    pub best: Option<Best>,
+    pub best: Option<BestEntryRule>,
 }
 
 /// The best of several entries, by a number of theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Best {
+pub struct BestEntryRule {
     /// Slot of the number in an entry.
     pub by: u8,
     /// The highest number, or the lowest.
@@ -433,7 +433,7 @@ pub struct KeyPicks {
     /// The slot.
     pub key: u8,
     /// Each key, with the slot of the value beside it and the index of the pick.
-    pub firsts: Vec<(Wanted, u8, u8)>,
+    pub firsts: Vec<(WantedValue, u8, u8)>,
     /// The keys of which the best entry is wanted.
     pub bests: Vec<BestPicks>,
 }
@@ -442,9 +442,9 @@ pub struct KeyPicks {
 #[derive(Clone, Debug)]
 pub struct BestPicks {
     /// The key looked for.
-    pub is: Wanted,
+    pub is: WantedValue,
     /// What makes an entry the best.
-    pub best: Best,
+    pub best: BestEntryRule,
     /// The index of the pick that holds the best entry's number.
     pub number: u8,
     /// Slot of a value, and the index of its pick; the number is one of them.
@@ -484,7 +484,7 @@ impl ValueTable {
     }
 }
 
-impl Plan {
+impl MappingPlan {
     /// The rules that may hold for messages of this type, in order.
     pub fn rules_for(&self, message_type: &[u8]) -> &[usize] {
         self.of_type(message_type).map_or(&self.untyped, |t| &t.rules)
@@ -494,20 +494,20 @@ impl Plan {
     pub(super) fn of_type(&self, message_type: &[u8]) -> Option<&TypeRules> {
         // A few are compared one after the other sooner than hashed.
         if self.types.len() <= TYPES_FEW {
-            self.types.iter().find(|t| t.name.is(message_type))
+            self.types.iter().find(|t| t.name.matches(message_type))
         } else {
             self.by_type.get(message_type).map(|i| &self.types[*i])
         }
     }
 
     /// The types of message that have rules of their own.
-    pub fn typed(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn message_types(&self) -> impl Iterator<Item = &[u8]> {
         self.types.iter().map(|t| t.name.text())
     }
 
     /// What is looked at in messages of this type: their slots, and the groups whose entries are.
-    pub fn looked_at(&self, message_type: &[u8]) -> LookedAt {
-        let mut seen = LookedAt { slots: [false; SLOTS_MAX], groups: vec![false; self.entry_slots.len()] };
+    pub fn slot_usage(&self, message_type: &[u8]) -> SlotUsage {
+        let mut seen = SlotUsage { slots: [false; SLOTS_MAX], groups: vec![false; self.entry_slots.len()] };
         let of_message = [self.message_type].into_iter().chain(self.ts.iter().copied());
         let of_sequence = self.sequence.iter().chain(&self.session).chain(&self.possdup).copied();
         for slot in of_message.chain(of_sequence) {
@@ -531,26 +531,26 @@ impl Plan {
 
 /// What the rules for a type of message look at.
 #[derive(Clone, Debug)]
-pub struct LookedAt {
+pub struct SlotUsage {
     /// Slots of the message.
     pub slots: [bool; SLOTS_MAX],
     /// Groups.
     pub groups: Vec<bool>,
 }
 
-impl LookedAt {
+impl SlotUsage {
     /// Takes in what the rules for another type look at.
-    pub fn add(&mut self, other: &LookedAt) {
+    pub fn add(&mut self, other: &SlotUsage) {
         self.slots.iter_mut().zip(&other.slots).for_each(|(a, b)| *a |= b);
         self.groups.iter_mut().zip(&other.groups).for_each(|(a, b)| *a |= b);
     }
 
-    fn note(&mut self, from: &From, picks: &[Pick]) {
+    fn note(&mut self, from: &ValueSource, picks: &[GroupPick]) {
         match from {
-            From::Message(slot) => self.slots[usize::from(*slot)] = true,
-            From::Pick(i) => self.groups[picks[usize::from(*i)].group] = true,
+            ValueSource::Message(slot) => self.slots[usize::from(*slot)] = true,
+            ValueSource::Pick(i) => self.groups[picks[usize::from(*i)].group] = true,
             // Of a group that the event is for.
-            From::Entry(_) | From::Const(_) => {}
+            ValueSource::Entry(_) | ValueSource::Const(_) => {}
         }
     }
 }
@@ -561,25 +561,31 @@ const TYPES_FEW: usize = 16;
 mod tests {
     use super::*;
 
-    fn rule(slot: u8, value: Test) -> Rule {
-        let when = vec![Cond { from: From::Message(slot), value }];
-        Rule { when, when_paths: Vec::new(), ignore: true, pick_groups: Vec::new(), events: Vec::new() }
+    fn rule(slot: u8, value: ValueTest) -> CompiledRule {
+        let when = vec![RuleCondition { from: ValueSource::Message(slot), value }];
+        CompiledRule {
+            when,
+            when_paths: Vec::new(),
+            ignore: true,
+            pick_groups: Vec::new(),
+            events: Vec::new(),
+        }
     }
 
-    fn is(text: &str) -> Test {
-        Test::Is(Wanted::new(text.as_bytes()))
+    fn is(text: &str) -> ValueTest {
+        ValueTest::Is(WantedValue::new(text.as_bytes()))
     }
 
     /// A rule that is left out although it may hold would give a message to a later one.
     #[test]
     fn a_code_leaves_out_rules_that_cannot_hold() {
-        let one_of = Test::OneOf(["1", "10"].map(|text| Wanted::new(text.as_bytes())).to_vec());
+        let one_of = ValueTest::OneOf(["1", "10"].map(|text| WantedValue::new(text.as_bytes())).to_vec());
         let rules = [
             rule(1, is("0")),
             rule(1, one_of),
             rule(2, is("x")),
             rule(1, is("F")),
-            rule(1, Test::Present(true)),
+            rule(1, ValueTest::Present(true)),
         ];
         let codes = RulesByCode::new(&[0, 1, 2, 3, 4], &rules).expect("three rules want a value of field 1");
         assert_eq!(codes.slot(), 1);

@@ -1,21 +1,21 @@
 //! The sources of a feed when a run begins: what the tape has of them, which have grown, and which are to be read.
 
 use crate::account::bookkeeping::{growth_frame, source_frame};
-use crate::account::{Account, SourceAccount};
+use crate::account::{SourceAccount, TapeAccount};
 use crate::error::Error;
-use crate::formats::format::Sort;
+use crate::formats::format::FormatId;
 use crate::formats::format::Statefulness;
 use crate::pipeline::feed_state::{FeedState, SourceState};
-use crate::pipeline::intake::Supply;
-use crate::pipeline::known::{self, Likeness, SourcePlan};
-use crate::pipeline::run::{Input, RunFeed};
+use crate::pipeline::intake::SourceSupply;
+use crate::pipeline::run::{FeedInput, RunFeed};
+use crate::pipeline::source_check::{self, FileLikeness, SourcePlan};
 use crate::sources::content::{self, ContentHash};
-use crate::sources::folder::{self, Folder, Known, KnownFile};
-use crate::sources::journal::{Continuity, JournalStart, number_of_file};
+use crate::sources::folder::{self, KnownFile, KnownFolder, SourceFolder};
+use crate::sources::journal::{JournalStart, StreamContinuity, number_of_file};
+use crate::sources::known_content::KnownContent;
 use crate::sources::open::FIRST;
-use crate::sources::same::KnownContent;
-use crate::sources::source::Growth;
-use crate::sources::source::{Pending, SourceFacts};
+use crate::sources::source::FileGrowth;
+use crate::sources::source::{PendingSource, SourceFacts};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
@@ -28,10 +28,10 @@ pub fn open_feed(
     feed: &RunFeed,
     facts: &[SourceFacts],
     plans: Vec<SourcePlan>,
-    account: &mut Account,
+    account: &mut TapeAccount,
     writer: &mut Writer,
-) -> Result<(FeedState, Supply), Error> {
-    let sort = Sort::of(&feed.format);
+) -> Result<(FeedState, SourceSupply), Error> {
+    let sort = FormatId::from_format(&feed.format);
     let stream = feed.format.statefulness() == Statefulness::Stream;
     let mut states = Vec::new();
     let mut pending = VecDeque::new();
@@ -66,20 +66,20 @@ pub fn open_feed(
         if !source.end {
             let from = if stream { 0 } else { source.through };
             let first = source.hash.clone().filter(|hash| hash.starts_with(FIRST));
-            pending.push_back(Pending { index, path: path.clone(), from, size: facts.size, first });
+            pending.push_back(PendingSource { index, path: path.clone(), from, size: facts.size, first });
         }
-        let state = SourceState::of(source);
+        let state = SourceState::from_account(source);
         states.push(if stream && !source.end { state.read_again() } else { state });
     }
     let open = pending.len();
-    Ok((feed_state(feed, account, states, (false, open)), Supply::Static(pending)))
+    Ok((feed_state(feed, account, states, (false, open)), SourceSupply::Static(pending)))
 }
 
 /// Puts onto the tape, and into its account, that the source at this index has grown.
 fn note_growth(
-    account: &mut Account,
+    account: &mut TapeAccount,
     i: usize,
-    (sort, growth): (&Sort, &Growth),
+    (sort, growth): (&FormatId, &FileGrowth),
     writer: &mut Writer,
 ) -> Result<(), Error> {
     let mut frame = Vec::new();
@@ -91,7 +91,7 @@ fn note_growth(
 /// What is to be done with a directory's files that the tape knows.
 pub struct FolderPlan {
     /// By source of the feed, in the order of the tape: its index in the account, and how its file has grown.
-    growths: Vec<(usize, Option<Growth>)>,
+    growths: Vec<(usize, Option<FileGrowth>)>,
     /// The id of the last of these sources.
     last_id: Option<u32>,
     /// The hash of what was read of it, where it is to be read on.
@@ -112,7 +112,7 @@ pub fn plan_folder(
     feed: &RunFeed,
     dir: &Path,
     start: Option<&JournalStart>,
-    account: &Account,
+    account: &TapeAccount,
     threads: usize,
     notes: &mut Vec<String>,
 ) -> Result<FolderPlan, Error> {
@@ -133,7 +133,7 @@ pub fn plan_folder(
         cut: BTreeSet::new(),
     };
     plan.hashes.resize(plan.growths.len(), None);
-    if let Input::Journal { receive, .. } = &feed.input {
+    if let FeedInput::Journal { receive, .. } = &feed.input {
         plan.of_journal(feed, (dir, receive.continuity(), start), account, notes)?;
         return Ok(plan);
     }
@@ -147,29 +147,29 @@ pub fn plan_folder(
     let mut removed = Vec::new();
     let sources: Vec<_> =
         last.iter().map(|(file, n)| (&account.sources[plan.growths[*n].0], dir.join(file))).collect();
-    let likenesses = known::compare_all(&sources, threads);
+    let likenesses = source_check::compare_all(&sources, threads);
     for (((file, n), (source, path)), likeness) in last.into_iter().zip(sources).zip(likenesses) {
         let Some(likeness) = likeness else {
             match source.end {
                 true => removed.push(file),
                 false if plan.is_given_up(source) => _ = plan.over.insert(source.id),
                 false if feed.rules.new_source => _ = plan.fresh.insert(file),
-                false => return Err(known::removed(source)),
+                false => return Err(source_check::removed_source(source)),
             }
             continue;
         };
         let hash = match likeness? {
-            Likeness::Other(_) if feed.rules.new_source => {
+            FileLikeness::Other(_) if feed.rules.new_source => {
                 plan.fresh.insert(file);
                 continue;
             }
-            Likeness::Other(what) => return Err(known::other_content(source, &what)),
-            Likeness::Same(_) if source.end => continue,
-            Likeness::Grown(hash) if source.end => {
+            FileLikeness::Other(what) => return Err(source_check::other_content(source, &what)),
+            FileLikeness::Same(_) if source.end => continue,
+            FileLikeness::Grown(hash) if source.end => {
                 plan.growths[n].1 = Some(source.growth(&path, None)?);
                 hash
             }
-            Likeness::Same(hash) | Likeness::Grown(hash) => hash,
+            FileLikeness::Same(hash) | FileLikeness::Grown(hash) => hash,
         };
         let from = match &plan.growths[n].1 {
             _ if stream => 0,
@@ -197,7 +197,7 @@ pub fn plan_folder(
         ));
     }
     if !feed.rules.again {
-        plan.contents = known::contents(account);
+        plan.contents = source_check::contents(account);
     }
     Ok(plan)
 }
@@ -214,8 +214,8 @@ impl FolderPlan {
     fn of_journal(
         &mut self,
         feed: &RunFeed,
-        (dir, continuity, start): (&Path, Continuity, Option<&JournalStart>),
-        account: &Account,
+        (dir, continuity, start): (&Path, StreamContinuity, Option<&JournalStart>),
+        account: &TapeAccount,
         notes: &mut Vec<String>,
     ) -> Result<(), Error> {
         for (i, _) in &self.growths {
@@ -225,11 +225,11 @@ impl FolderPlan {
                     true => {}
                     // An earlier run was told to continue without it.
                     false if self.is_given_up(source) => _ = self.over.insert(source.id),
-                    false if continuity == Continuity::Resumed => {
-                        return Err(known::removed_from_resumed(source));
+                    false if continuity == StreamContinuity::Resumed => {
+                        return Err(source_check::removed_stream_file(source));
                     }
                     false if feed.rules.new_source => _ = self.fresh.insert(source.file.clone()),
-                    false => return Err(known::removed(source)),
+                    false => return Err(source_check::removed_source(source)),
                 }
                 continue;
             };
@@ -241,11 +241,11 @@ impl FolderPlan {
             }
             match continuity {
                 // Its sender is asked for what is missing.
-                Continuity::Resumed if in_hand.is_some() => continue,
-                Continuity::Packets | Continuity::Pipe
+                StreamContinuity::Resumed if in_hand.is_some() => continue,
+                StreamContinuity::Packets | StreamContinuity::Pipe
                     if in_hand.is_some_and(|start| start.is_of_this_boot) =>
                 {
-                    return Err(known::older_copy(source, bytes));
+                    return Err(source_check::older_copy(source, bytes));
                 }
                 _ => {}
             }
@@ -267,12 +267,12 @@ impl FolderPlan {
 /// Finds what the tape knows of a directory's sources.
 pub fn open_folder(
     feed: &RunFeed,
-    (dir, kind, scan): (&Path, folder::Sort, Duration),
+    (dir, kind, scan): (&Path, folder::FolderKind, Duration),
     mut plan: FolderPlan,
-    account: &mut Account,
+    account: &mut TapeAccount,
     writer: &mut Writer,
-) -> Result<(FeedState, Supply), Error> {
-    let sort = Sort::of(&feed.format);
+) -> Result<(FeedState, SourceSupply), Error> {
+    let sort = FormatId::from_format(&feed.format);
     let stream = feed.format.statefulness() == Statefulness::Stream;
     let (mut states, mut known) = (Vec::new(), Vec::new());
     let mut ended = Vec::new();
@@ -283,7 +283,7 @@ pub fn open_folder(
         }
         let source = &account.sources[i];
         let fresh = plan.fresh.contains(&source.file);
-        let mut state = SourceState::of(source);
+        let mut state = SourceState::from_account(source);
         if !source.end && source.sort != sort {
             // The mapping was changed while nothing ran: it holds from where the tape ends.
             state.switch(sort.clone());
@@ -298,32 +298,37 @@ pub fn open_folder(
             state.tally = source.tally.plus(source.since);
         }
         state.content = plan.hashes[index].take();
-        let pending =
-            Pending { index, path: dir.join(&source.file), from, size: None, first: source.hash.clone() };
+        let pending = PendingSource {
+            index,
+            path: dir.join(&source.file),
+            from,
+            size: None,
+            first: source.hash.clone(),
+        };
         if source.end && !has_grown && !fresh {
             ended.push(pending.path.clone());
         }
         known.push(KnownFile { pending, done, fresh });
         states.push(state);
     }
-    let names = Known { files: known, contents: plan.contents, again: feed.rules.again };
-    let mut folder = Folder::new((feed.name.clone(), dir.to_owned()), kind, names, scan);
-    if matches!(kind, folder::Sort::Files { .. }) {
+    let names = KnownFolder { files: known, contents: plan.contents, again: feed.rules.again };
+    let mut folder = SourceFolder::new((feed.name.clone(), dir.to_owned()), kind, names, scan);
+    if matches!(kind, folder::FolderKind::Files { .. }) {
         // As those that end in this run.
         for path in ended {
             if let Ok(metadata) = path.metadata() {
-                folder.ended(path, metadata.len());
+                folder.note_ended(path, metadata.len());
             }
         }
     }
     let mut state = feed_state(feed, account, states, (true, 1));
-    state.hashes = matches!(kind, folder::Sort::Files { .. });
-    Ok((state, Supply::Folder(Box::new(folder))))
+    state.hashes = matches!(kind, folder::FolderKind::Files { .. });
+    Ok((state, SourceSupply::Folder(Box::new(folder))))
 }
 
 pub fn feed_state(
     feed: &RunFeed,
-    account: &Account,
+    account: &TapeAccount,
     states: Vec<SourceState>,
     (grows, open): (bool, usize),
 ) -> FeedState {

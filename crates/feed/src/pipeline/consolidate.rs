@@ -7,24 +7,26 @@
 //!
 //! The stages are those of [`unitape_ring::farm`]; block *i* is worker *i mod W*'s all the way.
 
-use crate::account::gone;
-use crate::account::{Account, Summary};
+use crate::account::retention_checkpoint;
+use crate::account::{AccountSummary, TapeAccount};
 use crate::error::Error;
-use crate::formats::decoder::{Decoder, How};
+use crate::formats::decoder::{DecodeOptions, FeedDecoder};
 use crate::formats::format::Format;
 use crate::pipeline::begin::{FolderPlan, feed_state, open_feed, open_folder, plan_folder};
 use crate::pipeline::feed_state::FeedState;
-use crate::pipeline::intake::{FeedIntake, Intake, Live, Supply};
-use crate::pipeline::job::{Job, Sorted, Turn};
-use crate::pipeline::known::{self, SourcePlan, plan_files};
+use crate::pipeline::intake::{BlockIntake, FeedIntake, LiveRun, SourceSupply};
+use crate::pipeline::job::{BlockJob, BlockKind, FormatRevision};
 use crate::pipeline::lead::ClockLead;
 use crate::pipeline::open_sources::OpenSources;
-use crate::pipeline::run::{Input, RunFeed};
-use crate::pipeline::sequence::{ByKind, Counters, Patience, PieceBuffer, Plan, Sequencer};
+use crate::pipeline::run::{FeedInput, RunFeed};
+use crate::pipeline::sequence::{
+    BlockPlacement, BlockSequencer, KindCounts, MergeTimer, PieceBuffer, RunCounters,
+};
+use crate::pipeline::source_check::{self, SourcePlan, plan_files};
 use crate::quarantine::RawLog;
 use crate::sources::source::SourceRules;
-use crate::sources::source::{Feed, SourceFacts, is_stdin};
-use crate::sources::stats::Stats;
+use crate::sources::source::{FileFeed, SourceFacts, is_stdin};
+use crate::sources::stats::RunStats;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
@@ -37,9 +39,9 @@ use unitape_tape::{TapeId, TapeManifest, Writer, WriterOptions as TapeOptions};
 
 /// What to consolidate and how.
 #[derive(Debug)]
-pub struct Options<'a> {
+pub struct ConsolidateOptions<'a> {
     /// The feeds; ties in time go to the earlier one.
-    pub feeds: Vec<Feed>,
+    pub feeds: Vec<FileFeed>,
     /// Worker threads, 1 or more; the result does not depend on it.
     pub workers: usize,
     /// Bytes of a block, 64 KiB to 1 MiB in use and less in tests; the result does not depend on it.
@@ -49,7 +51,7 @@ pub struct Options<'a> {
     /// When up, the run ends after the blocks under way; a later run goes on from there.
     pub stop: Option<&'a AtomicBool>,
     /// What has been done so far, for progress bars.
-    pub progress: Arc<Progress>,
+    pub progress: Arc<RunProgress>,
     /// What becomes of files that are not what the tape says.
     pub rules: SourceRules,
     /// The same for feeds of these names.
@@ -58,7 +60,7 @@ pub struct Options<'a> {
     pub lead: ClockLead,
 }
 
-impl Default for Options<'_> {
+impl Default for ConsolidateOptions<'_> {
     fn default() -> Self {
         Self {
             feeds: Vec::new(),
@@ -82,26 +84,26 @@ pub const BLOCK_BYTES_MAX: usize = 64 << 20;
 
 /// What a run has done so far.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct RunProgress {
     /// Bytes of input read.
     pub bytes: Arc<AtomicU64>,
     /// Bytes of input in all, as far as it is known.
     pub bytes_total: AtomicU64,
     /// Messages and events.
-    pub counters: Arc<Counters>,
+    pub counters: Arc<RunCounters>,
 }
 
 /// What came of a run.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// The account of the whole tape.
-    pub summary: Summary,
+    pub summary: AccountSummary,
     /// Whether all input was consumed, or the run was stopped before.
     pub ending: FarmEnding,
     /// Messages that this run read (those that were on the tape already not counted).
     pub fresh_messages: u64,
     /// How long its workers were in their turns.
-    pub turns: Turns,
+    pub turns: TurnTimes,
     /// Whether somebody stopped the run.
     pub stopped: bool,
     /// What people are to know of the sources, a sentence each.
@@ -111,7 +113,7 @@ pub struct Outcome {
 /// Time that workers spent where one is at a time, all blocks together. In a run that waits for its sources the intake's
 /// is waiting for the most part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Turns {
+pub struct TurnTimes {
     /// Reading and cutting, in nanoseconds.
     pub intake_ns: u64,
     /// Ids, merge and places; and the copy where several feeds are merged.
@@ -125,7 +127,7 @@ pub struct Turns {
 /// # Errors
 /// When an input cannot be read, is not what the tape says it was, or the tape refuses. What was committed
 /// stays, and another run goes on from there.
-pub fn consolidate(dir: &Path, options: Options<'_>) -> Result<Outcome, Error> {
+pub fn consolidate(dir: &Path, options: ConsolidateOptions<'_>) -> Result<RunOutcome, Error> {
     if options.feeds.iter().flat_map(|f| &f.files).filter(|path| is_stdin(path)).count() > 1 {
         return Err(Error::Config {
             origin: "-".to_owned(),
@@ -135,10 +137,10 @@ pub fn consolidate(dir: &Path, options: Options<'_>) -> Result<Outcome, Error> {
     let feeds = options.feeds.into_iter();
     let feeds = feeds.map(|f| {
         let rules = options.feed_rules.get(&f.name).copied().unwrap_or(options.rules);
-        let how = How { receive_times: true, ..How::default() };
-        RunFeed { how, rules, ..RunFeed::new(f.name, f.format, Input::Files(f.files)) }
+        let how = DecodeOptions { receive_times: true, ..DecodeOptions::default() };
+        RunFeed { how, rules, ..RunFeed::new(f.name, f.format, FeedInput::Files(f.files)) }
     });
-    let setup = Setup {
+    let setup = RunSetup {
         feeds: feeds.collect(),
         workers: options.workers,
         block_bytes: options.block_bytes,
@@ -154,7 +156,7 @@ pub fn consolidate(dir: &Path, options: Options<'_>) -> Result<Outcome, Error> {
 }
 
 /// What the engine runs, however it was asked for.
-pub struct Setup<'a> {
+pub struct RunSetup<'a> {
     /// The feeds; ties in time go to the earlier one.
     pub feeds: Vec<RunFeed>,
     /// Worker threads.
@@ -166,7 +168,7 @@ pub struct Setup<'a> {
     /// When up, no block is claimed any more.
     pub stop: Option<&'a AtomicBool>,
     /// What has been done so far.
-    pub progress: Arc<Progress>,
+    pub progress: Arc<RunProgress>,
     /// How often a directory is looked at.
     pub scan: Duration,
     /// How long a merge waits for a feed that has nothing at hand.
@@ -174,14 +176,14 @@ pub struct Setup<'a> {
     /// How far an event's time may lead.
     pub lead: ClockLead,
     /// For a run that goes on until it is stopped.
-    pub live: Option<Live>,
+    pub live: Option<LiveRun>,
 }
 
 /// Runs feeds onto the tape in `dir`.
 ///
 /// # Errors
 /// As [`consolidate`].
-pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
+pub fn engine(dir: &Path, setup: RunSetup<'_>) -> Result<RunOutcome, Error> {
     if setup.workers == 0 {
         return Err(Error::Config { origin: "--workers".to_owned(), what: "at least 1".to_owned() });
     }
@@ -193,7 +195,7 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
     let facts: Vec<Vec<SourceFacts>> = setup
         .feeds
         .iter()
-        .map(|f| f.files().iter().map(|path| SourceFacts::of(path, setup.workers)).collect())
+        .map(|f| f.files().iter().map(|path| SourceFacts::from_file(path, setup.workers)).collect())
         .collect::<Result<_, _>>()?;
     // In a live run a feed that cannot be read ends, and the others continue.
     let live_stats = setup.live.as_ref().map(|live| live.stats.clone());
@@ -205,7 +207,7 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
         None => Err(error),
     };
     let mut usable = vec![true; setup.feeds.len()];
-    for (index, error) in known::twice(&setup, &facts).into_iter().enumerate() {
+    for (index, error) in source_check::find_same_content(&setup, &facts).into_iter().enumerate() {
         if let Some(error) = error {
             failed(index, error)?;
             usable[index] = false;
@@ -215,7 +217,7 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
     // Whole blocks go onto the tape, and nobody waits for a single frame unless it is a live one.
     let tape = TapeOptions { in_bulk: setup.live.is_none(), ..setup.tape.clone() };
     let (mut writer, _) = Writer::open(dir, id, tape)?;
-    let mut account = Account::of(dir)?;
+    let mut account = TapeAccount::load(dir)?;
     let (open_sources, mut notes) = match setup.live {
         Some(_) => {
             let (open, wrong) = OpenSources::load(dir, &id.to_string(), &mut account);
@@ -224,9 +226,9 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
         None => (None, Vec::new()),
     };
     if let Some(stats) = &live_stats {
-        tell_journals(stats, &account);
+        report_journals(stats, &account);
     }
-    gone::refuse_partial(&account)?;
+    retention_checkpoint::refuse_partial(&account)?;
     account.refuse_mismatch()?;
     let raw = RawLog::open(dir, account.raw_bytes)?;
     let before = account.summary().messages;
@@ -254,7 +256,7 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
         stats.note(&notes);
     }
 
-    let mut consolidation = Consolidation { sources: Vec::new(), how: Vec::new(), stats: live_stats.clone() };
+    let mut consolidation = FeedFarm { sources: Vec::new(), how: Vec::new(), stats: live_stats.clone() };
     let mut intake = Vec::new();
     let mut states = Vec::new();
     for ((feed, facts), plan) in setup.feeds.iter().zip(&facts).zip(plans) {
@@ -263,14 +265,14 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
             (FeedPlan::Folder(plan), Some((path, sort))) => {
                 open_folder(feed, (path, sort, setup.scan), plan, &mut account, &mut writer)?
             }
-            _ => (feed_state(feed, &account, Vec::new(), (false, 0)), Supply::Static(VecDeque::new())),
+            _ => (feed_state(feed, &account, Vec::new(), (false, 0)), SourceSupply::Static(VecDeque::new())),
         };
-        if let Supply::Static(pending) = &supply {
+        if let SourceSupply::Static(pending) = &supply {
             let left: u64 =
                 pending.iter().filter_map(|p| Some(facts[p.index].size?.saturating_sub(p.from))).sum();
             setup.progress.bytes_total.fetch_add(left, Ordering::Relaxed);
         }
-        let sorted = Sorted::new(feed.format.clone(), 0);
+        let sorted = FormatRevision::new(feed.format.clone(), 0);
         intake.push(FeedIntake::new(sorted, supply, state.outstanding(), setup.scan));
         let mut state = state;
         state.rotates = feed.rotates();
@@ -282,7 +284,7 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
     }
     let stats = live_stats;
     if let Some(stats) = &stats {
-        tell_places(stats, &states);
+        report_positions(stats, &states);
     }
     let counters = setup.progress.counters.clone();
     let names = account.names.dictionary().clone();
@@ -290,9 +292,9 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
     let placed = account.placed_max;
     let placed_max = UnixNanos(if by_receive_time { placed.1 } else { placed.0 });
     let due_ns = setup.live.as_ref().map(|live| live.due_ns.clone()).unwrap_or_default();
-    let order = (Patience::new(due_ns), placed_max);
+    let order = (MergeTimer::new(due_ns), placed_max);
     let mut sequencer =
-        Sequencer::new((writer, raw), names, account.next_source, states, counters, order, stats);
+        BlockSequencer::new((writer, raw), names, account.next_source, states, counters, order, stats);
     if !by_receive_time {
         sequencer.bound_lead(setup.lead);
     }
@@ -300,25 +302,25 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
         .map(|_| {
             let decoder = |f: &RunFeed| Ok((0, f.format.decoder()?));
             let decoders = setup.feeds.iter().map(decoder).collect::<Result<_, Error>>()?;
-            Ok(Worker {
+            Ok(FeedWorker {
                 decoders,
                 known: sequencer.dictionary().clone(),
                 seen: 0,
                 spares: Vec::new(),
                 pieces: None,
                 by_kind: [0; 64],
-                turns: Turns::default(),
+                turns: TurnTimes::default(),
             })
         })
         .collect::<Result<Vec<_>, Error>>()?;
     if let Some(live) = &setup.live {
-        sequencer.outlive_flushes(live.stop.clone());
+        sequencer.survive_flush_failures(live.stop.clone());
     }
     if let Some(open_sources) = open_sources {
         sequencer.note_sources(open_sources);
     }
     let (live, spin) = (setup.live.is_some(), setup.live.as_ref().is_some_and(|live| live.spin));
-    let intake = Intake::new(intake, setup.block_bytes, setup.progress.bytes.clone(), setup.live);
+    let intake = BlockIntake::new(intake, setup.block_bytes, setup.progress.bytes.clone(), setup.live);
     let wait = if spin { WaitStrategy::Spin } else { WaitStrategy::default() };
     let farm_options = farm::FarmOptions { stop: setup.stop, name: "decode", wait };
     let since = Instant::now();
@@ -331,9 +333,9 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
     let mut sequencer = done.sequencer;
     if live && let Some(plan) = sequencer.flush()? {
         // What the merge still held is of all that was received.
-        plan.carry_out(&mut sequencer.by_kind)?;
+        plan.copy_to_tape(&mut sequencer.by_kind)?;
     }
-    let mut turns = Turns { farm_ns, ..Turns::default() };
+    let mut turns = TurnTimes { farm_ns, ..TurnTimes::default() };
     for worker in &done.workers {
         turns.intake_ns += worker.turns.intake_ns;
         turns.sequence_ns += worker.turns.sequence_ns;
@@ -345,10 +347,10 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
     sequencer.close()?;
     if left || has_gaps || done.ending == FarmEnding::Stopped {
         // Blocks may be on the tape in part, and what is there is what counts.
-        account = Account::of(dir)?;
+        account = TapeAccount::load(dir)?;
     }
     let summary = account.summary();
-    Ok(Outcome {
+    Ok(RunOutcome {
         fresh_messages: summary.messages.saturating_sub(before),
         summary,
         ending: done.ending,
@@ -359,7 +361,7 @@ pub fn engine(dir: &Path, setup: Setup<'_>) -> Result<Outcome, Error> {
 }
 
 /// Tells receivers which files of their journals the tape knows.
-fn tell_journals(stats: &Stats, account: &Account) {
+fn report_journals(stats: &RunStats, account: &TapeAccount) {
     for feed in &stats.feeds {
         // Once is enough: a run has one account.
         _ = feed.journal_read.set(account.last_journal_file(&feed.name));
@@ -384,7 +386,7 @@ enum FeedPlan {
 }
 
 /// Tells how far the feeds were when the run began.
-fn tell_places(stats: &Stats, states: &[FeedState]) {
+fn report_positions(stats: &RunStats, states: &[FeedState]) {
     for (stats, state) in stats.feeds.iter().zip(states) {
         let read: u64 = state.sources.iter().map(|s| s.through).sum();
         stats.read_bytes.store(read, Ordering::Relaxed);
@@ -392,20 +394,20 @@ fn tell_places(stats: &Stats, states: &[FeedState]) {
 }
 
 /// What all workers share.
-struct Consolidation {
+struct FeedFarm {
     /// Ids of the source definitions, by feed and source, of those known when the run began.
     sources: Vec<Vec<u32>>,
     /// How to decode, by feed.
-    how: Vec<How>,
+    how: Vec<DecodeOptions>,
     /// Of a live run, whose events others wait for.
-    stats: Option<Arc<Stats>>,
+    stats: Option<Arc<RunStats>>,
 }
 
-impl Consolidation {
+impl FeedFarm {
     /// Decodes a block by the mapping that it came with.
-    fn decode(&self, worker: &mut Worker, job: &mut Job) -> Result<(), Error> {
-        let Job { block, turn, sorted, .. } = job;
-        if *turn != Turn::Bytes {
+    fn decode(&self, worker: &mut FeedWorker, job: &mut BlockJob) -> Result<(), Error> {
+        let BlockJob { block, turn, sorted, .. } = job;
+        if *turn != BlockKind::Bytes {
             block.reset();
             return Ok(());
         }
@@ -422,17 +424,22 @@ impl Consolidation {
     }
 }
 
-impl Consolidation {
+impl FeedFarm {
     /// Decodes a block of a stream by the one decoder that its feed has.
-    fn decode_in_turn(&self, feed: &mut FeedState, known: &Dictionary, job: &mut Job) -> Result<(), Error> {
-        let Job { block, sorted, .. } = job;
+    fn decode_in_turn(
+        &self,
+        feed: &mut FeedState,
+        known: &Dictionary,
+        job: &mut BlockJob,
+    ) -> Result<(), Error> {
+        let BlockJob { block, sorted, .. } = job;
         let source = self.sources[block.feed].get(block.source).copied().unwrap_or(0);
         block.decoded_as = source;
         let Some(sorted) = sorted else { return Ok(()) };
         if feed.in_turn.as_ref().is_none_or(|(generation, _)| *generation != sorted.generation) {
             let mut decoder = sorted.format.decoder()?;
             if let Some((_, before)) = &mut feed.in_turn {
-                decoder.go_on_from(before);
+                decoder.resume_from(before);
             }
             feed.in_turn = Some((sorted.generation, decoder));
         }
@@ -444,36 +451,36 @@ impl Consolidation {
 }
 
 /// What one thread owns.
-struct Worker {
+struct FeedWorker {
     /// One per feed, with the generation of its mapping.
-    decoders: Vec<(u64, Decoder)>,
+    decoders: Vec<(u64, FeedDecoder)>,
     /// Its snapshot of the names.
     known: Dictionary,
     /// How many definitions the snapshot has.
     seen: usize,
     #[expect(clippy::vec_box, reason = "blocks travel by pointer; unboxing them here would move them")]
-    spares: Vec<Box<Job>>,
+    spares: Vec<Box<BlockJob>>,
     pieces: Option<PieceBuffer>,
     /// Events that it has put on the tape.
-    by_kind: ByKind,
-    turns: Turns,
+    by_kind: KindCounts,
+    turns: TurnTimes,
 }
 
-impl Farm for Consolidation {
-    type Worker = Worker;
-    type Intake = Intake;
-    type Input = Box<Job>;
-    type Block = Box<Job>;
-    type Sequencer = Sequencer;
-    type Plan = Option<Plan>;
+impl Farm for FeedFarm {
+    type Worker = FeedWorker;
+    type Intake = BlockIntake;
+    type Input = Box<BlockJob>;
+    type Block = Box<BlockJob>;
+    type Sequencer = BlockSequencer;
+    type Plan = Option<BlockPlacement>;
     type Error = Error;
 
     fn intake(
         &self,
-        intake: &mut Intake,
-        worker: &mut Worker,
+        intake: &mut BlockIntake,
+        worker: &mut FeedWorker,
         claim: BlockClaim<'_>,
-    ) -> Result<Option<Box<Job>>, Error> {
+    ) -> Result<Option<Box<BlockJob>>, Error> {
         let mut job = worker.spares.pop().unwrap_or_default();
         let since = Instant::now();
         let filled = intake.fill(&mut job, claim)?;
@@ -481,7 +488,7 @@ impl Farm for Consolidation {
         Ok(filled.then_some(job))
     }
 
-    fn work(&self, worker: &mut Worker, mut job: Box<Job>) -> Result<Box<Job>, Error> {
+    fn work(&self, worker: &mut FeedWorker, mut job: Box<BlockJob>) -> Result<Box<BlockJob>, Error> {
         // A stream waits for its turn: what a block means is known when the one before it has been decoded.
         if !job.is_stream() {
             self.decode(worker, &mut job)?;
@@ -491,10 +498,10 @@ impl Farm for Consolidation {
 
     fn sequence(
         &self,
-        sequencer: &mut Sequencer,
-        worker: &mut Worker,
-        mut job: Box<Job>,
-    ) -> Result<Option<Plan>, Error> {
+        sequencer: &mut BlockSequencer,
+        worker: &mut FeedWorker,
+        mut job: Box<BlockJob>,
+    ) -> Result<Option<BlockPlacement>, Error> {
         let since = Instant::now();
         if let Some(buffer) = worker.pieces.take() {
             sequencer.recycle(buffer);
@@ -502,7 +509,7 @@ impl Farm for Consolidation {
         sequencer.begin(&mut job);
         let stream = job.is_stream();
         let feed = sequencer.feed(job.block.feed);
-        if job.turn == Turn::Bytes && feed.misses(&job.block) {
+        if job.turn == BlockKind::Bytes && feed.misses(&job.block) {
             // The cut was wrong: what the block before left over belongs here.
             feed.join_leftover(&mut job.block);
             if !stream {
@@ -513,7 +520,7 @@ impl Farm for Consolidation {
             sequencer.publish(&mut worker.known, &mut worker.seen);
             self.decode_in_turn(sequencer.feed(job.block.feed), &worker.known, &mut job)?;
         }
-        if job.turn == Turn::Bytes && sequencer.feed(job.block.feed).miscounts(&mut job.block) {
+        if job.turn == BlockKind::Bytes && sequencer.feed(job.block.feed).miscounts(&mut job.block) {
             self.decode(worker, &mut job)?;
         }
         let plan = sequencer.take(job)?;
@@ -523,13 +530,13 @@ impl Farm for Consolidation {
         Ok(plan)
     }
 
-    fn finish(&self, worker: &mut Worker, plan: Option<Plan>) -> Result<(), Error> {
+    fn finish(&self, worker: &mut FeedWorker, plan: Option<BlockPlacement>) -> Result<(), Error> {
         if let Some(plan) = plan {
-            let (job, pieces) = plan.carry_out(&mut worker.by_kind)?;
+            let (job, pieces) = plan.copy_to_tape(&mut worker.by_kind)?;
             worker.spares.push(job);
             worker.pieces = Some(pieces);
             if let Some(stats) = &self.stats {
-                stats.placed.up();
+                stats.placed.notify();
             }
         }
         Ok(())
@@ -546,7 +553,7 @@ fn tape_id(feeds: &[RunFeed], facts: &[Vec<SourceFacts>]) -> TapeId {
     for (feed, facts) in feeds.iter().zip(facts) {
         add(&feed.name);
         add(feed.format.name());
-        add(&feed.format.mapping().unwrap_or_default());
+        add(&feed.format.mapping_identity().unwrap_or_default());
         for f in facts {
             add(&f.file);
             add(f.hash.as_deref().unwrap_or_default());
@@ -560,17 +567,17 @@ fn tape_id(feeds: &[RunFeed], facts: &[Vec<SourceFacts>]) -> TapeId {
 ///
 /// # Errors
 /// When it cannot be read or is nothing we know.
-pub fn feed_of_file(path: &Path) -> Result<Feed, Error> {
+pub fn feed_of_file(path: &Path) -> Result<FileFeed, Error> {
     let format = crate::sources::detect::detect(path)?;
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    Ok(Feed { name, format, files: vec![path.to_owned()] })
+    Ok(FileFeed { name, format, files: vec![path.to_owned()] })
 }
 
 /// The feed of `name=format:mapping:path`; the mapping may be left out where the format has none.
 ///
 /// # Errors
 /// When it is not of that form, or there is no such format or mapping.
-pub fn feed_of_option(option: &str) -> Result<Feed, Error> {
+pub fn feed_of_option(option: &str) -> Result<FileFeed, Error> {
     let config = || Error::Config {
         origin: format!("--feed {option}"),
         what: "not of the form name=format:mapping:path".to_owned(),
@@ -581,5 +588,9 @@ pub fn feed_of_option(option: &str) -> Result<Feed, Error> {
     if name.is_empty() || path.is_empty() {
         return Err(config());
     }
-    Ok(Feed { name: name.to_owned(), format: Format::named(format, mapping)?, files: vec![path.into()] })
+    Ok(FileFeed {
+        name: name.to_owned(),
+        format: Format::from_names(format, mapping)?,
+        files: vec![path.into()],
+    })
 }

@@ -8,14 +8,14 @@ use unitape_tape::{Error, Writer};
 
 /// What a run knows of failed flushes.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct FlushPatience {
+pub struct FlushFailures {
     /// How many there were when the writer was last out of room.
     seen: u64,
 }
 
-impl FlushPatience {
+impl FlushFailures {
     /// Whether an append that ended with this error is to be tried again: nothing was appended, and there will be room.
-    pub fn outlives(&mut self, error: &Error, writer: &Writer, stopping: bool) -> bool {
+    pub fn may_retry_append(&mut self, error: &Error, writer: &Writer, stopping: bool) -> bool {
         match error {
             // The writer reports it once for each time, and takes the next append.
             Error::DurabilityFailed { .. } => true,

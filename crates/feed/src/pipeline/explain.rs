@@ -9,11 +9,11 @@
 //! events of a format that has no rules, are told without a rule. Duplicates are known on a tape only: a message
 //! that may have been sent before is told as what it would become the first time.
 
-use crate::block::{Block, What};
+use crate::block::{Block, UnitKind};
 use crate::error::Error;
-use crate::formats::decoder::How;
+use crate::formats::decoder::DecodeOptions;
 use crate::formats::format::Format;
-use crate::mapping::{EventSeen, Explained, Outcome, Place, Why};
+use crate::mapping::{EventExplanation, ExplainedOutcome, MessageExplanation, QuarantineCause, RuleLocation};
 use crate::pipeline::walk::{settle, walk};
 use serde_json::Value as Json;
 use std::ops::ControlFlow;
@@ -29,8 +29,8 @@ use unitape_model::{Dictionary, Event, EventKind, frames};
 pub fn explain(
     format: &Format,
     path: &Path,
-    mut each: impl FnMut(Explained) -> ControlFlow<()>,
-) -> Result<Vec<Place>, Error> {
+    mut each: impl FnMut(MessageExplanation) -> ControlFlow<()>,
+) -> Result<Vec<RuleLocation>, Error> {
     let mut decoder = format.decoder()?;
     let rules = decoder.explain(format);
     let mut n = 0;
@@ -59,26 +59,29 @@ pub fn try_explain(format: &Format, bytes: &[u8]) -> Result<(), Error> {
     let mut decoder = format.decoder()?;
     decoder.explain(format);
     let mut block = Block { bytes: bytes.to_vec(), eof: true, ..Block::default() };
-    decoder.decode(&mut block, 1, &Dictionary::default(), &How::default());
+    decoder.decode(&mut block, 1, &Dictionary::default(), &DecodeOptions::default());
     let tally = block.tally;
     let found = decoder.explainer().map_or(Vec::new(), |e| std::mem::take(&mut e.found));
     settle(&mut block);
     let told = with_events(&block, found);
     let count = |outcome| told.iter().filter(|t| t.outcome == outcome).count() as u64;
-    assert_eq!(count(Outcome::Events), tally.with_events, "messages with events");
-    assert_eq!(count(Outcome::Quarantined), tally.quarantined, "messages in quarantine");
-    assert!(count(Outcome::Ignored) <= tally.ignored, "messages that are ignored");
+    assert_eq!(count(ExplainedOutcome::Events), tally.with_events, "messages with events");
+    assert_eq!(count(ExplainedOutcome::Quarantined), tally.quarantined, "messages in quarantine");
+    assert!(count(ExplainedOutcome::Ignored) <= tally.ignored, "messages that are ignored");
     for t in &told {
-        let good = t.outcome == Outcome::Events;
+        let good = t.outcome == ExplainedOutcome::Events;
         assert!(!good || t.events.iter().all(|e| e.becomes.is_some()), "an event without its line: {t:?}");
         let refused = t.events.iter().flat_map(|e| &e.fields).any(|f| f.refused.is_some());
-        assert!(!refused || t.outcome == Outcome::Quarantined, "refused, and yet on the tape: {t:?}");
+        assert!(
+            !refused || t.outcome == ExplainedOutcome::Quarantined,
+            "refused, and yet on the tape: {t:?}"
+        );
     }
     Ok(())
 }
 
 /// What was explained, with the events of the block, and beside it what came to the block without being explained.
-fn with_events(block: &Block, found: Vec<Explained>) -> Vec<Explained> {
+fn with_events(block: &Block, found: Vec<MessageExplanation>) -> Vec<MessageExplanation> {
     let mut units = Vec::new();
     let mut start = 0;
     for unit in &block.units {
@@ -95,11 +98,11 @@ fn with_events(block: &Block, found: Vec<Explained>) -> Vec<Explained> {
         while let Some((_, unit)) = units.next_if(|(i, _)| *i < told.unit) {
             all.extend(unexplained(unit));
         }
-        if told.outcome == Outcome::Events
+        if told.outcome == ExplainedOutcome::Events
             && let Some((_, (.., lines))) = units.next_if(|(i, _)| *i == told.unit)
         {
             told.events.iter_mut().zip(lines).for_each(|(event, line)| event.becomes = Some(line));
-        } else if told.outcome == Outcome::Quarantined {
+        } else if told.outcome == ExplainedOutcome::Quarantined {
             units.next_if(|(i, _)| *i == told.unit);
         }
         all.push(told);
@@ -109,25 +112,29 @@ fn with_events(block: &Block, found: Vec<Explained>) -> Vec<Explained> {
 }
 
 /// A message that no rule was asked about.
-fn unexplained((what, offset, length, lines): (What, u64, usize, Vec<Json>)) -> Option<Explained> {
+fn unexplained(
+    (what, offset, length, lines): (UnitKind, u64, usize, Vec<Json>),
+) -> Option<MessageExplanation> {
     let (outcome, quarantined) = match what {
-        What::Events | What::Numbered { .. } | What::Repeat { .. } => (Outcome::Events, None),
-        What::Quarantine | What::QuarantinePart { .. } => {
+        UnitKind::Events | UnitKind::Numbered { .. } | UnitKind::Repeat { .. } => {
+            (ExplainedOutcome::Events, None)
+        }
+        UnitKind::Quarantine | UnitKind::QuarantinePart { .. } => {
             let word = |key: &str| lines.first()?.get(key)?.as_str().map(str::to_owned);
-            let why = Why {
+            let why = QuarantineCause {
                 reason: word("reason").unwrap_or_default(),
                 detail: word("detail").unwrap_or_default(),
             };
-            (Outcome::Quarantined, Some(why))
+            (ExplainedOutcome::Quarantined, Some(why))
         }
-        What::Duplicate | What::Switch | What::Progress { .. } => return None,
+        UnitKind::Duplicate | UnitKind::Switch | UnitKind::Progress { .. } => return None,
     };
     let length_of = |line: &Json| line.get("length")?.as_u64();
     let refused = lines.first().filter(|_| quarantined.is_some()).and_then(length_of);
     let event = |becomes: Json| {
         let kind = becomes.get("kind").and_then(Json::as_str).and_then(EventKind::from_name);
-        EventSeen {
-            event: Place { number: 0, line: 0 },
+        EventExplanation {
+            event: RuleLocation { number: 0, line: 0 },
             kind: kind.map_or("", EventKind::name),
             entry: None,
             fields: Vec::new(),
@@ -136,7 +143,7 @@ fn unexplained((what, offset, length, lines): (What, u64, usize, Vec<Json>)) -> 
         }
     };
     let events = if quarantined.is_none() { lines.into_iter().map(event).collect() } else { Vec::new() };
-    Some(Explained {
+    Some(MessageExplanation {
         n: 0,
         offset,
         length: refused.map_or(length, |n| n as usize),

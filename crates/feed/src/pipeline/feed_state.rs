@@ -1,20 +1,20 @@
 //! What the sequencer keeps of each feed and source: how far it has come, and what its order depends on.
 
 use crate::account::bookkeeping::source_frame;
-use crate::account::{Account, SourceAccount};
-use crate::block::cursor::Cursor;
-use crate::block::numbers::Sessions;
-use crate::block::{Block, Carried, Tally, Unit};
-use crate::formats::decoder::Decoder;
-use crate::formats::format::Sort;
-use crate::pipeline::job::Job;
+use crate::account::{SourceAccount, TapeAccount};
+use crate::block::cursor::BlockCursor;
+use crate::block::numbers::FeedSessions;
+use crate::block::{Block, BlockUnit, CarriedMessage, MessageTally};
+use crate::formats::decoder::FeedDecoder;
+use crate::formats::format::FormatId;
+use crate::pipeline::job::BlockJob;
 use crate::pipeline::lead::LeadBounds;
 use crate::pipeline::sequence::LargeMessage;
 use crate::sources::content::ContentHash;
-use crate::sources::link::{FeedLook, MergeWait};
+use crate::sources::link::{FeedAvailability, MergeWait};
 use crate::sources::open::first_message_hash;
 use crate::sources::source::SourceFacts;
-use crate::sources::stats::Settled;
+use crate::sources::stats::DecodedThrough;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -42,19 +42,19 @@ pub struct FeedState {
     /// Sources in order.
     pub sources: Vec<SourceState>,
     /// Blocks decoded and not yet wholly on the tape.
-    pub queue: VecDeque<Box<Job>>,
+    pub queue: VecDeque<Box<BlockJob>>,
     /// How far the first block that is not done has been taken.
-    pub cursor: Cursor,
+    pub cursor: BlockCursor,
     /// Where the next block must start: index of the source and offset.
     pub expected: Option<(usize, u64)>,
     /// Bytes that the block before left undecoded.
     pub leftover: Vec<u8>,
     /// What came before of a message that was not over there.
-    pub carried: Option<Box<Carried>>,
+    pub carried: Option<Box<CarriedMessage>>,
     /// Greatest event time so far: a feed's own order wins over its clock.
     pub running_max: UnixNanos,
     /// The sequence numbers that each session has sent.
-    pub sessions: Sessions,
+    pub sessions: FeedSessions,
     /// Sources still to come or not yet ended; a feed whose sources are found while it runs counts as one.
     pub open_sources: usize,
     /// Brings nothing more in this run, whatever is open.
@@ -62,7 +62,7 @@ pub struct FeedState {
     /// Its journal goes on in a further file where a message ends: its receiver is to know where that is.
     pub rotates: bool,
     /// What the intake knew of it last.
-    pub look: FeedLook,
+    pub look: FeedAvailability,
     /// How long the merge waits for it.
     pub wait: MergeWait,
     /// Since when it has something at hand that waits for other feeds, on the intake's clock.
@@ -70,11 +70,11 @@ pub struct FeedState {
     /// Since when other feeds wait for it.
     pub waited_since: Option<i64>,
     /// The decoder of a stream, whose blocks are decoded in their turn, and which of the feed's mappings it is by.
-    pub in_turn: Option<(u64, Decoder)>,
+    pub in_turn: Option<(u64, FeedDecoder)>,
     /// When the leftover bytes were received.
     pub leftover_times: Vec<(u64, UnixNanos)>,
     /// The account of all of its sources, of the blocks that are wholly on the tape.
-    pub total: Tally,
+    pub total: MessageTally,
     /// Blocks claimed and not yet wholly on the tape; the intake looks at it.
     pub outstanding: Arc<AtomicU64>,
 }
@@ -100,7 +100,7 @@ pub struct SourceState {
     /// Id of the definition in use of each further 4 GiB.
     pub extents: BTreeMap<u32, u32>,
     /// Its account so far.
-    pub tally: Tally,
+    pub tally: MessageTally,
     /// Messages in the blocks taken so far, placed or not.
     pub seen: u64,
     /// Consumed through this offset, as the last mark of progress says.
@@ -122,14 +122,14 @@ pub struct SourceState {
     /// Its hash, or that of its first message.
     pub hash: Option<String>,
     /// Format and mapping.
-    pub sort: Sort,
+    pub sort: FormatId,
     /// The hash of what was decoded of it, where its marks of progress have it.
     pub content: Option<Box<ContentHash>>,
 }
 
 impl SourceState {
     /// What the tape says of a source.
-    pub fn of(source: &SourceAccount) -> Self {
+    pub fn from_account(source: &SourceAccount) -> Self {
         let ids = source.further.range(source.sort_id..);
         let id = ids.clone().find(|(_, extent)| **extent == 0).map_or(source.id, |(id, _)| *id);
         Self {
@@ -156,7 +156,7 @@ impl SourceState {
     /// The source is read again from its start, for what the decoder has to know; what is on the tape already is left
     /// out, and counted anew.
     pub fn read_again(mut self) -> Self {
-        (self.tally, self.seen) = (Tally::default(), 0);
+        (self.tally, self.seen) = (MessageTally::default(), 0);
         self.again_through = self.through;
         if self.through > 0 {
             self.on_tape_through = self.on_tape_through.max(Some(self.through - 1));
@@ -211,14 +211,14 @@ impl SourceState {
     }
 
     /// What comes now is decoded by another mapping, and gets a definition of its own.
-    pub fn switch(&mut self, sort: Sort) {
+    pub fn switch(&mut self, sort: FormatId) {
         self.sort = sort;
         self.defined = false;
         self.extents.clear();
     }
 }
 
-impl Account {
+impl TapeAccount {
     /// Puts what a run has counted in place of what the tape said when it began.
     pub fn settle(&mut self, state: &SourceState) {
         if state.first_id == 0 {
@@ -233,7 +233,7 @@ impl Account {
         {
             let source = &mut self.sources[index];
             source.tally = state.tally;
-            source.since = Tally::default();
+            source.since = MessageTally::default();
             source.through = state.through;
             source.end = state.end;
             source.tail = None;
@@ -246,11 +246,11 @@ impl FeedState {
     pub fn new(
         (name, grows): (String, bool),
         sources: Vec<SourceState>,
-        (running_max, sessions): (UnixNanos, Sessions),
+        (running_max, sessions): (UnixNanos, FeedSessions),
         open_sources: usize,
         outstanding: Arc<AtomicU64>,
     ) -> Self {
-        let total = sources.iter().fold(Tally::default(), |sum, s| sum.plus(s.tally));
+        let total = sources.iter().fold(MessageTally::default(), |sum, s| sum.plus(s.tally));
         Self {
             name,
             grows,
@@ -262,7 +262,7 @@ impl FeedState {
             head: None,
             sources,
             queue: VecDeque::new(),
-            cursor: Cursor::default(),
+            cursor: BlockCursor::default(),
             expected: None,
             leftover: Vec::new(),
             carried: None,
@@ -271,7 +271,7 @@ impl FeedState {
             open_sources,
             closed: false,
             rotates: false,
-            look: FeedLook::default(),
+            look: FeedAvailability::default(),
             wait: MergeWait::Unbounded,
             held_since: None,
             waited_since: None,
@@ -283,12 +283,16 @@ impl FeedState {
     }
 
     /// How far its journal has been decoded.
-    pub fn settled(&self) -> Settled {
+    pub fn settled(&self) -> DecodedThrough {
         let (source, through) = self.expected.unwrap_or_default();
         let file = self.sources.get(source).map_or("", |source| &source.file);
         let number = file.split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
         let between_messages = self.leftover.is_empty() && self.carried.is_none();
-        Settled { number, through: if self.expected.is_some() { through } else { 0 }, between_messages }
+        DecodedThrough {
+            number,
+            through: if self.expected.is_some() { through } else { 0 },
+            between_messages,
+        }
     }
 
     /// How many of its blocks are claimed and not yet wholly on the tape.
@@ -335,7 +339,7 @@ impl FeedState {
     }
 
     /// Its messages at hand that are not placed.
-    pub fn left(&self) -> impl Iterator<Item = &Unit> {
+    pub fn unplaced_units(&self) -> impl Iterator<Item = &BlockUnit> {
         let blocks = self.queue.iter().map(|job| &job.block).filter(|block| !block.done).enumerate();
         let units = blocks.flat_map(|(i, block)| &block.units[if i == 0 { self.cursor.unit } else { 0 }..]);
         units.filter(|unit| !unit.is_progress())
@@ -360,7 +364,7 @@ impl FeedState {
             state.tally = state.tally.plus(block.tally);
             self.total = self.total.plus(block.tally);
             block.done = true;
-            self.cursor = Cursor::default();
+            self.cursor = BlockCursor::default();
         }
     }
 

@@ -5,14 +5,14 @@
 //! stays in its files and journals, so memory is bounded however long a merge waits.
 
 use crate::error::Error;
-use crate::pipeline::job::{Job, Sorted, Turn};
-use crate::sources::folder::{Folder, Found, Sort};
-use crate::sources::head::Head;
-use crate::sources::link::{FeedLook, LinkPart, RestartPolicy};
-use crate::sources::open::{Filled, Open};
+use crate::pipeline::job::{BlockJob, BlockKind, FormatRevision};
+use crate::sources::folder::{FolderKind, NextFolderSource, SourceFolder};
+use crate::sources::head::SourceHead;
+use crate::sources::link::{FeedAvailability, LinkPart, RestartPolicy};
+use crate::sources::open::{BlockFill, SourceReader};
 use crate::sources::receive::age_ns;
-use crate::sources::source::{Pending, SourceFacts};
-use crate::sources::stats::{FeedStats, Stats};
+use crate::sources::source::{PendingSource, SourceFacts};
+use crate::sources::stats::{FeedStats, RunStats};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,12 +20,12 @@ use std::time::{Duration, Instant};
 use unitape_ring::farm::BlockClaim;
 
 /// The state behind the intake turnstile: which sources are open, how far they are claimed.
-pub struct Intake {
+pub struct BlockIntake {
     feeds: Vec<FeedIntake>,
     block_bytes: usize,
     /// Bytes of input claimed so far, for progress bars.
     claimed_bytes: Arc<AtomicU64>,
-    live: Option<Live>,
+    live: Option<LiveRun>,
     /// How many blocks the present one is behind in the order in which feeds are asked.
     order: Vec<usize>,
     /// Zero of its clock.
@@ -40,11 +40,11 @@ pub struct Intake {
 
 /// What a run that goes on until it is stopped has beside its feeds.
 #[derive(Debug)]
-pub struct Live {
+pub struct LiveRun {
     /// Up when the receivers have stopped: what is there is read, and that is all.
     pub stop: Arc<AtomicBool>,
     /// Figures, and what wakes the intake.
-    pub stats: Arc<Stats>,
+    pub stats: Arc<RunStats>,
     /// How long it sleeps at most while something is to be looked at of which nobody reports that it has come.
     pub idle: Duration,
     /// It looks again and again instead of sleeping.
@@ -52,28 +52,28 @@ pub struct Live {
     /// When the merge is to look again, on the intake's clock.
     pub due_ns: Arc<AtomicI64>,
     /// Mappings that were loaded anew.
-    pub reload: Arc<Reload>,
+    pub reload: Arc<MappingReload>,
     /// What becomes of a feed that cannot be read, by feed.
     pub restarts: Vec<RestartPolicy>,
 }
 
 /// Formats that replace those in use, by feed.
 #[derive(Debug, Default)]
-pub struct Reload {
-    fresh: Mutex<Vec<(usize, Arc<Sorted>)>>,
+pub struct MappingReload {
+    fresh: Mutex<Vec<(usize, Arc<FormatRevision>)>>,
     some: AtomicBool,
 }
 
-impl Reload {
+impl MappingReload {
     /// From the next block on, the feed of this index is decoded so.
-    pub fn put(&self, feed: usize, sorted: Sorted) {
+    pub fn put(&self, feed: usize, sorted: FormatRevision) {
         self.fresh.lock().unwrap_or_else(PoisonError::into_inner).push((feed, Arc::new(sorted)));
         // Release: pairs with the Acquire in `take`.
         self.some.store(true, Ordering::Release);
     }
 
-    fn take(&self) -> Vec<(usize, Arc<Sorted>)> {
-        // Acquire: pairs with the Release in `put`.
+    fn take(&self) -> Vec<(usize, Arc<FormatRevision>)> {
+        // Acquire: pairs with the Release in `batch_field`.
         if !self.some.load(Ordering::Acquire) {
             return Vec::new();
         }
@@ -84,13 +84,13 @@ impl Reload {
 
 /// A feed as the intake has it.
 pub struct FeedIntake {
-    sorted: Arc<Sorted>,
-    supply: Supply,
-    open: Option<Open>,
+    sorted: Arc<FormatRevision>,
+    supply: SourceSupply,
+    open: Option<SourceReader>,
     /// A source that was found and has too few bytes yet to tell what it is.
-    found: Option<(Pending, Option<Box<SourceFacts>>)>,
+    found: Option<(PendingSource, Option<Box<SourceFacts>>)>,
     begins: Option<Box<SourceFacts>>,
-    head: Head,
+    head: SourceHead,
     /// When the open file was last looked at, whether it is still the same.
     checked: Instant,
     every: Duration,
@@ -99,7 +99,7 @@ pub struct FeedIntake {
     ended: bool,
     /// It ended because the run stops, and not by itself.
     stopped: bool,
-    look: FeedLook,
+    look: FeedAvailability,
     /// When it was last found that nothing more is there.
     quiet: Option<Instant>,
     /// How often that was found since something came last, up to [`CALM_MOST`].
@@ -110,11 +110,11 @@ pub struct FeedIntake {
 
 /// Where a feed's sources come from.
 #[derive(Debug)]
-pub enum Supply {
+pub enum SourceSupply {
     /// Known beforehand.
-    Static(VecDeque<Pending>),
+    Static(VecDeque<PendingSource>),
     /// Found while it runs.
-    Folder(Box<Folder>),
+    Folder(Box<SourceFolder>),
 }
 
 /// Blocks of a feed that may wait for other feeds.
@@ -122,20 +122,25 @@ pub const BLOCKS_MAX: u64 = 64;
 
 impl FeedIntake {
     /// A feed with its sources; `every` is how often its directory is looked at.
-    pub fn new(sorted: Sorted, supply: Supply, outstanding: Arc<AtomicU64>, every: Duration) -> Self {
+    pub fn new(
+        sorted: FormatRevision,
+        supply: SourceSupply,
+        outstanding: Arc<AtomicU64>,
+        every: Duration,
+    ) -> Self {
         Self {
             sorted: Arc::new(sorted),
             supply,
             open: None,
             found: None,
             begins: None,
-            head: Head::default(),
+            head: SourceHead::default(),
             checked: Instant::now(),
             every,
             outstanding,
             ended: false,
             stopped: false,
-            look: FeedLook::default(),
+            look: FeedAvailability::default(),
             quiet: None,
             calm: 0,
             retry: None,
@@ -145,7 +150,7 @@ impl FeedIntake {
     /// Has the open source read again from the first byte that was in no block: reading it has failed in between.
     fn reopen(&mut self) {
         if let Some(open) = self.open.take() {
-            self.found = Some((open.again(), self.begins.take()));
+            self.found = Some((open.into_pending(), self.begins.take()));
         }
     }
 
@@ -155,7 +160,7 @@ impl FeedIntake {
             // Acquire: pairs with the Release of who received it; it is in the file.
             flag.load(Ordering::Relaxed) && flag.swap(false, Ordering::Acquire)
         };
-        if let (true, Supply::Folder(folder)) = (lower(&stats.began), &mut self.supply) {
+        if let (true, SourceSupply::Folder(folder)) = (lower(&stats.began), &mut self.supply) {
             folder.look_again();
             (self.quiet, self.calm) = (None, 0);
         }
@@ -169,53 +174,60 @@ impl FeedIntake {
     /// How long the intake may leave it alone unless something is reported; `idle` where nobody reports.
     fn pause(&self, stats: &FeedStats, idle: Duration) -> Duration {
         match &self.supply {
-            Supply::Folder(folder) => match folder.sort() {
-                Sort::Files { .. } if !stats.watched.load(Ordering::Relaxed) => idle,
+            SourceSupply::Folder(folder) => match folder.kind() {
+                FolderKind::Files { .. } if !stats.watched.load(Ordering::Relaxed) => idle,
                 // A further file is seen soon after what came last; later only what nobody reports is looked for.
                 _ => self.every * self.calm.max(1),
             },
-            Supply::Static(_) => idle,
+            SourceSupply::Static(_) => idle,
         }
     }
 
     /// Fills the block of `job`; `None` at the end of the feed.
-    fn fill(&mut self, job: &mut Job, block_bytes: usize, stop: bool) -> Result<Option<Filled>, Error> {
+    fn fill(
+        &mut self,
+        job: &mut BlockJob,
+        block_bytes: usize,
+        stop: bool,
+    ) -> Result<Option<BlockFill>, Error> {
         loop {
             if self.open.is_none() {
                 match self.open_next(stop)? {
                     Some(true) => {}
-                    Some(false) => return Ok(Some(Filled::Nothing)),
+                    Some(false) => return Ok(Some(BlockFill::Nothing)),
                     None => return Ok(None),
                 }
             }
             let open = self.open.as_mut().expect("opened above");
             let (followed, journal) = match &self.supply {
-                Supply::Folder(folder) => (matches!(folder.sort(), Sort::Files { .. }), folder.sort()),
-                Supply::Static(_) => (false, Sort::Files { follow: false }),
+                SourceSupply::Folder(folder) => {
+                    (matches!(folder.kind(), FolderKind::Files { .. }), folder.kind())
+                }
+                SourceSupply::Static(_) => (false, FolderKind::Files { follow: false }),
             };
             // What was received is read to its end; files stay where they are.
-            if stop && matches!(journal, Sort::Files { .. }) {
+            if stop && matches!(journal, FolderKind::Files { .. }) {
                 self.stopped = true;
                 return Ok(None);
             }
             let block = &mut job.block;
             let filled = open.fill(block, block_bytes, &self.sorted.format)?;
-            if filled == Filled::Nothing {
+            if filled == BlockFill::Nothing {
                 // A stream's own journal says where it ends.
-                if let Supply::Folder(folder) = &mut self.supply
-                    && journal != Sort::Streams
+                if let SourceSupply::Folder(folder) = &mut self.supply
+                    && journal != FolderKind::Streams
                 {
                     if followed && self.checked.elapsed() >= self.every {
                         open.check()?;
                         self.checked = Instant::now();
                     }
                     if folder.ends(&open.path)? {
-                        open.complete();
+                        open.mark_complete();
                         continue;
                     }
                 }
                 self.stopped = stop;
-                return Ok(if stop { None } else { Some(Filled::Nothing) });
+                return Ok(if stop { None } else { Some(BlockFill::Nothing) });
             }
             self.head.give(block, &self.sorted.format, &open.path)?;
             job.begins = self.begins.take();
@@ -225,9 +237,9 @@ impl FeedIntake {
                 && let Some(open) = self.open.take()
             {
                 block.more = match &mut self.supply {
-                    Supply::Static(pending) => !pending.is_empty(),
-                    Supply::Folder(folder) => {
-                        folder.ended(open.path.clone(), open.read_bytes());
+                    SourceSupply::Static(pending) => !pending.is_empty(),
+                    SourceSupply::Folder(folder) => {
+                        folder.note_ended(open.path.clone(), open.read_bytes());
                         folder.has_more()
                     }
                 };
@@ -240,25 +252,27 @@ impl FeedIntake {
     fn open_next(&mut self, stop: bool) -> Result<Option<bool>, Error> {
         if self.found.is_none() {
             self.found = match &mut self.supply {
-                Supply::Static(pending) => pending.pop_front().map(|p| (p, None)),
-                Supply::Folder(folder) => match folder.next()? {
-                    Found::Source(pending, facts) => Some((pending, facts)),
-                    Found::Nothing if stop => {
+                SourceSupply::Static(pending) => pending.pop_front().map(|p| (p, None)),
+                SourceSupply::Folder(folder) => match folder.next()? {
+                    NextFolderSource::Source(pending, facts) => Some((pending, facts)),
+                    NextFolderSource::Nothing if stop => {
                         self.stopped = true;
                         None
                     }
-                    Found::Nothing => return Ok(Some(false)),
-                    Found::End => None,
+                    NextFolderSource::Nothing => return Ok(Some(false)),
+                    NextFolderSource::End => None,
                 },
             };
         }
         let Some((pending, facts)) = &mut self.found else { return Ok(None) };
         self.open = match &mut self.supply {
-            Supply::Static(_) => Open::new(pending.clone(), false, false)?,
-            Supply::Folder(folder) => {
-                let journal = folder.sort() == Sort::Streams;
-                match Open::new(pending.clone(), true, journal)? {
-                    None if folder.ends(&pending.path)? => Open::new(pending.clone(), false, journal)?,
+            SourceSupply::Static(_) => SourceReader::new(pending.clone(), false, false)?,
+            SourceSupply::Folder(folder) => {
+                let journal = folder.kind() == FolderKind::Streams;
+                match SourceReader::new(pending.clone(), true, journal)? {
+                    None if folder.ends(&pending.path)? => {
+                        SourceReader::new(pending.clone(), false, journal)?
+                    }
                     open => open,
                 }
             }
@@ -274,13 +288,13 @@ impl FeedIntake {
     }
 }
 
-impl Intake {
+impl BlockIntake {
     /// An intake over feeds.
     pub fn new(
         feeds: Vec<FeedIntake>,
         block_bytes: usize,
         claimed_bytes: Arc<AtomicU64>,
-        live: Option<Live>,
+        live: Option<LiveRun>,
     ) -> Self {
         let order = (0..feeds.len()).collect();
         let began = Instant::now();
@@ -302,8 +316,8 @@ impl Intake {
     ///
     /// # Errors
     /// When a source cannot be read; in a live run only its feed ends.
-    pub fn fill(&mut self, job: &mut Job, claim: BlockClaim<'_>) -> Result<bool, Error> {
-        (job.turn, job.begins, job.sorted) = (Turn::Bytes, None, None);
+    pub fn fill(&mut self, job: &mut BlockJob, claim: BlockClaim<'_>) -> Result<bool, Error> {
+        (job.turn, job.begins, job.sorted) = (BlockKind::Bytes, None, None);
         job.block.head = Arc::default();
         let filled = self.fill_one(job, claim)?;
         job.looks.clear();
@@ -315,7 +329,7 @@ impl Intake {
         Ok(filled)
     }
 
-    fn fill_one(&mut self, job: &mut Job, claim: BlockClaim<'_>) -> Result<bool, Error> {
+    fn fill_one(&mut self, job: &mut BlockJob, claim: BlockClaim<'_>) -> Result<bool, Error> {
         loop {
             self.reload();
             // Acquire: pairs with the Release of who stopped the receivers; all they wrote is seen.
@@ -327,7 +341,9 @@ impl Intake {
                 return Ok(false);
             }
             match &self.live {
-                Some(_) if std::mem::take(&mut self.changed) => return Ok(self.empty(job, 0, Turn::Tick)),
+                Some(_) if std::mem::take(&mut self.changed) => {
+                    return Ok(self.empty(job, 0, BlockKind::Tick));
+                }
                 Some(live) => {
                     let now_ns = self.now_ns();
                     // Relaxed: as where it is stored.
@@ -335,7 +351,7 @@ impl Intake {
                     let again = due_ns != self.ticked.1 || self.ticked.0.elapsed() >= TICK_AGAIN;
                     if due_ns <= now_ns && again {
                         self.ticked = (Instant::now(), due_ns);
-                        return Ok(self.empty(job, 0, Turn::Tick));
+                        return Ok(self.empty(job, 0, BlockKind::Tick));
                     }
                     if live.spin {
                         std::hint::spin_loop();
@@ -350,7 +366,7 @@ impl Intake {
     }
 
     /// One round over the feeds: whether a block was filled, `None` when nothing is there now.
-    fn try_fill(&mut self, job: &mut Job, stop: bool) -> Result<Option<bool>, Error> {
+    fn try_fill(&mut self, job: &mut BlockJob, stop: bool) -> Result<Option<bool>, Error> {
         // Relaxed: a guess at what the merge needs next; the result does not depend on it. Each is read once: workers
         // change it meanwhile, and a sort whose keys change panics.
         let feeds = &self.feeds;
@@ -399,20 +415,20 @@ impl Intake {
             if filled.is_ok() && feed.retry.take().is_some() {
                 link.inspect(|link| link.recover(LinkPart::Reader));
             }
-            if let (Supply::Folder(folder), Some(link)) = (&mut feed.supply, link) {
-                for name in folder.overtaken() {
+            if let (SourceSupply::Folder(folder), Some(link)) = (&mut feed.supply, link) {
+                for name in folder.take_overtaken() {
                     link.note(format!(
                         "{name} came after a file of a greater name had begun: it waits until that one ends, with the next greater name"
                     ));
                 }
             }
             match filled {
-                Ok(Some(Filled::Some(n))) => {
+                Ok(Some(BlockFill::Some(n))) => {
                     job.block.feed = index;
                     (feed.quiet, feed.calm) = (None, 0);
-                    feed.look.found_some(failing);
+                    feed.look.note_bytes(failing);
                     if self.live.is_some() && job.block.received_last.is_none() {
-                        job.block.received_last = feed.open.as_ref().and_then(Open::modified);
+                        job.block.received_last = feed.open.as_ref().and_then(SourceReader::modified);
                     }
                     feed.outstanding.fetch_add(1, Ordering::Relaxed);
                     self.claimed_bytes.fetch_add(n as u64, Ordering::Relaxed);
@@ -424,9 +440,9 @@ impl Intake {
                     }
                     return Ok(Some(true));
                 }
-                Ok(Some(Filled::Nothing)) => {
+                Ok(Some(BlockFill::Nothing)) => {
                     self.changed |= feed.look.absent != failing;
-                    feed.look.found_empty(self.began.elapsed().as_nanos() as i64, failing, waiting);
+                    feed.look.note_empty(self.began.elapsed().as_nanos() as i64, failing, waiting);
                     feed.quiet = Some(now);
                     feed.calm = (feed.calm + 1).min(CALM_MOST);
                     if let Some(live) = &self.live {
@@ -441,7 +457,8 @@ impl Intake {
                 }
                 Ok(None) => {
                     feed.ended = true;
-                    let turn = if feed.stopped && !given_up { Turn::FeedStop } else { Turn::FeedEnd };
+                    let turn =
+                        if feed.stopped && !given_up { BlockKind::FeedStop } else { BlockKind::FeedEnd };
                     if self.live.is_some() {
                         return Ok(Some(self.empty(job, index, turn)));
                     }
@@ -451,34 +468,34 @@ impl Intake {
                     let policy = live.restarts[index];
                     if !stop && policy.tries_again(error.cause()) {
                         let stats = &live.stats.feeds[index];
-                        stats.link.falter(LinkPart::Reader, &error.to_string(), error.cause());
+                        stats.link.note_failure(LinkPart::Reader, &error.to_string(), error.cause());
                         let wait = policy.next_wait(feed.retry.map_or(Duration::ZERO, |(_, wait)| wait));
                         feed.retry = Some((Instant::now() + wait, wait));
                         feed.quiet = None;
                         self.pause = self.pause.min(wait);
                         feed.reopen();
                         self.changed |= !feed.look.absent;
-                        feed.look.found_empty(self.began.elapsed().as_nanos() as i64, true, waiting);
+                        feed.look.note_empty(self.began.elapsed().as_nanos() as i64, true, waiting);
                         continue;
                     }
                     live.stats.feeds[index].fail(error.to_string(), error.cause());
                     feed.ended = true;
-                    return Ok(Some(self.empty(job, index, Turn::FeedEnd)));
+                    return Ok(Some(self.empty(job, index, BlockKind::FeedEnd)));
                 }
             }
         }
         Ok(if open && self.feeds.iter().any(|f| !f.ended) { None } else { Some(false) })
     }
 
-    fn empty(&mut self, job: &mut Job, feed: usize, turn: Turn) -> bool {
+    fn empty(&mut self, job: &mut BlockJob, feed: usize, turn: BlockKind) -> bool {
         (job.block.feed, job.turn) = (feed, turn);
         job.block.bytes.clear();
         self.feeds[feed].outstanding.fetch_add(1, Ordering::Relaxed);
-        if matches!(turn, Turn::FeedEnd | Turn::FeedStop)
+        if matches!(turn, BlockKind::FeedEnd | BlockKind::FeedStop)
             && let Some(live) = &self.live
         {
             live.stats.feeds[feed].ended.store(true, Ordering::Relaxed);
-            if turn == Turn::FeedEnd {
+            if turn == BlockKind::FeedEnd {
                 live.stats.feeds[feed].link.complete();
             }
         }

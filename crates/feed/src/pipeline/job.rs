@@ -1,39 +1,39 @@
 //! A block on its way, with what the pipeline knows of it.
 
 use crate::block::Block;
-use crate::formats::format::{Format, Sort, Statefulness};
-use crate::sources::link::FeedLook;
+use crate::formats::format::{Format, FormatId, Statefulness};
+use crate::sources::link::FeedAvailability;
 use crate::sources::source::SourceFacts;
 use std::sync::Arc;
 
 /// A block that travels: filled at intake, decoded by a worker, placed by the sequencer, and filled again.
 #[derive(Debug, Default)]
-pub struct Job {
+pub struct BlockJob {
     /// Its bytes and events.
     pub block: Block,
     /// What it is besides bytes.
-    pub turn: Turn,
+    pub turn: BlockKind,
     /// What the intake knew of each feed when it claimed the block; empty where no feed is live.
-    pub looks: Vec<FeedLook>,
+    pub looks: Vec<FeedAvailability>,
     /// When that was, on the intake's clock.
     pub claimed_ns: i64,
     /// The source that begins with this block, when it was found while running.
     pub begins: Option<Box<SourceFacts>>,
     /// Format and mapping to decode it by.
-    pub sorted: Option<Arc<Sorted>>,
+    pub sorted: Option<Arc<FormatRevision>>,
 }
 
-impl Job {
+impl BlockJob {
     /// Whether what it means is known only in its turn.
     pub fn is_stream(&self) -> bool {
-        let stream = |s: &Arc<Sorted>| s.format.statefulness() == Statefulness::Stream;
-        self.turn == Turn::Bytes && self.sorted.as_ref().is_some_and(stream)
+        let stream = |s: &Arc<FormatRevision>| s.format.statefulness() == Statefulness::Stream;
+        self.turn == BlockKind::Bytes && self.sorted.as_ref().is_some_and(stream)
     }
 }
 
 /// What a block brings to the sequencer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Turn {
+pub enum BlockKind {
     /// Bytes of a source.
     #[default]
     Bytes,
@@ -47,19 +47,19 @@ pub enum Turn {
 
 /// A format with its mapping, and which one of those that a feed has had in this run.
 #[derive(Clone, Debug)]
-pub struct Sorted {
+pub struct FormatRevision {
     /// What the bytes are.
     pub format: Format,
     /// The same, as source definitions tell it.
-    pub sort: Sort,
+    pub sort: FormatId,
     /// 0 for the one that the run began with.
     pub generation: u64,
 }
 
-impl Sorted {
+impl FormatRevision {
     /// A format as the first one of a run, or a later one.
     pub fn new(format: Format, generation: u64) -> Self {
-        let sort = Sort::of(&format);
+        let sort = FormatId::from_format(&format);
         Self { format, sort, generation }
     }
 }

@@ -3,7 +3,7 @@
 //! An event that was received at a known time is held against that time, any other against the other feeds. One that leads
 //! by more keeps its place in its feed, has the flag `clock_ahead`, and changes no time by which anything is merged.
 
-use crate::block::{Block, Unit, What};
+use crate::block::{Block, BlockUnit, UnitKind};
 use crate::formats::stamp::{last_byte, time_of};
 use crate::pipeline::feed_state::{FeedState, SourceState};
 use std::time::Duration;
@@ -48,24 +48,24 @@ fn after(ts: UnixNanos, lead: Option<Duration>) -> UnixNanos {
 pub const KNOWN_SINCE: UnixNanos = UnixNanos(631_152_000_000_000_000);
 
 /// A time that says what time it is.
-pub fn known(ts: UnixNanos) -> Option<UnixNanos> {
+pub fn known_time(ts: UnixNanos) -> Option<UnixNanos> {
     Some(ts).filter(|ts| *ts >= KNOWN_SINCE)
 }
 
 impl Block {
     /// The earliest time at which any of it was received.
     pub fn received_first(&self) -> Option<UnixNanos> {
-        self.times.iter().filter_map(|(_, ts)| known(*ts)).min()
+        self.times.iter().filter_map(|(_, ts)| known_time(*ts)).min()
     }
 }
 
 impl SourceState {
     /// What the tape has of a message that is there already: whether it leads. `placed_max` is the latest time that was
     /// believed when the run began.
-    fn leads_on_tape(&self, unit: &Unit, placed_max: UnixNanos) -> Option<bool> {
+    fn leads_on_tape(&self, unit: &BlockUnit, placed_max: UnixNanos) -> Option<bool> {
         let there = self.on_tape_through.is_some_and(|t| unit.offset <= t);
         there.then(|| {
-            unit.ts > placed_max && known(placed_max).is_some()
+            unit.ts > placed_max && known_time(placed_max).is_some()
                 || self.ahead.binary_search(&unit.offset).is_ok()
         })
     }
@@ -90,34 +90,37 @@ impl LeadBounds {
         match block.received_min {
             Some(ts) if feed.received => self.lead.after_receipt(ts),
             _ if !self.merges => UnixNanos::MAX,
-            _ if known(self.placed_max).is_some() => self.lead.after_feeds(self.placed_max),
+            _ if known_time(self.placed_max).is_some() => self.lead.after_feeds(self.placed_max),
             _ => UnixNanos::MIN,
         }
     }
 
     /// Whether [`LeadBounds::leads`] is to be asked of this message.
     #[inline]
-    pub fn is_in_doubt(&self, unit: &Unit, state: &SourceState, ceiling: UnixNanos) -> bool {
+    pub fn is_in_doubt(&self, unit: &BlockUnit, state: &SourceState, ceiling: UnixNanos) -> bool {
         unit.ts > ceiling
             || state.on_tape_through.is_some() && state.leads_on_tape(unit, self.placed_before) == Some(true)
     }
 
     /// Whether a message leads by more than it may; `others` is the latest time at hand of the other feeds.
-    pub fn leads(&self, unit: &Unit, feed: &FeedState, block: &Block, others: UnixNanos) -> bool {
+    pub fn leads(&self, unit: &BlockUnit, feed: &FeedState, block: &Block, others: UnixNanos) -> bool {
         if matches!(
             unit.what,
-            What::Quarantine | What::QuarantinePart { .. } | What::Switch | What::Progress { .. }
+            UnitKind::Quarantine
+                | UnitKind::QuarantinePart { .. }
+                | UnitKind::Switch
+                | UnitKind::Progress { .. }
         ) {
             return false;
         }
         if let Some(leads) = feed.sources[block.source].leads_on_tape(unit, self.placed_before) {
             return leads;
         }
-        let received = || time_of(&block.times, last_byte(unit.offset, unit.length)).and_then(known);
+        let received = || time_of(&block.times, last_byte(unit.offset, unit.length)).and_then(known_time);
         if let Some(ts) = Some(()).filter(|()| feed.received).and_then(|()| received()) {
             return unit.ts > self.lead.after_receipt(ts);
         }
-        let latest = known(self.placed_max.max(others));
+        let latest = known_time(self.placed_max.max(others));
         self.merges && latest.is_some_and(|ts| unit.ts > self.lead.after_feeds(ts))
     }
 }

@@ -1,4 +1,4 @@
-//! From master files to a [`Reference`].
+//! From master files to a [`InstrumentMaster`].
 //!
 //! The master is messages like all others: its mapping makes `ref` events of them, and each is an entry. `instr` is the
 //! name on the tape; `figi`, `mic` with `symbol`, and `isin` among what is kept are its notations; `valid_from` and
@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::formats::format::Format;
 use crate::mapping::Mapping;
 use crate::pipeline::walk::walk;
-use crate::reference::{Day, Reference, Row, Table, Venue, day_of_date};
+use crate::reference::{DayNumber, InstrumentMaster, NotationRow, NotationTable, VenueIndex, day_of_date};
 use crate::sources::hash;
 use crate::sources::source::is_stdin;
 use rustc_hash::FxHashMap;
@@ -25,11 +25,11 @@ use unitape_model::{
 
 /// Reads master files, one after the other.
 #[derive(Debug, Default)]
-pub struct Loader {
+pub struct MasterLoader {
     files: Vec<PathBuf>,
-    notations: Vec<Notation>,
-    instruments: Interned,
-    venues: Interned,
+    notations: Vec<MasterNotation>,
+    instruments: InternedTexts,
+    venues: InternedTexts,
     identity: String,
     notes: Vec<String>,
     /// Notes that were made, also those that are not kept.
@@ -46,11 +46,11 @@ const KEYS: [&str; 4] = ["isin", "valid_from", "valid_to", "tick_table"];
 
 /// A notation as an entry has it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Notation {
+struct MasterNotation {
     name: Box<str>,
-    venue: Venue,
-    from: Day,
-    to: Day,
+    venue: VenueIndex,
+    from: DayNumber,
+    to: DayNumber,
     instrument: InstrumentId,
     /// Index of the file, and where in it the entry begins.
     place: (usize, u64),
@@ -58,12 +58,12 @@ struct Notation {
 
 /// Texts by number.
 #[derive(Debug, Default)]
-struct Interned {
+struct InternedTexts {
     ids: FxHashMap<Box<str>, u32>,
     names: Vec<String>,
 }
 
-impl Interned {
+impl InternedTexts {
     fn id(&mut self, name: &str) -> u32 {
         if let Some(id) = self.ids.get(name) {
             return *id;
@@ -75,11 +75,11 @@ impl Interned {
     }
 }
 
-impl Loader {
+impl MasterLoader {
     /// Reads the file of `FILE:MAPPING`, where `events` as mapping says that the file is events as JSON Lines.
     ///
     /// # Errors
-    /// When there is no such file or mapping, and as [`Loader::add`].
+    /// When there is no such file or mapping, and as [`MasterLoader::add`].
     pub fn add_option(&mut self, option: &str) -> Result<(), Error> {
         let parts = option.rsplit_once(':').filter(|(file, mapping)| !file.is_empty() && !mapping.is_empty());
         let Some((file, mapping)) = parts else {
@@ -121,7 +121,7 @@ impl Loader {
     pub fn format(mapping: &str) -> Result<Format, Error> {
         match mapping {
             "events" => Ok(Format::events()),
-            mapping => Format::by(Mapping::load(mapping)?),
+            mapping => Format::from_mapping(Mapping::load(mapping)?),
         }
     }
 
@@ -136,7 +136,7 @@ impl Loader {
             return Err(Error::Config { origin: "reference data -".to_owned(), what: what.to_owned() });
         }
         let read = |source| Error::Read { path: path.to_owned(), offset: 0, source };
-        let (_, hash) = File::open(path).and_then(|file| hash::of(&file, 1)).map_err(read)?;
+        let (_, hash) = File::open(path).and_then(|file| hash::hash_file(&file, 1)).map_err(read)?;
         let file = self.files.len();
         self.files.push(path.to_owned());
         let before = self.notations.len();
@@ -147,7 +147,7 @@ impl Loader {
             return Err(self.wrong((file, 0), what));
         }
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        let mapping = format.mapping().unwrap_or_else(|| format.name().to_owned());
+        let mapping = format.mapping_identity().unwrap_or_else(|| format.name().to_owned());
         self.identity.push_str(&format!("+{name}@{}:{mapping}", &hash[..16]));
         Ok(())
     }
@@ -156,11 +156,11 @@ impl Loader {
     ///
     /// # Errors
     /// When a notation means two instruments on one day.
-    pub fn finish(mut self) -> Result<Reference, Error> {
+    pub fn finish(mut self) -> Result<InstrumentMaster, Error> {
         let mut notations = std::mem::take(&mut self.notations);
         notations.sort_unstable();
         // Of what came so far of a notation the entry that ends last: all of them mean the same where they overlap.
-        let mut last: Option<&Notation> = None;
+        let mut last: Option<&MasterNotation> = None;
         for n in &notations {
             match last.filter(|l| l.name == n.name && l.venue == n.venue) {
                 Some(l) if n.from <= l.to && n.instrument != l.instrument => return Err(self.conflict(l, n)),
@@ -172,15 +172,15 @@ impl Loader {
         let mut rows = Vec::with_capacity(notations.len());
         for stretch in notations.chunk_by(|a, b| a.name == b.name) {
             let start = rows.len();
-            for &Notation { venue, from, to, instrument, .. } in stretch {
-                rows.push(Row { venue, from, to, instrument });
+            for &MasterNotation { venue, from, to, instrument, .. } in stretch {
+                rows.push(NotationRow { venue, from, to, instrument });
             }
             by_name.insert(stretch[0].name.as_bytes().into(), start..rows.len());
         }
         let venues = self.venues.names.into_iter().zip(1..);
         let venues = venues.map(|(name, venue)| (name.into_bytes().into(), venue)).collect();
-        let table = Table { by_name, rows, venues, instruments: self.instruments.names };
-        Ok(Reference::new(table, self.identity))
+        let table = NotationTable { by_name, rows, venues, instruments: self.instruments.names };
+        Ok(InstrumentMaster::new(table, self.identity))
     }
 
     /// Takes the entries of a block.
@@ -228,13 +228,13 @@ impl Loader {
                 _ => Err(self.wrong(place, format!("{word}: {json} is no text"))),
             }
         };
-        let day = |word: &str| -> Result<Option<Day>, Error> {
+        let day = |word: &str| -> Result<Option<DayNumber>, Error> {
             let Some(date) = kept(word)? else { return Ok(None) };
             let what = || format!("{word}: `{date}` is no date; write it as 2026-01-05 or 20260105");
             day_of_date(&date).map(Some).ok_or_else(|| self.wrong(place, what()))
         };
         let (from, to) = (day("valid_from")?, day("valid_to")?);
-        let (from, to) = (from.unwrap_or(Day::MIN), to.unwrap_or(Day::MAX));
+        let (from, to) = (from.unwrap_or(DayNumber::MIN), to.unwrap_or(DayNumber::MAX));
         if to < from {
             let (from, to) = (kept("valid_from")?.unwrap_or_default(), kept("valid_to")?.unwrap_or_default());
             return Err(self.wrong(place, format!("valid_to {to} is before valid_from {from}")));
@@ -255,7 +255,7 @@ impl Loader {
         let instrument_id = InstrumentId(self.instruments.id(instrument));
         let mut add = |name: &str, venue| {
             let (name, instrument) = (name.into(), instrument_id);
-            self.notations.push(Notation { name, venue, from, to, instrument, place });
+            self.notations.push(MasterNotation { name, venue, from, to, instrument, place });
         };
         add(instrument, 0);
         for alone in [isin.unwrap_or_default(), text(event, EventField::Figi)] {
@@ -271,14 +271,14 @@ impl Loader {
     }
 
     /// Two entries give one notation to different instruments.
-    fn conflict(&self, first: &Notation, second: &Notation) -> Error {
+    fn conflict(&self, first: &MasterNotation, second: &MasterNotation) -> Error {
         // The later one is told where it stands, the earlier one beside it.
         let (first, second) = if first.place < second.place { (first, second) } else { (second, first) };
         let what = match second.venue.checked_sub(1) {
             None => format!("`{}`", second.name),
             Some(i) => format!("`{}` on {}", second.name, self.venues.names[i as usize]),
         };
-        let name = |n: &Notation| &self.instruments.names[n.instrument.index()];
+        let name = |n: &MasterNotation| &self.instruments.names[n.instrument.index()];
         let (file, offset) = first.place;
         let whose = format!("{}, byte {offset}", self.files[file].display());
         let (new, old) = (name(second), name(first));

@@ -12,19 +12,19 @@
 //! quiet one, `late` behind it. How many units of each segment a tape has says where a restart goes on, so the tape
 //! itself is the record of what the merge decided.
 
-mod placed;
+mod placed_units;
 
 use crate::account::bookkeeping::define_frame;
-use crate::account::{Account, uint};
+use crate::account::{TapeAccount, uint};
 use crate::block::NO_TS;
 use crate::error::Error;
-use crate::pipeline::consolidate::{Outcome, Turns};
-use crate::pipeline::durability::FlushPatience;
-use crate::pipeline::lead::{ClockLead, known};
+use crate::pipeline::consolidate::{RunOutcome, TurnTimes};
+use crate::pipeline::durability::FlushFailures;
+use crate::pipeline::lead::{ClockLead, known_time};
 use crate::quarantine::{RawLog, raw_of_event};
-use crate::sources::link::{FeedLook, MergeWait};
-use crate::sources::stats::{FeedStats, Stats};
-use placed::Known;
+use crate::sources::link::{FeedAvailability, MergeWait};
+use crate::sources::stats::{FeedStats, RunStats};
+use placed_units::PlacedSegment;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ use unitape_tape::{Reader, StartPosition, TapeId, Writer, WriterOptions as TapeO
 
 /// A segment of a merge.
 #[derive(Clone, Debug)]
-pub struct Segment {
+pub struct MergeSegment {
     /// Name of its feed.
     pub name: String,
     /// Directory of its tape; it may come later.
@@ -57,7 +57,7 @@ pub struct Segment {
 #[derive(Debug)]
 pub struct MergeOptions {
     /// The segments; ties in time go to the earlier one.
-    pub segments: Vec<Segment>,
+    pub segments: Vec<MergeSegment>,
     /// How the tape is written.
     pub tape: TapeOptions,
     /// How long after its receipt a unit waits for a segment that has nothing at hand; `None`: until it has ended.
@@ -67,8 +67,8 @@ pub struct MergeOptions {
     pub lead: ClockLead,
     /// Receive times, where there are any, and not event times say the order.
     pub by_receive_time: bool,
-    /// Figures, for segments of these names; `placed` of them reports that a tape has more.
-    pub stats: Arc<Stats>,
+    /// Figures, for segments of these names; `placed_units` of them reports that a tape has more.
+    pub stats: Arc<RunStats>,
     /// It looks again and again instead of sleeping.
     pub spin: bool,
 }
@@ -77,22 +77,22 @@ pub struct MergeOptions {
 ///
 /// # Errors
 /// When a segment's tape cannot be read or is not what the tape has of it, or the tape refuses.
-pub fn merge(dir: &Path, options: MergeOptions) -> Result<Outcome, Error> {
+pub fn merge(dir: &Path, options: MergeOptions) -> Result<RunOutcome, Error> {
     let id = crate::pipeline::consolidate::id_of(dir)?.unwrap_or_else(|| tape_id(&options.segments));
     let (writer, _) = Writer::open(dir, id, options.tape)?;
-    let (account, mut known) = Known::of(dir)?;
+    let (account, mut known) = PlacedSegment::read(dir)?;
     let before = account.summary().messages;
     let segments = options.segments.into_iter().map(|s| {
         let known = known.remove(&s.name).unwrap_or_default();
-        Merging { segment: s, known, ..Merging::default() }
+        MergeInput { segment: s, known, ..MergeInput::default() }
     });
-    let mut tape = Onto {
+    let mut tape = MergeOutput {
         raw: RawLog::open(dir, account.raw_bytes)?,
         writer,
         dictionary: account.names.dictionary().clone(),
         next_source: account.next_source,
         out: Vec::new(),
-        flushes: FlushPatience::default(),
+        flushes: FlushFailures::default(),
     };
     let mut segments: Vec<_> = segments.collect();
     let placed = account.placed_max;
@@ -107,11 +107,11 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<Outcome, Error> {
         let (mut some_empty, mut open, mut for_later) = (false, false, false);
         for (i, s) in segments.iter_mut().enumerate() {
             s.head = s.head(options.by_receive_time, placed_before)?;
-            if s.waited.is_some() && s.head != Head::Nothing {
+            if s.waited.is_some() && s.head != NextMergeUnit::Nothing {
                 s.note_waited(false, began.elapsed().as_nanos() as i64, &options.stats.feeds[i]);
             }
             match s.head {
-                Head::Unit(ts) => {
+                NextMergeUnit::Unit(ts) => {
                     let others = latest.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, ts)| *ts).max();
                     let latest = placed_max.max(others.unwrap_or(NO_TS));
                     let ts = s.believe(&lead, latest).unwrap_or(ts);
@@ -120,10 +120,10 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<Outcome, Error> {
                         next = Some((ts, i));
                     }
                 }
-                Head::Nothing => {
+                NextMergeUnit::Nothing => {
                     (some_empty, open) = (true, true);
                 }
-                Head::End => {
+                NextMergeUnit::End => {
                     let unbounded = s.segment.wait.unwrap_or(options.wait.into()) == MergeWait::Unbounded;
                     for_later |= unbounded && s.segment.stopped.load(Ordering::Relaxed);
                 }
@@ -136,7 +136,7 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<Outcome, Error> {
             // It may bring more in a later run, which places what waits for it.
             if segments.iter().all(|s| s.segment.ended.load(Ordering::Acquire)) {
                 let left = segments.iter().zip(&options.stats.feeds);
-                for (_, stats) in left.filter(|(s, _)| matches!(s.head, Head::Unit(_))) {
+                for (_, stats) in left.filter(|(s, _)| matches!(s.head, NextMergeUnit::Unit(_))) {
                     stats.link.note(LEFT.to_owned());
                 }
                 break;
@@ -148,9 +148,9 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<Outcome, Error> {
             let now_ns = began.elapsed().as_nanos() as i64;
             let came_ns = next.map(|(_, i)| segments[i].came_ns(now_ns));
             let mut until_ns = None;
-            for (i, s) in segments.iter_mut().enumerate().filter(|(_, s)| s.head == Head::Nothing) {
+            for (i, s) in segments.iter_mut().enumerate().filter(|(_, s)| s.head == NextMergeUnit::Nothing) {
                 let link = &options.stats.feeds[i].link;
-                s.look.found_empty(now_ns, link.is_failing(), link.is_waiting());
+                s.look.note_empty(now_ns, link.is_failing(), link.is_waiting());
                 let wait = s.segment.wait.unwrap_or(options.wait.into());
                 let its_until_ns = came_ns.and_then(|came_ns| s.look.waits_until(came_ns, wait));
                 s.note_waited(its_until_ns.is_some(), now_ns, &options.stats.feeds[i]);
@@ -192,13 +192,13 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<Outcome, Error> {
     }
     tape.raw.sync()?;
     tape.writer.close()?;
-    let summary = Account::of(dir)?.summary();
+    let summary = TapeAccount::load(dir)?.summary();
     let fresh_messages = summary.messages.saturating_sub(before);
-    Ok(Outcome {
+    Ok(RunOutcome {
         fresh_messages,
         summary,
         ending: FarmEnding::EndOfInput,
-        turns: Turns::default(),
+        turns: TurnTimes::default(),
         stopped: false,
         notes: Vec::new(),
     })
@@ -212,7 +212,7 @@ const LEFT: &str =
 const IDLE: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Head {
+enum NextMergeUnit {
     Unit(UnixNanos),
     Nothing,
     End,
@@ -220,9 +220,9 @@ enum Head {
 
 /// A segment as the merge has it.
 #[derive(Debug)]
-struct Merging {
-    segment: Segment,
-    known: Known,
+struct MergeInput {
+    segment: MergeSegment,
+    known: PlacedSegment,
     reader: Option<Reader>,
     /// Its names and sources, by its own ids.
     names: NameTable,
@@ -241,8 +241,8 @@ struct Merging {
     received: bool,
     running_max: UnixNanos,
     /// What was found at the last look.
-    head: Head,
-    look: FeedLook,
+    head: NextMergeUnit,
+    look: FeedAvailability,
     /// When the unit in hand came, on the merge's clock; when that is first asked.
     came: Option<i64>,
     received_at: Option<UnixNanos>,
@@ -251,9 +251,9 @@ struct Merging {
     waited: Option<i64>,
 }
 
-impl Default for Merging {
+impl Default for MergeInput {
     fn default() -> Self {
-        let segment = Segment {
+        let segment = MergeSegment {
             name: String::new(),
             dir: PathBuf::new(),
             ended: Arc::default(),
@@ -262,7 +262,7 @@ impl Default for Merging {
         };
         Self {
             segment,
-            known: Known::default(),
+            known: PlacedSegment::default(),
             reader: None,
             names: NameTable::default(),
             ids: Default::default(),
@@ -275,8 +275,8 @@ impl Default for Merging {
             ahead: false,
             received: false,
             running_max: NO_TS,
-            head: Head::Nothing,
-            look: FeedLook::default(),
+            head: NextMergeUnit::Nothing,
+            look: FeedAvailability::default(),
             came: None,
             received_at: None,
             held: None,
@@ -285,18 +285,18 @@ impl Default for Merging {
     }
 }
 
-impl Merging {
+impl MergeInput {
     /// The time by which its next unit is merged.
-    fn head(&mut self, by_receive_time: bool, placed_before: UnixNanos) -> Result<Head, Error> {
+    fn head(&mut self, by_receive_time: bool, placed_before: UnixNanos) -> Result<NextMergeUnit, Error> {
         loop {
             if self.whole && !self.unit.is_empty() {
                 let ts = if self.ahead { self.running_max } else { self.running_max.max(self.ts) };
-                return Ok(Head::Unit(ts));
+                return Ok(NextMergeUnit::Unit(ts));
             }
             // Acquire: pairs with the Release of who saw its writer end; all it committed is seen.
             let ended = self.segment.ended.load(Ordering::Acquire);
             if !self.read(by_receive_time)? {
-                return Ok(if ended { Head::End } else { Head::Nothing });
+                return Ok(if ended { NextMergeUnit::End } else { NextMergeUnit::Nothing });
             }
             if self.known.units > 0 {
                 // It is on the tape already.
@@ -343,7 +343,7 @@ impl Merging {
     /// it leads by more than it may.
     fn believe(&mut self, lead: &ClockLead, latest: UnixNanos) -> Option<UnixNanos> {
         let doubt = !self.ahead && !self.received && !self.only_meta;
-        if doubt && known(latest).is_some_and(|latest| self.ts > lead.after_feeds(latest)) {
+        if doubt && known_time(latest).is_some_and(|latest| self.ts > lead.after_feeds(latest)) {
             self.ahead = true;
         }
         self.ahead.then_some(self.running_max)
@@ -398,7 +398,7 @@ impl Merging {
             self.unit.extend_from_slice(frame.bytes);
             if frame.header.is_last() {
                 self.whole = true;
-                self.look.found_some(false);
+                self.look.note_bytes(false);
                 return Ok(true);
             }
         }
@@ -414,18 +414,18 @@ impl Merging {
 }
 
 /// The tape that is written.
-struct Onto {
+struct MergeOutput {
     writer: Writer,
     raw: RawLog,
     dictionary: Dictionary,
     next_source: u32,
     out: Vec<u8>,
-    flushes: FlushPatience,
+    flushes: FlushFailures,
 }
 
-impl Onto {
+impl MergeOutput {
     /// Appends the unit in hand, under ids of this tape.
-    fn place(&mut self, s: &mut Merging, late: bool) -> Result<(), Error> {
+    fn place(&mut self, s: &mut MergeInput, late: bool) -> Result<(), Error> {
         self.out.clear();
         let unit = std::mem::take(&mut s.unit);
         for (_, header, frame) in frames(&unit) {
@@ -454,7 +454,7 @@ impl Onto {
             self.out.extend_from_slice(&own);
         }
         while let Err(e) = self.writer.append(&self.out) {
-            if !self.flushes.outlives(&e, &self.writer, s.segment.ended.load(Ordering::Relaxed)) {
+            if !self.flushes.may_retry_append(&e, &self.writer, s.segment.ended.load(Ordering::Relaxed)) {
                 return Err(e.into());
             }
         }
@@ -463,7 +463,7 @@ impl Onto {
     }
 
     /// Gives a definition of a source its id here.
-    fn source(&mut self, s: &mut Merging, own: &mut [u8]) -> Result<(), Error> {
+    fn source(&mut self, s: &mut MergeInput, own: &mut [u8]) -> Result<(), Error> {
         let event = Event::new(own).expect("looked at when it was read");
         let (index, of) = (uint(&event, EventField::Index).unwrap_or(0) as u32, uint(&event, EventField::Of));
         let id = self.next_source;
@@ -478,7 +478,7 @@ impl Onto {
     }
 
     /// Gives the names of an event their ids here, with definitions before it where they are new.
-    fn names(&mut self, s: &mut Merging, kind: EventKind, own: &mut [u8]) -> Result<(), Error> {
+    fn names(&mut self, s: &mut MergeInput, kind: EventKind, own: &mut [u8]) -> Result<(), Error> {
         let schema = EventSchema::for_kind(kind);
         let mut publisher = false;
         for spec in schema.fields {
@@ -504,14 +504,14 @@ impl Onto {
         Ok(())
     }
 
-    fn narrow(&mut self, s: &mut Merging, own: &mut [u8], at: usize) -> Result<(), Error> {
+    fn narrow(&mut self, s: &mut MergeInput, own: &mut [u8], at: usize) -> Result<(), Error> {
         let id = u16::from_le_bytes(own[at..at + 2].try_into().expect("two bytes"));
         let id = self.name(s, NameKind::Venue, id.into())?;
         put(own, at, &(id as u16).to_le_bytes());
         Ok(())
     }
 
-    fn wide(&mut self, s: &mut Merging, own: &mut [u8], dict: NameKind, at: usize) -> Result<(), Error> {
+    fn wide(&mut self, s: &mut MergeInput, own: &mut [u8], dict: NameKind, at: usize) -> Result<(), Error> {
         let id = u32::from_le_bytes(own[at..at + 4].try_into().expect("four bytes"));
         let id = self.name(s, dict, id)?;
         put(own, at, &id.to_le_bytes());
@@ -519,7 +519,7 @@ impl Onto {
     }
 
     /// The id here of the segment's name `own`.
-    fn name(&mut self, s: &mut Merging, dict: NameKind, own: u32) -> Result<u32, Error> {
+    fn name(&mut self, s: &mut MergeInput, dict: NameKind, own: u32) -> Result<u32, Error> {
         let ids = &mut s.ids[dict as usize];
         if own == 0 {
             return Ok(0);
@@ -559,7 +559,7 @@ fn entry(frame: &[u8], mut at: usize, tag: u16) -> Option<std::ops::Range<usize>
     None
 }
 
-fn tape_id(segments: &[Segment]) -> TapeId {
+fn tape_id(segments: &[MergeSegment]) -> TapeId {
     let mut hasher = blake3::Hasher::new();
     for s in segments {
         hasher.update(&(s.name.len() as u64).to_le_bytes());

@@ -5,12 +5,12 @@
 //! | `job` | a block on its way, with what the pipeline knows of it |
 //! | `intake` | cuts sources into blocks |
 //! | `sequence`, `feed_state`, `lead`, `open_sources`, `durability` | ids, definitions, merge, place on the tape |
-//! | `begin`, `known` | what the tape knows of the sources, and what is there now |
+//! | `begin`, `source_check` | what the tape knows of the sources, and what is there now |
 //! | `consolidate`, `run` | all of it, once or until it is stopped |
 //! | `masters` | reference data out of master files |
 //! | `merge` | tapes of one feed each become one tape |
 //! | `walk`, `explain` | a file decoded by itself; what a mapping does with each message of a sample, and why |
-//! | `to_events` | one worker's part, for benches and tests |
+//! | `source_decoder` | one worker's part, for benches and tests |
 
 pub mod begin;
 pub mod consolidate;
@@ -19,12 +19,12 @@ pub mod explain;
 pub mod feed_state;
 pub mod intake;
 pub mod job;
-pub mod known;
 pub mod lead;
 pub mod masters;
 pub mod merge;
 pub mod open_sources;
 pub mod run;
 pub mod sequence;
-pub mod to_events;
+pub mod source_check;
+pub mod source_decoder;
 pub mod walk;

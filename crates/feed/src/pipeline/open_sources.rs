@@ -12,7 +12,7 @@
 //! under another name. A kill leaves what was noted [`NOTE_EVERY_NS`] before it, or later. What is noted says something of
 //! files and nothing of the tape. What is noted of a source that a repair cut off is dropped by the next run.
 
-use crate::account::Account;
+use crate::account::TapeAccount;
 use crate::pipeline::feed_state::FeedState;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ const FORMAT: u32 = 1;
 const BYTES_MAX: u64 = 64 << 20;
 
 #[derive(Debug, Deserialize, Serialize)]
-struct Notes {
+struct SourceNotesFile {
     format: u32,
     tape: String,
     sources: Vec<SourceNote>,
@@ -52,7 +52,7 @@ pub struct OpenSources {
     path: PathBuf,
     tape: String,
     noted: BTreeMap<u32, SourceNote>,
-    /// The file does not say what `noted` does.
+    /// The file does not say what `field_table` does.
     is_stale: bool,
     /// When it was written, on the intake's clock.
     written_ns: Option<i64>,
@@ -61,7 +61,7 @@ pub struct OpenSources {
 impl OpenSources {
     /// What an earlier run noted of the sources of the tape in `dir`, whose account gets what goes beyond its marks. With
     /// what is wrong with the file, where it cannot be used.
-    pub fn load(dir: &Path, tape: &str, account: &mut Account) -> (Self, Option<String>) {
+    pub fn load(dir: &Path, tape: &str, account: &mut TapeAccount) -> (Self, Option<String>) {
         let path = dir.join(NAME);
         let (notes, wrong) = match read(&path, tape) {
             Ok(notes) => (notes, None),
@@ -120,7 +120,8 @@ impl OpenSources {
             return Ok(());
         }
         let sources = self.noted.values().cloned().collect();
-        let line = serde_json::to_string(&Notes { format: FORMAT, tape: self.tape.clone(), sources })?;
+        let line =
+            serde_json::to_string(&SourceNotesFile { format: FORMAT, tape: self.tape.clone(), sources })?;
         let sum = blake3::hash(line.as_bytes()).to_hex();
         let temp = self.path.with_extension("new");
         std::fs::write(&temp, format!("{line}\n{sum}\n"))?;
@@ -141,12 +142,12 @@ fn read(path: &Path, tape: &str) -> Result<Vec<SourceNote>, String> {
     if sum.trim_end() != blake3::hash(line.as_bytes()).to_hex().as_str() {
         return Err("its checksum does not match".to_owned());
     }
-    let notes: Notes = serde_json::from_str(line).map_err(|e| e.to_string())?;
+    let notes: SourceNotesFile = serde_json::from_str(line).map_err(|e| e.to_string())?;
     match notes {
-        Notes { format, .. } if format != FORMAT => {
+        SourceNotesFile { format, .. } if format != FORMAT => {
             Err(format!("it is of format {format}, this build knows {FORMAT}"))
         }
-        Notes { tape: of, .. } if of != tape => Err(format!("it is of tape {of}")),
+        SourceNotesFile { tape: of, .. } if of != tape => Err(format!("it is of tape {of}")),
         notes => Ok(notes.sources),
     }
 }
@@ -162,7 +163,7 @@ mod tests {
         let run = dir.path().join("run");
         std::fs::create_dir(&run).unwrap();
         std::fs::write(dir.path().join(NAME), "{}\n").unwrap();
-        let (mut open, wrong) = OpenSources::load(dir.path(), "1", &mut Account::default());
+        let (mut open, wrong) = OpenSources::load(dir.path(), "1", &mut TapeAccount::default());
         assert!(wrong.is_some_and(|what| what.contains("checksum")));
         std::fs::remove_dir_all(&run).unwrap();
         assert!(open.write(&[], 0).is_err());

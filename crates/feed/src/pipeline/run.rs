@@ -9,19 +9,19 @@
 //! Receivers write journals and nothing else; from there on, a live feed is a directory like any other. When the
 //! run is to stop, receivers stop first; then what they wrote is read to its end and placed.
 
-use crate::account::Account;
+use crate::account::TapeAccount;
 use crate::error::Error;
-use crate::formats::decoder::How;
+use crate::formats::decoder::DecodeOptions;
 use crate::formats::format::{Format, Statefulness};
-use crate::pipeline::consolidate::{BLOCK_BYTES, Outcome, Progress, Setup, engine};
-use crate::pipeline::intake::{Live, Reload};
+use crate::pipeline::consolidate::{BLOCK_BYTES, RunOutcome, RunProgress, RunSetup, engine};
+use crate::pipeline::intake::{LiveRun, MappingReload};
 use crate::pipeline::lead::ClockLead;
-use crate::sources::folder::Sort;
+use crate::sources::folder::FolderKind;
 use crate::sources::growth::GrowthWatch;
 use crate::sources::link::{MergeWait, RestartPolicy};
-use crate::sources::receive::{self, Halt, Receive};
+use crate::sources::receive::{self, HaltSignal, ReceiveSource};
 use crate::sources::source::SourceRules;
-use crate::sources::stats::Stats;
+use crate::sources::stats::RunStats;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ use unitape_tape::WriterOptions as TapeOptions;
 
 /// Where a feed's bytes come from.
 #[derive(Clone, Debug)]
-pub enum Input {
+pub enum FeedInput {
     /// Files, one after the other; plain, gz or zst, streams or captures. `-` is stdin.
     Files(Vec<PathBuf>),
     /// The files of a directory, by name; with `follow`, also those that come while the run goes on.
@@ -41,7 +41,7 @@ pub enum Input {
     Directory { path: PathBuf, follow: bool },
     /// What a receiver writes down in the directory `path`.
     #[allow(missing_docs)]
-    Journal { path: PathBuf, receive: Receive },
+    Journal { path: PathBuf, receive: ReceiveSource },
 }
 
 /// A feed of a run.
@@ -52,9 +52,9 @@ pub struct RunFeed {
     /// What its bytes are.
     pub format: Format,
     /// Where they come from.
-    pub input: Input,
+    pub input: FeedInput,
     /// How they are decoded, the format apart.
-    pub how: How,
+    pub how: DecodeOptions,
     /// What becomes of files that are not what the tape says.
     pub rules: SourceRules,
     /// What becomes of it when it fails.
@@ -94,19 +94,19 @@ pub struct RunOptions {
     /// Can be read when `stop` is up: the run then sees it at once, and need not look often.
     pub stop_signal: Option<OwnedFd>,
     /// Figures, for anyone to read meanwhile; made for these feeds.
-    pub stats: Arc<Stats>,
+    pub stats: Arc<RunStats>,
     /// Mappings that are loaded anew.
-    pub reload: Arc<Reload>,
+    pub reload: Arc<MappingReload>,
 }
 
 impl RunFeed {
     /// A feed with all packets, and without receive times.
-    pub fn new(name: String, format: Format, input: Input) -> Self {
+    pub fn new(name: String, format: Format, input: FeedInput) -> Self {
         Self {
             name,
             format,
             input,
-            how: How::default(),
+            how: DecodeOptions::default(),
             rules: SourceRules::default(),
             restart: RestartPolicy::default(),
             wait: None,
@@ -117,25 +117,26 @@ impl RunFeed {
     pub(crate) fn rotates(&self) -> bool {
         let stateless = self.format.statefulness() == Statefulness::Stateless;
         match &self.input {
-            Input::Journal { receive: Receive::Listen(feed) | Receive::Connect(feed), .. } => {
-                feed.resume && stateless
-            }
+            FeedInput::Journal {
+                receive: ReceiveSource::Listen(feed) | ReceiveSource::Connect(feed),
+                ..
+            } => feed.resume && stateless,
             _ => false,
         }
     }
 
     pub(crate) fn files(&self) -> &[PathBuf] {
         match &self.input {
-            Input::Files(files) => files,
-            Input::Directory { .. } | Input::Journal { .. } => &[],
+            FeedInput::Files(files) => files,
+            FeedInput::Directory { .. } | FeedInput::Journal { .. } => &[],
         }
     }
 
-    pub(crate) fn folder(&self) -> Option<(&Path, Sort)> {
+    pub(crate) fn folder(&self) -> Option<(&Path, FolderKind)> {
         match &self.input {
-            Input::Files(_) => None,
-            Input::Directory { path, follow } => Some((path, Sort::Files { follow: *follow })),
-            Input::Journal { path, receive } => Some((path, receive.sort())),
+            FeedInput::Files(_) => None,
+            FeedInput::Directory { path, follow } => Some((path, FolderKind::Files { follow: *follow })),
+            FeedInput::Journal { path, receive } => Some((path, receive.folder_kind())),
         }
     }
 }
@@ -143,7 +144,7 @@ impl RunFeed {
 impl RunOptions {
     /// A run of these feeds, with what is usual for all the rest.
     pub fn new(feeds: Vec<RunFeed>) -> Self {
-        let stats = Arc::new(Stats::new(feeds.iter().map(|f| f.name.clone())));
+        let stats = Arc::new(RunStats::new(feeds.iter().map(|f| f.name.clone())));
         Self {
             feeds,
             workers: 1,
@@ -170,7 +171,7 @@ impl RunOptions {
 ///
 /// # Errors
 /// When a file is not what the tape says it was, the system has no thread for a receiver, or the tape refuses.
-pub fn run(dir: &Path, mut options: RunOptions) -> Result<Outcome, Error> {
+pub fn run(dir: &Path, mut options: RunOptions) -> Result<RunOutcome, Error> {
     let names: Vec<_> = options.feeds.iter().map(|f| &f.name).collect();
     if let Some(twice) = names.iter().enumerate().find(|(i, n)| names[..*i].contains(n)) {
         let what = "two feeds have this name".to_owned();
@@ -183,14 +184,14 @@ pub fn run(dir: &Path, mut options: RunOptions) -> Result<Outcome, Error> {
         return Err(Error::Config { origin: format!("feed {}", feed.name), what });
     }
     let drained = Arc::new(AtomicBool::new(false));
-    let halt = Halt::new().map_err(|source| Error::Spawn { worker: 0, source })?;
+    let halt = HaltSignal::new().map_err(|source| Error::Spawn { worker: 0, source })?;
     let halt = Arc::new(halt);
     let mut receivers = Vec::new();
-    let receives = options.feeds.iter().any(|feed| matches!(feed.input, Input::Journal { .. }));
-    let defined = if receives { Account::of_definitions(dir) } else { Account::default() };
+    let receives = options.feeds.iter().any(|feed| matches!(feed.input, FeedInput::Journal { .. }));
+    let defined = if receives { TapeAccount::load_definitions(dir) } else { TapeAccount::default() };
     for (index, feed) in options.feeds.iter().enumerate() {
-        if let Input::Journal { path, receive } = &feed.input {
-            let place = receive::Place {
+        if let FeedInput::Journal { path, receive } = &feed.input {
+            let place = receive::ReceiverContext {
                 dir: path.clone(),
                 stats: options.stats.clone(),
                 index,
@@ -237,14 +238,14 @@ pub fn run(dir: &Path, mut options: RunOptions) -> Result<Outcome, Error> {
             }
             // Release: pairs with the Acquire in the intake; all that the receivers wrote is seen.
             drained.store(true, Ordering::Release);
-            stats.wake.up();
+            stats.wake.notify();
         }
     };
     let supervisor = std::thread::Builder::new()
         .name("supervise".to_owned())
         .spawn(supervise)
         .map_err(|source| Error::Spawn { worker: 0, source })?;
-    let live = Live {
+    let live = LiveRun {
         stop: drained,
         stats: options.stats.clone(),
         idle: options.idle,
@@ -253,13 +254,13 @@ pub fn run(dir: &Path, mut options: RunOptions) -> Result<Outcome, Error> {
         reload: options.reload,
         restarts: options.feeds.iter().map(|feed| feed.restart).collect(),
     };
-    let setup = Setup {
+    let setup = RunSetup {
         feeds: options.feeds,
         workers: options.workers,
         block_bytes: options.block_bytes,
         tape: options.tape,
         stop: None,
-        progress: Arc::new(Progress::default()),
+        progress: Arc::new(RunProgress::default()),
         scan: options.scan,
         wait: options.wait,
         lead: options.lead,
@@ -276,9 +277,9 @@ pub fn run(dir: &Path, mut options: RunOptions) -> Result<Outcome, Error> {
 }
 
 /// Watches the directories of feeds that grow, in a thread of its own; `None` where there are none.
-fn watch_growth(options: &RunOptions, halt: &Arc<Halt>) -> Result<Option<JoinHandle<()>>, Error> {
+fn watch_growth(options: &RunOptions, halt: &Arc<HaltSignal>) -> Result<Option<JoinHandle<()>>, Error> {
     let dirs = options.feeds.iter().enumerate().filter_map(|(index, feed)| match &feed.input {
-        Input::Directory { path, follow: true } => Some((index, &**path)),
+        FeedInput::Directory { path, follow: true } => Some((index, &**path)),
         _ => None,
     });
     let mut dirs = dirs.peekable();
@@ -293,7 +294,7 @@ fn watch_growth(options: &RunOptions, halt: &Arc<Halt>) -> Result<Option<JoinHan
 }
 
 /// Waits until a signal is reported, the run is over, or so long.
-fn wait_for_stop(signal: Option<&OwnedFd>, halt: &Halt, most: Duration) {
+fn wait_for_stop(signal: Option<&OwnedFd>, halt: &HaltSignal, most: Duration) {
     let timeout = Timespec { tv_sec: 0, tv_nsec: most.subsec_nanos().into() };
     let halt = PollFd::new(halt, PollFlags::IN);
     _ = match signal {

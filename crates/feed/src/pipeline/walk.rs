@@ -11,11 +11,11 @@
 use crate::block::Block;
 use crate::block::names;
 use crate::error::Error;
-use crate::formats::decoder::{Decoder, How};
+use crate::formats::decoder::{DecodeOptions, FeedDecoder};
 use crate::formats::format::Format;
-use crate::sources::head::Head;
-use crate::sources::open::{Filled, Open};
-use crate::sources::source::Pending;
+use crate::sources::head::SourceHead;
+use crate::sources::open::{BlockFill, SourceReader};
+use crate::sources::source::PendingSource;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,17 +29,17 @@ use unitape_model::Dictionary;
 pub(crate) fn walk(
     format: &Format,
     path: &Path,
-    decoder: &mut Decoder,
-    mut each: impl FnMut(&mut Decoder, &mut Block) -> Result<ControlFlow<()>, Error>,
+    decoder: &mut FeedDecoder,
+    mut each: impl FnMut(&mut FeedDecoder, &mut Block) -> Result<ControlFlow<()>, Error>,
 ) -> Result<(), Error> {
-    let pending = Pending { path: path.to_owned(), ..Pending::default() };
-    let Some(mut open) = Open::new(pending, false, false)? else { return Ok(()) };
-    let (mut head, known, mut block) = (Head::default(), Dictionary::default(), Block::default());
+    let pending = PendingSource { path: path.to_owned(), ..PendingSource::default() };
+    let Some(mut open) = SourceReader::new(pending, false, false)? else { return Ok(()) };
+    let (mut head, known, mut block) = (SourceHead::default(), Dictionary::default(), Block::default());
     let (mut left, mut messages) = (Vec::new(), 0);
     loop {
         // What comes before a message that is not over is known by what was decoded, not by the head.
         (block.head, block.carried) = (Arc::default(), block.leaves.take());
-        let Filled::Some(_) = open.fill(&mut block, BLOCK_BYTES, format)? else { continue };
+        let BlockFill::Some(_) = open.fill(&mut block, BLOCK_BYTES, format)? else { continue };
         if !left.is_empty() {
             block.base -= left.len() as u64;
             left.append(&mut block.bytes);
@@ -47,7 +47,7 @@ pub(crate) fn walk(
         }
         head.give(&mut block, format, path)?;
         block.before = Some(messages);
-        decoder.decode(&mut block, 1, &known, &How::default());
+        decoder.decode(&mut block, 1, &known, &DecodeOptions::default());
         messages += block.tally.messages;
         settle(&mut block);
         if each(decoder, &mut block)?.is_break() || block.eof {

@@ -3,16 +3,16 @@
 //! What becomes events is appended, flagged late. Where the mapping is not that of the message's source, the events
 //! carry a further definition of the source that names it, so that nobody looks for their meaning in the wrong mapping.
 
-use super::{Entry, compare, list, raw_of};
+use super::{QuarantineEntry, compare, list, raw_of};
 use crate::account::bookkeeping::{define_frame, retried_frame};
-use crate::account::{Account, SourceAccount};
+use crate::account::{SourceAccount, TapeAccount};
 use crate::block::Block;
 use crate::error::Error;
-use crate::formats::decoder::How;
+use crate::formats::decoder::DecodeOptions;
 use crate::formats::format::Format;
-use crate::formats::format::Sort;
+use crate::formats::format::FormatId;
 use crate::mapping::Mapping;
-use crate::reference::{Reference, Told};
+use crate::reference::{InstrumentMaster, ReferenceIdentity};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ use unitape_tape::{Writer, WriterOptions};
 /// What a retry did.
 #[derive(Clone, Debug, Default, Serialize)]
 #[allow(missing_docs)]
-pub struct Retried {
+pub struct RetryReport {
     pub tried: u64,
     pub recovered: u64,
     pub events: u64,
@@ -41,14 +41,19 @@ pub struct Retried {
 /// When the tape cannot be read or written, no mapping is known for a source, `mapping` is for a format that no entry has,
 /// or a source was read with reference data and there is none now: its messages would get other names than their
 /// neighbours.
-pub fn retry(dir: &Path, mapping: Option<&Mapping>, reference: Option<&Reference>) -> Result<Retried, Error> {
+pub fn retry(
+    dir: &Path,
+    mapping: Option<&Mapping>,
+    reference: Option<&InstrumentMaster>,
+) -> Result<RetryReport, Error> {
     let entries = list(dir)?;
-    let account = Account::of(dir)?;
+    let account = TapeAccount::load(dir)?;
     account.refuse_mismatch()?;
     refuse_other_format(&account, &entries, mapping)?;
     for e in entries.iter().filter(|e| e.is_open() && reference.is_none()) {
         let sort = sort_of(&account, e);
-        if let Some(told) = Told::in_mapping(sort.mapping.as_deref().unwrap_or_default()) {
+        if let Some(told) = ReferenceIdentity::from_mapping_name(sort.mapping.as_deref().unwrap_or_default())
+        {
             let what = format!(
                 "was read with reference data ({}); name them with --reference FILE:MAPPING, the same or mended ones",
                 told.files
@@ -58,9 +63,9 @@ pub fn retry(dir: &Path, mapping: Option<&Mapping>, reference: Option<&Reference
     }
     let id = unitape_tape::tape_status(dir)?.id;
     let (mut writer, _) = Writer::open(dir, id, WriterOptions::default())?;
-    let mut account = Account::of(dir)?;
-    let mut further = Further { next: account.next_source, given: BTreeMap::new() };
-    let mut done = Retried::default();
+    let mut account = TapeAccount::load(dir)?;
+    let mut further = RetryDefinitions { next: account.next_source, given: BTreeMap::new() };
+    let mut done = RetryReport::default();
     for e in entries.iter().filter(|e| e.is_open()) {
         done.tried += 1;
         let format = format_of(&account, e, mapping, reference)?;
@@ -77,8 +82,8 @@ pub fn retry(dir: &Path, mapping: Option<&Mapping>, reference: Option<&Reference
         block.head = e.head.as_slice().into();
         block.eof = true;
         let nothing = Dictionary::default();
-        let (source, definition) = further.source_of(&account, e, Sort::of(&format));
-        format.decoder()?.decode(&mut block, source, &nothing, &How::default());
+        let (source, definition) = further.source_of(&account, e, FormatId::from_format(&format));
+        format.decoder()?.decode(&mut block, source, &nothing, &DecodeOptions::default());
         let whole = block.units.first().is_some_and(|u| u.what.is_events() && u.offset == e.offset)
             && block.tally.messages == 1;
         if !whole {
@@ -88,7 +93,7 @@ pub fn retry(dir: &Path, mapping: Option<&Mapping>, reference: Option<&Reference
         let dictionary = account.names.dictionary_mut();
         let Some(unit) = late_unit(dictionary, &mut block, &definition) else { continue };
         writer.append(&unit)?;
-        further.keep(e, source, Sort::of(&format));
+        further.keep(e, source, FormatId::from_format(&format));
         done.recovered += 1;
         done.events += u64::from(events);
     }
@@ -98,7 +103,11 @@ pub fn retry(dir: &Path, mapping: Option<&Mapping>, reference: Option<&Reference
 }
 
 /// A mapping that no entry can be tried with is a mistake: without a word, each would be tried with its source's own.
-fn refuse_other_format(account: &Account, entries: &[Entry], mapping: Option<&Mapping>) -> Result<(), Error> {
+fn refuse_other_format(
+    account: &TapeAccount,
+    entries: &[QuarantineEntry],
+    mapping: Option<&Mapping>,
+) -> Result<(), Error> {
     let Some(mapping) = mapping else { return Ok(()) };
     let mut formats: Vec<String> =
         entries.iter().filter(|e| e.is_open()).map(|e| sort_of(account, e).format).collect();
@@ -115,15 +124,15 @@ fn refuse_other_format(account: &Account, entries: &[Entry], mapping: Option<&Ma
 }
 
 /// Further definitions of sources, for what is recovered with another mapping than the source's.
-struct Further {
+struct RetryDefinitions {
     next: u32,
     /// By the source, its 4 GiB, format and mapping.
     given: BTreeMap<(u32, u64, String, Option<String>), u32>,
 }
 
-impl Further {
+impl RetryDefinitions {
     /// The id that events of the entry carry, and its definition if the tape does not have it yet.
-    fn source_of(&self, account: &Account, e: &Entry, sort: Sort) -> (u32, Vec<u8>) {
+    fn source_of(&self, account: &TapeAccount, e: &QuarantineEntry, sort: FormatId) -> (u32, Vec<u8>) {
         let source = account.sources.iter().find(|s| s.id == e.source_id);
         let own = |s: &&SourceAccount| s.sorts.get(&e.extent_id).is_none_or(|was| *was == sort);
         // What is of no source has no mapping.
@@ -137,7 +146,7 @@ impl Further {
     }
 
     /// The entry's events are on the tape under this id.
-    fn keep(&mut self, e: &Entry, id: u32, sort: Sort) {
+    fn keep(&mut self, e: &QuarantineEntry, id: u32, sort: FormatId) {
         if id == self.next {
             self.next += 1;
             self.given.insert(key(e, sort), id);
@@ -145,14 +154,14 @@ impl Further {
     }
 }
 
-fn key(e: &Entry, sort: Sort) -> (u32, u64, String, Option<String>) {
+fn key(e: &QuarantineEntry, sort: FormatId) -> (u32, u64, String, Option<String>) {
     (e.source_id, e.offset >> 32, sort.format, sort.mapping)
 }
 
 /// The block's one message as frames for the tape: the source's `definition`, names resolved, definitions first, all
 /// flagged late. `None` when a dictionary has no place for its names.
 fn late_unit(dictionary: &mut Dictionary, block: &mut Block, definition: &[u8]) -> Option<Vec<u8>> {
-    if block.without_place(0..block.fixups.len(), dictionary, |_| 0).is_some() {
+    if block.full_dictionary(0..block.fixups.len(), dictionary, |_| 0).is_some() {
         return None;
     }
     let mut out = definition.to_vec();
@@ -177,27 +186,27 @@ fn late_unit(dictionary: &mut Dictionary, block: &mut Block, definition: &[u8]) 
     Some(out)
 }
 
-fn sort_of(account: &Account, entry: &Entry) -> Sort {
+fn sort_of(account: &TapeAccount, entry: &QuarantineEntry) -> FormatId {
     let source = account.sources.iter().find(|s| s.id == entry.source_id);
     source.map(|s| s.sort.clone()).unwrap_or_default()
 }
 
 fn format_of(
-    account: &Account,
-    entry: &Entry,
+    account: &TapeAccount,
+    entry: &QuarantineEntry,
     mapping: Option<&Mapping>,
-    reference: Option<&Reference>,
+    reference: Option<&InstrumentMaster>,
 ) -> Result<Format, Error> {
     let sort = sort_of(account, entry);
     let told = sort.mapping.as_deref().unwrap_or_default();
     let name = told.split('@').next().unwrap_or_default();
     let format = match mapping {
-        Some(m) if m.format == sort.format => Format::by(m.clone()),
-        _ => Format::named(&sort.format, name),
+        Some(m) if m.format == sort.format => Format::from_mapping(m.clone()),
+        _ => Format::from_names(&sort.format, name),
     }?;
-    Ok(match (reference, Told::in_mapping(told)) {
+    Ok(match (reference, ReferenceIdentity::from_mapping_name(told)) {
         (Some(reference), Some(told)) => {
-            format.with_reference(&Arc::new(reference.clone().strictly(told.strict)))
+            format.with_reference(&Arc::new(reference.clone().with_strictness(told.strict)))
         }
         _ => format,
     })

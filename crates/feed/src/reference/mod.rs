@@ -21,7 +21,7 @@
 
 mod resolve;
 
-pub use resolve::{AsTheyAre, ByReference, Instruments};
+pub use resolve::{InstrumentLookup, PlainInstruments, ReferenceLookup};
 
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -30,49 +30,49 @@ use std::sync::Arc;
 use unitape_model::{InstrumentId, UnixNanos};
 
 /// A day, counted from 1970-01-01.
-pub type Day = i32;
+pub type DayNumber = i32;
 
 /// Instruments by their notations; never changed once it is loaded.
 #[derive(Clone)]
-pub struct Reference {
-    table: Arc<Table>,
+pub struct InstrumentMaster {
+    table: Arc<NotationTable>,
     identity: String,
     strict: bool,
 }
 
-pub(crate) struct Table {
+pub(crate) struct NotationTable {
     /// The rows of each name. What is in it comes from the master, so that messages cannot make it slow.
     pub by_name: FxHashMap<Box<[u8]>, Range<usize>>,
     /// By name, then by venue, then by day.
-    pub rows: Vec<Row>,
+    pub rows: Vec<NotationRow>,
     /// Venues of which there are symbols.
-    pub venues: FxHashMap<Box<[u8]>, Venue>,
+    pub venues: FxHashMap<Box<[u8]>, VenueIndex>,
     /// Names on the tape, by number.
     pub instruments: Vec<String>,
 }
 
 /// One more than the index of a venue; 0 for a notation that stands for itself.
-pub(crate) type Venue = u32;
+pub(crate) type VenueIndex = u32;
 
 /// A notation holds for days, both included.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
-    pub venue: Venue,
-    pub from: Day,
-    pub to: Day,
-    /// Its place in [`Table::instruments`].
+pub(crate) struct NotationRow {
+    pub venue: VenueIndex,
+    pub from: DayNumber,
+    pub to: DayNumber,
+    /// Its place in [`NotationTable::instruments`].
     pub instrument: InstrumentId,
 }
 
-impl Reference {
+impl InstrumentMaster {
     /// One of a table; names that it does not have stay as they are.
-    pub(crate) fn new(table: Table, identity: String) -> Self {
+    pub(crate) fn new(table: NotationTable, identity: String) -> Self {
         Self { table: Arc::new(table), identity, strict: false }
     }
 
     /// The instrument that `name` means at a venue on a day: as its symbol there, else as ISIN, FIGI or the name itself.
-    pub fn find(&self, venue: Option<&[u8]>, name: &[u8], day: Day) -> Option<&str> {
-        let Table { by_name, rows, venues, instruments } = &*self.table;
+    pub fn find(&self, venue: Option<&[u8]>, name: &[u8], day: DayNumber) -> Option<&str> {
+        let NotationTable { by_name, rows, venues, instruments } = &*self.table;
         let rows = &rows[by_name.get(name)?.clone()];
         let venue = venue.and_then(|v| venues.get(v)).copied();
         let on = |venue| rows.iter().find(|r| r.venue == venue && (r.from..=r.to).contains(&day));
@@ -98,7 +98,7 @@ impl Reference {
 
     /// The same, and whether a name that it does not have is refused.
     #[must_use]
-    pub fn strictly(mut self, strict: bool) -> Self {
+    pub fn with_strictness(mut self, strict: bool) -> Self {
         self.strict = strict;
         self
     }
@@ -106,16 +106,16 @@ impl Reference {
 
 /// What a source definition says of reference data.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Told<'d> {
-    /// Files and mappings, as [`Reference::identity`] has them.
+pub(crate) struct ReferenceIdentity<'d> {
+    /// Files and mappings, as [`InstrumentMaster::identity`] has them.
     pub files: &'d str,
     /// Every name had to be in it.
     pub strict: bool,
 }
 
-impl<'d> Told<'d> {
+impl<'d> ReferenceIdentity<'d> {
     /// The same out of the mapping that a source definition names; none where no name was looked up.
-    pub fn in_mapping(mapping: &'d str) -> Option<Self> {
+    pub fn from_mapping_name(mapping: &'d str) -> Option<Self> {
         let hashed = |at: usize| {
             let hash = mapping[..at].rsplit_once('@').map_or("", |(_, hash)| hash);
             hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit())
@@ -133,7 +133,7 @@ impl<'d> Told<'d> {
 
 const STRICT: &str = "+strict";
 
-impl fmt::Debug for Reference {
+impl fmt::Debug for InstrumentMaster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Reference({}, {} instruments)", self.identity(), self.instruments())
     }
@@ -141,15 +141,15 @@ impl fmt::Debug for Reference {
 
 /// The day that a time lies in, UTC.
 #[inline]
-pub(crate) fn day_of(ts: UnixNanos) -> Day {
+pub(crate) fn day_of(ts: UnixNanos) -> DayNumber {
     // Days of 64 bits of nanoseconds are far fewer than 2³¹.
-    ts.0.div_euclid(DAY_NANOS) as Day
+    ts.0.div_euclid(DAY_NANOS) as DayNumber
 }
 
 const DAY_NANOS: i64 = 86_400_000_000_000;
 
 /// The day of a date, `2026-01-05` or `20260105`.
-pub(crate) fn day_of_date(text: &str) -> Option<Day> {
+pub(crate) fn day_of_date(text: &str) -> Option<DayNumber> {
     let plain = |range: Range<usize>| {
         let part = text.get(range).filter(|p| p.bytes().all(|b| b.is_ascii_digit()))?;
         part.parse::<i32>().ok()

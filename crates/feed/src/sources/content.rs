@@ -1,7 +1,7 @@
 //! The hash of what was read of a source that was found while running: each of its marks of progress has that of the
 //! bytes before it, so that a later run knows whether they are still the same.
 
-use crate::block::{Block, What};
+use crate::block::{Block, UnitKind};
 use crate::sources::open;
 use std::fs::File;
 use std::io::Read;
@@ -16,7 +16,7 @@ pub struct ContentHash {
 
 /// The beginning of a file.
 #[derive(Debug)]
-pub struct Prefix {
+pub struct FilePrefix {
     /// Its hash, and how long it is: shorter than was asked for where the file is.
     pub hash: ContentHash,
     /// Whether the file has more.
@@ -41,7 +41,7 @@ impl ContentHash {
         let Block { units, marks, bytes, base, decoded, hashes, .. } = block;
         let throughs = marks.iter().map(|mark| {
             let unit = &units[mark.unit as usize];
-            debug_assert!(matches!(unit.what, What::Progress { .. }), "a mark is of progress");
+            debug_assert!(matches!(unit.what, UnitKind::Progress { .. }), "a mark is of progress");
             (unit.offset, true)
         });
         let end = *base + *decoded as u64;
@@ -64,16 +64,16 @@ impl ContentHash {
 ///
 /// # Errors
 /// When it cannot be read or unpacked.
-pub fn prefix(path: &Path, bytes: u64) -> std::io::Result<Prefix> {
-    let mut reader = open::unpacked(File::open(path)?)?;
+pub fn prefix(path: &Path, bytes: u64) -> std::io::Result<FilePrefix> {
+    let mut reader = open::unpack(File::open(path)?)?;
     let mut hash = ContentHash::default();
     let mut buf = vec![0; READ_BYTES];
     loop {
         let left = bytes - hash.at;
         let want = left.clamp(1, READ_BYTES as u64) as usize;
         match reader.read(&mut buf[..want]) {
-            Ok(0) => return Ok(Prefix { hash, more: false }),
-            Ok(_) if left == 0 => return Ok(Prefix { hash, more: true }),
+            Ok(0) => return Ok(FilePrefix { hash, more: false }),
+            Ok(_) if left == 0 => return Ok(FilePrefix { hash, more: true }),
             Ok(n) => {
                 hash.hasher.update(&buf[..n]);
                 hash.at += n as u64;
@@ -89,7 +89,7 @@ pub fn prefix(path: &Path, bytes: u64) -> std::io::Result<Prefix> {
 /// # Errors
 /// When it cannot be read or unpacked.
 pub fn length(path: &Path, most: u64) -> std::io::Result<u64> {
-    std::io::copy(&mut open::unpacked(File::open(path)?)?.take(most), &mut std::io::sink())
+    std::io::copy(&mut open::unpack(File::open(path)?)?.take(most), &mut std::io::sink())
 }
 
 /// Bytes read at once, so that they are still near when they are hashed.

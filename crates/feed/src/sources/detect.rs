@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::formats::format::Format;
-use crate::formats::text::{TextSort, has_paths};
+use crate::formats::text::{TextKind, has_paths};
 use crate::formats::{csv as csv_format, fixed as fixed_format};
 use crate::mapping::Mapping;
 use crate::sources::open::first_bytes;
@@ -53,7 +53,7 @@ fn recognise(head: &[u8]) -> Option<Format> {
         return Some(Format::events());
     }
     if is_itch(head) {
-        return Format::by(Mapping::built_in("nasdaq-itch50")?.clone()).ok();
+        return Format::from_mapping(Mapping::built_in("nasdaq-itch50")?.clone()).ok();
     }
     if let Some(format) = fixed(head) {
         return Some(format);
@@ -63,17 +63,17 @@ fn recognise(head: &[u8]) -> Option<Format> {
     }
     if is_swift(text) {
         let best = Mapping::all_built_in().find(|m| m.format == "swift")?;
-        return Format::by(best.clone()).ok();
+        return Format::from_mapping(best.clone()).ok();
     }
     if is_mail(text) {
-        return Format::by(Mapping::built_in("mail")?.clone()).ok();
+        return Format::from_mapping(Mapping::built_in("mail")?.clone()).ok();
     }
     if let Some(root) = xml::root(text) {
-        return Format::by(Mapping::built_in(news_mapping(root))?.clone()).ok();
+        return Format::from_mapping(Mapping::built_in(news_mapping(root))?.clone()).ok();
     }
     if is_iso20022(text) {
         let best = Mapping::all_built_in().find(|m| m.format == "iso20022")?;
-        return Format::by(best.clone()).ok();
+        return Format::from_mapping(best.clone()).ok();
     }
     let start = head.windows(5).position(|w| w == b"8=FIX")?;
     let end = head[start..].iter().position(|b| *b == 1)? + start;
@@ -85,7 +85,7 @@ fn recognise(head: &[u8]) -> Option<Format> {
     };
     // The mapping that asks for most is the one that knows the file best.
     let best = Mapping::all_built_in().filter(fits).max_by_key(|m| m.detect.contains.len())?;
-    Format::by(best.clone()).ok()
+    Format::from_mapping(best.clone()).ok()
 }
 
 /// JSON Lines with all that a shipped mapping looks for in the first one, and without what makes it an event of ours;
@@ -95,10 +95,10 @@ fn jsonl(text: &[u8]) -> Option<Format> {
         return None;
     }
     let asks = |m: &Mapping| m.format == "jsonl" && !m.detect.contains.is_empty();
-    let has = |m: &Mapping| has_paths(TextSort::Jsonl, text, &m.detect.contains, &["kind", "rec"]);
+    let has = |m: &Mapping| has_paths(TextKind::Jsonl, text, &m.detect.contains, &["kind", "rec"]);
     let best =
         Mapping::all_built_in().filter(|m| asks(m) && has(m)).max_by_key(|m| m.detect.contains.len())?;
-    Format::by(best.clone()).ok()
+    Format::from_mapping(best.clone()).ok()
 }
 
 /// A length and a type that has it, again and again.
@@ -126,7 +126,7 @@ fn fixed(head: &[u8]) -> Option<Format> {
                 NextRecord::Incomplete { .. } | NextRecord::End => break,
             }
         }
-        (at > 0).then(|| Format::by(mapping.clone()).ok()).flatten()
+        (at > 0).then(|| Format::from_mapping(mapping.clone()).ok()).flatten()
     })
 }
 
@@ -145,7 +145,7 @@ fn csv(head: &[u8]) -> Option<Format> {
         let columns = layout.row().columns();
         columns.iter().all(|c| has(c.name())).then_some((columns.len(), mapping))
     });
-    fits.max_by_key(|(columns, _)| *columns).and_then(|(_, best)| Format::by(best.clone()).ok())
+    fits.max_by_key(|(columns, _)| *columns).and_then(|(_, best)| Format::from_mapping(best.clone()).ok())
 }
 
 /// Enough to tell one layout from another.
@@ -170,7 +170,7 @@ fn is_swift(text: &[u8]) -> bool {
 /// A postmark, or a header with a date and who wrote.
 fn is_mail(text: &[u8]) -> bool {
     let wanted = ["date".to_owned(), "from[].email".to_owned()];
-    has_paths(TextSort::Mail, text, &wanted, &[]) || mail::has_header(text)
+    has_paths(TextKind::Mail, text, &wanted, &[]) || mail::has_header(text)
 }
 
 /// The shipped mapping for news in XML with this root.

@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::sources::journal::CLOSED;
-use crate::sources::same::{self, KnownContent};
-use crate::sources::source::{Pending, SourceFacts};
+use crate::sources::known_content::{self, KnownContent};
+use crate::sources::source::{PendingSource, SourceFacts};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 /// What a directory has next.
 #[derive(Debug)]
-pub enum Found {
+pub enum NextFolderSource {
     /// A source: one that the tape knows and that has not ended, or a new one with its facts.
-    Source(Pending, Option<Box<SourceFacts>>),
+    Source(PendingSource, Option<Box<SourceFacts>>),
     /// Nothing now.
     Nothing,
     /// Nothing any more.
@@ -25,12 +25,12 @@ pub enum Found {
 /// A file ends when one of a greater name is there and its own end has been reached after that was seen. Hidden
 /// files, `*.tmp` and `*.part` are not looked at, so a file can be written under such a name and then renamed.
 #[derive(Debug)]
-pub struct Folder {
+pub struct SourceFolder {
     feed: String,
     dir: PathBuf,
-    sort: Sort,
+    sort: FolderKind,
     /// What the tape knows and what has not ended.
-    resume: VecDeque<Pending>,
+    resume: VecDeque<PendingSource>,
     taken: BTreeSet<String>,
     contents: Vec<KnownContent>,
     /// Files that were begun in this run, by the hash of their first bytes, so that none is read under two names; none
@@ -51,7 +51,7 @@ pub struct Folder {
 
 /// What the tape knows of a directory.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct KnownFolder {
     /// Its sources, in the order of the tape.
     pub files: Vec<KnownFile>,
     /// What all sources of the tape hold.
@@ -64,7 +64,7 @@ pub struct Known {
 #[derive(Debug)]
 pub struct KnownFile {
     /// How it is to be read on.
-    pub pending: Pending,
+    pub pending: PendingSource,
     /// Nothing of it is to be read any more.
     pub done: bool,
     /// Another file has its name now.
@@ -73,7 +73,7 @@ pub struct KnownFile {
 
 /// What sort of directory it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
+pub enum FolderKind {
     /// Files that others write; `follow`: more may come.
     #[allow(missing_docs)]
     Files { follow: bool },
@@ -92,10 +92,15 @@ const WATCHED_MAX: usize = 64;
 /// Names that one look at a directory takes in, at most; the least ones, so that their order is kept.
 const NAMES_MAX: usize = 100_000;
 
-impl Folder {
+impl SourceFolder {
     /// The sources of `feed` in `dir`; `known` are those on the tape.
-    pub fn new((feed, dir): (String, PathBuf), sort: Sort, known: Known, every: Duration) -> Self {
-        let name = |p: &Pending| p.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    pub fn new(
+        (feed, dir): (String, PathBuf),
+        sort: FolderKind,
+        known: KnownFolder,
+        every: Duration,
+    ) -> Self {
+        let name = |p: &PendingSource| p.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let taken: BTreeSet<_> = known.files.iter().filter(|f| !f.fresh).map(|f| name(&f.pending)).collect();
         let greatest = taken.iter().max().cloned().unwrap_or_default();
         let next_index = known.files.len();
@@ -107,7 +112,7 @@ impl Folder {
             resume,
             taken,
             contents: known.contents,
-            begun: (matches!(sort, Sort::Files { .. }) && !known.again).then(BTreeMap::new),
+            begun: (matches!(sort, FolderKind::Files { .. }) && !known.again).then(BTreeMap::new),
             ready: BTreeSet::new(),
             ended: VecDeque::new(),
             every,
@@ -120,7 +125,7 @@ impl Folder {
     }
 
     /// Names that came after a greater one had begun, since it was last asked: they wait for the next one.
-    pub fn overtaken(&mut self) -> Vec<String> {
+    pub fn take_overtaken(&mut self) -> Vec<String> {
         std::mem::take(&mut self.overtaken)
     }
 
@@ -133,28 +138,32 @@ impl Folder {
     ///
     /// # Errors
     /// When the directory cannot be read, or a file that was read to its end has grown.
-    pub fn next(&mut self) -> Result<Found, Error> {
+    pub fn next(&mut self) -> Result<NextFolderSource, Error> {
         if let Some(pending) = self.resume.pop_front() {
-            return Ok(Found::Source(pending, None));
+            return Ok(NextFolderSource::Source(pending, None));
         }
         if self.ready.is_empty() {
             self.look()?;
         }
         let Some(name) = self.ready.pop_first() else {
             let more = match self.sort {
-                Sort::Files { follow } => follow,
-                Sort::Streams | Sort::Packets => !self.closed,
+                FolderKind::Files { follow } => follow,
+                FolderKind::Streams | FolderKind::Packets => !self.closed,
             };
-            return Ok(if more { Found::Nothing } else { Found::End });
+            return Ok(if more { NextFolderSource::Nothing } else { NextFolderSource::End });
         };
-        let pending = Pending { index: self.next_index, path: self.dir.join(&name), ..Pending::default() };
+        let pending =
+            PendingSource { index: self.next_index, path: self.dir.join(&name), ..PendingSource::default() };
         self.refuse_twice(&pending.path, &name)?;
         self.next_index += 1;
         self.taken.insert(name.clone());
         if name > self.greatest {
             self.greatest.clone_from(&name);
         }
-        Ok(Found::Source(pending, Some(Box::new(SourceFacts { file: name, size: None, hash: None }))))
+        Ok(NextFolderSource::Source(
+            pending,
+            Some(Box::new(SourceFacts { file: name, size: None, hash: None })),
+        ))
     }
 
     /// That the file does not begin with all that another one holds. An empty one holds nothing.
@@ -173,9 +182,9 @@ impl Folder {
         let same_start = begun.entry(*blake3::hash(&first).as_bytes()).or_default();
         for other in same_start.iter() {
             // One that was removed meanwhile cannot be compared.
-            if other.exists() && same::begins_with(path, other).map_err(fail)? {
+            if other.exists() && known_content::begins_with(path, other).map_err(fail)? {
                 let other = other.file_name().unwrap_or_default().to_string_lossy();
-                return Err(same::same_content(&self.feed, name, (&self.feed, &other)));
+                return Err(known_content::same_content(&self.feed, name, (&self.feed, &other)));
             }
         }
         same_start.push(path.to_owned());
@@ -185,9 +194,9 @@ impl Folder {
     /// Whether the file at `path` is ended by what else is there; its reader then looks for its end once more.
     ///
     /// # Errors
-    /// As [`Folder::next`].
+    /// As [`SourceFolder::next`].
     pub fn ends(&mut self, path: &Path) -> Result<bool, Error> {
-        if self.sort == (Sort::Files { follow: false }) {
+        if self.sort == (FolderKind::Files { follow: false }) {
             return Ok(true);
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -195,10 +204,12 @@ impl Folder {
         if !greater(&self.ready) {
             self.look()?;
         }
-        if matches!(self.sort, Sort::Files { .. }) && greater(&self.taken) {
+        if matches!(self.sort, FolderKind::Files { .. }) && greater(&self.taken) {
             return Ok(true);
         }
-        Ok(!self.resume.is_empty() || greater(&self.ready) || (self.closed && self.sort != Sort::Streams))
+        Ok(!self.resume.is_empty()
+            || greater(&self.ready)
+            || (self.closed && self.sort != FolderKind::Streams))
     }
 
     /// Whether there is another source, as far as was looked; a file that was ended by what else is there has one behind it.
@@ -207,7 +218,7 @@ impl Folder {
     }
 
     /// Notes that the file at `path` was read to its end, `length` bytes.
-    pub fn ended(&mut self, path: PathBuf, length: u64) {
+    pub fn note_ended(&mut self, path: PathBuf, length: u64) {
         if self.ended.len() == WATCHED_MAX {
             self.ended.pop_front();
         }
@@ -219,12 +230,12 @@ impl Folder {
             return Ok(());
         }
         // What says that a journal is closed is looked for before its files: then they are all there.
-        let closed = self.sort != Sort::Files { follow: true } && self.dir.join(CLOSED).exists();
+        let closed = self.sort != FolderKind::Files { follow: true } && self.dir.join(CLOSED).exists();
         let fail = |source| Error::Read { path: self.dir.clone(), offset: 0, source };
         let entries = match std::fs::read_dir(&self.dir) {
             Ok(entries) => entries,
             // A journal is made with its first byte.
-            Err(e) if e.kind() == ErrorKind::NotFound && !matches!(self.sort, Sort::Files { .. }) => {
+            Err(e) if e.kind() == ErrorKind::NotFound && !matches!(self.sort, FolderKind::Files { .. }) => {
                 return Ok(());
             }
             Err(e) => return Err(fail(e)),
@@ -233,7 +244,7 @@ impl Folder {
             let entry = entry.map_err(fail)?;
             let Ok(name) = entry.file_name().into_string() else { continue };
             if self.wants(&name) && !self.taken.contains(&name) && entry.path().is_file() {
-                let follows = self.sort == Sort::Files { follow: true };
+                let follows = self.sort == FolderKind::Files { follow: true };
                 if follows && name < self.greatest && !self.ready.contains(&name) {
                     self.overtaken.push(name.clone());
                 }
@@ -260,16 +271,16 @@ impl Folder {
 
     fn wants(&self, name: &str) -> bool {
         match self.sort {
-            Sort::Files { .. } => {
+            FolderKind::Files { .. } => {
                 !name.starts_with('.') && !name.ends_with(".tmp") && !name.ends_with(".part")
             }
-            Sort::Streams => name.ends_with(".raw"),
-            Sort::Packets => name.ends_with(".pcap"),
+            FolderKind::Streams => name.ends_with(".raw"),
+            FolderKind::Packets => name.ends_with(".pcap"),
         }
     }
 
     /// What sort of directory it is.
-    pub fn sort(&self) -> Sort {
+    pub fn kind(&self) -> FolderKind {
         self.sort
     }
 }

@@ -8,8 +8,8 @@
 //! what is written through a mapping, and of files that a link in the directory names: the intake sees them when it looks
 //! at the directory.
 
-use crate::sources::receive::Halt;
-use crate::sources::stats::Stats;
+use crate::sources::receive::HaltSignal;
+use crate::sources::stats::RunStats;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use std::mem::MaybeUninit;
@@ -25,12 +25,12 @@ pub struct GrowthWatch {
     kernel: OwnedFd,
     /// The feeds by number of their watch; two may have one directory.
     feeds: Vec<(i32, usize)>,
-    stats: Arc<Stats>,
+    stats: Arc<RunStats>,
 }
 
 impl GrowthWatch {
     /// Watches the directories of these feeds as far as the system lets it; `None` where it does not.
-    pub fn new<'a>(dirs: impl Iterator<Item = (usize, &'a Path)>, stats: Arc<Stats>) -> Option<Self> {
+    pub fn new<'a>(dirs: impl Iterator<Item = (usize, &'a Path)>, stats: Arc<RunStats>) -> Option<Self> {
         let kernel = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
         let mut feeds = Vec::new();
         for (feed, dir) in dirs {
@@ -47,7 +47,7 @@ impl GrowthWatch {
     }
 
     /// Reports growth until `halt`. What grows again and again is reported every `idle`.
-    pub fn report(self, halt: &Halt, idle: Duration) {
+    pub fn report(self, halt: &HaltSignal, idle: Duration) {
         let mut buf = [MaybeUninit::uninit(); EVENTS_BYTES];
         loop {
             let mut fds = [PollFd::new(&self.kernel, PollFlags::IN), PollFd::new(halt, PollFlags::IN)];
@@ -66,7 +66,7 @@ impl GrowthWatch {
                     Err(_) => break,
                 }
             }
-            self.stats.wake.up();
+            self.stats.wake.notify();
             let pause = Timespec {
                 tv_sec: idle.as_secs().try_into().unwrap_or(i64::MAX),
                 tv_nsec: idle.subsec_nanos().into(),

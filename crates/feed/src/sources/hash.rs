@@ -27,16 +27,16 @@ const READ_BYTES: usize = 1 << 17;
 ///
 /// # Errors
 /// When it cannot be read, or is cut meanwhile.
-pub fn of(file: &File, threads: usize) -> Result<(u64, String)> {
+pub fn hash_file(file: &File, threads: usize) -> Result<(u64, String)> {
     let size = file.metadata()?.len();
-    Ok((size, of_prefix(file, size, threads)?))
+    Ok((size, hash_prefix(file, size, threads)?))
 }
 
 /// The hash of a file's first `size` bytes, in hex.
 ///
 /// # Errors
 /// When it cannot be read, or is shorter.
-pub fn of_prefix(file: &File, size: u64, threads: usize) -> Result<String> {
+pub fn hash_prefix(file: &File, size: u64, threads: usize) -> Result<String> {
     if size <= STRETCH {
         let mut hasher = blake3::Hasher::new();
         update(file, 0..size, &mut hasher)?;
@@ -120,7 +120,7 @@ mod tests {
             let expected = blake3::hash(&bytes[..length]).to_hex().to_string();
             for threads in [1, 2, 3, 7] {
                 assert_eq!(
-                    of(&file, threads).unwrap(),
+                    hash_file(&file, threads).unwrap(),
                     (length as u64, expected.clone()),
                     "{length} {threads}"
                 );

@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 /// The head of the source that is being read.
 #[derive(Debug, Default)]
-pub struct Head {
+pub struct SourceHead {
     /// Index of the source, and its first bytes.
     of: Option<(usize, Arc<[u8]>)>,
     /// They are what its name says.
     named: bool,
 }
 
-impl Head {
+impl SourceHead {
     /// Gives a block that was just filled the head of its source.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ use unitape_model::ErrorCause;
 
 /// What becomes of a feed that fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Restart {
+pub enum RestartMode {
     /// It ends.
     Never,
     /// What failed is tried again, as long as its cause lies outside the data.
@@ -30,21 +30,21 @@ pub enum Restart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RestartPolicy {
     /// Whether.
-    pub restart: Restart,
+    pub restart: RestartMode,
     /// The longest wait between two tries; the first wait is 50 ms, and each is twice the one before.
     pub backoff_max: Duration,
 }
 
 impl Default for RestartPolicy {
     fn default() -> Self {
-        Self { restart: Restart::OnFailure, backoff_max: Duration::from_secs(5) }
+        Self { restart: RestartMode::OnFailure, backoff_max: Duration::from_secs(5) }
     }
 }
 
 impl RestartPolicy {
     /// Whether what failed for this cause is tried again.
     pub fn tries_again(&self, cause: ErrorCause) -> bool {
-        self.restart == Restart::OnFailure && cause == ErrorCause::Outside
+        self.restart == RestartMode::OnFailure && cause == ErrorCause::Outside
     }
 
     /// The wait after one of this length; the first one follows zero.
@@ -75,7 +75,7 @@ pub enum LinkState {
 
 /// What is known of a feed by those who read it, on a clock that never steps back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FeedLook {
+pub struct FeedAvailability {
     /// It has failed, and all that it brought before has been read: a merge does not wait for it.
     pub absent: bool,
     /// When it was last found that all that it brought has been read.
@@ -84,21 +84,21 @@ pub struct FeedLook {
     pub gone_ns: i64,
 }
 
-impl Default for FeedLook {
+impl Default for FeedAvailability {
     fn default() -> Self {
         Self { absent: false, empty_ns: i64::MIN, gone_ns: i64::MAX }
     }
 }
 
-impl FeedLook {
-    /// Notes that at `now_ns` all that it brought has been read. `failing` and `waiting` are from before that look.
-    pub fn found_empty(&mut self, now_ns: i64, failing: bool, waiting: bool) {
+impl FeedAvailability {
+    /// Notes that at `now_ns` all that it brought has been read. `failing` and `merge_waits` are from before that look.
+    pub fn note_empty(&mut self, now_ns: i64, failing: bool, waiting: bool) {
         (self.absent, self.empty_ns) = (failing, now_ns);
         self.gone_ns = if waiting { self.gone_ns.min(now_ns) } else { i64::MAX };
     }
 
     /// Notes that it brought something.
-    pub fn found_some(&mut self, failing: bool) {
+    pub fn note_bytes(&mut self, failing: bool) {
         self.absent &= failing;
         self.gone_ns = i64::MAX;
     }
@@ -142,7 +142,7 @@ pub enum LinkPart {
 
 /// How the source of a feed is reached.
 #[derive(Debug, Default)]
-pub struct Link {
+pub struct FeedLink {
     /// A [`LinkState`]: open, waiting or connected.
     state: AtomicU8,
     /// Bits of [`LinkPart`]: what has failed and is tried again.
@@ -150,20 +150,20 @@ pub struct Link {
     failures: AtomicU64,
     gave_up: AtomicBool,
     complete: AtomicBool,
-    failure: Mutex<Option<Failure>>,
+    failure: Mutex<Option<LinkFailure>>,
     notes: Mutex<VecDeque<String>>,
     notes_left_out: AtomicU64,
 }
 
 #[derive(Debug)]
-struct Failure {
+struct LinkFailure {
     why: String,
     cause: ErrorCause,
     /// It is not tried again.
     lasting: bool,
 }
 
-impl Link {
+impl FeedLink {
     /// How it is, as figures show it; `ended` says whether more comes.
     pub fn state(&self, ended: bool) -> LinkState {
         match self.state.load(Ordering::Relaxed) {
@@ -206,8 +206,11 @@ impl Link {
         self.failures.store(failures, Ordering::Relaxed);
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         if failure.as_ref().is_none_or(|f| !f.lasting) {
-            *failure =
-                error.map(|why| Failure { why: why.to_owned(), cause: ErrorCause::Outside, lasting: false });
+            *failure = error.map(|why| LinkFailure {
+                why: why.to_owned(),
+                cause: ErrorCause::Outside,
+                lasting: false,
+            });
         }
         drop(failure);
         let failing = if state == LinkState::Failed { LinkPart::Receiver as u8 } else { 0 };
@@ -220,11 +223,11 @@ impl Link {
     }
 
     /// Notes that a part failed and is tried again.
-    pub fn falter(&self, part: LinkPart, why: &str, cause: ErrorCause) {
+    pub fn note_failure(&self, part: LinkPart, why: &str, cause: ErrorCause) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         let known = failure.as_ref().is_some_and(|f| f.why == why || f.lasting);
         if !known {
-            *failure = Some(Failure { why: why.to_owned(), cause, lasting: false });
+            *failure = Some(LinkFailure { why: why.to_owned(), cause, lasting: false });
         }
         drop(failure);
         // Release: pairs with the Acquire in `is_failing`; what was received before is in the journal.
@@ -254,7 +257,7 @@ impl Link {
         self.note(format!("ends: {why}"));
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         if failure.as_ref().is_none_or(|f| !f.lasting) {
-            *failure = Some(Failure { why, cause, lasting: true });
+            *failure = Some(LinkFailure { why, cause, lasting: true });
         }
         drop(failure);
         if self.failing.swap(0, Ordering::Relaxed) == 0 {
@@ -320,10 +323,10 @@ mod tests {
     /// A disk that fills up while a file cannot be read are two causes, and the first that goes does not end the other.
     #[test]
     fn two_parts_fail_and_continue_one_by_one() {
-        let link = Link::default();
-        link.falter(LinkPart::Receiver, "disk", ErrorCause::Outside);
-        link.falter(LinkPart::Receiver, "disk", ErrorCause::Outside);
-        link.falter(LinkPart::Reader, "files", ErrorCause::Outside);
+        let link = FeedLink::default();
+        link.note_failure(LinkPart::Receiver, "disk", ErrorCause::Outside);
+        link.note_failure(LinkPart::Receiver, "disk", ErrorCause::Outside);
+        link.note_failure(LinkPart::Reader, "files", ErrorCause::Outside);
         assert_eq!((link.failures(), link.state(false)), (2, LinkState::Failed));
         link.recover(LinkPart::Receiver);
         assert!(link.is_failing() && link.failure().is_some());
@@ -339,20 +342,20 @@ mod tests {
     #[test]
     fn a_feed_is_waited_for_from_the_receipt_on() {
         let wait = MergeWait::Bounded(Duration::from_nanos(100));
-        let mut look = FeedLook::default();
+        let mut look = FeedAvailability::default();
         assert_eq!(look.waits_until(1_000, wait), Some(1_100), "it was never looked at");
-        look.found_empty(1_099, false, false);
+        look.note_empty(1_099, false, false);
         assert_eq!(look.waits_until(1_000, wait), Some(1_100));
-        look.found_empty(1_100, false, false);
+        look.note_empty(1_100, false, false);
         assert_eq!(look.waits_until(1_000, wait), None);
         assert_eq!(look.waits_until(1_001, wait), Some(1_101), "each event is waited with");
         assert_eq!(look.waits_until(1_001, MergeWait::Unbounded), Some(i64::MAX));
-        look.found_empty(2_000, false, true);
-        look.found_empty(2_100, false, true);
+        look.note_empty(2_000, false, true);
+        look.note_empty(2_100, false, true);
         assert_eq!(look.waits_until(9_000, wait), None, "its sender has been gone for long enough");
-        look.found_some(false);
+        look.note_bytes(false);
         assert_eq!(look.waits_until(9_000, wait), Some(9_100));
-        look.found_empty(9_000, true, true);
+        look.note_empty(9_000, true, true);
         assert_eq!(look.waits_until(9_000, MergeWait::Unbounded), None, "it has failed");
     }
 

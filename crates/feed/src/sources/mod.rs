@@ -2,7 +2,7 @@
 //!
 //! | module | |
 //! |---|---|
-//! | `source`, `hash`, `content`, `same` | what a source is, what it holds, whether another one holds the same |
+//! | `source`, `hash`, `content`, `known_content` | what a source is, what it holds, whether another one holds the same |
 //! | `detect` | what a file is, by its content |
 //! | `open`, `head` | files: plain, compressed, captures; their first bytes, for blocks that begin further on |
 //! | `folder`, `growth` | directories whose files come while a feed runs |
@@ -16,9 +16,9 @@ pub mod growth;
 pub mod hash;
 pub mod head;
 pub mod journal;
+pub mod known_content;
 pub mod link;
 pub mod open;
 pub mod receive;
-pub mod same;
 pub mod source;
 pub mod stats;

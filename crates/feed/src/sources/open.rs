@@ -8,8 +8,8 @@ use crate::block::Block;
 use crate::error::Error;
 use crate::formats::format::Format;
 use crate::formats::stamp::NO_TIME;
-use crate::sources::journal::Times;
-use crate::sources::source::{Pending, is_stdin};
+use crate::sources::journal::ReceiveTimes;
+use crate::sources::source::{PendingSource, is_stdin};
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
@@ -22,13 +22,13 @@ use unitape_base::capture::{CaptureWalker, NextCaptureRecord, is_capture};
 use unitape_model::UnixNanos;
 
 /// An open source.
-pub struct Open {
+pub struct SourceReader {
     /// Index of the source within its feed.
     pub index: usize,
     /// The file.
     pub path: PathBuf,
-    reader: Reader,
-    limits: Arc<Limits>,
+    reader: ContentReader,
+    limits: Arc<ReadLimits>,
     /// Offset of the next byte to read, the carried ones not counted.
     offset: u64,
     /// What lies before this is on the tape.
@@ -37,12 +37,12 @@ pub struct Open {
     given: u64,
     /// Bytes behind the last cut.
     carry: Vec<u8>,
-    packaging: Packaging,
-    times: Option<Times>,
+    packaging: SourcePackaging,
+    times: Option<ReceiveTimes>,
 }
 
 /// How messages lie in the bytes.
-enum Packaging {
+enum SourcePackaging {
     /// To be told by the first bytes.
     Unknown,
     /// One after the other.
@@ -51,10 +51,10 @@ enum Packaging {
     Capture(Box<CaptureWalker>),
 }
 
-/// How far a file may be read now. Shared with the [`Tail`] within a decoder; both are one thread's at a time, so
+/// How far a file may be read now. Shared with the [`TailReader`] within a decoder; both are one thread's at a time, so
 /// all accesses are Relaxed.
 #[derive(Debug)]
-struct Limits {
+struct ReadLimits {
     /// Its end is its end: nothing will be added.
     complete: AtomicBool,
     /// Up to this byte, where something else says how far; `u64::MAX` otherwise.
@@ -63,13 +63,13 @@ struct Limits {
     read: AtomicU64,
 }
 
-impl Default for Limits {
+impl Default for ReadLimits {
     fn default() -> Self {
         Self { complete: AtomicBool::default(), upto: AtomicU64::new(u64::MAX), read: AtomicU64::default() }
     }
 }
 
-impl Limits {
+impl ReadLimits {
     fn complete(&self) -> bool {
         self.complete.load(Ordering::Relaxed)
     }
@@ -95,16 +95,16 @@ impl Limits {
     }
 }
 
-enum Reader {
-    Plain(Tail),
-    Gz(Box<MultiGzDecoder<BufReader<Tail>>>),
-    Zst(Box<zstd::Decoder<'static, BufReader<Tail>>>),
+enum ContentReader {
+    Plain(TailReader),
+    Gz(Box<MultiGzDecoder<BufReader<TailReader>>>),
+    Zst(Box<zstd::Decoder<'static, BufReader<TailReader>>>),
     Stdin(std::io::Stdin),
 }
 
 /// What a block was filled with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filled {
+pub enum BlockFill {
     /// So many new bytes.
     Some(usize),
     /// There is nothing to fill it with now.
@@ -115,9 +115,9 @@ pub enum Filled {
 const UNCUT_BYTES_MAX: usize = 16 << 20;
 
 /// A file, read as far as its limits say: at the end of one that may grow there is nothing *now*.
-struct Tail {
+struct TailReader {
     file: File,
-    limits: Arc<Limits>,
+    limits: Arc<ReadLimits>,
     /// What was read last, where others write the file while it is read.
     last: Option<LastBytes>,
 }
@@ -156,7 +156,7 @@ impl LastBytes {
     }
 }
 
-impl Read for Tail {
+impl Read for TailReader {
     fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
         let at = self.limits.read();
         let room = self.limits.upto().saturating_sub(at);
@@ -173,19 +173,19 @@ impl Read for Tail {
     }
 }
 
-impl Open {
+impl SourceReader {
     /// Opens a source at `pending.from`. With `grows`, its end is not yet known; `journal`: it is a stream of ours,
     /// with receive times beside it. `None` when it has too few bytes to tell what it is.
     ///
     /// # Errors
     /// When it cannot be opened, or is not what the tape knows.
-    pub fn new(pending: Pending, grows: bool, journal: bool) -> Result<Option<Self>, Error> {
-        let Pending { index, path, from, size, first } = pending;
+    pub fn new(pending: PendingSource, grows: bool, journal: bool) -> Result<Option<Self>, Error> {
+        let PendingSource { index, path, from, size, first } = pending;
         let fail = |source| Error::Read { path: path.clone(), offset: from, source };
-        let limits = Arc::new(Limits::default());
+        let limits = Arc::new(ReadLimits::default());
         limits.set_complete(!grows);
         if is_stdin(&path) {
-            let reader = Reader::Stdin(std::io::stdin());
+            let reader = ContentReader::Stdin(std::io::stdin());
             return Ok(Some(Self::with(index, path, reader, limits, from)));
         }
         let mut file = File::open(&path).map_err(fail)?;
@@ -198,7 +198,7 @@ impl Open {
         }
         let compressed = !journal && regular && (magic[..2] == GZ || magic == ZST);
         if let Some(first) = &first
-            && !is_first(&path, first).map_err(fail)?
+            && !is_first_message(&path, first).map_err(fail)?
         {
             let file = path.display().to_string();
             let what = "it does not begin with the message that it began with".to_owned();
@@ -219,24 +219,24 @@ impl Open {
             limits.set_upto(size.unwrap_or(u64::MAX));
         }
         let last = (grows && !journal).then(LastBytes::default);
-        let tail = Tail { file, limits: limits.clone(), last };
+        let tail = TailReader { file, limits: limits.clone(), last };
         let reader = match compressed {
-            false => Reader::Plain(tail),
-            true if magic == ZST => Reader::Zst(Box::new(zstd::Decoder::new(tail).map_err(fail)?)),
-            true => Reader::Gz(Box::new(MultiGzDecoder::new(BufReader::new(tail)))),
+            false => ContentReader::Plain(tail),
+            true if magic == ZST => ContentReader::Zst(Box::new(zstd::Decoder::new(tail).map_err(fail)?)),
+            true => ContentReader::Gz(Box::new(MultiGzDecoder::new(BufReader::new(tail)))),
         };
-        let times = if journal { Some(Times::open(&path, from)?) } else { None };
+        let times = if journal { Some(ReceiveTimes::open(&path, from)?) } else { None };
         let mut this = Self::with(index, path, reader, limits, from);
         this.offset = start;
         if journal || (start > 0 && !capture) {
-            this.packaging = Packaging::Stream;
+            this.packaging = SourcePackaging::Stream;
         }
         this.times = times;
         Ok(Some(this))
     }
 
-    fn with(index: usize, path: PathBuf, reader: Reader, limits: Arc<Limits>, from: u64) -> Self {
-        let packaging = Packaging::Unknown;
+    fn with(index: usize, path: PathBuf, reader: ContentReader, limits: Arc<ReadLimits>, from: u64) -> Self {
+        let packaging = SourcePackaging::Unknown;
         Self {
             index,
             path,
@@ -252,9 +252,9 @@ impl Open {
     }
 
     /// The same source, to be opened again behind the last block.
-    pub fn again(self) -> Pending {
+    pub fn into_pending(self) -> PendingSource {
         let size = Some(self.limits.upto()).filter(|upto| self.times.is_none() && *upto != u64::MAX);
-        Pending { index: self.index, path: self.path, from: self.given, size, first: None }
+        PendingSource { index: self.index, path: self.path, from: self.given, size, first: None }
     }
 
     /// When its file was last written: what it holds came at that time or before.
@@ -266,15 +266,15 @@ impl Open {
 
     fn file(&self) -> Option<&File> {
         match &self.reader {
-            Reader::Plain(t) => Some(&t.file),
-            Reader::Gz(d) => Some(&d.get_ref().get_ref().file),
-            Reader::Zst(d) => Some(&d.get_ref().get_ref().file),
-            Reader::Stdin(_) => None,
+            ContentReader::Plain(t) => Some(&t.file),
+            ContentReader::Gz(d) => Some(&d.get_ref().get_ref().file),
+            ContentReader::Zst(d) => Some(&d.get_ref().get_ref().file),
+            ContentReader::Stdin(_) => None,
         }
     }
 
     /// Says that nothing will be added to it.
-    pub fn complete(&mut self) {
+    pub fn mark_complete(&mut self) {
         self.limits.set_complete(true);
     }
 
@@ -312,7 +312,7 @@ impl Open {
     ///
     /// # Errors
     /// When the source cannot be read.
-    pub fn fill(&mut self, block: &mut Block, want: usize, format: &Format) -> Result<Filled, Error> {
+    pub fn fill(&mut self, block: &mut Block, want: usize, format: &Format) -> Result<BlockFill, Error> {
         block.source = self.index;
         block.bytes.clear();
         block.bytes.append(&mut self.carry);
@@ -325,17 +325,17 @@ impl Open {
             let known = self.offset.max(self.from);
             let got = self.read(&mut block.bytes, want_now)?;
             let (n, end) = match got {
-                Got::Bytes(n) => (n, false),
-                Got::Nothing => (0, false),
-                Got::End => (0, true),
+                ReadOutcome::Bytes(n) => (n, false),
+                ReadOutcome::Nothing => (0, false),
+                ReadOutcome::End => (0, true),
             };
             new += self.offset.saturating_sub(known) as usize;
             block.base = self.offset - block.bytes.len() as u64;
             if n == 0 && !end {
                 self.carry.append(&mut block.bytes);
-                return Ok(Filled::Nothing);
+                return Ok(BlockFill::Nothing);
             }
-            self.tell_packaging(&block.bytes, end);
+            self.detect_packaging(&block.bytes, end);
             self.skip_known(&mut block.bytes, end);
             block.base = self.offset - block.bytes.len() as u64;
             block.eof = end;
@@ -345,7 +345,7 @@ impl Open {
             let cut = if all { block.bytes.len() } else { self.cut(&block.bytes, format) };
             if cut > 0 || end {
                 self.finish(block, cut);
-                return Ok(Filled::Some(new));
+                return Ok(BlockFill::Some(new));
             }
             if self.live() {
                 // What is there now makes no whole message: the rest will come.
@@ -358,7 +358,7 @@ impl Open {
 
     fn is_capture(&self) -> bool {
         // Records say themselves where they end.
-        !matches!(self.packaging, Packaging::Stream)
+        !matches!(self.packaging, SourcePackaging::Stream)
     }
 
     fn live(&self) -> bool {
@@ -370,7 +370,7 @@ impl Open {
         self.carry.extend_from_slice(&block.bytes[cut..]);
         block.bytes.truncate(cut);
         self.given = block.base + cut as u64;
-        if let Packaging::Capture(walker) = &mut self.packaging {
+        if let SourcePackaging::Capture(walker) = &mut self.packaging {
             block.walker = Some((**walker).clone());
             let mut at = 0;
             while at < cut {
@@ -385,7 +385,7 @@ impl Open {
             }
         }
         if let Some(times) = &mut self.times {
-            times.of_block(block.base + cut as u64, &mut block.times);
+            times.set_block_times(block.base + cut as u64, &mut block.times);
             block.received_last = block.times.last().map(|(_, ts)| *ts).filter(|ts| *ts != NO_TIME);
         }
     }
@@ -393,9 +393,9 @@ impl Open {
     /// Where to cut; 0 when there is no whole message or record.
     fn cut(&self, bytes: &[u8], format: &Format) -> usize {
         let cut = match &self.packaging {
-            Packaging::Unknown => 0,
-            Packaging::Stream => format.cut(bytes),
-            Packaging::Capture(walker) => {
+            SourcePackaging::Unknown => 0,
+            SourcePackaging::Stream => format.cut(bytes),
+            SourcePackaging::Capture(walker) => {
                 let mut walker = walker.clone();
                 capture_end(&mut walker, bytes, usize::MAX)
             }
@@ -403,11 +403,11 @@ impl Open {
         if cut == 0 && bytes.len() > UNCUT_BYTES_MAX { bytes.len() } else { cut }
     }
 
-    fn tell_packaging(&mut self, bytes: &[u8], end: bool) {
-        if matches!(self.packaging, Packaging::Unknown) && (bytes.len() >= 4 || end) {
+    fn detect_packaging(&mut self, bytes: &[u8], end: bool) {
+        if matches!(self.packaging, SourcePackaging::Unknown) && (bytes.len() >= 4 || end) {
             self.packaging = match is_capture(bytes) {
-                true => Packaging::Capture(Box::default()),
-                false => Packaging::Stream,
+                true => SourcePackaging::Capture(Box::default()),
+                false => SourcePackaging::Stream,
             };
         }
     }
@@ -420,16 +420,16 @@ impl Open {
         }
         let known = usize::try_from(self.from - base).unwrap_or(usize::MAX).min(bytes.len());
         let known = match &mut self.packaging {
-            Packaging::Capture(walker) => capture_end(walker, bytes, known),
-            Packaging::Stream => known,
-            Packaging::Unknown if end => known,
-            Packaging::Unknown => 0,
+            SourcePackaging::Capture(walker) => capture_end(walker, bytes, known),
+            SourcePackaging::Stream => known,
+            SourcePackaging::Unknown if end => known,
+            SourcePackaging::Unknown => 0,
         };
         bytes.drain(..known);
     }
 
     /// Reads `want` bytes more; of what is growing, what there is.
-    fn read(&mut self, bytes: &mut Vec<u8>, want: usize) -> Result<Got, Error> {
+    fn read(&mut self, bytes: &mut Vec<u8>, want: usize) -> Result<ReadOutcome, Error> {
         if let Some(times) = &mut self.times {
             let (upto, ended) = times.poll()?;
             self.limits.set_upto(upto);
@@ -439,11 +439,11 @@ impl Open {
         while bytes.len() - before < want {
             let (start, left) = (bytes.len(), (want - (bytes.len() - before)) as u64);
             let read = match &mut self.reader {
-                Reader::Plain(r) => r.take(left).read_to_end(bytes),
-                Reader::Gz(r) => r.take(left).read_to_end(bytes),
-                Reader::Zst(r) => r.take(left).read_to_end(bytes),
+                ContentReader::Plain(r) => r.take(left).read_to_end(bytes),
+                ContentReader::Gz(r) => r.take(left).read_to_end(bytes),
+                ContentReader::Zst(r) => r.take(left).read_to_end(bytes),
                 // One read: a terminal or pipe gives what is there.
-                Reader::Stdin(r) => match readable() {
+                ContentReader::Stdin(r) => match readable() {
                     true => read_once(r, bytes, left),
                     false => Err(ErrorKind::WouldBlock.into()),
                 },
@@ -459,18 +459,18 @@ impl Open {
                     }
                     let n = bytes.len() - before;
                     // The end is told by itself, so that a cut is looked for in what came before it.
-                    return Ok(if n > 0 { Got::Bytes(n) } else { Got::End });
+                    return Ok(if n > 0 { ReadOutcome::Bytes(n) } else { ReadOutcome::End });
                 }
                 Ok(_) => {}
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {
                     let n = bytes.len() - before;
-                    return Ok(if n > 0 { Got::Bytes(n) } else { Got::Nothing });
+                    return Ok(if n > 0 { ReadOutcome::Bytes(n) } else { ReadOutcome::Nothing });
                 }
                 Err(source) => return self.fail(unpacking(source)),
             }
         }
-        Ok(Got::Bytes(bytes.len() - before))
+        Ok(ReadOutcome::Bytes(bytes.len() - before))
     }
 
     fn fail<T>(&self, source: std::io::Error) -> Result<T, Error> {
@@ -478,7 +478,7 @@ impl Open {
     }
 }
 
-enum Got {
+enum ReadOutcome {
     Bytes(usize),
     Nothing,
     End,
@@ -517,7 +517,7 @@ fn capture_end(walker: &mut CaptureWalker, bytes: &[u8], upto: usize) -> usize {
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn unpacked(file: File) -> std::io::Result<Box<dyn Read>> {
+pub fn unpack(file: File) -> std::io::Result<Box<dyn Read>> {
     let mut magic = [0; 4];
     let known = file.read_at(&mut magic, 0)?;
     Ok(match magic {
@@ -540,7 +540,7 @@ pub fn first_message_hash(offset: u64, message: &[u8]) -> String {
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn is_first(path: &Path, first: &str) -> std::io::Result<bool> {
+pub fn is_first_message(path: &Path, first: &str) -> std::io::Result<bool> {
     let Some((offset, length)) = first
         .strip_prefix("first:")
         .and_then(|f| f.split(':').next())
@@ -549,7 +549,7 @@ pub fn is_first(path: &Path, first: &str) -> std::io::Result<bool> {
     else {
         return Ok(true);
     };
-    let mut reader = unpacked(File::open(path)?)?;
+    let mut reader = unpack(File::open(path)?)?;
     let mut message = Vec::new();
     std::io::copy(&mut (&mut reader).take(offset), &mut std::io::sink())?;
     reader.take(length).read_to_end(&mut message)?;

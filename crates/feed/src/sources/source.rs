@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// A feed: a name, a format, and the files it is read from, one after the other.
 #[derive(Clone, Debug)]
-pub struct Feed {
+pub struct FileFeed {
     /// Its name.
     pub name: String,
     /// What its bytes are.
@@ -34,7 +34,7 @@ impl SourceFacts {
     ///
     /// # Errors
     /// When it cannot be opened or read.
-    pub fn of(path: &Path, threads: usize) -> Result<Self, Error> {
+    pub fn from_file(path: &Path, threads: usize) -> Result<Self, Error> {
         if is_stdin(path) {
             return Ok(Self { file: "-".to_owned(), size: None, hash: None });
         }
@@ -49,7 +49,7 @@ impl SourceFacts {
             return Ok(Self { file: name, size: None, hash: None });
         }
         let file = File::open(path).map_err(fail)?;
-        let (size, hash) = hash::of(&file, threads).map_err(fail)?;
+        let (size, hash) = hash::hash_file(&file, threads).map_err(fail)?;
         Ok(Self { file: name, size: Some(size), hash: Some(hash) })
     }
 }
@@ -65,7 +65,7 @@ pub struct SourceRules {
 
 /// How a file has grown.
 #[derive(Clone, Debug)]
-pub struct Growth {
+pub struct FileGrowth {
     /// Where it is to be read on.
     pub from: u64,
     /// The message that begins there was cut by the end of the file, and is in quarantine.
@@ -81,7 +81,7 @@ pub fn is_stdin(path: &Path) -> bool {
 
 /// A source that is to be read, or read on.
 #[derive(Clone, Debug, Default)]
-pub struct Pending {
+pub struct PendingSource {
     /// Index of the source within its feed.
     pub index: usize,
     /// The file.

@@ -2,10 +2,10 @@
 //!
 //! All accesses are Relaxed: figures for people and for limits that need not be exact.
 
-use crate::block::Tally;
-use crate::block::numbers::Sessions;
+use crate::block::MessageTally;
+use crate::block::numbers::FeedSessions;
 use crate::sources::journal::{JournalStart, LastFile};
-use crate::sources::link::{Link, LinkState};
+use crate::sources::link::{FeedLink, LinkState};
 use serde::Serialize;
 use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicU64,
@@ -18,15 +18,15 @@ use unitape_model::{ErrorCause, UnixNanos};
 
 /// The figures of a run.
 #[derive(Debug, Default)]
-pub struct Stats {
+pub struct RunStats {
     /// One for each feed, in order.
     pub feeds: Vec<FeedStats>,
     /// Wakes the intake.
-    pub wake: Wake,
+    pub wake: WakeSignal,
     /// Wakes who waits for what comes onto the tape, or for another state of a feed.
-    pub placed: Wake,
+    pub placed: WakeSignal,
     /// Wakes who waits for the end of the run.
-    pub over: Wake,
+    pub over: WakeSignal,
     notes: Mutex<Vec<String>>,
 }
 
@@ -57,7 +57,7 @@ pub struct FeedStats {
     pub ts_max: AtomicI64,
     pub ended: AtomicBool,
     /// How its source is reached.
-    pub link: Link,
+    pub link: FeedLink,
     /// Senders that were refused because another one was connected.
     pub refused: AtomicU64,
     /// Attempts to connect that failed.
@@ -84,7 +84,7 @@ pub struct FeedStats {
 
 /// How far the journal of a stream has been decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Settled {
+pub(crate) struct DecodedThrough {
     /// Number of the file.
     pub number: u64,
     /// Bytes of it.
@@ -165,7 +165,7 @@ pub struct FeedFigures {
     pub handler: Option<EngineStats>,
 }
 
-impl Stats {
+impl RunStats {
     /// Figures for feeds of these names.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
         let feed = |name| FeedStats { name, ts_max: AtomicI64::new(i64::MIN), ..FeedStats::default() };
@@ -240,7 +240,7 @@ impl FeedStats {
     }
 
     /// Tells what the handler has seen.
-    pub(crate) fn tell_handler(&self, seen: EngineStats) {
+    pub(crate) fn report_handler(&self, seen: EngineStats) {
         self.asked.store(false, Relaxed);
         *self.handler.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
     }
@@ -266,10 +266,10 @@ impl FeedStats {
     }
 
     /// How far the journal of a stream has been decoded.
-    pub(crate) fn settled(&self) -> Settled {
+    pub(crate) fn settled(&self) -> DecodedThrough {
         // Acquire: pairs with the Release in `settle`.
         let word = self.settled.load(Acquire);
-        Settled {
+        DecodedThrough {
             number: word >> 41,
             through: (word >> 1) & ((1 << 40) - 1),
             between_messages: word & 1 == 1,
@@ -277,7 +277,7 @@ impl FeedStats {
     }
 
     /// Says how far the journal of a stream has been decoded.
-    pub(crate) fn settle(&self, settled: Settled) {
+    pub(crate) fn settle(&self, settled: DecodedThrough) {
         let fits = settled.through < 1 << 40 && settled.number < 1 << 23;
         let word = settled.number << 41 | settled.through << 1 | u64::from(settled.between_messages);
         self.settled.store(if fits { word } else { 0 }, Release);
@@ -297,12 +297,18 @@ impl FeedStats {
     }
 
     /// Notes that bytes were received.
-    pub fn received(&self, bytes: u64) {
+    pub fn note_received(&self, bytes: u64) {
         self.received_bytes.fetch_add(bytes, Relaxed);
         self.lag_bytes_max.fetch_max(self.lag_bytes(), Relaxed);
     }
 
-    pub(crate) fn tell(&self, total: &Tally, late: u64, running_max: UnixNanos, sessions: &Sessions) {
+    pub(crate) fn report_figures(
+        &self,
+        total: &MessageTally,
+        late: u64,
+        running_max: UnixNanos,
+        sessions: &FeedSessions,
+    ) {
         self.messages.store(total.messages, Relaxed);
         self.events.store(total.events, Relaxed);
         self.quarantined.store(total.quarantined, Relaxed);
@@ -319,15 +325,15 @@ impl FeedStats {
 
 /// Lets the intake sleep while nothing comes.
 #[derive(Debug, Default)]
-pub struct Wake {
+pub struct WakeSignal {
     /// Something has come since the last look.
     come: Mutex<bool>,
     condition: Condvar,
 }
 
-impl Wake {
+impl WakeSignal {
     /// Something has come.
-    pub fn up(&self) {
+    pub fn notify(&self) {
         *self.come.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.condition.notify_one();
     }

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use unitape_codec::events::{EventLineForm, NoSources, write_event};
-use unitape_feed::{Account, FarmEnding, Feed, Options, Outcome, consolidate, feed_of_file};
+use unitape_feed::{
+    ConsolidateOptions, FarmEnding, FileFeed, RunOutcome, TapeAccount, consolidate, feed_of_file,
+};
 use unitape_model::Event;
 use unitape_tape::{Reader, StartPosition, WriterOptions as TapeOptions};
 
@@ -26,26 +28,41 @@ pub fn small_tape() -> TapeOptions {
 }
 
 /// Consolidates and expects it to succeed.
-pub fn run(dir: &Path, feeds: &[Feed], workers: usize, block_bytes: usize) -> Outcome {
+pub fn run(dir: &Path, feeds: &[FileFeed], workers: usize, block_bytes: usize) -> RunOutcome {
     let tape = small_tape();
-    consolidate(dir, Options { feeds: feeds.to_vec(), workers, block_bytes, tape, ..Options::default() })
-        .unwrap()
+    consolidate(
+        dir,
+        ConsolidateOptions {
+            feeds: feeds.to_vec(),
+            workers,
+            block_bytes,
+            tape,
+            ..ConsolidateOptions::default()
+        },
+    )
+    .unwrap()
 }
 
 /// Consolidates in runs that are stopped once they have read `messages`, and returns how many it took. A run reads again
 /// what no mark of progress vouches for, at worst a message of thousands of entries; where that was all it came to, the
 /// next may read twice as far.
-pub fn run_in_parts(dir: &Path, feeds: &[Feed], workers: usize, block_bytes: usize, messages: u64) -> u32 {
+pub fn run_in_parts(
+    dir: &Path,
+    feeds: &[FileFeed],
+    workers: usize,
+    block_bytes: usize,
+    messages: u64,
+) -> u32 {
     let (mut far, mut before) = (messages, None);
     for runs in 1.. {
         let stop = AtomicBool::new(false);
-        let options = Options {
+        let options = ConsolidateOptions {
             feeds: feeds.to_vec(),
             workers,
             block_bytes,
             tape: small_tape(),
             stop: Some(&stop),
-            ..Options::default()
+            ..ConsolidateOptions::default()
         };
         let progress = options.progress.clone();
         let outcome = std::thread::scope(|scope| {
@@ -71,7 +88,7 @@ pub fn run_in_parts(dir: &Path, feeds: &[Feed], workers: usize, block_bytes: usi
 }
 
 /// A feed of one file, recognised.
-pub fn feed(path: &Path) -> Feed {
+pub fn feed(path: &Path) -> FileFeed {
     feed_of_file(path).unwrap()
 }
 
@@ -118,7 +135,7 @@ pub fn fix(begin: &str, body: &str) -> Vec<u8> {
 
 /// The events of the tape, as their lines.
 pub fn events(dir: &Path) -> Vec<Value> {
-    let names = Account::of(dir).unwrap().names.dictionary().clone();
+    let names = TapeAccount::load(dir).unwrap().names.dictionary().clone();
     let mut reader = Reader::open(dir, StartPosition::Oldest).unwrap();
     let mut lines = Vec::new();
     while let Some(frame) = reader.next().unwrap() {

@@ -4,7 +4,7 @@ use super::Books;
 use crate::engine::{Action, Level};
 use crate::listener::Changed;
 use crate::select::Wanted;
-use unitape_book::{Fault, LevelAction, LevelChange, Rung};
+use unitape_book::{BookFault, LevelAction, LevelChange, StoredLevel};
 use unitape_model::{InstrumentId, Side};
 
 impl Books {
@@ -31,7 +31,7 @@ impl Books {
 
     #[inline(never)]
     fn add(&mut self, instrument: InstrumentId, how: How, px: i64, mantissa: i64, orders: u32) {
-        let rung = Rung { px, qty: (mantissa, how.exponent), orders };
+        let rung = StoredLevel { px, qty: (mantissa, how.exponent), orders };
         let one = self.books.get_mut(instrument.index()).filter(|one| one.wanted == Wanted::Yes);
         let done = one.and_then(|one| {
             let sorted = one.book.add(how.side, how.depth.into(), rung, one.levels_max)?;
@@ -46,7 +46,7 @@ impl Books {
 
     #[inline(never)]
     fn change(&mut self, instrument: InstrumentId, how: How, px: i64, mantissa: i64, orders: u32) {
-        let rung = Rung { px, qty: (mantissa, how.exponent), orders };
+        let rung = StoredLevel { px, qty: (mantissa, how.exponent), orders };
         let one = self.books.get_mut(instrument.index()).filter(|one| one.wanted == Wanted::Yes);
         let done = one.and_then(|one| {
             let sorted = one.book.change(how.side, how.depth.into(), rung)?;
@@ -70,7 +70,7 @@ impl Books {
         match gone {
             Some(rung) => self.changed(instrument, how, Action::Delete, rung),
             None => {
-                let rung = Rung { px: i64::MAX, qty: (0, 0), orders: u32::MAX };
+                let rung = StoredLevel { px: i64::MAX, qty: (0, 0), orders: u32::MAX };
                 self.apply(instrument, &how.change(LevelAction::Delete, rung));
             }
         }
@@ -78,7 +78,7 @@ impl Books {
 
     /// Who listens will be told of a level.
     #[inline(always)]
-    fn changed(&mut self, instrument: InstrumentId, how: How, action: Action, level: Rung) {
+    fn changed(&mut self, instrument: InstrumentId, how: How, action: Action, level: StoredLevel) {
         let (number, depth) = (self.changes.len() as u32, how.depth.into());
         self.counters.levels += 1;
         self.changes.push(Changed { instrument, number, side: how.side, action, depth, level });
@@ -117,7 +117,7 @@ impl Books {
         match done.fault {
             None => {}
             // By depth, the levels of a message may pass each other; what counts is how it leaves them.
-            Some(Fault::UnsortedLevel) => one.unsorted = true,
+            Some(BookFault::UnsortedLevel) => one.unsorted = true,
             Some(fault) => self.fault(instrument, fault),
         }
     }
@@ -141,7 +141,7 @@ struct How {
 }
 
 impl How {
-    fn change(self, action: LevelAction, rung: Rung) -> LevelChange {
+    fn change(self, action: LevelAction, rung: StoredLevel) -> LevelChange {
         LevelChange {
             action,
             side: Some(self.side),

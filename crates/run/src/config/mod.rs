@@ -14,8 +14,11 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use unitape_feed::{ClockLead, MergeWait, Restart, RestartPolicy, TcpFeed};
-use unitape_feed::{Format, How, Input, Loader, Receive, Reference, RunFeed, Select, SourceRules};
+use unitape_feed::{ClockLead, MergeWait, RestartMode, RestartPolicy, TcpFeed};
+use unitape_feed::{
+    DatagramFilter, DecodeOptions, FeedInput, Format, InstrumentMaster, MasterLoader, ReceiveSource, RunFeed,
+    SourceRules,
+};
 use unitape_marketdata::wire::Interface;
 
 /// The configuration of a run.
@@ -421,14 +424,14 @@ impl RunConfig {
         &self,
         origins: &OriginTable,
         note: &mut dyn FnMut(&str),
-    ) -> Result<Option<Arc<Reference>>, Error> {
+    ) -> Result<Option<Arc<InstrumentMaster>>, Error> {
         let wrong = |i: usize, key: &str, source: unitape_feed::Error| {
             let key = format!("reference.{i}.{key}");
             Error::Reference { origin: origins.origin_of_key(&key), key, source: Box::new(source) }
         };
-        let mut loader = Loader::default();
+        let mut loader = MasterLoader::default();
         for (i, master) in self.reference.iter().enumerate() {
-            let format = Loader::format(&master.mapping).map_err(|e| wrong(i, "mapping", e))?;
+            let format = MasterLoader::format(&master.mapping).map_err(|e| wrong(i, "mapping", e))?;
             loader.add(&master.file, &format).map_err(|e| wrong(i, "file", e))?;
         }
         if loader.is_empty() {
@@ -443,7 +446,7 @@ impl RunConfig {
             _ => None,
         };
         let reference = loader.finish().map_err(|e| wrong(whose(&e).unwrap_or(0), "file", e))?;
-        Ok(Some(Arc::new(reference.strictly(self.run.reference_strict))))
+        Ok(Some(Arc::new(reference.with_strictness(self.run.reference_strict))))
     }
 
     /// The feeds, ready to run.
@@ -453,7 +456,7 @@ impl RunConfig {
     pub fn feeds(
         &self,
         origins: &OriginTable,
-        reference: Option<&Arc<Reference>>,
+        reference: Option<&Arc<InstrumentMaster>>,
     ) -> Result<Vec<RunFeed>, Error> {
         let feed = |f: &FeedConfig| {
             let wrong = |key: &str, e: String| {
@@ -468,8 +471,8 @@ impl RunConfig {
                 name: f.name.clone(),
                 format,
                 input,
-                how: How {
-                    select: Select { ports: f.ports.clone(), groups: f.groups.clone() },
+                how: DecodeOptions {
+                    select: DatagramFilter { ports: f.ports.clone(), groups: f.groups.clone() },
                     receive_times: f.receive_times,
                     by_receive_time: self.run.merge == MergeTime::Receive,
                 },
@@ -487,8 +490,8 @@ impl FeedConfig {
     ///
     /// # Errors
     /// When the mapping cannot be used.
-    pub fn format(&self, reference: Option<&Arc<Reference>>) -> Result<Format, unitape_feed::Error> {
-        let format = Format::named(&self.format, &self.mapping)?;
+    pub fn format(&self, reference: Option<&Arc<InstrumentMaster>>) -> Result<Format, unitape_feed::Error> {
+        let format = Format::from_names(&self.format, &self.mapping)?;
         let format = match reference {
             Some(reference) => format.with_reference(reference),
             None => format,
@@ -505,8 +508,8 @@ impl FeedConfig {
     /// What becomes of it when it fails.
     pub fn restart_policy(&self) -> RestartPolicy {
         let restart = match self.restart {
-            FeedRestart::Never => Restart::Never,
-            FeedRestart::OnFailure => Restart::OnFailure,
+            FeedRestart::Never => RestartMode::Never,
+            FeedRestart::OnFailure => RestartMode::OnFailure,
         };
         RestartPolicy { restart, backoff_max: self.backoff.0 }
     }
@@ -525,7 +528,7 @@ impl FeedConfig {
         INPUTS.iter().zip(given).filter(|(_, given)| *given).map(|(name, _)| *name).collect()
     }
 
-    fn input(&self, journal: &Path, format: &Format) -> Result<Input, String> {
+    fn input(&self, journal: &Path, format: &Format) -> Result<FeedInput, String> {
         let tcp = |address: &String| TcpFeed {
             address: address.clone(),
             resume: self.resume,
@@ -534,21 +537,21 @@ impl FeedConfig {
             idle_limit: Some(self.idle_limit.0).filter(|span| !span.is_zero()),
         };
         let receive = if let Some(path) = &self.directory {
-            return Ok(Input::Directory { path: path.clone(), follow: self.follow });
+            return Ok(FeedInput::Directory { path: path.clone(), follow: self.follow });
         } else if let Some(path) = &self.fifo {
-            Receive::Fifo(path.clone())
+            ReceiveSource::Fifo(path.clone())
         } else if let Some(address) = &self.listen {
-            Receive::Listen(tcp(address))
+            ReceiveSource::Listen(tcp(address))
         } else if let Some(address) = &self.connect {
-            Receive::Connect(tcp(address))
+            ReceiveSource::Connect(tcp(address))
         } else if self.udp.is_some() {
             self.receive(self.listens(format)?)
         } else if self.stdin {
-            Receive::Stdin
+            ReceiveSource::Stdin
         } else {
-            return Ok(Input::Files(self.files.clone()));
+            return Ok(FeedInput::Files(self.files.clone()));
         };
-        Ok(Input::Journal { path: journal.join(&self.name), receive })
+        Ok(FeedInput::Journal { path: journal.join(&self.name), receive })
     }
 }
 

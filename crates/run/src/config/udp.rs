@@ -6,7 +6,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
-use unitape_feed::{Format, Receive, WhenFull};
+use unitape_feed::{Format, OverflowPolicy, ReceiveSource};
 use unitape_marketdata::ChannelId;
 use unitape_marketdata::wire::UdpLine;
 
@@ -144,7 +144,8 @@ impl FeedConfig {
                 Ok(all.iter().map(|to| UdpListenTarget { line: line(to), of: None }).collect())
             }
             Some(UdpTargets::Channels) => {
-                let Some(mapping) = format.its_mapping().filter(|mapping| mapping.fast.is_some()) else {
+                let Some(mapping) = format.mapping_definition().filter(|mapping| mapping.fast.is_some())
+                else {
                     let what =
                         format!("{CHANNELS} are those of a mapping with [[fast.channel]]; this one has none");
                     return Err(what);
@@ -165,11 +166,15 @@ impl FeedConfig {
     }
 
     /// How datagrams are received.
-    pub fn receive(&self, listened: Vec<UdpListenTarget>) -> Receive {
-        Receive::Udp {
+    pub fn receive(&self, listened: Vec<UdpListenTarget>) -> ReceiveSource {
+        ReceiveSource::Udp {
             lines: listened.into_iter().map(|l| l.line).collect(),
             buffer_bytes: self.buffer_bytes,
-            when_full: if self.when_full == BacklogPolicy::Drop { WhenFull::Drop } else { WhenFull::Wait },
+            when_full: if self.when_full == BacklogPolicy::Drop {
+                OverflowPolicy::Drop
+            } else {
+                OverflowPolicy::Wait
+            },
             day_begins: self.day_begins.map(|time| Duration::from_secs(u64::from(time.minutes) * 60)),
         }
     }

@@ -5,16 +5,16 @@ use crate::config::RunConfig;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
-use unitape_feed::{Format, Reference, Reload, Sorted};
+use unitape_feed::{Format, FormatRevision, InstrumentMaster, MappingReload};
 
 /// What watches the mapping files of a run.
 pub struct MappingWatch<'a> {
     /// It names the mappings.
     pub config: &'a RunConfig,
     /// The reference data that the run began with; they stay.
-    pub reference: Option<&'a Arc<Reference>>,
+    pub reference: Option<&'a Arc<InstrumentMaster>>,
     /// Where the run finds formats that replace those in use.
-    pub fresh: &'a Reload,
+    pub fresh: &'a MappingReload,
     /// Raised by who wants all mappings loaded anew.
     pub asked: &'a AtomicBool,
     /// Who is given the events.
@@ -32,7 +32,7 @@ impl MappingWatch<'_> {
         let mut seen: Vec<_> = config.feed.iter().map(|f| changed(&f.mapping)).collect();
         // What is in use was read at about the time of the first look; a change in between is found by its identity.
         let mut used: Vec<Option<String>> =
-            config.feed.iter().map(|f| f.format(reference).ok()?.mapping()).collect();
+            config.feed.iter().map(|f| f.format(reference).ok()?.mapping_identity()).collect();
         let listens = |i: usize, format: &Format| config.feed[i].listens(format).unwrap_or_default();
         let began: Vec<_> = (config.feed.iter().enumerate())
             .map(|(i, f)| f.format(reference).map(|format| listens(i, &format)).unwrap_or_default())
@@ -49,15 +49,15 @@ impl MappingWatch<'_> {
                 }
                 seen[i] = now;
                 match feed.format(reference) {
-                    Ok(format) if format.mapping() == used[i] => {}
+                    Ok(format) if format.mapping_identity() == used[i] => {}
                     Ok(format) => {
-                        used[i] = format.mapping();
+                        used[i] = format.mapping_identity();
                         generations[i] += 1;
                         events(RunEvent::MappingLoaded { feed: &feed.name, mapping: used[i].as_deref() });
                         if listens(i, &format) != began[i] {
                             events(RunEvent::AddressesChanged { feed: &feed.name });
                         }
-                        fresh.put(i, Sorted::new(format, generations[i]));
+                        fresh.put(i, FormatRevision::new(format, generations[i]));
                     }
                     Err(error) => events(RunEvent::MappingRefused { feed: &feed.name, error: &error }),
                 }

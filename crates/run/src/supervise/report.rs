@@ -2,14 +2,14 @@
 
 use crate::Error;
 use std::sync::atomic::Ordering;
-use unitape_feed::{FeedFigures, Outcome, Stats};
+use unitape_feed::{FeedFigures, RunOutcome, RunStats};
 use unitape_model::ErrorCause;
 
 /// What a run came to, with the feeds that failed.
 #[derive(Debug)]
 pub struct RunReport {
     /// The account of the tape.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     /// The figures of each feed at the end, in order.
     pub figures: Vec<FeedFigures>,
     /// Feeds that ended before their end or have failed.
@@ -34,7 +34,7 @@ pub struct FailedFeed {
 }
 
 impl RunReport {
-    pub(super) fn new(outcome: Outcome, stats: &Stats, elapsed_s: f64) -> Self {
+    pub(super) fn new(outcome: RunOutcome, stats: &RunStats, elapsed_s: f64) -> Self {
         let failed = stats.feeds.iter().filter_map(|feed| {
             Some(FailedFeed {
                 feed: feed.name.clone(),

@@ -24,7 +24,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use unitape_feed::{LinkState, MergeOptions, RestartPolicy, Segment, Stats, merge};
+use unitape_feed::{LinkState, MergeOptions, MergeSegment, RestartPolicy, RunStats, merge};
 use unitape_model::ErrorCause;
 
 /// How the process of a segment is started, and what its exit code says.
@@ -58,7 +58,7 @@ pub fn run_apart(
     let segments: Vec<_> = config
         .feed
         .iter()
-        .map(|f| Segment {
+        .map(|f| MergeSegment {
             name: f.name.clone(),
             dir: config.segment_dir(&f.name),
             ended: Arc::default(),
@@ -66,7 +66,7 @@ pub fn run_apart(
             wait: f.merge_wait(),
         })
         .collect();
-    let stats = Arc::new(Stats::new(segments.iter().map(|s| s.name.clone())));
+    let stats = Arc::new(RunStats::new(segments.iter().map(|s| s.name.clone())));
     let policies = config.feed.iter().map(|f| f.restart_policy());
     let processes = segments
         .iter()
@@ -102,7 +102,7 @@ pub fn run_apart(
         let outcome = merge(tape, options);
         // Release: pairs with the Acquire in both threads; they end.
         over.store(true, Ordering::Release);
-        stats.over.up();
+        stats.over.notify();
         outcome
     });
     let mut outcome = outcome.map_err(|e| Error::Run(Box::new(e)))?;
@@ -163,8 +163,8 @@ impl From<io::Error> for ProcessFailure {
 /// What watches the processes of the segments.
 struct SegmentSupervisor<'a> {
     commands: SegmentProcesses<'a>,
-    segments: &'a [Segment],
-    stats: &'a Stats,
+    segments: &'a [MergeSegment],
+    stats: &'a RunStats,
     stop: &'a AtomicBool,
     over: &'a AtomicBool,
     events: EventSink<'a>,
@@ -258,7 +258,7 @@ impl SegmentSupervisor<'_> {
                     // Release: pairs with the Acquire in the merge; all that the process committed is seen.
                     segments[i].ended.store(true, Ordering::Release);
                     stats.feeds[i].ended.store(true, Ordering::Relaxed);
-                    stats.placed.up();
+                    stats.placed.notify();
                 }
                 // Acquire: pairs with the Release at the end of the merge.
                 if !running || over.load(Ordering::Acquire) {
@@ -310,12 +310,12 @@ struct SegmentFigures {
 }
 
 /// Reads the figures of a segment's process until it ends. An empty line says that its tape has more.
-fn listen_to(lines: impl BufRead, all: &Stats, feed: usize) {
+fn listen_to(lines: impl BufRead, all: &RunStats, feed: usize) {
     let stats = &all.feeds[feed];
     for line in lines.lines() {
         let Ok(line) = line else { return };
         if line.is_empty() {
-            all.placed.up();
+            all.placed.notify();
             continue;
         }
         // Its account, at its end, has no figures.
@@ -339,7 +339,7 @@ fn listen_to(lines: impl BufRead, all: &Stats, feed: usize) {
         ] {
             to.store(n, Ordering::Relaxed);
         }
-        all.placed.up();
+        all.placed.notify();
     }
 }
 

@@ -10,7 +10,7 @@ use crate::layered::OriginTable;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use unitape_feed::{Reference, RunFeed, RunOptions, run as run_feeds};
+use unitape_feed::{InstrumentMaster, RunFeed, RunOptions, run as run_feeds};
 
 /// A configuration that is ready to run.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct PreparedRun {
     /// Its feeds, in order.
     pub feeds: Vec<RunFeed>,
     /// Its reference data.
-    pub reference: Option<Arc<Reference>>,
+    pub reference: Option<Arc<InstrumentMaster>>,
 }
 
 impl PreparedRun {
@@ -81,8 +81,8 @@ pub fn run(prepared: PreparedRun, control: RunControl<'_>) -> Result<RunReport, 
         // Release: pairs with the Acquire in both threads; they end.
         over.store(true, Ordering::Release);
         mappings.thread().unpark();
-        stats.over.up();
-        stats.placed.up();
+        stats.over.notify();
+        stats.placed.notify();
         outcome
     });
     let outcome = outcome.map_err(|e| Error::Run(Box::new(e)))?;

@@ -4,11 +4,11 @@ use super::event::{EventSink, RunEvent};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use unitape_feed::{FeedStats, LinkState, Stats};
+use unitape_feed::{FeedStats, LinkState, RunStats};
 
 /// Reports the figures from time to time.
 pub struct RunWatch<'a> {
-    stats: &'a Stats,
+    stats: &'a RunStats,
     tape: &'a Path,
     every: Duration,
     /// Another process reads the figures: it learns at once of a feed that has another state.
@@ -18,7 +18,7 @@ pub struct RunWatch<'a> {
 
 impl<'a> RunWatch<'a> {
     /// One that reports `stats` every so often, never if that is zero, and at once what goes wrong with keeping `tape`.
-    pub fn new(stats: &'a Stats, tape: &'a Path, every: Duration, events: EventSink<'a>) -> Self {
+    pub fn new(stats: &'a RunStats, tape: &'a Path, every: Duration, events: EventSink<'a>) -> Self {
         Self { stats, tape, every, changes: false, events }
     }
 
@@ -113,7 +113,7 @@ impl<'a> RunWatch<'a> {
 }
 
 /// Reports what people should know of the sources.
-pub fn report_source_notes(stats: &Stats, events: EventSink<'_>) {
+pub fn report_source_notes(stats: &RunStats, events: EventSink<'_>) {
     stats.take_notes().iter().for_each(|text| events(RunEvent::SourceNote(text)));
 }
 

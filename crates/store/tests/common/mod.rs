@@ -8,7 +8,7 @@ use unitape_model::{
     Amount, Decimal, Dictionary, Event, EventBuilder, EventField, EventKind, EventValue, InlineId, NameKind,
     Position, Price, UnixNanos, flags,
 };
-use unitape_store::{Filter, Scan, Store};
+use unitape_store::{Scan, ScanFilter, Store};
 use unitape_tape::{Reader, StartPosition, TapeId, Writer, WriterOptions};
 
 /// A small generator of numbers; the seed is all there is to it.
@@ -322,7 +322,7 @@ pub fn seen_on_tape(dir: &Path) -> Vec<Seen> {
 }
 
 /// All events that a scan gives, and how many problems it told.
-pub fn seen_in_store(store: &Store, filter: &Filter) -> (Vec<Seen>, usize) {
+pub fn seen_in_store(store: &Store, filter: &ScanFilter) -> (Vec<Seen>, usize) {
     let sources: Vec<Vec<u8>> = store.sources().map(|e| e.bytes().to_vec()).collect();
     let mut scan: Scan<'_> = store.scan(filter).unwrap();
     let mut all = Vec::new();

@@ -4,7 +4,7 @@ use crate::output::{self, Done, Failure, bytes, grouped, note, plain, say, say_l
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-use unitape_feed::{ClockLead, Error, FarmEnding, Options, Outcome, SourceRules, consolidate};
+use unitape_feed::{ClockLead, ConsolidateOptions, Error, FarmEnding, RunOutcome, SourceRules, consolidate};
 use unitape_run::config::WaitLimit;
 use unitape_run::cores;
 use unitape_run::inputs::{LoadedInputs, NamedInputs};
@@ -90,7 +90,7 @@ pub fn run(args: Args) -> output::Result {
     };
     let LoadedInputs { feeds, rules: feed_rules } = named.read(&mut |text| note!("unitape: {text}"))?;
     let stop = output::stop_flag()?;
-    let options = Options {
+    let options = ConsolidateOptions {
         feeds,
         lead: lead(args.clock_lead.as_deref())?,
         workers: args.workers.map_or_else(cores, usize::from),
@@ -99,7 +99,7 @@ pub fn run(args: Args) -> output::Result {
         stop: Some(&stop),
         rules: named.rules,
         feed_rules,
-        ..Options::default()
+        ..ConsolidateOptions::default()
     };
     output::print_hot_notice(&args.tape);
     let started = Instant::now();
@@ -127,7 +127,10 @@ fn lead(told: Option<&str>) -> Result<ClockLead, Failure> {
 }
 
 /// Consolidates with a progress bar.
-pub fn run_with_progress(dir: &Path, options: Options<'_>) -> Result<Outcome, unitape_feed::Error> {
+pub fn run_with_progress(
+    dir: &Path,
+    options: ConsolidateOptions<'_>,
+) -> Result<RunOutcome, unitape_feed::Error> {
     let progress = options.progress.clone();
     // Relaxed throughout: figures for people.
     let position = || (progress.bytes.load(Ordering::Relaxed), progress.bytes_total.load(Ordering::Relaxed));
@@ -148,7 +151,7 @@ pub fn usage_or_error(error: Error) -> Failure {
 }
 
 /// The account for people.
-pub fn print_summary(dir: &Path, outcome: &Outcome, elapsed_s: f64) -> Result<(), Failure> {
+pub fn print_summary(dir: &Path, outcome: &RunOutcome, elapsed_s: f64) -> Result<(), Failure> {
     let s = &outcome.summary;
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use unitape_feed::mapping::{Explained, Place};
-use unitape_feed::{Feed, Format, Mapping, Options, consolidate, explain, quarantine};
+use unitape_feed::mapping::{MessageExplanation, RuleLocation};
+use unitape_feed::{ConsolidateOptions, FileFeed, Format, Mapping, consolidate, explain, quarantine};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -74,7 +74,7 @@ pub fn run(args: Args) -> output::Result {
         }
         Command::Check { file, sample: None, json, .. } => {
             let mapping = Mapping::load(&file)?;
-            let holds = mapping.fast_holds()?;
+            let holds = mapping.fast_summary()?;
             if json {
                 let mut value = serde_json::json!({"mapping": mapping.name, "ok": true});
                 if let Some(holds) = &holds {
@@ -133,10 +133,11 @@ fn try_on(
     } else {
         sample
     };
-    let format = Format::by(mapping)?;
-    let feed = Feed { name: "sample".to_owned(), format: format.clone(), files: vec![sample.to_owned()] };
+    let format = Format::from_mapping(mapping)?;
+    let feed = FileFeed { name: "sample".to_owned(), format: format.clone(), files: vec![sample.to_owned()] };
     let tape = scratch.join("tape");
-    let outcome = consolidate(&tape, Options { feeds: vec![feed], ..Options::default() })?;
+    let outcome =
+        consolidate(&tape, ConsolidateOptions { feeds: vec![feed], ..ConsolidateOptions::default() })?;
     let entries = quarantine::list(&tape)?;
     let s = &outcome.summary;
     if json {
@@ -208,9 +209,9 @@ fn try_on(
 fn explained(
     format: &Format,
     sample: &Path,
-    mut each: impl FnMut(&Explained, Option<Place>) -> Result<(), Failure>,
-) -> Result<BTreeMap<Place, u64>, Failure> {
-    let mut fired: BTreeMap<Place, u64> = BTreeMap::new();
+    mut each: impl FnMut(&MessageExplanation, Option<RuleLocation>) -> Result<(), Failure>,
+) -> Result<BTreeMap<RuleLocation, u64>, Failure> {
+    let mut fired: BTreeMap<RuleLocation, u64> = BTreeMap::new();
     let mut failure = None;
     let rules = explain(format, sample, |told| {
         if let Some(place) = told.rule {

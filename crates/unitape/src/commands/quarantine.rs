@@ -6,7 +6,7 @@ use crate::output::{self, Done, grouped, note, say, say_to};
 use clap::builder::TypedValueParser;
 use std::io::Write;
 use std::path::PathBuf;
-use unitape_feed::{Account, Loader, Mapping, quarantine};
+use unitape_feed::{Mapping, MasterLoader, TapeAccount, quarantine};
 use unitape_model::Position;
 
 /// Arguments.
@@ -100,7 +100,7 @@ pub fn run(args: Args) -> output::Result {
             }
             out.flush()?;
             if entries.is_empty() {
-                let messages = Account::of_with(&dir, read.options())?.summary().messages;
+                let messages = TapeAccount::load_with(&dir, read.options())?.summary().messages;
                 note!("unitape: nothing is in quarantine; {} messages were read", grouped(messages));
             }
             if damaged > 0 {
@@ -133,9 +133,10 @@ pub fn run(args: Args) -> output::Result {
         }
         Command::Retry { dir, mapping, reference, json } => {
             let mapping = mapping.as_deref().map(Mapping::load).transpose()?;
-            let reference = unitape_run::inputs::reference(&reference, Loader::default(), &mut |text| {
-                note!("unitape: {text}")
-            })?;
+            let reference =
+                unitape_run::inputs::reference(&reference, MasterLoader::default(), &mut |text| {
+                    note!("unitape: {text}")
+                })?;
             output::print_hot_notice(&dir);
             // What the sources of the tape need and these options do not give.
             let done =

@@ -12,7 +12,8 @@ use std::sync::atomic::Ordering;
 use unitape_codec::events::{EventLineForm, write_event};
 use unitape_model::{NameTable, UnixNanos};
 use unitape_store::{
-    Amount, Day, Error, Filter, Progress, SealOptions, Sealed, Store, TickSchema, parse_time, seal,
+    Day, Error, ScanFilter, SealOptions, SealReport, Store, StoreProgress, StoredTotals, TickSchema,
+    parse_time, seal,
 };
 
 /// Arguments.
@@ -115,7 +116,7 @@ pub fn run(args: Args) -> output::Result {
 }
 
 fn run_seal(args: &Seal) -> output::Result {
-    let (stop, progress) = (output::stop_flag()?, Progress::default());
+    let (stop, progress) = (output::stop_flag()?, StoreProgress::default());
     let options = SealOptions {
         date: args.date,
         stripe_bytes: args.stripe_bytes,
@@ -144,7 +145,7 @@ fn run_seal(args: &Seal) -> output::Result {
     reading::finish_with(&sealed.damaged, &sealed.unverified, sealed.names, done)
 }
 
-fn print_sealed(args: &Seal, sealed: &Sealed) -> Result<(), Failure> {
+fn print_sealed(args: &Seal, sealed: &SealReport) -> Result<(), Failure> {
     if sealed.generation.is_none() {
         say!("nothing to add; sealed to position {}", sealed.to);
     } else {
@@ -174,7 +175,7 @@ fn scan(args: &Scan) -> output::Result {
         let none = || Failure::Usage(format!("no schema `{name}`; schemas: {}", known()));
         TickSchema::from_name(name).ok_or_else(none)
     });
-    let mut filter = Filter {
+    let mut filter = ScanFilter {
         symbols: args.symbols.clone(),
         from: args.from,
         to: args.to,
@@ -188,7 +189,7 @@ fn scan(args: &Scan) -> output::Result {
     for event in store.sources() {
         sources.admit(&event)?;
     }
-    let progress = Arc::new(Progress::default());
+    let progress = Arc::new(StoreProgress::default());
     let mut scan = store.scan(&filter)?.with_progress(progress.clone());
     let mut printed = false;
     let mut print = || -> Result<(), Failure> {
@@ -226,7 +227,7 @@ fn scan(args: &Scan) -> output::Result {
 }
 
 /// First and last event time; the other way round, the last and the first that there can be, where there are no events.
-fn times(a: &Amount) -> (UnixNanos, UnixNanos) {
+fn times(a: &StoredTotals) -> (UnixNanos, UnixNanos) {
     (a.ts_min.unwrap_or(UnixNanos(i64::MAX)), a.ts_max.unwrap_or(UnixNanos(i64::MIN)))
 }
 
@@ -234,10 +235,10 @@ fn info(dir: &Path, json: bool) -> output::Result {
     let store = Store::open(dir)?;
     let info = store.info();
     let problems: Vec<String> =
-        store.problem().into_iter().chain(&store.missing()).map(Error::to_string).collect();
+        store.problem().into_iter().chain(&store.missing_files()).map(Error::to_string).collect();
     let all = info.all();
     if json {
-        let amount = |a: &Amount| {
+        let amount = |a: &StoredTotals| {
             serde_json::json!({
                 "rows": a.rows, "blocks": a.blocks, "bytes": a.bytes, "bytes_per_row": per_row(a),
                 "tape_bytes": a.raw_bytes, "ts_min": times(a).0.0, "ts_max": times(a).1.0,
@@ -284,7 +285,7 @@ fn info(dir: &Path, json: bool) -> output::Result {
         let mut table = comfy_table::Table::new();
         table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
         table.set_header(["day", "schema", "events", "blocks", "bytes", "per event", "first", "last"]);
-        let row = |day: String, schema: &str, a: &Amount| {
+        let row = |day: String, schema: &str, a: &StoredTotals| {
             let time = |ts: UnixNanos| utc(ts.0)[11..].to_owned();
             let (first, last) = (time(times(a).0), time(times(a).1));
             let sizes = [grouped(a.rows), grouped(a.blocks), bytes(a.bytes), per_row(a).to_string()];
@@ -303,11 +304,11 @@ fn info(dir: &Path, json: bool) -> output::Result {
 }
 
 /// Bytes of a row with two decimals.
-fn per_row(a: &Amount) -> f64 {
+fn per_row(a: &StoredTotals) -> f64 {
     if a.rows == 0 { 0.0 } else { (a.bytes as f64 / a.rows as f64 * 100.0).round() / 100.0 }
 }
 
-fn with_progress<T>(what: &str, progress: &Progress, work: impl FnOnce() -> T) -> T {
+fn with_progress<T>(what: &str, progress: &StoreProgress, work: impl FnOnce() -> T) -> T {
     // Relaxed: figures for people.
     let position = || (progress.bytes.load(Ordering::Relaxed), progress.bytes_total.load(Ordering::Relaxed));
     let note = || format!("{} events", grouped(progress.rows.load(Ordering::Relaxed)));

@@ -331,7 +331,7 @@ fn info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
         true => Done::Flawed,
         false => Done::Clean,
     };
-    let account = unitape_feed::Account::of_with(dir, read.options())?;
+    let account = unitape_feed::TapeAccount::load_with(dir, read.options())?;
     let kept = unitape_tape::retention_status(dir)?;
     let sources: Vec<_> = account
         .sources

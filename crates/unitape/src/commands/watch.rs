@@ -7,7 +7,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use unitape_model::LostNames;
 use unitape_tape::Reader;
-use unitape_watch::{Alert, Def, Error, Overlay, Param, Replayed, Selection, TapeWatch, replay_jsonl};
+use unitape_watch::{
+    Alert, Error, ParamDef, ParamOverlay, ReplaySummary, ScenarioDef, ScenarioSelection, TapeWatch,
+    replay_jsonl,
+};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -71,21 +74,21 @@ pub fn run(args: Args) -> output::Result {
     }
 }
 
-fn selection(scenario: Option<String>, params: Option<&str>) -> Result<Selection, Failure> {
+fn selection(scenario: Option<String>, params: Option<&str>) -> Result<ScenarioSelection, Failure> {
     let only = scenario.as_deref();
     let command_line = match params {
-        None => Overlay::default(),
-        Some(text) if text.trim_start().starts_with('{') => Overlay::parse(text, only)?,
+        None => ParamOverlay::default(),
+        Some(text) if text.trim_start().starts_with('{') => ParamOverlay::parse(text, only)?,
         Some(path) => {
             let text = read_text(Path::new(path))
                 .map_err(|e| e.of("--params is no JSON text, which begins with a brace, and no file"))?;
-            Overlay::parse(&text, only).map_err(|e| Failure::from(e).configured().of(path))?
+            ParamOverlay::parse(&text, only).map_err(|e| Failure::from(e).configured().of(path))?
         }
     };
-    Ok(Selection { scenario, command_line, ..Selection::default() })
+    Ok(ScenarioSelection { scenario, command_line, ..ScenarioSelection::default() })
 }
 
-fn replay_lines(path: &Path, selection: &Selection, json: bool) -> output::Result {
+fn replay_lines(path: &Path, selection: &ScenarioSelection, json: bool) -> output::Result {
     let input: Box<dyn BufRead> = if path.as_os_str() == "-" {
         Box::new(std::io::stdin().lock())
     } else {
@@ -115,7 +118,7 @@ fn replay_lines(path: &Path, selection: &Selection, json: bool) -> output::Resul
 }
 
 /// What was counted, as far as it matters: whatever keeps an alert from being given.
-fn tell(replayed: &Replayed) -> Result<(), Failure> {
+fn tell(replayed: &ReplaySummary) -> Result<(), Failure> {
     say!("{} events, {} alerts", grouped(replayed.events), grouped(replayed.alerts));
     for (id, m) in &replayed.metrics {
         for (count, what) in [
@@ -143,7 +146,7 @@ fn tell(replayed: &Replayed) -> Result<(), Failure> {
 }
 
 /// The same as one JSON object; none when nothing was counted.
-fn counters(replayed: &Replayed) -> Option<Value> {
+fn counters(replayed: &ReplaySummary) -> Option<Value> {
     let mut all = Map::new();
     for (id, m) in &replayed.metrics {
         let counts = [
@@ -172,7 +175,7 @@ fn counters(replayed: &Replayed) -> Option<Value> {
 }
 
 /// Says of a replay without alerts what was looked for, in how much.
-fn explain(selection: &Selection, replayed: &Replayed) {
+fn explain(selection: &ScenarioSelection, replayed: &ReplaySummary) {
     if replayed.alerts > 0 {
         return;
     }
@@ -185,7 +188,7 @@ fn explain(selection: &Selection, replayed: &Replayed) {
     note!("unitape: no alerts: {} {scenarios} over {events} events: {}", ran.len(), ran.join(", "));
 }
 
-fn replay_tape(dir: &Path, selection: &Selection, json: bool, read: ReadArgs) -> output::Result {
+fn replay_tape(dir: &Path, selection: &ScenarioSelection, json: bool, read: ReadArgs) -> output::Result {
     let mut out = output::stdout();
     let mut line = Vec::new();
     output::print_hot_notice(dir);
@@ -210,23 +213,23 @@ fn replay_tape(dir: &Path, selection: &Selection, json: bool, read: ReadArgs) ->
 /// Watches the tape in `dir` from its oldest frame to where it ends now.
 pub fn watch_tape(
     dir: &Path,
-    selection: &Selection,
+    selection: &ScenarioSelection,
     sink: impl FnMut(&Alert) -> Result<(), Failure>,
-) -> Result<Replayed, Failure> {
+) -> Result<ReplaySummary, Failure> {
     watch_tape_with(dir, selection, ReadArgs::default(), sink).map(|(replayed, ..)| replayed)
 }
 
 /// The same with or without checks; gives the reader too, which knows what it passed over, and the names that are lost.
 fn watch_tape_with(
     dir: &Path,
-    selection: &Selection,
+    selection: &ScenarioSelection,
     read: ReadArgs,
     mut sink: impl FnMut(&Alert) -> Result<(), Failure>,
-) -> Result<(Replayed, Reader, LostNames), Failure> {
+) -> Result<(ReplaySummary, Reader, LostNames), Failure> {
     let mut watch = TapeWatch::new(selection)?;
     let (mut reader, names) = read.open(dir)?;
     watch.names = names;
-    let (mut replayed, mut alerts) = (Replayed::default(), Vec::new());
+    let (mut replayed, mut alerts) = (ReplaySummary::default(), Vec::new());
     while let Some((ordinal, frame)) = reader.next_counted()? {
         let seq = ordinal + 1;
         replayed.events += u64::from(!frame.header.is_meta());
@@ -288,11 +291,11 @@ fn scenarios(json: bool) -> output::Result {
 }
 
 /// A definition as one JSON object; `params` gives the defaults as `--params` takes them.
-fn def_json(def: &Def) -> Value {
-    let default = |p: &Param| serde_json::from_str(p.default).unwrap_or_else(|_| Value::from(p.default));
+fn def_json(def: &ScenarioDef) -> Value {
+    let default = |p: &ParamDef| serde_json::from_str(p.default).unwrap_or_else(|_| Value::from(p.default));
     let params: Map<_, _> = def.params.iter().map(|p| (p.name.to_owned(), default(p))).collect();
-    let told = |p: &Param| {
-        let Param { name, unit, sort, about, .. } = p;
+    let told = |p: &ParamDef| {
+        let ParamDef { name, unit, sort, about, .. } = p;
         json!({"name": name, "default": default(p), "unit": unit, "wanted": sort.wanted(), "about": about})
     };
     json!({

@@ -65,7 +65,7 @@ impl Bench {
     #[track_caller]
     pub fn has(&self, run: &mut Running, orders: u64) {
         run.until(|| {
-            let account = unitape_feed::Account::of(&self.tape());
+            let account = unitape_feed::TapeAccount::load(&self.tape());
             account.is_ok_and(|a| a.summary().by_kind.get("order_new").copied().unwrap_or(0) >= orders)
         });
     }

@@ -1,6 +1,6 @@
 //! Everything that happened, in plain fields, and nothing forgotten.
 
-use crate::exact::Total;
+use crate::exact::QuantitySum;
 use std::collections::HashMap;
 use unitape_model::{
     Decimal, Event, EventField, EventKind, EventValue, InlineId, InstrumentId, Price, UnixNanos,
@@ -141,8 +141,8 @@ impl History {
 }
 
 /// The sum of the quantities of executions.
-pub fn sum<'a>(executions: impl Iterator<Item = &'a Happened>) -> Total {
-    let mut total = Total::ZERO;
+pub fn sum<'a>(executions: impl Iterator<Item = &'a Happened>) -> QuantitySum {
+    let mut total = QuantitySum::ZERO;
     executions.filter_map(|e| e.qty).for_each(|qty| total.add(qty));
     total
 }

@@ -10,12 +10,12 @@ pub(crate) mod stream;
 pub use history::{Happened, History, Id, sum};
 
 use crate::alert::Alert;
-use crate::def::Def;
+use crate::def::ScenarioDef;
 use crate::error::Error;
-use crate::jsonl::{Engine, replay};
-use crate::params::{Overlay, Selection};
+use crate::jsonl::{ReplayEngine, replay};
+use crate::params::{ParamOverlay, ScenarioSelection};
 use crate::scenarios;
-use crate::watch::{Metrics, SharedMetrics};
+use crate::watch::{ScenarioMetrics, SharedMetrics};
 use std::io::{self, BufRead};
 use unitape_model::{Dictionary, Event, NameKind, UnixNanos};
 
@@ -41,14 +41,14 @@ pub fn name(names: &Dictionary, dict: NameKind, id: u32) -> String {
 
 /// The twins of the scenarios of a selection, on one stream of events.
 pub struct Twins {
-    twins: Vec<(&'static Def, Box<dyn Twin>)>,
+    twins: Vec<(&'static ScenarioDef, Box<dyn Twin>)>,
     history: History,
 }
 
 impl Twins {
     /// With nothing happened yet.
-    pub fn new(selection: &Selection) -> Result<Self, Error> {
-        Self::with(selection, &[])
+    pub fn new(selection: &ScenarioSelection) -> Result<Self, Error> {
+        Self::with_selection(selection, &[])
     }
 
     /// Takes the next event; alerts, without detail, are appended to `out` in the order they are printed.
@@ -68,8 +68,8 @@ impl Twins {
     }
 }
 
-impl Engine for Twins {
-    fn with(selection: &Selection, input: &[&Overlay]) -> Result<Self, Error> {
+impl ReplayEngine for Twins {
+    fn with_selection(selection: &ScenarioSelection, input: &[&ParamOverlay]) -> Result<Self, Error> {
         let entries = scenarios::selected(selection)?;
         let params = selection.params_over(input);
         let twins = entries.map(|entry| (entry.def, (entry.twin)(&params(entry.def)))).collect();
@@ -80,7 +80,7 @@ impl Engine for Twins {
         self.on_event(event, seq, names, out);
     }
 
-    fn counted(&self) -> (Vec<(&'static str, Metrics)>, SharedMetrics) {
+    fn counters(&self) -> (Vec<(&'static str, ScenarioMetrics)>, SharedMetrics) {
         (Vec::new(), SharedMetrics::default())
     }
 }
@@ -89,7 +89,7 @@ impl Engine for Twins {
 pub fn replay_jsonl(
     input: impl BufRead,
     label: &str,
-    selection: &Selection,
+    selection: &ScenarioSelection,
     sink: impl FnMut(&Alert, Option<&str>) -> io::Result<()>,
 ) -> Result<(), Error> {
     replay::<Twins>(input, label, selection, sink).map(|_| ())

@@ -2,7 +2,7 @@
 
 use super::Twins;
 use crate::alert::Alert;
-use crate::params::{Overlay, Selection};
+use crate::params::{ParamOverlay, ScenarioSelection};
 use crate::watch::Watch;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -143,9 +143,9 @@ pub(crate) fn names() -> Dictionary {
 }
 
 /// One scenario with these parameters.
-pub(crate) fn selection(id: &str, params: &str) -> Selection {
-    let command_line = Overlay::parse(params, Some(id)).unwrap();
-    Selection { scenario: Some(id.to_owned()), command_line, ..Selection::default() }
+pub(crate) fn selection(id: &str, params: &str) -> ScenarioSelection {
+    let command_line = ParamOverlay::parse(params, Some(id)).unwrap();
+    ScenarioSelection { scenario: Some(id.to_owned()), command_line, ..ScenarioSelection::default() }
 }
 
 /// The alerts of the fast code.
@@ -159,7 +159,7 @@ pub(crate) fn run(watch: &mut Watch, arena: &[u8]) -> Vec<Alert> {
 
 /// How many alerts both give on this stream; panics where they part. From where the fast code says that it could
 /// not know any more, they may.
-pub(crate) fn agree(selection: &Selection, ops: &[Op]) -> usize {
+pub(crate) fn agree(selection: &ScenarioSelection, ops: &[Op]) -> usize {
     let (arena, names) = (arena(ops), names());
     let (mut watch, mut twins) = (Watch::new(selection).unwrap(), Twins::new(selection).unwrap());
     let (mut fast, mut slow) = (Vec::new(), Vec::new());

@@ -6,29 +6,29 @@ pub mod order_to_trade_ratio;
 pub mod spoofing;
 pub mod wash_trade;
 
-use crate::def::Def;
+use crate::def::ScenarioDef;
 use crate::error::Error;
 #[cfg(any(test, feature = "naive"))]
 use crate::naive::Twin;
-use crate::params::{Params, Selection};
+use crate::params::{ScenarioParams, ScenarioSelection};
 use crate::watch::Scenario;
 
 /// A scenario that can be run.
-pub struct Entry {
+pub struct ScenarioEntry {
     /// What it is.
-    pub def: &'static Def,
+    pub def: &'static ScenarioDef,
     /// Makes one with empty state.
-    pub make: fn(&Params) -> Box<dyn Scenario>,
+    pub make: fn(&ScenarioParams) -> Box<dyn Scenario>,
     /// Makes its slow twin.
     #[cfg(any(test, feature = "naive"))]
-    pub twin: fn(&Params) -> Box<dyn Twin>,
+    pub twin: fn(&ScenarioParams) -> Box<dyn Twin>,
 }
 
 macro_rules! entry {
-    ($folder:ident) => {
-        Entry {
+    ($folder:ident, $scenario:ident) => {
+        ScenarioEntry {
             def: &$folder::DEF,
-            make: |params| Box::new($folder::Fast::new(params)),
+            make: |params| Box::new($folder::$scenario::new(params)),
             #[cfg(any(test, feature = "naive"))]
             twin: |params| Box::new($folder::naive::Slow::new(params)),
         }
@@ -36,10 +36,14 @@ macro_rules! entry {
 }
 
 /// All of them, in the order of their names.
-pub const ALL: &[Entry] = &[entry!(order_to_trade_ratio), entry!(spoofing), entry!(wash_trade)];
+pub const ALL: &[ScenarioEntry] = &[
+    entry!(order_to_trade_ratio, OrderToTradeScenario),
+    entry!(spoofing, SpoofingScenario),
+    entry!(wash_trade, WashTradeScenario),
+];
 
 /// The definition of this name.
-pub fn find(id: &str) -> Result<&'static Def, Error> {
+pub fn find(id: &str) -> Result<&'static ScenarioDef, Error> {
     ALL.iter().map(|e| e.def).find(|d| d.id == id).ok_or_else(|| Error::UnknownScenario {
         name: id.to_owned(),
         known: ALL.iter().map(|e| e.def.id).collect::<Vec<_>>().join(", "),
@@ -47,7 +51,9 @@ pub fn find(id: &str) -> Result<&'static Def, Error> {
 }
 
 /// Those that `selection` runs.
-pub(crate) fn selected(selection: &Selection) -> Result<impl Iterator<Item = &'static Entry> + use<>, Error> {
+pub(crate) fn selected(
+    selection: &ScenarioSelection,
+) -> Result<impl Iterator<Item = &'static ScenarioEntry> + use<>, Error> {
     let only = selection.scenario.as_deref().map(find).transpose()?;
     Ok(ALL.iter().filter(move |entry| only.is_none_or(|def| def.id == entry.def.id)))
 }

@@ -30,9 +30,9 @@ fn every_folder_is_in_the_registry() {
 
 #[test]
 fn definitions_are_whole() {
-    for Entry { def, make, .. } in ALL {
+    for ScenarioEntry { def, make, .. } in ALL {
         assert!(!def.inputs.is_empty() && !def.key.is_empty() && !def.regulation.is_empty());
-        let params = Params::resolve(def, &[]);
+        let params = ScenarioParams::resolve(def, &[]);
         assert_eq!(params.values().count(), def.params.len());
         assert_eq!(make(&params).def().id, def.id);
         for p in def.params {
@@ -75,7 +75,7 @@ fn expected(text: &str) -> (usize, Given) {
 
 fn given(id: &str, text: &str, slow: bool) -> Given {
     let mut alerts = Vec::new();
-    let selection = Selection { scenario: Some(id.to_owned()), ..Selection::default() };
+    let selection = ScenarioSelection { scenario: Some(id.to_owned()), ..ScenarioSelection::default() };
     let sink = |alert: &crate::Alert, case: Option<&str>| {
         let mut line = Vec::new();
         alert.write_json(&mut line, None);

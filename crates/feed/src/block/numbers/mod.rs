@@ -17,7 +17,7 @@ mod set;
 
 pub use flag::flag_frame;
 pub use index::{SessionIndex, SessionKey};
-pub use set::{Knowledge, SequenceSet};
+pub use set::{RepeatCertainty, SequenceSet};
 
 use crate::block::Block;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ pub struct SequenceRun {
 
 /// What a message means for the numbers of its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Numbering {
+pub enum SequenceEffect {
     /// Its own number is used.
     Counts,
     /// It comes in place of messages that are not sent again: its number is not that of a message.
@@ -54,7 +54,7 @@ pub enum Numbering {
 
 /// The sessions of a feed.
 #[derive(Clone, Debug, Default)]
-pub struct Sessions {
+pub struct FeedSessions {
     ids: BTreeMap<Vec<u8>, u32>,
     sets: Vec<SequenceSet>,
     /// How many runs were of sessions that are not kept, see [`SESSIONS_MAX`].
@@ -65,16 +65,16 @@ pub struct Sessions {
 
 /// Numbers of a run that were known when it came.
 #[derive(Clone, Debug)]
-pub struct KnownPart {
+pub struct RepeatRange {
     /// Index of the run.
     pub run: u32,
     /// The numbers.
     pub numbers: Range<u64>,
     /// What was known of them.
-    pub what: Knowledge,
+    pub what: RepeatCertainty,
 }
 
-impl Sessions {
+impl FeedSessions {
     /// The sessions by name.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &SequenceSet)> {
         self.ids.iter().map(|(name, id)| (&name[..], &self.sets[*id as usize]))
@@ -107,7 +107,7 @@ impl Sessions {
         block: &Block,
         runs: Range<usize>,
         ids: &mut Vec<Option<u32>>,
-        known: &mut Vec<KnownPart>,
+        known: &mut Vec<RepeatRange>,
     ) {
         for run in runs {
             let SequenceRun { session, restart, start, end } = block.runs[run];
@@ -117,7 +117,7 @@ impl Sessions {
             let run = run as u32;
             let Some(id) = ids[session as usize] else {
                 self.refused += 1;
-                known.push(KnownPart { run, numbers: start..end, what: Knowledge::NoSession });
+                known.push(RepeatRange { run, numbers: start..end, what: RepeatCertainty::NoSession });
                 continue;
             };
             let set = &mut self.sets[id as usize];
@@ -126,7 +126,7 @@ impl Sessions {
             }
             if start < end {
                 let full =
-                    set.insert(start..end, |numbers, what| known.push(KnownPart { run, numbers, what }));
+                    set.insert(start..end, |numbers, what| known.push(RepeatRange { run, numbers, what }));
                 self.forgotten += u64::from(full);
             }
         }
@@ -136,7 +136,7 @@ impl Sessions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::cursor::Cursor;
+    use crate::block::cursor::BlockCursor;
 
     /// A bound that nobody is told of looks like a feed without duplicates.
     #[test]
@@ -144,11 +144,11 @@ mod tests {
         let mut block = Block::default();
         let name = |i: usize| format!("S{i}").into_bytes();
         for i in 0..SESSIONS_MAX + 3 {
-            let id = block.session_named(&name(i), None);
-            block.note_sequence(id, 1, Numbering::Counts);
+            let id = block.session_by_name(&name(i), None);
+            block.note_sequence(id, 1, SequenceEffect::Counts);
         }
-        let mut sessions = Sessions::default();
-        Cursor::default().note_stretch(&mut block, &mut sessions);
+        let mut sessions = FeedSessions::default();
+        BlockCursor::default().note_stretch(&mut block, &mut sessions);
         assert_eq!((sessions.refused, sessions.iter().count()), (3, SESSIONS_MAX));
         assert!(sessions.ids.contains_key(&name(0)) && !sessions.ids.contains_key(&name(SESSIONS_MAX)));
     }

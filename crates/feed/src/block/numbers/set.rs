@@ -26,7 +26,7 @@ pub struct SequenceSet {
 
 /// What is known of a stretch of numbers that comes again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Knowledge {
+pub enum RepeatCertainty {
     /// They were seen.
     Seen,
     /// Nobody knows: the bound of ranges was met.
@@ -37,14 +37,14 @@ pub enum Knowledge {
 
 impl SequenceSet {
     /// What an older mark of progress says: the greatest number, and nothing of those below it.
-    pub fn of_greatest(greatest: u64) -> Self {
+    pub fn from_greatest(greatest: u64) -> Self {
         Self { floor: greatest.saturating_add(1), ranges: Vec::new() }
     }
 
     /// Notes these numbers. Passes those of them to `known` that were seen before or are forgotten. Gives whether the
     /// bound was met.
     #[inline]
-    pub fn insert(&mut self, numbers: Range<u64>, known: impl FnMut(Range<u64>, Knowledge)) -> bool {
+    pub fn insert(&mut self, numbers: Range<u64>, known: impl FnMut(Range<u64>, RepeatCertainty)) -> bool {
         match self.ranges.last_mut() {
             // As nearly always: it follows what came before it.
             Some(last) if last.end == numbers.start => {
@@ -55,10 +55,14 @@ impl SequenceSet {
         }
     }
 
-    fn insert_slowly(&mut self, numbers: Range<u64>, mut known: impl FnMut(Range<u64>, Knowledge)) -> bool {
+    fn insert_slowly(
+        &mut self,
+        numbers: Range<u64>,
+        mut known: impl FnMut(Range<u64>, RepeatCertainty),
+    ) -> bool {
         let below = numbers.start..numbers.end.min(self.floor);
         if !below.is_empty() {
-            known(below, Knowledge::Forgotten);
+            known(below, RepeatCertainty::Forgotten);
         }
         let new = numbers.start.max(self.floor)..numbers.end;
         if new.is_empty() {
@@ -71,7 +75,7 @@ impl SequenceSet {
         for r in &self.ranges[first..end] {
             let both = r.start.max(new.start)..r.end.min(new.end);
             if !both.is_empty() {
-                known(both, Knowledge::Seen);
+                known(both, RepeatCertainty::Seen);
             }
             whole = whole.start.min(r.start)..whole.end.max(r.end);
         }
@@ -140,10 +144,10 @@ impl fmt::Display for SequenceSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Knowledge::{Forgotten, Seen};
+    use RepeatCertainty::{Forgotten, Seen};
     use std::collections::BTreeMap;
 
-    fn insert(set: &mut SequenceSet, numbers: Range<u64>) -> Vec<(Range<u64>, Knowledge)> {
+    fn insert(set: &mut SequenceSet, numbers: Range<u64>) -> Vec<(Range<u64>, RepeatCertainty)> {
         let mut known = Vec::new();
         set.insert(numbers, |range, what| known.push((range, what)));
         known

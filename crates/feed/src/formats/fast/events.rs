@@ -20,11 +20,11 @@
 //! be told by them. Where its own message stands is kept with the event, as `place`.
 
 use crate::block::json::json_string;
-use crate::block::{Block, What};
+use crate::block::{Block, UnitKind};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, FormatDecoder, Statefulness};
 use crate::mapping::Mapping;
-use crate::reference::{AsTheyAre, ByReference, Instruments};
+use crate::reference::{InstrumentLookup, PlainInstruments, ReferenceLookup};
 use std::any::Any;
 use std::sync::Arc;
 use unitape_marketdata::engine::{
@@ -51,13 +51,13 @@ pub struct FastDecoder {
     handler: Engine,
     /// That of the mapping before, when this one was loaded anew: its books are over.
     before: Option<Engine>,
-    by: Option<ByReference>,
-    place: Place,
+    by: Option<ReferenceLookup>,
+    place: UnitOffsets,
 }
 
 /// Where the next unit may stand.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct UnitOffsets {
     /// Behind the last one.
     next: u64,
     /// Units stand before this.
@@ -66,9 +66,9 @@ struct Place {
 
 /// Packets of captures and sockets, by a market-data handler.
 #[derive(Debug)]
-pub(super) struct Packets;
+pub(super) struct FastChannelsFormat;
 
-impl ByteFormat for Packets {
+impl ByteFormat for FastChannelsFormat {
     fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
         Ok(Box::new(FastDecoder::new(mapping)?))
     }
@@ -104,8 +104,8 @@ impl FastDecoder {
             before: None,
             venue: mapping.fast_table()?.venue().to_owned(),
             config,
-            by: mapping.reference.clone().map(ByReference::new),
-            place: Place::default(),
+            by: mapping.reference.clone().map(ReferenceLookup::new),
+            place: UnitOffsets::default(),
         })
     }
 
@@ -116,11 +116,11 @@ impl FastDecoder {
                 self.with_names(block, (source, known), &mut by, packet);
                 self.by = Some(by);
             }
-            None => self.with_names(block, (source, known), &mut AsTheyAre, packet),
+            None => self.with_names(block, (source, known), &mut PlainInstruments, packet),
         }
     }
 
-    fn with_names<I: Instruments>(
+    fn with_names<I: InstrumentLookup>(
         &mut self,
         block: &mut Block,
         (source, known): (u32, &Dictionary),
@@ -129,7 +129,7 @@ impl FastDecoder {
     ) {
         let Self { handler, before, place, venue, .. } = self;
         let (last, more) = (block.mark().0, block.more);
-        let mut out = Out {
+        let mut out = FastEventWriter {
             block,
             known,
             by,
@@ -182,11 +182,11 @@ impl FormatDecoder for FastDecoder {
 
     fn begin_source(&mut self) {
         self.handler = Engine::new(self.config.clone());
-        self.place = Place::default();
+        self.place = UnitOffsets::default();
     }
 
     /// What waits in the handler before comes as it is, and its books are stale.
-    fn go_on_from(&mut self, before: &mut dyn FormatDecoder) {
+    fn resume_from(&mut self, before: &mut dyn FormatDecoder) {
         let Some(before) = (before as &mut dyn Any).downcast_mut::<Self>() else { return };
         self.before = Some(std::mem::replace(&mut before.handler, Engine::new(before.config.clone())));
         self.place = before.place;
@@ -205,11 +205,11 @@ impl FormatDecoder for FastDecoder {
 }
 
 /// Where the events of steps go.
-struct Out<'o, I> {
+struct FastEventWriter<'o, I> {
     block: &'o mut Block,
     known: &'o Dictionary,
     by: &'o mut I,
-    place: &'o mut Place,
+    place: &'o mut UnitOffsets,
     venue: &'o str,
     source: u32,
     /// Events that no unit has yet, the time of the first, and where the first and the last begin.
@@ -221,7 +221,7 @@ struct Out<'o, I> {
     bad: bool,
 }
 
-impl<I: Instruments> Steps for Out<'_, I> {
+impl<I: InstrumentLookup> Steps for FastEventWriter<'_, I> {
     fn step(&mut self, at: &At<'_>, step: Step<'_>) {
         let made = match step {
             Step::End(outcome) => return self.end(at, outcome),
@@ -248,7 +248,7 @@ impl<I: Instruments> Steps for Out<'_, I> {
     }
 }
 
-impl<I: Instruments> Out<'_, I> {
+impl<I: InstrumentLookup> FastEventWriter<'_, I> {
     fn events(&mut self, at: &At<'_>, step: Step<'_>) -> Result<(), Refusal> {
         let tables = at.tables;
         let instrument = |id: InstrumentId| tables.instruments[id.index()].id.as_str();
@@ -401,7 +401,7 @@ impl<I: Instruments> Out<'_, I> {
         &mut self,
         at: &At<'_>,
         state: &[u8],
-        fill: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
+        fill: impl FnOnce(&mut FastEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         self.event(at, EventKind::Status, |e| {
             e.venue(EventField::Venue)?;
@@ -414,10 +414,10 @@ impl<I: Instruments> Out<'_, I> {
         &mut self,
         at: &At<'_>,
         kind: EventKind,
-        fill: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
+        fill: impl FnOnce(&mut FastEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         let ts = at.ts_event;
-        self.by.at((!self.venue.is_empty()).then_some(self.venue.as_bytes()), ts);
+        self.by.set_event((!self.venue.is_empty()).then_some(self.venue.as_bytes()), ts);
         let start = self.block.arena.len();
         let waited = at.length > 0 && at.place < self.place.next;
         let (arena, names) = self.block.builder(self.known);
@@ -427,7 +427,7 @@ impl<I: Instruments> Out<'_, I> {
         if let Some(sequence) = at.sequence {
             event.sequence(sequence);
         }
-        let mut making = Making { event, names, by: &mut *self.by, venue: self.venue };
+        let mut making = FastEventDraft { event, names, by: &mut *self.by, venue: self.venue };
         let filled = fill(&mut making).and_then(|()| match waited {
             true => making.event.keep_unmapped("place", &at.place.to_string()),
             false => Ok(()),
@@ -478,7 +478,7 @@ impl<I: Instruments> Out<'_, I> {
         let offset = self.offset(place);
         self.stand(offset);
         let room = self.place.end.saturating_sub(offset) as usize;
-        self.block.end_message((offset, length.min(room)), self.ts, self.count, What::Events, self.known);
+        self.block.end_message((offset, length.min(room)), self.ts, self.count, UnitKind::Events, self.known);
         self.count = 0;
     }
 
@@ -487,7 +487,7 @@ impl<I: Instruments> Out<'_, I> {
         if self.count == 0 {
             return;
         }
-        if self.block.units.last().is_none_or(crate::block::Unit::is_progress) {
+        if self.block.units.last().is_none_or(crate::block::BlockUnit::is_progress) {
             return self.unit(self.place.next, 0);
         }
         let from = self.block.units[..self.block.units.len() - 1].last().map_or(0, |u| u.end as usize);
@@ -530,14 +530,14 @@ impl<I: Instruments> Out<'_, I> {
 }
 
 /// An event in hand.
-struct Making<'e, I> {
+struct FastEventDraft<'e, I> {
     event: EventBuilder<'e>,
-    names: crate::block::Names<'e>,
+    names: crate::block::BlockNames<'e>,
     by: &'e mut I,
     venue: &'e str,
 }
 
-impl<I: Instruments> Making<'_, I> {
+impl<I: InstrumentLookup> FastEventDraft<'_, I> {
     fn set(&mut self, field: EventField, value: EventValue<'_>) -> Result<(), Refusal> {
         let spec = self.event.schema().get(field).expect("a field of the kind");
         self.event.set(spec, value)
@@ -545,7 +545,7 @@ impl<I: Instruments> Making<'_, I> {
 
     fn text(&mut self, field: EventField, text: &[u8]) -> Result<(), Refusal> {
         let spec = self.event.schema().get(field).expect("a field of the kind");
-        self.event.set_text(spec, text, &mut self.by.over(&mut self.names))
+        self.event.set_text(spec, text, &mut self.by.resolver(&mut self.names))
     }
 
     fn some_text(&mut self, field: EventField, text: &str) -> Result<(), Refusal> {

@@ -2,11 +2,11 @@
 //!
 //! | the mapping has | its messages become events by | module |
 //! |---|---|---|
-//! | a table `[fast]` | a market-data handler, whose steps are events | `described`, `events` |
+//! | a table `[fast]` | a market-data handler, whose steps are events | `fast_table`, `events` |
 //! | a table `[fast_messages]` | the rules of the mapping | `rules` |
 
-mod described;
 mod events;
+mod fast_table;
 pub mod rules;
 
 pub(crate) use events::{ALONE, SENT_AGAIN};
@@ -22,11 +22,11 @@ pub const FORMAT: FormatEntry = FormatEntry {
         (None, Some(_)) => rules::load(mapping),
         (None, None) => {
             let what = "format fast needs a table [fast] with channels, or [fast_messages] and rules";
-            Err(mapping.wrong("format", what.to_owned()))
+            Err(mapping.refuse_key("format", what.to_owned()))
         }
     },
     by: |mapping| match mapping.fast_messages {
-        Some(_) => Ok(Arc::new(rules::Rules::new(mapping)?)),
-        None => Ok(Arc::new(events::Packets)),
+        Some(_) => Ok(Arc::new(rules::FastMappingFormat::new(mapping)?)),
+        None => Ok(Arc::new(events::FastChannelsFormat)),
     },
 };

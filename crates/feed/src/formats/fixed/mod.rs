@@ -7,11 +7,14 @@ mod batch;
 #[cfg(test)]
 mod tests;
 
-use crate::block::{Block, Claim, Names};
+use crate::block::{Block, BlockNames, CountClaim};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
-use crate::mapping::{Dialect, Explainer, Mapper, Mapping, Message, Origin, Places, Refused, compile};
-use batch::{Fast, KindProgram};
+use crate::mapping::{
+    Dialect, Mapping, MappingExplainer, MessageMapper, MessageOrigin, MessageRefusal, ParsedMessage,
+    PathSlots, compile,
+};
+use batch::{FixedBatchDecoder, RecordTypeProgram};
 use std::path::Path;
 use std::sync::Arc;
 use unitape_codec::csv;
@@ -24,17 +27,17 @@ use unitape_model::{Amount, Decimal, Dictionary, EventBuilder, Price, Refusal, U
 
 /// Decodes blocks of fixed-width records; one per worker and feed.
 #[derive(Debug)]
-pub struct FixedDecoder {
+pub struct FixedRecordsDecoder {
     decoder: FixedWidthDecoder,
-    mapper: Mapper<u16>,
-    kinds: Vec<Kind>,
+    mapper: MessageMapper<u16>,
+    kinds: Vec<RecordSlots>,
     /// The fast way, for records that can take it.
-    fast: Option<Fast>,
+    fast: Option<FixedBatchDecoder>,
 }
 
 /// Where a sort of record has what the mapping looks at.
 #[derive(Debug)]
-pub(crate) struct Kind {
+pub(crate) struct RecordSlots {
     /// Column by slot, or [`NONE`], or [`RECORD`].
     slots: Vec<u16>,
     /// Columns that nothing names and that are kept.
@@ -86,17 +89,17 @@ pub const FORMAT: FormatEntry = FormatEntry {
         mapping.needs_rules()?;
         mapping.load_layout(FixedWidthLayout::built_in, FixedWidthLayout::all_built_in())
     },
-    by: |mapping| Ok(Arc::new(Fixed { layout: layout(mapping)? })),
+    by: |mapping| Ok(Arc::new(FixedWidthFormat { layout: layout(mapping)? })),
 };
 
 #[derive(Debug)]
-struct Fixed {
+struct FixedWidthFormat {
     layout: Arc<FixedWidthLayout>,
 }
 
-impl ByteFormat for Fixed {
+impl ByteFormat for FixedWidthFormat {
     fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
-        Ok(Box::new(FixedDecoder::new(mapping, self.layout.clone())?))
+        Ok(Box::new(FixedRecordsDecoder::new(mapping, self.layout.clone())?))
     }
 
     fn cut(&self, buf: &[u8]) -> usize {
@@ -121,7 +124,7 @@ pub fn layout(mapping: &Mapping) -> Result<Arc<FixedWidthLayout>, Error> {
     Ok(Arc::new(FixedWidthLayout::parse(text, origin)?))
 }
 
-impl FixedDecoder {
+impl FixedRecordsDecoder {
     /// A decoder by this mapping and its layout.
     ///
     /// # Errors
@@ -130,12 +133,13 @@ impl FixedDecoder {
         let dialect = FixedDialect(layout);
         let (plan, places) = compile(mapping, &dialect)?;
         let layout = dialect.0;
-        let kinds: Vec<Kind> =
-            layout.records().iter().map(|r| Kind::new(r, plan.slot_count, &places)).collect();
-        let programs = kinds.iter().zip(0..).map(|(kind, i)| KindProgram::new(&plan, kind, &layout, i));
+        let kinds: Vec<RecordSlots> =
+            layout.records().iter().map(|r| RecordSlots::new(r, plan.slot_count, &places)).collect();
+        let programs = kinds.iter().zip(0..).map(|(kind, i)| RecordTypeProgram::new(&plan, kind, &layout, i));
         // It keeps ids by the bytes of a name; with reference data an id is of a venue and a day as well.
-        let fast = Fast::new(programs.collect(), &layout).filter(|_| mapping.reference.is_none());
-        Ok(Self { decoder: FixedWidthDecoder::new(layout), mapper: Mapper::new(plan), kinds, fast })
+        let fast =
+            FixedBatchDecoder::new(programs.collect(), &layout).filter(|_| mapping.reference.is_none());
+        Ok(Self { decoder: FixedWidthDecoder::new(layout), mapper: MessageMapper::new(plan), kinds, fast })
     }
 
     /// Decodes what stands at `at`, the general way, and gives its end; `None` when there is no more.
@@ -152,7 +156,7 @@ impl FixedDecoder {
         let headers = u64::from(layout.head_bytes() > 0);
         let (span, end) = match self.decoder.next(bytes, at, block.base, block.eof) {
             NextRecord::Record { span, kind, end } => {
-                let origin = Origin { source, offset: block.base + span.start as u64 };
+                let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
                 let raw = span.slice(bytes);
                 let stated = self.decoder.trailer_count(kind);
                 match stated.and_then(|n| block.claim(n, headers, before)) {
@@ -161,7 +165,7 @@ impl FixedDecoder {
                         refuse(block, origin, raw, fault, &layout);
                     }
                     None => {
-                        let fields = Fields {
+                        let fields = FixedRecordView {
                             raw,
                             record: self.decoder.record(raw),
                             of: &layout.records()[usize::from(kind)],
@@ -176,7 +180,7 @@ impl FixedDecoder {
                 (span, end)
             }
             NextRecord::Bad { span, fault, end } => {
-                let origin = Origin { source, offset: block.base + span.start as u64 };
+                let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
                 refuse(block, origin, span.slice(bytes), fault, &layout);
                 (span, end)
             }
@@ -189,7 +193,7 @@ impl FixedDecoder {
                 if let Some(stated) = self.decoder.header_count()
                     && let Some(found) = block.claim(stated, headers, before)
                 {
-                    let origin = Origin { source, offset: block.base + bytes.len() as u64 };
+                    let origin = MessageOrigin { source, offset: block.base + bytes.len() as u64 };
                     refuse(block, origin, &[], RecordFault::count(stated, found), &layout);
                 }
                 return None;
@@ -200,7 +204,7 @@ impl FixedDecoder {
     }
 }
 
-impl FormatDecoder for FixedDecoder {
+impl FormatDecoder for FixedRecordsDecoder {
     fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
         let before = block.before.take();
@@ -222,17 +226,23 @@ impl FormatDecoder for FixedDecoder {
         block.bytes = bytes;
     }
 
-    fn explainer(&mut self) -> Option<&mut Option<Box<Explainer>>> {
+    fn explainer(&mut self) -> Option<&mut Option<Box<MappingExplainer>>> {
         Some(self.mapper.explainer())
     }
 
-    fn general_way(&mut self) {
+    fn use_general_path(&mut self) {
         self.fast = None;
     }
 }
 
 #[cold]
-fn refuse(block: &mut Block, origin: Origin, raw: &[u8], fault: RecordFault, layout: &FixedWidthLayout) {
+fn refuse(
+    block: &mut Block,
+    origin: MessageOrigin,
+    raw: &[u8],
+    fault: RecordFault,
+    layout: &FixedWidthLayout,
+) {
     let detail = fault.text(layout, raw);
     block.quarantine(origin.source, origin.offset, raw, fault.code.as_str(), &detail);
 }
@@ -244,7 +254,7 @@ impl Block {
         let here = self.tally.messages;
         match before {
             None => {
-                self.claims.push(Claim { messages: stated.saturating_add(headers), here });
+                self.claims.push(CountClaim { messages: stated.saturating_add(headers), here });
                 None
             }
             Some(before) => {
@@ -255,8 +265,8 @@ impl Block {
     }
 }
 
-impl Kind {
-    pub(crate) fn new(record: &RecordLayout, slot_count: usize, places: &Places<String>) -> Self {
+impl RecordSlots {
+    pub(crate) fn new(record: &RecordLayout, slot_count: usize, places: &PathSlots<String>) -> Self {
         let mut slots = vec![NONE; slot_count];
         for (path, slot) in places.message.iter().filter(|(_, slot)| **slot != 0) {
             let column = record.find(path).filter(|i| record.columns()[*i].is_output());
@@ -277,20 +287,20 @@ impl Kind {
 }
 
 /// The record in hand.
-pub(crate) struct Fields<'m> {
+pub(crate) struct FixedRecordView<'m> {
     pub raw: &'m [u8],
     /// What the values are offsets into.
     pub record: &'m [u8],
     pub of: &'m RecordLayout,
     pub values: &'m [ColumnValue],
-    pub kind: &'m Kind,
+    pub kind: &'m RecordSlots,
     /// What has columns that the layout does not name.
     pub others: Option<&'m csv::CsvRowDecoder>,
     /// The day of the file, where it is not a column's.
     pub day: ColumnValue,
 }
 
-impl Fields<'_> {
+impl FixedRecordView<'_> {
     /// A column that has a value.
     fn column(&self, column: u16) -> Option<u16> {
         (self.value(column) != ColumnValue::None).then_some(column)
@@ -306,7 +316,7 @@ impl Fields<'_> {
     }
 }
 
-impl Message for Fields<'_> {
+impl ParsedMessage for FixedRecordView<'_> {
     type Ref = u16;
     const FIELD: &'static str = "column";
     const TYPE: &'static str = "record";
@@ -364,7 +374,7 @@ impl Message for Fields<'_> {
         column: u16,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
-        names: &mut Names<'_>,
+        names: &mut BlockNames<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         let value = self.value(column);
@@ -392,7 +402,10 @@ impl Message for Fields<'_> {
         }
     }
 
-    fn unlisted(&self, mut keep: impl FnMut(&str, &[u8]) -> Result<(), Refused>) -> Result<(), Refused> {
+    fn unlisted(
+        &self,
+        mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
+    ) -> Result<(), MessageRefusal> {
         let mut scratch = Vec::new();
         for &i in &self.kind.unlisted {
             if self.values[usize::from(i)] != ColumnValue::None {

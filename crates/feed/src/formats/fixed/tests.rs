@@ -3,7 +3,7 @@
 
 use crate::block::Block;
 use crate::formats::format::FormatDecoder;
-use crate::pipeline::to_events::ToEvents;
+use crate::pipeline::source_decoder::SourceDecoder;
 use crate::{Format, Mapping};
 use proptest::prelude::*;
 use unitape_codec::fixed::FixedWidthLayout;
@@ -11,23 +11,23 @@ use unitape_codec::fixed::FixedWidthLayout;
 const TAQ: &[u8] = include_bytes!("../../../../../vectors/fixed/taq/nyse_taq_bbo_20140206.txt");
 
 /// What a source becomes, block by block.
-fn told(mut way: ToEvents, input: &[u8], block_bytes: usize, learn: bool) -> Vec<(Vec<u8>, String)> {
+fn told(mut way: SourceDecoder, input: &[u8], block_bytes: usize, learn: bool) -> Vec<(Vec<u8>, String)> {
     let mut blocks = way.blocks(input, block_bytes);
     let mut out = Vec::new();
     // Twice, so that names are known the second time.
     for _ in 0..2 {
         let mut frames = Vec::new();
         let tally = way.pass(&mut blocks, learn, |arena| frames.extend_from_slice(arena));
-        assert!(tally.closes());
-        out.push((frames, way.told()));
+        assert!(tally.is_balanced());
+        out.push((frames, way.describe_block()));
     }
     out
 }
 
 fn same(mapping: &Mapping, input: &[u8], block_bytes: usize, learn: bool) {
-    let format = || Format::by(mapping.clone()).unwrap();
-    let fast = told(ToEvents::new(format()).unwrap(), input, block_bytes, learn);
-    let general = told(ToEvents::general(format()).unwrap(), input, block_bytes, learn);
+    let format = || Format::from_mapping(mapping.clone()).unwrap();
+    let fast = told(SourceDecoder::new(format()).unwrap(), input, block_bytes, learn);
+    let general = told(SourceDecoder::with_general_path(format()).unwrap(), input, block_bytes, learn);
     for ((fast, of_fast), (general, of_general)) in fast.iter().zip(&general) {
         let differs = fast.iter().zip(general).position(|(a, b)| a != b);
         assert_eq!((fast.len(), differs), (general.len(), None), "frames, blocks of {block_bytes}");
@@ -235,13 +235,13 @@ fn shipped_mappings_take_the_fast_way() {
         (Mapping::built_in("sim-day").unwrap().clone(), [vec![false], vec![true; 8], vec![false]].concat()),
         (mixed(), vec![false, true, true, false]),
     ] {
-        let decoder = super::FixedDecoder::new(&mapping, super::layout(&mapping).unwrap()).unwrap();
+        let decoder = super::FixedRecordsDecoder::new(&mapping, super::layout(&mapping).unwrap()).unwrap();
         assert_eq!(decoder.fast.unwrap().kinds(), kinds, "{}", mapping.name);
     }
     let mapping = Mapping::built_in("nyse-taq-bbo-98").unwrap();
-    let mut decoder = super::FixedDecoder::new(mapping, super::layout(mapping).unwrap()).unwrap();
+    let mut decoder = super::FixedRecordsDecoder::new(mapping, super::layout(mapping).unwrap()).unwrap();
     let mut block = Block { bytes: TAQ.to_vec(), eof: true, ..Block::default() };
     decoder.stretch(&mut block, 1, &unitape_model::Dictionary::default());
     // The last record has no bytes behind it to load with it.
-    assert!(decoder.fast.unwrap().taken() >= 9_990);
+    assert!(decoder.fast.unwrap().records_decoded() >= 9_990);
 }

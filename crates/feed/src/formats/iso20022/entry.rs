@@ -9,7 +9,7 @@
 //! `amt` is what the line adds to the account, exact and in canonical form. Of several transactions in one line
 //! (`TxDtls`) the first one is told.
 
-use super::Found;
+use super::IsoFieldValue;
 use super::tree::LINE;
 use crate::block::json::json_string;
 use unitape_codec::iso20022::value;
@@ -19,7 +19,7 @@ use unitape_model::{Amount, Refusal};
 ///
 /// # Errors
 /// When amount or day is none.
-pub(super) fn line(values: &[Option<Found>], buf: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
+pub(super) fn line(values: &[Option<IsoFieldValue>], buf: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
     let mut scratch = Vec::new();
     let mut get = |n: usize| -> Option<Vec<u8>> {
         Some(values.get(n).copied()??.value.text(buf, &mut scratch).to_vec())

@@ -15,17 +15,21 @@
 //! **Unlisted** fields are kept under their path, with `#2`, `#3`, … when they repeat.
 
 mod entry;
-mod once;
+mod field_table;
 mod path;
+mod single_elements;
 mod tree;
-mod visit;
 
 pub use path::IsoDialect;
 
-use crate::block::{Block, Carried};
+use crate::block::{Block, CarriedMessage};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
-use crate::mapping::{Cursor, Explainer, Mapper, Mapping, Message, Origin, Plan, Refused, compile};
+use crate::mapping::{
+    EntryCursor, Mapping, MappingExplainer, MappingPlan, MessageMapper, MessageOrigin, MessageRefusal,
+    ParsedMessage, compile,
+};
+use field_table::{ElementMark, IsoFieldTable, MESSAGE, RepeatedElement};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -35,14 +39,13 @@ use unitape_codec::iso20022::{
 use unitape_model::event::EventValue;
 use unitape_model::schema::{EventFieldSpec, FieldLayout};
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
-use visit::{MESSAGE, Mark, Noted, Repeat};
 
 /// Decodes blocks of ISO 20022 messages; one per worker and feed.
 #[derive(Debug)]
-pub struct IsoDecoder {
-    decoder: Iso20022Decoder<Mark>,
-    mapper: Mapper<Found>,
-    noted: Noted,
+pub struct IsoFeedDecoder {
+    decoder: Iso20022Decoder<ElementMark>,
+    mapper: MessageMapper<IsoFieldValue>,
+    noted: IsoFieldTable,
     detail: String,
     /// The head of a message in which nothing came before it, and which what is around it does not end with.
     blank: Arc<[u8]>,
@@ -50,14 +53,14 @@ pub struct IsoDecoder {
 
 /// A value that was found.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct IsoFieldValue {
     value: ElementValue,
-    is: Is,
+    is: IsoFieldKind,
 }
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Is {
+enum IsoFieldKind {
     /// Text as it stands.
     Text,
     /// An amount, and whether it is less than zero.
@@ -68,14 +71,14 @@ enum Is {
 
 /// ISO 20022. A message larger than its bound goes on from block to block, and those blocks are decoded in order.
 pub const FORMAT: FormatEntry =
-    FormatEntry { name: "iso20022", load: |mapping| mapping.needs_rules(), by: |_| Ok(Arc::new(Iso20022)) };
+    FormatEntry { name: "iso20022", load: |mapping| mapping.needs_rules(), by: |_| Ok(Arc::new(IsoFormat)) };
 
 #[derive(Debug)]
-struct Iso20022;
+struct IsoFormat;
 
-impl ByteFormat for Iso20022 {
+impl ByteFormat for IsoFormat {
     fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
-        Ok(Box::new(IsoDecoder::new(mapping)?))
+        Ok(Box::new(IsoFeedDecoder::new(mapping)?))
     }
 
     fn cut(&self, buf: &[u8]) -> usize {
@@ -83,7 +86,7 @@ impl ByteFormat for Iso20022 {
     }
 }
 
-impl IsoDecoder {
+impl IsoFeedDecoder {
     /// A decoder by `mapping`.
     ///
     /// # Errors
@@ -91,12 +94,12 @@ impl IsoDecoder {
     pub fn new(mapping: &Mapping) -> Result<Self, Error> {
         let (plan, places) = compile(mapping, &IsoDialect)?;
         let wrong = |what| Error::Mapping { origin: mapping.origin.clone(), what };
-        let mut tree = tree::Tree::new(&places, plan.slot_count).map_err(wrong)?;
+        let mut tree = tree::ElementTree::new(&places, plan.slot_count).map_err(wrong)?;
         tree.part(&parting(&plan, places.groups.len()), plan.slot_count);
         Ok(Self {
             decoder: Iso20022Decoder::default(),
-            noted: Noted::new(tree),
-            mapper: Mapper::new(plan),
+            noted: IsoFieldTable::new(tree),
+            mapper: MessageMapper::new(plan),
             detail: String::new(),
             blank: b" "[..].into(),
         })
@@ -140,8 +143,8 @@ impl IsoDecoder {
                 return self.bad(block, bytes, (message.span, fault), source);
             }
         }
-        self.noted.tell(message);
-        let taken = Taken {
+        self.noted.set_message_slots(message);
+        let taken = IsoMessageView {
             raw: message.span.slice(bytes),
             text: self.decoder.text(message, bytes),
             all: self.decoder.with_context(message, bytes),
@@ -152,14 +155,14 @@ impl IsoDecoder {
             block.end_ignored();
             return;
         }
-        let origin = Origin { source, offset: block.base + message.span.start as u64 };
+        let origin = MessageOrigin { source, offset: block.base + message.span.start as u64 };
         self.mapper.message(block, &taken, origin, known);
     }
 
     /// The element that is there twice and may be there once: nobody knows which of them counts. The table is that of
     /// payments and statements.
     #[cold]
-    fn repeat(repeat: Repeat, kind: &[u8]) -> Option<IsoFault> {
+    fn repeat(repeat: RepeatedElement, kind: &[u8]) -> Option<IsoFault> {
         let listed = [&b"pacs."[..], b"pain.", b"camt."].iter().any(|area| kind.starts_with(area));
         (listed || repeat.name == MESSAGE)
             .then_some(IsoFault { what: IsoFaultKind::Twice(repeat.name), at: 0 })
@@ -175,7 +178,7 @@ impl IsoDecoder {
     }
 }
 
-impl FormatDecoder for IsoDecoder {
+impl FormatDecoder for IsoFeedDecoder {
     fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
         if !block.head.is_empty() {
@@ -183,7 +186,7 @@ impl FormatDecoder for IsoDecoder {
             block.bytes = bytes;
             return;
         }
-        let Carried { context, mut start } = block.carried.take().map(|c| *c).unwrap_or_default();
+        let CarriedMessage { context, mut start } = block.carried.take().map(|c| *c).unwrap_or_default();
         self.decoder.set_context(&context);
         let mut head: Arc<[u8]> = context.into();
         let mut at = 0;
@@ -225,19 +228,19 @@ impl FormatDecoder for IsoDecoder {
         }
         let context = self.decoder.context();
         if !context.is_empty() && !block.eof {
-            block.leaves = Some(Box::new(Carried { context: context.to_vec(), start }));
+            block.leaves = Some(Box::new(CarriedMessage { context: context.to_vec(), start }));
         }
         block.head = Arc::default();
         block.bytes = bytes;
     }
 
-    fn explainer(&mut self) -> Option<&mut Option<Box<Explainer>>> {
+    fn explainer(&mut self) -> Option<&mut Option<Box<MappingExplainer>>> {
         Some(self.mapper.explainer())
     }
 }
 
 /// Whether messages may be parted behind entries of each group: where all events come of entries.
-fn parting(plan: &Plan, groups: usize) -> Vec<bool> {
+fn parting(plan: &MappingPlan, groups: usize) -> Vec<bool> {
     let mut parts = vec![true; groups];
     let mut used = vec![false; groups];
     for rule in &plan.rules {
@@ -250,9 +253,9 @@ fn parting(plan: &Plan, groups: usize) -> Vec<bool> {
     parts.iter().zip(used).map(|(parts, used)| *parts && used).collect()
 }
 
-impl Noted {
+impl IsoFieldTable {
     /// Puts what no element tells into its slots.
-    fn tell(&mut self, message: &iso20022::IsoMessage) {
+    fn set_message_slots(&mut self, message: &iso20022::IsoMessage) {
         if message.goes_on {
             // Entries behind the place where it is parted belong to the next part.
             self.entries.truncate(self.entries_parted);
@@ -261,7 +264,7 @@ impl Noted {
         let of = |span: Span| {
             let value =
                 ElementValue { start: span.start as u32, end: span.end as u32, ..ElementValue::default() };
-            (!span.is_empty()).then_some(Found { value, is: Is::Text })
+            (!span.is_empty()).then_some(IsoFieldValue { value, is: IsoFieldKind::Text })
         };
         // Business area and number: `pacs.008`.
         let short = Span { end: kind.name.end.min(kind.name.start + 8), ..kind.name };
@@ -276,16 +279,16 @@ impl Noted {
 }
 
 /// The message in hand.
-struct Taken<'m> {
+struct IsoMessageView<'m> {
     raw: &'m [u8],
     /// What values are in.
     text: &'m [u8],
     /// The message with its context.
     all: &'m [u8],
-    noted: &'m Noted,
+    noted: &'m IsoFieldTable,
 }
 
-impl Taken<'_> {
+impl IsoMessageView<'_> {
     fn line(&self, at: u32, out: &mut Vec<u8>) -> Result<(), Refusal> {
         let values = &self.noted.values[at as usize..];
         out.clear();
@@ -293,8 +296,8 @@ impl Taken<'_> {
     }
 }
 
-impl Message for Taken<'_> {
-    type Ref = Found;
+impl ParsedMessage for IsoMessageView<'_> {
+    type Ref = IsoFieldValue;
     const FIELD: &'static str = "path";
     const TYPE: &'static str = "message";
     const TIME: &'static str = "day or time of XML";
@@ -304,15 +307,15 @@ impl Message for Taken<'_> {
     }
 
     #[inline]
-    fn slot(&self, slot: u8) -> Option<Found> {
+    fn slot(&self, slot: u8) -> Option<IsoFieldValue> {
         self.noted.registers[usize::from(slot)]
     }
 
     #[inline]
-    fn text<'v>(&'v self, found: Found, scratch: &'v mut Vec<u8>) -> &'v [u8] {
+    fn text<'v>(&'v self, found: IsoFieldValue, scratch: &'v mut Vec<u8>) -> &'v [u8] {
         match found.is {
-            Is::Text => found.value.text(self.text, scratch),
-            Is::Signed(less) => {
+            IsoFieldKind::Text => found.value.text(self.text, scratch),
+            IsoFieldKind::Signed(less) => {
                 let mut cooked = Vec::new();
                 let text = value::decimal(found.value.text(self.text, &mut cooked));
                 scratch.clear();
@@ -324,33 +327,33 @@ impl Message for Taken<'_> {
                 scratch
             }
             // For people: the line that cannot be told.
-            Is::Line(at) => match self.line(at, scratch) {
+            IsoFieldKind::Line(at) => match self.line(at, scratch) {
                 Ok(()) => scratch,
                 Err(_) => self.noted.values[at as usize..][2].map_or(&[], |f| f.value.raw(self.text)),
             },
         }
     }
 
-    fn time(&self, found: Found) -> Option<UnixNanos> {
+    fn time(&self, found: IsoFieldValue) -> Option<UnixNanos> {
         value::time(found.value.text(self.text, &mut Vec::new())).map(UnixNanos)
     }
 
     #[inline]
     fn set(
         &self,
-        found: Found,
+        found: IsoFieldValue,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
-        names: &mut crate::block::Names<'_>,
+        names: &mut crate::block::BlockNames<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         match (found.is, spec.slot) {
-            (Is::Line(at), FieldLayout::Json) => {
+            (IsoFieldKind::Line(at), FieldLayout::Json) => {
                 self.line(at, scratch)?;
                 let json = std::str::from_utf8(scratch).map_err(|_| Refusal::NotUtf8)?;
                 event.set(spec, EventValue::Json(json))
             }
-            (Is::Line(_), _) => Err(Refusal::WrongSort),
+            (IsoFieldKind::Line(_), _) => Err(Refusal::WrongSort),
             (
                 _,
                 FieldLayout::Amount { .. }
@@ -367,9 +370,9 @@ impl Message for Taken<'_> {
     fn next_entry(
         &self,
         group: usize,
-        cursor: &mut Cursor,
-        entry: &mut [Option<Found>],
-    ) -> Result<bool, Refused> {
+        cursor: &mut EntryCursor,
+        entry: &mut [Option<IsoFieldValue>],
+    ) -> Result<bool, MessageRefusal> {
         let left = self.noted.entries.get(cursor.at..).unwrap_or_default();
         let Some(n) = left.iter().position(|(g, _)| usize::from(*g) == group) else { return Ok(false) };
         let plan = &self.noted.tree.groups[group];
@@ -379,13 +382,17 @@ impl Message for Taken<'_> {
         }
         if let Some((slot, _)) = plan.line {
             let line = (at + plan.members.len()) as u32;
-            entry[usize::from(slot)] = Some(Found { value: ElementValue::default(), is: Is::Line(line) });
+            entry[usize::from(slot)] =
+                Some(IsoFieldValue { value: ElementValue::default(), is: IsoFieldKind::Line(line) });
         }
-        *cursor = Cursor { at: cursor.at + n + 1, found: cursor.found + 1 };
+        *cursor = EntryCursor { at: cursor.at + n + 1, found: cursor.found + 1 };
         Ok(true)
     }
 
-    fn unlisted(&self, mut keep: impl FnMut(&str, &[u8]) -> Result<(), Refused>) -> Result<(), Refused> {
+    fn unlisted(
+        &self,
+        mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
+    ) -> Result<(), MessageRefusal> {
         let (mut leaves, mut scratch) = (ElementValues::default(), Vec::new());
         // Read once more, for the paths; what it comes to is known.
         Iso20022Decoder::default().next(self.all, 0, true, &mut leaves);

@@ -26,7 +26,7 @@ pub struct IsoDialect;
 
 /// A place in a message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Path {
+pub enum IsoPath {
     /// `@message`.
     Message,
     /// `@type`.
@@ -38,23 +38,23 @@ pub enum Path {
     /// `@entry`.
     Line,
     /// An element or attribute.
-    Element(Element),
+    Element(IsoElementPath),
 }
 
 /// Where an element or attribute stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Element {
+pub struct IsoElementPath {
     /// From where.
-    pub from: From,
+    pub from: IsoPathStart,
     /// The way down.
-    pub steps: Vec<Step>,
+    pub steps: Vec<IsoPathStep>,
     /// What of it.
-    pub what: What,
+    pub what: IsoElementPart,
 }
 
 /// Where a path begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum From {
+pub enum IsoPathStart {
     /// `AppHdr`.
     Header,
     /// `Document`.
@@ -65,7 +65,7 @@ pub enum From {
 
 /// What of an element is meant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum What {
+pub enum IsoElementPart {
     /// Its text.
     Text,
     /// An attribute.
@@ -76,7 +76,7 @@ pub enum What {
 
 /// One level of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Step {
+pub struct IsoPathStep {
     /// Any of these; `*` is all.
     pub names: Vec<String>,
     /// Only where an element in it says this.
@@ -84,22 +84,22 @@ pub struct Step {
 }
 
 impl Dialect for IsoDialect {
-    type Path = Path;
+    type Path = IsoPath;
     const TYPE_PATH: &'static str = "@message";
     const COUNTED_GROUPS: bool = false;
 
-    fn path(&self, text: &str) -> Result<Path, String> {
+    fn path(&self, text: &str) -> Result<IsoPath, String> {
         match text {
-            "@message" => return Ok(Path::Message),
-            "@type" => return Ok(Path::Type),
-            "@variant" => return Ok(Path::Variant),
-            "@entry" => return Ok(Path::Line),
-            "." => return Ok(Path::Entry),
+            "@message" => return Ok(IsoPath::Message),
+            "@type" => return Ok(IsoPath::Type),
+            "@variant" => return Ok(IsoPath::Variant),
+            "@entry" => return Ok(IsoPath::Line),
+            "." => return Ok(IsoPath::Entry),
             _ => {}
         }
-        let (mut from, mut rest) = (From::Document, text);
+        let (mut from, mut rest) = (IsoPathStart::Document, text);
         if let Some(inside) = text.strip_prefix("AppHdr/") {
-            (from, rest) = (From::Header, inside);
+            (from, rest) = (IsoPathStart::Header, inside);
         } else if let Some(inside) = text.strip_prefix("Document/") {
             rest = inside;
         } else if text.starts_with("./") || text.starts_with("../") || text.starts_with("@") {
@@ -108,37 +108,40 @@ impl Dialect for IsoDialect {
             while let Some(inside) = rest.strip_prefix("../") {
                 (up, rest) = (up + 1, inside);
             }
-            from = From::Entry(up);
+            from = IsoPathStart::Entry(up);
         } else if let Some(of_entry) = text.strip_prefix(".@") {
             return Err(format!("`{text}`: an attribute of the entry itself is `@{of_entry}`"));
         }
         let (way, what) = match rest.rsplit_once('@') {
-            Some((way, "signed")) => (way, What::Signed),
-            Some((way, name)) if is_name(name) => (way, What::Attribute(name.to_owned())),
+            Some((way, "signed")) => (way, IsoElementPart::Signed),
+            Some((way, name)) if is_name(name) => (way, IsoElementPart::Attribute(name.to_owned())),
             Some((_, name)) => return Err(format!("`{name}` is no attribute")),
-            None => (rest, What::Text),
+            None => (rest, IsoElementPart::Text),
         };
         let mut steps = Vec::new();
         for step in split(way) {
             steps.push(self::step(step).ok_or_else(|| format!("`{step}` of `{text}` is no element"))?);
         }
         let stars = steps.iter().skip(1).any(|s| s.names.iter().any(|n| n == "*"));
-        if stars || steps.first().is_some_and(|s| s.names[0] == "*") && from != From::Document {
+        if stars || steps.first().is_some_and(|s| s.names[0] == "*") && from != IsoPathStart::Document {
             return Err(format!("`{text}`: * may only stand for the message's own element"));
         }
         if steps.iter().filter(|s| s.only.is_some()).count() > 1 {
             return Err(format!("`{text}`: only one condition in a path"));
         }
-        let whole_entry = matches!(from, From::Entry(_)) && matches!(what, What::Attribute(_));
+        let whole_entry =
+            matches!(from, IsoPathStart::Entry(_)) && matches!(what, IsoElementPart::Attribute(_));
         if steps.is_empty() && !whole_entry {
             return Err(format!("`{text}` names no element"));
         }
-        Ok(Path::Element(Element { from, steps, what }))
+        Ok(IsoPath::Element(IsoElementPath { from, steps, what }))
     }
 
-    fn container(&self, path: &Path) -> Option<Path> {
+    fn container(&self, path: &IsoPath) -> Option<IsoPath> {
         match path {
-            Path::Line | Path::Element(Element { from: From::Entry(_), .. }) => Some(Path::Entry),
+            IsoPath::Line | IsoPath::Element(IsoElementPath { from: IsoPathStart::Entry(_), .. }) => {
+                Some(IsoPath::Entry)
+            }
             _ => None,
         }
     }
@@ -158,7 +161,7 @@ fn split(way: &str) -> impl Iterator<Item = &str> {
     .filter(move |_| !way.is_empty())
 }
 
-fn step(text: &str) -> Option<Step> {
+fn step(text: &str) -> Option<IsoPathStep> {
     let (names, only) = match text.strip_suffix(']') {
         None => (text, None),
         Some(text) => {
@@ -173,7 +176,7 @@ fn step(text: &str) -> Option<Step> {
     };
     let names: Vec<String> = names.split('|').map(str::to_owned).collect();
     let known = names.iter().all(|n| is_name(n)) || names == ["*"] && only.is_none();
-    known.then_some(Step { names, only })
+    known.then_some(IsoPathStep { names, only })
 }
 
 fn is_name(text: &str) -> bool {

@@ -7,40 +7,40 @@
 //!                            └─ IntrBkSttlmAmt ▸ register 18, @Ccy ▸ register 19
 //! ```
 
-use super::path::{Element, From, Path, Step, What};
-use crate::mapping::Places;
+use super::path::{IsoElementPart, IsoElementPath, IsoPath, IsoPathStart, IsoPathStep};
+use crate::mapping::PathSlots;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Index of a register; 0 is none.
-pub(super) type Register = u16;
+pub(super) type RegisterIndex = u16;
 
 /// An element that is asked for, or in which something is.
 #[derive(Debug, Default)]
-pub(super) struct Node {
-    children: Vec<Child>,
+pub(super) struct ElementNode {
+    children: Vec<ElementChild>,
     /// Whatever has no child of its own.
     any: u32,
     /// Where the text goes: the first of the message; the one of the entry in hand.
-    pub(super) first: Register,
-    pub(super) current: Register,
+    pub(super) first: RegisterIndex,
+    pub(super) current: RegisterIndex,
     /// Attributes and where they go, in the same two ways.
-    pub(super) attributes: Vec<(Box<[u8]>, Register, Register)>,
+    pub(super) attributes: Vec<(Box<[u8]>, RegisterIndex, RegisterIndex)>,
     /// It may be there several times, each with values of its own.
     pub(super) repeats: bool,
     /// What is emptied where it begins.
-    pub(super) clears: Vec<Register>,
+    pub(super) clears: Vec<RegisterIndex>,
     /// What is done where it ends.
-    pub(super) actions: Vec<Action>,
+    pub(super) actions: Vec<RegisterCopy>,
     /// Groups whose entries it is.
     pub(super) groups: Vec<u16>,
     /// A message that is too large may be parted behind it.
     pub(super) parts: bool,
     /// Registers of actions in it.
-    owns: Vec<Register>,
+    owns: Vec<RegisterIndex>,
 }
 
 #[derive(Debug)]
-struct Child {
+struct ElementChild {
     key: u64,
     name: Box<[u8]>,
     node: u32,
@@ -48,37 +48,37 @@ struct Child {
 
 /// A value is passed on when an element ends.
 #[derive(Debug)]
-pub(super) struct Action {
+pub(super) struct RegisterCopy {
     /// Only where this register says this.
-    pub(super) only: Option<(Register, Box<[u8]>)>,
-    pub(super) from: Register,
+    pub(super) only: Option<(RegisterIndex, Box<[u8]>)>,
+    pub(super) from: RegisterIndex,
     /// The register that tells its sign.
-    pub(super) sign: Option<Register>,
-    pub(super) to: Register,
+    pub(super) sign: Option<RegisterIndex>,
+    pub(super) to: RegisterIndex,
 }
 
 /// A group.
 #[derive(Debug, Default)]
-pub(super) struct GroupPlan {
+pub(super) struct IsoGroupPlan {
     /// Slots of an entry and the registers they are filled from.
-    pub(super) members: Vec<(u8, Register)>,
+    pub(super) members: Vec<(u8, RegisterIndex)>,
     /// The slot of the statement line, and the registers it is made of.
-    pub(super) line: Option<(u8, Vec<Register>)>,
+    pub(super) line: Option<(u8, Vec<RegisterIndex>)>,
 }
 
 /// The tree and its registers.
 #[derive(Debug, Default)]
-pub(super) struct Tree {
-    pub(super) nodes: Vec<Node>,
+pub(super) struct ElementTree {
+    pub(super) nodes: Vec<ElementNode>,
     pub(super) registers: usize,
-    pub(super) groups: Vec<GroupPlan>,
+    pub(super) groups: Vec<IsoGroupPlan>,
     /// Slots of what no element tells.
     pub(super) message: u8,
     pub(super) kind: u8,
     pub(super) variant: u8,
     /// Paths that are asked for or known, as they are told of unlisted fields.
     pub(super) listed: BTreeSet<String>,
-    keeps_current: BTreeMap<(u32, String), Register>,
+    keeps_current: BTreeMap<(u32, String), RegisterIndex>,
 }
 
 /// The roots: nodes 1 and 2; node 0 is nothing.
@@ -114,31 +114,34 @@ pub(super) const LINE: [&str; 24] = [
     "NtryDtls/TxDtls/RltdPties/Cdtr/Pty/Nm",
 ];
 
-impl Tree {
+impl ElementTree {
     /// The tree of a compiled mapping whose messages have `slots` slots.
     ///
     /// # Errors
     /// What cannot be, for people.
-    pub(super) fn new(places: &Places<Path>, slots: usize) -> Result<Self, String> {
-        let mut this =
-            Self { nodes: (0..3).map(|_| Node::default()).collect(), registers: slots, ..Self::default() };
+    pub(super) fn new(places: &PathSlots<IsoPath>, slots: usize) -> Result<Self, String> {
+        let mut this = Self {
+            nodes: (0..3).map(|_| ElementNode::default()).collect(),
+            registers: slots,
+            ..Self::default()
+        };
         let mut wild = Vec::new();
         for (path, &slot) in &places.message {
             match path {
-                Path::Message => this.message = slot,
-                Path::Type => this.kind = slot,
-                Path::Variant => this.variant = slot,
-                Path::Element(e) if matches!(e.from, From::Entry(_)) => {
+                IsoPath::Message => this.message = slot,
+                IsoPath::Type => this.kind = slot,
+                IsoPath::Variant => this.variant = slot,
+                IsoPath::Element(e) if matches!(e.from, IsoPathStart::Entry(_)) => {
                     return Err(format!("{}: outside a group's entries", shown(e)));
                 }
-                Path::Line | Path::Entry if slot != 0 => {
+                IsoPath::Line | IsoPath::Entry if slot != 0 => {
                     return Err("@entry: outside a group's entries".to_owned());
                 }
-                Path::Line | Path::Entry => {}
-                Path::Element(e) if e.steps.first().is_some_and(|s| s.names[0] == "*") => {
+                IsoPath::Line | IsoPath::Entry => {}
+                IsoPath::Element(e) if e.steps.first().is_some_and(|s| s.names[0] == "*") => {
                     wild.push((e, slot))
                 }
-                Path::Element(e) => this.of_message(e, e.steps.clone(), slot)?,
+                IsoPath::Element(e) => this.of_message(e, e.steps.clone(), slot)?,
             }
         }
         for group in &places.groups {
@@ -173,17 +176,27 @@ impl Tree {
         node.any
     }
 
-    fn of_message(&mut self, element: &Element, steps: Vec<Step>, slot: u8) -> Result<(), String> {
-        let root = if element.from == From::Header { HEADER } else { DOCUMENT };
+    fn of_message(
+        &mut self,
+        element: &IsoElementPath,
+        steps: Vec<IsoPathStep>,
+        slot: u8,
+    ) -> Result<(), String> {
+        let root = if element.from == IsoPathStart::Header { HEADER } else { DOCUMENT };
         self.element(root, &steps, &element.what, Some(u16::from(slot))).map(drop)
     }
 
     fn group<'p>(
         &mut self,
-        members: impl Iterator<Item = (&'p Path, &'p u8)>,
-        delimiter: &Path,
+        members: impl Iterator<Item = (&'p IsoPath, &'p u8)>,
+        delimiter: &IsoPath,
     ) -> Result<(), String> {
-        let Path::Element(Element { from: From::Document, steps, what: What::Text }) = delimiter else {
+        let IsoPath::Element(IsoElementPath {
+            from: IsoPathStart::Document,
+            steps,
+            what: IsoElementPart::Text,
+        }) = delimiter
+        else {
             return Err("a group's delimiter is a path from the document on".to_owned());
         };
         if steps.iter().any(|s| s.only.is_some() || s.names.len() > 1 || s.names[0] == "*") {
@@ -197,40 +210,41 @@ impl Tree {
             self.nodes[node as usize].repeats = true;
         }
         self.nodes[node as usize].groups.push(number);
-        let mut plan = GroupPlan::default();
+        let mut plan = IsoGroupPlan::default();
         for (path, &slot) in members {
             match path {
-                Path::Entry => {}
+                IsoPath::Entry => {}
                 path if path == delimiter => {}
-                Path::Line => {
+                IsoPath::Line => {
                     let mut registers = Vec::new();
                     for part in LINE {
                         let (way, what) = match part.split_once('@') {
-                            Some((way, name)) => (way, What::Attribute(name.to_owned())),
-                            None => (part, What::Text),
+                            Some((way, name)) => (way, IsoElementPart::Attribute(name.to_owned())),
+                            None => (part, IsoElementPart::Text),
                         };
-                        let inside = way
-                            .split('/')
-                            .map(|s| Step { names: s.split('|').map(str::to_owned).collect(), only: None });
-                        let way: Vec<Step> = steps.iter().cloned().chain(inside).collect();
+                        let inside = way.split('/').map(|s| IsoPathStep {
+                            names: s.split('|').map(str::to_owned).collect(),
+                            only: None,
+                        });
+                        let way: Vec<IsoPathStep> = steps.iter().cloned().chain(inside).collect();
                         registers.push(self.element(DOCUMENT, &way, &what, None)?);
                     }
                     plan.line = Some((slot, registers));
                 }
-                Path::Element(e) => {
-                    let way: Vec<Step> = match e.from {
-                        From::Entry(up) if up >= steps.len() => {
+                IsoPath::Element(e) => {
+                    let way: Vec<IsoPathStep> = match e.from {
+                        IsoPathStart::Entry(up) if up >= steps.len() => {
                             return Err(format!("{}: above the document", shown(e)));
                         }
-                        From::Entry(up) => {
+                        IsoPathStart::Entry(up) => {
                             steps[..steps.len() - up].iter().chain(&e.steps).cloned().collect()
                         }
-                        From::Document => e.steps.clone(),
-                        From::Header => return Err("an entry is in the document".to_owned()),
+                        IsoPathStart::Document => e.steps.clone(),
+                        IsoPathStart::Header => return Err("an entry is in the document".to_owned()),
                     };
                     plan.members.push((slot, self.element(DOCUMENT, &way, &e.what, None)?));
                 }
-                Path::Message | Path::Type | Path::Variant => {
+                IsoPath::Message | IsoPath::Type | IsoPath::Variant => {
                     return Err("@message, @type and @variant are the message's".to_owned());
                 }
             }
@@ -244,10 +258,10 @@ impl Tree {
     fn element(
         &mut self,
         root: u32,
-        steps: &[Step],
-        what: &What,
-        slot: Option<Register>,
-    ) -> Result<Register, String> {
+        steps: &[IsoPathStep],
+        what: &IsoElementPart,
+        slot: Option<RegisterIndex>,
+    ) -> Result<RegisterIndex, String> {
         let mut key = String::new();
         let condition = steps.iter().position(|s| s.only.is_some());
         for step in steps {
@@ -258,9 +272,9 @@ impl Tree {
             }
         }
         key.push_str(&match what {
-            What::Text => String::new(),
-            What::Attribute(name) => format!("@{name}"),
-            What::Signed => "@signed".to_owned(),
+            IsoElementPart::Text => String::new(),
+            IsoElementPart::Attribute(name) => format!("@{name}"),
+            IsoElementPart::Signed => "@signed".to_owned(),
         });
         let known = slot.is_none().then(|| self.keeps_current.get(&(root, key.clone()))).flatten();
         if let Some(&register) = known {
@@ -273,7 +287,7 @@ impl Tree {
         for way in ways(steps) {
             let mut listed = if root == HEADER { "AppHdr".to_owned() } else { "Document".to_owned() };
             way.iter().for_each(|name| listed.extend(["/", name]));
-            if let What::Attribute(name) = what {
+            if let IsoElementPart::Attribute(name) = what {
                 listed.push_str(&format!("@{name}"));
             }
             self.listed.insert(listed);
@@ -281,7 +295,7 @@ impl Tree {
                 continue;
             }
             match (what, condition) {
-                (What::Text | What::Attribute(_), None) => {
+                (IsoElementPart::Text | IsoElementPart::Attribute(_), None) => {
                     let node = way.iter().fold(root, |node, name| self.add(node, name));
                     self.put(node, what, to, slot.is_some());
                 }
@@ -293,16 +307,16 @@ impl Tree {
                     };
                     let outer = way[..inside - 1].iter().fold(root, |node, name| self.add(node, name));
                     let node = self.add(outer, &way[inside - 1]);
-                    let plain = |names: &[String]| -> Vec<Step> {
-                        names.iter().map(|n| Step { names: vec![n.clone()], only: None }).collect()
+                    let plain = |names: &[String]| -> Vec<IsoPathStep> {
+                        names.iter().map(|n| IsoPathStep { names: vec![n.clone()], only: None }).collect()
                     };
-                    let text = if *what == What::Signed { &What::Text } else { what };
+                    let text = if *what == IsoElementPart::Signed { &IsoElementPart::Text } else { what };
                     let from = self.element(root, &plain(&way), text, None)?;
                     let sign = match what {
-                        What::Signed => {
+                        IsoElementPart::Signed => {
                             let mut beside = way.clone();
                             *beside.last_mut().expect("one step at least") = "CdtDbtInd".to_owned();
-                            Some(self.element(root, &plain(&beside), &What::Text, None)?)
+                            Some(self.element(root, &plain(&beside), &IsoElementPart::Text, None)?)
                         }
                         _ => None,
                     };
@@ -310,14 +324,14 @@ impl Tree {
                         Some((inside_way, value)) => {
                             let mut full = way[..inside].to_vec();
                             full.extend(inside_way.iter().cloned());
-                            let register = self.element(root, &plain(&full), &What::Text, None)?;
+                            let register = self.element(root, &plain(&full), &IsoElementPart::Text, None)?;
                             Some((register, value.as_bytes().into()))
                         }
                         None => None,
                     };
                     let this = &mut self.nodes[node as usize];
                     this.repeats |= condition.is_some();
-                    this.actions.push(Action { only, from, sign, to });
+                    this.actions.push(RegisterCopy { only, from, sign, to });
                     if slot.is_none() {
                         self.nodes[outer as usize].owns.push(to);
                     }
@@ -330,10 +344,10 @@ impl Tree {
         Ok(to)
     }
 
-    fn put(&mut self, node: u32, what: &What, to: Register, of_message: bool) {
+    fn put(&mut self, node: u32, what: &IsoElementPart, to: RegisterIndex, of_message: bool) {
         let node = &mut self.nodes[node as usize];
         let (first, current) = match what {
-            What::Attribute(name) => {
+            IsoElementPart::Attribute(name) => {
                 let at = node.attributes.iter().position(|(n, ..)| **n == *name.as_bytes());
                 let at = at.unwrap_or_else(|| {
                     node.attributes.push((name.as_bytes().into(), 0, 0));
@@ -347,10 +361,10 @@ impl Tree {
         *(if of_message { first } else { current }) = to;
     }
 
-    fn register(&mut self) -> Result<Register, String> {
+    fn register(&mut self) -> Result<RegisterIndex, String> {
         let next = self.registers;
         self.registers += 1;
-        Register::try_from(next).map_err(|_| "too many different paths".to_owned())
+        RegisterIndex::try_from(next).map_err(|_| "too many different paths".to_owned())
     }
 
     fn add(&mut self, node: u32, name: &str) -> u32 {
@@ -365,13 +379,13 @@ impl Tree {
             if let Some(child) = parent.children.iter().find(|c| *c.name == *name.as_bytes()) {
                 return child.node;
             }
-            parent.children.push(Child {
+            parent.children.push(ElementChild {
                 key: key(name.as_bytes()),
                 name: name.as_bytes().into(),
                 node: new,
             });
         }
-        self.nodes.push(Node::default());
+        self.nodes.push(ElementNode::default());
         new
     }
 
@@ -386,7 +400,7 @@ impl Tree {
             let nodes = || inside.iter().map(|i| &self.nodes[*i]);
             let groups: BTreeSet<u16> = nodes().flat_map(|node| node.groups.iter().copied()).collect();
             let of_message = nodes().any(|node| {
-                let told = |action: &Action| usize::from(action.to) < slots;
+                let told = |action: &RegisterCopy| usize::from(action.to) < slots;
                 node.first != 0 || node.attributes.iter().any(|a| a.1 != 0) || node.actions.iter().any(told)
             });
             let registers = &self.nodes[n].clears;
@@ -431,7 +445,7 @@ impl Tree {
 }
 
 /// Every way that the names of the steps allow.
-fn ways(steps: &[Step]) -> Vec<Vec<String>> {
+fn ways(steps: &[IsoPathStep]) -> Vec<Vec<String>> {
     let mut ways = vec![Vec::new()];
     for step in steps {
         ways = ways
@@ -474,11 +488,11 @@ fn text(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-fn shown(element: &Element) -> String {
+fn shown(element: &IsoElementPath) -> String {
     let steps: Vec<_> = element.steps.iter().map(|s| s.names.join("|")).collect();
     match element.from {
-        From::Entry(0) => format!("./{}", steps.join("/")),
-        From::Entry(up) => format!("{}{}", "../".repeat(up), steps.join("/")),
+        IsoPathStart::Entry(0) => format!("./{}", steps.join("/")),
+        IsoPathStart::Entry(up) => format!("{}{}", "../".repeat(up), steps.join("/")),
         _ => steps.join("/"),
     }
 }

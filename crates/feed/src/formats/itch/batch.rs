@@ -12,11 +12,13 @@
 //! Arena and units are longer only when all of a batch is known to be plain. If it is not, nothing has happened, and its
 //! messages go one by one.
 
-use super::fields::side;
-use super::image::{Frame, Images, LIQ_ADDED, MATCH_ID, OID, extended, keep_number, narrow, without_last};
+use super::general_path::side;
+use super::image::{
+    FrameImages, ImageFrame, LIQ_ADDED, MATCH_ID, OID, keep_number, narrow, with_extension, without_last,
+};
 use super::prefetch::prefetch_behind;
-use super::{ItchDecoder, Place};
-use crate::block::{Block, PROGRESS_BYTES, Unit, What};
+use super::{ItchDecoder, ItchMessagePlace};
+use crate::block::{Block, BlockUnit, PROGRESS_BYTES, UnitKind};
 use std::mem::MaybeUninit;
 use unitape_codec::itch::{
     AddOrder, AddOrderMpid, DAY_NANOS, OrderCancel, OrderDelete, OrderExecuted, OrderReplace, Trade,
@@ -26,16 +28,16 @@ use unitape_model::{InstrumentId, UnixNanos, flags};
 
 /// Memory for a batch.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(super) struct ItchBatch {
     /// For each sort the messages of it.
-    lists: [[Spot; MESSAGES_MAX]; SORTS],
+    lists: [[MessageSpot; MESSAGES_MAX]; SORTS],
     /// So many messages have to go one by one before another batch is tried.
     singly: usize,
 }
 
 /// Where a message stands.
 #[derive(Clone, Copy, Debug, Default)]
-struct Spot {
+struct MessageSpot {
     /// Its length, in the block.
     at: u32,
     /// Its frames, from the end of the arena.
@@ -46,7 +48,7 @@ struct Spot {
 
 /// What is known of a message by its letter.
 #[derive(Clone, Copy, Debug)]
-struct Sorted {
+struct FrequentMessageType {
     /// Bytes behind the length; more than there can be for what is not frequent.
     bytes: u32,
     /// Bytes of its frames.
@@ -100,13 +102,14 @@ const ROWS: [(u8, usize, usize, u32); SORTS] = [
     (Trade::LETTER, Trade::BYTES, PRINT, 1),
 ];
 
-static SORTED: [Sorted; 256] = {
-    let mut table = [Sorted { bytes: u32::MAX, out: 0, stock: 0, sort: 0 }; 256];
+static SORTED: [FrequentMessageType; 256] = {
+    let mut table = [FrequentMessageType { bytes: u32::MAX, out: 0, stock: 0, sort: 0 }; 256];
     let mut sort = 0;
     while sort < SORTS {
         let (letter, bytes, out, _) = ROWS[sort];
         let stock = if matches!(sort, ADD | ADD_MPID | TRADE) { u16::MAX } else { 0 };
-        table[letter as usize] = Sorted { bytes: bytes as u32, out: out as u16, stock, sort: sort as u8 };
+        table[letter as usize] =
+            FrequentMessageType { bytes: bytes as u32, out: out as u16, stock, sort: sort as u8 };
         sort += 1;
     }
     table
@@ -115,8 +118,8 @@ static SORTED: [Sorted; 256] = {
 const _: () = assert!(MESSAGES_MAX * OUT_MAX <= u16::MAX as usize, "a place among the frames of a batch");
 
 /// What the units of a batch have in common.
-struct Ends<'u> {
-    units: &'u mut [MaybeUninit<Unit>; MESSAGES_MAX],
+struct BatchUnits<'u> {
+    units: &'u mut [MaybeUninit<BlockUnit>; MESSAGES_MAX],
     /// Of the block's bytes in their source.
     base: u64,
     /// Where the frames of the batch start.
@@ -128,15 +131,15 @@ struct Ends<'u> {
     good: bool,
 }
 
-impl Ends<'_> {
+impl BatchUnits<'_> {
     /// Writes the unit of a message; gives its time and its place in the source.
     #[inline(always)]
-    fn end(&mut self, spot: &Spot, nanos: u64, sort: usize) -> (UnixNanos, u64) {
+    fn end(&mut self, spot: &MessageSpot, nanos: u64, sort: usize) -> (UnixNanos, u64) {
         let (_, bytes, out, events) = ROWS[sort];
         self.good &= nanos < DAY_NANOS;
         let offset = self.base + u64::from(spot.at);
         let ts = UnixNanos(self.midnight + nanos as i64);
-        self.units[usize::from(spot.n)].write(Unit {
+        self.units[usize::from(spot.n)].write(BlockUnit {
             offset,
             ts,
             end: self.start + u32::from(spot.out) + out as u32,
@@ -144,15 +147,15 @@ impl Ends<'_> {
             raw_end: self.raw_end,
             events,
             length: 2 + bytes as u32,
-            what: What::Events,
+            what: UnitKind::Events,
         });
         (ts, offset)
     }
 }
 
-impl Default for Batch {
+impl Default for ItchBatch {
     fn default() -> Self {
-        Self { lists: [[Spot::default(); MESSAGES_MAX]; SORTS], singly: 0 }
+        Self { lists: [[MessageSpot::default(); MESSAGES_MAX]; SORTS], singly: 0 }
     }
 }
 
@@ -160,7 +163,13 @@ impl ItchDecoder {
     /// Decodes the frequent messages from `at` on; gives where it stands, which is `at` when the next one has to be
     /// decoded by itself.
     #[inline]
-    pub(super) fn batch(&mut self, block: &mut Block, bytes: &[u8], at: usize, place: Place) -> usize {
+    pub(super) fn batch(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        at: usize,
+        place: ItchMessagePlace,
+    ) -> usize {
         if self.batch.singly > 0 {
             self.batch.singly -= 1;
             return at;
@@ -169,12 +178,12 @@ impl ItchDecoder {
     }
 
     #[inline(never)]
-    fn batch_of(&mut self, block: &mut Block, bytes: &[u8], at: usize, place: Place) -> usize {
+    fn batch_of(&mut self, block: &mut Block, bytes: &[u8], at: usize, place: ItchMessagePlace) -> usize {
         let base = block.base;
         // A message that reaches over a mark of progress goes by itself.
         let mark = PROGRESS_BYTES - (base + at as u64) % PROGRESS_BYTES;
         let upto = bytes.len().min(at + mark as usize - 1);
-        let Self { batch: Batch { lists, singly }, images, stocks, firms, .. } = self;
+        let Self { batch: ItchBatch { lists, singly }, images, stocks, firms, .. } = self;
         let start = block.arena.len();
         block.arena.reserve(MESSAGES_MAX * OUT_MAX);
         block.units.reserve(MESSAGES_MAX);
@@ -189,7 +198,7 @@ impl ItchDecoder {
                 break;
             }
             let list = usize::from(what.sort);
-            lists[list][counts[list]] = Spot { at: end as u32, out, n: n as u16 };
+            lists[list][counts[list]] = MessageSpot { at: end as u32, out, n: n as u16 };
             counts[list] += 1;
             stocks.prefetch(u16::from_be_bytes([head[3], head[4]]) & what.stock);
             prefetch_behind(bytes, end + INPUT_AHEAD_BYTES);
@@ -203,7 +212,7 @@ impl ItchDecoder {
             *singly = n;
             return at;
         }
-        let mut ends = Ends {
+        let mut ends = BatchUnits {
             units: block.units.spare_capacity_mut().first_chunk_mut().expect("as reserved"),
             base,
             start: start as u32,
@@ -219,7 +228,7 @@ impl ItchDecoder {
             let (ts, offset) = ends.end(spot, m.timestamp(), ADD);
             let (id, side) = (stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
             good &= (id != InstrumentId::NONE) & (side != 0) & narrow(m.order()) & (m.shares() != 0);
-            let mut f = Frame::of(put(coming, spot.out, &images.order_new), ts, offset);
+            let mut f = ImageFrame::from_image(put(coming, spot.out, &images.order_new), ts, offset);
             f.instrument(id);
             f.0[at::KIND_A] = side;
             f.price(m.price());
@@ -236,7 +245,7 @@ impl ItchDecoder {
                 & (firm != 0)
                 & narrow(m.order())
                 & (m.shares() != 0);
-            let mut f = Frame::of(put(coming, spot.out, &images.order_new), ts, offset);
+            let mut f = ImageFrame::from_image(put(coming, spot.out, &images.order_new), ts, offset);
             f.instrument(id);
             f.0[at::KIND_A] = side;
             f.price(m.price());
@@ -248,13 +257,14 @@ impl ItchDecoder {
             let m = OrderDelete::new(body(bytes, spot));
             let (ts, offset) = ends.end(spot, m.timestamp(), DELETE);
             good &= narrow(m.order());
-            Frame::of(put(coming, spot.out, &images.order_cancel), ts, offset).id(OID, m.order());
+            ImageFrame::from_image(put(coming, spot.out, &images.order_cancel), ts, offset)
+                .id(OID, m.order());
         }
         for spot in listed(EXECUTED) {
             let m = OrderExecuted::new(body(bytes, spot));
             let (ts, offset) = ends.end(spot, m.timestamp(), EXECUTED);
             good &= narrow(m.order()) & narrow(m.match_number()) & (m.shares() != 0);
-            let mut f = Frame::of(put(coming, spot.out, &images.exec), ts, offset);
+            let mut f = ImageFrame::from_image(put(coming, spot.out, &images.exec), ts, offset);
             f.shares(m.shares());
             f.0[at::KIND_A] = LIQ_ADDED;
             f.id(OID, m.order());
@@ -264,9 +274,9 @@ impl ItchDecoder {
             let m = OrderCancel::new(body(bytes, spot));
             let (ts, offset) = ends.end(spot, m.timestamp(), CANCEL);
             good &= narrow(m.order()) & (m.shares() != 0);
-            let mut f = Frame::of(put(coming, spot.out, &images.order_amend), ts, offset);
+            let mut f = ImageFrame::from_image(put(coming, spot.out, &images.order_amend), ts, offset);
             f.id(OID, m.order());
-            f.header(|h| extended(h, flags::LAST));
+            f.header(|h| with_extension(h, flags::LAST));
             let line = put(coming, spot.out + AMENDED as u16, &[0; KEPT]);
             keep_number(line, b"cancelled", m.shares().into());
         }
@@ -274,14 +284,18 @@ impl ItchDecoder {
             let m = OrderReplace::new(body(bytes, spot));
             let (ts, offset) = ends.end(spot, m.timestamp(), REPLACE);
             good &= narrow(m.order()) & narrow(m.new_order()) & (m.shares() != 0);
-            let mut f = Frame::of(put(coming, spot.out, &images.order_cancel), ts, offset);
+            let mut f = ImageFrame::from_image(put(coming, spot.out, &images.order_cancel), ts, offset);
             f.id(OID, m.order());
             f.header(without_last);
-            let mut f = Frame::of(put(coming, spot.out + CANCELLED as u16, &images.order_new), ts, offset);
+            let mut f = ImageFrame::from_image(
+                put(coming, spot.out + CANCELLED as u16, &images.order_new),
+                ts,
+                offset,
+            );
             f.price(m.price());
             f.shares(m.shares());
             f.id(OID, m.new_order());
-            f.header(|h| extended(h, flags::LAST));
+            f.header(|h| with_extension(h, flags::LAST));
             let line = put(coming, spot.out + (CANCELLED + NEW) as u16, &[0; KEPT]);
             keep_number(line, b"replaces", m.order());
         }
@@ -291,7 +305,7 @@ impl ItchDecoder {
             let id = stocks.id(m.stock_locate(), &m.stock());
             let plain = (m.order() == 0) & (m.side() == b'B') & (m.shares() != 0);
             good &= (id != InstrumentId::NONE) & plain & narrow(m.match_number());
-            let mut f = Frame::of(put(coming, spot.out, &images.trade), ts, offset);
+            let mut f = ImageFrame::from_image(put(coming, spot.out, &images.trade), ts, offset);
             f.print(id, m.price(), m.shares(), m.match_number());
         }
         good &= ends.good;
@@ -302,7 +316,7 @@ impl ItchDecoder {
         block.count_many(n as u64, (n + counts[REPLACE]) as u64);
         // SAFETY: there is room, as reserved above, and `coming` begins where the arena ended. Every byte of it up to `out`
         // was written: each of the `n` messages stands in the one list of its type, all of which were gone through, and
-        // `put` wrote images over as many bytes as `SORTED` left between its place and the next one's, the sizes of
+        // `batch_field` wrote images over as many bytes as `SORTED` left between its place and the next one's, the sizes of
         // which are those of the images; and in the same loops the unit of each of them, which are the first `n`. A panic
         // before this leaves both lengths as they were.
         unsafe {
@@ -318,12 +332,12 @@ const MESSAGES_MIN: usize = 4;
 
 /// The message behind its length.
 #[inline(always)]
-fn body<'b, const N: usize>(bytes: &'b [u8], spot: &Spot) -> &'b [u8; N] {
+fn body<'b, const N: usize>(bytes: &'b [u8], spot: &MessageSpot) -> &'b [u8; N] {
     bytes[spot.at as usize + 2..].first_chunk().expect("as long as its type")
 }
 
 /// The bytes of an image.
-const fn bytes_of<const N: usize>(_: fn(&Images) -> &[u8; N]) -> usize {
+const fn bytes_of<const N: usize>(_: fn(&FrameImages) -> &[u8; N]) -> usize {
     N
 }
 

@@ -31,11 +31,11 @@ use unitape_codec::itch::ItchTransport;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // told at the head of the module
-pub struct ItchText {
+pub struct ItchConfig {
     #[serde(default = "yes")]
     pub with_orders: bool,
     #[serde(default)]
-    pub framing: FramingText,
+    pub framing: ItchFramingConfig,
     pub venue: String,
     pub currency: Option<String>,
     #[serde(default)]
@@ -54,7 +54,7 @@ pub struct ItchText {
 /// How messages are told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum FramingText {
+pub enum ItchFramingConfig {
     /// Two bytes of length before each.
     #[default]
     Length,
@@ -64,35 +64,35 @@ pub enum FramingText {
     Mold,
 }
 
-impl ItchText {
+impl ItchConfig {
     /// That of a mapping.
     ///
     /// # Errors
     /// What is wrong in it, with its line.
-    pub fn of(mapping: &Mapping) -> Result<Self, Error> {
+    pub fn from_mapping(mapping: &Mapping) -> Result<Self, Error> {
         #[derive(Deserialize)]
-        struct File {
-            itch: ItchText,
+        struct ItchMappingFile {
+            itch: ItchConfig,
         }
-        mapping.own_table().map(|file: File| file.itch)
+        mapping.own_table().map(|file: ItchMappingFile| file.itch)
     }
 }
 
-impl FramingText {
+impl ItchFramingConfig {
     /// How the codec tells messages apart; in a datagram they have lengths too.
-    pub fn of_codec(self) -> ItchTransport {
+    pub fn to_codec(self) -> ItchTransport {
         match self {
-            FramingText::Soup => ItchTransport::Soup,
-            FramingText::Length | FramingText::Mold => ItchTransport::Length,
+            ItchFramingConfig::Soup => ItchTransport::Soup,
+            ItchFramingConfig::Length | ItchFramingConfig::Mold => ItchTransport::Length,
         }
     }
 }
 
 /// The table, checked.
 #[derive(Clone, Debug)]
-pub(super) struct Config {
+pub(super) struct ItchSettings {
     pub with_orders: bool,
-    pub framing: FramingText,
+    pub framing: ItchFramingConfig,
     pub venue: String,
     pub currency: Option<String>,
     pub suffix: String,
@@ -104,9 +104,9 @@ pub(super) struct Config {
     pub trading_state: BTreeMap<u8, String>,
 }
 
-impl Config {
+impl ItchSettings {
     /// Reads the table.
-    pub fn new(text: &ItchText) -> Result<Self, String> {
+    pub fn new(text: &ItchConfig) -> Result<Self, String> {
         let letters = |table: &BTreeMap<String, String>, name: &str| {
             table
                 .iter()
@@ -152,7 +152,7 @@ impl Config {
 ///
 /// # Errors
 /// When the name has no date.
-pub fn date_of_source(text: &ItchText, path: &Path) -> Result<Option<Vec<u8>>, Error> {
+pub fn date_of_source(text: &ItchConfig, path: &Path) -> Result<Option<Vec<u8>>, Error> {
     if text.session_date.is_some() {
         return Ok(None);
     }

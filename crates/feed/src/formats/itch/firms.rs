@@ -4,26 +4,26 @@ use unitape_model::{Dictionary, NameKind};
 
 /// The participants seen last, each at the one place that its letters may have.
 #[derive(Debug)]
-pub(super) struct Firms {
-    slots: Box<[Slot; SLOTS]>,
+pub(super) struct FirmCache {
+    slots: Box<[FirmSlot; SLOTS]>,
     /// Firms that the dictionary had when it was last looked at; ids are those of one tape.
     names: u32,
 }
 
 /// Letters and id; an id of 0 is none.
-type Slot = ([u8; 4], u32);
+type FirmSlot = ([u8; 4], u32);
 
 const SLOTS: usize = 1024;
 
-impl Default for Firms {
+impl Default for FirmCache {
     fn default() -> Self {
         Self { slots: Box::new([([0; 4], 0); SLOTS]), names: 0 }
     }
 }
 
-impl Firms {
+impl FirmCache {
     /// Ids hold for one dictionary and its later states.
-    pub fn known_by(&mut self, known: &Dictionary) {
+    pub fn match_dictionary(&mut self, known: &Dictionary) {
         let names = known.len(NameKind::Firm);
         if names < self.names {
             self.forget_ids();
@@ -72,7 +72,7 @@ mod tests {
     /// An id of another firm on an order would accuse the wrong one.
     #[test]
     fn each_has_its_own_id_or_none() {
-        let (mut firms, mut known) = (Firms::default(), Dictionary::default());
+        let (mut firms, mut known) = (FirmCache::default(), Dictionary::default());
         let name = |n: u32| [b'A' + (n / 676) as u8, b'A' + (n / 26 % 26) as u8, b'A' + (n % 26) as u8, b' '];
         for n in 0..3_000 {
             let letters = name(n);
@@ -90,8 +90,8 @@ mod tests {
         assert!((0..3_000).all(right));
         firms.look_up(b"    ", &known);
         assert_eq!((firms.id(&[0; 4]), firms.id(b"    ")), (Some(0), None));
-        firms.known_by(&known);
-        firms.known_by(&Dictionary::default());
+        firms.match_dictionary(&known);
+        firms.match_dictionary(&Dictionary::default());
         assert!((0..3_000).all(|n| firms.id(&name(n)).is_none()));
     }
 }

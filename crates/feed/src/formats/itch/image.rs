@@ -6,10 +6,10 @@
 //!          └──────┴──▲───┴──────┴──▲───┴────┴───┴──▲──┴─────┴─▲──┴─▲─┴─▲──┴─▲─┴───┴─▲──┴───┘
 //! ```
 
-use super::config::Config;
-use super::fields::PRICE_UNIT;
+use super::config::ItchSettings;
+use super::general_path::PRICE_UNIT;
 use super::orders::Order;
-use super::{NO_DAY, Place};
+use super::{ItchMessagePlace, NO_DAY};
 use crate::formats::zeros::canonical;
 use unitape_codec::itch::DAY_NANOS;
 use unitape_model::event::EventValue;
@@ -20,7 +20,7 @@ use unitape_model::{
 
 /// Frames of one kind, made beforehand.
 #[derive(Debug, Clone)]
-pub(super) struct Images {
+pub(super) struct FrameImages {
     /// They can be used: the venue has its id, and the day is known.
     pub ready: bool,
     pub order_new: [u8; 128],
@@ -30,7 +30,7 @@ pub(super) struct Images {
     pub trade: [u8; 64],
 }
 
-impl Default for Images {
+impl Default for FrameImages {
     fn default() -> Self {
         Self {
             ready: false,
@@ -43,9 +43,9 @@ impl Default for Images {
     }
 }
 
-impl Images {
+impl FrameImages {
     /// Makes them for a block.
-    pub fn make(&mut self, config: &Config, source: u32, known: &Dictionary) {
+    pub fn make(&mut self, config: &ItchSettings, source: u32, known: &Dictionary) {
         let venue = known.get(NameKind::Venue, config.venue.as_bytes());
         self.ready = venue.is_some();
         let Some(venue) = venue else { return };
@@ -74,20 +74,20 @@ fn image<const N: usize>(kind: EventKind, source: u32, venue: u32) -> [u8; N] {
 }
 
 /// A frame being filled in.
-pub(super) struct Frame<'f, const N: usize>(pub &'f mut [u8; N]);
+pub(super) struct ImageFrame<'f, const N: usize>(pub &'f mut [u8; N]);
 
-impl<'f, const N: usize> Frame<'f, N> {
+impl<'f, const N: usize> ImageFrame<'f, N> {
     /// At the end of the arena.
     #[inline(always)]
-    pub fn put(arena: &'f mut Vec<u8>, image: &[u8; N], ts: UnixNanos, place: &Place) -> Self {
+    pub fn put(arena: &'f mut Vec<u8>, image: &[u8; N], ts: UnixNanos, place: &ItchMessagePlace) -> Self {
         arena.extend_from_slice(image);
-        Self::of(arena.last_chunk_mut().expect("just put there"), ts, place.offset)
+        Self::from_image(arena.last_chunk_mut().expect("just put there"), ts, place.offset)
     }
 
     /// Over a copy of an image.
     #[inline(always)]
-    pub fn of(image: &'f mut [u8; N], ts: UnixNanos, offset: u64) -> Self {
-        let mut frame = Frame(image);
+    pub fn from_image(image: &'f mut [u8; N], ts: UnixNanos, offset: u64) -> Self {
+        let mut frame = ImageFrame(image);
         frame.set(at::TS_EVENT, ts.0.to_le_bytes());
         frame.set(at::OFFSET, (offset as u32).to_le_bytes());
         frame
@@ -144,7 +144,7 @@ impl<'f, const N: usize> Frame<'f, N> {
 
 /// The frame goes on with a line that keeps a number under a name, and has the flags for it.
 #[inline(always)]
-pub(super) fn extended(header: FrameHeader, last: u8) -> FrameHeader {
+pub(super) fn with_extension(header: FrameHeader, last: u8) -> FrameHeader {
     FrameHeader::new_unstamped(
         header.kind(),
         header.flags() & !flags::LAST | flags::EXT | last,
@@ -191,7 +191,7 @@ const PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-impl Frame<'_, 64> {
+impl ImageFrame<'_, 64> {
     #[inline(always)]
     pub fn print(&mut self, id: InstrumentId, px: u32, shares: u32, match_number: u64) {
         self.instrument(id);
@@ -211,7 +211,7 @@ pub(super) fn without_last(header: FrameHeader) -> FrameHeader {
 
 /// Event time; none when there is no such time of day, or the day is not known.
 #[inline(always)]
-pub(super) fn time(nanos: u64, place: &Place) -> Option<UnixNanos> {
+pub(super) fn time(nanos: u64, place: &ItchMessagePlace) -> Option<UnixNanos> {
     (nanos < DAY_NANOS && place.midnight != NO_DAY).then(|| UnixNanos(place.midnight + nanos as i64))
 }
 

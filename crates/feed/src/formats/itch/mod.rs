@@ -10,7 +10,7 @@
 //!
 //! What the messages mean is fixed, so no rules of a mapping are asked: the frequent ones are written as images of
 //! events that were made once a block, with the values put in (`image`), many at a time where they stand alone
-//! (`batch`) or one by one (`fast`), all others field by field (`fields`), and all ways write the same bytes. What
+//! (`batch`) or one by one (`fast`), all others field by field (`general_path`), and all ways write the same bytes. What
 //! differs from venue to venue is in the mapping's table `[itch]` (`config`).
 //!
 //! **State.** With orders, what a message becomes depends on all messages before it in its source, so such a feed is of
@@ -20,35 +20,35 @@
 
 mod batch;
 mod config;
-mod fast;
-mod fields;
 mod firms;
+mod general_path;
+mod hot_path;
 mod image;
 mod orders;
 mod prefetch;
+mod session_state;
 mod stocks;
 #[cfg(test)]
 mod tests;
-mod track;
 
-pub use config::ItchText;
+pub use config::ItchConfig;
 
-use crate::block::concern::Concern;
-use crate::block::{Block, What};
+use crate::block::affected_books::AffectedBooks;
+use crate::block::{Block, UnitKind};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry, Statefulness};
-use crate::mapping::{Mapping, Refused};
-use crate::reference::{AsTheyAre, ByReference, Instruments};
-use batch::Batch;
-use config::{Config, FramingText, date_of_source};
-use firms::Firms;
-use image::Images;
-use orders::Orders;
+use crate::mapping::{Mapping, MessageRefusal};
+use crate::reference::{InstrumentLookup, PlainInstruments, ReferenceLookup};
+use batch::ItchBatch;
+use config::{ItchFramingConfig, ItchSettings, date_of_source};
+use firms::FirmCache;
+use image::FrameImages;
+use orders::ItchOrderTable;
+use session_state::MoldSession;
 use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
-use stocks::Stocks;
-use track::Mold;
+use stocks::StockTable;
 use unitape_codec::itch::{
     ItchFault, ItchFaultCode, ItchFrame, ItchFramer, ItchMessage, ItchMessageBounds, MOLD_HEAD_BYTES,
     MoldPacket,
@@ -58,28 +58,28 @@ use unitape_model::Dictionary;
 /// Decodes blocks of ITCH; one per worker and feed, or one per feed where it keeps orders.
 #[derive(Debug)]
 pub struct ItchDecoder {
-    config: Config,
+    config: ItchSettings,
     framer: ItchFramer,
     /// The orders that live; none where they are not kept.
-    orders: Option<Orders>,
-    stocks: Stocks,
-    firms: Firms,
-    images: Images,
-    batch: Batch,
+    orders: Option<ItchOrderTable>,
+    stocks: StockTable,
+    firms: FirmCache,
+    images: FrameImages,
+    batch: ItchBatch,
     /// Where a session of MoldUDP64 has come to.
-    mold: Mold,
+    mold: MoldSession,
     /// Another session has begun, and no event has said so yet.
     restarted: bool,
     /// Always field by field.
     slow: bool,
     /// Looks symbols up, where there is reference data. What a symbol means then depends on the day of each message, and
     /// images are made for none.
-    by: Option<ByReference>,
+    by: Option<ReferenceLookup>,
 }
 
 /// Where a message stands, and when it was sent.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ItchMessagePlace {
     source: u32,
     offset: u64,
     /// Its bytes with its length before it.
@@ -94,39 +94,42 @@ struct Place {
 const AHEAD_BYTES: usize = 512;
 
 /// NASDAQ ITCH, by the table `[itch]` of a mapping.
-pub const FORMAT: FormatEntry =
-    FormatEntry { name: "itch", load, by: |mapping| Ok(Arc::new(Itch { text: ItchText::of(mapping)? })) };
+pub const FORMAT: FormatEntry = FormatEntry {
+    name: "itch",
+    load,
+    by: |mapping| Ok(Arc::new(ItchFormat { text: ItchConfig::from_mapping(mapping)? })),
+};
 
 /// The table says all there is to say.
 fn load(mapping: &mut Mapping) -> Result<(), Error> {
     if mapping.itch.is_none() {
-        return Err(mapping.wrong("format", "format itch needs a table [itch]".to_owned()));
+        return Err(mapping.refuse_key("format", "format itch needs a table [itch]".to_owned()));
     }
     let has_rules = !mapping.rule.is_empty();
     if has_rules || !mapping.message.ts.is_empty() {
         let what =
             "format itch has no rules: its messages are fixed, and what may be said of them stands in [itch]";
-        return Err(mapping.wrong(if has_rules { "rule" } else { "message" }, what.to_owned()));
+        return Err(mapping.refuse_key(if has_rules { "rule" } else { "message" }, what.to_owned()));
     }
     Ok(())
 }
 
 #[derive(Debug)]
-struct Itch {
-    text: ItchText,
+struct ItchFormat {
+    text: ItchConfig,
 }
 
-impl ByteFormat for Itch {
+impl ByteFormat for ItchFormat {
     fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
         Ok(Box::new(ItchDecoder::new(mapping, &self.text)?))
     }
 
     fn cut(&self, buf: &[u8]) -> usize {
-        ItchFramer::new(self.text.framing.of_codec()).cut(buf)
+        ItchFramer::new(self.text.framing.to_codec()).cut(buf)
     }
 
     fn statefulness(&self) -> Statefulness {
-        match self.text.with_orders || self.text.framing == FramingText::Mold {
+        match self.text.with_orders || self.text.framing == ItchFramingConfig::Mold {
             true => Statefulness::Stream,
             false => Statefulness::Stateless,
         }
@@ -146,50 +149,52 @@ impl ItchDecoder {
     ///
     /// # Errors
     /// When the table is wrong.
-    pub fn new(mapping: &Mapping, text: &ItchText) -> Result<Self, Error> {
-        let config = Config::new(text).map_err(|what| mapping.wrong("itch", what))?;
+    pub fn new(mapping: &Mapping, text: &ItchConfig) -> Result<Self, Error> {
+        let config = ItchSettings::new(text).map_err(|what| mapping.refuse_key("itch", what))?;
         Ok(Self {
-            framer: ItchFramer::new(config.framing.of_codec()),
-            orders: config.with_orders.then(Orders::default),
-            stocks: Stocks::default(),
-            firms: Firms::default(),
-            images: Images::default(),
-            batch: Batch::default(),
-            mold: Mold::default(),
+            framer: ItchFramer::new(config.framing.to_codec()),
+            orders: config.with_orders.then(ItchOrderTable::default),
+            stocks: StockTable::default(),
+            firms: FirmCache::default(),
+            images: FrameImages::default(),
+            batch: ItchBatch::default(),
+            mold: MoldSession::default(),
             restarted: false,
             config,
             slow: mapping.reference.is_some(),
-            by: mapping.reference.clone().map(ByReference::new),
+            by: mapping.reference.clone().map(ReferenceLookup::new),
         })
     }
 
     /// The same by the framing of the feed.
-    fn bytes<I: Instruments>(
+    fn bytes<I: InstrumentLookup>(
         &mut self,
         block: &mut Block,
         bytes: &[u8],
-        place: Place,
+        place: ItchMessagePlace,
         known: &Dictionary,
         by: &mut I,
     ) -> usize {
         match self.config.framing {
-            FramingText::Mold => self.packet(block, bytes, place, known, by),
-            FramingText::Length | FramingText::Soup => self.stream(block, bytes, place, known, by),
+            ItchFramingConfig::Mold => self.packet(block, bytes, place, known, by),
+            ItchFramingConfig::Length | ItchFramingConfig::Soup => {
+                self.stream(block, bytes, place, known, by)
+            }
         }
     }
 
     /// Decodes a stream of messages; gives where it stands.
-    fn stream<I: Instruments>(
+    fn stream<I: InstrumentLookup>(
         &mut self,
         block: &mut Block,
         bytes: &[u8],
-        place: Place,
+        place: ItchMessagePlace,
         known: &Dictionary,
         by: &mut I,
     ) -> usize {
         let (mut at, mut ahead, base) = (0, 0, block.base);
         let batches = self.orders.is_none()
-            && self.config.framing == FramingText::Length
+            && self.config.framing == ItchFramingConfig::Length
             && (self.images.ready && !self.slow && place.midnight != NO_DAY);
         loop {
             if batches {
@@ -202,7 +207,7 @@ impl ItchDecoder {
             let span = match self.framer.frame(bytes, at, block.eof) {
                 ItchFrame::Message(found) => {
                     let offset = base + found.span.start as u64;
-                    let place = Place { offset, length: found.span.len(), ..place };
+                    let place = ItchMessagePlace { offset, length: found.span.len(), ..place };
                     self.message(block, bytes, found, place, (known, by));
                     found.span
                 }
@@ -223,11 +228,11 @@ impl ItchDecoder {
     }
 
     /// Decodes the messages of one datagram.
-    fn packet<I: Instruments>(
+    fn packet<I: InstrumentLookup>(
         &mut self,
         block: &mut Block,
         bytes: &[u8],
-        place: Place,
+        place: ItchMessagePlace,
         known: &Dictionary,
         by: &mut I,
     ) -> usize {
@@ -242,7 +247,7 @@ impl ItchDecoder {
             );
             return bytes.len();
         };
-        if self.mold.restarts(&head) {
+        if self.mold.begins_session(&head) {
             // Another session begins with no orders, and with a directory of its own.
             if let Some(orders) = &mut self.orders {
                 orders.clear();
@@ -250,7 +255,7 @@ impl ItchDecoder {
             }
             self.restarted = true;
         }
-        let fresh = match self.mold.take(&head) {
+        let fresh = match self.mold.accept_packet(&head) {
             Ok(fresh) => fresh,
             Err(gap) => {
                 block.quarantine(place.source, base, &[], "gap", &gap.to_string());
@@ -268,7 +273,12 @@ impl ItchDecoder {
             match self.framer.frame(bytes, at, true) {
                 ItchFrame::Message(found) => {
                     let offset = base + found.span.start as u64;
-                    let place = Place { offset, length: found.span.len(), sequence: Some(sequence), ..place };
+                    let place = ItchMessagePlace {
+                        offset,
+                        length: found.span.len(),
+                        sequence: Some(sequence),
+                        ..place
+                    };
                     match fresh.contains(&n) {
                         true => self.message(block, bytes, found, place, (known, by)),
                         false if self.mold.was_missing(sequence) => {
@@ -318,7 +328,7 @@ impl ItchDecoder {
     /// Only with orders is that known from the source alone. Without, blocks are decoded by any worker in any order, and its
     /// table has what that worker has seen.
     #[cold]
-    fn concern(&self, message: ItchMessage<'_>) -> Concern {
+    fn concern(&self, message: ItchMessage<'_>) -> AffectedBooks {
         if !matches!(
             message,
             ItchMessage::AddOrder(_)
@@ -331,30 +341,34 @@ impl ItchDecoder {
                 | ItchMessage::SystemEvent(_)
                 | ItchMessage::TradingAction(_)
         ) {
-            return Concern::Nothing;
+            return AffectedBooks::Nothing;
         }
         if self.orders.is_none() || self.by.is_some() {
-            return Concern::Feed;
+            return AffectedBooks::Feed;
         }
-        let Some(symbol) = self.stocks.symbol(message.stock_locate()) else { return Concern::Feed };
+        let Some(symbol) = self.stocks.symbol(message.stock_locate()) else { return AffectedBooks::Feed };
         let name = [symbol.trim_ascii_end(), self.config.suffix.as_bytes()].concat();
-        Concern::of(Some(&name), Some(self.config.venue.as_bytes()))
+        AffectedBooks::from_names(Some(&name), Some(self.config.venue.as_bytes()))
     }
 
     /// One message: events, or an entry of the quarantine.
     #[inline]
-    fn message<I: Instruments>(
+    fn message<I: InstrumentLookup>(
         &mut self,
         block: &mut Block,
         bytes: &[u8],
         found: ItchMessageBounds,
-        place: Place,
+        place: ItchMessagePlace,
         (known, by): (&Dictionary, &mut I),
     ) {
         let Some(message) = ItchMessage::of(found.body(bytes)) else {
             unreachable!("the framer has looked at it")
         };
-        if self.images.ready && !self.slow && place.sequence.is_none() && self.fast(block, message, place) {
+        if self.images.ready
+            && !self.slow
+            && place.sequence.is_none()
+            && self.write_frequent(block, message, place)
+        {
             return;
         }
         self.by_fields(block, bytes, found, message, place, (known, by));
@@ -362,37 +376,37 @@ impl ItchDecoder {
 
     #[cold]
     #[inline(never)]
-    fn by_fields<I: Instruments>(
+    fn by_fields<I: InstrumentLookup>(
         &mut self,
         block: &mut Block,
         bytes: &[u8],
         found: ItchMessageBounds,
         message: ItchMessage<'_>,
-        place: Place,
+        place: ItchMessagePlace,
         (known, by): (&Dictionary, &mut I),
     ) {
         let mark = block.mark();
-        let written = fields::write(self, block, message, place, known, by);
-        let missed = by.missed();
+        let written = general_path::write(self, block, message, place, known, by);
+        let missed = by.take_missed();
         match written {
             Ok((ts, count)) => {
                 if missed {
                     block.note_unresolved();
                 }
-                block.end_message((place.offset, place.length), ts, count, What::Events, known);
+                block.end_message((place.offset, place.length), ts, count, UnitKind::Events, known);
             }
-            Err(Refused { code, detail }) => {
-                block.back_to(mark);
+            Err(MessageRefusal { code, detail }) => {
+                block.roll_back(mark);
                 let raw = found.span.slice(bytes);
                 let concern = self.concern(message);
                 let at = (place.source, place.offset);
-                if let (Some(sequence), FramingText::Mold) = (place.sequence, self.config.framing) {
+                if let (Some(sequence), ItchFramingConfig::Mold) = (place.sequence, self.config.framing) {
                     let mut alone = Vec::new();
                     MoldPacket { session: self.mold.session(), sequence, count: 1 }.write(&mut alone);
                     alone.extend_from_slice(raw);
-                    return block.quarantine_about(at, &alone, code, &detail, &concern);
+                    return block.quarantine_message(at, &alone, code, &detail, &concern);
                 }
-                block.quarantine_about(at, raw, code, &detail, &concern);
+                block.quarantine_message(at, raw, code, &detail, &concern);
             }
         }
     }
@@ -402,12 +416,12 @@ impl FormatDecoder for ItchDecoder {
     fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
         let midnight = self.config.midnight_of(&block.head).unwrap_or(NO_DAY);
-        self.stocks.known_by(known);
-        self.firms.known_by(known);
+        self.stocks.match_dictionary(known);
+        self.firms.match_dictionary(known);
         self.images.make(&self.config, source, known);
-        let place = Place { source, offset: 0, length: 0, midnight, sequence: None };
+        let place = ItchMessagePlace { source, offset: 0, length: 0, midnight, sequence: None };
         block.decoded = match self.by.take() {
-            None => self.bytes(block, &bytes, place, known, &mut AsTheyAre),
+            None => self.bytes(block, &bytes, place, known, &mut PlainInstruments),
             Some(mut by) => {
                 let decoded = self.bytes(block, &bytes, place, known, &mut by);
                 self.by = Some(by);
@@ -422,12 +436,12 @@ impl FormatDecoder for ItchDecoder {
             orders.clear();
             self.stocks.clear();
         }
-        self.mold = Mold::default();
+        self.mold = MoldSession::default();
         self.restarted = false;
     }
 
     /// Takes over the orders.
-    fn go_on_from(&mut self, before: &mut dyn FormatDecoder) {
+    fn resume_from(&mut self, before: &mut dyn FormatDecoder) {
         let Some(before) = (before as &mut dyn Any).downcast_mut::<Self>() else { return };
         if self.orders.is_some() && before.orders.is_some() {
             self.orders = before.orders.take();
@@ -438,7 +452,7 @@ impl FormatDecoder for ItchDecoder {
         self.mold = std::mem::take(&mut before.mold);
     }
 
-    fn general_way(&mut self) {
+    fn use_general_path(&mut self) {
         self.slow = true;
     }
 }
@@ -452,6 +466,6 @@ fn refuse(block: &mut Block, source: u32, offset: u64, raw: &[u8], fault: &ItchF
 }
 
 /// A refusal with a fault of the codec.
-fn refused(fault: ItchFault) -> Refused {
-    Refused { code: ItchFaultCode::as_str(fault.code), detail: fault.to_string() }
+fn refused(fault: ItchFault) -> MessageRefusal {
+    MessageRefusal { code: ItchFaultCode::as_str(fault.code), detail: fault.to_string() }
 }

@@ -35,7 +35,7 @@ const _: () = assert!(size_of::<Order>() == 32);
 
 /// Why an order was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoRoom {
+pub enum OrderInsertRefusal {
     /// It is there already.
     Duplicate,
     /// The table has its greatest size.
@@ -44,7 +44,7 @@ pub enum NoRoom {
 
 /// The table.
 #[derive(Clone, Debug)]
-pub struct Orders {
+pub struct ItchOrderTable {
     /// A power of two.
     slots: Vec<Order>,
     /// How far a product is shifted to become a slot.
@@ -63,13 +63,13 @@ const PROBES_MAX: usize = 512;
 
 const SLOTS_MIN: usize = 1 << 12;
 
-impl Default for Orders {
+impl Default for ItchOrderTable {
     fn default() -> Self {
         Self::with_slots(SLOTS_MIN)
     }
 }
 
-impl Orders {
+impl ItchOrderTable {
     fn with_slots(slots: usize) -> Self {
         let shift = 64 - slots.trailing_zeros();
         Self { slots: vec![Order::default(); slots], shift, live: 0, stuck: false }
@@ -121,10 +121,10 @@ impl Orders {
     /// # Errors
     /// When it is there, or there is no room.
     #[inline]
-    pub fn insert(&mut self, order: Order) -> Result<(), NoRoom> {
+    pub fn insert(&mut self, order: Order) -> Result<(), OrderInsertRefusal> {
         debug_assert!(order.side != 0);
         if self.live >= self.slots.len() / 8 * 5 && !self.grow() {
-            return Err(NoRoom::Full);
+            return Err(OrderInsertRefusal::Full);
         }
         let mask = self.slots.len() - 1;
         let home = self.home(order.order);
@@ -136,10 +136,10 @@ impl Orders {
                 return Ok(());
             }
             if slot.order == order.order {
-                return Err(NoRoom::Duplicate);
+                return Err(OrderInsertRefusal::Duplicate);
             }
         }
-        Err(NoRoom::Full)
+        Err(OrderInsertRefusal::Full)
     }
 
     /// Takes an order out.
@@ -232,12 +232,13 @@ mod tests {
 
     /// An order that is not found behind a gap would be unknown for the rest of the day.
     fn like_a_map(steps: &[(u8, u64)]) {
-        let (mut orders, mut map) = (Orders::default(), HashMap::new());
+        let (mut orders, mut map) = (ItchOrderTable::default(), HashMap::new());
         for (n, (what, reference)) in steps.iter().enumerate() {
             let new = order(*reference, n as u32);
             match what % 3 {
                 0 | 1 => {
-                    let expected = if map.contains_key(reference) { Err(NoRoom::Duplicate) } else { Ok(()) };
+                    let expected =
+                        if map.contains_key(reference) { Err(OrderInsertRefusal::Duplicate) } else { Ok(()) };
                     assert_eq!(orders.insert(new), expected);
                     map.entry(*reference).or_insert(new);
                 }
@@ -280,7 +281,7 @@ mod tests {
 
     #[test]
     fn the_table_grows_and_keeps_all() {
-        let mut orders = Orders::default();
+        let mut orders = ItchOrderTable::default();
         for n in 0..100_000u64 {
             orders.insert(order(n * 3, n as u32)).unwrap();
         }
@@ -299,7 +300,7 @@ mod tests {
             (0..6).for_each(|_| x = x.wrapping_mul(2u64.wrapping_sub(a.wrapping_mul(x))));
             x
         };
-        let mut orders = Orders::default();
+        let mut orders = ItchOrderTable::default();
         let mut taken = 0u64;
         for n in 1..20_000u64 {
             taken += u64::from(orders.insert(order(n.wrapping_mul(inverse), 1)).is_ok());

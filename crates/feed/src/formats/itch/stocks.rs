@@ -3,13 +3,13 @@
 //! With orders the code is part of the state: it stands for the first symbol that comes with it, and another one is
 //! refused, for then either message lies. Without, the table only saves looking names up.
 
-use super::config::Config;
+use super::config::ItchSettings;
 use super::prefetch::prefetch;
 use unitape_model::{Dictionary, InstrumentId, NameKind};
 
 /// What a code stands for.
 #[derive(Clone, Copy, Debug, Default)]
-struct Stock {
+struct StockName {
     /// The eight bytes of the symbol; 0 for none.
     symbol: u64,
     /// Its id on the tape; [`InstrumentId::NONE`] while it has none.
@@ -21,22 +21,22 @@ const CODES: usize = 1 << 16;
 
 /// All codes.
 #[derive(Debug)]
-pub struct Stocks {
-    by_locate: Box<[Stock; CODES]>,
+pub struct StockTable {
+    by_locate: Box<[StockName; CODES]>,
     /// Names the dictionary had when it was last looked at; ids are those of one tape.
     names: u32,
 }
 
-impl Default for Stocks {
+impl Default for StockTable {
     fn default() -> Self {
-        let by_locate = vec![Stock::default(); CODES].into_boxed_slice();
+        let by_locate = vec![StockName::default(); CODES].into_boxed_slice();
         Self { by_locate: by_locate.try_into().expect("as many"), names: 0 }
     }
 }
 
-impl Stocks {
+impl StockTable {
     /// Ids hold for one dictionary and its later states.
-    pub fn known_by(&mut self, known: &Dictionary) {
+    pub fn match_dictionary(&mut self, known: &Dictionary) {
         let names = known.len(NameKind::Instrument);
         if names < self.names {
             self.forget_ids();
@@ -51,7 +51,7 @@ impl Stocks {
 
     /// All codes stand for nothing.
     pub fn clear(&mut self) {
-        self.by_locate.fill(Stock::default());
+        self.by_locate.fill(StockName::default());
     }
 
     /// The id of this symbol under this code; [`InstrumentId::NONE`] when it has to be looked up.
@@ -84,12 +84,12 @@ impl Stocks {
         let stock = &mut self.by_locate[usize::from(locate)];
         let symbol = u64::from_le_bytes(*symbol);
         if stock.symbol != symbol {
-            *stock = Stock { symbol, id: InstrumentId::NONE };
+            *stock = StockName { symbol, id: InstrumentId::NONE };
         }
     }
 
     /// Looks the id up, if the name has one.
-    pub fn look_up(&mut self, locate: u16, known: &Dictionary, config: &Config) {
+    pub fn look_up(&mut self, locate: u16, known: &Dictionary, config: &ItchSettings) {
         let Some(symbol) = self.symbol(locate) else { return };
         let mut name = symbol.trim_ascii_end().to_vec();
         name.extend_from_slice(config.suffix.as_bytes());

@@ -1,6 +1,6 @@
 //! The two ways of writing events against each other, the orders against a plain map, and what every type becomes.
 
-use super::{FramingText, ItchDecoder, ItchText};
+use super::{ItchConfig, ItchDecoder, ItchFramingConfig};
 use crate::block::Block;
 use crate::formats::format::FormatDecoder;
 use crate::mapping::Mapping;
@@ -16,7 +16,7 @@ const MIDNIGHT: i64 = 1_772_427_600_000_000_000;
 
 fn decoder(name: &str) -> ItchDecoder {
     let mapping = Mapping::built_in(name).unwrap();
-    ItchDecoder::new(mapping, &ItchText::of(mapping).unwrap()).unwrap()
+    ItchDecoder::new(mapping, &ItchConfig::from_mapping(mapping).unwrap()).unwrap()
 }
 
 /// A dictionary in which all names of the samples have their ids.
@@ -45,7 +45,7 @@ fn decode(decoder: &mut ItchDecoder, bytes: &[u8], known: &Dictionary) -> Block 
         Block { bytes: bytes.to_vec(), eof: true, head: DAY.into(), base: 7, arena, ..Block::default() };
     decoder.begin_source();
     decoder.stretch(&mut block, 3, known);
-    assert!(block.tally.closes(), "{:?}", block.tally);
+    assert!(block.tally.is_balanced(), "{:?}", block.tally);
     assert_eq!(block.arena.capacity(), room, "a larger arena would be of other memory");
     block
 }
@@ -177,7 +177,7 @@ fn images_are_what_fields_make() {
         let input = [sample_messages(config), one_of_each()].concat();
         let known = names(50);
         let (mut fast, mut slow) = (decoder(mapping), decoder(mapping));
-        slow.general_way();
+        slow.use_general_path();
         // The names of the first pass have their ids in the second.
         for round in 0..2 {
             let (fast, slow) = (decode(&mut fast, &input, &known), decode(&mut slow, &input, &known));
@@ -207,7 +207,7 @@ fn damaged(mapping: &str, config: SampleConfig, before_mark: u64, damage: &[(u16
     }
     let known = names(config.stocks);
     let (mut fast, mut slow) = (decoder(mapping), decoder(mapping));
-    slow.general_way();
+    slow.use_general_path();
     for round in 0..2 {
         let [fast, slow] = [&mut fast, &mut slow].map(|decoder| {
             let (bytes, base) = (input.clone(), crate::block::PROGRESS_BYTES - before_mark);
@@ -219,7 +219,7 @@ fn damaged(mapping: &str, config: SampleConfig, before_mark: u64, damage: &[(u16
         assert!(fast.arena == slow.arena, "{mapping}, round {round}");
         assert_eq!(format!("{:?}", fast.units), format!("{:?}", slow.units));
         assert_eq!((fast.tally, &fast.tallies), (slow.tally, &slow.tallies));
-        assert!(fast.tally.closes() && fast.raw == slow.raw);
+        assert!(fast.tally.is_balanced() && fast.raw == slow.raw);
     }
 }
 
@@ -424,7 +424,7 @@ fn mappings_that_are_wrong() {
 #[test]
 fn packets_that_repeat_and_packets_that_are_missing() {
     let mut decoder = decoder("nasdaq-itch50");
-    decoder.config.framing = FramingText::Mold;
+    decoder.config.framing = ItchFramingConfig::Mold;
     let mut known = names(0);
     known.intern(NameKind::Instrument, b"ZVZZT").unwrap();
     let message = |n: u64| {
@@ -455,7 +455,7 @@ fn packets_that_repeat_and_packets_that_are_missing() {
     ] {
         let mut block = Block { bytes, eof: true, head: DAY.into(), in_packet: true, ..Block::default() };
         decoder.stretch(&mut block, 3, &known);
-        assert!(block.tally.closes());
+        assert!(block.tally.is_balanced());
         let mut one = Vec::new();
         for (_, _, frame) in frames(&block.arena) {
             let event = Event::new(frame).unwrap();

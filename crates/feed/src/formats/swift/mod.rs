@@ -21,24 +21,28 @@
 //! for the message's type names it and took its value: what rules for other types name, and what comes again, is not.
 
 mod path;
+mod selection;
 mod sequences;
 mod time;
 mod unlisted;
 mod values;
-mod wants;
 
 pub use path::SwiftDialect;
 
 use crate::block::Block;
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
-use crate::mapping::{Cursor, Explainer, Mapper, Mapping, Message, Origin, Places, Plan, Refused, compile};
-use sequences::Letters;
+use crate::mapping::{
+    EntryCursor, Mapping, MappingExplainer, MappingPlan, MessageMapper, MessageOrigin, MessageRefusal,
+    ParsedMessage, PathSlots, compile,
+};
+use selection::{CurrentSwiftSequence, SwiftFieldPart, SwiftFieldSelection, option_bit, qualifier_word};
+use sequences::SwiftSequenceTracker;
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use time::TimeSeen;
+use time::EventTimeFields;
 use unitape_codec::swift_mt::parts::{self, ComponentKind, SwiftComponents};
 use unitape_codec::swift_mt::{
     Span, SwiftField, SwiftFields, SwiftFrame, SwiftFramer, SwiftMessageType, SwiftTag, entries, header,
@@ -48,32 +52,31 @@ use unitape_model::event::EventValue;
 use unitape_model::schema::{EventFieldSpec, FieldLayout};
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
 use unlisted::{name_key, number_repeats, push_lossy, qualifier};
-use values::{Found, Is};
-use wants::{PartOf, Place, Wants, option_bit, qualifier_word};
+use values::{SwiftFieldValue, SwiftValueKind};
 
 /// Decodes blocks of SWIFT messages; one per worker and feed.
 #[derive(Debug)]
 pub struct SwiftDecoder {
     framer: SwiftFramer,
-    mapper: Mapper<Index>,
-    wants: WantsByType,
+    mapper: MessageMapper<ValueIndex>,
+    wants: SelectionByType,
     fields: SwiftFields,
-    noted: Noted,
+    noted: SwiftFieldTable,
 }
 
 /// Index of a value found and one more.
-type Index = NonZeroU32;
+type ValueIndex = NonZeroU32;
 
 /// What was found in the message in hand.
 #[derive(Debug, Default)]
-struct Noted {
-    found: Vec<Found>,
+struct SwiftFieldTable {
+    found: Vec<SwiftFieldValue>,
     /// The value in each slot of the message.
-    slots: Vec<Option<Index>>,
+    slots: Vec<Option<ValueIndex>>,
     /// Which slots were asked of a field.
     seen: [u64; 4],
     /// Values of group entries, in order.
-    hits: Vec<Hit>,
+    hits: Vec<GroupValue>,
     /// Fields that nothing names and that are kept: a number for the name, the token, and how often the
     /// name was there before.
     unlisted: Vec<(u64, u32, u32)>,
@@ -89,31 +92,31 @@ struct Noted {
 
 /// What is asked for, by the number of the type.
 #[derive(Debug)]
-struct WantsByType {
+struct SelectionByType {
     /// Of types that have no rules of their own, of what has no number, then of the others.
-    all: Vec<Wants>,
+    all: Vec<SwiftFieldSelection>,
     of: Box<[u16; 1000]>,
 }
 
-impl WantsByType {
-    fn new(plan: &Plan, places: &Places<path::Path>) -> Self {
-        let mut whole = plan.looked_at(b"");
-        let mut all = vec![Wants::new(places, &whole)];
-        plan.typed().for_each(|name| whole.add(&plan.looked_at(name)));
-        all.push(Wants::new(places, &whole));
+impl SelectionByType {
+    fn new(plan: &MappingPlan, places: &PathSlots<path::SwiftPath>) -> Self {
+        let mut whole = plan.slot_usage(b"");
+        let mut all = vec![SwiftFieldSelection::new(places, &whole)];
+        plan.message_types().for_each(|name| whole.add(&plan.slot_usage(name)));
+        all.push(SwiftFieldSelection::new(places, &whole));
         let mut of = Box::new([0; 1000]);
-        for name in plan.typed() {
+        for name in plan.message_types() {
             if let [b'0'..=b'9', b'0'..=b'9', b'0'..=b'9'] = name {
                 let number = name.iter().fold(0, |n, digit| n * 10 + usize::from(digit - b'0'));
                 of[number] = all.len() as u16;
-                all.push(Wants::new(places, &plan.looked_at(name)));
+                all.push(SwiftFieldSelection::new(places, &plan.slot_usage(name)));
             }
         }
         Self { all, of }
     }
 
     #[inline]
-    fn of(&self, kind: SwiftMessageType) -> &Wants {
+    fn of(&self, kind: SwiftMessageType) -> &SwiftFieldSelection {
         match kind {
             SwiftMessageType::Mt(number) => {
                 &self.all[usize::from(self.of.get(usize::from(number)).copied().unwrap_or(0))]
@@ -125,23 +128,23 @@ impl WantsByType {
 
 /// A value of a group entry.
 #[derive(Clone, Copy, Debug)]
-struct Hit {
+struct GroupValue {
     group: u8,
     /// It begins an entry.
     first: bool,
     slot: u8,
     token: u32,
-    found: Option<Index>,
+    found: Option<ValueIndex>,
 }
 
 /// SWIFT MT.
 pub const FORMAT: FormatEntry =
-    FormatEntry { name: "swift", load: |mapping| mapping.needs_rules(), by: |_| Ok(Arc::new(Swift)) };
+    FormatEntry { name: "swift", load: |mapping| mapping.needs_rules(), by: |_| Ok(Arc::new(SwiftFormat)) };
 
 #[derive(Debug)]
-struct Swift;
+struct SwiftFormat;
 
-impl ByteFormat for Swift {
+impl ByteFormat for SwiftFormat {
     fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
         Ok(Box::new(SwiftDecoder::new(SwiftFramer::default(), mapping)?))
     }
@@ -158,11 +161,11 @@ impl SwiftDecoder {
     /// When the mapping cannot be compiled.
     pub fn new(framer: SwiftFramer, mapping: &Mapping) -> Result<Self, Error> {
         let (plan, places) = compile(mapping, &SwiftDialect)?;
-        let noted = Noted { slots: vec![None; plan.slot_count], ..Noted::default() };
+        let noted = SwiftFieldTable { slots: vec![None; plan.slot_count], ..SwiftFieldTable::default() };
         Ok(Self {
             framer,
-            wants: WantsByType::new(&plan, &places),
-            mapper: Mapper::new(plan),
+            wants: SelectionByType::new(&plan, &places),
+            mapper: MessageMapper::new(plan),
             fields: SwiftFields::new(),
             noted,
         })
@@ -177,11 +180,12 @@ impl FormatDecoder for SwiftDecoder {
         loop {
             let span = match self.fields.frame(&self.framer, &bytes, at, block.eof) {
                 SwiftFrame::Message(message) => {
-                    let origin = Origin { source, offset: block.base + message.span.start as u64 };
+                    let origin = MessageOrigin { source, offset: block.base + message.span.start as u64 };
                     let text = message.text().slice(&bytes);
                     let tokens = self.fields.as_slice();
                     self.noted.read(&self.wants, &message, &bytes, tokens);
-                    let taken = Taken { message: &message, buf: &bytes, text, tokens, noted: &self.noted };
+                    let taken =
+                        SwiftMessageView { message: &message, buf: &bytes, text, tokens, noted: &self.noted };
                     self.mapper.message(block, &taken, origin, known);
                     message.span
                 }
@@ -207,16 +211,16 @@ impl FormatDecoder for SwiftDecoder {
         block.bytes = bytes;
     }
 
-    fn explainer(&mut self) -> Option<&mut Option<Box<Explainer>>> {
+    fn explainer(&mut self) -> Option<&mut Option<Box<MappingExplainer>>> {
         Some(self.mapper.explainer())
     }
 }
 
-impl Noted {
+impl SwiftFieldTable {
     /// Notes all that the mapping names, and what it does not.
     fn read(
         &mut self,
-        wants: &WantsByType,
+        wants: &SelectionByType,
         message: &unitape_codec::swift_mt::SwiftMessage,
         buf: &[u8],
         tokens: &[SwiftField],
@@ -232,13 +236,14 @@ impl Noted {
         self.open.clear();
         self.open.resize(wants.lasts.len(), (None, [0; 4]));
         let variant = self.blocks(wants, message, buf, kind);
-        let mut letters = Letters::of(kind, variant.is_some_and(|span| span.slice(buf) == b"COV"));
+        let mut letters =
+            SwiftSequenceTracker::for_type(kind, variant.is_some_and(|span| span.slice(buf) == b"COV"));
         let base = message.text().start;
         let text = message.text().slice(buf);
         // Blocks in block 4 are no fields.
         let plain = !text.trim_ascii_start().starts_with(b"{");
         let mut in_entry = false;
-        let mut time = TimeSeen::default();
+        let mut time = EventTimeFields::default();
         for (i, token) in tokens.iter().enumerate() {
             let value = token.slice(text);
             let Some((number, letter)) = token.tag.split().filter(|_| plain) else {
@@ -248,14 +253,14 @@ impl Noted {
                 }
                 continue;
             };
-            let sequence = letters.see(number, letter);
+            let sequence = letters.advance(number, letter);
             in_entry = letter == 0 && (number == 61 || in_entry && number == 86);
             let innermost = self.sequences.last().map_or(&b""[..], |span| span.slice(text));
-            let place = Place { innermost, letter: sequence, cover: letters.in_cover() };
+            let place = CurrentSwiftSequence { innermost, letter: sequence, cover: letters.in_cover() };
             let (mut listed, mut split) = (in_entry && wants.entries != 0, None);
             let (option, qualified) = (option_bit(letter), qualifier_word(value));
-            for want in wants.of(number) {
-                if !want.is(option, qualified, place) {
+            for want in wants.for_number(number) {
+                if !want.matches(option, qualified, place) {
                     continue;
                 }
                 if want.slot == 0 {
@@ -284,7 +289,9 @@ impl Noted {
                 }
                 let whole = (base + token.start as usize, base + token.end as usize);
                 let found = match &want.part {
-                    PartOf::Whole => Some(Found::at(whole, Is::Part(ComponentKind::Lines))),
+                    SwiftFieldPart::Whole => {
+                        Some(SwiftFieldValue::from_span(whole, SwiftValueKind::Part(ComponentKind::Lines)))
+                    }
                     part => {
                         let result =
                             *split.get_or_insert_with(|| parts::split_field(token, text, &mut self.parts));
@@ -301,14 +308,14 @@ impl Noted {
                         self.slots[usize::from(want.slot)] = index;
                     }
                     Some((group, first)) => {
-                        let hit = Hit { group, first, slot: want.slot, token: i as u32, found: index };
+                        let hit = GroupValue { group, first, slot: want.slot, token: i as u32, found: index };
                         self.hits.push(hit);
                         listed = true;
                     }
                 }
             }
             if wants.time != 0 {
-                time.see(number, letter, i, value);
+                time.note_field(number, letter, i, value);
             }
             match (number, letter) {
                 (16, b'R') => {
@@ -333,7 +340,7 @@ impl Noted {
         if wants.entries != 0 && tokens.iter().any(|token| token.tag == SwiftTag::new(b"61")) {
             let span = (base, message.text().end);
             self.slots[usize::from(wants.entries)] =
-                Some(push(&mut self.found, Found::at(span, Is::Entries)));
+                Some(push(&mut self.found, SwiftFieldValue::from_span(span, SwiftValueKind::Entries)));
         }
         number_repeats(&mut self.unlisted);
     }
@@ -341,7 +348,7 @@ impl Noted {
     /// What is told outside the text: type, and blocks 1, 2, 3 and 5. Gives the variant.
     fn blocks(
         &mut self,
-        wants: &Wants,
+        wants: &SwiftFieldSelection,
         message: &unitape_codec::swift_mt::SwiftMessage,
         buf: &[u8],
         kind: SwiftMessageType,
@@ -361,21 +368,23 @@ impl Noted {
             }
         };
         if wants.kind != 0 && !self.kind.is_empty() {
-            self.slots[usize::from(wants.kind)] = Some(push(&mut self.found, Found::at((0, 0), Is::Kind)));
+            self.slots[usize::from(wants.kind)] =
+                Some(push(&mut self.found, SwiftFieldValue::from_span((0, 0), SwiftValueKind::Kind)));
         }
         if wants.mt != 0 && category.is_some() {
-            self.slots[usize::from(wants.mt)] = Some(push(&mut self.found, Found::at((0, 0), Is::Mt)));
+            self.slots[usize::from(wants.mt)] =
+                Some(push(&mut self.found, SwiftFieldValue::from_span((0, 0), SwiftValueKind::Mt)));
         }
         if wants.category != 0
             && let Some(category) = category
         {
-            let found = Found::at((0, 0), Is::Letter(category));
+            let found = SwiftFieldValue::from_span((0, 0), SwiftValueKind::Letter(category));
             self.slots[usize::from(wants.category)] = Some(push(&mut self.found, found));
         }
         if wants.ack != 0
             && let Some(refused) = message.is_refused(buf)
         {
-            let found = Found::at((0, 0), Is::Ack(refused));
+            let found = SwiftFieldValue::from_span((0, 0), SwiftValueKind::Ack(refused));
             self.slots[usize::from(wants.ack)] = Some(push(&mut self.found, found));
         }
         let in_block = |block: usize, tag: &[u8]| {
@@ -387,13 +396,14 @@ impl Noted {
         if wants.variant != 0
             && let Some(span) = variant
         {
-            let found = Found::at((span.start, span.end), Is::Part(ComponentKind::Text));
+            let found =
+                SwiftFieldValue::from_span((span.start, span.end), SwiftValueKind::Part(ComponentKind::Text));
             self.slots[usize::from(wants.variant)] = Some(push(&mut self.found, found));
         }
         let repeated = message.block(5).is_some_and(|span| has_repeat(span.slice(buf)));
         if wants.repeat != 0 && repeated {
             self.slots[usize::from(wants.repeat)] =
-                Some(push(&mut self.found, Found::at((0, 0), Is::Repeat)));
+                Some(push(&mut self.found, SwiftFieldValue::from_span((0, 0), SwiftValueKind::Repeat)));
         }
         // The parts of a block stand together, and it is taken apart once.
         let mut apart = (0, Ok(false));
@@ -405,11 +415,15 @@ impl Noted {
                         apart = (want.block, header(usize::from(want.block), content, &mut self.parts));
                     }
                     let known = apart.1;
-                    values::of_header(&want.part, known, &self.parts, content, span)
+                    values::from_header(&want.part, known, &self.parts, content, span)
                 }),
                 5 if !repeated && want.part.starts_with("PD") => None,
-                block => in_block(usize::from(block), want.part.as_bytes())
-                    .map(|span| Found::at((span.start, span.end), Is::Part(ComponentKind::Text))),
+                block => in_block(usize::from(block), want.part.as_bytes()).map(|span| {
+                    SwiftFieldValue::from_span(
+                        (span.start, span.end),
+                        SwiftValueKind::Part(ComponentKind::Text),
+                    )
+                }),
             };
             self.slots[usize::from(want.slot)] = found.map(|found| push(&mut self.found, found));
         }
@@ -417,9 +431,9 @@ impl Noted {
     }
 }
 
-fn push(found: &mut Vec<Found>, one: Found) -> Index {
+fn push(found: &mut Vec<SwiftFieldValue>, one: SwiftFieldValue) -> ValueIndex {
     found.push(one);
-    Index::new(found.len() as u32).expect("one at least, and fewer than bytes in a message")
+    ValueIndex::new(found.len() as u32).expect("one at least, and fewer than bytes in a message")
 }
 
 /// Whether block 5 has a trailer `PDE` or `PDM`: a possible duplicate by the sender, or by the network.
@@ -429,24 +443,24 @@ fn has_repeat(trailers: &[u8]) -> bool {
 }
 
 /// The message in hand.
-struct Taken<'m> {
+struct SwiftMessageView<'m> {
     message: &'m unitape_codec::swift_mt::SwiftMessage,
     /// What offsets are into.
     buf: &'m [u8],
     text: &'m [u8],
     tokens: &'m [SwiftField],
-    noted: &'m Noted,
+    noted: &'m SwiftFieldTable,
 }
 
-impl Taken<'_> {
+impl SwiftMessageView<'_> {
     #[inline]
-    fn found(&self, index: Index) -> &Found {
+    fn found(&self, index: ValueIndex) -> &SwiftFieldValue {
         &self.noted.found[index.get() as usize - 1]
     }
 }
 
-impl Message for Taken<'_> {
-    type Ref = Index;
+impl ParsedMessage for SwiftMessageView<'_> {
+    type Ref = ValueIndex;
     const FIELD: &'static str = "field";
     const TYPE: &'static str = "message type";
     const TIME: &'static str = "day or time of its tag's form";
@@ -456,21 +470,21 @@ impl Message for Taken<'_> {
     }
 
     #[inline]
-    fn slot(&self, slot: u8) -> Option<Index> {
+    fn slot(&self, slot: u8) -> Option<ValueIndex> {
         self.noted.slots[usize::from(slot)]
     }
 
-    fn text<'v>(&'v self, index: Index, scratch: &'v mut Vec<u8>) -> &'v [u8] {
+    fn text<'v>(&'v self, index: ValueIndex, scratch: &'v mut Vec<u8>) -> &'v [u8] {
         let found = self.found(index);
         match found.is {
-            Is::Kind => self.noted.kind.strip_prefix("MT").unwrap_or(&self.noted.kind).as_bytes(),
-            Is::Mt => self.noted.kind.as_bytes(),
-            Is::Letter(_) => found.letter(),
-            Is::Repeat => b"Y",
-            Is::Ack(true) => b"NAK",
-            Is::Ack(false) => b"ACK",
+            SwiftValueKind::Kind => self.noted.kind.strip_prefix("MT").unwrap_or(&self.noted.kind).as_bytes(),
+            SwiftValueKind::Mt => self.noted.kind.as_bytes(),
+            SwiftValueKind::Letter(_) => found.letter(),
+            SwiftValueKind::Repeat => b"Y",
+            SwiftValueKind::Ack(true) => b"NAK",
+            SwiftValueKind::Ack(false) => b"ACK",
             // For people: the line that is not of its form.
-            Is::Entries => match entries(self.text, self.tokens, scratch) {
+            SwiftValueKind::Entries => match entries(self.text, self.tokens, scratch) {
                 Ok(_) => scratch,
                 Err((i, _)) => self.tokens[i].slice(self.text),
             },
@@ -478,19 +492,19 @@ impl Message for Taken<'_> {
         }
     }
 
-    fn is_of_form(&self, index: Index) -> bool {
-        self.found(index).is != Is::Invalid
+    fn is_of_form(&self, index: ValueIndex) -> bool {
+        self.found(index).is != SwiftValueKind::Invalid
     }
 
-    fn flaw(&self, index: Index) -> Option<String> {
+    fn flaw(&self, index: ValueIndex) -> Option<String> {
         let found = self.found(index);
         let mut parts = SwiftComponents::default();
         match found.is {
-            Is::Entries => {
+            SwiftValueKind::Entries => {
                 let (i, fault) = entries(self.text, self.tokens, &mut Vec::new()).err()?;
                 Some(format!("field {} {fault}", self.tokens[i].tag))
             }
-            Is::Invalid => {
+            SwiftValueKind::Invalid => {
                 for block in [1, 2] {
                     if let Some(span) =
                         self.message.block(block).filter(|span| found.is_at(span.start, span.end))
@@ -520,22 +534,22 @@ impl Message for Taken<'_> {
         }
     }
 
-    fn time(&self, index: Index) -> Option<UnixNanos> {
+    fn time(&self, index: ValueIndex) -> Option<UnixNanos> {
         self.found(index).nanos(self.buf).map(UnixNanos)
     }
 
     fn set(
         &self,
-        index: Index,
+        index: ValueIndex,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
-        names: &mut crate::block::Names<'_>,
+        names: &mut crate::block::BlockNames<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         let found = self.found(index);
         match (found.is, spec.slot) {
-            (Is::Invalid, _) => Err(Refusal::BadValue),
-            (Is::Entries, FieldLayout::Json) => {
+            (SwiftValueKind::Invalid, _) => Err(Refusal::BadValue),
+            (SwiftValueKind::Entries, FieldLayout::Json) => {
                 scratch.clear();
                 let told = entries(self.text, self.tokens, scratch).map_err(|_| Refusal::BadValue)?;
                 let json = std::str::from_utf8(scratch).map_err(|_| Refusal::BadValue)?;
@@ -551,11 +565,11 @@ impl Message for Taken<'_> {
     fn next_entry(
         &self,
         group: usize,
-        cursor: &mut Cursor,
-        entry: &mut [Option<Index>],
-    ) -> Result<bool, Refused> {
+        cursor: &mut EntryCursor,
+        entry: &mut [Option<ValueIndex>],
+    ) -> Result<bool, MessageRefusal> {
         let hits = &self.noted.hits;
-        let of_group = |hit: &Hit| usize::from(hit.group) == group;
+        let of_group = |hit: &GroupValue| usize::from(hit.group) == group;
         let Some(start) = (cursor.at..hits.len()).find(|&i| of_group(&hits[i]) && hits[i].first) else {
             return Ok(false);
         };
@@ -571,11 +585,14 @@ impl Message for Taken<'_> {
             }
             at += 1;
         }
-        *cursor = Cursor { at, found: cursor.found + 1 };
+        *cursor = EntryCursor { at, found: cursor.found + 1 };
         Ok(true)
     }
 
-    fn unlisted(&self, mut keep: impl FnMut(&str, &[u8]) -> Result<(), Refused>) -> Result<(), Refused> {
+    fn unlisted(
+        &self,
+        mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
+    ) -> Result<(), MessageRefusal> {
         let mut texts = self.noted.texts.borrow_mut();
         let (name, scratch) = &mut *texts;
         for &(_, i, nth) in &self.noted.unlisted {
@@ -590,7 +607,10 @@ impl Message for Taken<'_> {
             if nth > 0 {
                 _ = write!(name, "#{}", nth + 1);
             }
-            let whole = Found::at((token.start as usize, token.end as usize), Is::Part(ComponentKind::Lines));
+            let whole = SwiftFieldValue::from_span(
+                (token.start as usize, token.end as usize),
+                SwiftValueKind::Part(ComponentKind::Lines),
+            );
             keep(name, whole.text(self.text, scratch))?;
         }
         Ok(())

@@ -28,7 +28,7 @@ pub struct SwiftDialect;
 
 /// A place in a message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Path {
+pub enum SwiftPath {
     /// `type`.
     Type,
     /// `mt`.
@@ -48,12 +48,12 @@ pub enum Path {
     /// Block and part.
     Block(u8, String),
     /// A field of the text, whole or a part of it.
-    Field(Field, Option<String>),
+    Field(SwiftFieldPath, Option<String>),
 }
 
 /// A field of the text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Field {
+pub struct SwiftFieldPath {
     /// The sequence it must stand in.
     pub sequence: Option<String>,
     /// The tag's number.
@@ -65,20 +65,20 @@ pub struct Field {
 }
 
 impl Dialect for SwiftDialect {
-    type Path = Path;
+    type Path = SwiftPath;
     const TYPE_PATH: &'static str = "type";
     const COUNTED_GROUPS: bool = false;
 
-    fn path(&self, text: &str) -> Result<Path, String> {
+    fn path(&self, text: &str) -> Result<SwiftPath, String> {
         match text {
-            "type" => return Ok(Path::Type),
-            "mt" => return Ok(Path::Mt),
-            "category" => return Ok(Path::Category),
-            "ack" => return Ok(Path::Ack),
-            "repeat" => return Ok(Path::Repeat),
-            "variant" => return Ok(Path::Variant),
-            "time" => return Ok(Path::Time),
-            "entries" => return Ok(Path::Entries),
+            "type" => return Ok(SwiftPath::Type),
+            "mt" => return Ok(SwiftPath::Mt),
+            "category" => return Ok(SwiftPath::Category),
+            "ack" => return Ok(SwiftPath::Ack),
+            "repeat" => return Ok(SwiftPath::Repeat),
+            "variant" => return Ok(SwiftPath::Variant),
+            "time" => return Ok(SwiftPath::Time),
+            "entries" => return Ok(SwiftPath::Entries),
             _ => {}
         }
         if let Some((block @ ("1" | "2" | "3" | "5"), part)) = text.split_once('.') {
@@ -121,18 +121,18 @@ impl Dialect for SwiftDialect {
         {
             return Err(format!("no field has a part `{part}`"));
         }
-        let field = Field { sequence, number, options, qualifier: qualifier.map(str::to_owned) };
-        Ok(Path::Field(field, part.map(str::to_owned)))
+        let field = SwiftFieldPath { sequence, number, options, qualifier: qualifier.map(str::to_owned) };
+        Ok(SwiftPath::Field(field, part.map(str::to_owned)))
     }
 
-    fn framing(&self) -> Vec<Path> {
+    fn framing(&self) -> Vec<SwiftPath> {
         let options = Some("RS".to_owned());
-        vec![Path::Field(Field { sequence: None, number: 16, options, qualifier: None }, None)]
+        vec![SwiftPath::Field(SwiftFieldPath { sequence: None, number: 16, options, qualifier: None }, None)]
     }
 
-    fn container(&self, path: &Path) -> Option<Path> {
+    fn container(&self, path: &SwiftPath) -> Option<SwiftPath> {
         match path {
-            Path::Field(field, Some(_)) => Some(Path::Field(field.clone(), None)),
+            SwiftPath::Field(field, Some(_)) => Some(SwiftPath::Field(field.clone(), None)),
             // The lines are told by the list; what stands behind the balances is not.
             _ => None,
         }
@@ -140,7 +140,7 @@ impl Dialect for SwiftDialect {
 }
 
 /// Parts of blocks 1 and 2 by name, of 3 and 5 by tag.
-fn block_part(block: &str, part: &str) -> Option<Path> {
+fn block_part(block: &str, part: &str) -> Option<SwiftPath> {
     let known = match block {
         "1" => matches!(part, "application" | "service" | "terminal" | "session" | "sequence"),
         "2" => matches!(
@@ -162,7 +162,7 @@ fn block_part(block: &str, part: &str) -> Option<Path> {
         ),
         _ => is_plain(part, 4),
     };
-    known.then(|| Path::Block(block.as_bytes()[0] - b'0', part.to_owned()))
+    known.then(|| SwiftPath::Block(block.as_bytes()[0] - b'0', part.to_owned()))
 }
 
 fn is_plain(text: &str, most: usize) -> bool {

@@ -16,8 +16,8 @@ use unitape_codec::swift_mt::SwiftMessageType;
 
 /// Follows the sequences of a message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Letters {
-    told_by: By,
+pub(super) struct SwiftSequenceTracker {
+    told_by: SwiftSequenceRule,
     /// The sequence in hand; 0 where there is none.
     letter: u8,
     /// `20` of a 204, and `32B` behind a `21`.
@@ -25,7 +25,7 @@ pub(super) struct Letters {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum By {
+enum SwiftSequenceRule {
     Nothing,
     Cover,
     Related { amounts_end_it: bool },
@@ -34,44 +34,49 @@ enum By {
     Field15,
 }
 
-impl Letters {
+impl SwiftSequenceTracker {
     /// For a message of this type; `cover` says that its variant is COV.
-    pub(super) fn of(kind: SwiftMessageType, cover: bool) -> Self {
+    pub(super) fn for_type(kind: SwiftMessageType, cover: bool) -> Self {
         let told_by = match kind {
-            SwiftMessageType::Mt(202 | 205) if cover => By::Cover,
-            SwiftMessageType::Mt(101 | 110 | 207 | 210) => By::Related { amounts_end_it: false },
-            SwiftMessageType::Mt(104 | 107) => By::Related { amounts_end_it: true },
-            SwiftMessageType::Mt(102) => By::Settlement,
-            SwiftMessageType::Mt(201 | 203) => By::Reference { passed: 0 },
-            SwiftMessageType::Mt(204) => By::Reference { passed: 1 },
-            SwiftMessageType::Mt(300..=399) => By::Field15,
-            _ => By::Nothing,
+            SwiftMessageType::Mt(202 | 205) if cover => SwiftSequenceRule::Cover,
+            SwiftMessageType::Mt(101 | 110 | 207 | 210) => {
+                SwiftSequenceRule::Related { amounts_end_it: false }
+            }
+            SwiftMessageType::Mt(104 | 107) => SwiftSequenceRule::Related { amounts_end_it: true },
+            SwiftMessageType::Mt(102) => SwiftSequenceRule::Settlement,
+            SwiftMessageType::Mt(201 | 203) => SwiftSequenceRule::Reference { passed: 0 },
+            SwiftMessageType::Mt(204) => SwiftSequenceRule::Reference { passed: 1 },
+            SwiftMessageType::Mt(300..=399) => SwiftSequenceRule::Field15,
+            _ => SwiftSequenceRule::Nothing,
         };
-        let letter = if matches!(told_by, By::Nothing | By::Field15) { 0 } else { b'A' };
+        let letter =
+            if matches!(told_by, SwiftSequenceRule::Nothing | SwiftSequenceRule::Field15) { 0 } else { b'A' };
         Self { told_by, letter, seen: 0 }
     }
 
     /// The sequence of the next field.
     #[inline]
-    pub(super) fn see(&mut self, number: u8, option: u8) -> u8 {
+    pub(super) fn advance(&mut self, number: u8, option: u8) -> u8 {
         match (self.told_by, number, option) {
-            (By::Nothing, ..) => {}
-            (By::Cover, 50, _) => self.letter = b'B',
-            (By::Related { .. } | By::Settlement, 21, 0) => (self.letter, self.seen) = (b'B', 0),
-            (By::Settlement, 32, b'A') if self.letter == b'B' => self.letter = b'C',
-            (By::Related { amounts_end_it: true }, 32, b'B') if self.letter == b'B' => {
+            (SwiftSequenceRule::Nothing, ..) => {}
+            (SwiftSequenceRule::Cover, 50, _) => self.letter = b'B',
+            (SwiftSequenceRule::Related { .. } | SwiftSequenceRule::Settlement, 21, 0) => {
+                (self.letter, self.seen) = (b'B', 0)
+            }
+            (SwiftSequenceRule::Settlement, 32, b'A') if self.letter == b'B' => self.letter = b'C',
+            (SwiftSequenceRule::Related { amounts_end_it: true }, 32, b'B') if self.letter == b'B' => {
                 self.seen += 1;
                 if self.seen > 1 {
                     self.letter = b'C';
                 }
             }
-            (By::Reference { passed }, 20, 0) => {
+            (SwiftSequenceRule::Reference { passed }, 20, 0) => {
                 self.seen += 1;
                 if self.seen > passed {
                     self.letter = b'B';
                 }
             }
-            (By::Field15, 15, b'A'..=b'Z') => self.letter = option,
+            (SwiftSequenceRule::Field15, 15, b'A'..=b'Z') => self.letter = option,
             _ => {}
         }
         self.letter
@@ -80,7 +85,7 @@ impl Letters {
     /// Whether it is the cover of a payment and the customers' sequence is in hand.
     #[inline]
     pub(super) fn in_cover(&self) -> bool {
-        self.told_by == By::Cover && self.letter == b'B'
+        self.told_by == SwiftSequenceRule::Cover && self.letter == b'B'
     }
 }
 
@@ -92,11 +97,11 @@ mod tests {
     #[test]
     fn each_type_has_its_sequences() {
         let letters = |kind, cover, fields: &str| -> String {
-            let mut letters = Letters::of(SwiftMessageType::Mt(kind), cover);
+            let mut letters = SwiftSequenceTracker::for_type(SwiftMessageType::Mt(kind), cover);
             let of = |tag: &str| (tag[..2].parse().unwrap(), tag.as_bytes().get(2).copied().unwrap_or(0));
             let each = fields.split(' ').map(|tag| {
                 let (number, option) = of(tag);
-                match letters.see(number, option) {
+                match letters.advance(number, option) {
                     0 => '-',
                     letter => char::from(letter),
                 }

@@ -1,13 +1,13 @@
 //! What tells when a message is: the order of what may is told in [`super`].
 
-use super::values::{self, Found, Is, NANOS};
-use super::wants::PartOf;
+use super::selection::SwiftFieldPart;
+use super::values::{self, NANOS, SwiftFieldValue, SwiftValueKind};
 use unitape_codec::swift_mt::parts::{self, SwiftComponents};
 use unitape_codec::swift_mt::{SwiftField, SwiftMessage, header, value};
 
 /// Fields that may tell the event time, as far as they have been seen: index and one more.
 #[derive(Debug, Default)]
-pub(super) struct TimeSeen {
+pub(super) struct EventTimeFields {
     made: Option<usize>,
     closing: Option<usize>,
     opening: Option<usize>,
@@ -19,9 +19,9 @@ pub(super) struct TimeSeen {
     line: Option<usize>,
 }
 
-impl TimeSeen {
+impl EventTimeFields {
     #[inline]
-    pub(super) fn see(&mut self, number: u8, letter: u8, i: usize, value: &[u8]) {
+    pub(super) fn note_field(&mut self, number: u8, letter: u8, i: usize, value: &[u8]) {
         let place = match (number, letter) {
             (13, b'D') => &mut self.made,
             (98, b'A' | b'C' | b'E') if value.starts_with(b":PREP/") => &mut self.made,
@@ -50,12 +50,12 @@ impl TimeSeen {
         message: &SwiftMessage,
         buf: &[u8],
         parts: &mut SwiftComponents,
-    ) -> Option<Found> {
+    ) -> Option<SwiftFieldValue> {
         let of_token = |i: usize, parts: &mut SwiftComponents| {
             let token = at(i);
             let whole = (base + token.start as usize, base + token.end as usize);
             let known = parts::split_field(token, text, parts);
-            values::part(&PartOf::Moment, known, parts, token.slice(text), whole)
+            values::part(&SwiftFieldPart::Moment, known, parts, token.slice(text), whole)
         };
         if let Some(i) = self.made.or(self.closing).or(self.opening) {
             return of_token(i, parts);
@@ -63,14 +63,15 @@ impl TimeSeen {
         let sent = message.block(2).and_then(|span| {
             let known = header(2, span.slice(buf), parts);
             // A block 2 without a time, or of no known form, tells none.
-            values::of_header("moment", known, parts, span.slice(buf), span).filter(Found::is_moment)
+            values::from_header("moment", known, parts, span.slice(buf), span)
+                .filter(SwiftFieldValue::is_moment)
         });
         let day = self.value.or(self.executes).or(self.settled).or(self.dealt).or(self.stated).or(self.line);
         sent.or_else(|| day.and_then(|i| of_token(i, parts))).or_else(|| {
             let span = message.acknowledged(buf)?;
             let (day, time) = span.slice(buf).split_at_checked(6)?;
             let nanos = value::date(day)?.nanos() + value::time(time)? * NANOS;
-            Some(Found::at((span.start, span.end), Is::Moment(nanos)))
+            Some(SwiftFieldValue::from_span((span.start, span.end), SwiftValueKind::Moment(nanos)))
         })
     }
 }

@@ -1,21 +1,21 @@
 //! Values found in a message, and how they are read.
 
-use super::wants::PartOf;
+use super::selection::SwiftFieldPart;
 use unitape_codec::swift_mt::parts::{ComponentKind, SwiftComponent, SwiftComponents};
 use unitape_codec::swift_mt::{Span, ValueFault, value};
 use unitape_model::words;
 
 /// A value: where it stands, and what it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct SwiftFieldValue {
     start: u32,
     end: u32,
-    pub(super) is: Is,
+    pub(super) is: SwiftValueKind,
 }
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Is {
+pub(super) enum SwiftValueKind {
     /// A component, or lines of text.
     Part(ComponentKind),
     /// An amount, and whether it is less than zero.
@@ -38,9 +38,9 @@ pub(super) enum Is {
     Invalid,
 }
 
-impl Found {
+impl SwiftFieldValue {
     #[inline]
-    pub(super) fn at((start, end): (usize, usize), is: Is) -> Self {
+    pub(super) fn from_span((start, end): (usize, usize), is: SwiftValueKind) -> Self {
         Self { start: start as u32, end: end as u32, is }
     }
 
@@ -50,7 +50,7 @@ impl Found {
     }
 
     pub(super) fn is_moment(&self) -> bool {
-        matches!(self.is, Is::Moment(_))
+        matches!(self.is, SwiftValueKind::Moment(_))
     }
 
     fn of<'b>(&self, buf: &'b [u8]) -> &'b [u8] {
@@ -60,7 +60,9 @@ impl Found {
     pub(super) fn letter(&self) -> &'static [u8] {
         const LETTERS: &[u8] = b"0123456789";
         match self.is {
-            Is::Letter(letter) => LETTERS.iter().position(|l| *l == letter).map_or(b"", |n| &LETTERS[n..=n]),
+            SwiftValueKind::Letter(letter) => {
+                LETTERS.iter().position(|l| *l == letter).map_or(b"", |n| &LETTERS[n..=n])
+            }
             _ => b"",
         }
     }
@@ -70,7 +72,7 @@ impl Found {
         let text = self.of(buf);
         scratch.clear();
         match self.is {
-            Is::Part(ComponentKind::Lines | ComponentKind::Text) => {
+            SwiftValueKind::Part(ComponentKind::Lines | ComponentKind::Text) => {
                 // Up to a carriage return, which stays unless a line feed is behind it.
                 let mut rest = text;
                 while let Some(at) = words::find(rest, b'\r') {
@@ -83,15 +85,15 @@ impl Found {
                 }
                 scratch.extend_from_slice(rest);
             }
-            Is::Part(ComponentKind::Amount) => value::write_amount(text, scratch),
-            Is::Signed(less) => {
+            SwiftValueKind::Part(ComponentKind::Amount) => value::write_amount(text, scratch),
+            SwiftValueKind::Signed(less) => {
                 // Nothing is not less than nothing.
                 if less && text.iter().any(|b| (b'1'..=b'9').contains(b)) {
                     scratch.push(b'-');
                 }
                 value::write_amount(text, scratch);
             }
-            Is::Part(kind) => match day(kind, text) {
+            SwiftValueKind::Part(kind) => match day(kind, text) {
                 Some(day) => day.write(scratch),
                 None => return text,
             },
@@ -103,8 +105,8 @@ impl Found {
     /// As nanoseconds since 1970 in UTC.
     pub(super) fn nanos(&self, buf: &[u8]) -> Option<i64> {
         match self.is {
-            Is::Moment(nanos) => Some(nanos),
-            Is::Part(kind) => day(kind, self.of(buf)).map(value::CalendarDay::nanos),
+            SwiftValueKind::Moment(nanos) => Some(nanos),
+            SwiftValueKind::Part(kind) => day(kind, self.of(buf)).map(value::CalendarDay::nanos),
             _ => None,
         }
     }
@@ -121,53 +123,63 @@ fn day(kind: ComponentKind, text: &[u8]) -> Option<value::CalendarDay> {
 
 /// What the mapping asks of a value that stands at `whole`, which was taken apart with this result.
 pub(super) fn part(
-    want: &PartOf,
+    want: &SwiftFieldPart,
     result: Result<bool, ValueFault>,
     parts: &SwiftComponents,
     value: &[u8],
     whole: (usize, usize),
-) -> Option<Found> {
+) -> Option<SwiftFieldValue> {
     if result.is_err() {
-        return Some(Found::at(whole, Is::Invalid));
+        return Some(SwiftFieldValue::from_span(whole, SwiftValueKind::Invalid));
     }
     let place = |part: &SwiftComponent| (whole.0 + part.start as usize, whole.0 + part.end as usize);
     match want {
-        PartOf::Whole => Some(Found::at(whole, Is::Part(ComponentKind::Lines))),
-        PartOf::Named(name) => parts.part(name).map(|part| Found::at(place(part), Is::Part(part.kind))),
-        PartOf::Signed => {
+        SwiftFieldPart::Whole => {
+            Some(SwiftFieldValue::from_span(whole, SwiftValueKind::Part(ComponentKind::Lines)))
+        }
+        SwiftFieldPart::Named(name) => parts
+            .part(name)
+            .map(|part| SwiftFieldValue::from_span(place(part), SwiftValueKind::Part(part.kind))),
+        SwiftFieldPart::Signed => {
             let amount = parts.as_slice().iter().find(|part| part.kind == ComponentKind::Amount)?;
             let mark = parts.get(value, "mark").unwrap_or_default();
             let less = parts.part("sign").is_some() || matches!(mark, b"D" | b"RC" | b"ED");
-            Some(Found::at(place(amount), Is::Signed(less)))
+            Some(SwiftFieldValue::from_span(place(amount), SwiftValueKind::Signed(less)))
         }
-        PartOf::Moment => {
+        SwiftFieldPart::Moment => {
             let part = parts.part("date")?;
             let nanos = day(part.kind, part.slice(value))?.nanos();
             let seconds = parts.get(value, "time").and_then(value::time).unwrap_or(0);
-            Some(Found::at(whole, Is::Moment(nanos + (seconds - distance(parts, value)) * NANOS)))
+            Some(SwiftFieldValue::from_span(
+                whole,
+                SwiftValueKind::Moment(nanos + (seconds - distance(parts, value)) * NANOS),
+            ))
         }
     }
 }
 
 /// What the mapping asks of block 1 or 2.
-pub(super) fn of_header(
+pub(super) fn from_header(
     name: &str,
     result: Result<bool, ValueFault>,
     parts: &SwiftComponents,
     content: &[u8],
     span: Span,
-) -> Option<Found> {
+) -> Option<SwiftFieldValue> {
     if result.is_err() {
-        return Some(Found::at((span.start, span.end), Is::Invalid));
+        return Some(SwiftFieldValue::from_span((span.start, span.end), SwiftValueKind::Invalid));
     }
     if name == "moment" {
         let day = value::date(parts.get(content, "output_date")?)?;
         let seconds = value::time(parts.get(content, "output_time")?)?;
-        return Some(Found::at((span.start, span.end), Is::Moment(day.nanos() + seconds * NANOS)));
+        return Some(SwiftFieldValue::from_span(
+            (span.start, span.end),
+            SwiftValueKind::Moment(day.nanos() + seconds * NANOS),
+        ));
     }
     let part = parts.part(name)?;
     let place = (span.start + part.start as usize, span.start + part.end as usize);
-    Some(Found::at(place, Is::Part(part.kind)))
+    Some(SwiftFieldValue::from_span(place, SwiftValueKind::Part(part.kind)))
 }
 
 pub(super) const NANOS: i64 = 1_000_000_000;

@@ -10,11 +10,14 @@ mod path;
 pub use path::{TextDialect, TextPath};
 
 use crate::block::json::json_string;
-use crate::block::{Block, Names};
+use crate::block::{Block, BlockNames};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
-use crate::mapping::{Cursor, Explainer, Mapper, Mapping, Message, Origin, Places, Refused, compile};
-use path::Reading;
+use crate::mapping::{
+    EntryCursor, Mapping, MappingExplainer, MessageMapper, MessageOrigin, MessageRefusal, ParsedMessage,
+    PathSlots, compile,
+};
+use path::TextValueReading;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -25,7 +28,7 @@ use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
 
 /// A sort of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TextSort {
+pub enum TextKind {
     /// JSON Lines of any make.
     Jsonl,
     /// E-mail, alone or in an mbox.
@@ -34,12 +37,12 @@ pub enum TextSort {
     NewsXml,
 }
 
-impl TextSort {
+impl TextKind {
     fn codec(self) -> Box<dyn TextCodec> {
         match self {
-            TextSort::Jsonl => Box::new(jsonl::JsonlDecoder::default()),
-            TextSort::Mail => Box::new(mail::MailDecoder::default()),
-            TextSort::NewsXml => Box::new(xml::XmlDecoder::default()),
+            TextKind::Jsonl => Box::new(jsonl::JsonlDecoder::default()),
+            TextKind::Mail => Box::new(mail::MailDecoder::default()),
+            TextKind::NewsXml => Box::new(xml::XmlDecoder::default()),
         }
     }
 }
@@ -48,30 +51,30 @@ impl TextSort {
 pub const JSONL: FormatEntry = FormatEntry {
     name: "jsonl",
     load: |mapping| mapping.needs_rules(),
-    by: |_| Ok(Arc::new(TextSort::Jsonl)),
+    by: |_| Ok(Arc::new(TextKind::Jsonl)),
 };
 
 /// E-mail.
 pub const MAIL: FormatEntry =
-    FormatEntry { name: "mail", load: |mapping| mapping.needs_rules(), by: |_| Ok(Arc::new(TextSort::Mail)) };
+    FormatEntry { name: "mail", load: |mapping| mapping.needs_rules(), by: |_| Ok(Arc::new(TextKind::Mail)) };
 
 /// News in XML.
 pub const NEWSXML: FormatEntry = FormatEntry {
     name: "newsxml",
     load: |mapping| mapping.needs_rules(),
-    by: |_| Ok(Arc::new(TextSort::NewsXml)),
+    by: |_| Ok(Arc::new(TextKind::NewsXml)),
 };
 
-impl ByteFormat for TextSort {
+impl ByteFormat for TextKind {
     fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
         Ok(Box::new(TextDecoder::new(*self, mapping)?))
     }
 
     fn cut(&self, buf: &[u8]) -> usize {
         match self {
-            TextSort::Jsonl => jsonl::JsonlDecoder::cut(buf),
-            TextSort::Mail => mail::MailDecoder::cut(buf),
-            TextSort::NewsXml => xml::XmlDecoder::cut(buf),
+            TextKind::Jsonl => jsonl::JsonlDecoder::cut(buf),
+            TextKind::Mail => mail::MailDecoder::cut(buf),
+            TextKind::NewsXml => xml::XmlDecoder::cut(buf),
         }
     }
 }
@@ -85,32 +88,32 @@ impl<D: TextMessageDecoder + std::fmt::Debug + Send> TextCodec for D {}
 #[derive(Debug)]
 pub struct TextDecoder {
     codec: Box<dyn TextCodec>,
-    mapper: Mapper<Found>,
+    mapper: MessageMapper<TextFieldValue>,
     leaves: PathValues,
-    wants: Wants,
-    noted: Noted,
+    wants: TextFieldSelection,
+    noted: TextFieldTable,
     detail: String,
 }
 
 /// A value that was found, or several of one path.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct TextFieldValue {
     /// Index of the first; [`KIND`] for the message's kind.
     first: u32,
     /// Index behind the last that may belong to it.
     to: u32,
-    reading: Reading,
+    reading: TextValueReading,
 }
 
 const KIND: u32 = u32::MAX;
 
-/// Subject and text of a mail: `Found::first` of what is put together.
+/// Subject and text of a mail: `TextFieldValue::first` of what is put together.
 const WORDS: u32 = u32::MAX - 1;
 
 /// What the mapping asks of values, by path.
 #[derive(Debug)]
-struct Wants {
-    by_path: FxHashMap<String, Want>,
+struct TextFieldSelection {
+    by_path: FxHashMap<String, TextValueTarget>,
     /// Slots of the kind of the message.
     kind: Vec<u8>,
     /// Slots of a mail's subject and text.
@@ -123,17 +126,17 @@ struct Wants {
 
 /// What the mapping asks of the values of a path.
 #[derive(Clone, Debug, Default)]
-struct Want {
-    message: Vec<(u8, Reading)>,
-    members: Vec<(usize, u8, Reading)>,
+struct TextValueTarget {
+    message: Vec<(u8, TextValueReading)>,
+    members: Vec<(usize, u8, TextValueReading)>,
 }
 
 /// What was found in the message in hand.
 #[derive(Debug, Default)]
-struct Noted {
-    slots: Vec<Option<Found>>,
+struct TextFieldTable {
+    slots: Vec<Option<TextFieldValue>>,
     /// What is wanted of each path, by its number in the leaves.
-    paths: Vec<Option<Want>>,
+    paths: Vec<Option<TextValueTarget>>,
     generation: u64,
 }
 
@@ -142,14 +145,14 @@ impl TextDecoder {
     ///
     /// # Errors
     /// When the mapping cannot be compiled.
-    pub fn new(sort: TextSort, mapping: &Mapping) -> Result<Self, Error> {
+    pub fn new(sort: TextKind, mapping: &Mapping) -> Result<Self, Error> {
         let (plan, places) = compile(mapping, &TextDialect(sort))?;
         Ok(Self {
             codec: sort.codec(),
-            wants: Wants::new(&places, plan.slot_count),
-            mapper: Mapper::new(plan),
+            wants: TextFieldSelection::new(&places, plan.slot_count),
+            mapper: MessageMapper::new(plan),
             leaves: PathValues::default(),
-            noted: Noted::default(),
+            noted: TextFieldTable::default(),
             detail: String::new(),
         })
     }
@@ -164,14 +167,14 @@ impl FormatDecoder for TextDecoder {
             let span = match next {
                 NextTextMessage::Message(message) => {
                     self.noted.read(&self.wants, &self.leaves);
-                    let taken = Taken {
+                    let taken = TextMessageView {
                         raw: message.span.slice(&bytes),
                         kind: message.kind,
                         leaves: &self.leaves,
                         wants: &self.wants,
                         noted: &self.noted,
                     };
-                    let origin = Origin { source, offset: block.base + message.span.start as u64 };
+                    let origin = MessageOrigin { source, offset: block.base + message.span.start as u64 };
                     self.mapper.message(block, &taken, origin, known);
                     message.span
                 }
@@ -198,13 +201,13 @@ impl FormatDecoder for TextDecoder {
         block.bytes = bytes;
     }
 
-    fn explainer(&mut self) -> Option<&mut Option<Box<Explainer>>> {
+    fn explainer(&mut self) -> Option<&mut Option<Box<MappingExplainer>>> {
         Some(self.mapper.explainer())
     }
 }
 
-impl Wants {
-    fn new(places: &Places<TextPath>, slots: usize) -> Self {
+impl TextFieldSelection {
+    fn new(places: &PathSlots<TextPath>, slots: usize) -> Self {
         let mut this = Self {
             by_path: FxHashMap::default(),
             kind: Vec::new(),
@@ -238,8 +241,8 @@ impl Wants {
     }
 }
 
-impl Noted {
-    fn read(&mut self, wants: &Wants, leaves: &PathValues) {
+impl TextFieldTable {
+    fn read(&mut self, wants: &TextFieldSelection, leaves: &PathValues) {
         if self.generation != leaves.generation() {
             self.generation = leaves.generation();
             self.paths.clear();
@@ -248,10 +251,12 @@ impl Noted {
         self.slots.resize(wants.slots, None);
         let found = leaves.as_slice();
         for slot in &wants.kind {
-            self.slots[usize::from(*slot)] = Some(Found { first: KIND, to: 0, reading: Reading::AsItIs });
+            self.slots[usize::from(*slot)] =
+                Some(TextFieldValue { first: KIND, to: 0, reading: TextValueReading::AsItIs });
         }
         for slot in &wants.words {
-            self.slots[usize::from(*slot)] = Some(Found { first: WORDS, to: 0, reading: Reading::AsItIs });
+            self.slots[usize::from(*slot)] =
+                Some(TextFieldValue { first: WORDS, to: 0, reading: TextValueReading::AsItIs });
         }
         for (i, leaf) in found.iter().enumerate() {
             while self.paths.len() <= leaf.path as usize {
@@ -265,7 +270,8 @@ impl Noted {
             for (slot, reading) in &want.message {
                 let place = &mut self.slots[usize::from(*slot)];
                 if place.is_none() {
-                    *place = Some(Found { first: i as u32, to: found.len() as u32, reading: *reading });
+                    *place =
+                        Some(TextFieldValue { first: i as u32, to: found.len() as u32, reading: *reading });
                 }
             }
         }
@@ -273,16 +279,16 @@ impl Noted {
 }
 
 /// The message in hand.
-struct Taken<'m> {
+struct TextMessageView<'m> {
     raw: &'m [u8],
     kind: &'static str,
     leaves: &'m PathValues,
-    wants: &'m Wants,
-    noted: &'m Noted,
+    wants: &'m TextFieldSelection,
+    noted: &'m TextFieldTable,
 }
 
-impl Taken<'_> {
-    fn str(&self, found: Found) -> &str {
+impl TextMessageView<'_> {
+    fn str(&self, found: TextFieldValue) -> &str {
         match self.leaves.as_slice().get(found.first as usize) {
             Some(leaf) => self.leaves.text(leaf),
             None => self.kind,
@@ -319,7 +325,7 @@ impl Taken<'_> {
     }
 
     /// All values of the path, those that are empty left out.
-    fn all(&self, found: Found) -> impl Iterator<Item = &str> {
+    fn all(&self, found: TextFieldValue) -> impl Iterator<Item = &str> {
         let leaves = self.leaves.as_slice().get(found.first as usize..found.to as usize).unwrap_or_default();
         let path = leaves.first().map_or(0, |leaf| leaf.path);
         let texts = leaves.iter().filter(move |leaf| leaf.path == path).map(|leaf| self.leaves.text(leaf));
@@ -338,8 +344,8 @@ fn paragraph(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-impl Message for Taken<'_> {
-    type Ref = Found;
+impl ParsedMessage for TextMessageView<'_> {
+    type Ref = TextFieldValue;
     const FIELD: &'static str = "path";
     const TYPE: &'static str = "kind";
     const TIME: &'static str =
@@ -349,11 +355,11 @@ impl Message for Taken<'_> {
         self.raw
     }
 
-    fn slot(&self, slot: u8) -> Option<Found> {
+    fn slot(&self, slot: u8) -> Option<TextFieldValue> {
         self.noted.slots[usize::from(slot)]
     }
 
-    fn text<'v>(&'v self, found: Found, scratch: &'v mut Vec<u8>) -> &'v [u8] {
+    fn text<'v>(&'v self, found: TextFieldValue, scratch: &'v mut Vec<u8>) -> &'v [u8] {
         if found.first == WORDS {
             scratch.clear();
             self.words(scratch);
@@ -375,24 +381,24 @@ impl Message for Taken<'_> {
         }
     }
 
-    fn time(&self, found: Found) -> Option<UnixNanos> {
+    fn time(&self, found: TextFieldValue) -> Option<UnixNanos> {
         let mut scratch = Vec::new();
         let text = self.text(found, &mut scratch);
         let nanos = match found.reading {
-            Reading::AsItIs => {
+            TextValueReading::AsItIs => {
                 time::iso(text).or_else(|| time::rfc5322(std::str::from_utf8(text).unwrap_or_default()))
             }
-            Reading::Count(power) => time::since_1970(std::str::from_utf8(text).ok()?, power),
+            TextValueReading::Count(power) => time::since_1970(std::str::from_utf8(text).ok()?, power),
         };
         nanos.map(UnixNanos)
     }
 
     fn set(
         &self,
-        found: Found,
+        found: TextFieldValue,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
-        names: &mut Names<'_>,
+        names: &mut BlockNames<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         match spec.slot {
@@ -408,9 +414,9 @@ impl Message for Taken<'_> {
     fn next_entry(
         &self,
         group: usize,
-        cursor: &mut Cursor,
-        entry: &mut [Option<Found>],
-    ) -> Result<bool, Refused> {
+        cursor: &mut EntryCursor,
+        entry: &mut [Option<TextFieldValue>],
+    ) -> Result<bool, MessageRefusal> {
         let list = &self.wants.groups[group];
         let left = self.leaves.entries().get(cursor.at..).unwrap_or_default();
         let Some(n) = left.iter().position(|e| self.leaves.path(e.path) == list) else { return Ok(false) };
@@ -424,15 +430,18 @@ impl Message for Taken<'_> {
             for (_, slot, reading) in want.members.iter().filter(|(g, ..)| *g == group) {
                 let place = &mut entry[usize::from(*slot)];
                 if place.is_none() {
-                    *place = Some(Found { first: i, to: this.to, reading: *reading });
+                    *place = Some(TextFieldValue { first: i, to: this.to, reading: *reading });
                 }
             }
         }
-        *cursor = Cursor { at: cursor.at + n + 1, found: cursor.found + 1 };
+        *cursor = EntryCursor { at: cursor.at + n + 1, found: cursor.found + 1 };
         Ok(true)
     }
 
-    fn unlisted(&self, mut keep: impl FnMut(&str, &[u8]) -> Result<(), Refused>) -> Result<(), Refused> {
+    fn unlisted(
+        &self,
+        mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
+    ) -> Result<(), MessageRefusal> {
         if !self.wants.keeps {
             return Ok(());
         }
@@ -456,7 +465,7 @@ impl Message for Taken<'_> {
 }
 
 /// Whether the first message of `head` has a value at each of these paths, and none at any of `not`.
-pub fn has_paths(sort: TextSort, head: &[u8], paths: &[String], not: &[&str]) -> bool {
+pub fn has_paths(sort: TextKind, head: &[u8], paths: &[String], not: &[&str]) -> bool {
     let mut leaves = PathValues::default();
     let next = sort.codec().next(head, 0, true, &mut leaves);
     let told: FxHashSet<&str> = leaves.iter().map(|(path, _)| path).collect();

@@ -13,13 +13,13 @@
 //! A group is a list (`delimiter = "messages[]"`), of XML the elements of one path; its members are that path and those
 //! behind it.
 
-use super::TextSort;
+use super::TextKind;
 use crate::mapping::Dialect;
 use unitape_codec::text::{jsonl, mail, xml};
 
 /// Values are named by their paths.
 #[derive(Debug)]
-pub struct TextDialect(pub TextSort);
+pub struct TextDialect(pub TextKind);
 
 /// A path, and how its value is read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,12 +27,12 @@ pub struct TextDialect(pub TextSort);
 pub enum TextPath {
     Kind,
     Words,
-    Value { path: String, reading: Reading },
+    Value { path: String, reading: TextValueReading },
 }
 
 /// How a value is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reading {
+pub enum TextValueReading {
     /// As it stands.
     AsItIs,
     /// As a count since 1970; so many places are a nanosecond and the unit apart.
@@ -54,19 +54,19 @@ impl Dialect for TextDialect {
         if text == KIND_PATH {
             return Ok(TextPath::Kind);
         }
-        if text == WORDS_PATH && self.0 == TextSort::Mail {
+        if text == WORDS_PATH && self.0 == TextKind::Mail {
             return Ok(TextPath::Words);
         }
-        if self.0 == TextSort::NewsXml {
-            return Ok(TextPath::Value { path: xml::path::read(text)?, reading: Reading::AsItIs });
+        if self.0 == TextKind::NewsXml {
+            return Ok(TextPath::Value { path: xml::path::read(text)?, reading: TextValueReading::AsItIs });
         }
         let unit = UNITS.iter().find_map(|(word, power)| Some((text.strip_suffix(word)?, *power)));
-        let (path, reading) =
-            unit.map_or((text, Reading::AsItIs), |(path, power)| (path, Reading::Count(power)));
+        let (path, reading) = unit
+            .map_or((text, TextValueReading::AsItIs), |(path, power)| (path, TextValueReading::Count(power)));
         let path = match self.0 {
-            TextSort::Jsonl => jsonl::path::read(path)?,
-            TextSort::NewsXml => path.to_owned(),
-            TextSort::Mail => mail::known_path(&jsonl::path::read(path)?)?,
+            TextKind::Jsonl => jsonl::path::read(path)?,
+            TextKind::NewsXml => path.to_owned(),
+            TextKind::Mail => mail::known_path(&jsonl::path::read(path)?)?,
         };
         Ok(TextPath::Value { path, reading })
     }
@@ -77,8 +77,8 @@ impl Dialect for TextDialect {
 
     fn container(&self, path: &TextPath) -> Option<TextPath> {
         match path {
-            TextPath::Value { path, reading: Reading::Count(_) } => {
-                Some(TextPath::Value { path: path.clone(), reading: Reading::AsItIs })
+            TextPath::Value { path, reading: TextValueReading::Count(_) } => {
+                Some(TextPath::Value { path: path.clone(), reading: TextValueReading::AsItIs })
             }
             _ => None,
         }

@@ -1,11 +1,11 @@
 use super::*;
 use crate::Format;
-use crate::reference::{Told, day_of, day_of_date};
+use crate::reference::{ReferenceIdentity, day_of, day_of_date};
 use proptest::prelude::*;
 use std::path::PathBuf;
 use unitape_model::UnixNanos;
 
-fn day(text: &str) -> Day {
+fn day(text: &str) -> DayNumber {
     day_of_date(text).unwrap_or_else(|| panic!("{text}"))
 }
 
@@ -51,10 +51,10 @@ fn master(dir: &tempfile::TempDir, entries: &[&str]) -> PathBuf {
     path
 }
 
-fn loaded(entries: &[&str]) -> Result<Reference, String> {
+fn loaded(entries: &[&str]) -> Result<InstrumentMaster, String> {
     let dir = tempfile::tempdir().unwrap();
     let path = master(&dir, entries);
-    let mut loader = Loader::default();
+    let mut loader = MasterLoader::default();
     let told = |e: crate::Error| e.to_string().replace(&format!("{}/", dir.path().display()), "");
     loader.add(&path, &Format::events()).map_err(told)?;
     loader.finish().map_err(told)
@@ -91,7 +91,7 @@ fn what_cannot_be_names_file_and_offset() {
         let got = loaded(entries).map(|r| format!("{r:?}")).unwrap_or_else(|e| e);
         assert!(got.contains(says), "{got}\nshould say: {says}");
     }
-    let mut loader = Loader::default();
+    let mut loader = MasterLoader::default();
     for (option, says) in [
         ("master.txt", "--reference master.txt: FILE:MAPPING is needed"),
         ("master.txt:", "FILE:MAPPING is needed"),
@@ -147,12 +147,12 @@ fn definitions_tell_reference_data() {
         told.starts_with("fix44-orders@0123456789abcdef+master.jsonl@") && told.ends_with(":events"),
         "{told}"
     );
-    let got = Told::in_mapping(&told).unwrap();
+    let got = ReferenceIdentity::from_mapping_name(&told).unwrap();
     assert!(!got.strict && got.files.starts_with("master.jsonl@"), "{got:?}");
-    let events = format!("events{}", reference.strictly(true).identity());
-    assert!(Told::in_mapping(&events).unwrap().strict);
+    let events = format!("events{}", reference.with_strictness(true).identity());
+    assert!(ReferenceIdentity::from_mapping_name(&events).unwrap().strict);
     for none in ["", "events", "fix44-orders@0123456789abcdef", "a+b@0123456789abcdef", "a+b"] {
-        assert_eq!(Told::in_mapping(none), None, "{none}");
+        assert_eq!(ReferenceIdentity::from_mapping_name(none), None, "{none}");
     }
 }
 

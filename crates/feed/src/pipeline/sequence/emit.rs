@@ -1,24 +1,24 @@
 //! Taking units off a block: what goes onto the tape, under which ids, with which frames in between.
 
-use super::large::{LargeMessage, LargePlace};
-use super::{Counters, Piece, Sequencer};
-use crate::account::bookkeeping::{Progress, define_frame, progress_frame};
-use crate::block::concern::Concern;
-use crate::block::cursor::Cursor;
-use crate::block::numbers::{Sessions, flag_frame};
-use crate::block::quarantined::{Quarantined, RawFacts, quarantine_frame};
-use crate::block::{Block, Fixup, Instead, NO_TS, Unit, What};
+use super::large::{LargeDestination, LargeMessage};
+use super::{BlockSequencer, FramePiece, RunCounters};
+use crate::account::bookkeeping::{ProgressMark, define_frame, progress_frame};
+use crate::block::affected_books::AffectedBooks;
+use crate::block::cursor::BlockCursor;
+use crate::block::numbers::{FeedSessions, flag_frame};
+use crate::block::quarantine_event::{QuarantineDetails, RawDigest, quarantine_frame};
+use crate::block::{Block, BlockUnit, IdFixup, NO_TS, Reclassify, UnitKind};
 use crate::error::Error;
 use crate::pipeline::feed_state::{FeedState, SourceState};
-use crate::pipeline::job::{Job, Sorted};
+use crate::pipeline::job::{BlockJob, FormatRevision};
 use crate::quarantine::RawLog;
-use crate::sources::link::Link;
+use crate::sources::link::FeedLink;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use unitape_model::schema::at;
 use unitape_model::{Dictionary, FrameHeader, NameKind, Refusal, UnixNanos, flags};
 
-impl Sequencer {
+impl BlockSequencer {
     /// Takes units of feed `i` while they are not later than `limit`; leaves emptied blocks in the queue, for
     /// the pieces to be copied from, and stops at the end of one.
     pub(super) fn emit_run(&mut self, i: usize, limit: UnixNanos) -> Result<(), Error> {
@@ -30,12 +30,12 @@ impl Sequencer {
         let mut head = feed.head.take();
         let FeedState { queue, sources, cursor, sessions, large, running_max, open_sources, grows, .. } =
             feed;
-        let Job { block, sorted, .. } = &mut *queue[index];
+        let BlockJob { block, sorted, .. } = &mut *queue[index];
         if cursor.unit >= cursor.noted && !block.begins_with_switch(cursor.unit) {
             cursor.note_stretch(block, sessions);
         }
-        let run = Run { pieces: &mut self.pieces, feed: i, block: index, start: cursor.arena };
-        let mut emit = Emit {
+        let run = PieceRun { pieces: &mut self.pieces, feed: i, block: index, start: cursor.arena };
+        let mut emit = UnitEmitter {
             block,
             sorted: sorted.as_deref(),
             sources,
@@ -84,35 +84,35 @@ impl Sequencer {
 }
 
 /// Units of one block on their way to the tape.
-struct Emit<'e> {
+struct UnitEmitter<'e> {
     block: &'e mut Block,
-    sorted: Option<&'e Sorted>,
+    sorted: Option<&'e FormatRevision>,
     // Of the feed.
     sources: &'e mut Vec<SourceState>,
-    cursor: &'e mut Cursor,
-    sessions: &'e mut Sessions,
+    cursor: &'e mut BlockCursor,
+    sessions: &'e mut FeedSessions,
     large: &'e mut Option<Box<LargeMessage>>,
     running_max: &'e mut UnixNanos,
     open_sources: &'e mut usize,
     grows: bool,
     late: &'e mut u64,
     ahead: &'e mut u64,
-    link: Option<&'e Link>,
+    link: Option<&'e FeedLink>,
     // Of the sequencer.
-    run: Run<'e>,
+    run: PieceRun<'e>,
     placed_max: &'e mut UnixNanos,
     events: &'e mut u64,
     next_source: &'e mut u32,
     log: &'e mut RawLog,
     /// All names, and those that were defined in this run.
     names: (&'e mut Dictionary, &'e mut Vec<(NameKind, u32)>),
-    counters: &'e Counters,
+    counters: &'e RunCounters,
 }
 
-impl Emit<'_> {
+impl UnitEmitter<'_> {
     /// Whether a unit is a message with events, none of which changes on its way to the tape, in its place in time.
     #[inline]
-    fn is_plain(&self, unit: &Unit) -> bool {
+    fn is_plain(&self, unit: &BlockUnit) -> bool {
         let state = &self.sources[self.block.source];
         unit.what.is_events()
             && unit.fixups_end as usize == self.cursor.fixup
@@ -125,7 +125,7 @@ impl Emit<'_> {
 
     /// Takes a plain unit, as nearly all are: it goes where it stands, as it is.
     #[inline]
-    fn plain(&mut self, unit: &Unit) {
+    fn plain(&mut self, unit: &BlockUnit) {
         *self.placed_max = *self.running_max;
         *self.events += u64::from(unit.events);
         self.cursor.unit += 1;
@@ -134,7 +134,7 @@ impl Emit<'_> {
     }
 
     /// Takes any other unit.
-    fn unit(&mut self, unit: &Unit, ahead: bool) -> Result<(), Error> {
+    fn unit(&mut self, unit: &BlockUnit, ahead: bool) -> Result<(), Error> {
         let frames = self.cursor.arena..unit.end as usize;
         let late = *self.running_max < *self.placed_max && !unit.is_progress() && !ahead;
         if !self.account(unit, &frames)? {
@@ -144,7 +144,7 @@ impl Emit<'_> {
             self.flag(unit, &frames, (ahead, late));
             let own = self.cursor.fixup..unit.fixups_end as usize;
             let cursor = &*self.cursor;
-            match self.block.without_place(own.clone(), self.names.0, |fixup| cursor.resolved(fixup)) {
+            match self.block.full_dictionary(own.clone(), self.names.0, |fixup| cursor.resolved_id(fixup)) {
                 Some(dict) => self.refuse(unit, (frames, source, late), dict)?,
                 None => self.place(unit, &frames, own),
             }
@@ -154,7 +154,7 @@ impl Emit<'_> {
     }
 
     /// Puts the cursor behind a unit.
-    fn step_over(&mut self, unit: &Unit) {
+    fn step_over(&mut self, unit: &BlockUnit) {
         self.cursor.unit += 1;
         self.cursor.arena = unit.end as usize;
         self.cursor.fixup = unit.fixups_end as usize;
@@ -165,26 +165,26 @@ impl Emit<'_> {
     }
 
     /// Enters a unit in the account of its source; whether its frames go onto the tape.
-    fn account(&mut self, unit: &Unit, frames: &Range<usize>) -> Result<bool, Error> {
+    fn account(&mut self, unit: &BlockUnit, frames: &Range<usize>) -> Result<bool, Error> {
         let state = &mut self.sources[self.block.source];
         let is_new = state.on_tape_through.is_none_or(|t| unit.offset > t);
         match unit.what {
-            What::Events | What::Numbered { .. } => {}
-            What::Repeat { unsure } => self.block.count_repeat(self.cursor.unit, unsure),
-            What::Quarantine | What::QuarantinePart { .. } => self.keep_raw(unit, frames, is_new)?,
-            What::Duplicate => {
-                self.block.recount(self.cursor.unit, Instead::Duplicate);
+            UnitKind::Events | UnitKind::Numbered { .. } => {}
+            UnitKind::Repeat { unsure } => self.block.count_repeat(self.cursor.unit, unsure),
+            UnitKind::Quarantine | UnitKind::QuarantinePart { .. } => self.keep_raw(unit, frames, is_new)?,
+            UnitKind::Duplicate => {
+                self.block.recount(self.cursor.unit, Reclassify::Duplicate);
                 return Ok(false);
             }
-            What::Switch => {
+            UnitKind::Switch => {
                 self.switch(unit, frames);
                 return Ok(false);
             }
-            What::Progress { end, .. } if state.has_mark(unit.offset, end) => {
+            UnitKind::Progress { end, .. } if state.has_mark(unit.offset, end) => {
                 *self.open_sources -= usize::from(end && !self.grows);
                 return Ok(false);
             }
-            What::Progress { tally, end } => {
+            UnitKind::Progress { tally, end } => {
                 self.progress(unit, frames, (tally, end));
                 return Ok(true);
             }
@@ -193,11 +193,11 @@ impl Emit<'_> {
     }
 
     /// What is behind this unit is decoded by another mapping, and begins anew from here, also after a restart.
-    fn switch(&mut self, unit: &Unit, frames: &Range<usize>) {
+    fn switch(&mut self, unit: &BlockUnit, frames: &Range<usize>) {
         let state = &mut self.sources[self.block.source];
         if state.defined {
             let (source, running_max) = (state.id, self.running_max.0);
-            let mark = Progress { source, through: unit.offset, end: false, running_max, hash: None };
+            let mark = ProgressMark { source, through: unit.offset, end: false, running_max, hash: None };
             let start = self.block.added.len();
             progress_frame(&mut self.block.added, &mark, state.tally, self.sessions);
             self.run.insert(frames.start, start..self.block.added.len());
@@ -206,7 +206,7 @@ impl Emit<'_> {
     }
 
     /// Puts the bytes of a message in quarantine into the raw log, where they are new, and their place into its event.
-    fn keep_raw(&mut self, unit: &Unit, frames: &Range<usize>, is_new: bool) -> Result<(), Error> {
+    fn keep_raw(&mut self, unit: &BlockUnit, frames: &Range<usize>, is_new: bool) -> Result<(), Error> {
         let raw = &self.block.raw[self.cursor.raw..unit.raw_end as usize];
         let raw_at = if is_new { self.log.append(raw)? } else { 0 };
         let ts = if *self.running_max == NO_TS { 0 } else { self.running_max.0 };
@@ -217,7 +217,7 @@ impl Emit<'_> {
     }
 
     /// Adds a mark of progress.
-    fn progress(&mut self, unit: &Unit, frames: &Range<usize>, (tally, end): (u32, bool)) {
+    fn progress(&mut self, unit: &BlockUnit, frames: &Range<usize>, (tally, end): (u32, bool)) {
         let state = &mut self.sources[self.block.source];
         if !state.defined {
             let start = self.block.added.len();
@@ -227,7 +227,7 @@ impl Emit<'_> {
         let total = state.tally.plus(self.block.tallies[tally as usize]);
         let (source, running_max) = (state.id, self.running_max.0);
         let hash = self.block.hashes.get(tally as usize).copied();
-        let mark = Progress { source, through: unit.offset, end, running_max, hash };
+        let mark = ProgressMark { source, through: unit.offset, end, running_max, hash };
         let start = self.block.added.len();
         progress_frame(&mut self.block.added, &mark, total, self.sessions);
         self.run.insert(frames.start, start..self.block.added.len());
@@ -236,7 +236,7 @@ impl Emit<'_> {
     }
 
     /// The id of the source's definition for this unit, which is added where the tape does not have it; the frames get it.
-    fn source_of(&mut self, unit: &Unit, frames: &Range<usize>) -> u32 {
+    fn source_of(&mut self, unit: &BlockUnit, frames: &Range<usize>) -> u32 {
         let state = &mut self.sources[self.block.source];
         if !state.defined {
             let raw = &self.block.raw[self.cursor.raw..unit.raw_end as usize];
@@ -262,7 +262,7 @@ impl Emit<'_> {
     }
 
     /// Flags the frames of a unit whose time leads, or that comes behind its time order; any other one moves that order.
-    fn flag(&mut self, unit: &Unit, frames: &Range<usize>, (ahead, late): (bool, bool)) {
+    fn flag(&mut self, unit: &BlockUnit, frames: &Range<usize>, (ahead, late): (bool, bool)) {
         if ahead {
             mark(&mut self.block.arena[frames.clone()], flags::CLOCK_AHEAD);
             if *self.ahead == 0
@@ -280,16 +280,16 @@ impl Emit<'_> {
     }
 
     /// Has the frames of a unit go onto the tape, with the ids of its names and the definitions of those that are new.
-    fn place(&mut self, unit: &Unit, frames: &Range<usize>, own: Range<usize>) {
+    fn place(&mut self, unit: &BlockUnit, frames: &Range<usize>, own: Range<usize>) {
         *self.events += u64::from(unit.events);
-        let repeat = matches!(unit.what, What::Repeat { .. });
+        let repeat = matches!(unit.what, UnitKind::Repeat { .. });
         let mut flagged = frames.start;
         for f in own {
             let fixup = self.block.fixups[f];
             if repeat {
                 self.run.flag(self.block, &mut flagged, fixup.frame as usize);
             }
-            let id = match self.cursor.resolved(&fixup) {
+            let id = match self.cursor.resolved_id(&fixup) {
                 0 => self.define_name(&fixup),
                 id => id,
             };
@@ -302,7 +302,7 @@ impl Emit<'_> {
     }
 
     /// The id of one of the block's own names; a new one gets its definition before the frame.
-    fn define_name(&mut self, fixup: &Fixup) -> u32 {
+    fn define_name(&mut self, fixup: &IdFixup) -> u32 {
         let (dictionary, defined) = &mut self.names;
         let name = self.block.names.name(fixup.dict, fixup.id).expect("the block's own name");
         let (id, new) = dictionary.intern(fixup.dict, name.as_bytes()).expect("it has a place");
@@ -320,11 +320,11 @@ impl Emit<'_> {
     #[cold]
     fn refuse(
         &mut self,
-        unit: &Unit,
+        unit: &BlockUnit,
         (frames, source, late): (Range<usize>, u32, bool),
         dict: NameKind,
     ) -> Result<(), Error> {
-        self.block.recount(self.cursor.unit, Instead::Quarantined);
+        self.block.recount(self.cursor.unit, Reclassify::Quarantined);
         // Relaxed: a figure for progress bars.
         self.counters.quarantined.fetch_add(1, Ordering::Relaxed);
         let added = refuse(self.block, self.log, (unit, *self.running_max, source), dict)?;
@@ -339,16 +339,16 @@ impl Emit<'_> {
 
     /// Whether a unit may be a part of a large message, or end one.
     #[inline]
-    fn may_be_part(&self, unit: &Unit) -> bool {
-        self.large.is_some() || matches!(unit.what, What::QuarantinePart { first: true, .. })
+    fn may_be_part(&self, unit: &BlockUnit) -> bool {
+        self.large.is_some() || matches!(unit.what, UnitKind::QuarantinePart { first: true, .. })
     }
 
     /// Puts a unit to the large message that it continues, and places the message where it is whole now; whether the unit was
     /// such a part and is done with.
     #[cold]
-    fn part(&mut self, unit: &Unit) -> Result<bool, Error> {
+    fn part(&mut self, unit: &BlockUnit) -> Result<bool, Error> {
         let frames = self.cursor.arena..unit.end as usize;
-        let step = LargeStep {
+        let step = LargeUnit {
             unit: self.cursor.unit,
             frames: frames.clone(),
             raw: self.cursor.raw..unit.raw_end as usize,
@@ -376,7 +376,7 @@ impl Emit<'_> {
 }
 
 /// A unit that may be a part of a large message.
-struct LargeStep<'a> {
+struct LargeUnit<'a> {
     unit: usize,
     frames: Range<usize>,
     raw: Range<usize>,
@@ -400,7 +400,7 @@ fn large_step(
     large: &mut Option<Box<LargeMessage>>,
     sources: &mut [SourceState],
     block: &mut Block,
-    at: LargeStep<'_>,
+    at: LargeUnit<'_>,
 ) -> Result<LargeOutcome, Error> {
     let unit = block.units[at.unit];
     let mut outcome = LargeOutcome::default();
@@ -409,7 +409,7 @@ fn large_step(
             open.add(&block.raw[at.raw.clone()])?;
             block.count_as_part(at.unit);
             outcome.is_part = true;
-            unit.what == What::QuarantinePart { first: false, last: true }
+            unit.what == UnitKind::QuarantinePart { first: false, last: true }
         }
         Some(open) if open.hides(&unit, block.source) => {
             outcome.is_part = true;
@@ -419,7 +419,7 @@ fn large_step(
     };
     if let Some(open) = large.take_if(|_| whole) {
         let (state, added) = (&mut sources[open.source], &mut block.added);
-        let place = LargePlace {
+        let place = LargeDestination {
             state,
             next_source: at.next_source,
             log: &mut *at.log,
@@ -428,7 +428,7 @@ fn large_step(
         };
         outcome.placed = open.close(place)?;
     }
-    if !outcome.is_part && matches!(unit.what, What::QuarantinePart { first: true, .. }) {
+    if !outcome.is_part && matches!(unit.what, UnitKind::QuarantinePart { first: true, .. }) {
         let wanted = sources[block.source].on_tape_through.is_none_or(|t| unit.offset > t);
         let spool = if wanted { Some(at.log.spool()?) } else { None };
         let (frame, raw) = (&block.arena[at.frames.clone()], &block.raw[at.raw.clone()]);
@@ -439,15 +439,15 @@ fn large_step(
 }
 
 /// The stretch of a block's arena that is being taken, as pieces.
-struct Run<'p> {
-    pieces: &'p mut Vec<Piece>,
+struct PieceRun<'p> {
+    pieces: &'p mut Vec<FramePiece>,
     feed: usize,
     block: usize,
     /// Start of what has not become a piece yet.
     start: usize,
 }
 
-impl Run<'_> {
+impl PieceRun<'_> {
     /// Puts what was added to the block before the frame at `before`.
     fn insert(&mut self, before: usize, added: Range<usize>) {
         self.push(false, self.start..before);
@@ -480,7 +480,13 @@ impl Run<'_> {
     fn push(&mut self, added: bool, range: Range<usize>) {
         if !range.is_empty() {
             let (feed, block) = (self.feed as u32, self.block as u32);
-            self.pieces.push(Piece { feed, block, added, start: range.start as u32, end: range.end as u32 });
+            self.pieces.push(FramePiece {
+                feed,
+                block,
+                added,
+                start: range.start as u32,
+                end: range.end as u32,
+            });
         }
     }
 }
@@ -490,7 +496,7 @@ impl Run<'_> {
 fn refuse(
     block: &mut Block,
     log: &mut RawLog,
-    message: (&Unit, UnixNanos, u32),
+    message: (&BlockUnit, UnixNanos, u32),
     dict: NameKind,
 ) -> Result<Range<usize>, Error> {
     let (unit, ts, source) = message;
@@ -498,16 +504,16 @@ fn refuse(
     let raw = &block.bytes[at..at + unit.length as usize];
     let raw_at = log.append(raw)?;
     let detail = format!("no place for another {}, there are {}", dict.name(), dict.id_max());
-    let why = Quarantined {
+    let why = QuarantineDetails {
         ts: if ts == NO_TS { UnixNanos(0) } else { ts },
         source,
         offset: unit.offset,
         raw_at,
-        raw: RawFacts::of(raw),
+        raw: RawDigest::from_bytes(raw),
         reason: Refusal::DictionaryFull.code(),
         detail: &detail,
         head: &block.head,
-        concern: &Concern::Feed,
+        concern: &AffectedBooks::Feed,
     };
     let start = block.added.len();
     quarantine_frame(&mut block.added, &why);
@@ -515,9 +521,9 @@ fn refuse(
 }
 
 /// The bytes of a message: raw ones where it was refused.
-fn first_message<'b>(bytes: &'b [u8], base: u64, unit: &Unit, raw: &'b [u8]) -> &'b [u8] {
+fn first_message<'b>(bytes: &'b [u8], base: u64, unit: &BlockUnit, raw: &'b [u8]) -> &'b [u8] {
     match unit.what {
-        What::Quarantine | What::QuarantinePart { .. } => raw,
+        UnitKind::Quarantine | UnitKind::QuarantinePart { .. } => raw,
         _ => {
             let at = (unit.offset - base) as usize;
             bytes.get(at..at + unit.length as usize).unwrap_or_default()
@@ -527,7 +533,7 @@ fn first_message<'b>(bytes: &'b [u8], base: u64, unit: &Unit, raw: &'b [u8]) -> 
 
 /// What is printed of the first message of a feed that leads.
 #[cold]
-fn lead_note(unit: &Unit, running_max: UnixNanos) -> String {
+fn lead_note(unit: &BlockUnit, running_max: UnixNanos) -> String {
     let beside = if running_max == NO_TS { "none" } else { &running_max.0.to_string() };
     format!(
         "the event at byte {} has the time {} (ns since 1970), which leads by more than it may; the feed's latest is {beside}. \

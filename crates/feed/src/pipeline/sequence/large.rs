@@ -10,9 +10,9 @@
 //! The parts of other feeds may come in between, so the bytes wait in a file without a name beside the raw log; in memory
 //! is the first part alone. No mark of progress is made within the message: after a restart it is read from its start.
 
-use crate::block::concern::Concern;
-use crate::block::quarantined::{Quarantined, RawFacts, quarantine_frame};
-use crate::block::{Block, NO_TS, Unit, What};
+use crate::block::affected_books::AffectedBooks;
+use crate::block::quarantine_event::{QuarantineDetails, RawDigest, quarantine_frame};
+use crate::block::{Block, BlockUnit, NO_TS, UnitKind};
 use crate::error::Error;
 use crate::pipeline::feed_state::SourceState;
 use crate::quarantine::{RawLog, RawSpool};
@@ -39,7 +39,7 @@ pub struct LargeMessage {
 
 /// Where the event of a large message goes.
 #[derive(Debug)]
-pub struct LargePlace<'a> {
+pub struct LargeDestination<'a> {
     pub state: &'a mut SourceState,
     pub next_source: &'a mut u32,
     pub log: &'a mut RawLog,
@@ -51,7 +51,7 @@ impl LargeMessage {
     /// Begins with the first part, whose event is `frame`; there is a `spool` unless it is on the tape already.
     pub fn begin(
         block: &Block,
-        unit: &Unit,
+        unit: &BlockUnit,
         frame: &[u8],
         raw: &[u8],
         spool: Option<RawSpool>,
@@ -76,14 +76,14 @@ impl LargeMessage {
     }
 
     /// Whether the unit is the next part of it.
-    pub fn continues(&self, unit: &Unit, source: usize) -> bool {
-        matches!(unit.what, What::QuarantinePart { first: false, .. })
+    pub fn continues(&self, unit: &BlockUnit, source: usize) -> bool {
+        matches!(unit.what, UnitKind::QuarantinePart { first: false, .. })
             && (source, unit.offset) == (self.source, self.end)
     }
 
     /// Whether the unit is a mark of progress within it.
-    pub fn hides(&self, unit: &Unit, source: usize) -> bool {
-        matches!(unit.what, What::Progress { end: false, .. })
+    pub fn hides(&self, unit: &BlockUnit, source: usize) -> bool {
+        matches!(unit.what, UnitKind::Progress { end: false, .. })
             && (source, unit.offset) == (self.source, self.end)
     }
 
@@ -102,8 +102,8 @@ impl LargeMessage {
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn close(self, place: LargePlace<'_>) -> Result<Option<(Range<usize>, usize)>, Error> {
-        let LargePlace { state, next_source, log, added, running_max } = place;
+    pub fn close(self, place: LargeDestination<'_>) -> Result<Option<(Range<usize>, usize)>, Error> {
+        let LargeDestination { state, next_source, log, added, running_max } = place;
         let Some(spool) = self.spool else { return Ok(None) };
         let start = added.len();
         if !state.defined {
@@ -117,8 +117,8 @@ impl LargeMessage {
             }
             source = id;
         }
-        let raw = RawFacts { length: self.end - self.offset, hash: Some(self.hasher.finalize()) };
-        let why = Quarantined {
+        let raw = RawDigest { length: self.end - self.offset, hash: Some(self.hasher.finalize()) };
+        let why = QuarantineDetails {
             ts: if running_max == NO_TS { UnixNanos(0) } else { running_max },
             source,
             offset: self.offset,
@@ -127,7 +127,7 @@ impl LargeMessage {
             reason: &self.reason,
             detail: &self.detail,
             head: &[],
-            concern: &Concern::Feed,
+            concern: &AffectedBooks::Feed,
         };
         let event = added.len();
         quarantine_frame(added, &why);

@@ -11,31 +11,31 @@
 
 mod emit;
 mod large;
-mod waiting;
+mod merge_waits;
 
 pub use large::LargeMessage;
 
-use crate::account::Account;
+use crate::account::TapeAccount;
 use crate::block::{Block, NO_TS};
 use crate::error::Error;
-use crate::pipeline::durability::FlushPatience;
+use crate::pipeline::durability::FlushFailures;
 use crate::pipeline::feed_state::{FeedHead, FeedState, SourceState};
-use crate::pipeline::job::{Job, Turn};
+use crate::pipeline::job::{BlockJob, BlockKind};
 use crate::pipeline::lead::{ClockLead, LeadBounds};
 use crate::pipeline::open_sources::OpenSources;
 use crate::quarantine::RawLog;
-use crate::sources::stats::{FeedStats, Stats};
+use crate::sources::stats::{FeedStats, RunStats};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use unitape_model::{Dictionary, FrameHeader, NameKind, UnixNanos, frames};
 use unitape_tape::{Claim, Writer};
 
 /// Events by kind.
-pub type ByKind = [u64; 64];
+pub type KindCounts = [u64; 64];
 
 /// The state behind the sequencing turnstile.
 #[derive(Debug)]
-pub struct Sequencer {
+pub struct BlockSequencer {
     writer: Writer,
     raw: RawLog,
     dictionary: Dictionary,
@@ -44,34 +44,34 @@ pub struct Sequencer {
     feeds: Vec<FeedState>,
     /// Next id of a source definition.
     next_source: u32,
-    pieces: Vec<Piece>,
+    pieces: Vec<FramePiece>,
     /// Events of the pieces in hand.
     events: u64,
     /// Events by kind of what was copied here; workers count what they copy.
-    pub by_kind: ByKind,
+    pub by_kind: KindCounts,
     /// Blocks of this run told of gaps; how many the tape has not had before, the tape alone says.
     pub has_gaps: bool,
     #[expect(clippy::vec_box, reason = "blocks travel by pointer; unboxing them here would move them")]
-    spares: Vec<Box<Job>>,
-    counters: Arc<Counters>,
-    patience: Patience,
+    spares: Vec<Box<BlockJob>>,
+    counters: Arc<RunCounters>,
+    patience: MergeTimer,
     /// The latest time that was placed; what comes before it is late.
     placed_max: UnixNanos,
     /// The same when the run began.
     placed_before: UnixNanos,
     /// How far an event's time may lead.
     lead: ClockLead,
-    stats: Option<Arc<Stats>>,
+    stats: Option<Arc<RunStats>>,
     /// Of a run that goes on while flushes fail: up when it is to end.
     stopping: Option<Arc<AtomicBool>>,
-    flushes: FlushPatience,
+    flushes: FlushFailures,
     /// Where it is noted what was read of files that may grow; none where no feed has such.
     open_sources: Option<OpenSources>,
 }
 
 /// What a merge waits for.
 #[derive(Debug, Default)]
-pub struct Patience {
+pub struct MergeTimer {
     /// When it is to look again, on the intake's clock; the intake reads it. `i64::MAX`: not before something comes.
     due_ns: Arc<AtomicI64>,
     /// What time it was when the block in hand was claimed.
@@ -80,7 +80,7 @@ pub struct Patience {
     over: bool,
 }
 
-impl Patience {
+impl MergeTimer {
     /// One whose intake reads `due_ns`.
     pub fn new(due_ns: Arc<AtomicI64>) -> Self {
         Self { due_ns, ..Self::default() }
@@ -90,7 +90,7 @@ impl Patience {
 /// What a run has done so far, for progress bars.
 #[derive(Debug, Default)]
 #[allow(missing_docs)]
-pub struct Counters {
+pub struct RunCounters {
     pub messages: AtomicU64,
     pub events: AtomicU64,
     pub quarantined: AtomicU64,
@@ -98,7 +98,7 @@ pub struct Counters {
 
 /// A stretch of frames that goes onto the tape as it is.
 #[derive(Clone, Copy, Debug)]
-struct Piece {
+struct FramePiece {
     feed: u32,
     /// Index in the feed's queue.
     block: u32,
@@ -110,20 +110,20 @@ struct Piece {
 
 /// Where a block goes: its own pieces and the place claimed for them.
 #[derive(Debug)]
-pub struct Plan {
-    job: Box<Job>,
-    pieces: Vec<Piece>,
+pub struct BlockPlacement {
+    job: Box<BlockJob>,
+    pieces: Vec<FramePiece>,
     claim: Claim,
 }
 
-impl Plan {
+impl BlockPlacement {
     /// Copies the block onto the tape and publishes it, and counts its events. Gives the block back for its next
     /// bytes.
     ///
     /// # Errors
     /// When the tape refuses; the claim is then lost and the tape must be opened again.
-    pub fn carry_out(self, by_kind: &mut ByKind) -> Result<(Box<Job>, PieceBuffer), Error> {
-        let Plan { job, pieces, mut claim } = self;
+    pub fn copy_to_tape(self, by_kind: &mut KindCounts) -> Result<(Box<BlockJob>, PieceBuffer), Error> {
+        let BlockPlacement { job, pieces, mut claim } = self;
         for p in &pieces {
             claim.put_each(p.of(&job.block), |header| count(header, by_kind))?;
         }
@@ -134,25 +134,25 @@ impl Plan {
 
 /// An emptied list of pieces on its way back to be used again.
 #[derive(Debug)]
-pub struct PieceBuffer(Vec<Piece>);
+pub struct PieceBuffer(Vec<FramePiece>);
 
-impl Piece {
+impl FramePiece {
     fn of<'b>(&self, block: &'b Block) -> &'b [u8] {
         let bytes = if self.added { &block.added } else { &block.arena };
         &bytes[self.start as usize..self.end as usize]
     }
 }
 
-impl Sequencer {
+impl BlockSequencer {
     /// A sequencer over an open tape, from the account of what stands on it.
     pub fn new(
         (writer, raw): (Writer, RawLog),
         dictionary: Dictionary,
         next_source: u32,
         feeds: Vec<FeedState>,
-        counters: Arc<Counters>,
-        (patience, placed_max): (Patience, UnixNanos),
-        stats: Option<Arc<Stats>>,
+        counters: Arc<RunCounters>,
+        (patience, placed_max): (MergeTimer, UnixNanos),
+        stats: Option<Arc<RunStats>>,
     ) -> Self {
         Self {
             writer,
@@ -173,7 +173,7 @@ impl Sequencer {
             lead: ClockLead::UNBOUNDED,
             stats,
             stopping: None,
-            flushes: FlushPatience::default(),
+            flushes: FlushFailures::default(),
             open_sources: None,
         }
     }
@@ -184,7 +184,7 @@ impl Sequencer {
     }
 
     /// Has it go on while flushes of the tape fail, until `stopping` is up and there is no room any more.
-    pub fn outlive_flushes(&mut self, stopping: Arc<AtomicBool>) {
+    pub fn survive_flush_failures(&mut self, stopping: Arc<AtomicBool>) {
         self.stopping = Some(stopping);
     }
 
@@ -214,7 +214,7 @@ impl Sequencer {
     }
 
     /// A block to be used again.
-    pub fn spare(&mut self) -> Option<Box<Job>> {
+    pub fn spare(&mut self) -> Option<Box<BlockJob>> {
         self.spares.pop()
     }
 
@@ -230,23 +230,23 @@ impl Sequencer {
     ///
     /// # Errors
     /// When the tape or the raw log cannot take more.
-    pub fn take(&mut self, mut job: Box<Job>) -> Result<Option<Plan>, Error> {
+    pub fn take(&mut self, mut job: Box<BlockJob>) -> Result<Option<BlockPlacement>, Error> {
         for (feed, look) in self.feeds.iter_mut().zip(&job.looks) {
             feed.look = *look;
         }
         self.patience.now_ns = job.claimed_ns;
         let feed = &mut self.feeds[job.block.feed];
         match job.turn {
-            Turn::Bytes => {}
-            Turn::Tick | Turn::FeedEnd | Turn::FeedStop => {
-                feed.closed |= job.turn == Turn::FeedEnd;
+            BlockKind::Bytes => {}
+            BlockKind::Tick | BlockKind::FeedEnd | BlockKind::FeedStop => {
+                feed.closed |= job.turn == BlockKind::FeedEnd;
                 // Relaxed: a guess for the intake, as there.
                 feed.outstanding.fetch_sub(1, Ordering::Relaxed);
                 self.spares.push(job);
                 return self.place();
             }
         }
-        let Job { block, sorted, .. } = &mut *job;
+        let BlockJob { block, sorted, .. } = &mut *job;
         feed.sources[block.source].seen += block.tally.messages;
         self.has_gaps |= block.has_gaps;
         feed.keep_leftover(block);
@@ -293,9 +293,9 @@ impl Sequencer {
     }
 
     /// Makes room for the source that begins with this block, when it was found while running.
-    pub fn begin(&mut self, job: &mut Job) {
+    pub fn begin(&mut self, job: &mut BlockJob) {
         let Some(facts) = job.begins.take() else { return };
-        let Job { block, sorted, .. } = job;
+        let BlockJob { block, sorted, .. } = job;
         let feed = &mut self.feeds[block.feed];
         debug_assert_eq!(block.source, feed.sources.len(), "sources begin in order");
         let sort = sorted.as_ref().map(|s| s.sort.clone()).unwrap_or_default();
@@ -314,8 +314,8 @@ impl Sequencer {
     /// of a run.
     ///
     /// # Errors
-    /// As [`Sequencer::take`].
-    pub fn flush(&mut self) -> Result<Option<Plan>, Error> {
+    /// As [`BlockSequencer::accept_packet`].
+    pub fn flush(&mut self) -> Result<Option<BlockPlacement>, Error> {
         self.patience.over = true;
         self.place()
     }
@@ -326,7 +326,7 @@ impl Sequencer {
         let waits = |f: &&FeedState| f.look_waits_unbounded();
         let names: Vec<_> = self.feeds.iter().filter(waits).map(|f| f.name.as_str()).collect();
         for (feed, stats) in self.feeds.iter().zip(self.stats.iter().flat_map(|stats| &stats.feeds)) {
-            let messages: usize = feed.left().count();
+            let messages: usize = feed.unplaced_units().count();
             if messages > 0 {
                 stats.link.note(format!(
                     "{messages} messages wait for {}; they are in its files or journal, and the next run places them",
@@ -338,7 +338,7 @@ impl Sequencer {
     }
 
     /// Merges as far as every open feed has something at hand, and claims the place for it.
-    fn place(&mut self) -> Result<Option<Plan>, Error> {
+    fn place(&mut self) -> Result<Option<BlockPlacement>, Error> {
         self.pieces.clear();
         let waits = loop {
             let mut next: Option<(UnixNanos, usize)> = None;
@@ -365,7 +365,7 @@ impl Sequencer {
             self.emit_run(i, limit)?;
         };
         self.note_waiting(waits);
-        self.tell();
+        self.report_figures();
         let bytes: u64 = self.pieces.iter().map(|p| u64::from(p.end - p.start)).sum();
         let events = std::mem::take(&mut self.events);
         if bytes == 0 {
@@ -377,7 +377,7 @@ impl Sequencer {
         let mut claim = loop {
             match (self.writer.claim(bytes, boundary, events), &self.stopping) {
                 (Err(e), Some(stopping))
-                    if self.flushes.outlives(&e, &self.writer, stopping.load(Ordering::Relaxed)) => {}
+                    if self.flushes.may_retry_append(&e, &self.writer, stopping.load(Ordering::Relaxed)) => {}
                 (claim, _) => break claim?,
             }
         };
@@ -386,7 +386,7 @@ impl Sequencer {
         {
             let job = feed.queue.pop_front().expect("one block");
             feed.outstanding.fetch_sub(1, Ordering::Relaxed);
-            return Ok(Some(Plan { job, pieces: std::mem::take(&mut self.pieces), claim }));
+            return Ok(Some(BlockPlacement { job, pieces: std::mem::take(&mut self.pieces), claim }));
         }
         for p in &self.pieces {
             let frames = p.of(&self.feeds[p.feed as usize].queue[p.block as usize].block);
@@ -417,13 +417,13 @@ impl Sequencer {
     }
 
     /// Tells the figures of each feed.
-    fn tell(&self) {
+    fn report_figures(&self) {
         let Some(stats) = &self.stats else { return };
         for (feed, stats) in self.feeds.iter().zip(&stats.feeds) {
             stats.clock_ahead.store(feed.ahead, Ordering::Relaxed);
-            stats.tell(&feed.total, feed.late, feed.running_max, &feed.sessions);
+            stats.report_figures(&feed.total, feed.late, feed.running_max, &feed.sessions);
             if stats.is_asked() {
-                tell_handler(feed, stats);
+                report_handler(feed, stats);
             }
         }
     }
@@ -448,7 +448,7 @@ impl Sequencer {
         self.write_sources(true);
         let Self { writer, raw, feeds, stats, .. } = self;
         if let Some(stats) = stats {
-            feeds.iter().zip(&stats.feeds).for_each(|(feed, stats)| tell_handler(feed, stats));
+            feeds.iter().zip(&stats.feeds).for_each(|(feed, stats)| report_handler(feed, stats));
         }
         raw.sync()?;
         writer.close()?;
@@ -456,7 +456,7 @@ impl Sequencer {
     }
 
     /// Adds this run's counts to the account that was read from the tape.
-    pub fn settle(&self, account: &mut Account) {
+    pub fn settle(&self, account: &mut TapeAccount) {
         for (kind, n) in self.by_kind.iter().enumerate() {
             account.by_kind[kind] += n;
         }
@@ -470,19 +470,19 @@ impl Sequencer {
 }
 
 #[cold]
-fn tell_handler(feed: &FeedState, stats: &FeedStats) {
+fn report_handler(feed: &FeedState, stats: &FeedStats) {
     if let Some(seen) = feed.in_turn.as_ref().and_then(|(_, decoder)| decoder.handler_stats()) {
-        stats.tell_handler(seen);
+        stats.report_handler(seen);
     }
 }
 
 #[inline]
-fn count(header: FrameHeader, by_kind: &mut ByKind) {
+fn count(header: FrameHeader, by_kind: &mut KindCounts) {
     by_kind[usize::from(header.kind() & 63)] += u64::from(!header.is_meta());
 }
 
 /// The last frame boundary of the pieces at or before `limit`, and the events before it.
-fn boundary_before(feeds: &[FeedState], pieces: &[Piece], limit: u64) -> (u64, u64) {
+fn boundary_before(feeds: &[FeedState], pieces: &[FramePiece], limit: u64) -> (u64, u64) {
     let (mut bytes, mut events) = (0u64, 0u64);
     for p in pieces {
         for (_, header, frame) in frames(p.of(&feeds[p.feed as usize].queue[p.block as usize].block)) {

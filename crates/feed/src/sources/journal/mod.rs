@@ -18,7 +18,7 @@
 
 mod number;
 mod packets;
-mod places;
+mod stream_offsets;
 
 use crate::error::Error;
 use crate::formats::stamp::NO_TIME;
@@ -31,7 +31,7 @@ use unitape_model::UnixNanos;
 use number::note_number;
 pub use number::{JournalStart, LastFile, noted_number, number_of_file};
 pub use packets::PacketJournal;
-use places::StreamPlaces;
+use stream_offsets::StreamOffsets;
 
 /// Present in a journal to which nothing will be added.
 pub const CLOSED: &str = "closed";
@@ -52,7 +52,7 @@ const LOOK_ENTRIES: usize = 4096;
 
 /// The receive times of a stream's journal, as they are read.
 #[derive(Debug)]
-pub struct Times {
+pub struct ReceiveTimes {
     file: File,
     path: PathBuf,
     /// Next byte of the file.
@@ -63,7 +63,7 @@ pub struct Times {
     ended: bool,
 }
 
-impl Times {
+impl ReceiveTimes {
     /// The times of the journal at `raw`, from the byte `from` on.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl Times {
     }
 
     /// Gives a block that ends at `end` its times.
-    pub fn of_block(&mut self, end: u64, times: &mut Vec<(u64, UnixNanos)>) {
+    pub fn set_block_times(&mut self, end: u64, times: &mut Vec<(u64, UnixNanos)>) {
         let whole = self.pending.partition_point(|(e, _)| *e <= end);
         let upto = (whole + 1).min(self.pending.len());
         times.extend_from_slice(&self.pending[..upto]);
@@ -127,7 +127,7 @@ impl Times {
 
 /// What becomes of the file in hand when its receiver begins again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Continuity {
+pub enum StreamContinuity {
     /// It has ended: each connection is a stream.
     Connection,
     /// It goes on: a pipe is one stream.
@@ -142,14 +142,14 @@ pub enum Continuity {
 #[derive(Debug)]
 pub struct StreamJournal {
     dir: PathBuf,
-    open: Option<Stream>,
+    open: Option<OpenStreamFile>,
     next: u64,
-    places: StreamPlaces,
-    continuity: Continuity,
+    places: StreamOffsets,
+    continuity: StreamContinuity,
 }
 
 #[derive(Debug)]
-struct Stream {
+struct OpenStreamFile {
     raw: File,
     times: File,
     path: PathBuf,
@@ -165,10 +165,10 @@ impl StreamJournal {
     ///
     /// # Errors
     /// When the disk refuses, or the last file of a resumed stream was removed.
-    pub fn open(dir: &Path, continuity: Continuity, known: LastFile) -> Result<Self, Error> {
+    pub fn open(dir: &Path, continuity: StreamContinuity, known: LastFile) -> Result<Self, Error> {
         make(dir)?;
         let last = last_number(dir, "raw")?;
-        let places = StreamPlaces::open(dir)?;
+        let places = StreamOffsets::open(dir)?;
         // The place of a file is noted before the file before it ends.
         let ever = known.number.max(places.last().saturating_sub(1));
         let refuse = |name: &str| {
@@ -177,24 +177,24 @@ impl StreamJournal {
             let source = std::io::Error::new(ErrorKind::InvalidData, what);
             Err(Error::Read { path: dir.join(name), offset: 0, source })
         };
-        if continuity == Continuity::Resumed && last < ever {
+        if continuity == StreamContinuity::Resumed && last < ever {
             return refuse(&format!("{ever:08}.raw"));
         }
         let next = next_number(dir, last.max(ever))?;
         let mut this = Self { dir: dir.to_owned(), open: None, next, places, continuity };
         let mut begun = this.number();
         if last > 0 {
-            this.open = Stream::mend(&this.path(last))?;
-            if continuity == Continuity::Resumed && this.open.is_some() && !this.places.knows(last) {
-                return refuse(StreamPlaces::NAME);
+            this.open = OpenStreamFile::recover_file(&this.path(last))?;
+            if continuity == StreamContinuity::Resumed && this.open.is_some() && !this.places.knows(last) {
+                return refuse(StreamOffsets::NAME);
             }
             // What a power loss took of a pipe does not come again; what comes must not stand in its place. The next run must
             // know it even where nothing comes in this one.
-            let is_cut = continuity == Continuity::Pipe && this.file_len() < known.read_of(last);
+            let is_cut = continuity == StreamContinuity::Pipe && this.file_len() < known.read_of(last);
             if is_cut {
                 begun = this.next;
             }
-            if continuity == Continuity::Connection || last < ever || is_cut {
+            if continuity == StreamContinuity::Connection || last < ever || is_cut {
                 this.end()?;
             }
         }
@@ -211,10 +211,10 @@ impl StreamJournal {
             Some(stream) => stream,
             None => {
                 // A stream that begins behind others has a place, too.
-                if self.continuity == Continuity::Resumed && !self.places.knows(self.next) {
+                if self.continuity == StreamContinuity::Resumed && !self.places.knows(self.next) {
                     self.places.note(self.next, 0)?;
                 }
-                let stream = Stream::new(self.path(self.next))?;
+                let stream = OpenStreamFile::new(self.path(self.next))?;
                 // One that could not be made is tried again under the same number.
                 self.next += 1;
                 let stream = self.open.insert(stream);
@@ -318,7 +318,7 @@ impl StreamJournal {
     }
 }
 
-impl Stream {
+impl OpenStreamFile {
     fn new(path: PathBuf) -> Result<Self, Error> {
         // The times first: whoever sees the stream finds them.
         let times = create(&path.with_extension("times"))?;
@@ -327,7 +327,7 @@ impl Stream {
     }
 
     /// The stream as it stands; `None` when it has ended.
-    fn mend(path: &Path) -> Result<Option<Self>, Error> {
+    fn recover_file(path: &Path) -> Result<Option<Self>, Error> {
         let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
         let options = || {
             let mut o = File::options();
@@ -486,28 +486,28 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let open = |continuity| StreamJournal::open(dir.path(), continuity, LastFile::default());
         // The feed was not resumed at first.
-        let mut journal = open(Continuity::Connection).unwrap();
+        let mut journal = open(StreamContinuity::Connection).unwrap();
         journal.begin().unwrap();
         journal.append(b"before", UnixNanos(1)).unwrap();
         drop(journal);
-        let mut journal = open(Continuity::Connection).unwrap();
+        let mut journal = open(StreamContinuity::Connection).unwrap();
         assert_eq!(journal.number(), 1);
         journal.begin().unwrap();
         drop(journal);
-        let mut journal = open(Continuity::Connection).unwrap();
+        let mut journal = open(StreamContinuity::Connection).unwrap();
         journal.begin().unwrap();
         journal.end().unwrap();
-        let mut journal = open(Continuity::Resumed).unwrap();
+        let mut journal = open(StreamContinuity::Resumed).unwrap();
         assert_eq!((journal.begin().unwrap(), journal.number()), (0, 4));
         journal.append(b"four", UnixNanos(2)).unwrap();
         journal.rotate().unwrap();
         journal.append(b"five!", UnixNanos(3)).unwrap();
         drop(journal);
-        let mut journal = open(Continuity::Resumed).unwrap();
+        let mut journal = open(StreamContinuity::Resumed).unwrap();
         assert_eq!((journal.begin().unwrap(), journal.number()), (9, 5));
         drop(journal);
-        std::fs::remove_file(dir.path().join(StreamPlaces::NAME)).unwrap();
-        let error = open(Continuity::Resumed).unwrap_err().to_string();
+        std::fs::remove_file(dir.path().join(StreamOffsets::NAME)).unwrap();
+        let error = open(StreamContinuity::Resumed).unwrap_err().to_string();
         assert!(error.contains(".resume") && error.contains("is missing"), "{error}");
     }
 }

@@ -31,7 +31,7 @@ impl LastFile {
 
 /// What a journal notes of its last file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotedNumber {
+pub struct JournalFileNumber {
     /// Its number.
     pub number: u64,
     /// It was noted since the machine was started.
@@ -51,7 +51,7 @@ pub struct JournalStart {
 
 impl JournalStart {
     /// The journal in `dir`.
-    pub fn of(dir: &Path) -> Self {
+    pub fn read(dir: &Path) -> Self {
         let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
         let files = entries.filter_map(|entry| {
             let number = number_of_file(entry.file_name().to_str()?)?;
@@ -66,13 +66,13 @@ impl JournalStart {
 }
 
 /// The number that the journal in `dir` notes; none where it notes none.
-pub fn noted_number(dir: &Path) -> Option<NotedNumber> {
+pub fn noted_number(dir: &Path) -> Option<JournalFileNumber> {
     let bytes = std::fs::read(dir.join(NAME)).ok()?;
     let (number, boot) = bytes.split_first_chunk()?;
     // Earlier builds noted no boot.
     let boot = boot.try_into().map_or(0, u128::from_le_bytes);
     let is_of_this_boot = boot != 0 && boot == boot_id();
-    Some(NotedNumber { number: u64::from_le_bytes(*number), is_of_this_boot })
+    Some(JournalFileNumber { number: u64::from_le_bytes(*number), is_of_this_boot })
 }
 
 /// Notes that the file of this number has begun, or that it comes next and nothing more is to be written to those before it.

@@ -176,7 +176,7 @@ impl PacketJournal {
 }
 
 /// Bytes of a capture's whole records, and the time of the last one; `None` when something else stands between them.
-/// Where one begins at `noted`, those before it are not looked at.
+/// Where one begins at `field_table`, those before it are not looked at.
 fn whole_records(file: &File, noted: u64) -> std::io::Result<Option<(u64, Option<UnixNanos>)>> {
     let mut walker = CaptureWalker::default();
     let (mut buf, mut base, mut at, mut ts) = (Vec::new(), 0u64, 0, None);

@@ -12,13 +12,13 @@ mod udp;
 mod wait;
 
 use crate::error::Error;
-use crate::sources::folder::Sort;
+use crate::sources::folder::FolderKind;
 use crate::sources::journal::{
-    self, CLOSED, Continuity, JournalStart, LastFile, PacketJournal, StreamJournal, journaled_bytes,
+    self, CLOSED, JournalStart, LastFile, PacketJournal, StreamContinuity, StreamJournal, journaled_bytes,
     noted_number,
 };
 use crate::sources::link::RestartPolicy;
-use crate::sources::stats::{FeedStats, Stats};
+use crate::sources::stats::{FeedStats, RunStats};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,12 +29,12 @@ use unitape_marketdata::wire::{Sockets, UdpLine};
 use unitape_model::{ErrorCause, UnixNanos};
 
 pub use tcp::TcpFeed;
-pub use udp::WhenFull;
-pub use wait::Halt;
+pub use udp::OverflowPolicy;
+pub use wait::HaltSignal;
 
 /// What is received.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Receive {
+pub enum ReceiveSource {
     /// TCP, where senders connect; one connection at a time.
     Listen(TcpFeed),
     /// TCP, to a sender that listens.
@@ -50,38 +50,42 @@ pub enum Receive {
         /// Bytes of the buffer of each socket, as the kernel grants them.
         buffer_bytes: usize,
         /// When the decoders are too far behind.
-        when_full: WhenFull,
+        when_full: OverflowPolicy,
         /// So long after midnight (UTC) the journal begins a new file.
         day_begins: Option<Duration>,
     },
 }
 
-impl Receive {
+impl ReceiveSource {
     /// What its journal holds.
-    pub(crate) fn sort(&self) -> Sort {
+    pub(crate) fn folder_kind(&self) -> FolderKind {
         match self {
-            Receive::Udp { .. } => Sort::Packets,
-            _ => Sort::Streams,
+            ReceiveSource::Udp { .. } => FolderKind::Packets,
+            _ => FolderKind::Streams,
         }
     }
 
-    pub(crate) fn continuity(&self) -> Continuity {
+    pub(crate) fn continuity(&self) -> StreamContinuity {
         match self {
-            Receive::Udp { .. } => Continuity::Packets,
-            Receive::Listen(feed) | Receive::Connect(feed) if feed.resume => Continuity::Resumed,
-            Receive::Fifo(_) => Continuity::Pipe,
-            Receive::Listen(_) | Receive::Connect(_) | Receive::Stdin => Continuity::Connection,
+            ReceiveSource::Udp { .. } => StreamContinuity::Packets,
+            ReceiveSource::Listen(feed) | ReceiveSource::Connect(feed) if feed.resume => {
+                StreamContinuity::Resumed
+            }
+            ReceiveSource::Fifo(_) => StreamContinuity::Pipe,
+            ReceiveSource::Listen(_) | ReceiveSource::Connect(_) | ReceiveSource::Stdin => {
+                StreamContinuity::Connection
+            }
         }
     }
 }
 
 /// Where a receiver writes and whom it tells.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct ReceiverContext {
     /// Directory of the journal.
     pub dir: PathBuf,
     /// Figures of the run.
-    pub stats: Arc<Stats>,
+    pub stats: Arc<RunStats>,
     /// Index of the feed.
     pub index: usize,
     /// When up, receiving ends.
@@ -95,12 +99,12 @@ pub struct Place {
     /// What becomes of it when it fails.
     pub restart: RestartPolicy,
     /// Ends its waits when the run stops.
-    pub halt: Arc<Halt>,
+    pub halt: Arc<HaltSignal>,
     /// It asks again and again instead of waiting in the kernel.
     pub spin: bool,
 }
 
-impl Place {
+impl ReceiverContext {
     fn stats(&self) -> &FeedStats {
         &self.stats.feeds[self.index]
     }
@@ -136,7 +140,7 @@ impl Place {
 
     fn came(&self, bytes: u64) {
         if bytes > 0 {
-            self.stats().received(bytes);
+            self.stats().note_received(bytes);
             self.wake();
         }
     }
@@ -145,8 +149,8 @@ impl Place {
     fn wake(&self) {
         // Release: pairs with the Acquire of the intake; what was written before is there.
         self.stats().came.store(true, Ordering::Release);
-        self.stats.wake.up();
-        self.stats.placed.up();
+        self.stats.wake.notify();
+        self.stats.placed.notify();
     }
 
     /// The same where a file of the journal has begun, or nothing more will come.
@@ -162,11 +166,15 @@ impl Place {
 ///
 /// # Errors
 /// When the system has no thread for it.
-pub fn start(name: &str, receive: &Receive, place: Place) -> Result<Option<JoinHandle<()>>, Error> {
+pub fn start(
+    name: &str,
+    receive: &ReceiveSource,
+    place: ReceiverContext,
+) -> Result<Option<JoinHandle<()>>, Error> {
     let closed = place.dir.join(CLOSED);
     match receive {
         // Each run has an input of its own.
-        Receive::Stdin => _ = std::fs::remove_file(&closed),
+        ReceiveSource::Stdin => _ = std::fs::remove_file(&closed),
         _ if closed.exists() => return Ok(None),
         _ => {}
     }
@@ -178,9 +186,9 @@ pub fn start(name: &str, receive: &Receive, place: Place) -> Result<Option<JoinH
         }
     };
     // Once is enough: a feed has one receiver.
-    _ = place.stats().journal_start.set(JournalStart::of(&place.dir));
+    _ = place.stats().journal_start.set(JournalStart::read(&place.dir));
     place.stats().received_bytes.store(journaled_bytes(&place.dir), Ordering::Relaxed);
-    if matches!(receive, Receive::Listen(_) | Receive::Connect(_)) {
+    if matches!(receive, ReceiveSource::Listen(_) | ReceiveSource::Connect(_)) {
         place.stats().link.wait();
     }
     let receive = receive.clone();
@@ -202,13 +210,13 @@ pub fn start(name: &str, receive: &Receive, place: Place) -> Result<Option<JoinH
 }
 
 /// Opens what is to be received and its journal, and receives.
-fn work(receive: Receive, place: &Place) -> Result<(), Error> {
+fn work(receive: ReceiveSource, place: &ReceiverContext) -> Result<(), Error> {
     let Some(known) = place.last_file() else { return Ok(()) };
     match receive {
-        Receive::Udp { lines, buffer_bytes, when_full, day_begins } => {
+        ReceiveSource::Udp { lines, buffer_bytes, when_full, day_begins } => {
             let open = || PacketJournal::open(&place.dir, place.file_bytes, day_begins, known);
             let Some(journal) = place.outlast(open)? else { return Ok(()) };
-            let open = || Ok(Sockets::open(&lines, buffer_bytes)?.ended_by(place.halt.end()));
+            let open = || Ok(Sockets::open(&lines, buffer_bytes)?.ended_by(place.halt.wait_fd()));
             let Some(sockets) = place.outlast(open)? else { return Ok(()) };
             udp::receive(sockets, when_full, journal, place)
         }
@@ -217,7 +225,7 @@ fn work(receive: Receive, place: &Place) -> Result<(), Error> {
             let Some(journal) = place.outlast(|| StreamJournal::open(&place.dir, continuity, known))? else {
                 return Ok(());
             };
-            let Some(opened) = place.outlast(|| stream::Opened::new(streams.clone(), place))? else {
+            let Some(opened) = place.outlast(|| stream::StreamEndpoint::new(streams.clone(), place))? else {
                 return Ok(());
             };
             opened.receive(journal, place)

@@ -4,12 +4,12 @@
 //! back-pressure, and datagrams wait in the socket, where the kernel counts those that it drops. So a disk that was full
 //! costs nothing that was received.
 
-use super::Place;
+use super::ReceiverContext;
 use crate::error::Error;
 use crate::sources::link::LinkPart;
 use std::time::Duration;
 
-impl Place {
+impl ReceiverContext {
     /// Does `work` until it succeeds; `None` when the run stops before anything was received that could be lost.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl Place {
                 }
                 Err(error) => {
                     failed = true;
-                    link.falter(LinkPart::Receiver, &error.to_string(), error.cause());
+                    link.note_failure(LinkPart::Receiver, &error.to_string(), error.cause());
                     self.wake();
                     wait = self.restart.next_wait(wait);
                     self.sleep(wait);

@@ -1,7 +1,7 @@
 //! Streams: TCP in both directions, named pipes, standard input.
 
 use super::tcp::{self, TcpFeed, is_passing};
-use super::{PAUSE, Place, Receive, now};
+use super::{PAUSE, ReceiveSource, ReceiverContext, now};
 use crate::error::Error;
 use crate::sources::journal::StreamJournal;
 use std::fs::File;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// What a receiver of streams has open before data comes.
 #[derive(Debug)]
-pub enum Opened {
+pub enum StreamEndpoint {
     /// A socket that listens.
     Listener(TcpListener, TcpFeed),
     /// Where to connect to.
@@ -28,7 +28,7 @@ pub enum Opened {
 
 /// Why a stream came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum StreamEnd {
     /// The other side, or the network.
     There,
     /// The run.
@@ -37,7 +37,7 @@ pub enum Ended {
 
 /// What is beside a stream while it is read.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Side<'a> {
+pub struct StreamPeer<'a> {
     /// Where further senders come, which are refused.
     pub listener: Option<&'a TcpListener>,
     /// Who sends.
@@ -46,15 +46,15 @@ pub struct Side<'a> {
     pub feed: Option<&'a TcpFeed>,
 }
 
-impl Opened {
+impl StreamEndpoint {
     /// Opens what can be opened before data comes.
     ///
     /// # Errors
     /// When it cannot be.
-    pub fn new(receive: Receive, place: &Place) -> Result<Self, Error> {
+    pub fn new(receive: ReceiveSource, place: &ReceiverContext) -> Result<Self, Error> {
         Ok(match receive {
-            Receive::Listen(feed) => Opened::Listener(tcp::listen(&feed, place)?, feed),
-            Receive::Connect(feed) => {
+            ReceiveSource::Listen(feed) => StreamEndpoint::Listener(tcp::listen(&feed, place)?, feed),
+            ReceiveSource::Connect(feed) => {
                 // A name that is not known has failed; a host that is not there yet may come.
                 let found = feed.address.to_socket_addrs();
                 found.map_err(|source| Error::Socket {
@@ -62,13 +62,13 @@ impl Opened {
                     what: "find",
                     source,
                 })?;
-                Opened::Address(feed)
+                StreamEndpoint::Address(feed)
             }
-            Receive::Fifo(path) => {
+            ReceiveSource::Fifo(path) => {
                 let file = open_fifo(&path)?;
-                Opened::Fifo(path, file)
+                StreamEndpoint::Fifo(path, file)
             }
-            Receive::Stdin | Receive::Udp { .. } => Opened::Stdin,
+            ReceiveSource::Stdin | ReceiveSource::Udp { .. } => StreamEndpoint::Stdin,
         })
     }
 
@@ -76,16 +76,16 @@ impl Opened {
     ///
     /// # Errors
     /// When the journal cannot be written.
-    pub fn receive(self, mut journal: StreamJournal, place: &Place) -> Result<(), Error> {
+    pub fn receive(self, mut journal: StreamJournal, place: &ReceiverContext) -> Result<(), Error> {
         match self {
-            Opened::Listener(socket, feed) => tcp::serve(&socket, &feed, journal, place),
-            Opened::Address(feed) => tcp::call(&feed, journal, place),
-            Opened::Fifo(path, mut file) => loop {
+            StreamEndpoint::Listener(socket, feed) => tcp::serve(&socket, &feed, journal, place),
+            StreamEndpoint::Address(feed) => tcp::call(&feed, journal, place),
+            StreamEndpoint::Fifo(path, mut file) => loop {
                 if place.outlast(|| journal.begin())?.is_none() {
                     return Ok(());
                 }
                 place.wake_for_file();
-                if pipe(&file, &mut journal, place)? == Ended::Here {
+                if pipe(&file, &mut journal, place)? == StreamEnd::Here {
                     return Ok(());
                 }
                 // All writers are gone. The new reader is there before the old one goes, so that what a new
@@ -97,7 +97,7 @@ impl Opened {
                     None => return Ok(()),
                 }
             },
-            Opened::Stdin => {
+            StreamEndpoint::Stdin => {
                 if place.outlast(|| journal.begin())?.is_none() {
                     return Ok(());
                 }
@@ -105,11 +105,11 @@ impl Opened {
                 let stdin = std::io::stdin();
                 let ended = match is_pipe(&stdin) {
                     true => pipe(&stdin, &mut journal, place)?,
-                    false => copy(&mut stdin.lock(), &stdin, &Side::default(), &mut journal, place)?,
+                    false => copy(&mut stdin.lock(), &stdin, &StreamPeer::default(), &mut journal, place)?,
                 };
                 place.outlast_with(|| match ended {
-                    Ended::There => journal.close(),
-                    Ended::Here => journal.end(),
+                    StreamEnd::There => journal.close(),
+                    StreamEnd::Here => journal.end(),
                 })
             }
         }
@@ -123,10 +123,10 @@ impl Opened {
 pub fn copy(
     from: &mut impl Read,
     fd: &impl AsFd,
-    side: &Side<'_>,
+    side: &StreamPeer<'_>,
     journal: &mut StreamJournal,
-    place: &Place,
-) -> Result<Ended, Error> {
+    place: &ReceiverContext,
+) -> Result<StreamEnd, Error> {
     let mut buf = vec![0; READ_BYTES];
     let limit = side.feed.and_then(|feed| feed.idle_limit);
     let resume = side.feed.is_some_and(|feed| feed.resume);
@@ -135,7 +135,7 @@ pub fn copy(
     let mut rotation = JournalRotation::default();
     loop {
         if place.stopped() {
-            return Ok(Ended::Here);
+            return Ok(StreamEnd::Here);
         }
         if paused(place) {
             side.refuse(fd, place);
@@ -154,13 +154,13 @@ pub fn copy(
                     .stats()
                     .link
                     .note(format!("{peer} has sent nothing for {limit:?}: its connection is closed"));
-                return Ok(Ended::There);
+                return Ok(StreamEnd::There);
             }
             continue;
         }
         let most = if resume { rotation.read_bytes(journal, place)? } else { READ_BYTES };
         match from.read(&mut buf[..most]) {
-            Ok(0) => return Ok(Ended::There),
+            Ok(0) => return Ok(StreamEnd::There),
             Ok(n) => {
                 let ts = now();
                 place.outlast_with(|| journal.append(&buf[..n], ts))?;
@@ -172,7 +172,7 @@ pub fn copy(
                 if let Some(peer) = side.peer {
                     place.stats().link.note(format!("the connection of {peer} has ended: {e}"));
                 }
-                return Ok(Ended::There);
+                return Ok(StreamEnd::There);
             }
         }
     }
@@ -188,7 +188,7 @@ struct JournalRotation {
 impl JournalRotation {
     /// Has the stream go on in a further file where the present one is long enough and ends between two messages, as the
     /// decoder says. Gives how many bytes to read next.
-    fn read_bytes(&mut self, journal: &mut StreamJournal, place: &Place) -> Result<usize, Error> {
+    fn read_bytes(&mut self, journal: &mut StreamJournal, place: &ReceiverContext) -> Result<usize, Error> {
         let len = journal.file_len();
         if len < place.file_bytes || self.not_before.is_some_and(|at| Instant::now() < at) {
             return Ok(READ_BYTES);
@@ -220,10 +220,10 @@ impl JournalRotation {
 }
 
 /// Moves a pipe into the journal until its end.
-fn pipe(pipe: &impl AsFd, journal: &mut StreamJournal, place: &Place) -> Result<Ended, Error> {
+fn pipe(pipe: &impl AsFd, journal: &mut StreamJournal, place: &ReceiverContext) -> Result<StreamEnd, Error> {
     loop {
         if place.stopped() {
-            return Ok(Ended::Here);
+            return Ok(StreamEnd::Here);
         }
         if paused(place) || !place.wait(pipe, None, None).first {
             continue;
@@ -234,16 +234,16 @@ fn pipe(pipe: &impl AsFd, journal: &mut StreamJournal, place: &Place) -> Result<
             moved => moved.map(Some),
         })?;
         match moved {
-            Some(Some(0)) => return Ok(Ended::There),
+            Some(Some(0)) => return Ok(StreamEnd::There),
             Some(Some(n)) => place.came(n as u64),
             Some(None) => {}
-            None => return Ok(Ended::Here),
+            None => return Ok(StreamEnd::Here),
         }
     }
 }
 
 /// Waits a little when the decoders are too far behind; whether it did.
-fn paused(place: &Place) -> bool {
+fn paused(place: &ReceiverContext) -> bool {
     let full = place.full();
     if full {
         place.stats().pauses.fetch_add(1, Ordering::Relaxed);

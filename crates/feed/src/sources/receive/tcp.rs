@@ -11,8 +11,8 @@
 //! that is gone without a word is found out by the kernel's keepalive, and one that is silent for too long by
 //! `idle_limit`.
 
-use super::stream::{Ended, Side, copy};
-use super::{PAUSE, Place};
+use super::stream::{StreamEnd, StreamPeer, copy};
+use super::{PAUSE, ReceiverContext};
 use crate::error::Error;
 use crate::sources::journal::StreamJournal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -42,7 +42,7 @@ pub struct TcpFeed {
 ///
 /// # Errors
 /// When the system refuses.
-pub fn listen(feed: &TcpFeed, place: &Place) -> Result<TcpListener, Error> {
+pub fn listen(feed: &TcpFeed, place: &ReceiverContext) -> Result<TcpListener, Error> {
     let fail = |what| move |source| Error::Socket { address: feed.address.clone(), what, source };
     let since = Instant::now();
     let socket = loop {
@@ -67,7 +67,7 @@ pub fn serve(
     socket: &TcpListener,
     feed: &TcpFeed,
     journal: StreamJournal,
-    place: &Place,
+    place: &ReceiverContext,
 ) -> Result<(), Error> {
     let accept = || match socket.accept() {
         Ok(accepted) => Ok(Some(accepted)),
@@ -84,8 +84,8 @@ pub fn serve(
 ///
 /// # Errors
 /// When the journal cannot be written, or the host is not known any more.
-pub fn call(feed: &TcpFeed, journal: StreamJournal, place: &Place) -> Result<(), Error> {
-    let mut refusals = Refusals::default();
+pub fn call(feed: &TcpFeed, journal: StreamJournal, place: &ReceiverContext) -> Result<(), Error> {
+    let mut refusals = ConnectFailures::default();
     let connect = || {
         place.sleep(refusals.wait);
         if place.stopped() {
@@ -112,15 +112,15 @@ pub fn call(feed: &TcpFeed, journal: StreamJournal, place: &Place) -> Result<(),
 
 /// Attempts to connect that failed one after the other.
 #[derive(Debug, Default)]
-struct Refusals {
+struct ConnectFailures {
     count: u64,
     said: String,
     /// The longer nobody is there, the less often it is asked for; up to a bound.
     wait: Duration,
 }
 
-impl Refusals {
-    fn note(&mut self, place: &Place, refused: Option<(SocketAddr, std::io::Error)>) {
+impl ConnectFailures {
+    fn note(&mut self, place: &ReceiverContext, refused: Option<(SocketAddr, std::io::Error)>) {
         self.count += 1;
         self.wait = place.restart.next_wait(self.wait);
         place.stats().refusals.fetch_add(1, Ordering::Relaxed);
@@ -135,7 +135,7 @@ impl Refusals {
         }
     }
 
-    fn end(&mut self, place: &Place, address: SocketAddr) {
+    fn end(&mut self, place: &ReceiverContext, address: SocketAddr) {
         if self.count > 0 {
             let (n, times) = (self.count, if self.count == 1 { "attempt" } else { "attempts" });
             place.stats().link.note(format!("is connected to {address}, after {n} {times}"));
@@ -151,7 +151,7 @@ fn connected(
     listener: Option<&TcpListener>,
     feed: &TcpFeed,
     mut journal: StreamJournal,
-    place: &Place,
+    place: &ReceiverContext,
 ) -> Result<(), Error> {
     let mut made = 0;
     while !place.stopped() {
@@ -160,14 +160,14 @@ fn connected(
         place.stats().connections.fetch_add(1, Ordering::Relaxed);
         place.stats().link.connect();
         place.wake();
-        let side = Side { listener, peer: Some(peer), feed: Some(feed) };
+        let side = StreamPeer { listener, peer: Some(peer), feed: Some(feed) };
         let ended = connection(stream, &side, &mut journal, place)?;
         if !feed.resume {
             place.outlast_with(|| journal.end())?;
         }
         place.stats().link.wait();
         place.wake();
-        if ended == Ended::There && made == feed.connections {
+        if ended == StreamEnd::There && made == feed.connections {
             return place.outlast_with(|| journal.close());
         }
     }
@@ -176,11 +176,11 @@ fn connected(
 
 fn connection(
     mut stream: TcpStream,
-    side: &Side<'_>,
+    side: &StreamPeer<'_>,
     journal: &mut StreamJournal,
-    place: &Place,
-) -> Result<Ended, Error> {
-    let Some(have) = place.outlast(|| journal.begin())? else { return Ok(Ended::Here) };
+    place: &ReceiverContext,
+) -> Result<StreamEnd, Error> {
+    let Some(have) = place.outlast(|| journal.begin())? else { return Ok(StreamEnd::Here) };
     place.wake_for_file();
     // A socket that fails is a connection that ended.
     let ready = stream.set_nonblocking(true).and_then(|()| {
@@ -195,19 +195,19 @@ fn connection(
         }
     });
     if ready.is_err() {
-        return Ok(Ended::There);
+        return Ok(StreamEnd::There);
     }
     let fd = stream.try_clone();
     match fd {
         Ok(fd) => copy(&mut stream, &fd, side, journal, place),
-        Err(_) => Ok(Ended::There),
+        Err(_) => Ok(StreamEnd::There),
     }
 }
 
-impl Side<'_> {
+impl StreamPeer<'_> {
     /// Refuses senders that come while the one of `connected` is connected. When that one has hung up, what it sent is still to be
     /// read, and the next sender waits for it.
-    pub fn refuse(&self, connected: &impl AsFd, place: &Place) {
+    pub fn refuse(&self, connected: &impl AsFd, place: &ReceiverContext) {
         let Some(listener) = self.listener else { return };
         // A sender that is in the queue at the first look came before the second one.
         while is_ready(listener, PollFlags::IN) && !is_ready(connected, PollFlags::RDHUP) {

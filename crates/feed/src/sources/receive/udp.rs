@@ -11,7 +11,7 @@
 //! that is not before it. Where clocks step back or the kernel hands over late, it is nearly in order; what the journal says
 //! then is so for everyone.
 
-use super::{LOOK, PAUSE, Place, now};
+use super::{LOOK, PAUSE, ReceiverContext, now};
 use crate::error::Error;
 use crate::sources::journal::PacketJournal;
 use std::sync::atomic::Ordering;
@@ -22,7 +22,7 @@ use unitape_model::UnixNanos;
 
 /// What becomes of datagrams when the decoders are too far behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenFull {
+pub enum OverflowPolicy {
     /// They are read, dropped and counted.
     Drop,
     /// They are not read: they wait in the socket's buffer, and when that is full the kernel drops and counts them.
@@ -35,24 +35,24 @@ pub enum WhenFull {
 /// When a socket or the journal refuses.
 pub fn receive(
     mut sockets: Sockets,
-    when_full: WhenFull,
+    when_full: OverflowPolicy,
     mut journal: PacketJournal,
-    place: &Place,
+    place: &ReceiverContext,
 ) -> Result<(), Error> {
-    let mut hands = Hands::new(sockets.count());
-    let mut drops = Drops::default();
+    let mut hands = SocketBatches::new(sockets.count());
+    let mut drops = DroppedDatagrams::default();
     let (mut last, mut rounds) = (false, 0);
     while !last {
         // What the kernel holds when the run stops has been received; so many rounds are more than it can hold.
         last = place.stopped() && rounds >= LAST_ROUNDS;
         rounds += u32::from(place.stopped());
         let full = place.full();
-        if full && when_full == WhenFull::Wait && !place.stopped() {
+        if full && when_full == OverflowPolicy::Wait && !place.stopped() {
             place.stats().pauses.fetch_add(1, Ordering::Relaxed);
             std::thread::sleep(PAUSE);
             continue;
         }
-        let empty = hands.all.iter().all(Hand::is_empty);
+        let empty = hands.all.iter().all(SocketBatch::is_empty);
         let waited = || {
             let (since, most) = (Instant::now(), if place.spin { Duration::ZERO } else { LOOK });
             loop {
@@ -78,7 +78,7 @@ pub fn receive(
         if place.outlast(|| hands.look(&mut sockets))?.is_none() {
             continue;
         }
-        let drop = full && when_full == WhenFull::Drop && !place.stopped();
+        let drop = full && when_full == OverflowPolicy::Drop && !place.stopped();
         while let Some(n) = if last { hands.earliest() } else { hands.next() } {
             let hand = &mut hands.all[n];
             place.outlast_with(|| put(hand, sockets.address(n), drop, (&mut journal, &mut drops, place)))?;
@@ -93,10 +93,10 @@ pub fn receive(
 
 /// Writes down the datagram that is next in this hand.
 fn put(
-    hand: &mut Hand,
+    hand: &mut SocketBatch,
     to: std::net::SocketAddr,
     drop: bool,
-    (journal, drops, place): (&mut PacketJournal, &mut Drops, &Place),
+    (journal, drops, place): (&mut PacketJournal, &mut DroppedDatagrams, &ReceiverContext),
 ) -> Result<(), Error> {
     let Some(batch) = &hand.batch else { return Ok(()) };
     let (from, payload, _, counter) = batch.get(hand.next);
@@ -120,8 +120,8 @@ fn fail(sockets: &Sockets, source: std::io::Error) -> Error {
 
 /// What the sockets have brought and the journal does not have yet.
 #[derive(Debug)]
-struct Hands {
-    all: Vec<Hand>,
+struct SocketBatches {
+    all: Vec<SocketBatch>,
     /// How often they were looked at.
     looks: u64,
     /// What had come before this was there at the last look.
@@ -130,7 +130,7 @@ struct Hands {
 
 /// The same of one socket.
 #[derive(Debug, Default)]
-struct Hand {
+struct SocketBatch {
     /// Room, made when the first datagram comes.
     batch: Option<Batch>,
     next: usize,
@@ -145,9 +145,9 @@ struct Hand {
     counter: Option<u32>,
 }
 
-impl Hands {
+impl SocketBatches {
     fn new(sockets: usize) -> Self {
-        Self { all: (0..sockets).map(|_| Hand::default()).collect(), looks: 0, upto: UnixNanos(0) }
+        Self { all: (0..sockets).map(|_| SocketBatch::default()).collect(), looks: 0, upto: UnixNanos(0) }
     }
 
     /// Takes what is there of each socket of which nothing is in hand.
@@ -183,7 +183,7 @@ impl Hands {
     fn next(&self) -> Option<usize> {
         let n = self.earliest()?;
         let first = &self.all[n];
-        let known = |hand: &Hand| {
+        let known = |hand: &SocketBatch| {
             let now = hand.looked == self.looks && (first.looked < self.looks || first.ts <= self.upto);
             !hand.is_empty() || !hand.more && now
         };
@@ -191,7 +191,7 @@ impl Hands {
     }
 }
 
-impl Hand {
+impl SocketBatch {
     fn is_empty(&self) -> bool {
         self.next == self.count
     }
@@ -209,12 +209,12 @@ impl Hand {
 
 /// Datagrams dropped and not yet noted in the journal.
 #[derive(Debug, Default)]
-struct Drops {
+struct DroppedDatagrams {
     count: u32,
     ts: UnixNanos,
 }
 
-impl Drops {
+impl DroppedDatagrams {
     /// Takes in the kernel's counter of a socket.
     fn kernel(&mut self, before: &mut Option<u32>, counter: Option<u32>) {
         let Some(counter) = counter else { return };
@@ -231,7 +231,12 @@ impl Drops {
         self.ts = ts;
     }
 
-    fn note(&mut self, journal: &mut PacketJournal, ts: UnixNanos, place: &Place) -> Result<(), Error> {
+    fn note(
+        &mut self,
+        journal: &mut PacketJournal,
+        ts: UnixNanos,
+        place: &ReceiverContext,
+    ) -> Result<(), Error> {
         if self.count > 0 {
             write::drop_note(journal.batch(ts)?, ts.0, self.count);
             place.stats().drops.fetch_add(self.count.into(), Ordering::Relaxed);
@@ -251,14 +256,14 @@ mod tests {
     use std::collections::VecDeque;
 
     /// Sockets that are filled while they are looked at, one after the other, as by a kernel.
-    struct Kernel {
+    struct KernelModel {
         /// What will come: time, socket.
         to_come: VecDeque<(UnixNanos, usize)>,
         queues: Vec<VecDeque<UnixNanos>>,
         now: UnixNanos,
     }
 
-    impl Kernel {
+    impl KernelModel {
         /// So much time passes.
         fn pass(&mut self, ns: i64) {
             self.now.0 += ns;
@@ -278,8 +283,8 @@ mod tests {
         ) {
             let mut ts = 0;
             let all: VecDeque<_> = gaps.iter().map(|(gap, n)| { ts += gap; (UnixNanos(ts), *n) }).collect();
-            let mut kernel = Kernel { to_come: all.clone(), queues: vec![VecDeque::new(); 4], now: UnixNanos(0) };
-            let mut hands = Hands::new(4);
+            let mut kernel = KernelModel { to_come: all.clone(), queues: vec![VecDeque::new(); 4], now: UnixNanos(0) };
+            let mut hands = SocketBatches::new(4);
             let mut held = vec![VecDeque::new(); 4];
             let mut steps = steps.iter().cycle();
             let mut pass = || *steps.next().unwrap_or(&1);

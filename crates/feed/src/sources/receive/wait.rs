@@ -1,6 +1,6 @@
 //! How a receiver waits: in the kernel, until something comes or the run stops; or busily, where that is asked for.
 
-use super::Place;
+use super::ReceiverContext;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use std::time::{Duration, Instant};
 
 /// Ends the waits of all receivers of a run: its one end can be read once it is raised.
 #[derive(Debug)]
-pub struct Halt {
+pub struct HaltSignal {
     read: Arc<OwnedFd>,
     write: OwnedFd,
 }
 
 /// What was found by a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ready {
+pub struct WaitReadiness {
     /// What it waited for.
     pub first: bool,
     /// What is beside that.
     pub second: bool,
 }
 
-impl Halt {
+impl HaltSignal {
     /// One that is not raised.
     ///
     /// # Errors
@@ -33,7 +33,7 @@ impl Halt {
     }
 
     /// The end that can be read once it is raised.
-    pub fn end(&self) -> Arc<OwnedFd> {
+    pub fn wait_fd(&self) -> Arc<OwnedFd> {
         self.read.clone()
     }
 
@@ -44,15 +44,20 @@ impl Halt {
     }
 }
 
-impl AsFd for Halt {
+impl AsFd for HaltSignal {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.read.as_fd()
     }
 }
 
-impl Place {
+impl ReceiverContext {
     /// Waits until `fd` or `beside` can be read, the run stops, or `most` is over.
-    pub fn wait(&self, fd: &impl AsFd, beside: Option<BorrowedFd<'_>>, most: Option<Duration>) -> Ready {
+    pub fn wait(
+        &self,
+        fd: &impl AsFd,
+        beside: Option<BorrowedFd<'_>>,
+        most: Option<Duration>,
+    ) -> WaitReadiness {
         let second = beside.unwrap_or(self.halt.as_fd());
         let mut fds = [
             PollFd::new(fd, PollFlags::IN),
@@ -60,11 +65,11 @@ impl Place {
             PollFd::from_borrowed_fd(second, PollFlags::IN),
         ];
         match self.poll(&mut fds, most) {
-            true => Ready {
+            true => WaitReadiness {
                 first: !fds[0].revents().is_empty(),
                 second: beside.is_some() && !fds[2].revents().is_empty(),
             },
-            false => Ready::default(),
+            false => WaitReadiness::default(),
         }
     }
 

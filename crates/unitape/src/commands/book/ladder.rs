@@ -2,22 +2,22 @@
 
 use crate::output::{Failure, say_lines, say_to};
 use std::io::Write;
-use unitape_book::Level;
+use unitape_book::PriceLevel;
 use unitape_model::Side;
 
 /// Prints `shown` levels of each side, the best first, and how many more there are of the `depths`; `orders` tells what
 /// stands beside a level.
 pub fn print(
     out: &mut impl Write,
-    [bids, asks]: [&[Level]; 2],
+    [bids, asks]: [&[PriceLevel]; 2],
     depths: [usize; 2],
-    orders: impl Fn(Side, &Level) -> String,
+    orders: impl Fn(Side, &PriceLevel) -> String,
 ) -> Result<(), Failure> {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_header(["orders", "qty", "bid", "ask", "qty", "orders"]);
     for n in 0..bids.len().max(asks.len()) {
-        let cells = |side, levels: &[Level]| match levels.get(n) {
+        let cells = |side, levels: &[PriceLevel]| match levels.get(n) {
             Some(level) => [orders(side, level), level.qty.to_string(), level.px.to_string()],
             None => Default::default(),
         };

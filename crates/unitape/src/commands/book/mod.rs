@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use unitape_book::{ALL_VENUES, Basis, Change, Error, ListingId, Marks, Options, TapeBooks};
+use unitape_book::{ALL_VENUES, Basis, BookChange, BookOptions, Error, ListingId, QuoteMarks, TapeBooks};
 use unitape_model::{Event, InstrumentId, NameKind, Position};
 use unitape_run::address::TapeStopPoint;
 use unitape_run::follow::{FollowStep, TapeFollower};
@@ -113,7 +113,7 @@ pub fn run(args: Args) -> output::Result {
     let stop = output::stop_flag()?;
     output::print_hot_notice(&args.dir);
     let (mut follower, names) = args.read.follow(&args.dir)?;
-    let mut tape = TapeBooks::with_names(Options::default(), names);
+    let mut tape = TapeBooks::with_names(BookOptions::default(), names);
     let mut view = View { args: &args, out: output::stdout(), dirty: BTreeSet::new(), printed: 0 };
     let mut here = Here::default();
     // Changes before this were printed.
@@ -186,7 +186,8 @@ pub fn run(args: Args) -> output::Result {
     if faults > 0 {
         note!("{} events said of these books what cannot be; see `faults`", grouped(faults));
     }
-    let marked = |id| tape.books.listing(id).books().filter(|b| b.marks().has(Marks::STALE)).count() as u64;
+    let marked =
+        |id| tape.books.listing(id).books().filter(|b| b.marks().contains(QuoteMarks::STALE)).count() as u64;
     let stale: u64 = view.wanted(&tape).map(marked).sum();
     if stale > 0 {
         note!("{} of these books are stale: something of their feed is missing", grouped(stale));
@@ -209,7 +210,7 @@ pub fn run(args: Args) -> output::Result {
 /// Begins again at the start of a tape that was cut: the books of before hold events that the tape no longer has.
 fn rewind(follower: &mut TapeFollower, from: Position, to: Position) -> Result<TapeBooks, Failure> {
     output::print_rewound(from, to);
-    Ok(TapeBooks::with_names(Options::default(), follower.reopen()?))
+    Ok(TapeBooks::with_names(BookOptions::default(), follower.reopen()?))
 }
 
 /// What was counted over all books and is not in them: its word, how often, and what it says.
@@ -317,7 +318,7 @@ impl<W: Write> View<'_, W> {
     }
 
     /// Prints a best price that has changed.
-    fn change(&mut self, tape: &TapeBooks, here: Here, change: &Change) -> Result<(), Failure> {
+    fn change(&mut self, tape: &TapeBooks, here: Here, change: &BookChange) -> Result<(), Failure> {
         let args = self.args;
         let listing = tape.books.listing(change.listing);
         let is = |name: &Option<String>, dict, id| match name {

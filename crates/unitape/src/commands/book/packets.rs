@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
-use unitape_book::Level;
+use unitape_book::PriceLevel;
 use unitape_marketdata::{
-    At, BookView, Gap, Handler, InstrumentId, LineState, Listener, PacketFile, Refusal, Rung, Side,
+    At, BookView, Gap, Handler, InstrumentId, LineState, Listener, PacketFile, Refusal, Side, StoredLevel,
     Subscription,
 };
 
@@ -170,7 +170,7 @@ fn line(
     let tables = handler.tables();
     let of = &tables.instruments[instrument.index()];
     let side = |side| -> Vec<_> {
-        let one = |rung: &Rung| {
+        let one = |rung: &StoredLevel| {
             let level = rung.level();
             let mut value = json!({"px": level.px.to_string(), "qty": level.qty.to_string()});
             if let Some(orders) = level.orders {
@@ -209,9 +209,9 @@ fn table(
         head += ", stale";
     }
     say_to!(*out, "{head}");
-    let levels = |side| book.levels(side).take(depth).map(Rung::level).collect::<Vec<_>>();
+    let levels = |side| book.levels(side).take(depth).map(StoredLevel::level).collect::<Vec<_>>();
     let (bids, asks) = (levels(Side::Buy), levels(Side::Sell));
-    let orders = |_, level: &Level| level.orders.map(|n| n.to_string()).unwrap_or_default();
+    let orders = |_, level: &PriceLevel| level.orders.map(|n| n.to_string()).unwrap_or_default();
     ladder::print(out, [&bids, &asks], Side::BOTH.map(|side| book.depth(side)), orders)?;
     Ok(writeln!(out)?)
 }

@@ -5,7 +5,7 @@ use crate::commands::tape::utc;
 use crate::output::{Failure, grouped, plain, say_to};
 use serde_json::{Map, Value, json};
 use std::io::Write;
-use unitape_book::{ALL_VENUES, Basis, BookView, Level, ListingView, Marks, OrderView, TapeBooks};
+use unitape_book::{ALL_VENUES, Basis, BookView, ListingView, OrderView, PriceLevel, QuoteMarks, TapeBooks};
 use unitape_model::{InstrumentId, NameKind, Side};
 
 /// The name of a venue or instrument; empty where the feed gives none.
@@ -13,7 +13,7 @@ fn name(tape: &TapeBooks, dict: NameKind, id: u32) -> &str {
     tape.names.name(dict, id).unwrap_or_default()
 }
 
-fn names(marks: Marks) -> Vec<&'static str> {
+fn names(marks: QuoteMarks) -> Vec<&'static str> {
     marks.names().collect()
 }
 
@@ -32,7 +32,7 @@ pub fn book_json(
     args: &Args,
 ) -> Result<(), Failure> {
     let side = |side: Side| -> Vec<Value> {
-        let level = |level: Level| {
+        let level = |level: PriceLevel| {
             let mut object = Map::new();
             object.insert("px".into(), level.px.to_string().into());
             object.insert("qty".into(), level.qty.to_string().into());
@@ -47,7 +47,7 @@ pub fn book_json(
         book.levels(side).take(args.depth).map(level).collect()
     };
     let faults: Map<String, Value> =
-        listing.faults().met().map(|(fault, n)| (fault.name().to_owned(), n.into())).collect();
+        listing.faults().nonzero().map(|(fault, n)| (fault.name().to_owned(), n.into())).collect();
     let mut value = json!({
         "seq": here.seq, "position": here.position.0, "ts": book.ts().0,
         "instr": name(tape, NameKind::Instrument, listing.instrument().0),
@@ -105,14 +105,14 @@ pub fn book_table(
     if book.basis() == Basis::Orders {
         head += &format!(", {} orders", grouped(book.order_count().into()));
     }
-    for (fault, n) in listing.faults().met() {
+    for (fault, n) in listing.faults().nonzero() {
         head += &format!(", {} × {}", grouped(n), fault.name());
     }
     // A book that no event has changed has no time.
     let when = if book.ts().0 == 0 { "-".to_owned() } else { utc(book.ts().0) };
     say_to!(*out, "{head}, {when}");
     let depth = book.depth(args.depth);
-    let orders = |side, level: &Level| match args.orders {
+    let orders = |side, level: &PriceLevel| match args.orders {
         true => {
             let line =
                 book.queue(side, level.px).map(|o| plain(&format!("{} {}", o.oid, o.left)).into_owned());
@@ -136,10 +136,10 @@ pub struct Row<'a> {
     venue: &'a str,
     instr: &'a str,
     basis: &'static str,
-    sides: [Option<Level>; 2],
+    sides: [Option<PriceLevel>; 2],
     /// Over all venues: who has the best bid and the best ask.
     venues: Option<[Vec<&'a str>; 2]>,
-    marks: Marks,
+    marks: QuoteMarks,
 }
 
 impl<'a> Row<'a> {
@@ -167,7 +167,7 @@ impl<'a> Row<'a> {
             let mine = move |listing: &ListingView<'_>| {
                 let bbo = listing.bbo();
                 let mine = if side == Side::Buy { bbo.bid } else { bbo.ask };
-                let takes_part = listing.is_continuous() && !bbo.marks.has(Marks::STALE);
+                let takes_part = listing.is_continuous() && !bbo.marks.contains(QuoteMarks::STALE);
                 takes_part && best.is_some() && mine.map(|l| l.px) == best.map(|l| l.px)
             };
             listings.filter(mine).map(|l| name(tape, NameKind::Venue, l.venue().into())).collect()
@@ -212,7 +212,7 @@ impl<'a> Row<'a> {
 
     /// For people.
     pub fn text(&self, out: &mut impl Write) -> Result<(), Failure> {
-        let side = |level: Option<Level>| match level {
+        let side = |level: Option<PriceLevel>| match level {
             Some(level) => (level.px.to_string(), level.qty.to_string()),
             None => ("-".to_owned(), String::new()),
         };

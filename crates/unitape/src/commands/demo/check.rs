@@ -3,7 +3,7 @@
 use super::picture::{Course, Found, Picture, execution};
 use super::samples::Counted;
 use std::collections::BTreeMap;
-use unitape_feed::Summary;
+use unitape_feed::AccountSummary;
 use unitape_sim::day::{CopyTruth, Key, Label, LastBbo, Scene};
 use unitape_watch::Alert;
 
@@ -95,7 +95,7 @@ pub fn alerts(live: &[Alert], replayed: &[Alert]) -> Vec<String> {
 /// Whether every message is an event, in quarantine, a duplicate or ignored, and as many of each as there must be; of
 /// `others` somebody else knows.
 pub fn account(
-    summary: &Summary,
+    summary: &AccountSummary,
     picture: &Picture,
     counted: &[(&str, Counted)],
     sizes: &BTreeMap<String, u64>,

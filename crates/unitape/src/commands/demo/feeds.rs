@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use unitape_feed::{Feed, Format};
+use unitape_feed::{FileFeed, Format};
 use unitape_sim::day::{CopyTruth, Label, Scenario};
 use unitape_sim::{DropCopy, Noise, Sim, SimConfig};
 
@@ -37,7 +37,7 @@ pub struct Written {
     /// What each of the other feeds holds.
     pub counted: Vec<(&'static str, Counted)>,
     /// All of them, as consolidation wants them.
-    pub feeds: Vec<Feed>,
+    pub feeds: Vec<FileFeed>,
 }
 
 /// What is known of the simulated day.
@@ -145,8 +145,8 @@ fn write_day(sim: &mut Sim, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn feed(name: &str, format: &str, mapping: &str, files: Vec<PathBuf>) -> Result<Feed, Failure> {
-    Ok(Feed { name: name.to_owned(), format: Format::named(format, mapping)?, files })
+fn feed(name: &str, format: &str, mapping: &str, files: Vec<PathBuf>) -> Result<FileFeed, Failure> {
+    Ok(FileFeed { name: name.to_owned(), format: Format::from_names(format, mapping)?, files })
 }
 
 /// Makes a file of `about` so many bytes with a progress bar.

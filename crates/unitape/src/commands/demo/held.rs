@@ -5,9 +5,9 @@ use super::picture::{COLUMNS, Course};
 use crate::output::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use unitape_book::{Basis, Level, Marks, TapeBooks};
-use unitape_feed::quarantine::Entry;
-use unitape_feed::{Account, FeedSummary};
+use unitape_book::{Basis, PriceLevel, QuoteMarks, TapeBooks};
+use unitape_feed::quarantine::QuarantineEntry;
+use unitape_feed::{FeedSummary, TapeAccount};
 use unitape_marketdata::engine::Stats;
 use unitape_marketdata::{Handler, Subscription};
 use unitape_model::{Event, EventField, EventKind, EventValue, InstrumentId, NameKind, Side, UnixNanos};
@@ -48,7 +48,7 @@ pub struct Loss {
 }
 
 /// Looks at the tape in `dir`, and gives the capture to a handler.
-pub fn look(dir: &Path, account: &Account, depth: &Depth) -> Result<Held, Failure> {
+pub fn look(dir: &Path, account: &TapeAccount, depth: &Depth) -> Result<Held, Failure> {
     let mut handler = Handler::open(&depth.config)?;
     handler.subscribe(Subscription::All);
     handler.replay(&depth.capture, None, &mut ())?;
@@ -68,11 +68,11 @@ pub fn look(dir: &Path, account: &Account, depth: &Depth) -> Result<Held, Failur
 type Read = (BTreeMap<String, Option<Book>>, Vec<Course>, Loss);
 
 /// The tape in one pass: of this feed alone.
-fn read(dir: &Path, account: &Account, (from, to): (u64, u64)) -> Result<Read, Failure> {
+fn read(dir: &Path, account: &TapeAccount, (from, to): (u64, u64)) -> Result<Read, Failure> {
     let of_feed = account.sources.iter().filter(|source| source.feed == DEPTH);
     let sources: BTreeSet<u32> =
         of_feed.flat_map(|s| std::iter::once(s.id).chain(s.further.keys().copied())).collect();
-    let mut books = TapeBooks::new(unitape_book::Options::default());
+    let mut books = TapeBooks::new(unitape_book::BookOptions::default());
     let mut reader = Reader::open(dir, StartPosition::Oldest)?;
     let mut courses: BTreeMap<InstrumentId, Course> = BTreeMap::new();
     let mut loss = Loss::default();
@@ -108,12 +108,12 @@ fn read(dir: &Path, account: &Account, (from, to): (u64, u64)) -> Result<Read, F
     for id in books.books.listings() {
         let (listing, book) = (books.books.listing(id), books.books.book(id, Basis::Levels));
         let instr = name(NameKind::Instrument, listing.instrument().0);
-        let whole = !book.marks().has(Marks::STALE) && listing.faults().total() == 0;
+        let whole = !book.marks().contains(QuoteMarks::STALE) && listing.faults().total() == 0;
         let sides = Side::BOTH.map(|side| book.levels(side).map(rung).collect());
         all.insert(instr.clone(), whole.then(|| Book { instr: instr.clone(), sides }));
         let Some(course) = courses.remove(&listing.instrument()) else { continue };
         let best = book.bbo();
-        let side = |level: Option<Level>| {
+        let side = |level: Option<PriceLevel>| {
             [level.map(|level| level.px.to_string()), level.map(|level| level.qty.to_string())]
         };
         let venue = name(NameKind::Venue, listing.venue().into());
@@ -124,7 +124,7 @@ fn read(dir: &Path, account: &Account, (from, to): (u64, u64)) -> Result<Read, F
     Ok((all, sorted, loss))
 }
 
-fn rung(level: Level) -> Rung {
+fn rung(level: PriceLevel) -> Rung {
     (level.px.0, level.qty.to_string().parse().unwrap_or(u64::MAX), level.orders.unwrap_or(0))
 }
 
@@ -214,7 +214,12 @@ pub fn lines(came: &[Came; 3], held: &Held) -> Vec<String> {
 }
 
 /// Where quarantine has something that was not damaged, or that is missing in the account.
-pub fn account(is: Option<&FeedSummary>, bytes: u64, depth: &Depth, quarantine: &[Entry]) -> Vec<String> {
+pub fn account(
+    is: Option<&FeedSummary>,
+    bytes: u64,
+    depth: &Depth,
+    quarantine: &[QuarantineEntry],
+) -> Vec<String> {
     let Some(is) = is else { return vec![format!("{DEPTH}: nothing on the tape")] };
     let mut differs = Vec::new();
     let sum = is.with_events + is.quarantined + is.duplicates + is.ignored;
@@ -234,7 +239,7 @@ pub fn account(is: Option<&FeedSummary>, bytes: u64, depth: &Depth, quarantine: 
 }
 
 /// Whether an entry of quarantine is of this feed.
-pub fn of_depth(entry: &Entry) -> bool {
+pub fn of_depth(entry: &QuarantineEntry) -> bool {
     entry.source.split('/').next() == Some(DEPTH)
 }
 

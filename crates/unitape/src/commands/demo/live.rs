@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use unitape_tape::{Reader, StartPosition, WaitStrategy, Waiter};
-use unitape_watch::{Alert, Selection, TapeWatch};
+use unitape_watch::{Alert, ScenarioSelection, TapeWatch};
 
 /// What a live watch saw.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ pub fn alongside<T>(dir: &Path, write: impl FnOnce() -> Result<T, Failure>) -> R
 
 /// Watches the tape in `dir` from its start until `written` is up and all is read.
 fn follow(dir: &Path, written: &AtomicBool) -> Result<Live, Failure> {
-    let mut watch = TapeWatch::new(&Selection::default())?;
+    let mut watch = TapeWatch::new(&ScenarioSelection::default())?;
     let mut reader = first_sight(dir, written)?;
     let mut live = Live::default();
     loop {

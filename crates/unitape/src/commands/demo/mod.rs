@@ -38,9 +38,9 @@ use place::Place;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
-use unitape_feed::quarantine::Entry;
-use unitape_feed::{Account, FarmEnding, Options, Outcome, Summary};
-use unitape_watch::{Alert, Selection};
+use unitape_feed::quarantine::QuarantineEntry;
+use unitape_feed::{AccountSummary, ConsolidateOptions, FarmEnding, RunOutcome, TapeAccount};
+use unitape_watch::{Alert, ScenarioSelection};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -71,7 +71,7 @@ struct Story {
     place: Place,
     workers: usize,
     written: Written,
-    summary: Summary,
+    summary: AccountSummary,
     picture: Picture,
     live: Live,
     found: Vec<Found>,
@@ -80,8 +80,8 @@ struct Story {
     /// For each label of the simulated day, its place in `found`.
     labelled: Vec<Option<usize>>,
     held: Held,
-    days: unitape_store::Info,
-    quarantine: Vec<Entry>,
+    days: unitape_store::StoreSummary,
+    quarantine: Vec<QuarantineEntry>,
     reasons: BTreeMap<String, u64>,
     tape: unitape_tape::TapeSummary,
     times: Times,
@@ -133,8 +133,13 @@ fn act(args: &Args) -> Result<Story, Failure> {
     times.make_s = started.elapsed().as_secs_f64();
 
     let from = Instant::now();
-    let options = Options { feeds: written.feeds.clone(), workers, stop: Some(&stop), ..Options::default() };
-    let (outcome, live): (Outcome, Live) =
+    let options = ConsolidateOptions {
+        feeds: written.feeds.clone(),
+        workers,
+        stop: Some(&stop),
+        ..ConsolidateOptions::default()
+    };
+    let (outcome, live): (RunOutcome, Live) =
         live::alongside(&tape, || Ok(consolidate::run_with_progress(&tape, options)?))?;
     times.consolidate_s = from.elapsed().as_secs_f64();
     if outcome.ending == FarmEnding::Stopped {
@@ -143,7 +148,7 @@ fn act(args: &Args) -> Result<Story, Failure> {
 
     let from = Instant::now();
     let mut replayed: Vec<Alert> = Vec::new();
-    watch::watch_tape(&tape, &Selection::default(), |alert| {
+    watch::watch_tape(&tape, &ScenarioSelection::default(), |alert| {
         replayed.push(alert.clone());
         Ok(())
     })?;
@@ -151,7 +156,7 @@ fn act(args: &Args) -> Result<Story, Failure> {
 
     let from = Instant::now();
     // From the tape alone: what the run itself has counted is then compared with it.
-    let account = Account::of(&tape)?;
+    let account = TapeAccount::load(&tape)?;
     let summary = account.summary();
     let picture = picture::look(&tape, &account)?;
     let found = picture::evidence(&tape, &account, &live.alerts)?;

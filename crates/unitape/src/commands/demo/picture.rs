@@ -4,7 +4,7 @@ use super::feeds::{ORDERS, SPAN_NS, START_NS};
 use crate::output::Failure;
 use std::collections::BTreeMap;
 use std::path::Path;
-use unitape_feed::Account;
+use unitape_feed::TapeAccount;
 use unitape_model::{
     Event, EventField, EventKind, EventValue, InlineId, InstrumentId, NameKind, Position, frames,
 };
@@ -62,7 +62,7 @@ pub struct Found {
 }
 
 /// Reads the tape in `dir`, whose account is known.
-pub fn look(dir: &Path, account: &Account) -> Result<Picture, Failure> {
+pub fn look(dir: &Path, account: &TapeAccount) -> Result<Picture, Failure> {
     let mut feeds: BTreeMap<u32, &str> = BTreeMap::new();
     for source in &account.sources {
         feeds.insert(source.id, &source.feed);
@@ -147,7 +147,7 @@ impl Course {
 }
 
 /// Looks up the evidence of `alerts` on the tape in `dir`.
-pub fn evidence(dir: &Path, account: &Account, alerts: &[Alert]) -> Result<Vec<Found>, Failure> {
+pub fn evidence(dir: &Path, account: &TapeAccount, alerts: &[Alert]) -> Result<Vec<Found>, Failure> {
     let mut reader = Reader::open(dir, StartPosition::Oldest)?;
     let mut found = Vec::with_capacity(alerts.len());
     for alert in alerts {
@@ -179,7 +179,7 @@ pub fn execution(ts: i64, parts: [&str; 7]) -> String {
     format!("exec at {ts} on {venue}, order {oid}, match {match_id}: {owner} {side} {qty} @ {px}")
 }
 
-fn leg(event: &Event<'_>, account: &Account) -> String {
+fn leg(event: &Event<'_>, account: &TapeAccount) -> String {
     let known = |dict, id: u32| account.names.name(dict, id).unwrap_or("?").to_owned();
     let owner = match event.field(EventField::Owner, &mut [0; 36]) {
         Some(EventValue::Sym(dict, id)) => known(dict, id),

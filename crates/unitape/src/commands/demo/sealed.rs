@@ -4,14 +4,14 @@ use super::place::Place;
 use crate::output::Failure;
 use unitape_codec::events::{EventLineForm, write_event};
 use unitape_model::NameTable;
-use unitape_store::{Filter, Info, SealOptions, Store, seal};
+use unitape_store::{ScanFilter, SealOptions, Store, StoreSummary, seal};
 use unitape_tape::{Reader, StartPosition};
 
 /// The days and what differs between them and the tape.
 #[derive(Debug)]
 pub struct Days {
     /// What the store holds.
-    pub info: Info,
+    pub info: StoreSummary,
     /// Where an event differs from the tape's; empty when all is well.
     pub differs: Vec<String>,
 }
@@ -23,7 +23,7 @@ const READ_OUT: u64 = 16;
 pub fn seal_and_compare(place: &Place) -> Result<Days, Failure> {
     seal(&place.tape(), &place.store(), &SealOptions::default())?;
     let store = Store::open(&place.store())?;
-    let mut scan = store.scan(&Filter::default())?;
+    let mut scan = store.scan(&ScanFilter::default())?;
     let mut reader = Reader::open(&place.tape(), StartPosition::Oldest)?;
     let mut differs = Vec::new();
     let (mut names, mut sealed_sources) = (NameTable::default(), NameTable::default());

@@ -13,11 +13,13 @@
 
 use serde_json::Value as Json;
 use std::fmt::Write as _;
-use unitape_feed::mapping::{EventSeen, Explained, Failed, FieldSeen, Outcome, Place};
+use unitape_feed::mapping::{
+    EventExplanation, ExplainedOutcome, FailedCondition, FieldExplanation, MessageExplanation, RuleLocation,
+};
 use unitape_marketdata::engine::Holds;
 
 /// The message in words, line by line; what the message itself says may hold line feeds.
-pub fn told(m: &Explained) -> Vec<String> {
+pub fn told(m: &MessageExplanation) -> Vec<String> {
     let mut lines = Vec::new();
     let mut out = String::new();
     // Writing to a String cannot fail, here and below.
@@ -26,12 +28,12 @@ pub fn told(m: &Explained) -> Vec<String> {
         _ = write!(out, "{} {} ", m.type_is, m.message_type);
     }
     out.push_str(&match m.outcome {
-        Outcome::Events => match &m.events[..] {
+        ExplainedOutcome::Events => match &m.events[..] {
             [_] => "became 1 event".to_owned(),
             events => format!("became {} events", events.len()),
         },
-        Outcome::Ignored => "is ignored".to_owned(),
-        Outcome::Quarantined => "goes into quarantine".to_owned(),
+        ExplainedOutcome::Ignored => "is ignored".to_owned(),
+        ExplainedOutcome::Quarantined => "goes into quarantine".to_owned(),
     });
     if let Some(rule) = m.rule {
         _ = write!(out, " by {}", place("rule", rule));
@@ -90,7 +92,7 @@ pub fn holds(name: &str, holds: &Holds) -> Vec<String> {
     lines
 }
 
-fn event(lines: &mut Vec<String>, e: &EventSeen) {
+fn event(lines: &mut Vec<String>, e: &EventExplanation) {
     let mut out = format!("  {}", e.kind);
     if e.event.line > 0 {
         _ = write!(out, " (line {})", e.event.line);
@@ -120,7 +122,7 @@ fn event(lines: &mut Vec<String>, e: &EventSeen) {
     }
 }
 
-fn field(f: &FieldSeen, becomes: Option<&Json>) -> String {
+fn field(f: &FieldExplanation, becomes: Option<&Json>) -> String {
     let value = becomes.map_or("–".to_owned(), Json::to_string);
     let mut out = format!("    {:10} {value:24} ", f.field);
     out.push_str(if f.from == "const" { "the mapping's own" } else { "from " });
@@ -145,13 +147,13 @@ fn field(f: &FieldSeen, becomes: Option<&Json>) -> String {
     out
 }
 
-fn failed(f: &Failed) -> String {
+fn failed(f: &FailedCondition) -> String {
     match &f.value {
         Some(value) => format!("{} is {value}, not {} (line {})", f.path, f.wanted, f.line),
         None => format!("{} is not there, and should be {} (line {})", f.path, f.wanted, f.line),
     }
 }
 
-fn place(what: &str, p: Place) -> String {
+fn place(what: &str, p: RuleLocation) -> String {
     format!("{what} {} (line {})", p.number, p.line)
 }

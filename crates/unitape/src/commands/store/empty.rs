@@ -5,7 +5,7 @@ use crate::commands::tape::utc;
 use crate::output::{Failure, grouped, known, note};
 use std::collections::BTreeMap;
 use unitape_model::NameKind;
-use unitape_store::{Amount, Filter, Store, TickSchema};
+use unitape_store::{ScanFilter, Store, StoredTotals, TickSchema};
 
 /// Refuses bounds between which nothing can be.
 pub fn check(args: &Scan) -> Result<(), Failure> {
@@ -19,7 +19,7 @@ pub fn check(args: &Scan) -> Result<(), Failure> {
 }
 
 /// Takes names out of the filter that no sealed event has, and says what there is; false when nothing is left to read.
-pub fn known_names(store: &Store, filter: &mut Filter) -> bool {
+pub fn known_names(store: &Store, filter: &mut ScanFilter) -> bool {
     let names = store.names();
     let is_known = |dict, name: &str| names.get(dict, name.as_bytes()).is_some();
     let all = |dict| (1..=names.len(dict)).filter_map(move |id| names.name(dict, id));
@@ -46,7 +46,7 @@ pub fn explain(store: &Store, args: &Scan) {
         note!("unitape: no events: nothing was sealed into the store yet");
         return;
     }
-    let mut schemas: BTreeMap<TickSchema, Amount> = BTreeMap::new();
+    let mut schemas: BTreeMap<TickSchema, StoredTotals> = BTreeMap::new();
     for (schema, amount) in info.days.values().flat_map(|day| &day.schemas) {
         schemas.entry(*schema).or_default().add(amount);
     }

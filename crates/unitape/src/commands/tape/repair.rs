@@ -27,7 +27,7 @@ pub struct Repair {
 /// Runs the command.
 pub fn repair(args: &Repair) -> output::Result {
     // Of a tape that cannot be read nothing can be said; the next repair knows it.
-    let mut beside: Vec<_> = unitape_feed::gone_damage(&args.dir).ok().flatten().into_iter().collect();
+    let mut beside: Vec<_> = unitape_feed::checkpoint_damage(&args.dir).ok().flatten().into_iter().collect();
     let lost_bytes = unitape_feed::quarantine::raw_damage(&args.dir).unwrap_or_default();
     beside.extend(lost_bytes.iter().cloned());
     let options = RepairOptions {

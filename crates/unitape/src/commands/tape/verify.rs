@@ -2,7 +2,7 @@
 
 use crate::output::{self, Done, Failure, grouped, say};
 use std::path::Path;
-use unitape_feed::Account;
+use unitape_feed::TapeAccount;
 use unitape_feed::quarantine::{RawReport, check_raw};
 use unitape_model::{ErrorCause, Position};
 use unitape_tape::VerifyReport;
@@ -52,11 +52,11 @@ impl Inspection {
             })
             .collect();
         // A ring tape is of messages alone.
-        let account = if dir.is_file() { Ok(Account::default()) } else { Account::of(dir) };
+        let account = if dir.is_file() { Ok(TapeAccount::default()) } else { TapeAccount::load(dir) };
         let mut raw = RawReport::default();
         match &account {
             Ok(account) => {
-                for s in account.sources.iter().filter(|s| !s.tally.closes()) {
+                for s in account.sources.iter().filter(|s| !s.tally.is_balanced()) {
                     problems.push(format!("account of {}/{} does not close", s.feed, s.file));
                 }
                 if let Some(m) = &account.mismatch {

@@ -15,50 +15,50 @@ pub(crate) mod naive;
 mod tests;
 
 use crate::alert::Alert;
-use crate::cooldown::Cooldowns;
-use crate::def::{Class, Def, Need, Param, Sort};
+use crate::cooldown::AlertCooldowns;
+use crate::def::{ConductClass, ParamDef, ParamType, ScenarioDef, SharedStateNeed};
 use crate::exact::BILLION;
-use crate::params::Params;
-use crate::watch::{Input, Metrics, Output, Scenario};
-use crate::windows::Windows;
+use crate::params::ScenarioParams;
+use crate::watch::{Scenario, ScenarioInput, ScenarioMetrics, ScenarioOutput};
+use crate::windows::SlidingWindows;
 use serde_json::json;
 use unitape_model::{EventKind, NameKind};
 
 /// Definition of the scenario.
-pub static DEF: Def = Def {
+pub static DEF: ScenarioDef = ScenarioDef {
     id: "order_to_trade_ratio",
     title: "Order-to-trade ratio burst",
-    class: Class::Messaging,
+    class: ConductClass::Messaging,
     inputs: &[EventKind::OrderNew, EventKind::OrderAmend, EventKind::OrderCancel, EventKind::Exec],
-    needs: &[Need::Orders],
+    needs: &[SharedStateNeed::Orders],
     key: &["trader"],
     params: &[
-        Param {
+        ParamDef {
             name: "window_ms",
             default: "1000",
             unit: "ms",
-            sort: Sort::UpTo(1_000_000_000_000),
+            sort: ParamType::UpTo(1_000_000_000_000),
             about: "messages and executions of less than this ago are counted",
         },
-        Param {
+        ParamDef {
             name: "min_msgs",
             default: "50",
             unit: "messages",
-            sort: Sort::UpTo(u32::MAX as u64),
+            sort: ParamType::UpTo(u32::MAX as u64),
             about: "fewer messages than this are no burst",
         },
-        Param {
+        ParamDef {
             name: "max_ratio",
             default: "20",
             unit: "messages per execution",
-            sort: Sort::Tolerance,
+            sort: ParamType::Tolerance,
             about: "more messages than this for each execution",
         },
-        Param {
+        ParamDef {
             name: "cooldown_ms",
             default: "60000",
             unit: "ms",
-            sort: Sort::UpTo(1_000_000_000_000),
+            sort: ParamType::UpTo(1_000_000_000_000),
             about: "after an alert the same trader gives none for this long",
         },
     ],
@@ -77,24 +77,24 @@ const MESSAGES: usize = 0;
 const EXECUTIONS: usize = 1;
 
 /// The scenario.
-pub struct Fast {
+pub struct OrderToTradeScenario {
     min_msgs: u64,
     /// Billionths.
     max_ratio: u64,
-    windows: Windows<u32, 2>,
-    cooldowns: Cooldowns<u32>,
-    metrics: Metrics,
+    windows: SlidingWindows<u32, 2>,
+    cooldowns: AlertCooldowns<u32>,
+    metrics: ScenarioMetrics,
 }
 
-impl Fast {
+impl OrderToTradeScenario {
     /// With empty state.
-    pub fn new(params: &Params) -> Self {
+    pub fn new(params: &ScenarioParams) -> Self {
         Self {
             min_msgs: params.uint("min_msgs"),
             max_ratio: params.nano("max_ratio"),
-            windows: Windows::new(params.millis("window_ms")),
-            cooldowns: Cooldowns::new(params.millis("cooldown_ms")),
-            metrics: Metrics::default(),
+            windows: SlidingWindows::new(params.millis("window_ms")),
+            cooldowns: AlertCooldowns::new(params.millis("cooldown_ms")),
+            metrics: ScenarioMetrics::default(),
         }
     }
 
@@ -105,13 +105,13 @@ impl Fast {
     }
 }
 
-impl Scenario for Fast {
-    fn def(&self) -> &'static Def {
+impl Scenario for OrderToTradeScenario {
+    fn def(&self) -> &'static ScenarioDef {
         &DEF
     }
 
     #[inline]
-    fn on_event(&mut self, input: &Input<'_, '_>, out: &mut Output<'_>) {
+    fn on_event(&mut self, input: &ScenarioInput<'_, '_>, out: &mut ScenarioOutput<'_>) {
         self.metrics.events += 1;
         let trader = input.trader;
         if trader == 0 {
@@ -136,8 +136,8 @@ impl Scenario for Fast {
         self.cooldowns.clear();
     }
 
-    fn metrics(&self) -> Metrics {
-        Metrics {
+    fn metrics(&self) -> ScenarioMetrics {
+        ScenarioMetrics {
             held_back: self.cooldowns.held_back,
             expired: self.windows.expired,
             bound_hit: self.windows.bound_hit + self.cooldowns.bound_hit(),

@@ -1,20 +1,20 @@
 //! The words of the definition, each looked up in everything that happened.
 
 use crate::naive::{Found, Happened, History, Twin, name};
-use crate::params::Params;
+use crate::params::ScenarioParams;
 use std::collections::HashMap;
 use unitape_model::{Dictionary, EventKind, NameKind, UnixNanos};
 
 /// The scenario, slowly.
 pub struct Slow {
-    params: Params,
+    params: ScenarioParams,
     /// The last alert of each trader.
     last: HashMap<u32, UnixNanos>,
 }
 
 impl Slow {
     /// With nothing happened.
-    pub fn new(params: &Params) -> Self {
+    pub fn new(params: &ScenarioParams) -> Self {
         Self { params: params.clone(), last: HashMap::new() }
     }
 }

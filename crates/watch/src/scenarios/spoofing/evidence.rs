@@ -2,11 +2,11 @@
 
 use super::{DEF, key};
 use crate::alert::Alert;
-use crate::exact::Total;
+use crate::exact::QuantitySum;
 use crate::ids::{IdKey, id_text};
 use crate::kept::KeptPosition;
 use crate::orders::OrderState;
-use crate::watch::Input;
+use crate::watch::ScenarioInput;
 use serde_json::json;
 use std::collections::VecDeque;
 use std::iter::once;
@@ -25,8 +25,8 @@ pub(super) const NONE: u64 = u64::MAX;
 
 /// Executions by number; the first that is still kept is number `base`.
 #[derive(Default)]
-pub(super) struct Evidence {
-    kept: VecDeque<Execution>,
+pub(super) struct ExecutionEvidence {
+    kept: VecDeque<KeptExecution>,
     base: u64,
     /// Long match ids of those kept, one after the other.
     texts: VecDeque<u8>,
@@ -35,7 +35,7 @@ pub(super) struct Evidence {
 }
 
 #[derive(Clone, Copy)]
-struct Execution {
+struct KeptExecution {
     seq: u64,
     position: KeptPosition,
     match_id: Option<IdKey>,
@@ -49,9 +49,9 @@ struct Execution {
 
 /// What an owner executed on the other side of an order while it lived.
 #[derive(Clone, Copy)]
-pub(super) struct Executed {
+pub(super) struct OppositeExecutions {
     /// All of it.
-    pub total: Total,
+    pub total: QuantitySum,
     /// In so many executions.
     pub count: u64,
     /// Ordinal of the order's entry.
@@ -62,10 +62,10 @@ pub(super) struct Executed {
     pub owner: u32,
 }
 
-impl Evidence {
+impl ExecutionEvidence {
     /// Keeps an execution behind `before`; gives its number.
-    pub fn add(&mut self, input: &Input<'_, '_>, record: &Order, qty: Decimal, before: u64) -> u64 {
-        let match_id = IdKey::of(input.event, EventField::MatchId, &record.id2);
+    pub fn add(&mut self, input: &ScenarioInput<'_, '_>, record: &Order, qty: Decimal, before: u64) -> u64 {
+        let match_id = IdKey::from_slot(input.event, EventField::MatchId, &record.id2);
         let text_at = self.texts_base + self.texts.len() as u64;
         if match_id.is_some_and(|id| id.is_hashed()) {
             self.keep_text(input.event);
@@ -73,7 +73,7 @@ impl Evidence {
         while self.kept.len() >= KEPT_MAX || self.texts.len() > TEXT_BYTES_MAX && !self.kept.is_empty() {
             self.forget_oldest();
         }
-        self.kept.push_back(Execution {
+        self.kept.push_back(KeptExecution {
             seq: input.context.seq,
             position: input.context.kept_position(),
             match_id,
@@ -108,7 +108,7 @@ impl Evidence {
     }
 
     /// The executions from `last` back to the entry with this ordinal, latest first.
-    fn back_to(&self, entry_seq: u64, last: u64) -> impl Iterator<Item = &Execution> {
+    fn back_to(&self, entry_seq: u64, last: u64) -> impl Iterator<Item = &KeptExecution> {
         let mut at = last;
         std::iter::from_fn(move || {
             let execution = self.kept.get(at.checked_sub(self.base)? as usize)?;
@@ -119,8 +119,8 @@ impl Evidence {
     }
 
     /// What was executed from the entry with this ordinal up to `last`; none when some of it is forgotten.
-    pub fn since(&self, entry_seq: u64, last: u64, owner: u32) -> Option<Executed> {
-        let mut executed = Executed { total: Total::ZERO, count: 0, entry_seq, last, owner };
+    pub fn executed_since(&self, entry_seq: u64, last: u64, owner: u32) -> Option<OppositeExecutions> {
+        let mut executed = OppositeExecutions { total: QuantitySum::ZERO, count: 0, entry_seq, last, owner };
         let mut oldest = last;
         for execution in self.back_to(entry_seq, last) {
             executed.total.add(execution.qty);
@@ -132,7 +132,7 @@ impl Evidence {
     }
 
     /// The match id of an execution, in full.
-    fn match_text(&self, execution: &Execution) -> Option<String> {
+    fn match_text(&self, execution: &KeptExecution) -> Option<String> {
         let id = execution.match_id?;
         if execution.text_bytes == 0 {
             return Some(id.text());
@@ -144,8 +144,13 @@ impl Evidence {
 
     /// The alert of `order`, cancelled by the event at hand.
     #[cold]
-    pub fn alert(&self, input: &Input<'_, '_>, order: &OrderState, executed: &Executed) -> Alert {
-        let mut executions: Vec<&Execution> =
+    pub fn alert(
+        &self,
+        input: &ScenarioInput<'_, '_>,
+        order: &OrderState,
+        executed: &OppositeExecutions,
+    ) -> Alert {
+        let mut executions: Vec<&KeptExecution> =
             self.back_to(executed.entry_seq, executed.last).take(NAMED_MAX).collect();
         executions.reverse();
         let ids: Vec<String> = executions.iter().filter_map(|e| self.match_text(e)).collect();

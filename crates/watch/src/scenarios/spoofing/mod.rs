@@ -27,64 +27,64 @@ pub(crate) mod naive;
 mod tests;
 
 use crate::alert::Alert;
-use crate::def::{Class, Def, Need, Param, Sort};
-use crate::exact::{Total, at_most, times};
-use crate::orders::{OrderState, Touched, quantity};
-use crate::params::Params;
-use crate::watch::{Input, Metrics, Output, Scenario};
-use evidence::{Evidence, Executed};
+use crate::def::{ConductClass, ParamDef, ParamType, ScenarioDef, SharedStateNeed};
+use crate::exact::{QuantitySum, at_most, times};
+use crate::orders::{OrderState, OrderUpdate, quantity};
+use crate::params::ScenarioParams;
+use crate::watch::{Scenario, ScenarioInput, ScenarioMetrics, ScenarioOutput};
+use evidence::{ExecutionEvidence, OppositeExecutions};
 use hashbrown::{DefaultHashBuilder, HashMap};
 use unitape_model::{Decimal, EventKind, InstrumentId, NameKind, Price, UnixNanos};
 
 /// Definition of the scenario.
-pub static DEF: Def = Def {
+pub static DEF: ScenarioDef = ScenarioDef {
     id: "spoofing",
     title: "Spoofing (one large non-bona-fide order)",
-    class: Class::Manipulation,
+    class: ConductClass::Manipulation,
     inputs: &[EventKind::OrderNew, EventKind::OrderCancel, EventKind::Exec],
-    needs: &[Need::Orders, Need::Market],
+    needs: &[SharedStateNeed::Orders, SharedStateNeed::Market],
     key: &["owner", "venue", "instr", "side"],
     params: &[
-        Param {
+        ParamDef {
             name: "max_life_ms",
             default: "5000",
             unit: "ms",
-            sort: Sort::UpTo(1_000_000_000_000),
+            sort: ParamType::UpTo(1_000_000_000_000),
             about: "an order that lived longer than this was meant to trade",
         },
-        Param {
+        ParamDef {
             name: "min_ratio",
             default: "5",
             unit: "times the executed quantity",
-            sort: Sort::Tolerance,
+            sort: ParamType::Tolerance,
             about: "the order is at least this many times what was executed on the other side",
         },
-        Param {
+        ParamDef {
             name: "max_filled_pct",
             default: "10",
             unit: "% of its quantity",
-            sort: Sort::Tolerance,
+            sort: ParamType::Tolerance,
             about: "an order of which more was filled was meant to trade",
         },
-        Param {
+        ParamDef {
             name: "max_dist_ticks",
             default: "3",
             unit: "ticks",
-            sort: Sort::Tolerance,
+            sort: ParamType::Tolerance,
             about: "an order entered further behind the best price moves nobody",
         },
-        Param {
+        ParamDef {
             name: "cancel_after_exec_ms",
             default: "1500",
             unit: "ms",
-            sort: Sort::UpTo(1_000_000_000_000),
+            sort: ParamType::UpTo(1_000_000_000_000),
             about: "it is pulled at most this long after the last execution on the other side",
         },
-        Param {
+        ParamDef {
             name: "min_notional",
             default: "\"50000\"",
             unit: "price × quantity, as both are quoted",
-            sort: Sort::Amount,
+            sort: ParamType::Amount,
             about: "smaller orders move nobody",
         },
     ],
@@ -107,17 +107,17 @@ pub static DEF: Def = Def {
 };
 
 /// The scenario.
-pub struct Fast {
-    limits: Limits,
+pub struct SpoofingScenario {
+    limits: SpoofingLimits,
     /// What is remembered of each order, by its slot.
-    suspects: Vec<Suspect>,
-    accounts: Vec<Account>,
+    suspects: Vec<SuspectOrder>,
+    accounts: Vec<OwnerExecutions>,
     free: Vec<u32>,
     by_key: HashMap<AccountKey, u32, DefaultHashBuilder>,
     /// Where orders live that do not say whose they are: how many, and the accounts that are kept for them.
-    ownerless: HashMap<(u16, InstrumentId), Ownerless, DefaultHashBuilder>,
-    evidence: Evidence,
-    metrics: Metrics,
+    ownerless: HashMap<(u16, InstrumentId), OwnerlessOrders, DefaultHashBuilder>,
+    evidence: ExecutionEvidence,
+    metrics: ScenarioMetrics,
 }
 
 /// Owner, venue, instrument.
@@ -125,43 +125,43 @@ type AccountKey = (u32, u16, InstrumentId);
 
 /// An order, from its entry until its slot is given to another.
 #[derive(Clone, Copy)]
-struct Suspect {
+struct SuspectOrder {
     /// Whom it is of; [`NONE`] once it is cancelled, or when it cannot be one; [`OWNERLESS`] when it does not say.
     account: u32,
     /// Where it is, when it does not say whose it is.
     listing: (u16, InstrumentId),
     /// The best price of its side when it was entered, if there was one, and what had been executed on the other side.
     best: Price,
-    before: Total,
+    before: QuantitySum,
     count_before: u64,
 }
 
 /// Orders of one instrument at a venue that do not say whose they are.
 #[derive(Default)]
-struct Ownerless {
+struct OwnerlessOrders {
     orders: u32,
     /// Any owner may turn out to be theirs, so what is executed meanwhile is kept.
     accounts: Vec<u32>,
 }
 
 /// What an owner executed in an instrument at a venue, while it has an order there that is known.
-struct Account {
+struct OwnerExecutions {
     key: AccountKey,
     /// How many suspects name it, and one more while it is kept for orders that do not say whose they are.
     orders: u32,
     is_held: bool,
     /// By side: buy, sell.
-    done: [Done; 2],
+    done: [SideExecutions; 2],
 }
 
 #[derive(Clone, Copy)]
-struct Done {
-    total: Total,
+struct SideExecutions {
+    total: QuantitySum,
     count: u64,
     last_ts: UnixNanos,
     /// Zero when there was none.
     last_seq: u64,
-    /// The last one's number in [`Evidence`].
+    /// The last one's number in [`ExecutionEvidence`].
     last: u64,
 }
 
@@ -169,27 +169,37 @@ const NONE: u32 = u32::MAX;
 const OWNERLESS: u32 = u32::MAX - 1;
 /// Where an order is that says whose it is.
 const NOWHERE: (u16, InstrumentId) = (0, InstrumentId(0));
-const NO_SUSPECT: Suspect =
-    Suspect { account: NONE, listing: NOWHERE, best: Price::NONE, before: Total::ZERO, count_before: 0 };
-const NOTHING: Done =
-    Done { total: Total::ZERO, count: 0, last_ts: UnixNanos(0), last_seq: 0, last: evidence::NONE };
+const NO_SUSPECT: SuspectOrder = SuspectOrder {
+    account: NONE,
+    listing: NOWHERE,
+    best: Price::NONE,
+    before: QuantitySum::ZERO,
+    count_before: 0,
+};
+const NOTHING: SideExecutions = SideExecutions {
+    total: QuantitySum::ZERO,
+    count: 0,
+    last_ts: UnixNanos(0),
+    last_seq: 0,
+    last: evidence::NONE,
+};
 
-impl Fast {
+impl SpoofingScenario {
     /// With empty state.
-    pub fn new(params: &Params) -> Self {
+    pub fn new(params: &ScenarioParams) -> Self {
         Self {
-            limits: Limits::new(params),
+            limits: SpoofingLimits::new(params),
             suspects: Vec::new(),
             accounts: Vec::new(),
             free: Vec::new(),
             by_key: HashMap::default(),
             ownerless: HashMap::default(),
-            evidence: Evidence::default(),
-            metrics: Metrics::default(),
+            evidence: ExecutionEvidence::default(),
+            metrics: ScenarioMetrics::default(),
         }
     }
 
-    fn on_entry(&mut self, input: &Input<'_, '_>, touched: Touched<'_>) {
+    fn on_entry(&mut self, input: &ScenarioInput<'_, '_>, touched: OrderUpdate<'_>) {
         let slot = touched.slot as usize;
         if self.suspects.len() <= slot {
             self.suspects.resize(slot + 1, NO_SUSPECT);
@@ -204,14 +214,14 @@ impl Fast {
                 let listing = (order.venue, order.instr);
                 self.ownerless.entry(listing).or_default().orders += 1;
                 let best = best.and_then(|b| b.of_side(order.side)).unwrap_or(Price::NONE);
-                self.suspects[slot] = Suspect { account: OWNERLESS, listing, best, ..NO_SUSPECT };
+                self.suspects[slot] = SuspectOrder { account: OWNERLESS, listing, best, ..NO_SUSPECT };
             }
             return;
         };
         let account = self.account(key);
         self.accounts[account as usize].orders += 1;
         let done = &self.accounts[account as usize].done[opposite];
-        self.suspects[slot] = Suspect {
+        self.suspects[slot] = SuspectOrder {
             account,
             listing: NOWHERE,
             best: best.and_then(|b| b.of_side(order.side)).unwrap_or(Price::NONE),
@@ -220,7 +230,7 @@ impl Fast {
         };
     }
 
-    fn on_exec(&mut self, input: &Input<'_, '_>) {
+    fn on_exec(&mut self, input: &ScenarioInput<'_, '_>) {
         let Some(record) = input.record else { return };
         let qty = quantity(record).filter(|q| q.mantissa() > 0);
         let (venue, instr, side) =
@@ -242,7 +252,12 @@ impl Fast {
         done.last = self.evidence.add(input, record, qty, done.last);
     }
 
-    fn on_cancel(&mut self, input: &Input<'_, '_>, touched: Touched<'_>, out: &mut Output<'_>) {
+    fn on_cancel(
+        &mut self,
+        input: &ScenarioInput<'_, '_>,
+        touched: OrderUpdate<'_>,
+        out: &mut ScenarioOutput<'_>,
+    ) {
         let slot = touched.slot as usize;
         if touched.was_live
             && let Some(alert) = self.judge(input, touched.order, slot)
@@ -253,7 +268,7 @@ impl Fast {
         self.let_go(slot);
     }
 
-    fn judge(&mut self, input: &Input<'_, '_>, order: &OrderState, slot: usize) -> Option<Alert> {
+    fn judge(&mut self, input: &ScenarioInput<'_, '_>, order: &OrderState, slot: usize) -> Option<Alert> {
         let suspect = self.suspects.get(slot).copied().unwrap_or(NO_SUSPECT);
         let best = suspect.best.to_option();
         let tick = input.context.market.reference(order.instr).and_then(|r| r.tick);
@@ -276,15 +291,15 @@ impl Fast {
         let done = &self.accounts.get(at? as usize)?.done[opposite];
         let entry_seq = order.entry_seq().filter(|entry_seq| done.last_seq > *entry_seq)?;
         let executed = match suspect.account {
-            OWNERLESS => match self.evidence.since(entry_seq, done.last, owner) {
+            OWNERLESS => match self.evidence.executed_since(entry_seq, done.last, owner) {
                 Some(executed) => executed,
                 None => {
                     self.metrics.bound_hit += 1;
                     return None;
                 }
             },
-            _ => Executed {
-                total: done.total.since(&suspect.before),
+            _ => OppositeExecutions {
+                total: done.total.minus_earlier(&suspect.before),
                 count: done.count - suspect.count_before,
                 entry_seq,
                 last: done.last,
@@ -306,7 +321,7 @@ impl Fast {
     fn account(&mut self, key: AccountKey) -> u32 {
         let (accounts, free) = (&mut self.accounts, &mut self.free);
         *self.by_key.entry(key).or_insert_with(|| {
-            let account = Account { key, orders: 0, is_held: false, done: [NOTHING; 2] };
+            let account = OwnerExecutions { key, orders: 0, is_held: false, done: [NOTHING; 2] };
             match free.pop() {
                 Some(at) => {
                     accounts[at as usize] = account;
@@ -373,13 +388,13 @@ impl Fast {
     }
 }
 
-impl Scenario for Fast {
-    fn def(&self) -> &'static Def {
+impl Scenario for SpoofingScenario {
+    fn def(&self) -> &'static ScenarioDef {
         &DEF
     }
 
     #[inline]
-    fn on_event(&mut self, input: &Input<'_, '_>, out: &mut Output<'_>) {
+    fn on_event(&mut self, input: &ScenarioInput<'_, '_>, out: &mut ScenarioOutput<'_>) {
         self.metrics.events += 1;
         match (input.event.kind(), input.order) {
             (EventKind::Exec, _) => self.on_exec(input),
@@ -401,8 +416,8 @@ impl Scenario for Fast {
         self.evidence.clear();
     }
 
-    fn metrics(&self) -> Metrics {
-        Metrics { held: self.by_key.len() as u64, ..self.metrics }
+    fn metrics(&self) -> ScenarioMetrics {
+        ScenarioMetrics { held: self.by_key.len() as u64, ..self.metrics }
     }
 }
 
@@ -415,7 +430,7 @@ fn whole(order: &OrderState, owner: u32) -> Option<(AccountKey, usize)> {
 }
 
 /// The parameters, ready for exact arithmetic.
-struct Limits {
+struct SpoofingLimits {
     max_life_ns: i128,
     cancel_after_exec_ns: i128,
     /// Billionths.
@@ -429,8 +444,8 @@ struct Limits {
 
 const BILLION: u64 = 1_000_000_000;
 
-impl Limits {
-    fn new(params: &Params) -> Self {
+impl SpoofingLimits {
+    fn new(params: &ScenarioParams) -> Self {
         Self {
             max_life_ns: params.millis("max_life_ms"),
             cancel_after_exec_ns: params.millis("cancel_after_exec_ms"),
@@ -457,8 +472,8 @@ impl Limits {
     }
 
     /// executed × 100 ≤ limit × quantity.
-    fn is_hardly_filled(&self, executed: &Total, qty: Decimal) -> bool {
-        executed.times(100 * BILLION) <= Total::of(qty).times(self.max_filled)
+    fn is_hardly_filled(&self, executed: &QuantitySum, qty: Decimal) -> bool {
+        executed.times(100 * BILLION) <= QuantitySum::from_decimal(qty).times(self.max_filled)
     }
 
     /// quantity × price ≥ limit.
@@ -470,8 +485,8 @@ impl Limits {
     }
 
     /// quantity ≥ ratio × executed.
-    fn is_out_of_proportion(&self, qty: Decimal, executed: &Total) -> bool {
-        executed.times(self.min_ratio) <= Total::of(qty).times(BILLION)
+    fn is_out_of_proportion(&self, qty: Decimal, executed: &QuantitySum) -> bool {
+        executed.times(self.min_ratio) <= QuantitySum::from_decimal(qty).times(BILLION)
     }
 }
 
@@ -481,7 +496,7 @@ fn side_name(side: u8) -> &'static str {
 }
 
 /// The key of an order's alert.
-fn key(input: &Input<'_, '_>, order: &OrderState, owner: u32) -> Vec<(&'static str, String)> {
+fn key(input: &ScenarioInput<'_, '_>, order: &OrderState, owner: u32) -> Vec<(&'static str, String)> {
     let context = input.context;
     vec![
         ("owner", context.name(NameKind::Owner, owner)),

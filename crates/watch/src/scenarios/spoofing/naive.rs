@@ -1,18 +1,18 @@
 //! The words of the definition, each looked up in everything that happened.
 
-use crate::exact::{Total, at_most, times};
+use crate::exact::{QuantitySum, at_most, times};
 use crate::naive::{Found, Happened, History, Twin, name, sum};
-use crate::params::Params;
+use crate::params::ScenarioParams;
 use unitape_model::{Dictionary, EventKind, NameKind};
 
 /// The scenario, slowly.
 pub struct Slow {
-    params: Params,
+    params: ScenarioParams,
 }
 
 impl Slow {
     /// With nothing happened.
-    pub fn new(params: &Params) -> Self {
+    pub fn new(params: &ScenarioParams) -> Self {
         Self { params: params.clone() }
     }
 
@@ -32,7 +32,7 @@ impl Slow {
         let qty = shapes.clone().rev().find_map(|e| e.qty)?;
         let px = shapes.rev().find_map(|e| e.px)?;
         let filled = sum(life.iter().filter(|e| e.kind == EventKind::Exec).copied());
-        if filled >= Total::of(qty) {
+        if filled >= QuantitySum::from_decimal(qty) {
             return None;
         }
         // "An owner named only on the cancel counts when the order had none."
@@ -42,7 +42,7 @@ impl Slow {
         let short = cancel_ts - new_ts <= self.params.millis("max_life_ms");
         // "O.cum_exec*100 <= max_filled_pct*O.qty"; parameters of this sort are in billionths.
         let hardly_filled = filled.times(100).times(1_000_000_000)
-            <= Total::of(qty).times(self.params.nano("max_filled_pct"));
+            <= QuantitySum::from_decimal(qty).times(self.params.nano("max_filled_pct"));
         // "O.qty*O.px >= min_notional"; a price has nine places.
         let (mantissa, exponent) = times(qty, px.0.unsigned_abs());
         let large =
@@ -74,8 +74,8 @@ impl Slow {
         let pulled = cancel_ts - last <= self.params.millis("cancel_after_exec_ms");
         // "O.qty >= min_ratio * sum of those exec quantities"
         let executed = sum(execs.into_iter());
-        let out_of_proportion =
-            executed.times(self.params.nano("min_ratio")) <= Total::of(qty).times(1_000_000_000);
+        let out_of_proportion = executed.times(self.params.nano("min_ratio"))
+            <= QuantitySum::from_decimal(qty).times(1_000_000_000);
         let fires = short && hardly_filled && large && near && pulled && out_of_proportion;
         fires.then(|| Found {
             ts: cancel.ts,

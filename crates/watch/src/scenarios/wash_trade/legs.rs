@@ -12,16 +12,16 @@
 //! legs that are near it; whether one really fits is then compared exactly. Cells are only a way to find: floats
 //! are good enough for them, as the borders are drawn too wide rather than too narrow.
 
-use super::{Leg, Limits};
-use crate::parties::Parties;
+use super::{ExecutionLeg, WashTradeLimits};
+use crate::parties::OwnerGroups;
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::collections::VecDeque;
 use unitape_model::{InstrumentId, UnixNanos};
 
 /// A leg in the log.
 #[derive(Clone, Copy)]
-struct Kept {
-    leg: Leg,
+struct LoggedLeg {
+    leg: ExecutionLeg,
     /// `u32::MAX` when it is in none, because it was consumed.
     cell: u32,
     /// Numbers of the neighbours in the same cell; [`NONE`] at its ends.
@@ -31,8 +31,8 @@ struct Kept {
 
 /// Legs of one group, instrument and side whose price and quantity are about the same.
 #[derive(Clone, Copy)]
-struct Cell {
-    key: CellKey,
+struct LegCell {
+    key: LegCellKey,
     first: u64,
     last: u64,
     /// Everything before this leg is stamped `over_ts` or earlier.
@@ -41,7 +41,7 @@ struct Cell {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct CellKey {
+struct LegCellKey {
     group: u32,
     instr: InstrumentId,
     side: u8,
@@ -54,19 +54,19 @@ const NONE: u64 = u64::MAX;
 const LONG_AGO: UnixNanos = UnixNanos(i64::MIN);
 const NO_CELL: u32 = u32::MAX;
 
-pub(super) struct Legs {
+pub(super) struct LegLog {
     /// Legs by number; the first is number `base`.
-    log: VecDeque<Kept>,
+    log: VecDeque<LoggedLeg>,
     base: u64,
     max: usize,
-    cells: Vec<Cell>,
+    cells: Vec<LegCell>,
     free: Vec<u32>,
-    by_key: HashMap<CellKey, u32, DefaultHashBuilder>,
+    by_key: HashMap<LegCellKey, u32, DefaultHashBuilder>,
     /// Legs that are not consumed, by group and instrument and then by side: most executions meet none.
     waiting: HashMap<(u32, InstrumentId), [u32; 2], DefaultHashBuilder>,
-    px_grid: Grid,
-    qty_grid: Grid,
-    /// State of [`Parties::changes`] when legs were put into cells.
+    px_grid: ToleranceGrid,
+    qty_grid: ToleranceGrid,
+    /// State of [`OwnerGroups::changes`] when legs were put into cells.
     parties_changes: u64,
     /// The latest that was forgotten because its time was over.
     pub forgotten_ts: UnixNanos,
@@ -74,8 +74,8 @@ pub(super) struct Legs {
     pub bound_hit: u64,
 }
 
-impl Legs {
-    pub fn new(limits: &Limits, max: usize) -> Self {
+impl LegLog {
+    pub fn new(limits: &WashTradeLimits, max: usize) -> Self {
         Self {
             log: VecDeque::new(),
             base: 0,
@@ -84,8 +84,8 @@ impl Legs {
             free: Vec::new(),
             by_key: HashMap::default(),
             waiting: HashMap::default(),
-            px_grid: Grid::new(limits.px_tol as f64 / 1e13),
-            qty_grid: Grid::new(limits.qty_tol as f64 / 1e11),
+            px_grid: ToleranceGrid::new(limits.px_tol as f64 / 1e13),
+            qty_grid: ToleranceGrid::new(limits.qty_tol as f64 / 1e11),
             parties_changes: 0,
             forgotten_ts: LONG_AGO,
             expired: 0,
@@ -100,7 +100,7 @@ impl Legs {
 
     /// Groups may have changed: files all legs under those of now.
     #[inline]
-    pub fn follow(&mut self, parties: &Parties) {
+    pub fn follow(&mut self, parties: &OwnerGroups) {
         if self.parties_changes != parties.changes() {
             self.parties_changes = parties.changes();
             self.file_anew(parties);
@@ -109,7 +109,7 @@ impl Legs {
 
     /// Forgets what is two windows behind `now`, from the oldest on.
     #[inline]
-    pub fn expire(&mut self, now: UnixNanos, limits: &Limits) {
+    pub fn expire(&mut self, now: UnixNanos, limits: &WashTradeLimits) {
         while let Some(kept) = self.log.front().filter(|k| limits.is_over(k.leg.ts, now)) {
             self.forgotten_ts = self.forgotten_ts.max(kept.leg.ts);
             self.forget_oldest();
@@ -119,16 +119,21 @@ impl Legs {
 
     /// The number and the leg of the earliest that makes a round trip with `e`, which is of `group`.
     #[inline]
-    pub fn find(&mut self, group: u32, e: &Leg, limits: &Limits) -> Option<(u64, Leg)> {
+    pub fn find(
+        &mut self,
+        group: u32,
+        e: &ExecutionLeg,
+        limits: &WashTradeLimits,
+    ) -> Option<(u64, ExecutionLeg)> {
         let side = 1 - e.side;
         let waiting = self.waiting.get(&(group, e.instr))?;
         if waiting[usize::from(side)] == 0 {
             return None;
         }
         let mut found = None;
-        for px in self.px_grid.around(e.px as f64) {
-            for qty in self.qty_grid.around(size(e)) {
-                let key = CellKey { group, instr: e.instr, side, px, qty };
+        for px in self.px_grid.cell_range(e.px as f64) {
+            for qty in self.qty_grid.cell_range(size(e)) {
+                let key = LegCellKey { group, instr: e.instr, side, px, qty };
                 if let Some(&cell) = self.by_key.get(&key) {
                     found = self.first_of(cell, e, limits, found.unwrap_or(NONE)).or(found);
                 }
@@ -138,13 +143,13 @@ impl Legs {
     }
 
     /// Appends a leg of `group`; gives its number.
-    pub fn keep(&mut self, group: u32, leg: Leg) -> u64 {
+    pub fn keep(&mut self, group: u32, leg: ExecutionLeg) -> u64 {
         if self.log.len() == self.max {
             self.forget_oldest();
             self.bound_hit += 1;
         }
         let number = self.base + self.log.len() as u64;
-        self.log.push_back(Kept { leg, cell: NO_CELL, before: NONE, after: NONE });
+        self.log.push_back(LoggedLeg { leg, cell: NO_CELL, before: NONE, after: NONE });
         self.file(number, group);
         number
     }
@@ -154,7 +159,7 @@ impl Legs {
         if number < self.base {
             return;
         }
-        let Kept { cell, before, after, .. } = *self.kept(number);
+        let LoggedLeg { cell, before, after, .. } = *self.kept(number);
         if cell == NO_CELL {
             return;
         }
@@ -198,14 +203,14 @@ impl Legs {
     }
 
     /// The first of a cell that meets `e` and comes before number `limit`.
-    fn first_of(&mut self, cell: u32, e: &Leg, limits: &Limits, limit: u64) -> Option<u64> {
-        let Cell { first, from, over_ts, .. } = self.cells[cell as usize];
+    fn first_of(&mut self, cell: u32, e: &ExecutionLeg, limits: &WashTradeLimits, limit: u64) -> Option<u64> {
+        let LegCell { first, from, over_ts, .. } = self.cells[cell as usize];
         // What is over for an execution in order is over for those after it; one that is late begins at the front.
         let after = i128::from(e.ts.0) - limits.window_ns;
         let passed = i128::from(over_ts.0) <= after;
         let (mut at, mut passing) = (if passed { from } else { first }, passed);
         while at < limit {
-            let Kept { leg, after: next, .. } = *self.kept(at);
+            let LoggedLeg { leg, after: next, .. } = *self.kept(at);
             if passing && i128::from(leg.ts.0) <= after {
                 let cell = &mut self.cells[cell as usize];
                 (cell.from, cell.over_ts) = (next, cell.over_ts.max(leg.ts));
@@ -232,7 +237,7 @@ impl Legs {
     /// Puts a leg at the end of its cell.
     fn file(&mut self, number: u64, group: u32) {
         let leg = self.kept(number).leg;
-        let key = CellKey {
+        let key = LegCellKey {
             group,
             instr: leg.instr,
             side: leg.side,
@@ -240,7 +245,7 @@ impl Legs {
             qty: self.qty_grid.cell(size(&leg)),
         };
         self.waiting.entry((group, leg.instr)).or_default()[usize::from(leg.side)] += 1;
-        let new = Cell { key, first: number, last: number, from: number, over_ts: LONG_AGO };
+        let new = LegCell { key, first: number, last: number, from: number, over_ts: LONG_AGO };
         let (cells, free) = (&mut self.cells, &mut self.free);
         let mut is_new = false;
         let cell = *self.by_key.entry(key).or_insert_with(|| {
@@ -269,10 +274,10 @@ impl Legs {
         (kept.cell, kept.before, kept.after) = (cell, before, NONE);
     }
 
-    fn file_anew(&mut self, parties: &Parties) {
+    fn file_anew(&mut self, parties: &OwnerGroups) {
         self.forget_cells();
         for number in self.base..self.base + self.log.len() as u64 {
-            let Kept { leg, cell, .. } = *self.kept(number);
+            let LoggedLeg { leg, cell, .. } = *self.kept(number);
             if cell != NO_CELL {
                 self.file(number, parties.group(leg.owner));
             }
@@ -287,18 +292,18 @@ impl Legs {
     }
 
     #[inline]
-    fn kept(&self, number: u64) -> &Kept {
+    fn kept(&self, number: u64) -> &LoggedLeg {
         &self.log[(number - self.base) as usize]
     }
 
     #[inline]
-    fn kept_mut(&mut self, number: u64) -> &mut Kept {
+    fn kept_mut(&mut self, number: u64) -> &mut LoggedLeg {
         &mut self.log[(number - self.base) as usize]
     }
 }
 
 #[cfg(test)]
-impl Legs {
+impl LegLog {
     /// Cells and counts must be of the legs that are searched, and of no others.
     pub fn check(&self) {
         let filed = self.log.iter().filter(|k| k.cell != NO_CELL).count();
@@ -319,14 +324,14 @@ impl Legs {
 }
 
 /// The quantity of a leg, near enough for a cell.
-fn size(leg: &Leg) -> f64 {
+fn size(leg: &ExecutionLeg) -> f64 {
     leg.qty.mantissa() as f64 * 10f64.powi(leg.qty.exponent().into())
 }
 
 /// Numbers from the same cell differ by about a tolerance. The cell of a positive number is the upper bits of its
 /// float, so a cell is between 2^-(bits+1) and 2^-bits of its numbers wide.
 #[derive(Clone, Copy)]
-struct Grid {
+struct ToleranceGrid {
     /// A share: how far two numbers that meet may be apart.
     tolerance: f64,
     /// Bits of the mantissa that are looked at; `None` puts all numbers into one cell.
@@ -338,7 +343,7 @@ const MARGIN: f64 = 1e-12;
 /// So that a cell stays wider than [`MARGIN`].
 const BITS_MAX: u32 = 36;
 
-impl Grid {
+impl ToleranceGrid {
     fn new(tolerance: f64) -> Self {
         // From the least to the greatest that meets a number, as a share of the least.
         let width = (1.0 + tolerance) / (1.0 - tolerance) - 1.0;
@@ -359,7 +364,7 @@ impl Grid {
 
     /// The cells of all that may meet `x`: f with |x − f| ≤ tolerance × f.
     #[inline]
-    fn around(&self, x: f64) -> std::ops::RangeInclusive<u64> {
+    fn cell_range(&self, x: f64) -> std::ops::RangeInclusive<u64> {
         if x <= 0.0 {
             return 0..=0;
         }
@@ -384,9 +389,9 @@ mod tests {
             f in prop_oneof![1.0..1e6f64, Just(1e-21), Just(9.2e48), Just(100.0)],
             by in prop_oneof![Just(1.0), Just(-1.0), -1.0..1.0f64],
         ) {
-            let grid = Grid::new(tolerance);
+            let grid = ToleranceGrid::new(tolerance);
             let e = f * (1.0 + tolerance * by);
-            let around = grid.around(e);
+            let around = grid.cell_range(e);
             prop_assert!(around.contains(&grid.cell(f)), "{e} {f} {around:?}");
             prop_assert!(around.end() - around.start() < 3, "{around:?}");
         }

@@ -8,10 +8,10 @@
 //! A match has two legs mostly, and an auction may print many under one id. Nobody says which is the last one. So the legs
 //! of a match stay after they have met; once as much was bought as was sold they are the first to be forgotten.
 
-use super::Leg;
+use super::ExecutionLeg;
 use crate::ids::IdKey;
-use crate::parties::Parties;
-use crate::table::{Rank, Table};
+use crate::parties::OwnerGroups;
+use crate::table::{BoundedTable, EntryRank};
 use unitape_model::InstrumentId;
 
 /// Venue, instrument, id.
@@ -24,8 +24,8 @@ const COMPLETE_MAX: usize = 1 << 14;
 
 /// A leg that waits for another.
 #[derive(Clone, Copy)]
-struct Waiting {
-    leg: Leg,
+struct WaitingLeg {
+    leg: ExecutionLeg,
     /// Its number among the legs of round trips.
     number: u64,
     /// It is evidence of an alert already.
@@ -34,8 +34,8 @@ struct Waiting {
 
 /// Two legs; those of a match are numbered from 0, and the first has what is known of all.
 #[derive(Clone, Copy)]
-struct Pair {
-    legs: [Option<Waiting>; 2],
+struct LegPair {
+    legs: [Option<WaitingLeg>; 2],
     /// Legs of the match that wait.
     count: u32,
     /// Of them, those in pairs that are known to be of a complete match.
@@ -46,19 +46,20 @@ struct Pair {
     alerted: bool,
 }
 
-const NO_PAIR: Pair = Pair { legs: [None; 2], count: 0, complete: 0, net: Some((0, 0)), alerted: false };
+const NO_PAIR: LegPair =
+    LegPair { legs: [None; 2], count: 0, complete: 0, net: Some((0, 0)), alerted: false };
 
 /// All matches that are remembered.
-pub(super) struct Matches {
-    table: Table<(MatchKey, u32), Pair>,
+pub(super) struct MatchTable {
+    table: BoundedTable<(MatchKey, u32), LegPair>,
     /// Legs that did not wait because their match had too many.
     pub bound_hit: u64,
 }
 
-impl Matches {
+impl MatchTable {
     /// At most `max` pairs.
     pub fn new(max: usize) -> Self {
-        Self { table: Table::new(max, COMPLETE_MAX.min(max)), bound_hit: 0 }
+        Self { table: BoundedTable::new(max, COMPLETE_MAX.min(max)), bound_hit: 0 }
     }
 
     /// Pairs of legs.
@@ -68,7 +69,7 @@ impl Matches {
 
     /// Pairs that were forgotten for want of room, and legs that did not wait.
     pub fn forgotten(&self) -> u64 {
-        self.table.forgotten[Rank::Kept as usize] + self.bound_hit
+        self.table.forgotten[EntryRank::Kept as usize] + self.bound_hit
     }
 
     pub fn clear(&mut self) {
@@ -78,17 +79,23 @@ impl Matches {
     /// The earliest leg of the match on the other side and of the same group, with its number; both legs are consumed, and
     /// the match gives no other.
     #[inline]
-    pub fn meet(&mut self, key: &MatchKey, e: &Leg, parties: &Parties) -> Option<(u64, Leg)> {
+    pub fn meet(
+        &mut self,
+        key: &MatchKey,
+        e: &ExecutionLeg,
+        parties: &OwnerGroups,
+    ) -> Option<(u64, ExecutionLeg)> {
         let head = self.table.find(&(*key, 0))?;
-        let Pair { count, alerted, .. } = *self.table.get(head);
+        let LegPair { count, alerted, .. } = *self.table.get(head);
         if alerted {
             return None;
         }
         let group = parties.group(e.owner);
         for pair in 0..count.div_ceil(2) {
             let Some(slot) = self.table.find(&(*key, pair)) else { continue };
-            let meets =
-                |w: &&mut Waiting| !w.consumed && w.leg.side != e.side && parties.group(w.leg.owner) == group;
+            let meets = |w: &&mut WaitingLeg| {
+                !w.consumed && w.leg.side != e.side && parties.group(w.leg.owner) == group
+            };
             let found = self.table.get_mut(slot).legs.iter_mut().flatten().find(meets);
             if let Some(found) = found {
                 found.consumed = true;
@@ -115,9 +122,9 @@ impl Matches {
 
     /// A leg comes to its match and waits; without a number it is evidence already, and does not.
     #[inline]
-    pub fn add(&mut self, key: &MatchKey, leg: &Leg, number: Option<u64>) {
+    pub fn add(&mut self, key: &MatchKey, leg: &ExecutionLeg, number: Option<u64>) {
         let found = self.table.find(&(*key, 0));
-        let mut head = found.unwrap_or_else(|| self.table.insert((*key, 0), NO_PAIR, Rank::Kept));
+        let mut head = found.unwrap_or_else(|| self.table.insert((*key, 0), NO_PAIR, EntryRank::Kept));
         let first = self.table.get_mut(head);
         first.net = first.net.and_then(|net| net_of(net, leg));
         let is_complete = first.net.is_some_and(|net| net.0 == 0);
@@ -132,10 +139,10 @@ impl Matches {
                     at => {
                         let key = (*key, at / 2);
                         let new = (at % 2 == 1).then(|| self.table.find(&key)).flatten();
-                        new.unwrap_or_else(|| self.table.insert(key, NO_PAIR, Rank::Kept))
+                        new.unwrap_or_else(|| self.table.insert(key, NO_PAIR, EntryRank::Kept))
                     }
                 };
-                let waiting = Waiting { leg: *leg, number, consumed: false };
+                let waiting = WaitingLeg { leg: *leg, number, consumed: false };
                 self.table.get_mut(slot).legs[at as usize % 2] = Some(waiting);
                 if at > 1 {
                     // An entry that was inserted may have pushed the head out.
@@ -153,28 +160,28 @@ impl Matches {
         let first = self.table.get_mut(head);
         let count = first.count;
         if !is_complete {
-            return self.table.set_rank(head, Rank::Kept);
+            return self.table.set_rank(head, EntryRank::Kept);
         }
         let from = std::mem::replace(&mut first.complete, count) / 2;
         let others = from.max(1)..count.div_ceil(2);
         if others.is_empty() {
-            return self.table.set_rank(head, Rank::Spent);
+            return self.table.set_rank(head, EntryRank::Spent);
         }
         for pair in others {
             if let Some(slot) = self.table.find(&(*key, pair)) {
-                self.table.set_rank(slot, Rank::Spent);
+                self.table.set_rank(slot, EntryRank::Spent);
             }
         }
         // One that became spent may have pushed the head out.
         if let Some(head) = self.table.find(&(*key, 0)) {
-            self.table.set_rank(head, Rank::Spent);
+            self.table.set_rank(head, EntryRank::Spent);
         }
     }
 }
 
 /// Bought less sold, with one leg more; none when it cannot be held.
 #[inline]
-fn net_of((net, exp): (i128, i8), leg: &Leg) -> Option<(i128, i8)> {
+fn net_of((net, exp): (i128, i8), leg: &ExecutionLeg) -> Option<(i128, i8)> {
     let (mantissa, exponent) = (i128::from(leg.qty.mantissa()), leg.qty.exponent());
     let to = exp.min(exponent);
     let scaled = |m: i128, from: i8| {

@@ -27,47 +27,47 @@ pub(crate) mod naive;
 mod tests;
 
 use crate::alert::Alert;
-use crate::def::{Class, Def, Need, Param, Sort};
+use crate::def::{ConductClass, ParamDef, ParamType, ScenarioDef, SharedStateNeed};
 use crate::exact::{BILLION, at_most, times};
 use crate::ids::IdKey;
 use crate::kept::KeptPosition;
 use crate::orders::quantity;
-use crate::params::Params;
-use crate::parties::Parties;
-use crate::watch::{Input, Metrics, Output, Scenario};
-use legs::Legs;
-use matches::Matches;
+use crate::params::ScenarioParams;
+use crate::parties::OwnerGroups;
+use crate::watch::{Scenario, ScenarioInput, ScenarioMetrics, ScenarioOutput};
+use legs::LegLog;
+use matches::MatchTable;
 use serde_json::json;
 use unitape_model::{Decimal, EventField, EventKind, InstrumentId, NameKind, Price, UnixNanos};
 
 /// Definition of the scenario.
-pub static DEF: Def = Def {
+pub static DEF: ScenarioDef = ScenarioDef {
     id: "wash_trade",
     title: "Wash trade / self match / offsetting round trip",
-    class: Class::Manipulation,
+    class: ConductClass::Manipulation,
     inputs: &[EventKind::Exec],
-    needs: &[Need::Orders],
+    needs: &[SharedStateNeed::Orders],
     key: &["group", "instr"],
     params: &[
-        Param {
+        ParamDef {
             name: "window_ms",
             default: "60000",
             unit: "ms",
-            sort: Sort::UpTo(1_000_000_000_000),
+            sort: ParamType::UpTo(1_000_000_000_000),
             about: "a round trip closes less than this after it began",
         },
-        Param {
+        ParamDef {
             name: "px_tol_bps",
             default: "5",
             unit: "bps of the earlier price",
-            sort: Sort::Tolerance,
+            sort: ParamType::Tolerance,
             about: "prices of a round trip differ by at most this",
         },
-        Param {
+        ParamDef {
             name: "qty_tol_pct",
             default: "10",
             unit: "% of the earlier quantity",
-            sort: Sort::Tolerance,
+            sort: ParamType::Tolerance,
             about: "quantities of a round trip differ by at most this",
         },
     ],
@@ -96,7 +96,7 @@ pub const WAITING_MAX: usize = 1 << 18;
 
 /// What of an execution is looked at.
 #[derive(Clone, Copy, Debug)]
-struct Leg {
+struct ExecutionLeg {
     ts: UnixNanos,
     px: i64,
     qty: Decimal,
@@ -111,33 +111,33 @@ struct Leg {
 }
 
 /// The scenario.
-pub struct Fast {
-    limits: Limits,
-    legs: Legs,
-    matches: Matches,
+pub struct WashTradeScenario {
+    limits: WashTradeLimits,
+    legs: LegLog,
+    matches: MatchTable,
     /// Time of the execution before.
     last_ts: UnixNanos,
-    metrics: Metrics,
+    metrics: ScenarioMetrics,
 }
 
-impl Fast {
+impl WashTradeScenario {
     /// With empty state.
-    pub fn new(params: &Params) -> Self {
-        Self::bounded(Limits::new(params), LEGS_MAX, WAITING_MAX)
+    pub fn new(params: &ScenarioParams) -> Self {
+        Self::bounded(WashTradeLimits::new(params), LEGS_MAX, WAITING_MAX)
     }
 
-    fn bounded(limits: Limits, legs_max: usize, waiting_max: usize) -> Self {
+    fn bounded(limits: WashTradeLimits, legs_max: usize, waiting_max: usize) -> Self {
         Self {
-            legs: Legs::new(&limits, legs_max),
+            legs: LegLog::new(&limits, legs_max),
             limits,
-            matches: Matches::new(waiting_max),
+            matches: MatchTable::new(waiting_max),
             last_ts: UnixNanos(i64::MAX),
-            metrics: Metrics::default(),
+            metrics: ScenarioMetrics::default(),
         }
     }
 
     /// The leg that makes an alert with `e`, and which arm it is; the leg is consumed.
-    fn judge(&mut self, e: &Leg, parties: &Parties) -> Option<(Leg, &'static str)> {
+    fn judge(&mut self, e: &ExecutionLeg, parties: &OwnerGroups) -> Option<(ExecutionLeg, &'static str)> {
         // One mad time stamp must not make everything else forgotten, so two in a row have to agree.
         let now = e.ts.min(std::mem::replace(&mut self.last_ts, e.ts));
         self.legs.expire(now, &self.limits);
@@ -168,13 +168,13 @@ impl Fast {
     }
 }
 
-impl Scenario for Fast {
-    fn def(&self) -> &'static Def {
+impl Scenario for WashTradeScenario {
+    fn def(&self) -> &'static ScenarioDef {
         &DEF
     }
 
     #[inline]
-    fn on_event(&mut self, input: &Input<'_, '_>, out: &mut Output<'_>) {
+    fn on_event(&mut self, input: &ScenarioInput<'_, '_>, out: &mut ScenarioOutput<'_>) {
         self.metrics.events += 1;
         let Some(e) = leg(input) else {
             self.metrics.missing += 1;
@@ -192,8 +192,8 @@ impl Scenario for Fast {
         self.last_ts = UnixNanos(i64::MAX);
     }
 
-    fn metrics(&self) -> Metrics {
-        Metrics {
+    fn metrics(&self) -> ScenarioMetrics {
+        ScenarioMetrics {
             expired: self.legs.expired,
             bound_hit: self.legs.bound_hit + self.matches.forgotten(),
             held: (self.legs.len() + self.matches.len()) as u64,
@@ -204,13 +204,13 @@ impl Scenario for Fast {
 
 /// The execution of `input`, if it says all that is needed.
 #[inline]
-fn leg(input: &Input<'_, '_>) -> Option<Leg> {
+fn leg(input: &ScenarioInput<'_, '_>) -> Option<ExecutionLeg> {
     let record = input.record?;
     let qty = quantity(record).filter(|q| q.mantissa() > 0)?;
     let px = Price(record.px.get()).to_option()?;
     let (instr, side) = (InstrumentId(record.common.instrument.get()), record.side());
     let whole = instr.0 != 0 && input.owner != 0 && matches!(side, 1 | 2);
-    whole.then(|| Leg {
+    whole.then(|| ExecutionLeg {
         ts: UnixNanos(record.common.ts_event.get()),
         px: px.0,
         qty,
@@ -220,12 +220,12 @@ fn leg(input: &Input<'_, '_>) -> Option<Leg> {
         instr,
         venue: record.common.venue.get(),
         side: side - 1,
-        id: IdKey::of(input.event, EventField::MatchId, &record.id2),
+        id: IdKey::from_slot(input.event, EventField::MatchId, &record.id2),
     })
 }
 
 #[cold]
-fn alert(e: &Leg, f: &Leg, arm: &'static str, input: &Input<'_, '_>) -> Alert {
+fn alert(e: &ExecutionLeg, f: &ExecutionLeg, arm: &'static str, input: &ScenarioInput<'_, '_>) -> Alert {
     let context = input.context;
     let mut detail = json!({"arm": arm, "seqs": [f.seq, e.seq]});
     if let (Some(earlier), Some(position)) = (f.position.get(), e.position.get()) {
@@ -246,7 +246,7 @@ fn alert(e: &Leg, f: &Leg, arm: &'static str, input: &Input<'_, '_>) -> Alert {
 
 /// The parameters, ready for exact arithmetic.
 #[derive(Clone, Copy, Debug)]
-struct Limits {
+struct WashTradeLimits {
     window_ns: i128,
     /// Billionths of a basis point.
     px_tol: u64,
@@ -254,8 +254,8 @@ struct Limits {
     qty_tol: u64,
 }
 
-impl Limits {
-    fn new(params: &Params) -> Self {
+impl WashTradeLimits {
+    fn new(params: &ScenarioParams) -> Self {
         Self {
             window_ns: params.millis("window_ms"),
             px_tol: params.nano("px_tol_bps"),
@@ -271,7 +271,7 @@ impl Limits {
 
     /// Whether `e`, the later, and `f` of one group, instrument and opposite sides make a round trip.
     #[inline]
-    fn meet(&self, e: &Leg, f: &Leg) -> bool {
+    fn meet(&self, e: &ExecutionLeg, f: &ExecutionLeg) -> bool {
         let age = i128::from(e.ts.0) - i128::from(f.ts.0);
         let same_match = e.venue == f.venue && e.id.is_some() && e.id == f.id;
         (0..self.window_ns).contains(&age)

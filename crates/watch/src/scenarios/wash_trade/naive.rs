@@ -1,14 +1,14 @@
 //! The words of the definition, each looked up in everything that happened.
 
-use crate::exact::Total;
+use crate::exact::QuantitySum;
 use crate::naive::{Found, Happened, History, Id, Twin, name};
-use crate::params::Params;
+use crate::params::ScenarioParams;
 use std::collections::{HashMap, HashSet};
 use unitape_model::{Decimal, Dictionary, EventKind, InstrumentId, NameKind};
 
 /// The scenario, slowly.
 pub struct Slow {
-    params: Params,
+    params: ScenarioParams,
     /// Executions that were used, by sequence.
     consumed: HashSet<u64>,
     /// Executions that completed a self match.
@@ -18,7 +18,7 @@ pub struct Slow {
 
 impl Slow {
     /// With nothing happened.
-    pub fn new(params: &Params) -> Self {
+    pub fn new(params: &ScenarioParams) -> Self {
         let params = params.clone();
         Self { params, consumed: HashSet::new(), alerted: HashSet::new(), groups: HashMap::new() }
     }
@@ -122,7 +122,7 @@ fn whole<'a>(history: &History, event: &'a Happened) -> Option<Leg<'a>> {
 
 /// "|qty diff|*100<=qty_tol_pct*f.qty", the tolerance in billionths.
 fn qty_near(e: Decimal, f: Decimal, tolerance: u64) -> bool {
-    let (e, f) = (Total::of(e), Total::of(f));
-    let difference = e.max(f).since(&e.min(f));
+    let (e, f) = (QuantitySum::from_decimal(e), QuantitySum::from_decimal(f));
+    let difference = e.max(f).minus_earlier(&e.min(f));
     difference.times(100).times(1_000_000_000) <= f.times(tolerance)
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::naive::stream::{Op, SILENT, arena, hold, hold_reset, names, step};
-use crate::orders::Orders;
-use crate::params::Overlay;
+use crate::orders::OrderTable;
+use crate::params::ParamOverlay;
 use proptest::prelude::*;
 use unitape_model::{Event, frames};
 
@@ -78,22 +78,22 @@ proptest! {
     /// However many executions come, what is kept stays within its bound and in order.
     #[test]
     fn bounds_hold(ops in proptest::collection::vec(op(), 0..80)) {
-        let overlay = Overlay::parse(PARAMS, Some(DEF.id)).unwrap();
-        let params = Params::resolve(&DEF, &[&overlay]);
-        let mut small = Fast::bounded(Limits::new(&params), 3, 2);
-        let (arena, names, mut parties) = (arena(&ops), names(), Parties::default());
+        let overlay = ParamOverlay::parse(PARAMS, Some(DEF.id)).unwrap();
+        let params = ScenarioParams::resolve(&DEF, &[&overlay]);
+        let mut small = WashTradeScenario::bounded(WashTradeLimits::new(&params), 3, 2);
+        let (arena, names, mut parties) = (arena(&ops), names(), OwnerGroups::default());
         for ((_, _, frame), seq) in frames(&arena).zip(1..) {
             let event = Event::new(frame).unwrap();
             match event.kind() {
                 EventKind::Party => parties.on_party(&event),
                 EventKind::Exec => {
                     let record = unitape_model::records::Order::from_event(&event).unwrap();
-                    let market = crate::Market::default();
-                    let context = crate::Context {
-                        seq, position: None, names: &names, parties: &parties, orders: &Orders::new(), market: &market,
+                    let market = crate::MarketState::default();
+                    let context = crate::ScenarioContext {
+                        seq, position: None, names: &names, parties: &parties, orders: &OrderTable::new(), market: &market,
                     };
                     let owner = record.owner.get();
-                    let input = Input {
+                    let input = ScenarioInput {
                         event: &event, record: Some(record), order: None, owner, trader: 0, algo: 0, context: &context,
                     };
                     if let Some(e) = leg(&input) {
@@ -111,9 +111,9 @@ proptest! {
 /// A market maker's book of legs that all just miss was once searched from end to end for each execution.
 #[test]
 fn legs_that_cannot_meet_are_not_looked_at() {
-    let params = Params::resolve(&DEF, &[]);
-    let mut fast = Fast::new(&params);
-    let leg = |n: u64, side: u8, px: i64| Leg {
+    let params = ScenarioParams::resolve(&DEF, &[]);
+    let mut fast = WashTradeScenario::new(&params);
+    let leg = |n: u64, side: u8, px: i64| ExecutionLeg {
         ts: UnixNanos(n as i64),
         px,
         qty: Decimal::from_int(100),
@@ -125,7 +125,7 @@ fn legs_that_cannot_meet_are_not_looked_at() {
         side,
         id: None,
     };
-    let parties = Parties::default();
+    let parties = OwnerGroups::default();
     let count = 200_000;
     for n in 0..count {
         // Buys around 100 and sells around 101: in a plain queue each would pass all of the other side, 10^10 looks.
@@ -143,9 +143,10 @@ fn legs_that_cannot_meet_are_not_looked_at() {
 #[test]
 fn quantities_are_compared_exactly() {
     let near = |tol: &str, e: &str, f: &str| {
-        let overlay = Overlay::parse(&format!(r#"{{"qty_tol_pct":"{tol}"}}"#), Some("wash_trade")).unwrap();
+        let overlay =
+            ParamOverlay::parse(&format!(r#"{{"qty_tol_pct":"{tol}"}}"#), Some("wash_trade")).unwrap();
         let d = |t: &str| Decimal::parse(t.as_bytes()).unwrap();
-        Limits::new(&Params::resolve(&DEF, &[&overlay])).qty_near(d(e), d(f))
+        WashTradeLimits::new(&ScenarioParams::resolve(&DEF, &[&overlay])).qty_near(d(e), d(f))
     };
     let (huge, tiny) =
         ("9223372036854775807000000000000000000000000000000", "0.000000000000000000000000000001");

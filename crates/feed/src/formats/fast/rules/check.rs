@@ -1,8 +1,8 @@
 //! Any bytes as FAST in every framing, whole and in pieces; for tests and the fuzzer.
 
-use super::{FastRulesDecoder, FastText};
-use crate::block::{Block, Unit, What};
-use crate::formats::decoder::{Decoder, How};
+use super::{FastMappingDecoder, FastMessagesConfig};
+use crate::block::{Block, BlockUnit, UnitKind};
+use crate::formats::decoder::{DecodeOptions, FeedDecoder};
 use crate::mapping::Mapping;
 use std::sync::OnceLock;
 use unitape_model::{Dictionary, UnixNanos};
@@ -86,12 +86,12 @@ fn mapping(framing: &str, reset: &str) -> Mapping {
     mapping
 }
 
-type Told = (u64, UnixNanos, u32, u32, bool);
+type UnitTrace = (u64, UnixNanos, u32, u32, bool);
 
 /// What became of each message, and the bytes in quarantine.
-fn read(mapping: &Mapping, bytes: &[u8], piece: usize) -> (Vec<Told>, Vec<u8>) {
-    let text = FastText::of(mapping).expect("it is ours");
-    let mut decoder = Decoder::new(FastRulesDecoder::new(mapping, &text).expect("it is ours"));
+fn read(mapping: &Mapping, bytes: &[u8], piece: usize) -> (Vec<UnitTrace>, Vec<u8>) {
+    let text = FastMessagesConfig::from_mapping(mapping).expect("it is ours");
+    let mut decoder = FeedDecoder::new(FastMappingDecoder::new(mapping, &text).expect("it is ours"));
     let (mut block, mut told, mut raw) = (Block::default(), Vec::new(), Vec::new());
     let (mut from, mut to) = (0, 0);
     loop {
@@ -99,10 +99,10 @@ fn read(mapping: &Mapping, bytes: &[u8], piece: usize) -> (Vec<Told>, Vec<u8>) {
         block.bytes.clear();
         block.bytes.extend_from_slice(&bytes[from..to]);
         (block.base, block.eof) = (from as u64, to == bytes.len());
-        decoder.decode(&mut block, 1, &Dictionary::default(), &How::default());
-        assert!(block.tally.closes(), "every message is accounted for");
-        let of = |u: &Unit| (u.offset, u.ts, u.events, u.length, u.what == What::Quarantine);
-        told.extend(block.units.iter().filter(|u| !matches!(u.what, What::Progress { .. })).map(of));
+        decoder.decode(&mut block, 1, &Dictionary::default(), &DecodeOptions::default());
+        assert!(block.tally.is_balanced(), "every message is accounted for");
+        let of = |u: &BlockUnit| (u.offset, u.ts, u.events, u.length, u.what == UnitKind::Quarantine);
+        told.extend(block.units.iter().filter(|u| !matches!(u.what, UnitKind::Progress { .. })).map(of));
         raw.extend_from_slice(&block.raw);
         from += block.decoded;
         if block.eof {

@@ -20,12 +20,12 @@ use unitape_fast::{TemplateFile, Templates};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // told at the head of the module
-pub struct FastText {
+pub struct FastMessagesConfig {
     pub templates: Vec<String>,
     #[serde(default)]
-    pub framing: Framing,
+    pub framing: FastMessageFraming,
     #[serde(default)]
-    pub reset: Reset,
+    pub reset: DictionaryResetRule,
     #[serde(default)]
     pub strict: bool,
 }
@@ -34,7 +34,7 @@ pub struct FastText {
 /// length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Framing {
+pub enum FastMessageFraming {
     /// A message with four bytes of length before it, the lowest first.
     #[default]
     Frames,
@@ -42,7 +42,7 @@ pub enum Framing {
     Cme,
     /// A number of four bytes before each message, and nothing to tell where it ends.
     Moex,
-    /// Packets as in `Frames`, each of any number of messages.
+    /// Packets as in `BatchFrames`, each of any number of messages.
     Emdi,
     /// Blocks of messages, each with its length before it as FAST tells integers.
     LengthPrefix,
@@ -53,7 +53,7 @@ pub enum Framing {
 /// Where dictionaries begin anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Reset {
+pub enum DictionaryResetRule {
     /// With each message.
     Message,
     /// With each packet; where there are none, with each message.
@@ -63,50 +63,50 @@ pub enum Reset {
     Never,
 }
 
-impl Framing {
+impl FastMessageFraming {
     /// Bytes before a message that are none of its own.
     pub const fn head_bytes(self) -> usize {
         match self {
-            Framing::Cme => 5,
-            Framing::Moex => 4,
+            FastMessageFraming::Cme => 5,
+            FastMessageFraming::Moex => 4,
             _ => 0,
         }
     }
 
     /// Whether a packet may have several messages.
-    pub const fn many(self) -> bool {
-        matches!(self, Framing::Emdi | Framing::LengthPrefix | Framing::Raw)
+    pub const fn has_many_messages(self) -> bool {
+        matches!(self, FastMessageFraming::Emdi | FastMessageFraming::LengthPrefix | FastMessageFraming::Raw)
     }
 
     /// Whether only a message itself tells where it ends, in a file.
-    pub const fn open(self) -> bool {
-        matches!(self, Framing::Moex | Framing::Raw)
+    pub const fn is_open_ended(self) -> bool {
+        matches!(self, FastMessageFraming::Moex | FastMessageFraming::Raw)
     }
 }
 
-impl FastText {
+impl FastMessagesConfig {
     /// That of a mapping.
     ///
     /// # Errors
     /// What is wrong in it, with its line.
-    pub fn of(mapping: &Mapping) -> Result<Self, Error> {
+    pub fn from_mapping(mapping: &Mapping) -> Result<Self, Error> {
         #[derive(Deserialize)]
-        struct File {
-            fast_messages: FastText,
+        struct FastMessagesFile {
+            fast_messages: FastMessagesConfig,
         }
-        mapping.own_table().map(|file: File| file.fast_messages)
+        mapping.own_table().map(|file: FastMessagesFile| file.fast_messages)
     }
 
     /// Whether what a message means depends on those before it, or where it begins does.
     pub fn is_stream(&self) -> bool {
-        self.reset == Reset::Never || self.framing.open()
+        self.reset == DictionaryResetRule::Never || self.framing.is_open_ended()
     }
 }
 
 /// What stands before a message in its framing: CME writes the highest byte first, MOEX the lowest.
-pub fn number_and_channel(framing: Framing, head: &[u8]) -> (Option<u32>, Option<u8>) {
+pub fn number_and_channel(framing: FastMessageFraming, head: &[u8]) -> (Option<u32>, Option<u8>) {
     let number = head.first_chunk().map(|bytes| match framing {
-        Framing::Cme => u32::from_be_bytes(*bytes),
+        FastMessageFraming::Cme => u32::from_be_bytes(*bytes),
         _ => u32::from_le_bytes(*bytes),
     });
     (number, head.get(4).copied())
@@ -117,9 +117,11 @@ pub fn number_and_channel(framing: Framing, head: &[u8]) -> (Option<u32>, Option
 /// # Errors
 /// When one is neither shipped nor readable.
 pub fn read_templates(mapping: &Mapping) -> Result<Vec<(String, String)>, Error> {
-    let text = FastText::of(mapping)?;
+    let text = FastMessagesConfig::from_mapping(mapping)?;
     if text.templates.is_empty() {
-        return Err(mapping.wrong("fast_messages", "fast_messages.templates: no file is named".to_owned()));
+        return Err(
+            mapping.refuse_key("fast_messages", "fast_messages.templates: no file is named".to_owned())
+        );
     }
     let beside = Path::new(&mapping.origin).parent().unwrap_or(Path::new(""));
     let one = |name: &String| {
@@ -133,7 +135,7 @@ pub fn read_templates(mapping: &Mapping) -> Result<Vec<(String, String)>, Error>
                 let shipped: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
                 let (path, shipped) = (path.display(), shipped.join(", "));
                 let what = format!("templates: neither shipped ({shipped}) nor a readable file: {path}: {e}");
-                mapping.wrong("fast_messages", what)
+                mapping.refuse_key("fast_messages", what)
             })
     };
     text.templates.iter().map(one).collect()
@@ -150,7 +152,7 @@ pub fn templates(mapping: &Mapping) -> Result<Arc<Templates>, Error> {
         .map(|(name, text)| TemplateFile { name, content: text.as_bytes() })
         .collect();
     let loaded = Templates::load(&sources);
-    loaded.map(Arc::new).map_err(|e| mapping.wrong("fast_messages", format!("templates: {e}")))
+    loaded.map(Arc::new).map_err(|e| mapping.refuse_key("fast_messages", format!("templates: {e}")))
 }
 
 /// Templates that come with shipped mappings.

@@ -4,12 +4,12 @@
 //! source goes into quarantine as one piece, and there a frame is looked for again: a rule of the source's own bytes, so
 //! that it comes to the same wherever blocks were cut. Where only messages tell their ends, all that is left is lost.
 
-use super::config::Framing;
+use super::config::FastMessageFraming;
 use std::ops::Range;
 
 /// What stands at a place.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextFastPacket {
     /// A packet; its bytes without its length, and where the next one begins.
     Packet(Range<usize>, usize),
     /// A message, of which only itself tells the end.
@@ -29,46 +29,46 @@ pub const PACKET_BYTES_MAX: usize = 1 << 20;
 const PIECE_BYTES: u64 = 64 << 10;
 
 /// What stands at `at`; `base` is the place of the first of `bytes` in the source.
-pub fn next(framing: Framing, bytes: &[u8], at: usize, base: u64, eof: bool) -> Next {
+pub fn next(framing: FastMessageFraming, bytes: &[u8], at: usize, base: u64, eof: bool) -> NextFastPacket {
     let left = &bytes[at..];
     if left.is_empty() {
-        return if eof { Next::End } else { Next::Incomplete };
+        return if eof { NextFastPacket::End } else { NextFastPacket::Incomplete };
     }
-    if framing.open() {
-        return Next::Open;
+    if framing.is_open_ended() {
+        return NextFastPacket::Open;
     }
     let (head, length) = match length(framing, left) {
         Some(Ok(found)) => found,
         Some(Err((code, what))) => return piece(bytes, at, base, eof, (code, what)),
         None if eof => return piece(bytes, at, base, eof, TRUNCATED_LENGTH),
-        None => return Next::Incomplete,
+        None => return NextFastPacket::Incomplete,
     };
     if length == 0 {
         let (code, what) = ("D12", "a packet without a byte");
-        return Next::Bad { end: at + head, code, what };
+        return NextFastPacket::Bad { end: at + head, code, what };
     }
     if length > PACKET_BYTES_MAX {
         return piece(bytes, at, base, eof, ("too_large", "a length of more than 1 MiB"));
     }
     let (from, to) = (at + head, at + head + length);
     match (to <= bytes.len(), eof) {
-        (true, _) => Next::Packet(from..to, to),
+        (true, _) => NextFastPacket::Packet(from..to, to),
         (false, true) => piece(bytes, at, base, eof, ("truncated", "the input ends inside the packet")),
-        (false, false) => Next::Incomplete,
+        (false, false) => NextFastPacket::Incomplete,
     }
 }
 
 /// The end of the last whole packet of `bytes`, as far as can be told.
-pub fn cut(framing: Framing, bytes: &[u8]) -> usize {
-    if framing.open() {
+pub fn cut(framing: FastMessageFraming, bytes: &[u8]) -> usize {
+    if framing.is_open_ended() {
         // Decoded in their turn: what is left over goes to the next block.
         return bytes.len();
     }
     let mut at = 0;
     loop {
         match next(framing, bytes, at, 0, false) {
-            Next::Packet(_, end) | Next::Bad { end, .. } => at = end,
-            Next::Incomplete | Next::End | Next::Open => return at,
+            NextFastPacket::Packet(_, end) | NextFastPacket::Bad { end, .. } => at = end,
+            NextFastPacket::Incomplete | NextFastPacket::End | NextFastPacket::Open => return at,
         }
     }
 }
@@ -76,11 +76,11 @@ pub fn cut(framing: Framing, bytes: &[u8]) -> usize {
 const TRUNCATED_LENGTH: (&str, &str) = ("truncated", "the input ends inside a length");
 
 /// Code and sentence.
-type Wrong = (&'static str, &'static str);
+type FramingFault = (&'static str, &'static str);
 
 /// Bytes that tell the length, and the length.
-fn length(framing: Framing, left: &[u8]) -> Option<Result<(usize, usize), Wrong>> {
-    if framing != Framing::LengthPrefix {
+fn length(framing: FastMessageFraming, left: &[u8]) -> Option<Result<(usize, usize), FramingFault>> {
+    if framing != FastMessageFraming::LengthPrefix {
         return left.first_chunk().map(|head| Ok((4, u32::from_le_bytes(*head) as usize)));
     }
     match left.iter().take(LENGTH_BYTES_MAX).position(|b| *b >= 0x80) {
@@ -103,13 +103,13 @@ pub fn piece(
     base: u64,
     eof: bool,
     (code, what): (&'static str, &'static str),
-) -> Next {
+) -> NextFastPacket {
     let place = base + at as u64;
     let end = at as u64 + (PIECE_BYTES - place % PIECE_BYTES);
     match usize::try_from(end) {
-        Ok(end) if end <= bytes.len() => Next::Bad { end, code, what },
-        _ if eof => Next::Bad { end: bytes.len(), code, what },
-        _ => Next::Incomplete,
+        Ok(end) if end <= bytes.len() => NextFastPacket::Bad { end, code, what },
+        _ if eof => NextFastPacket::Bad { end: bytes.len(), code, what },
+        _ => NextFastPacket::Incomplete,
     }
 }
 
@@ -117,20 +117,20 @@ pub fn piece(
 mod tests {
     use super::*;
 
-    fn all(framing: Framing, bytes: &[u8]) -> Vec<(usize, usize, &'static str)> {
+    fn all(framing: FastMessageFraming, bytes: &[u8]) -> Vec<(usize, usize, &'static str)> {
         let (mut at, mut found) = (0, Vec::new());
         loop {
             match next(framing, bytes, at, 0, true) {
-                Next::Packet(of, end) => {
+                NextFastPacket::Packet(of, end) => {
                     found.push((of.start, of.end, ""));
                     at = end;
                 }
-                Next::Bad { end, code, .. } => {
+                NextFastPacket::Bad { end, code, .. } => {
                     found.push((at, end, code));
                     at = end;
                 }
-                Next::Open | Next::Incomplete => panic!("it is told and whole"),
-                Next::End => return found,
+                NextFastPacket::Open | NextFastPacket::Incomplete => panic!("it is told and whole"),
+                NextFastPacket::End => return found,
             }
         }
     }
@@ -142,11 +142,17 @@ mod tests {
         bytes.resize(64 << 10, 0xff);
         bytes.extend([1, 0, 0, 0, 9]);
         let end = 64 << 10;
-        assert_eq!(all(Framing::Frames, &bytes), [(4, 6, ""), (6, end, "too_large"), (end + 4, end + 5, "")]);
-        assert_eq!(cut(Framing::Frames, &bytes), bytes.len());
-        assert_eq!(all(Framing::Frames, &[0, 0, 0, 0, 5]), [(0, 4, "D12"), (4, 5, "truncated")]);
-        assert_eq!(all(Framing::LengthPrefix, &[0x82, 1, 2, 1, 2, 3, 4, 5]), [(1, 3, ""), (3, 8, "D2")]);
-        assert_eq!(next(Framing::LengthPrefix, &[1, 2], 0, 0, false), Next::Incomplete);
-        assert_eq!(cut(Framing::Frames, &[1, 0, 0, 0, 9, 3, 0, 0, 0, 1]), 5);
+        assert_eq!(
+            all(FastMessageFraming::Frames, &bytes),
+            [(4, 6, ""), (6, end, "too_large"), (end + 4, end + 5, "")]
+        );
+        assert_eq!(cut(FastMessageFraming::Frames, &bytes), bytes.len());
+        assert_eq!(all(FastMessageFraming::Frames, &[0, 0, 0, 0, 5]), [(0, 4, "D12"), (4, 5, "truncated")]);
+        assert_eq!(
+            all(FastMessageFraming::LengthPrefix, &[0x82, 1, 2, 1, 2, 3, 4, 5]),
+            [(1, 3, ""), (3, 8, "D2")]
+        );
+        assert_eq!(next(FastMessageFraming::LengthPrefix, &[1, 2], 0, 0, false), NextFastPacket::Incomplete);
+        assert_eq!(cut(FastMessageFraming::Frames, &[1, 0, 0, 0, 9, 3, 0, 0, 0, 1]), 5);
     }
 }

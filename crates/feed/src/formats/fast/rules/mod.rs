@@ -18,23 +18,26 @@
 
 mod check;
 mod config;
+mod field_table;
 mod frames;
-mod noted;
 mod path;
 
 pub use check::try_bytes;
-pub use config::FastText;
+pub use config::FastMessagesConfig;
 pub use path::FastDialect;
 
-use crate::block::{Block, Names};
+use crate::block::{Block, BlockNames};
 use crate::error::Error;
 use crate::formats::fixed::price;
 use crate::formats::format::{ByteFormat, FormatDecoder, Statefulness};
-use crate::mapping::{Cursor, Explainer, Mapper, Mapping, Message, Origin, Refused, compile};
-use config::{Framing, Reset, read_templates, templates};
-use frames::{Next, PACKET_BYTES_MAX};
-use noted::{Found, Held, Noted};
-use path::Reading;
+use crate::mapping::{
+    EntryCursor, Mapping, MappingExplainer, MessageMapper, MessageOrigin, MessageRefusal, ParsedMessage,
+    compile,
+};
+use config::{DictionaryResetRule, FastMessageFraming, read_templates, templates};
+use field_table::{FastFieldTable, FastFieldValue, FastStoredValue};
+use frames::{NextFastPacket, PACKET_BYTES_MAX};
+use path::FastValueReading;
 use rustc_hash::FxHashMap;
 use std::any::Any;
 use std::fmt::Write as _;
@@ -51,11 +54,11 @@ use unitape_model::{Decimal, Dictionary, EventBuilder, Refusal, UnixNanos};
 
 /// Decodes blocks of FAST; one per worker and feed, or one per feed where a message means what those before it say.
 #[derive(Debug)]
-pub struct FastRulesDecoder {
-    config: FastText,
+pub struct FastMappingDecoder {
+    config: FastMessagesConfig,
     decoder: Decoder,
-    mapper: Mapper<Found>,
-    noted: Noted,
+    mapper: MessageMapper<FastFieldValue>,
+    noted: FastFieldTable,
     /// Nothing of the source in hand can be told any more.
     lost: bool,
     detail: String,
@@ -66,8 +69,8 @@ pub struct FastRulesDecoder {
 
 /// Messages of FAST by the rules of a mapping.
 #[derive(Debug)]
-pub struct Rules {
-    text: FastText,
+pub struct FastMappingFormat {
+    text: FastMessagesConfig,
 }
 
 /// Reads the templates of a mapping.
@@ -80,19 +83,19 @@ pub fn load(mapping: &mut Mapping) -> Result<(), Error> {
     Ok(())
 }
 
-impl Rules {
+impl FastMappingFormat {
     /// By the table `[fast_messages]` of a mapping.
     ///
     /// # Errors
     /// When the table is wrong.
     pub fn new(mapping: &Mapping) -> Result<Self, Error> {
-        Ok(Self { text: FastText::of(mapping)? })
+        Ok(Self { text: FastMessagesConfig::from_mapping(mapping)? })
     }
 }
 
-impl ByteFormat for Rules {
+impl ByteFormat for FastMappingFormat {
     fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
-        Ok(Box::new(FastRulesDecoder::new(mapping, &self.text)?))
+        Ok(Box::new(FastMappingDecoder::new(mapping, &self.text)?))
     }
 
     fn cut(&self, buf: &[u8]) -> usize {
@@ -107,19 +110,19 @@ impl ByteFormat for Rules {
     }
 }
 
-impl FastRulesDecoder {
+impl FastMappingDecoder {
     /// A decoder by `mapping`.
     ///
     /// # Errors
     /// When the mapping cannot be compiled, or its templates not be loaded.
-    pub fn new(mapping: &Mapping, text: &FastText) -> Result<Self, Error> {
+    pub fn new(mapping: &Mapping, text: &FastMessagesConfig) -> Result<Self, Error> {
         let templates = templates(mapping)?;
         let (plan, places) = compile(mapping, &FastDialect::new(&templates))?;
         let config = text.clone();
         Ok(Self {
             decoder: Decoder::new(templates).with_strict(config.strict),
-            noted: Noted::new(&places, plan.slot_count),
-            mapper: Mapper::new(plan),
+            noted: FastFieldTable::new(&places, plan.slot_count),
+            mapper: MessageMapper::new(plan),
             config,
             lost: false,
             detail: String::new(),
@@ -130,7 +133,7 @@ impl FastRulesDecoder {
 
     /// A message of a quarantine once more.
     #[cold]
-    fn retry(&mut self, block: &mut Block, bytes: &[u8], of: Of<'_>) {
+    fn retry(&mut self, block: &mut Block, bytes: &[u8], of: SourceContext<'_>) {
         block.decoded = bytes.len();
         if block.head != self.alone {
             let detail = "what it means depends on what came before it";
@@ -141,47 +144,47 @@ impl FastRulesDecoder {
     }
 
     /// The payload of a datagram.
-    fn datagram(&mut self, block: &mut Block, bytes: &[u8], of: Of<'_>) {
+    fn datagram(&mut self, block: &mut Block, bytes: &[u8], of: SourceContext<'_>) {
         block.decoded = bytes.len();
-        if self.config.framing != Framing::LengthPrefix {
-            return self.packet(block, bytes, 0..bytes.len(), of, self.config.framing.many());
+        if self.config.framing != FastMessageFraming::LengthPrefix {
+            return self.packet(block, bytes, 0..bytes.len(), of, self.config.framing.has_many_messages());
         }
         let mut at = 0;
         loop {
             match frames::next(self.config.framing, bytes, at, 0, true) {
-                Next::Packet(range, end) => {
+                NextFastPacket::Packet(range, end) => {
                     self.packet(block, bytes, range, of, true);
                     at = end;
                 }
-                Next::Bad { end, code, what } => {
+                NextFastPacket::Bad { end, code, what } => {
                     self.bad(block, of.source, &bytes[at..end], at, (code, what));
                     at = end;
                 }
-                Next::Open | Next::Incomplete | Next::End => return,
+                NextFastPacket::Open | NextFastPacket::Incomplete | NextFastPacket::End => return,
             }
         }
     }
 
     /// A stretch of a file or a stream.
-    fn stretch(&mut self, block: &mut Block, bytes: &[u8], of: Of<'_>) {
+    fn stretch(&mut self, block: &mut Block, bytes: &[u8], of: SourceContext<'_>) {
         let mut at = 0;
         loop {
             let next = match frames::next(self.config.framing, bytes, at, block.base, block.eof) {
-                Next::Open => self.open(block, bytes, at, of),
+                NextFastPacket::Open => self.open(block, bytes, at, of),
                 next => next,
             };
             let end = match next {
-                Next::Packet(range, end) => {
-                    if !self.config.framing.open() {
-                        self.packet(block, bytes, range, of, self.config.framing.many());
+                NextFastPacket::Packet(range, end) => {
+                    if !self.config.framing.is_open_ended() {
+                        self.packet(block, bytes, range, of, self.config.framing.has_many_messages());
                     }
                     end
                 }
-                Next::Bad { end, code, what } => {
+                NextFastPacket::Bad { end, code, what } => {
                     self.bad(block, of.source, &bytes[at..end], at, (code, what));
                     end
                 }
-                Next::Open | Next::Incomplete | Next::End => {
+                NextFastPacket::Open | NextFastPacket::Incomplete | NextFastPacket::End => {
                     block.decoded = at;
                     return;
                 }
@@ -192,24 +195,24 @@ impl FastRulesDecoder {
     }
 
     /// Decodes a message that tells its own end. Behind one that is bad nothing can be told.
-    fn open(&mut self, block: &mut Block, bytes: &[u8], at: usize, of: Of<'_>) -> Next {
+    fn open(&mut self, block: &mut Block, bytes: &[u8], at: usize, of: SourceContext<'_>) -> NextFastPacket {
         if self.lost {
             return frames::piece(bytes, at, block.base, block.eof, LOST);
         }
-        if self.config.reset != Reset::Never {
+        if self.config.reset != DictionaryResetRule::Never {
             self.decoder.reset();
         }
         // No more is looked at, so that it comes to the same however much is there.
         let end = bytes.len().min(at + PACKET_BYTES_MAX);
         let more = !block.eof && end == bytes.len() && end < at + PACKET_BYTES_MAX;
-        match self.message(block, bytes, at..end, of, self.config.reset == Reset::Never) {
-            Ok(used) => Next::Packet(at..at + used, at + used),
-            Err(fault) if fault.code == MessageFaultCode::Truncated && more => Next::Incomplete,
+        match self.message(block, bytes, at..end, of, self.config.reset == DictionaryResetRule::Never) {
+            Ok(used) => NextFastPacket::Packet(at..at + used, at + used),
+            Err(fault) if fault.code == MessageFaultCode::Truncated && more => NextFastPacket::Incomplete,
             Err(fault) => match frames::piece(bytes, at, block.base, block.eof, LOST) {
-                Next::Bad { end, .. } => {
+                NextFastPacket::Bad { end, .. } => {
                     self.lost = true;
                     self.refuse(block, of.source, at, &bytes[at..end], &fault);
-                    Next::Packet(at..end, end)
+                    NextFastPacket::Packet(at..end, end)
                 }
                 next => next,
             },
@@ -217,20 +220,27 @@ impl FastRulesDecoder {
     }
 
     /// The messages of a packet.
-    fn packet(&mut self, block: &mut Block, bytes: &[u8], range: Range<usize>, of: Of<'_>, many: bool) {
+    fn packet(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        range: Range<usize>,
+        of: SourceContext<'_>,
+        many: bool,
+    ) {
         let mut at = range.start;
-        if self.config.reset != Reset::Never {
+        if self.config.reset != DictionaryResetRule::Never {
             self.decoder.reset();
         }
         loop {
             let first = at == range.start;
-            if !first && self.config.reset == Reset::Message {
+            if !first && self.config.reset == DictionaryResetRule::Message {
                 self.decoder.reset();
             }
             let depends = match self.config.reset {
-                Reset::Message => false,
-                Reset::Packet => !first,
-                Reset::Never => true,
+                DictionaryResetRule::Message => false,
+                DictionaryResetRule::Packet => !first,
+                DictionaryResetRule::Never => true,
             };
             match self.message(block, bytes, at..range.end, of, depends) {
                 Ok(used) => at += used,
@@ -253,7 +263,7 @@ impl FastRulesDecoder {
         block: &mut Block,
         bytes: &[u8],
         range: Range<usize>,
-        of: Of<'_>,
+        of: SourceContext<'_>,
         depends: bool,
     ) -> Result<usize, MessageFault> {
         let head = self.config.framing.head_bytes();
@@ -281,8 +291,9 @@ impl FastRulesDecoder {
         }
         let template = message.template;
         let templates = self.decoder.templates();
-        let taken = Taken { raw, template: &templates.list()[template].name.local, noted: &self.noted };
-        self.mapper.message(block, &taken, Origin { source: of.source, offset }, of.known);
+        let taken =
+            FastMessageView { raw, template: &templates.list()[template].name.local, noted: &self.noted };
+        self.mapper.message(block, &taken, MessageOrigin { source: of.source, offset }, of.known);
         Ok(used)
     }
 
@@ -309,10 +320,10 @@ impl FastRulesDecoder {
     }
 }
 
-impl FormatDecoder for FastRulesDecoder {
+impl FormatDecoder for FastMappingDecoder {
     fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
-        let of = Of { source, known };
+        let of = SourceContext { source, known };
         if !block.head.is_empty() {
             self.retry(block, &bytes, of);
         } else if block.in_packet {
@@ -324,7 +335,7 @@ impl FormatDecoder for FastRulesDecoder {
         block.bytes = bytes;
     }
 
-    fn explainer(&mut self) -> Option<&mut Option<Box<Explainer>>> {
+    fn explainer(&mut self) -> Option<&mut Option<Box<MappingExplainer>>> {
         Some(self.mapper.explainer())
     }
 
@@ -333,7 +344,7 @@ impl FormatDecoder for FastRulesDecoder {
         self.lost = false;
     }
 
-    fn go_on_from(&mut self, before: &mut dyn FormatDecoder) {
+    fn resume_from(&mut self, before: &mut dyn FormatDecoder) {
         let Some(before) = (before as &mut dyn Any).downcast_mut::<Self>() else { return };
         if self.config.framing == before.config.framing {
             self.lost = before.lost;
@@ -349,7 +360,7 @@ impl FormatDecoder for FastRulesDecoder {
 
 /// Whose bytes they are, and the names known.
 #[derive(Clone, Copy)]
-struct Of<'k> {
+struct SourceContext<'k> {
     source: u32,
     known: &'k Dictionary,
 }
@@ -358,14 +369,14 @@ const LOST: (&str, &str) =
     ("garbage", "what stands behind a bad message that alone could tell where it ends");
 
 /// The message in hand.
-struct Taken<'m> {
+struct FastMessageView<'m> {
     raw: &'m [u8],
     template: &'m str,
-    noted: &'m Noted,
+    noted: &'m FastFieldTable,
 }
 
-impl Message for Taken<'_> {
-    type Ref = Found;
+impl ParsedMessage for FastMessageView<'_> {
+    type Ref = FastFieldValue;
     const FIELD: &'static str = "field";
     const TYPE: &'static str = "template";
     const TIME: &'static str = "time (a timestamp of the template, text of ISO 8601 or FIX, or an integer with its form: path@ns, \
@@ -376,15 +387,15 @@ impl Message for Taken<'_> {
     }
 
     #[inline]
-    fn slot(&self, slot: u8) -> Option<Found> {
+    fn slot(&self, slot: u8) -> Option<FastFieldValue> {
         self.noted.slot(slot)
     }
 
     #[inline]
-    fn text<'v>(&'v self, found: Found, scratch: &'v mut Vec<u8>) -> &'v [u8] {
+    fn text<'v>(&'v self, found: FastFieldValue, scratch: &'v mut Vec<u8>) -> &'v [u8] {
         match found.value {
-            Held::Template => self.template.as_bytes(),
-            Held::Text { from, to } => self.noted.bytes(from, to),
+            FastStoredValue::Template => self.template.as_bytes(),
+            FastStoredValue::Text { from, to } => self.noted.bytes(from, to),
             value => {
                 scratch.clear();
                 plain(value, self.noted, scratch);
@@ -394,39 +405,42 @@ impl Message for Taken<'_> {
     }
 
     #[inline]
-    fn number(&self, found: Found) -> Option<u64> {
+    fn number(&self, found: FastFieldValue) -> Option<u64> {
         match found.value {
-            Held::UInt(n) => Some(n),
-            Held::Int(n) => u64::try_from(n).ok(),
-            Held::Decimal { .. } | Held::Text { .. } | Held::Bytes { .. } | Held::Template => {
-                parse_u64(self.text(found, &mut Vec::new()))
-            }
+            FastStoredValue::UInt(n) => Some(n),
+            FastStoredValue::Int(n) => u64::try_from(n).ok(),
+            FastStoredValue::Decimal { .. }
+            | FastStoredValue::Text { .. }
+            | FastStoredValue::Bytes { .. }
+            | FastStoredValue::Template => parse_u64(self.text(found, &mut Vec::new())),
         }
     }
 
-    fn time(&self, found: Found) -> Option<UnixNanos> {
+    fn time(&self, found: FastFieldValue) -> Option<UnixNanos> {
         let count = match found.value {
-            Held::UInt(n) => i64::try_from(n).ok()?,
-            Held::Int(n) => n,
-            Held::Text { from, to } => {
+            FastStoredValue::UInt(n) => i64::try_from(n).ok()?,
+            FastStoredValue::Int(n) => n,
+            FastStoredValue::Text { from, to } => {
                 let text = self.noted.bytes(from, to);
                 let told = || time::iso(text).or_else(|| value::timestamp(text));
                 return match found.reading {
-                    Reading::AsItIs => told().map(UnixNanos),
+                    FastValueReading::AsItIs => told().map(UnixNanos),
                     // Digits, though they were written as text.
-                    Reading::Count(_) | Reading::Digits(_) => {
+                    FastValueReading::Count(_) | FastValueReading::Digits(_) => {
                         let n = parse_u64(text)?;
-                        self.time(Found { value: Held::UInt(n), ..found })
+                        self.time(FastFieldValue { value: FastStoredValue::UInt(n), ..found })
                     }
                 };
             }
-            Held::Decimal { .. } | Held::Bytes { .. } | Held::Template => return None,
+            FastStoredValue::Decimal { .. } | FastStoredValue::Bytes { .. } | FastStoredValue::Template => {
+                return None;
+            }
         };
         let nanos = match found.reading {
-            Reading::AsItIs if found.unit_ns == 0 => None,
-            Reading::AsItIs => count.checked_mul(i64::try_from(found.unit_ns).ok()?),
-            Reading::Count(nanos) => count.checked_mul(nanos),
-            Reading::Digits(picture) => picture.nanos(u64::try_from(count).ok()?),
+            FastValueReading::AsItIs if found.unit_ns == 0 => None,
+            FastValueReading::AsItIs => count.checked_mul(i64::try_from(found.unit_ns).ok()?),
+            FastValueReading::Count(nanos) => count.checked_mul(nanos),
+            FastValueReading::Digits(picture) => picture.nanos(u64::try_from(count).ok()?),
         };
         nanos.map(UnixNanos)
     }
@@ -434,17 +448,20 @@ impl Message for Taken<'_> {
     #[inline]
     fn set(
         &self,
-        found: Found,
+        found: FastFieldValue,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
-        names: &mut Names<'_>,
+        names: &mut BlockNames<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         let (mantissa, exponent) = match found.value {
-            Held::Decimal { mantissa, exponent } => (mantissa, exponent),
-            Held::Int(n) => (n, 0),
-            Held::UInt(n) if i64::try_from(n).is_ok() => (n as i64, 0),
-            Held::UInt(_) | Held::Text { .. } | Held::Bytes { .. } | Held::Template => {
+            FastStoredValue::Decimal { mantissa, exponent } => (mantissa, exponent),
+            FastStoredValue::Int(n) => (n, 0),
+            FastStoredValue::UInt(n) if i64::try_from(n).is_ok() => (n as i64, 0),
+            FastStoredValue::UInt(_)
+            | FastStoredValue::Text { .. }
+            | FastStoredValue::Bytes { .. }
+            | FastStoredValue::Template => {
                 return event.set_text(spec, self.text(found, scratch), names);
             }
         };
@@ -464,17 +481,20 @@ impl Message for Taken<'_> {
     fn next_entry(
         &self,
         group: usize,
-        cursor: &mut Cursor,
-        entry: &mut [Option<Found>],
-    ) -> Result<bool, Refused> {
+        cursor: &mut EntryCursor,
+        entry: &mut [Option<FastFieldValue>],
+    ) -> Result<bool, MessageRefusal> {
         let there = self.noted.entry(group, cursor.at, entry);
-        *cursor = Cursor { at: cursor.at + 1, found: cursor.found + 1 };
+        *cursor = EntryCursor { at: cursor.at + 1, found: cursor.found + 1 };
         Ok(there)
     }
 
-    fn unlisted(&self, mut keep: impl FnMut(&str, &[u8]) -> Result<(), Refused>) -> Result<(), Refused> {
+    fn unlisted(
+        &self,
+        mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
+    ) -> Result<(), MessageRefusal> {
         let (mut counts, mut scratch) = (FxHashMap::default(), Vec::new());
-        for (path, found) in self.noted.others() {
+        for (path, found) in self.noted.unlisted_values() {
             let count: &mut u32 = counts.entry(path).or_default();
             *count += 1;
             let text = self.text(found, &mut scratch);
@@ -488,23 +508,25 @@ impl Message for Taken<'_> {
 }
 
 /// A value in plain text: digits, with a point where there are decimals; bytes in hexadecimal.
-fn plain(value: Held, noted: &Noted, out: &mut Vec<u8>) {
+fn plain(value: FastStoredValue, noted: &FastFieldTable, out: &mut Vec<u8>) {
     // Writing to a Vec cannot fail.
     _ = match value {
-        Held::Int(n) => write!(out, "{n}"),
-        Held::UInt(n) => write!(out, "{n}"),
-        Held::Decimal { mantissa, exponent: 0 } => write!(out, "{mantissa}"),
-        Held::Decimal { mantissa, exponent } if exponent > 0 => {
+        FastStoredValue::Int(n) => write!(out, "{n}"),
+        FastStoredValue::UInt(n) => write!(out, "{n}"),
+        FastStoredValue::Decimal { mantissa, exponent: 0 } => write!(out, "{mantissa}"),
+        FastStoredValue::Decimal { mantissa, exponent } if exponent > 0 => {
             let zeros = if mantissa == 0 { 0 } else { exponent as usize };
             write!(out, "{mantissa}{:0>zeros$}", "")
         }
-        Held::Decimal { mantissa, exponent } => {
+        FastStoredValue::Decimal { mantissa, exponent } => {
             let places = usize::from(exponent.unsigned_abs());
             let digits = format!("{:0>width$}", mantissa.unsigned_abs(), width = places + 1);
             let (whole, fraction) = digits.split_at(digits.len() - places);
             write!(out, "{}{whole}.{fraction}", if mantissa < 0 { "-" } else { "" })
         }
-        Held::Bytes { from, to } => noted.bytes(from, to).iter().try_for_each(|b| write!(out, "{b:02x}")),
-        Held::Text { .. } | Held::Template => Ok(()),
+        FastStoredValue::Bytes { from, to } => {
+            noted.bytes(from, to).iter().try_for_each(|b| write!(out, "{b:02x}"))
+        }
+        FastStoredValue::Text { .. } | FastStoredValue::Template => Ok(()),
     };
 }

@@ -4,14 +4,14 @@
 //! |---|---|
 //! | `MDEntryPx` | the field of this name |
 //! | `Trailer.Flags` | the field `Flags` of the group `Trailer` |
-//! | `Entries.Px` | outside of `[group.Entries]`: `Px` of the first element of the sequence `Entries` |
-//! | `Entries` | how many elements the sequence has |
+//! | `GroupEntries.Px` | outside of `[group.GroupEntries]`: `Px` of the first element of the sequence `GroupEntries` |
+//! | `GroupEntries` | how many elements the sequence has |
 //! | `SendingTime@ns` | an integer as a time: `@s`, `@ms`, `@us`, `@ns` since 1970 |
 //! | `SendingTime@YYYYMMDDhhmmssfff` | an integer as a time: its digits; `YY` is a year from 2000 on, `f` parts of a second |
 //! | `@template` | the name of the message's template |
 //! | `@number`, `@channel` | what framing has before a message |
 //!
-//! A group of a mapping is a sequence: `[group.Entries]`, or of sequences in sequences `[group."Entries.Legs"]`. Its
+//! A group of a mapping is a sequence: `[group.GroupEntries]`, or of sequences in sequences `[group."GroupEntries.Legs"]`. Its
 //! members are named from the element on (`Px`, `TradeGrp.Type`); what an element does not have is taken from what came
 //! before it in the elements that it is in.
 
@@ -34,23 +34,23 @@ pub enum FastPath {
     Template,
     Number,
     Channel,
-    Value { path: String, reading: Reading },
+    Value { path: String, reading: FastValueReading },
 }
 
 /// How a value is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reading {
+pub enum FastValueReading {
     /// As it stands.
     AsItIs,
     /// As a count since 1970, so many nanoseconds each.
     Count(i64),
     /// As digits of a date and a time.
-    Digits(Picture),
+    Digits(DateDigits),
 }
 
 /// Which digits of a number are what: the lengths of the parts, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Picture {
+pub struct DateDigits {
     year: u8,
     /// Month and day, then hour, minute and second: so many of them are there.
     pairs: u8,
@@ -110,7 +110,7 @@ impl Dialect for FastDialect {
         }
         let (path, reading) = match text.split_once('@') {
             Some((path, form)) => (path, reading(form)?),
-            None => (text, Reading::AsItIs),
+            None => (text, FastValueReading::AsItIs),
         };
         let unknown = path.split('.').find(|name| !self.names.contains(*name));
         match unknown {
@@ -127,17 +127,17 @@ impl Dialect for FastDialect {
 
     fn container(&self, path: &FastPath) -> Option<FastPath> {
         match path {
-            FastPath::Value { path, reading } if *reading != Reading::AsItIs => {
-                Some(FastPath::Value { path: path.clone(), reading: Reading::AsItIs })
+            FastPath::Value { path, reading } if *reading != FastValueReading::AsItIs => {
+                Some(FastPath::Value { path: path.clone(), reading: FastValueReading::AsItIs })
             }
             _ => None,
         }
     }
 }
 
-fn reading(form: &str) -> Result<Reading, String> {
+fn reading(form: &str) -> Result<FastValueReading, String> {
     if let Some((_, nanos)) = UNITS.iter().find(|(unit, _)| *unit == form) {
-        return Ok(Reading::Count(*nanos));
+        return Ok(FastValueReading::Count(*nanos));
     }
     let mut rest = form;
     let mut take = |letter: char, wanted: &[usize]| {
@@ -158,17 +158,21 @@ fn reading(form: &str) -> Result<Reading, String> {
             }
         }
         let fraction = take('f', &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9])?;
-        (pairs >= 4 && (fraction == 0 || pairs == 10)).then_some(Picture { year, pairs: pairs / 2, fraction })
+        (pairs >= 4 && (fraction == 0 || pairs == 10)).then_some(DateDigits {
+            year,
+            pairs: pairs / 2,
+            fraction,
+        })
     })();
     match (picture, rest) {
-        (Some(picture), "") => Ok(Reading::Digits(picture)),
+        (Some(picture), "") => Ok(FastValueReading::Digits(picture)),
         _ => Err(format!(
             "`@{form}` is neither a unit (@s, @ms, @us, @ns) nor the digits of a time, as @YYYYMMDDhhmmssfff"
         )),
     }
 }
 
-impl Picture {
+impl DateDigits {
     /// The time that these digits tell, in nanoseconds since 1970.
     pub fn nanos(self, mut number: u64) -> Option<i64> {
         let mut take = |digits: u8| {
@@ -218,11 +222,13 @@ mod tests {
             ("YYYYMMDDhhmm", 201_904_040_860, None),
         ] {
             match reading(form) {
-                Ok(Reading::Digits(picture)) => assert_eq!(picture.nanos(number), nanos, "{form} {number}"),
+                Ok(FastValueReading::Digits(picture)) => {
+                    assert_eq!(picture.nanos(number), nanos, "{form} {number}")
+                }
                 other => panic!("{form}: {other:?}"),
             }
         }
-        assert_eq!(reading("us"), Ok(Reading::Count(1000)));
+        assert_eq!(reading("us"), Ok(FastValueReading::Count(1000)));
         for wrong in ["", "m", "YYYY", "YYYYMM", "hhmmss", "YYYYMMDDmm", "YYYYMMDDhhfff", "YYYYMMDDhhmmssx"] {
             assert!(reading(wrong).is_err(), "{wrong}");
         }

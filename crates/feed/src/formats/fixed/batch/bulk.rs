@@ -2,18 +2,18 @@
 //! needs a look of its own, so all is done column by column.
 
 use super::emit::NAMES_MAX;
-use super::frames::{Alike, Apart, Frames, put};
-use super::kept::Span;
+use super::extension_cache::ExtensionSpan;
+use super::frames::{BatchFrames, SpacedFrames, UniformFrames, put};
 use super::names::short_id;
-use super::program::{KindProgram, Program, Variant};
-use crate::block::{Block, Ended, PROGRESS_BYTES};
+use super::program::{EventProgram, RecordTypeProgram, RecordVariant};
+use crate::block::{Block, PROGRESS_BYTES, SingleEventUnit};
 use unitape_codec::fixed::{LANES, Lanes, RecordBatch, StridedRecords};
 use unitape_model::schema::{RECV_NONE, SEQ_EXT, SEQ_NONE, at};
 use unitape_model::{FrameHeader, LINE, UnixNanos, flags};
 
 /// Records at one distance.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Batch<'b> {
+pub(super) struct StridedBatch<'b> {
     pub rows: StridedRecords<'b>,
     /// Where the first of them starts in its source.
     pub start: u64,
@@ -23,7 +23,7 @@ pub(super) struct Batch<'b> {
     pub source: u32,
 }
 
-impl Batch<'_> {
+impl StridedBatch<'_> {
     /// Where each starts in its source.
     #[inline(always)]
     fn offsets(&self) -> impl Iterator<Item = u64> {
@@ -33,7 +33,12 @@ impl Batch<'_> {
 }
 
 /// Takes the whole batch, of which the columns were read, or leaves all of it to be looked at record by record.
-pub(super) fn all(kind: &mut KindProgram, block: &mut Block, batch: Batch<'_>, found: &mut Found) -> bool {
+pub(super) fn emit_all(
+    kind: &mut RecordTypeProgram,
+    block: &mut Block,
+    batch: StridedBatch<'_>,
+    found: &mut BatchLookups,
+) -> bool {
     let count = batch.rows.count();
     let end = batch.start + (count * batch.rows.stride()) as u64;
     let whole = u64::MAX >> (LANES - count);
@@ -41,8 +46,8 @@ pub(super) fn all(kind: &mut KindProgram, block: &mut Block, batch: Batch<'_>, f
     if kind.good != whole || batch.start / PROGRESS_BYTES != end / PROGRESS_BYTES {
         return false;
     }
-    let KindProgram { columns, ts, sequence, variants, .. } = kind;
-    let Some(Variant::Event(program)) = variants.first_mut() else { return false };
+    let RecordTypeProgram { columns, ts, sequence, variants, .. } = kind;
+    let Some(RecordVariant::Event(program)) = variants.first_mut() else { return false };
     let sequences = match *sequence {
         None => &NO_SEQUENCES,
         Some(place) => {
@@ -72,7 +77,7 @@ pub(super) fn all(kind: &mut KindProgram, block: &mut Block, batch: Batch<'_>, f
     let fixed = program.template.len();
     if program.kept.is_none() {
         block.arena.extend_from_slice(&program.templates[..count * fixed]);
-        let mut frames = Alike { frames: &mut block.arena[first..], fixed };
+        let mut frames = UniformFrames { frames: &mut block.arena[first..], fixed };
         fill(program, &mut frames, batch, (times, sequences), found);
         for put in &program.puts {
             put.store_all(columns, &mut frames, batch.rows);
@@ -81,7 +86,7 @@ pub(super) fn all(kind: &mut KindProgram, block: &mut Block, batch: Batch<'_>, f
         return true;
     }
     program.extend(&mut block.arena, count, found);
-    let mut frames = Apart { arena: &mut block.arena, starts: &found.starts[..count], fixed };
+    let mut frames = SpacedFrames { arena: &mut block.arena, starts: &found.starts[..count], fixed };
     fill(program, &mut frames, batch, (times, sequences), found);
     for put in &program.puts {
         put.store_all(columns, &mut frames, batch.rows);
@@ -96,11 +101,11 @@ static NO_SEQUENCES: Lanes = [SEQ_NONE as i64; LANES];
 /// What stands in every frame behind its header, and the names.
 #[inline]
 fn fill(
-    program: &Program,
-    frames: &mut impl Frames,
-    batch: Batch<'_>,
+    program: &EventProgram,
+    frames: &mut impl BatchFrames,
+    batch: StridedBatch<'_>,
     (times, sequences): (&Lanes, &Lanes),
-    found: &Found,
+    found: &BatchLookups,
 ) {
     let heads = times.iter().zip(sequences).zip(batch.offsets());
     frames.each(heads, |frame, ((ts, sequence), offset)| {
@@ -118,10 +123,10 @@ fn fill(
 
 /// Notes the messages of all lanes; `end_of` tells where their frames end.
 #[inline]
-fn end_messages(block: &mut Block, batch: Batch<'_>, times: &Lanes, end_of: impl Fn(usize) -> u32) {
+fn end_messages(block: &mut Block, batch: StridedBatch<'_>, times: &Lanes, end_of: impl Fn(usize) -> u32) {
     let (start, stride, length) = (batch.start, batch.rows.stride() as u64, batch.length);
     let times = &times[..batch.rows.count()];
-    block.end_messages(times.iter().enumerate().map(|(i, ts)| Ended {
+    block.end_messages(times.iter().enumerate().map(|(i, ts)| SingleEventUnit {
         offset: start + i as u64 * stride,
         ts: UnixNanos(*ts),
         end: end_of(i),
@@ -131,23 +136,23 @@ fn end_messages(block: &mut Block, batch: Batch<'_>, times: &Lanes, end_of: impl
 
 /// What was looked up, by lane; of the batch in hand.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct BatchLookups {
     ids: [[u32; LANES]; NAMES_MAX],
-    extensions: [Span; LANES],
+    extensions: [ExtensionSpan; LANES],
     /// Where the frames start that have extensions, and where the last ends.
     starts: [u32; LANES + 1],
 }
 
-impl Default for Found {
+impl Default for BatchLookups {
     fn default() -> Self {
         Self { ids: [[0; LANES]; NAMES_MAX], extensions: [(0, 0); LANES], starts: [0; LANES + 1] }
     }
 }
 
-impl Program {
+impl EventProgram {
     /// Frames of all lanes with their extensions, as they are before anything is put into them.
     #[inline]
-    fn extend(&self, arena: &mut Vec<u8>, count: usize, found: &mut Found) {
+    fn extend(&self, arena: &mut Vec<u8>, count: usize, found: &mut BatchLookups) {
         let Some(kept) = &self.kept else { return };
         let header = FrameHeader::read(&self.template);
         let fixed = self.template.len();

@@ -1,11 +1,11 @@
 //! A batch on its way into the block.
 
-use super::super::{Fields, FixedDecoder};
+use super::super::{FixedRecordView, FixedRecordsDecoder};
 use super::names::short_id;
-use super::program::{KindProgram, NO_VARIANT, Program, Variant};
-use super::{Fast, Lane, SLOW};
-use crate::block::{Block, What};
-use crate::mapping::Plan;
+use super::program::{EventProgram, NO_VARIANT, RecordTypeProgram, RecordVariant};
+use super::{FixedBatchDecoder, RecordLane, SLOW};
+use crate::block::{Block, UnitKind};
+use crate::mapping::MappingPlan;
 use unitape_codec::fixed::{
     ColumnValue, FixedWidthDecoder, LANES, NextRecord, ScatteredRecords, StridedRecords,
 };
@@ -14,11 +14,11 @@ use unitape_model::{Dictionary, FrameHeader, LINE, UnixNanos, flags};
 
 /// Where the records of each sort start.
 #[derive(Debug)]
-pub(super) struct Lists {
+pub(super) struct RecordStartLists {
     pub(super) starts: Vec<Vec<u32>>,
 }
 
-impl Lists {
+impl RecordStartLists {
     pub(super) fn new(kinds: usize) -> Self {
         Self { starts: (0..kinds).map(|_| Vec::with_capacity(LANES)).collect() }
     }
@@ -37,18 +37,18 @@ impl Lists {
     }
 }
 
-impl FixedDecoder {
+impl FixedRecordsDecoder {
     /// Decodes the records of a batch; gives where it stopped, the end of a record. `read` says that all that take the
     /// fast way are of one sort, whose program has read them already.
     pub(super) fn batch(
         &mut self,
-        fast: &mut Fast,
+        fast: &mut FixedBatchDecoder,
         block: &mut Block,
         bytes: &[u8],
-        (lanes, read): (&[Lane], bool),
+        (lanes, read): (&[RecordLane], bool),
         (source, known, before): (u32, &Dictionary, Option<u64>),
     ) -> usize {
-        let Fast { kinds, lists, taken, .. } = fast;
+        let FixedBatchDecoder { kinds, lists, taken, .. } = fast;
         for (program, starts) in kinds.iter_mut().zip(&lists.starts) {
             if let Some(program) = program.as_mut().filter(|_| !starts.is_empty()) {
                 if !read {
@@ -84,18 +84,18 @@ impl FixedDecoder {
     #[inline]
     fn lane(
         &mut self,
-        program: &mut KindProgram,
+        program: &mut RecordTypeProgram,
         block: &mut Block,
         bytes: &[u8],
-        lane: Lane,
+        lane: RecordLane,
         (source, known): (u32, &Dictionary),
     ) -> bool {
         let index = usize::from(lane.index) % LANES;
         let variant = program.variant_of[index];
         let offset = block.base + u64::from(lane.start);
         match program.variants.get_mut(usize::from(variant)) {
-            Some(Variant::Ignored) => block.end_ignored(),
-            Some(Variant::Event(event)) => {
+            Some(RecordVariant::Ignored) => block.end_ignored(),
+            Some(RecordVariant::Event(event)) => {
                 let ts = program.columns.values(program.ts)[index];
                 let sequence = match program.sequence {
                     Some(place) if program.columns.none(place) >> index & 1 == 0 => {
@@ -109,14 +109,17 @@ impl FixedDecoder {
                     _ => SEQ_NONE,
                 };
                 let mark = block.mark();
-                let head = Head { ts, source, offset: offset as u32, sequence };
-                let slow =
-                    Reread { decoder: &mut self.decoder, kinds: &self.kinds, plan: self.mapper.plan() };
+                let head = FrameCommonValues { ts, source, offset: offset as u32, sequence };
+                let slow = GeneralRecordReader {
+                    decoder: &mut self.decoder,
+                    kinds: &self.kinds,
+                    plan: self.mapper.plan(),
+                };
                 if !event.begin(block, bytes, lane, head, (slow, known)) {
-                    block.back_to(mark);
+                    block.roll_back(mark);
                     return false;
                 }
-                block.end_message((offset, lane.length as usize), UnixNanos(ts), 1, What::Events, known);
+                block.end_message((offset, lane.length as usize), UnixNanos(ts), 1, UnitKind::Events, known);
             }
             None => return false,
         }
@@ -127,7 +130,7 @@ impl FixedDecoder {
 
 /// What every frame has.
 #[derive(Clone, Copy, Debug)]
-struct Head {
+struct FrameCommonValues {
     ts: i64,
     source: u32,
     offset: u32,
@@ -135,20 +138,24 @@ struct Head {
 }
 
 /// How a record is read the general way.
-struct Reread<'d> {
+struct GeneralRecordReader<'d> {
     decoder: &'d mut FixedWidthDecoder,
-    kinds: &'d [super::super::Kind],
-    plan: &'d Plan,
+    kinds: &'d [super::super::RecordSlots],
+    plan: &'d MappingPlan,
 }
 
-impl Reread<'_> {
+impl GeneralRecordReader<'_> {
     /// `None` where it is no good record after all.
-    fn fields<'m>(&'m mut self, bytes: &'m [u8], lane: Lane) -> Option<(Fields<'m>, &'m Plan)> {
+    fn fields<'m>(
+        &'m mut self,
+        bytes: &'m [u8],
+        lane: RecordLane,
+    ) -> Option<(FixedRecordView<'m>, &'m MappingPlan)> {
         // Not the first record of a file: that one is never in a batch.
         let next = self.decoder.next(bytes, lane.start as usize, 1, true);
         let NextRecord::Record { span, kind, .. } = next else { return None };
         let raw = span.slice(bytes);
-        let fields = Fields {
+        let fields = FixedRecordView {
             raw,
             record: self.decoder.record(raw),
             of: &self.decoder.layout().records()[usize::from(kind)],
@@ -161,16 +168,16 @@ impl Reread<'_> {
     }
 }
 
-impl Program {
+impl EventProgram {
     /// Puts the frame of a record behind the arena, all but what [`store`] puts into it.
     #[inline]
     fn begin(
         &mut self,
         block: &mut Block,
         bytes: &[u8],
-        lane: Lane,
-        head: Head,
-        (mut slow, known): (Reread<'_>, &Dictionary),
+        lane: RecordLane,
+        head: FrameCommonValues,
+        (mut slow, known): (GeneralRecordReader<'_>, &Dictionary),
     ) -> bool {
         let record = &bytes[lane.start as usize..];
         let frame = block.arena.len();
@@ -236,7 +243,7 @@ pub(super) const VARIANTS_MAX: usize = 32;
 /// An event has so many names, at most.
 pub(super) const NAMES_MAX: usize = 12;
 
-impl KindProgram {
+impl RecordTypeProgram {
     /// Reads the columns of records at one distance; what stands in `behind` is read next.
     pub(super) fn read_even(
         &mut self,
@@ -255,7 +262,7 @@ impl KindProgram {
         let Self { columns, by_byte, variants, variant_of, .. } = self;
         if by_byte.is_none() {
             // All are of one variant.
-            if let Some(Variant::Event(program)) = variants.first_mut() {
+            if let Some(RecordVariant::Event(program)) = variants.first_mut() {
                 program.frames.clear();
                 good = program.puts.iter_mut().fold(good, |good, p| good & !p.prepare(columns, records));
             }
@@ -277,7 +284,7 @@ impl KindProgram {
             }
         }
         for (variant, are) in variants.iter_mut().zip(are) {
-            let Variant::Event(program) = variant else { continue };
+            let RecordVariant::Event(program) = variant else { continue };
             program.frames.clear();
             for put in &mut program.puts {
                 good &= !(put.prepare(columns, records) & are);
@@ -293,13 +300,19 @@ impl KindProgram {
 }
 
 /// Puts what was made ready into the frames of a segment.
-fn store(kinds: &mut [Option<KindProgram>], lists: &Lists, block: &mut Block, bytes: &[u8], segment: usize) {
+fn store(
+    kinds: &mut [Option<RecordTypeProgram>],
+    lists: &RecordStartLists,
+    block: &mut Block,
+    bytes: &[u8],
+    segment: usize,
+) {
     if block.arena.len() == segment {
         return;
     }
     for (program, starts) in kinds.iter_mut().zip(&lists.starts) {
         for variant in program.iter_mut().filter(|_| !starts.is_empty()).flat_map(|p| &mut p.variants) {
-            if let Variant::Event(program) = variant {
+            if let RecordVariant::Event(program) = variant {
                 for put in &program.puts {
                     let frames = program.frames.iter().map(|(lane, at)| (usize::from(*lane), *at as usize));
                     put.store(&mut block.arena, frames, ScatteredRecords { bytes, starts });

@@ -1,21 +1,21 @@
 //! The frames of a batch, side by side where none has an extension and otherwise wherever they begin.
 
 /// The frames of a batch, by lane.
-pub(super) trait Frames {
+pub(super) trait BatchFrames {
     /// The fixed part of one of them.
     fn frame(&mut self, lane: usize) -> &mut [u8];
 
-    /// Calls `put` with the fixed part of each of them and its value.
+    /// Calls `batch_field` with the fixed part of each of them and its value.
     fn each<T>(&mut self, values: impl IntoIterator<Item = T>, put: impl FnMut(&mut [u8], T));
 }
 
 /// Frames of one size, one behind the other.
-pub(super) struct Alike<'a> {
+pub(super) struct UniformFrames<'a> {
     pub frames: &'a mut [u8],
     pub fixed: usize,
 }
 
-impl Frames for Alike<'_> {
+impl BatchFrames for UniformFrames<'_> {
     #[inline(always)]
     fn frame(&mut self, lane: usize) -> &mut [u8] {
         &mut self.frames[lane * self.fixed..][..self.fixed]
@@ -30,14 +30,14 @@ impl Frames for Alike<'_> {
 }
 
 /// Frames with extensions between them.
-pub(super) struct Apart<'a> {
+pub(super) struct SpacedFrames<'a> {
     pub arena: &'a mut [u8],
     /// Where each begins.
     pub starts: &'a [u32],
     pub fixed: usize,
 }
 
-impl Frames for Apart<'_> {
+impl BatchFrames for SpacedFrames<'_> {
     #[inline(always)]
     fn frame(&mut self, lane: usize) -> &mut [u8] {
         &mut self.arena[self.starts[lane] as usize..][..self.fixed]

@@ -13,18 +13,18 @@
 //! what is wrong with it. So both ways give the same bytes, and the general one is the twin of this one: tests
 //! hold them equal.
 
+mod batch_field;
 mod bulk;
 mod emit;
+mod extension_cache;
 mod frames;
-mod kept;
 mod names;
 mod program;
-mod put;
 
-use super::FixedDecoder;
+use super::FixedRecordsDecoder;
 use crate::block::Block;
-use emit::Lists;
-pub(super) use program::KindProgram;
+use emit::RecordStartLists;
+pub(super) use program::RecordTypeProgram;
 use unitape_codec::fixed::{
     FixedWidthLayout, LANES, RecordBatch, RecordBounds, RecordFramer, StridedRecords,
 };
@@ -32,20 +32,20 @@ use unitape_model::Dictionary;
 
 /// What the fast way keeps; one per worker and feed.
 #[derive(Debug)]
-pub(super) struct Fast {
+pub(super) struct FixedBatchDecoder {
     /// By sort of record.
-    kinds: Vec<Option<KindProgram>>,
-    lists: Lists,
+    kinds: Vec<Option<RecordTypeProgram>>,
+    lists: RecordStartLists,
     frames: RecordFramer,
     found: Box<[RecordBounds; LANES]>,
-    looked_up: Box<bulk::Found>,
+    looked_up: Box<bulk::BatchLookups>,
     /// Records taken so.
     taken: u64,
 }
 
 /// A record of a batch.
 #[derive(Clone, Copy, Debug, Default)]
-struct Lane {
+struct RecordLane {
     start: u32,
     /// Bytes without the terminator.
     length: u32,
@@ -60,11 +60,11 @@ struct Lane {
 /// A record that takes the general way.
 const SLOW: u16 = u16::MAX;
 
-impl Fast {
+impl FixedBatchDecoder {
     /// `None` where no sort of record can be taken this way.
-    pub(super) fn new(kinds: Vec<Option<KindProgram>>, layout: &FixedWidthLayout) -> Option<Self> {
+    pub(super) fn new(kinds: Vec<Option<RecordTypeProgram>>, layout: &FixedWidthLayout) -> Option<Self> {
         kinds.iter().any(Option::is_some).then(|| Self {
-            lists: Lists::new(kinds.len()),
+            lists: RecordStartLists::new(kinds.len()),
             kinds,
             frames: RecordFramer::new(layout),
             found: Box::new([RecordBounds::default(); LANES]),
@@ -81,7 +81,7 @@ impl Fast {
 
     /// How many records were taken.
     #[cfg(test)]
-    pub(super) fn taken(&self) -> u64 {
+    pub(super) fn records_decoded(&self) -> u64 {
         self.taken
     }
 
@@ -96,7 +96,7 @@ impl Fast {
         layout: &FixedWidthLayout,
         bytes: &[u8],
         at: usize,
-        lanes: &mut [Lane; LANES],
+        lanes: &mut [RecordLane; LANES],
     ) -> usize {
         self.lists.clear();
         let found = &mut self.found;
@@ -107,7 +107,13 @@ impl Fast {
             let fast = program.is_some_and(|p| next + p.reach <= bytes.len());
             let index = self.lists.add(if fast { Some(found.kind) } else { None }, next);
             let (start, length) = (next as u32, found.length);
-            *lane = Lane { start, length, end: found.end, kind: if fast { found.kind } else { SLOW }, index };
+            *lane = RecordLane {
+                start,
+                length,
+                end: found.end,
+                kind: if fast { found.kind } else { SLOW },
+                index,
+            };
             next = found.end as usize;
         }
         count
@@ -119,7 +125,7 @@ impl Fast {
         rows: StridedRecords<'_>,
         at: usize,
         first: RecordBounds,
-        lanes: &mut [Lane; LANES],
+        lanes: &mut [RecordLane; LANES],
     ) -> usize {
         self.lists.clear();
         let RecordBounds { length, kind, .. } = first;
@@ -127,7 +133,7 @@ impl Fast {
         for (i, lane) in (0..rows.count() as u32).zip(&mut *lanes) {
             let start = at as u32 + i * stride;
             let index = self.lists.add(Some(kind), start as usize);
-            *lane = Lane { start, length, end: start + stride, kind, index };
+            *lane = RecordLane { start, length, end: start + stride, kind, index };
         }
         rows.count()
     }
@@ -136,7 +142,7 @@ impl Fast {
 /// Fewer records at one distance are as well looked at one by one.
 const EVEN_MIN: usize = 8;
 
-impl FixedDecoder {
+impl FixedRecordsDecoder {
     /// Decodes records from `at` on for as long as the fast way finds some; gives where it stopped.
     pub(super) fn batches(
         &mut self,
@@ -154,15 +160,15 @@ impl FixedDecoder {
         let Some(mut fast) = self.fast.take() else { return at };
         // The fix-ups of what the general way has left stand before those of the batch.
         block.settle_names(known);
-        let mut lanes = [Lane::default(); LANES];
+        let mut lanes = [RecordLane::default(); LANES];
         loop {
             let (count, read) = match self.even(&mut fast, block, bytes, at, source) {
-                Batched::Done(end) => {
+                BatchOutcome::Done(end) => {
                     at = end;
                     continue;
                 }
-                Batched::Read(rows, first) => (fast.list(rows, at, first, &mut lanes), true),
-                Batched::Nothing => (fast.gather(self.decoder.layout(), bytes, at, &mut lanes), false),
+                BatchOutcome::Read(rows, first) => (fast.list(rows, at, first, &mut lanes), true),
+                BatchOutcome::Nothing => (fast.gather(self.decoder.layout(), bytes, at, &mut lanes), false),
             };
             // A few records at the end, or before something odd, are as quickly done one by one.
             if count < 4 {
@@ -182,34 +188,34 @@ impl FixedDecoder {
     /// The records from `at` on, as far as they are at one distance, all of them at once.
     fn even<'b>(
         &mut self,
-        fast: &mut Fast,
+        fast: &mut FixedBatchDecoder,
         block: &mut Block,
         bytes: &'b [u8],
         at: usize,
         source: u32,
-    ) -> Batched<'b> {
-        let Fast { kinds, frames, looked_up, taken, .. } = fast;
+    ) -> BatchOutcome<'b> {
+        let FixedBatchDecoder { kinds, frames, looked_up, taken, .. } = fast;
         let layout = self.decoder.layout();
         let Some((first, count)) = frames.even(layout, bytes, at).filter(|(_, n)| *n >= EVEN_MIN) else {
-            return Batched::Nothing;
+            return BatchOutcome::Nothing;
         };
-        let Some(kind) = kinds[usize::from(first.kind)].as_mut() else { return Batched::Nothing };
+        let Some(kind) = kinds[usize::from(first.kind)].as_mut() else { return BatchOutcome::Nothing };
         let Some(rows) = StridedRecords::new(bytes, at, first.end as usize - at, count, kind.reach) else {
-            return Batched::Nothing;
+            return BatchOutcome::Nothing;
         };
         let end = at + rows.count() * rows.stride();
         kind.read_even(&mut self.decoder, rows, &bytes[end..]);
-        let batch = bulk::Batch { rows, start: block.base + at as u64, length: first.length, source };
-        if kind.by_byte.is_none() && bulk::all(kind, block, batch, looked_up) {
+        let batch = bulk::StridedBatch { rows, start: block.base + at as u64, length: first.length, source };
+        if kind.by_byte.is_none() && bulk::emit_all(kind, block, batch, looked_up) {
             *taken += rows.count() as u64;
-            return Batched::Done(end);
+            return BatchOutcome::Done(end);
         }
-        Batched::Read(rows, first)
+        BatchOutcome::Read(rows, first)
     }
 }
 
 /// What became of records at one distance.
-enum Batched<'b> {
+enum BatchOutcome<'b> {
     /// All of them are in the block, up to here.
     Done(usize),
     /// Their columns were read, and nothing else; what the first of them is.

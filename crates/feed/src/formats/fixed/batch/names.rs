@@ -2,27 +2,27 @@
 //! What is not found is looked up by the general way. Ids of the dictionary stay good with its later states; those that
 //! a block gave by itself are forgotten when the next one begins.
 
-use super::program::Slow;
-use crate::block::{Block, Fixup, Names};
-use crate::mapping::{FieldPlan, Message, Otherwise, Plan};
+use super::program::GeneralRecordView;
+use crate::block::{Block, BlockNames, IdFixup};
+use crate::mapping::{FieldPlan, MappingPlan, ParsedMessage, UnmatchedPolicy};
 use unitape_codec::fixed::{ColumnLayout, LANES, RecordBatch, StridedRecords};
 use unitape_model::id::{PROVISIONAL, VENUE_PROVISIONAL};
 use unitape_model::{Dictionary, NameKind};
 
 /// A column of up to 16 bytes as a name.
 #[derive(Debug)]
-pub(super) struct Name {
+pub(super) struct NameColumn {
     column: u16,
     start: usize,
     masks: [u64; 2],
-    table: Option<(usize, Option<Otherwise>)>,
+    table: Option<(usize, Option<UnmatchedPolicy>)>,
     required: bool,
     dict: NameKind,
     pub at: usize,
     /// Whether its id has 16 bits.
     pub short: bool,
     /// By hash, the latest name of a place first; of one byte, by that byte.
-    known: Box<[[Known; 2]]>,
+    known: Box<[[CachedName; 2]]>,
     /// Places that hold ids which are good for the block in hand only.
     provisional: Vec<u32>,
     /// How many names the dictionary had when it was last looked at, and the last of them: it is the same one as long as
@@ -31,7 +31,7 @@ pub(super) struct Name {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct CachedName {
     key: [u64; 2],
     /// 0 where there is no name.
     id: u32,
@@ -39,8 +39,8 @@ struct Known {
     there: u32,
 }
 
-impl Known {
-    const NONE: Known = Known { key: [0; 2], id: 0, there: 0 };
+impl CachedName {
+    const NONE: CachedName = CachedName { key: [0; 2], id: 0, there: 0 };
 
     /// 0 if it is known and of this key.
     #[inline(always)]
@@ -52,7 +52,7 @@ impl Known {
 /// So many places there are by hash; two names find room at each.
 const PLACES: usize = 4096;
 
-impl Name {
+impl NameColumn {
     pub(super) fn new(
         field: &FieldPlan,
         column: u16,
@@ -74,7 +74,7 @@ impl Name {
             dict,
             at: at.into(),
             short: dict == NameKind::Venue,
-            known: vec![[Known::NONE; 2]; if length == 1 { 256 } else { PLACES }].into(),
+            known: vec![[CachedName::NONE; 2]; if length == 1 { 256 } else { PLACES }].into(),
             provisional: Vec::new(),
             names: (0, Vec::new()),
         })
@@ -88,12 +88,12 @@ impl Name {
     /// A block begins: provisional ids are no more, and all others go with another dictionary.
     pub(super) fn begin_block(&mut self, known: &Dictionary) {
         for place in self.provisional.drain(..) {
-            self.known[place as usize] = [Known::NONE; 2];
+            self.known[place as usize] = [CachedName::NONE; 2];
         }
         let name = |n: u32| known.name(self.dict, n).unwrap_or_default().as_bytes();
         let (before, last) = &self.names;
         if known.len(self.dict) < *before || name(*before) != last {
-            self.known.fill([Known::NONE; 2]);
+            self.known.fill([CachedName::NONE; 2]);
         }
         let now = known.len(self.dict);
         if now != self.names.0 {
@@ -139,10 +139,10 @@ impl Name {
     #[cold]
     pub(super) fn learn(
         &mut self,
-        plan: &Plan,
+        plan: &MappingPlan,
         record: &[u8],
-        fields: &Slow<'_>,
-        names: &mut Names<'_>,
+        fields: &GeneralRecordView<'_>,
+        names: &mut BlockNames<'_>,
         frame: usize,
     ) -> Option<u32> {
         let key = self.key(record);
@@ -156,8 +156,8 @@ impl Name {
                     None => Some(text),
                     Some((table, otherwise)) => match (plan.tables[table].get(text), otherwise) {
                         (Some(value), _) => Some(value),
-                        (None, Some(Otherwise::Keep)) => Some(text),
-                        (None, Some(Otherwise::Omit)) => None,
+                        (None, Some(UnmatchedPolicy::Keep)) => Some(text),
+                        (None, Some(UnmatchedPolicy::Omit)) => None,
                         (None, None) => return None,
                     },
                 };
@@ -172,7 +172,7 @@ impl Name {
             self.provisional.push(place as u32);
         }
         let [first, _] = self.known[place];
-        self.known[place] = [Known { key, id, there: 1 }, first];
+        self.known[place] = [CachedName { key, id, there: 1 }, first];
         Some(id)
     }
 
@@ -181,7 +181,7 @@ impl Name {
     pub(super) fn note(&self, block: &mut Block, id: u32, frame: usize) {
         if id & PROVISIONAL != 0 {
             let at = (frame + self.at) as u32;
-            block.fixups.push(Fixup { frame: frame as u32, at, dict: self.dict, id: id & !PROVISIONAL });
+            block.fixups.push(IdFixup { frame: frame as u32, at, dict: self.dict, id: id & !PROVISIONAL });
         }
     }
 

@@ -5,19 +5,21 @@
 //! bytes to names, with a table or without, text to identities, words and codes, constants. Columns that are kept
 //! beside the fields must be text. Everything else is left to the general way.
 
-use super::super::{Fields, Kind, NONE, RECORD};
+use super::super::{FixedRecordView, NONE, RECORD, RecordSlots};
+use super::batch_field::BatchField;
 use super::emit::{NAMES_MAX, VARIANTS_MAX};
-use super::kept::Kept;
-use super::names::Name;
-use super::put::Put;
-use crate::mapping::{Cond, EventPlan, FieldPlan, From, Plan, Rule, Way, translate_const};
+use super::extension_cache::ExtensionCache;
+use super::names::NameColumn;
+use crate::mapping::{
+    CompiledRule, EventPlan, FieldPlan, MappingPlan, RuleCondition, SetOp, ValueSource, translate_const,
+};
 use unitape_codec::fixed::{BatchReader, FixedWidthLayout, LANES, NumberKind};
 use unitape_model::schema::FieldLayout;
 use unitape_model::{Dictionary, EventBuilder, FrameHeader, UnixNanos, flags};
 
 /// A sort of record.
 #[derive(Debug)]
-pub(in crate::formats::fixed) struct KindProgram {
+pub(in crate::formats::fixed) struct RecordTypeProgram {
     /// Bytes that must be there from the start of a record on.
     pub(super) reach: usize,
     pub(super) columns: BatchReader,
@@ -27,7 +29,7 @@ pub(in crate::formats::fixed) struct KindProgram {
     pub(super) sequence: Option<usize>,
     /// The column whose byte tells the variant, and the variant by byte.
     pub(super) by_byte: Option<(usize, Box<[u8; 256]>)>,
-    pub(super) variants: Vec<Variant>,
+    pub(super) variants: Vec<RecordVariant>,
     /// Variant by lane, [`NO_VARIANT`] for what the general way must read; of the batch in hand.
     pub(super) variant_of: [u8; LANES],
     /// Lanes of the batch in hand that are good.
@@ -36,11 +38,11 @@ pub(in crate::formats::fixed) struct KindProgram {
 
 /// What a rule makes of a record.
 #[derive(Debug)]
-pub(super) enum Variant {
+pub(super) enum RecordVariant {
     /// Nothing.
     Ignored,
     /// An event.
-    Event(Box<Program>),
+    Event(Box<EventProgram>),
 }
 
 /// No rule, or one that cannot be expressed.
@@ -48,23 +50,23 @@ pub(super) const NO_VARIANT: u8 = u8::MAX;
 
 /// How an event is made.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(super) struct EventProgram {
     /// The fixed part with its constants and header, whole lines.
     pub template: Vec<u8>,
     /// The same, [`LANES`] times.
     pub templates: Vec<u8>,
-    pub names: Vec<Name>,
-    pub puts: Vec<Put>,
-    pub kept: Option<Kept>,
+    pub names: Vec<NameColumn>,
+    pub puts: Vec<BatchField>,
+    pub kept: Option<ExtensionCache>,
     /// Frames of the segment in hand: lane index and place in the arena.
     pub frames: Vec<(u8, u32)>,
 }
 
-impl KindProgram {
+impl RecordTypeProgram {
     /// `None` where it cannot be expressed.
     pub(in crate::formats::fixed) fn new(
-        plan: &Plan,
-        kind: &Kind,
+        plan: &MappingPlan,
+        kind: &RecordSlots,
         layout: &FixedWidthLayout,
         index: u16,
     ) -> Option<Self> {
@@ -88,7 +90,7 @@ impl KindProgram {
             Some(slot) => Some(place_of(slot).filter(|(_, n)| *n == NumberKind::Int)?.0),
         };
         // The rules that may hold for this record, with the conditions that are not known beforehand.
-        let mut rules: Vec<(&Rule, Open<'_>)> = Vec::new();
+        let mut rules: Vec<(&CompiledRule, OpenConditions<'_>)> = Vec::new();
         for &i in plan.rules_for(record.name().as_bytes()) {
             let rule = &plan.rules[i];
             if let Some(open) = conditions(&rule.when, kind, record.name())? {
@@ -111,7 +113,7 @@ impl KindProgram {
                 }
                 let variant = |byte: usize| {
                     let text = [byte as u8];
-                    let fits = |open: &Open<'_>| {
+                    let fits = |open: &OpenConditions<'_>| {
                         open.is_empty() || byte as u8 != of.pad() && open.iter().all(|(_, is)| **is == text)
                     };
                     rules.iter().position(|(_, open)| fits(open)).map_or(NO_VARIANT, |i| i as u8)
@@ -126,12 +128,12 @@ impl KindProgram {
         let mut variants = Vec::new();
         for (rule, _) in rules {
             variants.push(match &rule.events[..] {
-                [] if rule.ignore => Variant::Ignored,
+                [] if rule.ignore => RecordVariant::Ignored,
                 [event] => {
-                    let program = Program::new(plan, event, kind, layout, index, &columns)?;
+                    let program = EventProgram::new(plan, event, kind, layout, index, &columns)?;
                     let names = program.names.iter().map(|n| n.reach());
                     reach = names.chain(program.kept.iter().map(|k| k.reach())).fold(reach, usize::max);
-                    Variant::Event(Box::new(program))
+                    RecordVariant::Event(Box::new(program))
                 }
                 _ => return None,
             });
@@ -145,7 +147,7 @@ impl KindProgram {
 
     pub(super) fn begin_block(&mut self, known: &Dictionary) {
         for variant in &mut self.variants {
-            if let Variant::Event(program) = variant {
+            if let RecordVariant::Event(program) = variant {
                 program.names.iter_mut().for_each(|name| name.begin_block(known));
             }
         }
@@ -153,14 +155,18 @@ impl KindProgram {
 }
 
 /// Conditions that are not known beforehand: columns and the values they must have.
-type Open<'p> = Vec<(u16, &'p [u8])>;
+type OpenConditions<'p> = Vec<(u16, &'p [u8])>;
 
 /// The conditions that must be looked at in each record, as columns and values; `Some(None)` when the rule is for
 /// other records, `None` when it cannot be said.
-fn conditions<'p>(when: &'p [Cond], kind: &Kind, name: &str) -> Option<Option<Open<'p>>> {
+fn conditions<'p>(
+    when: &'p [RuleCondition],
+    kind: &RecordSlots,
+    name: &str,
+) -> Option<Option<OpenConditions<'p>>> {
     let mut open = Vec::new();
     for cond in when {
-        let From::Message(slot) = cond.from else { return None };
+        let ValueSource::Message(slot) = cond.from else { return None };
         let text = cond.value.text()?;
         match kind.slots[usize::from(slot)] {
             NONE => return Some(None),
@@ -172,11 +178,11 @@ fn conditions<'p>(when: &'p [Cond], kind: &Kind, name: &str) -> Option<Option<Op
     Some(Some(open))
 }
 
-impl Program {
+impl EventProgram {
     fn new(
-        plan: &Plan,
+        plan: &MappingPlan,
         event: &EventPlan,
-        kind: &Kind,
+        kind: &RecordSlots,
         layout: &FixedWidthLayout,
         index: u16,
         columns: &BatchReader,
@@ -189,11 +195,11 @@ impl Program {
         let mut template = Vec::new();
         let mut builder = EventBuilder::begin(&mut template, event.kind, UnixNanos(0));
         for (field, op) in event.fields.iter().zip(&event.ops) {
-            if field.or.is_some() || field.suffix.is_some() || field.absolute || op.way == Way::Time {
+            if field.or.is_some() || field.suffix.is_some() || field.absolute || op.way == SetOp::Time {
                 return None;
             }
             let column = match &field.from {
-                From::Const(value) => {
+                ValueSource::Const(value) => {
                     let value = translate_const(plan, field, value)?;
                     // Names have other ids in another block.
                     if field.spec.slot.dict().is_some() {
@@ -202,7 +208,7 @@ impl Program {
                     builder.set_text(field.spec, value, &mut Dictionary::default()).ok()?;
                     continue;
                 }
-                From::Message(slot) => match kind.slots[usize::from(*slot)] {
+                ValueSource::Message(slot) => match kind.slots[usize::from(*slot)] {
                     NONE if field.required => return None,
                     NONE => continue,
                     RECORD => return None,
@@ -213,12 +219,14 @@ impl Program {
             let of = &record.columns()[usize::from(column)];
             match (field.spec.slot, columns.find(column)) {
                 (FieldLayout::Sym { dict, at }, None) if of.is_text() => {
-                    names.push(Name::new(field, column, of, dict, at)?);
+                    names.push(NameColumn::new(field, column, of, dict, at)?);
                 }
                 (slot, Some((place, numbers))) if field.table.is_none() => {
-                    puts.push(Put::number(field, slot, place, numbers)?);
+                    puts.push(BatchField::number(field, slot, place, numbers)?);
                 }
-                (slot, None) if of.is_text() => puts.push(Put::text(plan, field, slot, of, event.kind)?),
+                (slot, None) if of.is_text() => {
+                    puts.push(BatchField::text(plan, field, slot, of, event.kind)?)
+                }
                 _ => return None,
             }
         }
@@ -230,7 +238,7 @@ impl Program {
         }
         let mut kept: Vec<(String, u16)> = Vec::new();
         for (name, from) in &event.keep {
-            let From::Message(slot) = from else { return None };
+            let ValueSource::Message(slot) = from else { return None };
             match kind.slots[usize::from(*slot)] {
                 NONE => {}
                 RECORD => return None,
@@ -247,7 +255,7 @@ impl Program {
         }
         let kept = match &kept[..] {
             [] => None,
-            _ => Some(Kept::new(kept, record, event.kind)?),
+            _ => Some(ExtensionCache::new(kept, record, event.kind)?),
         };
         debug_assert_eq!(FrameHeader::read(&template).kind(), event.kind as u8);
         let templates = template.repeat(LANES);
@@ -261,4 +269,4 @@ pub(super) fn optional(field: &FieldPlan) -> bool {
 }
 
 /// The record of a lane, read the general way.
-pub(super) type Slow<'m> = Fields<'m>;
+pub(super) type GeneralRecordView<'m> = FixedRecordView<'m>;

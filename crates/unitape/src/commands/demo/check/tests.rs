@@ -157,7 +157,7 @@ fn an_account_that_is_one_off_fails() {
         complete: true,
         ..unitape_feed::FeedSummary::default()
     };
-    let mut summary = Summary::default();
+    let mut summary = AccountSummary::default();
     summary.by_feed.insert("jse".to_owned(), feed(3, 0, 1, 10));
     let orders = feed(truth.totals.messages + 1, 1, truth.totals.no_event, 20);
     summary.by_feed.insert("orders".to_owned(), orders);

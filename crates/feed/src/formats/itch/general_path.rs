@@ -13,13 +13,13 @@
 //! | `I` `J` `O` | `ref_px` |
 //! | others | `status` |
 
-use super::config::Config;
+use super::config::ItchSettings;
 use super::orders::Order;
-use super::{ItchDecoder, NO_DAY, Place, refused};
+use super::{ItchDecoder, ItchMessagePlace, NO_DAY, refused};
 use crate::block::json::json_string;
-use crate::block::{Block, Names};
-use crate::mapping::Refused;
-use crate::reference::Instruments;
+use crate::block::{Block, BlockNames};
+use crate::mapping::MessageRefusal;
+use crate::reference::InstrumentLookup;
 use unitape_codec::itch::{ItchMessage, price};
 use unitape_model::event::EventValue;
 use unitape_model::{
@@ -32,26 +32,26 @@ pub(super) fn write(
     decoder: &mut ItchDecoder,
     block: &mut Block,
     message: ItchMessage<'_>,
-    place: Place,
+    place: ItchMessagePlace,
     known: &Dictionary,
-    by: &mut impl Instruments,
-) -> Result<(UnixNanos, u32), Refused> {
+    by: &mut impl InstrumentLookup,
+) -> Result<(UnixNanos, u32), MessageRefusal> {
     message.check().map_err(refused)?;
     if place.midnight == NO_DAY {
         let detail = "the session date is not known: say session_date in the mapping".to_owned();
-        return Err(Refused { code: "no_date", detail });
+        return Err(MessageRefusal { code: "no_date", detail });
     }
     let ts = UnixNanos(place.midnight + message.timestamp() as i64);
     // All of a session is of one venue, also what has no place for it.
-    by.at(Some(decoder.config.venue.as_bytes()), ts);
-    let mut out = Out { block, known, by, place, ts, count: 0, last: 0 };
+    by.set_event(Some(decoder.config.venue.as_bytes()), ts);
+    let mut out = ItchEventWriter { block, known, by, place, ts, count: 0, last: 0 };
     if decoder.restarted {
         let session = decoder.mold.session();
         out.status(decoder, None, "restarted", &session, |_| Ok(()))?;
     }
     out.message(decoder, message)?;
     decoder.restarted = false;
-    let Out { block, count, last, .. } = out;
+    let ItchEventWriter { block, count, last, .. } = out;
     let header = FrameHeader::read(&block.arena[last..]);
     header.with_flags(flags::LAST).write(&mut block.arena[last..]);
     decoder.stocks.look_up(message.stock_locate(), known, &decoder.config);
@@ -62,11 +62,11 @@ pub(super) fn write(
 }
 
 /// Where the events of a message go.
-struct Out<'o, I> {
+struct ItchEventWriter<'o, I> {
     block: &'o mut Block,
     known: &'o Dictionary,
     by: &'o mut I,
-    place: Place,
+    place: ItchMessagePlace,
     ts: UnixNanos,
     count: u32,
     /// Where the last event begins.
@@ -75,7 +75,7 @@ struct Out<'o, I> {
 
 /// An order as an event tells it; what is not known is not told.
 #[derive(Clone, Copy, Default)]
-struct Told {
+struct OrderFields {
     order: u64,
     side: u8,
     px: Option<u32>,
@@ -84,15 +84,15 @@ struct Told {
     locate: u16,
 }
 
-impl Told {
+impl OrderFields {
     fn of(order: &Order, shares: u32) -> Self {
         let Order { order, px, side, firm, locate, .. } = *order;
         Self { order, side, px: Some(px), shares: Some(shares), firm, locate }
     }
 }
 
-impl<I: Instruments> Out<'_, I> {
-    fn message(&mut self, d: &mut ItchDecoder, message: ItchMessage<'_>) -> Result<(), Refused> {
+impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
+    fn message(&mut self, d: &mut ItchDecoder, message: ItchMessage<'_>) -> Result<(), MessageRefusal> {
         match message {
             ItchMessage::AddOrder(m) => {
                 let order = Order {
@@ -128,25 +128,29 @@ impl<I: Instruments> Out<'_, I> {
             ItchMessage::OrderCancel(m) => {
                 some_shares(m.shares())?;
                 if d.orders.is_none() {
-                    let told = Told { order: m.order(), ..Told::default() };
+                    let told = OrderFields { order: m.order(), ..OrderFields::default() };
                     return self.order(d, EventKind::OrderAmend, &told, |e| {
                         e.keep_number("cancelled", m.shares().into())
                     });
                 }
-                let order = d.takes(m.stock_locate(), m.order(), m.shares(), false)?.order;
+                let order = d.reduce_order(m.stock_locate(), m.order(), m.shares(), false)?.order;
                 match order.left {
-                    0 => self.order(d, EventKind::OrderCancel, &Told::of(&order, m.shares()), |_| Ok(())),
-                    left => {
-                        self.order(d, EventKind::OrderAmend, &Told::of(&order, order.done + left), |_| Ok(()))
-                    }
+                    0 => self
+                        .order(d, EventKind::OrderCancel, &OrderFields::of(&order, m.shares()), |_| Ok(())),
+                    left => self.order(
+                        d,
+                        EventKind::OrderAmend,
+                        &OrderFields::of(&order, order.done + left),
+                        |_| Ok(()),
+                    ),
                 }
             }
             ItchMessage::OrderDelete(m) => {
                 let told = match d.orders {
-                    None => Told { order: m.order(), ..Told::default() },
+                    None => OrderFields { order: m.order(), ..OrderFields::default() },
                     Some(_) => {
-                        let order = d.goes(m.stock_locate(), m.order())?;
-                        Told::of(&order, order.left)
+                        let order = d.remove_order(m.stock_locate(), m.order())?;
+                        OrderFields::of(&order, order.left)
                     }
                 };
                 self.order(d, EventKind::OrderCancel, &told, |_| Ok(()))
@@ -156,12 +160,12 @@ impl<I: Instruments> Out<'_, I> {
                 let (old, new) = match d.orders {
                     None => {
                         let (px, shares) = (Some(m.price()), Some(m.shares()));
-                        let new = Told { order: m.new_order(), px, shares, ..Told::default() };
-                        (Told { order: m.order(), ..Told::default() }, new)
+                        let new = OrderFields { order: m.new_order(), px, shares, ..OrderFields::default() };
+                        (OrderFields { order: m.order(), ..OrderFields::default() }, new)
                     }
                     Some(_) => {
-                        let (old, new) = d.replaces(m.stock_locate(), m)?;
-                        (Told::of(&old, old.left), Told::of(&new, new.left))
+                        let (old, new) = d.replace_order(m.stock_locate(), m)?;
+                        (OrderFields::of(&old, old.left), OrderFields::of(&new, new.left))
                     }
                 };
                 self.order(d, EventKind::OrderCancel, &old, |_| Ok(()))?;
@@ -169,7 +173,7 @@ impl<I: Instruments> Out<'_, I> {
             }
             ItchMessage::Trade(m) => {
                 some_shares(m.shares())?;
-                d.stands_for(m.stock_locate(), &m.stock())?;
+                d.check_stock(m.stock_locate(), &m.stock())?;
                 self.trade(d, &m.stock(), (m.price(), m.shares().into()), m.match_number(), |e| {
                     if m.order() != 0 {
                         e.keep_number("order", m.order())?;
@@ -178,7 +182,7 @@ impl<I: Instruments> Out<'_, I> {
                 })
             }
             ItchMessage::CrossTrade(m) => {
-                d.stands_for(m.stock_locate(), &m.stock())?;
+                d.check_stock(m.stock_locate(), &m.stock())?;
                 let letter = [m.cross_type()];
                 if m.shares() == 0 {
                     return self.status(d, Some(&m.stock()), "no_cross", &letter, |_| Ok(()));
@@ -192,7 +196,7 @@ impl<I: Instruments> Out<'_, I> {
     }
 
     /// What is not about a single order.
-    fn rest(&mut self, d: &mut ItchDecoder, message: ItchMessage<'_>) -> Result<(), Refused> {
+    fn rest(&mut self, d: &mut ItchDecoder, message: ItchMessage<'_>) -> Result<(), MessageRefusal> {
         match message {
             ItchMessage::SystemEvent(m) => {
                 let code = [m.event()];
@@ -204,7 +208,7 @@ impl<I: Instruments> Out<'_, I> {
                 self.status(d, None, "system", &code, |_| Ok(()))
             }
             ItchMessage::TradingAction(m) => {
-                d.stands_for(m.stock_locate(), &m.stock())?;
+                d.check_stock(m.stock_locate(), &m.stock())?;
                 if let Some(phase) = d.config.trading_state.get(&m.state()).cloned() {
                     self.event(d, EventKind::Session, |e| {
                         e.venue()?.stock(&m.stock())?.text(EventField::Phase, phase.as_bytes())
@@ -222,18 +226,18 @@ impl<I: Instruments> Out<'_, I> {
                 })
             }
             ItchMessage::OperationalHalt(m) => {
-                d.stands_for(m.stock_locate(), &m.stock())?;
+                d.check_stock(m.stock_locate(), &m.stock())?;
                 let state = if m.action() == b'T' { "op_trading" } else { "op_halt" };
                 self.status(d, Some(&m.stock()), state, &[m.market()], |e| {
                     e.keep_letter("action", m.action(), !matches!(m.action(), b'H' | b'T'))
                 })
             }
             ItchMessage::RegSho(m) => {
-                d.stands_for(m.stock_locate(), &m.stock())?;
+                d.check_stock(m.stock_locate(), &m.stock())?;
                 self.status(d, Some(&m.stock()), "reg_sho", &[m.action()], |_| Ok(()))
             }
             ItchMessage::ParticipantPosition(m) => {
-                d.stands_for(m.stock_locate(), &m.stock())?;
+                d.check_stock(m.stock_locate(), &m.stock())?;
                 self.status(d, Some(&m.stock()), "participant", &m.mpid(), |e| {
                     e.keep_letter("primary", m.primary(), true)?;
                     e.keep_letter("mode", m.mode(), true)?;
@@ -247,14 +251,14 @@ impl<I: Instruments> Out<'_, I> {
             }),
             ItchMessage::MwcbStatus(m) => self.status(d, None, "mwcb", &[m.breached()], |_| Ok(())),
             ItchMessage::IpoQuoting(m) => {
-                d.stands_for(m.stock_locate(), &m.stock())?;
+                d.check_stock(m.stock_locate(), &m.stock())?;
                 self.status(d, Some(&m.stock()), "ipo_quoting", &[m.qualifier()], |e| {
                     e.keep_number("release_time", m.release_time().into())?;
                     e.keep_price("ipo_price", m.price().into(), 4)
                 })
             }
             ItchMessage::RetailInterest(m) => {
-                d.stands_for(m.stock_locate(), &m.stock())?;
+                d.check_stock(m.stock_locate(), &m.stock())?;
                 self.status(d, Some(&m.stock()), "retail", &[m.interest()], |_| Ok(()))
             }
             ItchMessage::BrokenTrade(m) => {
@@ -263,7 +267,7 @@ impl<I: Instruments> Out<'_, I> {
                 self.status(d, stock.as_ref(), "trade_broken", number.as_bytes(), |_| Ok(()))
             }
             ItchMessage::LuldCollar(m) => {
-                d.stands_for(m.stock_locate(), &m.stock())?;
+                d.check_stock(m.stock_locate(), &m.stock())?;
                 self.ref_px(d, &m.stock(), m.reference_price(), "luld", |e| {
                     e.keep_price("upper", m.upper_price().into(), 4)?;
                     e.keep_price("lower", m.lower_price().into(), 4)?;
@@ -271,7 +275,7 @@ impl<I: Instruments> Out<'_, I> {
                 })
             }
             ItchMessage::Imbalance(m) => {
-                d.stands_for(m.stock_locate(), &m.stock())?;
+                d.check_stock(m.stock_locate(), &m.stock())?;
                 self.ref_px(d, &m.stock(), m.reference_price(), "noii", |e| {
                     e.keep_number("paired", m.paired_shares())?;
                     e.keep_number("imbalance", m.imbalance_shares())?;
@@ -283,7 +287,7 @@ impl<I: Instruments> Out<'_, I> {
                 })
             }
             ItchMessage::DirectListing(m) => {
-                d.stands_for(m.stock_locate(), &m.stock())?;
+                d.check_stock(m.stock_locate(), &m.stock())?;
                 self.ref_px(d, &m.stock(), m.near_price(), "dlcr", |e| {
                     e.keep_letter("eligible", m.eligible(), true)?;
                     e.keep_price("min", m.min_price().into(), 4)?;
@@ -294,7 +298,7 @@ impl<I: Instruments> Out<'_, I> {
                 })
             }
             ItchMessage::StockDirectory(m) => {
-                d.stands_for(m.stock_locate(), &m.stock())?;
+                d.check_stock(m.stock_locate(), &m.stock())?;
                 let currency = d.config.currency.clone();
                 self.event(d, EventKind::Ref, |e| {
                     let e = e.stock(&m.stock())?;
@@ -331,10 +335,10 @@ impl<I: Instruments> Out<'_, I> {
         }
     }
 
-    fn comes(&mut self, d: &mut ItchDecoder, order: Order, stock: &[u8; 8]) -> Result<(), Refused> {
+    fn comes(&mut self, d: &mut ItchDecoder, order: Order, stock: &[u8; 8]) -> Result<(), MessageRefusal> {
         some_shares(order.left)?;
-        d.comes(order, stock)?;
-        let told = Told::of(&order, order.left);
+        d.add_order(order, stock)?;
+        let told = OrderFields::of(&order, order.left);
         self.order_of(d, EventKind::OrderNew, &told, Some(stock), |_| Ok(()))
     }
 
@@ -344,16 +348,18 @@ impl<I: Instruments> Out<'_, I> {
         (locate, order, shares): (u16, u64, u32),
         match_number: u64,
         at: Option<(u32, bool)>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), MessageRefusal> {
         some_shares(shares)?;
         let liq = if at.is_none_or(|(_, printable)| printable) { "A" } else { "X" };
         let told = match d.orders {
-            None => Told { order, px: at.map(|a| a.0), shares: Some(shares), ..Told::default() },
+            None => {
+                OrderFields { order, px: at.map(|a| a.0), shares: Some(shares), ..OrderFields::default() }
+            }
             Some(_) => {
-                let taken = d.takes(locate, order, shares, true)?.order;
+                let taken = d.reduce_order(locate, order, shares, true)?.order;
                 let px = at.map_or(taken.px, |a| a.0);
                 let left = taken.left;
-                let told = Told { px: Some(px), ..Told::of(&taken, shares) };
+                let told = OrderFields { px: Some(px), ..OrderFields::of(&taken, shares) };
                 self.order(d, EventKind::Exec, &told, |e| {
                     e.id(EventField::MatchId, match_number)?.text(EventField::Liq, liq.as_bytes())?;
                     e.keep_number("left", left.into())
@@ -377,9 +383,9 @@ impl<I: Instruments> Out<'_, I> {
         &mut self,
         d: &ItchDecoder,
         kind: EventKind,
-        told: &Told,
-        more: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
-    ) -> Result<(), Refused> {
+        told: &OrderFields,
+        more: impl FnOnce(&mut ItchEventDraft<'_, I>) -> Result<(), Refusal>,
+    ) -> Result<(), MessageRefusal> {
         let stock = if d.orders.is_some() { d.stocks.symbol(told.locate) } else { None };
         self.order_of(d, kind, told, stock.as_ref(), more)
     }
@@ -388,10 +394,10 @@ impl<I: Instruments> Out<'_, I> {
         &mut self,
         d: &ItchDecoder,
         kind: EventKind,
-        told: &Told,
+        told: &OrderFields,
         stock: Option<&[u8; 8]>,
-        more: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
-    ) -> Result<(), Refused> {
+        more: impl FnOnce(&mut ItchEventDraft<'_, I>) -> Result<(), Refusal>,
+    ) -> Result<(), MessageRefusal> {
         self.event(d, kind, |e| {
             e.venue()?.id(EventField::Oid, told.order)?;
             if let Some(stock) = stock {
@@ -424,8 +430,8 @@ impl<I: Instruments> Out<'_, I> {
         stock: &[u8; 8],
         (px, shares): (u32, u64),
         match_number: u64,
-        more: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
-    ) -> Result<(), Refused> {
+        more: impl FnOnce(&mut ItchEventDraft<'_, I>) -> Result<(), Refusal>,
+    ) -> Result<(), MessageRefusal> {
         self.event(d, EventKind::Trade, |e| {
             e.venue()?.stock(stock)?.price(px)?;
             e.qty(EventField::Qty, shares)?;
@@ -440,8 +446,8 @@ impl<I: Instruments> Out<'_, I> {
         stock: Option<&[u8; 8]>,
         state: &str,
         reason: &[u8],
-        more: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
-    ) -> Result<(), Refused> {
+        more: impl FnOnce(&mut ItchEventDraft<'_, I>) -> Result<(), Refusal>,
+    ) -> Result<(), MessageRefusal> {
         self.event(d, EventKind::Status, |e| {
             e.venue()?;
             if let Some(stock) = stock {
@@ -461,8 +467,8 @@ impl<I: Instruments> Out<'_, I> {
         stock: &[u8; 8],
         px: u32,
         source: &str,
-        more: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
-    ) -> Result<(), Refused> {
+        more: impl FnOnce(&mut ItchEventDraft<'_, I>) -> Result<(), Refusal>,
+    ) -> Result<(), MessageRefusal> {
         self.event(d, EventKind::RefPx, |e| {
             e.stock(stock)?.price(px)?;
             e.text(EventField::Source, source.as_bytes())?;
@@ -474,8 +480,8 @@ impl<I: Instruments> Out<'_, I> {
         &mut self,
         d: &ItchDecoder,
         kind: EventKind,
-        fill: impl FnOnce(&mut Making<'_, I>) -> Result<(), Refusal>,
-    ) -> Result<(), Refused> {
+        fill: impl FnOnce(&mut ItchEventDraft<'_, I>) -> Result<(), Refusal>,
+    ) -> Result<(), MessageRefusal> {
         let start = self.block.arena.len();
         let (arena, names) = self.block.builder(self.known);
         let mut event = EventBuilder::begin(arena, kind, self.ts);
@@ -484,10 +490,10 @@ impl<I: Instruments> Out<'_, I> {
             event.sequence(sequence);
         }
         let mut making =
-            Making { event, names, by: &mut *self.by, config: &d.config, field: EventField::Instr };
+            ItchEventDraft { event, names, by: &mut *self.by, config: &d.config, field: EventField::Instr };
         let filled = fill(&mut making);
         let (field, event) = (making.field, making.event);
-        let why = |refusal: Refusal| Refused {
+        let why = |refusal: Refusal| MessageRefusal {
             code: refusal.code(),
             detail: format!("{}: {refusal}", field.name()),
         };
@@ -499,18 +505,18 @@ impl<I: Instruments> Out<'_, I> {
 }
 
 /// An event in hand.
-struct Making<'e, I> {
+struct ItchEventDraft<'e, I> {
     event: EventBuilder<'e>,
-    names: Names<'e>,
+    names: BlockNames<'e>,
     by: &'e mut I,
-    config: &'e Config,
+    config: &'e ItchSettings,
     /// The field in hand, for errors.
     field: EventField,
 }
 
-type Made<'m, 'e, I> = Result<&'m mut Making<'e, I>, Refusal>;
+type DraftResult<'m, 'e, I> = Result<&'m mut ItchEventDraft<'e, I>, Refusal>;
 
-impl<'e, I: Instruments> Making<'e, I> {
+impl<'e, I: InstrumentLookup> ItchEventDraft<'e, I> {
     fn set(&mut self, field: EventField, value: EventValue<'_>) -> Result<(), Refusal> {
         self.field = field;
         let spec = self.event.schema().get(field).expect("a field of the kind");
@@ -520,10 +526,10 @@ impl<'e, I: Instruments> Making<'e, I> {
     fn text(&mut self, field: EventField, text: &[u8]) -> Result<(), Refusal> {
         self.field = field;
         let spec = self.event.schema().get(field).expect("a field of the kind");
-        self.event.set_text(spec, text, &mut self.by.over(&mut self.names))
+        self.event.set_text(spec, text, &mut self.by.resolver(&mut self.names))
     }
 
-    fn venue(&mut self) -> Made<'_, 'e, I> {
+    fn venue(&mut self) -> DraftResult<'_, 'e, I> {
         self.venue_in(EventField::Venue)?;
         Ok(self)
     }
@@ -533,7 +539,7 @@ impl<'e, I: Instruments> Making<'e, I> {
         self.text(field, venue)
     }
 
-    fn stock(&mut self, stock: &[u8; 8]) -> Made<'_, 'e, I> {
+    fn stock(&mut self, stock: &[u8; 8]) -> DraftResult<'_, 'e, I> {
         let mut name = stock.trim_ascii_end().to_vec();
         name.extend_from_slice(self.config.suffix.as_bytes());
         self.text(EventField::Instr, &name)?;
@@ -551,7 +557,7 @@ impl<'e, I: Instruments> Making<'e, I> {
         self.set(field, EventValue::Decimal(Decimal::from_int(shares)))
     }
 
-    fn id(&mut self, field: EventField, id: u64) -> Made<'_, 'e, I> {
+    fn id(&mut self, field: EventField, id: u64) -> DraftResult<'_, 'e, I> {
         self.set(field, EventValue::Id(InlineId::Number(id)))?;
         Ok(self)
     }
@@ -586,9 +592,9 @@ pub(super) fn side(letter: u8) -> u8 {
     u8::from(letter == b'B') | u8::from(letter == b'S') << 1
 }
 
-fn some_shares(shares: u32) -> Result<(), Refused> {
+fn some_shares(shares: u32) -> Result<(), MessageRefusal> {
     match shares {
-        0 => Err(Refused { code: "bad_quantity", detail: "no shares".to_owned() }),
+        0 => Err(MessageRefusal { code: "bad_quantity", detail: "no shares".to_owned() }),
         _ => Ok(()),
     }
 }

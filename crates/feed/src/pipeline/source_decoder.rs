@@ -1,16 +1,16 @@
 //! One worker's part of the way, bytes of memory to events in a block's arena: what benches and tests measure
 //! and hold when ids, order and tape are not in question.
 
-use crate::block::{Block, Tally};
+use crate::block::{Block, MessageTally};
 use crate::error::Error;
-use crate::formats::decoder::{Decoder, How};
+use crate::formats::decoder::{DecodeOptions, FeedDecoder};
 use crate::formats::format::Format;
 use unitape_model::{Dictionary, NameKind};
 
 /// Decodes sources in blocks as a worker does, with a dictionary that knows the names of earlier passes.
 #[derive(Debug)]
-pub struct ToEvents {
-    decoder: Decoder,
+pub struct SourceDecoder {
+    decoder: FeedDecoder,
     head_bytes: usize,
     /// Of the source, which may tell its day.
     pub name: String,
@@ -19,7 +19,7 @@ pub struct ToEvents {
     known: Dictionary,
 }
 
-impl ToEvents {
+impl SourceDecoder {
     /// By this format.
     ///
     /// # Errors
@@ -40,9 +40,9 @@ impl ToEvents {
     ///
     /// # Errors
     /// When its mapping cannot be compiled.
-    pub fn general(format: Format) -> Result<Self, Error> {
+    pub fn with_general_path(format: Format) -> Result<Self, Error> {
         let mut this = Self::new(format)?;
-        this.decoder.general_way();
+        this.decoder.use_general_path();
         Ok(this)
     }
 
@@ -63,8 +63,8 @@ impl ToEvents {
 
     /// Decodes blocks that are cut between messages, one behind the other; `each` sees the frames of each.
     /// The names that were new are known from the next block on if `learn` says so.
-    pub fn pass(&mut self, blocks: &mut [Vec<u8>], learn: bool, mut each: impl FnMut(&[u8])) -> Tally {
-        let (mut tally, mut base, count) = (Tally::default(), 0, blocks.len());
+    pub fn pass(&mut self, blocks: &mut [Vec<u8>], learn: bool, mut each: impl FnMut(&[u8])) -> MessageTally {
+        let (mut tally, mut base, count) = (MessageTally::default(), 0, blocks.len());
         let head: std::sync::Arc<[u8]> = match blocks.first() {
             Some(first) if self.head_bytes > 0 => self.format.head(std::path::Path::new(&self.name), first),
             _ => std::sync::Arc::default(),
@@ -74,7 +74,7 @@ impl ToEvents {
             (self.block.base, self.block.eof) = (base, i + 1 == count);
             self.block.head = head.clone();
             self.block.before = Some(tally.messages);
-            self.decoder.decode(&mut self.block, 1, &self.known, &How::default());
+            self.decoder.decode(&mut self.block, 1, &self.known, &DecodeOptions::default());
             tally = tally.plus(self.block.tally);
             each(&self.block.arena);
             if learn {
@@ -92,7 +92,7 @@ impl ToEvents {
 
     /// All that a block holds, as text, for tests that compare.
     #[cfg(test)]
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn describe_block(&self) -> String {
         let b = &self.block;
         format!(
             "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",

@@ -29,7 +29,7 @@ impl Mapping {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn fast_holds(&self) -> Result<Option<Holds>, Error> {
+    pub fn fast_summary(&self) -> Result<Option<Holds>, Error> {
         let holds = self.fast_table.as_ref().map(Holds::of).transpose();
         holds.map_err(|wrong| self.wrong_fast(&wrong))
     }
@@ -41,11 +41,11 @@ impl Mapping {
 
     /// The table `[fast]`.
     pub(crate) fn fast_table(&self) -> Result<&FastTable, Error> {
-        let none = || self.wrong("fast", "format fast needs a table [fast]".to_owned());
+        let none = || self.refuse_key("fast", "format fast needs a table [fast]".to_owned());
         self.fast_table.as_ref().ok_or_else(none)
     }
 
     fn wrong_fast(&self, wrong: &Wrong) -> Error {
-        self.wrong_at(&wrong.from_top(), wrong.what.clone())
+        self.refuse_at(&wrong.from_top(), wrong.what.clone())
     }
 }

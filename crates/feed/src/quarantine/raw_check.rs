@@ -8,8 +8,8 @@
 //! The event is under the checksums of the tape, so its hash vouches for the bytes beside the tape. Events of earlier
 //! builds have no hash; of their bytes only the length can be checked.
 
-use super::{Entry, RAW_LOG, list, list_with, raw_log_error};
-use crate::account::Account;
+use super::{QuarantineEntry, RAW_LOG, list, list_with, raw_log_error};
+use crate::account::TapeAccount;
 use crate::error::Error;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -56,7 +56,7 @@ impl RawReport {
     ///
     /// # Errors
     /// When the log cannot be read; one that is missing or too short is damage.
-    pub fn of(dir: &Path, entries: &[Entry]) -> Result<Self, Error> {
+    pub fn compare_entries(dir: &Path, entries: &[QuarantineEntry]) -> Result<Self, Error> {
         let mut log = RawFile::open(dir)?;
         let mut report = Self { path: log.path.clone(), ..Self::default() };
         for entry in entries.iter().filter(|e| e.length > 0) {
@@ -93,7 +93,7 @@ impl RawReport {
         lines
     }
 
-    fn add(&mut self, entry: &Entry, what: String) {
+    fn add(&mut self, entry: &QuarantineEntry, what: String) {
         self.damaged += 1;
         if self.damage.len() < DAMAGE_MAX {
             let message = format!("{} at byte {}", entry.source, entry.offset);
@@ -107,11 +107,11 @@ impl RawReport {
 ///
 /// # Errors
 /// When the tape or the log cannot be read.
-pub fn check_raw(dir: &Path, account: &Account) -> Result<RawReport, Error> {
+pub fn check_raw(dir: &Path, account: &TapeAccount) -> Result<RawReport, Error> {
     if account.raw_bytes == 0 {
         return Ok(RawReport::default());
     }
-    let mut report = RawReport::of(dir, &list(dir)?)?;
+    let mut report = RawReport::compare_entries(dir, &list(dir)?)?;
     let length = RawFile::open(dir)?.length;
     // Of events that retention has removed.
     if report.damaged == 0 && length < account.raw_bytes {
@@ -129,7 +129,7 @@ pub fn check_raw(dir: &Path, account: &Account) -> Result<RawReport, Error> {
 /// When the tape or the log cannot be read.
 pub fn raw_damage(dir: &Path) -> Result<Vec<ForeignDamage>, Error> {
     let entries = list_with(dir, ReadOptions { verify: true, skip_damage: true })?.entries;
-    let report = RawReport::of(dir, &entries)?;
+    let report = RawReport::compare_entries(dir, &entries)?;
     let finding = |d: &RawDamage| ForeignDamage {
         file: report.path.clone(),
         offset: d.raw_at,
@@ -167,7 +167,7 @@ impl RawFile {
     }
 
     /// What is wrong with the bytes of an entry, if anything is.
-    pub(super) fn check(&mut self, entry: &Entry) -> Result<Option<String>, Error> {
+    pub(super) fn check(&mut self, entry: &QuarantineEntry) -> Result<Option<String>, Error> {
         let (at, length) = (entry.raw_at, entry.length);
         if length == 0 {
             return Ok(None);

@@ -1,13 +1,15 @@
 //! The frequent messages one by one, as images with the values put in.
 //!
 //! What does not fit this way (a name without an id, a reference of more than 56 bits, anything refused) is left to
-//! `fields`, and nothing has happened then.
+//! `general_path`, and nothing has happened then.
 
-use super::fields::side;
-use super::image::{Frame, LIQ_ADDED, MATCH_ID, OID, extended, narrow, put_number, time, without_last};
+use super::general_path::side;
+use super::image::{
+    ImageFrame, LIQ_ADDED, MATCH_ID, OID, narrow, put_number, time, with_extension, without_last,
+};
 use super::orders::Order;
-use super::{ItchDecoder, Place};
-use crate::block::{Block, What};
+use super::{ItchDecoder, ItchMessagePlace};
+use crate::block::{Block, UnitKind};
 use unitape_codec::itch::ItchMessage;
 use unitape_model::schema::at;
 use unitape_model::{InstrumentId, UnixNanos, flags};
@@ -15,7 +17,12 @@ use unitape_model::{InstrumentId, UnixNanos, flags};
 impl ItchDecoder {
     /// Writes the events of a frequent message; false, and nothing has happened, when it is not one or not plain.
     #[inline]
-    pub(super) fn fast(&mut self, block: &mut Block, message: ItchMessage<'_>, place: Place) -> bool {
+    pub(super) fn write_frequent(
+        &mut self,
+        block: &mut Block,
+        message: ItchMessage<'_>,
+        place: ItchMessagePlace,
+    ) -> bool {
         match self.orders {
             None => self.alone(block, message, place),
             Some(_) => self.tracked(block, message, place),
@@ -24,7 +31,7 @@ impl ItchDecoder {
 
     /// A message that stands for itself.
     #[inline]
-    fn alone(&mut self, block: &mut Block, message: ItchMessage<'_>, place: Place) -> bool {
+    fn alone(&mut self, block: &mut Block, message: ItchMessage<'_>, place: ItchMessagePlace) -> bool {
         let arena = &mut block.arena;
         macro_rules! when {
             ($m:expr, $($ok:expr),*) => {{
@@ -39,7 +46,7 @@ impl ItchDecoder {
             ItchMessage::AddOrder(m) => {
                 let (id, side) = (self.stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
                 let ts = when!(m, id != InstrumentId::NONE, side != 0, narrow(m.order()), m.shares() != 0);
-                let mut f = Frame::put(arena, &self.images.order_new, ts, &place);
+                let mut f = ImageFrame::put(arena, &self.images.order_new, ts, &place);
                 f.instrument(id);
                 f.0[at::KIND_A] = side;
                 f.price(m.price());
@@ -53,7 +60,7 @@ impl ItchDecoder {
                 let named = firm.is_some_and(|f| f != 0);
                 let ts =
                     when!(m, id != InstrumentId::NONE, side != 0, named, narrow(m.order()), m.shares() != 0);
-                let mut f = Frame::put(arena, &self.images.order_new, ts, &place);
+                let mut f = ImageFrame::put(arena, &self.images.order_new, ts, &place);
                 f.instrument(id);
                 f.0[at::KIND_A] = side;
                 f.price(m.price());
@@ -64,12 +71,12 @@ impl ItchDecoder {
             }
             ItchMessage::OrderDelete(m) => {
                 let ts = when!(m, narrow(m.order()));
-                Frame::put(arena, &self.images.order_cancel, ts, &place).id(OID, m.order());
+                ImageFrame::put(arena, &self.images.order_cancel, ts, &place).id(OID, m.order());
                 ts
             }
             ItchMessage::OrderExecuted(m) => {
                 let ts = when!(m, narrow(m.order()), narrow(m.match_number()), m.shares() != 0);
-                let mut f = Frame::put(arena, &self.images.exec, ts, &place);
+                let mut f = ImageFrame::put(arena, &self.images.exec, ts, &place);
                 f.shares(m.shares());
                 f.0[at::KIND_A] = LIQ_ADDED;
                 f.id(OID, m.order());
@@ -78,43 +85,43 @@ impl ItchDecoder {
             }
             ItchMessage::OrderCancel(m) => {
                 let ts = when!(m, narrow(m.order()), m.shares() != 0);
-                let mut f = Frame::put(arena, &self.images.order_amend, ts, &place);
+                let mut f = ImageFrame::put(arena, &self.images.order_amend, ts, &place);
                 f.id(OID, m.order());
-                f.header(|h| extended(h, flags::LAST));
+                f.header(|h| with_extension(h, flags::LAST));
                 put_number(arena, b"cancelled", m.shares().into());
                 ts
             }
             ItchMessage::OrderReplace(m) => {
                 let ts = when!(m, narrow(m.order()), narrow(m.new_order()), m.shares() != 0);
-                let mut f = Frame::put(arena, &self.images.order_cancel, ts, &place);
+                let mut f = ImageFrame::put(arena, &self.images.order_cancel, ts, &place);
                 f.id(OID, m.order());
                 f.header(without_last);
-                let mut f = Frame::put(arena, &self.images.order_new, ts, &place);
+                let mut f = ImageFrame::put(arena, &self.images.order_new, ts, &place);
                 f.price(m.price());
                 f.shares(m.shares());
                 f.id(OID, m.new_order());
-                f.header(|h| extended(h, flags::LAST));
+                f.header(|h| with_extension(h, flags::LAST));
                 put_number(arena, b"replaces", m.order());
-                block.end_resolved((place.offset, place.length), ts, 2, What::Events);
+                block.end_resolved((place.offset, place.length), ts, 2, UnitKind::Events);
                 return true;
             }
             ItchMessage::Trade(m) => {
                 let id = self.stocks.id(m.stock_locate(), &m.stock());
                 let plain = m.order() == 0 && m.side() == b'B' && m.shares() != 0;
                 let ts = when!(m, id != InstrumentId::NONE, plain, narrow(m.match_number()));
-                let mut f = Frame::put(arena, &self.images.trade, ts, &place);
+                let mut f = ImageFrame::put(arena, &self.images.trade, ts, &place);
                 f.print(id, m.price(), m.shares(), m.match_number());
                 ts
             }
             _ => return false,
         };
-        block.end_resolved((place.offset, place.length), ts, 1, What::Events);
+        block.end_resolved((place.offset, place.length), ts, 1, UnitKind::Events);
         true
     }
 
     /// A message about an order that is kept.
     #[inline]
-    fn tracked(&mut self, block: &mut Block, message: ItchMessage<'_>, place: Place) -> bool {
+    fn tracked(&mut self, block: &mut Block, message: ItchMessage<'_>, place: ItchMessagePlace) -> bool {
         let arena = &mut block.arena;
         let (ts, count) = match message {
             ItchMessage::AddOrder(m) => {
@@ -156,7 +163,7 @@ impl ItchDecoder {
                 let Some((order, left, firm)) = self.delete_plain(m.stock_locate(), m.order()) else {
                     return false;
                 };
-                let mut f = Frame::put(arena, &self.images.order_cancel, ts, &place);
+                let mut f = ImageFrame::put(arena, &self.images.order_cancel, ts, &place);
                 f.order(&order, id, firm);
                 f.shares(left);
                 f.id(OID, order.order);
@@ -172,16 +179,16 @@ impl ItchDecoder {
                 let taken = self.take_plain(m.stock_locate(), m.order(), m.shares(), true);
                 let Some((order, firm)) = taken else { return false };
                 let prints = self.config.prints;
-                let mut f = Frame::put(arena, &self.images.exec, ts, &place);
+                let mut f = ImageFrame::put(arena, &self.images.exec, ts, &place);
                 f.0[at::KIND_A] = LIQ_ADDED;
                 f.order(&order, id, firm);
                 f.shares(m.shares());
                 f.id(OID, order.order);
                 f.id(MATCH_ID, m.match_number());
-                f.header(|h| extended(h, if prints { 0 } else { flags::LAST }));
+                f.header(|h| with_extension(h, if prints { 0 } else { flags::LAST }));
                 put_number(arena, b"left", order.left.into());
                 if prints {
-                    let mut f = Frame::put(arena, &self.images.trade, ts, &place);
+                    let mut f = ImageFrame::put(arena, &self.images.trade, ts, &place);
                     f.print(id, order.px, m.shares(), m.match_number());
                     f.0[at::KIND_A] = 3 - order.side;
                 }
@@ -200,7 +207,7 @@ impl ItchDecoder {
                     0 => (&self.images.order_cancel, m.shares()),
                     left => (&self.images.order_amend, order.done + left),
                 };
-                let mut f = Frame::put(arena, image, ts, &place);
+                let mut f = ImageFrame::put(arena, image, ts, &place);
                 f.order(&order, id, firm);
                 f.shares(shares);
                 f.id(OID, order.order);
@@ -214,24 +221,24 @@ impl ItchDecoder {
                     return false;
                 }
                 let Some(firm) = self.plain(m.stock_locate(), m.order()) else { return false };
-                let Ok((old, new)) = self.replaces(m.stock_locate(), m) else { return false };
-                let mut f = Frame::put(arena, &self.images.order_cancel, ts, &place);
+                let Ok((old, new)) = self.replace_order(m.stock_locate(), m) else { return false };
+                let mut f = ImageFrame::put(arena, &self.images.order_cancel, ts, &place);
                 f.order(&old, id, firm);
                 f.shares(old.left);
                 f.id(OID, old.order);
                 f.header(without_last);
-                let mut f = Frame::put(arena, &self.images.order_new, ts, &place);
+                let mut f = ImageFrame::put(arena, &self.images.order_new, ts, &place);
                 f.order(&new, id, firm);
                 f.shares(new.left);
                 f.id(OID, new.order);
-                f.header(|h| extended(h, flags::LAST));
+                f.header(|h| with_extension(h, flags::LAST));
                 put_number(arena, b"replaces", m.order());
                 (ts, 2)
             }
             ItchMessage::Trade(_) => return self.alone(block, message, place),
             _ => return false,
         };
-        block.end_resolved((place.offset, place.length), ts, count, What::Events);
+        block.end_resolved((place.offset, place.length), ts, count, UnitKind::Events);
         true
     }
 
@@ -240,7 +247,7 @@ impl ItchDecoder {
     fn shown(
         &mut self,
         arena: &mut Vec<u8>,
-        (nanos, place): (u64, &Place),
+        (nanos, place): (u64, &ItchMessagePlace),
         order: Order,
         stock: &[u8; 8],
     ) -> Option<UnixNanos> {
@@ -250,8 +257,8 @@ impl ItchDecoder {
         if id == InstrumentId::NONE || order.side == 0 || !narrow(order.order) || order.left == 0 {
             return None;
         }
-        self.comes(order, stock).ok()?;
-        let mut f = Frame::put(arena, &self.images.order_new, ts, place);
+        self.add_order(order, stock).ok()?;
+        let mut f = ImageFrame::put(arena, &self.images.order_new, ts, place);
         f.order(&order, id, firm);
         f.shares(order.left);
         f.id(OID, order.order);

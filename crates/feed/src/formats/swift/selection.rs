@@ -1,18 +1,18 @@
 //! Which fields of a message the rules for its type ask for, found by tag.
 
-use super::path::{Field, Path};
-use crate::mapping::{LookedAt, Places};
+use super::path::{SwiftFieldPath, SwiftPath};
+use crate::mapping::{PathSlots, SlotUsage};
 
 /// A field of the text that the mapping names.
 #[derive(Debug)]
-pub(super) struct Want {
+pub(super) struct SwiftFieldTarget {
     /// A bit for each option that is meant, see [`option_bit`].
     options: u32,
     sequence: Option<Box<[u8]>>,
     /// As [`qualifier_word`] gives it; 0 for any.
     qualifier: u32,
     /// What of it.
-    pub(super) part: PartOf,
+    pub(super) part: SwiftFieldPart,
     /// Where it goes; 0 is nowhere: it is known and not wanted.
     pub(super) slot: u8,
     /// The group whose entries it is a member of, and whether it begins one.
@@ -21,7 +21,7 @@ pub(super) struct Want {
 
 /// What of a field is wanted.
 #[derive(Debug)]
-pub(super) enum PartOf {
+pub(super) enum SwiftFieldPart {
     Whole,
     Named(Box<str>),
     Signed,
@@ -30,7 +30,7 @@ pub(super) enum PartOf {
 
 /// A part of a block, and its slot.
 #[derive(Debug)]
-pub(super) struct WantBlock {
+pub(super) struct SwiftBlockTarget {
     pub(super) block: u8,
     pub(super) part: Box<str>,
     pub(super) slot: u8,
@@ -38,10 +38,10 @@ pub(super) struct WantBlock {
 
 /// All that the rules for a type of message ask for.
 #[derive(Debug)]
-pub(super) struct Wants {
+pub(super) struct SwiftFieldSelection {
     /// By the tag's number.
-    fields: Vec<Vec<Want>>,
-    pub(super) blocks: Vec<WantBlock>,
+    fields: Vec<Vec<SwiftFieldTarget>>,
+    pub(super) blocks: Vec<SwiftBlockTarget>,
     /// Slots of what is not a field; 0 where it is not asked for.
     pub(super) kind: u8,
     pub(super) mt: u8,
@@ -59,7 +59,7 @@ pub(super) struct Wants {
 
 /// The sequence in hand.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'p> {
+pub(super) struct CurrentSwiftSequence<'p> {
     /// The innermost `16R`.
     pub(super) innermost: &'p [u8],
     /// The letter, where sequences have letters.
@@ -68,12 +68,12 @@ pub(super) struct Place<'p> {
     pub(super) cover: bool,
 }
 
-impl Wants {
-    pub(super) fn new(places: &Places<Path>, seen: &LookedAt) -> Self {
+impl SwiftFieldSelection {
+    pub(super) fn new(places: &PathSlots<SwiftPath>, seen: &SlotUsage) -> Self {
         let looked_at = |slot: u8| if seen.slots[usize::from(slot)] { slot } else { 0 };
-        let slot = |path: &Path| looked_at(places.message.get(path).copied().unwrap_or(0));
+        let slot = |path: &SwiftPath| looked_at(places.message.get(path).copied().unwrap_or(0));
         let lasts = places.groups.iter().map(|group| match &group.delimiter {
-            Path::Field(Field { sequence: Some(name), .. }, _) if name.len() > 1 => {
+            SwiftPath::Field(SwiftFieldPath { sequence: Some(name), .. }, _) if name.len() > 1 => {
                 Some(name.as_bytes().into())
             }
             _ => None,
@@ -81,46 +81,46 @@ impl Wants {
         let mut this = Self {
             fields: (0..100).map(|_| Vec::new()).collect(),
             blocks: Vec::new(),
-            kind: slot(&Path::Type),
-            mt: slot(&Path::Mt),
-            category: slot(&Path::Category),
-            ack: slot(&Path::Ack),
-            repeat: slot(&Path::Repeat),
-            variant: slot(&Path::Variant),
-            time: slot(&Path::Time),
-            entries: slot(&Path::Entries),
+            kind: slot(&SwiftPath::Type),
+            mt: slot(&SwiftPath::Mt),
+            category: slot(&SwiftPath::Category),
+            ack: slot(&SwiftPath::Ack),
+            repeat: slot(&SwiftPath::Repeat),
+            variant: slot(&SwiftPath::Variant),
+            time: slot(&SwiftPath::Time),
+            entries: slot(&SwiftPath::Entries),
             keeps: places.keeps,
             lasts: lasts.collect(),
         };
         for (path, &slot) in &places.message {
             match (path, looked_at(slot)) {
                 (_, 0) => {}
-                (Path::Block(block, part), slot) => {
-                    this.blocks.push(WantBlock { block: *block, part: part.as_str().into(), slot });
+                (SwiftPath::Block(block, part), slot) => {
+                    this.blocks.push(SwiftBlockTarget { block: *block, part: part.as_str().into(), slot });
                 }
-                (Path::Field(field, part), slot) => this.add(field, part.as_deref(), slot, None),
+                (SwiftPath::Field(field, part), slot) => this.add(field, part.as_deref(), slot, None),
                 _ => {}
             }
         }
         for (g, group) in places.groups.iter().enumerate().filter(|(g, _)| seen.groups[*g]) {
             for (path, &slot) in &group.members {
-                if let Path::Field(field, part) = path {
+                if let SwiftPath::Field(field, part) = path {
                     let first = *path == group.delimiter;
                     this.add(field, part.as_deref(), slot, Some((g as u8, first)));
                 }
             }
         }
         for path in &places.dropped {
-            if let Path::Field(field, None) = path {
+            if let SwiftPath::Field(field, None) = path {
                 this.add(field, None, 0, None);
             }
         }
         this
     }
 
-    fn add(&mut self, field: &Field, part: Option<&str>, slot: u8, group: Option<(u8, bool)>) {
+    fn add(&mut self, field: &SwiftFieldPath, part: Option<&str>, slot: u8, group: Option<(u8, bool)>) {
         let bytes = |text: &Option<String>| text.as_ref().map(|t| t.as_bytes().into());
-        self.fields[usize::from(field.number)].push(Want {
+        self.fields[usize::from(field.number)].push(SwiftFieldTarget {
             options: match field.options.as_deref() {
                 None => u32::MAX,
                 Some("") => option_bit(0),
@@ -129,10 +129,10 @@ impl Wants {
             sequence: bytes(&field.sequence),
             qualifier: field.qualifier.as_ref().and_then(|q| q.as_bytes().first_chunk()).map_or(0, word),
             part: match part {
-                None => PartOf::Whole,
-                Some("signed") => PartOf::Signed,
-                Some("moment") => PartOf::Moment,
-                Some(name) => PartOf::Named(name.into()),
+                None => SwiftFieldPart::Whole,
+                Some("signed") => SwiftFieldPart::Signed,
+                Some("moment") => SwiftFieldPart::Moment,
+                Some(name) => SwiftFieldPart::Named(name.into()),
             },
             slot,
             group,
@@ -141,15 +141,15 @@ impl Wants {
 
     /// What is asked for of fields of this number.
     #[inline]
-    pub(super) fn of(&self, number: u8) -> &[Want] {
+    pub(super) fn for_number(&self, number: u8) -> &[SwiftFieldTarget] {
         &self.fields[usize::from(number)]
     }
 }
 
-impl Want {
+impl SwiftFieldTarget {
     /// Whether this field is meant: by the bit of its option, the word of its qualifier and where it stands.
     #[inline]
-    pub(super) fn is(&self, option: u32, qualifier: u32, place: Place<'_>) -> bool {
+    pub(super) fn matches(&self, option: u32, qualifier: u32, place: CurrentSwiftSequence<'_>) -> bool {
         self.options & option != 0
             && (self.qualifier == 0 || self.qualifier == qualifier)
             && match self.sequence.as_deref() {

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::sources::content;
 use crate::sources::hash;
-use crate::sources::open::{self, is_first};
+use crate::sources::open::{self, is_first_message};
 use std::fs::File;
 use std::path::Path;
 
@@ -31,10 +31,10 @@ impl KnownContent {
         let Some(first) = &self.first else {
             let file = File::open(path)?;
             return Ok(
-                file.metadata()?.len() == self.bytes && hash::of_prefix(&file, self.bytes, 1)? == self.hash
+                file.metadata()?.len() == self.bytes && hash::hash_prefix(&file, self.bytes, 1)? == self.hash
             );
         };
-        if !is_first(path, first)? {
+        if !is_first_message(path, first)? {
             return Ok(false);
         }
         let prefix = content::prefix(path, self.bytes)?;
@@ -52,7 +52,7 @@ impl KnownContent {
 /// # Errors
 /// When one of them cannot be read.
 pub fn begins_with(path: &Path, other: &Path) -> std::io::Result<bool> {
-    let (mut a, mut b) = (open::unpacked(File::open(path)?)?, open::unpacked(File::open(other)?)?);
+    let (mut a, mut b) = (open::unpack(File::open(path)?)?, open::unpack(File::open(other)?)?);
     let (mut of_a, mut of_b) = (vec![0; 1 << 16], vec![0; 1 << 16]);
     loop {
         let n = read_full(&mut b, &mut of_b)?;

@@ -1,8 +1,8 @@
 //! What orders and sessions come to, message by message: the state of a source.
 
 use super::ItchDecoder;
-use super::orders::{NoRoom, Order, Orders};
-use crate::mapping::Refused;
+use super::orders::{ItchOrderTable, Order, OrderInsertRefusal};
+use crate::mapping::MessageRefusal;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
@@ -10,12 +10,12 @@ use unitape_codec::itch::{MoldPacket, OrderReplace};
 
 /// Where a session of MoldUDP64 has come to.
 #[derive(Clone, Debug, Default)]
-pub struct Mold {
+pub struct MoldSession {
     session: [u8; 10],
     /// Number of the next message; 0 before the first packet.
     next: u64,
     /// What did not come, the latest [`GAPS_MAX`].
-    gaps: VecDeque<Gap>,
+    gaps: VecDeque<MoldGap>,
 }
 
 /// Gaps that are remembered. What comes of an older one counts as come twice.
@@ -23,26 +23,26 @@ const GAPS_MAX: usize = 64;
 
 /// Messages that did not come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gap {
+pub struct MoldGap {
     from: u64,
     to: u64,
 }
 
-impl fmt::Display for Gap {
+impl fmt::Display for MoldGap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Gap { from, to } = self;
+        let MoldGap { from, to } = self;
         write!(f, "{} messages did not come: {from} to {} of the session", to - from, to - 1)
     }
 }
 
-impl Mold {
+impl MoldSession {
     /// Whether a packet is of another session than the one before it.
-    pub fn restarts(&self, packet: &MoldPacket) -> bool {
+    pub fn begins_session(&self, packet: &MoldPacket) -> bool {
         self.next != 0 && self.session != packet.session
     }
 
     /// Takes a packet: which of its messages are new, or which are missing before it; then all of it is new.
-    pub fn take(&mut self, packet: &MoldPacket) -> Result<Range<u16>, Gap> {
+    pub fn accept_packet(&mut self, packet: &MoldPacket) -> Result<Range<u16>, MoldGap> {
         if self.next == 0 || self.session != packet.session {
             // A session begins with its first message, also one that another source has begun: its orders are not known here.
             *self = Self { session: packet.session, next: 1, gaps: VecDeque::new() };
@@ -51,7 +51,7 @@ impl Mold {
         let from = self.next;
         self.next = from.max(end);
         if packet.sequence > from {
-            let gap = Gap { from, to: packet.sequence };
+            let gap = MoldGap { from, to: packet.sequence };
             if self.gaps.len() == GAPS_MAX {
                 self.gaps.pop_front();
             }
@@ -75,7 +75,7 @@ impl Mold {
 
 /// What became of an order by an execution or a partial cancel.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Taken {
+pub(super) struct ReducedOrder {
     /// The order as it is now, also when nothing is left.
     pub order: Order,
 }
@@ -83,15 +83,15 @@ pub(super) struct Taken {
 impl ItchDecoder {
     /// An order comes. The locate code must stand for its symbol.
     #[inline]
-    pub(super) fn comes(&mut self, order: Order, symbol: &[u8; 8]) -> Result<(), Refused> {
-        self.stands_for(order.locate, symbol)?;
+    pub(super) fn add_order(&mut self, order: Order, symbol: &[u8; 8]) -> Result<(), MessageRefusal> {
+        self.check_stock(order.locate, symbol)?;
         let Some(orders) = &mut self.orders else { return Ok(()) };
         orders.insert(order).map_err(|no| no_room(no, order.order, orders))
     }
 
     /// The code must stand for this symbol, or for none yet.
     #[inline]
-    pub(super) fn stands_for(&mut self, locate: u16, symbol: &[u8; 8]) -> Result<(), Refused> {
+    pub(super) fn check_stock(&mut self, locate: u16, symbol: &[u8; 8]) -> Result<(), MessageRefusal> {
         if self.orders.is_some()
             && let Some(other) = self.stocks.symbol(locate)
             && other != *symbol
@@ -104,13 +104,13 @@ impl ItchDecoder {
 
     /// Takes shares off an order, executed or cancelled.
     #[inline]
-    pub(super) fn takes(
+    pub(super) fn reduce_order(
         &mut self,
         locate: u16,
         order: u64,
         shares: u32,
         executed: bool,
-    ) -> Result<Taken, Refused> {
+    ) -> Result<ReducedOrder, MessageRefusal> {
         let orders = self.orders.as_mut().expect("asked with orders only");
         let Some(found) = orders.get(order) else { return Err(unknown(order)) };
         if found.locate != locate {
@@ -124,7 +124,7 @@ impl ItchDecoder {
             // No more than the order had, so it fits.
             found.done += shares;
         }
-        let taken = Taken { order: *found };
+        let taken = ReducedOrder { order: *found };
         if taken.order.left == 0 {
             orders.remove(order);
         }
@@ -133,7 +133,7 @@ impl ItchDecoder {
 
     /// An order goes.
     #[inline]
-    pub(super) fn goes(&mut self, locate: u16, order: u64) -> Result<Order, Refused> {
+    pub(super) fn remove_order(&mut self, locate: u16, order: u64) -> Result<Order, MessageRefusal> {
         let orders = self.orders.as_mut().expect("asked with orders only");
         match orders.get(order) {
             None => Err(unknown(order)),
@@ -144,17 +144,17 @@ impl ItchDecoder {
 
     /// An order goes and another comes in its place; gives both.
     #[inline]
-    pub(super) fn replaces(
+    pub(super) fn replace_order(
         &mut self,
         locate: u16,
         replace: OrderReplace<'_>,
-    ) -> Result<(Order, Order), Refused> {
+    ) -> Result<(Order, Order), MessageRefusal> {
         let (old, new) = (replace.order(), replace.new_order());
         let orders = self.orders.as_mut().expect("asked with orders only");
         if new != old && orders.get(new).is_some() {
-            return Err(no_room(NoRoom::Duplicate, new, orders));
+            return Err(no_room(OrderInsertRefusal::Duplicate, new, orders));
         }
-        let gone = self.goes(locate, old)?;
+        let gone = self.remove_order(locate, old)?;
         let order = Order { order: new, px: replace.price(), left: replace.shares(), done: 0, ..gone };
         let orders = self.orders.as_mut().expect("as above");
         if let Err(no) = orders.insert(order) {
@@ -168,33 +168,42 @@ impl ItchDecoder {
 }
 
 #[cold]
-fn unknown(order: u64) -> Refused {
-    Refused { code: "unknown_order", detail: format!("no order {order} lives") }
+fn unknown(order: u64) -> MessageRefusal {
+    MessageRefusal { code: "unknown_order", detail: format!("no order {order} lives") }
 }
 
 #[cold]
-fn other_symbol(locate: u16, other: &[u8; 8]) -> Refused {
+fn other_symbol(locate: u16, other: &[u8; 8]) -> MessageRefusal {
     let other = other.trim_ascii_end().escape_ascii();
-    Refused { code: "bad_locate", detail: format!("locate code {locate} stands for {other} in this source") }
+    MessageRefusal {
+        code: "bad_locate",
+        detail: format!("locate code {locate} stands for {other} in this source"),
+    }
 }
 
 #[cold]
-fn other_code(order: u64, its: u16, locate: u16) -> Refused {
-    Refused { code: "bad_locate", detail: format!("order {order} is of locate code {its}, not {locate}") }
+fn other_code(order: u64, its: u16, locate: u16) -> MessageRefusal {
+    MessageRefusal {
+        code: "bad_locate",
+        detail: format!("order {order} is of locate code {its}, not {locate}"),
+    }
 }
 
 #[cold]
-fn too_many(order: u64, left: u32, shares: u32) -> Refused {
-    Refused { code: "bad_quantity", detail: format!("{shares} shares of order {order}, which has {left}") }
+fn too_many(order: u64, left: u32, shares: u32) -> MessageRefusal {
+    MessageRefusal {
+        code: "bad_quantity",
+        detail: format!("{shares} shares of order {order}, which has {left}"),
+    }
 }
 
 #[cold]
-fn no_room(no: NoRoom, order: u64, orders: &Orders) -> Refused {
+fn no_room(no: OrderInsertRefusal, order: u64, orders: &ItchOrderTable) -> MessageRefusal {
     match no {
-        NoRoom::Duplicate => {
-            Refused { code: "duplicate_id", detail: format!("an order {order} lives already") }
+        OrderInsertRefusal::Duplicate => {
+            MessageRefusal { code: "duplicate_id", detail: format!("an order {order} lives already") }
         }
-        NoRoom::Full => Refused {
+        OrderInsertRefusal::Full => MessageRefusal {
             code: "orders_full",
             detail: format!("no room for order {order} beside {} others", orders.len()),
         },

@@ -1,9 +1,9 @@
 //! What waiting for a feed costs the others: figures, and the time at which the merge is to look again.
 
-use super::Sequencer;
+use super::BlockSequencer;
 use std::sync::atomic::Ordering;
 
-impl Sequencer {
+impl BlockSequencer {
     /// Notes that feed `i` waits no more with what it has at hand.
     #[inline]
     pub(super) fn note_placed(&mut self, i: usize) {
@@ -32,7 +32,7 @@ impl Sequencer {
         let due_ns = waits.map_or(i64::MAX, |(_, until_ns)| until_ns);
         // Relaxed: a time to look at, and the intake's next look finds what there is.
         if self.patience.due_ns.swap(due_ns, Ordering::Relaxed) > due_ns {
-            stats.wake.up();
+            stats.wake.notify();
         }
     }
 }

@@ -6,8 +6,8 @@
 //!             found by the place of its name)       └▶ value around entries, for those that come behind it
 //! ```
 
-use super::path::{FastPath, Reading};
-use crate::mapping::Places;
+use super::path::{FastPath, FastValueReading};
+use crate::mapping::PathSlots;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use unitape_fast::template::{IntegerMeaning, QualifiedName, TemplateField};
@@ -15,16 +15,16 @@ use unitape_fast::{FieldValue, Message, MessageToken};
 
 /// A value that was found, as long as its message is in hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
-    pub value: Held,
-    pub reading: Reading,
+pub struct FastFieldValue {
+    pub value: FastStoredValue,
+    pub reading: FastValueReading,
     /// Nanoseconds of what it counts since 1970, where the template says so; 0 where not.
     pub unit_ns: u64,
 }
 
 /// A value; texts lie in the arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum FastStoredValue {
     Int(i64),
     UInt(u64),
     Decimal {
@@ -45,22 +45,22 @@ pub enum Held {
 
 /// What the mapping asks for, and what the message in hand has of it.
 #[derive(Debug)]
-pub struct Noted {
-    wants: Wants,
-    nodes: Vec<Node>,
-    slots: Vec<Option<Found>>,
-    groups: Vec<Entries>,
+pub struct FastFieldTable {
+    wants: FastFieldSelection,
+    nodes: Vec<TemplatePathNode>,
+    slots: Vec<Option<FastFieldValue>>,
+    groups: Vec<GroupEntries>,
     arena: Vec<u8>,
     /// What nothing names: the node, and the value.
-    others: Vec<(u32, Found)>,
+    others: Vec<(u32, FastFieldValue)>,
     /// Nodes that are open.
     open: Vec<u32>,
 }
 
 #[derive(Debug)]
-struct Wants {
-    message: Vec<(String, Reading, u8)>,
-    groups: Vec<Group>,
+struct FastFieldSelection {
+    message: Vec<(String, FastValueReading, u8)>,
+    groups: Vec<FastGroupPaths>,
     dropped: BTreeSet<String>,
     template: Vec<u8>,
     number: Vec<u8>,
@@ -69,31 +69,31 @@ struct Wants {
 }
 
 #[derive(Debug)]
-struct Group {
+struct FastGroupPaths {
     sequence: String,
-    members: Vec<(String, Reading, u8)>,
+    members: Vec<(String, FastValueReading, u8)>,
 }
 
 /// The entries of a group.
 #[derive(Debug, Default)]
-struct Entries {
-    values: Vec<(u8, Found)>,
+struct GroupEntries {
+    values: Vec<(u8, FastFieldValue)>,
     entries: Vec<Range<u32>>,
     /// Where the values of the entry that is open begin.
     begun: usize,
     /// What came before in the elements around, from the innermost on: its level, its slot; the first of each.
-    around: Vec<(u32, u8, Found)>,
+    around: Vec<(u32, u8, FastFieldValue)>,
 }
 
 /// A path that was met.
 #[derive(Debug)]
-struct Node {
+struct TemplatePathNode {
     path: String,
     /// Its children by the place of their name, in the order in which they were met.
     children: Vec<(usize, u32)>,
     /// The child that was met last.
     last: usize,
-    wants: Vec<Want>,
+    wants: Vec<FastValueTarget>,
     /// It is kept where it stands.
     kept: bool,
     /// The sequence whose element it stands in, if it stands in one.
@@ -106,10 +106,10 @@ struct Node {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Want {
-    Message(u8, Reading),
-    Entry(usize, u8, Reading),
-    Around(usize, u8, Reading),
+enum FastValueTarget {
+    Message(u8, FastValueReading),
+    Entry(usize, u8, FastValueReading),
+    Around(usize, u8, FastValueReading),
 }
 
 /// Paths that are kept from one message to the next, and that one message may have.
@@ -118,12 +118,12 @@ const NODES_MAX: usize = 1 << 20;
 
 /// The paths of a message are more than are taken.
 #[derive(Debug)]
-pub struct TooMany;
+pub struct TooManyPaths;
 
-impl Noted {
+impl FastFieldTable {
     /// What these places ask for.
-    pub fn new(places: &Places<FastPath>, slots: usize) -> Self {
-        let mut wants = Wants {
+    pub fn new(places: &PathSlots<FastPath>, slots: usize) -> Self {
+        let mut wants = FastFieldSelection {
             message: Vec::new(),
             groups: Vec::new(),
             dropped: BTreeSet::new(),
@@ -149,14 +149,14 @@ impl Noted {
                 FastPath::Value { path, reading } => Some((path.clone(), *reading, *slot)),
                 FastPath::Template | FastPath::Number | FastPath::Channel => None,
             });
-            wants.groups.push(Group {
+            wants.groups.push(FastGroupPaths {
                 sequence: group.count.as_ref().map(|(path, _)| name(path)).unwrap_or_default(),
                 members: members.collect(),
             });
         }
         wants.dropped = places.dropped.iter().map(name).collect();
-        let groups = wants.groups.iter().map(|_| Entries::default()).collect();
-        let nodes = vec![Node::root()];
+        let groups = wants.groups.iter().map(|_| GroupEntries::default()).collect();
+        let nodes = vec![TemplatePathNode::root()];
         let (arena, others, open) = (Vec::new(), Vec::new(), Vec::new());
         Self { wants, nodes, slots: vec![None; slots], groups, arena, others, open }
     }
@@ -166,14 +166,14 @@ impl Noted {
         &mut self,
         message: &Message<'_>,
         (number, channel): (Option<u32>, Option<u8>),
-    ) -> Result<(), TooMany> {
+    ) -> Result<(), TooManyPaths> {
         self.clear();
-        let plain = |value| Found { value, reading: Reading::AsItIs, unit_ns: 0 };
+        let plain = |value| FastFieldValue { value, reading: FastValueReading::AsItIs, unit_ns: 0 };
         for slot in &self.wants.template {
-            self.slots[usize::from(*slot)] = Some(plain(Held::Template));
+            self.slots[usize::from(*slot)] = Some(plain(FastStoredValue::Template));
         }
-        let number = number.map(|n| plain(Held::UInt(n.into())));
-        let channel = channel.map(|n| plain(Held::UInt(n.into())));
+        let number = number.map(|n| plain(FastStoredValue::UInt(n.into())));
+        let channel = channel.map(|n| plain(FastStoredValue::UInt(n.into())));
         for (slots, found) in [(&self.wants.number, number), (&self.wants.channel, channel)] {
             for slot in slots {
                 self.slots[usize::from(*slot)] = found;
@@ -229,7 +229,7 @@ impl Noted {
     }
 
     #[inline]
-    fn child(&mut self, parent: u32, name: &QualifiedName, sequence: bool) -> Result<u32, TooMany> {
+    fn child(&mut self, parent: u32, name: &QualifiedName, sequence: bool) -> Result<u32, TooManyPaths> {
         // A name lives as long as the templates do, and so long its place tells which it is.
         let place = std::ptr::from_ref(name) as usize;
         let node = &mut self.nodes[parent as usize];
@@ -247,9 +247,15 @@ impl Noted {
     }
 
     #[cold]
-    fn new_child(&mut self, parent: u32, place: usize, name: &str, sequence: bool) -> Result<u32, TooMany> {
+    fn new_child(
+        &mut self,
+        parent: u32,
+        place: usize,
+        name: &str,
+        sequence: bool,
+    ) -> Result<u32, TooManyPaths> {
         if self.nodes.len() >= NODES_MAX {
-            return Err(TooMany);
+            return Err(TooManyPaths);
         }
         let number = self.nodes.len() as u32;
         let around = &mut self.nodes[parent as usize];
@@ -266,11 +272,11 @@ impl Noted {
         Ok(number)
     }
 
-    fn make(&self, path: String, of: Option<u32>, level: u32, sequence: bool) -> Node {
+    fn make(&self, path: String, of: Option<u32>, level: u32, sequence: bool) -> TemplatePathNode {
         let wants = &self.wants;
-        let mut node = Node { sequence: of, level, ..Node::root() };
+        let mut node = TemplatePathNode { sequence: of, level, ..TemplatePathNode::root() };
         for (_, reading, slot) in wants.message.iter().filter(|(p, ..)| *p == path) {
-            node.wants.push(Want::Message(*slot, *reading));
+            node.wants.push(FastValueTarget::Message(*slot, *reading));
         }
         // Its name from the element of each sequence around it on.
         let mut names: Vec<(&str, &str)> = Vec::new();
@@ -286,8 +292,8 @@ impl Noted {
             };
             for (_, reading, slot) in group.members.iter().filter(|(member, ..)| member == name) {
                 node.wants.push(match *home == group.sequence {
-                    true => Want::Entry(g, *slot, *reading),
-                    false => Want::Around(g, *slot, *reading),
+                    true => FastValueTarget::Entry(g, *slot, *reading),
+                    false => FastValueTarget::Around(g, *slot, *reading),
                 });
             }
         }
@@ -320,33 +326,33 @@ impl Noted {
             (from, self.arena.len() as u32)
         };
         let value = match value {
-            FieldValue::Int(n) => Held::Int(n),
-            FieldValue::UInt(n) => Held::UInt(n),
-            FieldValue::Decimal { mantissa, exponent } => Held::Decimal { mantissa, exponent },
+            FieldValue::Int(n) => FastStoredValue::Int(n),
+            FieldValue::UInt(n) => FastStoredValue::UInt(n),
+            FieldValue::Decimal { mantissa, exponent } => FastStoredValue::Decimal { mantissa, exponent },
             // As everywhere: what is empty is not there.
             FieldValue::Text([]) | FieldValue::Bytes([]) => return,
             FieldValue::Text(bytes) => {
                 let (from, to) = hold(bytes);
-                Held::Text { from, to }
+                FastStoredValue::Text { from, to }
             }
             FieldValue::Bytes(bytes) => {
                 let (from, to) = hold(bytes);
-                Held::Bytes { from, to }
+                FastStoredValue::Bytes { from, to }
             }
         };
-        let found = |reading| Found { value, reading, unit_ns };
+        let found = |reading| FastFieldValue { value, reading, unit_ns };
         for want in &node_of.wants {
             match *want {
-                Want::Message(slot, reading) => {
+                FastValueTarget::Message(slot, reading) => {
                     let place = &mut self.slots[usize::from(slot)];
                     if place.is_none() {
                         *place = Some(found(reading));
                     }
                 }
-                Want::Entry(group, slot, reading) => {
+                FastValueTarget::Entry(group, slot, reading) => {
                     self.groups[group].values.push((slot, found(reading)));
                 }
-                Want::Around(group, slot, reading) => {
+                FastValueTarget::Around(group, slot, reading) => {
                     let (around, level) = (&mut self.groups[group].around, node_of.level & !SEQUENCE);
                     if !around.iter().any(|(l, s, _)| (*l, *s) == (level, slot)) {
                         let at = around.partition_point(|(l, ..)| *l >= level);
@@ -356,7 +362,7 @@ impl Noted {
             }
         }
         if node_of.kept {
-            self.others.push((node, found(Reading::AsItIs)));
+            self.others.push((node, found(FastValueReading::AsItIs)));
         }
     }
 
@@ -376,7 +382,7 @@ impl Noted {
 
     fn end_element(&mut self, node: u32) {
         for group in &self.nodes[node as usize].entries_of {
-            let Entries { values, entries, begun, around } = &mut self.groups[*group];
+            let GroupEntries { values, entries, begun, around } = &mut self.groups[*group];
             // Behind its own, the innermost first: of equal slots the first stays.
             values.extend(around.iter().map(|(_, slot, found)| (*slot, *found)));
             entries.push(*begun as u32..values.len() as u32);
@@ -385,7 +391,7 @@ impl Noted {
 
     /// The value in a slot of the message.
     #[inline]
-    pub fn slot(&self, slot: u8) -> Option<Found> {
+    pub fn slot(&self, slot: u8) -> Option<FastFieldValue> {
         self.slots[usize::from(slot)]
     }
 
@@ -397,7 +403,7 @@ impl Noted {
 
     /// Fills `entry` with the values of the group's `n`th entry, if it has one.
     #[inline]
-    pub fn entry(&self, group: usize, n: usize, entry: &mut [Option<Found>]) -> bool {
+    pub fn entry(&self, group: usize, n: usize, entry: &mut [Option<FastFieldValue>]) -> bool {
         let group_of = &self.groups[group];
         let Some(values) = group_of.entries.get(n) else { return false };
         for (slot, found) in &group_of.values[values.start as usize..values.end as usize] {
@@ -411,7 +417,7 @@ impl Noted {
     }
 
     /// What nothing names: path and value.
-    pub fn others(&self) -> impl Iterator<Item = (&str, Found)> {
+    pub fn unlisted_values(&self) -> impl Iterator<Item = (&str, FastFieldValue)> {
         self.others.iter().map(|(node, found)| (self.nodes[*node as usize].path.as_str(), *found))
     }
 }
@@ -419,7 +425,7 @@ impl Noted {
 /// In `Node::level`: it is a sequence.
 const SEQUENCE: u32 = 1 << 31;
 
-impl Node {
+impl TemplatePathNode {
     fn root() -> Self {
         Self {
             path: String::new(),

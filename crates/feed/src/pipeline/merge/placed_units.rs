@@ -1,30 +1,30 @@
 //! What the tape of a merge has of each segment when the merge begins.
 
-use crate::account::Account;
-use crate::account::gone;
+use crate::account::TapeAccount;
+use crate::account::retention_checkpoint;
 use crate::error::Error;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
 /// What a tape has of a segment.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct PlacedSegment {
     /// Units that are placed.
     pub units: u64,
     /// Ids of its source definitions, in their order.
     pub sources: VecDeque<u32>,
 }
 
-impl Known {
+impl PlacedSegment {
     /// The account of the tape in `dir`, and what it has of each segment.
     ///
     /// # Errors
     /// When the tape cannot be read, or lacks what a merge must know.
-    pub fn of(dir: &Path) -> Result<(Account, BTreeMap<String, Known>), Error> {
-        let account = Account::of(dir)?;
-        gone::refuse_partial(&account)?;
+    pub fn read(dir: &Path) -> Result<(TapeAccount, BTreeMap<String, PlacedSegment>), Error> {
+        let account = TapeAccount::load(dir)?;
+        retention_checkpoint::refuse_partial(&account)?;
         account.refuse_mismatch()?;
-        let mut all = BTreeMap::<String, Known>::new();
+        let mut all = BTreeMap::<String, PlacedSegment>::new();
         for source in &account.sources {
             let known = all.entry(source.feed.clone()).or_default();
             known.units += source.units;

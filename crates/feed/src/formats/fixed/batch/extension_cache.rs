@@ -1,27 +1,27 @@
 //! Columns that are kept beside the fields, as the extension they make. What stands in them comes again and again:
 //! an extension is made by the general way once, and then found by the bytes of its columns.
 
-use super::program::Slow;
+use super::program::GeneralRecordView;
 use crate::block::json::json_string;
-use crate::mapping::Message;
+use crate::mapping::ParsedMessage;
 use unitape_codec::fixed::{LANES, RecordBatch, RecordLayout, StridedRecords};
 use unitape_model::{EventBuilder, EventKind, LINE, UnixNanos};
 
 /// The columns, and the extensions that were made.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct ExtensionCache {
     /// Name and column, in the order in which they are kept.
     columns: Vec<(String, u16)>,
     kind: EventKind,
     /// Words of the record that hold all of these columns, and nothing else once masked.
     words: [(usize, u64); WORDS_MAX],
-    found: Box<[Extension; EXTENSIONS]>,
+    found: Box<[CachedExtension; EXTENSIONS]>,
     /// Whole lines, those of one extension behind those of another.
     text: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Extension {
+struct CachedExtension {
     key: [u64; WORDS_MAX],
     start: u32,
     /// Whole lines; 0 where none of the columns has a value.
@@ -30,7 +30,7 @@ struct Extension {
 }
 
 /// Start and bytes of an extension.
-pub(super) type Span = (u32, u32);
+pub(super) type ExtensionSpan = (u32, u32);
 
 const WORDS_MAX: usize = 4;
 const EXTENSIONS: usize = 1024;
@@ -38,9 +38,10 @@ const EXTENSIONS: usize = 1024;
 /// Extensions are kept for so many bytes, then all are made anew.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
-const NO_EXTENSION: Extension = Extension { key: [0; WORDS_MAX], start: 0, length: 0, there: false };
+const NO_EXTENSION: CachedExtension =
+    CachedExtension { key: [0; WORDS_MAX], start: 0, length: 0, there: false };
 
-impl Kept {
+impl ExtensionCache {
     /// `None` where not all of them are text, or they stand too far apart.
     pub(super) fn new(columns: Vec<(String, u16)>, record: &RecordLayout, kind: EventKind) -> Option<Self> {
         let mut bytes: Vec<usize> = Vec::new();
@@ -76,7 +77,7 @@ impl Kept {
 
     /// Where the extension of this record is, if it was made before.
     #[inline]
-    pub(super) fn find(&self, record: &[u8]) -> Option<Span> {
+    pub(super) fn find(&self, record: &[u8]) -> Option<ExtensionSpan> {
         let key = self.key(record);
         let found = &self.found[slot(&key)];
         (found.key == key && found.there).then_some((found.start, found.length))
@@ -84,7 +85,7 @@ impl Kept {
 
     /// The same of many records; false where one of them was not made before.
     #[inline]
-    pub(super) fn find_all(&self, rows: StridedRecords<'_>, spans: &mut [Span; LANES]) -> bool {
+    pub(super) fn find_all(&self, rows: StridedRecords<'_>, spans: &mut [ExtensionSpan; LANES]) -> bool {
         let [a, b, c, d] = self.words.map(|(start, mask)| (rows.column::<8>(start), mask));
         let words = a.0.zip(b.0).zip(c.0.zip(d.0));
         let masked = |bytes: &[u8; 8], mask: u64| u64::from_le_bytes(*bytes) & mask;
@@ -101,13 +102,13 @@ impl Kept {
 
     /// The extension that was found there.
     #[inline]
-    pub(super) fn text(&self, (start, length): Span) -> &[u8] {
+    pub(super) fn text(&self, (start, length): ExtensionSpan) -> &[u8] {
         &self.text[start as usize..][..length as usize]
     }
 
     /// Makes it as the general way does; false where that would refuse it.
     #[cold]
-    pub(super) fn learn(&mut self, record: &[u8], fields: &Slow<'_>) -> bool {
+    pub(super) fn learn(&mut self, record: &[u8], fields: &GeneralRecordView<'_>) -> bool {
         if self.text.len() > KEPT_BYTES_MAX {
             self.text.clear();
             self.found.fill(NO_EXTENSION);
@@ -130,7 +131,7 @@ impl Kept {
         debug_assert!(extension.len().is_multiple_of(LINE));
         let key = self.key(record);
         let (start, length) = (self.text.len() as u32, extension.len() as u32);
-        self.found[slot(&key)] = Extension { key, start, length, there: true };
+        self.found[slot(&key)] = CachedExtension { key, start, length, there: true };
         self.text.extend_from_slice(extension);
         true
     }

@@ -1,23 +1,23 @@
 //! The event of a message in quarantine.
 
-use crate::block::concern::Concern;
+use crate::block::affected_books::AffectedBooks;
 use crate::block::json::json_string;
-use crate::block::{Block, NO_TS, What};
+use crate::block::{Block, NO_TS, UnitKind};
 use unitape_model::event::EventValue;
 use unitape_model::{EventBuilder, EventField, EventKind, UnixNanos, flags};
 
 /// What the event says of the bytes of its message.
 #[derive(Clone, Copy, Debug)]
-pub struct RawFacts {
+pub struct RawDigest {
     /// How many.
     pub length: u64,
     /// Their hash; none of no bytes.
     pub hash: Option<blake3::Hash>,
 }
 
-impl RawFacts {
+impl RawDigest {
     /// Of these bytes.
-    pub fn of(raw: &[u8]) -> Self {
+    pub fn from_bytes(raw: &[u8]) -> Self {
         let hash = Some(raw).filter(|raw| !raw.is_empty()).map(blake3::hash);
         Self { length: raw.len() as u64, hash }
     }
@@ -25,7 +25,7 @@ impl RawFacts {
 
 /// Why a message is in quarantine, and where its bytes are.
 #[derive(Clone, Copy, Debug)]
-pub struct Quarantined<'a> {
+pub struct QuarantineDetails<'a> {
     /// Its event time.
     pub ts: UnixNanos,
     /// Id of the source's definition.
@@ -35,7 +35,7 @@ pub struct Quarantined<'a> {
     /// Where it stands in the raw log.
     pub raw_at: u64,
     /// Its bytes in the raw log.
-    pub raw: RawFacts,
+    pub raw: RawDigest,
     /// Why, in one word.
     pub reason: &'a str,
     /// Why, for people.
@@ -43,11 +43,11 @@ pub struct Quarantined<'a> {
     /// The first bytes of the source where the message cannot be read without them.
     pub head: &'a [u8],
     /// What it was about.
-    pub concern: &'a Concern,
+    pub concern: &'a AffectedBooks,
 }
 
 /// The event of a message in quarantine.
-pub fn quarantine_frame(out: &mut Vec<u8>, why: &Quarantined<'_>) {
+pub fn quarantine_frame(out: &mut Vec<u8>, why: &QuarantineDetails<'_>) {
     let mut e = EventBuilder::begin(out, EventKind::Quarantine, why.ts);
     e.source(why.source, why.offset as u32);
     set(&mut e, EventField::RawAt, EventValue::UInt(why.raw_at));
@@ -64,10 +64,10 @@ pub fn quarantine_frame(out: &mut Vec<u8>, why: &Quarantined<'_>) {
     }
     let mut keep = |name, json: &str| e.keep_unmapped(name, json).expect("a short name");
     match why.concern {
-        Concern::Feed => {}
-        Concern::Nothing => keep("books", "false"),
-        Concern::Instrument(instrument) => keep("instr", &json_string(instrument.as_bytes())),
-        Concern::Listing(instrument, venue) => {
+        AffectedBooks::Feed => {}
+        AffectedBooks::Nothing => keep("books", "false"),
+        AffectedBooks::Instrument(instrument) => keep("instr", &json_string(instrument.as_bytes())),
+        AffectedBooks::Listing(instrument, venue) => {
             keep("venue", &json_string(venue.as_bytes()));
             keep("instr", &json_string(instrument.as_bytes()));
         }
@@ -77,21 +77,21 @@ pub fn quarantine_frame(out: &mut Vec<u8>, why: &Quarantined<'_>) {
 
 impl Block {
     /// Puts a message into quarantine, with what it was about.
-    pub fn quarantine_about(
+    pub fn quarantine_message(
         &mut self,
         (source, offset): (u32, u64),
         raw: &[u8],
         reason: &str,
         detail: &str,
-        concern: &Concern,
+        concern: &AffectedBooks,
     ) {
         // The time and the place in the raw log are the sequencer's to know.
-        let why = Quarantined {
+        let why = QuarantineDetails {
             ts: UnixNanos(0),
             source,
             offset,
             raw_at: 0,
-            raw: RawFacts::of(raw),
+            raw: RawDigest::from_bytes(raw),
             reason,
             detail,
             head: &self.head,
@@ -101,7 +101,7 @@ impl Block {
         self.raw.extend_from_slice(raw);
         self.tally.messages += 1;
         self.tally.quarantined += 1;
-        self.push(offset, NO_TS, (1, 0), What::Quarantine);
+        self.push(offset, NO_TS, (1, 0), UnitKind::Quarantine);
     }
 }
 

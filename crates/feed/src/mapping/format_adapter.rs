@@ -8,28 +8,28 @@
 //! ```
 //!
 //! A format adds two things. A [`Dialect`] says, when a mapping is compiled, how its fields are named: a FIX tag
-//! (`44`), the name of a column (`bid_price`), a SWIFT tag and a part of it (`32A.amount`). A [`Message`] says,
+//! (`44`), the name of a column (`bid_price`), a SWIFT tag and a part of it (`32A.amount`). A [`ParsedMessage`] says,
 //! for each message, which value stands in which slot and how its values are written. Rules, conditions,
 //! groups, tables, constants, what is kept and dropped, event time, sequence and quarantine are not its
 //! business.
 //!
-//! **Slots.** Compiling gives every path that the mapping looks at a small number, and [`Places`] tells the
+//! **Slots.** Compiling gives every path that the mapping looks at a small number, and [`PathSlots`] tells the
 //! format which: `message[path] = slot`, 0 for what is known and not wanted; a path that is not there is
 //! *unlisted*. A group's entries have slots of their own: `groups[g].members`. A format whose paths have parts
 //! (`61.amount` of the member `61`) says so with [`Dialect::container`]; a part of a member has a slot in the
 //! entry, and a part that is named makes the whole known.
 //!
-//! **Values** stay where they are: a [`Message::Ref`] is a number that finds one (an index into a table of
+//! **Values** stay where they are: a [`ParsedMessage::Ref`] is a number that finds one (an index into a table of
 //! tokens or parts). It must stay good while the message does; the mapper keeps it for values that are picked
 //! out of groups.
 //!
 //! **To add a format:** a module in `formats` that implements both traits, frames its bytes as a
-//! [`FormatDecoder`](crate::formats::format::FormatDecoder) and calls [`Mapper::message`](super::Mapper::message) for each
+//! [`FormatDecoder`](crate::formats::format::FormatDecoder) and calls [`MessageMapper::message`](super::Mapper::message) for each
 //! message; a line in `formats::registry`; its mappings, where some are shipped, in `mappings/` and in `built_in`.
 //! `examples/formats/ltsv.patch` adds one.
 
-use crate::block::Names;
-use crate::block::numbers::Numbering;
+use crate::block::BlockNames;
+use crate::block::numbers::SequenceEffect;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use unitape_base::digits::parse_u64;
@@ -71,20 +71,20 @@ pub trait Dialect {
 
 /// Which path has which slot.
 #[derive(Clone, Debug)]
-pub struct Places<P> {
+pub struct PathSlots<P> {
     /// Slots of the message by path; 0 is known and not wanted. What is not here is unlisted.
     pub message: BTreeMap<P, u8>,
     /// What is known and not wanted by name: of framing, and what the mapping drops. These are in `message`, too.
     pub dropped: Vec<P>,
     /// Whether unlisted fields are kept.
     pub keeps: bool,
-    /// The groups, in the order in which [`Message::next_entry`] numbers them.
-    pub groups: Vec<GroupPlaces<P>>,
+    /// The groups, in the order in which [`ParsedMessage::next_entry`] numbers them.
+    pub groups: Vec<GroupSlots<P>>,
 }
 
 /// Where the fields of a group's entries go.
 #[derive(Clone, Debug)]
-pub struct GroupPlaces<P> {
+pub struct GroupSlots<P> {
     /// The field that counts the entries, and its slot in the message.
     pub count: Option<(P, u8)>,
     /// First field of every entry.
@@ -94,7 +94,7 @@ pub struct GroupPlaces<P> {
 }
 
 /// A message that its format has taken apart.
-pub trait Message {
+pub trait ParsedMessage {
     /// Finds a value of the message.
     type Ref: Copy + Debug;
 
@@ -123,13 +123,13 @@ pub trait Message {
 
     /// What the message means for the numbers of its session; `kind` is its type, and `maybe` it was sent before.
     #[inline]
-    fn numbering(&self, kind: Option<Self::Ref>, sequence: u64, maybe: bool) -> Numbering {
+    fn numbering(&self, kind: Option<Self::Ref>, sequence: u64, maybe: bool) -> SequenceEffect {
         _ = (kind, sequence, maybe);
-        Numbering::Counts
+        SequenceEffect::Counts
     }
 
     /// Whether the value is of the form that its format gives it. One that is not is refused where a field is set to it,
-    /// by [`Message::set`], and where it would be kept under a name that says what it is.
+    /// by [`ParsedMessage::set`], and where it would be kept under a name that says what it is.
     #[inline]
     fn is_of_form(&self, value: Self::Ref) -> bool {
         _ = value;
@@ -156,7 +156,7 @@ pub trait Message {
         value: Self::Ref,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
-        names: &mut Names<'_>,
+        names: &mut BlockNames<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         event.set_text(spec, self.text(value, scratch), names)
@@ -170,9 +170,9 @@ pub trait Message {
     fn next_entry(
         &self,
         group: usize,
-        cursor: &mut Cursor,
+        cursor: &mut EntryCursor,
         entry: &mut [Option<Self::Ref>],
-    ) -> Result<bool, Refused> {
+    ) -> Result<bool, MessageRefusal> {
         _ = (group, cursor, entry);
         Ok(false)
     }
@@ -181,7 +181,10 @@ pub trait Message {
     ///
     /// # Errors
     /// What `keep` says.
-    fn unlisted(&self, keep: impl FnMut(&str, &[u8]) -> Result<(), Refused>) -> Result<(), Refused> {
+    fn unlisted(
+        &self,
+        keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
+    ) -> Result<(), MessageRefusal> {
         _ = keep;
         Ok(())
     }
@@ -189,7 +192,7 @@ pub trait Message {
 
 /// Where a walk over the entries of a group is; all 0 at its start. The fields are the format's to use.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Cursor {
+pub struct EntryCursor {
     /// Where the next entry begins.
     pub at: usize,
     /// Entries passed.
@@ -198,14 +201,14 @@ pub struct Cursor {
 
 /// Why a message was refused; the words go into quarantine.
 #[derive(Debug)]
-pub struct Refused {
+pub struct MessageRefusal {
     /// One word.
     pub code: &'static str,
     /// A sentence for people.
     pub detail: String,
 }
 
-impl Refused {
+impl MessageRefusal {
     /// Whether the message is not what it should be. Otherwise it is whole, and the mapping has no rule or table entry
     /// for it.
     pub fn is_garbled(&self) -> bool {

@@ -1,18 +1,18 @@
 //! What is noted of a message while it is read: registers, and the entries of groups.
 
-use super::once::ONCE;
-use super::tree::{Action, DOCUMENT, HEADER, Register, Tree};
-use super::{Found, Is};
+use super::single_elements::ONCE;
+use super::tree::{DOCUMENT, ElementTree, HEADER, RegisterCopy, RegisterIndex};
+use super::{IsoFieldKind, IsoFieldValue};
 use unitape_codec::iso20022::{ElementValue, ElementVisitor, MessageRoot, Span};
 
 /// The registers of the message in hand, and its entries.
 #[derive(Debug)]
-pub(super) struct Noted {
-    pub(super) tree: Tree,
-    pub(super) registers: Vec<Option<Found>>,
+pub(super) struct IsoFieldTable {
+    pub(super) tree: ElementTree,
+    pub(super) registers: Vec<Option<IsoFieldValue>>,
     /// Entries of groups in the order in which they were known: group, and where in `values` theirs begin.
     pub(super) entries: Vec<(u16, u32)>,
-    pub(super) values: Vec<Option<Found>>,
+    pub(super) values: Vec<Option<IsoFieldValue>>,
     /// Entries at the place where the message was parted last.
     pub(super) entries_parted: usize,
     /// In which element each node was seen last.
@@ -25,12 +25,12 @@ pub(super) struct Noted {
     /// Elements in the document.
     messages: u32,
     /// What is there twice and may be there once.
-    pub(super) repeated: Option<Repeat>,
+    pub(super) repeated: Option<RepeatedElement>,
 }
 
 /// An element that is there twice and may be there once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Repeat {
+pub(super) struct RepeatedElement {
     pub(super) name: &'static str,
 }
 
@@ -42,13 +42,13 @@ pub(super) const MESSAGE: &str = "Document/*";
 
 /// A node, and the element in the message that it is now.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Mark {
+pub(super) struct ElementMark {
     node: u32,
     serial: u32,
 }
 
-impl Noted {
-    pub(super) fn new(tree: Tree) -> Self {
+impl IsoFieldTable {
+    pub(super) fn new(tree: ElementTree) -> Self {
         Self {
             registers: vec![None; tree.registers],
             seen: vec![0; tree.nodes.len()],
@@ -81,7 +81,7 @@ impl Noted {
     #[cold]
     fn repeats(&mut self, name: &'static str, at: usize) {
         if at >= self.live && (self.repeated.is_none() || name == MESSAGE) {
-            self.repeated = Some(Repeat { name });
+            self.repeated = Some(RepeatedElement { name });
         }
     }
 
@@ -103,11 +103,15 @@ impl Noted {
 
     /// A value in the first of its two places that it may have; nothing said is no value.
     #[inline(always)]
-    fn set(registers: &mut [Option<Found>], (first, current): (Register, Register), value: ElementValue) {
+    fn set(
+        registers: &mut [Option<IsoFieldValue>],
+        (first, current): (RegisterIndex, RegisterIndex),
+        value: ElementValue,
+    ) {
         if value.is_empty() {
             return;
         }
-        let found = Some(Found { value, is: Is::Text });
+        let found = Some(IsoFieldValue { value, is: IsoFieldKind::Text });
         if current != 0 {
             registers[usize::from(current)] = found;
         }
@@ -118,8 +122,8 @@ impl Noted {
 }
 
 /// Passes a value on.
-fn act(action: &Action, registers: &mut [Option<Found>], buf: &[u8], scratch: &mut Vec<u8>) {
-    let mut says = |register: Register, what: &[u8]| {
+fn act(action: &RegisterCopy, registers: &mut [Option<IsoFieldValue>], buf: &[u8], scratch: &mut Vec<u8>) {
+    let mut says = |register: RegisterIndex, what: &[u8]| {
         registers[usize::from(register)].is_some_and(|found| found.value.text(buf, scratch) == what)
     };
     if action.only.as_ref().is_some_and(|(register, what)| !says(*register, what)) {
@@ -129,13 +133,13 @@ fn act(action: &Action, registers: &mut [Option<Found>], buf: &[u8], scratch: &m
     if let Some(found) = registers[usize::from(action.from)]
         && registers[usize::from(action.to)].is_none()
     {
-        let is = less.map_or(found.is, Is::Signed);
-        registers[usize::from(action.to)] = Some(Found { is, ..found });
+        let is = less.map_or(found.is, IsoFieldKind::Signed);
+        registers[usize::from(action.to)] = Some(IsoFieldValue { is, ..found });
     }
 }
 
-impl ElementVisitor for Noted {
-    type Mark = Mark;
+impl ElementVisitor for IsoFieldTable {
+    type Mark = ElementMark;
 
     fn begin(&mut self, live: usize) {
         self.registers.fill(None);
@@ -151,15 +155,15 @@ impl ElementVisitor for Noted {
         }
     }
 
-    fn root(&mut self, root: MessageRoot) -> Mark {
+    fn root(&mut self, root: MessageRoot) -> ElementMark {
         self.serial += 1;
-        Mark { node: if root == MessageRoot::Header { HEADER } else { DOCUMENT }, serial: self.serial }
+        ElementMark { node: if root == MessageRoot::Header { HEADER } else { DOCUMENT }, serial: self.serial }
     }
 
     #[inline]
-    fn open(&mut self, parent: Mark, name: &[u8], at: usize) -> Mark {
+    fn open(&mut self, parent: ElementMark, name: &[u8], at: usize) -> ElementMark {
         if parent.node == 0 {
-            return Mark::default();
+            return ElementMark::default();
         }
         if parent.node == DOCUMENT {
             self.messages += 1;
@@ -169,7 +173,7 @@ impl ElementVisitor for Noted {
         }
         let node = self.tree.child(parent.node, name);
         if node == 0 {
-            return Mark::default();
+            return ElementMark::default();
         }
         let this = &self.tree.nodes[node as usize];
         let seen = &mut self.seen[node as usize];
@@ -189,7 +193,7 @@ impl ElementVisitor for Noted {
             if let Ok(n) = ONCE.binary_search_by(|once| once.as_bytes().cmp(name)) {
                 self.repeats(ONCE[n], at);
             }
-            return Mark::default();
+            return ElementMark::default();
         } else {
             *seen = parent.serial;
         }
@@ -197,17 +201,17 @@ impl ElementVisitor for Noted {
         if !self.tree.nodes[node as usize].attributes.is_empty() {
             self.note_presence(node, name.len(), at);
         }
-        Mark { node, serial: self.serial }
+        ElementMark { node, serial: self.serial }
     }
 
     /// What is of another namespace is none of the message's elements, whatever its name.
     #[inline(never)]
-    fn open_foreign(&mut self, _: Mark, _: &[u8], _: usize) -> Mark {
-        Mark::default()
+    fn open_foreign(&mut self, _: ElementMark, _: &[u8], _: usize) -> ElementMark {
+        ElementMark::default()
     }
 
     #[inline]
-    fn attribute(&mut self, mark: Mark, name: &[u8], value: ElementValue) {
+    fn attribute(&mut self, mark: ElementMark, name: &[u8], value: ElementValue) {
         if mark.node == 0 {
             return;
         }
@@ -218,7 +222,7 @@ impl ElementVisitor for Noted {
     }
 
     #[inline]
-    fn close(&mut self, buf: &[u8], mark: Mark, text: Option<ElementValue>, at: Span) -> bool {
+    fn close(&mut self, buf: &[u8], mark: ElementMark, text: Option<ElementValue>, at: Span) -> bool {
         if mark.node == 0 {
             return false;
         }

@@ -1,17 +1,17 @@
 //! What events say of whole listings, or of many of them: phases, statuses, losses.
 
-use crate::books::{Books, Change, ListingId};
+use crate::books::{BookChange, Books, ListingId};
 use crate::consolidated::choose;
-use crate::fault::Fault;
-use crate::losses::SourceKind;
-use crate::mbo::Around;
-use crate::value::{Basis, Phase};
+use crate::fault::BookFault;
+use crate::losses::SourceBookPolicy;
+use crate::mbo::ListingContext;
+use crate::value::{Basis, SessionPhase};
 use unitape_model::{Event, EventField, EventValue, InstrumentId};
 
 /// What was last said of listings, each with the number of when; 0 for never.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct WideState {
-    pub phase: (u64, Phase),
+pub(crate) struct ListingStatus {
+    pub phase: (u64, SessionPhase),
     pub halted: (u64, bool),
     pub stale: (u64, bool),
 }
@@ -21,7 +21,7 @@ pub(crate) const ELSEWHERE: (u32, u32) = (u32::MAX, u32::MAX);
 
 /// What a status says to books; all other states say nothing to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StatusWord {
+enum StatusEffect {
     /// Something of the feed is missing.
     Stale,
     /// Nothing is missing any more.
@@ -32,7 +32,7 @@ enum StatusWord {
     Halted(bool),
 }
 
-impl StatusWord {
+impl StatusEffect {
     fn of(event: &Event<'_>) -> Option<Self> {
         Some(match event.field(EventField::State, &mut [0; 36]) {
             Some(EventValue::Text("stale")) => Self::Stale,
@@ -49,7 +49,7 @@ impl StatusWord {
 
 impl Books {
     /// Says of which feed a source is, and what its events are to books. [`crate::TapeBooks`] knows it from the tape.
-    pub fn define_source(&mut self, source: u32, feed: &str, kind: SourceKind) {
+    pub fn define_source(&mut self, source: u32, feed: &str, kind: SourceBookPolicy) {
         self.losses.define(source, feed, kind);
     }
 
@@ -60,10 +60,10 @@ impl Books {
         event: &Event<'_>,
         venue: Option<u16>,
         instrument: Option<InstrumentId>,
-    ) -> &[Change] {
+    ) -> &[BookChange] {
         self.changes.clear();
         let source = event.source();
-        if self.losses.kind(source) != SourceKind::Plain {
+        if self.losses.kind(source) != SourceBookPolicy::Plain {
             return &self.changes;
         }
         let feed = self.losses.feed(source);
@@ -78,8 +78,8 @@ impl Books {
         let venue = venue.unwrap_or(0);
         self.losses.lose_named(feed, venue, instrument);
         let fault = match event.field(EventField::Reason, &mut [0; 36]) {
-            Some(EventValue::Text(reason)) => Fault::of_reason(reason),
-            _ => Fault::Refused,
+            Some(EventValue::Text(reason)) => BookFault::from_reason(reason),
+            _ => BookFault::Refused,
         };
         let lose = |this: &mut Self, at: u32| {
             this.listings[at as usize].faults.count(fault);
@@ -127,7 +127,7 @@ impl Books {
         self.counters.events += 1;
         self.now = self.now.max(event.ts_event().0);
         let phase = match event.field(EventField::Phase, &mut [0; 36]) {
-            Some(EventValue::Text(name)) => Phase::from_name(name),
+            Some(EventValue::Text(name)) => SessionPhase::from_name(name),
             _ => None,
         };
         let Some(phase) = phase else {
@@ -141,8 +141,8 @@ impl Books {
             }
             return;
         }
-        let before = self.wide.get(&(venue, instrument)).map_or(Phase::Untold, |wide| wide.phase.1);
-        let reopens = before == Phase::Close && phase != Phase::Close;
+        let before = self.wide.get(&(venue, instrument)).map_or(SessionPhase::Untold, |wide| wide.phase.1);
+        let reopens = before == SessionPhase::Close && phase != SessionPhase::Close;
         self.note((venue, instrument), |wide, number| {
             wide.phase = (number, phase);
             if reopens {
@@ -157,7 +157,7 @@ impl Books {
 
     /// A status that means something to books, of one listing or of many.
     pub(crate) fn on_status(&mut self, event: &Event<'_>) {
-        let Some(word) = StatusWord::of(event) else { return };
+        let Some(word) = StatusEffect::of(event) else { return };
         self.counters.events += 1;
         self.now = self.now.max(event.ts_event().0);
         let (venue, instrument) = (event.venue(), event.instrument());
@@ -170,11 +170,13 @@ impl Books {
             return;
         }
         self.note((venue, instrument), |wide, number| match word {
-            StatusWord::Stale => wide.stale = (number, true),
-            StatusWord::Recovered | StatusWord::Restarted => wide.stale = (number, false),
-            StatusWord::Halted(halted) => wide.halted = (number, halted),
+            StatusEffect::Stale => wide.stale = (number, true),
+            StatusEffect::Recovered | StatusEffect::Restarted => wide.stale = (number, false),
+            StatusEffect::Halted(halted) => wide.halted = (number, halted),
         });
-        if instrument == InstrumentId::NONE && matches!(word, StatusWord::Recovered | StatusWord::Restarted) {
+        if instrument == InstrumentId::NONE
+            && matches!(word, StatusEffect::Recovered | StatusEffect::Restarted)
+        {
             self.losses.recover(event.source());
         }
         let place = (event.source(), event.offset());
@@ -182,12 +184,12 @@ impl Books {
     }
 
     /// Does what a status says to a listing.
-    fn apply(&mut self, at: u32, word: StatusWord, place: (u32, u32)) {
+    fn apply(&mut self, at: u32, word: StatusEffect, place: (u32, u32)) {
         let (count, listing) = (self.losses.count, &mut self.listings[at as usize]);
         match word {
-            StatusWord::Stale => listing.lost = [Some(place); 3],
-            StatusWord::Recovered | StatusWord::Restarted => {
-                if word == StatusWord::Restarted {
+            StatusEffect::Stale => listing.lost = [Some(place); 3],
+            StatusEffect::Recovered | StatusEffect::Restarted => {
+                if word == StatusEffect::Restarted {
                     listing.clear(&mut self.store);
                 }
                 (listing.lost, listing.cleared) = ([None; 3], count);
@@ -195,7 +197,7 @@ impl Books {
                 listing.stale[Basis::Orders as usize] = false;
                 self.losses.cleared += 1;
             }
-            StatusWord::Halted(halted) => {
+            StatusEffect::Halted(halted) => {
                 listing.halted = halted;
                 self.finish_matching(at);
             }
@@ -205,14 +207,14 @@ impl Books {
 
     /// A listing enters a phase. What follows a close begins with empty books: what was left then has expired, where
     /// the venue did not cancel it by itself.
-    fn enter(&mut self, at: u32, phase: Phase) {
+    fn enter(&mut self, at: u32, phase: SessionPhase) {
         let listing = &mut self.listings[at as usize];
         let was = std::mem::replace(&mut listing.phase, phase);
         let changed = was != phase;
-        if phase != Phase::Halt {
+        if phase != SessionPhase::Halt {
             listing.halted = false;
         }
-        if was == Phase::Close && changed {
+        if was == SessionPhase::Close && changed {
             listing.clear(&mut self.store);
             listing.cleared = self.losses.count;
             self.losses.cleared += 1;
@@ -224,7 +226,7 @@ impl Books {
     }
 
     fn finish_matching(&mut self, at: u32) {
-        let around = Around {
+        let around = ListingContext {
             listing: at,
             continuous: false,
             snapshot: false,
@@ -247,7 +249,7 @@ impl Books {
         let group = listing.group as usize;
         let consolidated = self.groups[group].renew(&self.listings, self.now, &self.options);
         let listing = ListingId(at);
-        let change = Change { listing, basis: None, top: false, best, consolidated, phase, fault: None };
+        let change = BookChange { listing, basis: None, top: false, best, consolidated, phase, fault: None };
         self.changes.push(change);
     }
 
@@ -263,7 +265,7 @@ impl Books {
     }
 
     /// Notes for listings to come what was said of them.
-    fn note(&mut self, of: (u16, InstrumentId), set: impl FnOnce(&mut WideState, u64)) {
+    fn note(&mut self, of: (u16, InstrumentId), set: impl FnOnce(&mut ListingStatus, u64)) {
         if self.wide.len() < self.options.listings_max as usize || self.wide.contains_key(&of) {
             self.wide_count += 1;
             set(self.wide.entry(of).or_default(), self.wide_count);
@@ -273,8 +275,8 @@ impl Books {
     }
 
     /// What was said of a listing before it was there.
-    pub(crate) fn before(&self, venue: u16, instrument: InstrumentId) -> WideState {
-        let mut last = WideState::default();
+    pub(crate) fn initial_status(&self, venue: u16, instrument: InstrumentId) -> ListingStatus {
+        let mut last = ListingStatus::default();
         for of in [(0, InstrumentId::NONE), (venue, InstrumentId::NONE), (0, instrument), (venue, instrument)]
         {
             let Some(said) = self.wide.get(&of) else { continue };
@@ -289,7 +291,7 @@ impl Books {
             }
         }
         // A phase ends a halt, as it does for a listing that is there.
-        last.halted.1 &= last.phase.0 < last.halted.0 || last.phase.1 == Phase::Halt;
+        last.halted.1 &= last.phase.0 < last.halted.0 || last.phase.1 == SessionPhase::Halt;
         last
     }
 }

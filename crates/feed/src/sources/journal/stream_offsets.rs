@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 
 /// Where the files of a stream begin.
 #[derive(Debug, Default)]
-pub struct StreamPlaces {
+pub struct StreamOffsets {
     path: PathBuf,
     bases: BTreeMap<u64, u64>,
     len: u64,
 }
 
-impl StreamPlaces {
+impl StreamOffsets {
     /// Name of its file.
     pub const NAME: &str = ".resume";
 

@@ -8,15 +8,15 @@
 //! | has what another source has | an error, or with `again` it is read again |
 //! | is not there | nothing where it was read to its end, otherwise an error |
 
-use crate::account::{Account, SourceAccount};
+use crate::account::{SourceAccount, TapeAccount};
 use crate::error::Error;
-use crate::pipeline::consolidate::Setup;
+use crate::pipeline::consolidate::RunSetup;
 use crate::pipeline::run::RunFeed;
 use crate::sources::content::{self, ContentHash};
 use crate::sources::hash;
-use crate::sources::open::{FIRST, is_first};
-use crate::sources::same::{KnownContent, same_content};
-use crate::sources::source::{Growth, SourceFacts};
+use crate::sources::known_content::{KnownContent, same_content};
+use crate::sources::open::{FIRST, is_first_message};
+use crate::sources::source::{FileGrowth, SourceFacts};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -27,14 +27,14 @@ pub enum SourcePlan {
     /// The source at this index of the account: done, or to be read further.
     Known(usize),
     /// The same, and its file has grown.
-    Grown(usize, Growth),
+    Grown(usize, FileGrowth),
     /// A source that the tape does not have.
     New,
 }
 
 /// What a file is to a source of its name.
 #[derive(Debug)]
-pub enum Likeness {
+pub enum FileLikeness {
     /// It holds what the tape has. With the hash of what was read, where it was made on the way.
     Same(Option<ContentHash>),
     /// It holds that and more.
@@ -54,7 +54,7 @@ impl SourceAccount {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn compare(&self, path: &Path, threads: usize) -> Result<Likeness, Error> {
+    pub fn compare(&self, path: &Path, threads: usize) -> Result<FileLikeness, Error> {
         let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
         if let Some((bytes, hash)) = self.whole() {
             let file = File::open(path).map_err(fail)?;
@@ -62,9 +62,9 @@ impl SourceAccount {
             if now < bytes {
                 return Ok(shorter(now, bytes));
             }
-            return Ok(match hash::of_prefix(&file, bytes, threads).map_err(fail)? == hash {
-                true if now == bytes => Likeness::Same(None),
-                true => Likeness::Grown(None),
+            return Ok(match hash::hash_prefix(&file, bytes, threads).map_err(fail)? == hash {
+                true if now == bytes => FileLikeness::Same(None),
+                true => FileLikeness::Grown(None),
                 false => other(bytes),
             });
         }
@@ -74,9 +74,11 @@ impl SourceAccount {
         };
         if hash.is_none()
             && let Some(first) = &self.hash
-            && !is_first(path, first).map_err(fail)?
+            && !is_first_message(path, first).map_err(fail)?
         {
-            return Ok(Likeness::Other("it does not begin with the message that it began with".to_owned()));
+            return Ok(FileLikeness::Other(
+                "it does not begin with the message that it began with".to_owned(),
+            ));
         }
         let prefix = content::prefix(path, bytes).map_err(fail)?;
         // Of what came behind the last hash its place alone is known.
@@ -89,8 +91,8 @@ impl SourceAccount {
             _ if prefix.hash.bytes() < bytes => shorter(prefix.hash.bytes(), bytes),
             Some(hash) if *hash != prefix.hash.hex() => other(bytes),
             _ if length < least => shorter(length, least),
-            _ if prefix.more => Likeness::Grown(Some(prefix.hash)),
-            _ => Likeness::Same(Some(prefix.hash)),
+            _ if prefix.more => FileLikeness::Grown(Some(prefix.hash)),
+            _ => FileLikeness::Same(Some(prefix.hash)),
         })
     }
 
@@ -104,7 +106,7 @@ impl SourceAccount {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn growth(&self, path: &Path, facts: Option<&SourceFacts>) -> Result<Growth, Error> {
+    pub fn growth(&self, path: &Path, facts: Option<&SourceFacts>) -> Result<FileGrowth, Error> {
         let whole = self.whole().is_some();
         let end = match self.whole() {
             Some((bytes, _)) if !self.end => Some(bytes),
@@ -115,7 +117,7 @@ impl SourceAccount {
             Some((_, _)) if self.sort.format == "fix" && ends_whole(path, end)? => None,
             cut => cut,
         };
-        Ok(Growth {
+        Ok(FileGrowth {
             from: cut.map_or(self.through, |(offset, _)| offset),
             superseded: cut.is_some(),
             facts: facts.filter(|_| whole).cloned(),
@@ -138,7 +140,7 @@ impl SourceAccount {
 pub fn compare_all(
     sources: &[(&SourceAccount, PathBuf)],
     threads: usize,
-) -> Vec<Option<Result<Likeness, Error>>> {
+) -> Vec<Option<Result<FileLikeness, Error>>> {
     let one = |(source, path): &(&SourceAccount, PathBuf)| path.exists().then(|| source.compare(path, 1));
     let lane = |lane: usize| sources.iter().skip(lane).step_by(threads).map(one).collect::<Vec<_>>();
     let lanes = std::thread::scope(|scope| {
@@ -173,16 +175,16 @@ fn ends_whole(path: &Path, end: Option<u64>) -> Result<bool, Error> {
 /// `10=123` and the separator.
 const TRAILER_BYTES: usize = 7;
 
-fn shorter(now: u64, bytes: u64) -> Likeness {
-    Likeness::Other(format!("it has {now} bytes, but {bytes} were read of it before"))
+fn shorter(now: u64, bytes: u64) -> FileLikeness {
+    FileLikeness::Other(format!("it has {now} bytes, but {bytes} were read of it before"))
 }
 
-fn other(bytes: u64) -> Likeness {
-    Likeness::Other(format!("its first {bytes} bytes are others than those that were read before"))
+fn other(bytes: u64) -> FileLikeness {
+    FileLikeness::Other(format!("its first {bytes} bytes are others than those that were read before"))
 }
 
 /// Files of the command that hold the same, by feed: the error of those that come second. Empty ones never do.
-pub fn twice(setup: &Setup<'_>, facts: &[Vec<SourceFacts>]) -> Vec<Option<Error>> {
+pub fn find_same_content(setup: &RunSetup<'_>, facts: &[Vec<SourceFacts>]) -> Vec<Option<Error>> {
     let mut before: Vec<(&RunFeed, &SourceFacts)> = Vec::new();
     let mut errors = Vec::new();
     for (feed, facts) in setup.feeds.iter().zip(facts) {
@@ -205,7 +207,7 @@ pub fn twice(setup: &Setup<'_>, facts: &[Vec<SourceFacts>]) -> Vec<Option<Error>
 
 /// One file in two feeds with different mappings: it is the same file, and becomes different events.
 fn reads_otherwise(feed: &RunFeed, file: &str, other: &RunFeed, other_file: &str) -> bool {
-    let sort = |f: &RunFeed| (f.format.name(), f.format.mapping());
+    let sort = |f: &RunFeed| (f.format.name(), f.format.mapping_identity());
     feed.name != other.name && file == other_file && sort(feed) != sort(other)
 }
 
@@ -216,11 +218,11 @@ fn reads_otherwise(feed: &RunFeed, file: &str, other: &RunFeed, other_file: &str
 pub fn plan_files(
     feed: &RunFeed,
     facts: &[SourceFacts],
-    account: &Account,
+    account: &TapeAccount,
     threads: usize,
     notes: &mut Vec<String>,
 ) -> Result<Vec<SourcePlan>, Error> {
-    let sort = (feed.format.name(), feed.format.mapping());
+    let sort = (feed.format.name(), feed.format.mapping_identity());
     let rules = feed.rules;
     let mut plans = Vec::new();
     let mut used: Vec<usize> = Vec::new();
@@ -234,17 +236,17 @@ pub fn plan_files(
             let s = &account.sources[*i];
             s.feed == feed.name && s.file == f.file && !used.contains(i)
         };
-        let mut known: Option<(usize, Likeness)> = None;
+        let mut known: Option<(usize, FileLikeness)> = None;
         // The last one of this name first: it is what the file was when it was read last.
         for i in (0..account.sources.len()).rev().filter(named) {
             let s = &account.sources[i];
             let likeness = match s.whole() {
                 Some((size, hash)) if f.size == Some(size) && f.hash.as_deref() == Some(hash) => {
-                    Likeness::Same(None)
+                    FileLikeness::Same(None)
                 }
                 _ => s.compare(path, threads)?,
             };
-            let is_other = matches!(likeness, Likeness::Other(_));
+            let is_other = matches!(likeness, FileLikeness::Other(_));
             if known.is_none() || !is_other {
                 known = Some((i, likeness));
             }
@@ -258,16 +260,16 @@ pub fn plan_files(
                 let s = &account.sources[i];
                 let same_sort = (s.sort.format.as_str(), s.sort.mapping.clone()) == sort;
                 match likeness {
-                    Likeness::Other(_) if rules.new_source => SourcePlan::New,
-                    Likeness::Other(what) => return Err(other_content(s, &what)),
+                    FileLikeness::Other(_) if rules.new_source => SourcePlan::New,
+                    FileLikeness::Other(what) => return Err(other_content(s, &what)),
                     _ if !s.end && !same_sort => return Err(another_mapping(s, feed)),
-                    Likeness::Same(_) => {
+                    FileLikeness::Same(_) => {
                         if !same_sort {
                             notes.push(read_otherwise(s, feed));
                         }
                         SourcePlan::Known(i)
                     }
-                    Likeness::Grown(_) => SourcePlan::Grown(i, s.growth(path, Some(f))?),
+                    FileLikeness::Grown(_) => SourcePlan::Grown(i, s.growth(path, Some(f))?),
                 }
             }
         };
@@ -291,7 +293,7 @@ pub fn plan_files(
 }
 
 /// What was read of all sources whose content is known.
-pub fn contents(account: &Account) -> Vec<KnownContent> {
+pub fn contents(account: &TapeAccount) -> Vec<KnownContent> {
     let content = |s: &SourceAccount| {
         let (bytes, hash, first) = s.content_read().filter(|(bytes, ..)| *bytes > 0)?;
         Some(KnownContent { feed: s.feed.clone(), file: s.file.clone(), bytes, hash, first })
@@ -309,7 +311,7 @@ pub fn other_content(source: &SourceAccount, what: &str) -> Error {
 }
 
 /// A source that was not read to its end and is gone.
-pub fn removed(source: &SourceAccount) -> Error {
+pub fn removed_source(source: &SourceAccount) -> Error {
     let what = format!(
         "it is not there any more, and {} bytes were read of it, not all; put it back, or continue without it with \
          --new-source (new_source = true) or under another feed name",
@@ -319,7 +321,7 @@ pub fn removed(source: &SourceAccount) -> Error {
 }
 
 /// A file of a resumed stream that was not read to its end and is gone.
-pub fn removed_from_resumed(source: &SourceAccount) -> Error {
+pub fn removed_stream_file(source: &SourceAccount) -> Error {
     let what = format!(
         "it is not there any more, and {} bytes were read of it, not all; put it back, or give the feed another name and have \
          the sender begin anew",
@@ -343,7 +345,7 @@ fn another_mapping(source: &SourceAccount, feed: &RunFeed) -> Error {
         "it was begun with {} and is to be continued with {}; name the one that it was begun with. When it is read to its \
          end, `unitape quarantine retry DIR --mapping MAPPING` tries what is in quarantine with the other",
         mapping_name(source.sort.mapping.as_deref(), &source.sort.format),
-        mapping_name(feed.format.mapping().as_deref(), feed.format.name()),
+        mapping_name(feed.format.mapping_identity().as_deref(), feed.format.name()),
     );
     changed(source, what)
 }
@@ -356,7 +358,7 @@ fn read_otherwise(source: &SourceAccount, feed: &RunFeed) -> String {
         source.feed,
         source.file,
         mapping_name(source.sort.mapping.as_deref(), &source.sort.format),
-        mapping_name(feed.format.mapping().as_deref(), feed.format.name()),
+        mapping_name(feed.format.mapping_identity().as_deref(), feed.format.name()),
     )
 }
 

@@ -12,9 +12,9 @@
 //! tape, how long the raw log is, what has been placed. Names and sources are not in it: the tape's dictionary log
 //! has them all.
 
-use crate::account::{Account, FeedAccount};
-use crate::block::Tally;
-use crate::block::numbers::{SequenceSet, Sessions};
+use crate::account::{FeedAccount, TapeAccount};
+use crate::block::MessageTally;
+use crate::block::numbers::{FeedSessions, SequenceSet};
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -36,12 +36,12 @@ const TRIES: u32 = 100;
 
 /// An account as it is kept, without names and definitions.
 #[derive(Debug, Deserialize, Serialize)]
-struct Gone {
+struct RetentionCheckpoint {
     format: u32,
     tape: String,
     position: u64,
     by_kind: BTreeMap<u8, u64>,
-    feeds: BTreeMap<String, GoneFeed>,
+    feeds: BTreeMap<String, CheckpointFeed>,
     raw_bytes: u64,
     recovered: u64,
     placed_max: (i64, i64),
@@ -52,11 +52,11 @@ struct Gone {
     gaps: u64,
     /// A unit lies across the position: whether it is one that was recovered from quarantine.
     within: Option<bool>,
-    sources: Vec<GoneSource>,
+    sources: Vec<CheckpointSource>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
-struct GoneFeed {
+struct CheckpointFeed {
     running_max: Option<i64>,
     /// Greatest number of each.
     sessions: BTreeMap<String, u64>,
@@ -66,10 +66,10 @@ struct GoneFeed {
 }
 
 #[derive(Debug, Deserialize, Serialize)]
-struct GoneSource {
+struct CheckpointSource {
     id: u32,
-    tally: Tally,
-    since: Tally,
+    tally: MessageTally,
+    since: MessageTally,
     through: u64,
     end: bool,
     last_offset: Option<u64>,
@@ -83,8 +83,8 @@ struct GoneSource {
 }
 
 /// Has the account carried on before segments of a tape are removed; for [`unitape_tape::Removal`].
-pub fn before_removal() -> RemovalHook {
-    let carried: Mutex<Option<(PathBuf, Account, Position)>> = Mutex::new(None);
+pub fn update_checkpoint() -> RemovalHook {
+    let carried: Mutex<Option<(PathBuf, TapeAccount, Position)>> = Mutex::new(None);
     RemovalHook::new(move |dir, oldest| {
         let mut carried = carried.lock().unwrap_or_else(PoisonError::into_inner);
         let at_hand = carried.take().filter(|(of, ..)| of == dir);
@@ -95,10 +95,14 @@ pub fn before_removal() -> RemovalHook {
 }
 
 /// The account up to `oldest`, kept in `dir`.
-fn carry_on(dir: &Path, oldest: Position, at_hand: Option<(Account, Position)>) -> Result<Account, Error> {
+fn carry_on(
+    dir: &Path,
+    oldest: Position,
+    at_hand: Option<(TapeAccount, Position)>,
+) -> Result<TapeAccount, Error> {
     let (mut account, mut reader) = match at_hand {
         Some((account, at)) => (account, Reader::open(dir, StartPosition::At(at))?),
-        None => begin(dir, ReadOptions::default())?,
+        None => open_at_checkpoint(dir, ReadOptions::default())?,
     };
     refuse_partial(&account)?;
     while reader.position() < oldest {
@@ -122,7 +126,7 @@ fn carry_on(dir: &Path, oldest: Position, at_hand: Option<(Account, Position)>) 
 /// The account of what is gone, and a reader that stands where it ends.
 ///
 /// Where nobody kept an account of it, names and sources are known, and it is marked as partial.
-pub fn begin(dir: &Path, options: ReadOptions) -> Result<(Account, Reader), Error> {
+pub fn open_at_checkpoint(dir: &Path, options: ReadOptions) -> Result<(TapeAccount, Reader), Error> {
     let mut tries = 0;
     loop {
         match try_begin(dir, options) {
@@ -133,11 +137,11 @@ pub fn begin(dir: &Path, options: ReadOptions) -> Result<(Account, Reader), Erro
     }
 }
 
-fn try_begin(dir: &Path, options: ReadOptions) -> Result<(Account, Reader), Error> {
+fn try_begin(dir: &Path, options: ReadOptions) -> Result<(TapeAccount, Reader), Error> {
     let mut reader = Reader::open_with(dir, StartPosition::Oldest, options)?;
     let first = reader.position();
     let gone = load(dir, &reader.id().to_string())?.filter(|gone| Position(gone.position) >= first);
-    let mut account = Account::default();
+    let mut account = TapeAccount::default();
     if options.skip_damage {
         account.names.set_log(LostDefinitions::names(dir));
     }
@@ -162,7 +166,7 @@ fn try_begin(dir: &Path, options: ReadOptions) -> Result<(Account, Reader), Erro
 ///
 /// # Errors
 /// The tape cannot be looked at.
-pub fn gone_damage(dir: &Path) -> Result<Option<ForeignDamage>, Error> {
+pub fn checkpoint_damage(dir: &Path) -> Result<Option<ForeignDamage>, Error> {
     // Of a tape without an identity nothing can be said; the next repair knows it.
     let Ok(meta) = TapeManifest::load(dir) else { return Ok(None) };
     let what = match load(dir, &meta.id.to_string()) {
@@ -184,15 +188,15 @@ pub fn gone_damage(dir: &Path) -> Result<Option<ForeignDamage>, Error> {
 }
 
 /// A run onto a tape cannot go on from an account that is not whole.
-pub fn refuse_partial(account: &Account) -> Result<(), Error> {
+pub fn refuse_partial(account: &TapeAccount) -> Result<(), Error> {
     let Some(position) = account.partial_from else { return Ok(()) };
     let what = "what was before it was removed without keeping its account (account.gone), so it is not known what \
                 is on the tape; use a new tape";
     Err(Error::Inconsistent { position, what: what.to_owned() })
 }
 
-impl Gone {
-    fn of(account: &Account, tape: &str, position: Position) -> Self {
+impl RetentionCheckpoint {
+    fn of(account: &TapeAccount, tape: &str, position: Position) -> Self {
         let by_kind = account.by_kind.iter().enumerate().filter(|(_, n)| **n > 0);
         let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
         Self {
@@ -207,7 +211,7 @@ impl Gone {
                     let each = || feed.sessions.iter();
                     let sessions = each().map(|(session, seen)| (text(session), seen.greatest())).collect();
                     let seen = each().map(|(session, seen)| (text(session), seen.to_string())).collect();
-                    (name.clone(), GoneFeed { running_max: feed.running_max, sessions, seen })
+                    (name.clone(), CheckpointFeed { running_max: feed.running_max, sessions, seen })
                 })
                 .collect(),
             raw_bytes: account.raw_bytes,
@@ -220,7 +224,7 @@ impl Gone {
             sources: account
                 .sources
                 .iter()
-                .map(|s| GoneSource {
+                .map(|s| CheckpointSource {
                     id: s.id,
                     tally: s.tally,
                     since: s.since,
@@ -237,7 +241,7 @@ impl Gone {
     }
 
     /// Puts it into an account that has the names and sources.
-    fn restore(self, account: &mut Account) -> Result<(), Error> {
+    fn restore(self, account: &mut TapeAccount) -> Result<(), Error> {
         account.by_kind = [0; 64];
         for (kind, n) in self.by_kind {
             account.by_kind[usize::from(kind & 63)] = n;
@@ -246,7 +250,7 @@ impl Gone {
             .feeds
             .into_iter()
             .map(|(name, feed)| {
-                let mut sessions = Sessions::default();
+                let mut sessions = FeedSessions::default();
                 for (session, greatest) in feed.sessions {
                     let set = match feed.seen.get(&session) {
                         Some(text) => SequenceSet::parse(text).ok_or_else(|| {
@@ -255,7 +259,7 @@ impl Gone {
                             );
                             Error::Inconsistent { position: Position(self.position), what }
                         })?,
-                        None => SequenceSet::of_greatest(greatest),
+                        None => SequenceSet::from_greatest(greatest),
                     };
                     sessions.put(session.into_bytes(), set);
                 }
@@ -293,7 +297,7 @@ impl Gone {
     }
 }
 
-fn load(dir: &Path, tape: &str) -> Result<Option<Gone>, Error> {
+fn load(dir: &Path, tape: &str) -> Result<Option<RetentionCheckpoint>, Error> {
     let path = dir.join(NAME);
     let bad = |what: &str| {
         let source = std::io::Error::new(std::io::ErrorKind::InvalidData, what.to_owned());
@@ -309,7 +313,7 @@ fn load(dir: &Path, tape: &str) -> Result<Option<Gone>, Error> {
     if sum.trim_end() != blake3::hash(line.as_bytes()).to_hex().as_str() {
         return Err(bad("its checksum does not match"));
     }
-    let gone: Gone = serde_json::from_str(line).map_err(|e| bad(&e.to_string()))?;
+    let gone: RetentionCheckpoint = serde_json::from_str(line).map_err(|e| bad(&e.to_string()))?;
     if gone.format != FORMAT {
         return Err(bad(&format!("it is of format {}, this build knows {FORMAT}", gone.format)));
     }
@@ -320,10 +324,11 @@ fn load(dir: &Path, tape: &str) -> Result<Option<Gone>, Error> {
 }
 
 /// Puts the account on the disk, whole or not at all.
-fn store(dir: &Path, account: &Account, tape: &str, position: Position) -> Result<(), Error> {
+fn store(dir: &Path, account: &TapeAccount, tape: &str, position: Position) -> Result<(), Error> {
     let path = dir.join(NAME);
     let fail = |source: std::io::Error| Error::Gone { path: path.clone(), source };
-    let line = serde_json::to_string(&Gone::of(account, tape, position)).map_err(|e| fail(e.into()))?;
+    let line = serde_json::to_string(&RetentionCheckpoint::of(account, tape, position))
+        .map_err(|e| fail(e.into()))?;
     let temp = dir.join("account.new");
     let mut file = std::fs::File::create(&temp).map_err(fail)?;
     let sum = blake3::hash(line.as_bytes()).to_hex();

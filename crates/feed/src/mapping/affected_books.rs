@@ -1,35 +1,36 @@
 //! Which books a refused message may concern, by the rule that is for it.
 
-use super::apply::{Mapper, View, translate};
-use super::plan::{self, From};
-use super::seam::Message;
-use crate::block::concern::{Concern, changes_books};
+use super::apply::{MappingInput, MessageMapper, translate};
+use super::format_adapter::ParsedMessage;
+use super::plan::{self, ValueSource};
+use crate::block::affected_books::{AffectedBooks, changes_books};
 use unitape_model::EventField;
 
-impl<R: Copy> Mapper<R> {
+impl<R: Copy> MessageMapper<R> {
     /// Which books a refused message may concern: those of the instrument that the first event of its rule names. A type
     /// that no rule makes an event of books of concerns none.
     #[cold]
-    pub(super) fn concern<M: Message<Ref = R>>(&mut self, message: &M) -> Concern {
+    pub(super) fn affected_books<M: ParsedMessage<Ref = R>>(&mut self, message: &M) -> AffectedBooks {
         let Self { plan, scratch, .. } = self;
         let plan = &*plan;
-        let view = View { message, picks: &[], entry: &[] };
+        let view = MappingInput { message, picks: &[], entry: &[] };
         let found = message.slot(plan.message_type);
         let message_type = found.map_or(&b""[..], |v| message.text(v, &mut scratch.whole));
         let rules: Vec<_> = plan.rules_for(message_type).iter().map(|&i| &plan.rules[i]).collect();
-        let of_books = |rule: &&plan::Rule| rule.events.iter().any(|e| changes_books(e.kind));
+        let of_books = |rule: &&plan::CompiledRule| rule.events.iter().any(|e| changes_books(e.kind));
         let Some(rule) = rules.iter().find(|r| view.holds(&r.when, &mut scratch.plain)) else {
-            return if rules.iter().any(of_books) { Concern::Feed } else { Concern::Nothing };
+            return if rules.iter().any(of_books) { AffectedBooks::Feed } else { AffectedBooks::Nothing };
         };
         if !of_books(rule) {
-            return Concern::Nothing;
+            return AffectedBooks::Nothing;
         }
         let event = rule.events.iter().find(|e| changes_books(e.kind) && e.each.is_none());
         // Where names are looked up, the one on the tape is another.
-        let (Some(event), None) = (event, &plan.reference) else { return Concern::Feed };
+        let (Some(event), None) = (event, &plan.reference) else { return AffectedBooks::Feed };
         let mut text = |field| {
             let plan_of = event.fields.iter().find(|f| f.spec.field == field)?;
-            let picked = |from: &&From| matches!(from, From::Message(_) | From::Const(_));
+            let picked =
+                |from: &&ValueSource| matches!(from, ValueSource::Message(_) | ValueSource::Const(_));
             let from = [Some(&plan_of.from), plan_of.or.as_ref()].into_iter().flatten().filter(picked);
             let found = from.filter_map(|from| view.get(from)).next()?;
             let value = view.text(found, &mut scratch.plain);
@@ -37,6 +38,6 @@ impl<R: Copy> Mapper<R> {
             translate::<M>(plan, plan_of, value, &mut whole).ok()?.map(<[u8]>::to_vec)
         };
         let (instrument, venue) = (text(EventField::Instr), text(EventField::Venue));
-        Concern::of(instrument.as_deref(), venue.as_deref())
+        AffectedBooks::from_names(instrument.as_deref(), venue.as_deref())
     }
 }

@@ -12,7 +12,7 @@ use unitape_model::EventKind;
 
 /// What a message was about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Concern {
+pub enum AffectedBooks {
     /// Not known: it may concern each book of the feed.
     #[default]
     Feed,
@@ -24,9 +24,9 @@ pub enum Concern {
     Nothing,
 }
 
-impl Concern {
+impl AffectedBooks {
     /// Of a message of an instrument, as far as these say; names that are none say nothing.
-    pub fn of(instrument: Option<&[u8]>, venue: Option<&[u8]>) -> Self {
+    pub fn from_names(instrument: Option<&[u8]>, venue: Option<&[u8]>) -> Self {
         let name = |bytes: &[u8]| {
             let fits = (1..=255).contains(&bytes.len());
             fits.then(|| std::str::from_utf8(bytes).ok().map(str::to_owned)).flatten()

@@ -1,9 +1,9 @@
 //! Fields that are told by number, word or identity: prepared by column, stored by column.
 
-use super::frames::{Frames, put};
+use super::frames::{BatchFrames, put};
 use super::program::optional;
 use crate::formats::zeros::canonical;
-use crate::mapping::{FieldPlan, Plan, translate_const};
+use crate::mapping::{FieldPlan, MappingPlan, translate_const};
 use unitape_codec::fixed::{
     BatchReader, ColumnLayout, LANES, Lanes, NumberKind, RecordBatch, ScatteredRecords, StridedRecords,
 };
@@ -13,19 +13,19 @@ use unitape_model::{Decimal, Dictionary, EventBuilder, EventKind, InlineId, Pric
 
 /// A field, with its values for the batch in hand.
 #[derive(Debug)]
-pub(super) struct Put {
-    what: What,
+pub(super) struct BatchField {
+    what: BatchFieldKind,
     optional: bool,
     /// Ready to be stored, by lane.
     ready: Box<Lanes>,
     exponents: Box<[i8; LANES]>,
     /// How the values of a whole batch are stored, where there is a shorter way than making them ready first.
-    straight: Straight,
+    straight: StoreShortcut,
 }
 
 /// What is known of all numbers of a column in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Straight {
+enum StoreShortcut {
     /// Nothing: their values have been made ready.
     No,
     /// They are prices.
@@ -37,7 +37,7 @@ enum Straight {
 }
 
 #[derive(Debug)]
-enum What {
+enum BatchFieldKind {
     /// A price: times this.
     Price { place: usize, scale: i64, at: usize },
     /// A mantissa of `width` bytes and an exponent.
@@ -55,14 +55,14 @@ enum What {
 /// No code: missing, or none of the values.
 const NO_CODE: u16 = 0x100;
 
-impl Put {
-    fn new(what: What, field: &FieldPlan) -> Option<Self> {
+impl BatchField {
+    fn new(what: BatchFieldKind, field: &FieldPlan) -> Option<Self> {
         Some(Self {
             what,
             optional: optional(field),
             ready: Box::new([0; LANES]),
             exponents: Box::new([0; LANES]),
-            straight: Straight::No,
+            straight: StoreShortcut::No,
         })
     }
 
@@ -79,19 +79,27 @@ impl Put {
             NumberKind::Instant => return None,
         };
         let what = match slot {
-            FieldLayout::Price { at: EXT_ONLY } => What::Nothing { place },
+            FieldLayout::Price { at: EXT_ONLY } => BatchFieldKind::Nothing { place },
             FieldLayout::Price { at } => {
                 let scale = u32::try_from(i32::from(exponent) + Price::PLACES as i32).ok()?;
-                What::Price { place, scale: 10i64.checked_pow(scale)?, at: at.into() }
+                BatchFieldKind::Price { place, scale: 10i64.checked_pow(scale)?, at: at.into() }
             }
-            FieldLayout::Decimal { at, exp_at } => {
-                What::Decimal { place, exponent, at: at.into(), exp_at: exp_at.into(), narrow: false }
-            }
-            FieldLayout::DecimalNarrow { at, exp_at } => {
-                What::Decimal { place, exponent, at: at.into(), exp_at: exp_at.into(), narrow: true }
-            }
+            FieldLayout::Decimal { at, exp_at } => BatchFieldKind::Decimal {
+                place,
+                exponent,
+                at: at.into(),
+                exp_at: exp_at.into(),
+                narrow: false,
+            },
+            FieldLayout::DecimalNarrow { at, exp_at } => BatchFieldKind::Decimal {
+                place,
+                exponent,
+                at: at.into(),
+                exp_at: exp_at.into(),
+                narrow: true,
+            },
             FieldLayout::UInt { at, width } if exponent == 0 => {
-                What::UInt { place, at: at.into(), width: width.into() }
+                BatchFieldKind::UInt { place, at: at.into(), width: width.into() }
             }
             _ => return None,
         };
@@ -100,7 +108,7 @@ impl Put {
 
     /// A column of text.
     pub(super) fn text(
-        plan: &Plan,
+        plan: &MappingPlan,
         field: &FieldPlan,
         slot: FieldLayout,
         of: &ColumnLayout,
@@ -123,7 +131,11 @@ impl Put {
                         Err(_) => NO_CODE,
                     }
                 };
-                What::Code { column: of.start(), bits: Box::new(std::array::from_fn(bits)), at: at.into() }
+                BatchFieldKind::Code {
+                    column: of.start(),
+                    bits: Box::new(std::array::from_fn(bits)),
+                    at: at.into(),
+                }
             }
             FieldLayout::Text { at, n } | FieldLayout::Id { at, n } if at != EXT_ONLY => {
                 let id = matches!(slot, FieldLayout::Id { .. });
@@ -131,33 +143,35 @@ impl Put {
                     return None;
                 }
                 let (column, length, pad) = (of.start(), of.length(), of.pad());
-                What::Text { column, length, pad, at: at.into(), n: n.into(), id }
+                BatchFieldKind::Text { column, length, pad, at: at.into(), n: n.into(), id }
             }
             _ => return None,
         };
         Self::new(what, field)
     }
 
-    /// The same for a batch of which every record is wanted, which [`Put::store_all`] then stores; false if one of them
+    /// The same for a batch of which every record is wanted, which [`BatchField::store_all`] then stores; false if one of them
     /// cannot be.
     #[inline]
     pub(super) fn prepare_all(&mut self, columns: &BatchReader, rows: StridedRecords<'_>) -> bool {
         let count = rows.count().min(LANES);
         let all = |place: usize| columns.values(place)[..count].iter().fold(0, |all, n| all | *n as u64);
         self.straight = match &self.what {
-            What::Price { place, scale, .. } if all(*place) <= ((i64::MAX - 1) / scale) as u64 => {
-                Straight::Prices
+            BatchFieldKind::Price { place, scale, .. } if all(*place) <= ((i64::MAX - 1) / scale) as u64 => {
+                StoreShortcut::Prices
             }
-            What::Decimal { place, exponent: 0, .. } => match all(*place) {
-                n if n < SMALL.len() as u64 => Straight::Small,
+            BatchFieldKind::Decimal { place, exponent: 0, .. } => match all(*place) {
+                n if n < SMALL.len() as u64 => StoreShortcut::Small,
                 // What does not fit a narrow place is told with exponents.
-                n if u32::try_from(n).is_ok() => Straight::Whole,
-                _ => Straight::No,
+                n if u32::try_from(n).is_ok() => StoreShortcut::Whole,
+                _ => StoreShortcut::No,
             },
-            _ => Straight::No,
+            _ => StoreShortcut::No,
         };
         match &self.what {
-            What::Price { place, .. } | What::Decimal { place, .. } if self.straight != Straight::No => {
+            BatchFieldKind::Price { place, .. } | BatchFieldKind::Decimal { place, .. }
+                if self.straight != StoreShortcut::No =>
+            {
                 self.optional || columns.none(*place) == 0
             }
             _ => self.prepare(columns, rows) == 0,
@@ -172,7 +186,7 @@ impl Put {
         let ready = &mut *self.ready;
         let mut missing = 0;
         match &self.what {
-            What::Price { place, scale, .. } => {
+            BatchFieldKind::Price { place, scale, .. } => {
                 let values = &columns.values(*place)[..count];
                 missing = columns.none(*place);
                 let most = (i64::MAX - 1) / scale;
@@ -189,7 +203,7 @@ impl Put {
                 each(missing, |lane| ready[lane] = i64::MAX);
                 bad &= !missing;
             }
-            What::Decimal { place, exponent, narrow, .. } => {
+            BatchFieldKind::Decimal { place, exponent, narrow, .. } => {
                 let values = columns.values(*place);
                 missing = columns.none(*place);
                 let all = values[..count].iter().fold(0, |all, n| all | *n as u64);
@@ -213,7 +227,7 @@ impl Put {
                 each(missing, |lane| (ready[lane], self.exponents[lane]) = (0, EXP_NONE));
                 bad &= !missing;
             }
-            What::UInt { place, width, .. } => {
+            BatchFieldKind::UInt { place, width, .. } => {
                 let values = columns.values(*place);
                 missing = columns.none(*place);
                 let most = u64::MAX >> (64 - 8 * width);
@@ -224,15 +238,15 @@ impl Put {
                 each(missing, |lane| ready[lane] = -1);
                 bad &= !missing;
             }
-            What::Nothing { place } => return !columns.none(*place),
-            What::Code { column, bits, .. } => {
+            BatchFieldKind::Nothing { place } => return !columns.none(*place),
+            BatchFieldKind::Code { column, bits, .. } => {
                 for (lane, [byte]) in rows.column::<1>(*column).enumerate() {
                     let code = bits[usize::from(*byte)];
                     bad |= u64::from(code == NO_CODE) << lane;
                     ready[lane] = i64::from(code);
                 }
             }
-            What::Text { column, length, pad, n, id, .. } => {
+            BatchFieldKind::Text { column, length, pad, n, id, .. } => {
                 for (lane, text) in rows.texts(*column, *length).enumerate() {
                     let end = text.iter().rposition(|b| b != pad).map_or(0, |last| last + 1);
                     let plain = text[..end].iter().fold(true, |all, b| all & (1..0x80).contains(b));
@@ -257,7 +271,7 @@ impl Put {
         for (lane, frame) in frames {
             let lane = lane % LANES;
             let text = match &self.what {
-                What::Text { column, length, .. } => {
+                BatchFieldKind::Text { column, length, .. } => {
                     &records.bytes[records.starts[lane] as usize + column..][..*length]
                 }
                 _ => &[],
@@ -271,28 +285,31 @@ impl Put {
     pub(super) fn store_all(
         &self,
         columns: &BatchReader,
-        frames: &mut impl Frames,
+        frames: &mut impl BatchFrames,
         rows: StridedRecords<'_>,
     ) {
         let small = |n: &i64| SMALL[*n as usize % SMALL.len()];
         let whole = |n: &i64| canonical(*n as u32);
         match (&self.what, self.straight) {
-            (What::Price { place, scale, at }, Straight::Prices) => {
+            (BatchFieldKind::Price { place, scale, at }, StoreShortcut::Prices) => {
                 frames.each(columns.values(*place), |frame, n| {
                     put(frame, *at, n.wrapping_mul(*scale).to_le_bytes());
                 });
                 each(columns.none(*place), |lane| put(frames.frame(lane), *at, i64::MAX.to_le_bytes()));
             }
-            (What::Decimal { place, at, exp_at, narrow, .. }, Straight::Small | Straight::Whole) => {
+            (
+                BatchFieldKind::Decimal { place, at, exp_at, narrow, .. },
+                StoreShortcut::Small | StoreShortcut::Whole,
+            ) => {
                 let (at, exp_at) = (*at, *exp_at);
                 let values = columns.values(*place);
                 match (self.straight, narrow) {
-                    (Straight::Small, true) => frames.each(values, |frame, n| {
+                    (StoreShortcut::Small, true) => frames.each(values, |frame, n| {
                         let (mantissa, places) = small(n);
                         put(frame, at, u32::from(mantissa).to_le_bytes());
                         put(frame, exp_at, places.to_le_bytes());
                     }),
-                    (Straight::Small, false) => frames.each(values, |frame, n| {
+                    (StoreShortcut::Small, false) => frames.each(values, |frame, n| {
                         let (mantissa, places) = small(n);
                         put(frame, at, u64::from(mantissa).to_le_bytes());
                         put(frame, exp_at, places.to_le_bytes());
@@ -315,13 +332,13 @@ impl Put {
                     put(frame, exp_at, EXP_NONE.to_le_bytes());
                 });
             }
-            (What::Nothing { .. }, _) => {}
-            (What::Text { column, length, .. }, _) => {
+            (BatchFieldKind::Nothing { .. }, _) => {}
+            (BatchFieldKind::Text { column, length, .. }, _) => {
                 for (lane, text) in rows.texts(*column, *length).enumerate().take(LANES) {
                     self.store_ready(frames.frame(lane), lane, text);
                 }
             }
-            (What::Code { at, .. }, _) => {
+            (BatchFieldKind::Code { at, .. }, _) => {
                 frames.each(self.ready.iter(), |frame, code| frame[*at] |= *code as u8)
             }
             _ => {
@@ -337,20 +354,20 @@ impl Put {
     fn store_ready(&self, frame: &mut [u8], lane: usize, text: &[u8]) {
         let ready = self.ready[lane];
         match &self.what {
-            What::Price { at, .. } => put(frame, *at, ready.to_le_bytes()),
-            What::Decimal { at, exp_at, narrow, .. } => {
+            BatchFieldKind::Price { at, .. } => put(frame, *at, ready.to_le_bytes()),
+            BatchFieldKind::Decimal { at, exp_at, narrow, .. } => {
                 match narrow {
                     true => put(frame, *at, (ready as u32).to_le_bytes()),
                     false => put(frame, *at, ready.to_le_bytes()),
                 }
                 put(frame, *exp_at, self.exponents[lane].to_le_bytes());
             }
-            What::UInt { at, width, .. } => {
+            BatchFieldKind::UInt { at, width, .. } => {
                 frame[*at..*at + width].copy_from_slice(&ready.to_le_bytes()[..*width]);
             }
-            What::Nothing { .. } => {}
-            What::Code { at, .. } => frame[*at] |= ready as u8,
-            What::Text { at, n, id, .. } => {
+            BatchFieldKind::Nothing { .. } => {}
+            BatchFieldKind::Code { at, .. } => frame[*at] |= ready as u8,
+            BatchFieldKind::Text { at, n, id, .. } => {
                 let text = &text[..ready as usize];
                 let slot = &mut frame[*at..*at + n];
                 if *id && !text.is_empty() {
@@ -367,7 +384,7 @@ impl Put {
 /// Text is looked at byte by byte; longer columns are seldom.
 const TEXT_BYTES_MAX: usize = 64;
 
-/// Calls `visit` with each lane of a mask.
+/// Calls `field_table` with each lane of a mask.
 #[inline]
 fn each(mut lanes: u64, mut visit: impl FnMut(usize)) {
     while lanes != 0 {
