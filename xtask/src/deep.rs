@@ -16,12 +16,12 @@ use serde_json::{Value, json};
 
 use crate::cargo::{Metadata, cargo};
 use crate::checks::{CheckKind, DeepNumber};
-use crate::fuzz::Effort;
-use crate::records::{self, Commit, git};
-use crate::report::{self, Count};
-use crate::steps::{Context, Outcome};
+use crate::fuzz::FuzzEffort;
+use crate::records::{self, RecordedCommit, git};
+use crate::report::{self, TestCount};
+use crate::steps::{StepContext, StepOutcome};
 use crate::timings::Timings;
-use crate::{Failure, changed, demo, fuzz, rounds, seeds, steps, tools, twins};
+use crate::{XtaskFailure, changed, demo, fuzz, rounds, seeds, steps, tools, twins};
 
 /// What the records of these runs are called.
 const KIND: &str = "deep";
@@ -40,7 +40,7 @@ pub(crate) const SEEDS: u64 = 3_000;
 pub(crate) const FUZZ_INPUTS: u64 = 2_000;
 
 /// One part of the deep run.
-struct Part {
+struct DeepPart {
     name: &'static str,
     about: &'static str,
     /// What the counted things are.
@@ -49,25 +49,25 @@ struct Part {
     minimum: u64,
     /// The packages whose changes ask for this part again.
     packages: &'static [&'static str],
-    run: fn(&DeepRun, &mut Count) -> Result<Counts, String>,
+    run: fn(&DeepRun, &mut TestCount) -> Result<PartCounts, String>,
 }
 
 /// What a part counted: one sum, or a count for each of several things that must each reach the minimum.
-enum Counts {
+enum PartCounts {
     Sum(u64),
     Each(BTreeMap<String, u64>),
 }
 
 /// What all parts share.
 struct DeepRun {
-    context: Context,
+    context: StepContext,
     /// Where the minutes end.
     end: Instant,
     seed: u64,
 }
 
-const PARTS: [Part; 9] = [
-    Part {
+const PARTS: [DeepPart; 9] = [
+    DeepPart {
         name: "peers",
         about: "the measurements of peers compile",
         counts: "workspaces",
@@ -75,7 +75,7 @@ const PARTS: [Part; 9] = [
         packages: &[],
         run: peers,
     },
-    Part {
+    DeepPart {
         name: "twins",
         about: "a build without bench holds no slow twin, one with it does",
         counts: "builds",
@@ -83,7 +83,7 @@ const PARTS: [Part; 9] = [
         packages: &["unitape", "unitape-bench"],
         run: run_twins,
     },
-    Part {
+    DeepPart {
         name: "demo",
         about: "the demo of a release build checks itself",
         counts: "demos",
@@ -91,7 +91,7 @@ const PARTS: [Part; 9] = [
         packages: &[],
         run: run_demo,
     },
-    Part {
+    DeepPart {
         name: "cases",
         about: "every bench case has the fields of the contract; Python reads the demo's whole tape",
         counts: "tests",
@@ -99,7 +99,7 @@ const PARTS: [Part; 9] = [
         packages: &["unitape"],
         run: cases,
     },
-    Part {
+    DeepPart {
         name: "loom",
         about: "rings and tape under every interleaving of one preemption more",
         counts: "models",
@@ -107,7 +107,7 @@ const PARTS: [Part; 9] = [
         packages: &["unitape-ring", "unitape-tape"],
         run: loom,
     },
-    Part {
+    DeepPart {
         name: "tsan",
         about: "lock-free code under ThreadSanitizer (nightly)",
         counts: "programs or tests",
@@ -115,7 +115,7 @@ const PARTS: [Part; 9] = [
         packages: &["unitape-ring", "unitape-tape"],
         run: tsan,
     },
-    Part {
+    DeepPart {
         name: "rounds",
         about: "kills, stalls, faults, copies, flips, restarts and live faults",
         counts: "rounds",
@@ -123,7 +123,7 @@ const PARTS: [Part; 9] = [
         packages: &["unitape-tape", "unitape-feed", "unitape"],
         run: run_rounds,
     },
-    Part {
+    DeepPart {
         name: "seeds",
         about: "the exchange in a box against the market-data handler",
         counts: "seeds",
@@ -131,7 +131,7 @@ const PARTS: [Part; 9] = [
         packages: &["unitape-marketdata", "unitape-base", "unitape-fast", "unitape-book"],
         run: run_seeds,
     },
-    Part {
+    DeepPart {
         name: "fuzz",
         about: "each fuzz target for the time that is left, with ASan (nightly)",
         counts: "inputs of each target",
@@ -155,8 +155,8 @@ const PARTS: [Part; 9] = [
 const DEEP_TESTS: [&str; 2] = ["every_measurement_has_the_fields_of_the_contract", "the_tape_of_the_demo"];
 
 /// Runs all parts, or those that are named, prints one closing line and writes the record.
-pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
-    let Some(request) = parse(args).map_err(Failure::Usage)? else {
+pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {
+    let Some(request) = parse(args).map_err(XtaskFailure::Usage)? else {
         PARTS.iter().for_each(|part| {
             println!("{:7} {} (at least {} {})", part.name, part.about, part.minimum, part.counts)
         });
@@ -164,14 +164,14 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
     };
     tools::c_compiler()?;
     let metadata = Metadata::load()?;
-    let context = Context {
+    let context = StepContext {
         target_dir: metadata.target_dir()?,
         locked: tools::fetch(),
         packages: None,
         has_noise: false,
         timings: Timings::default(),
     };
-    let commit = Commit::current()?;
+    let commit = RecordedCommit::current()?;
     if !commit.is_clean {
         eprintln!("files are changed or untracked: the record of this run does not count for the commit");
     }
@@ -180,12 +180,12 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
         end: Instant::now() + Duration::from_secs(60 * request.minutes),
         seed: std::env::var("UNITAPE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(new_seed),
     };
-    let mut total = Count::default();
+    let mut total = TestCount::default();
     let mut lines = Vec::new();
     let mut summary = Vec::new();
     for part in PARTS.iter().filter(|part| request.names(part.name)) {
         eprintln!("\n== {}: {}", part.name, part.about);
-        let mut count = Count::default();
+        let mut count = TestCount::default();
         let start = Instant::now();
         let result = (part.run)(&deep, &mut count).and_then(|counts| part.judge(counts));
         let seconds = start.elapsed().as_secs_f64();
@@ -221,15 +221,15 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
     Ok(u8::from(has_failed))
 }
 
-impl Part {
+impl DeepPart {
     /// The count that goes into the record: the sum, or the least of several.
-    fn judge(&self, counts: Counts) -> Result<u64, String> {
+    fn judge(&self, counts: PartCounts) -> Result<u64, String> {
         match counts {
-            Counts::Sum(count) if count >= self.minimum => Ok(count),
-            Counts::Sum(count) => {
+            PartCounts::Sum(count) if count >= self.minimum => Ok(count),
+            PartCounts::Sum(count) => {
                 Err(format!("{count} {} instead of at least {}", self.counts, self.minimum))
             }
-            Counts::Each(counts) => {
+            PartCounts::Each(counts) => {
                 let few: Vec<String> = counts
                     .iter()
                     .filter(|(_, count)| **count < self.minimum)
@@ -250,20 +250,20 @@ impl Part {
 }
 
 /// What the arguments ask for.
-struct Request {
+struct DeepRequest {
     minutes: u64,
     only: Vec<String>,
 }
 
-impl Request {
+impl DeepRequest {
     fn names(&self, part: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|name| name == part)
     }
 }
 
 /// None if the arguments ask for the list of parts.
-fn parse(args: &[String]) -> Result<Option<Request>, String> {
-    let mut request = Request { minutes: MINUTES, only: Vec::new() };
+fn parse(args: &[String]) -> Result<Option<DeepRequest>, String> {
+    let mut request = DeepRequest { minutes: MINUTES, only: Vec::new() };
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let mut value = |what: &str| args.next().ok_or_else(|| format!("{arg} wants {what}"));
@@ -293,67 +293,67 @@ fn new_seed() -> u64 {
 }
 
 /// The peers use our measurements: a change here can break them.
-fn peers(deep: &DeepRun, count: &mut Count) -> Result<Counts, String> {
+fn peers(deep: &DeepRun, count: &mut TestCount) -> Result<PartCounts, String> {
     let mut command = cargo();
     command.args(["check", "--manifest-path", "bench/Cargo.toml", deep.context.locked]);
     command.env("CARGO_TARGET_DIR", deep.context.target_dir.join("peers"));
     report::run(&mut command, count)?;
-    Ok(Counts::Sum(1))
+    Ok(PartCounts::Sum(1))
 }
 
-fn run_twins(deep: &DeepRun, count: &mut Count) -> Result<Counts, String> {
+fn run_twins(deep: &DeepRun, count: &mut TestCount) -> Result<PartCounts, String> {
     twins::check(&deep.context.target_dir, deep.context.locked, count)?;
-    Ok(Counts::Sum(2))
+    Ok(PartCounts::Sum(2))
 }
 
-fn run_demo(_: &DeepRun, count: &mut Count) -> Result<Counts, String> {
+fn run_demo(_: &DeepRun, count: &mut TestCount) -> Result<PartCounts, String> {
     let binary = demo::build().map_err(|failure| failure.to_string())?;
     report::run(std::process::Command::new(binary).arg("demo"), count)?;
-    Ok(Counts::Sum(1))
+    Ok(PartCounts::Sum(1))
 }
 
 /// The tests that a step counted.
-fn tests_of(outcome: Outcome, count: &Count) -> Result<Counts, String> {
+fn tests_of(outcome: StepOutcome, count: &TestCount) -> Result<PartCounts, String> {
     match outcome {
-        Outcome::Ok => Ok(Counts::Sum(count.passed)),
-        Outcome::Failed(why) | Outcome::Skipped(why) => Err(why),
+        StepOutcome::Ok => Ok(PartCounts::Sum(count.passed)),
+        StepOutcome::Failed(why) | StepOutcome::Skipped(why) => Err(why),
     }
 }
 
-fn cases(deep: &DeepRun, count: &mut Count) -> Result<Counts, String> {
+fn cases(deep: &DeepRun, count: &mut TestCount) -> Result<PartCounts, String> {
     let mut command = release_tests(&deep.context.target_dir);
     command.args(["--package", "unitape", "--test", "bench", "--test", "python_reader"]);
     command.arg("--").args(DEEP_TESTS).env("UNITAPE_DEEP", "1");
     report::run(&mut command, count)?;
-    Ok(Counts::Sum(count.passed))
+    Ok(PartCounts::Sum(count.passed))
 }
 
-fn loom(deep: &DeepRun, count: &mut Count) -> Result<Counts, String> {
+fn loom(deep: &DeepRun, count: &mut TestCount) -> Result<PartCounts, String> {
     tests_of(steps::loom_with(&deep.context, LOOM_PREEMPTIONS, count), count)
 }
 
-fn tsan(deep: &DeepRun, count: &mut Count) -> Result<Counts, String> {
+fn tsan(deep: &DeepRun, count: &mut TestCount) -> Result<PartCounts, String> {
     tests_of(steps::tsan(&deep.context, count), count)
 }
 
-fn run_rounds(deep: &DeepRun, count: &mut Count) -> Result<Counts, String> {
+fn run_rounds(deep: &DeepRun, count: &mut TestCount) -> Result<PartCounts, String> {
     let records = rounds::make(&deep.context.target_dir, ROUNDS, deep.seed)?;
     count.passed += records.iter().filter(|record| record["failures"] == 0).count() as u64;
-    Ok(Counts::Sum(rounds::sum(&records)))
+    Ok(PartCounts::Sum(rounds::sum(&records)))
 }
 
-fn run_seeds(deep: &DeepRun, _: &mut Count) -> Result<Counts, String> {
+fn run_seeds(deep: &DeepRun, _: &mut TestCount) -> Result<PartCounts, String> {
     // Every run looks at other days than the last.
     seeds::make(&deep.context.target_dir, SEEDS, deep.seed % 1_000_000)?;
-    Ok(Counts::Sum(SEEDS))
+    Ok(PartCounts::Sum(SEEDS))
 }
 
-fn run_fuzz(deep: &DeepRun, count: &mut Count) -> Result<Counts, String> {
+fn run_fuzz(deep: &DeepRun, count: &mut TestCount) -> Result<PartCounts, String> {
     let binary = fuzz::build_targets(&deep.context, count)?;
     let left = deep.end.saturating_duration_since(Instant::now()).as_secs();
     let seconds = (left * fuzz::AT_ONCE as u64 / fuzz::targets()?.len() as u64).max(FUZZ_SECONDS_LEAST);
-    let effort = Effort { seconds, seed: deep.seed, least: FUZZ_INPUTS };
-    fuzz::run_all(&deep.context, &binary, effort, count).map(Counts::Each)
+    let effort = FuzzEffort { seconds, seed: deep.seed, least: FUZZ_INPUTS };
+    fuzz::run_all(&deep.context, &binary, effort, count).map(PartCounts::Each)
 }
 
 /// What the deep run raises above the ordinary one, for the manifest of checks.
@@ -379,7 +379,7 @@ pub(crate) fn release_tests(target_dir: &std::path::Path) -> std::process::Comma
 }
 
 /// Prints the packages that changed since a deep run that passed, and the parts that they ask for.
-pub(crate) fn report_due() -> Result<(), Failure> {
+pub(crate) fn report_due() -> Result<(), XtaskFailure> {
     match due() {
         Ok(lines) => lines.iter().for_each(|line| eprintln!("{line}")),
         // A clone without history, or no git at all: the tests are as good as without it.
@@ -424,7 +424,7 @@ fn last_passing<'a>(records: &'a [Vec<Value>], part: &str) -> Option<&'a Value> 
 mod tests {
     use super::*;
 
-    fn request(args: &[&str]) -> Result<Request, String> {
+    fn request(args: &[&str]) -> Result<DeepRequest, String> {
         let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
         parse(&args).map(|request| request.expect("no list is asked for"))
     }
@@ -444,10 +444,10 @@ mod tests {
     #[test]
     fn a_part_below_its_minimum_fails() {
         let part = |name: &str| PARTS.iter().find(|part| part.name == name).unwrap();
-        assert_eq!(part("rounds").judge(Counts::Sum(ROUNDS)), Ok(ROUNDS));
-        assert!(part("rounds").judge(Counts::Sum(ROUNDS - 1)).unwrap_err().contains("9999 rounds"));
+        assert_eq!(part("rounds").judge(PartCounts::Sum(ROUNDS)), Ok(ROUNDS));
+        assert!(part("rounds").judge(PartCounts::Sum(ROUNDS - 1)).unwrap_err().contains("9999 rounds"));
         let each = |counts: &[(&str, u64)]| {
-            Counts::Each(counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect())
+            PartCounts::Each(counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect())
         };
         let fuzz = part("fuzz");
         assert_eq!(fuzz.judge(each(&[("a", FUZZ_INPUTS + 5), ("b", FUZZ_INPUTS)])), Ok(FUZZ_INPUTS));

@@ -6,28 +6,31 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cargo::{cargo, root};
-use crate::report::{self, Count};
-use crate::steps::{Context, Outcome};
+use crate::report::{self, TestCount};
+use crate::steps::{StepContext, StepOutcome};
 
 const PATCH: &str = "examples/formats/ltsv.patch";
 const FOLDER: &str = "crates/feed/src/formats/ltsv/";
 /// Files besides those of its folder, each of which gets one line.
 const OTHERS: [&str; 2] = ["crates/feed/src/formats/mod.rs", "crates/feed/src/formats/registry.rs"];
 
-pub(crate) fn run(context: &Context, count: &mut Count) -> Outcome {
+pub(crate) fn run(context: &StepContext, count: &mut TestCount) -> StepOutcome {
     let patch = root().join(PATCH);
     let text = match std::fs::read_to_string(&patch) {
         Ok(text) => text,
-        Err(e) => return Outcome::Failed(format!("{PATCH}: {e}")),
+        Err(e) => return StepOutcome::Failed(format!("{PATCH}: {e}")),
     };
     let wrong = touched_otherwise(&text);
     if !wrong.is_empty() {
-        return Outcome::Failed(format!("{PATCH} touches more than a format needs: {}", wrong.join(", ")));
+        return StepOutcome::Failed(format!(
+            "{PATCH} touches more than a format needs: {}",
+            wrong.join(", ")
+        ));
     }
     let home = context.target_dir.join("example-format");
     match copy(&root(), &home.join("tree")).and_then(|tree| tested(&tree, &patch, context, count)) {
-        Ok(()) => Outcome::Ok,
-        Err(why) => Outcome::Failed(why),
+        Ok(()) => StepOutcome::Ok,
+        Err(why) => StepOutcome::Failed(why),
     }
 }
 
@@ -92,7 +95,7 @@ fn remove_others(root: &Path, folder: &Path, names: &BTreeSet<PathBuf>) -> std::
 
 /// Applies the patch in `tree` and runs the tests of its folder. It builds in a folder of its own: cargo tells packages of two
 /// workspaces apart by their paths below the workspace, which are the same here.
-fn tested(tree: &Path, patch: &Path, context: &Context, count: &mut Count) -> Result<(), String> {
+fn tested(tree: &Path, patch: &Path, context: &StepContext, count: &mut TestCount) -> Result<(), String> {
     let mut apply = Command::new("git");
     apply.arg("apply").arg(patch).current_dir(tree);
     // The copy lies in a folder of the repository and is none of its own.

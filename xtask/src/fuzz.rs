@@ -11,8 +11,8 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use crate::cargo::{root, rustflags};
-use crate::report::{self, Count};
-use crate::steps::Context;
+use crate::report::{self, TestCount};
+use crate::steps::StepContext;
 use crate::tools;
 
 /// The binary that holds all targets, and the variable that names the one to run.
@@ -22,7 +22,7 @@ const VARIABLE: &str = "UNITAPE_FUZZ_TARGET";
 pub(crate) const AT_ONCE: usize = 2;
 
 /// How long each target searches, from the inputs that earlier runs found.
-pub(crate) struct Effort {
+pub(crate) struct FuzzEffort {
     pub(crate) seconds: u64,
     /// Where the search begins.
     pub(crate) seed: u64,
@@ -32,12 +32,12 @@ pub(crate) struct Effort {
 
 /// Runs each target, two at a time, and gives the inputs of each.
 pub(crate) fn run_all(
-    context: &Context,
+    context: &StepContext,
     binary: &Path,
-    effort: Effort,
-    count: &mut Count,
+    effort: FuzzEffort,
+    count: &mut TestCount,
 ) -> Result<BTreeMap<String, u64>, String> {
-    let search = Search::new(context, &effort);
+    let search = FuzzSearch::new(context, &effort);
     let left = Mutex::new(targets()?.into_iter().collect::<VecDeque<_>>());
     let next = || left.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop_front();
     let results: Vec<Result<(String, u64), String>> = std::thread::scope(|scope| {
@@ -83,7 +83,7 @@ pub(crate) fn targets() -> Result<Vec<String>, String> {
 }
 
 /// Builds the binary of all targets.
-pub(crate) fn build_targets(context: &Context, count: &mut Count) -> Result<PathBuf, String> {
+pub(crate) fn build_targets(context: &StepContext, count: &mut TestCount) -> Result<PathBuf, String> {
     let cargo_fuzz = tools::install(&tools::CARGO_FUZZ, &context.target_dir)?;
     let folder = context.target_dir.join("fuzz");
     let mut command = Command::new("rustup");
@@ -99,7 +99,7 @@ pub(crate) fn build_targets(context: &Context, count: &mut Count) -> Result<Path
 }
 
 /// What a run of each target does.
-struct Search {
+struct FuzzSearch {
     /// The fuzzer writes what it finds below this folder and only reads the tracked seeds.
     found: PathBuf,
     /// Where the search of a target ends.
@@ -109,8 +109,8 @@ struct Search {
     args: Vec<String>,
 }
 
-impl Search {
-    fn new(context: &Context, effort: &Effort) -> Self {
+impl FuzzSearch {
+    fn new(context: &StepContext, effort: &FuzzEffort) -> Self {
         // Inputs that need more memory or time than any message deserves are findings too.
         let mut args =
             ["-rss_limit_mb=2048", "-timeout=10", "-print_final_stats=1"].map(str::to_owned).to_vec();

@@ -73,16 +73,16 @@ fn main() -> ExitCode {
             print!("{USAGE}");
             Ok(0)
         }
-        Some(other) => Err(Failure::Usage(format!("no command `{other}`\n\n{USAGE}"))),
-        None => Err(Failure::Usage(USAGE.to_owned())),
+        Some(other) => Err(XtaskFailure::Usage(format!("no command `{other}`\n\n{USAGE}"))),
+        None => Err(XtaskFailure::Usage(USAGE.to_owned())),
     };
     match result {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             eprintln!("xtask: {failure}");
             ExitCode::from(match failure {
-                Failure::Usage(_) => 2,
-                Failure::Other(_) => 1,
+                XtaskFailure::Usage(_) => 2,
+                XtaskFailure::Other(_) => 1,
             })
         }
     }
@@ -90,23 +90,23 @@ fn main() -> ExitCode {
 
 /// Why a command could not do its work.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum XtaskFailure {
     /// The command line was wrong: exit code 2.
     Usage(String),
     /// Anything else: exit code 1.
     Other(String),
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for XtaskFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Failure::Usage(text) | Failure::Other(text) => f.write_str(text.trim_end()),
+            XtaskFailure::Usage(text) | XtaskFailure::Other(text) => f.write_str(text.trim_end()),
         }
     }
 }
 
-impl From<String> for Failure {
+impl From<String> for XtaskFailure {
     fn from(text: String) -> Self {
-        Failure::Other(text)
+        XtaskFailure::Other(text)
     }
 }

@@ -10,7 +10,7 @@ use crate::cargo::root;
 
 /// What a run ran.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Commit {
+pub(crate) struct RecordedCommit {
     /// All forty digits.
     pub(crate) hash: String,
     /// Whether every tracked file is as it is in the commit, and no other file is there.
@@ -19,7 +19,7 @@ pub(crate) struct Commit {
     pub(crate) date: String,
 }
 
-impl Commit {
+impl RecordedCommit {
     /// The commit that is checked out.
     pub(crate) fn current() -> Result<Self, String> {
         Ok(Self {

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 /// How many tests ran, and what those that failed said.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Count {
+pub(crate) struct TestCount {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
     pub(crate) skipped: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Count {
 /// More than this of a failed test's output is left out of the summary; the whole stands where it ran.
 const FAILURE_LINES: usize = 40;
 
-impl std::ops::AddAssign for Count {
+impl std::ops::AddAssign for TestCount {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
@@ -26,17 +26,17 @@ impl std::ops::AddAssign for Count {
     }
 }
 
-impl std::fmt::Display for Count {
+impl std::fmt::Display for TestCount {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
     }
 }
 
 /// Reads a closing line of Rust's test runner.
-pub(crate) fn closing_line(line: &str) -> Option<Count> {
+pub(crate) fn closing_line(line: &str) -> Option<TestCount> {
     let rest = line.trim_end().strip_prefix("test result: ")?;
     let (_, numbers) = rest.split_once(". ")?;
-    let mut count = Count::default();
+    let mut count = TestCount::default();
     let mut seen = 0;
     for part in numbers.split("; ") {
         let Some((number, word)) = part.split_once(' ') else { continue };
@@ -54,8 +54,8 @@ pub(crate) fn closing_line(line: &str) -> Option<Count> {
 
 /// Runs a command to its end, its output passed on line by line as it comes, its tests added to `count`.
 /// A command that fails is an error that says how it ended.
-pub(crate) fn run(command: &mut Command, count: &mut Count) -> Result<(), String> {
-    let name = shown(command);
+pub(crate) fn run(command: &mut Command, count: &mut TestCount) -> Result<(), String> {
+    let name = command_text(command);
     eprintln!("$ {name}");
     let mut child = command
         .stdin(Stdio::null())
@@ -70,7 +70,7 @@ pub(crate) fn run(command: &mut Command, count: &mut Count) -> Result<(), String
     if status.success() { Ok(()) } else { Err(format!("`{name}` ended with {status}")) }
 }
 
-fn copy_lines(mut from: impl BufRead, to: &mut impl Write, count: &mut Count) -> std::io::Result<()> {
+fn copy_lines(mut from: impl BufRead, to: &mut impl Write, count: &mut TestCount) -> std::io::Result<()> {
     let mut line = Vec::new();
     // Lines of the failed test that is being told about, with its heading.
     let mut told: Option<usize> = None;
@@ -100,7 +100,7 @@ fn copy_lines(mut from: impl BufRead, to: &mut impl Write, count: &mut Count) ->
     Ok(())
 }
 
-pub(crate) fn shown(command: &Command) -> String {
+pub(crate) fn command_text(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let mut text = String::new();
     for (name, value) in command.get_envs() {
@@ -125,9 +125,9 @@ mod tests {
     fn closing_lines_of_the_test_runner_are_counted() {
         let ok =
             "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.10s";
-        assert_eq!(closing_line(ok), Some(Count { passed: 12, skipped: 1, ..Count::default() }));
+        assert_eq!(closing_line(ok), Some(TestCount { passed: 12, skipped: 1, ..TestCount::default() }));
         let bad = "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n";
-        assert_eq!(closing_line(bad), Some(Count { passed: 1, failed: 2, ..Count::default() }));
+        assert_eq!(closing_line(bad), Some(TestCount { passed: 1, failed: 2, ..TestCount::default() }));
         for other in
             ["", "test result: ok.", "test a ... ok", "test result: ok. x passed; 0 failed; 0 ignored"]
         {
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn output_is_passed_on_byte_for_byte() {
         let input: &[u8] = b"a\n\xff\xfe\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured";
-        let (mut out, mut count) = (Vec::new(), Count::default());
+        let (mut out, mut count) = (Vec::new(), TestCount::default());
         copy_lines(input, &mut out, &mut count).unwrap();
         assert_eq!(out, input);
         assert_eq!(count.passed, 1);
@@ -154,7 +154,7 @@ mod tests {
              ---- b stdout ----\n{many}\nfailures:\n    m::a\n\n\
              test result: FAILED. 0 passed; 2 failed; 0 ignored\nnot of a test\n"
         );
-        let mut count = Count::default();
+        let mut count = TestCount::default();
         copy_lines(input.as_bytes(), &mut Vec::new(), &mut count).unwrap();
         assert_eq!(count.failed, 2);
         assert_eq!(count.failures[0], "---- m::a stdout ----\nthread panicked\nleft: 1\n");
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_command_that_fails_or_does_not_start_is_an_error() {
-        let mut count = Count::default();
+        let mut count = TestCount::default();
         assert!(run(&mut Command::new("false"), &mut count).unwrap_err().contains("exit status: 1"));
         assert!(
             run(&mut Command::new("no-such-program-here"), &mut count)

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::Failure;
+use crate::XtaskFailure;
 use crate::cargo::Metadata;
 use crate::deep::release_tests;
 
@@ -18,8 +18,8 @@ use crate::deep::release_tests;
 const ROUNDS: u64 = 10_000;
 
 /// Runs them and prints the record; exit code 1 if a test failed or rounds are missing.
-pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
-    let (rounds, seed) = choose(args).map_err(Failure::Usage)?;
+pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {
+    let (rounds, seed) = choose(args).map_err(XtaskFailure::Usage)?;
     let records = make(&Metadata::load()?.target_dir()?, rounds, seed)?;
     records.iter().for_each(|record| println!("{record}"));
     let total = sum(&records);
@@ -71,9 +71,9 @@ pub(crate) fn sum(records: &[Value]) -> u64 {
 }
 
 /// A package with its features, its tests, and which functions of these make rounds.
-type Tests = (&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
+type RoundTests = (&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
 
-const TESTS: [Tests; 3] = [
+const TESTS: [RoundTests; 3] = [
     (
         "unitape-tape",
         &["--features", "faults"],

@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use crate::Failure;
+use crate::XtaskFailure;
 use crate::cargo::Metadata;
 use crate::deep::release_tests;
 use crate::rounds::{numbers, to_stderr};
@@ -17,8 +17,8 @@ use crate::rounds::{numbers, to_stderr};
 const SEEDS: u64 = 3_000;
 
 /// Runs them; exit code 1 if one failed.
-pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
-    let (seeds, from) = choose(args).map_err(Failure::Usage)?;
+pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {
+    let (seeds, from) = choose(args).map_err(XtaskFailure::Usage)?;
     make(&Metadata::load()?.target_dir()?, seeds, from)?;
     Ok(0)
 }

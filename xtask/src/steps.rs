@@ -4,21 +4,21 @@ use std::path::PathBuf;
 
 use crate::cargo::{Metadata, cargo, cargo_of, root, rustflags};
 use crate::noise::BusyLoops;
-use crate::report::{self, Count};
+use crate::report::{self, TestCount};
 use crate::timings::Timings;
 use crate::{demo, example_format, suite, tidy, tools};
 
 /// One step.
-pub(crate) struct Step {
+pub(crate) struct TestStep {
     /// What `--only` takes.
     pub(crate) name: &'static str,
     /// One line for people.
     pub(crate) about: &'static str,
     pub(crate) tier: Tier,
-    pub(crate) run: fn(&Context, &mut Count) -> Outcome,
+    pub(crate) run: fn(&StepContext, &mut TestCount) -> StepOutcome,
 }
 
-impl Step {
+impl TestStep {
     /// Whether the step heeds the choice of packages.
     pub(crate) fn is_by_package(&self) -> bool {
         ["clippy", "test"].contains(&self.name)
@@ -40,7 +40,7 @@ pub(crate) enum Tier {
 }
 
 /// What all steps share.
-pub(crate) struct Context {
+pub(crate) struct StepContext {
     /// Where cargo builds. Builds with other flags go into folders of their own below it, so that they
     /// do not push each other out.
     pub(crate) target_dir: PathBuf,
@@ -53,7 +53,7 @@ pub(crate) struct Context {
     pub(crate) timings: Timings,
 }
 
-impl Context {
+impl StepContext {
     /// The packages as cargo takes them.
     pub(crate) fn package_args(&self) -> Vec<String> {
         match &self.packages {
@@ -64,62 +64,67 @@ impl Context {
 }
 
 /// How a step ended.
-pub(crate) enum Outcome {
+pub(crate) enum StepOutcome {
     Ok,
     Failed(String),
     /// It cannot be done on this machine; the reason is shown.
     Skipped(String),
 }
 
-impl From<Result<(), String>> for Outcome {
+impl From<Result<(), String>> for StepOutcome {
     fn from(result: Result<(), String>) -> Self {
-        result.map_or_else(Outcome::Failed, |()| Outcome::Ok)
+        result.map_or_else(StepOutcome::Failed, |()| StepOutcome::Ok)
     }
 }
 
 /// All steps.
-pub(crate) const STEPS: &[Step] = &[
-    Step { name: "fmt", about: "the code is formatted", tier: Tier::Quick, run: fmt },
-    Step {
+pub(crate) const STEPS: &[TestStep] = &[
+    TestStep { name: "fmt", about: "the code is formatted", tier: Tier::Quick, run: fmt },
+    TestStep {
         name: "tidy",
         about: "layers, sizes, links and the other house rules",
         tier: Tier::Quick,
         run: tidy,
     },
-    Step { name: "clippy", about: "no warnings", tier: Tier::Quick, run: clippy },
-    Step {
+    TestStep { name: "clippy", about: "no warnings", tier: Tier::Quick, run: clippy },
+    TestStep {
         name: "test",
         about: "all tests of all crates, and the commands in the docs",
         tier: Tier::Quick,
         run: suite::run,
     },
-    Step {
+    TestStep {
         name: "faults",
         about: "every system call of a tape fails at some moment",
         tier: Tier::Quick,
         run: faults,
     },
-    Step {
+    TestStep {
         name: "doc",
         about: "the documentation builds and its links resolve",
         tier: Tier::Ordinary,
         run: doc,
     },
-    Step {
+    TestStep {
         name: "format",
         about: "the patch under examples/ adds a format, whose tests run",
         tier: Tier::Ordinary,
         run: example_format::run,
     },
-    Step {
+    TestStep {
         name: "loom",
         about: "rings and tape under every interleaving that loom finds",
         tier: Tier::Ordinary,
         run: loom,
     },
-    Step { name: "deny", about: "licences and sources of the dependencies", tier: Tier::Ordinary, run: deny },
-    Step { name: "demo", about: "the demo, which checks itself", tier: Tier::Ordinary, run: run_demo },
-    Step {
+    TestStep {
+        name: "deny",
+        about: "licences and sources of the dependencies",
+        tier: Tier::Ordinary,
+        run: deny,
+    },
+    TestStep { name: "demo", about: "the demo, which checks itself", tier: Tier::Ordinary, run: run_demo },
+    TestStep {
         name: "tsan",
         about: "lock-free code under ThreadSanitizer (nightly)",
         tier: Tier::Ordinary,
@@ -139,28 +144,28 @@ pub(crate) const LOOM_PREEMPTIONS: u64 = 3;
 /// The only target whose sanitizers are used; elsewhere those steps are skipped.
 const SANITIZER_TARGET: &str = "x86_64-unknown-linux-gnu";
 
-fn fmt(_: &Context, count: &mut Count) -> Outcome {
+fn fmt(_: &StepContext, count: &mut TestCount) -> StepOutcome {
     report::run(cargo().args(["fmt", "--all", "--check"]), count).into()
 }
 
-fn tidy(_: &Context, _: &mut Count) -> Outcome {
+fn tidy(_: &StepContext, _: &mut TestCount) -> StepOutcome {
     match tidy::check(&root()) {
-        Ok(problems) if problems.is_empty() => Outcome::Ok,
+        Ok(problems) if problems.is_empty() => StepOutcome::Ok,
         Ok(problems) => {
             tidy::show(&problems);
-            Outcome::Failed(format!("{} problems", problems.len()))
+            StepOutcome::Failed(format!("{} problems", problems.len()))
         }
-        Err(why) => Outcome::Failed(why),
+        Err(why) => StepOutcome::Failed(why),
     }
 }
 
-fn clippy(context: &Context, count: &mut Count) -> Outcome {
+fn clippy(context: &StepContext, count: &mut TestCount) -> StepOutcome {
     let mut command = cargo();
     command.args(["clippy", "--all-targets", context.locked]).args(context.package_args());
     report::run(command.args(["--", "-D", "warnings"]), count).into()
 }
 
-fn faults(context: &Context, count: &mut Count) -> Outcome {
+fn faults(context: &StepContext, count: &mut TestCount) -> StepOutcome {
     // Of the whole workspace, so that the crates of others have the features with which they are built already.
     let args = ["test", "--workspace", "--features", "unitape-tape/faults", "--test", "faults"];
     let mut command = cargo();
@@ -168,17 +173,17 @@ fn faults(context: &Context, count: &mut Count) -> Outcome {
     run_tests(&mut command, context, count).into()
 }
 
-fn doc(context: &Context, count: &mut Count) -> Outcome {
+fn doc(context: &StepContext, count: &mut TestCount) -> StepOutcome {
     let args = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet", context.locked];
     report::run(cargo().args(args).env("RUSTDOCFLAGS", "-D warnings"), count).into()
 }
 
-fn loom(context: &Context, count: &mut Count) -> Outcome {
+fn loom(context: &StepContext, count: &mut TestCount) -> StepOutcome {
     loom_with(context, LOOM_PREEMPTIONS, count)
 }
 
 /// Every interleaving with so many preemptions, or with `LOOM_MAX_PREEMPTIONS`.
-pub(crate) fn loom_with(context: &Context, preemptions: u64, count: &mut Count) -> Outcome {
+pub(crate) fn loom_with(context: &StepContext, preemptions: u64, count: &mut TestCount) -> StepOutcome {
     let mut problems = Vec::new();
     for package in LOCK_FREE {
         let mut command = cargo();
@@ -198,16 +203,16 @@ pub(crate) fn loom_with(context: &Context, preemptions: u64, count: &mut Count) 
 
 /// Advisories are left out: their database is not in a package registry, and a check that needs more
 /// than the registries would fail on machines that reach nothing else.
-fn deny(context: &Context, count: &mut Count) -> Outcome {
+fn deny(context: &StepContext, count: &mut TestCount) -> StepOutcome {
     let binary = match tools::install(&tools::CARGO_DENY, &context.target_dir) {
         Ok(binary) => binary,
-        Err(why) => return Outcome::Skipped(why),
+        Err(why) => return StepOutcome::Skipped(why),
     };
     // Packages of other systems as well, which nothing else here has fetched and the check looks at.
     let mut fetch = cargo();
     fetch.args(["fetch", context.locked]);
     if let Err(why) = report::run(&mut fetch, count) {
-        return Outcome::Failed(why.to_string());
+        return StepOutcome::Failed(why.to_string());
     }
     let mut command = std::process::Command::new(binary);
     command
@@ -217,11 +222,11 @@ fn deny(context: &Context, count: &mut Count) -> Outcome {
 }
 
 /// Runs the demo with the binary that the tests use. A release build, as `cargo xtask demo` makes, takes minutes.
-fn run_demo(context: &Context, count: &mut Count) -> Outcome {
+fn run_demo(context: &StepContext, count: &mut TestCount) -> StepOutcome {
     let mut build = cargo();
     build.args(["test", "--workspace", "--no-run", context.locked]);
     if let Err(why) = report::run(&mut build, count) {
-        return Outcome::Failed(why);
+        return StepOutcome::Failed(why);
     }
     let binary = context.target_dir.join("debug").join(demo::BINARY);
     report::run(std::process::Command::new(binary).arg("demo"), count).into()
@@ -231,14 +236,16 @@ fn run_demo(context: &Context, count: &mut Count) -> Outcome {
 /// run. Without it the standard library and the test harness are not instrumented, their channels and
 /// scoped threads look like races; then only tests named `tsan` run, which bring their own `main` and
 /// share memory through our code and plain threads alone.
-pub(crate) fn tsan(context: &Context, count: &mut Count) -> Outcome {
-    let Some(has_source) = tools::nightly() else { return Outcome::Skipped(tools::NO_NIGHTLY.to_owned()) };
+pub(crate) fn tsan(context: &StepContext, count: &mut TestCount) -> StepOutcome {
+    let Some(has_source) = tools::nightly() else {
+        return StepOutcome::Skipped(tools::NO_NIGHTLY.to_owned());
+    };
     if tools::host().as_deref() != Some(SANITIZER_TARGET) {
-        return Outcome::Skipped(format!("ThreadSanitizer is set up for {SANITIZER_TARGET} alone"));
+        return StepOutcome::Skipped(format!("ThreadSanitizer is set up for {SANITIZER_TARGET} alone"));
     }
     let packages = match Metadata::load() {
         Ok(metadata) => metadata.packages(),
-        Err(why) => return Outcome::Failed(why),
+        Err(why) => return StepOutcome::Failed(why),
     };
     if !has_source {
         eprintln!("nightly is without rust-src: running the `tsan` tests with their own main, not all tests");
@@ -264,14 +271,14 @@ pub(crate) fn tsan(context: &Context, count: &mut Count) -> Outcome {
         ran = true;
         problems.extend(run_tests(&mut command, context, count).err());
     }
-    if ran { joined(problems) } else { Outcome::Skipped("no crate has a test named `tsan`".to_owned()) }
+    if ran { joined(problems) } else { StepOutcome::Skipped("no crate has a test named `tsan`".to_owned()) }
 }
 
 /// Runs tests by cargo, beside busy loops if they are asked for: these wait until everything is built.
 fn run_tests(
     command: &mut std::process::Command,
-    context: &Context,
-    count: &mut Count,
+    context: &StepContext,
+    count: &mut TestCount,
 ) -> Result<(), String> {
     if !context.has_noise {
         return report::run(command, count);
@@ -289,6 +296,6 @@ fn run_tests(
     report::run(command, count)
 }
 
-pub(crate) fn joined(problems: Vec<String>) -> Outcome {
-    if problems.is_empty() { Outcome::Ok } else { Outcome::Failed(problems.join("; ")) }
+pub(crate) fn joined(problems: Vec<String>) -> StepOutcome {
+    if problems.is_empty() { StepOutcome::Ok } else { StepOutcome::Failed(problems.join("; ")) }
 }

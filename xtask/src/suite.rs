@@ -17,8 +17,8 @@ use std::time::Instant;
 
 use crate::cargo::cargo;
 use crate::noise::BusyLoops;
-use crate::report::{self, Count};
-use crate::steps::{Context, Outcome, joined};
+use crate::report::{self, TestCount};
+use crate::steps::{StepContext, StepOutcome, joined};
 use crate::tools;
 
 /// How many of the slowest tests are listed.
@@ -28,12 +28,12 @@ const COMPILING: &str = "compiling";
 /// More than this of the end of a run's output is not repeated in the summary.
 const FAILURE_LINES: usize = 40;
 
-pub(crate) fn run(context: &Context, count: &mut Count) -> Outcome {
+pub(crate) fn run(context: &StepContext, count: &mut TestCount) -> StepOutcome {
     let mut problems = Vec::new();
     match tools::install(&tools::CARGO_NEXTEST, &context.target_dir) {
         Ok(nextest) => {
             if let Err(why) = build(&nextest, context, count) {
-                return Outcome::Failed(why);
+                return StepOutcome::Failed(why);
             }
             let _noise = context.has_noise.then(BusyLoops::start);
             let mut command = nextest_run(&nextest, context);
@@ -60,7 +60,7 @@ fn tests_at_a_time() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from) + 1
 }
 
-fn nextest_run(nextest: &Path, context: &Context) -> Command {
+fn nextest_run(nextest: &Path, context: &StepContext) -> Command {
     let mut command = Command::new(nextest);
     command.args(["nextest", "run", "--color", "never", context.locked]).args(context.package_args());
     command.current_dir(crate::cargo::root());
@@ -68,7 +68,7 @@ fn nextest_run(nextest: &Path, context: &Context) -> Command {
 }
 
 /// Builds everything first, so that the seconds of compiling and of the tests are printed apart.
-fn build(nextest: &Path, context: &Context, count: &mut Count) -> Result<(), String> {
+fn build(nextest: &Path, context: &StepContext, count: &mut TestCount) -> Result<(), String> {
     let start = Instant::now();
     report::run(nextest_run(nextest, context).arg("--no-run"), count)?;
     let seconds = start.elapsed().as_secs_f64();
@@ -85,15 +85,15 @@ fn seeded(command: &mut Command) -> &mut Command {
     command
 }
 
-fn by_nextest(command: &mut Command, context: &Context, count: &mut Count) -> Result<(), String> {
-    let name = report::shown(command);
+fn by_nextest(command: &mut Command, context: &StepContext, count: &mut TestCount) -> Result<(), String> {
+    let name = report::command_text(command);
     eprintln!("$ {name}");
     let mut child = command
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|e| format!("`{name}` does not start: {e}"))?;
-    let mut results = Results::default();
+    let mut results = NextestResults::default();
     if let Some(stderr) = child.stderr.take() {
         let read = results.read(BufReader::new(stderr), &mut std::io::stderr());
         read.map_err(|e| format!("`{name}`: reading its output: {e}"))?;
@@ -107,15 +107,15 @@ fn by_nextest(command: &mut Command, context: &Context, count: &mut Count) -> Re
 
 /// What nextest prints of a run.
 #[derive(Default)]
-struct Results {
-    count: Count,
+struct NextestResults {
+    count: TestCount,
     /// Seconds and name of each test.
     times: Vec<(f64, String)>,
     /// Whether the list of failed tests has begun.
     in_failures: bool,
 }
 
-impl Results {
+impl NextestResults {
     /// Reads all lines and passes them on as they come.
     fn read(&mut self, mut from: impl BufRead, to: &mut impl Write) -> std::io::Result<()> {
         let mut line = Vec::new();
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn seconds_are_added_up_by_binary() {
         let text = "PASS [ 0.2s] (1/3) a::b x\nPASS [ 0.3s] (2/3) a::b y\nFAIL [ 1.5s] (3/3) c z\n";
-        let mut results = Results::default();
+        let mut results = NextestResults::default();
         results.read(text.as_bytes(), &mut Vec::new()).unwrap();
         let seconds: Vec<_> = results.by_binary().into_iter().collect();
         assert_eq!(seconds, [("a::b".to_owned(), 0.5), ("c".to_owned(), 1.5)]);
@@ -244,7 +244,7 @@ mod tests {
         let text = "    PASS [   0.2s] (1/2) a::b good\n    FAIL [   0.1s] (2/2) a::b bad\n────\n\
              Summary [   0.3s] 2 tests run: 1 passed, 1 failed, 0 skipped\n\
              FAIL [   0.1s] (2/2) a::b bad\n  stdout ───\n    test result: FAILED. 0 passed; 1 failed; 0 ignored\n  thread panicked\n";
-        let (mut results, mut out) = (Results::default(), Vec::new());
+        let (mut results, mut out) = (NextestResults::default(), Vec::new());
         results.read(text.as_bytes(), &mut out).unwrap();
         assert_eq!(out, text.as_bytes());
         assert_eq!((results.count.passed, results.count.failed), (1, 1));

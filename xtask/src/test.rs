@@ -4,15 +4,15 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use crate::cargo::Metadata;
-use crate::records::{self, Commit};
-use crate::report::Count;
-use crate::steps::{Context, Outcome, STEPS, Step, Tier};
+use crate::records::{self, RecordedCommit};
+use crate::report::TestCount;
+use crate::steps::{STEPS, StepContext, StepOutcome, TestStep, Tier};
 use crate::timings::{self, CpuSeconds, Timings};
-use crate::{Failure, changed, deep, tools};
+use crate::{XtaskFailure, changed, deep, tools};
 
 /// What the arguments ask for.
-struct Request {
-    steps: Vec<&'static Step>,
+struct TestRequest {
+    steps: Vec<&'static TestStep>,
     /// The commit whose changes are tested, instead of everything.
     changed_since: Option<String>,
     has_noise: bool,
@@ -28,8 +28,8 @@ struct Request {
 const BASE: &str = "main";
 
 /// Runs the chosen steps to the last, also when one fails, and lists what failed at the end.
-pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
-    let Some(request) = parse(args).map_err(Failure::Usage)? else {
+pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {
+    let Some(request) = parse(args).map_err(XtaskFailure::Usage)? else {
         for step in STEPS {
             println!("{:8} {}", step.name, step.about);
         }
@@ -52,31 +52,36 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
     let start = Instant::now();
     let locked = tools::download(&request.steps, &target_dir);
     let downloaded = start.elapsed();
-    let context =
-        Context { target_dir, locked, packages, has_noise: request.has_noise, timings: Timings::default() };
+    let context = StepContext {
+        target_dir,
+        locked,
+        packages,
+        has_noise: request.has_noise,
+        timings: Timings::default(),
+    };
 
     let cpu_before = CpuSeconds::now();
-    let mut total = Count::default();
+    let mut total = TestCount::default();
     let mut lines = Vec::new();
     let mut failed = Vec::new();
     // Packages that nobody names would mean all packages to cargo.
     let chosen = request.steps.iter().filter(|step| !nothing || !step.is_by_package());
     for step in chosen {
         eprintln!("\n== {}: {}", step.name, step.about);
-        let mut count = Count::default();
+        let mut count = TestCount::default();
         let start = Instant::now();
         let outcome = (step.run)(&context, &mut count);
         let took = start.elapsed();
         let result = match outcome {
-            Outcome::Ok => "ok".to_owned(),
-            Outcome::Failed(why) => {
+            StepOutcome::Ok => "ok".to_owned(),
+            StepOutcome::Failed(why) => {
                 // A lint or a crash fails a step without any failed test; the closing line must not
                 // read "0 failed" then.
                 count.failed = count.failed.max(1);
                 failed.push(step.name);
                 format!("FAILED: {why}")
             }
-            Outcome::Skipped(why) => {
+            StepOutcome::Skipped(why) => {
                 count.skipped += 1;
                 format!("SKIPPED: {why}")
             }
@@ -121,7 +126,11 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
 }
 
 /// Compares and records the seconds of the run, as the arguments ask.
-fn report_timings(request: &Request, context: &Context, has_passed: bool) -> Result<(), Failure> {
+fn report_timings(
+    request: &TestRequest,
+    context: &StepContext,
+    has_passed: bool,
+) -> Result<(), XtaskFailure> {
     if request.adds_up {
         eprintln!();
         let before = records::newest(timings::KIND)?;
@@ -133,7 +142,7 @@ fn report_timings(request: &Request, context: &Context, has_passed: bool) -> Res
     if !(has_passed && request.is_whole) {
         return Ok(());
     }
-    let commit = match Commit::current() {
+    let commit = match RecordedCommit::current() {
         Ok(commit) => commit,
         // Only who asks for a record needs to know of what: a copy without its history is tested as well.
         Err(why) if request.records => return Err(why.into()),
@@ -149,8 +158,8 @@ fn report_timings(request: &Request, context: &Context, has_passed: bool) -> Res
 }
 
 /// What the arguments ask for; none if they ask for the list of steps.
-fn parse(args: &[String]) -> Result<Option<Request>, String> {
-    let mut request = Request {
+fn parse(args: &[String]) -> Result<Option<TestRequest>, String> {
+    let mut request = TestRequest {
         steps: Vec::new(),
         changed_since: None,
         has_noise: false,
@@ -190,7 +199,7 @@ fn parse(args: &[String]) -> Result<Option<Request>, String> {
     if request.changed_since.is_some() {
         tier = Tier::Quick;
     }
-    let wanted = |step: &&Step| {
+    let wanted = |step: &&TestStep| {
         let is_chosen = if only.is_empty() { step.tier <= tier } else { only.contains(&step.name) };
         // The other steps know no packages.
         is_chosen && (request.changed_since.is_none() || !only.is_empty() || step.is_inner_loop())
@@ -224,7 +233,7 @@ fn seconds(took: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn request(args: &[&str]) -> Result<Request, String> {
+    fn request(args: &[&str]) -> Result<TestRequest, String> {
         let args: Vec<String> = args.iter().map(|&a| a.to_owned()).collect();
         parse(&args).map(|request| request.expect("no list is asked for"))
     }

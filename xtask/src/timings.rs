@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::records::{self, Commit};
+use crate::records::{self, RecordedCommit};
 
 /// What the records of these runs are called.
 pub(crate) const KIND: &str = "test";
@@ -27,7 +27,7 @@ impl Timings {
     }
 
     /// One line of JSON for each part.
-    pub(crate) fn to_lines(&self, commit: &Commit, cores: usize) -> Vec<Value> {
+    pub(crate) fn to_lines(&self, commit: &RecordedCommit, cores: usize) -> Vec<Value> {
         let line = |(part, seconds): (&String, &f64)| {
             let mut line = json!({"record": KIND, "cores": cores, "part": part,
                 "seconds": (seconds * 10.0).round() / 10.0});
@@ -118,8 +118,11 @@ mod tests {
     fn record(parts: &[(&str, f64)]) -> Vec<Value> {
         let timings = Timings::default();
         parts.iter().for_each(|(part, seconds)| timings.add(part, *seconds));
-        let commit =
-            Commit { hash: "0123456789abcdef".to_owned(), is_clean: true, date: "2026-11-26".to_owned() };
+        let commit = RecordedCommit {
+            hash: "0123456789abcdef".to_owned(),
+            is_clean: true,
+            date: "2026-11-26".to_owned(),
+        };
         timings.to_lines(&commit, 2)
     }
 

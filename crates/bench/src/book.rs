@@ -1,8 +1,8 @@
 //! `bench book`: events to books.
 
-use crate::context::Context;
+use crate::context::BenchContext;
 use crate::error::Error;
-use crate::record::{Hash, Record, Repeats, sha256};
+use crate::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use std::fs;
 use unitape_book::naive::{self, Naive};
 use unitape_book::{BookOptions, Books};
@@ -12,11 +12,14 @@ use unitape_model::{
     flags, frames,
 };
 use unitape_sim::day::Scenario;
-use unitape_sim::{DropCopy, Noise, Rng, SimConfig};
+use unitape_sim::{DropCopy, DropCopyNoise, Rng, SimConfig};
 use unitape_tape::{Reader, StartPosition};
 
 /// Runs the cases.
-pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+pub fn run(
+    context: &BenchContext,
+    out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
+) -> Result<(), Error> {
     if context.wants("book", "flow") {
         let what = "a simulated drop copy of three venues and twelve instruments as it stands on a tape: orders, \
                     executions, prints, best prices";
@@ -31,9 +34,9 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) 
 }
 
 /// Times the events of `run`, frames one after the other, after holding the books against the slow twin's.
-fn books(context: &Context, case: &str, run: &[u8], what: &str) -> Result<Record, Error> {
+fn books(context: &BenchContext, case: &str, run: &[u8], what: &str) -> Result<BenchRecord, Error> {
     let events: Vec<Event<'_>> = frames(run).filter_map(|(_, _, frame)| Event::new(frame)).collect();
-    let (mut fast, mut slow) = (Hash::default(), Hash::default());
+    let (mut fast, mut slow) = (HexSha256::default(), HexSha256::default());
     let (mut books, mut twin) = (Books::new(BookOptions::default()), Naive::new(None, None));
     let every = events.len() / 8 + 1;
     for (n, event) in events.iter().enumerate() {
@@ -51,7 +54,7 @@ fn books(context: &Context, case: &str, run: &[u8], what: &str) -> Result<Record
     }
     let (expected, live) = (sum(&mut Books::new(BookOptions::default()), &events), books.orders());
     drop(books);
-    let mut repeats = Repeats::default();
+    let mut repeats = RepeatTimes::default();
     for _ in 0..context.repeats(7) {
         // The books grow to what they hold in the time that is measured.
         let mut books = Books::new(BookOptions::default());
@@ -67,7 +70,7 @@ fn books(context: &Context, case: &str, run: &[u8], what: &str) -> Result<Record
         expected.0
     );
     let record = repeats.record("book", case, count, run.len() as u64, method);
-    Ok(Record { input_sha256: Some(sha256(run)), output_sha256: Some(fast), ..record })
+    Ok(BenchRecord { input_sha256: Some(sha256(run)), output_sha256: Some(fast), ..record })
 }
 
 /// Takes all events; how many changed a best price, and which.
@@ -84,7 +87,7 @@ fn sum(books: &mut Books, events: &[Event<'_>]) -> (u64, u64) {
 
 /// The events of a seeded day as they stand on a tape; with `--quick` those of a frozen flow, so that instructions can be
 /// compared with earlier commits.
-fn flow(context: &Context) -> Result<Vec<u8>, Error> {
+fn flow(context: &BenchContext) -> Result<Vec<u8>, Error> {
     static FROZEN: &[u8] = include_bytes!("../../../vectors/bench/flow.fix.zst");
     let place = context.fresh("book-flow")?;
     let file = if context.quick() {
@@ -93,7 +96,7 @@ fn flow(context: &Context) -> Result<Vec<u8>, Error> {
         file
     } else {
         let file = place.path().join("flow.fix");
-        let mut copy = DropCopy::new(day(), Noise::default())?.to_close();
+        let mut copy = DropCopy::new(day(), DropCopyNoise::default())?.to_close();
         copy.write_fix(&mut std::io::BufWriter::new(fs::File::create(&file)?))?;
         file
     };
@@ -124,7 +127,7 @@ fn day() -> SimConfig {
 }
 
 /// Many live orders in many books, from a seed.
-fn deep(context: &Context) -> Vec<u8> {
+fn deep(context: &BenchContext) -> Vec<u8> {
     let (events, target) = (context.pick(6_000, 2_000_000), context.pick(2_000, 200_000) as usize);
     let (mut rng, mut run) = (Rng::new(42), Vec::new());
     let mut live: Vec<(u64, u32, bool, i64, i64)> = Vec::with_capacity(target + 1);

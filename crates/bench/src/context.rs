@@ -1,14 +1,14 @@
 //! What the measurements share.
 
 use crate::error::Error;
-use crate::tape::Tune;
+use crate::tape::TapeTuning;
 use std::path::{Path, PathBuf};
 
 /// What is measured, and how.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct BenchOptions {
     /// Which to run; all when empty.
-    pub wanted: Vec<Wanted>,
+    pub wanted: Vec<CaseSelection>,
     /// Small counts and few repeats: the figures mean nothing.
     pub quick: bool,
     /// Where files go.
@@ -16,14 +16,14 @@ pub struct Options {
     /// For how long `sustained` writes.
     pub seconds: u64,
     /// How the tapes of `tape` are opened.
-    pub tune: Tune,
+    pub tune: TapeTuning,
     /// Is told what is passed over.
     pub note: fn(&str),
 }
 
 /// A bench, or one of its cases.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct CaseSelection {
     /// The bench.
     pub bench: String,
     /// The case; all of them without.
@@ -32,15 +32,15 @@ pub struct Wanted {
 
 /// What the measurements share.
 #[derive(Debug)]
-pub struct Context {
-    pub options: Options,
+pub struct BenchContext {
+    pub options: BenchOptions,
     /// `tmpfs` or `disk`, of `dir`.
     pub place: String,
 }
 
-impl Context {
+impl BenchContext {
     /// Makes the directory.
-    pub fn new(options: Options) -> Result<Self, Error> {
+    pub fn new(options: BenchOptions) -> Result<Self, Error> {
         let dir = &options.dir;
         std::fs::create_dir_all(dir).map_err(|e| Error::Failed(format!("{}: {e}", dir.display())))?;
         let place = place_of(dir);
@@ -52,7 +52,8 @@ impl Context {
     }
 
     pub fn wants(&self, bench: &str, case: &str) -> bool {
-        let named = |wanted: &Wanted| wanted.bench == bench && wanted.case.as_ref().is_none_or(|c| c == case);
+        let named =
+            |wanted: &CaseSelection| wanted.bench == bench && wanted.case.as_ref().is_none_or(|c| c == case);
         self.options.wanted.is_empty() || self.options.wanted.iter().any(named)
     }
 
@@ -79,11 +80,11 @@ impl Context {
     }
 
     /// A new directory, gone when dropped.
-    pub fn fresh(&self, case: &str) -> Result<Fresh, Error> {
+    pub fn fresh(&self, case: &str) -> Result<ScratchDir, Error> {
         for n in 0..1000 {
             let dir = self.options.dir.join(format!("unitape-bench-{}-{case}-{n}", std::process::id()));
             match std::fs::create_dir(&dir) {
-                Ok(()) => return Ok(Fresh(dir)),
+                Ok(()) => return Ok(ScratchDir(dir)),
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(Error::Failed(format!("{}: {e}", dir.display()))),
             }
@@ -99,15 +100,15 @@ impl Context {
 
 /// A directory that goes with its owner.
 #[derive(Debug)]
-pub struct Fresh(PathBuf);
+pub struct ScratchDir(PathBuf);
 
-impl Fresh {
+impl ScratchDir {
     pub fn path(&self) -> &Path {
         &self.0
     }
 }
 
-impl Drop for Fresh {
+impl Drop for ScratchDir {
     fn drop(&mut self) {
         // A directory left behind is no reason to fail a measurement that is done.
         _ = std::fs::remove_dir_all(&self.0);

@@ -1,8 +1,8 @@
 //! `bench csv`: rows to typed values, and to events.
 
-use crate::context::Context;
+use crate::context::BenchContext;
 use crate::error::Error;
-use crate::record::{Hash, Record, Repeats, sha256};
+use crate::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use std::sync::Arc;
 use unitape_codec::csv::{CsvLayout, CsvRowDecoder, NextCsvRow, naive};
 use unitape_codec::fixed::ColumnValue;
@@ -14,7 +14,10 @@ const NAME: &str = "EQY_US_ALL_TRADE_20161024.txt";
 const LAYOUT: &str = "nyse-taq-trades";
 
 /// Runs the cases.
-pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+pub fn run(
+    context: &BenchContext,
+    out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
+) -> Result<(), Error> {
     let repeats = context.pick(100, 15_000) as usize;
     if context.wants("csv", "taq") {
         out(typed(context, repeats)?)?;
@@ -36,13 +39,13 @@ fn input(repeats: usize) -> (Vec<u8>, u64) {
     (input, count as u64)
 }
 
-fn typed(context: &Context, repeats: usize) -> Result<Record, Error> {
+fn typed(context: &BenchContext, repeats: usize) -> Result<BenchRecord, Error> {
     let fail = |what: String| Error::Failed(format!("csv taq: {what}"));
     let text = CsvLayout::built_in(LAYOUT).ok_or_else(|| fail(format!("no layout {LAYOUT}")))?;
     let layout = Arc::new(CsvLayout::parse(text, LAYOUT)?);
     let mut decoder = CsvRowDecoder::new(layout.clone());
     decoder.set_name(NAME);
-    let mut hash = Hash::default();
+    let mut hash = HexSha256::default();
     let fast = unitape_codec::csv::check::fast(decoder.clone(), NAME, FILE, usize::MAX / 2);
     if fast != naive::decode(&layout, NAME, FILE) {
         return Err(fail("the twin has other values".to_owned()));
@@ -53,7 +56,7 @@ fn typed(context: &Context, repeats: usize) -> Result<Record, Error> {
     if expected.0 != count {
         return Err(fail(format!("{} rows, not {count}", expected.0)));
     }
-    let mut times = Repeats::default();
+    let mut times = RepeatTimes::default();
     for _ in 0..context.repeats(5) {
         if times.time(|| pass(&mut decoder, &input)) != expected {
             return Err(fail("a repeat gave other values".to_owned()));
@@ -63,7 +66,7 @@ fn typed(context: &Context, repeats: usize) -> Result<Record, Error> {
         exact decimals, text checked for UTF-8; values of the file hashed beforehand and equal to the slow twin's"
         .to_owned();
     let record = times.record("csv", "taq", count, input.len() as u64, method);
-    Ok(Record { input_sha256: Some(sha256(&input)), output_sha256: Some(hash.hex()), ..record })
+    Ok(BenchRecord { input_sha256: Some(sha256(&input)), output_sha256: Some(hash.hex()), ..record })
 }
 
 /// Rows, and a sum over their values so that none of them can be left out.
@@ -93,15 +96,15 @@ fn pass(decoder: &mut CsvRowDecoder, input: &[u8]) -> (u64, u64) {
 }
 
 /// Rows in memory to finished frames in the arena of their block, by one worker.
-fn to_events(context: &Context, repeats: usize) -> Result<Record, Error> {
+fn to_events(context: &BenchContext, repeats: usize) -> Result<BenchRecord, Error> {
     let (input, count) = input(repeats);
     let mut worker = SourceDecoder::new(Format::from_mapping(Mapping::load(LAYOUT)?)?)?;
     NAME.clone_into(&mut worker.name);
     let mut blocks = worker.blocks(&input, BLOCK_BYTES);
     worker.pass(&mut blocks, true, |_| {});
-    let mut hash = Hash::default();
+    let mut hash = HexSha256::default();
     worker.pass(&mut blocks, false, |arena| hash.add(arena));
-    let mut times = Repeats::default();
+    let mut times = RepeatTimes::default();
     for _ in 0..context.repeats(5) {
         let tally = times.time(|| worker.pass(&mut blocks, false, |_| {}));
         if (tally.events, tally.quarantined, tally.ignored) != (count, 0, 2) {
@@ -113,5 +116,5 @@ fn to_events(context: &Context, repeats: usize) -> Result<Record, Error> {
         columns, names known"
             .to_owned();
     let record = times.record("csv", "taq-events", count, input.len() as u64, method);
-    Ok(Record { input_sha256: Some(sha256(&input)), output_sha256: Some(hash.hex()), ..record })
+    Ok(BenchRecord { input_sha256: Some(sha256(&input)), output_sha256: Some(hash.hex()), ..record })
 }

@@ -1,12 +1,15 @@
 //! `bench farm`: what the ordered farm costs with no work in it.
 
-use crate::context::Context;
+use crate::context::BenchContext;
 use crate::error::Error;
-use crate::record::{Marks, Record, Repeats, cpu_ns, mark};
+use crate::record::{BenchRecord, InstructionMarks, RepeatTimes, cpu_ns, mark};
 use unitape_ring::measure::{FarmLoad, measure};
 
 /// Runs the cases.
-pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+pub fn run(
+    context: &BenchContext,
+    out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
+) -> Result<(), Error> {
     if !context.wants("farm", "empty") {
         return Ok(());
     }
@@ -16,7 +19,7 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) 
             let load = FarmLoad::empty(threads, messages / if per_block == 1 { 10 } else { 1 });
             let load = FarmLoad { block_bytes: per_block * load.message_bytes, ..load };
             let from = mark();
-            let (before, mut repeats) = (cpu_ns(), Repeats::default());
+            let (before, mut repeats) = (cpu_ns(), RepeatTimes::default());
             let runs = measure(&load, context.repeats(5))?;
             mark();
             // One run more than is reported warms up.
@@ -35,8 +38,8 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) 
                 _ => "empty-64KiB",
             };
             let record = repeats.record("farm", case, load.messages, bytes, method);
-            let marks = Marks { from, operations: load.messages * (runs.len() as u64 + 1) };
-            out(Record { threads: threads as u32, marks: Some(marks), ..record })?;
+            let marks = InstructionMarks { from, operations: load.messages * (runs.len() as u64 + 1) };
+            out(BenchRecord { threads: threads as u32, marks: Some(marks), ..record })?;
         }
     }
     Ok(())

@@ -1,10 +1,12 @@
 //! `bench fast`: FAST messages by templates that are loaded at run time, all fields and half of them.
 
-use crate::context::Context;
+use crate::context::BenchContext;
 use crate::error::Error;
 use crate::fast_handler;
-use crate::fast_passes::{Pass, SETS, Set, half, half_values, pass, slow_half_values, slow_values, values};
-use crate::record::{Hash, Record, Repeats, rounded, sha256};
+use crate::fast_passes::{
+    FastMessageSet, FastPassResult, SETS, half, half_values, pass, slow_half_values, slow_values, values,
+};
+use crate::record::{BenchRecord, HexSha256, RepeatTimes, rounded, sha256};
 use std::hint::black_box;
 use std::time::Instant;
 use unitape_fast::Decoder;
@@ -22,14 +24,17 @@ pub const CASES: [&str; 8] = [
 ];
 
 /// Runs the cases.
-pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+pub fn run(
+    context: &BenchContext,
+    out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
+) -> Result<(), Error> {
     for set in SETS {
         let cases = CASES.into_iter().filter(|case| case.strip_suffix("-half").unwrap_or(case) == set);
         let wanted: Vec<_> = cases.filter(|case| context.wants("fast", case)).collect();
         if wanted.is_empty() {
             continue;
         }
-        let set = match Set::load(set) {
+        let set = match FastMessageSet::load(set) {
             Ok(set) => set,
             Err(what) if context.names("fast", &wanted) => {
                 return Err(Error::Failed(format!("fast/{set}: {what}")));
@@ -46,11 +51,11 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) 
     fast_handler::run(context, out)
 }
 
-fn measure(context: &Context, case: &str, set: &Set) -> Result<Record, Error> {
+fn measure(context: &BenchContext, case: &str, set: &FastMessageSet) -> Result<BenchRecord, Error> {
     let wrong = |what: &dyn std::fmt::Display| Error::Failed(format!("fast/{case}: {what}"));
     let halved = case.ends_with("-half");
     let (mut decoder, mut hash, mut slow) =
-        (Decoder::new(set.templates.clone()), Hash::default(), Hash::default());
+        (Decoder::new(set.templates.clone()), HexSha256::default(), HexSha256::default());
     if halved {
         decoder = Decoder::with_projection(half(&set.templates).map_err(|e| wrong(&e))?);
     }
@@ -66,10 +71,10 @@ fn measure(context: &Context, case: &str, set: &Set) -> Result<Record, Error> {
     if hash != slow.hex() {
         return Err(wrong(&"other values than the slow twin's"));
     }
-    let good = Pass { messages: set.messages.len() as u64, faults: 0, bytes: set.bytes() };
+    let good = FastPassResult { messages: set.messages.len() as u64, faults: 0, bytes: set.bytes() };
     // So many messages that the clock can tell.
     let rounds = context.pick(1, 300_000 / set.messages.len() as u64 + 1);
-    let (mut seed, mut times) = (42, Repeats::default());
+    let (mut seed, mut times) = (42, RepeatTimes::default());
     for repeat in 0..=context.repeats(9) {
         let stream = set.permuted(&mut seed);
         let mut work = || (0..rounds).map(|_| pass(&mut decoder, &stream)).all(|found| found == good);
@@ -93,7 +98,7 @@ fn measure(context: &Context, case: &str, set: &Set) -> Result<Record, Error> {
         if halved { " (every other field is subscribed to)" } else { "" },
         record.min * ghz / values,
     );
-    Ok(Record { method, input_sha256: Some(sha256(&set.input)), output_sha256: Some(hash), ..record })
+    Ok(BenchRecord { method, input_sha256: Some(sha256(&set.input)), output_sha256: Some(hash), ..record })
 }
 
 /// Cycles in a nanosecond here and now: additions that wait for each other take one each on every processor that we know.

@@ -1,20 +1,24 @@
 //! `bench fast/handler` and `bench fast/book-latency`: packets of the exchange in a box, to books and to a strategy's calls.
 
-use crate::context::Context;
+use crate::context::BenchContext;
 use crate::error::Error;
-use crate::record::{Hash, Latency, Record, Repeats, histogram, note};
+use crate::record::{BenchRecord, HexSha256, LatencyPercentiles, RepeatTimes, histogram, note};
 use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use unitape_base::capture::write::{datagram, file_header};
-use unitape_marketdata::{Handler, Listener, LiveOptions, Side, StoredLevel, Subscription, Update};
+use unitape_marketdata::{BookUpdate, Handler, Listener, LiveOptions, Side, StoredLevel, Subscription};
 use unitape_sim::exchange::{
-    Exact, Exchange, ExchangeConfig, Instrument, Line, Packet, Received, TemplateSets,
+    ChannelTemplates, DeliveredPacket, ExactLevel, Exchange, ExchangeConfig, ExchangeInstrument,
+    ExchangeLine, ReceivedBook,
 };
 
 /// Runs the cases.
-pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+pub fn run(
+    context: &BenchContext,
+    out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
+) -> Result<(), Error> {
     if context.wants("fast", "handler") {
         for (condition, lines, all) in
             [("A alone", 1, true), ("A and B", 2, true), ("A and B, one product of 20", 2, false)]
@@ -29,12 +33,12 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) 
 }
 
 /// What an exchange has published, and what its books are at the end.
-struct Day {
-    packets: Vec<Packet>,
+struct PublishedDay {
+    packets: Vec<DeliveredPacket>,
     exchange: Exchange,
 }
 
-impl Day {
+impl PublishedDay {
     fn new(group: SocketAddrV4, messages: u64, rate: u32) -> Result<Self, Error> {
         let config = ExchangeConfig {
             products: 20,
@@ -47,7 +51,7 @@ impl Day {
             ..ExchangeConfig::default()
         };
         let wrong = |e: unitape_sim::exchange::Error| Error::Failed(format!("the exchange: {e}"));
-        let mut exchange = Exchange::new(config, &TemplateSets::ours()).map_err(wrong)?;
+        let mut exchange = Exchange::new(config, &ChannelTemplates::shipped()).map_err(wrong)?;
         let mut packets = Vec::new();
         while let Some(packet) = exchange.next().map_err(wrong)? {
             packets.push(packet);
@@ -79,37 +83,37 @@ impl Day {
         let mut bytes = Vec::new();
         file_header(&mut bytes);
         let from = "10.0.0.1:1".parse().expect("an address");
-        for packet in self.packets.iter().filter(|p| lines == 2 || p.line == Line::A) {
+        for packet in self.packets.iter().filter(|p| lines == 2 || p.line == ExchangeLine::A) {
             datagram(&mut bytes, packet.ts_ns as i64, from, SocketAddr::V4(packet.to), &packet.bytes);
         }
         bytes
     }
 
     /// What the handler has that is not as the exchange has it, of the instruments that are `wanted`.
-    fn differs(&self, handler: &Handler, wanted: impl Fn(&Instrument) -> bool) -> Option<String> {
-        let exact = |rung: &StoredLevel| Exact {
+    fn differs(&self, handler: &Handler, wanted: impl Fn(&ExchangeInstrument) -> bool) -> Option<String> {
+        let exact = |rung: &StoredLevel| ExactLevel {
             px: rung.px,
             qty: rung.level().qty.to_string().parse().unwrap_or(u64::MAX),
             orders: rung.orders,
         };
-        self.exchange.differs(wanted, |instrument| {
+        self.exchange.first_difference(wanted, |instrument| {
             let book = handler.book(handler.find(&instrument.id.to_string())?)?;
             let [bids, offers] = Side::BOTH.map(|side| book.levels(side).map(exact).collect());
-            Some(Received { stale: book.is_stale(), bids, offers })
+            Some(ReceivedBook { stale: book.is_stale(), bids, offers })
         })
     }
 }
 
 /// Counts calls.
 #[derive(Default)]
-struct Count {
+struct UpdateCounter {
     updates: u64,
     changes: u64,
 }
 
-impl Listener for Count {
+impl Listener for UpdateCounter {
     #[inline]
-    fn book(&mut self, update: &Update<'_>) {
+    fn on_book(&mut self, update: &BookUpdate<'_>) {
         self.updates += 1;
         self.changes += update.changes.len() as u64;
     }
@@ -135,15 +139,15 @@ fn books(handler: &Handler) -> String {
 }
 
 /// Packets out of a capture to books.
-fn handler(context: &Context, condition: &str, lines: usize, all: bool) -> Result<Record, Error> {
+fn handler(context: &BenchContext, condition: &str, lines: usize, all: bool) -> Result<BenchRecord, Error> {
     let fail = |e: unitape_marketdata::Error| Error::Failed(format!("fast handler: {e}"));
-    let day = Day::new(ExchangeConfig::default().group, context.pick(20_000, 500_000), 200_000)?;
+    let day = PublishedDay::new(ExchangeConfig::default().group, context.pick(20_000, 500_000), 200_000)?;
     let dir = context.fresh("fast-handler")?;
     let (config, capture) = (day.config(dir.path())?, day.capture(lines));
     let file = dir.path().join("day.pcap");
     std::fs::write(&file, &capture).map_err(|e| Error::Failed(format!("{}: {e}", file.display())))?;
     let product = day.exchange.world().products[0].id.to_string();
-    let wanted = |instrument: &Instrument| all || instrument.product == 0;
+    let wanted = |instrument: &ExchangeInstrument| all || instrument.product == 0;
     let open = || {
         let mut handler = Handler::open(&config).map_err(fail)?;
         handler.subscribe(match all {
@@ -152,13 +156,13 @@ fn handler(context: &Context, condition: &str, lines: usize, all: bool) -> Resul
         });
         Ok::<_, Error>(handler)
     };
-    let (mut repeats, mut told) = (Repeats::default(), None);
-    let (mut hash, mut text) = (Hash::default(), String::new());
+    let (mut repeats, mut told) = (RepeatTimes::default(), None);
+    let (mut hash, mut text) = (HexSha256::default(), String::new());
     for n in 0..=context.repeats(9) {
         let mut handler = open()?;
-        let mut count = Count::default();
+        let mut count = UpdateCounter::default();
         // The first warms up, and its books are looked at.
-        let mut warm_up = Repeats::default();
+        let mut warm_up = RepeatTimes::default();
         let times = if n == 0 { &mut warm_up } else { &mut repeats };
         times.time(|| handler.replay(&file, None, &mut count)).map_err(fail)?;
         if n == 0 {
@@ -182,7 +186,7 @@ fn handler(context: &Context, condition: &str, lines: usize, all: bool) -> Resul
         told = Some(now);
     }
     let (updates, levels) = told.unwrap_or_default();
-    let packets = day.packets.iter().filter(|p| lines == 2 || p.line == Line::A).count();
+    let packets = day.packets.iter().filter(|p| lines == 2 || p.line == ExchangeLine::A).count();
     let messages = day.exchange.messages();
     let method = format!(
         "{messages} messages of 20 products in {packets} packets of a capture ({condition}), snapshots and reference \
@@ -192,7 +196,7 @@ fn handler(context: &Context, condition: &str, lines: usize, all: bool) -> Resul
     );
     let record = repeats.record("fast", "handler", messages, capture.len() as u64, method);
     let condition = Some(condition.to_owned());
-    Ok(Record {
+    Ok(BenchRecord {
         condition,
         input_sha256: Some(super::record::sha256(&capture)),
         output_sha256: Some(hash.hex()),
@@ -201,13 +205,13 @@ fn handler(context: &Context, condition: &str, lines: usize, all: bool) -> Resul
 }
 
 /// Notes how long after its packet came each book was told.
-struct Clocked {
-    times: super::record::Hist,
+struct LatencyListener {
+    times: super::record::LatencyHistogram,
 }
 
-impl Listener for Clocked {
+impl Listener for LatencyListener {
     #[inline]
-    fn book(&mut self, update: &Update<'_>) {
+    fn on_book(&mut self, update: &BookUpdate<'_>) {
         if !update.at.snapshot {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i64);
             note(&mut self.times, (now - update.at.ts_recv.0).max(1) as u64);
@@ -216,15 +220,19 @@ impl Listener for Clocked {
 }
 
 /// Both lines of all channels over loopback, at a steady rate.
-fn latency(context: &Context) -> Result<Record, Error> {
+fn latency(context: &BenchContext) -> Result<BenchRecord, Error> {
     let fail = |e: unitape_marketdata::Error| Error::Failed(format!("fast book-latency: {e}"));
     let rate = 20_000;
-    let day = Day::new("127.77.0.0:24310".parse().expect("an address"), context.pick(4_000, 200_000), rate)?;
+    let day = PublishedDay::new(
+        "127.77.0.0:24310".parse().expect("an address"),
+        context.pick(4_000, 200_000),
+        rate,
+    )?;
     let dir = context.fresh("fast-latency")?;
     let mut handler = Handler::open(&day.config(dir.path())?).map_err(fail)?;
     handler.subscribe(Subscription::All);
     handler.listen(&LiveOptions::default()).map_err(fail)?;
-    let mut clocked = Clocked { times: histogram() };
+    let mut clocked = LatencyListener { times: histogram() };
     let (sent, start) = (AtomicBool::new(false), Instant::now());
     let cpu = super::record::cpu_ns();
     let got = std::thread::scope(|scope| {
@@ -265,7 +273,7 @@ fn latency(context: &Context) -> Result<Record, Error> {
         0 => "no datagram dropped by the kernel, all books at the end equal to the exchange's own".to_owned(),
         n => format!("{n} datagrams dropped by the kernel, so books were not compared with the exchange's"),
     };
-    let mut repeats = Repeats::default();
+    let mut repeats = RepeatTimes::default();
     repeats.add(start.elapsed().as_nanos() as u64, super::record::cpu_ns() - cpu);
     let count = clocked.times.len();
     let method = format!(
@@ -275,8 +283,8 @@ fn latency(context: &Context) -> Result<Record, Error> {
     );
     let bytes = day.packets.iter().map(|p| p.bytes.len() as u64).sum();
     let record = repeats.record("fast", "book-latency", count, bytes, method);
-    Ok(Record {
-        latency: Some(Latency::of(&clocked.times)),
+    Ok(BenchRecord {
+        latency: Some(LatencyPercentiles::of(&clocked.times)),
         rate_per_s: Some(rate.into()),
         threads: 2,
         ..record
@@ -287,7 +295,7 @@ fn latency(context: &Context) -> Result<Record, Error> {
 const QUIET: Duration = Duration::from_millis(200);
 
 /// Sends the packets of a day at the times that they have.
-fn send(day: &Day) -> Result<(), Error> {
+fn send(day: &PublishedDay) -> Result<(), Error> {
     let fail = |e: std::io::Error| Error::Failed(format!("fast book-latency: cannot send: {e}"));
     let socket = UdpSocket::bind("127.0.0.1:0").map_err(fail)?;
     let first = day.packets.first().map_or(0, |p| p.ts_ns);

@@ -15,7 +15,7 @@ use unitape_fast::{Decoder, FieldValue, MessageToken, Projection, TaggedToken, T
 pub const SETS: [&str; 3] = ["cme", "complex30000", "moex2521"];
 
 /// Messages and their templates. Each is decoded with empty dictionaries.
-pub struct Set {
+pub struct FastMessageSet {
     /// The case.
     pub name: &'static str,
     /// What a reader of the figure has to know of it.
@@ -35,7 +35,7 @@ static MOEX_XML: &[u8] = include_bytes!("../../../vectors/fast/moex/test.xml");
 static COMPLEX: &[u8] = include_bytes!("../../../vectors/fast/mfast/complex30000.frames");
 static COMPLEX_XML: &[u8] = include_bytes!("../../../vectors/fast/mfast/example.xml");
 
-impl Set {
+impl FastMessageSet {
     /// A set by its name.
     ///
     /// # Errors
@@ -107,14 +107,14 @@ fn ranges(templates: &Arc<Templates>, input: &[u8], moex: bool) -> Result<Vec<Ra
 }
 
 /// Messages one behind the other, as they come from a feed.
-pub struct Stream {
+pub struct FastMessageStream {
     bytes: Vec<u8>,
     messages: Vec<Range<usize>>,
 }
 
-impl Set {
+impl FastMessageSet {
     /// Puts the messages into another order, by a seed, and one behind the other in it.
-    pub fn permuted(&self, seed: &mut u64) -> Stream {
+    pub fn permuted(&self, seed: &mut u64) -> FastMessageStream {
         let mut messages = self.messages.clone();
         for i in (1..messages.len()).rev() {
             *seed ^= *seed << 13;
@@ -128,11 +128,11 @@ impl Set {
             bytes.extend_from_slice(&self.input[message.clone()]);
             *message = from..bytes.len();
         }
-        Stream { bytes, messages }
+        FastMessageStream { bytes, messages }
     }
 }
 
-impl Stream {
+impl FastMessageStream {
     /// The messages.
     pub fn messages(&self) -> impl Iterator<Item = &[u8]> {
         self.messages.iter().map(|message| &self.bytes[message.clone()])
@@ -141,7 +141,7 @@ impl Stream {
 
 /// What a pass came to; the same in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pass {
+pub struct FastPassResult {
     /// Good messages.
     pub messages: u64,
     /// Bad ones.
@@ -151,8 +151,8 @@ pub struct Pass {
 }
 
 /// Decodes all messages.
-pub fn pass(decoder: &mut Decoder, stream: &Stream) -> Pass {
-    let mut pass = Pass::default();
+pub fn pass(decoder: &mut Decoder, stream: &FastMessageStream) -> FastPassResult {
+    let mut pass = FastPassResult::default();
     for message in &stream.messages {
         decoder.reset();
         match decoder.decode_in(&stream.bytes, message.clone()) {
@@ -172,7 +172,11 @@ pub fn pass(decoder: &mut Decoder, stream: &Stream) -> Pass {
 ///
 /// # Errors
 /// A message that is bad.
-pub fn values(decoder: &mut Decoder, set: &Set, mut each: impl FnMut(&[u8])) -> Result<u64, String> {
+pub fn values(
+    decoder: &mut Decoder,
+    set: &FastMessageSet,
+    mut each: impl FnMut(&[u8]),
+) -> Result<u64, String> {
     let (mut out, mut count, mut open) = (Vec::new(), 0, Vec::new());
     for message in &set.messages {
         decoder.reset();
@@ -210,7 +214,7 @@ pub fn values(decoder: &mut Decoder, set: &Set, mut each: impl FnMut(&[u8])) -> 
 ///
 /// # Errors
 /// A message that is bad.
-pub fn slow_values(set: &Set, mut each: impl FnMut(&[u8])) -> Result<(), String> {
+pub fn slow_values(set: &FastMessageSet, mut each: impl FnMut(&[u8])) -> Result<(), String> {
     let mut decoder = naive::Decoder::new(set.templates.clone(), true);
     let mut out = Vec::new();
     for message in &set.messages {
@@ -224,7 +228,7 @@ pub fn slow_values(set: &Set, mut each: impl FnMut(&[u8])) -> Result<(), String>
     Ok(())
 }
 
-fn head(out: &mut Vec<u8>, set: &Set, template: usize) {
+fn head(out: &mut Vec<u8>, set: &FastMessageSet, template: usize) {
     out.push(b'M');
     out.extend_from_slice(&set.templates.list()[template].id.unwrap_or_default().to_le_bytes());
 }
@@ -306,7 +310,11 @@ pub fn half(templates: &Arc<Templates>) -> Result<Projection, String> {
 ///
 /// # Errors
 /// A message that is bad.
-pub fn half_values(decoder: &mut Decoder, set: &Set, mut each: impl FnMut(&[u8])) -> Result<u64, String> {
+pub fn half_values(
+    decoder: &mut Decoder,
+    set: &FastMessageSet,
+    mut each: impl FnMut(&[u8]),
+) -> Result<u64, String> {
     let (mut out, mut count) = (Vec::new(), 0);
     for message in &set.messages {
         decoder.reset();
@@ -328,7 +336,7 @@ pub fn half_values(decoder: &mut Decoder, set: &Set, mut each: impl FnMut(&[u8])
 ///
 /// # Errors
 /// A message that is bad.
-pub fn slow_half_values(set: &Set, mut each: impl FnMut(&[u8])) -> Result<(), String> {
+pub fn slow_half_values(set: &FastMessageSet, mut each: impl FnMut(&[u8])) -> Result<(), String> {
     fn walk(out: &mut Vec<u8>, all: &[Node], path: &mut String, paths: &[String]) {
         for node in all {
             let outer = path.len();

@@ -1,10 +1,10 @@
 //! `bench fix`: messages to typed values, and orders to the tape.
 
-use crate::context::Context;
+use crate::context::BenchContext;
 use crate::error::Error;
 use crate::passes::{fast_pass, slow_pass};
-use crate::record::{Hash, Record, Repeats, cpu_ns, rounded, sha256};
-use crate::scaling::{Model, threads_ns};
+use crate::record::{BenchRecord, HexSha256, RepeatTimes, cpu_ns, rounded, sha256};
+use crate::scaling::{ScalingModel, threads_ns};
 use std::fs;
 use std::path::Path;
 use unitape_codec::fix::MessageTokens;
@@ -12,7 +12,10 @@ use unitape_codec::fix::sample::sample_orders;
 use unitape_feed::{ConsolidateOptions, FileFeed, Format, Mapping, consolidate};
 
 /// Runs the cases.
-pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+pub fn run(
+    context: &BenchContext,
+    out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
+) -> Result<(), Error> {
     if context.wants("fix", "orders") {
         out(typed(context, "orders", &orders(context))?)?;
     }
@@ -26,12 +29,12 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) 
 }
 
 /// The frozen orders.
-pub fn orders(context: &Context) -> Vec<u8> {
+pub fn orders(context: &BenchContext) -> Vec<u8> {
     sample_orders(context.pick(2_000, 1_000_000) as usize, 42)
 }
 
 /// The real file, again and again, to as many messages.
-pub fn jse(context: &Context) -> Vec<u8> {
+pub fn jse(context: &BenchContext) -> Vec<u8> {
     static FILE: &[u8] = include_bytes!("../../../vectors/fix/jse/jse_fix50_marketdata_head80.fix");
     FILE.repeat(context.pick(1, 1 + 1_000_000 / JSE_MESSAGES) as usize)
 }
@@ -39,17 +42,17 @@ pub fn jse(context: &Context) -> Vec<u8> {
 /// Messages of the real file.
 const JSE_MESSAGES: u64 = 11_110;
 
-fn typed(context: &Context, case: &str, input: &[u8]) -> Result<Record, Error> {
+fn typed(context: &BenchContext, case: &str, input: &[u8]) -> Result<BenchRecord, Error> {
     let mut tokens = MessageTokens::new();
     // The slow twin says what is right; the fast path, hashed, must say the same before it is timed.
-    let (mut slow, mut fast) = (Hash::default(), Hash::default());
+    let (mut slow, mut fast) = (HexSha256::default(), HexSha256::default());
     let expected = slow_pass(input, |typed| slow.add(&typed.bytes()));
     let found = fast_pass(&mut tokens, input, |typed| fast.add(&typed.bytes()));
     let (slow, fast) = (slow.hex(), fast.hex());
     if (expected, &slow) != (found, &fast) {
         return Err(Error::Failed(format!("fix {case}: fast path {found:?}, slow twin {expected:?}")));
     }
-    let mut repeats = Repeats::default();
+    let mut repeats = RepeatTimes::default();
     for _ in 0..context.repeats(5) {
         let again = repeats.time(|| fast_pass(&mut tokens, input, |_| {}));
         if again != expected {
@@ -62,18 +65,18 @@ fn typed(context: &Context, case: &str, input: &[u8]) -> Result<Record, Error> {
         expected.messages, expected.faults
     );
     let record = repeats.record("fix", case, expected.messages, input.len() as u64, method);
-    Ok(Record { input_sha256: Some(sha256(input)), output_sha256: Some(fast), ..record })
+    Ok(BenchRecord { input_sha256: Some(sha256(input)), output_sha256: Some(fast), ..record })
 }
 
 /// The whole way: a file in the page cache becomes a tape in a fresh directory.
-fn to_tape(context: &Context) -> Result<Vec<Record>, Error> {
+fn to_tape(context: &BenchContext) -> Result<Vec<BenchRecord>, Error> {
     let place = context.fresh("orders-to-tape")?;
     let input = orders(context);
     let count = context.pick(2_000, 1_000_000);
     let (file, input_sha256, input_bytes) = (place.path().join("orders.fix"), sha256(&input), input.len());
     fs::write(&file, &input)?;
     drop(input);
-    let mut ways = WORKERS.map(|workers| Way { workers, ..Way::default() });
+    let mut ways = WORKERS.map(|workers| FixWorkerRun { workers, ..FixWorkerRun::default() });
     let mut expected = None;
     // The first round warms up: page cache, memory, name tables.
     for round in 0..=context.repeats(5) {
@@ -81,7 +84,7 @@ fn to_tape(context: &Context) -> Result<Vec<Record>, Error> {
             let workers = way.workers;
             let tape = place.path().join("tape");
             let options = options(&file, workers)?;
-            let mut throw_away = Repeats::default();
+            let mut throw_away = RepeatTimes::default();
             let times = if round == 0 { &mut throw_away } else { &mut way.times };
             let outcome = times.time(|| consolidate(&tape, options))?;
             let s = &outcome.summary;
@@ -104,7 +107,7 @@ fn to_tape(context: &Context) -> Result<Vec<Record>, Error> {
         }
     }
     let model = model(&ways[0], &file, &place.path().join("tape"), (count, input_bytes as u64))?;
-    let record = |way: &Way| {
+    let record = |way: &FixWorkerRun| {
         let method = format!(
             "file in the page cache to a closed tape in a fresh directory: hash, frame, checksum, fields, map to \
              order_new, names to ids, order, write, checksums; {} workers, {WORKERS:?} in turn; tape verified, its \
@@ -114,7 +117,7 @@ fn to_tape(context: &Context) -> Result<Vec<Record>, Error> {
         let record = way.times.record("fix", "orders-to-tape", count, input_bytes as u64, method);
         let turns = f64::from(record.repeats.max(1)) * count as f64;
         let (intake, sequence) = (way.intake_ns as f64 / turns, way.sequence_ns as f64 / turns);
-        Record {
+        BenchRecord {
             threads: way.workers as u32,
             backing: Some("file".to_owned()),
             place: Some(context.place.clone()),
@@ -136,9 +139,9 @@ const WORKERS: [usize; 3] = [1, 2, 4];
 
 /// One number of workers and what came of it.
 #[derive(Debug, Default)]
-struct Way {
+struct FixWorkerRun {
     workers: usize,
-    times: Repeats,
+    times: RepeatTimes,
     intake_ns: u64,
     sequence_ns: u64,
     farm_ns: u64,
@@ -155,7 +158,12 @@ fn options(file: &Path, workers: usize) -> Result<ConsolidateOptions<'static>, E
 }
 
 /// What one worker's repeats say of many, with one repeat more in which all threads are looked at.
-fn model(way: &Way, file: &Path, tape: &Path, (count, bytes): (u64, u64)) -> Result<Model, Error> {
+fn model(
+    way: &FixWorkerRun,
+    file: &Path,
+    tape: &Path,
+    (count, bytes): (u64, u64),
+) -> Result<ScalingModel, Error> {
     let options = options(file, way.workers)?;
     let cpu = cpu_ns();
     let (outcome, by_name) = threads_ns(|| consolidate(tape, options));
@@ -168,7 +176,7 @@ fn model(way: &Way, file: &Path, tape: &Path, (count, bytes): (u64, u64)) -> Res
     let each = |ns: u64| per_op(ns as f64 / way.times.len().max(1) as f64);
     let tape_bytes = way.tape_bytes as f64;
     let fixed = (way.times.median_ns() - way.farm_ns as f64 / way.times.len().max(1) as f64).max(0.0);
-    let model = Model {
+    let model = ScalingModel {
         fixed_ns: per_op(fixed),
         workers_ns: per_op((cpu - helpers.iter().sum::<f64>() - fixed).max(0.0)),
         intake_ns: each(way.intake_ns),
@@ -178,7 +186,7 @@ fn model(way: &Way, file: &Path, tape: &Path, (count, bytes): (u64, u64)) -> Res
         sums_ns: per_op(helpers[2]),
         bytes_moved: per_op(2.0 * bytes as f64 + 3.0 * tape_bytes),
         cores: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
-        ..Model::default()
+        ..ScalingModel::default()
     };
     Ok(model.concluded())
 }
@@ -199,7 +207,7 @@ pub fn tape_hash(dir: &Path) -> Result<String, Error> {
         .collect::<Result<Vec<_>, _>>()?;
     files.sort();
     files.push(dir.join("definitions.log"));
-    let mut hash = Hash::default();
+    let mut hash = HexSha256::default();
     for file in files {
         hash.add(&fs::read(file)?);
     }

@@ -1,9 +1,9 @@
 //! `bench fixed`: records to typed values, to events, and quotes to the tape.
 
-use crate::context::Context;
+use crate::context::BenchContext;
 use crate::error::Error;
 use crate::fix::tape_hash;
-use crate::record::{Hash, Record, Repeats, sha256};
+use crate::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use std::fs;
 use std::sync::Arc;
 use unitape_codec::fixed::{ColumnValue, FixedWidthDecoder, FixedWidthLayout, NextRecord, naive};
@@ -16,7 +16,10 @@ const RECORD: usize = 98;
 const LAYOUT: &str = "nyse-taq-bbo-98";
 
 /// Runs the cases.
-pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+pub fn run(
+    context: &BenchContext,
+    out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
+) -> Result<(), Error> {
     let repeats = context.pick(1, 101) as usize;
     if context.wants("fixed", "taq") {
         out(typed(context, repeats)?)?;
@@ -45,13 +48,13 @@ fn layout() -> Result<Arc<FixedWidthLayout>, Error> {
     Ok(Arc::new(FixedWidthLayout::parse(text, LAYOUT)?))
 }
 
-fn typed(context: &Context, repeats: usize) -> Result<Record, Error> {
+fn typed(context: &BenchContext, repeats: usize) -> Result<BenchRecord, Error> {
     let mut decoder = FixedWidthDecoder::new(layout()?);
     let output_sha256 = equal_to_the_twin(&mut decoder)?;
     let once = pass(&mut decoder, &FILE[..RECORD]);
     let file = pass(&mut decoder, FILE);
     let input = input(repeats);
-    let expected = Pass {
+    let expected = FixedPassResult {
         records: once.records + (file.records - once.records) * repeats as u64,
         faults: 0,
         // The header's number of records is another one.
@@ -59,7 +62,7 @@ fn typed(context: &Context, repeats: usize) -> Result<Record, Error> {
             .sum
             .wrapping_add(file.sum.wrapping_sub(once.sum).wrapping_mul(repeats as u64)),
     };
-    let mut times = Repeats::default();
+    let mut times = RepeatTimes::default();
     for _ in 0..context.repeats(5) {
         let found = times.time(|| pass(&mut decoder, &input));
         if found != expected {
@@ -70,20 +73,20 @@ fn typed(context: &Context, repeats: usize) -> Result<Record, Error> {
         time as UTC nanoseconds, text trimmed; values of the file hashed beforehand and equal to the slow twin's"
         .to_owned();
     let record = times.record("fixed", "taq", expected.records, input.len() as u64, method);
-    Ok(Record { input_sha256: Some(sha256(&input)), output_sha256: Some(output_sha256), ..record })
+    Ok(BenchRecord { input_sha256: Some(sha256(&input)), output_sha256: Some(output_sha256), ..record })
 }
 
 /// What a pass over an input came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Pass {
+struct FixedPassResult {
     records: u64,
     faults: u64,
     /// Over all values, so that none of them can be left out.
     sum: u64,
 }
 
-fn pass(decoder: &mut FixedWidthDecoder, input: &[u8]) -> Pass {
-    let (mut pass, mut at) = (Pass::default(), 0);
+fn pass(decoder: &mut FixedWidthDecoder, input: &[u8]) -> FixedPassResult {
+    let (mut pass, mut at) = (FixedPassResult::default(), 0);
     loop {
         match decoder.next(input, at, 0, true) {
             NextRecord::Record { span, end, .. } => {
@@ -117,7 +120,7 @@ fn number(value: ColumnValue) -> u64 {
 /// The values of the file as text, hashed; an error where the twin has others.
 fn equal_to_the_twin(decoder: &mut FixedWidthDecoder) -> Result<String, Error> {
     let layout = decoder.layout().clone();
-    let (mut hash, mut at, mut text) = (Hash::default(), 0, Vec::new());
+    let (mut hash, mut at, mut text) = (HexSha256::default(), 0, Vec::new());
     for slow in naive::decode(&layout, FILE) {
         let NextRecord::Record { span, kind, end } = decoder.next(FILE, at, 0, true) else {
             return Err(Error::Failed(format!("fixed taq: no record at byte {at}, where the twin has one")));
@@ -142,7 +145,7 @@ fn equal_to_the_twin(decoder: &mut FixedWidthDecoder) -> Result<String, Error> {
 
 /// Records in memory to finished frames in the arena of their block, by one worker; then the same with a mapping
 /// that keeps nothing beside prices and sizes, and by the general way.
-fn to_events(context: &Context, repeats: usize) -> Result<Vec<Record>, Error> {
+fn to_events(context: &BenchContext, repeats: usize) -> Result<Vec<BenchRecord>, Error> {
     let input = input(repeats);
     let count = (input.len() / RECORD) as u64;
     let shipped = Mapping::load(LAYOUT)?;
@@ -160,13 +163,13 @@ fn to_events(context: &Context, repeats: usize) -> Result<Vec<Record>, Error> {
             let mut blocks = worker.blocks(&input, BLOCK_BYTES);
             // The first pass warms up and learns the names, the second is hashed.
             worker.pass(&mut blocks, true, |_| {});
-            let (mut hash, mut bytes) = (Hash::default(), 0);
+            let (mut hash, mut bytes) = (HexSha256::default(), 0);
             worker.pass(&mut blocks, false, |arena| hash.add(arena));
             let hash = hash.hex();
             if *expected.get_or_insert_with(|| hash.clone()) != hash {
                 return Err(Error::Failed("fixed taq-events: batches give other frames".to_owned()));
             }
-            let mut times = Repeats::default();
+            let mut times = RepeatTimes::default();
             for _ in 0..context.repeats(5) {
                 bytes = 0;
                 let tally = times.time(|| worker.pass(&mut blocks, false, |arena| bytes += arena.len()));
@@ -180,7 +183,7 @@ fn to_events(context: &Context, repeats: usize) -> Result<Vec<Record>, Error> {
                 bytes as u64 / count
             );
             let record = times.record("fixed", "taq-events", count, input.len() as u64, method);
-            records.push(Record {
+            records.push(BenchRecord {
                 condition: Some(format!("{condition}, {way}")),
                 input_sha256: Some(sha256(&input)),
                 output_sha256: Some(hash),
@@ -192,14 +195,14 @@ fn to_events(context: &Context, repeats: usize) -> Result<Vec<Record>, Error> {
 }
 
 /// The whole way: a file in the page cache becomes a tape in a fresh directory.
-fn to_tape(context: &Context, repeats: usize) -> Result<Vec<Record>, Error> {
+fn to_tape(context: &BenchContext, repeats: usize) -> Result<Vec<BenchRecord>, Error> {
     let place = context.fresh("taq-to-tape")?;
     let input = input(repeats);
     let count = (input.len() / RECORD) as u64;
     let (file, input_sha256, input_bytes) = (place.path().join("taq.txt"), sha256(&input), input.len());
     fs::write(&file, &input)?;
     drop(input);
-    let mut times = [Repeats::default(), Repeats::default()];
+    let mut times = [RepeatTimes::default(), RepeatTimes::default()];
     let mut expected = None;
     // The first round warms up: page cache, memory, name tables.
     for round in 0..=context.repeats(5) {
@@ -212,7 +215,7 @@ fn to_tape(context: &Context, repeats: usize) -> Result<Vec<Record>, Error> {
                 files: vec![file.clone()],
             };
             let options = ConsolidateOptions { feeds: vec![feed], workers, ..ConsolidateOptions::default() };
-            let mut throw_away = Repeats::default();
+            let mut throw_away = RepeatTimes::default();
             let times = if round == 0 { &mut throw_away } else { times };
             let outcome = times.time(|| consolidate(&tape, options))?;
             let s = &outcome.summary;
@@ -227,14 +230,14 @@ fn to_tape(context: &Context, repeats: usize) -> Result<Vec<Record>, Error> {
             fs::remove_dir_all(&tape)?;
         }
     }
-    let record = |(workers, times): (u32, &Repeats)| {
+    let record = |(workers, times): (u32, &RepeatTimes)| {
         let method = format!(
             "file in the page cache to a closed tape in a fresh directory: records to bbo events that keep all \
              columns, names to ids, order, write, checksums; {workers} workers, 1 and 2 in turn; tape verified, \
              its bytes equal at 1 and 2 workers"
         );
         let record = times.record("fixed", "taq-to-tape", count, input_bytes as u64, method);
-        Record {
+        BenchRecord {
             threads: workers,
             backing: Some("file".to_owned()),
             place: Some(context.place.clone()),

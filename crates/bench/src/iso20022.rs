@@ -1,8 +1,8 @@
 //! `bench iso20022`: payments in XML to events.
 
-use crate::context::Context;
+use crate::context::BenchContext;
 use crate::error::Error;
-use crate::record::{Record, Repeats, sha256};
+use crate::record::{BenchRecord, RepeatTimes, sha256};
 use std::collections::BTreeMap;
 use unitape_codec::events::{EventLineForm, NoSources, write_event};
 use unitape_codec::iso20022::naive;
@@ -12,7 +12,10 @@ use unitape_feed::{DecodeOptions, Format};
 use unitape_model::{Dictionary, Event};
 
 /// Runs the case.
-pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+pub fn run(
+    context: &BenchContext,
+    out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
+) -> Result<(), Error> {
     if context.wants("iso20022", "pacs008") {
         out(pacs008(context)?)?;
     }
@@ -22,7 +25,7 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) 
 /// Bytes of a block, as the farm has them.
 const BLOCK_BYTES: usize = 256 << 10;
 
-fn pacs008(context: &Context) -> Result<Record, Error> {
+fn pacs008(context: &BenchContext) -> Result<BenchRecord, Error> {
     let wrong = |what: String| Error::Failed(format!("iso20022 pacs008: {what}"));
     let count = context.pick(400, 60_000);
     let input = sample_messages(count as usize, 42);
@@ -34,7 +37,7 @@ fn pacs008(context: &Context) -> Result<Record, Error> {
     // Names are known once they have been there, as to a worker that has run for a while.
     let mut names: Vec<(_, String)> = Vec::new();
     let mut pass = |known: &Dictionary, input: &[u8], each: &mut dyn FnMut(&Block)| {
-        let (mut at, mut sum) = (0, Pass::default());
+        let (mut at, mut sum) = (0, Iso20022PassResult::default());
         while at < input.len() {
             let end = input.len().min(at + BLOCK_BYTES);
             let cut = if end < input.len() { format.cut(&input[at..end]) } else { end - at };
@@ -82,7 +85,7 @@ fn pacs008(context: &Context) -> Result<Record, Error> {
     if (t.messages, t.events, t.quarantined) != (count, count, 0) || !input.starts_with(&head) {
         return Err(wrong(format!("{t:?}, not {count} messages and events")));
     }
-    let mut repeats = Repeats::default();
+    let mut repeats = RepeatTimes::default();
     for _ in 0..context.repeats(5) {
         let again = repeats.time(|| pass(&known, &input, &mut |_| {}));
         if again != expected {
@@ -96,12 +99,16 @@ fn pacs008(context: &Context) -> Result<Record, Error> {
         input.len() as u64 / count
     );
     let record = repeats.record("iso20022", "pacs008", count, input.len() as u64, method);
-    Ok(Record { input_sha256: Some(sha256(&input)), output_sha256: Some(sha256(fast.as_bytes())), ..record })
+    Ok(BenchRecord {
+        input_sha256: Some(sha256(&input)),
+        output_sha256: Some(sha256(fast.as_bytes())),
+        ..record
+    })
 }
 
 /// What a pass over an input came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Pass {
+struct Iso20022PassResult {
     tally: MessageTally,
     /// Over all events, so that none of them can be left out.
     sum: u64,

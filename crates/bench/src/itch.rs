@@ -1,13 +1,16 @@
 //! `bench itch`: messages to events in final form, each by itself and with the orders kept.
 
-use crate::context::Context;
+use crate::context::BenchContext;
 use crate::error::Error;
-use crate::record::{Hash, Record, Repeats, sha256};
+use crate::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use unitape_codec::itch::sample::{SampleConfig, sample_messages};
 use unitape_feed::{BLOCK_BYTES, Format, Mapping, SourceDecoder};
 
 /// Runs the cases.
-pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+pub fn run(
+    context: &BenchContext,
+    out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
+) -> Result<(), Error> {
     let messages = context.pick(20_000, 4_000_000) as usize;
     if context.wants("itch", "events") {
         let sample = SampleConfig { messages, live: messages / 10, ..SampleConfig::default() };
@@ -30,10 +33,10 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) 
 
 /// The fast way, and the one field by field that it is held against.
 fn case(
-    context: &Context,
+    context: &BenchContext,
     (case, mapping, condition): (&str, &str, &str),
     sample: SampleConfig,
-) -> Result<Vec<Record>, Error> {
+) -> Result<Vec<BenchRecord>, Error> {
     let input = sample_messages(sample);
     let text = Mapping::load(mapping)?.text.replace("[itch]\n", "[itch]\nsession_date = \"2026-03-02\"\n");
     let format = Format::from_mapping(Mapping::parse(&text, mapping)?)?;
@@ -45,7 +48,7 @@ fn case(
         let mut blocks = worker.blocks(&input, BLOCK_BYTES);
         // The first pass learns the names, the second is hashed.
         worker.pass(&mut blocks, true, |_| {});
-        let (mut hash, mut bytes) = (Hash::default(), 0);
+        let (mut hash, mut bytes) = (HexSha256::default(), 0);
         let tally = worker.pass(&mut blocks, false, |arena| {
             hash.add(arena);
             bytes += arena.len() as u64;
@@ -57,7 +60,7 @@ fn case(
         if tally.quarantined + tally.ignored > 0 || tally.messages < sample.messages as u64 {
             return Err(Error::Failed(format!("itch {case}: {tally:?}")));
         }
-        let mut times = Repeats::default();
+        let mut times = RepeatTimes::default();
         for _ in 0..context.repeats(7) {
             let mut written = 0;
             let again = times.time(|| worker.pass(&mut blocks, false, |arena| written += arena.len() as u64));
@@ -75,7 +78,7 @@ fn case(
             tenths(bytes),
         );
         let record = times.record("itch", case, count, read, method);
-        records.push(Record {
+        records.push(BenchRecord {
             condition: Some(format!("{condition}, {way}")),
             input_sha256: Some(sha256(&input)),
             output_sha256: Some(hash),

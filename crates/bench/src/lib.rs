@@ -26,15 +26,15 @@ mod tape;
 pub mod typed;
 mod watch;
 
-pub use context::{Options, Wanted};
+pub use context::{BenchOptions, CaseSelection};
 pub use error::Error;
-pub use tape::{Tune, peer};
+pub use tape::{TapeTuning, peer};
 
-use context::Context;
-use record::Record;
+use context::BenchContext;
+use record::BenchRecord;
 
 /// What can be measured, and the cases of each.
-const BENCHES: [(&str, &[&str], Bench); 13] = [
+const BENCHES: [(&str, &[&str], BenchFunction); 13] = [
     ("tape", &tape::CASES, tape::run),
     ("farm", &["empty"], farm::run),
     ("fix", &["orders", "jse", "orders-to-tape"], fix::run),
@@ -50,14 +50,17 @@ const BENCHES: [(&str, &[&str], Bench); 13] = [
     ("sim", &["events", "frames"], sim::run),
 ];
 
-type Bench = fn(&Context, &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error>;
+type BenchFunction = fn(&BenchContext, &mut dyn FnMut(BenchRecord) -> Result<(), Error>) -> Result<(), Error>;
 
 /// Runs what is wanted, and gives each record to `out`.
 ///
 /// # Errors
 /// When a measurement cannot be made or does not come out right, or when `out` refuses.
-pub fn run(options: Options, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
-    let context = Context::new(options)?;
+pub fn run(
+    options: BenchOptions,
+    out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let context = BenchContext::new(options)?;
     for (bench, _, measure) in BENCHES {
         if context.wants_any_of(bench) {
             measure(&context, out)?;
@@ -66,7 +69,7 @@ pub fn run(options: Options, out: &mut dyn FnMut(Record) -> Result<(), Error>) -
     Ok(())
 }
 
-impl Wanted {
+impl CaseSelection {
     /// A bench, or a case as `bench/case`.
     ///
     /// # Errors
@@ -97,11 +100,11 @@ mod tests {
             ("tapes", "tape, farm, fix, fast, fixed, csv, swift, itch, iso20022, store, watch, book, sim"),
             ("fix/order", "orders, jse, orders-to-tape"),
         ] {
-            match Wanted::parse(name) {
+            match CaseSelection::parse(name) {
                 Err(Error::Usage(what)) => assert!(what.contains(says), "{what}"),
                 other => panic!("{other:?}"),
             }
         }
-        assert!(Wanted::parse("fix/orders").is_ok() && Wanted::parse("tape").is_ok());
+        assert!(CaseSelection::parse("fix/orders").is_ok() && CaseSelection::parse("tape").is_ok());
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Like `typed.rs` this is compiled by `bench/peers` too.
 
-use crate::typed::{Part, Typed, Values};
+use crate::typed::{TypedGroupEntry, TypedMessage, ValueReader};
 use std::sync::Arc;
 use unitape_codec::fix::{
     FieldSelection, FieldSlots, FilledSlots, FixFrame, FixFramer, GroupSelection, MessageTokens, naive, value,
@@ -10,21 +10,25 @@ use unitape_codec::fix::{
 
 /// What a pass over an input came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pass {
+pub struct FixPassResult {
     /// Good messages.
     pub messages: u64,
     /// Faulty messages and values.
     pub faults: u64,
-    /// Of all records, see [`Typed::sum`].
+    /// Of all records, see [`TypedMessage::sum`].
     pub sum: u64,
 }
 
 /// The product's way: one pass over the bytes of a message, then one look at each field.
-pub fn fast_pass(tokens: &mut MessageTokens, input: &[u8], mut each: impl FnMut(&Typed)) -> Pass {
+pub fn fast_pass(
+    tokens: &mut MessageTokens,
+    input: &[u8],
+    mut each: impl FnMut(&TypedMessage),
+) -> FixPassResult {
     let framer = FixFramer::default();
     let mut slots = FieldSlots::new(wanted());
-    let (mut typed, mut timestamps) = (Typed::default(), value::TimestampReader::default());
-    let (mut pass, mut at) = (Pass::default(), 0);
+    let (mut typed, mut timestamps) = (TypedMessage::default(), value::TimestampReader::default());
+    let (mut pass, mut at) = (FixPassResult::default(), 0);
     loop {
         match tokens.frame(&framer, input, at, true) {
             FixFrame::Message(message) => {
@@ -61,7 +65,7 @@ pub fn wanted() -> Arc<FieldSelection> {
 /// Reads the values in the slots; how many are not of their type.
 #[inline(always)]
 fn fill(
-    typed: &mut Typed,
+    typed: &mut TypedMessage,
     timestamps: &mut value::TimestampReader,
     slots: FilledSlots<'_>,
     bytes: &[u8],
@@ -106,7 +110,7 @@ fn fill(
     for entry in parties {
         let Some(part) = typed.parts.get_mut(typed.entries as usize) else { return faults + 1 };
         typed.entries += 1;
-        *part = Part::default();
+        *part = TypedGroupEntry::default();
         let get = |slot| entry.get(slot);
         if let Some(token) = get(0) {
             check(token.padded(bytes).map(|v| part.id = v).is_some());
@@ -123,7 +127,7 @@ fn fill(
     for entry in entries {
         let Some(part) = typed.parts.get_mut(typed.entries as usize) else { return faults + 1 };
         typed.entries += 1;
-        *part = Part::default();
+        *part = TypedGroupEntry::default();
         let get = |slot| entry.get(slot);
         if let Some(token) = get(0) {
             check(token.first(bytes).map(|v| part.action = v).is_some());
@@ -153,18 +157,19 @@ fn fill(
 }
 
 /// The slow way: a byte at a time, values by the standard library.
-pub fn slow_pass(input: &[u8], mut each: impl FnMut(&Typed)) -> Pass {
+pub fn slow_pass(input: &[u8], mut each: impl FnMut(&TypedMessage)) -> FixPassResult {
     let framer = FixFramer::default();
-    let (mut pass, mut at) = (Pass::default(), 0);
+    let (mut pass, mut at) = (FixPassResult::default(), 0);
     loop {
         let span = match naive::frame(&framer, input, at) {
             FixFrame::Message(message) => {
                 let bytes = message.span.slice(input);
                 match naive::tokens(&framer, bytes) {
                     Ok(fields) => {
-                        let mut typed = Typed::default();
+                        let mut typed = TypedMessage::default();
                         for token in fields {
-                            pass.faults += u64::from(!typed.field::<Slow>(token.tag, token.slice(bytes)));
+                            pass.faults +=
+                                u64::from(!typed.field::<StdValueReader>(token.tag, token.slice(bytes)));
                         }
                         pass.faults += u64::from(typed.stated != typed.entries);
                         pass.messages += 1;
@@ -186,9 +191,9 @@ pub fn slow_pass(input: &[u8], mut each: impl FnMut(&Typed)) -> Pass {
 }
 
 /// Values as the product reads them.
-pub struct Fast;
+pub struct ProductValueReader;
 
-impl Values for Fast {
+impl ValueReader for ProductValueReader {
     #[inline(always)]
     fn decimal(text: &[u8]) -> Option<(i64, i8)> {
         value::decimal(text).map(|d| (d.mantissa, d.exponent))
@@ -208,9 +213,9 @@ impl Values for Fast {
 }
 
 /// Values by the standard library, and the day by counting years and months.
-struct Slow;
+struct StdValueReader;
 
-impl Values for Slow {
+impl ValueReader for StdValueReader {
     fn decimal(text: &[u8]) -> Option<(i64, i8)> {
         let text = std::str::from_utf8(text).ok()?;
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
@@ -254,10 +259,10 @@ mod tests {
             ("20000301-00:00:00.5", 11_017 * day + 500_000_000),
             ("20260302-09:00:00.123", 20_514 * day + 9 * 3_600_000_000_000 + 123_000_000),
         ] {
-            assert_eq!(Slow::timestamp(text.as_bytes()), Some(ns), "{text}");
-            assert_eq!(Fast::timestamp(text.as_bytes()), Some(ns), "{text}");
+            assert_eq!(StdValueReader::timestamp(text.as_bytes()), Some(ns), "{text}");
+            assert_eq!(ProductValueReader::timestamp(text.as_bytes()), Some(ns), "{text}");
         }
-        assert_eq!(Slow::decimal(b"-12.50"), Some((-1250, -2)));
-        assert_eq!(Slow::decimal(b"12x"), None);
+        assert_eq!(StdValueReader::decimal(b"-12.50"), Some((-1250, -2)));
+        assert_eq!(StdValueReader::decimal(b"12x"), None);
     }
 }

@@ -1,6 +1,6 @@
 //! One measurement, as `--json` prints it, and the arithmetic behind its fields.
 
-use crate::scaling::Model;
+use crate::scaling::ScalingModel;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One measurement. Times are wall clock of one repeat divided by `count`, in nanoseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Record {
+pub struct BenchRecord {
     /// What is measured: `tape`, `farm`, `fix`, `store`, `book`.
     pub bench: String,
     /// Which case of it.
@@ -41,7 +41,7 @@ pub struct Record {
     pub mb_per_s: f64,
     /// Latencies over all repeats together; only for latencies.
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
-    pub latency: Option<Latency>,
+    pub latency: Option<LatencyPercentiles>,
     /// `near` or `far`: the pair of cores, told by the raw control around the repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair: Option<String>,
@@ -98,7 +98,7 @@ pub struct Record {
     pub serial_ns_per_op: Option<f64>,
     /// What limits more workers, and what they should give; with the figures of one worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<Model>,
+    pub model: Option<ScalingModel>,
     /// Of the input bytes; null where there are none.
     pub input_sha256: Option<String>,
     /// Of the output, checked against the slow way to it; null where there is none.
@@ -107,12 +107,12 @@ pub struct Record {
     pub method: String,
     /// Between which calls of [`mark`] the last repeat was; printed with `--marks` alone, by [`MarkedRecord`].
     #[serde(skip)]
-    pub marks: Option<Marks>,
+    pub marks: Option<InstructionMarks>,
 }
 
 /// A stretch between two calls of [`mark`], for `cargo xtask instructions`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Marks {
+pub struct InstructionMarks {
     /// The number of the first call, from 0; the next call ends the stretch.
     pub from: u64,
     /// Operations in it.
@@ -124,15 +124,15 @@ pub struct Marks {
 pub struct MarkedRecord<'a> {
     /// The measurement.
     #[serde(flatten)]
-    pub record: &'a Record,
+    pub record: &'a BenchRecord,
     /// Its marks.
-    pub marks: Option<Marks>,
+    pub marks: Option<InstructionMarks>,
 }
 
 /// Percentiles in nanoseconds.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
-pub struct Latency {
+pub struct LatencyPercentiles {
     pub p50_ns: u64,
     pub p90_ns: u64,
     pub p99_ns: u64,
@@ -141,9 +141,9 @@ pub struct Latency {
     pub max_ns: u64,
 }
 
-impl Latency {
+impl LatencyPercentiles {
     /// Of what was noted.
-    pub fn of(times: &Hist) -> Self {
+    pub fn of(times: &LatencyHistogram) -> Self {
         let at = |share| times.value_at_quantile(share);
         Self {
             p50_ns: at(0.5),
@@ -157,16 +157,16 @@ impl Latency {
 }
 
 /// Latencies in nanoseconds, to three digits, however many there are.
-pub type Hist = Histogram<u64>;
+pub type LatencyHistogram = Histogram<u64>;
 
 /// An empty one, for up to a minute.
-pub fn histogram() -> Hist {
+pub fn histogram() -> LatencyHistogram {
     Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("bounds in order")
 }
 
 /// Notes a latency; what is below or beyond the bounds is noted as the bound.
 #[inline]
-pub fn note(times: &mut Hist, ns: u64) {
+pub fn note(times: &mut LatencyHistogram, ns: u64) {
     times.saturating_record(ns.max(1));
 }
 
@@ -174,14 +174,14 @@ const LATENCY_NS_MAX: u64 = 60_000_000_000;
 
 /// The repeats of one measurement.
 #[derive(Debug, Default)]
-pub struct Repeats {
+pub struct RepeatTimes {
     wall_ns: Vec<u64>,
     cpu_ns: u64,
     /// The mark at which the last one that was timed here began.
     mark: Option<u64>,
 }
 
-impl Repeats {
+impl RepeatTimes {
     /// Times one repeat.
     pub fn time<T>(&mut self, work: impl FnOnce() -> T) -> T {
         self.mark = Some(mark());
@@ -221,12 +221,12 @@ impl Repeats {
     }
 
     /// The record of these repeats of `count` operations over `bytes` bytes, one thread, by `unitape`.
-    pub fn record(&self, bench: &str, case: &str, count: u64, bytes: u64, method: String) -> Record {
+    pub fn record(&self, bench: &str, case: &str, count: u64, bytes: u64, method: String) -> BenchRecord {
         let n = self.wall_ns.len().max(1);
         let median = self.median_ns();
         let ops = count.max(1) as f64;
         let per_second = |amount: f64| if median > 0.0 { amount * 1e9 / median } else { 0.0 };
-        Record {
+        BenchRecord {
             bench: bench.to_owned(),
             case: case.to_owned(),
             subject: "unitape".to_owned(),
@@ -264,7 +264,7 @@ impl Repeats {
             input_sha256: None,
             output_sha256: None,
             method,
-            marks: self.mark.map(|from| Marks { from, operations: count }),
+            marks: self.mark.map(|from| InstructionMarks { from, operations: count }),
         }
     }
 }
@@ -293,9 +293,9 @@ pub fn cpu_ns() -> u64 {
 
 /// SHA-256 in hexadecimal, of parts.
 #[derive(Clone, Debug, Default)]
-pub struct Hash(Sha256);
+pub struct HexSha256(Sha256);
 
-impl Hash {
+impl HexSha256 {
     /// Adds bytes.
     pub fn add(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
@@ -309,7 +309,7 @@ impl Hash {
 
 /// SHA-256 in hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
-    let mut hash = Hash::default();
+    let mut hash = HexSha256::default();
     hash.add(bytes);
     hash.hex()
 }
@@ -321,7 +321,7 @@ mod tests {
     /// A median of an even number of repeats that takes the upper one flatters nobody but is no median.
     #[test]
     fn median_and_rates_are_those_of_the_definition() {
-        let mut repeats = Repeats::default();
+        let mut repeats = RepeatTimes::default();
         for wall in [4_000, 1_000, 3_000, 2_000] {
             repeats.add(wall, 500);
         }
@@ -333,26 +333,26 @@ mod tests {
     /// A record that names another stretch than that of its last repeat has the instructions of something else.
     #[test]
     fn marks_are_those_of_the_last_repeat() {
-        let mut repeats = Repeats::default();
-        let of = |repeats: &Repeats| repeats.record("b", "c", 7, 1, String::new()).marks;
+        let mut repeats = RepeatTimes::default();
+        let of = |repeats: &RepeatTimes| repeats.record("b", "c", 7, 1, String::new()).marks;
         assert_eq!(of(&repeats), None);
         let before = mark();
         repeats.time(|| ());
         let inside = repeats.time(mark);
         assert!(inside > before + 2, "marks are numbered one after the other");
-        assert_eq!(of(&repeats), Some(Marks { from: inside - 1, operations: 7 }));
+        assert_eq!(of(&repeats), Some(InstructionMarks { from: inside - 1, operations: 7 }));
     }
 
     /// Fields that are there only sometimes must come back as they went.
     #[test]
     fn a_record_comes_back_from_its_json() {
-        let mut r = Repeats::default().record("tape", "rtt", 1, 1, "m".to_owned());
+        let mut r = RepeatTimes::default().record("tape", "rtt", 1, 1, "m".to_owned());
         let mut times = histogram();
         (1..4).for_each(|ns| note(&mut times, ns));
-        for latency in [None, Some(Latency::of(&times))] {
+        for latency in [None, Some(LatencyPercentiles::of(&times))] {
             r.latency = latency;
             let text = serde_json::to_string(&r).unwrap();
-            let back: Record = serde_json::from_str(&text).unwrap();
+            let back: BenchRecord = serde_json::from_str(&text).unwrap();
             assert_eq!(serde_json::to_string(&back).unwrap(), text);
             assert_eq!(text.contains("p9999_ns"), latency.is_some());
         }
@@ -363,7 +363,7 @@ mod tests {
     fn latencies_beyond_the_bounds_stay_the_greatest() {
         let mut times = histogram();
         [0, 5, u64::MAX].into_iter().for_each(|ns| note(&mut times, ns));
-        let found = Latency::of(&times);
+        let found = LatencyPercentiles::of(&times);
         assert_eq!((times.len(), found.p50_ns), (3, 5));
         assert!(found.max_ns >= LATENCY_NS_MAX);
     }

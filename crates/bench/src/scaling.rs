@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Nanoseconds and bytes of a message, by what takes them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
-pub struct Model {
+pub struct ScalingModel {
     /// Before the first and after the last block, of the measured number of messages.
     pub fixed_ns: f64,
     /// Processor time of workers.
@@ -45,7 +45,7 @@ pub struct Model {
     pub predicted_gb_per_s: BTreeMap<u32, f64>,
 }
 
-impl Model {
+impl ScalingModel {
     /// Fills in what follows from the rest.
     pub fn concluded(mut self) -> Self {
         self.serial_fraction = rounded(self.single() / self.workers_ns.max(f64::MIN_POSITIVE));
@@ -115,10 +115,10 @@ fn look() -> BTreeMap<u32, (String, u64)> {
 mod tests {
     use super::*;
 
-    fn model() -> Model {
+    fn model() -> ScalingModel {
         let (workers_ns, intake_ns, sequence_ns) = (400.0, 20.0, 10.0);
         let (keeper_ns, recorder_ns, sums_ns) = (40.0, 4.0, 6.0);
-        Model {
+        ScalingModel {
             fixed_ns: 5.0,
             workers_ns,
             intake_ns,
@@ -128,7 +128,7 @@ mod tests {
             sums_ns,
             bytes_moved: 1000.0,
             cores: 2,
-            ..Model::default()
+            ..ScalingModel::default()
         }
     }
 

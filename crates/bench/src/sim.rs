@@ -1,22 +1,25 @@
 //! `bench sim`: a simulated day, so that it is known what the other figures are not limited by.
 
-use crate::context::Context;
+use crate::context::BenchContext;
 use crate::error::Error;
-use crate::record::{Hash, Record, Repeats};
-use unitape_sim::day::{Event, Sim, SimConfig};
+use crate::record::{BenchRecord, HexSha256, RepeatTimes};
+use unitape_sim::day::{DayEvent, Sim, SimConfig};
 
 /// Runs the cases.
-pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+pub fn run(
+    context: &BenchContext,
+    out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
+) -> Result<(), Error> {
     let config = SimConfig { events: context.pick(20_000, 5_000_000), ..SimConfig::default() };
     for case in ["events", "frames"] {
         if !context.wants("sim", case) {
             continue;
         }
-        let mut repeats = Repeats::default();
+        let mut repeats = RepeatTimes::default();
         let mut expected = None;
         // The first round warms up.
         for round in 0..=context.repeats(5) {
-            let mut throw_away = Repeats::default();
+            let mut throw_away = RepeatTimes::default();
             let times = if round == 0 { &mut throw_away } else { &mut repeats };
             let mut sim = Sim::new(config.clone())?;
             let (mut arena, mut bytes) = (Vec::with_capacity(1 << 20), 0u64);
@@ -35,7 +38,7 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) 
             // Labels, positions and counts depend on every event: one that differs shows.
             let mut truth = Vec::new();
             sim.write_truth(&mut truth)?;
-            let mut hash = Hash::default();
+            let mut hash = HexSha256::default();
             hash.add(&truth);
             let found = (sim.events(), bytes, hash.hex());
             if *expected.get_or_insert_with(|| found.clone()) != found {
@@ -44,14 +47,14 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) 
         }
         let (events, bytes, hash) = expected.expect("at least one round ran");
         // Events that are not frames are counted as they lie in memory.
-        let bytes = if case == "events" { events * size_of::<Event>() as u64 } else { bytes };
+        let bytes = if case == "events" { events * size_of::<DayEvent>() as u64 } else { bytes };
         let method = format!(
             "a day of {events} events on 3 venues with 50 instruments, 3 scenes and 3 near misses of each scenario, \
              {}; its truth hashed after each run and equal in all",
             if case == "events" { "events lent and not looked at" } else { "each made a frame in memory" }
         );
         let record = repeats.record("sim", case, events, bytes, method);
-        out(Record { output_sha256: Some(hash), ..record })?;
+        out(BenchRecord { output_sha256: Some(hash), ..record })?;
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! `bench store`: a tape into the store, and back.
 
-use crate::context::Context;
+use crate::context::BenchContext;
 use crate::error::Error;
-use crate::record::{Hash, Record, Repeats, rounded};
+use crate::record::{BenchRecord, HexSha256, RepeatTimes, rounded};
 use std::fs;
 use std::path::Path;
 use unitape_model::{
@@ -14,20 +14,23 @@ use unitape_store::{ScanFilter, SealOptions, Store, seal};
 use unitape_tape::{Reader, StartPosition, TapeId, Writer, WriterOptions};
 
 /// Runs the cases.
-pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+pub fn run(
+    context: &BenchContext,
+    out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
+) -> Result<(), Error> {
     let place = context.fresh("store")?;
     let (tape, store) = (place.path().join("tape"), place.path().join("store"));
     let rows = context.pick(20_000, 4_000_000);
     make_tape(&tape, rows)?;
     let input = hash_of_tape(&tape)?;
-    let with = |r: Record, output: &str| Record {
+    let with = |r: BenchRecord, output: &str| BenchRecord {
         place: Some(context.place.clone()),
         input_sha256: Some(input.clone()),
         output_sha256: Some(output.to_owned()),
         ..r
     };
-    let mut ingest = Repeats::default();
-    let (mut bytes, mut warm) = (0, Repeats::default());
+    let mut ingest = RepeatTimes::default();
+    let (mut bytes, mut warm) = (0, RepeatTimes::default());
     for round in 0..=context.repeats(3) {
         _ = fs::remove_dir_all(&store);
         let times = if round == 0 { &mut warm } else { &mut ingest };
@@ -51,7 +54,7 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) 
         out(with(ingest.record("store", "ingest", rows, raw, method.to_owned()), &output))?;
     }
     if context.wants("store", "scan") {
-        let mut times = Repeats::default();
+        let mut times = RepeatTimes::default();
         for round in 0..=context.repeats(5) {
             let times = if round == 0 { &mut warm } else { &mut times };
             let (count, sum) = times.time(|| count_rows(&opened))?;
@@ -67,7 +70,10 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) 
         let method = "bytes of the files of the day and the dictionary over its rows: event time, venue, instrument, \
                       prices, quantities, and for each row its ordinal and position on the tape";
         let record = ingest.record("store", "size", rows, raw, method.to_owned());
-        out(with(Record { bytes_per_row: Some(rounded(bytes as f64 / rows as f64)), ..record }, &output))?;
+        out(with(
+            BenchRecord { bytes_per_row: Some(rounded(bytes as f64 / rows as f64)), ..record },
+            &output,
+        ))?;
     }
     Ok(())
 }
@@ -151,7 +157,7 @@ fn define(
 }
 
 /// Adds an event: its place, its frame without ids, and what the ids stand for.
-fn add(hash: &mut Hash, ordinal: u64, frame: &[u8], instrument: &str, venue: &str) {
+fn add(hash: &mut HexSha256, ordinal: u64, frame: &[u8], instrument: &str, venue: &str) {
     hash.add(&ordinal.to_le_bytes());
     hash.add(&frame[..32]);
     hash.add(&frame[38..]);
@@ -162,7 +168,7 @@ fn add(hash: &mut Hash, ordinal: u64, frame: &[u8], instrument: &str, venue: &st
 fn hash_of_tape(dir: &Path) -> Result<String, Error> {
     let mut reader = Reader::open(dir, StartPosition::Oldest)?;
     let mut names = NameTable::default();
-    let mut hash = Hash::default();
+    let mut hash = HexSha256::default();
     while let Some(run) = reader.next_run(1 << 20)? {
         let mut ordinal = run.ordinal;
         for (_, header, frame) in frames(run.bytes) {
@@ -183,7 +189,7 @@ fn hash_of_tape(dir: &Path) -> Result<String, Error> {
 }
 
 fn hash_of_scan(store: &Store) -> Result<String, Error> {
-    let (mut scan, mut hash) = (store.scan(&ScanFilter::default())?, Hash::default());
+    let (mut scan, mut hash) = (store.scan(&ScanFilter::default())?, HexSha256::default());
     while let Some(row) = scan.next() {
         let (event, name) = (row.event(), |dict, id| store.names().name(dict, id).unwrap_or("?"));
         let (instrument, venue) = (event.instrument(), event.venue().into());

@@ -1,9 +1,9 @@
 //! `bench swift`: messages to typed components, and messages to the tape.
 
-use crate::context::Context;
+use crate::context::BenchContext;
 use crate::error::Error;
 use crate::fix::tape_hash;
-use crate::record::{Hash, Record, Repeats, sha256};
+use crate::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use crate::swift_passes::{fast_pass, slow_pass};
 use std::fs;
 use unitape_codec::swift_mt::SwiftFields;
@@ -11,7 +11,10 @@ use unitape_codec::swift_mt::sample::sample_messages;
 use unitape_feed::{ConsolidateOptions, FileFeed, Format, consolidate};
 
 /// Runs the cases.
-pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+pub fn run(
+    context: &BenchContext,
+    out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
+) -> Result<(), Error> {
     if context.wants("swift", "typed") {
         out(typed(context)?)?;
     }
@@ -22,16 +25,16 @@ pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) 
 }
 
 /// MT103, MT202, MT541 and MT940 in turn.
-fn messages(context: &Context, full: u64) -> Vec<u8> {
+fn messages(context: &BenchContext, full: u64) -> Vec<u8> {
     sample_messages(context.pick(400, full) as usize, 42)
 }
 
-fn typed(context: &Context) -> Result<Record, Error> {
+fn typed(context: &BenchContext) -> Result<BenchRecord, Error> {
     // The slow twin takes its time: it says what is right of a part that is checked once, message by message alike.
     let input = messages(context, 400_000);
     let mut fields = SwiftFields::new();
     let head = messages(context, 40_000);
-    let (mut slow, mut fast) = (Hash::default(), Hash::default());
+    let (mut slow, mut fast) = (HexSha256::default(), HexSha256::default());
     let expected = slow_pass(&head, |_| true, |value| slow.add(&value.number.to_le_bytes()));
     let found = fast_pass(&mut fields, &head, |_| true, |value| fast.add(&value.number.to_le_bytes()));
     let (slow, fast) = (slow.hex(), fast.hex());
@@ -42,7 +45,7 @@ fn typed(context: &Context) -> Result<Record, Error> {
     if expected.faults > 0 {
         return Err(Error::Failed(format!("swift typed: {expected:?}")));
     }
-    let mut repeats = Repeats::default();
+    let mut repeats = RepeatTimes::default();
     for _ in 0..context.repeats(5) {
         let again = repeats.time(|| fast_pass(&mut fields, &input, |_| true, |_| {}));
         if again != expected {
@@ -55,18 +58,18 @@ fn typed(context: &Context) -> Result<Record, Error> {
         expected.fields, expected.parts
     );
     let record = repeats.record("swift", "typed", expected.messages, input.len() as u64, method);
-    Ok(Record { input_sha256: Some(sha256(&input)), output_sha256: Some(fast), ..record })
+    Ok(BenchRecord { input_sha256: Some(sha256(&input)), output_sha256: Some(fast), ..record })
 }
 
 /// The whole way: a file in the page cache becomes a tape in a fresh directory.
-fn to_tape(context: &Context) -> Result<Vec<Record>, Error> {
+fn to_tape(context: &BenchContext) -> Result<Vec<BenchRecord>, Error> {
     let place = context.fresh("swift-to-tape")?;
     let input = messages(context, 400_000);
     let count = context.pick(400, 400_000);
     let (file, input_sha256, input_bytes) = (place.path().join("messages.rje"), sha256(&input), input.len());
     fs::write(&file, &input)?;
     drop(input);
-    let mut repeats = [Repeats::default(), Repeats::default()];
+    let mut repeats = [RepeatTimes::default(), RepeatTimes::default()];
     let mut expected = None;
     // The first round warms up: page cache, memory, name tables.
     for round in 0..=context.repeats(5) {
@@ -75,7 +78,7 @@ fn to_tape(context: &Context) -> Result<Vec<Record>, Error> {
             let format = Format::from_names("swift", "swift-mt")?;
             let feed = FileFeed { name: "swift".to_owned(), format, files: vec![file.clone()] };
             let options = ConsolidateOptions { feeds: vec![feed], workers, ..ConsolidateOptions::default() };
-            let mut throw_away = Repeats::default();
+            let mut throw_away = RepeatTimes::default();
             let times = if round == 0 { &mut throw_away } else { times };
             let outcome = times.time(|| consolidate(&tape, options))?;
             let s = &outcome.summary;
@@ -90,14 +93,14 @@ fn to_tape(context: &Context) -> Result<Vec<Record>, Error> {
             fs::remove_dir_all(&tape)?;
         }
     }
-    let record = |(workers, times): (u32, &Repeats)| {
+    let record = |(workers, times): (u32, &RepeatTimes)| {
         let method = format!(
             "file in the page cache to a closed tape in a fresh directory: frame, fields, components, map to payments \
              and statements by swift-mt, names to ids, order, write, checksums; {workers} workers, 1 and 2 in turn; \
              tape verified, its bytes equal at 1 and 2 workers"
         );
         let record = times.record("swift", "to-tape", count, input_bytes as u64, method);
-        Record {
+        BenchRecord {
             threads: workers,
             backing: Some("file".to_owned()),
             place: Some(context.place.clone()),

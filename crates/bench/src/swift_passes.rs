@@ -8,7 +8,7 @@ use unitape_codec::swift_mt::{SwiftFields, SwiftFrame, SwiftFramer, SwiftTag, na
 /// What a pass over an input came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Pass {
+pub struct SwiftPassResult {
     pub messages: u64,
     pub faults: u64,
     pub fields: u64,
@@ -20,7 +20,7 @@ pub struct Pass {
 /// A component that was found.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
-pub struct Value<'a> {
+pub struct MeasuredComponent<'a> {
     pub tag: SwiftTag,
     pub kind: ComponentKind,
     pub text: &'a [u8],
@@ -91,10 +91,10 @@ pub fn fast_pass(
     fields: &mut SwiftFields,
     input: &[u8],
     wanted: impl Fn(SwiftTag) -> bool,
-    mut each: impl FnMut(Value<'_>),
-) -> Pass {
+    mut each: impl FnMut(MeasuredComponent<'_>),
+) -> SwiftPassResult {
     let framer = SwiftFramer::default();
-    let (mut pass, mut at, mut parts) = (Pass::default(), 0, SwiftComponents::default());
+    let (mut pass, mut at, mut parts) = (SwiftPassResult::default(), 0, SwiftComponents::default());
     loop {
         match fields.frame(&framer, input, at, true) {
             SwiftFrame::Message(message) => {
@@ -109,7 +109,12 @@ pub fn fast_pass(
                         let number = number(part, value);
                         pass.parts += 1;
                         pass.sum = pass.sum.rotate_left(1).wrapping_add(number);
-                        each(Value { tag: token.tag, kind: part.kind, text: part.slice(value), number });
+                        each(MeasuredComponent {
+                            tag: token.tag,
+                            kind: part.kind,
+                            text: part.slice(value),
+                            number,
+                        });
                     }
                 }
                 pass.fields += fields.as_slice().len() as u64;
@@ -126,9 +131,13 @@ pub fn fast_pass(
 }
 
 /// The slow way: a byte at a time, the notation of the standard read as it stands.
-pub fn slow_pass(input: &[u8], wanted: impl Fn(SwiftTag) -> bool, mut each: impl FnMut(Value<'_>)) -> Pass {
+pub fn slow_pass(
+    input: &[u8],
+    wanted: impl Fn(SwiftTag) -> bool,
+    mut each: impl FnMut(MeasuredComponent<'_>),
+) -> SwiftPassResult {
     let framer = SwiftFramer::default();
-    let (mut pass, mut at) = (Pass::default(), 0);
+    let (mut pass, mut at) = (SwiftPassResult::default(), 0);
     loop {
         let span = match naive::frame(&framer, input, at) {
             SwiftFrame::Message(message) => {
@@ -149,7 +158,12 @@ pub fn slow_pass(input: &[u8], wanted: impl Fn(SwiftTag) -> bool, mut each: impl
                                     Some(number) => {
                                         pass.parts += 1;
                                         pass.sum = pass.sum.rotate_left(1).wrapping_add(number);
-                                        each(Value { tag, kind, text: &value[start..end], number });
+                                        each(MeasuredComponent {
+                                            tag,
+                                            kind,
+                                            text: &value[start..end],
+                                            number,
+                                        });
                                     }
                                     None => pass.faults += 1,
                                 }

@@ -16,7 +16,7 @@ const PART_BYTES: usize = 52;
 /// market data entries (268) are in the parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Typed {
+pub struct TypedMessage {
     pub msg_type: [u8; 8],
     pub sequence: i64,
     pub sent_ns: i64,
@@ -35,7 +35,7 @@ pub struct Typed {
     pub stated: u32,
     /// Entries of the group.
     pub entries: u32,
-    pub parts: [Part; PARTS],
+    pub parts: [TypedGroupEntry; PARTS],
     /// Which tags were there, a bit each, so that the first of a repeated tag counts.
     seen: u16,
 }
@@ -43,7 +43,7 @@ pub struct Typed {
 /// One entry of a group: a party, or a market data entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Part {
+pub struct TypedGroupEntry {
     /// PartyID or Symbol.
     pub id: [u8; 16],
     /// PartyRole or RptSeq.
@@ -60,7 +60,7 @@ pub struct Part {
 }
 
 /// How values are read; one for the product's functions, one for the slow twin.
-pub trait Values {
+pub trait ValueReader {
     /// Digits and at most one point: mantissa and exponent.
     fn decimal(text: &[u8]) -> Option<(i64, i8)>;
     /// Digits, maybe with a sign.
@@ -71,7 +71,7 @@ pub trait Values {
     fn time(text: &[u8]) -> Option<i64>;
 }
 
-impl Typed {
+impl TypedMessage {
     /// Makes it empty; parts are as they were, until one is counted again.
     #[inline(always)]
     pub fn clear(&mut self) {
@@ -84,7 +84,7 @@ impl Typed {
 
     /// Takes one field after the other, as a list of fields gives them; false where its value is not of its type.
     #[inline(always)]
-    pub fn field<V: Values>(&mut self, tag: u32, value: &[u8]) -> bool {
+    pub fn field<V: ValueReader>(&mut self, tag: u32, value: &[u8]) -> bool {
         self.fields += 1;
         if matches!(tag, 453 | 268) {
             return V::int(value).map(|v| self.stated = v as u32).is_some();
@@ -186,10 +186,10 @@ impl Typed {
     }
 }
 
-impl Part {
+impl TypedGroupEntry {
     /// Takes one field; false where its value is not of its type.
     #[inline(always)]
-    pub fn field<V: Values>(&mut self, tag: u32, value: &[u8]) -> bool {
+    pub fn field<V: ValueReader>(&mut self, tag: u32, value: &[u8]) -> bool {
         match tag {
             448 | 55 => put(&mut self.id, value),
             447 | 269 => value.first().map(|v| self.kind = *v).is_some(),

@@ -1,8 +1,8 @@
 //! `bench watch`: events through scenarios, from memory, on one core.
 
-use crate::context::Context;
+use crate::context::BenchContext;
 use crate::error::Error;
-use crate::record::{Hash, Record, Repeats, sha256};
+use crate::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use unitape_model::{Dictionary, Event, frames};
 use unitape_watch::naive::Twins;
 use unitape_watch::{Alert, ScenarioSelection, Watch, sample};
@@ -16,17 +16,21 @@ const CASES: [(&str, Option<&str>); 4] = [
 ];
 
 /// Runs the cases.
-pub fn run(context: &Context, out: &mut dyn FnMut(Record) -> Result<(), Error>) -> Result<(), Error> {
+pub fn run(
+    context: &BenchContext,
+    out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
+) -> Result<(), Error> {
     let wanted = || CASES.iter().filter(|(case, _)| context.wants("watch", case));
     if wanted().next().is_none() {
         return Ok(());
     }
     let (arena, names) = sample::orders(context.pick(5_000, 500_000) as usize, 42);
-    let input = Stream { hash: sha256(&arena), events: events(&arena), bytes: arena.len() as u64, names };
+    let input =
+        WatchedEvents { hash: sha256(&arena), events: events(&arena), bytes: arena.len() as u64, names };
     wanted().try_for_each(|(case, scenario)| out(measure(context, case, *scenario, &input)?))
 }
 
-struct Stream<'a> {
+struct WatchedEvents<'a> {
     hash: String,
     events: Vec<Event<'a>>,
     bytes: u64,
@@ -38,15 +42,15 @@ fn events(arena: &[u8]) -> Vec<Event<'_>> {
 }
 
 fn measure(
-    context: &Context,
+    context: &BenchContext,
     case: &str,
     scenario: Option<&str>,
-    input: &Stream<'_>,
-) -> Result<Record, Error> {
+    input: &WatchedEvents<'_>,
+) -> Result<BenchRecord, Error> {
     let selection =
         ScenarioSelection { scenario: scenario.map(str::to_owned), ..ScenarioSelection::default() };
     let mut twins = Twins::new(&selection)?;
-    let (mut slow, mut alerts) = (Hash::default(), Vec::new());
+    let (mut slow, mut alerts) = (HexSha256::default(), Vec::new());
     let mut expected = 0;
     for (event, seq) in input.events.iter().zip(1..) {
         twins.on_event(event, seq, &input.names, &mut alerts);
@@ -54,18 +58,18 @@ fn measure(
         alerts.drain(..).for_each(|alert| add(&mut slow, alert));
     }
     let slow = slow.hex();
-    let (mut watch, mut repeats) = (Watch::new(&selection)?, Repeats::default());
+    let (mut watch, mut repeats) = (Watch::new(&selection)?, RepeatTimes::default());
     // The first round warms up: tables have grown to the size they keep.
     for round in 0..=context.repeats(7) {
         watch.reset();
-        let mut warm_up = Repeats::default();
+        let mut warm_up = RepeatTimes::default();
         let times = if round == 0 { &mut warm_up } else { &mut repeats };
         times.time(|| {
             for (event, seq) in input.events.iter().zip(1..) {
                 watch.on_event(event, seq, None, &input.names, &mut alerts);
             }
         });
-        let mut fast = Hash::default();
+        let mut fast = HexSha256::default();
         let found = alerts.len();
         alerts.drain(..).for_each(|alert| add(&mut fast, alert));
         if fast.hex() != slow {
@@ -82,11 +86,11 @@ fn measure(
         scenario.unwrap_or("all three scenarios"),
     );
     let record = repeats.record("watch", case, input.events.len() as u64, input.bytes, method);
-    Ok(Record { input_sha256: Some(input.hash.clone()), output_sha256: Some(slow), ..record })
+    Ok(BenchRecord { input_sha256: Some(input.hash.clone()), output_sha256: Some(slow), ..record })
 }
 
 /// What the twin gives of an alert: all but the detail, which is for people.
-fn add(hash: &mut Hash, alert: Alert) {
+fn add(hash: &mut HexSha256, alert: Alert) {
     let mut line = Vec::new();
     Alert { detail: serde_json::Value::Null, ..alert }.write_json(&mut line, None);
     line.push(b'\n');

@@ -12,7 +12,7 @@ use crate::store::{LISTINGS_MAX, OrderStore};
 use crate::value::Basis;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
-use unitape_model::records::Order;
+use unitape_model::records::OrderRecord;
 use unitape_model::{Event, EventKind, InstrumentId, UnixNanos, flags};
 
 /// What books are built with; bounds have counters.
@@ -242,7 +242,7 @@ impl Books {
 
     fn on_order(&mut self, event: &Event<'_>) {
         self.counters.events += 1;
-        let Some(order) = Order::from_event(event) else { return };
+        let Some(order) = OrderRecord::from_event(event) else { return };
         if self.losses.any_bookless && self.losses.kind(event.source()) == SourceBookPolicy::Bookless {
             self.counters.bookless += 1;
             return;

@@ -4,14 +4,14 @@ use crate::mbo::{ExtraOrderTerms, OrderTerms};
 use crate::mbp::{LevelAction, LevelChange, StoredLevel};
 use crate::value::OrderId;
 use std::hash::Hasher as _;
-use unitape_model::records::{Bbo, Common, Order};
+use unitape_model::records::{BboRecord, CommonRecord, OrderRecord};
 use unitape_model::schema::{EXP_EXT, EXP_NONE};
 use unitape_model::{Event, EventField, EventKind, EventValue, InlineId, Price, Side, flags};
 use zerocopy::FromBytes as _;
 
 /// The id of an order; none on a damaged tape.
 #[inline]
-pub(crate) fn order_id(event: &Event<'_>, order: &Order) -> Option<OrderId> {
+pub(crate) fn order_id(event: &Event<'_>, order: &OrderRecord) -> Option<OrderId> {
     if order.oid[0] != 0 { Some(OrderId(order.oid)) } else { long_order_id(event) }
 }
 
@@ -45,7 +45,7 @@ fn long_order_id(event: &Event<'_>) -> Option<OrderId> {
 
 /// What an event of the order family says.
 #[inline]
-pub(crate) fn terms(event: &Event<'_>, order: &Order) -> OrderTerms {
+pub(crate) fn terms(event: &Event<'_>, order: &OrderRecord) -> OrderTerms {
     let exp = order.common.kind_b as i8;
     let mut terms = OrderTerms {
         side: Side::from_code(order.side()),
@@ -96,7 +96,7 @@ fn extend(event: &Event<'_>, terms: &mut OrderTerms) {
 
 /// Whether an order can never stand in a queue; none where the event does not say.
 #[inline]
-fn hidden(event: &Event<'_>, order: &Order) -> Option<bool> {
+fn hidden(event: &Event<'_>, order: &OrderRecord) -> Option<bool> {
     let tif = order.tif_or_cpty.get().to_le_bytes();
     let (kind, inline) = (&order.id2[16..], order.id2[16] != 0);
     if matches!(&tif, b"IOC\0" | b"FOK\0") {
@@ -124,7 +124,7 @@ fn hidden_by_extension(event: &Event<'_>) -> Option<bool> {
 #[inline]
 pub(crate) fn level(event: &Event<'_>) -> Option<LevelChange> {
     let bytes = event.bytes();
-    let common = Common::ref_from_prefix(bytes).ok()?.0;
+    let common = CommonRecord::ref_from_prefix(bytes).ok()?.0;
     let word = |at: usize| bytes[at..at + 8].try_into().map(i64::from_le_bytes).expect("eight bytes");
     let action = match common.kind_a >> 2 & 7 {
         1 => LevelAction::Add,
@@ -155,7 +155,7 @@ const LEVEL_QTY: usize = 48;
 /// without a quantity has the quantity zero.
 #[inline]
 pub(crate) fn bbo(event: &Event<'_>) -> Option<[Option<StoredLevel>; 2]> {
-    let bbo = Bbo::from_event(event)?;
+    let bbo = BboRecord::from_event(event)?;
     let side = |px: i64, mantissa: u32, exp: u8, field| {
         if px == Price::NONE.0 {
             return None;

@@ -17,7 +17,7 @@
 use crate::fault::BookFault;
 use crate::ladder::PriceLadder;
 use crate::qty::{align, settle};
-use crate::store::{NONE, Order, OrderStore, PriceQueue};
+use crate::store::{NONE, OrderStore, PriceQueue, StoredOrder};
 use crate::value::{OrderId, price_key};
 use unitape_model::{Price, Side};
 
@@ -63,7 +63,7 @@ pub(crate) struct ExtraOrderTerms {
 impl ExtraOrderTerms {
     /// The order with what is said to be left of it, and its quantities in a power that all of them are whole numbers of.
     #[cold]
-    fn state(&self, mut order: Order, total: Option<(i64, i8)>) -> Result<Order, BookFault> {
+    fn state(&self, mut order: StoredOrder, total: Option<(i64, i8)>) -> Result<StoredOrder, BookFault> {
         let settled = |of: Option<(i64, i8)>| match of {
             Some((m, e)) => settle(m, e).filter(|q| q.0 >= 0).map(Some).ok_or(BookFault::BadQuantity),
             None => Ok(None),
@@ -140,7 +140,7 @@ impl OrderBook {
             return Err(BookFault::OrdersFull);
         }
         let hidden = terms.hidden.unwrap_or(false);
-        let mut order = Order::new(oid, around.listing, side, terms.px, hidden).with_exp(exp);
+        let mut order = StoredOrder::new(oid, around.listing, side, terms.px, hidden).with_exp(exp);
         order.left = total;
         if let Some(more) = &terms.more {
             order = more.state(order, Some((total, exp)))?;
@@ -237,7 +237,8 @@ impl OrderBook {
             }
             let links = s.orders[slot as usize];
             let order = order.with_partly_shown(links.is_partly_shown());
-            s.orders[slot as usize] = Order { prev: links.prev, next: links.next, level: NONE, ..order };
+            s.orders[slot as usize] =
+                StoredOrder { prev: links.prev, next: links.next, level: NONE, ..order };
             if self.matching == slot {
                 self.matching = NONE;
             }
@@ -334,14 +335,19 @@ impl OrderBook {
     }
 
     /// The orders at a price, first in line first.
-    pub fn queue<'a>(&'a self, s: &'a OrderStore, side: Side, px: i64) -> impl Iterator<Item = &'a Order> {
+    pub fn queue<'a>(
+        &'a self,
+        s: &'a OrderStore,
+        side: Side,
+        px: i64,
+    ) -> impl Iterator<Item = &'a StoredOrder> {
         let ladder = &self.sides[side as usize];
         let head = ladder.find(price_key(side, px)).ok().map(|at| s.queues[ladder.val(at) as usize].head);
         chain(s, head.unwrap_or(NONE))
     }
 
     /// The orders that stand in no queue, latest first.
-    pub fn aside<'a>(&'a self, s: &'a OrderStore) -> impl Iterator<Item = &'a Order> {
+    pub fn aside<'a>(&'a self, s: &'a OrderStore) -> impl Iterator<Item = &'a StoredOrder> {
         chain(s, self.aside)
     }
 
@@ -360,7 +366,7 @@ impl OrderBook {
 
     /// Whether the other side has a price that the order can be executed at.
     #[inline]
-    fn meets(&self, order: &Order) -> bool {
+    fn meets(&self, order: &StoredOrder) -> bool {
         let other = order.side().opposite();
         self.sides[other as usize].best_key().is_some_and(|best| best >= price_key(other, order.px))
     }
@@ -443,7 +449,7 @@ impl OrderBook {
         &mut self,
         s: &mut OrderStore,
         slot: u32,
-        to: Order,
+        to: StoredOrder,
         display: Option<(i64, i8)>,
     ) -> OrderResult {
         let was = s.orders[slot as usize];
@@ -451,7 +457,7 @@ impl OrderBook {
             return Err(BookFault::BadQuantity);
         }
         let shown_was = s.shown_quantity(slot);
-        s.orders[slot as usize] = Order { prev: was.prev, next: was.next, level: was.level, ..to };
+        s.orders[slot as usize] = StoredOrder { prev: was.prev, next: was.next, level: was.level, ..to };
         if let Some(display) = display {
             s.set_display(slot, display);
         }
@@ -540,13 +546,13 @@ impl OrderBook {
 
 /// The same order with its quantities in a finer power; none when they do not fit.
 #[cold]
-fn finer(mut order: Order, exp: i8) -> Option<Order> {
+fn finer(mut order: StoredOrder, exp: i8) -> Option<StoredOrder> {
     let fits = |m: i64| align(m.into(), order.exp(), exp).and_then(|m| i64::try_from(m).ok());
     (order.left, order.done) = (fits(order.left)?, fits(order.done)?);
     Some(order.with_exp(exp))
 }
 
-fn chain(s: &OrderStore, head: u32) -> impl Iterator<Item = &Order> {
+fn chain(s: &OrderStore, head: u32) -> impl Iterator<Item = &StoredOrder> {
     let mut at = head;
     std::iter::from_fn(move || {
         let order = s.orders.get(at as usize)?;

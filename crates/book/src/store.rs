@@ -21,11 +21,11 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// An order, one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
-pub(crate) struct Order {
+pub(crate) struct StoredOrder {
     pub oid: OrderId,
     /// [`Price::NONE`] for none.
     pub px: i64,
-    /// What is left, in 10^[`Order::exp`].
+    /// What is left, in 10^[`StoredOrder::exp`].
     pub left: i64,
     /// What was executed, in the same.
     pub done: i64,
@@ -38,12 +38,12 @@ pub(crate) struct Order {
     pub tags: u32,
 }
 
-const _: () = assert!(size_of::<Order>() == 64);
+const _: () = assert!(size_of::<StoredOrder>() == 64);
 
-/// Listings at most, as [`Order`] has room for.
+/// Listings at most, as [`StoredOrder`] has room for.
 pub(crate) const LISTINGS_MAX: u32 = 1 << 23;
 
-impl Order {
+impl StoredOrder {
     pub fn new(oid: OrderId, listing: u32, side: Side, px: i64, hidden: bool) -> Self {
         debug_assert!(listing < LISTINGS_MAX);
         let tags = listing | (side as u32) << 30 | u32::from(hidden) << 31;
@@ -110,7 +110,7 @@ pub(crate) struct PriceQueue {
 
 /// The slabs and the index.
 pub(crate) struct OrderStore {
-    pub orders: Vec<Order>,
+    pub orders: Vec<StoredOrder>,
     pub queues: Vec<PriceQueue>,
     free_orders: Vec<u32>,
     free_queues: Vec<u32>,
@@ -157,7 +157,7 @@ impl OrderStore {
     }
 
     /// Takes in an order that is not there yet.
-    pub fn insert(&mut self, order: Order) -> u32 {
+    pub fn insert(&mut self, order: StoredOrder) -> u32 {
         let slot = match self.free_orders.pop() {
             Some(slot) => {
                 self.orders[slot as usize] = order;
@@ -184,7 +184,7 @@ impl OrderStore {
     }
 
     #[cold]
-    fn shown_part(&self, slot: u32, order: &Order) -> i64 {
+    fn shown_part(&self, slot: u32, order: &StoredOrder) -> i64 {
         let display = self.displays.get(&slot).and_then(|&(m, e)| qty::align(m.into(), e, order.exp()));
         display.and_then(|m| i64::try_from(m).ok()).map_or(order.left, |m| m.min(order.left))
     }
@@ -197,7 +197,7 @@ impl OrderStore {
     }
 
     /// An order as users see it.
-    pub fn view(&self, order: &Order) -> OrderView {
+    pub fn view(&self, order: &StoredOrder) -> OrderView {
         let (left, exp) = (order.left, order.exp());
         let slot = || self.find(order.listing(), &order.oid);
         let shown = if order.is_partly_shown() {
@@ -273,7 +273,8 @@ mod tests {
                 for hidden in [false, true] {
                     for exp in -30..=30 {
                         for partly in [false, true] {
-                            let order = Order::new(oid, listing, side, 5, !hidden).with_partly_shown(partly);
+                            let order =
+                                StoredOrder::new(oid, listing, side, 5, !hidden).with_partly_shown(partly);
                             let order = order.with_exp(exp).with_hidden(hidden);
                             assert_eq!(
                                 (order.listing(), order.side(), order.hidden(), order.exp()),

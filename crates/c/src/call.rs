@@ -16,7 +16,7 @@ pub(crate) fn run<R: From<i32>>(what: impl FnOnce() -> Result<R, Error>) -> R {
         Ok(Err(error)) => error,
         Err(panic) => Error::Panic(said(&*panic)),
     };
-    R::from(error.tell())
+    R::from(error.store_and_code())
 }
 
 fn said(panic: &(dyn Any + Send)) -> String {
@@ -54,7 +54,7 @@ impl<T> Handle<T> {
         // SAFETY: null or alive, as the caller vouches; only shared references to the handle itself are ever made.
         let this = unsafe { handle.as_ref() }.ok_or(Error::Null("the handle"))?;
         this.enter()?;
-        let mut leaving = Leaving { state: &this.state, becomes: BROKEN };
+        let mut leaving = HandleStateGuard { state: &this.state, becomes: BROKEN };
         // SAFETY: `enter` found nobody in it, a callback of this thread included; other threads are excluded by
         // the caller.
         let result = what(unsafe { &mut *this.inner.get() });
@@ -97,12 +97,12 @@ impl<T> Handle<T> {
 }
 
 /// What a handle becomes when the call is over, however that ends.
-struct Leaving<'a> {
+struct HandleStateGuard<'a> {
     state: &'a AtomicU8,
     becomes: u8,
 }
 
-impl Drop for Leaving<'_> {
+impl Drop for HandleStateGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         self.state.store(self.becomes, Ordering::Relaxed);

@@ -3,15 +3,16 @@
 use std::ffi::c_void;
 
 use unitape_marketdata::{
-    At, Gap, InstrumentId, Listener, ProductId, Refusal, State, Subscription, Tables, Trade, Update,
+    BookUpdate, EventContext, InstrumentId, Listener, ProductId, ReferenceTables, RefusedInput, SequenceGap,
+    Subscription, Trade, TradingState,
 };
 
 use crate::market::{Book, LevelChange, MARKET_RECOVERED, MARKET_STALE, Market};
 
 /// Who is called with what.
 #[derive(Debug, Default)]
-pub(crate) struct Callbacks {
-    pub subscribed: Vec<Subscribed>,
+pub(crate) struct CallbackTable {
+    pub subscribed: Vec<SubscribedCallback>,
     /// By instrument: places in `subscribed`; none while it is not known.
     routes: Vec<Option<Vec<u32>>>,
     /// By product: those of all its instruments; none while it is not known.
@@ -21,16 +22,16 @@ pub(crate) struct Callbacks {
 }
 
 #[derive(Debug)]
-pub(crate) struct Subscribed {
+pub(crate) struct SubscribedCallback {
     pub subscription: Subscription,
     pub callback: unsafe extern "C" fn(context: *mut c_void, market: *const Market),
     pub context: *mut c_void,
 }
 
-impl Callbacks {
+impl CallbackTable {
     /// Calls those whose subscription covers the instrument.
     #[inline]
-    fn call(&mut self, tables: &Tables, instrument: InstrumentId, market: &Market) {
+    fn call(&mut self, tables: &ReferenceTables, instrument: InstrumentId, market: &Market) {
         let known = self.routes.get(instrument.index()).is_some_and(Option::is_some);
         if !known {
             self.route(tables, instrument);
@@ -42,12 +43,13 @@ impl Callbacks {
     }
 
     #[cold]
-    fn route(&mut self, tables: &Tables, instrument: InstrumentId) {
+    fn route(&mut self, tables: &ReferenceTables, instrument: InstrumentId) {
         let at = instrument.index();
         if self.routes.len() <= at {
             self.routes.resize_with(at + 1, || None);
         }
-        let covers = |(s, n): (&Subscribed, u32)| s.subscription.covers(tables, instrument).then_some(n);
+        let covers =
+            |(s, n): (&SubscribedCallback, u32)| s.subscription.covers(tables, instrument).then_some(n);
         self.routes[at] = Some(self.subscribed.iter().zip(0..).filter_map(covers).collect());
         let product = tables.instruments[at].product.index();
         if let Some(of) = self.of_products.get_mut(product) {
@@ -56,7 +58,7 @@ impl Callbacks {
     }
 
     /// Calls those whose subscription covers any instrument of the product.
-    fn call_product(&mut self, tables: &Tables, product: ProductId, market: &Market) {
+    fn call_product(&mut self, tables: &ReferenceTables, product: ProductId, market: &Market) {
         let known = self.of_products.get(product.index()).is_some_and(Option::is_some);
         if !known {
             self.route_product(tables, product);
@@ -68,13 +70,13 @@ impl Callbacks {
     }
 
     #[cold]
-    fn route_product(&mut self, tables: &Tables, product: ProductId) {
+    fn route_product(&mut self, tables: &ReferenceTables, product: ProductId) {
         let at = product.index();
         if self.of_products.len() <= at {
             self.of_products.resize_with(at + 1, || None);
         }
         let all = || tables.instrument_ids().zip(&tables.instruments).filter(|(_, i)| i.product == product);
-        let covers = |s: &Subscribed| all().any(|(i, _)| s.subscription.covers(tables, i));
+        let covers = |s: &SubscribedCallback| all().any(|(i, _)| s.subscription.covers(tables, i));
         let of = self.subscribed.iter().zip(0..).filter_map(|(s, n)| covers(s).then_some(n));
         self.of_products[at] = Some(of.collect());
     }
@@ -90,7 +92,7 @@ impl Callbacks {
     }
 }
 
-impl Subscribed {
+impl SubscribedCallback {
     #[inline]
     fn call(&self, market: &Market) {
         // SAFETY: the caller of `unitape_handler_subscribe` vouches for both as long as the subscription lasts, and what the
@@ -99,8 +101,8 @@ impl Subscribed {
     }
 }
 
-impl Listener for Callbacks {
-    fn book(&mut self, update: &Update<'_>) {
+impl Listener for CallbackTable {
+    fn on_book(&mut self, update: &BookUpdate<'_>) {
         let mut changes = std::mem::take(&mut self.changes);
         changes.clear();
         changes.extend(update.changes.iter().map(LevelChange::from));
@@ -111,11 +113,11 @@ impl Listener for Callbacks {
         self.changes = changes;
     }
 
-    fn trade(&mut self, at: &At<'_>, trade: &Trade) {
+    fn on_trade(&mut self, at: &EventContext<'_>, trade: &Trade) {
         self.call(at.tables, trade.instrument, &Market::trade(at, trade));
     }
 
-    fn state(&mut self, at: &At<'_>, state: &State<'_>) {
+    fn on_state(&mut self, at: &EventContext<'_>, state: &TradingState<'_>) {
         let market = Market::state(at, state);
         match state.instrument {
             Some(instrument) => self.call(at.tables, instrument, &market),
@@ -123,29 +125,29 @@ impl Listener for Callbacks {
         }
     }
 
-    fn stale(&mut self, at: &At<'_>, instrument: InstrumentId) {
+    fn on_stale(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
         self.call(at.tables, instrument, &Market::new(MARKET_STALE, at, Some(instrument)));
     }
 
-    fn recovered(&mut self, at: &At<'_>, instrument: InstrumentId) {
+    fn on_recovered(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
         self.call(at.tables, instrument, &Market::new(MARKET_RECOVERED, at, Some(instrument)));
     }
 
-    fn instrument(&mut self, at: &At<'_>, instrument: InstrumentId) {
+    fn on_instrument(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
         self.route(at.tables, instrument);
         self.call(at.tables, instrument, &Market::instrument(at, instrument));
     }
 
-    fn gap(&mut self, at: &At<'_>, gap: Gap) {
+    fn on_gap(&mut self, at: &EventContext<'_>, gap: SequenceGap) {
         let market = match gap {
-            Gap::Messages { product, from, to } => Market::gap(at, Some(product), (from, to)),
-            Gap::Packets { from, to } => Market::gap(at, None, (from, to)),
-            Gap::NoRoom { product } => Market::gap(at, Some(product), (0, 0)),
+            SequenceGap::Messages { product, from, to } => Market::gap(at, Some(product), (from, to)),
+            SequenceGap::Packets { from, to } => Market::gap(at, None, (from, to)),
+            SequenceGap::NoRoom { product } => Market::gap(at, Some(product), (0, 0)),
         };
         self.call_all(&market);
     }
 
-    fn refused(&mut self, at: &At<'_>, refusal: &Refusal<'_>) {
+    fn on_refused(&mut self, at: &EventContext<'_>, refusal: &RefusedInput<'_>) {
         let mut text = std::mem::take(&mut self.text);
         self.call_all(&Market::refused(at, refusal, &mut text));
         self.text = text;

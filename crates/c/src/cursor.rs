@@ -32,7 +32,7 @@ pub unsafe extern "C" fn unitape_cursor_load(
 ) -> i32 {
     run(|| {
         // SAFETY: all as the header asks.
-        let (place, cursor) = unsafe { (text::must(position, "position")?, find(dir, name)?) };
+        let (place, cursor) = unsafe { (text::require_place(position, "position")?, find(dir, name)?) };
         let Some(at) = cursor.map_or(Ok(None), |cursor| cursor.load())? else { return Ok(0) };
         // SAFETY: as above.
         unsafe { text::put(place, at.0) };

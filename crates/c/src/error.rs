@@ -30,7 +30,7 @@ pub(crate) enum Error {
 
 impl Error {
     /// Keeps the message for `unitape_last_error` and gives the code.
-    pub fn tell(&self) -> i32 {
+    pub fn store_and_code(&self) -> i32 {
         // Text of the outside (a path) may hold a zero, at which a C string would end.
         let text = self.to_string().replace('\0', "?");
         // While a thread ends its message is gone already; the code is still told.

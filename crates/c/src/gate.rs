@@ -114,16 +114,16 @@ pub(crate) unsafe fn read(gates: *const Gate, count: u64) -> Result<Vec<unitape_
 
 /// A reader's hold on its gate, behind a handle.
 #[derive(Debug)]
-pub struct GateHolding {
+pub struct OpenGateHold {
     gate: GateHandle,
 }
 
 const _: () = {
     const fn may_be_sent<T: Send>() {}
-    may_be_sent::<GateHolding>();
+    may_be_sent::<OpenGateHold>();
 };
 
-type GateHolds = Handle<GateHolding>;
+type GateHoldHandle = Handle<OpenGateHold>;
 
 /// `unitape_gate_attach` of the header.
 ///
@@ -134,15 +134,16 @@ pub unsafe extern "C" fn unitape_gate_attach(
     dir: *const c_char,
     reader: *const c_char,
     position: u64,
-    hold: *mut *mut GateHolds,
+    hold: *mut *mut GateHoldHandle,
 ) -> i32 {
     run(|| {
         // SAFETY: all as the header asks.
-        let (place, dir, reader) =
-            unsafe { (text::must(hold, "hold")?, text::path(dir, "dir")?, text::word(reader, "reader")?) };
+        let (place, dir, reader) = unsafe {
+            (text::require_place(hold, "hold")?, text::path(dir, "dir")?, text::word(reader, "reader")?)
+        };
         let gate = GateHandle::attach(dir, reader, Position(position))?;
         // SAFETY: as above.
-        unsafe { text::put(place, Handle::give(GateHolding { gate })) };
+        unsafe { text::put(place, Handle::give(OpenGateHold { gate })) };
         Ok(code::OK)
     })
 }
@@ -152,7 +153,7 @@ pub unsafe extern "C" fn unitape_gate_attach(
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_gate_detach(hold: *mut GateHolds) -> i32 {
+pub unsafe extern "C" fn unitape_gate_detach(hold: *mut GateHoldHandle) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         drop(unsafe { Handle::take(hold) }?);
@@ -165,7 +166,7 @@ pub unsafe extern "C" fn unitape_gate_detach(hold: *mut GateHolds) -> i32 {
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_gate_advance(hold: *mut GateHolds, position: u64) -> i32 {
+pub unsafe extern "C" fn unitape_gate_advance(hold: *mut GateHoldHandle, position: u64) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe {
@@ -182,7 +183,7 @@ pub unsafe extern "C" fn unitape_gate_advance(hold: *mut GateHolds, position: u6
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_gate_rewind(hold: *mut GateHolds, position: u64) -> i32 {
+pub unsafe extern "C" fn unitape_gate_rewind(hold: *mut GateHoldHandle, position: u64) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe {
@@ -199,7 +200,7 @@ pub unsafe extern "C" fn unitape_gate_rewind(hold: *mut GateHolds, position: u64
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_gate_is_heeded(hold: *mut GateHolds) -> i32 {
+pub unsafe extern "C" fn unitape_gate_is_heeded(hold: *mut GateHoldHandle) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe { Handle::with(hold, |h| Ok(i32::from(h.gate.is_heeded()))) }
@@ -211,12 +212,12 @@ pub unsafe extern "C" fn unitape_gate_is_heeded(hold: *mut GateHolds) -> i32 {
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_gate_dropped(hold: *mut GateHolds, dropped: *mut Dropped) -> i32 {
+pub unsafe extern "C" fn unitape_gate_dropped(hold: *mut GateHoldHandle, dropped: *mut Dropped) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe {
             Handle::with(hold, |h| {
-                text::put(text::must(dropped, "dropped")?, h.gate.dropped().into());
+                text::put(text::require_place(dropped, "dropped")?, h.gate.dropped().into());
                 Ok(code::OK)
             })
         }

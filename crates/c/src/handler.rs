@@ -7,16 +7,16 @@ use std::time::Duration;
 use unitape_marketdata::{Handler, InstrumentId, LiveOptions, Packet, Subscription, UnixNanos};
 
 use crate::call::{Handle, run};
-use crate::callbacks::{Callbacks, Subscribed};
+use crate::callbacks::{CallbackTable, SubscribedCallback};
 use crate::error::Error;
 use crate::market::{Book, Level, MarketCallback, NO_NUMBER, side_of};
 use crate::text;
 
 /// A handler behind a handle.
 #[derive(Debug)]
-pub struct Handling {
+pub struct OpenHandler {
     handler: Handler,
-    callbacks: Callbacks,
+    callbacks: CallbackTable,
 }
 
 // A handle may go from thread to thread; the pointers beside the handler are the caller's own to vouch for.
@@ -79,7 +79,7 @@ const SUBSCRIBE_PRODUCT: u32 = 1;
 const SUBSCRIBE_GROUP: u32 = 2;
 const SUBSCRIBE_INSTRUMENT: u32 = 3;
 
-type Handlers = Handle<Handling>;
+type HandlerHandle = Handle<OpenHandler>;
 
 /// What C subscribes to.
 ///
@@ -107,12 +107,16 @@ unsafe fn subscription_of(what: u32, name: *const c_char) -> Result<Subscription
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_handler_open(config: *const c_char, handler: *mut *mut Handlers) -> i32 {
+pub unsafe extern "C" fn unitape_handler_open(
+    config: *const c_char,
+    handler: *mut *mut HandlerHandle,
+) -> i32 {
     run(|| {
         // SAFETY: the caller's duty, here and below.
-        let (config, handler) =
-            unsafe { (text::path(config, "config")?, text::must(handler, "the place for the handler")?) };
-        let opened = Handling { handler: Handler::open(config)?, callbacks: Callbacks::default() };
+        let (config, handler) = unsafe {
+            (text::path(config, "config")?, text::require_place(handler, "the place for the handler")?)
+        };
+        let opened = OpenHandler { handler: Handler::open(config)?, callbacks: CallbackTable::default() };
         // SAFETY: not null.
         unsafe { handler.write(Handle::give(opened)) };
         Ok(0)
@@ -124,7 +128,7 @@ pub unsafe extern "C" fn unitape_handler_open(config: *const c_char, handler: *m
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_handler_close(handler: *mut Handlers) -> i32 {
+pub unsafe extern "C" fn unitape_handler_close(handler: *mut HandlerHandle) -> i32 {
     // SAFETY: the caller's duty.
     run(|| unsafe { Handle::take(handler) }.map(|_| 0))
 }
@@ -135,7 +139,7 @@ pub unsafe extern "C" fn unitape_handler_close(handler: *mut Handlers) -> i32 {
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_handler_subscribe(
-    handler: *mut Handlers,
+    handler: *mut HandlerHandle,
     what: u32,
     name: *const c_char,
     callback: MarketCallback,
@@ -145,7 +149,7 @@ pub unsafe extern "C" fn unitape_handler_subscribe(
         // SAFETY: the caller's duty, here and below.
         let subscription = unsafe { subscription_of(what, name) }?;
         let callback = callback.ok_or(Error::Null("the callback"))?;
-        let subscribed = Subscribed { subscription: subscription.clone(), callback, context };
+        let subscribed = SubscribedCallback { subscription: subscription.clone(), callback, context };
         // SAFETY: see above.
         unsafe {
             Handle::with(handler, |this| {
@@ -164,7 +168,7 @@ pub unsafe extern "C" fn unitape_handler_subscribe(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_handler_unsubscribe(
-    handler: *mut Handlers,
+    handler: *mut HandlerHandle,
     what: u32,
     name: *const c_char,
 ) -> i32 {
@@ -190,7 +194,7 @@ pub unsafe extern "C" fn unitape_handler_unsubscribe(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_handler_replay(
-    handler: *mut Handlers,
+    handler: *mut HandlerHandle,
     file: *const c_char,
     channel: *const c_char,
 ) -> i64 {
@@ -218,7 +222,7 @@ pub unsafe extern "C" fn unitape_handler_replay(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_handler_packet(
-    handler: *mut Handlers,
+    handler: *mut HandlerHandle,
     address: *const c_char,
     bytes: *const c_void,
     length: usize,
@@ -247,7 +251,7 @@ pub unsafe extern "C" fn unitape_handler_packet(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_handler_listen(
-    handler: *mut Handlers,
+    handler: *mut HandlerHandle,
     interface: *const c_char,
     buffer_bytes: u64,
 ) -> i32 {
@@ -273,7 +277,7 @@ pub unsafe extern "C" fn unitape_handler_listen(
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_handler_poll(handler: *mut Handlers) -> i64 {
+pub unsafe extern "C" fn unitape_handler_poll(handler: *mut HandlerHandle) -> i64 {
     // SAFETY: the caller's duty.
     run(|| unsafe { Handle::with(handler, |this| Ok(this.handler.poll(&mut this.callbacks)? as i64)) })
 }
@@ -283,7 +287,7 @@ pub unsafe extern "C" fn unitape_handler_poll(handler: *mut Handlers) -> i64 {
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_handler_wait(handler: *mut Handlers, timeout_ns: u64) -> i32 {
+pub unsafe extern "C" fn unitape_handler_wait(handler: *mut HandlerHandle, timeout_ns: u64) -> i32 {
     run(|| {
         let timeout = Duration::from_nanos(timeout_ns);
         // SAFETY: the caller's duty.
@@ -297,14 +301,15 @@ pub unsafe extern "C" fn unitape_handler_wait(handler: *mut Handlers, timeout_ns
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_handler_find(
-    handler: *mut Handlers,
+    handler: *mut HandlerHandle,
     name: *const c_char,
     instrument: *mut u32,
 ) -> i32 {
     run(|| {
         // SAFETY: the caller's duty, here and below.
-        let (name, instrument) =
-            unsafe { (text::word(name, "name")?, text::must(instrument, "the place for the number")?) };
+        let (name, instrument) = unsafe {
+            (text::word(name, "name")?, text::require_place(instrument, "the place for the number")?)
+        };
         // SAFETY: see above.
         let found = unsafe { Handle::with(handler, |this| Ok(this.handler.find(name))) }?;
         // SAFETY: not null.
@@ -319,7 +324,7 @@ pub unsafe extern "C" fn unitape_handler_find(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_handler_levels(
-    handler: *mut Handlers,
+    handler: *mut HandlerHandle,
     instrument: u32,
     side: u32,
     levels: *mut Level,
@@ -385,10 +390,13 @@ unsafe fn copy(
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_handler_get_stats(handler: *mut Handlers, stats: *mut HandlerStats) -> i32 {
+pub unsafe extern "C" fn unitape_handler_get_stats(
+    handler: *mut HandlerHandle,
+    stats: *mut HandlerStats,
+) -> i32 {
     run(|| {
         // SAFETY: the caller's duty, here and below.
-        let stats = unsafe { text::must(stats, "the place for the figures") }?;
+        let stats = unsafe { text::require_place(stats, "the place for the figures") }?;
         // SAFETY: see above.
         unsafe {
             Handle::with(handler, |this| {
@@ -422,13 +430,13 @@ pub unsafe extern "C" fn unitape_handler_get_stats(handler: *mut Handlers, stats
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_handler_channel(
-    handler: *mut Handlers,
+    handler: *mut HandlerHandle,
     channel: u32,
     stats: *mut ChannelStats,
 ) -> i32 {
     run(|| {
         // SAFETY: the caller's duty, here and below.
-        let stats = unsafe { text::must(stats, "the place for the figures") }?;
+        let stats = unsafe { text::require_place(stats, "the place for the figures") }?;
         // SAFETY: see above.
         unsafe {
             Handle::with(handler, |this| {

@@ -3,8 +3,8 @@
 use std::ffi::{c_char, c_void};
 
 use unitape_marketdata::{
-    Action, At, BookView, Changed, Code, InstrumentId, ProductId, Refusal, Side, State, StoredLevel, Trade,
-    Update,
+    BookUpdate, BookView, ChangedLevel, EventContext, InstrumentId, ProductId, RefusedInput, Side, StateCode,
+    StoredLevel, Trade, TradingState, UpdateAction,
 };
 
 /// `unitape_level` of the header.
@@ -96,16 +96,16 @@ impl From<&StoredLevel> for Level {
     }
 }
 
-impl From<&Changed> for LevelChange {
+impl From<&ChangedLevel> for LevelChange {
     #[inline]
-    fn from(changed: &Changed) -> Self {
+    fn from(changed: &ChangedLevel) -> Self {
         Self {
             level: Level::from(&changed.level),
             side: changed.side as u32,
             action: match changed.action {
-                Action::Add => LEVEL_ADD,
-                Action::Change => LEVEL_CHANGE,
-                Action::Delete => LEVEL_DELETE,
+                UpdateAction::Add => LEVEL_ADD,
+                UpdateAction::Change => LEVEL_CHANGE,
+                UpdateAction::Delete => LEVEL_DELETE,
             },
             depth: changed.depth,
             reserved: 0,
@@ -141,7 +141,7 @@ impl Book {
 impl Market {
     /// An event of this message, with nothing in it.
     #[inline]
-    pub(crate) fn new(what: u32, at: &At<'_>, instrument: Option<InstrumentId>) -> Self {
+    pub(crate) fn new(what: u32, at: &EventContext<'_>, instrument: Option<InstrumentId>) -> Self {
         let told = instrument.and_then(|instrument| at.tables.instruments.get(instrument.index()));
         Self {
             what,
@@ -170,7 +170,7 @@ impl Market {
     }
 
     #[inline]
-    pub(crate) fn book(update: &Update<'_>, changes: &[LevelChange], book: &Book) -> Self {
+    pub(crate) fn book(update: &BookUpdate<'_>, changes: &[LevelChange], book: &Book) -> Self {
         let mut this = Self::new(MARKET_BOOK, update.at, Some(update.instrument));
         this.flags |= if update.cleared { MARKET_CLEARED } else { 0 };
         this.flags |= if update.book.is_stale() { MARKET_IS_STALE } else { 0 };
@@ -179,7 +179,7 @@ impl Market {
         this
     }
 
-    pub(crate) fn trade(at: &At<'_>, trade: &Trade) -> Self {
+    pub(crate) fn trade(at: &EventContext<'_>, trade: &Trade) -> Self {
         Self {
             px: trade.px.0,
             qty: trade.qty.mantissa(),
@@ -190,40 +190,40 @@ impl Market {
         }
     }
 
-    pub(crate) fn state(at: &At<'_>, state: &State<'_>) -> Self {
+    pub(crate) fn state(at: &EventContext<'_>, state: &TradingState<'_>) -> Self {
         let mut this = Self::new(MARKET_STATE, at, state.instrument);
         this.product = state.product.0;
         this.phase = state.phase.map_or(NO_NUMBER, |phase| phase as u32);
         match state.code {
-            Code::Number(code) => this.code = code,
-            Code::Text(text) => this.tell(text),
+            StateCode::Number(code) => this.code = code,
+            StateCode::Text(text) => this.set_text(text),
         }
         this
     }
 
-    pub(crate) fn instrument(at: &At<'_>, instrument: InstrumentId) -> Self {
+    pub(crate) fn instrument(at: &EventContext<'_>, instrument: InstrumentId) -> Self {
         let mut this = Self::new(MARKET_INSTRUMENT, at, Some(instrument));
-        this.tell(at.tables.instruments[instrument.index()].id.as_bytes());
+        this.set_text(at.tables.instruments[instrument.index()].id.as_bytes());
         this
     }
 
-    pub(crate) fn gap(at: &At<'_>, product: Option<ProductId>, (from, to): (u64, u64)) -> Self {
+    pub(crate) fn gap(at: &EventContext<'_>, product: Option<ProductId>, (from, to): (u64, u64)) -> Self {
         let product = product.map_or(NO_NUMBER, |product| product.0);
         Self { product, from, to, ..Self::new(MARKET_GAP, at, None) }
     }
 
     /// A refusal; `text` is where its words are put together.
-    pub(crate) fn refused(at: &At<'_>, refusal: &Refusal<'_>, text: &mut String) -> Self {
+    pub(crate) fn refused(at: &EventContext<'_>, refusal: &RefusedInput<'_>, text: &mut String) -> Self {
         text.clear();
         text.push_str(refusal.code);
         text.push_str(": ");
         text.push_str(refusal.detail);
         let mut this = Self::new(MARKET_REFUSED, at, None);
-        this.tell(text.as_bytes());
+        this.set_text(text.as_bytes());
         this
     }
 
-    fn tell(&mut self, text: &[u8]) {
+    fn set_text(&mut self, text: &[u8]) {
         (self.text, self.text_length) = (text.as_ptr().cast(), text.len());
     }
 }

@@ -75,7 +75,7 @@ const EMPTY: Options = Options {
 pub unsafe extern "C" fn unitape_options_init(options: *mut Options, size: usize) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
-        let place = unsafe { text::must(options, "the options") }?;
+        let place = unsafe { text::require_place(options, "the options") }?;
         let stated = u32::try_from(size).ok().filter(|&size| size as usize >= size_of::<u32>());
         let Some(stated) = stated else {
             return Err(Error::Argument(format!("options of {size} bytes are none")));

@@ -19,31 +19,31 @@ use crate::text;
 
 /// A publication and what is open on it.
 #[derive(Debug)]
-pub struct Publishing {
-    open: Open,
+pub struct OpenPublication {
+    open: OpenUnit,
     /// From a box of ours. Not a box, because what is open borrows from it while this value moves.
     publication: NonNull<Publication>,
 }
 
 #[derive(Debug)]
-enum Open {
+enum OpenUnit {
     Nothing,
     Draft(FrameDraft<'static>),
     Batch(MessageBatch<'static>),
 }
 
 // SAFETY: it owns its publication, which may be sent (asserted), and what is open borrows from nothing else.
-unsafe impl Send for Publishing {}
+unsafe impl Send for OpenPublication {}
 
 const _: () = {
     const fn may_be_sent<T: Send>() {}
     may_be_sent::<Publication>();
 };
 
-impl Publishing {
+impl OpenPublication {
     fn new(publication: Publication) -> Self {
         let publication = NonNull::from(Box::leak(Box::new(publication)));
-        Self { open: Open::Nothing, publication }
+        Self { open: OpenUnit::Nothing, publication }
     }
 
     /// The publication, when nothing is open on it.
@@ -52,15 +52,15 @@ impl Publishing {
         match self.open {
             // SAFETY: it is alive until this value is dropped, which drops what is open first; nothing else borrows
             // it, since nothing is open and every caller either keeps the borrow in `open` or lets it go.
-            Open::Nothing => Ok(unsafe { self.publication.as_mut() }),
-            Open::Draft(_) => Err(Error::Misuse("a claim is open: commit or abort it first")),
-            Open::Batch(_) => Err(Error::Misuse("a batch is open: commit or abort it first")),
+            OpenUnit::Nothing => Ok(unsafe { self.publication.as_mut() }),
+            OpenUnit::Draft(_) => Err(Error::Misuse("a claim is open: commit or abort it first")),
+            OpenUnit::Batch(_) => Err(Error::Misuse("a batch is open: commit or abort it first")),
         }
     }
 
     /// Gives up what is open, and the publication.
     fn into_inner(mut self) -> Publication {
-        self.open = Open::Nothing;
+        self.open = OpenUnit::Nothing;
         let publication = self.publication;
         std::mem::forget(self);
         // SAFETY: from a box (`new`), nothing borrows it, and `self` does not drop it any more.
@@ -68,15 +68,15 @@ impl Publishing {
     }
 }
 
-impl Drop for Publishing {
+impl Drop for OpenPublication {
     fn drop(&mut self) {
-        self.open = Open::Nothing;
+        self.open = OpenUnit::Nothing;
         // SAFETY: from a box (`new`), nothing borrows it, and this is the last of it.
         drop(unsafe { Box::from_raw(self.publication.as_ptr()) });
     }
 }
 
-type Publications = Handle<Publishing>;
+type PublicationHandle = Handle<OpenPublication>;
 
 /// `unitape_publication_open` of the header.
 ///
@@ -86,16 +86,20 @@ type Publications = Handle<Publishing>;
 pub unsafe extern "C" fn unitape_publication_open(
     dir: *const c_char,
     options: *const Options,
-    publication: *mut *mut Publications,
+    publication: *mut *mut PublicationHandle,
 ) -> i32 {
     run(|| {
         // SAFETY: all three as the header asks.
         let (place, dir, options) = unsafe {
-            (text::must(publication, "publication")?, text::path(dir, "dir")?, options::read(options)?)
+            (
+                text::require_place(publication, "publication")?,
+                text::path(dir, "dir")?,
+                options::read(options)?,
+            )
         };
         let opened = Publication::open(dir, options)?;
         // SAFETY: as above.
-        unsafe { text::put(place, Handle::give(Publishing::new(opened))) };
+        unsafe { text::put(place, Handle::give(OpenPublication::new(opened))) };
         Ok(code::OK)
     })
 }
@@ -105,7 +109,7 @@ pub unsafe extern "C" fn unitape_publication_open(
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_publication_close(publication: *mut Publications) -> i32 {
+pub unsafe extern "C" fn unitape_publication_close(publication: *mut PublicationHandle) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         match unsafe { Handle::take(publication) }? {
@@ -125,7 +129,7 @@ pub unsafe extern "C" fn unitape_publication_close(publication: *mut Publication
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_publication_offer(
-    publication: *mut Publications,
+    publication: *mut PublicationHandle,
     topic: u32,
     bytes: *const c_void,
     length: usize,
@@ -149,7 +153,7 @@ pub unsafe extern "C" fn unitape_publication_offer(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_publication_append(
-    publication: *mut Publications,
+    publication: *mut PublicationHandle,
     unit: *const c_void,
     length: usize,
     position: *mut u64,
@@ -175,7 +179,7 @@ pub unsafe extern "C" fn unitape_publication_append(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_publication_claim(
-    publication: *mut Publications,
+    publication: *mut PublicationHandle,
     topic: u32,
     length: usize,
     bytes: *mut *mut c_void,
@@ -184,9 +188,9 @@ pub unsafe extern "C" fn unitape_publication_claim(
         // SAFETY: the caller's duty.
         unsafe {
             Handle::with(publication, |p| {
-                let place = text::must(bytes, "bytes")?;
-                p.open = Open::Draft(p.free()?.claim(topic, length)?);
-                let Open::Draft(draft) = &mut p.open else { unreachable!("set above") };
+                let place = text::require_place(bytes, "bytes")?;
+                p.open = OpenUnit::Draft(p.free()?.claim(topic, length)?);
+                let OpenUnit::Draft(draft) = &mut p.open else { unreachable!("set above") };
                 text::put(place, draft.as_mut_ptr().cast());
                 Ok(code::OK)
             })
@@ -200,17 +204,17 @@ pub unsafe extern "C" fn unitape_publication_claim(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_publication_commit(
-    publication: *mut Publications,
+    publication: *mut PublicationHandle,
     position: *mut u64,
 ) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe {
             Handle::with(publication, |p| {
-                let at: Position = match std::mem::replace(&mut p.open, Open::Nothing) {
-                    Open::Draft(draft) => draft.commit()?,
-                    Open::Batch(batch) => batch.commit()?,
-                    Open::Nothing => return Err(Error::Misuse("neither a claim nor a batch is open")),
+                let at: Position = match std::mem::replace(&mut p.open, OpenUnit::Nothing) {
+                    OpenUnit::Draft(draft) => draft.commit()?,
+                    OpenUnit::Batch(batch) => batch.commit()?,
+                    OpenUnit::Nothing => return Err(Error::Misuse("neither a claim nor a batch is open")),
                 };
                 text::put(position, at.0);
                 Ok(code::OK)
@@ -224,12 +228,12 @@ pub unsafe extern "C" fn unitape_publication_commit(
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_publication_abort(publication: *mut Publications) -> i32 {
+pub unsafe extern "C" fn unitape_publication_abort(publication: *mut PublicationHandle) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe {
             Handle::with(publication, |p| {
-                p.open = Open::Nothing;
+                p.open = OpenUnit::Nothing;
                 Ok(code::OK)
             })
         }
@@ -241,12 +245,12 @@ pub unsafe extern "C" fn unitape_publication_abort(publication: *mut Publication
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_publication_batch(publication: *mut Publications) -> i32 {
+pub unsafe extern "C" fn unitape_publication_batch(publication: *mut PublicationHandle) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe {
             Handle::with(publication, |p| {
-                p.open = Open::Batch(p.free()?.batch());
+                p.open = OpenUnit::Batch(p.free()?.batch());
                 Ok(code::OK)
             })
         }
@@ -259,7 +263,7 @@ pub unsafe extern "C" fn unitape_publication_batch(publication: *mut Publication
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_publication_push(
-    publication: *mut Publications,
+    publication: *mut PublicationHandle,
     topic: u32,
     bytes: *const c_void,
     length: usize,
@@ -268,7 +272,9 @@ pub unsafe extern "C" fn unitape_publication_push(
         // SAFETY: the caller's duty.
         unsafe {
             Handle::with(publication, |p| {
-                let Open::Batch(batch) = &mut p.open else { return Err(Error::Misuse("no batch is open")) };
+                let OpenUnit::Batch(batch) = &mut p.open else {
+                    return Err(Error::Misuse("no batch is open"));
+                };
                 batch.push(topic, text::bytes(bytes, length)?)?;
                 Ok(code::OK)
             })
@@ -282,7 +288,7 @@ pub unsafe extern "C" fn unitape_publication_push(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_publication_end(
-    publication: *mut Publications,
+    publication: *mut PublicationHandle,
     position: *mut u64,
     ordinal: *mut u64,
 ) -> i32 {
@@ -305,14 +311,14 @@ pub unsafe extern "C" fn unitape_publication_end(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_publication_recorded(
-    publication: *mut Publications,
+    publication: *mut PublicationHandle,
     position: *mut u64,
 ) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe {
             Handle::with(publication, |p| {
-                let place = text::must(position, "position")?;
+                let place = text::require_place(position, "position")?;
                 text::put(place, p.free()?.writer().recorded().0);
                 Ok(code::OK)
             })
@@ -326,7 +332,7 @@ pub unsafe extern "C" fn unitape_publication_recorded(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_publication_gate(
-    publication: *mut Publications,
+    publication: *mut PublicationHandle,
     reader: *const c_char,
     standing: *mut GateStanding,
 ) -> i32 {
@@ -334,7 +340,8 @@ pub unsafe extern "C" fn unitape_publication_gate(
         // SAFETY: the caller's duty.
         unsafe {
             Handle::with(publication, |p| {
-                let (place, reader) = (text::must(standing, "standing")?, text::word(reader, "reader")?);
+                let (place, reader) =
+                    (text::require_place(standing, "standing")?, text::word(reader, "reader")?);
                 let gates = p.free()?.writer().gates();
                 let found = gates.into_iter().find(|gate| gate.reader == reader);
                 text::put(place, found.ok_or_else(|| Tape::NoGate { path: reader.into() })?.into());
@@ -350,7 +357,7 @@ pub unsafe extern "C" fn unitape_publication_gate(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_publication_wait_durable(
-    publication: *mut Publications,
+    publication: *mut PublicationHandle,
     position: u64,
     timeout_ns: u64,
 ) -> i32 {
@@ -371,14 +378,14 @@ pub unsafe extern "C" fn unitape_publication_wait_durable(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_publication_durable(
-    publication: *mut Publications,
+    publication: *mut PublicationHandle,
     position: *mut u64,
 ) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe {
             Handle::with(publication, |p| {
-                let place = text::must(position, "position")?;
+                let place = text::require_place(position, "position")?;
                 text::put(place, p.free()?.writer().durable().0);
                 Ok(code::OK)
             })

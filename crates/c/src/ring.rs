@@ -15,20 +15,20 @@ use crate::text;
 
 /// The writer of a ring tape behind a handle.
 #[derive(Debug)]
-pub struct RingWriting {
+pub struct OpenRingWriter {
     ring: RingTapeWriter,
 }
 
 /// A reader of a ring tape behind a handle.
 #[derive(Debug)]
-pub struct RingReading {
+pub struct OpenRingReader {
     ring: RingTapeReader,
 }
 
 const _: () = {
     const fn may_be_sent<T: Send>() {}
-    may_be_sent::<RingWriting>();
-    may_be_sent::<RingReading>();
+    may_be_sent::<OpenRingWriter>();
+    may_be_sent::<OpenRingReader>();
 };
 
 /// `unitape_losses` of the header.
@@ -41,8 +41,8 @@ pub struct Losses {
     pub events: u64,
 }
 
-type RingWriters = Handle<RingWriting>;
-type RingReaders = Handle<RingReading>;
+type RingWriterHandle = Handle<OpenRingWriter>;
+type RingReaderHandle = Handle<OpenRingReader>;
 
 /// The capacity asked for; where none is, that of the ring that is there.
 fn options_of(path: &Path, capacity_bytes: u64) -> Result<RingOptions, Error> {
@@ -65,14 +65,14 @@ fn options_of(path: &Path, capacity_bytes: u64) -> Result<RingOptions, Error> {
 pub unsafe extern "C" fn unitape_ring_open(
     path: *const c_char,
     capacity_bytes: u64,
-    ring: *mut *mut RingWriters,
+    ring: *mut *mut RingWriterHandle,
 ) -> i32 {
     run(|| {
         // SAFETY: all as the header asks.
-        let (place, path) = unsafe { (text::must(ring, "ring")?, text::path(path, "path")?) };
+        let (place, path) = unsafe { (text::require_place(ring, "ring")?, text::path(path, "path")?) };
         let (ring, _) = RingTapeWriter::open_or_make(path, options_of(path, capacity_bytes)?)?;
         // SAFETY: as above.
-        unsafe { text::put(place, Handle::give(RingWriting { ring })) };
+        unsafe { text::put(place, Handle::give(OpenRingWriter { ring })) };
         Ok(code::OK)
     })
 }
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn unitape_ring_open(
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_ring_close(ring: *mut RingWriters) -> i32 {
+pub unsafe extern "C" fn unitape_ring_close(ring: *mut RingWriterHandle) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         match unsafe { Handle::take(ring) }? {
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn unitape_ring_close(ring: *mut RingWriters) -> i32 {
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_ring_offer(
-    ring: *mut RingWriters,
+    ring: *mut RingWriterHandle,
     topic: u32,
     bytes: *const c_void,
     length: usize,
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn unitape_ring_offer(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_ring_append(
-    ring: *mut RingWriters,
+    ring: *mut RingWriterHandle,
     unit: *const c_void,
     length: usize,
     position: *mut u64,
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn unitape_ring_append(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_ring_end(
-    ring: *mut RingWriters,
+    ring: *mut RingWriterHandle,
     position: *mut u64,
     ordinal: *mut u64,
 ) -> i32 {
@@ -176,14 +176,14 @@ pub unsafe extern "C" fn unitape_ring_reader_open(
     path: *const c_char,
     start: u32,
     position: u64,
-    reader: *mut *mut RingReaders,
+    reader: *mut *mut RingReaderHandle,
 ) -> i32 {
     run(|| {
         // SAFETY: all as the header asks.
-        let (place, path) = unsafe { (text::must(reader, "reader")?, text::path(path, "path")?) };
+        let (place, path) = unsafe { (text::require_place(reader, "reader")?, text::path(path, "path")?) };
         let ring = RingTapeReader::open(path, start_of(start, position)?)?;
         // SAFETY: as above.
-        unsafe { text::put(place, Handle::give(RingReading { ring })) };
+        unsafe { text::put(place, Handle::give(OpenRingReader { ring })) };
         Ok(code::OK)
     })
 }
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn unitape_ring_reader_open(
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_ring_reader_close(reader: *mut RingReaders) -> i32 {
+pub unsafe extern "C" fn unitape_ring_reader_close(reader: *mut RingReaderHandle) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         drop(unsafe { Handle::take(reader) }?);
@@ -206,12 +206,12 @@ pub unsafe extern "C" fn unitape_ring_reader_close(reader: *mut RingReaders) -> 
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_ring_reader_next(reader: *mut RingReaders, frame: *mut Frame) -> i32 {
+pub unsafe extern "C" fn unitape_ring_reader_next(reader: *mut RingReaderHandle, frame: *mut Frame) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe {
             Handle::with(reader, |r| {
-                let place = text::must(frame, "frame")?;
+                let place = text::require_place(frame, "frame")?;
                 let Some(found) = r.ring.next()? else { return Ok(0) };
                 text::put(place, found.into());
                 Ok(1)
@@ -226,7 +226,7 @@ pub unsafe extern "C" fn unitape_ring_reader_next(reader: *mut RingReaders, fram
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_ring_reader_wait(
-    reader: *mut RingReaders,
+    reader: *mut RingReaderHandle,
     strategy: u32,
     timeout_ns: u64,
 ) -> i32 {
@@ -244,7 +244,7 @@ pub unsafe extern "C" fn unitape_ring_reader_wait(
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_ring_reader_seek(reader: *mut RingReaders, position: u64) -> i32 {
+pub unsafe extern "C" fn unitape_ring_reader_seek(reader: *mut RingReaderHandle, position: u64) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe {
@@ -262,7 +262,7 @@ pub unsafe extern "C" fn unitape_ring_reader_seek(reader: *mut RingReaders, posi
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_ring_reader_position(
-    reader: *mut RingReaders,
+    reader: *mut RingReaderHandle,
     position: *mut u64,
     ordinal: *mut u64,
 ) -> i32 {
@@ -284,7 +284,7 @@ pub unsafe extern "C" fn unitape_ring_reader_position(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_ring_reader_lag(
-    reader: *mut RingReaders,
+    reader: *mut RingReaderHandle,
     bytes: *mut u64,
     capacity_bytes: *mut u64,
 ) -> i32 {
@@ -305,12 +305,15 @@ pub unsafe extern "C" fn unitape_ring_reader_lag(
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_ring_reader_losses(reader: *mut RingReaders, losses: *mut Losses) -> i32 {
+pub unsafe extern "C" fn unitape_ring_reader_losses(
+    reader: *mut RingReaderHandle,
+    losses: *mut Losses,
+) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe {
             Handle::with(reader, |r| {
-                let place = text::must(losses, "losses")?;
+                let place = text::require_place(losses, "losses")?;
                 let unitape_tape::RingLosses { overruns, bytes, events } = r.ring.losses();
                 text::put(place, Losses { overruns, bytes, events });
                 Ok(code::OK)

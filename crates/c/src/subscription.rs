@@ -12,13 +12,13 @@ use crate::text;
 
 /// A subscription behind a handle.
 #[derive(Debug)]
-pub struct Subscribing {
+pub struct OpenSubscription {
     subscription: Subscription,
 }
 
 const _: () = {
     const fn may_be_sent<T: Send>() {}
-    may_be_sent::<Subscribing>();
+    may_be_sent::<OpenSubscription>();
 };
 
 /// `unitape_frame` of the header.
@@ -80,7 +80,7 @@ const WAIT_BALANCED: u32 = 0;
 const WAIT_SPIN: u32 = 1;
 const WAIT_PARK: u32 = 2;
 
-type Subscriptions = Handle<Subscribing>;
+type SubscriptionHandle = Handle<OpenSubscription>;
 
 /// Where C wants to begin.
 pub(crate) fn start_of(start: u32, position: u64) -> Result<StartPosition, Error> {
@@ -125,11 +125,12 @@ pub unsafe extern "C" fn unitape_subscription_open(
     name: *const c_char,
     start: u32,
     position: u64,
-    subscription: *mut *mut Subscriptions,
+    subscription: *mut *mut SubscriptionHandle,
 ) -> i32 {
     run(|| {
         // SAFETY: all as the header asks.
-        let (place, dir) = unsafe { (text::must(subscription, "subscription")?, text::path(dir, "dir")?) };
+        let (place, dir) =
+            unsafe { (text::require_place(subscription, "subscription")?, text::path(dir, "dir")?) };
         let or_oldest = start & START_OR_OLDEST != 0;
         let start = start_of(start & !START_OR_OLDEST, position)?;
         let name = match name.is_null() {
@@ -144,7 +145,7 @@ pub unsafe extern "C" fn unitape_subscription_open(
             (Some(name), true) => Subscription::open_named_or_oldest(dir, name, start)?,
         };
         // SAFETY: as above.
-        unsafe { text::put(place, Handle::give(Subscribing { subscription })) };
+        unsafe { text::put(place, Handle::give(OpenSubscription { subscription })) };
         Ok(code::OK)
     })
 }
@@ -158,15 +159,16 @@ pub unsafe extern "C" fn unitape_subscription_resume(
     dir: *const c_char,
     epoch: u64,
     position: u64,
-    subscription: *mut *mut Subscriptions,
+    subscription: *mut *mut SubscriptionHandle,
 ) -> i32 {
     run(|| {
         // SAFETY: all as the header asks.
-        let (place, dir) = unsafe { (text::must(subscription, "subscription")?, text::path(dir, "dir")?) };
+        let (place, dir) =
+            unsafe { (text::require_place(subscription, "subscription")?, text::path(dir, "dir")?) };
         let point = LineagePoint { epoch, position: Position(position) };
         let subscription = Subscription::resume(dir, point)?;
         // SAFETY: as above.
-        unsafe { text::put(place, Handle::give(Subscribing { subscription })) };
+        unsafe { text::put(place, Handle::give(OpenSubscription { subscription })) };
         Ok(code::OK)
     })
 }
@@ -177,14 +179,14 @@ pub unsafe extern "C" fn unitape_subscription_resume(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_subscription_epoch(
-    subscription: *mut Subscriptions,
+    subscription: *mut SubscriptionHandle,
     epoch: *mut u64,
 ) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe {
             Handle::with(subscription, |s| {
-                let place = text::must(epoch, "epoch")?;
+                let place = text::require_place(epoch, "epoch")?;
                 text::put(place, s.subscription.point().epoch);
                 Ok(code::OK)
             })
@@ -198,7 +200,7 @@ pub unsafe extern "C" fn unitape_subscription_epoch(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_subscription_rewound(
-    subscription: *mut Subscriptions,
+    subscription: *mut SubscriptionHandle,
     count: *mut u64,
     from: *mut u64,
     to: *mut u64,
@@ -222,7 +224,7 @@ pub unsafe extern "C" fn unitape_subscription_rewound(
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_close(subscription: *mut Subscriptions) -> i32 {
+pub unsafe extern "C" fn unitape_subscription_close(subscription: *mut SubscriptionHandle) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         drop(unsafe { Handle::take(subscription) }?);
@@ -236,14 +238,14 @@ pub unsafe extern "C" fn unitape_subscription_close(subscription: *mut Subscript
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_subscription_next(
-    subscription: *mut Subscriptions,
+    subscription: *mut SubscriptionHandle,
     frame: *mut Frame,
 ) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe {
             Handle::with(subscription, |s| {
-                let place = text::must(frame, "frame")?;
+                let place = text::require_place(frame, "frame")?;
                 let Some(found) = s.subscription.next()? else { return Ok(0) };
                 text::put(place, found.into());
                 Ok(1)
@@ -258,7 +260,7 @@ pub unsafe extern "C" fn unitape_subscription_next(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_subscription_poll(
-    subscription: *mut Subscriptions,
+    subscription: *mut SubscriptionHandle,
     limit: u64,
     callback: Callback,
     context: *mut c_void,
@@ -289,7 +291,7 @@ pub unsafe extern "C" fn unitape_subscription_poll(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_subscription_wait(
-    subscription: *mut Subscriptions,
+    subscription: *mut SubscriptionHandle,
     strategy: u32,
     timeout_ns: u64,
 ) -> i32 {
@@ -310,7 +312,7 @@ pub unsafe extern "C" fn unitape_subscription_wait(
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_acknowledge(subscription: *mut Subscriptions) -> i32 {
+pub unsafe extern "C" fn unitape_subscription_acknowledge(subscription: *mut SubscriptionHandle) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe {
@@ -328,7 +330,7 @@ pub unsafe extern "C" fn unitape_subscription_acknowledge(subscription: *mut Sub
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_subscription_position(
-    subscription: *mut Subscriptions,
+    subscription: *mut SubscriptionHandle,
     position: *mut u64,
     ordinal: *mut u64,
 ) -> i32 {
@@ -349,7 +351,10 @@ pub unsafe extern "C" fn unitape_subscription_position(
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_seek(subscription: *mut Subscriptions, position: u64) -> i32 {
+pub unsafe extern "C" fn unitape_subscription_seek(
+    subscription: *mut SubscriptionHandle,
+    position: u64,
+) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe {
@@ -367,7 +372,7 @@ pub unsafe extern "C" fn unitape_subscription_seek(subscription: *mut Subscripti
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_subscription_at(
-    subscription: *mut Subscriptions,
+    subscription: *mut SubscriptionHandle,
     position: u64,
     frame: *mut Frame,
 ) -> i32 {
@@ -375,7 +380,7 @@ pub unsafe extern "C" fn unitape_subscription_at(
         // SAFETY: the caller's duty.
         unsafe {
             Handle::with(subscription, |s| {
-                let place = text::must(frame, "frame")?;
+                let place = text::require_place(frame, "frame")?;
                 text::put(place, s.subscription.reader().frame_at(Position(position))?.into());
                 Ok(code::OK)
             })
@@ -389,7 +394,7 @@ pub unsafe extern "C" fn unitape_subscription_at(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_subscription_wait_durable(
-    subscription: *mut Subscriptions,
+    subscription: *mut SubscriptionHandle,
     position: u64,
     timeout_ns: u64,
 ) -> i32 {
@@ -411,14 +416,14 @@ pub unsafe extern "C" fn unitape_subscription_wait_durable(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_subscription_durable(
-    subscription: *mut Subscriptions,
+    subscription: *mut SubscriptionHandle,
     position: *mut u64,
 ) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe {
             Handle::with(subscription, |s| {
-                let place = text::must(position, "position")?;
+                let place = text::require_place(position, "position")?;
                 text::put(place, s.subscription.reader().durable()?.0);
                 Ok(code::OK)
             })
@@ -431,12 +436,15 @@ pub unsafe extern "C" fn unitape_subscription_durable(
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_lag(subscription: *mut Subscriptions, lag: *mut Lag) -> i32 {
+pub unsafe extern "C" fn unitape_subscription_lag(
+    subscription: *mut SubscriptionHandle,
+    lag: *mut Lag,
+) -> i32 {
     run(|| {
         // SAFETY: the caller's duty.
         unsafe {
             Handle::with(subscription, |s| {
-                let place = text::must(lag, "lag")?;
+                let place = text::require_place(lag, "lag")?;
                 let unitape_tape::ReaderLag { bytes, events, until_removal_bytes } =
                     s.subscription.reader().lag()?;
                 text::put(place, Lag { bytes, events, until_removal_bytes });
@@ -452,7 +460,7 @@ pub unsafe extern "C" fn unitape_subscription_lag(subscription: *mut Subscriptio
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_subscription_skip_to_oldest(
-    subscription: *mut Subscriptions,
+    subscription: *mut SubscriptionHandle,
     bytes: *mut u64,
     events: *mut u64,
 ) -> i32 {
@@ -475,7 +483,7 @@ pub unsafe extern "C" fn unitape_subscription_skip_to_oldest(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_subscription_skipped(
-    subscription: *mut Subscriptions,
+    subscription: *mut SubscriptionHandle,
     bytes: *mut u64,
     events: *mut u64,
 ) -> i32 {

@@ -68,6 +68,6 @@ pub(crate) unsafe fn put<T>(place: *mut T, value: T) {
 /// # Safety
 /// As [`put`].
 #[inline]
-pub(crate) unsafe fn must<T>(place: *mut T, what: &'static str) -> Result<*mut T, Error> {
+pub(crate) unsafe fn require_place<T>(place: *mut T, what: &'static str) -> Result<*mut T, Error> {
     if place.is_null() { Err(Error::Null(what)) } else { Ok(place) }
 }

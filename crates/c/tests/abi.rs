@@ -9,8 +9,8 @@ use std::ptr::{null, null_mut};
 use tempfile::TempDir;
 use unitape_c::*;
 
-type Publication = *mut Handle<Publishing>;
-type Subscription = *mut Handle<Subscribing>;
+type Publication = *mut Handle<OpenPublication>;
+type Subscription = *mut Handle<OpenSubscription>;
 
 const MINUTE: u64 = 60_000_000_000;
 

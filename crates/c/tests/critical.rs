@@ -8,11 +8,11 @@ use std::ptr::{null, null_mut};
 use tempfile::TempDir;
 use unitape_c::*;
 
-type Publication = *mut Handle<Publishing>;
-type Subscription = *mut Handle<Subscribing>;
-type Hold = *mut Handle<GateHolding>;
-type Ring = *mut Handle<RingWriting>;
-type RingReader = *mut Handle<RingReading>;
+type Publication = *mut Handle<OpenPublication>;
+type Subscription = *mut Handle<OpenSubscription>;
+type Hold = *mut Handle<OpenGateHold>;
+type Ring = *mut Handle<OpenRingWriter>;
+type RingReader = *mut Handle<OpenRingReader>;
 
 const OLDEST: u32 = 0;
 const END: u32 = 1;

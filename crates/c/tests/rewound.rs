@@ -13,7 +13,7 @@ use lines::{Lines, number, power_fails};
 use unitape_c::*;
 use unitape_tape::WriterOptions as TapeOptions;
 
-type Subscription = *mut Handle<Subscribing>;
+type Subscription = *mut Handle<OpenSubscription>;
 
 fn publish(dir: &Path) -> unitape_tape::Publication {
     let options = TapeOptions { segment_bytes: 4096, prefault_bytes: 0, ..TapeOptions::default() };

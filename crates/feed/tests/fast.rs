@@ -309,7 +309,8 @@ fn a_feed_and_a_handler_accept_the_same_keys() {
     let by_both = |text: &str| {
         std::fs::write(&path, text).unwrap();
         let feed = Mapping::load(path.to_str().unwrap()).map(drop).map_err(|e| e.to_string());
-        let handler = unitape_marketdata::engine::Config::load(&path).map(drop).map_err(|e| e.to_string());
+        let handler =
+            unitape_marketdata::engine::HandlerConfig::load(&path).map(drop).map_err(|e| e.to_string());
         (feed, handler)
     };
     for more in ["", "title = \"mine\"\n", "detect = { contains = [] }\n"] {
@@ -341,7 +342,7 @@ fn like(
     dir: &Path,
     base: &str,
     templates: [&str; 3],
-) -> Result<std::sync::Arc<unitape_marketdata::engine::Config>, String> {
+) -> Result<std::sync::Arc<unitape_marketdata::engine::HandlerConfig>, String> {
     let mut text = format!("name = \"mine\"\nformat = \"fast\"\n[fast]\nlike = \"{base}\"\n");
     for (i, (role, file)) in ["incremental", "snapshot", "reference"].iter().zip(templates).enumerate() {
         text += &format!(
@@ -350,14 +351,14 @@ fn like(
     }
     let path = dir.join("like.toml");
     std::fs::write(&path, text).unwrap();
-    unitape_marketdata::engine::Config::load(&path).map_err(|e| e.to_string())
+    unitape_marketdata::engine::HandlerConfig::load(&path).map_err(|e| e.to_string())
 }
 
 /// Real packets of two lines in one log, and the templates of T7; only where the samples are.
 #[test]
 fn real_packets_and_real_templates() {
     use unitape_marketdata::UnixNanos;
-    use unitape_marketdata::engine::{At, Engine, Outcome, Packet, Step};
+    use unitape_marketdata::engine::{Engine, EventContext, MarketEvent, MessageOutcome, Packet};
     let Some(samples) = std::env::var_os("UNITAPE_SAMPLES") else {
         eprintln!("not run with CME's packets and T7's templates: UNITAPE_SAMPLES is not set");
         return;
@@ -382,17 +383,17 @@ fn real_packets_and_real_templates() {
         let to = ([224, 0, 0, 1], 0).into();
         let ts_recv = UnixNanos(packets * 1000);
         let packet = Packet { to, ts_recv, place: packets as u64 * 2000, payload: &payload };
-        handler.packet(packet, &mut |_: &At<'_>, step: Step<'_>| match step {
-            Step::Level(_) => levels += 1,
-            Step::Refused(why) => refused.push(format!("{} {}", why.code, why.detail)),
-            Step::End(outcome) => {
+        handler.packet(packet, &mut |_: &EventContext<'_>, step: MarketEvent<'_>| match step {
+            MarketEvent::Level(_) => levels += 1,
+            MarketEvent::Refused(why) => refused.push(format!("{} {}", why.code, why.detail)),
+            MarketEvent::End(outcome) => {
                 ends += 1;
-                duplicates += u64::from(outcome == Outcome::Duplicate);
+                duplicates += u64::from(outcome == MessageOutcome::Duplicate);
             }
             _ => {}
         });
     }
-    handler.finish(&mut |_: &At<'_>, _: Step<'_>| {});
+    handler.finish(&mut |_: &EventContext<'_>, _: MarketEvent<'_>| {});
     eprintln!(
         "{packets} packets, {levels} levels, {ends} messages, {duplicates} duplicates, {:?}",
         handler.stats()

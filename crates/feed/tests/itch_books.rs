@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use unitape_book::{Basis, BookOptions, ListingId, TapeBooks};
 use unitape_feed::{ConsolidateOptions, FileFeed, Format, Mapping, consolidate};
 use unitape_model::{Event as Frame, InstrumentId, NameKind, Side, frames};
-use unitape_sim::day::{ItchOut, Sim, SimConfig, What};
+use unitape_sim::day::{DayEventBody, ItchDayWriter, Sim, SimConfig};
 use unitape_tape::{Reader, StartPosition};
 
 /// Price in 1e-9 and shares left of the orders of a side, in the order in which they would be filled.
@@ -34,13 +34,16 @@ fn day(seed: u64) -> (Vec<u8>, Vec<Truth>, String) {
     };
     let (start_ns, span_ns) = (config.start_ns, config.span_ns);
     let mut sim = Sim::new(config).unwrap();
-    let mut itch = ItchOut::new(0, start_ns, span_ns).unwrap();
+    let mut itch = ItchDayWriter::new(0, start_ns, span_ns).unwrap();
     let (mut bytes, mut truth) = (Vec::new(), Vec::new());
     while sim.step().is_some() {
         let mut touched = BTreeSet::new();
-        for event in sim.last() {
+        for event in sim.last_events() {
             itch.write(sim.world(), event, &mut bytes);
-            if let What::New(t) | What::Amend(t) | What::Cancel(t) | What::Exec { order: t, .. } = event.what
+            if let DayEventBody::New(t)
+            | DayEventBody::Amend(t)
+            | DayEventBody::Cancel(t)
+            | DayEventBody::Exec { order: t, .. } = event.what
             {
                 touched.insert(t.book);
             }

@@ -7,9 +7,9 @@
 
 mod levels;
 
-use crate::engine::{At, Engine, Level, Step, Steps, Tables};
-use crate::listener::{Changed, Gap, LineState, Listener, Update};
-use crate::select::{Selection, Subscription, Wanted};
+use crate::engine::{Engine, EventContext, LevelUpdate, MarketEvent, MarketEventSink, ReferenceTables};
+use crate::listener::{BookUpdate, ChangedLevel, LineState, Listener, SequenceGap};
+use crate::select::{Subscription, SubscriptionMatch, SubscriptionSet};
 use crate::view::BookView;
 use unitape_book::{BookFault, BookFaultCounts, LevelBook, LevelLimit, StoredLevel};
 use unitape_model::{InstrumentId, ProductId, Side};
@@ -17,22 +17,22 @@ use unitape_model::{InstrumentId, ProductId, Side};
 /// The books of all instruments that are subscribed.
 #[derive(Debug, Default)]
 pub struct Books {
-    books: Vec<One>,
+    books: Vec<InstrumentBook>,
     /// By product: its instruments.
     products: Vec<Vec<InstrumentId>>,
-    selection: Selection,
+    selection: SubscriptionSet,
     /// Of the message in hand.
-    changes: Vec<Changed>,
+    changes: Vec<ChangedLevel>,
     touched: Vec<InstrumentId>,
     /// Broken since [`Books::take_broken`] was asked.
     newly_broken: Vec<InstrumentId>,
-    counters: Counters,
+    counters: HandlerCounters,
     faults: BookFaultCounts,
 }
 
 /// How much was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct HandlerCounters {
     /// Levels that were applied to books.
     pub levels: u64,
     /// Levels of what is not subscribed.
@@ -55,12 +55,12 @@ pub struct Counters {
 
 /// An instrument. Where nothing was told of it yet it is stale; a level is told of those alone that are not.
 #[derive(Debug)]
-struct One {
+struct InstrumentBook {
     book: LevelBook,
     /// None while nothing was told of it.
     product: Option<ProductId>,
     levels_max: LevelLimit,
-    wanted: Wanted,
+    wanted: SubscriptionMatch,
     /// The feed says so.
     stale: bool,
     /// Levels were left out or could not be; until the book is given anew.
@@ -82,14 +82,14 @@ const LEVELS_MAX: u32 = 4096;
 impl Books {
     /// Asks for more. What an instrument was told before, while nothing asked for it, is not known: its book is stale until
     /// it is given anew, see [`Books::take_broken`].
-    pub fn subscribe(&mut self, subscription: Subscription, tables: &Tables) {
+    pub fn subscribe(&mut self, subscription: Subscription, tables: &ReferenceTables) {
         if self.selection.add(subscription) {
             self.decide_all(tables);
         }
     }
 
     /// Asks for less; the books of what nothing asks for any more are let go.
-    pub fn unsubscribe(&mut self, subscription: &Subscription, tables: &Tables) {
+    pub fn unsubscribe(&mut self, subscription: &Subscription, tables: &ReferenceTables) {
         if self.selection.remove(subscription) {
             self.decide_all(tables);
         }
@@ -98,14 +98,14 @@ impl Books {
     /// The book of an instrument; none where it is not subscribed.
     #[must_use]
     pub fn book(&self, instrument: InstrumentId) -> Option<BookView<'_>> {
-        let one = self.books.get(instrument.index()).filter(|one| one.wanted == Wanted::Yes)?;
+        let one = self.books.get(instrument.index()).filter(|one| one.wanted == SubscriptionMatch::Yes)?;
         Some(one.view())
     }
 
     /// How much was done.
     #[must_use]
-    pub fn counters(&self) -> Counters {
-        Counters { faults: self.faults.total(), ..self.counters }
+    pub fn counters(&self) -> HandlerCounters {
+        HandlerCounters { faults: self.faults.total(), ..self.counters }
     }
 
     /// Changes that cannot be, by what is wrong with them.
@@ -125,7 +125,7 @@ impl Books {
 
     /// Books that are broken since are to come from snapshots.
     #[inline]
-    pub(crate) fn mend(&mut self, core: &mut Engine) {
+    pub(crate) fn recover_broken(&mut self, core: &mut Engine) {
         if !self.newly_broken.is_empty() {
             self.want_snapshots(core);
         }
@@ -141,11 +141,11 @@ impl Books {
 
     /// Takes steps, and tells `listener`.
     #[inline]
-    pub fn take<'b, L: Listener>(&'b mut self, listener: &'b mut L) -> Taker<'b, L> {
-        Taker { books: self, listener }
+    pub fn updater<'b, L: Listener>(&'b mut self, listener: &'b mut L) -> BookUpdater<'b, L> {
+        BookUpdater { books: self, listener }
     }
 
-    fn decide_all(&mut self, tables: &Tables) {
+    fn decide_all(&mut self, tables: &ReferenceTables) {
         for instrument in (0..self.books.len() as u32).map(InstrumentId) {
             _ = self.decide(tables, instrument);
         }
@@ -153,20 +153,20 @@ impl Books {
 
     /// Something is told of an instrument: who listens is told at the end of the message what was not told before, as it was
     /// not known that it is asked for. Gives whether it is.
-    fn define(&mut self, tables: &Tables, instrument: InstrumentId) -> bool {
+    fn define(&mut self, tables: &ReferenceTables, instrument: InstrumentId) -> bool {
         let before = self.books.get(instrument.index()).map(|one| one.wanted);
         let wanted = self.decide(tables, instrument);
-        if wanted && before == Some(Wanted::NotYet) {
+        if wanted && before == Some(SubscriptionMatch::NotYet) {
             self.touch(instrument);
         }
         wanted
     }
 
     /// Whether an instrument is asked for, by what is known of it now.
-    fn decide(&mut self, tables: &Tables, instrument: InstrumentId) -> bool {
+    fn decide(&mut self, tables: &ReferenceTables, instrument: InstrumentId) -> bool {
         let of = &tables.instruments[instrument.index()];
         while self.books.len() <= instrument.index() {
-            self.books.push(One::new());
+            self.books.push(InstrumentBook::new());
         }
         let wanted = self.selection.wants(tables, instrument);
         let one = &mut self.books[instrument.index()];
@@ -180,19 +180,19 @@ impl Books {
         one.levels_max = depth.map_or(LevelLimit::Kept(LEVELS_MAX), |n| LevelLimit::Published(n.into()));
         let before = std::mem::replace(&mut one.wanted, wanted);
         if before == wanted {
-            return wanted == Wanted::Yes;
+            return wanted == SubscriptionMatch::Yes;
         }
         one.told_stale = true;
         match wanted {
-            Wanted::No => {
+            SubscriptionMatch::No => {
                 one.broken |= Side::BOTH.iter().any(|side| one.book.levels(*side) > 0);
                 one.book = LevelBook::default();
                 (one.unsorted, one.out_of_order) = (false, false);
             }
-            Wanted::Yes if one.broken => self.note_broken(instrument),
-            Wanted::Yes | Wanted::NotYet => {}
+            SubscriptionMatch::Yes if one.broken => self.note_broken(instrument),
+            SubscriptionMatch::Yes | SubscriptionMatch::NotYet => {}
         }
-        wanted == Wanted::Yes
+        wanted == SubscriptionMatch::Yes
     }
 
     #[inline]
@@ -224,7 +224,7 @@ impl Books {
 
     fn clear(&mut self, instrument: InstrumentId) {
         let Some(one) = self.books.get_mut(instrument.index()) else { return };
-        if one.wanted == Wanted::No {
+        if one.wanted == SubscriptionMatch::No {
             return;
         }
         one.book.clear();
@@ -237,17 +237,17 @@ impl Books {
 
     /// The message is over: who listens is told of each book that it changed.
     #[inline]
-    fn end<L: Listener>(&mut self, at: &At<'_>, listener: &mut L) {
+    fn end<L: Listener>(&mut self, at: &EventContext<'_>, listener: &mut L) {
         match self.touched[..] {
             [] => return,
-            [one] => self.tell(at, listener, one, 0..self.changes.len()),
-            _ => self.tell_many(at, listener),
+            [one] => self.notify(at, listener, one, 0..self.changes.len()),
+            _ => self.notify_all(at, listener),
         }
         self.touched.clear();
         self.changes.clear();
     }
 
-    fn tell_many<L: Listener>(&mut self, at: &At<'_>, listener: &mut L) {
+    fn notify_all<L: Listener>(&mut self, at: &EventContext<'_>, listener: &mut L) {
         // Those of one instrument are beside each other mostly, but need not be.
         if !self.changes.is_sorted_by_key(|change| change.instrument) {
             self.changes.sort_unstable_by_key(|change| (change.instrument, change.number));
@@ -256,15 +256,15 @@ impl Books {
         for instrument in &touched {
             let from = self.changes.partition_point(|change| change.instrument < *instrument);
             let to = self.changes.partition_point(|change| change.instrument <= *instrument);
-            self.tell(at, listener, *instrument, from..to);
+            self.notify(at, listener, *instrument, from..to);
         }
         self.touched = touched;
     }
 
     #[inline]
-    fn tell<L: Listener>(
+    fn notify<L: Listener>(
         &mut self,
-        at: &At<'_>,
+        at: &EventContext<'_>,
         listener: &mut L,
         instrument: InstrumentId,
         changes: std::ops::Range<usize>,
@@ -273,7 +273,7 @@ impl Books {
         one.touched = false;
         let out_of_order = one.unsorted && one.order() && !one.broken;
         let cleared = std::mem::replace(&mut one.cleared, false);
-        let (stale, wanted) = (one.is_stale(), one.wanted == Wanted::Yes);
+        let (stale, wanted) = (one.is_stale(), one.wanted == SubscriptionMatch::Yes);
         let other = wanted && std::mem::replace(&mut one.told_stale, stale) != stale;
         if out_of_order {
             self.faults.count(BookFault::UnsortedLevel);
@@ -284,24 +284,24 @@ impl Books {
         }
         if other && stale {
             self.counters.stale += 1;
-            listener.stale(at, instrument);
+            listener.on_stale(at, instrument);
         } else if other {
             self.counters.recovered += 1;
-            listener.recovered(at, instrument);
+            listener.on_recovered(at, instrument);
         }
         self.counters.updates += 1;
         let (book, changes) = (self.books[instrument.index()].view(), &self.changes[changes]);
-        listener.book(&Update { at, instrument, cleared, changes, book });
+        listener.on_book(&BookUpdate { at, instrument, cleared, changes, book });
     }
 }
 
-impl One {
+impl InstrumentBook {
     fn new() -> Self {
         Self {
             book: LevelBook::default(),
             product: None,
             levels_max: LevelLimit::Kept(LEVELS_MAX),
-            wanted: Wanted::NotYet,
+            wanted: SubscriptionMatch::NotYet,
             stale: true,
             broken: false,
             told_stale: true,
@@ -354,31 +354,31 @@ impl One {
 
 /// Books and who listens to them, for a handler to give steps to.
 #[derive(Debug)]
-pub struct Taker<'b, L> {
+pub struct BookUpdater<'b, L> {
     books: &'b mut Books,
     listener: &'b mut L,
 }
 
-impl<L: Listener> Steps for Taker<'_, L> {
+impl<L: Listener> MarketEventSink for BookUpdater<'_, L> {
     // In line everywhere: which step it is, is known where it is told.
     #[inline(always)]
-    fn step(&mut self, at: &At<'_>, step: Step<'_>) {
+    fn emit(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>) {
         let Self { books, listener } = self;
         match step {
-            Step::Level(level) => books.level(&level),
-            Step::End(_) => books.end(at, *listener),
-            Step::Trade(trade) => {
+            MarketEvent::Level(level) => books.level(&level),
+            MarketEvent::End(_) => books.end(at, *listener),
+            MarketEvent::Trade(trade) => {
                 if books.is_wanted(trade.instrument) {
                     books.counters.trades += 1;
-                    listener.trade(at, &trade);
+                    listener.on_trade(at, &trade);
                 }
             }
-            other => self.seldom(at, other),
+            other => self.rare_event(at, other),
         }
     }
 
     #[inline(always)]
-    fn level(&mut self, _at: &At<'_>, level: &Level) {
+    fn emit_level(&mut self, _at: &EventContext<'_>, level: &LevelUpdate) {
         self.books.level(level);
     }
 }
@@ -417,39 +417,39 @@ impl Books {
 
     #[inline]
     fn is_wanted(&self, instrument: InstrumentId) -> bool {
-        self.books.get(instrument.index()).is_some_and(|one| one.wanted == Wanted::Yes)
+        self.books.get(instrument.index()).is_some_and(|one| one.wanted == SubscriptionMatch::Yes)
     }
 }
 
-impl<L: Listener> Taker<'_, L> {
+impl<L: Listener> BookUpdater<'_, L> {
     #[inline(never)]
     #[allow(clippy::collapsible_match, reason = "a guard that changes books would hide what it does")]
-    fn seldom(&mut self, at: &At<'_>, step: Step<'_>) {
+    fn rare_event(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>) {
         let Self { books, listener } = self;
         match step {
-            Step::Instrument(instrument) => {
+            MarketEvent::Instrument(instrument) => {
                 if books.define(at.tables, instrument) {
-                    listener.instrument(at, instrument);
+                    listener.on_instrument(at, instrument);
                 }
             }
-            Step::Product(product) => {
+            MarketEvent::Product(product) => {
                 let all = books.take_instruments(product);
                 for instrument in &all {
                     if books.define(at.tables, *instrument) {
-                        listener.instrument(at, *instrument);
+                        listener.on_instrument(at, *instrument);
                     }
                 }
                 books.put_instruments(product, all);
             }
-            Step::Clear { instrument } => books.clear(instrument),
-            Step::Stale { instrument, mended } => {
+            MarketEvent::Clear { instrument } => books.clear(instrument),
+            MarketEvent::Stale { instrument, mended } => {
                 if books.stale(instrument, mended) {
                     books.counters.stale += 1;
-                    listener.stale(at, instrument);
+                    listener.on_stale(at, instrument);
                 }
             }
-            Step::Recovered { instrument } => books.recovered(instrument),
-            Step::State(state) => {
+            MarketEvent::Recovered { instrument } => books.recovered(instrument),
+            MarketEvent::State(state) => {
                 let wanted = match state.instrument {
                     Some(instrument) => books.is_wanted(instrument),
                     None => {
@@ -458,27 +458,31 @@ impl<L: Listener> Taker<'_, L> {
                     }
                 };
                 if wanted {
-                    listener.state(at, &state);
+                    listener.on_state(at, &state);
                 }
             }
-            Step::Missing { product, from, to, .. } => {
+            MarketEvent::Missing { product, from, to, .. } => {
                 books.counters.gaps += 1;
-                listener.gap(at, Gap::Messages { product, from, to });
+                listener.on_gap(at, SequenceGap::Messages { product, from, to });
             }
-            Step::Lost { from, to } => {
+            MarketEvent::Lost { from, to } => {
                 books.counters.gaps += 1;
-                listener.gap(at, Gap::Packets { from, to });
+                listener.on_gap(at, SequenceGap::Packets { from, to });
             }
-            Step::NoRoom { product } => {
+            MarketEvent::NoRoom { product } => {
                 books.counters.gaps += 1;
-                listener.gap(at, Gap::NoRoom { product });
+                listener.on_gap(at, SequenceGap::NoRoom { product });
             }
-            Step::Refused(refusal) => {
+            MarketEvent::Refused(refusal) => {
                 books.counters.refused += 1;
-                listener.refused(at, &refusal);
+                listener.on_refused(at, &refusal);
             }
-            Step::LineDown { line, since } => listener.line(at, LineState { line, down: true, since }),
-            Step::LineUp { line, since } => listener.line(at, LineState { line, down: false, since }),
+            MarketEvent::LineDown { line, since } => {
+                listener.on_line(at, LineState { line, down: true, since })
+            }
+            MarketEvent::LineUp { line, since } => {
+                listener.on_line(at, LineState { line, down: false, since })
+            }
             _ => {}
         }
     }

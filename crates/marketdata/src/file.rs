@@ -21,15 +21,15 @@ pub struct PacketFile {
     base: u64,
     at: usize,
     ended: bool,
-    sort: Sort,
-    counts: FileCounts,
+    sort: PacketFileFormat,
+    counts: PacketFileCounts,
     fragments: IpReassembly,
     /// The payload of the datagram that its last fragment made whole.
     whole: Vec<u8>,
 }
 
 #[derive(Debug)]
-enum Sort {
+enum PacketFileFormat {
     Capture(CaptureWalker),
     /// Packets with four bytes of length before each, the lowest first; all were sent to this address.
     Frames(SocketAddr),
@@ -37,7 +37,7 @@ enum Sort {
 
 /// What a file had that is no packet to give.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FileCounts {
+pub struct PacketFileCounts {
     /// Packets that were given.
     pub packets: u64,
     /// Packets of other protocols.
@@ -55,7 +55,7 @@ pub struct FileCounts {
 
 /// A packet, and where it is.
 #[derive(Debug)]
-struct Found {
+struct PacketLocation {
     to: SocketAddr,
     ts_recv: UnixNanos,
     from: usize,
@@ -87,8 +87,8 @@ impl PacketFile {
             base: 0,
             at: 0,
             ended: false,
-            sort: Sort::Capture(CaptureWalker::default()),
-            counts: FileCounts::default(),
+            sort: PacketFileFormat::Capture(CaptureWalker::default()),
+            counts: PacketFileCounts::default(),
             fragments: IpReassembly::default(),
             whole: Vec::new(),
         };
@@ -98,7 +98,7 @@ impl PacketFile {
             (true, Some(_)) => {
                 return Err(Error::ChannelOfCapture { path: this.path });
             }
-            (false, Some(to)) => this.sort = Sort::Frames(to),
+            (false, Some(to)) => this.sort = PacketFileFormat::Frames(to),
             (false, None) => {
                 let what =
                     "no capture; for packets with their lengths before them say of which channel they are";
@@ -110,10 +110,10 @@ impl PacketFile {
 
     /// What it had besides packets.
     #[must_use]
-    pub fn counts(&self) -> FileCounts {
+    pub fn counts(&self) -> PacketFileCounts {
         let fragments = self.fragments.counts();
         let never_whole = fragments.incomplete + fragments.contradicting;
-        FileCounts { fragments, unusable: self.counts.unusable + never_whole, ..self.counts }
+        PacketFileCounts { fragments, unusable: self.counts.unusable + never_whole, ..self.counts }
     }
 
     /// The next packet; none at the end. It is good until the one after it.
@@ -124,13 +124,19 @@ impl PacketFile {
     #[inline]
     pub fn next(&mut self) -> Result<Option<Packet<'_>>, Error> {
         let found = match &self.sort {
-            Sort::Capture(_) => self.captured()?,
-            Sort::Frames(to) => {
+            PacketFileFormat::Capture(_) => self.captured()?,
+            PacketFileFormat::Frames(to) => {
                 let to = *to;
-                self.framed()?.map(|(from, end)| Found { to, ts_recv: NOT_TOLD, from, end, is_whole: false })
+                self.framed()?.map(|(from, end)| PacketLocation {
+                    to,
+                    ts_recv: NOT_TOLD,
+                    from,
+                    end,
+                    is_whole: false,
+                })
             }
         };
-        Ok(found.map(|Found { to, ts_recv, from, end, is_whole }| {
+        Ok(found.map(|PacketLocation { to, ts_recv, from, end, is_whole }| {
             self.counts.packets += 1;
             let place = self.base + from as u64;
             let payload = if is_whole { &self.whole[..] } else { &self.bytes[from..end] };
@@ -139,9 +145,9 @@ impl PacketFile {
     }
 
     #[inline]
-    fn captured(&mut self) -> Result<Option<Found>, Error> {
+    fn captured(&mut self) -> Result<Option<PacketLocation>, Error> {
         loop {
-            let Sort::Capture(walker) = &mut self.sort else { unreachable!("asked for it") };
+            let PacketFileFormat::Capture(walker) = &mut self.sort else { unreachable!("asked for it") };
             match walker.next(&self.bytes, self.at) {
                 NextCaptureRecord::Packet(packet) => {
                     self.at = packet.end;
@@ -150,7 +156,7 @@ impl PacketFile {
                             let from = packet.bytes.start + datagram.payload.start;
                             let end = packet.bytes.start + datagram.payload.end;
                             let (to, ts_recv) = (datagram.to, packet.ts_ns.map_or(NOT_TOLD, UnixNanos));
-                            return Ok(Some(Found { to, ts_recv, from, end, is_whole: false }));
+                            return Ok(Some(PacketLocation { to, ts_recv, from, end, is_whole: false }));
                         }
                         UdpContent::Fragment(part) => {
                             let bytes = &self.bytes[packet.bytes.clone()];
@@ -160,7 +166,7 @@ impl PacketFile {
                                 // Its place is that of the fragment that came last.
                                 let (from, end) = (packet.bytes.start + part.bytes.start, packet.end);
                                 let (to, ts_recv) = (whole.to, packet.ts_ns.map_or(NOT_TOLD, UnixNanos));
-                                return Ok(Some(Found { to, ts_recv, from, end, is_whole: true }));
+                                return Ok(Some(PacketLocation { to, ts_recv, from, end, is_whole: true }));
                             }
                         }
                         UdpContent::Other => self.counts.others += 1,

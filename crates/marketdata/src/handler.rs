@@ -1,13 +1,13 @@
 //! The core, the books and where packets come from, together.
 
-use crate::books::{Books, Counters};
-use crate::engine::{Config, Engine, Packet, Tables};
+use crate::books::{Books, HandlerCounters};
+use crate::engine::{Engine, HandlerConfig, Packet, ReferenceTables};
 use crate::error::Error;
-use crate::file::{FileCounts, PacketFile};
+use crate::file::{PacketFile, PacketFileCounts};
 use crate::listener::Listener;
 use crate::select::Subscription;
 use crate::view::BookView;
-use crate::wire::{Live, LiveOptions, now};
+use crate::wire::{LiveOptions, LiveReceiver, now};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use unitape_model::{InstrumentId, UnixNanos};
 pub struct Handler {
     core: Engine,
     books: Books,
-    live: Option<Live>,
+    live: Option<LiveReceiver>,
 }
 
 impl Handler {
@@ -28,12 +28,12 @@ impl Handler {
     /// # Errors
     /// What is wrong with it, with its line.
     pub fn open(config: &Path) -> Result<Self, Error> {
-        Ok(Self::new(Config::load(config)?))
+        Ok(Self::new(HandlerConfig::load(config)?))
     }
 
     /// A handler by this configuration.
     #[must_use]
-    pub fn new(config: Arc<Config>) -> Self {
+    pub fn new(config: Arc<HandlerConfig>) -> Self {
         Self { core: Engine::new(config), books: Books::default(), live: None }
     }
 
@@ -42,7 +42,7 @@ impl Handler {
     /// and told with its first change.
     pub fn subscribe(&mut self, subscription: Subscription) {
         self.books.subscribe(subscription, self.core.tables());
-        self.books.mend(&mut self.core);
+        self.books.recover_broken(&mut self.core);
     }
 
     /// Asks for less.
@@ -53,14 +53,14 @@ impl Handler {
     /// Takes a packet.
     #[inline]
     pub fn packet<L: Listener>(&mut self, packet: Packet<'_>, listener: &mut L) {
-        self.core.packet(packet, &mut self.books.take(listener));
-        self.books.mend(&mut self.core);
+        self.core.packet(packet, &mut self.books.updater(listener));
+        self.books.recover_broken(&mut self.core);
     }
 
     /// No packet came until `now`: what waited too long for one that is missing goes on without it.
     pub fn idle<L: Listener>(&mut self, now: UnixNanos, listener: &mut L) {
-        self.core.idle(now, &mut self.books.take(listener));
-        self.books.mend(&mut self.core);
+        self.core.idle(now, &mut self.books.updater(listener));
+        self.books.recover_broken(&mut self.core);
     }
 
     /// Takes all packets of a capture, and what waits at its end as it is; of packets with their lengths before them, where `channel` says whose they are.
@@ -72,13 +72,13 @@ impl Handler {
         file: &Path,
         channel: Option<&str>,
         listener: &mut L,
-    ) -> Result<FileCounts, Error> {
+    ) -> Result<PacketFileCounts, Error> {
         let to = channel.map(|name| self.address(name)).transpose()?;
         let mut file = PacketFile::open(file, to)?;
         while let Some(packet) = file.next()? {
             self.packet(packet, listener);
         }
-        self.core.finish(&mut self.books.take(listener));
+        self.core.finish(&mut self.books.updater(listener));
         Ok(file.counts())
     }
 
@@ -95,12 +95,12 @@ impl Handler {
     /// When a socket cannot be opened.
     pub fn listen(&mut self, options: &LiveOptions) -> Result<(), Error> {
         let addresses: Vec<_> = self.core.config().addresses().map(|(address, ..)| address).collect();
-        self.live = Some(Live::open(addresses, options)?);
+        self.live = Some(LiveReceiver::open(addresses, options)?);
         Ok(())
     }
 
     /// Takes the packets that are there, at most a batch of each line; how many there were. Call it again and again, or
-    /// after [`Handler::wait`], also where that found nothing: what waits for a missing packet is given up by time, and
+    /// after [`Handler::hold_level`], also where that found nothing: what waits for a missing packet is given up by time, and
     /// only here.
     ///
     /// # Errors
@@ -109,12 +109,12 @@ impl Handler {
         let Self { core, books, live } = self;
         let live = live.as_mut().ok_or(Error::NotLive)?;
         let got = live.poll(|packet| {
-            core.packet(packet, &mut books.take(listener));
-            books.mend(core);
+            core.packet(packet, &mut books.updater(listener));
+            books.recover_broken(core);
         })?;
         if got == 0 {
-            core.idle(now(), &mut books.take(listener));
-            books.mend(core);
+            core.idle(now(), &mut books.updater(listener));
+            books.recover_broken(core);
         }
         Ok(got)
     }
@@ -136,7 +136,7 @@ impl Handler {
 
     /// Channels, products and instruments, as far as they are known.
     #[must_use]
-    pub fn tables(&self) -> &Tables {
+    pub fn tables(&self) -> &ReferenceTables {
         self.core.tables()
     }
 
@@ -158,7 +158,7 @@ impl Handler {
 
     /// How much was done with books.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> HandlerCounters {
         self.books.counters()
     }
 
@@ -170,7 +170,7 @@ impl Handler {
 
     /// What is listened to.
     #[must_use]
-    pub fn live(&self) -> Option<&Live> {
+    pub fn live(&self) -> Option<&LiveReceiver> {
         self.live.as_ref()
     }
 }

@@ -36,7 +36,7 @@
 //! | `handler` | the engine, the books and the sources together |
 //! | [`engine`] | packets to steps: two lines, gaps, recovery, and what messages mean |
 //! | `books` | steps to books and calls; `select` what is subscribed |
-//! | `listener`, `view` | what is told, and what books are looked at by |
+//! | `listener`, `message_fields` | what is told, and what books are looked at by |
 //! | `file`, [`wire`] | packets out of captures and samples, and off the wire |
 //!
 //! **Cost.** A book is found by its instrument's number, without a look-up; what is not subscribed is not applied. Nothing is
@@ -59,16 +59,17 @@ mod select;
 mod view;
 pub mod wire;
 
-pub use books::{Books, Counters, Taker};
+pub use books::{BookUpdater, Books, HandlerCounters};
 pub use engine::{
-    Action, At, ChannelStats, Code, Instrument, LineStats, Packet, Phase, Refusal, Role, State, Tables, Trade,
+    ChannelRole, ChannelStats, EventContext, Instrument, LineStats, Packet, ReferenceTables, RefusedInput,
+    StateCode, Trade, TradingPhase, TradingState, UpdateAction,
 };
 pub use error::Error;
-pub use file::{FileCounts, PacketFile};
+pub use file::{PacketFile, PacketFileCounts};
 pub use handler::Handler;
-pub use listener::{Changed, Gap, LineState, Listener, Update};
+pub use listener::{BookUpdate, ChangedLevel, LineState, Listener, SequenceGap};
 pub use select::Subscription;
 pub use unitape_book::StoredLevel;
 pub use unitape_model::{ChannelId, InstrumentId, ProductId, Side, UnixNanos};
 pub use view::BookView;
-pub use wire::{Live, LiveOptions};
+pub use wire::{LiveOptions, LiveReceiver};

@@ -1,6 +1,6 @@
 //! What a strategy is told.
 
-use crate::engine::{Action, At, Refusal, State, Trade};
+use crate::engine::{EventContext, RefusedInput, Trade, TradingState, UpdateAction};
 use crate::view::BookView;
 use unitape_book::StoredLevel;
 use unitape_model::{InstrumentId, ProductId, Side, UnixNanos};
@@ -8,53 +8,53 @@ use unitape_model::{InstrumentId, ProductId, Side, UnixNanos};
 /// Who is told. Every call is made in the thread that gives packets, between two packets; it must be short, for nothing is
 /// received meanwhile. What is not wanted is left as it is here: it does nothing.
 ///
-/// Instruments and products are numbers, looked up in [`At::tables`]. Calls are for what is subscribed only, but for
-/// [`Listener::gap`], [`Listener::refused`] and [`Listener::line`].
+/// Instruments and products are numbers, looked up in [`EventContext::tables`]. Calls are for what is subscribed only, but for
+/// [`Listener::on_gap`], [`Listener::on_refused`] and [`Listener::on_line`].
 pub trait Listener {
     /// The book of an instrument has changed, or is known again. Once for each message and instrument, when all levels of
     /// the message have been applied.
-    fn book(&mut self, update: &Update<'_>) {
+    fn on_book(&mut self, update: &BookUpdate<'_>) {
         _ = update;
     }
 
     /// A trade; before the changes of books that are in the same message.
-    fn trade(&mut self, at: &At<'_>, trade: &Trade) {
+    fn on_trade(&mut self, at: &EventContext<'_>, trade: &Trade) {
         _ = (at, trade);
     }
 
     /// The state of a product or of an instrument.
-    fn state(&mut self, at: &At<'_>, state: &State<'_>) {
+    fn on_state(&mut self, at: &EventContext<'_>, state: &TradingState<'_>) {
         _ = (at, state);
     }
 
     /// From here on the book of the instrument is not to be trusted: messages are missing, or one said what cannot be. So it
-    /// is until [`Listener::recovered`] says otherwise for the first time.
-    fn stale(&mut self, at: &At<'_>, instrument: InstrumentId) {
+    /// is until [`Listener::on_recovered`] says otherwise for the first time.
+    fn on_stale(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
         _ = (at, instrument);
     }
 
-    /// From here on it is: followed by [`Listener::book`].
-    fn recovered(&mut self, at: &At<'_>, instrument: InstrumentId) {
+    /// From here on it is: followed by [`Listener::on_book`].
+    fn on_recovered(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
         _ = (at, instrument);
     }
 
     /// An instrument is new, or something is told of it or of its product.
-    fn instrument(&mut self, at: &At<'_>, instrument: InstrumentId) {
+    fn on_instrument(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
         _ = (at, instrument);
     }
 
     /// Messages are missing on both lines.
-    fn gap(&mut self, at: &At<'_>, gap: Gap) {
+    fn on_gap(&mut self, at: &EventContext<'_>, gap: SequenceGap) {
         _ = (at, gap);
     }
 
     /// A packet or a message cannot be used.
-    fn refused(&mut self, at: &At<'_>, refusal: &Refusal<'_>) {
+    fn on_refused(&mut self, at: &EventContext<'_>, refusal: &RefusedInput<'_>) {
         _ = (at, refusal);
     }
 
     /// A line of the channel is down, or back: nothing came on it while the other line brought packets.
-    fn line(&mut self, at: &At<'_>, state: LineState) {
+    fn on_line(&mut self, at: &EventContext<'_>, state: LineState) {
         _ = (at, state);
     }
 }
@@ -73,7 +73,7 @@ pub struct LineState {
 /// What is missing, the first and the last of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Gap {
+pub enum SequenceGap {
     /// Messages of a product.
     Messages { product: ProductId, from: u64, to: u64 },
     /// Packets of the channel.
@@ -84,22 +84,22 @@ pub enum Gap {
 
 /// A book has changed.
 #[derive(Clone, Copy, Debug)]
-pub struct Update<'u> {
+pub struct BookUpdate<'u> {
     /// By which message.
-    pub at: &'u At<'u>,
+    pub at: &'u EventContext<'u>,
     /// Whose book.
     pub instrument: InstrumentId,
     /// The book was emptied before these changes, as by a snapshot: they are all it has.
     pub cleared: bool,
     /// What changed, in order; empty where only its being known has.
-    pub changes: &'u [Changed],
+    pub changes: &'u [ChangedLevel],
     /// The whole depth as it is now.
     pub book: BookView<'u>,
 }
 
 /// A level that changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Changed {
+pub struct ChangedLevel {
     /// Whose.
     pub(crate) instrument: InstrumentId,
     /// Among those of its message.
@@ -107,7 +107,7 @@ pub struct Changed {
     /// Which side.
     pub side: Side,
     /// What became of it.
-    pub action: Action,
+    pub action: UpdateAction,
     /// Its place from the best, from 1, when it changed; by then, as later changes of the same message may move it.
     pub depth: u32,
     /// The level as it became, or as it was before it was taken out.
@@ -118,39 +118,39 @@ pub struct Changed {
 impl Listener for () {}
 
 impl<L: Listener + ?Sized> Listener for &mut L {
-    fn book(&mut self, update: &Update<'_>) {
-        (**self).book(update);
+    fn on_book(&mut self, update: &BookUpdate<'_>) {
+        (**self).on_book(update);
     }
 
-    fn trade(&mut self, at: &At<'_>, trade: &Trade) {
-        (**self).trade(at, trade);
+    fn on_trade(&mut self, at: &EventContext<'_>, trade: &Trade) {
+        (**self).on_trade(at, trade);
     }
 
-    fn state(&mut self, at: &At<'_>, state: &State<'_>) {
-        (**self).state(at, state);
+    fn on_state(&mut self, at: &EventContext<'_>, state: &TradingState<'_>) {
+        (**self).on_state(at, state);
     }
 
-    fn stale(&mut self, at: &At<'_>, instrument: InstrumentId) {
-        (**self).stale(at, instrument);
+    fn on_stale(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
+        (**self).on_stale(at, instrument);
     }
 
-    fn recovered(&mut self, at: &At<'_>, instrument: InstrumentId) {
-        (**self).recovered(at, instrument);
+    fn on_recovered(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
+        (**self).on_recovered(at, instrument);
     }
 
-    fn instrument(&mut self, at: &At<'_>, instrument: InstrumentId) {
-        (**self).instrument(at, instrument);
+    fn on_instrument(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
+        (**self).on_instrument(at, instrument);
     }
 
-    fn gap(&mut self, at: &At<'_>, gap: Gap) {
-        (**self).gap(at, gap);
+    fn on_gap(&mut self, at: &EventContext<'_>, gap: SequenceGap) {
+        (**self).on_gap(at, gap);
     }
 
-    fn refused(&mut self, at: &At<'_>, refusal: &Refusal<'_>) {
-        (**self).refused(at, refusal);
+    fn on_refused(&mut self, at: &EventContext<'_>, refusal: &RefusedInput<'_>) {
+        (**self).on_refused(at, refusal);
     }
 
-    fn line(&mut self, at: &At<'_>, state: LineState) {
-        (**self).line(at, state);
+    fn on_line(&mut self, at: &EventContext<'_>, state: LineState) {
+        (**self).on_line(at, state);
     }
 }

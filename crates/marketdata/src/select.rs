@@ -1,11 +1,11 @@
 //! What is subscribed: everything, products, groups of products, instruments.
 
-use crate::engine::{Role, Tables};
+use crate::engine::{ChannelRole, ReferenceTables};
 use std::collections::BTreeSet;
 use unitape_model::InstrumentId;
 
 /// What is asked for. Names are those of the venue: of a product its id or its name, of an instrument its id or its
-/// symbol, of a group what [`Tables::group`] says.
+/// symbol, of a group what [`ReferenceTables::group`] says.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subscription {
     /// Everything.
@@ -21,7 +21,7 @@ pub enum Subscription {
 impl Subscription {
     /// Whether an instrument is one of these, as far as is known now.
     #[must_use]
-    pub fn covers(&self, tables: &Tables, instrument: InstrumentId) -> bool {
+    pub fn covers(&self, tables: &ReferenceTables, instrument: InstrumentId) -> bool {
         let of = &tables.instruments[instrument.index()];
         let product = &tables.products[of.product.index()];
         match self {
@@ -35,7 +35,7 @@ impl Subscription {
 
 /// All that is asked for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Selection {
+pub(crate) struct SubscriptionSet {
     all: bool,
     products: BTreeSet<String>,
     groups: BTreeSet<String>,
@@ -44,14 +44,14 @@ pub(crate) struct Selection {
 
 /// Whether an instrument is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum SubscriptionMatch {
     Yes,
     No,
     /// Its names are not known yet; its book is kept until they are, so that nothing is missing then.
     NotYet,
 }
 
-impl Selection {
+impl SubscriptionSet {
     /// Asks for more; false where it was asked for before.
     pub fn add(&mut self, subscription: Subscription) -> bool {
         match subscription {
@@ -73,7 +73,7 @@ impl Selection {
     }
 
     /// Whether this instrument is asked for, as far as is known now.
-    pub fn wants(&self, tables: &Tables, instrument: InstrumentId) -> Wanted {
+    pub fn wants(&self, tables: &ReferenceTables, instrument: InstrumentId) -> SubscriptionMatch {
         let of = &tables.instruments[instrument.index()];
         let product = &tables.products[of.product.index()];
         let yes = self.all
@@ -91,9 +91,11 @@ impl Selection {
             && (name || self.products.is_empty())
             && (group || self.groups.is_empty());
         match yes {
-            true => Wanted::Yes,
-            false if told || !tables.channels.iter().any(|c| c.role == Role::Reference) => Wanted::No,
-            false => Wanted::NotYet,
+            true => SubscriptionMatch::Yes,
+            false if told || !tables.channels.iter().any(|c| c.role == ChannelRole::Reference) => {
+                SubscriptionMatch::No
+            }
+            false => SubscriptionMatch::NotYet,
         }
     }
 }

@@ -2,10 +2,12 @@
 
 use proptest::prelude::*;
 use unitape_marketdata::engine::{
-    Action, At, Channel, Instrument, Level, Outcome, Product, Role, Step, Steps, Tables, Trade,
+    Channel, ChannelRole, EventContext, Instrument, LevelUpdate, MarketEvent, MarketEventSink,
+    MessageOutcome, Product, ReferenceTables, Trade, UpdateAction,
 };
 use unitape_marketdata::{
-    Books, ChannelId, Gap, InstrumentId, Listener, ProductId, Side, Subscription, UnixNanos, Update,
+    BookUpdate, Books, ChannelId, InstrumentId, Listener, ProductId, SequenceGap, Side, Subscription,
+    UnixNanos,
 };
 use unitape_model::{Decimal, Price};
 
@@ -16,7 +18,7 @@ struct Notes {
 }
 
 impl Listener for Notes {
-    fn book(&mut self, update: &Update<'_>) {
+    fn on_book(&mut self, update: &BookUpdate<'_>) {
         let mut line = format!("book {}", update.instrument);
         if update.cleared {
             line += " cleared";
@@ -36,23 +38,23 @@ impl Listener for Notes {
         self.lines.push(line);
     }
 
-    fn trade(&mut self, _: &At<'_>, trade: &Trade) {
+    fn on_trade(&mut self, _: &EventContext<'_>, trade: &Trade) {
         self.lines.push(format!("trade {} {}", trade.instrument, trade.px.0));
     }
 
-    fn stale(&mut self, _: &At<'_>, instrument: InstrumentId) {
+    fn on_stale(&mut self, _: &EventContext<'_>, instrument: InstrumentId) {
         self.lines.push(format!("stale {instrument}"));
     }
 
-    fn recovered(&mut self, _: &At<'_>, instrument: InstrumentId) {
+    fn on_recovered(&mut self, _: &EventContext<'_>, instrument: InstrumentId) {
         self.lines.push(format!("recovered {instrument}"));
     }
 
-    fn instrument(&mut self, at: &At<'_>, instrument: InstrumentId) {
+    fn on_instrument(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
         self.lines.push(format!("instrument {}", at.tables.instruments[instrument.index()].id));
     }
 
-    fn gap(&mut self, _: &At<'_>, gap: Gap) {
+    fn on_gap(&mut self, _: &EventContext<'_>, gap: SequenceGap) {
         self.lines.push(format!("{gap:?}"));
     }
 }
@@ -64,7 +66,7 @@ const X: ProductId = ProductId(1);
 const X1: InstrumentId = InstrumentId(2);
 
 /// Two products, `F` of the group `bonds` with instruments 0 and 1, `X` with instrument 2.
-fn tables(named: bool) -> Tables {
+fn tables(named: bool) -> ReferenceTables {
     let name = |name: &str| if named { name.to_owned() } else { String::new() };
     let product = |id: &str, group: &str| Product {
         id: id.into(),
@@ -74,15 +76,15 @@ fn tables(named: bool) -> Tables {
     };
     let instrument =
         |id: &str, product| Instrument { id: id.into(), product, depth: Some(3), ..Instrument::default() };
-    Tables {
-        channels: vec![Channel { name: "ref".into(), role: Role::Reference }],
+    ReferenceTables {
+        channels: vec![Channel { name: "ref".into(), role: ChannelRole::Reference }],
         products: vec![product("F", "bonds"), product("X", "")],
         instruments: vec![instrument("F1", F), instrument("F2", F), instrument("X1", X)],
     }
 }
 
-fn give(books: &mut Books, notes: &mut Notes, tables: &Tables, steps: &[Step<'_>]) {
-    let at = At {
+fn give(books: &mut Books, notes: &mut Notes, tables: &ReferenceTables, steps: &[MarketEvent<'_>]) {
+    let at = EventContext {
         tables,
         channel: ChannelId(0),
         line: 0,
@@ -93,15 +95,22 @@ fn give(books: &mut Books, notes: &mut Notes, tables: &Tables, steps: &[Step<'_>
         place: 0,
         length: 0,
     };
-    let mut taker = books.take(notes);
+    let mut taker = books.updater(notes);
     for step in steps {
-        taker.step(&at, *step);
+        taker.emit(&at, *step);
     }
-    taker.step(&at, Step::End(Outcome::Used));
+    taker.emit(&at, MarketEvent::End(MessageOutcome::Used));
 }
 
-fn level(instrument: u32, side: Side, action: Action, depth: u16, px: i64, qty: i64) -> Step<'static> {
-    Step::Level(Level {
+fn level(
+    instrument: u32,
+    side: Side,
+    action: UpdateAction,
+    depth: u16,
+    px: i64,
+    qty: i64,
+) -> MarketEvent<'static> {
+    MarketEvent::Level(LevelUpdate {
         instrument: InstrumentId(instrument),
         side,
         action,
@@ -113,15 +122,15 @@ fn level(instrument: u32, side: Side, action: Action, depth: u16, px: i64, qty: 
 }
 
 /// All instruments, of products that are whole.
-const KNOWN: [Step<'static>; 8] = [
-    Step::Instrument(F1),
-    Step::Recovered { instrument: F1 },
-    Step::Instrument(F2),
-    Step::Recovered { instrument: F2 },
-    Step::Instrument(X1),
-    Step::Recovered { instrument: X1 },
-    Step::Whole { product: F },
-    Step::Whole { product: X },
+const KNOWN: [MarketEvent<'static>; 8] = [
+    MarketEvent::Instrument(F1),
+    MarketEvent::Recovered { instrument: F1 },
+    MarketEvent::Instrument(F2),
+    MarketEvent::Recovered { instrument: F2 },
+    MarketEvent::Instrument(X1),
+    MarketEvent::Recovered { instrument: X1 },
+    MarketEvent::Whole { product: F },
+    MarketEvent::Whole { product: X },
 ];
 
 #[test]
@@ -137,13 +146,13 @@ fn one_call_for_each_book_of_a_message() {
         &mut notes,
         &tables,
         &[
-            level(1, Side::Buy, Action::Add, 1, 100, 5),
-            level(0, Side::Sell, Action::Add, 1, 200, 3),
-            level(2, Side::Sell, Action::Add, 1, 200, 3),
-            level(1, Side::Buy, Action::Add, 2, 99, 6),
-            Step::Trade(trade),
-            Step::Trade(Trade { instrument: X1, ..trade }),
-            level(1, Side::Buy, Action::Delete, 1, 100, 0),
+            level(1, Side::Buy, UpdateAction::Add, 1, 100, 5),
+            level(0, Side::Sell, UpdateAction::Add, 1, 200, 3),
+            level(2, Side::Sell, UpdateAction::Add, 1, 200, 3),
+            level(1, Side::Buy, UpdateAction::Add, 2, 99, 6),
+            MarketEvent::Trade(trade),
+            MarketEvent::Trade(Trade { instrument: X1, ..trade }),
+            level(1, Side::Buy, UpdateAction::Delete, 1, 100, 0),
         ],
     );
     assert_eq!(notes.lines, ["trade 1 7", "book 1 Add01 Add02 Delete01 | 6@99 |", "book 0 Add11 | | 3@200"]);
@@ -152,7 +161,7 @@ fn one_call_for_each_book_of_a_message() {
     assert_eq!((counters.levels, counters.passed_over, counters.updates, counters.trades), (4, 1, 4, 1));
     assert_eq!(books.book(F2).unwrap().best(Side::Buy).unwrap().px, 99);
     // A fourth level of three: the last one falls out, as the venue's does.
-    let adds: Vec<_> = (1..=4).map(|n| level(0, Side::Buy, Action::Add, 1, n, n)).collect();
+    let adds: Vec<_> = (1..=4).map(|n| level(0, Side::Buy, UpdateAction::Add, 1, n, n)).collect();
     give(&mut books, &mut notes, &tables, &adds);
     assert_eq!(notes.lines.last().unwrap(), "book 0 Add01 Add01 Add01 Add01 | 4@4 3@3 2@2 | 3@200");
 }
@@ -168,10 +177,13 @@ fn names_may_come_later_than_levels() {
         &mut books,
         &mut notes,
         &before,
-        &[level(0, Side::Buy, Action::Add, 1, 100, 5), level(2, Side::Buy, Action::Add, 1, 100, 5)],
+        &[
+            level(0, Side::Buy, UpdateAction::Add, 1, 100, 5),
+            level(2, Side::Buy, UpdateAction::Add, 1, 100, 5),
+        ],
     );
     assert!(notes.lines.is_empty(), "{:?}", notes.lines);
-    give(&mut books, &mut notes, &after, &[Step::Product(F), Step::Product(X)]);
+    give(&mut books, &mut notes, &after, &[MarketEvent::Product(F), MarketEvent::Product(X)]);
     assert_eq!(
         notes.lines,
         ["instrument F1", "instrument F2", "recovered 0", "book 0 | 5@100 |", "recovered 1", "book 1 | |"]
@@ -191,9 +203,9 @@ fn stale_until_it_is_known_again() {
         &mut notes,
         &tables,
         &[
-            Step::Missing { product: F, from: 3, to: 4, alone: true },
-            Step::Stale { instrument: F1, mended: true },
-            Step::Stale { instrument: F2, mended: true },
+            MarketEvent::Missing { product: F, from: 3, to: 4, alone: true },
+            MarketEvent::Stale { instrument: F1, mended: true },
+            MarketEvent::Stale { instrument: F2, mended: true },
         ],
     );
     assert!(books.book(F1).unwrap().is_stale());
@@ -202,9 +214,9 @@ fn stale_until_it_is_known_again() {
         &mut notes,
         &tables,
         &[
-            Step::Clear { instrument: F1 },
-            level(0, Side::Buy, Action::Add, 1, 100, 5),
-            Step::Recovered { instrument: F1 },
+            MarketEvent::Clear { instrument: F1 },
+            level(0, Side::Buy, UpdateAction::Add, 1, 100, 5),
+            MarketEvent::Recovered { instrument: F1 },
         ],
     );
     assert_eq!(
@@ -218,11 +230,11 @@ fn stale_until_it_is_known_again() {
     );
     // A level that cannot be: the book is not the venue's, until it is given anew.
     notes.lines.clear();
-    give(&mut books, &mut notes, &tables, &[level(0, Side::Buy, Action::Change, 3, 100, 5)]);
+    give(&mut books, &mut notes, &tables, &[level(0, Side::Buy, UpdateAction::Change, 3, 100, 5)]);
     assert_eq!(notes.lines, ["stale 0", "book 0 stale | 5@100 |"]);
     assert_eq!((books.counters().faults, books.counters().stale), (1, 2));
     notes.lines.clear();
-    give(&mut books, &mut notes, &tables, &[Step::Clear { instrument: F1 }]);
+    give(&mut books, &mut notes, &tables, &[MarketEvent::Clear { instrument: F1 }]);
     assert_eq!(notes.lines, ["recovered 0", "book 0 cleared | |"]);
 }
 
@@ -234,20 +246,25 @@ fn a_symbol_may_come_later_than_its_products_name() {
     let (mut books, mut notes) = (Books::default(), Notes::default());
     books.subscribe(Subscription::Instrument("VOD".into()), &tables);
     give(&mut books, &mut notes, &tables, &KNOWN);
-    let put = |instrument| level(instrument, Side::Buy, Action::Add, 1, 100, 5);
-    give(&mut books, &mut notes, &tables, &[Step::Product(F), put(0), put(1), put(2)]);
+    let put = |instrument| level(instrument, Side::Buy, UpdateAction::Add, 1, 100, 5);
+    give(&mut books, &mut notes, &tables, &[MarketEvent::Product(F), put(0), put(1), put(2)]);
     assert!(notes.lines.is_empty(), "{:?}", notes.lines);
     // One that was told without a symbol has none.
     tables.instruments[1].tick = Some(Price(1));
     tables.instruments[0].symbol = "VOD".into();
-    give(&mut books, &mut notes, &tables, &[Step::Instrument(F2), Step::Instrument(F1), put(1)]);
+    give(
+        &mut books,
+        &mut notes,
+        &tables,
+        &[MarketEvent::Instrument(F2), MarketEvent::Instrument(F1), put(1)],
+    );
     assert_eq!(notes.lines, ["instrument F1", "recovered 0", "book 0 | 5@100 |"]);
     assert_eq!((books.counters().passed_over, books.counters().levels), (1, 3));
     // The group of another is told, its symbol is not.
     tables.instruments[2].symbol = "BP".into();
     books.subscribe(Subscription::Group("stocks".into()), &tables);
     tables.products[1].group = "stocks".into();
-    give(&mut books, &mut notes, &tables, &[Step::Product(X)]);
+    give(&mut books, &mut notes, &tables, &[MarketEvent::Product(X)]);
     assert_eq!(
         books.take_broken().collect::<Vec<_>>(),
         [X1],
@@ -262,16 +279,16 @@ fn a_snapshot_that_cannot_be_mends_nothing() {
     let (mut books, mut notes) = (Books::default(), Notes::default());
     books.subscribe(Subscription::All, &tables);
     give(&mut books, &mut notes, &tables, &KNOWN);
-    give(&mut books, &mut notes, &tables, &[Step::Stale { instrument: F1, mended: true }]);
+    give(&mut books, &mut notes, &tables, &[MarketEvent::Stale { instrument: F1, mended: true }]);
     notes.lines.clear();
     let snapshot = |depth| {
         [
-            Step::Clear { instrument: F1 },
-            level(0, Side::Buy, Action::Add, 1, 100, 5),
-            level(0, Side::Buy, Action::Add, depth, 98, 5),
-            level(0, Side::Buy, Action::Change, 3, 98, 5),
-            Step::Recovered { instrument: F1 },
-            Step::Whole { product: F },
+            MarketEvent::Clear { instrument: F1 },
+            level(0, Side::Buy, UpdateAction::Add, 1, 100, 5),
+            level(0, Side::Buy, UpdateAction::Add, depth, 98, 5),
+            level(0, Side::Buy, UpdateAction::Change, 3, 98, 5),
+            MarketEvent::Recovered { instrument: F1 },
+            MarketEvent::Whole { product: F },
         ]
     };
     give(&mut books, &mut notes, &tables, &snapshot(3));
@@ -287,7 +304,7 @@ fn a_snapshot_that_cannot_be_mends_nothing() {
     assert_eq!(notes.lines, ["recovered 0", "book 0 cleared Add01 | 5@100 |"]);
     // Stale again before the message that mended it is over.
     notes.lines.clear();
-    let stale = Step::Stale { instrument: F1, mended: true };
+    let stale = MarketEvent::Stale { instrument: F1, mended: true };
     give(&mut books, &mut notes, &tables, &[clear, first, stale]);
     assert_eq!(notes.lines, ["stale 0", "book 0 cleared stale Add01 | 5@100 |"]);
 }
@@ -300,12 +317,15 @@ fn a_whole_product_makes_no_book_known() {
     let (mut books, mut notes) = (Books::default(), Notes::default());
     books.subscribe(Subscription::All, &tables);
     give(&mut books, &mut notes, &tables, &KNOWN);
-    give(&mut books, &mut notes, &tables, &[level(1, Side::Buy, Action::Add, 1, 100, 5)]);
-    let stale = |instrument| Step::Stale { instrument, mended: true };
+    give(&mut books, &mut notes, &tables, &[level(1, Side::Buy, UpdateAction::Add, 1, 100, 5)]);
+    let stale = |instrument| MarketEvent::Stale { instrument, mended: true };
     give(&mut books, &mut notes, &tables, &[stale(F1), stale(F2)]);
     notes.lines.clear();
-    let mends =
-        [Step::Clear { instrument: F1 }, Step::Recovered { instrument: F1 }, Step::Whole { product: F }];
+    let mends = [
+        MarketEvent::Clear { instrument: F1 },
+        MarketEvent::Recovered { instrument: F1 },
+        MarketEvent::Whole { product: F },
+    ];
     give(&mut books, &mut notes, &tables, &mends);
     assert_eq!(notes.lines, ["recovered 0", "book 0 cleared | |"]);
     assert!(books.book(F2).unwrap().is_stale());
@@ -321,7 +341,7 @@ fn a_bound_of_ours_makes_a_book_stale() {
     books.subscribe(Subscription::All, &tables);
     give(&mut books, &mut notes, &tables, &KNOWN);
     for instrument in [0, 1] {
-        let add = |px| level(instrument, Side::Buy, Action::Add, 1, px, 1);
+        let add = |px| level(instrument, Side::Buy, UpdateAction::Add, 1, px, 1);
         give(&mut books, &mut notes, &tables, &(1..=4096).map(add).collect::<Vec<_>>());
         assert!(!books.book(InstrumentId(instrument)).unwrap().is_stale());
         notes.lines.clear();
@@ -345,9 +365,9 @@ fn levels_may_pass_each_other_within_a_message() {
     books.subscribe(Subscription::All, &tables);
     give(&mut books, &mut notes, &tables, &KNOWN);
     notes.lines.clear();
-    let put = |depth, px| level(0, Side::Buy, Action::Add, depth, px, px);
+    let put = |depth, px| level(0, Side::Buy, UpdateAction::Add, depth, px, px);
     give(&mut books, &mut notes, &tables, &[put(1, 10), put(2, 9)]);
-    let overlay = |depth, px| level(0, Side::Buy, Action::Change, depth, px, px);
+    let overlay = |depth, px| level(0, Side::Buy, UpdateAction::Change, depth, px, px);
     give(&mut books, &mut notes, &tables, &[overlay(1, 8), overlay(2, 7)]);
     assert_eq!((notes.lines.len(), books.counters().faults), (2, 0), "{:?}", notes.lines);
     give(&mut books, &mut notes, &tables, &[overlay(1, 6)]);
@@ -365,10 +385,10 @@ fn what_nothing_mends_stays_stale() {
     books.subscribe(Subscription::All, &tables);
     give(&mut books, &mut notes, &tables, &KNOWN);
     notes.lines.clear();
-    give(&mut books, &mut notes, &tables, &[Step::Stale { instrument: F1, mended: false }]);
-    give(&mut books, &mut notes, &tables, &[level(0, Side::Buy, Action::Add, 1, 100, 5)]);
+    give(&mut books, &mut notes, &tables, &[MarketEvent::Stale { instrument: F1, mended: false }]);
+    give(&mut books, &mut notes, &tables, &[level(0, Side::Buy, UpdateAction::Add, 1, 100, 5)]);
     assert_eq!(notes.lines, ["stale 0", "book 0 stale Add01 | 5@100 |"]);
-    give(&mut books, &mut notes, &tables, &[Step::Clear { instrument: F1 }]);
+    give(&mut books, &mut notes, &tables, &[MarketEvent::Clear { instrument: F1 }]);
     assert!(!books.book(F1).unwrap().is_stale());
 }
 
@@ -378,11 +398,11 @@ fn who_subscribes_late_is_told_so() {
     let tables = tables(true);
     let (mut books, mut notes) = (Books::default(), Notes::default());
     give(&mut books, &mut notes, &tables, &KNOWN);
-    give(&mut books, &mut notes, &tables, &[level(0, Side::Buy, Action::Add, 1, 100, 5)]);
+    give(&mut books, &mut notes, &tables, &[level(0, Side::Buy, UpdateAction::Add, 1, 100, 5)]);
     books.subscribe(Subscription::Product("F".into()), &tables);
     assert!(books.book(F1).unwrap().is_stale());
     assert!(!books.book(F2).unwrap().is_stale(), "nothing was told of it");
-    give(&mut books, &mut notes, &tables, &[Step::Clear { instrument: F1 }]);
+    give(&mut books, &mut notes, &tables, &[MarketEvent::Clear { instrument: F1 }]);
     assert!(!books.book(F1).unwrap().is_stale());
     books.unsubscribe(&Subscription::Product("F".into()), &tables);
     assert!(books.book(F1).is_none());
@@ -411,22 +431,22 @@ proptest! {
                     0 if at <= levels.len() && (levels.len() < 3 || at < 3) => {
                         levels.insert(at, (px, px));
                         levels.truncate(3);
-                        (Action::Add, true)
+                        (UpdateAction::Add, true)
                     }
                     1 if at < levels.len() => {
                         levels[at] = (px, px);
-                        (Action::Change, true)
+                        (UpdateAction::Change, true)
                     }
                     2 if at < levels.len() => {
                         levels.remove(at);
-                        (Action::Delete, true)
+                        (UpdateAction::Delete, true)
                     }
                     3 => {
                         twin[instrument as usize] = Default::default();
-                        steps.push(Step::Clear { instrument: InstrumentId(instrument) });
-                        (Action::Add, false)
+                        steps.push(MarketEvent::Clear { instrument: InstrumentId(instrument) });
+                        (UpdateAction::Add, false)
                     }
-                    _ => (Action::Add, false),
+                    _ => (UpdateAction::Add, false),
                 };
                 if step {
                     steps.push(level(instrument, side, action, depth, px, px));

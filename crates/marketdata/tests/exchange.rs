@@ -7,8 +7,13 @@
 
 use std::path::{Path, PathBuf};
 use unitape_fast::TemplateFile;
-use unitape_marketdata::{Handler, InstrumentId, Listener, Packet, Side, Subscription, UnixNanos, Update};
-use unitape_sim::exchange::{At, Exact, Exchange, ExchangeConfig, Faults, Received, TemplateSets, Truth};
+use unitape_marketdata::{
+    BookUpdate, Handler, InstrumentId, Listener, Packet, Side, Subscription, UnixNanos,
+};
+use unitape_sim::exchange::{
+    BookHistory, ChannelTemplates, ExactLevel, Exchange, ExchangeConfig, FaultRates, ProductProgress,
+    ReceivedBook,
+};
 
 /// Seeds of an ordinary run.
 const SEEDS: u64 = 60;
@@ -39,7 +44,7 @@ fn config(seed: u64) -> ExchangeConfig {
         state % n
     };
     let mut rate = |most: u64| if below(2) == 0 { 0 } else { below(most) as u32 };
-    let faults = Faults {
+    let faults = FaultRates {
         lost_once: rate(100_000),
         lost: rate(20_000),
         doubled: rate(50_000),
@@ -94,11 +99,11 @@ fn mapping(config: &ExchangeConfig, files: &Files) -> String {
 }
 
 /// A side as the handler has it.
-fn side(book: &unitape_marketdata::BookView<'_>, side: Side) -> Vec<Exact> {
+fn side(book: &unitape_marketdata::BookView<'_>, side: Side) -> Vec<ExactLevel> {
     let of = |rung: &unitape_marketdata::StoredLevel| {
         let level = rung.level();
         let qty = level.qty.to_string().parse().expect("a whole number");
-        Exact { px: level.px.0, qty, orders: level.orders.expect("the exchange tells them") }
+        ExactLevel { px: level.px.0, qty, orders: level.orders.expect("the exchange tells them") }
     };
     book.levels(side).map(of).collect()
 }
@@ -116,7 +121,7 @@ struct Held<'t> {
 }
 
 impl Held<'_> {
-    fn truth(&self) -> &Truth {
+    fn truth(&self) -> &BookHistory {
         self.exchange.truth()
     }
 
@@ -130,7 +135,7 @@ impl Held<'_> {
 }
 
 impl Listener for Held<'_> {
-    fn book(&mut self, update: &Update<'_>) {
+    fn on_book(&mut self, update: &BookUpdate<'_>) {
         let told = &update.at.tables.instruments[update.instrument.index()];
         let (seed, id) = (self.seed, &told.id);
         let stale = self.told.get(update.instrument.index()).copied().flatten().unwrap_or(true);
@@ -148,12 +153,12 @@ impl Listener for Held<'_> {
             now.iter_mut().for_each(|levels| levels.truncate(product.depth as usize));
         }
         // The exchange may have gone on since, and begun again. A snapshot may be older than what has come already.
-        let restarts = 0..=self.truth().at(world.instruments[place].product).restarts;
+        let restarts = 0..=self.truth().progress_of(world.instruments[place].product).restarts;
         let moments = restarts.flat_map(|restarts| {
-            let at = At { restarts, seq: seq as u32 };
-            self.truth().since(place, at).take(if update.at.snapshot { usize::MAX } else { 1 })
+            let at = ProductProgress { restarts, seq: seq as u32 };
+            self.truth().moments_since(place, at).take(if update.at.snapshot { usize::MAX } else { 1 })
         });
-        let mut is = moments.map(|m| [product.exact(&m.bids), product.exact(&m.offers)]);
+        let mut is = moments.map(|m| [product.exact_levels(&m.bids), product.exact_levels(&m.offers)]);
         let (snapshot, cleared) = (update.at.snapshot, update.cleared);
         assert!(
             is.any(|is| is == now),
@@ -161,11 +166,11 @@ impl Listener for Held<'_> {
         );
     }
 
-    fn stale(&mut self, _: &unitape_marketdata::At<'_>, instrument: InstrumentId) {
+    fn on_stale(&mut self, _: &unitape_marketdata::EventContext<'_>, instrument: InstrumentId) {
         self.told(instrument, true);
     }
 
-    fn recovered(&mut self, _: &unitape_marketdata::At<'_>, instrument: InstrumentId) {
+    fn on_recovered(&mut self, _: &unitape_marketdata::EventContext<'_>, instrument: InstrumentId) {
         self.told(instrument, false);
         self.recovered += 1;
     }
@@ -189,7 +194,7 @@ fn run(files: &Files) {
     let names = files.each_ref().map(|file| file.display().to_string());
     let sources: Vec<TemplateFile<'_>> =
         names.iter().zip(&content).map(|(name, content)| TemplateFile { name, content }).collect();
-    let templates = TemplateSets::load(&sources).unwrap();
+    let templates = ChannelTemplates::load(&sources).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let (mut compared, mut snapshots, mut recovered, mut gone, mut failed) = (0, 0, 0, 0, Vec::new());
     for (done, seed) in seeds().into_iter().enumerate() {
@@ -227,7 +232,7 @@ fn run(files: &Files) {
             }
         }
         handler.idle(UnixNanos(i64::MAX / 2), &mut ());
-        let wanted = |i: &unitape_sim::exchange::Instrument| {
+        let wanted = |i: &unitape_sim::exchange::ExchangeInstrument| {
             let product = &exchange.world().products[i.product];
             subscriptions.iter().any(|(_, s)| match s {
                 Subscription::Group(name) => *name == product.name,
@@ -235,13 +240,13 @@ fn run(files: &Files) {
                 _ => true,
             })
         };
-        let received = |i: &unitape_sim::exchange::Instrument| {
+        let received = |i: &unitape_sim::exchange::ExchangeInstrument| {
             let book = handler.book(handler.find(&i.id.to_string())?)?;
             let [bids, offers] = [Side::Buy, Side::Sell].map(|s| side(&book, s));
-            Some(Received { stale: book.is_stale(), bids, offers })
+            Some(ReceivedBook { stale: book.is_stale(), bids, offers })
         };
         gone += exchange.world().instruments.iter().filter(|i| i.gone).count();
-        if let Some(what) = exchange.differs(wanted, received) {
+        if let Some(what) = exchange.first_difference(wanted, received) {
             let what = format!("seed {seed}: {what}, {:?}", exchange.faults());
             eprintln!("{what}");
             failed.push(what);

@@ -6,9 +6,10 @@ use common::{DEPTH, REFERENCE, SNAPSHOTS, Venue};
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
-use unitape_marketdata::engine::{At, Refusal, Trade};
+use unitape_marketdata::engine::{EventContext, RefusedInput, Trade};
 use unitape_marketdata::{
-    Gap, Handler, InstrumentId, Listener, LiveOptions, Packet, Side, Subscription, UnixNanos, Update,
+    BookUpdate, Handler, InstrumentId, Listener, LiveOptions, Packet, SequenceGap, Side, Subscription,
+    UnixNanos,
 };
 
 /// What was told, and the book of each instrument as it was told last.
@@ -19,7 +20,7 @@ struct Notes {
 }
 
 impl Listener for Notes {
-    fn book(&mut self, update: &Update<'_>) {
+    fn on_book(&mut self, update: &BookUpdate<'_>) {
         let mut text = String::new();
         for side in Side::BOTH {
             for level in update.book.levels(side) {
@@ -30,24 +31,24 @@ impl Listener for Notes {
         self.books.insert(update.at.tables.instruments[update.instrument.index()].id.clone(), text);
     }
 
-    fn trade(&mut self, at: &At<'_>, trade: &Trade) {
+    fn on_trade(&mut self, at: &EventContext<'_>, trade: &Trade) {
         let id = &at.tables.instruments[trade.instrument.index()].id;
         self.lines.push(format!("trade {id} {}", trade.px));
     }
 
-    fn stale(&mut self, at: &At<'_>, instrument: InstrumentId) {
+    fn on_stale(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
         self.lines.push(format!("stale {}", at.tables.instruments[instrument.index()].id));
     }
 
-    fn recovered(&mut self, at: &At<'_>, instrument: InstrumentId) {
+    fn on_recovered(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
         self.lines.push(format!("recovered {}", at.tables.instruments[instrument.index()].id));
     }
 
-    fn gap(&mut self, _: &At<'_>, gap: Gap) {
+    fn on_gap(&mut self, _: &EventContext<'_>, gap: SequenceGap) {
         self.lines.push(format!("{gap:?}"));
     }
 
-    fn refused(&mut self, _: &At<'_>, refusal: &Refusal<'_>) {
+    fn on_refused(&mut self, _: &EventContext<'_>, refusal: &RefusedInput<'_>) {
         self.lines.push(format!("refused {}", refusal.code));
     }
 }

@@ -12,7 +12,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 #[allow(missing_docs)]
-pub struct Common {
+pub struct CommonRecord {
     pub header: U64,
     pub ts_event: I64,
     pub source: U32,
@@ -31,9 +31,9 @@ pub struct Common {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 #[allow(missing_docs)]
-pub struct Bbo {
+pub struct BboRecord {
     /// `kind_a`, `kind_b`: exponents of the bid and the ask quantity.
-    pub common: Common,
+    pub common: CommonRecord,
     pub bid: I64,
     pub ask: I64,
     pub bid_qty: U32,
@@ -44,9 +44,9 @@ pub struct Bbo {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 #[allow(missing_docs)]
-pub struct Trade {
+pub struct TradeRecord {
     /// `kind_a`: side and action; `kind_b`: exponent of the quantity.
-    pub common: Common,
+    pub common: CommonRecord,
     pub px: I64,
     pub match_id: [u8; 8],
     pub qty: U32,
@@ -58,9 +58,9 @@ pub struct Trade {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 #[allow(missing_docs)]
-pub struct Order {
+pub struct OrderRecord {
     /// `kind_a`: side, capacity, short, liquidity; `kind_b`: exponent of the quantity.
-    pub common: Common,
+    pub common: CommonRecord,
     pub px: I64,
     pub qty: I64,
     pub trader: U32,
@@ -75,12 +75,12 @@ pub struct Order {
     pub id2: [u8; 24],
 }
 
-const _: () = assert!(size_of::<Common>() == 40);
-const _: () = assert!(size_of::<Bbo>() == 64);
-const _: () = assert!(size_of::<Trade>() == 64);
-const _: () = assert!(size_of::<Order>() == 128);
+const _: () = assert!(size_of::<CommonRecord>() == 40);
+const _: () = assert!(size_of::<BboRecord>() == 64);
+const _: () = assert!(size_of::<TradeRecord>() == 64);
+const _: () = assert!(size_of::<OrderRecord>() == 128);
 
-impl Bbo {
+impl BboRecord {
     /// The record of `event`, if it is of this kind.
     #[inline]
     pub fn from_event<'a>(event: &Event<'a>) -> Option<&'a Self> {
@@ -88,7 +88,7 @@ impl Bbo {
     }
 }
 
-impl Trade {
+impl TradeRecord {
     /// The record of `event`, if it is of this kind.
     #[inline]
     pub fn from_event<'a>(event: &Event<'a>) -> Option<&'a Self> {
@@ -96,7 +96,7 @@ impl Trade {
     }
 }
 
-impl Order {
+impl OrderRecord {
     /// The record of `event`, if it is of the order family or an execution.
     #[inline]
     pub fn from_event<'a>(event: &Event<'a>) -> Option<&'a Self> {
@@ -133,34 +133,34 @@ mod tests {
     /// The records and the table are two drawings of one layout; should one move, the other must.
     #[test]
     fn records_stand_where_the_schema_says() {
-        assert_eq!(offset_of!(Common, ts_event), at::TS_EVENT);
-        assert_eq!(offset_of!(Common, source), at::SOURCE);
-        assert_eq!(offset_of!(Common, offset), at::OFFSET);
-        assert_eq!(offset_of!(Common, recv_delta), at::RECV_DELTA);
-        assert_eq!(offset_of!(Common, sequence), at::SEQUENCE);
-        assert_eq!(offset_of!(Common, instrument), at::INSTRUMENT);
-        assert_eq!(offset_of!(Common, venue), at::VENUE);
-        assert_eq!(offset_of!(Common, kind_a), at::KIND_A);
-        assert_eq!(offset_of!(Bbo, bid), place(EventKind::Bbo, EventField::Bid));
-        assert_eq!(offset_of!(Bbo, ask), place(EventKind::Bbo, EventField::Ask));
-        assert_eq!(offset_of!(Bbo, bid_qty), place(EventKind::Bbo, EventField::BidQty));
-        assert_eq!(offset_of!(Bbo, ask_qty), place(EventKind::Bbo, EventField::AskQty));
-        assert_eq!(offset_of!(Trade, px), place(EventKind::Trade, EventField::Px));
-        assert_eq!(offset_of!(Trade, match_id), place(EventKind::Trade, EventField::MatchId));
-        assert_eq!(offset_of!(Trade, qty), place(EventKind::Trade, EventField::Qty));
-        assert_eq!(offset_of!(Trade, cond), place(EventKind::Trade, EventField::Cond));
+        assert_eq!(offset_of!(CommonRecord, ts_event), at::TS_EVENT);
+        assert_eq!(offset_of!(CommonRecord, source), at::SOURCE);
+        assert_eq!(offset_of!(CommonRecord, offset), at::OFFSET);
+        assert_eq!(offset_of!(CommonRecord, recv_delta), at::RECV_DELTA);
+        assert_eq!(offset_of!(CommonRecord, sequence), at::SEQUENCE);
+        assert_eq!(offset_of!(CommonRecord, instrument), at::INSTRUMENT);
+        assert_eq!(offset_of!(CommonRecord, venue), at::VENUE);
+        assert_eq!(offset_of!(CommonRecord, kind_a), at::KIND_A);
+        assert_eq!(offset_of!(BboRecord, bid), place(EventKind::Bbo, EventField::Bid));
+        assert_eq!(offset_of!(BboRecord, ask), place(EventKind::Bbo, EventField::Ask));
+        assert_eq!(offset_of!(BboRecord, bid_qty), place(EventKind::Bbo, EventField::BidQty));
+        assert_eq!(offset_of!(BboRecord, ask_qty), place(EventKind::Bbo, EventField::AskQty));
+        assert_eq!(offset_of!(TradeRecord, px), place(EventKind::Trade, EventField::Px));
+        assert_eq!(offset_of!(TradeRecord, match_id), place(EventKind::Trade, EventField::MatchId));
+        assert_eq!(offset_of!(TradeRecord, qty), place(EventKind::Trade, EventField::Qty));
+        assert_eq!(offset_of!(TradeRecord, cond), place(EventKind::Trade, EventField::Cond));
         for kind in [EventKind::OrderNew, EventKind::Exec] {
-            assert_eq!(offset_of!(Order, px), place(kind, EventField::Px));
-            assert_eq!(offset_of!(Order, qty), place(kind, EventField::Qty));
-            assert_eq!(offset_of!(Order, trader), place(kind, EventField::Trader));
-            assert_eq!(offset_of!(Order, acct), place(kind, EventField::Acct));
-            assert_eq!(offset_of!(Order, owner), place(kind, EventField::Owner));
-            assert_eq!(offset_of!(Order, firm), place(kind, EventField::Firm));
-            assert_eq!(offset_of!(Order, algo), place(kind, EventField::Algo));
-            assert_eq!(offset_of!(Order, oid), place(kind, EventField::Oid));
+            assert_eq!(offset_of!(OrderRecord, px), place(kind, EventField::Px));
+            assert_eq!(offset_of!(OrderRecord, qty), place(kind, EventField::Qty));
+            assert_eq!(offset_of!(OrderRecord, trader), place(kind, EventField::Trader));
+            assert_eq!(offset_of!(OrderRecord, acct), place(kind, EventField::Acct));
+            assert_eq!(offset_of!(OrderRecord, owner), place(kind, EventField::Owner));
+            assert_eq!(offset_of!(OrderRecord, firm), place(kind, EventField::Firm));
+            assert_eq!(offset_of!(OrderRecord, algo), place(kind, EventField::Algo));
+            assert_eq!(offset_of!(OrderRecord, oid), place(kind, EventField::Oid));
         }
-        assert_eq!(offset_of!(Order, id2), place(EventKind::Exec, EventField::MatchId));
-        assert_eq!(offset_of!(Order, id2), place(EventKind::OrderNew, EventField::Parent));
-        assert_eq!(offset_of!(Order, tif_or_cpty), place(EventKind::Exec, EventField::Cpty));
+        assert_eq!(offset_of!(OrderRecord, id2), place(EventKind::Exec, EventField::MatchId));
+        assert_eq!(offset_of!(OrderRecord, id2), place(EventKind::OrderNew, EventField::Parent));
+        assert_eq!(offset_of!(OrderRecord, tif_or_cpty), place(EventKind::Exec, EventField::Cpty));
     }
 }

@@ -182,7 +182,7 @@ const SIDE: FieldLayout = code(38, 0, 2, SIDES);
 const PX: FieldLayout = FieldLayout::Price { at: 40 };
 const TEXT_EXT: FieldLayout = text(EXT_ONLY, 0);
 
-/// The order family shares one layout: see [`crate::records::Order`].
+/// The order family shares one layout: see [`crate::records::OrderRecord`].
 const ORDER: [EventFieldSpec; 22] = [
     must(EventField::Oid, FieldLayout::Id { at: 80, n: 24 }),
     may(EventField::Side, SIDE),

@@ -28,20 +28,20 @@ pub struct Fill {
 
 /// What became of an order that was submitted or amended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Placed {
+pub struct PlacementResult {
     /// Quantity neither filled nor refused by the book.
     pub leaves: i64,
     /// The handle, when the rest of it rests in the book.
-    pub handle: Option<Handle>,
+    pub handle: Option<OrderHandle>,
 }
 
 /// Names a resting order of one book; not valid after the order was filled or cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Handle(u32);
+pub struct OrderHandle(u32);
 
 /// Price in ticks and quantity at the best level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Best {
+pub struct BestLevel {
     /// Price in ticks.
     pub px: i64,
     /// All quantity at this price.
@@ -50,7 +50,7 @@ pub struct Best {
 
 /// A request to trade.
 #[derive(Debug, Clone, Copy)]
-pub struct Incoming {
+pub struct IncomingOrder {
     /// The caller's own number, given back in [`Fill::tag`] when the order rests and is hit.
     pub tag: u32,
     /// Side.
@@ -65,27 +65,27 @@ pub struct Incoming {
 
 /// A limit order book of one instrument on one venue.
 #[derive(Debug, Default)]
-pub struct Book {
-    halves: [Half; 2],
-    nodes: Vec<Node>,
+pub struct MatchingBook {
+    halves: [MatchingSide; 2],
+    nodes: Vec<RestingNode>,
     free: Vec<u32>,
 }
 
-impl Book {
+impl MatchingBook {
     /// Matches an order against the other side, appends the fills, and lets the rest of it rest where it may.
-    pub fn submit(&mut self, order: Incoming, fills: &mut Vec<Fill>) -> Placed {
+    pub fn submit(&mut self, order: IncomingOrder, fills: &mut Vec<Fill>) -> PlacementResult {
         assert!(order.qty > 0, "an order without quantity");
         let leaves = self.take(order.side.opposite(), order.limit, order.qty, fills);
         let handle = match order.limit {
             Some(px) if leaves > 0 && order.rests => Some(self.rest(order.side, px, leaves, order.tag)),
             _ => None,
         };
-        Placed { leaves, handle }
+        PlacementResult { leaves, handle }
     }
 
     /// Puts an order at the end of its queue without matching it, as in the call of an auction. The book may be crossed
-    /// afterwards; [`Book::uncross`] ends that.
-    pub fn queue(&mut self, side: Side, px: i64, qty: i64, tag: u32) -> Handle {
+    /// afterwards; [`MatchingBook::uncross`] ends that.
+    pub fn queue(&mut self, side: Side, px: i64, qty: i64, tag: u32) -> OrderHandle {
         assert!(qty > 0, "an order without quantity");
         self.rest(side, px, qty, tag)
     }
@@ -103,7 +103,13 @@ impl Book {
 
     /// Sets price and open quantity. The place in the queue is kept only by less quantity at the same price; anything
     /// else is a new arrival, which may match.
-    pub fn amend(&mut self, handle: Handle, px: i64, leaves: i64, fills: &mut Vec<Fill>) -> Placed {
+    pub fn amend(
+        &mut self,
+        handle: OrderHandle,
+        px: i64,
+        leaves: i64,
+        fills: &mut Vec<Fill>,
+    ) -> PlacementResult {
         assert!(leaves > 0, "an amend to nothing");
         let node = self.nodes[handle.0 as usize];
         if px == node.px && leaves <= node.leaves {
@@ -111,17 +117,17 @@ impl Book {
             let half = &mut self.halves[node.side.index()];
             let at = half.find(node.side, px).expect("a resting order has its level");
             half.levels[at].qty -= node.leaves - leaves;
-            return Placed { leaves, handle: Some(handle) };
+            return PlacementResult { leaves, handle: Some(handle) };
         }
         self.cancel(handle);
         self.submit(
-            Incoming { tag: node.tag, side: node.side, limit: Some(px), qty: leaves, rests: true },
+            IncomingOrder { tag: node.tag, side: node.side, limit: Some(px), qty: leaves, rests: true },
             fills,
         )
     }
 
-    /// As [`Book::amend`], but without matching: for the call of an auction.
-    pub fn amend_queued(&mut self, handle: Handle, px: i64, leaves: i64) -> Handle {
+    /// As [`MatchingBook::amend`], but without matching: for the call of an auction.
+    pub fn amend_queued(&mut self, handle: OrderHandle, px: i64, leaves: i64) -> OrderHandle {
         let node = self.nodes[handle.0 as usize];
         if px == node.px && leaves <= node.leaves {
             self.amend(handle, px, leaves, &mut Vec::new());
@@ -132,7 +138,7 @@ impl Book {
     }
 
     /// Takes an order out and tells what it had left.
-    pub fn cancel(&mut self, handle: Handle) -> i64 {
+    pub fn cancel(&mut self, handle: OrderHandle) -> i64 {
         let node = self.nodes[handle.0 as usize];
         let half = &mut self.halves[node.side.index()];
         let at = half.find(node.side, node.px).expect("a resting order has its level");
@@ -154,19 +160,19 @@ impl Book {
     }
 
     /// The best level of a side.
-    pub fn best(&self, side: Side) -> Option<Best> {
-        self.halves[side.index()].levels.last().map(|level| Best { px: level.px, qty: level.qty })
+    pub fn best(&self, side: Side) -> Option<BestLevel> {
+        self.halves[side.index()].levels.last().map(|level| BestLevel { px: level.px, qty: level.qty })
     }
 
-    /// Quantity that an order of the opposite side with this limit would meet on `side`.
+    /// Quantity that an order of the opposite side with this limit would meet on `payment_flow`.
     pub fn quantity_within(&self, side: Side, limit: i64) -> i64 {
         let levels = self.halves[side.index()].levels.iter().rev();
         levels.take_while(|level| rank(side, level.px) >= rank(side, limit)).map(|level| level.qty).sum()
     }
 
     /// The levels of a side, best first: price and all quantity there.
-    pub fn levels(&self, side: Side) -> impl Iterator<Item = Best> + '_ {
-        self.halves[side.index()].levels.iter().rev().map(|level| Best { px: level.px, qty: level.qty })
+    pub fn levels(&self, side: Side) -> impl Iterator<Item = BestLevel> + '_ {
+        self.halves[side.index()].levels.iter().rev().map(|level| BestLevel { px: level.px, qty: level.qty })
     }
 
     /// The orders of a side in the order in which they would be filled: tag, price, open quantity.
@@ -207,8 +213,8 @@ impl Book {
         open
     }
 
-    fn rest(&mut self, side: Side, px: i64, leaves: i64, tag: u32) -> Handle {
-        let mut node = Node { tag, side, px, leaves, prev: NONE, next: NONE };
+    fn rest(&mut self, side: Side, px: i64, leaves: i64, tag: u32) -> OrderHandle {
+        let mut node = RestingNode { tag, side, px, leaves, prev: NONE, next: NONE };
         let slot = self.free.pop().unwrap_or_else(|| {
             self.nodes.push(node);
             self.nodes.len() as u32 - 1
@@ -222,15 +228,15 @@ impl Book {
                 level.tail = slot;
                 level.qty += leaves;
             }
-            Err(at) => half.levels.insert(at, Level { px, qty: leaves, head: slot, tail: slot }),
+            Err(at) => half.levels.insert(at, LevelQueue { px, qty: leaves, head: slot, tail: slot }),
         }
         self.nodes[slot as usize] = node;
-        Handle(slot)
+        OrderHandle(slot)
     }
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Node {
+struct RestingNode {
     tag: u32,
     side: Side,
     px: i64,
@@ -240,7 +246,7 @@ struct Node {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Level {
+struct LevelQueue {
     px: i64,
     qty: i64,
     head: u32,
@@ -248,11 +254,11 @@ struct Level {
 }
 
 #[derive(Debug, Default)]
-struct Half {
-    levels: Vec<Level>,
+struct MatchingSide {
+    levels: Vec<LevelQueue>,
 }
 
-impl Half {
+impl MatchingSide {
     fn find(&self, side: Side, px: i64) -> Result<usize, usize> {
         self.levels.binary_search_by_key(&rank(side, px), |level| rank(side, level.px))
     }
@@ -273,19 +279,19 @@ mod tests {
 
     /// The slow obvious twin: a heap of orders, searched from end to end for each step.
     #[derive(Default)]
-    struct Twin {
+    struct NaiveBook {
         orders: Vec<(Side, i64, i64, u32)>, // in order of arrival
     }
 
-    impl Twin {
-        fn best(&self, side: Side) -> Option<Best> {
+    impl NaiveBook {
+        fn best(&self, side: Side) -> Option<BestLevel> {
             let px = self.orders.iter().filter(|o| o.0 == side).map(|o| o.1);
             let px = if side == Side::Buy { px.max() } else { px.min() }?;
             let at = self.orders.iter().filter(|o| o.0 == side && o.1 == px);
-            Some(Best { px, qty: at.map(|o| o.2).sum() })
+            Some(BestLevel { px, qty: at.map(|o| o.2).sum() })
         }
 
-        fn submit(&mut self, order: Incoming, fills: &mut Vec<Fill>) -> i64 {
+        fn submit(&mut self, order: IncomingOrder, fills: &mut Vec<Fill>) -> i64 {
             let mut open = order.qty;
             while open > 0 {
                 let Some(best) = self.best(order.side.opposite()) else { break };
@@ -328,7 +334,7 @@ mod tests {
                 return leaves;
             }
             let side = self.orders.remove(at).0;
-            self.submit(Incoming { tag, side, limit: Some(px), qty: leaves, rests: true }, fills)
+            self.submit(IncomingOrder { tag, side, limit: Some(px), qty: leaves, rests: true }, fills)
         }
 
         fn within(&self, side: Side, limit: i64) -> i64 {
@@ -338,20 +344,20 @@ mod tests {
     }
 
     #[derive(Debug, Clone)]
-    enum Op {
+    enum BookOperation {
         Submit { side: Side, limit: Option<i64>, qty: i64, rests: bool },
         Amend { which: usize, px: i64, leaves: i64 },
         Cancel { which: usize },
     }
 
-    fn op() -> impl Strategy<Value = Op> {
+    fn op() -> impl Strategy<Value = BookOperation> {
         let side = prop_oneof![Just(Side::Buy), Just(Side::Sell)];
         let limit = prop_oneof![9 => (90i64..110).prop_map(Some), 1 => Just(None)];
         prop_oneof![
             6 => (side, limit, 1i64..50, prop::bool::weighted(0.8))
-                .prop_map(|(side, limit, qty, rests)| Op::Submit { side, limit, qty, rests }),
-            2 => (0usize..64, 90i64..110, 1i64..50).prop_map(|(which, px, leaves)| Op::Amend { which, px, leaves }),
-            2 => (0usize..64).prop_map(|which| Op::Cancel { which }),
+                .prop_map(|(side, limit, qty, rests)| BookOperation::Submit { side, limit, qty, rests }),
+            2 => (0usize..64, 90i64..110, 1i64..50).prop_map(|(which, px, leaves)| BookOperation::Amend { which, px, leaves }),
+            2 => (0usize..64).prop_map(|which| BookOperation::Cancel { which }),
         ]
     }
 
@@ -361,19 +367,19 @@ mod tests {
         /// A list relinked wrongly serves orders out of turn or loses one, and only a long mixed history shows it.
         #[test]
         fn book_agrees_with_its_twin(ops in prop::collection::vec(op(), 1..200)) {
-            let (mut book, mut twin) = (Book::default(), Twin::default());
-            let mut resting: Vec<(u32, Handle)> = Vec::new();
+            let (mut book, mut twin) = (MatchingBook::default(), NaiveBook::default());
+            let mut resting: Vec<(u32, OrderHandle)> = Vec::new();
             for (tag, op) in ops.into_iter().enumerate() {
                 let tag = tag as u32;
                 let (mut fast, mut slow) = (Vec::new(), Vec::new());
                 match op {
-                    Op::Submit { side, limit, qty, rests } => {
-                        let order = Incoming { tag, side, limit, qty, rests };
+                    BookOperation::Submit { side, limit, qty, rests } => {
+                        let order = IncomingOrder { tag, side, limit, qty, rests };
                         let placed = book.submit(order, &mut fast);
                         prop_assert_eq!(placed.leaves, twin.submit(order, &mut slow));
                         resting.extend(placed.handle.map(|handle| (tag, handle)));
                     }
-                    Op::Amend { which, px, leaves } if !resting.is_empty() => {
+                    BookOperation::Amend { which, px, leaves } if !resting.is_empty() => {
                         let at = which % resting.len();
                         let (tag, handle) = resting[at];
                         let placed = book.amend(handle, px, leaves, &mut fast);
@@ -383,7 +389,7 @@ mod tests {
                             None => drop(resting.remove(at)),
                         }
                     }
-                    Op::Cancel { which } if !resting.is_empty() => {
+                    BookOperation::Cancel { which } if !resting.is_empty() => {
                         let (tag, handle) = resting.remove(which % resting.len());
                         let at = twin.orders.iter().position(|o| o.3 == tag).expect("the order rests");
                         prop_assert_eq!(book.cancel(handle), twin.orders.remove(at).2);
@@ -403,13 +409,13 @@ mod tests {
     /// Raising the quantity of the first in the queue must send it to the back, or anyone could queue with one share.
     #[test]
     fn more_quantity_loses_the_turn() {
-        let mut book = Book::default();
+        let mut book = MatchingBook::default();
         let mut fills = Vec::new();
-        let ask = |tag| Incoming { tag, side: Side::Sell, limit: Some(10), qty: 5, rests: true };
+        let ask = |tag| IncomingOrder { tag, side: Side::Sell, limit: Some(10), qty: 5, rests: true };
         let first = book.submit(ask(1), &mut fills).handle.expect("rests");
         book.submit(ask(2), &mut fills);
         book.amend(first, 10, 6, &mut fills);
-        book.submit(Incoming { tag: 3, side: Side::Buy, limit: None, qty: 6, rests: false }, &mut fills);
+        book.submit(IncomingOrder { tag: 3, side: Side::Buy, limit: None, qty: 6, rests: false }, &mut fills);
         assert_eq!(
             fills,
             [Fill { tag: 2, px: 10, qty: 5, leaves: 0 }, Fill { tag: 1, px: 10, qty: 1, leaves: 5 }]

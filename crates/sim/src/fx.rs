@@ -12,13 +12,13 @@
 //! prices must notice by itself. Some banks quote the full amount (`full_amount`: to be dealt whole or not), some quotes
 //! are only indicative.
 //!
-//! [`Banks::live`] and [`Banks::best`] are the truth between two steps.
+//! [`QuotingBanks::live`] and [`QuotingBanks::best`] are the truth between two steps.
 //!
 //! ```
 //! use unitape_model::{InstrumentId, Side};
-//! use unitape_sim::{Banks, FxConfig};
+//! use unitape_sim::{QuotingBanks, FxConfig};
 //!
-//! let mut banks = Banks::new(FxConfig { seed: 3, quotes: 1_000, ..FxConfig::default() })?;
+//! let mut banks = QuotingBanks::new(FxConfig { seed: 3, quotes: 1_000, ..FxConfig::default() })?;
 //! while banks.step().is_some() {}
 //! assert!(banks.best(InstrumentId(0), Side::Sell, 1_000_000, banks.now()).is_some());
 //! # Ok::<(), unitape_sim::Error>(())
@@ -66,7 +66,7 @@ impl Default for FxConfig {
 
 /// One side of a quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quote {
+pub struct FxQuote {
     /// Ordinal in the stream, from 1.
     pub seq: u64,
     /// Event time, nanoseconds since the epoch.
@@ -95,7 +95,7 @@ pub struct Quote {
 
 /// A stream of quotes under way.
 #[derive(Debug)]
-pub struct Banks {
+pub struct QuotingBanks {
     config: FxConfig,
     rng: Rng,
     names: Dictionary,
@@ -103,13 +103,13 @@ pub struct Banks {
     seq: u64,
     made: u64,
     rates: Vec<i64>,
-    styles: Vec<Style>,
+    styles: Vec<QuotingStyle>,
     /// `[bank][pair][tier][side]`, flat.
-    live: Vec<Option<Quote>>,
+    live: Vec<Option<FxQuote>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Style {
+struct QuotingStyle {
     /// Half spread and skew, tenths of a pip.
     half: i64,
     skew: i64,
@@ -118,9 +118,9 @@ struct Style {
     quiet_until: u64,
 }
 
-impl Banks {
+impl QuotingBanks {
     /// Sets a stream up.
-    pub fn new(config: FxConfig) -> Result<Banks, Error> {
+    pub fn new(config: FxConfig) -> Result<QuotingBanks, Error> {
         let within = |name, value: u64, least, most| {
             let ok = (least..=most).contains(&value);
             ok.then_some(()).ok_or(Error::OutOfRange { name, value, least, most })
@@ -137,7 +137,7 @@ impl Banks {
             name(NameKind::Venue, &format!("BANK{}", (b'A' + bank as u8) as char));
         }
         PAIRS[..config.pairs].iter().for_each(|pair| _ = name(NameKind::Instrument, pair.0));
-        let style = |_| Style {
+        let style = |_| QuotingStyle {
             half: rng.between(1, 12),
             skew: rng.between(-4, 4),
             full_amount: rng.one_in(4),
@@ -145,7 +145,7 @@ impl Banks {
             quiet_until: 0,
         };
         let styles = (0..config.banks).map(style).collect();
-        Ok(Banks {
+        Ok(QuotingBanks {
             rates: PAIRS[..config.pairs].iter().map(|pair| pair.1).collect(),
             live: vec![None; config.banks * config.pairs * TIERS.len() * 2],
             now: config.start_ns,
@@ -159,7 +159,7 @@ impl Banks {
     }
 
     /// Makes the next quote or withdrawal and gives its two sides; none when the stream is over.
-    pub fn step(&mut self) -> Option<[Quote; 2]> {
+    pub fn step(&mut self) -> Option<[FxQuote; 2]> {
         if self.made == self.config.quotes {
             return None;
         }
@@ -180,7 +180,7 @@ impl Banks {
         }
         let wider = style.half + 2 * tier as i64 + self.rng.between(0, 2);
         let (indicative, middle) = (self.rng.one_in(50), self.rates[pair] + style.skew * tenth);
-        let quote = |side: Side, seq: u64| Quote {
+        let quote = |side: Side, seq: u64| FxQuote {
             seq,
             ts: self.now,
             bank: bank as u32,
@@ -203,7 +203,7 @@ impl Banks {
         Some(quotes)
     }
 
-    /// As [`Banks::step`], and appends the frames of both sides to `out`; false when the stream is over.
+    /// As [`QuotingBanks::step`], and appends the frames of both sides to `out`; false when the stream is over.
     pub fn step_frames(&mut self, out: &mut Vec<u8>) -> bool {
         let Some(quotes) = self.step() else { return false };
         for quote in &quotes {
@@ -213,7 +213,7 @@ impl Banks {
     }
 
     /// Appends the frame of one side, unstamped.
-    pub fn write_frame(&self, quote: &Quote, out: &mut Vec<u8>) {
+    pub fn write_frame(&self, quote: &FxQuote, out: &mut Vec<u8>) {
         let mut e = EventBuilder::begin(out, EventKind::Quote, UnixNanos(quote.ts as i64));
         e.sequence(quote.seq);
         let schema = e.schema();
@@ -248,19 +248,19 @@ impl Banks {
     }
 
     /// What a bank last said for a pair, tier (from 1) and side, if it did not withdraw it; perhaps no longer good.
-    pub fn live(&self, bank: u32, pair: InstrumentId, tier: u8, side: Side) -> Option<&Quote> {
+    pub fn live(&self, bank: u32, pair: InstrumentId, tier: u8, side: Side) -> Option<&FxQuote> {
         self.live[self.at(bank as usize, pair.index(), usize::from(tier) - 1, side)].as_ref()
     }
 
     /// The best quote that can be dealt on at `now` for at least `qty` in one deal: the highest bid or the lowest offer,
     /// and of those that are alike the one that was made first.
-    pub fn best(&self, pair: InstrumentId, side: Side, qty: i64, now: u64) -> Option<&Quote> {
+    pub fn best(&self, pair: InstrumentId, side: Side, qty: i64, now: u64) -> Option<&FxQuote> {
         let all = self.live.iter().flatten();
         let good = all.filter(|q| {
             let amount = if q.full_amount { q.qty == qty } else { q.qty >= qty };
             q.pair == pair && q.side == side && !q.indicative && now < q.valid_until && amount
         });
-        let rank = |q: &&Quote| {
+        let rank = |q: &&FxQuote| {
             let px = q.px.expect("only quotes that were not withdrawn are kept");
             (if side == Side::Buy { -px } else { px }, q.seq)
         };
@@ -303,9 +303,9 @@ mod tests {
     /// A best price that counts a withdrawn, stale or indicative quote is a price that nobody deals at.
     #[test]
     fn best_is_what_the_quotes_say() {
-        let mut banks =
-            Banks::new(FxConfig { quotes: 6_000, seed: 5, ..FxConfig::default() }).expect("a good config");
-        let mut told: HashMap<(u32, InstrumentId, u8, Side), Quote> = HashMap::new();
+        let mut banks = QuotingBanks::new(FxConfig { quotes: 6_000, seed: 5, ..FxConfig::default() })
+            .expect("a good config");
+        let mut told: HashMap<(u32, InstrumentId, u8, Side), FxQuote> = HashMap::new();
         let (mut withdrawn, mut stale, mut indicative, mut ts) = (0, 0, 0, 0);
         while let Some(quotes) = banks.step() {
             for q in quotes {
@@ -317,7 +317,7 @@ mod tests {
             }
             let pair = quotes[0].pair;
             for side in [Side::Buy, Side::Sell] {
-                let mut best: Option<Quote> = None;
+                let mut best: Option<FxQuote> = None;
                 for q in told
                     .values()
                     .filter(|q| q.pair == pair && q.side == side && q.px.is_some() && !q.indicative)
@@ -342,7 +342,8 @@ mod tests {
     /// A field that is lost on the way to the frame would never be missed by a book that does not ask for it.
     #[test]
     fn frames_say_what_the_quotes_say() {
-        let mut banks = Banks::new(FxConfig { quotes: 300, ..FxConfig::default() }).expect("a good config");
+        let mut banks =
+            QuotingBanks::new(FxConfig { quotes: 300, ..FxConfig::default() }).expect("a good config");
         while let Some(quotes) = banks.step() {
             for q in quotes {
                 let (mut out, mut scratch) = (Vec::new(), [0; 36]);

@@ -7,7 +7,7 @@
 
 /// Builds FIX 4.4 messages of one file, for several sessions.
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub(crate) struct FixMessageWriter {
     scratch: Vec<u8>,
     /// `49` and `56` of each session.
     names: Vec<Vec<u8>>,
@@ -21,17 +21,17 @@ pub(crate) struct Wire {
 
 /// How a frame is made to be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flaw {
+pub(crate) enum FixFrameFlaw {
     None,
     Checksum,
     /// `9` is this much off, never zero; the checksum is that of the bytes as they are.
     BodyLength(i64),
 }
 
-impl Wire {
-    pub fn new(senders: &[&str], target: &str) -> Wire {
+impl FixMessageWriter {
+    pub fn new(senders: &[&str], target: &str) -> FixMessageWriter {
         let names = senders.iter().map(|s| format!("49={s}\x0156={target}\x01").into_bytes()).collect();
-        let mut wire = Wire {
+        let mut wire = FixMessageWriter {
             scratch: Vec::with_capacity(1024),
             names,
             seqs: vec![0; senders.len()],
@@ -63,13 +63,13 @@ impl Wire {
 
     /// Ends the message and appends it to `out`.
     pub fn end(&mut self, out: &mut Vec<u8>) {
-        self.end_flawed(Flaw::None, out);
+        self.end_flawed(FixFrameFlaw::None, out);
     }
 
-    pub fn end_flawed(&mut self, flaw: Flaw, out: &mut Vec<u8>) {
+    pub fn end_flawed(&mut self, flaw: FixFrameFlaw, out: &mut Vec<u8>) {
         let start = out.len();
         let length = match flaw {
-            Flaw::BodyLength(off) => self.scratch.len().saturating_add_signed(off as isize),
+            FixFrameFlaw::BodyLength(off) => self.scratch.len().saturating_add_signed(off as isize),
             _ => self.scratch.len(),
         };
         out.extend_from_slice(b"8=FIX.4.4\x019=");
@@ -77,7 +77,7 @@ impl Wire {
         out.push(1);
         out.extend_from_slice(&self.scratch);
         let mut sum = checksum(&out[start..]);
-        if flaw == Flaw::Checksum {
+        if flaw == FixFrameFlaw::Checksum {
             sum = sum.wrapping_add(1);
         }
         let digits = [b'0' + sum / 100, b'0' + sum / 10 % 10, b'0' + sum % 10];
@@ -234,7 +234,7 @@ mod tests {
     /// A length or a sum off by one makes every message of the flow bad.
     #[test]
     fn frame_is_exact() {
-        let mut wire = Wire::new(&["XLON"], "UNITAPE");
+        let mut wire = FixMessageWriter::new(&["XLON"], "UNITAPE");
         let mut out = Vec::new();
         wire.begin(0, b'0', 1_710_167_401_000_000_007);
         wire.decimal(b"44=", 250_050, 2);

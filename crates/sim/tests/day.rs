@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::hash::Hasher;
 
 use unitape_model::{InstrumentId, Side};
-use unitape_sim::day::{Event, Ledger, Liq, OrderKind, Phase, Sim, SimConfig, Tif, What};
+use unitape_sim::day::{
+    DayEvent, DayEventBody, LiquidityFlag, MarketPhase, OrderKind, OrderLedger, Sim, SimConfig, TimeInForce,
+};
 
 fn small(seed: u64) -> SimConfig {
     SimConfig {
@@ -43,7 +45,7 @@ fn seed_decides_the_events() {
 fn events_are_numbered_in_time_and_in_phase() {
     let mut sim = Sim::new(small(3)).expect("a good config");
     let (mut seq, mut ts) = (0, 0);
-    let mut phases: HashMap<u32, Phase> = HashMap::new();
+    let mut phases: HashMap<u32, MarketPhase> = HashMap::new();
     let mut halts = 0;
     while let Some(events) = sim.step() {
         for e in events {
@@ -52,39 +54,46 @@ fn events_are_numbered_in_time_and_in_phase() {
             assert!(e.ts >= ts, "{e:?}");
             ts = e.ts;
             match e.what {
-                What::Session { book, phase, .. } => {
+                DayEventBody::Session { book, phase, .. } => {
                     let before = phases.insert(book, phase);
                     let right = matches!(
                         (before, phase),
-                        (None, Phase::Pre)
-                            | (Some(Phase::Pre | Phase::Open | Phase::Halt), Phase::Auction)
-                            | (Some(Phase::Auction), Phase::Open | Phase::Close)
-                            | (Some(Phase::Open), Phase::Halt)
+                        (None, MarketPhase::Pre)
+                            | (
+                                Some(MarketPhase::Pre | MarketPhase::Open | MarketPhase::Halt),
+                                MarketPhase::Auction
+                            )
+                            | (Some(MarketPhase::Auction), MarketPhase::Open | MarketPhase::Close)
+                            | (Some(MarketPhase::Open), MarketPhase::Halt)
                     );
                     assert!(right, "{before:?} to {phase:?}");
                 }
-                What::Status { halted, .. } => halts += u32::from(halted),
-                What::New(t) => {
-                    assert!(matches!(phases[&t.book], Phase::Open | Phase::Auction), "{e:?}");
+                DayEventBody::Status { halted, .. } => halts += u32::from(halted),
+                DayEventBody::New(t) => {
+                    assert!(matches!(phases[&t.book], MarketPhase::Open | MarketPhase::Auction), "{e:?}");
                     assert!(
-                        phases[&t.book] == Phase::Open || t.kind == OrderKind::Limit && t.tif == Tif::Day
+                        phases[&t.book] == MarketPhase::Open
+                            || t.kind == OrderKind::Limit && t.tif == TimeInForce::Day
                     );
                 }
-                What::Amend(t) => assert!(matches!(phases[&t.book], Phase::Open | Phase::Auction), "{e:?}"),
-                What::Exec { order, liq, .. } => {
-                    let wanted = if liq == Liq::Auction { Phase::Auction } else { Phase::Open };
+                DayEventBody::Amend(t) => {
+                    assert!(matches!(phases[&t.book], MarketPhase::Open | MarketPhase::Auction), "{e:?}")
+                }
+                DayEventBody::Exec { order, liq, .. } => {
+                    let wanted =
+                        if liq == LiquidityFlag::Auction { MarketPhase::Auction } else { MarketPhase::Open };
                     assert_eq!(phases[&order.book], wanted, "matched out of its phase: {e:?}");
                 }
-                What::Trade { book, auction, .. } => {
-                    assert_eq!(phases[&book], if auction { Phase::Auction } else { Phase::Open });
+                DayEventBody::Trade { book, auction, .. } => {
+                    assert_eq!(phases[&book], if auction { MarketPhase::Auction } else { MarketPhase::Open });
                 }
-                What::Bbo { book, .. } => assert_eq!(phases[&book], Phase::Open),
+                DayEventBody::Bbo { book, .. } => assert_eq!(phases[&book], MarketPhase::Open),
                 _ => {}
             }
         }
     }
     assert_eq!(halts, 3 * 3, "three instruments on three venues");
-    assert!(phases.values().all(|&p| p == Phase::Close) && phases.len() == 72);
+    assert!(phases.values().all(|&p| p == MarketPhase::Close) && phases.len() == 72);
     assert!((40_000..48_000).contains(&seq), "{seq} events");
 }
 
@@ -100,16 +109,18 @@ fn books_are_what_the_events_say_after_every_step() {
             ..small(seed)
         };
         let mut sim = Sim::new(SimConfig { halts: 2, ..config }).expect("a good config");
-        let mut ledger = Ledger::default();
+        let mut ledger = OrderLedger::default();
         let mut bbo: HashMap<u32, [Option<(i64, i64)>; 2]> = HashMap::new();
         while let Some(events) = sim.step() {
             let mut touched: Vec<u32> = Vec::new();
             for e in events {
                 ledger.apply(e);
                 match e.what {
-                    What::New(t) | What::Amend(t) | What::Cancel(t) => touched.push(t.book),
-                    What::Session { book, .. } => touched.push(book),
-                    What::Bbo { book, bid, ask } => {
+                    DayEventBody::New(t) | DayEventBody::Amend(t) | DayEventBody::Cancel(t) => {
+                        touched.push(t.book)
+                    }
+                    DayEventBody::Session { book, .. } => touched.push(book),
+                    DayEventBody::Bbo { book, bid, ask } => {
                         _ = bbo.insert(book, [bid, ask].map(|b| b.map(|b| (b.px, b.qty))));
                     }
                     _ => {}
@@ -119,14 +130,17 @@ fn books_are_what_the_events_say_after_every_step() {
             for book in touched {
                 let (v, i) = (sim.world().venue_of(book), sim.world().instr_of(book));
                 for side in [Side::Buy, Side::Sell] {
-                    let queue: Vec<_> =
-                        sim.book(v, i).orders(side).map(|(tag, px, q)| (sim.resting(tag), px, q)).collect();
+                    let queue: Vec<_> = sim
+                        .book(v, i)
+                        .orders(side)
+                        .map(|(tag, px, q)| (sim.order_number(tag), px, q))
+                        .collect();
                     assert_eq!(queue, ledger.queue(book, side), "book {book} {side:?}");
                     let levels: Vec<_> = sim.depth(v, i, side).iter().map(|l| (l.px, l.qty)).collect();
                     let told: Vec<_> = ledger.depth(book, side).iter().map(|l| (l.0, l.1)).collect();
                     assert_eq!(levels, told);
                 }
-                if sim.phase(v, i) == Phase::Open {
+                if sim.phase(v, i) == MarketPhase::Open {
                     let best = [Side::Buy, Side::Sell].map(|s| sim.book(v, i).best(s).map(|b| (b.px, b.qty)));
                     if let [Some(bid), Some(ask)] = best {
                         assert!(bid.0 < ask.0, "crossed outside an auction");
@@ -144,21 +158,21 @@ fn books_are_what_the_events_say_after_every_step() {
 #[test]
 fn matches_have_two_sides_and_positions_sum_to_nothing() {
     let mut sim = Sim::new(SimConfig { keep_lives: true, ..small(5) }).expect("a good config");
-    let mut legs: HashMap<u64, Vec<(Side, i64, i64, Liq)>> = HashMap::new();
+    let mut legs: HashMap<u64, Vec<(Side, i64, i64, LiquidityFlag)>> = HashMap::new();
     let mut prints: HashMap<u64, (i64, i64)> = HashMap::new();
     let mut net: HashMap<(u32, InstrumentId), i64> = HashMap::new();
     let (mut entered, mut done) = (0u64, HashMap::new());
     let (mut elected, mut foks) = (0, 0);
     let mut lives = Vec::new();
-    while let Some(events) = sim.step().map(<[Event]>::to_vec) {
+    while let Some(events) = sim.step().map(<[DayEvent]>::to_vec) {
         for e in events {
             match e.what {
-                What::New(t) => {
+                DayEventBody::New(t) => {
                     entered += 1;
-                    foks += u32::from(t.tif == Tif::Fok);
+                    foks += u32::from(t.tif == TimeInForce::Fok);
                 }
-                What::Amend(t) => elected += u32::from(t.stop_px.is_some()),
-                What::Exec { order, px, qty, match_id, liq } => {
+                DayEventBody::Amend(t) => elected += u32::from(t.stop_px.is_some()),
+                DayEventBody::Exec { order, px, qty, match_id, liq } => {
                     assert!(qty > 0);
                     legs.entry(match_id).or_default().push((order.side, px, qty, liq));
                     if let Some(limit) = order.px {
@@ -171,7 +185,7 @@ fn matches_have_two_sides_and_positions_sum_to_nothing() {
                         if order.side == Side::Buy { qty } else { -qty };
                     *done.entry(order.oid).or_insert(0) += qty;
                 }
-                What::Trade { px, qty, match_id, .. } => {
+                DayEventBody::Trade { px, qty, match_id, .. } => {
                     assert!(prints.insert(match_id, (px, qty)).is_none(), "printed twice");
                 }
                 _ => {}
@@ -185,7 +199,11 @@ fn matches_have_two_sides_and_positions_sum_to_nothing() {
         assert_ne!(a.0, b.0);
         assert_eq!((a.1, a.2), (b.1, b.2));
         assert_eq!(prints.get(id), Some(&(a.1, a.2)));
-        assert!(matches!((a.3, b.3), (Liq::Aggressive, Liq::Passive) | (Liq::Auction, Liq::Auction)));
+        assert!(matches!(
+            (a.3, b.3),
+            (LiquidityFlag::Aggressive, LiquidityFlag::Passive)
+                | (LiquidityFlag::Auction, LiquidityFlag::Auction)
+        ));
     }
     assert_eq!(prints.len(), legs.len());
     let told: HashMap<_, _> = sim.positions().into_iter().map(|(o, i, q)| ((o, i), q)).collect();

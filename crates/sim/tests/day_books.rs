@@ -4,8 +4,8 @@
 use std::collections::{BTreeSet, HashMap};
 use unitape_book::{Basis, Books, ListingId, naive};
 use unitape_model::{Event as Frame, Side, frames};
-use unitape_sim::Best;
-use unitape_sim::day::{Ledger, Phase, Sim, SimConfig, What, World};
+use unitape_sim::BestLevel;
+use unitape_sim::day::{DayEventBody, MarketPhase, MarketSetup, OrderLedger, Sim, SimConfig};
 
 /// The orders of a side in the order in which they would be filled: id, price in 1e-9, what is left.
 type Line = Vec<(String, i64, i64)>;
@@ -46,7 +46,7 @@ fn line(books: &Books, id: ListingId, side: Side) -> Line {
 
 /// What the events say stands in a book. An order that was announced last and meets the other side is being matched,
 /// and not seen.
-fn told(ledger: &Ledger, book: u32, last: Option<u64>, continuous: bool) -> [Vec<(u64, i64, i64)>; 2] {
+fn told(ledger: &OrderLedger, book: u32, last: Option<u64>, continuous: bool) -> [Vec<(u64, i64, i64)>; 2] {
     let mut sides = [Side::Buy, Side::Sell].map(|side| ledger.queue(book, side));
     let crossed = matches!(&sides, [b, a] if !b.is_empty() && !a.is_empty() && b[0].1 >= a[0].1);
     if crossed && continuous {
@@ -67,28 +67,28 @@ struct Compared {
 
 fn compare(seed: u64, sum: &mut Compared) {
     let mut sim = Sim::new(config(seed)).expect("a good config");
-    let (mut books, mut ledger, mut run) = (Books::default(), Ledger::default(), Vec::new());
+    let (mut books, mut ledger, mut run) = (Books::default(), OrderLedger::default(), Vec::new());
     let mut last: HashMap<u32, u64> = HashMap::new();
     let mut matches: BTreeSet<u64> = BTreeSet::new();
     while sim.step_frames(&mut run) {
         let mut touched = BTreeSet::new();
         let world = sim.world();
-        for (event, (_, _, frame)) in sim.last().iter().zip(frames(&run)) {
+        for (event, (_, _, frame)) in sim.last_events().iter().zip(frames(&run)) {
             ledger.apply(event);
             let changes = books.on_event(&Frame::new(frame).expect("a frame of the simulator")).to_vec();
             let at = format!("seed {seed}, {event:?}");
             assert!(changes.iter().all(|c| c.fault.is_none()), "{at}: {changes:?}");
             let (book, mut half) = match event.what {
-                What::New(t) | What::Amend(t) => {
+                DayEventBody::New(t) | DayEventBody::Amend(t) => {
                     last.insert(t.book, t.oid);
                     (t.book, false)
                 }
-                What::Cancel(t) => (t.book, false),
-                What::Exec { order, match_id, .. } => (order.book, matches.insert(match_id)),
-                What::Bbo { book, .. } | What::Session { book, .. } => (book, false),
+                DayEventBody::Cancel(t) => (t.book, false),
+                DayEventBody::Exec { order, match_id, .. } => (order.book, matches.insert(match_id)),
+                DayEventBody::Bbo { book, .. } | DayEventBody::Session { book, .. } => (book, false),
                 _ => continue,
             };
-            let (venue, instr) = (world.venue_of(book), World::tape_id(world.instr_of(book)));
+            let (venue, instr) = (world.venue_of(book), MarketSetup::tape_id(world.instr_of(book)));
             let id = books.find(venue as u16 + 1, instr).expect("a listing of the day");
             touched.insert((book, id));
             let listing = books.listing(id);
@@ -112,8 +112,8 @@ fn compare(seed: u64, sum: &mut Compared) {
             let crossed = matches!((bbo.bid, bbo.ask), (Some(b), Some(a)) if b.px >= a.px);
             assert!(!crossed || !continuous, "{at}: crossed in continuous trading");
             sum.crossed += u64::from(crossed);
-            if let What::Bbo { bid, ask, .. } = event.what {
-                let told = |b: Option<Best>| b.map(|b| (nano(b.px), b.qty.to_string()));
+            if let DayEventBody::Bbo { bid, ask, .. } = event.what {
+                let told = |b: Option<BestLevel>| b.map(|b| (nano(b.px), b.qty.to_string()));
                 assert_eq!([bbo.bid, bbo.ask].map(best), [bid, ask].map(told), "{at}");
                 sum.published += 1;
             }
@@ -123,7 +123,11 @@ fn compare(seed: u64, sum: &mut Compared) {
             let (venue, instr) = (world.venue_of(book), world.instr_of(book));
             for side in [Side::Buy, Side::Sell] {
                 let own = sim.book(venue, instr).orders(side).map(|(tag, px, left)| {
-                    (unitape_sim::day::names::oid_text(sim.resting(tag)), world.listed(book).nano(px), left)
+                    (
+                        unitape_sim::day::names::oid_text(sim.order_number(tag)),
+                        world.listed(book).nano(px),
+                        left,
+                    )
                 });
                 assert_eq!(
                     line(&books, id, side),
@@ -132,11 +136,11 @@ fn compare(seed: u64, sum: &mut Compared) {
                 );
             }
             let phase = match sim.phase(venue, instr) {
-                Phase::Pre => "pre",
-                Phase::Open => "open",
-                Phase::Auction => "auction",
-                Phase::Halt => "halt",
-                Phase::Close => "close",
+                MarketPhase::Pre => "pre",
+                MarketPhase::Open => "open",
+                MarketPhase::Auction => "auction",
+                MarketPhase::Halt => "halt",
+                MarketPhase::Close => "close",
             };
             assert_eq!(books.listing(id).phase().name(), Some(phase), "seed {seed}, book {book}");
             sum.steps += 1;

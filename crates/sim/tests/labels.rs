@@ -35,7 +35,7 @@ fn alerts(events: &[Event]) -> Vec<Alert> {
 }
 
 fn labels(sim: &Sim) -> Vec<Alert> {
-    let label = |l: &&unitape_sim::day::Label| {
+    let label = |l: &&unitape_sim::day::AlertLabel| {
         (l.scenario, serde_json::to_string(&l.key).expect("a key is JSON"), l.trigger_seq)
     };
     sim.labels().iter().map(label).collect()

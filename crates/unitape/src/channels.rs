@@ -1,10 +1,10 @@
 //! What a market-data handler has seen, in lines to read: how each line of a channel does is told while there is time to mend it.
 
 use crate::output::grouped;
-use unitape_marketdata::engine::{ChannelStats, LineStats, Stats};
+use unitape_marketdata::engine::{ChannelStats, EngineStats, LineStats};
 
 /// A line for each channel, and one for all of its products.
-pub fn lines(stats: &Stats) -> Vec<String> {
+pub fn lines(stats: &EngineStats) -> Vec<String> {
     let mut lines: Vec<String> = stats.channels.iter().map(channel).collect();
     let of = &stats.products;
     lines.push(format!(

@@ -32,55 +32,55 @@ Exit codes of every command:
   2  the call is wrong
   3  the data are damaged, missing or in quarantine, whether the command finished or not; 1 wins over 3"
 )]
-struct Cli {
+struct CommandLine {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     /// Sample feeds onto a tape, watched and replayed, with a summary that explains itself
-    Demo(demo::Args),
+    Demo(demo::DemoArgs),
     /// Bytes to fields, without a mapping
-    Decode(decode::Args),
+    Decode(decode::DecodeArgs),
     /// Many feeds onto one ordered, durable tape
-    Consolidate(consolidate::Args),
+    Consolidate(consolidate::ConsolidateArgs),
     /// The configured feeds onto a tape, until stopped
-    Run(run::Args),
+    Run(run::RunArgs),
     /// What a configuration says, and where each value came from
-    Config(commands::config::Args),
+    Config(commands::config::ConfigArgs),
     /// Look at a tape, check it, play it again
-    Tape(tape::Args),
+    Tape(tape::TapeArgs),
     /// Sealed days of ticks: from a tape, and back to events
-    Store(store::Args),
+    Store(store::StoreArgs),
     /// What could not become events, and another try at it
-    Quarantine(quarantine::Args),
+    Quarantine(quarantine::QuarantineArgs),
     /// Check a mapping, and what it makes of a sample
-    Mapping(mapping::Args),
+    Mapping(mapping::MappingArgs),
     /// Books and best prices from a tape
-    Book(book::Args),
+    Book(book::BookArgs),
     /// Surveillance: scenarios over events
-    Watch(watch::Args),
+    Watch(watch::WatchArgs),
     /// Measure the figures of the docs on this machine
     #[cfg(feature = "bench")]
-    Bench(bench::Args),
+    Bench(bench::BenchArgs),
     /// The second process of a measurement
     #[cfg(feature = "bench")]
     #[command(hide = true)]
     BenchPeer(bench::PeerArgs),
     /// What is missing or misconfigured here, and how to mend it
-    Doctor(doctor::Args),
+    Doctor(doctor::DoctorArgs),
     /// Simulated markets with their truth; also shell completions and man pages
-    Generate(commands::generate::Args),
+    Generate(commands::generate::GenerateArgs),
 }
 
 fn main() -> ExitCode {
-    let result = match usage::parse::<Cli>() {
-        Ok(cli) => output::refusals_not_signals().and_then(|()| run(cli)),
+    let result = match usage::parse::<CommandLine>() {
+        Ok(cli) => output::ignore_file_size_signal().and_then(|()| run(cli)),
         Err(ended) => ended,
     };
     // A writer that was dropped has nobody else to report to.
-    let result = result.and_then(|done| output::finish().map(|()| output::ending(done)));
+    let result = result.and_then(|done| output::finish().map(|()| output::final_outcome(done)));
     if let Err(failure) = &result
         && let Some(what) = failure.text().filter(|what| !what.is_empty())
     {
@@ -89,24 +89,24 @@ fn main() -> ExitCode {
     output::exit_code(&result)
 }
 
-fn run(cli: Cli) -> output::Result {
+fn run(cli: CommandLine) -> output::Result {
     match cli.command {
-        Command::Demo(args) => demo::run(args),
-        Command::Decode(args) => decode::run(args),
-        Command::Consolidate(args) => consolidate::run(args),
-        Command::Run(args) => run::run(args),
-        Command::Config(args) => commands::config::run(args),
-        Command::Tape(args) => tape::run(args),
-        Command::Store(args) => store::run(args),
-        Command::Quarantine(args) => quarantine::run(args),
-        Command::Mapping(args) => mapping::run(args),
-        Command::Book(args) => book::run(args),
-        Command::Watch(args) => watch::run(args),
+        CliCommand::Demo(args) => demo::run(args),
+        CliCommand::Decode(args) => decode::run(args),
+        CliCommand::Consolidate(args) => consolidate::run(args),
+        CliCommand::Run(args) => run::run(args),
+        CliCommand::Config(args) => commands::config::run(args),
+        CliCommand::Tape(args) => tape::run(args),
+        CliCommand::Store(args) => store::run(args),
+        CliCommand::Quarantine(args) => quarantine::run(args),
+        CliCommand::Mapping(args) => mapping::run(args),
+        CliCommand::Book(args) => book::run(args),
+        CliCommand::Watch(args) => watch::run(args),
         #[cfg(feature = "bench")]
-        Command::Bench(args) => bench::run(args),
+        CliCommand::Bench(args) => bench::run(args),
         #[cfg(feature = "bench")]
-        Command::BenchPeer(args) => bench::run_peer(args),
-        Command::Doctor(args) => doctor::run(args),
-        Command::Generate(args) => commands::generate::run(args, Cli::command()),
+        CliCommand::BenchPeer(args) => bench::run_peer(args),
+        CliCommand::Doctor(args) => doctor::run(args),
+        CliCommand::Generate(args) => commands::generate::run(args, CommandLine::command()),
     }
 }

@@ -4,16 +4,16 @@
 //! obey; a clippy lint forbids `println!` and `eprintln!` beside them. Only JSON, raw bytes and files that a command is
 //! asked for are written as they are.
 
+mod empty_result;
 mod escape;
 mod failure;
 mod files;
-mod nothing;
 mod stdout;
 
+pub use empty_result::list_known_names;
 pub use escape::plain;
-pub use failure::{Done, Failure, Result, cause_of, exit_code};
-pub use files::{at, open_file, read_bytes, read_text};
-pub use nothing::known;
+pub use failure::{CommandFailure, CommandOutcome, Result, cause_of, exit_code};
+pub use files::{file_failure, open_file, read_bytes, read_text};
 pub use stdout::{finish, stdout, unbuffered};
 
 use std::fmt::{Arguments, Display};
@@ -43,12 +43,12 @@ macro_rules! note {
 pub(crate) use note;
 
 /// Writes a line, escaped.
-pub fn put_line(out: &mut impl Write, words: Arguments<'_>) -> std::result::Result<(), Failure> {
+pub fn put_line(out: &mut impl Write, words: Arguments<'_>) -> std::result::Result<(), CommandFailure> {
     Ok(out.write_all(line(words).as_bytes())?)
 }
 
 /// Writes a table or another text of lines that are ours; a cell that a feed has filled went through [`plain`] before.
-pub fn say_lines(out: &mut impl Write, lines: &impl Display) -> std::result::Result<(), Failure> {
+pub fn say_lines(out: &mut impl Write, lines: &impl Display) -> std::result::Result<(), CommandFailure> {
     let text = lines.to_string();
     out.write_all(escape::plain_lines(text.trim_end_matches('\n')).as_bytes())?;
     Ok(out.write_all(b"\n")?)
@@ -67,14 +67,14 @@ fn line(words: Arguments<'_>) -> String {
 }
 
 /// Prints one JSON object as a line.
-pub fn print_json(value: &impl serde::Serialize) -> std::result::Result<(), Failure> {
+pub fn print_json(value: &impl serde::Serialize) -> std::result::Result<(), CommandFailure> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
     Ok(unbuffered().write_all(&line)?)
 }
 
 /// Prints an empty line, for a process that waits for one.
-pub fn print_empty() -> std::result::Result<(), Failure> {
+pub fn print_empty() -> std::result::Result<(), CommandFailure> {
     Ok(unbuffered().write_all(b"\n")?)
 }
 
@@ -86,17 +86,17 @@ pub fn print_rewound(from: Position, to: Position) {
 }
 
 /// How a command ends that went well otherwise, where the tape was cut back so often while it followed it.
-pub fn after_rewinds(count: u64) -> Done {
+pub fn outcome_after_rewinds(count: u64) -> CommandOutcome {
     if count == 0 {
-        return Done::Clean;
+        return CommandOutcome::Clean;
     }
     let times = if count == 1 { "time" } else { "times" };
     note!("the tape was cut back {} {times} while it was followed", grouped(count));
-    Done::Flawed
+    CommandOutcome::Flawed
 }
 
 /// Raised by the first SIGINT or SIGTERM, so that a run ends in order; a second one kills.
-pub fn stop_flag() -> std::result::Result<Arc<AtomicBool>, Failure> {
+pub fn stop_flag() -> std::result::Result<Arc<AtomicBool>, CommandFailure> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register_conditional_default(signal, flag.clone())?;
@@ -106,7 +106,7 @@ pub fn stop_flag() -> std::result::Result<Arc<AtomicBool>, Failure> {
 }
 
 /// Can be read once a signal has raised the flag of [`stop_flag`], which is called before.
-pub fn stop_signal() -> std::result::Result<std::os::fd::OwnedFd, Failure> {
+pub fn stop_signal() -> std::result::Result<std::os::fd::OwnedFd, CommandFailure> {
     let (read, write) = std::os::unix::net::UnixStream::pair()?;
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
@@ -115,7 +115,7 @@ pub fn stop_signal() -> std::result::Result<std::os::fd::OwnedFd, Failure> {
 }
 
 /// A file that may not grow any more is told as an error of the write, with its name, and does not kill us.
-pub fn refusals_not_signals() -> std::result::Result<(), Failure> {
+pub fn ignore_file_size_signal() -> std::result::Result<(), CommandFailure> {
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
     Ok(())
 }
@@ -177,9 +177,9 @@ pub fn print_notice(dir: &Path, notice: &unitape_tape::HotNotice) {
 }
 
 /// How a command ends that went as `done` says: not clean where a tape may have lacked its newest part.
-pub fn ending(done: Done) -> Done {
+pub fn final_outcome(done: CommandOutcome) -> CommandOutcome {
     match done {
-        Done::Clean if PART_MISSING.load(Ordering::Relaxed) => Done::Flawed,
+        CommandOutcome::Clean if PART_MISSING.load(Ordering::Relaxed) => CommandOutcome::Flawed,
         done => done,
     }
 }

@@ -3,7 +3,7 @@
 //! Clap quotes arguments as they are. One with control characters (a name that a shell's `*` has found) is quoted
 //! escaped, like all that unitape prints.
 
-use crate::output::{self, Done, Failure, plain};
+use crate::output::{self, CommandFailure, CommandOutcome, plain};
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
 use std::ffi::OsString;
@@ -26,7 +26,7 @@ pub fn parse<C: Parser>() -> Result<C, output::Result> {
             _ = output::say_lines(&mut std::io::stderr(), &escaped(error).render());
         }
         // Clap has said all there is to say.
-        Err(Failure::Usage(String::new()))
+        Err(CommandFailure::Usage(String::new()))
     })
 }
 
@@ -56,5 +56,5 @@ fn help(error: &clap::Error) -> output::Result {
     let text = error.render();
     let text = if std::io::stdout().is_terminal() { text.ansi().to_string() } else { text.to_string() };
     output::unbuffered().write_all(text.as_bytes())?;
-    Ok(Done::Clean)
+    Ok(CommandOutcome::Clean)
 }

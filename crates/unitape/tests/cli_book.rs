@@ -7,14 +7,14 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use unitape_sim::day::CopyTruth;
+use unitape_sim::day::DropCopyTruth;
 
 fn book(tape: &Path, args: &[&str]) -> Ran {
     run(["book".as_ref(), tape.as_os_str()].into_iter().chain(args.iter().map(AsRef::as_ref)))
 }
 
 /// A tape of a simulated flow, and the flow's truth.
-fn simulated(dir: &Path) -> (PathBuf, CopyTruth) {
+fn simulated(dir: &Path) -> (PathBuf, DropCopyTruth) {
     let (bytes, truth) = common::flow(33, 6_000, false);
     let tape = dir.join("tape");
     common::consolidate_orders(&file(dir, "flow.fix", bytes), &tape, 0);
@@ -22,7 +22,7 @@ fn simulated(dir: &Path) -> (PathBuf, CopyTruth) {
 }
 
 /// A tape of event lines, written short: the kind, then `field=value`; of VOD at XLON unless a line says otherwise.
-fn told(dir: &Path, lines: &[&str]) -> PathBuf {
+fn write_event_lines(dir: &Path, lines: &[&str]) -> PathBuf {
     let mut text = String::new();
     for (n, line) in lines.iter().enumerate() {
         let (kind, fields) = line.split_once(' ').unwrap();
@@ -139,7 +139,7 @@ fn a_point_of_the_tape_by_ordinal_position_and_time() {
 #[test]
 fn auctions_levels_and_marks_are_told() {
     let dir = tempfile::tempdir().unwrap();
-    let tape = told(
+    let tape = write_event_lines(
         dir.path(),
         &[
             "session phase=auction",
@@ -167,7 +167,7 @@ fn auctions_levels_and_marks_are_told() {
 #[test]
 fn faults_are_told_and_exit_3() {
     let dir = tempfile::tempdir().unwrap();
-    let tape = told(
+    let tape = write_event_lines(
         dir.path(),
         &[
             "order_new oid=A side=B px=10 qty=5",
@@ -192,11 +192,11 @@ fn what_a_feed_calls_stale_is_told_as_stale() {
     let [a, b] = ["a", "b"].map(|name| dir.path().join(name));
     [&a, &b].into_iter().for_each(|dir| std::fs::create_dir(dir).unwrap());
     let lost = ["level side=B action=A px=10 qty=5", "status state=stale"];
-    let stale = told(&a, &lost);
+    let stale = write_event_lines(&a, &lost);
     let lines = book(&stale, &["--json"]).code(3).says(&["1 of these books are stale"]).lines();
     assert_eq!(lines[0]["marks"], serde_json::json!(["stale"]));
     assert!(book(&stale, &[]).code(3).text().contains("VOD at XLON, from levels, stale,"));
-    let mended = told(&b, &[&lost[..], &["status state=recovered"]].concat());
+    let mended = write_event_lines(&b, &[&lost[..], &["status state=recovered"]].concat());
     assert_eq!(book(&mended, &["--json"]).code(0).lines()[0]["marks"], serde_json::json!([]));
 }
 
@@ -204,7 +204,7 @@ fn what_a_feed_calls_stale_is_told_as_stale() {
 #[test]
 fn what_is_not_there_is_named() {
     let dir = tempfile::tempdir().unwrap();
-    let tape = told(dir.path(), &["order_new oid=A side=B px=10 qty=5"]);
+    let tape = write_event_lines(dir.path(), &["order_new oid=A side=B px=10 qty=5"]);
     book(&tape, &["--instr", "VOX"]).code(0).says(&["VOX", "there is only VOD"]);
     book(&tape, &["--venue", "XLOM"]).code(0).says(&["XLOM", "XLON"]);
     book(&tape, &["--basis", "trades"]).code(2).says(&["orders, levels, bbo"]);

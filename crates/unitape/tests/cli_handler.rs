@@ -8,7 +8,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use unitape_base::capture::write::{datagram, file_header};
 use unitape_model::Price;
-use unitape_sim::exchange::{Channel, Exact, Exchange, ExchangeConfig, Line, Received, TemplateSets};
+use unitape_sim::exchange::{
+    ChannelTemplates, ExactLevel, Exchange, ExchangeChannel, ExchangeConfig, ExchangeLine, ReceivedBook,
+};
 
 /// A capture of a short day, the handler's configuration, and the exchange at its end.
 fn day(dir: &Path) -> (PathBuf, PathBuf, Exchange) {
@@ -19,7 +21,7 @@ fn day(dir: &Path) -> (PathBuf, PathBuf, Exchange) {
         std::fs::copy(vectors.join(&name), dir.join(&name)).unwrap();
         name
     });
-    let mut exchange = Exchange::new(config, &TemplateSets::ours()).unwrap();
+    let mut exchange = Exchange::new(config, &ChannelTemplates::shipped()).unwrap();
     let (mut capture, from) = (Vec::new(), "10.0.0.1:1".parse().unwrap());
     file_header(&mut capture);
     while let Some(packet) = exchange.next().unwrap() {
@@ -42,20 +44,21 @@ fn the_books_of_a_capture_are_those_of_the_exchange() {
     let (pcap, config, exchange) = day(dir.path());
     let books = book(&pcap, &config, &["--json", "--depth", "100"]).code(0).lines();
     let mut compared = 0;
-    let differs = exchange.differs(
+    let differs = exchange.first_difference(
         |_| true,
         |instrument| {
             let id = instrument.id.to_string();
             let mine = books.iter().find(|b| b["instr"] == id.as_str())?;
             let product = &exchange.world().products[instrument.product];
             assert_eq!(mine["product"].as_str(), Some(product.id.to_string().as_str()));
-            let level = |level: &Value| Exact {
+            let level = |level: &Value| ExactLevel {
                 px: Price::parse(level["px"].as_str().unwrap().as_bytes()).unwrap().0,
                 qty: level["qty"].as_str().unwrap().parse().unwrap(),
                 orders: level["orders"].as_u64().unwrap().try_into().unwrap(),
             };
             let side = |side: &str| mine[side].as_array().unwrap().iter().map(level).collect::<Vec<_>>();
-            let book = Received { stale: mine["stale"] == true, bids: side("bids"), offers: side("asks") };
+            let book =
+                ReceivedBook { stale: mine["stale"] == true, bids: side("bids"), offers: side("asks") };
             compared += book.bids.len() + book.offers.len();
             Some(book)
         },
@@ -97,7 +100,7 @@ fn one_group_one_instrument_and_what_is_wrong() {
     let text = std::fs::read_to_string(&config).unwrap();
     let other = dir.path().join("other.toml");
     std::fs::write(&other, text.replace(":14", ":15")).unwrap();
-    let first = exchange.config().address(Channel::Incremental, Line::A, 1).to_string();
+    let first = exchange.config().address(ExchangeChannel::Incremental, ExchangeLine::A, 1).to_string();
     book(&pcap, &other, &[]).code(3).says(&["no packet was sent to an address of a channel of", &first]);
     book(&pcap, &config, &["--follow"]).code(2);
     book(&config, &config, &[]).code(3).says(&["no capture"]);

@@ -28,7 +28,7 @@ fn simulated_day() -> Vec<u8> {
     let config = SimConfig { seed: 9, events: 4_000, instruments: 12, ..SimConfig::default() };
     let (mut sim, mut lines, mut scratch) = (Sim::new(config).unwrap(), Vec::new(), Vec::new());
     while sim.step().is_some() {
-        sim.last().iter().for_each(|e| write_line(sim.world(), e, &mut scratch, &mut lines));
+        sim.last_events().iter().for_each(|e| write_line(sim.world(), e, &mut scratch, &mut lines));
     }
     lines
 }

@@ -14,7 +14,7 @@ use unitape_base::capture;
 use unitape_codec::itch::MoldPacket;
 use unitape_codec::itch::sample::{SampleConfig, sample_messages};
 use unitape_sim::Rng;
-use unitape_sim::day::{ItchOut, Sim, SimConfig};
+use unitape_sim::day::{ItchDayWriter, Sim, SimConfig};
 
 const OPTIONS: [&str; 3] = ["--depth", "20", "--orders"];
 
@@ -105,10 +105,10 @@ fn simulated_days_in_all_formats() {
     let mut sim =
         Sim::new(SimConfig { plant: Default::default(), near_misses: Default::default(), ..config.clone() })
             .unwrap();
-    let mut itch = ItchOut::new(0, config.start_ns, config.span_ns + 60_000_000_000).unwrap();
+    let mut itch = ItchDayWriter::new(0, config.start_ns, config.span_ns + 60_000_000_000).unwrap();
     let mut bytes = Vec::new();
     while sim.step().is_some() {
-        for event in sim.last() {
+        for event in sim.last_events() {
             itch.write(sim.world(), event, &mut bytes);
         }
     }

@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 use unitape_base::capture::{CaptureWalker, NextCaptureRecord, UdpContent, udp};
-use unitape_sim::exchange::{Channel, Exchange, ExchangeConfig, Faults, Line, Packet, TemplateSets};
+use unitape_sim::exchange::{
+    ChannelTemplates, DeliveredPacket, Exchange, ExchangeChannel, ExchangeConfig, ExchangeLine, FaultRates,
+};
 
 /// A venue: an exchange, and what it takes to run a feed of its channels.
 struct Venue {
@@ -25,11 +27,11 @@ struct Venue {
     dir: tempfile::TempDir,
     socket: UdpSocket,
     /// Packets that were sent when somebody listened.
-    heard: Vec<Packet>,
+    heard: Vec<DeliveredPacket>,
 }
 
 impl Venue {
-    fn new(messages: u64, faults: Faults) -> Self {
+    fn new(messages: u64, faults: FaultRates) -> Self {
         let port = free_port().clamp(1024, 60_000);
         let groups = groups();
         let group = if groups { Ipv4Addr::new(239, 193, 77, 0) } else { Ipv4Addr::new(127, 0, 77, 0) };
@@ -41,7 +43,7 @@ impl Venue {
             group: SocketAddrV4::new(group, port),
             ..ExchangeConfig::default()
         };
-        let exchange = Exchange::new(config.clone(), &TemplateSets::ours()).unwrap();
+        let exchange = Exchange::new(config.clone(), &ChannelTemplates::shipped()).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_multicast_loop_v4(true).unwrap();
@@ -68,22 +70,26 @@ impl Venue {
         let mut text = "name = \"box\"\nformat = \"fast\"\n[fast]\nlike = \"t7-emdi\"\nvenue = \"XBOX\"\n\
              window = { ns = 600_000_000_000, dead_ns = 600_000_000_000 }\n"
             .to_owned();
-        for channel in [Channel::Incremental, Channel::Snapshot, Channel::Reference] {
+        for channel in [ExchangeChannel::Incremental, ExchangeChannel::Snapshot, ExchangeChannel::Reference] {
             let (name, templates) = (channel.name(), root().join("vectors/fast/box"));
             text += &format!("[[fast.channel]]\nname = \"{name}\"\nrole = \"{name}\"\n");
             text += &format!("templates = [{:?}]\n", templates.join(format!("{name}.xml")));
-            let lines = if channel == Channel::Incremental { &[Line::A, Line::B][..] } else { &[Line::A] };
+            let lines = if channel == ExchangeChannel::Incremental {
+                &[ExchangeLine::A, ExchangeLine::B][..]
+            } else {
+                &[ExchangeLine::A]
+            };
             for line in lines {
                 let all =
                     (1..=self.config.partitions).map(|p| format!("\"{}\"", self.address(channel, *line, p)));
-                let key = if *line == Line::A { "a" } else { "b" };
+                let key = if *line == ExchangeLine::A { "a" } else { "b" };
                 text += &format!("{key} = [{}]\n", all.collect::<Vec<_>>().join(", "));
             }
         }
         text
     }
 
-    fn address(&self, channel: Channel, line: Line, partition: u32) -> SocketAddrV4 {
+    fn address(&self, channel: ExchangeChannel, line: ExchangeLine, partition: u32) -> SocketAddrV4 {
         self.config.address(channel, line, partition)
     }
 
@@ -141,7 +147,7 @@ impl Venue {
         for (n, instrument) in world.instruments.iter().enumerate() {
             let (id, unit) =
                 (instrument.id.to_string(), 10f64.powi(-i32::from(world.product_of(n).exponent)));
-            let Some(moment) = truth.now(n) else { continue };
+            let Some(moment) = truth.current_moment(n) else { continue };
             let Some(mine) = books.iter().find(|b| b["instr"] == id.as_str()) else {
                 assert!(moment.bids.is_empty() && moment.offers.is_empty(), "no book of {id}");
                 continue;
@@ -276,10 +282,11 @@ fn states(tape: &Path) -> BTreeMap<String, usize> {
 /// One line loses packets, and nobody sees it; at the end all books are there.
 #[test]
 fn all_lines_of_a_venue_while_one_loses_packets() {
-    let mut venue = Venue::new(4_000, Faults { lost_once: 60_000, swapped: 2_000, ..Faults::default() });
+    let mut venue =
+        Venue::new(4_000, FaultRates { lost_once: 60_000, swapped: 2_000, ..FaultRates::default() });
     let said = common::run(["run", venue.path("run.toml").to_str().unwrap(), "--check"]).code(0);
-    let a = venue.address(Channel::Incremental, Line::A, 2);
-    let b = venue.address(Channel::Incremental, Line::B, 2);
+    let a = venue.address(ExchangeChannel::Incremental, ExchangeLine::A, 2);
+    let b = venue.address(ExchangeChannel::Incremental, ExchangeLine::B, 2);
     for want in
         [format!("box listens to incremental A: {a} by 127.0.0.1"), format!("incremental B: {b} by lo")]
     {
@@ -291,9 +298,10 @@ fn all_lines_of_a_venue_while_one_loses_packets() {
     assert_eq!(code, Some(0), "{said}");
     assert!(venue.exchange.faults().lost_once > 100, "{:?}", venue.exchange.faults());
     // How each line did.
-    let of =
-        |line| venue.heard.iter().filter(|p| p.channel == Channel::Incremental && p.line == line).count();
-    let (a, b) = (of(Line::A), of(Line::B));
+    let of = |line| {
+        venue.heard.iter().filter(|p| p.channel == ExchangeChannel::Incremental && p.line == line).count()
+    };
+    let (a, b) = (of(ExchangeLine::A), of(ExchangeLine::B));
     for want in [format!("box: incremental: A {a} packets, "), format!("; B {b} packets, ")] {
         assert!(said.replace(',', "").contains(&want.replace(',', "")), "{want}: {said}");
     }
@@ -315,7 +323,7 @@ fn all_lines_of_a_venue_while_one_loses_packets() {
 /// gap, and snapshots bring the books back.
 #[test]
 fn killed_and_started_again_while_the_exchange_goes_on() {
-    let mut venue = Venue::new(6_000, Faults { lost_once: 20_000, ..Faults::default() });
+    let mut venue = Venue::new(6_000, FaultRates { lost_once: 20_000, ..FaultRates::default() });
     let mut run = venue.start("run");
     for _ in 0..2 {
         assert!(venue.send(1_500, Some(&mut run)));

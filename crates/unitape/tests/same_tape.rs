@@ -28,7 +28,7 @@ use unitape_feed::{
 };
 use unitape_model::NameKind;
 use unitape_sim::Rng;
-use unitape_sim::exchange::{Exchange, ExchangeConfig, Faults, TemplateSets};
+use unitape_sim::exchange::{ChannelTemplates, Exchange, ExchangeConfig, FaultRates};
 use unitape_tape::WriterOptions as TapeOptions;
 
 /// A format with a mapping and bytes of it; a new one is a line here, or the test says that it is missing.
@@ -151,10 +151,11 @@ fn exchange(seed: u64) -> Vec<u8> {
         products: 2,
         options: 10,
         messages: 1_500,
-        faults: Faults::some(),
+        faults: FaultRates::of_all_kinds(),
         ..ExchangeConfig::default()
     };
-    let (mut exchange, mut bytes) = (Exchange::new(config, &TemplateSets::ours()).unwrap(), Vec::new());
+    let (mut exchange, mut bytes) =
+        (Exchange::new(config, &ChannelTemplates::shipped()).unwrap(), Vec::new());
     write::file_header(&mut bytes);
     while let Some(packet) = exchange.next().unwrap() {
         let from = "10.0.0.1:1".parse().unwrap();

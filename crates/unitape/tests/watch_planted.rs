@@ -20,7 +20,7 @@ fn said(alerts: &[Alert]) -> Vec<Said> {
 
 /// What the scenarios that we have must say of this day.
 fn labels(sim: &Sim, known: &[&str]) -> Vec<Said> {
-    let label = |l: &&unitape_sim::day::Label| {
+    let label = |l: &&unitape_sim::day::AlertLabel| {
         let key = serde_json::to_string(&l.key).unwrap();
         known.contains(&l.scenario).then(|| (l.scenario.to_owned(), key, l.ts as i64, l.trigger_seq))
     };
@@ -54,7 +54,7 @@ fn every_planted_scene_is_found_and_nothing_else() {
         let (mut watch, mut twins) = (Watch::new(&selection).unwrap(), Twins::new(&selection).unwrap());
         let (mut fast, mut slow, mut frame) = (Vec::new(), Vec::new(), Vec::new());
         while sim.step().is_some() {
-            for event in sim.last() {
+            for event in sim.last_events() {
                 frame.clear();
                 write_frame(sim.world(), event, true, &mut frame);
                 let read = Event::new(&frame).unwrap();

@@ -1,7 +1,7 @@
 //! The market around orders: best bid and offer, and reference data.
 
 use hashbrown::{DefaultHashBuilder, HashMap};
-use unitape_model::records::Bbo;
+use unitape_model::records::BboRecord;
 use unitape_model::{Decimal, Event, EventField, EventValue, InstrumentId, Price, UnixNanos};
 
 /// Pairs of venue and instrument, and instruments, that are kept at most; what comes after is counted, and
@@ -69,7 +69,7 @@ impl MarketState {
 
     #[inline]
     pub(crate) fn on_bbo(&mut self, event: &Event<'_>, seq: u64) {
-        let Some(bbo) = Bbo::from_event(event) else { return };
+        let Some(bbo) = BboRecord::from_event(event) else { return };
         let best = VenueBbo {
             bid: Price(bbo.bid.get()).to_option(),
             ask: Price(bbo.ask.get()).to_option(),

@@ -8,7 +8,7 @@ use crate::exact::QuantitySum;
 use crate::ids::IdKey;
 use crate::kept::{KeptPosition, KeptSeq};
 use crate::table::{BoundedTable, EntryRank};
-use unitape_model::records::Order;
+use unitape_model::records::OrderRecord;
 use unitape_model::schema::EXP_NONE;
 use unitape_model::{Decimal, Event, EventField, EventKind, InstrumentId, Position, Price, UnixNanos};
 
@@ -119,7 +119,7 @@ impl OrderTable {
     pub(crate) fn apply(
         &mut self,
         event: &Event<'_>,
-        record: &Order,
+        record: &OrderRecord,
         seq: u64,
         position: Option<Position>,
     ) -> Option<(u32, bool)> {
@@ -175,7 +175,7 @@ impl OrderTable {
 
 /// The quantity of an order or execution, if it says one.
 #[inline]
-pub(crate) fn quantity(record: &Order) -> Option<Decimal> {
+pub(crate) fn quantity(record: &OrderRecord) -> Option<Decimal> {
     let exponent = record.common.kind_b as i8;
     (exponent != EXP_NONE).then(|| Decimal::from_canonical(record.qty.get(), exponent))
 }
@@ -183,7 +183,7 @@ pub(crate) fn quantity(record: &Order) -> Option<Decimal> {
 /// Not above zero, so an order of it is never live.
 const NO_QUANTITY: Decimal = Decimal::from_canonical(0, EXP_NONE);
 
-fn entered(event: &Event<'_>, record: &Order, seq: u64, position: Option<Position>) -> OrderState {
+fn entered(event: &Event<'_>, record: &OrderRecord, seq: u64, position: Option<Position>) -> OrderState {
     let px = Price(record.px.get());
     OrderState {
         entry_ts: UnixNanos(record.common.ts_event.get()),
@@ -205,7 +205,7 @@ fn entered(event: &Event<'_>, record: &Order, seq: u64, position: Option<Positio
     }
 }
 
-fn amended(state: &mut OrderState, event: &Event<'_>, record: &Order) {
+fn amended(state: &mut OrderState, event: &Event<'_>, record: &OrderRecord) {
     state.px = Price(record.px.get()).to_option().unwrap_or(state.px);
     state.qty = quantity(record).unwrap_or(state.qty);
     let first = |known: u32, said: u32| if known == 0 { said } else { known };
@@ -217,7 +217,7 @@ fn amended(state: &mut OrderState, event: &Event<'_>, record: &Order) {
 
 /// The parent of an order; its place has 16 bytes, and zero there is none unless there is an extension.
 #[inline]
-fn parent(event: &Event<'_>, record: &Order) -> Option<IdKey> {
+fn parent(event: &Event<'_>, record: &OrderRecord) -> Option<IdKey> {
     let has_extension = event.header().flags() & unitape_model::flags::EXT != 0;
     if record.id2[0] == 0 && !has_extension {
         return None;
@@ -236,7 +236,7 @@ mod tests {
         let arena = arena(std::slice::from_ref(op));
         let (_, _, frame) = frames(&arena).next()?;
         let event = Event::new(frame)?;
-        orders.apply(&event, Order::from_event(&event)?, seq, None)
+        orders.apply(&event, OrderRecord::from_event(&event)?, seq, None)
     }
 
     fn op() -> impl Strategy<Value = Op> {
@@ -282,7 +282,7 @@ mod tests {
                     let arena = arena(&[probe]);
                     let (_, _, frame) = frames(&arena).next().unwrap();
                     let event = Event::new(frame).unwrap();
-                    let record = Order::from_event(&event).unwrap();
+                    let record = OrderRecord::from_event(&event).unwrap();
                     let oid = IdKey::from_slot(&event, EventField::Oid, &record.oid).unwrap();
                     orders.table.find(&(1, oid)).is_some()
                 };

@@ -11,7 +11,7 @@ use crate::params::{ParamOverlay, ScenarioSelection};
 use crate::parties::OwnerGroups;
 use crate::scenarios;
 use crate::timers::{DueTimer, TimerQueue};
-use unitape_model::records::Order;
+use unitape_model::records::OrderRecord;
 use unitape_model::{Dictionary, Event, EventField, EventKind, NameKind, Position, UnixNanos};
 
 /// What is known when an event comes, kept once for all scenarios.
@@ -48,7 +48,7 @@ pub struct ScenarioInput<'a, 'e> {
     /// The event.
     pub event: &'a Event<'e>,
     /// The event as a record, when it is of the order family or an execution.
-    pub record: Option<&'a Order>,
+    pub record: Option<&'a OrderRecord>,
     /// What it did to its order, when that is known.
     pub order: Option<OrderUpdate<'a>>,
     /// Beneficial owner; of a cancel or an execution without one, that of its order. 0 none.
@@ -211,7 +211,7 @@ impl Watch {
             running[scenario].on_timer(due, &context, &mut ScenarioOutput { alerts: out, timers, scenario });
         }
         let kind = event.kind();
-        let record = Order::from_event(event);
+        let record = OrderRecord::from_event(event);
         let mut touched = None;
         match (kind, record) {
             (_, Some(record)) if self.needs_orders => {
@@ -296,7 +296,7 @@ impl SharedMetrics {
 
 /// Owner, trader and algorithm of an event; what a cancel or an execution does not say, its order does.
 #[inline]
-fn who(kind: EventKind, record: Option<&Order>, order: Option<&OrderUpdate<'_>>) -> (u32, u32, u32) {
+fn who(kind: EventKind, record: Option<&OrderRecord>, order: Option<&OrderUpdate<'_>>) -> (u32, u32, u32) {
     let Some(record) = record else { return (0, 0, 0) };
     let (owner, trader, algo) = (record.owner.get(), record.trader.get(), record.algo.get());
     match order {

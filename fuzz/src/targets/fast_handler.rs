@@ -4,12 +4,12 @@
 
 use std::sync::{Arc, LazyLock};
 use unitape_marketdata::{InstrumentId, UnixNanos};
-use unitape_marketdata::engine::{At, Config, Engine, Packet, Step};
+use unitape_marketdata::engine::{EventContext, HandlerConfig, Engine, Packet, MarketEvent};
 
 const BOUNDS: &str = "window = { packets = 8, ns = 1000, past = 2, dead_ns = 10000, far = 100, bytes = 4096 }\n\
      recovery = { levels = 16, levels_all = 24, products = 8, instruments = 16, first = 1 }\n";
 
-static BOX: LazyLock<Arc<Config>> = LazyLock::new(|| {
+static BOX: LazyLock<Arc<HandlerConfig>> = LazyLock::new(|| {
     let mut text = String::from(
         "name = \"fuzz\"\nformat = \"fast\"\n[fast]\nlike = \"t7-emdi\"\n\
          templates = [\"incremental.xml\", \"snapshot.xml\", \"reference.xml\"]\n",
@@ -30,7 +30,7 @@ static BOX: LazyLock<Arc<Config>> = LazyLock::new(|| {
 
 /// Fields that may be left out, ids that are texts, no known depth, messages that empty all books, two pairs that are
 /// numbered by channel, and no clock.
-static OTHER: LazyLock<Arc<Config>> = LazyLock::new(|| {
+static OTHER: LazyLock<Arc<HandlerConfig>> = LazyLock::new(|| {
     let mut text = String::from(
         "name = \"fuzz\"\nformat = \"fast\"\n[fast]\ntemplates = [\"t.xml\"]\nkey = \"channel\"\nreset = \"message\"\n\
          action = { 0 = \"new\", 1 = \"change\", 2 = \"delete\", 3 = \"delete_thru\", 4 = \"delete_from\", 5 = \"overlay\" }\n\
@@ -82,14 +82,14 @@ const TEMPLATES: &str = r#"<templates xmlns="http://www.fixprotocol.org/ns/fast/
     <sequence name="F" presence="optional"><uInt64 name="Depth"/></sequence><uInt32 name="Gone" presence="optional"/></template>
 </templates>"#;
 
-fn config(text: &str, files: &[(&str, &str)]) -> Arc<Config> {
+fn config(text: &str, files: &[(&str, &str)]) -> Arc<HandlerConfig> {
     let dir = tempfile::tempdir().expect("a directory");
     for (name, text) in files {
         std::fs::write(dir.path().join(name), text).expect("a file");
     }
     let path = dir.path().join("fuzz.toml");
     std::fs::write(&path, text).expect("a file");
-    Config::load(&path).unwrap_or_else(|e| panic!("{e}"))
+    HandlerConfig::load(&path).unwrap_or_else(|e| panic!("{e}"))
 }
 
 pub fn run(data: &[u8]) {
@@ -97,12 +97,12 @@ pub fn run(data: &[u8]) {
     packets(&OTHER, data);
 }
 
-fn packets(config: &Arc<Config>, data: &[u8]) {
+fn packets(config: &Arc<HandlerConfig>, data: &[u8]) {
     let mut handler = Engine::new(config.clone());
     let (mut ends, mut packets, mut now, mut place) = (0u64, 0u64, 0, 0);
-    let mut count = |at: &At<'_>, step: Step<'_>| {
+    let mut count = |at: &EventContext<'_>, step: MarketEvent<'_>| {
         assert!(at.tables.instruments.len() <= 16 && at.tables.products.len() <= 8);
-        ends += u64::from(matches!(step, Step::End(_)));
+        ends += u64::from(matches!(step, MarketEvent::End(_)));
     };
     let mut left = data;
     while let [of, passed, length, rest @ ..] = left {

@@ -266,7 +266,7 @@ mod tests {
         RustSource::read("a.rs", text).unwrap()
     }
 
-    fn told_cases(text: &str) -> Result<Vec<(String, Option<u64>)>, String> {
+    fn cases_by_test(text: &str) -> Result<Vec<(String, Option<u64>)>, String> {
         let source = read(text);
         let mut helpers = Vec::new();
         for function in &source.functions {
@@ -284,7 +284,10 @@ mod tests {
     fn blocks_have_the_cases_of_their_config_or_256() {
         let both =
             format!("{} proptest! {{ #[test] fn b(x in 0..9) {{}} }}", property("P::with_cases(20_000)"));
-        assert_eq!(told_cases(&both).unwrap(), [("a".to_owned(), Some(20_000)), ("b".to_owned(), Some(256))]);
+        assert_eq!(
+            cases_by_test(&both).unwrap(),
+            [("a".to_owned(), Some(20_000)), ("b".to_owned(), Some(256))]
+        );
         for (config, behind, number) in [
             ("ProptestConfig { cases: 1_500u32, ..ProptestConfig::default() }", "", 1_500),
             ("ProptestConfig { failure_persistence: None, cases: 60, ..d() }", "", 60),
@@ -298,7 +301,7 @@ mod tests {
             ("config()", "fn config() -> P { let d = P::default(); P { cases: d.cases.max(30), ..d } }", 256),
         ] {
             let text = format!("{}{behind}", property(config));
-            assert_eq!(told_cases(&text).unwrap(), [("a".to_owned(), Some(number))], "{text}");
+            assert_eq!(cases_by_test(&text).unwrap(), [("a".to_owned(), Some(number))], "{text}");
         }
     }
 
@@ -306,7 +309,7 @@ mod tests {
     #[test]
     fn configs_that_cannot_be_read_are_told() {
         for config in ["ProptestConfig::with_cases(most() / 2)", "elsewhere()", "P { cases, ..p() }"] {
-            let said = told_cases(&property(config)).unwrap_err();
+            let said = cases_by_test(&property(config)).unwrap_err();
             assert!(said.starts_with("a.rs:1: "), "{said}");
         }
     }
@@ -319,7 +322,7 @@ mod tests {
             #[test] fn b() { reset(); }
             #[test] fn c() { TestRunner::default().run(); }
             #[test] fn d() { other(500); }";
-        let found = told_cases(text).unwrap();
+        let found = cases_by_test(text).unwrap();
         let numbers: Vec<_> = found.iter().map(|(_, number)| *number).collect();
         assert_eq!(numbers, [Some(4_500), Some(500), Some(256), None]);
     }

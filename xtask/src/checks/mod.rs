@@ -18,8 +18,8 @@ mod tokens;
 use std::path::Path;
 
 use crate::cargo::root;
-use crate::tidy::Problem;
-use crate::{Failure, deep};
+use crate::tidy::TidyProblem;
+use crate::{XtaskFailure, deep};
 use manifest::{CheckManifest, MANIFEST};
 use scan::SourceScan;
 
@@ -95,17 +95,20 @@ impl DeepNumber {
 
 /// `cargo xtask checks`: the numbers of this tree, or of another, as lines of the manifest; with `--new` those alone that
 /// the manifest does not have, or has lower.
-pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
+pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {
     let (mut root, mut only_new) = (root(), false);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--new" => only_new = true,
             "--tree" => {
-                root = args.next().ok_or_else(|| Failure::Usage("--tree wants a folder".to_owned()))?.into();
+                root = args
+                    .next()
+                    .ok_or_else(|| XtaskFailure::Usage("--tree wants a folder".to_owned()))?
+                    .into();
             }
             other => {
-                return Err(Failure::Usage(format!("unknown argument `{other}`; see cargo xtask help")));
+                return Err(XtaskFailure::Usage(format!("unknown argument `{other}`; see cargo xtask help")));
             }
         }
     }
@@ -122,7 +125,7 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
 }
 
 /// What the manifest names and no run does any more.
-pub(crate) fn check(root: &Path) -> Result<Vec<Problem>, String> {
+pub(crate) fn check(root: &Path) -> Result<Vec<TidyProblem>, String> {
     Ok(compare(&read(root)?, &scan::scan(root)?, &deep::numbers()))
 }
 
@@ -131,7 +134,7 @@ fn read(root: &Path) -> Result<CheckManifest, String> {
     CheckManifest::read(&text)
 }
 
-fn compare(manifest: &CheckManifest, scan: &SourceScan, deep: &[DeepNumber]) -> Vec<Problem> {
+fn compare(manifest: &CheckManifest, scan: &SourceScan, deep: &[DeepNumber]) -> Vec<TidyProblem> {
     let done = DoneChecks { manifest, scan, deep };
     let mut problems = done.lines_without_use();
     for entry in &manifest.entries {
@@ -146,8 +149,8 @@ fn compare(manifest: &CheckManifest, scan: &SourceScan, deep: &[DeepNumber]) -> 
     problems
 }
 
-fn problem(line: usize, message: String) -> Problem {
-    Problem { place: format!("{MANIFEST}:{line}"), message }
+fn problem(line: usize, message: String) -> TidyProblem {
+    TidyProblem { place: format!("{MANIFEST}:{line}"), message }
 }
 
 /// What the runs do, beside what the manifest says of it.
@@ -186,7 +189,7 @@ impl DoneChecks<'_> {
     }
 
     /// Lines that say of a check what is not so would hide its loss later.
-    fn lines_without_use(&self) -> Vec<Problem> {
+    fn lines_without_use(&self) -> Vec<TidyProblem> {
         let mut problems = Vec::new();
         let is_named = |name: &str| self.manifest.entries.iter().any(|entry| entry.check.name == name);
         let is_there = |name: &str| self.scan.numbers.keys().any(|check| check.name == name);

@@ -16,7 +16,7 @@ use std::path::Path;
 use super::amounts::{cases, constant, helper, rounds};
 use super::source::RustSource;
 use super::{CheckKind, CheckName};
-use crate::tidy::files::{self, File};
+use crate::tidy::files::{self, TreeFile};
 
 /// How much of each check there is.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -39,10 +39,10 @@ pub(crate) fn scan(root: &Path) -> Result<SourceScan, String> {
     scan_files(&files::list(root)?)
 }
 
-fn scan_files(files: &[File]) -> Result<SourceScan, String> {
+fn scan_files(files: &[TreeFile]) -> Result<SourceScan, String> {
     let mut scan = SourceScan::default();
     // Helpers of tests are known in their own crate, so a crate is read as a whole.
-    let mut crates: BTreeMap<&str, Vec<&File>> = BTreeMap::new();
+    let mut crates: BTreeMap<&str, Vec<&TreeFile>> = BTreeMap::new();
     for file in files.iter().filter(|file| file.extension() == "rs") {
         let parts: Vec<&str> = file.path.split('/').collect();
         match parts[..] {
@@ -63,7 +63,7 @@ fn scan_files(files: &[File]) -> Result<SourceScan, String> {
     Ok(scan)
 }
 
-fn scan_crate(files: &[&File], scan: &mut SourceScan) -> Result<(), String> {
+fn scan_crate(files: &[&TreeFile], scan: &mut SourceScan) -> Result<(), String> {
     let mut sources = Vec::with_capacity(files.len());
     for file in files {
         let text = file.text().ok_or_else(|| format!("{}: this source is no text", file.path))?;
@@ -138,8 +138,8 @@ fn stem(path: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn told(files: &[(&str, &str)]) -> Vec<String> {
-        let files: Vec<File> = files.iter().map(|(path, text)| File::new(path, text)).collect();
+    fn scan_lines(files: &[(&str, &str)]) -> Vec<String> {
+        let files: Vec<TreeFile> = files.iter().map(|(path, text)| TreeFile::new(path, text)).collect();
         let scan = scan_files(&files).unwrap();
         scan.numbers
             .iter()
@@ -153,7 +153,7 @@ mod tests {
         let text = "#[test] fn a() {} #[test] fn b() {} fn c() {} #[test] #[ignore] fn d() {}";
         let other = "mod tests { #[test] fn a() { let text = \"#[test] fn e() {}\"; } }";
         let files = [("crates/x/src/lib.rs", text), ("xtask/src/m.rs", other), ("bench/src/lib.rs", text)];
-        assert_eq!(told(&files), ["ignored d 1", "test a 2", "test b 1"]);
+        assert_eq!(scan_lines(&files), ["ignored d 1", "test a 2", "test b 1"]);
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
         let block = "proptest! { #[test] fn a(x in 0..9) {} }";
         let rounds = "fn f() { number(\"UNITAPE_X_ROUNDS\", 200); number(\"UNITAPE_X_ROUNDS\", 20); }";
         let files = [("crates/x/a.rs", block), ("crates/y/b.rs", block), ("crates/y/tests/kill.rs", rounds)];
-        assert_eq!(told(&files), ["cases a 512", "rounds UNITAPE_X_ROUNDS/kill 220", "test a 2"]);
+        assert_eq!(scan_lines(&files), ["cases a 512", "rounds UNITAPE_X_ROUNDS/kill 220", "test a 2"]);
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
         let test = "#[test] fn a() { hold(40); }";
         let other = "#[test] fn b() { hold(50); }";
         let files = [("crates/x/a.rs", helper), ("crates/x/b.rs", test), ("crates/y/b.rs", other)];
-        assert_eq!(told(&files), ["cases a 40", "test a 1", "test b 1"]);
+        assert_eq!(scan_lines(&files), ["cases a 40", "test a 1", "test b 1"]);
     }
 
     #[test]
@@ -186,8 +186,8 @@ mod tests {
         ];
         let constant =
             ("xtask/src/steps.rs", "const LOOM_PREEMPTIONS: u64 = 3; f(\"LOOM_MAX_PREEMPTIONS\", n)");
-        assert_eq!(told(&[constant]), ["loom preemptions 3"]);
-        assert_eq!(told(&old), ["fuzz x 1", "fuzz-inputs each 20000", "loom preemptions 3"]);
-        assert_eq!(told(&new), ["fuzz x 1", "loom preemptions 3"]);
+        assert_eq!(scan_lines(&[constant]), ["loom preemptions 3"]);
+        assert_eq!(scan_lines(&old), ["fuzz x 1", "fuzz-inputs each 20000", "loom preemptions 3"]);
+        assert_eq!(scan_lines(&new), ["fuzz x 1", "loom preemptions 3"]);
     }
 }

@@ -201,7 +201,7 @@ fn partners(tokens: &[SourceToken<'_>]) -> Result<Vec<usize>, String> {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Vec<String> {
+    fn describe_functions(text: &str) -> Vec<String> {
         let source = RustSource::read("a.rs", text).unwrap();
         let functions = source.functions.iter();
         functions
@@ -219,19 +219,19 @@ mod tests {
     #[test]
     fn attributes_belong_to_the_function_behind_them() {
         assert_eq!(
-            told("#[test]\n#[should_panic(expected = \"}\")]\npub(crate) fn a() {} fn b() {}"),
+            describe_functions("#[test]\n#[should_panic(expected = \"}\")]\npub(crate) fn a() {} fn b() {}"),
             ["a test", "b"]
         );
         assert_eq!(
-            told("#[test] unsafe extern \"C\" fn a() {} #[cfg(test)] mod x { fn b() {} }"),
+            describe_functions("#[test] unsafe extern \"C\" fn a() {} #[cfg(test)] mod x { fn b() {} }"),
             ["a test", "b"]
         );
         assert_eq!(
-            told("#[cfg(test)] fn a() {} #[testing] fn b() {} #[test] struct X; fn c() {}"),
+            describe_functions("#[cfg(test)] fn a() {} #[testing] fn b() {} #[test] struct X; fn c() {}"),
             ["a", "b", "c"]
         );
         assert_eq!(
-            told("#[ignore = \"slow\"] #[test] fn a() {} #[test] #[ignore] fn b() {}"),
+            describe_functions("#[ignore = \"slow\"] #[test] fn a() {} #[test] #[ignore] fn b() {}"),
             ["a test ignored", "b test ignored"]
         );
     }
@@ -240,7 +240,7 @@ mod tests {
     fn a_block_of_properties_ends_with_its_brace() {
         let text = "proptest! { #![proptest_config(C::with_cases(9))] #[test] fn a(x in \"}\") { if x {} } } \
                     #[test] fn b() { proptest! { #[test] fn c(y in 0..2) {} } } #[test] fn d() {}";
-        assert_eq!(told(text), ["a test property", "b test", "c test property", "d test"]);
+        assert_eq!(describe_functions(text), ["a test property", "b test", "c test property", "d test"]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ fn real() -> (CheckManifest, SourceScan) {
 fn missed(manifest: &CheckManifest, scan: &SourceScan, deep: &[DeepNumber]) -> Vec<CheckName> {
     let place = |line: usize| format!("{MANIFEST}:{line}");
     let problems = compare(manifest, scan, deep);
-    let entry = |problem: &Problem| {
+    let entry = |problem: &TidyProblem| {
         let entry = manifest.entries.iter().find(|entry| place(entry.line) == problem.place);
         entry.unwrap_or_else(|| panic!("{problem:?} is about no entry")).check.clone()
     };

@@ -190,7 +190,7 @@ fn character_end(left: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn told(source: &str) -> String {
+    fn tokens_text(source: &str) -> String {
         let words = tokens(source).unwrap().into_iter().map(|token| match token.kind {
             TokenKind::Word(word) => word.to_owned(),
             TokenKind::Text(text) => format!("<{text}>"),
@@ -202,18 +202,24 @@ mod tests {
     /// A brace that is only text would end a block too early, and the tests behind it would belong elsewhere.
     #[test]
     fn what_stands_in_strings_and_comments_is_not_code() {
-        assert_eq!(told(r#"a("}\"{", b"{", c"}") // } b"#), r#"a ( <}\"{> , <{> , <}> )"#);
-        assert_eq!(told("a /* { /* } */ fn */ b"), "a b");
-        assert_eq!(told(r###"a(r"\", r#"}"}"#, br##""#}"##) b"###), r##"a ( <\> , <}"}> , <"#}> ) b"##);
-        assert_eq!(told("r#type r#\"x\"# x"), "type <x> x");
+        assert_eq!(tokens_text(r#"a("}\"{", b"{", c"}") // } b"#), r#"a ( <}\"{> , <{> , <}> )"#);
+        assert_eq!(tokens_text("a /* { /* } */ fn */ b"), "a b");
+        assert_eq!(
+            tokens_text(r###"a(r"\", r#"}"}"#, br##""#}"##) b"###),
+            r##"a ( <\> , <}"}> , <"#}> ) b"##
+        );
+        assert_eq!(tokens_text("r#type r#\"x\"# x"), "type <x> x");
     }
 
     /// A lifetime taken for an open quote would swallow the code up to the next one.
     #[test]
     fn characters_and_lifetimes_are_told_apart() {
-        assert_eq!(told(r#"f('{', '\'', '\\', '\u{7d}', b'}', '"', 'é')"#), "f ( , , , , b , , )");
-        assert_eq!(told("fn f<'a>(x: &'a str, y: &'static u8) { 'outer: loop {} }").matches('\'').count(), 0);
-        assert_eq!(told("impl<'a, 'b> X<'a> {}"), "impl < , > X < > { }");
+        assert_eq!(tokens_text(r#"f('{', '\'', '\\', '\u{7d}', b'}', '"', 'é')"#), "f ( , , , , b , , )");
+        assert_eq!(
+            tokens_text("fn f<'a>(x: &'a str, y: &'static u8) { 'outer: loop {} }").matches('\'').count(),
+            0
+        );
+        assert_eq!(tokens_text("impl<'a, 'b> X<'a> {}"), "impl < , > X < > { }");
     }
 
     #[test]

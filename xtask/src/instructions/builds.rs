@@ -17,7 +17,7 @@ use crate::rounds::to_stderr;
 
 /// Binaries to count in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Build {
+pub(crate) struct MeasuredBuild {
     /// The commit, or `this tree`.
     pub(crate) name: String,
     pub(crate) unitape: PathBuf,
@@ -35,7 +35,7 @@ pub(crate) struct Build {
 const PROBE: &str = "crates/tape/examples/instructions.rs";
 
 /// Builds this tree as it is.
-pub(crate) fn tree(dir: &Path) -> Result<Build, String> {
+pub(crate) fn tree(dir: &Path) -> Result<MeasuredBuild, String> {
     // Cargo goes by the times of files: two trees must not share what is built of them.
     let name = format!("tree-{:016x}", hash(root().as_os_str().as_encoded_bytes()));
     let target = dir.join(name).join("target");
@@ -46,7 +46,7 @@ pub(crate) fn tree(dir: &Path) -> Result<Build, String> {
 }
 
 /// Builds a commit, or finds what was built of it before.
-pub(crate) fn commit(dir: &Path, rev: &str) -> Result<Build, String> {
+pub(crate) fn commit(dir: &Path, rev: &str) -> Result<MeasuredBuild, String> {
     let commit = git(&root(), &["rev-parse", "--verify", "--quiet", &format!("{rev}^{{commit}}")])
         .map_err(|_| format!("no commit is called `{rev}`"))?;
     let place = dir.join(&commit);
@@ -75,7 +75,7 @@ const UNITAPE: &[&str] = &["--package", "unitape", "--bin", "unitape"];
 const EXAMPLE: &[&str] = &["--package", "unitape-tape", "--example", "instructions"];
 
 /// What was built before, if it is there and the cases of the tape are still the same.
-fn noted(note: &Path, commit: &str, target: &Path, source: u64) -> Option<Build> {
+fn noted(note: &Path, commit: &str, target: &Path, source: u64) -> Option<MeasuredBuild> {
     let said: Value = serde_json::from_slice(&fs::read(note).ok()?).ok()?;
     if said["source"].as_u64()? != source {
         return None;
@@ -83,7 +83,7 @@ fn noted(note: &Path, commit: &str, target: &Path, source: u64) -> Option<Build>
     let (unitape, probe) = binaries(target);
     let probe = said["probe"].as_bool()?.then_some(probe);
     let there = unitape.is_file() && probe.as_ref().is_none_or(|probe| probe.is_file());
-    there.then_some(Build {
+    there.then_some(MeasuredBuild {
         name: commit.to_owned(),
         unitape,
         probe,
@@ -143,7 +143,7 @@ fn binaries(target: &Path) -> (PathBuf, PathBuf) {
 }
 
 /// Looks at what was built.
-fn finish(name: &str, target: &Path, has_probe: bool) -> Result<Build, String> {
+fn finish(name: &str, target: &Path, has_probe: bool) -> Result<MeasuredBuild, String> {
     let (unitape, probe) = binaries(target);
     let probe = has_probe.then_some(probe);
     let of = |path: &PathBuf| {
@@ -151,7 +151,7 @@ fn finish(name: &str, target: &Path, has_probe: bool) -> Result<Build, String> {
     };
     let probe_hash = probe.as_ref().map_or(Ok(0), of)?;
     let (hash, marks) = (of(&unitape)?, knows_marks(&unitape)?);
-    Ok(Build { name: name.to_owned(), unitape, probe, marks, hash, probe_hash })
+    Ok(MeasuredBuild { name: name.to_owned(), unitape, probe, marks, hash, probe_hash })
 }
 
 /// Whether its benches print marks.

@@ -6,16 +6,16 @@ use std::process::Command;
 
 use serde_json::{Map, Value};
 
-use super::builds::Build;
-use super::cases::{Case, Work};
-use super::measure::Figure;
+use super::builds::MeasuredBuild;
+use super::cases::{CaseWork, InstructionCase};
+use super::measure::CaseFigure;
 
 /// How cases are run and what of the counts is the figure; another number where that changes.
 const METHOD: u32 = 1;
 
 /// The figures of one build.
 #[derive(Debug)]
-pub(crate) struct Cache {
+pub(crate) struct FigureCache {
     path: PathBuf,
     /// What else a figure depends on: how it is counted, and the example's bytes for cases of the tape or the inputs for
     /// the others.
@@ -23,9 +23,14 @@ pub(crate) struct Cache {
     known: Map<String, Value>,
 }
 
-impl Cache {
+impl FigureCache {
     /// Of a build, counted on these inputs by this valgrind.
-    pub(crate) fn open(dir: &Path, build: &Build, inputs: u64, valgrind: &Path) -> Result<Self, String> {
+    pub(crate) fn open(
+        dir: &Path,
+        build: &MeasuredBuild,
+        inputs: u64,
+        valgrind: &Path,
+    ) -> Result<Self, String> {
         let version = Command::new(valgrind).arg("--version").output();
         let version = version.map_err(|e| format!("{}: {e}", valgrind.display()))?;
         let version = String::from_utf8_lossy(&version.stdout).trim().to_owned();
@@ -44,13 +49,13 @@ impl Cache {
     }
 
     /// The figures of a case, if it was counted in the same way.
-    pub(crate) fn get(&self, case: &Case) -> Option<Vec<Figure>> {
-        self.known.get(&self.key(case))?.as_array()?.iter().map(Figure::from_json).collect()
+    pub(crate) fn get(&self, case: &InstructionCase) -> Option<Vec<CaseFigure>> {
+        self.known.get(&self.key(case))?.as_array()?.iter().map(CaseFigure::from_json).collect()
     }
 
     /// Keeps the figures of a case.
-    pub(crate) fn put(&mut self, case: &Case, figures: &[Figure]) {
-        let figures = figures.iter().map(Figure::to_json).collect();
+    pub(crate) fn put(&mut self, case: &InstructionCase, figures: &[CaseFigure]) {
+        let figures = figures.iter().map(CaseFigure::to_json).collect();
         self.known.insert(self.key(case), Value::Array(figures));
         let text = serde_json::to_string_pretty(&self.known).unwrap_or_default();
         let new = self.path.with_extension("new");
@@ -59,9 +64,9 @@ impl Cache {
         }
     }
 
-    fn key(&self, case: &Case) -> String {
+    fn key(&self, case: &InstructionCase) -> String {
         let [tape, others] = &self.with;
-        let with = if matches!(case.work, Work::Tape) { tape } else { others };
+        let with = if matches!(case.work, CaseWork::Tape) { tape } else { others };
         format!("{} {with}", case.name)
     }
 }
@@ -75,11 +80,11 @@ mod tests {
     fn figures_come_back_for_the_same_binary_inputs_and_valgrind_alone() {
         let dir = tempfile::tempdir().unwrap();
         let figures =
-            vec![Figure { name: "a/b".to_owned(), instructions: 2.5, all_threads: 3.0, operations: 4 }];
+            vec![CaseFigure { name: "a/b".to_owned(), instructions: 2.5, all_threads: 3.0, operations: 4 }];
         let open = |build, tape: &str, others: &str| {
-            Cache::of(dir.path(), build, [tape.to_owned(), others.to_owned()]).unwrap()
+            FigureCache::of(dir.path(), build, [tape.to_owned(), others.to_owned()]).unwrap()
         };
-        let case = |name| super::super::cases::wanted(&[String::from(name)]).unwrap()[0];
+        let case = |name| super::super::cases::select_cases(&[String::from(name)]).unwrap()[0];
         let (fix, tape) = (case("fix/jse"), case("tape/ring"));
         open(1, "x", "y").put(&fix, &figures);
         open(1, "x", "y").put(&tape, &[]);

@@ -17,7 +17,7 @@ use super::launch;
 
 /// One run.
 #[derive(Debug)]
-pub(crate) struct Job<'a> {
+pub(crate) struct CallgrindJob<'a> {
     pub(crate) valgrind: &'a Path,
     pub(crate) program: &'a Path,
     pub(crate) args: &'a [String],
@@ -31,13 +31,13 @@ pub(crate) struct Job<'a> {
 /// What a run came to.
 #[derive(Debug)]
 pub(crate) struct RunCounts {
-    pub(crate) counts: Counts,
+    pub(crate) counts: InstructionCounts,
     pub(crate) stdout: Vec<u8>,
 }
 
 /// Why there are no counts.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum CallgrindFailure {
     /// The program does not know the case, an option, or a command: it ended with a usage error.
     Unknown(String),
     Failed(String),
@@ -45,11 +45,11 @@ pub(crate) enum Trouble {
 
 /// Instructions by part and thread, both from 1; the first thread is the one that `main` runs on.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts(BTreeMap<(u64, u64), u64>);
+pub(crate) struct InstructionCounts(BTreeMap<(u64, u64), u64>);
 
 /// Instructions of a stretch or a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Instructions {
+pub(crate) struct InstructionTotals {
     /// Of the first thread.
     pub(crate) main: u64,
     /// Of all threads; those that wait are in it.
@@ -64,7 +64,7 @@ const DONE: [i32; 2] = [0, 3];
 const USAGE: i32 = 2;
 
 /// Runs it to its end.
-pub(crate) fn count(job: &Job<'_>) -> Result<RunCounts, Trouble> {
+pub(crate) fn count(job: &CallgrindJob<'_>) -> Result<RunCounts, CallgrindFailure> {
     let counts = job.scratch.join("counts");
     fs::create_dir_all(&counts).map_err(|e| failed(&format!("{}: {e}", counts.display())))?;
     let mut command = Command::new(job.valgrind);
@@ -76,18 +76,18 @@ pub(crate) fn count(job: &Job<'_>) -> Result<RunCounts, Trouble> {
     command.arg("--").arg(job.program).args(job.args);
     let (stdout, stderr, code) = run(command, job)?;
     if code == Some(USAGE) {
-        return Err(Trouble::Unknown(last_line(&stderr)));
+        return Err(CallgrindFailure::Unknown(last_line(&stderr)));
     }
     if !code.is_some_and(|code| DONE.contains(&code)) {
         let how = code.map_or_else(|| "ended by a signal".to_owned(), |code| format!("exit code {code}"));
         return Err(failed(&format!("{how}: {}", last_line(&stderr))));
     }
-    let counts = Counts::read(&counts).map_err(|e| failed(&e))?;
+    let counts = InstructionCounts::read(&counts).map_err(|e| failed(&e))?;
     Ok(RunCounts { counts, stdout })
 }
 
 /// The output of a run under valgrind that counts nothing.
-pub(crate) fn plain(job: &Job<'_>) -> Result<Vec<u8>, Trouble> {
+pub(crate) fn plain(job: &CallgrindJob<'_>) -> Result<Vec<u8>, CallgrindFailure> {
     let mut command = Command::new(job.valgrind);
     command.args(["-q", "--tool=none", "--"]).arg(job.program).args(job.args);
     match run(command, job)? {
@@ -99,7 +99,7 @@ pub(crate) fn plain(job: &Job<'_>) -> Result<Vec<u8>, Trouble> {
 type RunEnd = (Vec<u8>, Vec<u8>, Option<i32>);
 
 /// Runs with an environment that is the same everywhere, and gives stdout, stderr and the exit code.
-fn run(mut command: Command, job: &Job<'_>) -> Result<RunEnd, Trouble> {
+fn run(mut command: Command, job: &CallgrindJob<'_>) -> Result<RunEnd, CallgrindFailure> {
     let at = |path: &Path, e: std::io::Error| failed(&format!("{}: {e}", path.display()));
     let (out, err) = (job.scratch.join("stdout"), job.scratch.join("stderr"));
     command.env_clear().envs(kept()).current_dir(job.current_dir).stdin(Stdio::null());
@@ -131,8 +131,8 @@ fn kept() -> impl Iterator<Item = (String, String)> {
         .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
 }
 
-fn failed(what: &str) -> Trouble {
-    Trouble::Failed(what.to_owned())
+fn failed(what: &str) -> CallgrindFailure {
+    CallgrindFailure::Failed(what.to_owned())
 }
 
 fn last_line(text: &[u8]) -> String {
@@ -140,7 +140,7 @@ fn last_line(text: &[u8]) -> String {
     text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it said nothing").to_owned()
 }
 
-impl Counts {
+impl InstructionCounts {
     /// Reads all files in a directory.
     fn read(dir: &Path) -> Result<Self, String> {
         let mut counts = Self::default();
@@ -178,17 +178,17 @@ impl Counts {
 
     /// These, as part, thread and instructions.
     #[cfg(test)]
-    pub(crate) fn of(counts: impl IntoIterator<Item = (u64, u64, u64)>) -> Self {
+    pub(crate) fn from_counts(counts: impl IntoIterator<Item = (u64, u64, u64)>) -> Self {
         Self(counts.into_iter().map(|(part, thread, count)| ((part, thread), count)).collect())
     }
 
     /// Of the whole run.
-    pub(crate) fn total(&self) -> Instructions {
+    pub(crate) fn total(&self) -> InstructionTotals {
         self.sum(|_| true)
     }
 
     /// Of the stretch after the mark with this number, from 0.
-    pub(crate) fn stretch(&self, from: u64) -> Instructions {
+    pub(crate) fn stretch(&self, from: u64) -> InstructionTotals {
         self.sum(|part| part == from + 2)
     }
 
@@ -198,8 +198,8 @@ impl Counts {
         self.0.keys().map(|(part, _)| part - 1).max().unwrap_or(0)
     }
 
-    fn sum(&self, wanted: impl Fn(u64) -> bool) -> Instructions {
-        let mut sum = Instructions { main: 0, all: 0 };
+    fn sum(&self, wanted: impl Fn(u64) -> bool) -> InstructionTotals {
+        let mut sum = InstructionTotals { main: 0, all: 0 };
         for ((part, thread), count) in &self.0 {
             if wanted(*part) {
                 sum.all += count;
@@ -225,7 +225,7 @@ mod tests {
     /// A stretch that is off by one is the work between two repeats, not a repeat.
     #[test]
     fn a_stretch_is_between_its_mark_and_the_next() {
-        let mut counts = Counts::default();
+        let mut counts = InstructionCounts::default();
         for (part, thread, total) in
             [(1, 1, 1_000), (2, 1, 10), (2, 2, 500), (3, 1, 7), (4, 1, 11), (5, 1, 3)]
         {
@@ -233,15 +233,15 @@ mod tests {
         }
         counts.add(&b""[..]).unwrap();
         assert_eq!(counts.marks(), 4);
-        assert_eq!(counts.stretch(0), Instructions { main: 10, all: 510 });
-        assert_eq!(counts.stretch(2), Instructions { main: 11, all: 11 });
-        assert_eq!(counts.total(), Instructions { main: 1_031, all: 1_531 });
+        assert_eq!(counts.stretch(0), InstructionTotals { main: 10, all: 510 });
+        assert_eq!(counts.stretch(2), InstructionTotals { main: 11, all: 11 });
+        assert_eq!(counts.total(), InstructionTotals { main: 1_031, all: 1_531 });
     }
 
     #[test]
     fn what_is_not_a_file_of_counts_is_an_error() {
         for text in ["totals: 5\n", "part: 1\n"] {
-            assert!(Counts::default().add(text.as_bytes()).is_err(), "{text}");
+            assert!(InstructionCounts::default().add(text.as_bytes()).is_err(), "{text}");
         }
     }
 }

@@ -4,26 +4,26 @@ use std::path::Path;
 
 /// One run of a program, or two for a command; it may give several figures.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Case {
+pub(crate) struct InstructionCase {
     /// As `--case` names it.
     pub(crate) name: &'static str,
-    pub(crate) work: Work,
+    pub(crate) work: CaseWork,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Work {
+pub(crate) enum CaseWork {
     /// `unitape bench --quick NAME`: the last repeat, between two marks.
-    Bench(Stretches),
+    Bench(LastRepeats),
     /// The example `instructions` of the tape's crate: the second repeat, between two marks.
     Tape,
     /// A whole command, twice: with one and with two parts of its input. The difference is the figure.
-    Command { args: &'static [&'static str], operations: Operations },
+    Command { args: &'static [&'static str], operations: OperationCount },
 }
 
 /// Where the last repeats are in a binary that has no `bench --marks`: it reads the processor's clock before and after
 /// each repeat, and callgrind cuts there.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stretches {
+pub(crate) struct LastRepeats {
     /// For each record of one thread, the read that begins its last repeat.
     pub(crate) from: &'static [u64],
     /// Reads in all: another number is another program than this table knows.
@@ -34,34 +34,40 @@ pub(crate) struct Stretches {
 
 /// How many operations a command has done.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Operations {
+pub(crate) enum OperationCount {
     /// As many as it prints lines.
     Lines,
     /// As many as there are messages in its part of this input.
     Messages(&'static str),
 }
 
-const fn bench(name: &'static str, from: &'static [u64], reads: u64) -> Case {
-    Case { name, work: Work::Bench(Stretches { from, reads, repeats: 1 }) }
+const fn bench(name: &'static str, from: &'static [u64], reads: u64) -> InstructionCase {
+    InstructionCase { name, work: CaseWork::Bench(LastRepeats { from, reads, repeats: 1 }) }
 }
 
-const fn tape(name: &'static str) -> Case {
-    Case { name, work: Work::Tape }
+const fn tape(name: &'static str) -> InstructionCase {
+    InstructionCase { name, work: CaseWork::Tape }
 }
 
-const fn decode(name: &'static str, args: &'static [&'static str]) -> Case {
-    Case { name, work: Work::Command { args, operations: Operations::Lines } }
+const fn decode(name: &'static str, args: &'static [&'static str]) -> InstructionCase {
+    InstructionCase { name, work: CaseWork::Command { args, operations: OperationCount::Lines } }
 }
 
-const fn events(name: &'static str, args: &'static [&'static str]) -> Case {
-    Case { name, work: Work::Command { args, operations: Operations::Messages("events.jsonl") } }
+const fn events(name: &'static str, args: &'static [&'static str]) -> InstructionCase {
+    InstructionCase {
+        name,
+        work: CaseWork::Command { args, operations: OperationCount::Messages("events.jsonl") },
+    }
 }
 
 /// All cases. In the arguments of a command `ROOT/` is the repository; `AGAIN/` a file that is named once and twice;
 /// `PART/` a file that is cut to its first half and whole; `TAPE` and `STORE` are made of such parts by the same binary;
 /// `FRESH` does not exist yet.
-pub(crate) const CASES: &[Case] = &[
-    Case { name: "farm/empty", work: Work::Bench(Stretches { from: &[0, 2, 4], reads: 12, repeats: 3 }) },
+pub(crate) const CASES: &[InstructionCase] = &[
+    InstructionCase {
+        name: "farm/empty",
+        work: CaseWork::Bench(LastRepeats { from: &[0, 2, 4], reads: 12, repeats: 3 }),
+    },
     bench("fix/orders", &[2], 4),
     bench("fix/jse", &[2], 4),
     bench("fast/cme", &[2], 4),
@@ -129,11 +135,11 @@ pub(crate) const CASES: &[Case] = &[
     decode("command/decode-jsonl", &["decode", "jsonl", "AGAIN/events.jsonl", "--json"]),
     decode("command/decode-mail", &["decode", "mail", "AGAIN/archive.mbox", "--json"]),
     decode("command/decode-newsxml", &["decode", "newsxml", "AGAIN/news.xml", "--json"]),
-    Case {
+    InstructionCase {
         name: "command/consolidate-fix",
-        work: Work::Command {
+        work: CaseWork::Command {
             args: &["consolidate", "PART/market.fix", "--tape", "FRESH", "--workers", "1", "--json"],
-            operations: Operations::Messages("market.fix"),
+            operations: OperationCount::Messages("market.fix"),
         },
     },
     events(
@@ -180,18 +186,19 @@ pub(crate) const UNCOVERED: &[(&str, &str)] = &[
 ];
 
 /// The cases that were asked for: whole names, or the part before the slash; all when none was.
-pub(crate) fn wanted(names: &[String]) -> Result<Vec<Case>, String> {
-    let is = |case: &Case, name: &str| case.name == name || case.name.split('/').next() == Some(name);
+pub(crate) fn select_cases(names: &[String]) -> Result<Vec<InstructionCase>, String> {
+    let is =
+        |case: &InstructionCase, name: &str| case.name == name || case.name.split('/').next() == Some(name);
     if let Some(name) = names.iter().find(|name| !CASES.iter().any(|case| is(case, name))) {
         return Err(format!("no case is called `{name}`; see cargo xtask instructions --list"));
     }
-    let asked = |case: &&Case| names.is_empty() || names.iter().any(|name| is(case, name));
+    let asked = |case: &&InstructionCase| names.is_empty() || names.iter().any(|name| is(case, name));
     Ok(CASES.iter().filter(asked).copied().collect())
 }
 
 /// How much of its input a command gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Amount {
+pub(crate) enum InputAmount {
     /// A file once, or the first half of one.
     One,
     /// A file twice, or all of it.
@@ -200,14 +207,14 @@ pub(crate) enum Amount {
 
 /// The paths that replace the words in a command's arguments.
 #[derive(Debug)]
-pub(crate) struct Places<'a> {
+pub(crate) struct CasePaths<'a> {
     pub(crate) root: &'a Path,
     pub(crate) inputs: &'a Path,
     pub(crate) tapes: &'a Path,
     pub(crate) fresh: &'a Path,
 }
 
-impl Amount {
+impl InputAmount {
     /// The folder of inputs, tapes and stores of this amount.
     pub(crate) fn folder(self) -> &'static str {
         match self {
@@ -218,7 +225,7 @@ impl Amount {
 }
 
 /// The arguments of a command with paths for the words.
-pub(crate) fn arguments(args: &[&str], amount: Amount, places: &Places<'_>) -> Vec<String> {
+pub(crate) fn arguments(args: &[&str], amount: InputAmount, places: &CasePaths<'_>) -> Vec<String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut found = Vec::new();
     for arg in args {
@@ -227,7 +234,7 @@ pub(crate) fn arguments(args: &[&str], amount: Amount, places: &Places<'_>) -> V
             Some(("PART", rest)) => found.push(text(&places.inputs.join(amount.folder()).join(rest))),
             Some(("AGAIN", rest)) => {
                 let file = text(&places.inputs.join("again").join(rest));
-                found.extend((amount == Amount::Two).then(|| file.clone()));
+                found.extend((amount == InputAmount::Two).then(|| file.clone()));
                 found.push(file);
             }
             _ => found.push(match *arg {
@@ -250,7 +257,7 @@ mod tests {
     fn cases_are_asked_for_by_name_or_by_family_and_a_wrong_name_is_an_error() {
         let names = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
-            wanted(&names).map(|cases| cases.iter().map(|c| c.name).collect::<Vec<_>>())
+            select_cases(&names).map(|cases| cases.iter().map(|c| c.name).collect::<Vec<_>>())
         };
         assert_eq!(names(&["fix/jse"]), Ok(vec!["fix/jse"]));
         assert_eq!(names(&["fix"]), Ok(vec!["fix/orders", "fix/jse"]));
@@ -264,7 +271,7 @@ mod tests {
 
     #[test]
     fn the_second_run_of_a_command_has_twice_the_input() {
-        let places = Places {
+        let places = CasePaths {
             root: Path::new("/r"),
             inputs: Path::new("/i"),
             tapes: Path::new("/t"),
@@ -272,9 +279,12 @@ mod tests {
         };
         let args = ["decode", "ROOT/x.xml", "AGAIN/a", "PART/b", "TAPE", "--store", "FRESH"];
         let of = |amount| arguments(&args, amount, &places).join(" ");
-        assert_eq!(of(Amount::One), "decode /r/x.xml /i/again/a /i/half/b /t/half/tape --store /f/fresh");
         assert_eq!(
-            of(Amount::Two),
+            of(InputAmount::One),
+            "decode /r/x.xml /i/again/a /i/half/b /t/half/tape --store /f/fresh"
+        );
+        assert_eq!(
+            of(InputAmount::Two),
             "decode /r/x.xml /i/again/a /i/again/a /i/whole/b /t/whole/tape --store /f/fresh"
         );
     }

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::builds::{Build, hash};
-use super::cases::Amount;
+use super::builds::{MeasuredBuild, hash};
+use super::cases::InputAmount;
 use crate::cargo::root;
 
 /// Where they are, and what is in them.
 #[derive(Debug)]
-pub(crate) struct Inputs {
+pub(crate) struct FrozenInputs {
     pub(crate) dir: PathBuf,
     /// Of all of them.
     pub(crate) hash: u64,
@@ -25,7 +25,7 @@ const EVENTS: &str = "40000";
 const PAYMENTS: &str = "4000";
 
 /// Makes all inputs in `dir` by this tree's own simulator, the same for every commit.
-pub(crate) fn prepare(dir: &Path, build: &Build) -> Result<Inputs, String> {
+pub(crate) fn prepare(dir: &Path, build: &MeasuredBuild) -> Result<FrozenInputs, String> {
     let market = dir.join("market");
     let mut command = Command::new(&build.unitape);
     command.args(["generate", "market", "--seed", "1", "--events", EVENTS, "--payments", PAYMENTS]);
@@ -34,15 +34,15 @@ pub(crate) fn prepare(dir: &Path, build: &Build) -> Result<Inputs, String> {
     if !status.map_err(|e| format!("{}: {e}", build.unitape.display()))?.success() {
         return Err("unitape generate market failed".to_owned());
     }
-    let mut inputs = Inputs { dir: dir.to_owned(), hash: 0, messages: BTreeMap::new() };
-    for (name, starts) in [("market.fix", starts_fix as Starts), ("events.jsonl", starts_lines)] {
+    let mut inputs = FrozenInputs { dir: dir.to_owned(), hash: 0, messages: BTreeMap::new() };
+    for (name, starts) in [("market.fix", starts_fix as RecordStartsFn), ("events.jsonl", starts_lines)] {
         let all = read(&market.join(name))?;
         let starts = starts(&all);
         let half = starts.len() / 2;
         let cut = starts.get(half).copied().unwrap_or(all.len());
         inputs.messages.insert(name, [half as u64, starts.len() as u64]);
-        inputs.put(Amount::One.folder(), name, &all[..cut])?;
-        inputs.put(Amount::Two.folder(), name, &all)?;
+        inputs.put(InputAmount::One.folder(), name, &all[..cut])?;
+        inputs.put(InputAmount::Two.folder(), name, &all)?;
         inputs.put("again", name, &all[..cut])?;
     }
     inputs.put("again", "payments.swift", &read(&market.join("payments.swift"))?)?;
@@ -58,7 +58,7 @@ pub(crate) fn prepare(dir: &Path, build: &Build) -> Result<Inputs, String> {
     Ok(inputs)
 }
 
-type Starts = fn(&[u8]) -> Vec<usize>;
+type RecordStartsFn = fn(&[u8]) -> Vec<usize>;
 
 /// Samples that a file may hold one after the other, and how often it does.
 const REPEATED: &[(&str, &[&str], usize)] = &[
@@ -108,11 +108,11 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-impl Inputs {
+impl FrozenInputs {
     /// Messages in this amount of a file that is cut.
-    pub(crate) fn messages(&self, file: &str, amount: Amount) -> u64 {
+    pub(crate) fn messages(&self, file: &str, amount: InputAmount) -> u64 {
         let [half, all] = self.messages.get(file).copied().unwrap_or_default();
-        if amount == Amount::One { half } else { all }
+        if amount == InputAmount::One { half } else { all }
     }
 
     fn put(&mut self, folder: &str, name: &str, content: &[u8]) -> Result<(), String> {

@@ -6,15 +6,17 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::builds::Build;
-use super::callgrind::{self, Counts, Instructions, Job, Trouble, count};
-use super::cases::{Amount, Case, Operations, Places, Stretches, Work, arguments};
-use super::inputs::Inputs;
+use super::builds::MeasuredBuild;
+use super::callgrind::{self, CallgrindFailure, CallgrindJob, InstructionCounts, InstructionTotals, count};
+use super::cases::{
+    CasePaths, CaseWork, InputAmount, InstructionCase, LastRepeats, OperationCount, arguments,
+};
+use super::inputs::FrozenInputs;
 use crate::cargo::root;
 
 /// Instructions of an operation.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Figure {
+pub(crate) struct CaseFigure {
     /// The case, and which of several ways of it.
     pub(crate) name: String,
     /// Of the thread that does the work.
@@ -27,9 +29,9 @@ pub(crate) struct Figure {
 
 /// What all runs share.
 #[derive(Debug)]
-pub(crate) struct Scene<'a> {
+pub(crate) struct CaseContext<'a> {
     pub(crate) valgrind: &'a Path,
-    pub(crate) inputs: &'a Inputs,
+    pub(crate) inputs: &'a FrozenInputs,
     /// Tapes and stores that this build has made of the inputs.
     pub(crate) tapes: &'a Path,
     /// A directory of this run alone; its path is as long for every build.
@@ -45,18 +47,25 @@ const CLOCK: &str = "rustix::backend::vdso_wrappers::clock_gettime_via_syscall";
 const PROBE_MARK: &str = "instructions::mark";
 
 /// Counts a case.
-pub(crate) fn measure(build: &Build, case: &Case, scene: &Scene<'_>) -> Result<Vec<Figure>, Trouble> {
+pub(crate) fn measure(
+    build: &MeasuredBuild,
+    case: &InstructionCase,
+    scene: &CaseContext<'_>,
+) -> Result<Vec<CaseFigure>, CallgrindFailure> {
     match &case.work {
-        Work::Bench(stretches) => bench(build, case.name, stretches, scene),
-        Work::Tape => tape(build, case.name, scene),
-        Work::Command { args, operations } => command(build, case.name, args, *operations, scene),
+        CaseWork::Bench(stretches) => bench(build, case.name, stretches, scene),
+        CaseWork::Tape => tape(build, case.name, scene),
+        CaseWork::Command { args, operations } => command(build, case.name, args, *operations, scene),
     }
 }
 
 /// The instruction sets that programs find under valgrind.
-pub(crate) fn instruction_sets(build: &Build, scene: &Scene<'_>) -> Result<String, Trouble> {
+pub(crate) fn instruction_sets(
+    build: &MeasuredBuild,
+    scene: &CaseContext<'_>,
+) -> Result<String, CallgrindFailure> {
     let Some(probe) = &build.probe else {
-        return Err(Trouble::Failed("the example is not built".to_owned()));
+        return Err(CallgrindFailure::Failed("the example is not built".to_owned()));
     };
     let args = ["cpu".to_owned()];
     let stdout = fresh(scene, |scratch| callgrind::plain(&job(probe, &args, None, scratch, scene)))?;
@@ -68,17 +77,27 @@ fn job<'a>(
     args: &'a [String],
     mark: Option<&'a str>,
     scratch: &'a Path,
-    scene: &'a Scene<'_>,
-) -> Job<'a> {
+    scene: &'a CaseContext<'_>,
+) -> CallgrindJob<'a> {
     // Samples that are not in the repository are found from its root.
-    Job { valgrind: scene.valgrind, program, args, mark, scratch, current_dir: Path::new(ROOT.as_str()) }
+    CallgrindJob {
+        valgrind: scene.valgrind,
+        program,
+        args,
+        mark,
+        scratch,
+        current_dir: Path::new(ROOT.as_str()),
+    }
 }
 
 static ROOT: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| root().to_string_lossy().into_owned());
 
 /// Runs in an empty directory, which is gone afterwards.
-fn fresh<T>(scene: &Scene<'_>, work: impl FnOnce(&Path) -> Result<T, Trouble>) -> Result<T, Trouble> {
-    let failed = |e: std::io::Error| Trouble::Failed(format!("{}: {e}", scene.scratch.display()));
+fn fresh<T>(
+    scene: &CaseContext<'_>,
+    work: impl FnOnce(&Path) -> Result<T, CallgrindFailure>,
+) -> Result<T, CallgrindFailure> {
+    let failed = |e: std::io::Error| CallgrindFailure::Failed(format!("{}: {e}", scene.scratch.display()));
     _ = fs::remove_dir_all(scene.scratch);
     fs::create_dir_all(scene.scratch).map_err(failed)?;
     let result = work(scene.scratch);
@@ -86,7 +105,12 @@ fn fresh<T>(scene: &Scene<'_>, work: impl FnOnce(&Path) -> Result<T, Trouble>) -
     result
 }
 
-fn bench(build: &Build, name: &str, known: &Stretches, scene: &Scene<'_>) -> Result<Vec<Figure>, Trouble> {
+fn bench(
+    build: &MeasuredBuild,
+    name: &str,
+    known: &LastRepeats,
+    scene: &CaseContext<'_>,
+) -> Result<Vec<CaseFigure>, CallgrindFailure> {
     fresh(scene, |scratch| {
         let dir = scratch.join("bench");
         let mut args: Vec<String> = ["bench", "--quick", "--json", "--dir"].map(str::to_owned).to_vec();
@@ -94,9 +118,9 @@ fn bench(build: &Build, name: &str, known: &Stretches, scene: &Scene<'_>) -> Res
         args.extend(build.marks.then(|| "--marks".to_owned()));
         let mark = if build.marks { MARK } else { CLOCK };
         let counted = count(&job(&build.unitape, &args, Some(mark), scratch, scene))?;
-        let records = lines(&counted.stdout).map_err(Trouble::Failed)?;
+        let records = lines(&counted.stdout).map_err(CallgrindFailure::Failed)?;
         let known = if build.marks { None } else { Some(known) };
-        figures_of_bench(&records, &counted.counts, known).map_err(Trouble::Failed)
+        figures_of_bench(&records, &counted.counts, known).map_err(CallgrindFailure::Failed)
     })
 }
 
@@ -110,9 +134,9 @@ fn lines(stdout: &[u8]) -> Result<Vec<Value>, String> {
 /// The figures of the records with one thread: by their marks, or by what the table knows of binaries without.
 fn figures_of_bench(
     records: &[Value],
-    counts: &Counts,
-    known: Option<&Stretches>,
-) -> Result<Vec<Figure>, String> {
+    counts: &InstructionCounts,
+    known: Option<&LastRepeats>,
+) -> Result<Vec<CaseFigure>, String> {
     if let Some(known) = known.filter(|known| known.reads != counts.marks()) {
         return Err(format!("{} reads of the clock where {} are known of", counts.marks(), known.reads));
     }
@@ -142,69 +166,79 @@ fn figures_of_bench(
 }
 
 /// Instructions over operations.
-fn each(name: String, counted: Instructions, operations: u64) -> Result<Figure, String> {
+fn each(name: String, counted: InstructionTotals, operations: u64) -> Result<CaseFigure, String> {
     if operations == 0 || counted.main == 0 {
         return Err(format!("{name}: {} instructions for {operations} operations", counted.main));
     }
     let over = |count: u64| count as f64 / operations as f64;
-    Ok(Figure { name, instructions: over(counted.main), all_threads: over(counted.all), operations })
+    Ok(CaseFigure { name, instructions: over(counted.main), all_threads: over(counted.all), operations })
 }
 
-fn tape(build: &Build, name: &str, scene: &Scene<'_>) -> Result<Vec<Figure>, Trouble> {
-    let none = || Trouble::Unknown("the cases of the tape do not compile there".to_owned());
+fn tape(
+    build: &MeasuredBuild,
+    name: &str,
+    scene: &CaseContext<'_>,
+) -> Result<Vec<CaseFigure>, CallgrindFailure> {
+    let none = || CallgrindFailure::Unknown("the cases of the tape do not compile there".to_owned());
     let probe = build.probe.as_ref().ok_or_else(none)?;
     fresh(scene, |scratch| {
         let dir = scratch.join("dir");
-        fs::create_dir(&dir).map_err(|e| Trouble::Failed(format!("{}: {e}", dir.display())))?;
+        fs::create_dir(&dir).map_err(|e| CallgrindFailure::Failed(format!("{}: {e}", dir.display())))?;
         let case = name.split_once('/').map_or(name, |(_, case)| case);
         let args = [case.to_owned(), dir.to_string_lossy().into_owned()];
         let counted = count(&job(probe, &args, Some(PROBE_MARK), scratch, scene))?;
-        let records = lines(&counted.stdout).map_err(Trouble::Failed)?;
+        let records = lines(&counted.stdout).map_err(CallgrindFailure::Failed)?;
         let operations = records.first().and_then(|record| record["count"].as_u64()).unwrap_or(0);
         if counted.counts.marks() != 4 {
-            return Err(Trouble::Failed(format!("{} marks, not 4", counted.counts.marks())));
+            return Err(CallgrindFailure::Failed(format!("{} marks, not 4", counted.counts.marks())));
         }
-        each(name.to_owned(), counted.counts.stretch(2), operations).map(|f| vec![f]).map_err(Trouble::Failed)
+        each(name.to_owned(), counted.counts.stretch(2), operations)
+            .map(|f| vec![f])
+            .map_err(CallgrindFailure::Failed)
     })
 }
 
 fn command(
-    build: &Build,
+    build: &MeasuredBuild,
     name: &str,
     args: &[&str],
-    operations: Operations,
-    scene: &Scene<'_>,
-) -> Result<Vec<Figure>, Trouble> {
+    operations: OperationCount,
+    scene: &CaseContext<'_>,
+) -> Result<Vec<CaseFigure>, CallgrindFailure> {
     let run = |amount| {
         fresh(scene, |scratch| {
             let (root, inputs) = (root(), &scene.inputs.dir);
-            let places = Places { root: &root, inputs, tapes: scene.tapes, fresh: scratch };
+            let places = CasePaths { root: &root, inputs, tapes: scene.tapes, fresh: scratch };
             let args = arguments(args, amount, &places);
             let counted = count(&job(&build.unitape, &args, None, scratch, scene))?;
             let done = match operations {
-                Operations::Lines => counted.stdout.iter().filter(|b| **b == b'\n').count() as u64,
-                Operations::Messages(file) => scene.inputs.messages(file, amount),
+                OperationCount::Lines => counted.stdout.iter().filter(|b| **b == b'\n').count() as u64,
+                OperationCount::Messages(file) => scene.inputs.messages(file, amount),
             };
             Ok((counted.counts.total(), done))
         })
     };
-    let (one, two) = (run(Amount::One)?, run(Amount::Two)?);
-    difference(name, one, two).map(|figure| vec![figure]).map_err(Trouble::Failed)
+    let (one, two) = (run(InputAmount::One)?, run(InputAmount::Two)?);
+    difference(name, one, two).map(|figure| vec![figure]).map_err(CallgrindFailure::Failed)
 }
 
 /// What the second run had more than the first: starting, ending and everything that is done once is not in it.
-fn difference(name: &str, one: (Instructions, u64), two: (Instructions, u64)) -> Result<Figure, String> {
+fn difference(
+    name: &str,
+    one: (InstructionTotals, u64),
+    two: (InstructionTotals, u64),
+) -> Result<CaseFigure, String> {
     let less = |a: u64, b: u64| a.checked_sub(b).ok_or_else(|| format!("{name}: less for twice the input"));
     let main = less(two.0.main, one.0.main)?;
     // Threads that wait may wait less.
     let all = two.0.all.saturating_sub(one.0.all);
-    each(name.to_owned(), Instructions { main, all }, less(two.1, one.1)?)
+    each(name.to_owned(), InstructionTotals { main, all }, less(two.1, one.1)?)
 }
 
 /// Has a build make the tapes and stores that its commands read, of half and of all events.
-pub(crate) fn make_tapes(build: &Build, inputs: &Inputs, dir: &Path) -> Result<(), String> {
+pub(crate) fn make_tapes(build: &MeasuredBuild, inputs: &FrozenInputs, dir: &Path) -> Result<(), String> {
     _ = fs::remove_dir_all(dir);
-    for amount in [Amount::One, Amount::Two] {
+    for amount in [InputAmount::One, InputAmount::Two] {
         let place = dir.join(amount.folder());
         fs::create_dir_all(&place).map_err(|e| format!("{}: {e}", place.display()))?;
         let (tape, store) = (place.join("tape"), place.join("store"));
@@ -224,7 +258,7 @@ pub(crate) fn make_tapes(build: &Build, inputs: &Inputs, dir: &Path) -> Result<(
     Ok(())
 }
 
-fn make(build: &Build, args: &[std::ffi::OsString]) -> Result<(), String> {
+fn make(build: &MeasuredBuild, args: &[std::ffi::OsString]) -> Result<(), String> {
     let mut command = Command::new(&build.unitape);
     let output = command.args(args).stdin(Stdio::null()).output();
     let output = output.map_err(|e| format!("{}: {e}", build.unitape.display()))?;
@@ -236,7 +270,7 @@ fn make(build: &Build, args: &[std::ffi::OsString]) -> Result<(), String> {
     Err(format!("{}: {args:?}: {}: {what}", build.unitape.display(), output.status))
 }
 
-impl Figure {
+impl CaseFigure {
     /// For the cache.
     pub(crate) fn to_json(&self) -> Value {
         json!({"name": self.name, "instructions": self.instructions, "all_threads": self.all_threads,
@@ -266,8 +300,8 @@ mod tests {
         vec![record("slow", 1, 2), record("two", 2, 4), record("fast", 1, 6)]
     }
 
-    fn counts() -> Counts {
-        Counts::of((1..=9).map(|part| (part, 1, 100 * part)))
+    fn counts() -> InstructionCounts {
+        InstructionCounts::from_counts((1..=9).map(|part| (part, 1, 100 * part)))
     }
 
     /// A figure of another repeat, or of several threads, would be compared with the right one of another commit.
@@ -281,18 +315,18 @@ mod tests {
     /// A program that the table does not know must not be read by it.
     #[test]
     fn the_table_is_believed_only_where_it_fits() {
-        let known = Stretches { from: &[2, 6], reads: 8, repeats: 2 };
+        let known = LastRepeats { from: &[2, 6], reads: 8, repeats: 2 };
         let found = figures_of_bench(&records(), &counts(), Some(&known)).unwrap();
         assert_eq!(found[0].instructions, 20.0, "two repeats in a stretch");
-        let other = |known: Stretches| figures_of_bench(&records(), &counts(), Some(&known)).unwrap_err();
-        assert!(other(Stretches { reads: 9, ..known }).contains("8 reads"), "reads");
-        assert!(other(Stretches { from: &[2], ..known }).contains("2 records"), "records");
+        let other = |known: LastRepeats| figures_of_bench(&records(), &counts(), Some(&known)).unwrap_err();
+        assert!(other(LastRepeats { reads: 9, ..known }).contains("8 reads"), "reads");
+        assert!(other(LastRepeats { from: &[2], ..known }).contains("2 records"), "records");
     }
 
     /// Starting costs the same with any input, and must not be in the figure.
     #[test]
     fn a_command_costs_what_twice_the_input_costs_more() {
-        let of = |main, all, done| (Instructions { main, all }, done);
+        let of = |main, all, done| (InstructionTotals { main, all }, done);
         let figure = difference("x", of(1_000, 1_100, 10), of(1_500, 1_050, 20)).unwrap();
         assert_eq!((figure.instructions, figure.all_threads, figure.operations), (50.0, 0.0, 10));
         assert!(difference("x", of(1_000, 1_000, 10), of(900, 900, 20)).is_err());
@@ -301,8 +335,8 @@ mod tests {
 
     #[test]
     fn a_figure_comes_back_from_the_cache() {
-        let figure = Figure { name: "a".to_owned(), instructions: 1.5, all_threads: 2.25, operations: 7 };
-        assert_eq!(Figure::from_json(&figure.to_json()), Some(figure));
-        assert_eq!(Figure::from_json(&json!({"name": "a"})), None);
+        let figure = CaseFigure { name: "a".to_owned(), instructions: 1.5, all_threads: 2.25, operations: 7 };
+        assert_eq!(CaseFigure::from_json(&figure.to_json()), Some(figure));
+        assert_eq!(CaseFigure::from_json(&json!({"name": "a"})), None);
     }
 }

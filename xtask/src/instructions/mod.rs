@@ -25,18 +25,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use crate::cargo::{Metadata, root};
-use crate::{Failure, tools};
-use builds::Build;
-use cache::Cache;
-use callgrind::Trouble;
-use cases::{Case, UNCOVERED, Work};
-use inputs::Inputs;
-use measure::Scene;
-use verdict::{MissingCase, Outcome, Verdict, compare, sum_ratio, table};
+use crate::{XtaskFailure, tools};
+use builds::MeasuredBuild;
+use cache::FigureCache;
+use callgrind::CallgrindFailure;
+use cases::{CaseWork, InstructionCase, UNCOVERED};
+use inputs::FrozenInputs;
+use measure::CaseContext;
+use verdict::{CaseOutcome, FigureVerdict, MissingCase, compare, sum_ratio, table};
 
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq)]
-struct Request {
+struct InstructionsRequest {
     against: Option<String>,
     cases: Vec<String>,
     json: bool,
@@ -57,11 +57,11 @@ const SUM_MOST_PERCENT: f64 = 1.0;
 const NOISE_MOST_PERCENT: f64 = 0.5;
 
 /// Runs the command; 1 if a case costs too much more, or could not be counted.
-pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
-    let request = parse(args).map_err(Failure::Usage)?;
-    let mut cases = cases::wanted(&request.cases).map_err(Failure::Usage)?;
+pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {
+    let request = parse(args).map_err(XtaskFailure::Usage)?;
+    let mut cases = cases::select_cases(&request.cases).map_err(XtaskFailure::Usage)?;
     if !has_samples() {
-        let (needy, rest): (Vec<Case>, _) =
+        let (needy, rest): (Vec<InstructionCase>, _) =
             cases.into_iter().partition(|case| case.name.starts_with(SAMPLES));
         cases = rest;
         needy
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let before = request.against.as_deref().map(|rev| builds::commit(&dir, rev)).transpose()?;
     let after = builds::tree(&dir)?;
-    let bench = Bench::new(valgrind, &dir, &after, request.jobs)?;
+    let bench = InstructionsRun::new(valgrind, &dir, &after, request.jobs)?;
     let sets = bench.instruction_sets(&after)?;
     eprintln!("instruction sets under valgrind: {sets}");
     if request.check_noise {
@@ -106,7 +106,8 @@ pub(crate) fn run(args: &[String]) -> Result<u8, Failure> {
     }
     // Of a few chosen cases, the sum says nothing of the whole.
     let sum = if request.cases.is_empty() { sum_ratio(&lines) } else { None };
-    let is_sum_bad = sum.is_some_and(|ratio| Verdict::of(ratio, SUM_MOST_PERCENT) == Verdict::More);
+    let is_sum_bad =
+        sum.is_some_and(|ratio| FigureVerdict::of(ratio, SUM_MOST_PERCENT) == FigureVerdict::More);
     if let Some(ratio) = sum {
         eprintln!(
             "the sum of all cases is {ratio:.4} of what it was; {SUM_MOST_PERCENT} % more is permitted"
@@ -130,8 +131,8 @@ fn has_samples() -> bool {
     places.into_iter().flatten().any(|dir| root().join(dir).join(SAMPLES).join("templates.xml").is_file())
 }
 
-fn parse(args: &[String]) -> Result<Request, String> {
-    let mut request = Request {
+fn parse(args: &[String]) -> Result<InstructionsRequest, String> {
+    let mut request = InstructionsRequest {
         against: None,
         cases: Vec::new(),
         json: false,
@@ -186,7 +187,12 @@ fn print_uncovered() {
 }
 
 /// Counts every case twice, without the cache, and says how far the two are apart.
-fn noise(bench: &Bench, build: &Build, cases: &[Case], json: bool) -> Result<u8, Failure> {
+fn noise(
+    bench: &InstructionsRun,
+    build: &MeasuredBuild,
+    cases: &[InstructionCase],
+    json: bool,
+) -> Result<u8, XtaskFailure> {
     let (first, second) = (bench.outcomes(build, cases, false)?, bench.outcomes(build, cases, false)?);
     let (mut worst, mut bad) = (0.0f64, false);
     for (n, case) in cases.iter().enumerate() {
@@ -210,44 +216,52 @@ fn noise(bench: &Bench, build: &Build, cases: &[Case], json: bool) -> Result<u8,
 }
 
 /// What the runs of all builds share.
-struct Bench {
+struct InstructionsRun {
     valgrind: PathBuf,
     dir: PathBuf,
     /// Where runs have their files: in memory, where there is such.
-    place: Place,
-    inputs: Inputs,
+    place: RunDirectory,
+    inputs: FrozenInputs,
     jobs: usize,
 }
 
-impl Bench {
-    fn new(valgrind: PathBuf, dir: &Path, build: &Build, jobs: usize) -> Result<Self, String> {
+impl InstructionsRun {
+    fn new(valgrind: PathBuf, dir: &Path, build: &MeasuredBuild, jobs: usize) -> Result<Self, String> {
         let inputs = inputs::prepare(&dir.join("inputs"), build)?;
-        Ok(Self { valgrind, dir: dir.to_owned(), place: Place::new()?, inputs, jobs })
+        Ok(Self { valgrind, dir: dir.to_owned(), place: RunDirectory::new()?, inputs, jobs })
     }
 
-    fn scene<'a>(&'a self, tapes: &'a Path, scratch: &'a Path) -> Scene<'a> {
-        Scene { valgrind: &self.valgrind, inputs: &self.inputs, tapes, scratch }
+    fn scene<'a>(&'a self, tapes: &'a Path, scratch: &'a Path) -> CaseContext<'a> {
+        CaseContext { valgrind: &self.valgrind, inputs: &self.inputs, tapes, scratch }
     }
 
-    fn instruction_sets(&self, build: &Build) -> Result<String, String> {
+    fn instruction_sets(&self, build: &MeasuredBuild) -> Result<String, String> {
         let scratch = self.place.0.join("cpu");
         match measure::instruction_sets(build, &self.scene(&scratch, &scratch)) {
             Ok(sets) => Ok(sets),
-            Err(Trouble::Unknown(why) | Trouble::Failed(why)) => Err(format!("valgrind: {why}")),
+            Err(CallgrindFailure::Unknown(why) | CallgrindFailure::Failed(why)) => {
+                Err(format!("valgrind: {why}"))
+            }
         }
     }
 
     /// What all cases cost in a build, in their order: from the cache where it has them, if it is to be used.
-    fn outcomes(&self, build: &Build, cases: &[Case], cached: bool) -> Result<Vec<Outcome>, String> {
-        let cache = Cache::open(&self.dir, build, self.inputs.hash, &self.valgrind)?;
-        let mut outcomes: Vec<Option<Outcome>> =
+    fn outcomes(
+        &self,
+        build: &MeasuredBuild,
+        cases: &[InstructionCase],
+        cached: bool,
+    ) -> Result<Vec<CaseOutcome>, String> {
+        let cache = FigureCache::open(&self.dir, build, self.inputs.hash, &self.valgrind)?;
+        let mut outcomes: Vec<Option<CaseOutcome>> =
             cases.iter().map(|case| cached.then(|| cache.get(case)).flatten().map(Ok)).collect();
         let open: VecDeque<usize> = (0..cases.len()).filter(|n| outcomes[*n].is_none()).collect();
         let tapes = self.place.0.join("tapes");
-        if open.iter().any(|n| matches!(cases[*n].work, Work::Command { .. })) {
+        if open.iter().any(|n| matches!(cases[*n].work, CaseWork::Command { .. })) {
             measure::make_tapes(build, &self.inputs, &tapes)?;
         }
-        let progress = Progress { name: builds::short(&build.name), total: open.len(), terminal: terminal() };
+        let progress =
+            ProgressLine { name: builds::short(&build.name), total: open.len(), terminal: terminal() };
         let shared = Mutex::new((open, cache, &mut outcomes, 0));
         std::thread::scope(|scope| {
             for job in 0..self.jobs {
@@ -276,17 +290,17 @@ impl Bench {
     }
 }
 
-fn outcome(build: &Build, case: &Case, scene: &Scene<'_>) -> Outcome {
+fn outcome(build: &MeasuredBuild, case: &InstructionCase, scene: &CaseContext<'_>) -> CaseOutcome {
     measure::measure(build, case, scene).map_err(|trouble| match trouble {
-        Trouble::Unknown(why) => MissingCase { unknown: true, why },
-        Trouble::Failed(why) => MissingCase { unknown: false, why },
+        CallgrindFailure::Unknown(why) => MissingCase { unknown: true, why },
+        CallgrindFailure::Failed(why) => MissingCase { unknown: false, why },
     })
 }
 
 /// A directory for the files of this run; gone with it.
-struct Place(PathBuf);
+struct RunDirectory(PathBuf);
 
-impl Place {
+impl RunDirectory {
     fn new() -> Result<Self, String> {
         let shared = Path::new("/dev/shm");
         let above = if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() };
@@ -312,7 +326,7 @@ fn remove_abandoned(above: &Path) {
     }
 }
 
-impl Drop for Place {
+impl Drop for RunDirectory {
     fn drop(&mut self) {
         // What was counted is right whether or not this can be removed.
         _ = fs::remove_dir_all(&self.0);
@@ -324,13 +338,13 @@ fn terminal() -> bool {
 }
 
 /// One line on a terminal; nothing elsewhere.
-struct Progress<'a> {
+struct ProgressLine<'a> {
     name: &'a str,
     total: usize,
     terminal: bool,
 }
 
-impl Progress<'_> {
+impl ProgressLine<'_> {
     fn show(&self, done: usize, case: &str) {
         if self.terminal {
             eprint!("\r\x1b[K{}: {done} of {} cases, {case}", self.name, self.total);
@@ -348,7 +362,7 @@ impl Progress<'_> {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Result<Request, String> {
+    fn parsed(text: &str) -> Result<InstructionsRequest, String> {
         parse(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 

@@ -2,23 +2,23 @@
 
 use serde_json::{Value, json};
 
-use super::measure::Figure;
+use super::measure::CaseFigure;
 
 /// One figure of two builds.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Line {
+pub(crate) struct FigureComparison {
     pub(crate) name: String,
-    pub(crate) before: Option<Figure>,
-    pub(crate) after: Option<Figure>,
+    pub(crate) before: Option<CaseFigure>,
+    pub(crate) after: Option<CaseFigure>,
     /// Why one of them is missing.
     pub(crate) why: Option<String>,
     /// After over before.
     pub(crate) ratio: Option<f64>,
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: FigureVerdict,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum FigureVerdict {
     /// Counted, and nothing to compare it with was asked for.
     Counted,
     /// Within what is permitted.
@@ -36,7 +36,7 @@ pub(crate) enum Verdict {
 }
 
 /// What came of a case in a build: figures, or why there are none and whether it is unknown there.
-pub(crate) type Outcome = Result<Vec<Figure>, MissingCase>;
+pub(crate) type CaseOutcome = Result<Vec<CaseFigure>, MissingCase>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MissingCase {
@@ -46,7 +46,12 @@ pub(crate) struct MissingCase {
 }
 
 /// Holds what a case costs against what it cost before, if that was asked for.
-pub(crate) fn compare(case: &str, after: &Outcome, before: Option<&Outcome>, most_percent: f64) -> Vec<Line> {
+pub(crate) fn compare(
+    case: &str,
+    after: &CaseOutcome,
+    before: Option<&CaseOutcome>,
+    most_percent: f64,
+) -> Vec<FigureComparison> {
     let mut lines = Vec::new();
     let (found, missing) = match after {
         Ok(found) => (found.as_slice(), None),
@@ -58,22 +63,25 @@ pub(crate) fn compare(case: &str, after: &Outcome, before: Option<&Outcome>, mos
         None => (&[][..], None),
     };
     if let Some(missing) = missing {
-        let verdict = if missing.unknown { Verdict::Gone } else { Verdict::Failed };
-        let line = Line { why: Some(missing.why.clone()), ..Line::empty(case, verdict) };
-        lines.push(Line { before: past.first().cloned().filter(|_| past.len() == 1), ..line });
+        let verdict = if missing.unknown { FigureVerdict::Gone } else { FigureVerdict::Failed };
+        let line =
+            FigureComparison { why: Some(missing.why.clone()), ..FigureComparison::empty(case, verdict) };
+        lines.push(FigureComparison { before: past.first().cloned().filter(|_| past.len() == 1), ..line });
         return lines;
     }
     for figure in found {
         let old = past.iter().find(|old| old.name == figure.name);
         let (verdict, why) = match (old, before, past_missing) {
-            (Some(old), ..) => (Verdict::of(figure.instructions / old.instructions, most_percent), None),
-            (None, None, _) => (Verdict::Counted, None),
-            (None, Some(_), Some(missing)) if !missing.unknown => {
-                (Verdict::Failed, Some(missing.why.clone()))
+            (Some(old), ..) => {
+                (FigureVerdict::of(figure.instructions / old.instructions, most_percent), None)
             }
-            (None, Some(_), missing) => (Verdict::New, missing.map(|m| m.why.clone())),
+            (None, None, _) => (FigureVerdict::Counted, None),
+            (None, Some(_), Some(missing)) if !missing.unknown => {
+                (FigureVerdict::Failed, Some(missing.why.clone()))
+            }
+            (None, Some(_), missing) => (FigureVerdict::New, missing.map(|m| m.why.clone())),
         };
-        lines.push(Line {
+        lines.push(FigureComparison {
             name: figure.name.clone(),
             before: old.cloned(),
             after: Some(figure.clone()),
@@ -83,13 +91,16 @@ pub(crate) fn compare(case: &str, after: &Outcome, before: Option<&Outcome>, mos
         });
     }
     for old in past.iter().filter(|old| !found.iter().any(|figure| figure.name == old.name)) {
-        lines.push(Line { before: Some(old.clone()), ..Line::empty(&old.name, Verdict::Gone) });
+        lines.push(FigureComparison {
+            before: Some(old.clone()),
+            ..FigureComparison::empty(&old.name, FigureVerdict::Gone)
+        });
     }
     lines
 }
 
 /// The instructions of all cases that both builds have, after over before.
-pub(crate) fn sum_ratio(lines: &[Line]) -> Option<f64> {
+pub(crate) fn sum_ratio(lines: &[FigureComparison]) -> Option<f64> {
     let (mut before, mut after) = (0.0, 0.0);
     for line in lines {
         if let (Some(old), Some(new)) = (&line.before, &line.after) {
@@ -100,7 +111,7 @@ pub(crate) fn sum_ratio(lines: &[Line]) -> Option<f64> {
     (before > 0.0).then(|| after / before)
 }
 
-impl Verdict {
+impl FigureVerdict {
     pub(crate) fn of(ratio: f64, most_percent: f64) -> Self {
         // Rounding must not decide: what is permitted is permitted to the last digit that is shown.
         let percent = ((ratio - 1.0) * 1e6).round() / 1e4;
@@ -129,8 +140,8 @@ impl Verdict {
     }
 }
 
-impl Line {
-    fn empty(name: &str, verdict: Verdict) -> Self {
+impl FigureComparison {
+    fn empty(name: &str, verdict: FigureVerdict) -> Self {
         Self { name: name.to_owned(), before: None, after: None, why: None, ratio: None, verdict }
     }
 
@@ -166,18 +177,20 @@ fn rounded(value: f64) -> Value {
 }
 
 /// The lines as a table for people; without a second build it has one figure a case.
-pub(crate) fn table(lines: &[Line], compared: bool) -> String {
+pub(crate) fn table(lines: &[FigureComparison], compared: bool) -> String {
     let header = if compared {
         ["case", "before", "after", "ratio", ""]
     } else {
         ["case", "", "instructions/op", "", ""]
     };
-    let figure =
-        |figure: &Option<Figure>| figure.as_ref().map_or(String::new(), |f| format!("{:.1}", f.instructions));
+    let figure = |figure: &Option<CaseFigure>| {
+        figure.as_ref().map_or(String::new(), |f| format!("{:.1}", f.instructions))
+    };
     let mut rows = vec![header.map(str::to_owned)];
     for line in lines {
         let ratio = line.ratio.map_or(String::new(), |ratio| format!("{ratio:.4}"));
-        let mut word = if line.verdict == Verdict::Counted { "" } else { line.verdict.word() }.to_owned();
+        let mut word =
+            if line.verdict == FigureVerdict::Counted { "" } else { line.verdict.word() }.to_owned();
         if let Some(why) = &line.why {
             word = format!("{word}: {why}");
         }
@@ -199,11 +212,15 @@ pub(crate) fn table(lines: &[Line], compared: bool) -> String {
 mod tests {
     use super::*;
 
-    fn figure(name: &str, instructions: f64) -> Figure {
-        Figure { name: name.to_owned(), instructions, all_threads: instructions, operations: 10 }
+    fn figure(name: &str, instructions: f64) -> CaseFigure {
+        CaseFigure { name: name.to_owned(), instructions, all_threads: instructions, operations: 10 }
     }
 
-    fn verdicts(after: &Outcome, before: Option<&Outcome>, most: f64) -> Vec<(String, Verdict)> {
+    fn verdicts(
+        after: &CaseOutcome,
+        before: Option<&CaseOutcome>,
+        most: f64,
+    ) -> Vec<(String, FigureVerdict)> {
         compare("c", after, before, most).into_iter().map(|line| (line.name, line.verdict)).collect()
     }
 
@@ -212,19 +229,23 @@ mod tests {
     fn the_bound_itself_is_permitted_and_nothing_beyond_it() {
         let before = Ok(vec![figure("c", 1_000.0)]);
         for (after, verdict) in [
-            (1_020.0, Verdict::Same),
-            (1_020.1, Verdict::More),
-            (980.0, Verdict::Same),
-            (979.0, Verdict::Less),
-            (1_000.0, Verdict::Same),
+            (1_020.0, FigureVerdict::Same),
+            (1_020.1, FigureVerdict::More),
+            (980.0, FigureVerdict::Same),
+            (979.0, FigureVerdict::Less),
+            (1_000.0, FigureVerdict::Same),
         ] {
             let after = Ok(vec![figure("c", after)]);
             assert_eq!(verdicts(&after, Some(&before), 2.0), [("c".to_owned(), verdict)], "{after:?}");
         }
         let half = Ok(vec![figure("c", 1_006.0)]);
-        assert_eq!(verdicts(&half, Some(&before), 0.5)[0].1, Verdict::More);
-        assert!(Verdict::More.is_bad() && Verdict::Failed.is_bad());
-        assert!(![Verdict::Same, Verdict::Less, Verdict::New, Verdict::Gone].iter().any(|v| v.is_bad()));
+        assert_eq!(verdicts(&half, Some(&before), 0.5)[0].1, FigureVerdict::More);
+        assert!(FigureVerdict::More.is_bad() && FigureVerdict::Failed.is_bad());
+        assert!(
+            ![FigureVerdict::Same, FigureVerdict::Less, FigureVerdict::New, FigureVerdict::Gone]
+                .iter()
+                .any(|v| v.is_bad())
+        );
     }
 
     /// Forty cases of 0.9 % each would pass one by one. A new case has nothing to be compared with.
@@ -245,13 +266,17 @@ mod tests {
         let named = |name: &str, verdict| (name.to_owned(), verdict);
         assert_eq!(
             verdicts(&two, Some(&one), 2.0),
-            [named("a", Verdict::Same), named("b", Verdict::New), named("z", Verdict::Gone)]
+            [
+                named("a", FigureVerdict::Same),
+                named("b", FigureVerdict::New),
+                named("z", FigureVerdict::Gone)
+            ]
         );
-        assert_eq!(verdicts(&two, Some(&missing(true)), 2.0)[1], named("b", Verdict::New));
-        assert_eq!(verdicts(&two, Some(&missing(false)), 2.0)[1], named("b", Verdict::Failed));
-        assert_eq!(verdicts(&missing(false), Some(&one), 2.0), [named("c", Verdict::Failed)]);
-        assert_eq!(verdicts(&missing(true), None, 2.0), [named("c", Verdict::Gone)]);
-        assert_eq!(verdicts(&two, None, 2.0)[0], named("a", Verdict::Counted));
+        assert_eq!(verdicts(&two, Some(&missing(true)), 2.0)[1], named("b", FigureVerdict::New));
+        assert_eq!(verdicts(&two, Some(&missing(false)), 2.0)[1], named("b", FigureVerdict::Failed));
+        assert_eq!(verdicts(&missing(false), Some(&one), 2.0), [named("c", FigureVerdict::Failed)]);
+        assert_eq!(verdicts(&missing(true), None, 2.0), [named("c", FigureVerdict::Gone)]);
+        assert_eq!(verdicts(&two, None, 2.0)[0], named("a", FigureVerdict::Counted));
     }
 
     #[test]

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::process::Command;
 
 /// One file, by its path from the root with `/` between the parts.
-pub(crate) struct File {
+pub(crate) struct TreeFile {
     pub(crate) path: String,
     pub(crate) bytes: Vec<u8>,
 }
 
-impl File {
+impl TreeFile {
     #[cfg(test)]
     pub(crate) fn new(path: &str, text: &str) -> Self {
         Self { path: path.to_owned(), bytes: text.as_bytes().to_vec() }
@@ -26,7 +26,7 @@ impl File {
 }
 
 /// What git tracks or would add; a tree without git (an unpacked archive) is walked instead.
-pub(crate) fn list(root: &Path) -> Result<Vec<File>, String> {
+pub(crate) fn list(root: &Path) -> Result<Vec<TreeFile>, String> {
     let paths = match tracked(root) {
         Some(paths) => paths,
         None => {
@@ -41,7 +41,7 @@ pub(crate) fn list(root: &Path) -> Result<Vec<File>, String> {
         // A tracked file that was just deleted or is a link to a folder holds no text to judge.
         if full.is_file() {
             let bytes = std::fs::read(&full).map_err(|e| format!("{path}: {e}"))?;
-            files.push(File { path, bytes });
+            files.push(TreeFile { path, bytes });
         }
     }
     Ok(files)
@@ -96,9 +96,12 @@ mod tests {
 
     #[test]
     fn binary_files_have_no_text() {
-        assert_eq!(File::new("a.rs", "x").text(), Some("x"));
-        assert_eq!(File::new("a.bin", "x\0").text(), None);
-        assert_eq!(File { path: "a".to_owned(), bytes: vec![0xff] }.text(), None);
-        assert_eq!((File::new("d.x/a", "").extension(), File::new("a.tar.gz", "").extension()), ("", "gz"));
+        assert_eq!(TreeFile::new("a.rs", "x").text(), Some("x"));
+        assert_eq!(TreeFile::new("a.bin", "x\0").text(), None);
+        assert_eq!(TreeFile { path: "a".to_owned(), bytes: vec![0xff] }.text(), None);
+        assert_eq!(
+            (TreeFile::new("d.x/a", "").extension(), TreeFile::new("a.tar.gz", "").extension()),
+            ("", "gz")
+        );
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Problem;
+use super::TidyProblem;
 use crate::cargo::Package;
 
 /// Dependencies that are slow to build or that shape what uses them. A name ending in `*` stands for a
@@ -55,21 +55,23 @@ const STRATEGY: (&str, &[&str]) = (
 
 const LICENSE: &str = "Apache-2.0";
 
-pub(crate) fn check(packages: &[Package]) -> Vec<Problem> {
+pub(crate) fn check(packages: &[Package]) -> Vec<TidyProblem> {
     let layers: BTreeMap<&str, i64> =
         packages.iter().filter_map(|package| Some((package.name.as_str(), package.layer?))).collect();
     let mut problems = Vec::new();
     for package in packages {
         let place = place(package);
         match package.layer {
-            None => problems.push(Problem::new(&place, "[package.metadata.unitape] layer = N is missing")),
+            None => {
+                problems.push(TidyProblem::new(&place, "[package.metadata.unitape] layer = N is missing"))
+            }
             Some(layer) => problems.extend(upward(package, layer, &layers)),
         }
         if !package.publish_forbidden {
-            problems.push(Problem::new(&place, "publish = false is missing"));
+            problems.push(TidyProblem::new(&place, "publish = false is missing"));
         }
         if package.license.as_deref() != Some(LICENSE) {
-            problems.push(Problem::new(&place, format!("the licence is not {LICENSE}")));
+            problems.push(TidyProblem::new(&place, format!("the licence is not {LICENSE}")));
         }
     }
     problems.extend(shared_weight(packages));
@@ -78,7 +80,7 @@ pub(crate) fn check(packages: &[Package]) -> Vec<Problem> {
 }
 
 /// What comes with a strategy and must not, by way of crates of ours.
-fn of_strategy(packages: &[Package]) -> Vec<Problem> {
+fn of_strategy(packages: &[Package]) -> Vec<TidyProblem> {
     let (top, without) = STRATEGY;
     let mut linked = vec![top];
     let mut problems = Vec::new();
@@ -89,7 +91,7 @@ fn of_strategy(packages: &[Package]) -> Vec<Problem> {
         for dependency in package.dependencies.iter().filter(|dependency| dependency.kind == "normal") {
             if without.contains(&dependency.name.as_str()) {
                 let message = format!("{} comes with {top}, which a strategy links", dependency.name);
-                problems.push(Problem::new(place(package), message));
+                problems.push(TidyProblem::new(place(package), message));
             } else if !linked.contains(&dependency.name.as_str()) {
                 linked.push(&dependency.name);
             }
@@ -98,7 +100,7 @@ fn of_strategy(packages: &[Package]) -> Vec<Problem> {
     problems
 }
 
-fn upward(package: &Package, layer: i64, layers: &BTreeMap<&str, i64>) -> Vec<Problem> {
+fn upward(package: &Package, layer: i64, layers: &BTreeMap<&str, i64>) -> Vec<TidyProblem> {
     let mut problems = Vec::new();
     for dependency in &package.dependencies {
         let Some(&theirs) = layers.get(dependency.name.as_str()) else { continue };
@@ -108,13 +110,13 @@ fn upward(package: &Package, layer: i64, layers: &BTreeMap<&str, i64>) -> Vec<Pr
                 "layer {layer} must not depend ({}) on {} in layer {theirs}",
                 dependency.kind, dependency.name
             );
-            problems.push(Problem::new(place(package), message));
+            problems.push(TidyProblem::new(place(package), message));
         }
     }
     problems
 }
 
-fn shared_weight(packages: &[Package]) -> Vec<Problem> {
+fn shared_weight(packages: &[Package]) -> Vec<TidyProblem> {
     let mut owners: BTreeMap<&str, &Package> = BTreeMap::new();
     let mut problems = Vec::new();
     for package in packages {
@@ -126,7 +128,7 @@ fn shared_weight(packages: &[Package]) -> Vec<Problem> {
                         "{} is a heavy dependency and belongs to {} and {}",
                         dependency.name, homes[0], homes[1]
                     );
-                    problems.push(Problem::new(place(package), message));
+                    problems.push(TidyProblem::new(place(package), message));
                 }
                 continue;
             }
@@ -134,7 +136,7 @@ fn shared_weight(packages: &[Package]) -> Vec<Problem> {
             if owner.name != package.name {
                 let message =
                     format!("{} is a heavy dependency and belongs to {}", dependency.name, owner.name);
-                problems.push(Problem::new(place(package), message));
+                problems.push(TidyProblem::new(place(package), message));
             }
         }
     }

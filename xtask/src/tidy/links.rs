@@ -2,10 +2,10 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::Problem;
-use super::files::File;
+use super::TidyProblem;
+use super::files::TreeFile;
 
-pub(crate) fn check(file: &File, root: &Path) -> Vec<Problem> {
+pub(crate) fn check(file: &TreeFile, root: &Path) -> Vec<TidyProblem> {
     if file.extension() != "md" {
         return Vec::new();
     }
@@ -13,7 +13,7 @@ pub(crate) fn check(file: &File, root: &Path) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (line, link) in links(text) {
         if let Some(why) = broken(&link, text, file, root) {
-            problems.push(Problem::at(&file.path, line, format!("link `{link}`: {why}")));
+            problems.push(TidyProblem::at(&file.path, line, format!("link `{link}`: {why}")));
         }
     }
     problems
@@ -60,7 +60,7 @@ fn prose(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
-fn broken(link: &str, text: &str, file: &File, root: &Path) -> Option<String> {
+fn broken(link: &str, text: &str, file: &TreeFile, root: &Path) -> Option<String> {
     // `scheme:` leads out of the tree; whether it is alive is not ours to ask the network in a test.
     if link.is_empty() || link.split_once(':').is_some_and(|(s, _)| s.chars().all(char::is_alphanumeric)) {
         return link.is_empty().then(|| "is empty".to_owned());
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     fn messages(path: &str, text: &str, root: &Path) -> Vec<String> {
-        check(&File::new(path, text), root)
+        check(&TreeFile::new(path, text), root)
             .into_iter()
             .map(|p| format!("{}: {}", p.place, p.message))
             .collect()

@@ -4,19 +4,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Problem, files};
+use super::{TidyProblem, files};
 use crate::cargo::Package;
 
 /// Where lock files of workspaces of their own end.
 const END: &str = "/Cargo.lock";
 
-pub(crate) fn check(files: &[files::File], packages: &[Package]) -> Vec<Problem> {
+pub(crate) fn check(files: &[files::TreeFile], packages: &[Package]) -> Vec<TidyProblem> {
     let locks = files.iter().filter(|file| file.path.ends_with(END));
     locks.flat_map(|file| missing(&file.path, file.text().unwrap_or_default(), packages)).collect()
 }
 
 /// One problem for each package of ours whose entry lacks a dependency.
-fn missing(path: &str, lock: &str, packages: &[Package]) -> Vec<Problem> {
+fn missing(path: &str, lock: &str, packages: &[Package]) -> Vec<TidyProblem> {
     let entries = entries(lock);
     let folder = path.strip_suffix(END).unwrap_or(path);
     let mut problems = Vec::new();
@@ -32,7 +32,7 @@ fn missing(path: &str, lock: &str, packages: &[Package]) -> Vec<Problem> {
                 package.name,
                 names.join(", ")
             );
-            problems.push(Problem::new(path, message));
+            problems.push(TidyProblem::new(path, message));
         }
     }
     problems

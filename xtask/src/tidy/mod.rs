@@ -8,18 +8,18 @@ mod text;
 
 use std::path::Path;
 
-use crate::Failure;
+use crate::XtaskFailure;
 use crate::cargo::{Metadata, root};
 use crate::checks;
 
 /// One broken rule. `place` is `path` or `path:line`, relative to the root.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Problem {
+pub(crate) struct TidyProblem {
     pub(crate) place: String,
     pub(crate) message: String,
 }
 
-impl Problem {
+impl TidyProblem {
     fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
         Self { place: place.into(), message: message.into() }
     }
@@ -30,7 +30,7 @@ impl Problem {
 }
 
 /// `cargo xtask tidy`.
-pub(crate) fn run() -> Result<u8, Failure> {
+pub(crate) fn run() -> Result<u8, XtaskFailure> {
     let problems = check(&root())?;
     show(&problems);
     if problems.is_empty() {
@@ -40,7 +40,7 @@ pub(crate) fn run() -> Result<u8, Failure> {
 }
 
 /// All problems of the tree, ordered by place.
-pub(crate) fn check(root: &Path) -> Result<Vec<Problem>, String> {
+pub(crate) fn check(root: &Path) -> Result<Vec<TidyProblem>, String> {
     let packages = Metadata::load()?.packages();
     let mut problems = layers::check(&packages);
     let files = files::list(root)?;
@@ -57,22 +57,22 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Problem>, String> {
 }
 
 /// Writes them to stderr.
-pub(crate) fn show(problems: &[Problem]) {
-    for Problem { place, message } in problems {
+pub(crate) fn show(problems: &[TidyProblem]) {
+    for TidyProblem { place, message } in problems {
         eprintln!("{place}: {message}");
     }
 }
 
 /// A change that users notice has a place to be told in at any time.
-fn changelog(files: &[files::File]) -> Option<Problem> {
+fn changelog(files: &[files::TreeFile]) -> Option<TidyProblem> {
     let path = "CHANGELOG.md";
     match files.iter().find(|file| file.path == path) {
-        None => Some(Problem::new(path, "is missing")),
+        None => Some(TidyProblem::new(path, "is missing")),
         Some(file) => {
             let open = file.text().is_some_and(|text| {
                 text.lines().any(|line| line.starts_with("## ") && line.to_lowercase().contains("unreleased"))
             });
-            (!open).then(|| Problem::new(path, "has no heading of level 2 that says \"Unreleased\""))
+            (!open).then(|| TidyProblem::new(path, "has no heading of level 2 that says \"Unreleased\""))
         }
     }
 }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_changelog_without_an_open_section_is_noticed() {
-        let with = |text: &str| vec![files::File::new("CHANGELOG.md", text)];
+        let with = |text: &str| vec![files::TreeFile::new("CHANGELOG.md", text)];
         assert_eq!(changelog(&with("# Changes\n\n## 0.1.0 (unreleased)\n")), None);
         assert!(changelog(&with("# Changes\n\n## 0.1.0\n")).is_some());
         assert!(changelog(&[]).is_some());

@@ -1,7 +1,7 @@
 //! Rules about the text of one file: length, words left behind, names of machines.
 
-use super::Problem;
-use super::files::File;
+use super::TidyProblem;
+use super::files::TreeFile;
 
 /// The most that a file may have. Past 600 lines, look for the second idea; a type is not cut in pieces for a number.
 const LINES_MAX: usize = 1_500;
@@ -13,7 +13,7 @@ const LOCKFILES: [&str; 4] = ["Cargo.lock", "package-lock.json", "uv.lock", "poe
 const WRITTEN: [&str; 15] =
     ["rs", "md", "toml", "sh", "py", "pyi", "js", "ts", "svelte", "css", "html", "yml", "yaml", "c", "h"];
 
-pub(crate) fn check(file: &File) -> Vec<Problem> {
+pub(crate) fn check(file: &TreeFile) -> Vec<TidyProblem> {
     let Some(text) = file.text() else { return Vec::new() };
     let mut problems = Vec::new();
     if file.extension() == "rs" {
@@ -26,10 +26,10 @@ pub(crate) fn check(file: &File) -> Vec<Problem> {
     for (index, line) in text.lines().enumerate() {
         let line_number = index + 1;
         if ours && let Some(word) = left_behind(line) {
-            problems.push(Problem::at(&file.path, line_number, format!("`{word}` is left behind")));
+            problems.push(TidyProblem::at(&file.path, line_number, format!("`{word}` is left behind")));
         }
         if !lockfile && let Some(name) = machine_name(line) {
-            problems.push(Problem::at(
+            problems.push(TidyProblem::at(
                 &file.path,
                 line_number,
                 format!("`{name}` names a machine or a registry"),
@@ -39,11 +39,11 @@ pub(crate) fn check(file: &File) -> Vec<Problem> {
     problems
 }
 
-fn too_long(file: &File, text: &str) -> Option<Problem> {
+fn too_long(file: &TreeFile, text: &str) -> Option<TidyProblem> {
     let generated = text.lines().take(10).any(|line| line.starts_with("// @generated"));
     let lines = text.lines().count();
     (lines > LINES_MAX && !generated).then(|| {
-        Problem::new(&file.path, format!("{lines} lines; past {LINES_MAX}, look for the second idea"))
+        TidyProblem::new(&file.path, format!("{lines} lines; past {LINES_MAX}, look for the second idea"))
     })
 }
 
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     fn messages(path: &str, text: &str) -> Vec<String> {
-        check(&File::new(path, text)).into_iter().map(|p| format!("{}: {}", p.place, p.message)).collect()
+        check(&TreeFile::new(path, text)).into_iter().map(|p| format!("{}: {}", p.place, p.message)).collect()
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! What is on a tape after a measurement: all its messages, in order, each as it was written.
 
 use crate::error::Error;
-use crate::record::Hash;
+use crate::record::HexSha256;
 use std::path::Path;
 use unitape_tape::measure::NumberedFrames;
 use unitape_tape::{Reader, StartPosition};
 
 /// Hashes of what should be on the tape and of what is, both without the header words.
 #[derive(Clone, Debug)]
-pub struct Hashes {
+pub struct TapeHashes {
     pub input: String,
     pub output: String,
 }
@@ -16,10 +16,10 @@ pub struct Hashes {
 /// Reads the tape again, by the plain reader.
 ///
 /// `count` messages of `lines` lines numbered from 0; with `tail`, whatever retention has left of their end.
-pub fn read_back(tape: &Path, lines: u16, count: u64, tail: bool) -> Result<Hashes, Error> {
+pub fn read_back(tape: &Path, lines: u16, count: u64, tail: bool) -> Result<TapeHashes, Error> {
     let mut reader = Reader::open(tape, StartPosition::Oldest)?;
     let mut expected = NumberedFrames::new(lines).next().to_vec();
-    let (mut input, mut output) = (Hash::default(), Hash::default());
+    let (mut input, mut output) = (HexSha256::default(), HexSha256::default());
     let (mut next, mut first) = (0, true);
     while let Some(frame) = reader.next()? {
         if first && tail {
@@ -39,5 +39,5 @@ pub fn read_back(tape: &Path, lines: u16, count: u64, tail: bool) -> Result<Hash
     if next != count {
         return Err(Error::Failed(format!("{}: ends with message {next} of {count}", tape.display())));
     }
-    Ok(Hashes { input: input.hex(), output: output.hex() })
+    Ok(TapeHashes { input: input.hex(), output: output.hex() })
 }

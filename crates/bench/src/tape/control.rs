@@ -4,16 +4,18 @@
 //! goes there and back in shared memory before and after each repeat; its median says which pair that was, and
 //! repeats of one pair are never mixed with those of the other.
 
-use super::{Unpinned, spawn};
-use crate::context::Context;
+use super::{AffinityGuard, spawn};
+use crate::context::BenchContext;
 use crate::error::Error;
-use crate::record::{Hist, Latency, Record, Repeats, cpu_ns, histogram, note, rounded};
+use crate::record::{
+    BenchRecord, LatencyHistogram, LatencyPercentiles, RepeatTimes, cpu_ns, histogram, note, rounded,
+};
 use std::path::{Path, PathBuf};
 use unitape_tape::measure::raw_round_trips;
 
 /// How far apart the two cores are, by the control's median.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pair {
+pub enum CoreDistance {
     /// Up to [`NEAR_NS`].
     Near,
     /// Beyond it.
@@ -23,8 +25,8 @@ pub enum Pair {
 /// Where near ends: measured are 100–200 ns and 350–500 ns, and nothing in between.
 const NEAR_NS: u64 = 250;
 
-impl Pair {
-    fn of(times: &Hist) -> Self {
+impl CoreDistance {
+    fn of(times: &LatencyHistogram) -> Self {
         if times.value_at_quantile(0.5) <= NEAR_NS { Self::Near } else { Self::Far }
     }
 
@@ -37,43 +39,46 @@ impl Pair {
 }
 
 /// Measures the control and keeps all of it.
-pub struct Control<'a> {
-    context: &'a Context,
+pub struct ControlMeasurement<'a> {
+    context: &'a BenchContext,
     dir: PathBuf,
-    last: Option<Hist>,
-    all: Gathered,
+    last: Option<LatencyHistogram>,
+    all: RepeatsByDistance,
 }
 
 /// Where the control's words are.
-pub fn shared_dir(context: &Context) -> PathBuf {
+pub fn shared_dir(context: &BenchContext) -> PathBuf {
     let shared = Path::new("/dev/shm");
     if shared.is_dir() { shared } else { &context.options.dir }.into()
 }
 
 /// The control around one repeat.
-pub struct Beside {
-    pair: Pair,
+pub struct ControlResult {
+    pair: CoreDistance,
     p50_ns: f64,
-    times: Hist,
+    times: LatencyHistogram,
 }
 
-impl<'a> Control<'a> {
-    pub fn new(context: &'a Context) -> Self {
-        Self { context, dir: shared_dir(context), last: None, all: Gathered::default() }
+impl<'a> ControlMeasurement<'a> {
+    pub fn new(context: &'a BenchContext) -> Self {
+        Self { context, dir: shared_dir(context), last: None, all: RepeatsByDistance::default() }
     }
 
     /// Runs `measure` with the control before and after it. When the cores moved in between, that repeat is thrown
     /// away and done again, a few times at most.
-    pub fn around<T>(&mut self, mut measure: impl FnMut() -> Result<T, Error>) -> Result<(T, Beside), Error> {
+    pub fn run_with_control<T>(
+        &mut self,
+        mut measure: impl FnMut() -> Result<T, Error>,
+    ) -> Result<(T, ControlResult), Error> {
         let mut tries = if self.context.options.quick { 1 } else { 3 };
         loop {
             tries -= 1;
             let before = self.last.take().map_or_else(|| self.once(), Ok)?;
-            let free = Unpinned::keep()?;
+            let free = AffinityGuard::keep()?;
             let result = measure()?;
             drop(free);
             let after = self.once()?;
-            let moved = Pair::of(&before) != Pair::of(&after);
+            let moved = CoreDistance::of(&before) != CoreDistance::of(&after);
             self.last = Some(after.clone());
             if moved && tries > 0 {
                 continue;
@@ -81,14 +86,14 @@ impl<'a> Control<'a> {
             let p50_ns = (before.value_at_quantile(0.5) + after.value_at_quantile(0.5)) as f64 / 2.0;
             let mut times = before;
             times += after;
-            let pair = if p50_ns <= NEAR_NS as f64 { Pair::Near } else { Pair::Far };
-            return Ok((result, Beside { pair, p50_ns, times }));
+            let pair = if p50_ns <= NEAR_NS as f64 { CoreDistance::Near } else { CoreDistance::Far };
+            return Ok((result, ControlResult { pair, p50_ns, times }));
         }
     }
 
-    fn once(&mut self) -> Result<Hist, Error> {
+    fn once(&mut self) -> Result<LatencyHistogram, Error> {
         let count = self.context.pick(2_000, 200_000);
-        let free = Unpinned::keep()?;
+        let free = AffinityGuard::keep()?;
         let cpu = cpu_ns();
         let times = raw_round_trips(&self.dir, count, &spawn(self.context))?;
         let cpu_ns = cpu_ns() - cpu;
@@ -96,15 +101,15 @@ impl<'a> Control<'a> {
         let wall_ns = times.iter().sum();
         let mut found = histogram();
         times.iter().for_each(|&ns| note(&mut found, ns));
-        let pair = Pair::of(&found);
+        let pair = CoreDistance::of(&found);
         self.all
             .part(pair)
-            .add(Trial { times: Some(found.clone()), control: None, count, wall_ns, cpu_ns }, None);
+            .add(RepeatResult { times: Some(found.clone()), control: None, count, wall_ns, cpu_ns }, None);
         Ok(found)
     }
 
     /// The control's own records.
-    pub fn records(&mut self) -> Result<Vec<Record>, Error> {
+    pub fn records(&mut self) -> Result<Vec<BenchRecord>, Error> {
         if self.last.is_none() {
             // Nothing else was asked for.
             for _ in 0..self.context.repeats(5) {
@@ -112,16 +117,16 @@ impl<'a> Control<'a> {
             }
         }
         let method = "a u64 there and back in shared memory between two pinned processes";
-        Ok(self.all.records(|_| Told { case: "raw", bytes: 16, method: method.to_owned() }))
+        Ok(self.all.records(|_| RecordDescription { case: "raw", bytes: 16, method: method.to_owned() }))
     }
 }
 
 /// One repeat.
-pub struct Trial {
+pub struct RepeatResult {
     /// Latencies, where it is about them.
-    pub times: Option<Hist>,
+    pub times: Option<LatencyHistogram>,
     /// A control of its own, where that around the repeat is none: at a rate, from due time.
-    pub control: Option<Hist>,
+    pub control: Option<LatencyHistogram>,
     /// Operations.
     pub count: u64,
     /// Wall clock of all of them.
@@ -132,46 +137,50 @@ pub struct Trial {
 
 /// The repeats of one case, by pair.
 #[derive(Default)]
-pub struct Gathered([Part; 2]);
+pub struct RepeatsByDistance([DistanceRepeats; 2]);
 
 /// The repeats on one pair.
 #[derive(Default)]
-pub struct Part {
-    repeats: Repeats,
+pub struct DistanceRepeats {
+    repeats: RepeatTimes,
     count: u64,
-    times: Option<Hist>,
-    control: Option<Hist>,
+    times: Option<LatencyHistogram>,
+    control: Option<LatencyHistogram>,
     /// Median over that of the control around it, each repeat.
     ratios: Vec<f64>,
 }
 
 /// What a record says besides its figures.
-pub struct Told {
+pub struct RecordDescription {
     pub case: &'static str,
     /// Bytes that an operation moves.
     pub bytes: u64,
     pub method: String,
 }
 
-impl Gathered {
+impl RepeatsByDistance {
     /// Adds a repeat to those of its pair.
-    pub fn add(&mut self, trial: Trial, beside: &Beside) {
+    pub fn add(&mut self, trial: RepeatResult, beside: &ControlResult) {
         self.part(beside.pair).add(trial, Some(beside));
     }
 
-    fn part(&mut self, pair: Pair) -> &mut Part {
+    fn part(&mut self, pair: CoreDistance) -> &mut DistanceRepeats {
         &mut self.0[pair as usize]
     }
 
     /// One record for each pair that was met.
-    pub fn records(&self, told: impl Fn(&Part) -> Told) -> Vec<Record> {
-        self.against(None, told)
+    pub fn records(&self, told: impl Fn(&DistanceRepeats) -> RecordDescription) -> Vec<BenchRecord> {
+        self.records_against(None, told)
     }
 
-    /// As [`Gathered::records`], with the ratios to `alone`, where that was measured on the same pair.
-    pub fn against(&self, alone: Option<&Self>, told: impl Fn(&Part) -> Told) -> Vec<Record> {
+    /// As [`RepeatsByDistance::records`], with the ratios to `alone`, where that was measured on the same pair.
+    pub fn records_against(
+        &self,
+        alone: Option<&Self>,
+        told: impl Fn(&DistanceRepeats) -> RecordDescription,
+    ) -> Vec<BenchRecord> {
         let mut records = Vec::new();
-        for (i, pair) in [Pair::Near, Pair::Far].into_iter().enumerate() {
+        for (i, pair) in [CoreDistance::Near, CoreDistance::Far].into_iter().enumerate() {
             let part = &self.0[i];
             if part.repeats.is_empty() {
                 continue;
@@ -189,8 +198,8 @@ impl Gathered {
     }
 }
 
-impl Part {
-    fn add(&mut self, trial: Trial, beside: Option<&Beside>) {
+impl DistanceRepeats {
+    fn add(&mut self, trial: RepeatResult, beside: Option<&ControlResult>) {
         self.repeats.add(trial.wall_ns, trial.cpu_ns);
         self.count = trial.count;
         if let Some(beside) = beside {
@@ -208,11 +217,11 @@ impl Part {
         }
     }
 
-    fn record(&self, told: Told) -> Record {
+    fn record(&self, told: RecordDescription) -> BenchRecord {
         let bytes = told.bytes * self.count;
         let mut record = self.repeats.record("tape", told.case, self.count, bytes, told.method);
         record.threads = 2;
-        record.latency = self.times.as_ref().map(Latency::of);
+        record.latency = self.times.as_ref().map(LatencyPercentiles::of);
         if let Some(control) = &self.control {
             record.raw_p50_ns = Some(control.value_at_quantile(0.5));
             record.raw_p9999_ns = Some(control.value_at_quantile(0.9999));
@@ -226,7 +235,7 @@ impl Part {
         record
     }
 
-    fn compare(&self, alone: &Self, record: &mut Record) {
+    fn compare(&self, alone: &Self, record: &mut BenchRecord) {
         record.ratio_to_alone = match (&self.times, &alone.times) {
             (Some(with), Some(alone)) => {
                 record.ratio_p9999_to_alone = Some(ratio(with, alone, 0.9999));
@@ -241,7 +250,7 @@ impl Part {
     }
 }
 
-fn ratio(of: &Hist, to: &Hist, quantile: f64) -> f64 {
+fn ratio(of: &LatencyHistogram, to: &LatencyHistogram, quantile: f64) -> f64 {
     rounded(of.value_at_quantile(quantile) as f64 / to.value_at_quantile(quantile).max(1) as f64)
 }
 
@@ -249,28 +258,28 @@ fn ratio(of: &Hist, to: &Hist, quantile: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn beside(p50: u64) -> Beside {
+    fn beside(p50: u64) -> ControlResult {
         let mut times = histogram();
         note(&mut times, p50);
-        Beside { pair: Pair::of(&times), p50_ns: p50 as f64, times }
+        ControlResult { pair: CoreDistance::of(&times), p50_ns: p50 as f64, times }
     }
 
-    fn trial(ns: u64) -> Trial {
+    fn trial(ns: u64) -> RepeatResult {
         let mut times = histogram();
         note(&mut times, ns);
-        Trial { times: Some(times), control: None, count: 1, wall_ns: ns, cpu_ns: ns }
+        RepeatResult { times: Some(times), control: None, count: 1, wall_ns: ns, cpu_ns: ns }
     }
 
     /// A run during which the cores moved once gave one median of both pairs, which no machine ever has.
     #[test]
     fn near_and_far_repeats_become_two_records_each_with_its_own_control() {
-        let (mut with, mut alone) = (Gathered::default(), Gathered::default());
+        let (mut with, mut alone) = (RepeatsByDistance::default(), RepeatsByDistance::default());
         for (raw, ns) in [(100, 150), (400, 500), (100, 150)] {
             alone.add(trial(ns), &beside(raw));
             with.add(trial(2 * ns), &beside(raw));
         }
-        let told = |_: &Part| Told { case: "rtt", bytes: 1, method: "m".to_owned() };
-        let records = with.against(Some(&alone), told);
+        let told = |_: &DistanceRepeats| RecordDescription { case: "rtt", bytes: 1, method: "m".to_owned() };
+        let records = with.records_against(Some(&alone), told);
         let shown: Vec<_> = records
             .iter()
             .map(|r| (r.pair.as_deref(), r.repeats, r.raw_p50_ns, r.ratio_to_raw, r.ratio_to_alone))

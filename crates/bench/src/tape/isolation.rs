@@ -1,13 +1,13 @@
 //! `isolation`: a trading path beside reports that stall, crash, and scan the day.
 
-use super::behind::cores;
+use super::bench_process::BenchProcess;
 use super::check::read_back;
-use super::control::{Gathered, Told, Trial};
-use super::second::Second;
-use super::{Bench, LINES, Out, frame_bytes, from_due_time, moved};
-use crate::context::Context;
+use super::control::{RecordDescription, RepeatResult, RepeatsByDistance};
+use super::stopped_recorder::cores;
+use super::{BackingBench, LINES, RecordSink, frame_bytes, from_due_time, moved};
+use crate::context::BenchContext;
 use crate::error::Error;
-use crate::record::{Hist, Record, cpu_ns, histogram, note};
+use crate::record::{BenchRecord, LatencyHistogram, cpu_ns, histogram, note};
 use std::time::Instant;
 use unitape_tape::measure::{NumberedFrames, payload_of, pin, settle};
 use unitape_tape::{Reader, StartPosition, TapeId, Writer, WriterOptions};
@@ -27,7 +27,7 @@ const CONDITIONS: [(&str, &str); 5] = [
 ];
 
 /// Runs the case, where it is wanted.
-pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
+pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Error> {
     if !bench.wants("isolation") {
         return Ok(());
     }
@@ -37,15 +37,15 @@ pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
     if options.helpers.cpus.is_empty() && context.options.tune.pin && cores() > 1 {
         options.helpers.cpus = vec![1];
     }
-    let mut found: Vec<Gathered> = CONDITIONS.iter().map(|_| Gathered::default()).collect();
+    let mut found: Vec<RepeatsByDistance> = CONDITIONS.iter().map(|_| RepeatsByDistance::default()).collect();
     let mut hashes = None;
     for _ in 0..context.repeats(3) {
         for ((condition, _), gathered) in CONDITIONS.iter().zip(&mut found) {
-            let (trial, beside) = bench.control.around(|| {
+            let (trial, beside) = bench.control.run_with_control(|| {
                 let place = context.fresh("isolation")?;
                 let tape = place.path().join("tape");
                 let name = tape.to_str().ok_or_else(|| Error::Failed("--dir: not UTF-8".to_owned()))?;
-                let mut trading = Trading::open(&tape, &options, day)?;
+                let mut trading = SingleCoreTrading::open(&tape, &options, day)?;
                 let reports = reports(context, condition, name)?;
                 settle(&options);
                 pin(0);
@@ -57,7 +57,7 @@ pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
                 }
                 trading.writer.close()?;
                 hashes = Some(read_back(&tape, LINES, day + count, false)?);
-                Ok(Trial { times: Some(times), control: None, count, wall_ns, cpu_ns })
+                Ok(RepeatResult { times: Some(times), control: None, count, wall_ns, cpu_ns })
             })?;
             gathered.add(trial, &beside);
         }
@@ -68,21 +68,25 @@ pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
              time, behind a day of {day}; {what}, on the other core with the helper threads",
             payload_of(LINES)
         );
-        let told = |_: &_| Told { case: "isolation", bytes: frame_bytes(LINES), method: method.clone() };
+        let told = |_: &_| RecordDescription {
+            case: "isolation",
+            bytes: frame_bytes(LINES),
+            method: method.clone(),
+        };
         let alone = (i > 0).then_some(&found[0]);
-        for record in found[i].against(alone, told) {
+        for record in found[i].records_against(alone, told) {
             let condition = Some((*condition).to_owned());
             let record = from_due_time(record);
-            out(moved(Record { condition, rate_per_s: Some(RATE), ..record }, LINES, hashes.as_ref()))?;
+            out(moved(BenchRecord { condition, rate_per_s: Some(RATE), ..record }, LINES, hashes.as_ref()))?;
         }
     }
     Ok(())
 }
 
-fn reports(context: &Context, condition: &str, tape: &str) -> Result<Option<Second>, Error> {
+fn reports(context: &BenchContext, condition: &str, tape: &str) -> Result<Option<BenchProcess>, Error> {
     match condition {
         "alone" => Ok(None),
-        mode => Second::start(context, &["reports", mode, tape, REPORTS]).map(Some),
+        mode => BenchProcess::start(context, &["reports", mode, tape, REPORTS]).map(Some),
     }
 }
 
@@ -95,14 +99,14 @@ fn happened(condition: &str, said: &str) -> Result<(), Error> {
 }
 
 /// Writer and trading reader on one core.
-struct Trading {
+struct SingleCoreTrading {
     writer: Writer,
     reader: Reader,
     messages: NumberedFrames,
     seen: u64,
 }
 
-impl Trading {
+impl SingleCoreTrading {
     /// With the day so far on the tape and read.
     fn open(tape: &std::path::Path, options: &WriterOptions, day: u64) -> Result<Self, Error> {
         let (writer, _) = Writer::open(tape, TapeId(1), options.clone())?;
@@ -131,7 +135,7 @@ impl Trading {
         Ok(())
     }
 
-    fn run(&mut self, count: u64) -> Result<(u64, Hist), Error> {
+    fn run(&mut self, count: u64) -> Result<(u64, LatencyHistogram), Error> {
         let mut times = histogram();
         let every = 1_000_000_000 / RATE;
         let since = Instant::now();

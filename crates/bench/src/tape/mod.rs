@@ -3,23 +3,23 @@
 //! Messages are of 100 bytes, frames of two lines, unless the case says otherwise. Every case runs on a hot tape
 //! and on one of files, each repeat between two controls ([`control`]).
 
-mod behind;
+mod bench_process;
 mod check;
 mod control;
 mod isolation;
 mod readers;
-mod second;
+mod stopped_recorder;
 mod streams;
 mod trips;
 mod tune;
 
-pub use tune::Tune;
+pub use tune::TapeTuning;
 
-use crate::context::Context;
+use crate::context::BenchContext;
 use crate::error::Error;
-use crate::record::Record;
-use check::Hashes;
-use control::Control;
+use crate::record::BenchRecord;
+use check::TapeHashes;
+use control::ControlMeasurement;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::process::{Command, Stdio};
 use unitape_tape::measure::payload_of;
@@ -44,33 +44,33 @@ pub const CASES: [&str; 12] = [
 /// Lines of the frame of a message of 100 bytes.
 const LINES: u16 = 2;
 
-type Out<'a> = &'a mut dyn FnMut(Record) -> Result<(), Error>;
+type RecordSink<'a> = &'a mut dyn FnMut(BenchRecord) -> Result<(), Error>;
 
 /// Runs the cases.
-pub fn run(context: &Context, out: Out<'_>) -> Result<(), Error> {
+pub fn run(context: &BenchContext, out: RecordSink<'_>) -> Result<(), Error> {
     let hot =
         WriterOptions { backing: Backing::Hot { dir: None, window_segments: 8 }, ..WriterOptions::default() };
     unitape_tape::measure::set_pinning(context.options.tune.pin);
     for (backing, options) in [("hot", hot), ("file", WriterOptions::default())] {
-        let mut bench = Bench {
+        let mut bench = BackingBench {
             context,
             backing,
             options: context.options.tune.apply(&options),
-            control: Control::new(context),
+            control: ControlMeasurement::new(context),
         };
-        let out: Out<'_> = &mut |record: Record| {
-            let tuned = context.options.tune.told();
+        let out: RecordSink<'_> = &mut |record: BenchRecord| {
+            let tuned = context.options.tune.description();
             let place = record.place.clone().unwrap_or_else(|| context.place_of(backing));
-            out(Record { backing: Some(backing.to_owned()), place: Some(place), tuned, ..record })
+            out(BenchRecord { backing: Some(backing.to_owned()), place: Some(place), tuned, ..record })
         };
         trips::run(&mut bench, out)?;
         streams::run(&mut bench, out)?;
-        behind::run(&mut bench, out)?;
+        stopped_recorder::run(&mut bench, out)?;
         readers::run(&mut bench, out)?;
         isolation::run(&mut bench, out)?;
         if context.wants("tape", "raw") {
             for record in bench.control.records()? {
-                out(Record { place: Some("tmpfs".to_owned()), ..record })?;
+                out(BenchRecord { place: Some("tmpfs".to_owned()), ..record })?;
             }
         }
     }
@@ -78,22 +78,22 @@ pub fn run(context: &Context, out: Out<'_>) -> Result<(), Error> {
 }
 
 /// One backing with its control.
-struct Bench<'a> {
-    context: &'a Context,
+struct BackingBench<'a> {
+    context: &'a BenchContext,
     backing: &'static str,
     options: WriterOptions,
-    control: Control<'a>,
+    control: ControlMeasurement<'a>,
 }
 
-impl Bench<'_> {
+impl BackingBench<'_> {
     fn wants(&self, case: &str) -> bool {
         self.context.wants("tape", case)
     }
 }
 
 /// Adds what was moved, and what it hashed to.
-fn moved(record: Record, lines: u16, hashes: Option<&Hashes>) -> Record {
-    Record {
+fn moved(record: BenchRecord, lines: u16, hashes: Option<&TapeHashes>) -> BenchRecord {
+    BenchRecord {
         payload_bytes: Some(payload_of(lines) as u64),
         input_sha256: hashes.map(|h| h.input.clone()),
         output_sha256: hashes.map(|h| h.output.clone()),
@@ -103,8 +103,14 @@ fn moved(record: Record, lines: u16, hashes: Option<&Hashes>) -> Record {
 
 /// Takes out the ratios to the control, whose trips are back to back: it compares with nothing that is measured from due
 /// time.
-fn from_due_time(record: Record) -> Record {
-    Record { raw_p50_ns: None, raw_p9999_ns: None, ratio_to_raw: None, ratio_p9999_to_raw: None, ..record }
+fn from_due_time(record: BenchRecord) -> BenchRecord {
+    BenchRecord {
+        raw_p50_ns: None,
+        raw_p9999_ns: None,
+        ratio_to_raw: None,
+        ratio_p9999_to_raw: None,
+        ..record
+    }
 }
 
 /// Bytes of a frame.
@@ -114,15 +120,15 @@ fn frame_bytes(lines: u16) -> u64 {
 
 /// Where this thread may run, and will again when this is dropped: the measurements pin it, and threads that it
 /// starts afterwards would share its core.
-struct Unpinned(CpuSet);
+struct AffinityGuard(CpuSet);
 
-impl Unpinned {
+impl AffinityGuard {
     fn keep() -> Result<Self, Error> {
         Ok(Self(sched_getaffinity(None)?))
     }
 }
 
-impl Drop for Unpinned {
+impl Drop for AffinityGuard {
     fn drop(&mut self) {
         // It was allowed there before; if that has just changed, staying pinned is all that can be done.
         _ = sched_setaffinity(None, &self.0);
@@ -132,7 +138,7 @@ impl Drop for Unpinned {
 /// The second process of a measurement.
 pub fn peer(unpinned: bool, arguments: &[String]) -> Result<(), Error> {
     unitape_tape::measure::set_pinning(!unpinned);
-    if let Some(result) = second::role(arguments) {
+    if let Some(result) = bench_process::role(arguments) {
         return result;
     }
     unitape_tape::measure::peer(arguments)?;
@@ -140,7 +146,7 @@ pub fn peer(unpinned: bool, arguments: &[String]) -> Result<(), Error> {
 }
 
 /// Makes the command that runs [`peer`].
-fn spawn(context: &Context) -> impl Fn(&[String]) -> Command {
+fn spawn(context: &BenchContext) -> impl Fn(&[String]) -> Command {
     let pinned = context.options.tune.pin;
     move |arguments| {
         // This binary exists, it runs.

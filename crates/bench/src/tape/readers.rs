@@ -4,13 +4,13 @@
 //! it is measured in three ways: with memory that is ready and helpers on the readers' core, which shows what the
 //! readers alone do; with segments made on the way; and with helpers wherever the system puts them.
 
-use super::behind::cores;
-use super::check::{Hashes, read_back};
-use super::control::{Gathered, Told, Trial};
-use super::second::Second;
-use super::{Bench, LINES, Out, frame_bytes, moved};
+use super::bench_process::BenchProcess;
+use super::check::{TapeHashes, read_back};
+use super::control::{RecordDescription, RepeatResult, RepeatsByDistance};
+use super::stopped_recorder::cores;
+use super::{BackingBench, LINES, RecordSink, frame_bytes, moved};
 use crate::error::Error;
-use crate::record::{Record, cpu_ns};
+use crate::record::{BenchRecord, cpu_ns};
 use std::path::Path;
 use std::time::Instant;
 use unitape_tape::measure::{NumberedFrames, payload_of, pin, settle};
@@ -19,7 +19,7 @@ use unitape_tape::{TapeId, Writer, WriterOptions};
 const READERS: [(u32, &str); 3] = [(1, "readers1"), (4, "readers4"), (20, "readers20")];
 
 /// A way of measuring.
-struct Way {
+struct ReaderCondition {
     condition: &'static str,
     told: &'static str,
     count: u64,
@@ -28,7 +28,7 @@ struct Way {
 }
 
 /// Runs the cases that are wanted.
-pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
+pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Error> {
     let wanted: Vec<(u32, &'static str)> =
         READERS.into_iter().filter(|(_, case)| bench.wants(case)).collect();
     if wanted.is_empty() {
@@ -40,7 +40,7 @@ pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn ways(bench: &Bench<'_>) -> Vec<Way> {
+fn ways(bench: &BackingBench<'_>) -> Vec<ReaderCondition> {
     let context = bench.context;
     let mut pinned = bench.options.clone();
     if pinned.helpers.cpus.is_empty() && context.options.tune.pin && cores() > 1 {
@@ -49,14 +49,14 @@ fn ways(bench: &Bench<'_>) -> Vec<Way> {
     let segment_bytes = if context.options.quick { 8 << 20 } else { 256 << 20 };
     let ready = WriterOptions { segment_bytes, prefault_bytes: segment_bytes, ..pinned.clone() };
     let mut ways = vec![
-        Way {
+        ReaderCondition {
             condition: "memory ready",
             told: "memory faulted in before, helper threads on the readers' core",
             count: context.pick(20_000, 1_800_000),
             options: ready,
             settled: true,
         },
-        Way {
+        ReaderCondition {
             condition: "made on the way",
             told: "segments made on the way, helper threads on the readers' core",
             count: context.pick(20_000, 3_000_000),
@@ -65,7 +65,7 @@ fn ways(bench: &Bench<'_>) -> Vec<Way> {
         },
     ];
     if bench.options.helpers.cpus.is_empty() {
-        ways.push(Way {
+        ways.push(ReaderCondition {
             condition: "helpers anywhere",
             told: "segments made on the way, helper threads wherever the system puts them",
             count: context.pick(20_000, 3_000_000),
@@ -77,19 +77,19 @@ fn ways(bench: &Bench<'_>) -> Vec<Way> {
 }
 
 fn measure(
-    bench: &mut Bench<'_>,
+    bench: &mut BackingBench<'_>,
     wanted: &[(u32, &'static str)],
-    way: &Way,
-    out: Out<'_>,
+    way: &ReaderCondition,
+    out: RecordSink<'_>,
 ) -> Result<(), Error> {
     let context = bench.context;
-    let mut alone = Gathered::default();
-    let mut found: Vec<Gathered> = wanted.iter().map(|_| Gathered::default()).collect();
-    let mut hashes: Option<Hashes> = None;
+    let mut alone = RepeatsByDistance::default();
+    let mut found: Vec<RepeatsByDistance> = wanted.iter().map(|_| RepeatsByDistance::default()).collect();
+    let mut hashes: Option<TapeHashes> = None;
     for _ in 0..context.repeats(5) {
         let each = std::iter::once((0, &mut alone)).chain(wanted.iter().map(|(n, _)| *n).zip(&mut found));
         for (readers, gathered) in each {
-            let (trial, beside) = bench.control.around(|| {
+            let (trial, beside) = bench.control.run_with_control(|| {
                 let place = context.fresh("readers")?;
                 let tape = place.path().join("tape");
                 let (mut writer, _) = Writer::open(&tape, TapeId(1), way.options.clone())?;
@@ -112,7 +112,7 @@ fn measure(
                 }
                 writer.close()?;
                 hashes = Some(read_back(&tape, LINES, way.count, false)?);
-                Ok(Trial { times: None, control: None, count: way.count, wall_ns, cpu_ns })
+                Ok(RepeatResult { times: None, control: None, count: way.count, wall_ns, cpu_ns })
             })?;
             gathered.add(trial, &beside);
         }
@@ -126,19 +126,24 @@ fn measure(
             frame_bytes(LINES),
             way.told
         );
-        let told = |_: &_| Told { case, bytes: frame_bytes(LINES), method: method.clone() };
-        for record in gathered.against(Some(&alone), told) {
+        let told = |_: &_| RecordDescription { case, bytes: frame_bytes(LINES), method: method.clone() };
+        for record in gathered.records_against(Some(&alone), told) {
             let condition = Some(way.condition.to_owned());
-            out(moved(Record { condition, ..record }, LINES, hashes.as_ref()))?;
+            out(moved(BenchRecord { condition, ..record }, LINES, hashes.as_ref()))?;
         }
     }
     Ok(())
 }
 
-fn start(context: &super::Context, tape: &Path, readers: u32, count: u64) -> Result<Option<Second>, Error> {
+fn start(
+    context: &super::BenchContext,
+    tape: &Path,
+    readers: u32,
+    count: u64,
+) -> Result<Option<BenchProcess>, Error> {
     if readers == 0 {
         return Ok(None);
     }
     let tape = tape.to_str().ok_or_else(|| Error::Failed("--dir: not UTF-8".to_owned()))?;
-    Second::start(context, &["readers", tape, &readers.to_string(), &count.to_string()]).map(Some)
+    BenchProcess::start(context, &["readers", tape, &readers.to_string(), &count.to_string()]).map(Some)
 }

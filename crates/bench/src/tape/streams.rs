@@ -1,10 +1,10 @@
 //! `one-way`: a burst into memory that is ready. `sustained`: full rate for a time, with the disk in the loop.
 
-use super::check::{Hashes, read_back};
-use super::control::{Gathered, Told, Trial};
-use super::{Bench, LINES, Out, frame_bytes, moved, spawn};
+use super::check::{TapeHashes, read_back};
+use super::control::{RecordDescription, RepeatResult, RepeatsByDistance};
+use super::{BackingBench, LINES, RecordSink, frame_bytes, moved, spawn};
 use crate::error::Error;
-use crate::record::{Record, cpu_ns, rounded};
+use crate::record::{BenchRecord, cpu_ns, rounded};
 use std::time::Duration;
 use unitape_tape::measure::{StreamMeasurement, disk, one_way, payload_of, sustained};
 use unitape_tape::{Backing, HelperPlacement, RetentionLimits, SyncPolicy, WriterOptions};
@@ -16,7 +16,7 @@ const RETAIN_BYTES: u64 = 2 << 30;
 const BURST_SEGMENT_BYTES: u64 = 128 << 20;
 
 /// Runs the cases that are wanted.
-pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
+pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Error> {
     if bench.wants("one-way") {
         burst(bench, out)?;
     }
@@ -26,27 +26,31 @@ pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn burst(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
+fn burst(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Error> {
     let context = bench.context;
     let count = context.pick(20_000, 900_000);
     // All of it fits into the first segment: nothing is made on the way.
     let segment_bytes = bench.options.segment_bytes.max(BURST_SEGMENT_BYTES);
     let options = WriterOptions { segment_bytes, prefault_bytes: segment_bytes, ..bench.options.clone() };
-    let mut ways = vec![("helpers in turn with all", options.clone(), Gathered::default())];
+    let mut ways = vec![("helpers in turn with all", options.clone(), RepeatsByDistance::default())];
     if options.helpers.nice.is_none() {
         let helpers = HelperPlacement { nice: Some(19), ..options.helpers.clone() };
-        ways.push(("helpers wait (nice 19)", WriterOptions { helpers, ..options }, Gathered::default()));
+        ways.push((
+            "helpers wait (nice 19)",
+            WriterOptions { helpers, ..options },
+            RepeatsByDistance::default(),
+        ));
     }
     let mut hashes = None;
     for _ in 0..context.repeats(7) {
         for (_, options, gathered) in &mut ways {
-            let (trial, beside) = bench.control.around(|| {
+            let (trial, beside) = bench.control.run_with_control(|| {
                 let place = context.fresh("one-way")?;
                 let cpu = cpu_ns();
                 let way = one_way(place.path(), options, LINES, count, &spawn(context))?;
                 let cpu_ns = cpu_ns() - cpu;
                 hashes = Some(read_back(&place.path().join("one-way"), LINES, count, false)?);
-                Ok(Trial { times: None, control: None, count, wall_ns: way.read_ns, cpu_ns })
+                Ok(RepeatResult { times: None, control: None, count, wall_ns: way.read_ns, cpu_ns })
             })?;
             gathered.add(trial, &beside);
         }
@@ -61,17 +65,19 @@ fn burst(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
         bench.backing
     );
     for (condition, _, gathered) in ways {
-        for record in
-            gathered.records(|_| Told { case: "one-way", bytes: frame_bytes(LINES), method: method.clone() })
-        {
+        for record in gathered.records(|_| RecordDescription {
+            case: "one-way",
+            bytes: frame_bytes(LINES),
+            method: method.clone(),
+        }) {
             let condition = Some(condition.to_owned());
-            out(moved(Record { condition, ..record }, LINES, hashes.as_ref()))?;
+            out(moved(BenchRecord { condition, ..record }, LINES, hashes.as_ref()))?;
         }
     }
     Ok(())
 }
 
-fn at_full_rate(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
+fn at_full_rate(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Error> {
     let context = bench.context;
     let time = Duration::from_secs(context.options.seconds);
     let mut options = WriterOptions {
@@ -91,8 +97,8 @@ fn at_full_rate(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
     options.retention = RetentionLimits { bytes: Some(retain), ..RetentionLimits::default() };
     let part = if context.options.quick { Duration::from_millis(200) } else { time / 6 };
     let mut disk_rates = Vec::new();
-    let mut ways: Option<(StreamMeasurement, Hashes)> = None;
-    let (trial, beside) = bench.control.around(|| {
+    let mut ways: Option<(StreamMeasurement, TapeHashes)> = None;
+    let (trial, beside) = bench.control.run_with_control(|| {
         let place = context.fresh("sustained")?;
         disk_rates.clear();
         disk_rates.push(disk::mb_per_s(place.path(), retain, part)?);
@@ -103,9 +109,9 @@ fn at_full_rate(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
         disk_rates.push(disk::mb_per_s(place.path(), retain, part)?);
         ways = Some((way, hashes));
         // Until it is on the disk, or the last segments would be free.
-        Ok(Trial { times: None, control: None, count: way.frames, wall_ns: way.closed_ns, cpu_ns })
+        Ok(RepeatResult { times: None, control: None, count: way.frames, wall_ns: way.closed_ns, cpu_ns })
     })?;
-    let mut gathered = Gathered::default();
+    let mut gathered = RepeatsByDistance::default();
     gathered.add(trial, &beside);
     let disk_mb_per_s = disk_rates.iter().sum::<f64>() / disk_rates.len().max(1) as f64;
     let on_disk = context.place != "tmpfs";
@@ -132,13 +138,15 @@ fn at_full_rate(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
         disk::FLUSH_BYTES >> 20
     );
     let hashes = ways.map(|(_, hashes)| hashes);
-    for record in
-        gathered.records(|_| Told { case: "sustained", bytes: frame_bytes(LINES), method: method.clone() })
-    {
+    for record in gathered.records(|_| RecordDescription {
+        case: "sustained",
+        bytes: frame_bytes(LINES),
+        method: method.clone(),
+    }) {
         let ratio_to_disk = on_disk.then(|| rounded(record.mb_per_s / disk_mb_per_s.max(1e-9)));
         let disk_mb_per_s = on_disk.then(|| rounded(disk_mb_per_s));
         let place = Some(context.place.clone());
-        out(moved(Record { place, disk_mb_per_s, ratio_to_disk, ..record }, LINES, hashes.as_ref()))?;
+        out(moved(BenchRecord { place, disk_mb_per_s, ratio_to_disk, ..record }, LINES, hashes.as_ref()))?;
     }
     Ok(())
 }

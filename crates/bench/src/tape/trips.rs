@@ -1,10 +1,10 @@
 //! `rtt`, `rtt-64`: back to back. `rtt-rate`: at fixed rates, from due time. `rtt-load`: the same beside a batch.
 
-use super::check::{Hashes, read_back};
-use super::control::{Gathered, Told, Trial, shared_dir};
-use super::{Bench, LINES, Out, frame_bytes, moved, spawn};
+use super::check::{TapeHashes, read_back};
+use super::control::{RecordDescription, RepeatResult, RepeatsByDistance, shared_dir};
+use super::{BackingBench, LINES, RecordSink, frame_bytes, moved, spawn};
 use crate::error::Error;
-use crate::record::{Record, cpu_ns, histogram, note};
+use crate::record::{BenchRecord, cpu_ns, histogram, note};
 use std::time::Duration;
 use unitape_tape::measure::{SendSchedule, payload_of, raw_round_trips_at, round_trips, round_trips_at};
 use unitape_tape::{SyncPolicy, WriterOptions};
@@ -16,35 +16,35 @@ const RATES: [u64; 3] = [100_000, 500_000, 1_000_000];
 const BATCHES: [u64; 2] = [10, 40];
 
 /// Runs the cases that are wanted.
-pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
+pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Error> {
     back_to_back(bench, out)?;
     if bench.wants("rtt-rate") {
         for rate in RATES {
-            let paced = Paced::new(bench, rate, &[0]);
+            let paced = PacedTrips::new(bench, rate, &[0]);
             paced.run(bench, out, "rtt-rate")?;
         }
     }
     if bench.wants("rtt-load") {
         // Flushed all along, as a tape that must be durable soon is.
         let sync = SyncPolicy::Every { bytes: 1 << 20, interval: Duration::from_millis(10) };
-        let mut paced = Paced::new(bench, RATES[0], &[0, BATCHES[0], BATCHES[1]]);
+        let mut paced = PacedTrips::new(bench, RATES[0], &[0, BATCHES[0], BATCHES[1]]);
         paced.options.sync = sync;
         paced.run(bench, out, "rtt-load")?;
     }
     Ok(())
 }
 
-fn back_to_back(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
+fn back_to_back(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Error> {
     let cases: Vec<(&'static str, u16)> =
         [("rtt", LINES), ("rtt-64", 1)].into_iter().filter(|(case, _)| bench.wants(case)).collect();
     let context = bench.context;
     let count = context.pick(2_000, 200_000);
-    let mut found: Vec<(Gathered, Option<Hashes>)> =
-        cases.iter().map(|_| (Gathered::default(), None)).collect();
+    let mut found: Vec<(RepeatsByDistance, Option<TapeHashes>)> =
+        cases.iter().map(|_| (RepeatsByDistance::default(), None)).collect();
     for _ in 0..context.repeats(5) {
         for ((case, lines), (gathered, hashes)) in cases.iter().zip(&mut found) {
             let options = &bench.options;
-            let (trial, beside) = bench.control.around(|| {
+            let (trial, beside) = bench.control.run_with_control(|| {
                 let place = context.fresh(case)?;
                 let cpu = cpu_ns();
                 let times = round_trips(place.path(), options, *lines, count, &spawn(context))?;
@@ -52,7 +52,13 @@ fn back_to_back(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
                 *hashes = Some(read_back(&place.path().join("there"), *lines, count, false)?);
                 let mut all = histogram();
                 times.iter().for_each(|&ns| note(&mut all, ns));
-                Ok(Trial { times: Some(all), control: None, count, wall_ns: times.iter().sum(), cpu_ns })
+                Ok(RepeatResult {
+                    times: Some(all),
+                    control: None,
+                    count,
+                    wall_ns: times.iter().sum(),
+                    cpu_ns,
+                })
             })?;
             gathered.add(trial, &beside);
         }
@@ -66,7 +72,7 @@ fn back_to_back(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
             frame_bytes(lines),
             bench.backing
         );
-        let told = |_: &_| Told { case, bytes: 2 * frame_bytes(lines), method: method.clone() };
+        let told = |_: &_| RecordDescription { case, bytes: 2 * frame_bytes(lines), method: method.clone() };
         for record in gathered.records(told) {
             out(moved(record, lines, hashes.as_ref()))?;
         }
@@ -75,28 +81,33 @@ fn back_to_back(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
 }
 
 /// Round trips at one rate, without and with batches beside them.
-struct Paced {
+struct PacedTrips {
     rate: u64,
     count: u64,
     options: WriterOptions,
-    batches: Vec<(u64, Gathered)>,
+    batches: Vec<(u64, RepeatsByDistance)>,
 }
 
-impl Paced {
-    fn new(bench: &Bench<'_>, rate: u64, batches: &[u64]) -> Self {
+impl PacedTrips {
+    fn new(bench: &BackingBench<'_>, rate: u64, batches: &[u64]) -> Self {
         // A second of each, so that rare events of the slow rates have their chance.
         let count = bench.context.pick(2_000, rate);
-        let batches = batches.iter().map(|&batch| (batch, Gathered::default())).collect();
+        let batches = batches.iter().map(|&batch| (batch, RepeatsByDistance::default())).collect();
         Self { rate, count, options: bench.options.clone(), batches }
     }
 
-    fn run(mut self, bench: &mut Bench<'_>, out: Out<'_>, case: &'static str) -> Result<(), Error> {
+    fn run(
+        mut self,
+        bench: &mut BackingBench<'_>,
+        out: RecordSink<'_>,
+        case: &'static str,
+    ) -> Result<(), Error> {
         let context = bench.context;
         let mut hashes = None;
         let (options, count, rate) = (&self.options, self.count, self.rate);
         for _ in 0..context.repeats(5) {
             for (batch, gathered) in &mut self.batches {
-                let (trial, beside) = bench.control.around(|| {
+                let (trial, beside) = bench.control.run_with_control(|| {
                     let place = context.fresh(case)?;
                     let mut times = histogram();
                     let every = Duration::from_nanos(1_000_000_000 / rate);
@@ -111,7 +122,7 @@ impl Paced {
                     let mut raw = histogram();
                     let dir = shared_dir(context);
                     raw_round_trips_at(&dir, count, every, &spawn(context), |ns| note(&mut raw, ns))?;
-                    Ok(Trial { times: Some(times), control: Some(raw), count, wall_ns, cpu_ns })
+                    Ok(RepeatResult { times: Some(times), control: Some(raw), count, wall_ns, cpu_ns })
                 })?;
                 gathered.add(trial, &beside);
             }
@@ -138,15 +149,16 @@ impl Paced {
                 payload_of(LINES),
                 bench.backing
             );
-            let told = |_: &_| Told { case, bytes: 2 * frame_bytes(LINES), method: method.clone() };
+            let told =
+                |_: &_| RecordDescription { case, bytes: 2 * frame_bytes(LINES), method: method.clone() };
             let against = (*batch > 0).then_some(alone);
-            for record in gathered.against(against, told) {
+            for record in gathered.records_against(against, told) {
                 let condition = match batch {
                     0 if self.batches.len() == 1 => None,
                     0 => Some("unloaded".to_owned()),
                     _ => Some(format!("beside {} M/s", loaded / 1_000_000)),
                 };
-                let record = Record { condition, rate_per_s: Some(rate), ..record };
+                let record = BenchRecord { condition, rate_per_s: Some(rate), ..record };
                 out(moved(record, LINES, hashes.as_ref()))?;
             }
         }

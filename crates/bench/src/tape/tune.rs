@@ -5,7 +5,7 @@ use unitape_tape::{Backing, HelperPlacement, WriterOptions};
 
 /// What was asked for.
 #[derive(Clone, Debug)]
-pub struct Tune {
+pub struct TapeTuning {
     words: Vec<String>,
     segment_bytes: Option<u64>,
     window_segments: Option<u32>,
@@ -15,7 +15,7 @@ pub struct Tune {
     pub pin: bool,
 }
 
-impl Tune {
+impl TapeTuning {
     /// Reads the words of the command line.
     pub fn parse(words: &[String]) -> Result<Self, Error> {
         let mut tune = Self {
@@ -80,7 +80,7 @@ impl Tune {
     }
 
     /// As words for the record; none where nothing was changed.
-    pub fn told(&self) -> Option<String> {
+    pub fn description(&self) -> Option<String> {
         (!self.words.is_empty()).then(|| self.words.join(" "))
     }
 }
@@ -104,7 +104,8 @@ mod tests {
     /// A tuned figure whose change was not applied would be a claim about nothing.
     #[test]
     fn words_change_what_they_name_and_wrong_ones_are_usage_errors() {
-        let parse = |words: &[&str]| Tune::parse(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
+        let parse =
+            |words: &[&str]| TapeTuning::parse(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
         let tune =
             parse(&["segment_bytes=16MiB", "window_segments=8", "prefault_bytes=0", "pin=off"]).unwrap();
         let hot = WriterOptions {
@@ -114,8 +115,11 @@ mod tests {
         let options = tune.apply(&hot);
         assert_eq!((options.segment_bytes, options.prefault_bytes, tune.pin), (16 << 20, 0, false));
         assert_eq!(options.backing, Backing::Hot { dir: None, window_segments: 8 });
-        assert_eq!(tune.told().unwrap(), "segment_bytes=16MiB window_segments=8 prefault_bytes=0 pin=off");
-        assert_eq!(parse(&[]).unwrap().told(), None);
+        assert_eq!(
+            tune.description().unwrap(),
+            "segment_bytes=16MiB window_segments=8 prefault_bytes=0 pin=off"
+        );
+        assert_eq!(parse(&[]).unwrap().description(), None);
         for wrong in
             ["segment_bytes", "segment_bytes=x", "pin=1", "cpus=1", "helper_nice=99", "prefault_bytes=9TB"]
         {

@@ -6,7 +6,7 @@ use crate::formats::capture::{self, DatagramFilter};
 use crate::formats::format::{Format, FormatDecoder};
 use crate::formats::stamp;
 use crate::mapping::{MappingExplainer, RuleLocation};
-use unitape_marketdata::engine::Stats;
+use unitape_marketdata::engine::EngineStats;
 use unitape_model::Dictionary;
 
 /// How a feed's blocks are decoded, its format apart.
@@ -90,7 +90,7 @@ impl FeedDecoder {
     }
 
     /// What a market-data handler has seen of the source in hand.
-    pub fn handler_stats(&self) -> Option<Stats> {
+    pub fn handler_stats(&self) -> Option<EngineStats> {
         self.0.handler_stats()
     }
 }

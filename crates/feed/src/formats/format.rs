@@ -8,7 +8,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
-use unitape_marketdata::engine::Stats;
+use unitape_marketdata::engine::EngineStats;
 use unitape_model::Dictionary;
 
 /// How a codec's stream may be cut for the farm.
@@ -103,7 +103,7 @@ pub trait FormatDecoder: Any + Debug + Send {
     fn use_general_path(&mut self) {}
 
     /// What a market-data handler has seen of the source in hand.
-    fn handler_stats(&self) -> Option<Stats> {
+    fn handler_stats(&self) -> Option<EngineStats> {
         None
     }
 }

@@ -137,7 +137,8 @@ mod tests {
             assert_eq!(mapping.name, shipped.name);
             assert_eq!(mapping.identity(), Mapping::built_in(shipped.name).unwrap().identity());
             // A handler without a feed has the same ones.
-            let of_handler = unitape_marketdata::engine::Shipped::named(shipped.name).map(|other| other.text);
+            let of_handler =
+                unitape_marketdata::engine::ShippedFastMapping::by_name(shipped.name).map(|other| other.text);
             assert_eq!(of_handler, mapping.fast.is_some().then_some(shipped.text));
         }
     }

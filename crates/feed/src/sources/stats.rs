@@ -13,7 +13,7 @@ use std::sync::atomic::{
 };
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use unitape_marketdata::engine::Stats as EngineStats;
+use unitape_marketdata::engine::EngineStats;
 use unitape_model::{ErrorCause, UnixNanos};
 
 /// The figures of a run.

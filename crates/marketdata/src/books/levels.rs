@@ -1,16 +1,16 @@
 //! Levels to books: by depth in a few registers, and all others.
 
 use super::Books;
-use crate::engine::{Action, Level};
-use crate::listener::Changed;
-use crate::select::Wanted;
+use crate::engine::{LevelUpdate, UpdateAction};
+use crate::listener::ChangedLevel;
+use crate::select::SubscriptionMatch;
 use unitape_book::{BookFault, LevelAction, LevelChange, StoredLevel};
 use unitape_model::{InstrumentId, Side};
 
 impl Books {
     /// Applies a level.
     #[inline(always)]
-    pub(super) fn level(&mut self, level: &Level) {
+    pub(super) fn level(&mut self, level: &LevelUpdate) {
         // A quantity that is not told is none that can be.
         let qty = level.qty.map_or((-1, 0), |qty| (qty.mantissa(), qty.exponent()));
         let (instrument, px, orders) = (level.instrument, level.px.0, level.orders.unwrap_or(u32::MAX));
@@ -19,56 +19,56 @@ impl Books {
             let change = LevelChange { action, side, px, qty: Some(qty), orders, depth: None };
             return self.apply(instrument, &change);
         };
-        let how = How { side: level.side, depth, exponent: qty.1 };
+        let how = PackedLevel { side: level.side, depth, exponent: qty.1 };
         match level.action {
-            Action::Add => self.add(instrument, how, px, qty.0, orders),
-            Action::Change => self.change(instrument, how, px, qty.0, orders),
-            Action::Delete => self.delete(instrument, how),
+            UpdateAction::Add => self.add(instrument, how, px, qty.0, orders),
+            UpdateAction::Change => self.change(instrument, how, px, qty.0, orders),
+            UpdateAction::Delete => self.delete(instrument, how),
         }
     }
 
     // What nearly all levels are has its own functions, not in line: its numbers are in registers, and few at a time.
 
     #[inline(never)]
-    fn add(&mut self, instrument: InstrumentId, how: How, px: i64, mantissa: i64, orders: u32) {
+    fn add(&mut self, instrument: InstrumentId, how: PackedLevel, px: i64, mantissa: i64, orders: u32) {
         let rung = StoredLevel { px, qty: (mantissa, how.exponent), orders };
-        let one = self.books.get_mut(instrument.index()).filter(|one| one.wanted == Wanted::Yes);
+        let one = self.books.get_mut(instrument.index()).filter(|one| one.wanted == SubscriptionMatch::Yes);
         let done = one.and_then(|one| {
             let sorted = one.book.add(how.side, how.depth.into(), rung, one.levels_max)?;
             one.touch(instrument, sorted, &mut self.touched);
             Some(())
         });
         match done {
-            Some(()) => self.changed(instrument, how, Action::Add, rung),
+            Some(()) => self.note_change(instrument, how, UpdateAction::Add, rung),
             None => self.apply(instrument, &how.change(LevelAction::Add, rung)),
         }
     }
 
     #[inline(never)]
-    fn change(&mut self, instrument: InstrumentId, how: How, px: i64, mantissa: i64, orders: u32) {
+    fn change(&mut self, instrument: InstrumentId, how: PackedLevel, px: i64, mantissa: i64, orders: u32) {
         let rung = StoredLevel { px, qty: (mantissa, how.exponent), orders };
-        let one = self.books.get_mut(instrument.index()).filter(|one| one.wanted == Wanted::Yes);
+        let one = self.books.get_mut(instrument.index()).filter(|one| one.wanted == SubscriptionMatch::Yes);
         let done = one.and_then(|one| {
             let sorted = one.book.change(how.side, how.depth.into(), rung)?;
             one.touch(instrument, sorted, &mut self.touched);
             Some(())
         });
         match done {
-            Some(()) => self.changed(instrument, how, Action::Change, rung),
+            Some(()) => self.note_change(instrument, how, UpdateAction::Change, rung),
             None => self.apply(instrument, &how.change(LevelAction::Change, rung)),
         }
     }
 
     #[inline(never)]
-    fn delete(&mut self, instrument: InstrumentId, how: How) {
-        let one = self.books.get_mut(instrument.index()).filter(|one| one.wanted == Wanted::Yes);
+    fn delete(&mut self, instrument: InstrumentId, how: PackedLevel) {
+        let one = self.books.get_mut(instrument.index()).filter(|one| one.wanted == SubscriptionMatch::Yes);
         let gone = one.and_then(|one| {
             let rung = one.book.take(how.side, how.depth.into())?;
             one.touch(instrument, true, &mut self.touched);
             Some(rung)
         });
         match gone {
-            Some(rung) => self.changed(instrument, how, Action::Delete, rung),
+            Some(rung) => self.note_change(instrument, how, UpdateAction::Delete, rung),
             None => {
                 let rung = StoredLevel { px: i64::MAX, qty: (0, 0), orders: u32::MAX };
                 self.apply(instrument, &how.change(LevelAction::Delete, rung));
@@ -78,17 +78,23 @@ impl Books {
 
     /// Who listens will be told of a level.
     #[inline(always)]
-    fn changed(&mut self, instrument: InstrumentId, how: How, action: Action, level: StoredLevel) {
+    fn note_change(
+        &mut self,
+        instrument: InstrumentId,
+        how: PackedLevel,
+        action: UpdateAction,
+        level: StoredLevel,
+    ) {
         let (number, depth) = (self.changes.len() as u32, how.depth.into());
         self.counters.levels += 1;
-        self.changes.push(Changed { instrument, number, side: how.side, action, depth, level });
+        self.changes.push(ChangedLevel { instrument, number, side: how.side, action, depth, level });
     }
 
     /// The same for whatever a level may be.
     #[inline(never)]
     fn apply(&mut self, instrument: InstrumentId, change: &LevelChange) {
         let Some(one) = self.books.get_mut(instrument.index()) else { return };
-        if one.wanted == Wanted::No {
+        if one.wanted == SubscriptionMatch::No {
             one.broken = true;
             self.counters.passed_over += 1;
             return;
@@ -100,15 +106,15 @@ impl Books {
             one.touched = true;
             self.touched.push(instrument);
         }
-        if done.depth > 0 && one.wanted == Wanted::Yes {
-            self.changes.push(Changed {
+        if done.depth > 0 && one.wanted == SubscriptionMatch::Yes {
+            self.changes.push(ChangedLevel {
                 instrument,
                 number: self.changes.len() as u32,
                 side: change.side.unwrap_or(Side::Sell),
                 action: match change.action {
-                    LevelAction::Add => Action::Add,
-                    LevelAction::Change => Action::Change,
-                    LevelAction::Delete | LevelAction::Clear => Action::Delete,
+                    LevelAction::Add => UpdateAction::Add,
+                    LevelAction::Change => UpdateAction::Change,
+                    LevelAction::Delete | LevelAction::Clear => UpdateAction::Delete,
                 },
                 depth: done.depth,
                 level: done.level,
@@ -124,23 +130,23 @@ impl Books {
 }
 
 #[inline]
-fn book_action(action: Action) -> LevelAction {
+fn book_action(action: UpdateAction) -> LevelAction {
     match action {
-        Action::Add => LevelAction::Add,
-        Action::Change => LevelAction::Change,
-        Action::Delete => LevelAction::Delete,
+        UpdateAction::Add => LevelAction::Add,
+        UpdateAction::Change => LevelAction::Change,
+        UpdateAction::Delete => LevelAction::Delete,
     }
 }
 
 /// Of a level by depth, what goes into one register.
 #[derive(Clone, Copy)]
-struct How {
+struct PackedLevel {
     side: Side,
     depth: u16,
     exponent: i8,
 }
 
-impl How {
+impl PackedLevel {
     fn change(self, action: LevelAction, rung: StoredLevel) -> LevelChange {
         LevelChange {
             action,

@@ -1,24 +1,24 @@
 //! The venue's codes, and what they mean.
 
-use super::config::FastText;
-use super::step::Phase;
-use super::wrong::{Made, wrong};
+use super::config::ChannelsConfig;
+use super::config_refusal::{ConfigResult, refuse};
+use super::market_event::TradingPhase;
 use std::collections::BTreeMap;
 
 /// All tables of codes.
 #[derive(Clone, Debug)]
-pub(super) struct Codes {
-    pub action: Table,
-    pub r#type: Table,
-    pub aggressor: Table,
-    pub deleted: Table,
-    pub product_state: Table,
-    pub instrument_state: Table,
+pub(super) struct VenueCodes {
+    pub action: CodeMeanings,
+    pub r#type: CodeMeanings,
+    pub aggressor: CodeMeanings,
+    pub deleted: CodeMeanings,
+    pub product_state: CodeMeanings,
+    pub instrument_state: CodeMeanings,
 }
 
 /// What codes mean: by number up to 255, and by letter; 255 for nothing.
 #[derive(Clone, Debug)]
-pub(super) struct Table {
+pub(super) struct CodeMeanings {
     pub numbers: [u8; 256],
     pub letters: [u8; 256],
 }
@@ -26,7 +26,7 @@ pub(super) struct Table {
 /// What an entry is, by the venue's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Type {
+pub(super) enum EntryType {
     Bid,
     Offer,
     Trade,
@@ -38,7 +38,7 @@ pub(super) enum Type {
 /// What becomes of a level, by the venue's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Update {
+pub(super) enum EntryAction {
     New,
     Change,
     Delete,
@@ -50,32 +50,35 @@ pub(super) enum Update {
     Ignore,
 }
 
-pub(super) fn codes(text: &FastText) -> Made<Codes> {
+pub(super) fn codes(text: &ChannelsConfig) -> ConfigResult<VenueCodes> {
     const ACTIONS: [&str; 7] = ["new", "change", "delete", "delete_thru", "delete_from", "overlay", "ignore"];
     const TYPES: [&str; 5] = ["bid", "offer", "trade", "empty", "ignore"];
     const SIDES: [&str; 2] = ["buy", "sell"];
     let flag = BTreeMap::from([("1".to_owned(), "yes".to_owned())]);
     let deleted = Some(text.deleted.clone().unwrap_or(flag));
-    Ok(Codes {
+    Ok(VenueCodes {
         action: table("action", text.action.as_ref(), &ACTIONS)?,
         r#type: table("type", text.r#type.as_ref(), &TYPES)?,
         aggressor: table("aggressor", text.aggressor.as_ref(), &SIDES)?,
         deleted: table("deleted", deleted.as_ref(), &["yes", "no"])?,
-        product_state: table("product_state", text.product_state.as_ref(), &Phase::WORDS)?,
-        instrument_state: table("instrument_state", text.instrument_state.as_ref(), &Phase::WORDS)?,
+        product_state: table("product_state", text.product_state.as_ref(), &TradingPhase::WORDS)?,
+        instrument_state: table("instrument_state", text.instrument_state.as_ref(), &TradingPhase::WORDS)?,
     })
 }
 
 /// A table of codes whose meanings are these words.
-fn table(name: &str, text: Option<&BTreeMap<String, String>>, words: &[&str]) -> Made<Table> {
-    let mut table = Table { numbers: [NOTHING; 256], letters: [NOTHING; 256] };
+fn table(name: &str, text: Option<&BTreeMap<String, String>>, words: &[&str]) -> ConfigResult<CodeMeanings> {
+    let mut table = CodeMeanings { numbers: [NOTHING; 256], letters: [NOTHING; 256] };
     for (code, word) in text.into_iter().flatten() {
         let Some(meaning) = words.iter().position(|w| w == word) else {
-            return wrong(&[name, code], format!("{name}.{code}: no `{word}`; one of {}", words.join(", ")));
+            return refuse(&[name, code], format!("{name}.{code}: no `{word}`; one of {}", words.join(", ")));
         };
         let (number, letter) = (code.parse::<u8>(), code.as_bytes());
         if number.is_err() && letter.len() != 1 {
-            return wrong(&[name, code], format!("{name}.{code}: a code is a number up to 255, or a letter"));
+            return refuse(
+                &[name, code],
+                format!("{name}.{code}: a code is a number up to 255, or a letter"),
+            );
         }
         if let Ok(number) = number {
             table.numbers[usize::from(number)] = meaning as u8;

@@ -54,7 +54,7 @@
 //! | `instrument` | **`instrument`**, `product`, `symbol`, `group`, `market_depth`, `tick`, `multiplier`, `currency`, `deleted` |
 //! | `ignore` | nothing |
 
-use super::step::Role;
+use super::market_event::ChannelRole;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -62,24 +62,24 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)] // told at the head of the module
-pub struct FastText {
+pub struct ChannelsConfig {
     pub like: Option<String>,
     pub templates: Vec<String>,
     pub venue: Option<String>,
-    pub reset: Option<Reset>,
-    pub key: Option<Key>,
+    pub reset: Option<DictionaryResetMode>,
+    pub key: Option<NumberingScope>,
     /// Unit of `time` and `entry_time`.
-    pub time: Option<Unit>,
+    pub time: Option<TimeUnit>,
     /// The exponent of prices and quantities that are whole numbers.
     pub px_exponent: Option<i8>,
     pub qty_exponent: Option<i8>,
     /// How many levels a side has at most, where no product says otherwise.
     pub market_depth: Option<u16>,
-    pub framing: Option<FramingText>,
-    pub window: Option<Window>,
-    pub recovery: Option<Recovery>,
-    pub channel: Vec<ChannelText>,
-    pub message: Vec<MessageText>,
+    pub framing: Option<FramingConfig>,
+    pub window: Option<ArbitrationWindow>,
+    pub recovery: Option<RecoverySettings>,
+    pub channel: Vec<ChannelConfig>,
+    pub message: Vec<FastMessageConfig>,
     pub action: Option<BTreeMap<String, String>>,
     pub r#type: Option<BTreeMap<String, String>>,
     pub aggressor: Option<BTreeMap<String, String>>,
@@ -91,7 +91,7 @@ pub struct FastText {
 /// Where dictionaries begin anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Reset {
+pub enum DictionaryResetMode {
     /// With each packet.
     #[default]
     Packet,
@@ -104,7 +104,7 @@ pub enum Reset {
 /// What messages are numbered by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Key {
+pub enum NumberingScope {
     /// Each product has numbers of its own.
     #[default]
     Product,
@@ -114,7 +114,7 @@ pub enum Key {
 
 /// What a time counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub enum Unit {
+pub enum TimeUnit {
     /// Nanoseconds since 1970.
     #[default]
     #[serde(rename = "ns")]
@@ -137,7 +137,7 @@ pub enum Unit {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)] // told at the head of the module
-pub struct FramingText {
+pub struct FramingConfig {
     pub header: Option<String>,
     pub sequence: Option<String>,
     pub sender: Option<String>,
@@ -145,7 +145,7 @@ pub struct FramingText {
     pub time: Option<String>,
     pub reset: Option<String>,
     pub number_bytes: u8,
-    pub order: Order,
+    pub order: ByteOrder,
     pub skip: u8,
     pub every: bool,
     pub length: bool,
@@ -154,7 +154,7 @@ pub struct FramingText {
 /// Which byte of a number is first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Order {
+pub enum ByteOrder {
     /// The highest.
     #[default]
     Big,
@@ -165,7 +165,7 @@ pub enum Order {
 /// How long a missing packet is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Window {
+pub struct ArbitrationWindow {
     /// So many packets wait at most.
     pub packets: u16,
     /// So long, by receive times.
@@ -182,7 +182,7 @@ pub struct Window {
     pub silent_ns: i64,
 }
 
-impl Default for Window {
+impl Default for ArbitrationWindow {
     fn default() -> Self {
         Self {
             packets: 64,
@@ -199,7 +199,7 @@ impl Default for Window {
 /// How a product comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Recovery {
+pub struct RecoverySettings {
     /// Levels of a product that wait for snapshots, at most.
     pub levels: usize,
     /// The same of all products.
@@ -215,7 +215,7 @@ pub struct Recovery {
     pub early_bytes: usize,
 }
 
-impl Default for Recovery {
+impl Default for RecoverySettings {
     fn default() -> Self {
         Self {
             levels: 1 << 16,
@@ -232,9 +232,9 @@ impl Default for Recovery {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // told at the head of the module
-pub struct ChannelText {
+pub struct ChannelConfig {
     pub name: String,
-    pub role: Role,
+    pub role: ChannelRole,
     #[serde(default)]
     pub a: Vec<String>,
     #[serde(default)]
@@ -251,9 +251,9 @@ pub struct ChannelText {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // told at the head of the module
-pub struct MessageText {
+pub struct FastMessageConfig {
     pub templates: Vec<String>,
-    pub kind: Kind,
+    pub kind: MessageKind,
     pub entries: Option<String>,
     #[serde(default)]
     pub fields: BTreeMap<String, String>,
@@ -263,7 +263,7 @@ pub struct MessageText {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)] // told at the head of the module
-pub enum Kind {
+pub enum MessageKind {
     Depth,
     Snapshot,
     Beacon,
@@ -278,26 +278,26 @@ pub enum Kind {
 }
 
 /// The word of a kind, as mappings have it.
-pub(super) const fn word(kind: Kind) -> &'static str {
+pub(super) const fn kind_word(kind: MessageKind) -> &'static str {
     match kind {
-        Kind::Depth => "depth",
-        Kind::Snapshot => "snapshot",
-        Kind::Beacon => "beacon",
-        Kind::ProductState => "product_state",
-        Kind::InstrumentState => "instrument_state",
-        Kind::MassState => "mass_state",
-        Kind::Sequenced => "sequenced",
-        Kind::Reset => "reset",
-        Kind::Product => "product",
-        Kind::Instrument => "instrument",
-        Kind::Ignore => "ignore",
+        MessageKind::Depth => "depth",
+        MessageKind::Snapshot => "snapshot",
+        MessageKind::Beacon => "beacon",
+        MessageKind::ProductState => "product_state",
+        MessageKind::InstrumentState => "instrument_state",
+        MessageKind::MassState => "mass_state",
+        MessageKind::Sequenced => "sequenced",
+        MessageKind::Reset => "reset",
+        MessageKind::Product => "product",
+        MessageKind::Instrument => "instrument",
+        MessageKind::Ignore => "ignore",
     }
 }
 
-impl FastText {
+impl ChannelsConfig {
     /// The same with what is not told taken from `base`.
     #[must_use]
-    pub fn over(mut self, base: &FastText) -> Self {
+    pub fn with_defaults(mut self, base: &ChannelsConfig) -> Self {
         macro_rules! take {
             ($($field:ident),*) => { $( if self.$field.is_none() { self.$field = base.$field.clone(); } )* };
         }

@@ -1,6 +1,6 @@
 //! A mapping file for a handler by itself: a strategy needs no feed to read it.
 
-use super::config::FastText;
+use super::config::ChannelsConfig;
 use crate::error::Error;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -21,12 +21,12 @@ pub struct MappingFile {
     #[serde(rename = "detect", default)]
     _detect: BTreeMap<String, IgnoredAny>,
     /// The table.
-    pub fast: FastText,
+    pub fast: ChannelsConfig,
 }
 
 /// The keys that make a file a mapping with a table `[fast]`.
 #[derive(Debug, Deserialize)]
-struct Sort {
+struct FormatProbe {
     format: Option<String>,
     fast: Option<IgnoredAny>,
 }
@@ -38,7 +38,7 @@ impl MappingFile {
     /// What is wrong, with its line.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
         let fail = |(origin, what)| Error::Mapping { origin, what };
-        let sort: Sort = toml::parse(text, origin).map_err(fail)?;
+        let sort: FormatProbe = toml::parse(text, origin).map_err(fail)?;
         if sort.format.as_deref() != Some("fast") || sort.fast.is_none() {
             let what = "a handler needs format fast and a table [fast] with channels".to_owned();
             return Err(fail((toml::origin(origin, text, &["format"]), what)));

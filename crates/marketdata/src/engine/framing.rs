@@ -1,32 +1,32 @@
 //! A packet taken apart: what stands before its messages, where one ends, and what they say.
 
-use super::config::{Order, Reset};
-use super::head::{self, Head};
-use super::ids::Ids;
-use super::plan::{Config, Framing};
-use super::taking;
-use super::view::Batch;
+use super::config::{ByteOrder, DictionaryResetMode};
+use super::field_visitor;
+use super::ids::LongIdTable;
+use super::message_fields::PacketMessages;
+use super::packet_header::{self, PacketHeader};
+use super::plan::{HandlerConfig, PacketFraming};
 use std::sync::Arc;
 use unitape_fast::{Decoder, MessageFault};
 use unitape_model::ChannelId;
 
 /// Takes packets apart, one at a time.
 #[derive(Debug)]
-pub(super) struct Packets {
-    config: Arc<Config>,
+pub(super) struct PacketDecoder {
+    config: Arc<HandlerConfig>,
     /// By channel.
     decoders: Vec<Decoder>,
-    hand: Hand,
+    hand: PacketBuffer,
     /// The template of the packet's header, where that was read without the decoder: the packet is not in hand yet.
     behind: Option<u32>,
     /// What the messages of the packet in hand say.
-    pub batch: Batch,
+    pub batch: PacketMessages,
 }
 
 /// The bytes of the packet in hand, with room behind them: messages that end well before the end of a buffer are decoded where
 /// they lie, and need no copy each.
 #[derive(Debug, Default)]
-struct Hand {
+struct PacketBuffer {
     buffer: Vec<u8>,
     length: usize,
 }
@@ -34,7 +34,7 @@ struct Hand {
 /// Bytes behind a packet, which may be anything.
 const ROOM: usize = 1024;
 
-impl Hand {
+impl PacketBuffer {
     #[inline]
     fn take(&mut self, payload: &[u8]) {
         self.length = payload.len();
@@ -46,21 +46,27 @@ impl Hand {
 }
 
 /// Why a packet cannot be used.
-pub(super) struct Unusable {
+pub(super) struct PacketFault {
     pub code: &'static str,
     pub detail: String,
 }
 
-impl Packets {
-    pub fn new(config: Arc<Config>) -> Self {
+impl PacketDecoder {
+    pub fn new(config: Arc<HandlerConfig>) -> Self {
         let projected = |set: u16| Decoder::with_projection(config.sets[usize::from(set)].wanted.clone());
         let decoders = config.channels.iter().map(|c| projected(c.set)).collect();
-        Self { decoders, hand: Hand::default(), behind: None, batch: Batch::default(), config }
+        Self {
+            decoders,
+            hand: PacketBuffer::default(),
+            behind: None,
+            batch: PacketMessages::default(),
+            config,
+        }
     }
 
     /// What stands before the messages of a packet, and where they begin.
     #[inline]
-    pub fn open(&mut self, channel: ChannelId, payload: &[u8]) -> Result<(Head, usize), Unusable> {
+    pub fn open(&mut self, channel: ChannelId, payload: &[u8]) -> Result<(PacketHeader, usize), PacketFault> {
         let Self { config, decoders, hand, behind, .. } = self;
         *behind = None;
         let set = &config.sets[usize::from(config.channels[channel.index()].set)];
@@ -73,41 +79,41 @@ impl Packets {
         }
         let decoder = &mut decoders[channel.index()];
         hand.take(payload);
-        if config.reset != Reset::Never {
+        if config.reset != DictionaryResetMode::Never {
             decoder.reset();
         }
         match config.framing {
-            Framing::Header => {
+            PacketFraming::Header => {
                 let message = decoder.decode_in(&hand.buffer, 0..hand.length);
                 let message = message.map_err(|fault| bad(&fault, 0))?;
                 if !set.headers[message.template] {
                     let name = &set.templates.list()[message.template].name.local;
                     let detail = format!("a packet begins with {name}, which is no header");
-                    return Err(Unusable { code: "no_header", detail });
+                    return Err(PacketFault { code: "no_header", detail });
                 }
-                let head = head::head(&message, config.time);
+                let head = packet_header::decoded_header(&message, config.time);
                 let body = message.bytes;
                 if head.sequence.is_none() {
                     let detail = "the header has no number".to_owned();
-                    return Err(Unusable { code: "missing", detail });
+                    return Err(PacketFault { code: "missing", detail });
                 }
                 Ok((head, body))
             }
-            Framing::Number { bytes, order, skip, every } => {
+            PacketFraming::Number { bytes, order, skip, every } => {
                 let n = usize::from(bytes);
                 let Some(number) = payload.get(..n).filter(|_| payload.len() >= n + usize::from(skip)) else {
                     let detail = "shorter than what stands before a message".to_owned();
-                    return Err(Unusable { code: "truncated", detail });
+                    return Err(PacketFault { code: "truncated", detail });
                 };
                 let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
                 let number = match order {
-                    Order::Big => number.iter().fold(0, add),
-                    Order::Little => number.iter().rev().fold(0, add),
+                    ByteOrder::Big => number.iter().fold(0, add),
+                    ByteOrder::Little => number.iter().rev().fold(0, add),
                 };
                 let body = if every { 0 } else { n + usize::from(skip) };
-                Ok((Head { sequence: Some(number), ..Head::default() }, body))
+                Ok((PacketHeader { sequence: Some(number), ..PacketHeader::default() }, body))
             }
-            Framing::Plain | Framing::Length => Ok((Head::default(), 0)),
+            PacketFraming::Plain | PacketFraming::Length => Ok((PacketHeader::default(), 0)),
         }
     }
 
@@ -117,8 +123,8 @@ impl Packets {
         &mut self,
         channel: ChannelId,
         (payload, mut at): (&[u8], usize),
-        ids: &mut Ids,
-    ) -> Result<(), Unusable> {
+        ids: &mut LongIdTable,
+    ) -> Result<(), PacketFault> {
         let Self { config, decoders, hand, behind, batch } = self;
         let decoder = &mut decoders[channel.index()];
         if let Some(header) = behind.take() {
@@ -130,14 +136,16 @@ impl Packets {
         let set = &config.sets[usize::from(config.channels[channel.index()].set)];
         // Nothing stands between messages, nor is anything to be done there.
         let plain = match config.framing {
-            Framing::Length | Framing::Number { every: true, .. } => false,
-            Framing::Header | Framing::Number { .. } | Framing::Plain => config.reset != Reset::Message,
+            PacketFraming::Length | PacketFraming::Number { every: true, .. } => false,
+            PacketFraming::Header | PacketFraming::Number { .. } | PacketFraming::Plain => {
+                config.reset != DictionaryResetMode::Message
+            }
         };
         while at < payload.len() {
             let mut end = payload.len();
             if !plain {
-                (at, end) = between(config, payload, at)?;
-                if config.reset == Reset::Message {
+                (at, end) = next_message_range(config, payload, at)?;
+                if config.reset == DictionaryResetMode::Message {
                     decoder.reset();
                 }
             }
@@ -148,11 +156,11 @@ impl Packets {
                 Err(fault) => return Err(bad(fault, at)),
             };
             let length = message.bytes;
-            if !plain && config.framing == Framing::Length && at + length != end {
+            if !plain && config.framing == PacketFraming::Length && at + length != end {
                 let detail = format!("bytes behind the message at byte {at}");
-                return Err(Unusable { code: "garbage", detail });
+                return Err(PacketFault { code: "garbage", detail });
             }
-            taking::take(message, (set.kinds[message.template], at), (config, ids), batch);
+            field_visitor::extract_fields(message, (set.kinds[message.template], at), (config, ids), batch);
             at += length;
         }
         Ok(())
@@ -160,38 +168,44 @@ impl Packets {
 }
 
 #[cold]
-fn bad(fault: &MessageFault, at: usize) -> Unusable {
-    Unusable { code: fault.code.as_str(), detail: format!("{fault}, which begins at byte {at}") }
+fn bad(fault: &MessageFault, at: usize) -> PacketFault {
+    PacketFault { code: fault.code.as_str(), detail: format!("{fault}, which begins at byte {at}") }
 }
 
 /// Where the next message begins, behind what stands before it, and what it ends before.
 #[inline(never)]
-fn between(config: &Config, payload: &[u8], at: usize) -> Result<(usize, usize), Unusable> {
+fn next_message_range(
+    config: &HandlerConfig,
+    payload: &[u8],
+    at: usize,
+) -> Result<(usize, usize), PacketFault> {
     match config.framing {
-        Framing::Number { bytes, skip, every: true, .. } => {
+        PacketFraming::Number { bytes, skip, every: true, .. } => {
             let at = at + usize::from(bytes) + usize::from(skip);
             if at >= payload.len() {
-                return Err(Unusable { code: "truncated", detail: format!("no message at byte {at}") });
+                return Err(PacketFault { code: "truncated", detail: format!("no message at byte {at}") });
             }
             Ok((at, payload.len()))
         }
-        Framing::Length => length(payload, at),
-        Framing::Header | Framing::Number { .. } | Framing::Plain => Ok((at, payload.len())),
+        PacketFraming::Length => length(payload, at),
+        PacketFraming::Header | PacketFraming::Number { .. } | PacketFraming::Plain => {
+            Ok((at, payload.len()))
+        }
     }
 }
 
 /// The message behind its length.
-fn length(payload: &[u8], at: usize) -> Result<(usize, usize), Unusable> {
+fn length(payload: &[u8], at: usize) -> Result<(usize, usize), PacketFault> {
     let left = &payload[at..];
     let Some(stop) = left.iter().take(5).position(|b| *b >= 0x80) else {
-        return Err(Unusable { code: "truncated", detail: format!("a length without end at byte {at}") });
+        return Err(PacketFault { code: "truncated", detail: format!("a length without end at byte {at}") });
     };
     let length = left[..=stop].iter().fold(0u64, |n, b| n << 7 | u64::from(b & 0x7f));
     let from = at + stop + 1;
     match usize::try_from(length).ok().and_then(|n| from.checked_add(n)).filter(|end| *end <= payload.len()) {
         Some(end) if end > from => Ok((from, end)),
-        Some(_) => Err(Unusable { code: "D12", detail: format!("a message without a byte at byte {at}") }),
-        None => Err(Unusable {
+        Some(_) => Err(PacketFault { code: "D12", detail: format!("a message without a byte at byte {at}") }),
+        None => Err(PacketFault {
             code: "truncated",
             detail: format!("the packet ends inside the message at byte {from}"),
         }),

@@ -5,31 +5,31 @@ use unitape_fast::{DecodedValue, FieldValue};
 
 /// An id of the venue: a number, or a text of up to eight bytes, or the place of a longer one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Id {
+pub(super) struct NativeId {
     pub bits: u64,
     pub sort: u8,
 }
 
-impl Id {
-    pub const NONE: Id = Id { bits: 0, sort: 255 };
+impl NativeId {
+    pub const NONE: NativeId = NativeId { bits: 0, sort: 255 };
     pub const NUMBER: u8 = 254;
-    /// In [`Ids`].
+    /// In [`LongIdTable`].
     pub const LONG: u8 = 253;
 
-    /// Whether it is [`Id::NONE`]: no other is of its sort.
+    /// Whether it is [`NativeId::NONE`]: no other is of its sort.
     #[inline(always)]
     pub const fn is_none(self) -> bool {
         self.sort == Self::NONE.sort
     }
 
     pub const fn number(bits: u64) -> Self {
-        Id { bits, sort: Self::NUMBER }
+        NativeId { bits, sort: Self::NUMBER }
     }
 }
 
 /// Ids that are texts of more than eight bytes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ids {
+pub(super) struct LongIdTable {
     places: FxHashMap<Box<[u8]>, u32>,
     texts: Vec<Box<[u8]>>,
 }
@@ -37,24 +37,24 @@ pub(super) struct Ids {
 /// Long ids kept, at most.
 const IDS_MAX: usize = 1 << 20;
 
-impl Ids {
+impl LongIdTable {
     #[inline(always)]
-    pub fn of(&mut self, value: DecodedValue<'_>) -> Option<Id> {
+    pub fn intern(&mut self, value: DecodedValue<'_>) -> Option<NativeId> {
         match value.uint() {
-            Some(n) => Some(Id::number(n)),
+            Some(n) => Some(NativeId::number(n)),
             None => self.other(value.get()),
         }
     }
 
     #[inline(never)]
-    fn other(&mut self, value: FieldValue<'_>) -> Option<Id> {
+    fn other(&mut self, value: FieldValue<'_>) -> Option<NativeId> {
         match value {
-            FieldValue::UInt(n) => Some(Id::number(n)),
-            FieldValue::Int(n) => Some(Id::number(n as u64)),
+            FieldValue::UInt(n) => Some(NativeId::number(n)),
+            FieldValue::Int(n) => Some(NativeId::number(n as u64)),
             FieldValue::Text(text) | FieldValue::Bytes(text) if text.len() <= 8 => {
                 let mut word = [0; 8];
                 word[..text.len()].copy_from_slice(text);
-                Some(Id { bits: u64::from_le_bytes(word), sort: text.len() as u8 })
+                Some(NativeId { bits: u64::from_le_bytes(word), sort: text.len() as u8 })
             }
             FieldValue::Text(text) | FieldValue::Bytes(text) => self.long(text),
             FieldValue::Decimal { .. } => None,
@@ -62,7 +62,7 @@ impl Ids {
     }
 
     #[cold]
-    fn long(&mut self, text: &[u8]) -> Option<Id> {
+    fn long(&mut self, text: &[u8]) -> Option<NativeId> {
         let bits = match self.places.get(text) {
             Some(place) => u64::from(*place),
             // What is no text is shown in two digits a byte.
@@ -75,14 +75,14 @@ impl Ids {
                 u64::from(place)
             }
         };
-        Some(Id { bits, sort: Id::LONG })
+        Some(NativeId { bits, sort: NativeId::LONG })
     }
 
     /// Its bytes, where it is a text.
-    pub fn text<'a>(&'a self, id: Id, short: &'a mut [u8; 8]) -> Option<&'a [u8]> {
+    pub fn text<'a>(&'a self, id: NativeId, short: &'a mut [u8; 8]) -> Option<&'a [u8]> {
         match id.sort {
-            Id::NUMBER => None,
-            Id::LONG => self.texts.get(id.bits as usize).map(|text| &text[..]),
+            NativeId::NUMBER => None,
+            NativeId::LONG => self.texts.get(id.bits as usize).map(|text| &text[..]),
             len => {
                 *short = id.bits.to_le_bytes();
                 short.get(..usize::from(len))
@@ -91,7 +91,7 @@ impl Ids {
     }
 
     /// As it is shown; bytes that are no text in hexadecimal digits, so that no two are alike.
-    pub fn shown(&self, id: Id) -> String {
+    pub fn display_text(&self, id: NativeId) -> String {
         match self.text(id, &mut [0; 8]) {
             Some(text) => match std::str::from_utf8(text) {
                 Ok(text) => text.to_owned(),

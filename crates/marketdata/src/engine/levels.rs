@@ -4,11 +4,11 @@
 //! where a side has room for so many levels only, the last one is deleted before another is put in before it. For this,
 //! the levels of each side are counted; their prices are not kept.
 
-use super::codes::{Type, Update};
-use super::products::Instrument;
-use super::stats::Counters;
-use super::step::{Action, Level, Step};
-use super::view::Entry;
+use super::codes::{EntryAction, EntryType};
+use super::market_event::{LevelUpdate, MarketEvent, UpdateAction};
+use super::message_fields::EntryFields;
+use super::products::TrackedInstrument;
+use super::stats::ProductCounters;
 use unitape_model::{InstrumentId, Price, Side};
 
 /// Applies an entry for a level, or for an empty book. Gives whether it can be: one at a place that its side does not have
@@ -16,14 +16,14 @@ use unitape_model::{InstrumentId, Price, Side};
 #[inline]
 pub(super) fn apply(
     id: InstrumentId,
-    instrument: &mut Instrument,
-    entry: &Entry,
-    counters: &mut Counters,
-    mut emit: impl FnMut(Step<'static>),
+    instrument: &mut TrackedInstrument,
+    entry: &EntryFields,
+    counters: &mut ProductCounters,
+    mut emit: impl FnMut(MarketEvent<'static>),
 ) -> bool {
-    match plain(instrument, entry) {
+    match apply_plain(instrument, entry) {
         Some(what) => {
-            emit(Step::Level(told(id, what, entry)));
+            emit(MarketEvent::Level(level_update(id, what, entry)));
             true
         }
         None => apply_any(id, instrument, entry, counters, &mut emit),
@@ -32,8 +32,12 @@ pub(super) fn apply(
 
 /// The level of an entry.
 #[inline(always)]
-pub(super) fn told(instrument: InstrumentId, (side, action): (Side, Action), entry: &Entry) -> Level {
-    Level {
+pub(super) fn level_update(
+    instrument: InstrumentId,
+    (side, action): (Side, UpdateAction),
+    entry: &EntryFields,
+) -> LevelUpdate {
+    LevelUpdate {
         instrument,
         side,
         action,
@@ -47,10 +51,13 @@ pub(super) fn told(instrument: InstrumentId, (side, action): (Side, Action), ent
 /// What nearly all entries are: a level at a place that its side has or that comes next, of something, and with room. It
 /// is counted. None for all others, of which it changes nothing.
 #[inline(always)]
-pub(super) fn plain(instrument: &mut Instrument, entry: &Entry) -> Option<(Side, Action)> {
+pub(super) fn apply_plain(
+    instrument: &mut TrackedInstrument,
+    entry: &EntryFields,
+) -> Option<(Side, UpdateAction)> {
     let side = match entry.sort {
-        Type::Bid => Side::Buy,
-        Type::Offer => Side::Sell,
+        EntryType::Bid => Side::Buy,
+        EntryType::Offer => Side::Sell,
         _ => return None,
     };
     let levels = &mut instrument.levels[side as usize];
@@ -59,15 +66,17 @@ pub(super) fn plain(instrument: &mut Instrument, entry: &Entry) -> Option<(Side,
     if better >= room {
         return None;
     }
-    match entry.action.unwrap_or(Update::New) {
-        Update::New if better <= *levels && *levels < room && !nothing => {
+    match entry.action.unwrap_or(EntryAction::New) {
+        EntryAction::New if better <= *levels && *levels < room && !nothing => {
             *levels += 1;
-            Some((side, Action::Add))
+            Some((side, UpdateAction::Add))
         }
-        Update::Change | Update::Overlay if better < *levels && !nothing => Some((side, Action::Change)),
-        Update::Delete if better < *levels => {
+        EntryAction::Change | EntryAction::Overlay if better < *levels && !nothing => {
+            Some((side, UpdateAction::Change))
+        }
+        EntryAction::Delete if better < *levels => {
             *levels -= 1;
-            Some((side, Action::Delete))
+            Some((side, UpdateAction::Delete))
         }
         _ => None,
     }
@@ -77,35 +86,35 @@ pub(super) fn plain(instrument: &mut Instrument, entry: &Entry) -> Option<(Side,
 #[inline(never)]
 pub(super) fn apply_any(
     id: InstrumentId,
-    instrument: &mut Instrument,
-    entry: &Entry,
-    counters: &mut Counters,
-    emit: &mut impl FnMut(Step<'static>),
+    instrument: &mut TrackedInstrument,
+    entry: &EntryFields,
+    counters: &mut ProductCounters,
+    emit: &mut impl FnMut(MarketEvent<'static>),
 ) -> bool {
     let side = match entry.sort {
-        Type::Bid => Side::Buy,
-        Type::Offer => Side::Sell,
-        Type::Empty => {
-            seldom(Seldom::Empty, (id, Side::Buy), instrument, emit);
+        EntryType::Bid => Side::Buy,
+        EntryType::Offer => Side::Sell,
+        EntryType::Empty => {
+            apply_implied(ImpliedDeletion::Empty, (id, Side::Buy), instrument, emit);
             return true;
         }
-        Type::Trade | Type::Ignore => return true,
+        EntryType::Trade | EntryType::Ignore => return true,
     };
-    let mut update = entry.action.unwrap_or(Update::New);
+    let mut update = entry.action.unwrap_or(EntryAction::New);
     let (place, max) = (entry.depth, instrument.depth);
     let mut fits = true;
     let action = if place == 0 {
         // Without a place the level is known by its price, and none are counted.
         match update {
-            Update::New => Action::Add,
-            Update::Change | Update::Overlay => Action::Change,
-            Update::Delete => Action::Delete,
+            EntryAction::New => UpdateAction::Add,
+            EntryAction::Change | EntryAction::Overlay => UpdateAction::Change,
+            EntryAction::Delete => UpdateAction::Delete,
             // There is nothing that these go from or to.
-            Update::Thru | Update::From => {
+            EntryAction::Thru | EntryAction::From => {
                 counters.misplaced += 1;
                 return true;
             }
-            Update::Ignore => return true,
+            EntryAction::Ignore => return true,
         }
     } else {
         let mended = instrument.mended;
@@ -116,12 +125,12 @@ pub(super) fn apply_any(
         }
         // A level of nothing is none.
         let nothing = entry.qty.is_some_and(|qty| qty.mantissa() == 0);
-        if nothing && matches!(update, Update::Change | Update::Overlay) {
-            update = Update::Delete;
+        if nothing && matches!(update, EntryAction::Change | EntryAction::Overlay) {
+            update = EntryAction::Delete;
         }
         fits = match update {
-            Update::New => place - 1 <= *levels && (*levels < u16::MAX || max > 0) && !nothing,
-            Update::Ignore => true,
+            EntryAction::New => place - 1 <= *levels && (*levels < u16::MAX || max > 0) && !nothing,
+            EntryAction::Ignore => true,
             _ => place <= *levels,
         };
         if !fits {
@@ -131,33 +140,37 @@ pub(super) fn apply_any(
             }
         }
         match update {
-            Update::New => {
+            EntryAction::New => {
                 if max > 0 && *levels >= max {
-                    seldom(Seldom::LastGoes, (id, side), instrument, emit);
+                    apply_implied(ImpliedDeletion::LastGoes, (id, side), instrument, emit);
                 }
                 instrument.levels[side as usize] += u16::from(fits);
-                Action::Add
+                UpdateAction::Add
             }
-            Update::Change | Update::Overlay => Action::Change,
-            Update::Delete => {
+            EntryAction::Change | EntryAction::Overlay => UpdateAction::Change,
+            EntryAction::Delete => {
                 *levels -= u16::from(fits);
-                Action::Delete
+                UpdateAction::Delete
             }
-            Update::Thru | Update::From => {
-                let what = if update == Update::Thru { Seldom::Thru(place) } else { Seldom::From(place) };
-                seldom(what, (id, side), instrument, emit);
+            EntryAction::Thru | EntryAction::From => {
+                let what = if update == EntryAction::Thru {
+                    ImpliedDeletion::Thru(place)
+                } else {
+                    ImpliedDeletion::From(place)
+                };
+                apply_implied(what, (id, side), instrument, emit);
                 return fits;
             }
-            Update::Ignore => return fits,
+            EntryAction::Ignore => return fits,
         }
     };
-    emit(Step::Level(told(id, (side, action), entry)));
+    emit(MarketEvent::Level(level_update(id, (side, action), entry)));
     fits
 }
 
 /// What is told of a side in one word, and means several of its levels or none that is told.
 #[derive(Clone, Copy)]
-enum Seldom {
+enum ImpliedDeletion {
     Empty,
     /// A side has as many levels as it has room for, and gets another one.
     LastGoes,
@@ -167,73 +180,77 @@ enum Seldom {
 
 #[cold]
 #[inline(never)]
-fn seldom(
-    what: Seldom,
+fn apply_implied(
+    what: ImpliedDeletion,
     (id, side): (InstrumentId, Side),
-    instrument: &mut Instrument,
-    emit: &mut impl FnMut(Step<'static>),
+    instrument: &mut TrackedInstrument,
+    emit: &mut impl FnMut(MarketEvent<'static>),
 ) {
     let max = instrument.depth;
     let levels = &mut instrument.levels[side as usize];
     let (first, count) = match what {
-        Seldom::Empty => {
+        ImpliedDeletion::Empty => {
             instrument.levels = [0; 2];
-            return emit(Step::Clear { instrument: id });
+            return emit(MarketEvent::Clear { instrument: id });
         }
-        Seldom::LastGoes => {
+        ImpliedDeletion::LastGoes => {
             *levels = max - 1;
-            return emit(gone(id, side, max));
+            return emit(level_deletion(id, side, max));
         }
-        Seldom::Thru(place) => (1, place.min(*levels)),
-        Seldom::From(place) => (place, levels.checked_sub(place).map_or(0, |n| n + 1)),
+        ImpliedDeletion::Thru(place) => (1, place.min(*levels)),
+        ImpliedDeletion::From(place) => (place, levels.checked_sub(place).map_or(0, |n| n + 1)),
     };
     let before = std::mem::replace(levels, *levels - count);
     for n in 0..count {
         // From the best on each is the best by then; from the last on they are as they were.
-        let depth = if let Seldom::Thru(_) = what { first } else { before - n };
-        emit(gone(id, side, depth));
+        let depth = if let ImpliedDeletion::Thru(_) = what { first } else { before - n };
+        emit(level_deletion(id, side, depth));
     }
 }
 
 /// The depth of a book has become known, or another: what is beyond it goes.
-pub(super) fn trim(id: InstrumentId, instrument: &mut Instrument, mut emit: impl FnMut(Step<'static>)) {
+pub(super) fn trim(
+    id: InstrumentId,
+    instrument: &mut TrackedInstrument,
+    mut emit: impl FnMut(MarketEvent<'static>),
+) {
     let max = instrument.depth;
     for side in [Side::Buy, Side::Sell] {
         let levels = &mut instrument.levels[side as usize];
         while max > 0 && *levels > max {
-            emit(gone(id, side, *levels));
+            emit(level_deletion(id, side, *levels));
             *levels -= 1;
         }
     }
 }
 
 /// A level goes that nobody tells of.
-fn gone(instrument: InstrumentId, side: Side, depth: u16) -> Step<'static> {
-    let (action, px, qty, orders) = (Action::Delete, Price::NONE, None, None);
-    Step::Level(Level { instrument, side, action, px, qty, orders, depth: Some(depth) })
+fn level_deletion(instrument: InstrumentId, side: Side, depth: u16) -> MarketEvent<'static> {
+    let (action, px, qty, orders) = (UpdateAction::Delete, Price::NONE, None, None);
+    MarketEvent::Level(LevelUpdate { instrument, side, action, px, qty, orders, depth: Some(depth) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::ids::Id;
+    use crate::engine::ids::NativeId;
     use proptest::prelude::*;
     use unitape_model::Quantity;
 
-    fn entry((side, action, depth, qty): (bool, u8, u16, Option<i64>)) -> Entry {
+    fn entry((side, action, depth, qty): (bool, u8, u16, Option<i64>)) -> EntryFields {
         let action = match action {
-            0..=3 => Some(Update::New),
-            4 => Some(Update::Change),
-            5 => Some(Update::Overlay),
-            6 => Some(Update::Delete),
-            7 => Some(Update::Thru),
-            8 => Some(Update::From),
-            9 => Some(Update::Ignore),
+            0..=3 => Some(EntryAction::New),
+            4 => Some(EntryAction::Change),
+            5 => Some(EntryAction::Overlay),
+            6 => Some(EntryAction::Delete),
+            7 => Some(EntryAction::Thru),
+            8 => Some(EntryAction::From),
+            9 => Some(EntryAction::Ignore),
             _ => None,
         };
-        let sort = if side { Type::Bid } else { Type::Offer };
+        let sort = if side { EntryType::Bid } else { EntryType::Offer };
         let qty = qty.map(|n| Quantity::new(n, 0).unwrap());
-        Entry { sort, action, depth, qty, px: Price(5), ..Entry::nothing(Id::NONE) }
+        EntryFields { sort, action, depth, qty, px: Price(5), ..EntryFields::with_instrument(NativeId::NONE) }
     }
 
     proptest! {
@@ -245,10 +262,10 @@ mod tests {
             mended in any::<bool>(),
             entries in prop::collection::vec((any::<bool>(), 0u8..11, 0u16..8, prop::option::of(0i64..4)), 0..60),
         ) {
-            let mut quick = Instrument::with_depth(depth);
+            let mut quick = TrackedInstrument::with_depth(depth);
             quick.mended = mended;
             let mut other = quick;
-            let (mut quick_counts, mut other_counts) = (Counters::default(), Counters::default());
+            let (mut quick_counts, mut other_counts) = (ProductCounters::default(), ProductCounters::default());
             for entry in entries.into_iter().map(entry) {
                 let (mut told, mut expected) = (Vec::new(), Vec::new());
                 let fits = apply(InstrumentId(3), &mut quick, &entry, &mut quick_counts, |step| told.push(step));

@@ -1,30 +1,32 @@
 //! The handler: packets of all channels in, steps out.
 
-use super::around::{Of, StreamId};
-use super::config::Reset;
-use super::core::Core;
-use super::early::EarlySnapshots;
-use super::framing::{Packets, Unusable};
-use super::head::Head;
-use super::lines::{Arrival, Kept, Stream, Verdict};
-use super::plan::Config;
+use super::arbitration::{ArbitratedStream, ArrivalVerdict, HeldPacket, PacketArrival};
+use super::config::DictionaryResetMode;
+use super::context::{PacketContext, StreamId};
+use super::core::MessageProcessor;
+use super::early_snapshots::EarlySnapshots;
+use super::framing::{PacketDecoder, PacketFault};
+use super::market_event::{
+    ChannelRole, MarketEvent, MarketEventSink, MessageOutcome, Packet, ReferenceTables, RefusedInput,
+};
+use super::packet_header::PacketHeader;
+use super::plan::HandlerConfig;
 use super::pulse::{LinePulse, PulseChange};
-use super::step::{Outcome, Packet, Refusal, Role, Step, Steps, Tables};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use unitape_model::{ChannelId, InstrumentId, UnixNanos};
 
-mod early;
+mod early_snapshots;
 mod stats;
 
 /// Turns packets into steps. It does no I/O and reads no clock.
 #[derive(Debug)]
 pub struct Engine {
-    pub(super) config: Arc<Config>,
-    pub(super) core: Core,
-    pub(super) packets: Packets,
+    pub(super) config: Arc<HandlerConfig>,
+    pub(super) core: MessageProcessor,
+    pub(super) packets: PacketDecoder,
     /// Streams of all channels.
-    pub(super) streams: Vec<Sent>,
+    pub(super) streams: Vec<SenderStream>,
     /// By channel: which of its lines are heard.
     pub(super) pulses: Vec<LinePulse>,
     /// By pair: snapshots that no gap needed when they came.
@@ -39,23 +41,23 @@ pub struct Engine {
     /// The address of the last packet, and its channel and line.
     route: Option<(SocketAddr, ChannelId, u8)>,
     spare: Vec<Vec<u8>>,
-    pub(super) counters: ChannelCounters,
+    pub(super) counters: PacketCounters,
 }
 
 /// Packets from one sender.
 #[derive(Debug)]
-pub(super) struct Sent {
+pub(super) struct SenderStream {
     pub channel: ChannelId,
     sender: u64,
     partition: u64,
     /// The first stream of the same sender and partition, on whichever channel.
     origin: StreamId,
-    pub stream: Stream,
+    pub stream: ArbitratedStream,
 }
 
 /// What was counted over all channels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ChannelCounters {
+pub(super) struct PacketCounters {
     pub unknown: u64,
     pub refused: u64,
 }
@@ -69,7 +71,7 @@ const STREAMS_MAX: usize = 256;
 impl Engine {
     /// A handler that has seen nothing.
     #[must_use]
-    pub fn new(config: Arc<Config>) -> Self {
+    pub fn new(config: Arc<HandlerConfig>) -> Self {
         let has = |channel: usize, line: u8| {
             config.addresses.iter().any(|(_, c, l)| c.index() == channel && *l == line)
         };
@@ -78,28 +80,28 @@ impl Engine {
             pulses: (0..config.channels.len()).map(pulse).collect(),
             early: config.pairs.iter().map(|_| EarlySnapshots::default()).collect(),
             is_over: false,
-            core: Core::new(config.clone()),
-            packets: Packets::new(config.clone()),
+            core: MessageProcessor::new(config.clone()),
+            packets: PacketDecoder::new(config.clone()),
             streams: Vec::new(),
             latest: vec![[StreamId::NONE; LATEST]; config.channels.len()],
             waits: false,
             held_bytes: 0,
             route: None,
             spare: Vec::new(),
-            counters: ChannelCounters::default(),
+            counters: PacketCounters::default(),
             config,
         }
     }
 
     /// Channels, products and instruments.
     #[must_use]
-    pub fn tables(&self) -> &Tables {
+    pub fn tables(&self) -> &ReferenceTables {
         &self.core.tables
     }
 
     /// What tests look at.
     #[cfg(test)]
-    pub(super) fn parts(&self) -> (&Tables, &super::products::Products) {
+    pub(super) fn parts(&self) -> (&ReferenceTables, &super::products::ProductRecovery) {
         (&self.core.tables, &self.core.products)
     }
 
@@ -116,32 +118,42 @@ impl Engine {
     }
 
     /// A datagram; its steps, and those of what waited for it or for the time to pass, go to `out`.
-    pub fn packet(&mut self, packet: Packet<'_>, out: &mut impl Steps) {
+    pub fn packet(&mut self, packet: Packet<'_>, out: &mut impl MarketEventSink) {
         if self.waits {
             self.time(packet.ts_recv.0, out);
         }
         let Some((channel, line)) = self.route(packet.to) else {
             self.counters.unknown += 1;
-            let of = self.of(ChannelId(0), 0, StreamId::NONE, &packet, Head::default());
-            return self.core.tell(&of, packet.payload.len(), Step::End(Outcome::Ignored), out);
+            let of = self.packet_context(ChannelId(0), 0, StreamId::NONE, &packet, PacketHeader::default());
+            return self.core.emit_for_packet(
+                &of,
+                packet.payload.len(),
+                MarketEvent::End(MessageOutcome::Ignored),
+                out,
+            );
         };
-        if let Some(change) = self.pulses[channel.index()].heard(line, packet.ts_recv.0) {
-            let of = self.of(channel, line, StreamId::NONE, &packet, Head::default());
+        if let Some(change) = self.pulses[channel.index()].note_packet(line, packet.ts_recv.0) {
+            let of = self.packet_context(channel, line, StreamId::NONE, &packet, PacketHeader::default());
             self.line_changes(&of, change, packet.payload.len(), out);
         }
         let opened = match self.packets.open(channel, packet.payload) {
             Ok(opened) => opened,
             Err(why) => {
-                let of = self.of(channel, line, StreamId::NONE, &packet, Head::default());
+                let of = self.packet_context(channel, line, StreamId::NONE, &packet, PacketHeader::default());
                 return self.refuse(&of, packet.payload, &why, out);
             }
         };
         let (head, body) = opened;
         let Some(sequence) = head.sequence else {
-            let of = self.of(channel, line, StreamId::NONE, &packet, head);
+            let of = self.packet_context(channel, line, StreamId::NONE, &packet, head);
             self.keep_early(&of, packet.payload);
-            if self.rests(channel) {
-                return self.core.tell(&of, packet.payload.len(), Step::End(Outcome::Ignored), out);
+            if self.is_unneeded(channel) {
+                return self.core.emit_for_packet(
+                    &of,
+                    packet.payload.len(),
+                    MarketEvent::End(MessageOutcome::Ignored),
+                    out,
+                );
             }
             return match self.packets.body(channel, (packet.payload, body), &mut self.core.ids) {
                 Ok(()) => self.apply(&of, packet.payload, out),
@@ -149,34 +161,36 @@ impl Engine {
             };
         };
         let Some(stream) = self.stream(channel, &head) else {
-            let why =
-                Unusable { code: "no_room", detail: format!("more than {STREAMS_MAX} senders on a channel") };
-            let of = self.of(channel, line, StreamId::NONE, &packet, head);
+            let why = PacketFault {
+                code: "no_room",
+                detail: format!("more than {STREAMS_MAX} senders on a channel"),
+            };
+            let of = self.packet_context(channel, line, StreamId::NONE, &packet, head);
             return self.refuse(&of, packet.payload, &why, out);
         };
-        let Head { time: sent, reset, .. } = head;
+        let PacketHeader { time: sent, reset, .. } = head;
         let Packet { ts_recv: UnixNanos(ts_recv), place, .. } = packet;
-        let Sent { origin, stream: at, .. } = &mut self.streams[stream.index()];
-        let of = Of { channel, line, stream, origin: *origin, ts_recv, place, sent, reset };
-        let arrival = Arrival { line, sequence, ts_recv, sent, reset };
+        let SenderStream { origin, stream: at, .. } = &mut self.streams[stream.index()];
+        let of = PacketContext { channel, line, stream, origin: *origin, ts_recv, place, sent, reset };
+        let arrival = PacketArrival { line, sequence, ts_recv, sent, reset };
         at.settled = None;
         let begins = head.reset && at.expected.is_none();
         let mut verdict = at.offer(arrival, packet.payload.len());
-        if verdict == Verdict::Restart || at.settled.is_some() {
+        if verdict == ArrivalVerdict::Restart || at.settled.is_some() {
             verdict = self.settle(&of, sequence, verdict, out);
             // Another packet was decoded in between.
-            if matches!(verdict, Verdict::Now | Verdict::Wait) {
+            if matches!(verdict, ArrivalVerdict::Now | ArrivalVerdict::Wait) {
                 _ = self.packets.open(channel, packet.payload);
             }
         }
-        if begins && verdict == Verdict::Now {
+        if begins && verdict == ArrivalVerdict::Now {
             self.core.begins_behind_snapshots(&of, out);
         }
         self.place(&of, (sequence, verdict), packet.payload, body, out);
     }
 
     /// No packet came until `now`: what has waited too long for a missing one goes on without it.
-    pub fn idle(&mut self, now: UnixNanos, out: &mut impl Steps) {
+    pub fn idle(&mut self, now: UnixNanos, out: &mut impl MarketEventSink) {
         if self.waits {
             self.time(now.0, out);
         }
@@ -184,9 +198,9 @@ impl Engine {
 
     /// Nothing more of these channels will come, after [`Engine::finish`]: all books are stale from here on, and stay as they
     /// are.
-    pub fn close(&mut self, out: &mut impl Steps) {
-        let now = self.streams.iter().map(|s| s.stream.heard()).max().unwrap_or(0);
-        let of = Of {
+    pub fn close(&mut self, out: &mut impl MarketEventSink) {
+        let now = self.streams.iter().map(|s| s.stream.last_heard()).max().unwrap_or(0);
+        let of = PacketContext {
             channel: ChannelId(0),
             line: 0,
             stream: StreamId::NONE,
@@ -201,18 +215,18 @@ impl Engine {
 
     /// What it was made by.
     #[must_use]
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &HandlerConfig {
         &self.config
     }
 
     /// Nothing more will come: what waits is used as it is.
-    pub fn finish(&mut self, out: &mut impl Steps) {
+    pub fn finish(&mut self, out: &mut impl MarketEventSink) {
         self.is_over = true;
         for stream in (0..self.streams.len()).map(StreamId::new) {
             self.flush(stream, out);
             for line in 0..2 {
                 if let Some((_, kept)) = self.streams[stream.index()].stream.aside[line].take() {
-                    self.damaged(stream, kept, out);
+                    self.refuse_damaged(stream, kept, out);
                 }
             }
         }
@@ -222,35 +236,58 @@ impl Engine {
 
     /// A line is down, or back.
     #[cold]
-    fn line_changes(&mut self, of: &Of, change: PulseChange, length: usize, out: &mut impl Steps) {
+    fn line_changes(
+        &mut self,
+        of: &PacketContext,
+        change: PulseChange,
+        length: usize,
+        out: &mut impl MarketEventSink,
+    ) {
         let PulseChange { line, down, since } = change;
         let since = UnixNanos(since);
-        let step = if down { Step::LineDown { line, since } } else { Step::LineUp { line, since } };
-        self.core.tell(&Of { line, ..*of }, length, step, out);
+        let step =
+            if down { MarketEvent::LineDown { line, since } } else { MarketEvent::LineUp { line, since } };
+        self.core.emit_for_packet(&PacketContext { line, ..*of }, length, step, out);
     }
 
     /// Nothing more will come: a line that ended well before the other is down, however little time there was to see it.
-    fn lines_end(&mut self, out: &mut impl Steps) {
-        let now = self.streams.iter().map(|s| s.stream.heard()).max().unwrap_or(0);
+    fn lines_end(&mut self, out: &mut impl MarketEventSink) {
+        let now = self.streams.iter().map(|s| s.stream.last_heard()).max().unwrap_or(0);
         let channels = (0..self.pulses.len() as u16).map(ChannelId);
         for (channel, line) in channels.flat_map(|channel| [(channel, 0), (channel, 1)]) {
             let pulse = self.pulses[channel.index()];
             let of_channel = self.streams.iter().filter(|s| s.channel == channel);
-            let behind = of_channel.fold(0u64, |sum, s| sum.saturating_add(s.stream.behind(line)));
+            let behind = of_channel.fold(0u64, |sum, s| sum.saturating_add(s.stream.packets_behind(line)));
             if pulse.has(line) && !pulse.is_down(line) && behind > u64::from(self.config.window.packets) {
-                let change = self.pulses[channel.index()].goes_down(line);
+                let change = self.pulses[channel.index()].mark_down(line);
                 let to = self.config.addresses[0].0;
                 let packet = Packet { to, ts_recv: UnixNanos(now), place: 0, payload: &[] };
-                let of = self.of(channel, line, StreamId::NONE, &packet, Head::default());
+                let of = self.packet_context(channel, line, StreamId::NONE, &packet, PacketHeader::default());
                 self.line_changes(&of, change, 0, out);
             }
         }
     }
 
-    fn of(&self, channel: ChannelId, line: u8, stream: StreamId, packet: &Packet<'_>, head: Head) -> Of {
+    fn packet_context(
+        &self,
+        channel: ChannelId,
+        line: u8,
+        stream: StreamId,
+        packet: &Packet<'_>,
+        head: PacketHeader,
+    ) -> PacketContext {
         let origin = self.origin(stream);
         let (sent, reset) = (head.time, head.reset);
-        Of { channel, line, stream, origin, ts_recv: packet.ts_recv.0, place: packet.place, sent, reset }
+        PacketContext {
+            channel,
+            line,
+            stream,
+            origin,
+            ts_recv: packet.ts_recv.0,
+            place: packet.place,
+            sent,
+            reset,
+        }
     }
 
     fn origin(&self, stream: StreamId) -> StreamId {
@@ -269,9 +306,14 @@ impl Engine {
         }
     }
 
-    fn apply(&mut self, of: &Of, payload: &[u8], out: &mut impl Steps) {
+    fn apply(&mut self, of: &PacketContext, payload: &[u8], out: &mut impl MarketEventSink) {
         if self.packets.batch.told.is_empty() {
-            return self.core.tell(of, payload.len(), Step::End(Outcome::Ignored), out);
+            return self.core.emit_for_packet(
+                of,
+                payload.len(),
+                MarketEvent::End(MessageOutcome::Ignored),
+                out,
+            );
         }
         self.core.batch(&self.packets.batch, of, payload, out);
         if let Some(pair) = self.core.products.gap_of.take() {
@@ -283,52 +325,57 @@ impl Engine {
     #[inline(always)]
     fn place(
         &mut self,
-        of: &Of,
-        (sequence, verdict): (u64, Verdict),
+        of: &PacketContext,
+        (sequence, verdict): (u64, ArrivalVerdict),
         payload: &[u8],
         body: usize,
-        out: &mut impl Steps,
+        out: &mut impl MarketEventSink,
     ) {
-        if let Verdict::Now | Verdict::Wait = verdict
-            && let Some(change) = self.pulses[of.channel.index()].brings(of.line, of.ts_recv)
+        if let ArrivalVerdict::Now | ArrivalVerdict::Wait = verdict
+            && let Some(change) = self.pulses[of.channel.index()].note_first_copy(of.line, of.ts_recv)
         {
             self.line_changes(of, change, payload.len(), out);
         }
-        if verdict == Verdict::Now {
+        if verdict == ArrivalVerdict::Now {
             self.keep_early(of, payload);
         }
         match verdict {
-            Verdict::Now if self.rests(of.channel) => {
-                self.streams[of.stream.index()].stream.used(sequence, of.line, of.sent);
-                self.core.tell(of, payload.len(), Step::End(Outcome::Ignored), out);
+            ArrivalVerdict::Now if self.is_unneeded(of.channel) => {
+                self.streams[of.stream.index()].stream.mark_used(sequence, of.line, of.sent);
+                self.core.emit_for_packet(of, payload.len(), MarketEvent::End(MessageOutcome::Ignored), out);
             }
-            Verdict::Now => match self.packets.body(of.channel, (payload, body), &mut self.core.ids) {
+            ArrivalVerdict::Now => match self.packets.body(of.channel, (payload, body), &mut self.core.ids) {
                 Ok(()) => {
-                    self.streams[of.stream.index()].stream.used(sequence, of.line, of.sent);
+                    self.streams[of.stream.index()].stream.mark_used(sequence, of.line, of.sent);
                     self.apply(of, payload, out);
                 }
                 Err(why) => {
-                    self.streams[of.stream.index()].stream.corrupt(sequence, of.line, of.ts_recv);
+                    self.streams[of.stream.index()].stream.mark_corrupt(sequence, of.line, of.ts_recv);
                     self.refuse(of, payload, &why, out);
                 }
             },
-            Verdict::Wait => return self.keep(of, sequence, payload, body, out),
-            Verdict::Duplicate => {
-                self.core.tell(of, payload.len(), Step::End(Outcome::Duplicate), out);
+            ArrivalVerdict::Wait => return self.keep(of, sequence, payload, body, out),
+            ArrivalVerdict::Duplicate => {
+                self.core.emit_for_packet(
+                    of,
+                    payload.len(),
+                    MarketEvent::End(MessageOutcome::Duplicate),
+                    out,
+                );
             }
-            Verdict::Late => {
+            ArrivalVerdict::Late => {
                 let detail = format!("packet {sequence} came when it had been given up");
-                self.refuse(of, payload, &Unusable { code: "late", detail }, out);
+                self.refuse(of, payload, &PacketFault { code: "late", detail }, out);
             }
-            Verdict::Aside => {
-                let kept = self.kept(of, payload);
+            ArrivalVerdict::Aside => {
+                let kept = self.held_packet(of, payload);
                 self.streams[of.stream.index()].stream.aside[usize::from(of.line)] = Some((sequence, kept));
-                self.core.products.aside(of.stream, Some(of.ts_recv));
+                self.core.products.set_aside_since(of.stream, Some(of.ts_recv));
             }
-            Verdict::Restart => unreachable!("it was settled"),
+            ArrivalVerdict::Restart => unreachable!("it was settled"),
         }
-        if self.streams[of.stream.index()].stream.waits() {
-            self.go_on(of.stream, of.ts_recv, out);
+        if self.streams[of.stream.index()].stream.has_waiting() {
+            self.release_ready(of.stream, of.ts_recv, out);
         }
     }
 
@@ -337,68 +384,90 @@ impl Engine {
     #[inline(never)]
     fn place_late(
         &mut self,
-        of: &Of,
-        to_do: (u64, Verdict),
+        of: &PacketContext,
+        to_do: (u64, ArrivalVerdict),
         payload: &[u8],
         body: usize,
-        out: &mut impl Steps,
+        out: &mut impl MarketEventSink,
     ) {
         self.place(of, to_do, payload, body, out);
     }
 
     #[cold]
-    fn keep(&mut self, of: &Of, sequence: u64, payload: &[u8], body: usize, out: &mut impl Steps) {
+    fn keep(
+        &mut self,
+        of: &PacketContext,
+        sequence: u64,
+        payload: &[u8],
+        body: usize,
+        out: &mut impl MarketEventSink,
+    ) {
         // One that is bad must not stand in the way of the other line's.
-        if self.config.reset != Reset::Never
+        if self.config.reset != DictionaryResetMode::Never
             && let Err(why) = self.packets.body(of.channel, (payload, body), &mut self.core.ids)
         {
-            self.streams[of.stream.index()].stream.corrupt(sequence, of.line, of.ts_recv);
+            self.streams[of.stream.index()].stream.mark_corrupt(sequence, of.line, of.ts_recv);
             self.refuse(of, payload, &why, out);
         } else {
-            let kept = self.kept(of, payload);
+            let kept = self.held_packet(of, payload);
             self.held_bytes += payload.len();
             self.streams[of.stream.index()].stream.keep(sequence, kept, of.sent);
             self.waits = true;
         }
-        self.go_on(of.stream, of.ts_recv, out);
+        self.release_ready(of.stream, of.ts_recv, out);
     }
 
-    fn kept(&mut self, of: &Of, payload: &[u8]) -> Kept {
+    fn held_packet(&mut self, of: &PacketContext, payload: &[u8]) -> HeldPacket {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(payload);
-        Kept { line: of.line, ts_recv: of.ts_recv, place: of.place, bytes }
+        HeldPacket { line: of.line, ts_recv: of.ts_recv, place: of.place, bytes }
     }
 
     /// What waits in a stream and can go on, by its turn or because what is missing is given up.
     #[cold]
-    fn go_on(&mut self, stream: StreamId, now: i64, out: &mut impl Steps) {
+    fn release_ready(&mut self, stream: StreamId, now: i64, out: &mut impl MarketEventSink) {
         loop {
             let no_room = self.held_bytes > self.config.window.bytes;
             let at = &mut self.streams[stream.index()].stream;
             if let Some((sequence, kept)) = at.next() {
                 self.release(stream, sequence, kept, out);
             } else if let Some(lost) = at.give_up(now, no_room) {
-                self.lost(stream, now, lost, out);
+                self.packets_lost(stream, now, lost, out);
             } else {
                 return;
             }
         }
     }
 
-    fn lost(&mut self, stream: StreamId, now: i64, (from, to): (u64, u64), out: &mut impl Steps) {
+    fn packets_lost(
+        &mut self,
+        stream: StreamId,
+        now: i64,
+        (from, to): (u64, u64),
+        out: &mut impl MarketEventSink,
+    ) {
         let channel = self.streams[stream.index()].channel;
         let origin = self.origin(stream);
-        let of = Of { channel, line: 0, stream, origin, ts_recv: now, place: 0, sent: None, reset: false };
-        self.core.lost(&of, (from, to), out);
+        let of = PacketContext {
+            channel,
+            line: 0,
+            stream,
+            origin,
+            ts_recv: now,
+            place: 0,
+            sent: None,
+            reset: false,
+        };
+        self.core.packets_lost(&of, (from, to), out);
     }
 
     /// A packet that waited.
-    fn release(&mut self, stream: StreamId, sequence: u64, kept: Kept, out: &mut impl Steps) {
+    fn release(&mut self, stream: StreamId, sequence: u64, kept: HeldPacket, out: &mut impl MarketEventSink) {
         self.held_bytes -= kept.bytes.len();
-        let Kept { line, ts_recv, place, bytes } = kept;
+        let HeldPacket { line, ts_recv, place, bytes } = kept;
         let channel = self.streams[stream.index()].channel;
-        let mut of = Of {
+        let mut of = PacketContext {
             channel,
             line,
             stream,
@@ -411,7 +480,7 @@ impl Engine {
         let read = self.packets.open(channel, &bytes).and_then(|(head, body)| {
             (of.sent, of.reset) = (head.time, head.reset);
             self.keep_early(&of, &bytes);
-            match self.rests(channel) {
+            match self.is_unneeded(channel) {
                 true => {
                     self.packets.batch.clear();
                     Ok(())
@@ -421,14 +490,14 @@ impl Engine {
         });
         match read {
             Ok(()) => {
-                self.streams[stream.index()].stream.used(sequence, line, of.sent);
+                self.streams[stream.index()].stream.mark_used(sequence, line, of.sent);
                 self.apply(&of, &bytes, out);
             }
             Err(why) => {
                 let at = &mut self.streams[stream.index()].stream;
-                at.corrupt(sequence, line, ts_recv);
+                at.mark_corrupt(sequence, line, ts_recv);
                 let (from, to) = at.skip(sequence);
-                self.core.lost(&of, (from, to), out);
+                self.core.packets_lost(&of, (from, to), out);
                 self.refuse(&of, &bytes, &why, out);
             }
         }
@@ -438,14 +507,14 @@ impl Engine {
     }
 
     /// All that waits in a stream, with its gaps.
-    fn flush(&mut self, stream: StreamId, out: &mut impl Steps) {
+    fn flush(&mut self, stream: StreamId, out: &mut impl MarketEventSink) {
         loop {
             let at = &mut self.streams[stream.index()].stream;
             if let Some((sequence, kept)) = at.next() {
                 self.release(stream, sequence, kept, out);
             } else if let Some(lost) = at.give_up_now() {
-                let now = at.heard();
-                self.lost(stream, now, lost, out);
+                let now = at.last_heard();
+                self.packets_lost(stream, now, lost, out);
             } else {
                 return;
             }
@@ -454,12 +523,12 @@ impl Engine {
 
     /// Time has passed: what has waited too long goes on.
     #[cold]
-    fn time(&mut self, now: i64, out: &mut impl Steps) {
+    fn time(&mut self, now: i64, out: &mut impl MarketEventSink) {
         self.waits = false;
         for stream in (0..self.streams.len()).map(StreamId::new) {
-            if self.streams[stream.index()].stream.waits() {
-                self.go_on(stream, now, out);
-                self.waits |= self.streams[stream.index()].stream.waits();
+            if self.streams[stream.index()].stream.has_waiting() {
+                self.release_ready(stream, now, out);
+                self.waits |= self.streams[stream.index()].stream.has_waiting();
             }
         }
     }
@@ -467,15 +536,21 @@ impl Engine {
     /// A packet tells what the one is that its line has aside, or that numbers begin again; gives what is to be done with
     /// the packet itself.
     #[cold]
-    fn settle(&mut self, of: &Of, sequence: u64, verdict: Verdict, out: &mut impl Steps) -> Verdict {
+    fn settle(
+        &mut self,
+        of: &PacketContext,
+        sequence: u64,
+        verdict: ArrivalVerdict,
+        out: &mut impl MarketEventSink,
+    ) -> ArrivalVerdict {
         let line = usize::from(of.line);
         let at = &mut self.streams[of.stream.index()].stream;
         let good = at.settled.take();
         let aside = at.aside[line].take();
         if at.aside.iter().all(Option::is_none) {
-            self.core.products.aside(of.stream, None);
+            self.core.products.set_aside_since(of.stream, None);
         }
-        if verdict == Verdict::Restart {
+        if verdict == ArrivalVerdict::Restart {
             // What waits is of the old numbers: it is used, so that it is accounted for.
             let first = at.expected;
             while let Some((sequence, kept)) = self.streams[of.stream.index()].stream.drain() {
@@ -486,32 +561,39 @@ impl Engine {
         }
         match (aside, good) {
             (Some((sequence, kept)), Some(true)) => {
-                let of = Of { ts_recv: kept.ts_recv, place: kept.place, sent: None, reset: false, ..*of };
+                let of = PacketContext {
+                    ts_recv: kept.ts_recv,
+                    place: kept.place,
+                    sent: None,
+                    reset: false,
+                    ..*of
+                };
                 let at = &mut self.streams[of.stream.index()].stream;
-                let verdict = if at.is_of_stream(of.line) { at.place(sequence) } else { Verdict::Late };
+                let verdict =
+                    if at.is_of_stream(of.line) { at.classify(sequence) } else { ArrivalVerdict::Late };
                 match self.packets.open(of.channel, &kept.bytes) {
                     Ok((head, body)) => {
-                        let of = Of { sent: head.time, reset: head.reset, ..of };
+                        let of = PacketContext { sent: head.time, reset: head.reset, ..of };
                         self.place_late(&of, (sequence, verdict), &kept.bytes, body, out);
                     }
                     Err(why) => self.refuse(&of, &kept.bytes, &why, out),
                 }
             }
-            (Some((_, kept)), _) => self.damaged(of.stream, kept, out),
+            (Some((_, kept)), _) => self.refuse_damaged(of.stream, kept, out),
             (None, _) => {}
         }
         let at = &mut self.streams[of.stream.index()].stream;
         match verdict {
-            Verdict::Restart | Verdict::Now | Verdict::Wait => at.place(sequence),
+            ArrivalVerdict::Restart | ArrivalVerdict::Now | ArrivalVerdict::Wait => at.classify(sequence),
             other => other,
         }
     }
 
     /// A packet whose number was damaged.
-    fn damaged(&mut self, stream: StreamId, kept: Kept, out: &mut impl Steps) {
+    fn refuse_damaged(&mut self, stream: StreamId, kept: HeldPacket, out: &mut impl MarketEventSink) {
         let channel = self.streams[stream.index()].channel;
         let (line, origin) = (kept.line, self.origin(stream));
-        let of = Of {
+        let of = PacketContext {
             channel,
             line,
             stream,
@@ -522,30 +604,37 @@ impl Engine {
             reset: false,
         };
         let detail = "its number is far from all others of its line".to_owned();
-        self.refuse(&of, &kept.bytes, &Unusable { code: "bad_sequence", detail }, out);
+        self.refuse(&of, &kept.bytes, &PacketFault { code: "bad_sequence", detail }, out);
     }
 
     /// Whether a packet's messages are of no use to anyone now: only its number is looked at.
     #[inline]
-    fn rests(&self, channel: ChannelId) -> bool {
+    fn is_unneeded(&self, channel: ChannelId) -> bool {
         let channel = &self.config.channels[channel.index()];
-        channel.role == Role::Snapshot
-            && self.config.reset != Reset::Never
-            && !self.core.products.wants(channel.pair)
+        channel.role == ChannelRole::Snapshot
+            && self.config.reset != DictionaryResetMode::Never
+            && !self.core.products.needs_snapshots(channel.pair)
     }
 
     #[cold]
-    fn refuse(&mut self, of: &Of, payload: &[u8], why: &Unusable, out: &mut impl Steps) {
+    fn refuse(
+        &mut self,
+        of: &PacketContext,
+        payload: &[u8],
+        why: &PacketFault,
+        out: &mut impl MarketEventSink,
+    ) {
         self.counters.refused += 1;
-        let refusal = Refusal { code: why.code, detail: &why.detail, raw: payload };
-        self.core.tell(of, payload.len(), Step::Refused(refusal), out);
-        self.core.tell(of, payload.len(), Step::End(Outcome::Refused), out);
+        let refusal = RefusedInput { code: why.code, detail: &why.detail, raw: payload };
+        self.core.emit_for_packet(of, payload.len(), MarketEvent::Refused(refusal), out);
+        self.core.emit_for_packet(of, payload.len(), MarketEvent::End(MessageOutcome::Refused), out);
     }
 
     #[inline]
-    fn stream(&mut self, channel: ChannelId, head: &Head) -> Option<StreamId> {
+    fn stream(&mut self, channel: ChannelId, head: &PacketHeader) -> Option<StreamId> {
         let latest = &mut self.latest[channel.index()][head.partition as usize % LATEST];
-        let is = |s: &Sent| (s.channel, s.sender, s.partition) == (channel, head.sender, head.partition);
+        let is =
+            |s: &SenderStream| (s.channel, s.sender, s.partition) == (channel, head.sender, head.partition);
         if self.streams.get(latest.index()).is_some_and(is) {
             return Some(*latest);
         }
@@ -556,12 +645,12 @@ impl Engine {
                 return None;
             }
             None => {
-                let Head { sender, partition, .. } = *head;
-                let stream = Stream::new(self.config.window);
-                let same = |s: &Sent| (s.sender, s.partition) == (sender, partition);
+                let PacketHeader { sender, partition, .. } = *head;
+                let stream = ArbitratedStream::new(self.config.window);
+                let same = |s: &SenderStream| (s.sender, s.partition) == (sender, partition);
                 let origin = self.streams.iter().position(same).unwrap_or(self.streams.len());
                 let origin = StreamId::new(origin);
-                self.streams.push(Sent { channel, sender, partition, origin, stream });
+                self.streams.push(SenderStream { channel, sender, partition, origin, stream });
                 self.streams.len() - 1
             }
         };

@@ -1,38 +1,41 @@
 //! The configuration, compiled: numbers in place of names.
 //!
-//! Each field that is asked for has a [`Tag`], in each template in which it is; each template is of a kind. Codes are
+//! Each field that is asked for has a [`FieldRole`], in each template in which it is; each template is of a kind. Codes are
 //! looked up in tables of 256. What is wrong is told with its place in the file.
 
-use super::codes::{Codes, codes};
-use super::config::word;
-use super::config::{ChannelText, FastText, FramingText, Key, Kind, MessageText, Order, Recovery, Reset};
-use super::config::{Unit, Window};
-use super::head::Plain;
-use super::sets::{Set, set};
-use super::step::Role;
-use super::tags::{FIELDS, Tag};
-use super::wrong::{Made, Wrong, wrong};
+use super::codes::{VenueCodes, codes};
+use super::config::kind_word;
+use super::config::{ArbitrationWindow, TimeUnit};
+use super::config::{
+    ByteOrder, ChannelConfig, ChannelsConfig, DictionaryResetMode, FastMessageConfig, FramingConfig,
+    MessageKind, NumberingScope, RecoverySettings,
+};
+use super::config_refusal::{ConfigRefusal, ConfigResult, refuse};
+use super::field_roles::{FIELDS, FieldRole};
+use super::market_event::ChannelRole;
+use super::packet_header::HeaderProgram;
+use super::template_set::{TemplateSet, load_template_set};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use unitape_model::ChannelId;
 
 /// What a handler is made by.
 #[derive(Clone, Debug)]
-pub struct Config {
-    pub(super) key: Key,
-    pub(super) reset: Reset,
-    pub(super) time: Unit,
+pub struct HandlerConfig {
+    pub(super) key: NumberingScope,
+    pub(super) reset: DictionaryResetMode,
+    pub(super) time: TimeUnit,
     pub(super) px_exponent: i8,
     pub(super) qty_exponent: i8,
     pub(super) market_depth: Option<u16>,
     /// Which reference data tell how many levels there are, where nothing else does.
-    pub(super) depth_told: DepthTold,
-    pub(super) window: Window,
-    pub(super) recovery: Recovery,
-    pub(super) framing: Framing,
-    pub(super) codes: Codes,
-    pub(super) sets: Vec<Set>,
-    pub(super) channels: Vec<Channel>,
+    pub(super) depth_told: DepthSource,
+    pub(super) window: ArbitrationWindow,
+    pub(super) recovery: RecoverySettings,
+    pub(super) framing: PacketFraming,
+    pub(super) codes: VenueCodes,
+    pub(super) sets: Vec<TemplateSet>,
+    pub(super) channels: Vec<ChannelPlan>,
     pub(super) addresses: Vec<(SocketAddr, ChannelId, u8)>,
     /// Channels of how many pairs there are, and which of them have snapshots.
     pub(super) pairs: Vec<bool>,
@@ -40,7 +43,7 @@ pub struct Config {
 
 /// What of a table is of the file itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Own {
+pub struct OwnSettings {
     /// So many messages.
     pub messages: usize,
     /// Its framing.
@@ -49,7 +52,7 @@ pub struct Own {
 
 /// What tells how many levels there are, and nothing else does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum DepthTold {
+pub(super) enum DepthSource {
     #[default]
     Otherwise,
     OfProducts,
@@ -58,38 +61,42 @@ pub(super) enum DepthTold {
 
 /// A channel, compiled.
 #[derive(Clone, Debug)]
-pub(super) struct Channel {
+pub(super) struct ChannelPlan {
     pub name: String,
-    pub role: Role,
+    pub role: ChannelRole,
     pub pair: u16,
-    /// Its templates, in [`Config::sets`].
+    /// Its templates, in [`HandlerConfig::template_set`].
     pub set: u16,
 }
 
 /// How packets are framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
+pub(super) enum PacketFraming {
     /// The first message is the header.
     Header,
     /// Bytes of a number, and bytes behind it, before each message or once.
-    Number { bytes: u8, order: Order, skip: u8, every: bool },
+    Number { bytes: u8, order: ByteOrder, skip: u8, every: bool },
     /// Nothing before messages.
     Plain,
     /// A length before each message.
     Length,
 }
 
-impl Config {
+impl HandlerConfig {
     /// Compiles a table; `own` says what of it is of the file itself, and not of the mapping that it is like. `files` are all
     /// files of templates that it names.
     ///
     /// # Errors
     /// What is wrong, and where.
-    pub fn new(text: &FastText, own: Own, files: &BTreeMap<String, Vec<u8>>) -> Result<Self, Wrong> {
+    pub fn new(
+        text: &ChannelsConfig,
+        own: OwnSettings,
+        files: &BTreeMap<String, Vec<u8>>,
+    ) -> Result<Self, ConfigRefusal> {
         let framing_text = text.framing.clone().unwrap_or_default();
         let framing = framing(&framing_text)?;
-        if framing == Framing::Header && text.reset == Some(Reset::Never) {
-            return wrong(
+        if framing == PacketFraming::Header && text.reset == Some(DictionaryResetMode::Never) {
+            return refuse(
                 &["reset"],
                 "a header is a message of its own: dictionaries are emptied at least by packet",
             );
@@ -101,7 +108,7 @@ impl Config {
             px_exponent: text.px_exponent.unwrap_or(0),
             qty_exponent: text.qty_exponent.unwrap_or(0),
             market_depth: text.market_depth,
-            depth_told: DepthTold::Otherwise,
+            depth_told: DepthSource::Otherwise,
             window: text.window.unwrap_or_default(),
             recovery: text.recovery.unwrap_or_default(),
             framing,
@@ -123,30 +130,30 @@ impl Config {
                     pairs.len() - 1
                 }
             };
-            pairs[pair].1 |= channel.role == Role::Snapshot;
+            pairs[pair].1 |= channel.role == ChannelRole::Snapshot;
             config.take_addresses(i, channel)?;
             let names = if channel.templates.is_empty() { &text.templates } else { &channel.templates };
             if names.is_empty() {
-                return wrong(&place, "no templates: say fast.templates, or `templates` of the channel");
+                return refuse(&place, "no templates: say fast.templates, or `templates` of the channel");
             }
             let set = match config.sets.iter().position(|set| &set.files == names) {
                 Some(set) => set,
                 None => {
-                    config.sets.push(set(names, files)?);
+                    config.sets.push(load_template_set(names, files)?);
                     config.sets.len() - 1
                 }
             };
             let (pair, set) = (pair as u16, set as u16);
-            config.channels.push(Channel { name: channel.name.clone(), role: channel.role, pair, set });
+            config.channels.push(ChannelPlan { name: channel.name.clone(), role: channel.role, pair, set });
         }
         if config.channels.is_empty() {
-            return wrong(&[], "no channels: say where packets come from in [[fast.channel]]");
+            return refuse(&[], "no channels: say where packets come from in [[fast.channel]]");
         }
         config.pairs = pairs.into_iter().map(|(_, snapshots)| snapshots).collect();
         config.messages(text, own.messages)?;
         config.check_pairs(text)?;
         config.check_lines(text)?;
-        if framing == Framing::Header {
+        if framing == PacketFraming::Header {
             config.header(&framing_text, own.framing)?;
         }
         Ok(config)
@@ -156,7 +163,7 @@ impl Config {
     ///
     /// # Errors
     /// What is wrong, and where.
-    pub fn check(text: &FastText) -> Result<(), Wrong> {
+    pub fn check(text: &ChannelsConfig) -> Result<(), ConfigRefusal> {
         framing(&text.framing.clone().unwrap_or_default())?;
         codes(text)?;
         for (i, message) in text.message.iter().enumerate() {
@@ -178,51 +185,54 @@ impl Config {
         self.addresses.iter().copied()
     }
 
-    fn bounds(&self) -> Made<()> {
-        let Window { packets, ns, dead_ns, far, silent_ns, .. } = self.window;
+    fn bounds(&self) -> ConfigResult<()> {
+        let ArbitrationWindow { packets, ns, dead_ns, far, silent_ns, .. } = self.window;
         if packets == 0 || packets > 4096 {
-            return wrong(&["window", "packets"], "window.packets: 1 to 4096");
+            return refuse(&["window", "packets"], "window.packets: 1 to 4096");
         }
         if ns < 0 || dead_ns < 0 {
-            return wrong(&["window"], "window: times are not negative");
+            return refuse(&["window"], "window: times are not negative");
         }
         if silent_ns <= 0 {
-            return wrong(&["window", "silent_ns"], "window.silent_ns: more than 0");
+            return refuse(&["window", "silent_ns"], "window.silent_ns: more than 0");
         }
         if self.recovery.early_bytes > EARLY_BYTES_MAX {
-            return wrong(&["recovery", "early_bytes"], "recovery.early_bytes: at most 64 MiB");
+            return refuse(&["recovery", "early_bytes"], "recovery.early_bytes: at most 64 MiB");
         }
         if far < u32::from(packets) {
-            return wrong(&["window", "far"], "window.far: not less than window.packets");
+            return refuse(&["window", "far"], "window.far: not less than window.packets");
         }
         if self.market_depth == Some(0) {
-            return wrong(&["market_depth"], "market_depth: at least 1");
+            return refuse(&["market_depth"], "market_depth: at least 1");
         }
         Ok(())
     }
 
-    fn take_addresses(&mut self, channel: usize, text: &ChannelText) -> Made<()> {
+    fn take_addresses(&mut self, channel: usize, text: &ChannelConfig) -> ConfigResult<()> {
         let at = channel.to_string();
         for (line, (key, addresses)) in [("a", &text.a), ("b", &text.b)].into_iter().enumerate() {
             for address in addresses {
                 let place = ["channel", &at, key];
                 let Ok(to) = address.parse::<SocketAddr>() else {
-                    return wrong(&place, format!("`{address}` is no address and port, as 224.0.50.1:59001"));
+                    return refuse(
+                        &place,
+                        format!("`{address}` is no address and port, as 224.0.50.1:59001"),
+                    );
                 };
                 if self.addresses.iter().any(|(other, ..)| *other == to) {
-                    return wrong(&place, format!("{address} is told twice"));
+                    return refuse(&place, format!("{address} is told twice"));
                 }
                 self.addresses.push((to, ChannelId(channel as u16), line as u8));
             }
         }
         match text.a.is_empty() && text.b.is_empty() {
-            true => wrong(&["channel", &at], "no address: say `a`, and `b` where there is a second line"),
+            true => refuse(&["channel", &at], "no address: say `a`, and `b` where there is a second line"),
             false => Ok(()),
         }
     }
 
-    fn messages(&mut self, text: &FastText, own: usize) -> Made<()> {
-        let mut tells = DepthTold::Otherwise;
+    fn messages(&mut self, text: &ChannelsConfig, own: usize) -> ConfigResult<()> {
+        let mut tells = DepthSource::Otherwise;
         for (i, message) in text.message.iter().enumerate() {
             let at = i.to_string();
             let at = ["message", &at];
@@ -239,10 +249,12 @@ impl Config {
                     for (n, (path, tag)) in fields.iter().enumerate() {
                         let added = set.ask(index, path, *tag);
                         found[n] += added;
-                        if added > 0 && *tag == Tag::MarketDepth {
+                        if added > 0 && *tag == FieldRole::MarketDepth {
                             tells = match message.kind {
-                                Kind::Product => DepthTold::OfProducts,
-                                Kind::Instrument if tells == DepthTold::Otherwise => DepthTold::OfInstruments,
+                                MessageKind::Product => DepthSource::OfProducts,
+                                MessageKind::Instrument if tells == DepthSource::Otherwise => {
+                                    DepthSource::OfInstruments
+                                }
                                 _ => tells,
                             };
                         }
@@ -250,7 +262,7 @@ impl Config {
                 }
             }
             if templates == 0 && i < own {
-                return wrong(
+                return refuse(
                     &[at[0], at[1], "templates"],
                     format!("no template is called {}", message.templates.join(" or ")),
                 );
@@ -260,7 +272,7 @@ impl Config {
                 named.map_or("entries", |(name, _)| name)
             };
             let lacks = fields.iter().zip(&found).find(|((path, _), found)| {
-                **found == 0 && (i < own || must(message.kind).contains(&name_of(path)))
+                **found == 0 && (i < own || required_fields(message.kind).contains(&name_of(path)))
             });
             if let Some(((path, _), _)) = lacks.filter(|_| templates > 0) {
                 let name = name_of(path);
@@ -268,17 +280,18 @@ impl Config {
                     "entries" => &[at[0], at[1], "entries"],
                     name => &[at[0], at[1], "fields", name],
                 };
-                return wrong(
+                return refuse(
                     place,
                     format!("{name}: no field `{path}` in {}", message.templates.join(", ")),
                 );
             }
-            let numbered = fields.iter().zip(&found).any(|((_, tag), n)| *tag == Tag::Sequence && *n > 0);
-            if message.kind == Kind::Depth && templates > 0 && !numbered {
+            let numbered =
+                fields.iter().zip(&found).any(|((_, tag), n)| *tag == FieldRole::Sequence && *n > 0);
+            if message.kind == MessageKind::Depth && templates > 0 && !numbered {
                 self.check_unnumbered(&at)?;
             }
         }
-        let reference = self.channels.iter().any(|c| c.role == Role::Reference);
+        let reference = self.channels.iter().any(|c| c.role == ChannelRole::Reference);
         if reference && self.market_depth.is_none() {
             self.depth_told = tells;
         }
@@ -286,33 +299,34 @@ impl Config {
     }
 
     /// Copies can be told apart, and dictionaries are those of the sender.
-    fn check_lines(&self, text: &FastText) -> Made<()> {
+    fn check_lines(&self, text: &ChannelsConfig) -> ConfigResult<()> {
         let two = text.channel.iter().enumerate().find(|(_, c)| !c.a.is_empty() && !c.b.is_empty());
         let Some((channel, told)) = two else { return Ok(()) };
         let place = ["channel", &channel.to_string(), "b"];
-        if self.reset == Reset::Never {
+        if self.reset == DictionaryResetMode::Never {
             // A copy that was begun and is bad, or one that is left out, has changed what the next is read by.
             let what = "two lines need dictionaries that are emptied, by packet or by message: reset = \"never\" is for one";
-            return wrong(&place, what);
+            return refuse(&place, what);
         }
-        let depth =
-            |m: &&super::config::MessageText| m.kind == Kind::Depth && !m.fields.contains_key("sequence");
-        if matches!(self.framing, Framing::Plain | Framing::Length)
-            && told.role == Role::Incremental
+        let depth = |m: &&super::config::FastMessageConfig| {
+            m.kind == MessageKind::Depth && !m.fields.contains_key("sequence")
+        };
+        if matches!(self.framing, PacketFraming::Plain | PacketFraming::Length)
+            && told.role == ChannelRole::Incremental
             && let Some(message) = text.message.iter().find(depth)
         {
             let what = format!(
                 "two lines, but nothing tells copies: neither packets nor messages {} have a number",
                 message.templates.join(", ")
             );
-            return wrong(&place, what);
+            return refuse(&place, what);
         }
         Ok(())
     }
 
     /// Depth that has no numbers: no snapshot tells what of it is in it.
-    fn check_unnumbered(&self, message: &[&str; 2]) -> Made<()> {
-        match self.channels.iter().find(|c| c.role == Role::Snapshot) {
+    fn check_unnumbered(&self, message: &[&str; 2]) -> ConfigResult<()> {
+        match self.channels.iter().find(|c| c.role == ChannelRole::Snapshot) {
             None => Ok(()),
             Some(channel) => {
                 let what = format!(
@@ -320,17 +334,18 @@ impl Config {
                      they have in them",
                     channel.name
                 );
-                wrong(message, what)
+                refuse(message, what)
             }
         }
     }
 
     /// Reference data are of a pair whose messages they tell of.
-    fn check_pairs(&self, text: &FastText) -> Made<()> {
+    fn check_pairs(&self, text: &ChannelsConfig) -> ConfigResult<()> {
         let has_incremental =
-            |pair: &str| text.channel.iter().any(|c| c.role == Role::Incremental && c.pair == pair);
-        let lost = |c: &super::config::ChannelText| c.role == Role::Reference && !has_incremental(&c.pair);
-        let some = text.channel.iter().any(|c| c.role == Role::Incremental);
+            |pair: &str| text.channel.iter().any(|c| c.role == ChannelRole::Incremental && c.pair == pair);
+        let lost =
+            |c: &super::config::ChannelConfig| c.role == ChannelRole::Reference && !has_incremental(&c.pair);
+        let some = text.channel.iter().any(|c| c.role == ChannelRole::Incremental);
         match text.channel.iter().position(lost).filter(|_| some) {
             None => Ok(()),
             Some(channel) => {
@@ -340,19 +355,19 @@ impl Config {
                      give it the `pair` of the channels it tells of, or leave `pair` away on all",
                     told.name, told.pair
                 );
-                wrong(&["channel", &channel.to_string(), "pair"], what)
+                refuse(&["channel", &channel.to_string(), "pair"], what)
             }
         }
     }
 
-    fn header(&mut self, text: &FramingText, own: bool) -> Made<()> {
+    fn header(&mut self, text: &FramingConfig, own: bool) -> ConfigResult<()> {
         let name = text.header.as_deref().unwrap_or_default();
         let fields = [
-            ("sequence", &text.sequence, Tag::HeadSequence),
-            ("sender", &text.sender, Tag::HeadSender),
-            ("partition", &text.partition, Tag::HeadPartition),
-            ("time", &text.time, Tag::HeadTime),
-            ("reset", &text.reset, Tag::HeadReset),
+            ("sequence", &text.sequence, FieldRole::HeadSequence),
+            ("sender", &text.sender, FieldRole::HeadSender),
+            ("partition", &text.partition, FieldRole::HeadPartition),
+            ("time", &text.time, FieldRole::HeadTime),
+            ("reset", &text.reset, FieldRole::HeadReset),
         ];
         let (mut templates, mut found) = (0, [0; 5]);
         for set in &mut self.sets {
@@ -364,7 +379,8 @@ impl Config {
                 set.headers[index] = true;
                 let asked = fields.iter().filter_map(|(_, path, tag)| Some((path.as_deref()?, *tag)));
                 let asked: Vec<_> = asked.collect();
-                set.plain = set.plain.take().or_else(|| Plain::of(&set.templates.list()[index], &asked));
+                set.plain =
+                    set.plain.take().or_else(|| HeaderProgram::compile(&set.templates.list()[index], &asked));
                 for (n, (_, path, tag)) in fields.iter().enumerate() {
                     if let Some(path) = path {
                         found[n] += set.ask(index, path, *tag);
@@ -373,48 +389,48 @@ impl Config {
             }
         }
         if templates == 0 {
-            return wrong(&["framing", "header"], format!("header: no template is called {name}"));
+            return refuse(&["framing", "header"], format!("header: no template is called {name}"));
         }
         for ((key, path, _), found) in fields.into_iter().zip(found) {
             if let Some(path) = path
                 && found == 0
                 && (own || key == "sequence")
             {
-                return wrong(&["framing", key], format!("{key}: no field `{path}` in {name}"));
+                return refuse(&["framing", key], format!("{key}: no field `{path}` in {name}"));
             }
         }
         Ok(())
     }
 }
 
-fn framing(text: &FramingText) -> Made<Framing> {
+fn framing(text: &FramingConfig) -> ConfigResult<PacketFraming> {
     let told = [text.header.is_some(), text.number_bytes > 0, text.length];
     if told.iter().filter(|t| **t).count() > 1 {
-        return wrong(&["framing"], "framing: one of `header`, `number_bytes` and `length`");
+        return refuse(&["framing"], "framing: one of `header`, `number_bytes` and `length`");
     }
     if text.header.is_some() {
         return match &text.sequence {
-            Some(_) => Ok(Framing::Header),
+            Some(_) => Ok(PacketFraming::Header),
             None => {
-                wrong(&["framing"], "framing: `header` needs `sequence`, its field with the packet's number")
+                refuse(&["framing"], "framing: `header` needs `sequence`, its field with the packet's number")
             }
         };
     }
     if text.length {
-        return Ok(Framing::Length);
+        return Ok(PacketFraming::Length);
     }
     match text.number_bytes {
-        0 => Ok(Framing::Plain),
+        0 => Ok(PacketFraming::Plain),
         1..=8 => {
-            let FramingText { number_bytes: bytes, order, skip, every, .. } = *text;
-            Ok(Framing::Number { bytes, order, skip, every })
+            let FramingConfig { number_bytes: bytes, order, skip, every, .. } = *text;
+            Ok(PacketFraming::Number { bytes, order, skip, every })
         }
-        _ => wrong(&["framing", "number_bytes"], "number_bytes: 1 to 8"),
+        _ => refuse(&["framing", "number_bytes"], "number_bytes: 1 to 8"),
     }
 }
 
 /// The fields of a message: path and tag, the entries among them.
-fn fields<'t>(message: &'t MessageText, at: &[&str; 2]) -> Made<Vec<(&'t String, Tag)>> {
+fn fields<'t>(message: &'t FastMessageConfig, at: &[&str; 2]) -> ConfigResult<Vec<(&'t String, FieldRole)>> {
     let mut fields = Vec::new();
     for (name, path) in &message.fields {
         match FIELDS.iter().find(|(known, _)| known == name) {
@@ -422,31 +438,33 @@ fn fields<'t>(message: &'t MessageText, at: &[&str; 2]) -> Made<Vec<(&'t String,
             None => {
                 let all: Vec<_> = FIELDS.iter().map(|(name, _)| *name).collect();
                 let what = format!("no field `{name}`; fields: {}", all.join(", "));
-                return wrong(&[at[0], at[1], "fields", name], what);
+                return refuse(&[at[0], at[1], "fields", name], what);
             }
         }
     }
-    if let Some(lacks) = must(message.kind).iter().find(|name| !message.fields.contains_key(**name)) {
-        return wrong(at, format!("kind {} needs the field `{lacks}`", word(message.kind)));
+    if let Some(lacks) =
+        required_fields(message.kind).iter().find(|name| !message.fields.contains_key(**name))
+    {
+        return refuse(at, format!("kind {} needs the field `{lacks}`", kind_word(message.kind)));
     }
     if let Some(entries) = &message.entries {
-        fields.push((entries, Tag::Entries));
+        fields.push((entries, FieldRole::Entries));
     }
     Ok(fields)
 }
 
 /// Fields without which a message of this kind means nothing.
-fn must(kind: Kind) -> &'static [&'static str] {
+fn required_fields(kind: MessageKind) -> &'static [&'static str] {
     match kind {
-        Kind::Depth => &["instrument"],
-        Kind::Snapshot => &["instrument", "last"],
-        Kind::Beacon => &["last"],
-        Kind::ProductState => &["product_state"],
-        Kind::InstrumentState | Kind::MassState => &["instrument", "instrument_state"],
-        Kind::Sequenced => &["sequence"],
-        Kind::Product => &["product"],
-        Kind::Instrument => &["instrument"],
-        Kind::Reset | Kind::Ignore => &[],
+        MessageKind::Depth => &["instrument"],
+        MessageKind::Snapshot => &["instrument", "last"],
+        MessageKind::Beacon => &["last"],
+        MessageKind::ProductState => &["product_state"],
+        MessageKind::InstrumentState | MessageKind::MassState => &["instrument", "instrument_state"],
+        MessageKind::Sequenced => &["sequence"],
+        MessageKind::Product => &["product"],
+        MessageKind::Instrument => &["instrument"],
+        MessageKind::Reset | MessageKind::Ignore => &[],
     }
 }
 

@@ -13,26 +13,26 @@
 //!
 //! What waits is bounded, by product and over all; what falls out is told, and the snapshots must be newer by that.
 
-use super::around::{Of, StreamId};
-use super::config::{Recovery, Window};
-use super::ids::Id;
-use super::plan::DepthTold;
-use super::stats::Counters;
-use super::view::Entry;
+use super::config::{ArbitrationWindow, RecoverySettings};
+use super::context::{PacketContext, StreamId};
+use super::ids::NativeId;
+use super::message_fields::EntryFields;
+use super::plan::DepthSource;
+use super::stats::ProductCounters;
 use std::collections::VecDeque;
 use unitape_model::{InstrumentId, ProductId};
 
-mod doubt;
+mod renumbering;
 
 /// An instrument, while levels are applied.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Instrument {
+pub(super) struct TrackedInstrument {
     pub product: ProductId,
     /// Its levels are whole.
     pub live: bool,
     /// Snapshots mend it.
     pub mended: bool,
-    /// How many levels it has is known, as far as it will be; see [`Product::deep`].
+    /// How many levels it has is known, as far as it will be; see [`TrackedProduct::deep`].
     pub deep: bool,
     /// It is no longer traded; it is not waited for.
     pub gone: bool,
@@ -49,7 +49,7 @@ pub(super) struct Instrument {
 }
 
 #[cfg(test)]
-impl Instrument {
+impl TrackedInstrument {
     /// One of so many levels a side, for tests of levels alone.
     pub fn with_depth(depth: u16) -> Self {
         let (product, live, mended, deep, gone) = (ProductId(0), true, true, true, false);
@@ -59,7 +59,7 @@ impl Instrument {
 
 /// A product.
 #[derive(Clone, Debug)]
-pub(super) struct Product {
+pub(super) struct TrackedProduct {
     /// Of which pair of channels.
     pub pair: u16,
     /// The stream that its last message came from.
@@ -72,7 +72,7 @@ pub(super) struct Product {
     /// Messages in a row whose numbers may have begun again.
     pub(super) odd: u8,
     /// Its state, and the message that told it.
-    pub state: (Id, u64),
+    pub state: (NativeId, u64),
     /// The next message, none before the first.
     pub next: Option<u64>,
     /// The last message that is known to be missing before those that came in a row.
@@ -107,7 +107,7 @@ pub(super) struct Product {
     pub(super) explained: Option<u64>,
     /// Since when a packet of its stream lies aside, which may be the first of other numbers.
     pub(super) aside: Option<i64>,
-    waits: VecDeque<Waiting>,
+    waits: VecDeque<WaitingLevel>,
     /// The number of the first that waits.
     base: u64,
     pub no_room: bool,
@@ -115,8 +115,8 @@ pub(super) struct Product {
 
 /// A level that waits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Waiting {
-    pub entry: Entry,
+pub(super) struct WaitingLevel {
+    pub entry: EntryFields,
     pub sequence: u64,
     pub time: i64,
     instrument: InstrumentId,
@@ -126,7 +126,7 @@ pub(super) struct Waiting {
 
 /// What a message's number says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum SequenceCheck {
     /// It is the next, or has no number.
     Next,
     /// These are missing before it.
@@ -135,22 +135,22 @@ pub(super) enum Turn {
     Begins,
     /// It was here already.
     Old,
-    /// A snapshot that was sent before it has its number already: see [`Products::moved`].
+    /// A snapshot that was sent before it has its number already: see [`ProductRecovery::has_restarted`].
     InSnapshot,
 }
 
 /// All products.
 #[derive(Clone, Debug)]
-pub(super) struct Products {
-    bounds: Recovery,
+pub(super) struct ProductRecovery {
+    bounds: RecoverySettings,
     /// Products or instruments wait for their definition.
-    depth_told: DepthTold,
+    depth_told: DepthSource,
     /// Within this time both channels of a pair begin to count anew.
     pub(super) settle_ns: i64,
     /// What was sent so much later is no copy.
     pub(super) window_ns: i64,
-    pub list: Vec<Product>,
-    pub instruments: Vec<Instrument>,
+    pub list: Vec<TrackedProduct>,
+    pub instruments: Vec<TrackedInstrument>,
     /// By pair: products that are not whole.
     pub wanting: Vec<u32>,
     /// By pair: whether it has snapshots.
@@ -160,25 +160,30 @@ pub(super) struct Products {
     pub gap_of: Option<u16>,
     /// How often numbers of any product have begun again.
     pub restarts: u64,
-    pub counters: Counters,
+    pub counters: ProductCounters,
 }
 
-impl Product {
+impl TrackedProduct {
     /// Whether it is of this sender and partition, or may be.
     pub fn is_from(&self, origin: StreamId) -> bool {
         self.origin == origin || self.origin.is_none()
     }
 
     /// Its snapshots are of this sender and partition, and until messages tell otherwise so is all of it.
-    pub fn snapshots_from(&mut self, origin: StreamId) {
+    pub fn note_snapshot_origin(&mut self, origin: StreamId) {
         if self.stream.is_none() {
             self.origin = origin;
         }
     }
 }
 
-impl Products {
-    pub fn new(bounds: Recovery, window: Window, snapshots: Vec<bool>, depth_told: DepthTold) -> Self {
+impl ProductRecovery {
+    pub fn new(
+        bounds: RecoverySettings,
+        window: ArbitrationWindow,
+        snapshots: Vec<bool>,
+        depth_told: DepthSource,
+    ) -> Self {
         Self {
             bounds,
             depth_told,
@@ -191,7 +196,7 @@ impl Products {
             waiting: 0,
             gap_of: None,
             restarts: 0,
-            counters: Counters::default(),
+            counters: ProductCounters::default(),
         }
     }
 
@@ -201,20 +206,20 @@ impl Products {
             return None;
         }
         let whole = !self.snapshots[usize::from(pair)];
-        self.list.push(Product {
+        self.list.push(TrackedProduct {
             pair,
             stream: StreamId::NONE,
             origin: StreamId::NONE,
             heard: 0,
             sent: None,
             odd: 0,
-            state: (Id::NONE, 0),
+            state: (NativeId::NONE, 0),
             next: None,
             need: 0,
             instruments: Vec::new(),
             stale: 0,
             whole,
-            deep: whole || self.depth_told != DepthTold::OfProducts,
+            deep: whole || self.depth_told != DepthSource::OfProducts,
             defined: false,
             begun: whole,
             round: None,
@@ -241,11 +246,11 @@ impl Products {
         }
         let of = &mut self.list[product.index()];
         let (need, levels, mended) = (of.need, [0; 2], self.snapshots[usize::from(of.pair)]);
-        let deep = !mended || self.depth_told != DepthTold::OfInstruments;
+        let deep = !mended || self.depth_told != DepthSource::OfInstruments;
         let live = of.begun && deep;
         let index = InstrumentId(self.instruments.len() as u32);
         of.instruments.push(index);
-        self.instruments.push(Instrument {
+        self.instruments.push(TrackedInstrument {
             product,
             live,
             mended,
@@ -259,14 +264,14 @@ impl Products {
         });
         if !live {
             of.stale += 1;
-            self.not_whole(product);
+            self.set_not_whole(product);
         }
         Some(index)
     }
 
     /// Whether snapshots of a pair are of use to someone.
     #[inline]
-    pub fn wants(&self, pair: u16) -> bool {
+    pub fn needs_snapshots(&self, pair: u16) -> bool {
         self.wanting[usize::from(pair)] > 0 || self.list.is_empty()
     }
 
@@ -282,19 +287,24 @@ impl Products {
 
     /// A message with this number has come. What it says is noted.
     #[inline]
-    pub fn turn(&mut self, product: ProductId, sequence: u64, from: &Of) -> Turn {
+    pub fn check_sequence(
+        &mut self,
+        product: ProductId,
+        sequence: u64,
+        from: &PacketContext,
+    ) -> SequenceCheck {
         let of = &mut self.list[product.index()];
         match of.next {
             Some(next) if next == sequence && sequence > of.snapshot_last => {
                 of.next = Some(sequence.wrapping_add(1));
-                Turn::Next
+                SequenceCheck::Next
             }
-            _ => self.other_turn(product, sequence, from),
+            _ => self.check_unexpected(product, sequence, from),
         }
     }
 
     #[cold]
-    fn other_turn(&mut self, product: ProductId, sequence: u64, from: &Of) -> Turn {
+    fn check_unexpected(&mut self, product: ProductId, sequence: u64, from: &PacketContext) -> SequenceCheck {
         let in_snapshot = self.is_in_earlier_snapshot(product, sequence, from);
         let of = &mut self.list[product.index()];
         match of.next {
@@ -302,25 +312,29 @@ impl Products {
                 of.next = Some(sequence.wrapping_add(1));
                 if self.bounds.first == Some(sequence) && of.deep {
                     self.begin(product);
-                    return Turn::Begins;
+                    return SequenceCheck::Begins;
                 }
-                self.joins(product, sequence.saturating_sub(1));
-                Turn::Next
+                self.require_snapshot_from(product, sequence.saturating_sub(1));
+                SequenceCheck::Next
             }
             Some(next) if sequence < next => {
                 self.counters.old += 1;
-                Turn::Old
+                SequenceCheck::Old
             }
-            Some(_) if in_snapshot => Turn::InSnapshot,
+            Some(_) if in_snapshot => SequenceCheck::InSnapshot,
             Some(next) => {
                 of.next = Some(sequence.wrapping_add(1));
-                if sequence == next { Turn::Next } else { Turn::Missing(next, sequence - 1) }
+                if sequence == next {
+                    SequenceCheck::Next
+                } else {
+                    SequenceCheck::Missing(next, sequence - 1)
+                }
             }
         }
     }
 
     /// A beacon says that this was the last message.
-    pub fn beacon(&mut self, product: ProductId, last: u64, from: &Of) -> Turn {
+    pub fn beacon(&mut self, product: ProductId, last: u64, from: &PacketContext) -> SequenceCheck {
         // The message behind it was not sent yet.
         let in_snapshot = self.is_in_earlier_snapshot(product, last.saturating_add(1), from);
         let of = &mut self.list[product.index()];
@@ -329,22 +343,22 @@ impl Products {
                 // The first message will begin the books itself.
                 if self.bounds.first != Some(last.wrapping_add(1)) {
                     of.next = Some(last.wrapping_add(1));
-                    self.joins(product, last);
+                    self.require_snapshot_from(product, last);
                 }
-                Turn::Next
+                SequenceCheck::Next
             }
-            Some(next) if in_snapshot && last.saturating_add(1) >= next => Turn::InSnapshot,
+            Some(next) if in_snapshot && last.saturating_add(1) >= next => SequenceCheck::InSnapshot,
             Some(next) if last >= next => {
                 of.next = Some(last.wrapping_add(1));
-                Turn::Missing(next, last)
+                SequenceCheck::Missing(next, last)
             }
-            Some(next) if last.wrapping_add(1) < next => Turn::Old,
-            Some(_) => Turn::Next,
+            Some(next) if last.wrapping_add(1) < next => SequenceCheck::Old,
+            Some(_) => SequenceCheck::Next,
         }
     }
 
     /// What was up to this message is not known.
-    pub(super) fn joins(&mut self, product: ProductId, need: u64) {
+    pub(super) fn require_snapshot_from(&mut self, product: ProductId, need: u64) {
         let of = &mut self.list[product.index()];
         of.need = need;
         for index in &of.instruments {
@@ -363,7 +377,7 @@ impl Products {
             of.stale += u32::from(!i.deep && !i.gone);
         }
         let all = of.stale == 0;
-        self.let_go(product);
+        self.drop_waiting(product);
         if all {
             self.set_whole(product);
         }
@@ -376,7 +390,7 @@ impl Products {
         self.counters.gaps_alone += u64::from(explained != Some(from));
         self.counters.missing = self.counters.missing.saturating_add((to - from).saturating_add(1));
         let mended = self.has_snapshots(product);
-        self.let_go(product);
+        self.drop_waiting(product);
         let of = &mut self.list[product.index()];
         of.need = to;
         (of.round, of.rounded) = (None, false);
@@ -394,18 +408,18 @@ impl Products {
         }
         if mended {
             self.gap_of = Some(self.list[product.index()].pair);
-            self.not_whole(product);
+            self.set_not_whole(product);
         }
     }
 
     /// The numbers of a product begin again: as before its first message.
     pub fn restart(&mut self, product: ProductId, now: i64, mut each: impl FnMut(InstrumentId)) {
         self.restarts += 1;
-        self.let_go(product);
+        self.drop_waiting(product);
         let (mended, settle_ns) = (self.has_snapshots(product), self.settle_ns);
         let of = &mut self.list[product.index()];
         (of.next, of.need, of.round, of.rounded) = (None, 0, None, false);
-        (of.state, of.odd, of.lost, of.aside) = ((Id::NONE, 0), 0, None, None);
+        (of.state, of.odd, of.lost, of.aside) = ((NativeId::NONE, 0), 0, None, None);
         of.snapshot_last = 0;
         // The first of the two to begin again waits for the other.
         let waited = of.early.is_some_and(|since| now.saturating_sub(since) <= settle_ns);
@@ -422,13 +436,13 @@ impl Products {
             }
         }
         if mended {
-            self.not_whole(product);
+            self.set_not_whole(product);
         }
     }
 
     /// A message of the product has come on this stream.
     #[inline]
-    pub fn comes_from(&mut self, product: ProductId, from: &Of) {
+    pub fn note_stream(&mut self, product: ProductId, from: &PacketContext) {
         let of = &mut self.list[product.index()];
         (of.stream, of.origin) = (from.stream, from.origin);
         (of.heard, of.sent, of.odd) = (from.ts_recv, from.sent, 0);
@@ -445,7 +459,13 @@ impl Products {
     }
 
     /// A level of an instrument that is not live.
-    pub fn wait(&mut self, instrument: InstrumentId, entry: Entry, sequence: u64, time: i64) -> bool {
+    pub fn hold_level(
+        &mut self,
+        instrument: InstrumentId,
+        entry: EntryFields,
+        sequence: u64,
+        time: i64,
+    ) -> bool {
         let i = &mut self.instruments[instrument.index()];
         let of = &mut self.list[i.product.index()];
         self.counters.waited += 1;
@@ -465,14 +485,14 @@ impl Products {
             other.need = other.need.max(oldest.sequence);
         }
         let i = &mut self.instruments[instrument.index()];
-        of.waits.push_back(Waiting { entry, sequence, time, instrument, before: i.tail });
+        of.waits.push_back(WaitingLevel { entry, sequence, time, instrument, before: i.tail });
         i.tail = of.base + of.waits.len() as u64;
         self.waiting += 1;
         told
     }
 
     /// Whether a snapshot of an instrument, with all up to `last` in it, is to be taken.
-    pub fn takes(&mut self, instrument: InstrumentId, last: u64, from: &Of) -> bool {
+    pub fn accepts_snapshot(&mut self, instrument: InstrumentId, last: u64, from: &PacketContext) -> bool {
         let now = from.ts_recv;
         let i = &mut self.instruments[instrument.index()];
         let of = &mut self.list[i.product.index()];
@@ -508,7 +528,7 @@ impl Products {
     }
 
     /// It was taken: the levels of the instrument behind it, in order, which `apply` gets.
-    pub fn taken(&mut self, instrument: InstrumentId, last: u64, behind: &mut Vec<Waiting>) {
+    pub fn apply_snapshot(&mut self, instrument: InstrumentId, last: u64, behind: &mut Vec<WaitingLevel>) {
         self.counters.snapshots += 1;
         self.counters.recovered += 1;
         let i = &mut self.instruments[instrument.index()];
@@ -539,7 +559,7 @@ impl Products {
             return false;
         }
         self.set_whole(product);
-        self.let_go(product);
+        self.drop_waiting(product);
         true
     }
 
@@ -552,7 +572,7 @@ impl Products {
         }
     }
 
-    pub(super) fn not_whole(&mut self, product: ProductId) {
+    pub(super) fn set_not_whole(&mut self, product: ProductId) {
         let of = &mut self.list[product.index()];
         if of.whole {
             of.whole = false;
@@ -570,7 +590,7 @@ impl Products {
     }
 
     /// An instrument is no longer traded.
-    pub fn goes(&mut self, instrument: InstrumentId) {
+    pub fn set_delisted(&mut self, instrument: InstrumentId) {
         let i = &mut self.instruments[instrument.index()];
         if !i.gone && !i.live {
             self.list[i.product.index()].stale -= 1;
@@ -579,19 +599,19 @@ impl Products {
     }
 
     /// It is traded again.
-    pub fn comes(&mut self, instrument: InstrumentId) {
+    pub fn set_listed(&mut self, instrument: InstrumentId) {
         let i = &mut self.instruments[instrument.index()];
         if i.gone && !i.live {
             let product = i.product;
             i.gone = false;
             self.list[product.index()].stale += 1;
-            self.not_whole(product);
+            self.set_not_whole(product);
         }
         self.instruments[instrument.index()].gone = false;
     }
 
     /// What waits is of no use any more.
-    fn let_go(&mut self, product: ProductId) {
+    fn drop_waiting(&mut self, product: ProductId) {
         let of = &mut self.list[product.index()];
         self.waiting -= of.waits.len();
         of.base += of.waits.len() as u64;

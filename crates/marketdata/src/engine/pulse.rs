@@ -1,8 +1,8 @@
-//! Whether the lines of a channel are heard. A line is down when nothing has come on it for [`Window::silent_ns`] since the other
+//! Whether the lines of a channel are heard. A line is down when nothing has come on it for [`ArbitrationWindow::silent_ns`] since the other
 //! one brought a packet that it had not: a quiet venue is silent on both, and no line is down. Packets without numbers do not say
 //! which is a copy; their lines are not watched.
 
-use super::config::Window;
+use super::config::ArbitrationWindow;
 
 /// The two lines of a channel.
 #[derive(Clone, Copy, Debug)]
@@ -31,14 +31,14 @@ const DOWN: i64 = i64::MAX;
 
 impl LinePulse {
     /// Those of a channel that has these lines.
-    pub fn new(window: &Window, has: [bool; 2]) -> Self {
+    pub fn new(window: &ArbitrationWindow, has: [bool; 2]) -> Self {
         let down_at = has.map(|has| if has { HEARD } else { DOWN });
         Self { silent_ns: window.silent_ns, has, down_at, heard: [i64::MIN; 2] }
     }
 
     /// A packet has come on this line.
     #[inline(always)]
-    pub fn heard(&mut self, line: u8, now: i64) -> Option<PulseChange> {
+    pub fn note_packet(&mut self, line: u8, now: i64) -> Option<PulseChange> {
         let was = std::mem::replace(&mut self.down_at[usize::from(line & 1)], HEARD);
         let since = std::mem::replace(&mut self.heard[usize::from(line & 1)], now);
         (was == DOWN).then_some(PulseChange { line, down: false, since })
@@ -46,14 +46,14 @@ impl LinePulse {
 
     /// It was the first copy: from the first of these on the other line is waited for.
     #[inline(always)]
-    pub fn brings(&mut self, line: u8, now: i64) -> Option<PulseChange> {
+    pub fn note_first_copy(&mut self, line: u8, now: i64) -> Option<PulseChange> {
         let other = usize::from(1 - (line & 1));
         let down_at = match self.down_at[other] {
             HEARD => now.saturating_add(self.silent_ns),
             down_at => down_at,
         };
         self.down_at[other] = down_at;
-        (now > down_at).then(|| self.goes_down(other as u8))
+        (now > down_at).then(|| self.mark_down(other as u8))
     }
 
     /// Whether the channel has this line.
@@ -68,7 +68,7 @@ impl LinePulse {
 
     /// Nothing comes on this line.
     #[cold]
-    pub fn goes_down(&mut self, line: u8) -> PulseChange {
+    pub fn mark_down(&mut self, line: u8) -> PulseChange {
         let at = usize::from(line & 1);
         let down_at = std::mem::replace(&mut self.down_at[at], DOWN);
         if self.heard[at] == i64::MIN && down_at != HEARD {

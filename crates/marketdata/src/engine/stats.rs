@@ -1,15 +1,15 @@
 //! What a handler has seen, counted.
 
-use super::lines::LineStats;
+use super::arbitration::LineStats;
 use serde::Serialize;
 
 /// What a handler has seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Stats {
+pub struct EngineStats {
     /// By channel.
     pub channels: Vec<ChannelStats>,
     /// Of products and instruments.
-    pub products: Counters,
+    pub products: ProductCounters,
     /// Levels that wait for snapshots now.
     pub waiting: usize,
     /// Packets sent to addresses of no channel.
@@ -39,7 +39,7 @@ pub struct ChannelStats {
 
 /// What was counted over all products.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counters {
+pub struct ProductCounters {
     /// Gaps in the numbers of messages.
     pub gaps: u64,
     /// Of them, those that no gap of packets and no refused message explains.

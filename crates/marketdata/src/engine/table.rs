@@ -1,10 +1,10 @@
 //! The table `[fast]` with all that it names.
 
-use super::config::FastText;
+use super::config::ChannelsConfig;
+use super::config_refusal::{ConfigResult, refuse};
 use super::file::MappingFile;
-use super::plan::{Config, Own};
-use super::shipped::Shipped;
-use super::wrong::{Made, wrong};
+use super::plan::{HandlerConfig, OwnSettings};
+use super::shipped_mappings::ShippedFastMapping;
 use crate::error::Error;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,8 +15,8 @@ use unitape_base::{toml, whole_file};
 #[derive(Clone, Debug)]
 pub struct FastTable {
     /// As its file tells it.
-    text: FastText,
-    like: Option<&'static Shipped>,
+    text: ChannelsConfig,
+    like: Option<&'static ShippedFastMapping>,
     /// Templates by the names that the table gives them.
     templates: BTreeMap<String, Vec<u8>>,
 }
@@ -26,15 +26,15 @@ impl FastTable {
     ///
     /// # Errors
     /// When one of them cannot be read.
-    pub fn read(text: FastText, origin: &Path) -> Made<Self> {
+    pub fn read(text: ChannelsConfig, origin: &Path) -> ConfigResult<Self> {
         let like = match &text.like {
-            Some(name) => match Shipped::named(name) {
+            Some(name) => match ShippedFastMapping::by_name(name) {
                 Some(like) => Some(like),
                 None => {
-                    let shipped: Vec<_> = Shipped::all().map(|shipped| shipped.name).collect();
+                    let shipped: Vec<_> = ShippedFastMapping::all().map(|shipped| shipped.name).collect();
                     let shipped = shipped.join(", ");
                     let what = format!("like: no shipped mapping `{name}` for a FAST handler; {shipped}");
-                    return wrong(&["like"], what);
+                    return refuse(&["like"], what);
                 }
             },
             None => None,
@@ -47,7 +47,7 @@ impl FastTable {
             let path = origin.parent().unwrap_or(Path::new("")).join(name);
             match whole_file::read(&path, whole_file::BYTES_MAX) {
                 Ok(content) => _ = templates.insert(name.clone(), content),
-                Err(e) => return wrong(&["templates"], format!("{}: {e}", path.display())),
+                Err(e) => return refuse(&["templates"], format!("{}: {e}", path.display())),
             }
         }
         Ok(Self { text, like, templates })
@@ -63,9 +63,9 @@ impl FastTable {
     ///
     /// # Errors
     /// What is wrong in the table or in the templates.
-    pub fn config(&self) -> Made<Config> {
-        let own = Own { messages: self.text.message.len(), framing: self.text.framing.is_some() };
-        Config::new(&self.whole(), own, &self.templates)
+    pub fn config(&self) -> ConfigResult<HandlerConfig> {
+        let own = OwnSettings { messages: self.text.message.len(), framing: self.text.framing.is_some() };
+        HandlerConfig::new(&self.with_base(), own, &self.templates)
     }
 
     /// Whether it has neither templates nor channels: it is there for others to be like.
@@ -78,9 +78,9 @@ impl FastTable {
     ///
     /// # Errors
     /// As [`FastTable::config`].
-    pub fn check(&self) -> Made<()> {
+    pub fn check(&self) -> ConfigResult<()> {
         match self.is_base() {
-            true => Config::check(&self.text),
+            true => HandlerConfig::check(&self.text),
             false => self.config().map(drop),
         }
     }
@@ -93,15 +93,15 @@ impl FastTable {
     }
 
     /// The table with what is as in the mapping that it is like.
-    pub(super) fn whole(&self) -> FastText {
+    pub(super) fn with_base(&self) -> ChannelsConfig {
         match self.like {
-            Some(like) => self.text.clone().over(like.table()),
+            Some(like) => self.text.clone().with_defaults(like.table()),
             None => self.text.clone(),
         }
     }
 }
 
-impl Config {
+impl HandlerConfig {
     /// That of a mapping file with a table `[fast]`.
     ///
     /// # Errors

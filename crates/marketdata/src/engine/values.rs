@@ -1,7 +1,7 @@
 //! Values of FAST as numbers: exactly, or not at all.
 
-use super::codes::{NOTHING, Table};
-use super::config::Unit;
+use super::codes::{CodeMeanings, NOTHING};
+use super::config::TimeUnit;
 use unitape_base::date::CalendarDay;
 use unitape_base::digits::parse_u64;
 use unitape_fast::{DecodedValue, FieldValue};
@@ -30,7 +30,7 @@ fn number_of(value: FieldValue<'_>) -> Option<u64> {
 
 /// What a code means, [`NOTHING`] if nothing.
 #[inline(always)]
-pub(super) fn code(table: &Table, value: DecodedValue<'_>) -> u8 {
+pub(super) fn code(table: &CodeMeanings, value: DecodedValue<'_>) -> u8 {
     let of_number = |n: u64| if n < 256 { table.numbers[n as usize] } else { NOTHING };
     match value.uint() {
         Some(n) => of_number(n),
@@ -94,29 +94,29 @@ fn other_qty(mantissa: i64, exponent: i8) -> Option<Quantity> {
 
 /// A time.
 #[inline(always)]
-pub(super) fn time(value: DecodedValue<'_>, unit: Unit) -> Option<i64> {
+pub(super) fn time(value: DecodedValue<'_>, unit: TimeUnit) -> Option<i64> {
     time_in(number(value)?, unit)
 }
 
 /// The time that a number is.
 #[inline(always)]
-pub(super) fn time_in(number: u64, unit: Unit) -> Option<i64> {
+pub(super) fn time_in(number: u64, unit: TimeUnit) -> Option<i64> {
     match unit {
-        Unit::Nanos => i64::try_from(number).ok(),
+        TimeUnit::Nanos => i64::try_from(number).ok(),
         _ => time_of(number, unit),
     }
 }
 
 /// Of such a number, if it is a time that we can tell.
 #[inline(never)]
-pub(super) fn time_of(number: u64, unit: Unit) -> Option<i64> {
+pub(super) fn time_of(number: u64, unit: TimeUnit) -> Option<i64> {
     let scaled = |nanos: i64| i64::try_from(number).ok()?.checked_mul(nanos);
     match unit {
-        Unit::Nanos => scaled(1),
-        Unit::Micros => scaled(1000),
-        Unit::Millis => scaled(1_000_000),
-        Unit::Seconds => scaled(1_000_000_000),
-        Unit::Digits => digits(number),
+        TimeUnit::Nanos => scaled(1),
+        TimeUnit::Micros => scaled(1000),
+        TimeUnit::Millis => scaled(1_000_000),
+        TimeUnit::Seconds => scaled(1_000_000_000),
+        TimeUnit::Digits => digits(number),
     }
 }
 

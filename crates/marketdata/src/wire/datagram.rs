@@ -4,17 +4,17 @@ use socket2::Socket;
 use std::net::{SocketAddr, UdpSocket};
 use unitape_model::UnixNanos;
 
-/// Room for what one system call receives, used again for the next; see [`Sockets`](super::sockets::Sockets).
-pub struct Batch(system::Batch);
+/// Room for what one system call receives, used again for the next; see [`UdpSockets`](super::sockets::Sockets).
+pub struct DatagramBatch(system::SystemBatch);
 
-impl Batch {
+impl DatagramBatch {
     /// Datagrams of one call, at most.
     pub const MOST: usize = system::BATCH;
 
     /// Makes room.
     #[must_use]
     pub fn new() -> Self {
-        Self(system::Batch::new())
+        Self(system::SystemBatch::new())
     }
 
     /// Receives the datagrams that are there, up to a batch; gives how many.
@@ -33,13 +33,13 @@ impl Batch {
     }
 }
 
-impl Default for Batch {
+impl Default for DatagramBatch {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl std::fmt::Debug for Batch {
+impl std::fmt::Debug for DatagramBatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Batch")
     }
@@ -112,7 +112,7 @@ mod system {
     }
 
     /// Room for the datagrams of one call, used again for the next.
-    pub struct Batch {
+    pub struct SystemBatch {
         rooms: Vec<u8>,
         names: Vec<libc::sockaddr_storage>,
         said: Vec<[u64; SAID]>,
@@ -120,7 +120,7 @@ mod system {
         heads: Vec<libc::mmsghdr>,
     }
 
-    impl Batch {
+    impl SystemBatch {
         pub fn new() -> Self {
             // SAFETY: all of these are plain C structures, for which all zeros is a value.
             let (name, part, head) = unsafe { (zeroed(), zeroed(), zeroed()) };
@@ -217,7 +217,7 @@ mod system {
     }
 
     // SAFETY: the pointers in `parts` and `heads` are set anew before each call and point into the same `Batch`.
-    unsafe impl Send for Batch {}
+    unsafe impl Send for SystemBatch {}
 }
 
 /// The portable twin: one datagram a call, our own clock, no counter of drops.
@@ -242,7 +242,7 @@ mod system {
         got: Option<(SocketAddr, usize)>,
     }
 
-    impl Batch {
+    impl SystemBatch {
         pub fn new() -> Self {
             Self { room: vec![0; 1 << 16], got: None }
         }

@@ -4,8 +4,8 @@
 //! kernel's receive times and its count of what it had no room for. Who polls busily makes one call that asks all sockets,
 //! and one for each that has something; who waits sleeps in the first.
 
-use super::datagram::Batch;
-use super::sockets::{Interface, Sockets, UdpLine};
+use super::datagram::DatagramBatch;
+use super::sockets::{NetworkInterface, UdpLine, UdpSockets};
 use crate::engine::Packet;
 use crate::error::Error;
 use std::net::{IpAddr, SocketAddr};
@@ -29,17 +29,17 @@ impl Default for LiveOptions {
 
 /// Sockets of all lines.
 #[derive(Debug)]
-pub struct Live {
-    sockets: Sockets,
-    drops: Vec<Drops>,
-    batch: Batch,
+pub struct LiveReceiver {
+    sockets: UdpSockets,
+    drops: Vec<DropCounter>,
+    batch: DatagramBatch,
     /// Packets so far: their place.
     packets: u64,
 }
 
 /// What the kernel had no room for, of one socket.
 #[derive(Clone, Copy, Debug, Default)]
-struct Drops {
+struct DropCounter {
     /// The kernel's counter, which only grows (and wraps).
     counter: u32,
     dropped: u64,
@@ -48,7 +48,7 @@ struct Drops {
 /// Of so few sockets each is asked by itself.
 const FEW: usize = 2;
 
-impl Live {
+impl LiveReceiver {
     /// Opens a socket for each address.
     ///
     /// # Errors
@@ -57,12 +57,12 @@ impl Live {
         addresses: impl IntoIterator<Item = SocketAddr>,
         options: &LiveOptions,
     ) -> Result<Self, Error> {
-        let interface = options.interface.map(Interface::Address);
+        let interface = options.interface.map(NetworkInterface::Address);
         let line = |address| UdpLine { address, interface: interface.clone() };
         let lines: Vec<_> = addresses.into_iter().map(line).collect();
-        let sockets = Sockets::open(&lines, options.buffer_bytes)?;
-        let drops = vec![Drops::default(); lines.len()];
-        Ok(Self { sockets, drops, batch: Batch::new(), packets: 0 })
+        let sockets = UdpSockets::open(&lines, options.buffer_bytes)?;
+        let drops = vec![DropCounter::default(); lines.len()];
+        Ok(Self { sockets, drops, batch: DatagramBatch::new(), packets: 0 })
     }
 
     /// Gives each packet that is there to `each`, at most one batch of each socket; how many there were.

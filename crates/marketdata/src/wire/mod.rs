@@ -4,7 +4,7 @@ mod datagram;
 mod live;
 mod sockets;
 
-pub use datagram::Batch;
+pub use datagram::DatagramBatch;
 pub(crate) use live::now;
-pub use live::{Live, LiveOptions};
-pub use sockets::{Interface, Sockets, UdpLine};
+pub use live::{LiveOptions, LiveReceiver};
+pub use sockets::{NetworkInterface, UdpLine, UdpSockets};

@@ -3,7 +3,7 @@
 //!
 //! Two lines of a venue often come by two network cards, so the interface is told for each address.
 
-use super::datagram::{self, Batch, ask_for_times};
+use super::datagram::{self, DatagramBatch, ask_for_times};
 use crate::error::Error;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
@@ -22,13 +22,13 @@ pub struct UdpLine {
     /// Group or local address, and port.
     pub address: SocketAddr,
     /// By which a group is joined; the system's choice without.
-    pub interface: Option<Interface>,
+    pub interface: Option<NetworkInterface>,
 }
 
 /// An interface of this host.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Interface {
+pub enum NetworkInterface {
     /// The one that has this address.
     Address(IpAddr),
     /// By its name: `eth1`.
@@ -37,14 +37,14 @@ pub enum Interface {
 
 /// The sockets of several addresses.
 #[derive(Debug)]
-pub struct Sockets {
+pub struct UdpSockets {
     /// In the order of `all`, and `end` last; their descriptors are open as long as those are.
     asked: Vec<PollFd<'static>>,
     all: Vec<(UdpSocket, SocketAddr)>,
     end: Option<Arc<OwnedFd>>,
 }
 
-impl Sockets {
+impl UdpSockets {
     /// Opens a socket for each line, with so many bytes of buffer, as far as the system grants them.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Sockets {
     pub fn open(lines: &[UdpLine], buffer_bytes: usize) -> Result<Self, Error> {
         let open = |line: &UdpLine| Ok((line.open(buffer_bytes)?, line.address));
         let all = lines.iter().map(open).collect::<Result<Vec<_>, Error>>()?;
-        let asked = all.iter().map(|(socket, _)| asked(socket.as_fd())).collect();
+        let asked = all.iter().map(|(socket, _)| poll_fd(socket.as_fd())).collect();
         Ok(Self { asked, all, end: None })
     }
 
@@ -60,7 +60,7 @@ impl Sockets {
     #[must_use]
     pub fn ended_by(mut self, end: Arc<OwnedFd>) -> Self {
         if self.end.is_none() {
-            self.asked.push(asked(end.as_fd()));
+            self.asked.push(poll_fd(end.as_fd()));
             self.end = Some(end);
         }
         self
@@ -108,7 +108,7 @@ impl Sockets {
     /// # Errors
     /// When the system refuses.
     #[inline]
-    pub fn receive(&self, n: usize, batch: &mut Batch) -> std::io::Result<usize> {
+    pub fn receive(&self, n: usize, batch: &mut DatagramBatch) -> std::io::Result<usize> {
         batch.receive(&self.all[n].0)
     }
 
@@ -144,14 +144,16 @@ impl UdpLine {
 
     fn join(&self, socket: &Socket) -> std::io::Result<()> {
         let index = match &self.interface {
-            Some(Interface::Name(name)) => Some(index(name)?),
+            Some(NetworkInterface::Name(name)) => Some(index(name)?),
             _ => None,
         };
         match (self.address.ip(), &self.interface) {
             (IpAddr::V4(group), by) => {
                 let on = match (by, index) {
                     (_, Some(index)) => InterfaceIndexOrAddress::Index(index),
-                    (Some(Interface::Address(IpAddr::V4(ip))), _) => InterfaceIndexOrAddress::Address(*ip),
+                    (Some(NetworkInterface::Address(IpAddr::V4(ip))), _) => {
+                        InterfaceIndexOrAddress::Address(*ip)
+                    }
                     (None, _) => InterfaceIndexOrAddress::Address(std::net::Ipv4Addr::UNSPECIFIED),
                     (Some(_), _) => {
                         return Err(invalid("an interface by its IPv4 address or its name is needed"));
@@ -162,7 +164,7 @@ impl UdpLine {
                 socket.set_multicast_all_v4(by.is_none())?;
                 socket.join_multicast_v4_n(&group, &on)
             }
-            (IpAddr::V6(group), Some(Interface::Name(_)) | None) => {
+            (IpAddr::V6(group), Some(NetworkInterface::Name(_)) | None) => {
                 socket.join_multicast_v6(&group, index.unwrap_or(0))
             }
             (IpAddr::V6(_), Some(_)) => Err(invalid("an IPv6 group is joined by the name of an interface")),
@@ -170,15 +172,15 @@ impl UdpLine {
     }
 }
 
-impl Interface {
+impl NetworkInterface {
     /// Whether this host has it.
     ///
     /// # Errors
     /// When it has not, with the system's word.
     pub fn look(&self) -> std::io::Result<()> {
         match self {
-            Interface::Name(name) => index(name).map(drop),
-            Interface::Address(ip) => UdpSocket::bind((*ip, 0)).map(drop),
+            NetworkInterface::Name(name) => index(name).map(drop),
+            NetworkInterface::Address(ip) => UdpSocket::bind((*ip, 0)).map(drop),
         }
     }
 }
@@ -192,31 +194,31 @@ impl fmt::Display for UdpLine {
     }
 }
 
-impl fmt::Display for Interface {
+impl fmt::Display for NetworkInterface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Interface::Address(ip) => ip.fmt(f),
-            Interface::Name(name) => f.write_str(name),
+            NetworkInterface::Address(ip) => ip.fmt(f),
+            NetworkInterface::Name(name) => f.write_str(name),
         }
     }
 }
 
-impl FromStr for Interface {
+impl FromStr for NetworkInterface {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         if let Ok(ip) = text.parse() {
-            return Ok(Interface::Address(ip));
+            return Ok(NetworkInterface::Address(ip));
         }
         let plain = |b: u8| b.is_ascii_graphic() && b != b'/';
         match !text.is_empty() && text.len() < libc::IFNAMSIZ && text.bytes().all(plain) {
-            true => Ok(Interface::Name(text.to_owned())),
+            true => Ok(NetworkInterface::Name(text.to_owned())),
             false => Err(format!("`{text}` is neither an interface's address nor its name")),
         }
     }
 }
 
-impl TryFrom<String> for Interface {
+impl TryFrom<String> for NetworkInterface {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -224,15 +226,15 @@ impl TryFrom<String> for Interface {
     }
 }
 
-impl From<Interface> for String {
-    fn from(interface: Interface) -> String {
+impl From<NetworkInterface> for String {
+    fn from(interface: NetworkInterface) -> String {
         interface.to_string()
     }
 }
 
 /// Asks of a descriptor whether it can be read.
-fn asked(fd: BorrowedFd<'_>) -> PollFd<'static> {
-    // SAFETY: `Sockets` alone calls this, for its sockets and its `end`, which are fields beside what asks; it closes them
+fn poll_fd(fd: BorrowedFd<'_>) -> PollFd<'static> {
+    // SAFETY: `UdpSockets` alone calls this, for its sockets and its `end`, which are fields beside what asks; it closes them
     // only when it goes itself, and what asks goes with it and is never given away.
     let fd: BorrowedFd<'static> = unsafe { BorrowedFd::borrow_raw(fd.as_raw_fd()) };
     PollFd::from_borrowed_fd(fd, PollFlags::IN)

@@ -19,7 +19,7 @@ use unitape_feed::{
     DatagramFilter, DecodeOptions, FeedInput, Format, InstrumentMaster, MasterLoader, ReceiveSource, RunFeed,
     SourceRules,
 };
-use unitape_marketdata::wire::Interface;
+use unitape_marketdata::wire::NetworkInterface;
 
 /// The configuration of a run.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -216,9 +216,9 @@ pub struct FeedConfig {
     /// UDP: a group or a local address with its port, a list of them, or `channels`: all that the mapping names.
     pub udp: Option<UdpTargets>,
     /// With `udp`: address or name of the interface by which groups are joined.
-    pub interface: Option<Interface>,
+    pub interface: Option<NetworkInterface>,
     /// With `udp = "channels"`: the same for line B, if it comes by another one.
-    pub interface_b: Option<Interface>,
+    pub interface_b: Option<NetworkInterface>,
     /// With `udp`: at this time of UTC the journal begins a new file, and decoders that know of what came before anew.
     pub day_begins: Option<TimeOfDay>,
     /// With `udp`: bytes of the buffer of each socket.

@@ -1,12 +1,12 @@
 //! The price of an auction.
 
-use crate::book::Book;
+use crate::book::MatchingBook;
 use unitape_model::Side;
 
 /// Price and volume at which a book without matching is matched: the most volume; of prices that give the same, the one
 /// that leaves the least on either side; of those the nearest to `reference`; of those the lower. `limits` bound the
 /// price, as the collar of a venue does. None when nothing can trade.
-pub fn clearing(book: &Book, reference: i64, limits: Option<(i64, i64)>) -> Option<(i64, i64)> {
+pub fn clearing(book: &MatchingBook, reference: i64, limits: Option<(i64, i64)>) -> Option<(i64, i64)> {
     let (bid, ask) = (book.best(Side::Buy)?.px, book.best(Side::Sell)?.px);
     let (low, high) = limits.unwrap_or((ask, bid));
     let (low, high) = (low.max(ask), high.min(bid));
@@ -41,7 +41,7 @@ mod tests {
             reference in 85i64..115,
             limits in prop::option::of((92i64..100, 0i64..8)),
         ) {
-            let mut book = Book::default();
+            let mut book = MatchingBook::default();
             for (n, &(buy, px, qty)) in orders.iter().enumerate() {
                 book.queue(if buy { Side::Buy } else { Side::Sell }, px, qty, n as u32);
             }

@@ -1,9 +1,9 @@
 //! The end of a day: closing auctions, what they say of the scenes, and the orders that are left.
 
-use super::event::{Phase, What};
-use super::scenes::{Pending, Scenario};
-use super::truth::{Label, NearMiss};
-use super::world::Listed;
+use super::event::{DayEventBody, MarketPhase};
+use super::scenes::{PendingLabel, Scenario};
+use super::truth::{AlertLabel, NearMiss};
+use super::world::ListedInstrument;
 use super::{Sim, config};
 
 /// The closing auction of the background stays this near to the price ten minutes before, in basis points: under the 50
@@ -18,23 +18,24 @@ impl Sim {
         let last = desk.last_trade;
         let staged = self.at_close.iter().any(|(at, _)| *at == book);
         let limits = before.filter(|_| !staged).map(|px| {
-            let room = Listed::ticks_of_bps(px, COLLAR_BPS);
+            let room = ListedInstrument::ticks_of_bps(px, COLLAR_BPS);
             (px - room, px + room)
         });
         let reference = last.unwrap_or(self.x.world.listed(book).reference);
         let within = |px: &i64| limits.is_none_or(|(low, high)| (low..=high).contains(px));
         let px = self.x.uncross(book, reference, limits).or(last.filter(within));
-        self.x.enter(book, Phase::Close, px);
+        self.x.enter(book, MarketPhase::Close, px);
         let (seq, ts) = (self.x.seq, self.x.now);
-        debug_assert!(matches!(self.x.out.last().map(|e| e.what), Some(What::Session { .. })));
+        debug_assert!(matches!(self.x.out.last().map(|e| e.what), Some(DayEventBody::Session { .. })));
         let scenario = Scenario::MarkingClose.id();
         while let Some(at) = self.at_close.iter().position(|(at, _)| *at == book) {
             match self.at_close.remove(at).1 {
-                Pending::Fires { scene, key, first_seq } => {
-                    let label = Label { scene, scenario, key, reason: None, ts, first_seq, trigger_seq: seq };
+                PendingLabel::Fires { scene, key, first_seq } => {
+                    let label =
+                        AlertLabel { scene, scenario, key, reason: None, ts, first_seq, trigger_seq: seq };
                     self.labels.labels.push(label);
                 }
-                Pending::Misses { scene, key, misses, first_seq } => {
+                PendingLabel::Misses { scene, key, misses, first_seq } => {
                     let miss = NearMiss {
                         scene,
                         scenario,

@@ -69,7 +69,7 @@ impl Default for SimConfig {
 
 /// When the parts of the day begin, nanoseconds since the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Times {
+pub(crate) struct DayTimes {
     pub call: u64,
     pub open: u64,
     pub window: u64,
@@ -78,10 +78,10 @@ pub(crate) struct Times {
 }
 
 impl SimConfig {
-    pub(crate) fn times(&self) -> Times {
+    pub(crate) fn times(&self) -> DayTimes {
         let (start, close) = (self.start_ns, self.start_ns + self.span_ns);
         let call_ns = (self.span_ns / 50).clamp(10 * S, 600 * S);
-        Times {
+        DayTimes {
             call: start + call_ns / 10,
             open: start + call_ns,
             window: close.saturating_sub(WINDOW_NS),
@@ -91,7 +91,7 @@ impl SimConfig {
     }
 
     /// Traders of the background: enough that none has to send more than he may.
-    pub(crate) fn crowd(&self) -> u32 {
+    pub(crate) fn background_traders(&self) -> u32 {
         let auto = || {
             let rate = u128::from(self.events) * u128::from(S) / u128::from(self.span_ns);
             (rate * 2).clamp(400, 200_000) as u32

@@ -1,9 +1,9 @@
 //! The background: orders around a wandering price, in bursts, from people who each stay on one side.
 
 use super::config::SimConfig;
-use super::event::{OrderKind, Phase, Tif, What};
-use super::exchange::{Exchange, NewOrder};
-use super::govern::{ALGO_LIVE_MAX, ALGO_ORDER_MAX, Governor, STOPS_MAX};
+use super::event::{DayEventBody, MarketPhase, OrderKind, TimeInForce};
+use super::exchange::{NewOrder, SimulatedVenues};
+use super::rate_limit::{ALGO_LIVE_MAX, ALGO_ORDER_MAX, MessageRateLimiter, STOPS_MAX};
 use crate::rng::Rng;
 use unitape_model::{InstrumentId, Side};
 
@@ -12,7 +12,7 @@ const PARENTS_OF_A_MARKET: u64 = 100_000_000;
 
 /// Who makes the background, and where prices are.
 #[derive(Debug)]
-pub(crate) struct Crowd {
+pub(crate) struct BackgroundCrowd {
     members: u32,
     depth: usize,
     /// Price in ticks that the orders of an instrument gather around.
@@ -20,28 +20,28 @@ pub(crate) struct Crowd {
     /// Ticks that the price of an instrument is still to go, since news.
     pub drift: Vec<i64>,
     /// What the algorithm of every fourth member works on.
-    parents: Vec<Parent>,
+    parents: Vec<AlgoParentOrder>,
     pub next_parent: u64,
     excitement: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Parent {
+struct AlgoParentOrder {
     number: u64,
     instr: InstrumentId,
     left: i64,
     orders: u32,
 }
 
-impl Crowd {
-    pub fn new(x: &Exchange, config: &SimConfig) -> Crowd {
+impl BackgroundCrowd {
+    pub fn new(x: &SimulatedVenues, config: &SimConfig) -> BackgroundCrowd {
         let members = x.world.crowd;
-        Crowd {
+        BackgroundCrowd {
             members,
             depth: config.depth,
             fair: x.world.instruments.iter().map(|i| i.reference).collect(),
             drift: vec![0; x.world.instruments.len()],
-            parents: vec![Parent::default(); members as usize / 4],
+            parents: vec![AlgoParentOrder::default(); members as usize / 4],
             next_parent: u64::from(config.market) * PARENTS_OF_A_MARKET,
             excitement: 0,
         }
@@ -67,7 +67,7 @@ impl Crowd {
     }
 
     /// One request of somebody, or nothing where it would not be allowed.
-    pub fn act(&mut self, x: &mut Exchange, governor: &mut Governor, rng: &mut Rng) {
+    pub fn act(&mut self, x: &mut SimulatedVenues, governor: &mut MessageRateLimiter, rng: &mut Rng) {
         if rng.one_in(4) && self.algo(x, governor, rng) {
             return;
         }
@@ -82,10 +82,10 @@ impl Crowd {
             return;
         }
         match desk.phase {
-            Phase::Pre | Phase::Close => {}
-            Phase::Halt => self.cancel(x, book, governor, rng),
-            Phase::Auction => self.call(x, book, governor, rng),
-            Phase::Open => {
+            MarketPhase::Pre | MarketPhase::Close => {}
+            MarketPhase::Halt => self.cancel(x, book, governor, rng),
+            MarketPhase::Auction => self.call(x, book, governor, rng),
+            MarketPhase::Open => {
                 self.wander(instr, x.world.instruments[instr.index()].reference, rng);
                 let crowd = desk.crowd.len();
                 let roll = rng.below(100);
@@ -101,16 +101,28 @@ impl Crowd {
     }
 
     /// An order for the call of an auction, also to fill a book before it opens: near the price, on either side of it.
-    pub fn call(&mut self, x: &mut Exchange, book: u32, governor: &mut Governor, rng: &mut Rng) {
+    pub fn call(
+        &mut self,
+        x: &mut SimulatedVenues,
+        book: u32,
+        governor: &mut MessageRateLimiter,
+        rng: &mut Rng,
+    ) {
         let instr = x.world.instr_of(book);
         let Some((member, side)) = self.somebody(x, instr, governor, rng, 1) else { return };
         let behind = rng.halving().min(12) * 2 + rng.between(-3, 4);
         let px = self.fair[instr.index()] - sign(side) * behind;
         let qty = rng.between(1, 20) * 100;
-        self.enter(x, member, book, side, OrderKind::Limit, Tif::Day, Some(px), None, qty, 0);
+        self.enter(x, member, book, side, OrderKind::Limit, TimeInForce::Day, Some(px), None, qty, 0);
     }
 
-    fn cancel(&mut self, x: &mut Exchange, book: u32, governor: &mut Governor, rng: &mut Rng) {
+    fn cancel(
+        &mut self,
+        x: &mut SimulatedVenues,
+        book: u32,
+        governor: &mut MessageRateLimiter,
+        rng: &mut Rng,
+    ) {
         let Some(slot) = pick(&x.desk(book).crowd, rng) else { return };
         let member = x.order(slot).terms.member;
         if governor.allow(member, x.now, 1) {
@@ -118,10 +130,16 @@ impl Crowd {
         }
     }
 
-    fn amend(&mut self, x: &mut Exchange, book: u32, governor: &mut Governor, rng: &mut Rng) {
+    fn amend(
+        &mut self,
+        x: &mut SimulatedVenues,
+        book: u32,
+        governor: &mut MessageRateLimiter,
+        rng: &mut Rng,
+    ) {
         let Some(slot) = pick(&x.desk(book).crowd, rng) else { return };
         let order = *x.order(slot);
-        if order.terms.kind.waits() || !governor.allow(order.terms.member, x.now, 1) {
+        if order.terms.kind.is_waiting_stop() || !governor.allow(order.terms.member, x.now, 1) {
             return;
         }
         let px = order.terms.px.expect("only limit orders rest");
@@ -135,7 +153,13 @@ impl Crowd {
         }
     }
 
-    fn order(&mut self, x: &mut Exchange, book: u32, governor: &mut Governor, rng: &mut Rng) {
+    fn order(
+        &mut self,
+        x: &mut SimulatedVenues,
+        book: u32,
+        governor: &mut MessageRateLimiter,
+        rng: &mut Rng,
+    ) {
         let instr = x.world.instr_of(book);
         let Some((member, side)) = self.somebody(x, instr, governor, rng, 2) else { return };
         let qty = if rng.one_in(8) { rng.between(1, 999) } else { rng.between(1, 20) * 100 };
@@ -145,9 +169,9 @@ impl Crowd {
     /// Somebody who may trade the instrument and send `cost` messages now, and his side.
     fn somebody(
         &self,
-        x: &Exchange,
+        x: &SimulatedVenues,
         instr: InstrumentId,
-        governor: &mut Governor,
+        governor: &mut MessageRateLimiter,
         rng: &mut Rng,
         cost: u8,
     ) -> Option<(u32, Side)> {
@@ -162,7 +186,7 @@ impl Crowd {
     #[allow(clippy::too_many_arguments)]
     fn place(
         &mut self,
-        x: &mut Exchange,
+        x: &mut SimulatedVenues,
         member: u32,
         book: u32,
         side: Side,
@@ -176,23 +200,23 @@ impl Crowd {
         let best = other.best(side.opposite()).filter(|best| (best.px - reach) * sign(side) <= 0);
         let roll = rng.below(200);
         let (kind, tif, px, stop_px) = match (roll, best) {
-            (0..16, Some(best)) => (OrderKind::Limit, Tif::Ioc, Some(best.px), None),
-            (16..20, Some(best)) => (OrderKind::Limit, Tif::Fok, Some(best.px), None),
+            (0..16, Some(best)) => (OrderKind::Limit, TimeInForce::Ioc, Some(best.px), None),
+            (16..20, Some(best)) => (OrderKind::Limit, TimeInForce::Fok, Some(best.px), None),
             (20..28, Some(_)) if other.quantity_within(side.opposite(), reach) > qty => {
-                (OrderKind::Market, Tif::Ioc, None, None)
+                (OrderKind::Market, TimeInForce::Ioc, None, None)
             }
-            (28..46, Some(best)) => (OrderKind::Limit, Tif::Day, Some(best.px), None),
+            (28..46, Some(best)) => (OrderKind::Limit, TimeInForce::Day, Some(best.px), None),
             (46..49, _) if parent == 0 && x.stops_of[member as usize] < STOPS_MAX => {
                 let stop_px = fair + sign(side) * rng.between(2, 10);
                 if roll == 46 {
-                    (OrderKind::Stop, Tif::Day, None, Some(stop_px))
+                    (OrderKind::Stop, TimeInForce::Day, None, Some(stop_px))
                 } else {
-                    (OrderKind::StopLimit, Tif::Day, Some(stop_px + sign(side) * 3), Some(stop_px))
+                    (OrderKind::StopLimit, TimeInForce::Day, Some(stop_px + sign(side) * 3), Some(stop_px))
                 }
             }
             _ => {
                 let behind = 1 + 2 * rng.halving().min(12) + rng.between(0, 3);
-                (OrderKind::Limit, Tif::Day, Some((fair - sign(side) * behind).max(1)), None)
+                (OrderKind::Limit, TimeInForce::Day, Some((fair - sign(side) * behind).max(1)), None)
             }
         };
         self.enter(x, member, book, side, kind, tif, px, stop_px, qty, parent);
@@ -201,12 +225,12 @@ impl Crowd {
     #[allow(clippy::too_many_arguments)]
     fn enter(
         &mut self,
-        x: &mut Exchange,
+        x: &mut SimulatedVenues,
         member: u32,
         book: u32,
         side: Side,
         kind: OrderKind,
-        tif: Tif,
+        tif: TimeInForce,
         px: Option<i64>,
         stop_px: Option<i64>,
         qty: i64,
@@ -216,10 +240,10 @@ impl Crowd {
     }
 
     /// The next child of an algorithm's parent order; false when it may not send one.
-    fn algo(&mut self, x: &mut Exchange, governor: &mut Governor, rng: &mut Rng) -> bool {
+    fn algo(&mut self, x: &mut SimulatedVenues, governor: &mut MessageRateLimiter, rng: &mut Rng) -> bool {
         let at = rng.below(self.parents.len() as u64) as usize;
         let member = at as u32 * 4 + 3;
-        let Parent { number, instr, left, orders } = self.parents[at];
+        let AlgoParentOrder { number, instr, left, orders } = self.parents[at];
         // No two of 32 orders have one quantity, so that an algorithm never seems to repeat itself.
         let most = (ALGO_ORDER_MAX * 1_000_000_000
             / x.world.instruments[instr.index()].nano(self.fair[instr.index()]))
@@ -231,16 +255,16 @@ impl Crowd {
             let (parent, side) = (self.next_parent, x.world.side_of(member, instr));
             let qty = rng.between(20, 200) * 1_000;
             if x.world.members[member as usize].agency {
-                x.emit(What::OrderRecv { client: parent, member, instr, side, qty });
+                x.emit(DayEventBody::OrderRecv { client: parent, member, instr, side, qty });
             }
-            x.emit(What::Parent { parent, member, instr, side, qty });
-            self.parents[at] = Parent { number: parent, instr, left: qty, orders };
+            x.emit(DayEventBody::Parent { parent, member, instr, side, qty });
+            self.parents[at] = AlgoParentOrder { number: parent, instr, left: qty, orders };
             return true;
         }
         let venue = rng.below(x.world.venues.len() as u64) as usize;
         let book = x.world.book(venue, instr);
         let desk = x.desk(book);
-        let free = desk.phase == Phase::Open && !desk.quiet && desk.crowd.len() < self.depth;
+        let free = desk.phase == MarketPhase::Open && !desk.quiet && desk.crowd.len() < self.depth;
         if !free
             || x.live_algo_orders(member) >= ALGO_LIVE_MAX
             || !governor.allow(member, x.now, 2)
@@ -299,7 +323,7 @@ mod tests {
     fn bursts_end_and_gaps_have_their_mean() {
         let config = SimConfig::default();
         let sim = super::super::Sim::new(config.clone()).expect("a good config");
-        let (mut crowd, mut rng) = (Crowd::new(&sim.x, &config), Rng::new(9));
+        let (mut crowd, mut rng) = (BackgroundCrowd::new(&sim.x, &config), Rng::new(9));
         let gaps: Vec<u64> = (0..400_000).map(|_| crowd.gap_ns(1_000_000, &mut rng)).collect();
         let mean = gaps.iter().sum::<u64>() / gaps.len() as u64;
         assert!((850_000..1_200_000).contains(&mean), "{mean}");

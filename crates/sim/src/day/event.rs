@@ -4,23 +4,23 @@
 //! of an instrument is its index there.
 //! Seconds forms (tape frames, lines, FIX, …) are made from these by the writers beside.
 
-use crate::book::Best;
+use crate::book::BestLevel;
 use unitape_model::{InstrumentId, Side};
 
 /// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Event {
+pub struct DayEvent {
     /// Ordinal in the stream, from 1, without a gap.
     pub seq: u64,
     /// Event time, nanoseconds since the Unix epoch; never goes back.
     pub ts: u64,
     /// What happened.
-    pub what: What,
+    pub what: DayEventBody,
 }
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum DayEventBody {
     /// Reference data of an instrument.
     Ref {
         /// Number of the instrument.
@@ -36,7 +36,7 @@ pub enum What {
         /// Index of the book.
         book: u32,
         /// Which phase.
-        phase: Phase,
+        phase: MarketPhase,
         /// Price of the auction that ended (with `open`), or the official closing price (with `close`), in ticks.
         px: Option<i64>,
     },
@@ -52,9 +52,9 @@ pub enum What {
         /// Index of the book.
         book: u32,
         /// Best bid, if there is one.
-        bid: Option<Best>,
+        bid: Option<BestLevel>,
         /// Best offer, if there is one.
-        ask: Option<Best>,
+        ask: Option<BestLevel>,
     },
     /// Public print.
     Trade {
@@ -96,16 +96,16 @@ pub enum What {
         qty: i64,
     },
     /// The venue accepted an order.
-    New(Terms),
+    New(OrderTicket),
     /// The venue accepted other terms; `qty` is the total. A stop that is elected comes as an amend to `limit` or
     /// `market`.
-    Amend(Terms),
+    Amend(OrderTicket),
     /// The order is out: asked for, the rest of one that may not rest, or at the end of the day.
-    Cancel(Terms),
+    Cancel(OrderTicket),
     /// One side of a match.
     Exec {
         /// The order, its terms as they stand.
-        order: Terms,
+        order: OrderTicket,
         /// Ticks.
         px: i64,
         /// Shares of this match.
@@ -113,7 +113,7 @@ pub enum What {
         /// Number of the match.
         match_id: u64,
         /// Passive, aggressive or auction.
-        liq: Liq,
+        liq: LiquidityFlag,
     },
     /// News about an instrument.
     News {
@@ -130,7 +130,7 @@ pub enum What {
 
 /// Terms of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Terms {
+pub struct OrderTicket {
     /// Number of the order, unique over all venues, from 1; stays the same through amends.
     pub oid: u64,
     /// Index of the book.
@@ -142,7 +142,7 @@ pub struct Terms {
     /// Kind of order.
     pub kind: OrderKind,
     /// How long it is good.
-    pub tif: Tif,
+    pub tif: TimeInForce,
     /// Limit in ticks; none for `market` and `stop`.
     pub px: Option<i64>,
     /// Price that elects a stop, in ticks.
@@ -165,7 +165,7 @@ pub enum OrderKind {
 
 /// How long an order is good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tif {
+pub enum TimeInForce {
     /// Rests until the end of the day.
     Day,
     /// What is not filled at once is cancelled.
@@ -176,7 +176,7 @@ pub enum Tif {
 
 /// Which side of the liquidity an execution was on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Liq {
+pub enum LiquidityFlag {
     /// It rested and was hit.
     Passive,
     /// It hit.
@@ -187,7 +187,7 @@ pub enum Liq {
 
 /// Phase of a book's day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum MarketPhase {
     /// Nothing is accepted yet.
     Pre,
     /// Orders are taken and not matched; the auction at its end matches them at one price.
@@ -229,31 +229,31 @@ impl OrderKind {
     }
 
     /// Whether it waits for a price before it counts.
-    pub const fn waits(self) -> bool {
+    pub const fn is_waiting_stop(self) -> bool {
         matches!(self, OrderKind::Stop | OrderKind::StopLimit)
     }
 }
 
-impl Tif {
+impl TimeInForce {
     /// The word of events.
     pub const fn word(self) -> &'static str {
         match self {
-            Tif::Day => "DAY",
-            Tif::Ioc => "IOC",
-            Tif::Fok => "FOK",
+            TimeInForce::Day => "DAY",
+            TimeInForce::Ioc => "IOC",
+            TimeInForce::Fok => "FOK",
         }
     }
 }
 
-impl Phase {
+impl MarketPhase {
     /// The word of events.
     pub const fn word(self) -> &'static str {
         match self {
-            Phase::Pre => "pre",
-            Phase::Auction => "auction",
-            Phase::Open => "open",
-            Phase::Halt => "halt",
-            Phase::Close => "close",
+            MarketPhase::Pre => "pre",
+            MarketPhase::Auction => "auction",
+            MarketPhase::Open => "open",
+            MarketPhase::Halt => "halt",
+            MarketPhase::Close => "close",
         }
     }
 }

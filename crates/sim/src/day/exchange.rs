@@ -14,10 +14,10 @@ use unitape_model::{InstrumentId, Side};
 
 use super::auction::clearing;
 use super::config::SimConfig;
-use super::event::{Event, Liq, OrderKind, Phase, Terms, Tif, What};
-use super::truth::{Ending, Life};
-use super::world::World;
-use crate::book::{Best, Book, Fill, Handle, Incoming};
+use super::event::{DayEvent, DayEventBody, LiquidityFlag, MarketPhase, OrderKind, OrderTicket, TimeInForce};
+use super::truth::{OrderEnding, OrderLife};
+use super::world::MarketSetup;
+use crate::book::{BestLevel, Fill, IncomingOrder, MatchingBook, OrderHandle};
 
 /// Numbers of orders, and of matches, that a market has: their text has ten digits, and there are ten markets.
 const IDS_OF_A_MARKET: u64 = 1_000_000_000;
@@ -29,7 +29,7 @@ pub(crate) struct NewOrder {
     pub book: u32,
     pub side: Side,
     pub kind: OrderKind,
-    pub tif: Tif,
+    pub tif: TimeInForce,
     pub px: Option<i64>,
     pub stop_px: Option<i64>,
     pub qty: i64,
@@ -47,13 +47,13 @@ pub(crate) struct OrderRef {
 
 /// An order while it lives.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Order {
-    pub terms: Terms,
+pub(crate) struct LiveOrder {
+    pub terms: OrderTicket,
     pub done: i64,
     /// Σ ticks × quantity of what is done.
     value: i64,
     entered: (u64, u64),
-    handle: Option<Handle>,
+    handle: Option<OrderHandle>,
     /// Where it stands in its book's list of orders that the background may touch.
     crowd_at: Option<u32>,
     crowd: bool,
@@ -61,9 +61,9 @@ pub(crate) struct Order {
 
 /// A book with what its venue knows of it.
 #[derive(Debug)]
-pub(crate) struct Desk {
-    pub book: Book,
-    pub phase: Phase,
+pub(crate) struct VenueBook {
+    pub book: MatchingBook,
+    pub phase: MarketPhase,
     /// A scene is being played here: the background keeps out, stops wait.
     pub quiet: bool,
     pub last_trade: Option<i64>,
@@ -72,29 +72,29 @@ pub(crate) struct Desk {
     /// Orders of the background that rest here.
     pub crowd: Vec<u32>,
     stops: Vec<u32>,
-    published: [Option<Best>; 2],
+    published: [Option<BestLevel>; 2],
 }
 
 /// All venues.
 #[derive(Debug)]
-pub(crate) struct Exchange {
-    pub world: World,
+pub(crate) struct SimulatedVenues {
+    pub world: MarketSetup,
     /// Time of what happens now, nanoseconds since the epoch.
     pub now: u64,
     /// Ordinal of the last event.
     pub seq: u64,
     /// Events of the unit under way.
-    pub out: Vec<Event>,
-    pub desks: Vec<Desk>,
+    pub out: Vec<DayEvent>,
+    pub desks: Vec<VenueBook>,
     /// Net position and gross volume by owner and instrument.
     pub positions: FxHashMap<(u32, InstrumentId), (i64, i64)>,
     /// Orders that ended, when they are kept.
-    pub lives: Option<Vec<Life>>,
+    pub lives: Option<Vec<OrderLife>>,
     /// Live stops by member: a bound that keeps elections from counting as a flood of messages.
     pub stops_of: Vec<u8>,
     /// Live orders of the background by member.
     live_of: Vec<u16>,
-    orders: Vec<Order>,
+    orders: Vec<LiveOrder>,
     free: Vec<u32>,
     fills: Vec<Fill>,
     fills_other: Vec<Fill>,
@@ -102,11 +102,11 @@ pub(crate) struct Exchange {
     next_match: u64,
 }
 
-impl Exchange {
-    pub fn new(world: World, config: &SimConfig) -> Exchange {
-        let desk = || Desk {
-            book: Book::default(),
-            phase: Phase::Pre,
+impl SimulatedVenues {
+    pub fn new(world: MarketSetup, config: &SimConfig) -> SimulatedVenues {
+        let desk = || VenueBook {
+            book: MatchingBook::default(),
+            phase: MarketPhase::Pre,
             quiet: false,
             last_trade: None,
             window: None,
@@ -114,7 +114,7 @@ impl Exchange {
             stops: Vec::new(),
             published: [None; 2],
         };
-        Exchange {
+        SimulatedVenues {
             now: config.start_ns,
             seq: 0,
             out: Vec::with_capacity(1024),
@@ -133,20 +133,20 @@ impl Exchange {
         }
     }
 
-    pub fn emit(&mut self, what: What) {
+    pub fn emit(&mut self, what: DayEventBody) {
         self.seq += 1;
-        self.out.push(Event { seq: self.seq, ts: self.now, what });
+        self.out.push(DayEvent { seq: self.seq, ts: self.now, what });
     }
 
-    pub fn desk(&self, book: u32) -> &Desk {
+    pub fn desk(&self, book: u32) -> &VenueBook {
         &self.desks[book as usize]
     }
 
-    pub fn desk_mut(&mut self, book: u32) -> &mut Desk {
+    pub fn desk_mut(&mut self, book: u32) -> &mut VenueBook {
         &mut self.desks[book as usize]
     }
 
-    pub fn order(&self, slot: u32) -> &Order {
+    pub fn order(&self, slot: u32) -> &LiveOrder {
         &self.orders[slot as usize]
     }
 
@@ -166,24 +166,26 @@ impl Exchange {
         let NewOrder { member, book, side, kind, tif, px, stop_px, qty, parent, crowd } = new;
         let phase = self.desk(book).phase;
         assert!(
-            phase == Phase::Open || phase == Phase::Auction && kind == OrderKind::Limit && tif == Tif::Day,
+            phase == MarketPhase::Open
+                || phase == MarketPhase::Auction && kind == OrderKind::Limit && tif == TimeInForce::Day,
             "an order that its venue would not take in {phase:?}"
         );
         self.next_oid += 1;
-        let terms = Terms { oid: self.next_oid, book, member, side, kind, tif, px, stop_px, qty, parent };
+        let terms =
+            OrderTicket { oid: self.next_oid, book, member, side, kind, tif, px, stop_px, qty, parent };
         let entered = (self.seq + 1, self.now);
-        let order = Order { terms, done: 0, value: 0, entered, handle: None, crowd_at: None, crowd };
+        let order = LiveOrder { terms, done: 0, value: 0, entered, handle: None, crowd_at: None, crowd };
         let slot = self.free.pop().unwrap_or_else(|| {
             self.orders.push(order);
             self.orders.len() as u32 - 1
         });
         self.orders[slot as usize] = order;
-        self.emit(What::New(terms));
-        if kind.waits() {
+        self.emit(DayEventBody::New(terms));
+        if kind.is_waiting_stop() {
             self.desks[book as usize].stops.push(slot);
             self.stops_of[member as usize] += 1;
             self.list(slot);
-        } else if phase == Phase::Auction {
+        } else if phase == MarketPhase::Auction {
             let px = px.expect("a limit order has its limit");
             let handle = self.desks[book as usize].book.queue(side, px, qty, slot);
             self.orders[slot as usize].handle = Some(handle);
@@ -203,19 +205,19 @@ impl Exchange {
         let handle = order.handle.expect("only a resting order is amended");
         (order.terms.px, order.terms.qty) = (Some(px), qty);
         let (terms, leaves) = (order.terms, qty - order.done);
-        self.emit(What::Amend(terms));
+        self.emit(DayEventBody::Amend(terms));
         let desk = &mut self.desks[terms.book as usize];
-        if desk.phase == Phase::Auction {
+        if desk.phase == MarketPhase::Auction {
             self.orders[slot as usize].handle = Some(desk.book.amend_queued(handle, px, leaves));
             return;
         }
-        assert_eq!(desk.phase, Phase::Open, "an amend that its venue would not take");
+        assert_eq!(desk.phase, MarketPhase::Open, "an amend that its venue would not take");
         self.fills.clear();
         let placed = desk.book.amend(handle, px, leaves, &mut self.fills);
         self.orders[slot as usize].handle = placed.handle;
         self.settle(slot);
         if placed.handle.is_none() {
-            self.release(slot, Ending::Filled);
+            self.release(slot, OrderEnding::Filled);
         }
         self.elect(terms.book);
         self.publish(terms.book);
@@ -240,24 +242,24 @@ impl Exchange {
                 self.stops_of[terms.member as usize] -= 1;
             }
         }
-        self.emit(What::Cancel(terms));
-        self.release(slot, Ending::Cancelled);
+        self.emit(DayEventBody::Cancel(terms));
+        self.release(slot, OrderEnding::Cancelled);
         self.publish(terms.book);
     }
 
-    /// Starts or ends a phase in which nothing is matched, or continuous trading. The auction is [`Exchange::uncross`].
-    pub fn enter(&mut self, book: u32, phase: Phase, px: Option<i64>) {
+    /// Starts or ends a phase in which nothing is matched, or continuous trading. The auction is [`SimulatedVenues::uncross`].
+    pub fn enter(&mut self, book: u32, phase: MarketPhase, px: Option<i64>) {
         let before = std::mem::replace(&mut self.desk_mut(book).phase, phase);
-        if before == Phase::Halt || phase == Phase::Halt {
-            self.emit(What::Status { book, halted: phase == Phase::Halt });
+        if before == MarketPhase::Halt || phase == MarketPhase::Halt {
+            self.emit(DayEventBody::Status { book, halted: phase == MarketPhase::Halt });
         }
-        self.emit(What::Session { book, phase, px });
+        self.emit(DayEventBody::Session { book, phase, px });
         self.publish(book);
     }
 
     /// Ends the call of an auction: matches at one price, if anything can be, and returns it.
     pub fn uncross(&mut self, book: u32, reference: i64, limits: Option<(i64, i64)>) -> Option<i64> {
-        assert_eq!(self.desk(book).phase, Phase::Auction, "only a call is uncrossed");
+        assert_eq!(self.desk(book).phase, MarketPhase::Auction, "only a call is uncrossed");
         let desk = &mut self.desks[book as usize];
         let (px, volume) = clearing(&desk.book, reference, limits)?;
         let (mut bought, mut sold) = (std::mem::take(&mut self.fills), std::mem::take(&mut self.fills_other));
@@ -272,14 +274,14 @@ impl Exchange {
             let (buyer, seller) = (*buyer, *seller);
             self.next_match += 1;
             for fill in [buyer, seller] {
-                self.fill(fill.tag, px, qty, Liq::Auction);
+                self.fill(fill.tag, px, qty, LiquidityFlag::Auction);
             }
             self.print(book, px, qty, true);
             for (fill, at) in [(buyer, &mut b), (seller, &mut s)] {
                 if fill.qty == 0 {
                     *at += 1;
                     if fill.leaves == 0 {
-                        self.release(fill.tag, Ending::Filled);
+                        self.release(fill.tag, OrderEnding::Filled);
                     }
                 }
             }
@@ -297,18 +299,23 @@ impl Exchange {
 
     fn match_new(&mut self, slot: u32) {
         let terms = self.orders[slot as usize].terms;
-        let Terms { book, side, px, qty, tif, .. } = terms;
+        let OrderTicket { book, side, px, qty, tif, .. } = terms;
         let desk = &mut self.desks[book as usize];
         self.fills.clear();
         let enough = || match px {
             Some(px) => desk.book.quantity_within(side.opposite(), px) >= qty,
             None => desk.book.levels(side.opposite()).map(|level| level.qty).sum::<i64>() >= qty,
         };
-        let handle = if tif == Tif::Fok && !enough() {
+        let handle = if tif == TimeInForce::Fok && !enough() {
             None
         } else {
-            let incoming =
-                Incoming { tag: slot, side, limit: px, qty, rests: tif == Tif::Day && px.is_some() };
+            let incoming = IncomingOrder {
+                tag: slot,
+                side,
+                limit: px,
+                qty,
+                rests: tif == TimeInForce::Day && px.is_some(),
+            };
             desk.book.submit(incoming, &mut self.fills).handle
         };
         self.orders[slot as usize].handle = handle;
@@ -318,10 +325,10 @@ impl Exchange {
             self.list(slot);
         } else if order.done < qty {
             let terms = order.terms;
-            self.emit(What::Cancel(terms));
-            self.release(slot, Ending::Cancelled);
+            self.emit(DayEventBody::Cancel(terms));
+            self.release(slot, OrderEnding::Cancelled);
         } else {
-            self.release(slot, Ending::Filled);
+            self.release(slot, OrderEnding::Filled);
         }
     }
 
@@ -343,7 +350,7 @@ impl Exchange {
             order.terms.kind =
                 if order.terms.kind == OrderKind::Stop { OrderKind::Market } else { OrderKind::Limit };
             let terms = order.terms;
-            self.emit(What::Amend(terms));
+            self.emit(DayEventBody::Amend(terms));
             self.match_new(slot);
         }
     }
@@ -353,17 +360,17 @@ impl Exchange {
         for n in 0..self.fills.len() {
             let Fill { tag: maker, px, qty, leaves } = self.fills[n];
             self.next_match += 1;
-            self.fill(taker, px, qty, Liq::Aggressive);
-            self.fill(maker, px, qty, Liq::Passive);
+            self.fill(taker, px, qty, LiquidityFlag::Aggressive);
+            self.fill(maker, px, qty, LiquidityFlag::Passive);
             let book = self.orders[taker as usize].terms.book;
             self.print(book, px, qty, false);
             if leaves == 0 {
-                self.release(maker, Ending::Filled);
+                self.release(maker, OrderEnding::Filled);
             }
         }
     }
 
-    fn fill(&mut self, slot: u32, px: i64, qty: i64, liq: Liq) {
+    fn fill(&mut self, slot: u32, px: i64, qty: i64, liq: LiquidityFlag) {
         let order = &mut self.orders[slot as usize];
         order.done += qty;
         order.value += qty * px;
@@ -372,14 +379,14 @@ impl Exchange {
         let position = self.positions.entry((owner, self.world.instr_of(terms.book))).or_default();
         position.0 += if terms.side == Side::Buy { qty } else { -qty };
         position.1 += qty;
-        self.emit(What::Exec { order: terms, px, qty, match_id: self.next_match, liq });
+        self.emit(DayEventBody::Exec { order: terms, px, qty, match_id: self.next_match, liq });
     }
 
     fn print(&mut self, book: u32, px: i64, qty: i64, auction: bool) {
         let match_id = self.next_match;
         let desk = &mut self.desks[book as usize];
         desk.last_trade = Some(px);
-        self.emit(What::Trade { book, px, qty, match_id, auction });
+        self.emit(DayEventBody::Trade { book, px, qty, match_id, auction });
     }
 
     fn list(&mut self, slot: u32) {
@@ -403,7 +410,7 @@ impl Exchange {
         }
     }
 
-    fn release(&mut self, slot: u32, ending: Ending) {
+    fn release(&mut self, slot: u32, ending: OrderEnding) {
         self.unlist(slot);
         let order = &mut self.orders[slot as usize];
         if let Some(lives) = &mut self.lives {
@@ -411,7 +418,16 @@ impl Exchange {
             let (done, value) = (order.done, order.value);
             let (seq_ended, ts_ended) = (self.seq, self.now);
             let terms = order.terms;
-            lives.push(Life { terms, done, value, seq_entered, ts_entered, seq_ended, ts_ended, ending });
+            lives.push(OrderLife {
+                terms,
+                done,
+                value,
+                seq_entered,
+                ts_entered,
+                seq_ended,
+                ts_ended,
+                ending,
+            });
         }
         order.terms.oid = 0;
         order.handle = None;
@@ -421,7 +437,7 @@ impl Exchange {
     /// Publishes the best of a book that trades continuously, if it is another than before.
     fn publish(&mut self, book: u32) {
         let desk = &mut self.desks[book as usize];
-        if desk.phase != Phase::Open {
+        if desk.phase != MarketPhase::Open {
             return;
         }
         let sides = [Side::Buy, Side::Sell].map(|side| desk.book.best(side));
@@ -430,7 +446,7 @@ impl Exchange {
         }
         desk.published = sides;
         let [bid, ask] = sides;
-        self.emit(What::Bbo { book, bid, ask });
+        self.emit(DayEventBody::Bbo { book, bid, ask });
     }
 }
 
@@ -454,7 +470,7 @@ mod tests {
         while sim.step().is_some() {
             let x = &sim.x;
             for event in &x.out {
-                if let What::Trade { book, px, .. } = event.what {
+                if let DayEventBody::Trade { book, px, .. } = event.what {
                     let reference = x.world.listed(book).reference;
                     assert!((px - reference).abs() * 100 < reference * 10, "{event:?}");
                     trades += 1;

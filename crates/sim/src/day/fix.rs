@@ -66,15 +66,15 @@
 use rustc_hash::FxHashMap;
 use unitape_model::{InstrumentId, Side};
 
-use super::event::{Event, Liq, OrderKind, Terms, Tif, What};
+use super::event::{DayEvent, DayEventBody, LiquidityFlag, OrderKind, OrderTicket, TimeInForce};
 use super::names;
-use super::world::World;
-use crate::wire::Wire;
+use super::world::MarketSetup;
+use crate::wire::FixMessageWriter;
 
 /// Writes the events of one day, from its first.
 #[derive(Debug)]
-pub struct FixOut {
-    pub(super) wire: Wire,
+pub struct FixDayWriter {
+    pub(super) wire: FixMessageWriter,
     /// `453` and all below it, `1`, then `528` and `847`, by member.
     members: Vec<(Vec<u8>, Vec<u8>)>,
     /// `48 22 55 207`, by book.
@@ -82,12 +82,12 @@ pub struct FixOut {
     /// What was executed of the orders that live: quantity, Σ ticks × quantity.
     done: FxHashMap<u64, (i64, i64)>,
     next_report: u64,
-    requests: Option<Requests>,
+    requests: Option<ClientOrderIds>,
 }
 
 /// What the client has asked for, where that is written.
 #[derive(Debug, Default)]
-struct Requests {
+struct ClientOrderIds {
     /// `11` of the latest request, by order that lives.
     latest: FxHashMap<u64, u64>,
     /// `11` before the request that is to be answered.
@@ -95,9 +95,9 @@ struct Requests {
     made: u64,
 }
 
-impl FixOut {
+impl FixDayWriter {
     /// A writer for a day with this world.
-    pub fn new(world: &World) -> FixOut {
+    pub fn new(world: &MarketSetup) -> FixDayWriter {
         let listing = |book: u32| {
             let listed = world.listed(book);
             format!(
@@ -119,8 +119,8 @@ impl FixOut {
                 format!("528={capacity}\x01{algo}").into_bytes(),
             )
         };
-        FixOut {
-            wire: Wire::new(&world.venues, "UNITAPE"),
+        FixDayWriter {
+            wire: FixMessageWriter::new(&world.venues, "UNITAPE"),
             members: (0..world.members.len() as u32).map(member).collect(),
             listings: (0..world.books() as u32).map(listing).collect(),
             done: FxHashMap::default(),
@@ -129,26 +129,26 @@ impl FixOut {
         }
     }
 
-    /// The same with requests, each before its report: see [`FixOut::request`].
-    pub(super) fn with_requests(world: &World) -> FixOut {
-        FixOut { requests: Some(Requests::default()), ..FixOut::new(world) }
+    /// The same with requests, each before its report: see [`FixDayWriter::request`].
+    pub(super) fn with_requests(world: &MarketSetup) -> FixDayWriter {
+        FixDayWriter { requests: Some(ClientOrderIds::default()), ..FixDayWriter::new(world) }
     }
 
     /// Appends the message of an event; false for an event that has none.
-    pub fn write(&mut self, world: &World, event: &Event, out: &mut Vec<u8>) -> bool {
+    pub fn write(&mut self, world: &MarketSetup, event: &DayEvent, out: &mut Vec<u8>) -> bool {
         match event.what {
-            What::Ref { instr } => self.definition(world, event, instr),
-            What::Session { book, phase, px } => {
+            DayEventBody::Ref { instr } => self.definition(world, event, instr),
+            DayEventBody::Session { book, phase, px } => {
                 self.begin(world, b'h', event, book);
                 self.wire.text(b"625=", phase.word());
                 px.into_iter().for_each(|px| self.px(world, b"31=", book, px));
             }
-            What::Status { book, halted } => {
+            DayEventBody::Status { book, halted } => {
                 self.begin(world, b'f', event, book);
                 self.wire.text(b"326=", if halted { "2" } else { "17" });
                 self.wire.text(b"58=", if halted { "regulatory" } else { "resumed" });
             }
-            What::Bbo { book, bid, ask } => {
+            DayEventBody::Bbo { book, bid, ask } => {
                 self.begin(world, b'W', event, book);
                 let sides = [(b'0', bid), (b'1', ask)];
                 self.wire.int(b"268=", sides.iter().filter(|(_, best)| best.is_some()).count() as u64);
@@ -160,7 +160,7 @@ impl FixOut {
                     self.wire.int(b"271=", best.qty as u64);
                 }
             }
-            What::Trade { book, px, qty, match_id, auction } => {
+            DayEventBody::Trade { book, px, qty, match_id, auction } => {
                 self.wire.begin(world.venue_of(book), b'X', event.ts);
                 self.wire.raw(b"268=1\x01279=0\x01269=2\x01");
                 self.ascii(b"278=", &names::match_bytes(match_id));
@@ -172,20 +172,20 @@ impl FixOut {
                     self.wire.raw(b"277=AUC\x01");
                 }
             }
-            What::New(ref t) => {
+            DayEventBody::New(ref t) => {
                 self.done.insert(t.oid, (0, 0));
                 self.report(world, event, t, b'0', None);
             }
-            What::Amend(ref t) => {
-                let elected = t.stop_px.is_some() && !t.kind.waits() && !self.was_elected(t);
+            DayEventBody::Amend(ref t) => {
+                let elected = t.stop_px.is_some() && !t.kind.is_waiting_stop() && !self.was_elected(t);
                 self.report(world, event, t, if elected { b'L' } else { b'5' }, None);
             }
-            What::Cancel(ref t) => {
+            DayEventBody::Cancel(ref t) => {
                 self.report(world, event, t, b'4', None);
                 self.done.remove(&t.oid);
                 self.forget(t.oid);
             }
-            What::Exec { ref order, px, qty, match_id, liq } => {
+            DayEventBody::Exec { ref order, px, qty, match_id, liq } => {
                 let done = self.done.entry(order.oid).or_default();
                 *done = (done.0 + qty, done.1 + qty * px);
                 let whole = done.0 == order.qty;
@@ -195,13 +195,16 @@ impl FixOut {
                     self.forget(order.oid);
                 }
             }
-            What::Party { owner } => {
+            DayEventBody::Party { owner } => {
                 // As reference data do, groups come from the first venue.
                 self.wire.begin_type(0, b"UP", event.ts);
                 self.wire.text(b"5003=", world.owner_of(owner));
                 self.wire.text(b"5004=", world.group_of(owner));
             }
-            What::OrderRecv { .. } | What::Parent { .. } | What::News { .. } | What::Payment(_) => {
+            DayEventBody::OrderRecv { .. }
+            | DayEventBody::Parent { .. }
+            | DayEventBody::News { .. }
+            | DayEventBody::Payment(_) => {
                 return false;
             }
         }
@@ -209,13 +212,13 @@ impl FixOut {
         true
     }
 
-    fn begin(&mut self, world: &World, kind: u8, event: &Event, book: u32) {
+    fn begin(&mut self, world: &MarketSetup, kind: u8, event: &DayEvent, book: u32) {
         self.wire.begin(world.venue_of(book), kind, event.ts);
         self.wire.raw(&self.listings[book as usize]);
     }
 
     /// Reference data come from the first venue, without its name: they are the same on all.
-    fn definition(&mut self, world: &World, event: &Event, instr: InstrumentId) {
+    fn definition(&mut self, world: &MarketSetup, event: &DayEvent, instr: InstrumentId) {
         let listed = &world.instruments[instr.index()];
         let wire = &mut self.wire;
         wire.begin(0, b'd', event.ts);
@@ -231,17 +234,17 @@ impl FixOut {
     }
 
     /// Whether a stop was reported as elected before: one that rests now may be amended like any other.
-    pub(super) fn was_elected(&self, t: &Terms) -> bool {
+    pub(super) fn was_elected(&self, t: &OrderTicket) -> bool {
         self.done.contains_key(&(t.oid | ELECTED))
     }
 
     fn report(
         &mut self,
-        world: &World,
-        event: &Event,
-        t: &Terms,
+        world: &MarketSetup,
+        event: &DayEvent,
+        t: &OrderTicket,
         kind: u8,
-        fill: Option<(i64, i64, u64, Liq)>,
+        fill: Option<(i64, i64, u64, LiquidityFlag)>,
     ) {
         match kind {
             b'L' => _ = self.done.insert(t.oid | ELECTED, (0, 0)),
@@ -293,7 +296,7 @@ impl FixOut {
     }
 
     /// What an order asks for, but for its side and quantity.
-    fn terms(&mut self, world: &World, t: &Terms) {
+    fn terms(&mut self, world: &MarketSetup, t: &OrderTicket) {
         let listed = world.listed(t.book);
         self.wire.char(b"40=", order_type(t.kind));
         if let Some(px) = t.px {
@@ -308,7 +311,14 @@ impl FixOut {
     }
 
     /// Appends the request that led to the event, which is about an order: `D`, `G` or `F`.
-    pub(super) fn request(&mut self, world: &World, kind: u8, ts: u64, t: &Terms, out: &mut Vec<u8>) {
+    pub(super) fn request(
+        &mut self,
+        world: &MarketSetup,
+        kind: u8,
+        ts: u64,
+        t: &OrderTicket,
+        out: &mut Vec<u8>,
+    ) {
         let requests = self.requests.as_mut().expect("a writer with requests");
         requests.made += 1;
         let made = requests.made;
@@ -349,7 +359,7 @@ impl FixOut {
         }
     }
 
-    fn px(&mut self, world: &World, tag: &[u8], book: u32, px: i64) {
+    fn px(&mut self, world: &MarketSetup, tag: &[u8], book: u32, px: i64) {
         let listed = world.listed(book);
         self.wire.decimal(tag, units(listed.nano(px), listed.decimals), listed.decimals);
     }
@@ -385,18 +395,18 @@ fn order_type(kind: OrderKind) -> u8 {
     }
 }
 
-fn time_in_force(tif: Tif) -> u8 {
+fn time_in_force(tif: TimeInForce) -> u8 {
     match tif {
-        Tif::Day => b'0',
-        Tif::Ioc => b'3',
-        Tif::Fok => b'4',
+        TimeInForce::Day => b'0',
+        TimeInForce::Ioc => b'3',
+        TimeInForce::Fok => b'4',
     }
 }
 
-fn liquidity(liq: Liq) -> u8 {
+fn liquidity(liq: LiquidityFlag) -> u8 {
     match liq {
-        Liq::Passive => b'1',
-        Liq::Aggressive => b'2',
-        Liq::Auction => b'4',
+        LiquidityFlag::Passive => b'1',
+        LiquidityFlag::Aggressive => b'2',
+        LiquidityFlag::Auction => b'4',
     }
 }

@@ -16,17 +16,17 @@
 //! every record of a sort has the same length; a line feed ends it. Prices have nine decimal places without a point, times
 //! are UTC to the nanosecond, what is not there is blank. Records are numbered from 1 without a gap.
 //!
-//! The header has the day on which the simulated day begins; the trailer must be asked for with [`FixedOut::end`].
+//! The header has the day on which the simulated day begins; the trailer must be asked for with [`FixedDayWriter::end`].
 
-use super::event::{Event, Terms, What};
+use super::event::{DayEvent, DayEventBody, OrderTicket};
 use super::names;
-use super::world::World;
-use crate::book::Best;
+use super::world::MarketSetup;
+use crate::book::BestLevel;
 use crate::wire::{civil, put_digits};
 
 /// Writes the records of one day. Nothing is allocated for a record once `out` is large enough.
 #[derive(Debug)]
-pub struct FixedOut {
+pub struct FixedDayWriter {
     /// Venue and instrument of each book.
     books: Vec<[u8; 16]>,
     /// Trader, account, owner, firm, capacity and algorithm of each member.
@@ -38,9 +38,9 @@ pub struct FixedOut {
     day_text: [u8; 8],
 }
 
-impl FixedOut {
+impl FixedDayWriter {
     /// A writer for a day with this world that begins at `start_ns`, nanoseconds since the epoch.
-    pub fn new(world: &World, start_ns: u64) -> FixedOut {
+    pub fn new(world: &MarketSetup, start_ns: u64) -> FixedDayWriter {
         let book = |book: u32| {
             let mut room = [b' '; 16];
             fill(&mut room, &[(4, world.venue_name(book)), (12, world.isin(book))]);
@@ -61,7 +61,7 @@ impl FixedOut {
             room
         };
         let day = start_ns / DAY_NS;
-        FixedOut {
+        FixedDayWriter {
             books: (0..world.books() as u32).map(book).collect(),
             members: (0..world.members.len() as u32).map(member).collect(),
             written: [0; 5],
@@ -72,12 +72,12 @@ impl FixedOut {
     }
 
     /// Appends the record of an event, behind the header if it is the first; false for an event that has none.
-    pub fn write(&mut self, world: &World, event: &Event, out: &mut Vec<u8>) -> bool {
+    pub fn write(&mut self, world: &MarketSetup, event: &DayEvent, out: &mut Vec<u8>) -> bool {
         match event.what {
-            What::New(ref t) => self.order(b'N', world, event, t, out),
-            What::Amend(ref t) => self.order(b'A', world, event, t, out),
-            What::Cancel(ref t) => self.order(b'C', world, event, t, out),
-            What::Exec { ref order, px, qty, match_id, liq } => {
+            DayEventBody::New(ref t) => self.order(b'N', world, event, t, out),
+            DayEventBody::Amend(ref t) => self.order(b'A', world, event, t, out),
+            DayEventBody::Cancel(ref t) => self.order(b'C', world, event, t, out),
+            DayEventBody::Exec { ref order, px, qty, match_id, liq } => {
                 self.begin(b'X', EXEC, event, order.book, out);
                 self.identity(order, out);
                 out.extend_from_slice(&names::match_bytes(match_id));
@@ -85,31 +85,31 @@ impl FixedOut {
                 price(world, order.book, Some(px), out);
                 quantity(Some(qty), out);
             }
-            What::Trade { book, px, qty, match_id, auction } => {
+            DayEventBody::Trade { book, px, qty, match_id, auction } => {
                 self.begin(b'P', PRINT, event, book, out);
                 out.extend_from_slice(&names::match_bytes(match_id));
                 price(world, book, Some(px), out);
                 quantity(Some(qty), out);
                 out.extend_from_slice(if auction { b"AUC " } else { b"    " });
             }
-            What::Bbo { book, bid, ask } => {
+            DayEventBody::Bbo { book, bid, ask } => {
                 self.begin(b'Q', BEST, event, book, out);
                 for best in [bid, ask] {
-                    price(world, book, best.map(|b: Best| b.px), out);
+                    price(world, book, best.map(|b: BestLevel| b.px), out);
                     quantity(best.map(|b| b.qty), out);
                 }
             }
-            What::Session { book, phase, px } => {
+            DayEventBody::Session { book, phase, px } => {
                 self.begin(b'S', OTHER, event, book, out);
                 out.extend_from_slice(&word::<8>(phase.word()));
                 price(world, book, px, out);
             }
-            What::Status { book, halted } => {
+            DayEventBody::Status { book, halted } => {
                 self.begin(b'U', OTHER, event, book, out);
                 out.extend_from_slice(&word::<8>(if halted { "halted" } else { "trading" }));
                 out.extend_from_slice(&word::<12>(if halted { "regulatory" } else { "resumed" }));
             }
-            What::Ref { instr } => {
+            DayEventBody::Ref { instr } => {
                 self.begin_record(b'R', OTHER, event, out);
                 let listed = &world.instruments[instr.index()];
                 out.extend_from_slice(&word::<12>(&listed.isin));
@@ -121,12 +121,15 @@ impl FixedOut {
                 quantity(Some(1), out);
                 out.extend_from_slice(&[b'0' + listed.tier]);
             }
-            What::Party { owner } => {
+            DayEventBody::Party { owner } => {
                 self.begin_record(b'G', OTHER, event, out);
                 out.extend_from_slice(&word::<10>(world.owner_of(owner)));
                 out.extend_from_slice(&word::<10>(world.group_of(owner)));
             }
-            What::OrderRecv { .. } | What::Parent { .. } | What::News { .. } | What::Payment(_) => {
+            DayEventBody::OrderRecv { .. }
+            | DayEventBody::Parent { .. }
+            | DayEventBody::News { .. }
+            | DayEventBody::Payment(_) => {
                 return false;
             }
         }
@@ -143,7 +146,7 @@ impl FixedOut {
         out.push(b'\n');
     }
 
-    fn order(&mut self, sort: u8, world: &World, event: &Event, t: &Terms, out: &mut Vec<u8>) {
+    fn order(&mut self, sort: u8, world: &MarketSetup, event: &DayEvent, t: &OrderTicket, out: &mut Vec<u8>) {
         self.begin(sort, ORDER, event, t.book, out);
         self.identity(t, out);
         // A cancel tells whose order it was, not its terms; what was elected by a price does not wait for one.
@@ -160,13 +163,13 @@ impl FixedOut {
     }
 
     /// What every record of a book begins with.
-    fn begin(&mut self, sort: u8, count: usize, event: &Event, book: u32, out: &mut Vec<u8>) {
+    fn begin(&mut self, sort: u8, count: usize, event: &DayEvent, book: u32, out: &mut Vec<u8>) {
         self.begin_record(sort, count, event, out);
         out.extend_from_slice(&self.books[book as usize]);
     }
 
     /// What every record begins with.
-    fn begin_record(&mut self, sort: u8, count: usize, event: &Event, out: &mut Vec<u8>) {
+    fn begin_record(&mut self, sort: u8, count: usize, event: &DayEvent, out: &mut Vec<u8>) {
         self.header(out);
         self.written[count] += 1;
         out.push(sort);
@@ -193,7 +196,7 @@ impl FixedOut {
         }
     }
 
-    fn identity(&self, t: &Terms, out: &mut Vec<u8>) {
+    fn identity(&self, t: &OrderTicket, out: &mut Vec<u8>) {
         out.extend_from_slice(&names::oid_bytes(t.oid));
         out.extend_from_slice(t.side.letter().as_bytes());
         out.extend_from_slice(&self.members[t.member as usize]);
@@ -209,7 +212,7 @@ const OTHER: usize = 4;
 
 const DAY_NS: u64 = 86_400_000_000_000;
 
-fn price(world: &World, book: u32, ticks: Option<i64>, out: &mut Vec<u8>) {
+fn price(world: &MarketSetup, book: u32, ticks: Option<i64>, out: &mut Vec<u8>) {
     nano(ticks.map(|ticks| world.listed(book).nano(ticks)), out);
 }
 
@@ -274,9 +277,9 @@ mod tests {
             ..SimConfig::default()
         };
         let mut sim = Sim::new(config).expect("a good config");
-        let (mut fixed, mut out) = (FixedOut::new(sim.world(), start_ns), Vec::new());
+        let (mut fixed, mut out) = (FixedDayWriter::new(sim.world(), start_ns), Vec::new());
         while sim.step().is_some() {
-            sim.last().iter().for_each(|e| _ = fixed.write(sim.world(), e, &mut out));
+            sim.last_events().iter().for_each(|e| _ = fixed.write(sim.world(), e, &mut out));
         }
         fixed.end(&mut out);
         out
@@ -334,7 +337,7 @@ mod tests {
     fn a_day_without_records_has_header_and_trailer() {
         let sim = Sim::new(SimConfig { instruments: 40, ..SimConfig::default() }).expect("a good config");
         let mut out = Vec::new();
-        FixedOut::new(sim.world(), 0).end(&mut out);
+        FixedDayWriter::new(sim.world(), 0).end(&mut out);
         let zeros = "0".repeat(72);
         assert_eq!(String::from_utf8(out).expect("ascii"), format!("HUNITAPE SIM DAY 19700101\nT{zeros}\n"));
     }

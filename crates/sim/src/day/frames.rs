@@ -1,7 +1,7 @@
 //! Events as frames of the tape, and as lines.
 
 use unitape_codec::events::{EventLineForm, NoSources, write_event};
-use unitape_model::records::{Bbo, Common, Order, Trade};
+use unitape_model::records::{BboRecord, CommonRecord, OrderRecord, TradeRecord};
 use unitape_model::schema::{EXP_NONE, RECV_NONE, SEQ_EXT};
 use unitape_model::{
     Amount, Decimal, Event as Frame, EventBuilder, EventField, EventKind, EventSchema, EventValue,
@@ -9,26 +9,30 @@ use unitape_model::{
 };
 use zerocopy::IntoBytes;
 
-use super::event::{Event, Liq, OrderKind, Terms, What};
+use super::event::{DayEvent, DayEventBody, LiquidityFlag, OrderKind, OrderTicket};
 use super::names;
-use super::world::World;
-use crate::book::Best;
+use super::world::MarketSetup;
+use crate::book::BestLevel;
 
-/// Appends the frame of an event to `out`, unstamped. Names are by the ids of [`World::names`]; the ordinal stands as the
+/// Appends the frame of an event to `out`, unstamped. Names are by the ids of [`MarketSetup::names`]; the ordinal stands as the
 /// feed's own sequence. `last` marks the last event of a step.
 #[inline]
-pub fn write_frame(world: &World, event: &Event, last: bool, out: &mut Vec<u8>) {
+pub fn write_frame(world: &MarketSetup, event: &DayEvent, last: bool, out: &mut Vec<u8>) {
     let bits = if last { flags::LAST } else { 0 };
     if event.seq >= u64::from(SEQ_EXT) {
         return slow(world, event, bits, out);
     }
     match event.what {
-        What::New(ref t) if t.stop_px.is_none() => order(EventKind::OrderNew, world, event, t, bits, out),
-        What::Amend(ref t) if t.stop_px.is_none() => order(EventKind::OrderAmend, world, event, t, bits, out),
-        What::Cancel(ref t) if t.stop_px.is_none() => {
+        DayEventBody::New(ref t) if t.stop_px.is_none() => {
+            order(EventKind::OrderNew, world, event, t, bits, out)
+        }
+        DayEventBody::Amend(ref t) if t.stop_px.is_none() => {
+            order(EventKind::OrderAmend, world, event, t, bits, out)
+        }
+        DayEventBody::Cancel(ref t) if t.stop_px.is_none() => {
             order(EventKind::OrderCancel, world, event, t, bits, out)
         }
-        What::Exec { ref order, px, qty, match_id, liq } if order.stop_px.is_none() => {
+        DayEventBody::Exec { ref order, px, qty, match_id, liq } if order.stop_px.is_none() => {
             let mut record = record(EventKind::Exec, world, event, order, bits);
             record.px = world.listed(order.book).nano(px).into();
             set_qty(&mut record, qty);
@@ -36,28 +40,29 @@ pub fn write_frame(world: &World, event: &Event, last: bool, out: &mut Vec<u8>) 
             record.id2[..8].copy_from_slice(&names::match_bytes(match_id));
             out.extend_from_slice(record.as_bytes());
         }
-        What::Bbo { book, bid, ask } => {
+        DayEventBody::Bbo { book, bid, ask } => {
             let mut common = common(EventKind::Bbo, 1, event, bits);
             place(&mut common, world, book);
             let listed = world.listed(book);
-            let px = |best: Option<Best>| best.map_or(Price::NONE.0, |best| listed.nano(best.px));
-            let qty = |best: Option<Best>| best.map_or(Some((0, EXP_NONE)), |best| narrow(best.qty));
+            let px = |best: Option<BestLevel>| best.map_or(Price::NONE.0, |best| listed.nano(best.px));
+            let qty = |best: Option<BestLevel>| best.map_or(Some((0, EXP_NONE)), |best| narrow(best.qty));
             let (Some(bid_qty), Some(ask_qty)) = (qty(bid), qty(ask)) else {
                 return slow(world, event, bits, out);
             };
             (common.kind_a, common.kind_b) = (bid_qty.1 as u8, ask_qty.1 as u8);
             let (bid, ask) = (px(bid).into(), px(ask).into());
-            let record = Bbo { common, bid, ask, bid_qty: bid_qty.0.into(), ask_qty: ask_qty.0.into() };
+            let record = BboRecord { common, bid, ask, bid_qty: bid_qty.0.into(), ask_qty: ask_qty.0.into() };
             out.extend_from_slice(record.as_bytes());
         }
-        What::Trade { book, px, qty, match_id, auction } => {
+        DayEventBody::Trade { book, px, qty, match_id, auction } => {
             let mut common = common(EventKind::Trade, 1, event, bits);
             place(&mut common, world, book);
             let Some((qty, exponent)) = narrow(qty) else { return slow(world, event, bits, out) };
             common.kind_b = exponent as u8;
             let px = world.listed(book).nano(px).into();
             let cond = if auction { *b"AUC\0" } else { [0; 4] };
-            let record = Trade { common, px, match_id: names::match_bytes(match_id), qty: qty.into(), cond };
+            let record =
+                TradeRecord { common, px, match_id: names::match_bytes(match_id), qty: qty.into(), cond };
             out.extend_from_slice(record.as_bytes());
         }
         _ => slow(world, event, bits, out),
@@ -65,7 +70,7 @@ pub fn write_frame(world: &World, event: &Event, last: bool, out: &mut Vec<u8>) 
 }
 
 /// Appends an event as a line of JSON. `scratch` is kept between calls so that nothing is allocated.
-pub fn write_line(world: &World, event: &Event, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
+pub fn write_line(world: &MarketSetup, event: &DayEvent, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
     scratch.clear();
     write_frame(world, event, true, scratch);
     let frame = Frame::new(scratch).expect("a frame of ours");
@@ -73,7 +78,14 @@ pub fn write_line(world: &World, event: &Event, scratch: &mut Vec<u8>, out: &mut
     out.push(b'\n');
 }
 
-fn order(kind: EventKind, world: &World, event: &Event, t: &Terms, bits: u8, out: &mut Vec<u8>) {
+fn order(
+    kind: EventKind,
+    world: &MarketSetup,
+    event: &DayEvent,
+    t: &OrderTicket,
+    bits: u8,
+    out: &mut Vec<u8>,
+) {
     let mut record = record(kind, world, event, t, bits);
     if kind != EventKind::OrderCancel {
         if let Some(px) = t.px {
@@ -91,7 +103,7 @@ fn order(kind: EventKind, world: &World, event: &Event, t: &Terms, bits: u8, out
 
 /// An order record with its identities, all else none.
 #[inline]
-fn record(kind: EventKind, world: &World, event: &Event, t: &Terms, bits: u8) -> Order {
+fn record(kind: EventKind, world: &MarketSetup, event: &DayEvent, t: &OrderTicket, bits: u8) -> OrderRecord {
     let mut common = common(kind, 2, event, bits);
     place(&mut common, world, t.book);
     let member = &world.members[t.member as usize];
@@ -99,7 +111,7 @@ fn record(kind: EventKind, world: &World, event: &Event, t: &Terms, bits: u8) ->
     common.kind_b = EXP_NONE as u8;
     let mut oid = [0; 24];
     oid[..11].copy_from_slice(&names::oid_bytes(t.oid));
-    Order {
+    OrderRecord {
         common,
         px: Price::NONE.0.into(),
         qty: 0.into(),
@@ -115,8 +127,8 @@ fn record(kind: EventKind, world: &World, event: &Event, t: &Terms, bits: u8) ->
 }
 
 #[inline]
-fn common(kind: EventKind, lines: u16, event: &Event, bits: u8) -> Common {
-    Common {
+fn common(kind: EventKind, lines: u16, event: &DayEvent, bits: u8) -> CommonRecord {
+    CommonRecord {
         header: FrameHeader::new_unstamped(kind as u8, bits, lines).0.into(),
         ts_event: (event.ts as i64).into(),
         source: 0.into(),
@@ -131,13 +143,13 @@ fn common(kind: EventKind, lines: u16, event: &Event, bits: u8) -> Common {
 }
 
 #[inline]
-fn place(common: &mut Common, world: &World, book: u32) {
-    common.instrument = World::tape_id(world.instr_of(book)).0.into();
+fn place(common: &mut CommonRecord, world: &MarketSetup, book: u32) {
+    common.instrument = MarketSetup::tape_id(world.instr_of(book)).0.into();
     common.venue = (world.venue_of(book) as u16 + 1).into();
 }
 
 #[inline]
-fn set_qty(record: &mut Order, qty: i64) {
+fn set_qty(record: &mut OrderRecord, qty: i64) {
     let (mantissa, exponent) = canonical(qty);
     record.qty = mantissa.into();
     record.common.kind_b = exponent as u8;
@@ -171,10 +183,10 @@ fn padded<const N: usize>(word: &str) -> [u8; N] {
 
 /// Any event, field by field through the schema: the rare kinds, and what does not fit the narrow places.
 #[cold]
-fn slow(world: &World, event: &Event, bits: u8, out: &mut Vec<u8>) {
-    let mut e = Builder::begin(event, out);
+fn slow(world: &MarketSetup, event: &DayEvent, bits: u8, out: &mut Vec<u8>) {
+    let mut e = FrameFieldSetter::begin(event, out);
     match event.what {
-        What::Ref { instr } => {
+        DayEventBody::Ref { instr } => {
             let listed = &world.instruments[instr.index()];
             e.instrument(instr);
             e.price(EventField::Tick, listed.tick_nano);
@@ -185,21 +197,21 @@ fn slow(world: &World, event: &Event, bits: u8, out: &mut Vec<u8>) {
             e.qty(EventField::Lot, 1);
             e.text(EventField::Symbol, &listed.symbol);
         }
-        What::Party { owner } => {
+        DayEventBody::Party { owner } => {
             e.sym(EventField::Owner, owner + 1);
             e.sym(EventField::Group, world.groups[owner as usize]);
         }
-        What::Session { book, phase, px } => {
+        DayEventBody::Session { book, phase, px } => {
             e.place(world, book);
             e.text(EventField::Phase, phase.word());
             px.into_iter().for_each(|px| e.price(EventField::Px, world.listed(book).nano(px)));
         }
-        What::Status { book, halted } => {
+        DayEventBody::Status { book, halted } => {
             e.place(world, book);
             e.text(EventField::State, if halted { "halted" } else { "trading" });
             e.text(EventField::Reason, if halted { "regulatory" } else { "resumed" });
         }
-        What::Bbo { book, bid, ask } => {
+        DayEventBody::Bbo { book, bid, ask } => {
             e.place(world, book);
             for (best, px, qty) in
                 [(bid, EventField::Bid, EventField::BidQty), (ask, EventField::Ask, EventField::AskQty)]
@@ -210,7 +222,7 @@ fn slow(world: &World, event: &Event, bits: u8, out: &mut Vec<u8>) {
                 }
             }
         }
-        What::Trade { book, px, qty, match_id, auction } => {
+        DayEventBody::Trade { book, px, qty, match_id, auction } => {
             e.place(world, book);
             e.price(EventField::Px, world.listed(book).nano(px));
             e.qty(EventField::Qty, qty);
@@ -219,7 +231,7 @@ fn slow(world: &World, event: &Event, bits: u8, out: &mut Vec<u8>) {
                 e.text(EventField::Cond, "AUC");
             }
         }
-        What::OrderRecv { client, member, instr, side, qty } => {
+        DayEventBody::OrderRecv { client, member, instr, side, qty } => {
             e.id(EventField::Coid, &names::client_bytes(client));
             e.member(world, member);
             e.instrument(instr);
@@ -227,41 +239,44 @@ fn slow(world: &World, event: &Event, bits: u8, out: &mut Vec<u8>) {
             e.qty(EventField::Qty, qty);
             e.text(EventField::Channel, "client");
         }
-        What::Parent { parent, member, instr, side, qty } => {
+        DayEventBody::Parent { parent, member, instr, side, qty } => {
             e.id(EventField::Parent, &names::parent_bytes(parent));
             e.member(world, member);
             e.instrument(instr);
             e.text(EventField::Side, side.letter());
             e.qty(EventField::Qty, qty);
         }
-        What::New(t) | What::Amend(t) => {
+        DayEventBody::New(t) | DayEventBody::Amend(t) => {
             e.terms(world, &t);
             t.px.into_iter().for_each(|px| e.price(EventField::Px, world.listed(t.book).nano(px)));
             e.qty(EventField::Qty, t.qty);
             e.resting(world, &t);
         }
-        What::Cancel(t) => {
+        DayEventBody::Cancel(t) => {
             e.terms(world, &t);
             e.resting(world, &t);
         }
-        What::Exec { order: t, px, qty, match_id, liq } => {
+        DayEventBody::Exec { order: t, px, qty, match_id, liq } => {
             e.terms(world, &t);
             e.price(EventField::Px, world.listed(t.book).nano(px));
             e.qty(EventField::Qty, qty);
             e.id(EventField::MatchId, &names::match_bytes(match_id));
             e.text(EventField::Liq, liq.letter());
         }
-        What::News { id, instr, good } => {
+        DayEventBody::News { id, instr, good } => {
             e.id(EventField::NewsId, &names::news_bytes(id));
             e.set(
                 EventField::Instrs,
-                EventValue::Syms(unitape_model::NameKind::Instrument, &World::tape_id(instr).0.to_le_bytes()),
+                EventValue::Syms(
+                    unitape_model::NameKind::Instrument,
+                    &MarketSetup::tape_id(instr).0.to_le_bytes(),
+                ),
             );
             let symbol = &world.instruments[instr.index()].symbol;
             e.text(EventField::Headline, &names::headline(symbol, good));
             e.text(EventField::Source, "wire");
         }
-        What::Payment(p) => {
+        DayEventBody::Payment(p) => {
             e.text(EventField::Msg, if p.between_banks { "MT202" } else { "MT103" });
             e.id(EventField::Ref, names::payment_text(p.number).as_bytes());
             e.sym(EventField::DrAcct, world.pay_account_id(p.debtor));
@@ -278,14 +293,14 @@ fn slow(world: &World, event: &Event, bits: u8, out: &mut Vec<u8>) {
     e.0.finish(bits).expect("an event of ours is small");
 }
 
-struct Builder<'a>(EventBuilder<'a>);
+struct FrameFieldSetter<'a>(EventBuilder<'a>);
 
-impl<'a> Builder<'a> {
-    fn begin(event: &Event, out: &'a mut Vec<u8>) -> Builder<'a> {
+impl<'a> FrameFieldSetter<'a> {
+    fn begin(event: &DayEvent, out: &'a mut Vec<u8>) -> FrameFieldSetter<'a> {
         let kind = EventKind::from_name(event.what.kind()).expect("a word of the schema");
         let mut builder = EventBuilder::begin(out, kind, UnixNanos(event.ts as i64));
         builder.sequence(event.seq);
-        Builder(builder)
+        FrameFieldSetter(builder)
     }
 
     fn set(&mut self, field: EventField, value: EventValue<'_>) {
@@ -300,7 +315,7 @@ impl<'a> Builder<'a> {
     }
 
     fn instrument(&mut self, instr: InstrumentId) {
-        self.sym(EventField::Instr, World::tape_id(instr).0);
+        self.sym(EventField::Instr, MarketSetup::tape_id(instr).0);
     }
 
     fn price(&mut self, field: EventField, nano: i64) {
@@ -319,13 +334,13 @@ impl<'a> Builder<'a> {
         self.set(field, EventValue::Id(InlineId::Text(text)));
     }
 
-    fn place(&mut self, world: &World, book: u32) {
+    fn place(&mut self, world: &MarketSetup, book: u32) {
         self.sym(EventField::Venue, world.venue_of(book) as u32 + 1);
         self.instrument(world.instr_of(book));
     }
 
     /// Whatever the kind has of a member's identities.
-    fn member(&mut self, world: &World, member: u32) {
+    fn member(&mut self, world: &MarketSetup, member: u32) {
         let m = &world.members[member as usize];
         let ids = [
             (EventField::Trader, member + 1),
@@ -341,7 +356,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn terms(&mut self, world: &World, t: &Terms) {
+    fn terms(&mut self, world: &MarketSetup, t: &OrderTicket) {
         self.id(EventField::Oid, &names::oid_bytes(t.oid));
         self.place(world, t.book);
         self.text(EventField::Side, t.side.letter());
@@ -350,7 +365,7 @@ impl<'a> Builder<'a> {
     }
 
     /// What an order has that an execution has not.
-    fn resting(&mut self, world: &World, t: &Terms) {
+    fn resting(&mut self, world: &MarketSetup, t: &OrderTicket) {
         self.text(EventField::Tif, t.tif.word());
         self.text(EventField::Type, t.kind.word());
         if t.parent != 0 {
@@ -362,13 +377,13 @@ impl<'a> Builder<'a> {
     }
 }
 
-impl Liq {
+impl LiquidityFlag {
     /// `A`, `R` or `X`.
     pub const fn letter(self) -> &'static str {
         match self {
-            Liq::Passive => "A",
-            Liq::Aggressive => "R",
-            Liq::Auction => "X",
+            LiquidityFlag::Passive => "A",
+            LiquidityFlag::Aggressive => "R",
+            LiquidityFlag::Auction => "X",
         }
     }
 }
@@ -412,10 +427,10 @@ mod tests {
     #[test]
     fn large_ordinals_go_to_the_extension() {
         let sim = Sim::new(SimConfig::default()).expect("a good config");
-        let what = What::Trade { book: 0, px: 5_000, qty: 1 << 40, match_id: 7, auction: false };
+        let what = DayEventBody::Trade { book: 0, px: 5_000, qty: 1 << 40, match_id: 7, auction: false };
         for seq in [SEQ_EXT.into(), 5_000_000_000] {
             let mut out = Vec::new();
-            write_frame(sim.world(), &Event { seq, ts: 1, what }, false, &mut out);
+            write_frame(sim.world(), &DayEvent { seq, ts: 1, what }, false, &mut out);
             assert_eq!(Frame::new(&out).expect("a frame").sequence(), Some(seq));
         }
     }

@@ -11,8 +11,8 @@
 //! held until it is known what follows from it. Stops, market orders and what is immediate are never seen. Firms that act
 //! for themselves sign their orders (`F`). References count from 1.
 
-use super::event::{Event, Liq, Phase, Terms, What};
-use super::world::World;
+use super::event::{DayEvent, DayEventBody, LiquidityFlag, MarketPhase, OrderTicket};
+use super::world::MarketSetup;
 use crate::error::Error;
 use rustc_hash::FxHashMap;
 use unitape_codec::fixed::midnight;
@@ -22,23 +22,23 @@ use unitape_model::{InstrumentId, Side};
 
 /// Writes the messages of one venue's day.
 #[derive(Debug)]
-pub struct ItchOut {
+pub struct ItchDayWriter {
     venue: usize,
     /// Midnight in New York, nanoseconds since the epoch.
     midnight_ns: u64,
     date: (i64, i64, i64),
     /// Orders that live, shown or not, by the simulator's number.
-    orders: FxHashMap<u64, Known>,
+    orders: FxHashMap<u64, ItchOrder>,
     /// The order that was told last and may be matched still.
-    held: Option<Held>,
+    held: Option<HeldOrder>,
     next_reference: u64,
-    begun: Begun,
+    begun: ItchFileStage,
     now: u64,
 }
 
 /// An order that lives.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct ItchOrder {
     /// 0 while it is not shown.
     reference: u64,
     px: i64,
@@ -48,28 +48,28 @@ struct Known {
 
 /// A new order, or new terms.
 #[derive(Debug, Clone, Copy)]
-struct Held {
-    terms: Terms,
+struct HeldOrder {
+    terms: OrderTicket,
     left: i64,
     done: i64,
     /// What it was before, while that is still shown.
-    before: Option<Known>,
+    before: Option<ItchOrder>,
     ts: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Begun {
+enum ItchFileStage {
     Not,
     Directory,
     Day,
 }
 
-impl ItchOut {
+impl ItchDayWriter {
     /// A writer for a venue of a day that begins at `start_ns` and lasts `span_ns`.
     ///
     /// # Errors
     /// When the day in New York ends before: ITCH tells the time from midnight.
-    pub fn new(venue: usize, start_ns: u64, span_ns: u64) -> Result<ItchOut, Error> {
+    pub fn new(venue: usize, start_ns: u64, span_ns: u64) -> Result<ItchDayWriter, Error> {
         let out_of_time = || Error::OutOfTime { start_ns, span_ns };
         let days = start_ns / DAY_NANOS;
         for day in [days, days.saturating_sub(1)] {
@@ -83,14 +83,14 @@ impl ItchOut {
             if start_ns - midnight_ns + span_ns >= DAY_NANOS {
                 return Err(out_of_time());
             }
-            return Ok(ItchOut {
+            return Ok(ItchDayWriter {
                 venue,
                 midnight_ns,
                 date,
                 orders: FxHashMap::default(),
                 held: None,
                 next_reference: 0,
-                begun: Begun::Not,
+                begun: ItchFileStage::Not,
                 now: start_ns,
             });
         }
@@ -104,40 +104,40 @@ impl ItchOut {
     }
 
     /// Appends the messages that follow from an event; what may still be matched is held.
-    pub fn write(&mut self, world: &World, event: &Event, out: &mut Vec<u8>) {
+    pub fn write(&mut self, world: &MarketSetup, event: &DayEvent, out: &mut Vec<u8>) {
         self.now = event.ts;
-        self.begin(Begun::Directory, out);
-        if let What::Ref { instr } = event.what {
+        self.begin(ItchFileStage::Directory, out);
+        if let DayEventBody::Ref { instr } = event.what {
             return self.directory(world, instr, out);
         }
         let Some(book) = book_of(&event.what).filter(|b| world.venue_of(*b) == self.venue) else { return };
-        self.begin(Begun::Day, out);
+        self.begin(ItchFileStage::Day, out);
         match event.what {
-            What::Exec { .. } | What::Trade { .. } => {}
-            What::Cancel(t) if self.held.is_some_and(|h| h.terms.oid == t.oid) => {
+            DayEventBody::Exec { .. } | DayEventBody::Trade { .. } => {}
+            DayEventBody::Cancel(t) if self.held.is_some_and(|h| h.terms.oid == t.oid) => {
                 return self.give_up(world, out);
             }
             _ => self.flush(world, out),
         }
         match event.what {
-            What::New(terms) => {
-                self.held = Some(Held { terms, left: terms.qty, done: 0, before: None, ts: event.ts });
+            DayEventBody::New(terms) => {
+                self.held = Some(HeldOrder { terms, left: terms.qty, done: 0, before: None, ts: event.ts });
             }
-            What::Amend(terms) => {
+            DayEventBody::Amend(terms) => {
                 let before = self.orders.get(&terms.oid).copied();
                 let done = before.map_or(0, |k| k.done);
                 let before = before.filter(|k| k.reference != 0);
-                self.held = Some(Held { terms, left: terms.qty - done, done, before, ts: event.ts });
+                self.held = Some(HeldOrder { terms, left: terms.qty - done, done, before, ts: event.ts });
             }
-            What::Cancel(terms) => {
+            DayEventBody::Cancel(terms) => {
                 if let Some(known) = self.orders.remove(&terms.oid).filter(|k| k.reference != 0) {
                     self.put(world, b'D', book, &[SampleValue::Number(known.reference)], out);
                 }
             }
-            What::Exec { order, px, qty, match_id, liq } => {
+            DayEventBody::Exec { order, px, qty, match_id, liq } => {
                 self.exec(world, &order, (px, qty), match_id, liq, out)
             }
-            What::Trade { px, qty, match_id, auction: true, .. } => {
+            DayEventBody::Trade { px, qty, match_id, auction: true, .. } => {
                 let symbol = world.listed(book).symbol.as_bytes();
                 let price = price(world, book, px);
                 let values = [
@@ -149,12 +149,12 @@ impl ItchOut {
                 ];
                 self.put(world, b'Q', book, &values, out);
             }
-            What::Session { phase, .. } => {
+            DayEventBody::Session { phase, .. } => {
                 let state: &[u8] = match phase {
-                    Phase::Auction => b"Q",
-                    Phase::Open => b"T",
-                    Phase::Halt => b"H",
-                    Phase::Pre | Phase::Close => return,
+                    MarketPhase::Auction => b"Q",
+                    MarketPhase::Open => b"T",
+                    MarketPhase::Halt => b"H",
+                    MarketPhase::Pre | MarketPhase::Close => return,
                 };
                 let symbol = SampleValue::Text(world.listed(book).symbol.as_bytes());
                 self.put(
@@ -171,10 +171,10 @@ impl ItchOut {
 
     /// Tells what is held: nothing more follows from it. After a step of the simulator the messages then show what stands
     /// in its books.
-    pub fn flush(&mut self, world: &World, out: &mut Vec<u8>) {
+    pub fn flush(&mut self, world: &MarketSetup, out: &mut Vec<u8>) {
         let Some(held) = self.held.take() else { return };
-        let Held { terms, left, done, before, ts } = held;
-        let shown = !terms.kind.waits() && terms.tif == super::Tif::Day;
+        let HeldOrder { terms, left, done, before, ts } = held;
+        let shown = !terms.kind.is_waiting_stop() && terms.tif == super::TimeInForce::Day;
         let (oid, book) = (terms.oid, terms.book);
         let now = std::mem::replace(&mut self.now, ts);
         match (terms.px, before) {
@@ -184,7 +184,7 @@ impl ItchOut {
                     let values = [SampleValue::Number(old.reference), number(old.left - left)];
                     self.put(world, b'X', book, &values, out);
                 }
-                self.orders.insert(oid, Known { left, ..old });
+                self.orders.insert(oid, ItchOrder { left, ..old });
             }
             (Some(px), Some(old)) if shown => {
                 let reference = self.reference();
@@ -195,7 +195,7 @@ impl ItchOut {
                     price(world, book, px),
                 ];
                 self.put(world, b'U', book, &values, out);
-                self.orders.insert(oid, Known { reference, px, left, done });
+                self.orders.insert(oid, ItchOrder { reference, px, left, done });
             }
             (Some(px), None) if shown => {
                 let reference = self.reference();
@@ -215,16 +215,18 @@ impl ItchOut {
                     let firm = SampleValue::Text(world.firm_name(terms.member).as_bytes());
                     self.put(world, b'F', book, &[a, b, c, d, e, firm], out);
                 }
-                self.orders.insert(oid, Known { reference, px, left, done });
+                self.orders.insert(oid, ItchOrder { reference, px, left, done });
             }
-            (px, _) => _ = self.orders.insert(oid, Known { reference: 0, px: px.unwrap_or(0), left, done }),
+            (px, _) => {
+                _ = self.orders.insert(oid, ItchOrder { reference: 0, px: px.unwrap_or(0), left, done })
+            }
         }
         self.now = now;
     }
 
     /// Ends the day.
-    pub fn end(&mut self, world: &World, out: &mut Vec<u8>) {
-        self.begin(Begun::Day, out);
+    pub fn end(&mut self, world: &MarketSetup, out: &mut Vec<u8>) {
+        self.begin(ItchFileStage::Day, out);
         self.flush(world, out);
         for event in [b"M", b"E", b"C"] {
             self.system(event, out);
@@ -234,11 +236,11 @@ impl ItchOut {
     /// One side of a match.
     fn exec(
         &mut self,
-        world: &World,
-        order: &Terms,
+        world: &MarketSetup,
+        order: &OrderTicket,
         (px, qty): (i64, i64),
         match_id: u64,
-        liq: Liq,
+        liq: LiquidityFlag,
         out: &mut Vec<u8>,
     ) {
         if let Some(held) = self.held.as_mut().filter(|h| h.terms.oid == order.oid) {
@@ -259,8 +261,8 @@ impl ItchOut {
             return;
         }
         let (reference, match_number) = (SampleValue::Number(known.reference), SampleValue::Number(match_id));
-        if liq == Liq::Auction || px != known.px {
-            let printable: &[u8] = if liq == Liq::Auction { b"N" } else { b"Y" };
+        if liq == LiquidityFlag::Auction || px != known.px {
+            let printable: &[u8] = if liq == LiquidityFlag::Auction { b"N" } else { b"Y" };
             let values = [
                 reference,
                 number(qty),
@@ -275,7 +277,7 @@ impl ItchOut {
     }
 
     /// What is held was cancelled: it never stood in the book, or does so no more.
-    fn give_up(&mut self, world: &World, out: &mut Vec<u8>) {
+    fn give_up(&mut self, world: &MarketSetup, out: &mut Vec<u8>) {
         let Some(held) = self.held.take() else { return };
         self.orders.remove(&held.terms.oid);
         if let Some(old) = held.before {
@@ -283,19 +285,19 @@ impl ItchOut {
         }
     }
 
-    fn begin(&mut self, upto: Begun, out: &mut Vec<u8>) {
-        if self.begun == Begun::Not {
+    fn begin(&mut self, upto: ItchFileStage, out: &mut Vec<u8>) {
+        if self.begun == ItchFileStage::Not {
             self.system(b"O", out);
-            self.begun = Begun::Directory;
+            self.begun = ItchFileStage::Directory;
         }
-        if self.begun == Begun::Directory && upto == Begun::Day {
+        if self.begun == ItchFileStage::Directory && upto == ItchFileStage::Day {
             self.system(b"S", out);
             self.system(b"Q", out);
-            self.begun = Begun::Day;
+            self.begun = ItchFileStage::Day;
         }
     }
 
-    fn directory(&self, world: &World, instr: InstrumentId, out: &mut Vec<u8>) {
+    fn directory(&self, world: &MarketSetup, instr: InstrumentId, out: &mut Vec<u8>) {
         let text = SampleValue::Text;
         let values = [
             text(world.instruments[instr.index()].symbol.as_bytes()),
@@ -320,7 +322,7 @@ impl ItchOut {
         write(out, b'S', (0, 0, self.nanos()), &[SampleValue::Text(event)]);
     }
 
-    fn put(&self, world: &World, letter: u8, book: u32, values: &[SampleValue<'_>], out: &mut Vec<u8>) {
+    fn put(&self, world: &MarketSetup, letter: u8, book: u32, values: &[SampleValue<'_>], out: &mut Vec<u8>) {
         write(out, letter, (locate(world.instr_of(book)), 0, self.nanos()), values);
     }
 
@@ -340,14 +342,14 @@ fn locate(instr: InstrumentId) -> u16 {
     instr.0 as u16 + 1
 }
 
-fn book_of(what: &What) -> Option<u32> {
+fn book_of(what: &DayEventBody) -> Option<u32> {
     match *what {
-        What::New(t) | What::Amend(t) | What::Cancel(t) => Some(t.book),
-        What::Exec { order, .. } => Some(order.book),
-        What::Trade { book, .. }
-        | What::Bbo { book, .. }
-        | What::Session { book, .. }
-        | What::Status { book, .. } => Some(book),
+        DayEventBody::New(t) | DayEventBody::Amend(t) | DayEventBody::Cancel(t) => Some(t.book),
+        DayEventBody::Exec { order, .. } => Some(order.book),
+        DayEventBody::Trade { book, .. }
+        | DayEventBody::Bbo { book, .. }
+        | DayEventBody::Session { book, .. }
+        | DayEventBody::Status { book, .. } => Some(book),
         _ => None,
     }
 }
@@ -357,7 +359,7 @@ fn number(qty: i64) -> SampleValue<'static> {
 }
 
 /// Ticks as a price of four places.
-fn price(world: &World, book: u32, ticks: i64) -> SampleValue<'static> {
+fn price(world: &MarketSetup, book: u32, ticks: i64) -> SampleValue<'static> {
     let nano = world.listed(book).nano(ticks);
     assert_eq!(nano % 100_000, 0, "a tick has more than four places");
     number(nano / 100_000)

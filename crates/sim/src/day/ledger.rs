@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use unitape_model::Side;
 
-use super::event::{Event, OrderKind, Terms, Tif, What};
+use super::event::{DayEvent, DayEventBody, OrderKind, OrderTicket, TimeInForce};
 
 /// An order that rests, as the events tell it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rests {
+pub struct RestingOrder {
     /// Its terms as last told.
-    pub terms: Terms,
+    pub terms: OrderTicket,
     /// What it has left.
     pub leaves: i64,
     /// When it took its place in the queue of its price: the ordinal of that event.
@@ -23,20 +23,21 @@ pub struct Rests {
 /// same step an order may stand across the other side; after each step of a book that matches none does. An amend keeps
 /// the place in the queue only when price and kind stay and the quantity does not grow.
 #[derive(Debug, Clone, Default)]
-pub struct Ledger {
-    orders: BTreeMap<u64, Rests>,
+pub struct OrderLedger {
+    orders: BTreeMap<u64, RestingOrder>,
 }
 
-impl Ledger {
+impl OrderLedger {
     /// Takes an event into account.
-    pub fn apply(&mut self, event: &Event) {
+    pub fn apply(&mut self, event: &DayEvent) {
         match event.what {
-            What::New(terms) => {
-                let known =
-                    self.orders.insert(terms.oid, Rests { terms, leaves: terms.qty, since: event.seq });
+            DayEventBody::New(terms) => {
+                let known = self
+                    .orders
+                    .insert(terms.oid, RestingOrder { terms, leaves: terms.qty, since: event.seq });
                 assert!(known.is_none(), "an order number used twice");
             }
-            What::Amend(terms) => {
+            DayEventBody::Amend(terms) => {
                 let order = self.orders.get_mut(&terms.oid).expect("an amend of an order that lives");
                 let done = order.terms.qty - order.leaves;
                 let keeps = order.terms.px == terms.px && order.terms.kind == terms.kind;
@@ -45,10 +46,10 @@ impl Ledger {
                 }
                 (order.terms, order.leaves) = (terms, terms.qty - done);
             }
-            What::Cancel(terms) => {
+            DayEventBody::Cancel(terms) => {
                 self.orders.remove(&terms.oid).expect("a cancel of an order that lives");
             }
-            What::Exec { order, qty, .. } => {
+            DayEventBody::Exec { order, qty, .. } => {
                 let live = self.orders.get_mut(&order.oid).expect("an execution of an order that lives");
                 live.leaves -= qty;
                 assert!(live.leaves >= 0, "more was executed than ordered");
@@ -61,7 +62,7 @@ impl Ledger {
     }
 
     /// An order that lives.
-    pub fn order(&self, oid: u64) -> Option<&Rests> {
+    pub fn order(&self, oid: u64) -> Option<&RestingOrder> {
         self.orders.get(&oid)
     }
 
@@ -77,11 +78,11 @@ impl Ledger {
 
     /// Orders of one side of a book, in the order in which they would be filled: number, price in ticks, what is left.
     pub fn queue(&self, book: u32, side: Side) -> Vec<(u64, i64, i64)> {
-        let shown = |r: &&Rests| {
+        let shown = |r: &&RestingOrder| {
             let t = &r.terms;
-            t.book == book && t.side == side && t.kind == OrderKind::Limit && t.tif == Tif::Day
+            t.book == book && t.side == side && t.kind == OrderKind::Limit && t.tif == TimeInForce::Day
         };
-        let mut orders: Vec<&Rests> = self.orders.values().filter(shown).collect();
+        let mut orders: Vec<&RestingOrder> = self.orders.values().filter(shown).collect();
         let better = |px: i64| if side == Side::Buy { -px } else { px };
         orders.sort_by_key(|r| (better(r.terms.px.expect("a limit order has its limit")), r.since));
         orders.iter().map(|r| (r.terms.oid, r.terms.px.expect("as above"), r.leaves)).collect()

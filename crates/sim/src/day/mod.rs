@@ -12,19 +12,19 @@
 //! ```
 //!
 //! [`Sim::step`] plays the next thing that happens and gives its events: one request with all that follows from it. What
-//! stands in the books afterwards is [`Sim::book`]. [`Ledger`] tells the same from the events alone, so that a book made
+//! stands in the books afterwards is [`Sim::book`]. [`OrderLedger`] tells the same from the events alone, so that a book made
 //! from a tape can be held against either, after every event or after every step.
 //!
 //! ```
 //! use unitape_model::Side;
 //! use unitape_sim::{Sim, SimConfig};
-//! use unitape_sim::day::What;
+//! use unitape_sim::day::DayEventBody;
 //!
 //! let mut sim = Sim::new(SimConfig { seed: 7, events: 5_000, instruments: 12, ..SimConfig::default() })?;
 //! let mut trades = 0;
 //! while sim.step().is_some() {
 //!     for event in sim.last() {
-//!         if let What::Trade { book, px, .. } = event.what {
+//!         if let DayEventBody::Trade { book, px, .. } = event.what {
 //!             let (venue, instr) = (sim.world().venue_of(book), sim.world().instr_of(book));
 //!             let left = sim.depth(venue, instr, Side::Sell); // what stands there after the step
 //!             assert!(left.is_empty() || px > 0);
@@ -69,63 +69,68 @@ mod exchange;
 mod fix;
 mod fixed;
 mod frames;
-mod govern;
 mod itch;
 mod ledger;
 pub mod names;
+mod payment_flow;
 mod plan;
+mod rate_limit;
 mod scenes;
-mod side;
 mod swift;
 mod truth;
 mod world;
 
 pub use auction::clearing;
 pub use config::SimConfig;
-pub use drop_copy::{Bad, CopyTotals, CopyTruth, DropCopy, LastBbo, Noise, Scene, SceneLeg};
-pub use event::{Event, Liq, OrderKind, Payment, Phase, Terms, Tif, What};
-pub use fix::FixOut;
-pub use fixed::FixedOut;
+pub use drop_copy::{
+    DamageCounts, DropCopy, DropCopyNoise, DropCopyTotals, DropCopyTruth, LastBbo, WashTradeLeg,
+    WashTradePair,
+};
+pub use event::{
+    DayEvent, DayEventBody, LiquidityFlag, MarketPhase, OrderKind, OrderTicket, Payment, TimeInForce,
+};
+pub use fix::FixDayWriter;
+pub use fixed::FixedDayWriter;
 pub use frames::{write_frame, write_line};
-pub use itch::ItchOut;
-pub use ledger::{Ledger, Rests};
+pub use itch::ItchDayWriter;
+pub use ledger::{OrderLedger, RestingOrder};
 pub use scenes::Scenario;
-pub use swift::SwiftOut;
-pub use truth::{Ending, Key, Label, Life, NearMiss, Totals};
-pub use world::{Listed, Member, World, isin_check_digit};
+pub use swift::SwiftDayWriter;
+pub use truth::{AlertLabel, AlertLabelKey, DayTotals, NearMiss, OrderEnding, OrderLife};
+pub use world::{ListedInstrument, MarketMember, MarketSetup, isin_check_digit};
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Write};
 use unitape_model::{InstrumentId, Side};
 
-use crate::book::{Best, Book};
+use crate::book::{BestLevel, MatchingBook};
 use crate::error::Error;
 use crate::rng::Rng;
-use config::Times;
-use crowd::Crowd;
-use exchange::Exchange;
-use govern::Governor;
-use plan::{Halt, Plan, Planned};
-use scenes::Stage;
-use side::Payments;
-use truth::Labels;
+use config::DayTimes;
+use crowd::BackgroundCrowd;
+use exchange::SimulatedVenues;
+use payment_flow::PaymentFlow;
+use plan::{DayPlan, PlannedHalt, PlannedScene};
+use rate_limit::MessageRateLimiter;
+use scenes::SceneContext;
+use truth::LabelSet;
 
 /// A day under way. It holds what is live, never the day.
 #[derive(Debug)]
 pub struct Sim {
     config: SimConfig,
-    times: Times,
+    times: DayTimes,
     rng: Rng,
-    x: Exchange,
-    crowd: Crowd,
-    governor: Governor,
-    labels: Labels,
-    scenes: Vec<Planned>,
-    halts: Vec<Halt>,
-    payments: Payments,
-    at_close: Vec<(u32, scenes::Pending)>,
-    cues: BinaryHeap<Reverse<(u64, u64, Cue)>>,
+    x: SimulatedVenues,
+    crowd: BackgroundCrowd,
+    governor: MessageRateLimiter,
+    labels: LabelSet,
+    scenes: Vec<PlannedScene>,
+    halts: Vec<PlannedHalt>,
+    payments: PaymentFlow,
+    at_close: Vec<(u32, scenes::PendingLabel)>,
+    cues: BinaryHeap<Reverse<(u64, u64, ScheduledAction)>>,
     cues_made: u64,
     boot: u64,
     /// Requests of the background that came to something, and the events they made.
@@ -139,7 +144,7 @@ pub struct Sim {
 
 /// What is due at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Cue {
+enum ScheduledAction {
     Call(u32),
     Fill(u32),
     Open(u32),
@@ -161,14 +166,14 @@ impl Sim {
         config.check()?;
         let times = config.times();
         let mut rng = Rng::new(config.seed);
-        let mut world = World::new(&config, &mut rng);
-        let plan = Plan::lay_out(&config, &mut world, &mut rng)?;
-        let payments = Payments::new(&config, &plan.structuring, &mut world, &mut rng);
-        let x = Exchange::new(world, &config);
+        let mut world = MarketSetup::new(&config, &mut rng);
+        let plan = DayPlan::lay_out(&config, &mut world, &mut rng)?;
+        let payments = PaymentFlow::new(&config, &plan.structuring, &mut world, &mut rng);
+        let x = SimulatedVenues::new(world, &config);
         let mut sim = Sim {
-            governor: Governor::new(x.world.members.len()),
-            crowd: Crowd::new(&x, &config),
-            labels: Labels::default(),
+            governor: MessageRateLimiter::new(x.world.members.len()),
+            crowd: BackgroundCrowd::new(&x, &config),
+            labels: LabelSet::default(),
             scenes: plan.scenes,
             halts: plan.halts,
             payments,
@@ -194,7 +199,7 @@ impl Sim {
     /// Plays what happens next and gives its events, at least one; none when the day is over. The events of a step belong
     /// together, as those of one message do.
     #[allow(clippy::should_implement_trait, reason = "the events are lent, not given")]
-    pub fn step(&mut self) -> Option<&[Event]> {
+    pub fn step(&mut self) -> Option<&[DayEvent]> {
         self.play_step(false).then_some(&self.x.out)
     }
 
@@ -213,7 +218,7 @@ impl Sim {
     }
 
     /// The events of the last step once more: with these the rest of the day can be looked at meanwhile.
-    pub fn last(&self) -> &[Event] {
+    pub fn last_events(&self) -> &[DayEvent] {
         &self.x.out
     }
 
@@ -227,14 +232,14 @@ impl Sim {
     }
 
     /// Hands every event of the day to `each`.
-    pub fn for_each(&mut self, mut each: impl FnMut(&Event)) {
+    pub fn for_each(&mut self, mut each: impl FnMut(&DayEvent)) {
         while let Some(events) = self.step() {
             events.iter().for_each(&mut each);
         }
     }
 
     /// Who and what is in the day.
-    pub fn world(&self) -> &World {
+    pub fn world(&self) -> &MarketSetup {
         &self.x.world
     }
 
@@ -244,23 +249,23 @@ impl Sim {
     }
 
     /// The book of an instrument on a venue, by their indices, as it stands after the last step. The tag of an order in
-    /// it is for [`Sim::resting`].
-    pub fn book(&self, venue: usize, instr: InstrumentId) -> &Book {
+    /// it is for [`Sim::order_number`].
+    pub fn book(&self, venue: usize, instr: InstrumentId) -> &MatchingBook {
         &self.x.desk(self.x.world.book(venue, instr)).book
     }
 
     /// Phase of a book.
-    pub fn phase(&self, venue: usize, instr: InstrumentId) -> Phase {
+    pub fn phase(&self, venue: usize, instr: InstrumentId) -> MarketPhase {
         self.x.desk(self.x.world.book(venue, instr)).phase
     }
 
-    /// Number of the order that a tag in a [`Book`] stands for.
-    pub fn resting(&self, tag: u32) -> u64 {
+    /// Number of the order that a tag in a [`MatchingBook`] stands for.
+    pub fn order_number(&self, tag: u32) -> u64 {
         self.x.order(tag).terms.oid
     }
 
     /// The levels of one side, best first: price in ticks and quantity.
-    pub fn depth(&self, venue: usize, instr: InstrumentId, side: Side) -> Vec<Best> {
+    pub fn depth(&self, venue: usize, instr: InstrumentId, side: Side) -> Vec<BestLevel> {
         self.book(venue, instr).levels(side).collect()
     }
 
@@ -278,8 +283,8 @@ impl Sim {
     }
 
     /// Labels so far, in order of the event that completes them.
-    pub fn labels(&self) -> Vec<&Label> {
-        let mut all: Vec<&Label> = self.labels.labels.iter().collect();
+    pub fn labels(&self) -> Vec<&AlertLabel> {
+        let mut all: Vec<&AlertLabel> = self.labels.labels.iter().collect();
         all.sort_by_key(|l| (l.trigger_seq, l.scenario, l.key.clone()));
         all
     }
@@ -290,7 +295,7 @@ impl Sim {
     }
 
     /// Orders that ended since the last call; always empty unless [`SimConfig::keep_lives`] is set.
-    pub fn take_lives(&mut self) -> Vec<Life> {
+    pub fn take_lives(&mut self) -> Vec<OrderLife> {
         self.x.lives.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
@@ -300,9 +305,9 @@ impl Sim {
     }
 
     /// Totals so far.
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> DayTotals {
         let by_kind = KINDS.iter().zip(self.by_kind).filter(|(_, n)| *n > 0);
-        Totals {
+        DayTotals {
             seed: self.config.seed,
             events: self.x.seq,
             by_kind: by_kind.map(|(&kind, n)| (kind, n)).collect(),
@@ -314,53 +319,53 @@ impl Sim {
 
     /// Writes the truth so far as JSON Lines: `day`, `label`, `near_miss`, `position` and, where orders rest, `book`.
     pub fn write_truth(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut sorted = Labels { labels: Vec::new(), near_misses: self.labels.near_misses.clone() };
+        let mut sorted = LabelSet { labels: Vec::new(), near_misses: self.labels.near_misses.clone() };
         sorted.labels = self.labels().into_iter().cloned().collect();
         truth::write_jsonl(&self.totals(), &sorted, &self.x, out)
     }
 
     fn set_cues(&mut self) {
-        let Times { call, open, window, closing_call, close } = self.times;
+        let DayTimes { call, open, window, closing_call, close } = self.times;
         let (books, depth) = (self.x.world.books() as u32, (self.config.depth / 3).clamp(4, 24) as u64);
         for book in 0..books {
-            self.cue(call, Cue::Call(book));
-            self.cue(open, Cue::Open(book));
-            self.cue(window + 1, Cue::Window(book));
-            self.cue(closing_call, Cue::Call(book));
-            self.cue(close, Cue::Close(book));
+            self.cue(call, ScheduledAction::Call(book));
+            self.cue(open, ScheduledAction::Open(book));
+            self.cue(window + 1, ScheduledAction::Window(book));
+            self.cue(closing_call, ScheduledAction::Call(book));
+            self.cue(close, ScheduledAction::Close(book));
         }
         // The books fill in the first half of the call, each in turn.
         for n in 0..depth * u64::from(books) {
             let at = call + 1 + (open - call) / 2 * n / (depth * u64::from(books));
-            self.cue(at, Cue::Fill((n % u64::from(books)) as u32));
+            self.cue(at, ScheduledAction::Fill((n % u64::from(books)) as u32));
         }
-        self.cue(close + config::S, Cue::Expire);
+        self.cue(close + config::S, ScheduledAction::Expire);
         for n in 0..self.halts.len() {
-            self.cue(self.halts[n].at, Cue::Halt(n as u32));
-            self.cue(self.halts[n].call, Cue::HaltCall(n as u32));
-            self.cue(self.halts[n].open, Cue::HaltOpen(n as u32));
+            self.cue(self.halts[n].at, ScheduledAction::Halt(n as u32));
+            self.cue(self.halts[n].call, ScheduledAction::HaltCall(n as u32));
+            self.cue(self.halts[n].open, ScheduledAction::HaltOpen(n as u32));
         }
         for n in 0..self.scenes.len() {
-            self.cue(self.scenes[n].at, Cue::Scene(n as u32));
+            self.cue(self.scenes[n].at, ScheduledAction::Scene(n as u32));
         }
         let (from, span) = (self.config.start_ns, self.config.span_ns);
         for _ in 0..self.config.news {
             let at = open + self.rng.below(closing_call - open);
-            self.cue(at, Cue::News);
+            self.cue(at, ScheduledAction::News);
         }
         for _ in 0..self.config.payments {
             let at = from + self.rng.below(span);
-            self.cue(at, Cue::Payment);
+            self.cue(at, ScheduledAction::Payment);
         }
         for n in 0..self.payments.structuring.len() {
             for _ in 0..self.payments.structuring[n].parts.len() {
                 let at = from + self.rng.below(span);
-                self.cue(at, Cue::Structuring(n as u32));
+                self.cue(at, ScheduledAction::Structuring(n as u32));
             }
         }
     }
 
-    fn cue(&mut self, at: u64, cue: Cue) {
+    fn cue(&mut self, at: u64, cue: ScheduledAction) {
         self.cues_made += 1;
         self.cues.push(Reverse((at, self.cues_made, cue)));
     }
@@ -427,15 +432,15 @@ impl Sim {
         let n = self.boot;
         self.boot += 1;
         if n < instruments {
-            self.x.emit(What::Ref { instr: InstrumentId(n as u32) });
+            self.x.emit(DayEventBody::Ref { instr: InstrumentId(n as u32) });
         } else if n < instruments + owners {
             let owner = (n - instruments) as u32;
             if self.x.world.groups[owner as usize] != owner + 1 {
-                self.x.emit(What::Party { owner });
+                self.x.emit(DayEventBody::Party { owner });
             }
         } else if n < instruments + owners + books {
             let book = (n - instruments - owners) as u32;
-            self.x.emit(What::Session { book, phase: Phase::Pre, px: None });
+            self.x.emit(DayEventBody::Session { book, phase: MarketPhase::Pre, px: None });
         } else {
             self.boot -= 1;
             return false;
@@ -443,31 +448,39 @@ impl Sim {
         true
     }
 
-    fn play(&mut self, cue: Cue) {
+    fn play(&mut self, cue: ScheduledAction) {
         match cue {
-            Cue::Call(book) => self.x.enter(book, Phase::Auction, None),
-            Cue::Fill(book) => self.crowd.call(&mut self.x, book, &mut self.governor, &mut self.rng),
-            Cue::Open(book) => self.open(book),
-            Cue::Halt(n) => self.each_book(n, |sim, book| sim.x.enter(book, Phase::Halt, None)),
-            Cue::HaltCall(n) => self.each_book(n, |sim, book| sim.x.enter(book, Phase::Auction, None)),
-            Cue::HaltOpen(n) => self.each_book(n, Sim::open),
-            Cue::Window(book) => {
+            ScheduledAction::Call(book) => self.x.enter(book, MarketPhase::Auction, None),
+            ScheduledAction::Fill(book) => {
+                self.crowd.call(&mut self.x, book, &mut self.governor, &mut self.rng)
+            }
+            ScheduledAction::Open(book) => self.open(book),
+            ScheduledAction::Halt(n) => {
+                self.each_book(n, |sim, book| sim.x.enter(book, MarketPhase::Halt, None))
+            }
+            ScheduledAction::HaltCall(n) => {
+                self.each_book(n, |sim, book| sim.x.enter(book, MarketPhase::Auction, None))
+            }
+            ScheduledAction::HaltOpen(n) => self.each_book(n, Sim::open),
+            ScheduledAction::Window(book) => {
                 let desk = self.x.desk_mut(book);
                 desk.window = Some(desk.last_trade);
             }
-            Cue::Close(book) => self.close(book),
-            Cue::Expire => self.list_expiring(),
-            Cue::Scene(n) => self.scene(n),
-            Cue::News => {
+            ScheduledAction::Close(book) => self.close(book),
+            ScheduledAction::Expire => self.list_expiring(),
+            ScheduledAction::Scene(n) => self.scene(n),
+            ScheduledAction::News => {
                 self.news += 1;
                 let instr = InstrumentId(self.rng.below(self.x.world.instruments.len() as u64) as u32);
                 let good = self.rng.one_in(2);
                 let size = self.rng.between(10, 60);
                 self.crowd.drift[instr.index()] += if good { size } else { -size };
-                self.x.emit(What::News { id: self.news, instr, good });
+                self.x.emit(DayEventBody::News { id: self.news, instr, good });
             }
-            Cue::Payment => self.payments.background(&mut self.x, &mut self.rng),
-            Cue::Structuring(n) => self.payments.structure(n as usize, &mut self.x, &mut self.labels),
+            ScheduledAction::Payment => self.payments.background_payment(&mut self.x, &mut self.rng),
+            ScheduledAction::Structuring(n) => {
+                self.payments.structure(n as usize, &mut self.x, &mut self.labels)
+            }
         }
     }
 
@@ -480,12 +493,12 @@ impl Sim {
     fn open(&mut self, book: u32) {
         let reference = self.x.desk(book).last_trade.unwrap_or(self.x.world.listed(book).reference);
         let px = self.x.uncross(book, reference, None);
-        self.x.enter(book, Phase::Open, px);
+        self.x.enter(book, MarketPhase::Open, px);
     }
 
     fn scene(&mut self, n: u32) {
         let planned = &mut self.scenes[n as usize];
-        let mut stage = Stage {
+        let mut stage = SceneContext {
             x: &mut self.x,
             rng: &mut self.rng,
             labels: &mut self.labels,
@@ -496,7 +509,7 @@ impl Sim {
             scene: planned.number,
         };
         if let Some(at) = planned.scene.play(&mut stage) {
-            self.cue(at, Cue::Scene(n));
+            self.cue(at, ScheduledAction::Scene(n));
         }
     }
 }
@@ -522,26 +535,26 @@ const KINDS: [&str; 14] = [
     "payment",
 ];
 
-fn kind_index(what: &What) -> usize {
+fn kind_index(what: &DayEventBody) -> usize {
     match what {
-        What::Ref { .. } => 0,
-        What::Party { .. } => 1,
-        What::Session { .. } => 2,
-        What::Status { .. } => 3,
-        What::Bbo { .. } => 4,
-        What::Trade { .. } => 5,
-        What::OrderRecv { .. } => 6,
-        What::Parent { .. } => 7,
-        What::New(_) => 8,
-        What::Amend(_) => 9,
-        What::Cancel(_) => 10,
-        What::Exec { .. } => 11,
-        What::News { .. } => 12,
-        What::Payment(_) => 13,
+        DayEventBody::Ref { .. } => 0,
+        DayEventBody::Party { .. } => 1,
+        DayEventBody::Session { .. } => 2,
+        DayEventBody::Status { .. } => 3,
+        DayEventBody::Bbo { .. } => 4,
+        DayEventBody::Trade { .. } => 5,
+        DayEventBody::OrderRecv { .. } => 6,
+        DayEventBody::Parent { .. } => 7,
+        DayEventBody::New(_) => 8,
+        DayEventBody::Amend(_) => 9,
+        DayEventBody::Cancel(_) => 10,
+        DayEventBody::Exec { .. } => 11,
+        DayEventBody::News { .. } => 12,
+        DayEventBody::Payment(_) => 13,
     }
 }
 
-impl What {
+impl DayEventBody {
     /// The word for its kind, as in `docs/events.md`.
     pub fn kind(&self) -> &'static str {
         KINDS[kind_index(self)]

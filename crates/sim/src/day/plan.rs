@@ -1,15 +1,15 @@
 //! Where and when scenes and halts go: laid out before the day starts, each with its instrument to itself.
 
-use super::config::{S, SimConfig, Times};
-use super::scenes::{self, Place, Scenario, Scene};
-use super::world::World;
+use super::config::{DayTimes, S, SimConfig};
+use super::scenes::{self, Scenario, Scene, ScenePlacement};
+use super::world::MarketSetup;
 use crate::error::Error;
 use crate::rng::Rng;
 use unitape_model::InstrumentId;
 
 /// A scene and when it starts.
 #[derive(Debug)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedScene {
     pub at: u64,
     pub scene: Box<dyn Scene>,
     /// Its number among all scenes.
@@ -18,7 +18,7 @@ pub(crate) struct Planned {
 
 /// A halt of an instrument on all venues, and when continuous trading starts again.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Halt {
+pub(crate) struct PlannedHalt {
     pub instr: InstrumentId,
     pub at: u64,
     pub call: u64,
@@ -27,18 +27,18 @@ pub(crate) struct Halt {
 
 /// All that was laid out.
 #[derive(Debug)]
-pub(crate) struct Plan {
-    pub scenes: Vec<Planned>,
-    pub halts: Vec<Halt>,
+pub(crate) struct DayPlan {
+    pub scenes: Vec<PlannedScene>,
+    pub halts: Vec<PlannedHalt>,
     /// Scenes of payments: whether it misses, and the how-manieth of its sort.
     pub structuring: Vec<(u32, bool, usize)>,
 }
 
-impl Plan {
-    pub fn lay_out(config: &SimConfig, world: &mut World, rng: &mut Rng) -> Result<Plan, Error> {
+impl DayPlan {
+    pub fn lay_out(config: &SimConfig, world: &mut MarketSetup, rng: &mut Rng) -> Result<DayPlan, Error> {
         let times = config.times();
-        let mut plan = Plan { scenes: Vec::new(), halts: Vec::new(), structuring: Vec::new() };
-        let mut calendar = Calendar::new(world.instruments.len(), times);
+        let mut plan = DayPlan { scenes: Vec::new(), halts: Vec::new(), structuring: Vec::new() };
+        let mut calendar = InstrumentCalendar::new(world.instruments.len(), times);
         let mut number = 0;
         let wanted = Scenario::ALL.into_iter().flat_map(|s| {
             let count = |of: &std::collections::BTreeMap<Scenario, u32>| of.get(&s).copied().unwrap_or(0);
@@ -61,9 +61,9 @@ impl Plan {
                 let (instr, at) = found.ok_or(Error::NoRoom { what: scenario.id(), placed: n })?;
                 let mut book = || world.book(rng.below(world.venues.len() as u64) as usize, instr);
                 let (book, other_book) = (book(), book());
-                let place = Place { book, other_book, close: (times.closing_call, times.close) };
+                let place = ScenePlacement { book, other_book, close: (times.closing_call, times.close) };
                 let scene = scenes::make(scenario, miss, n as usize, &place, world, rng);
-                plan.scenes.push(Planned { at, scene, number });
+                plan.scenes.push(PlannedScene { at, scene, number });
             }
         }
         for n in 0..config.halts {
@@ -74,21 +74,21 @@ impl Plan {
                 .take(halted_ns + call_ns + S, rng)
                 .ok_or(Error::NoRoom { what: "halt", placed: n })?;
             let call = at + halted_ns;
-            plan.halts.push(Halt { instr, at, call, open: call + call_ns });
+            plan.halts.push(PlannedHalt { instr, at, call, open: call + call_ns });
         }
         Ok(plan)
     }
 }
 
 /// When each instrument is taken.
-struct Calendar {
+struct InstrumentCalendar {
     taken: Vec<Vec<(u64, u64)>>,
-    times: Times,
+    times: DayTimes,
 }
 
-impl Calendar {
-    fn new(instruments: usize, times: Times) -> Calendar {
-        Calendar { taken: vec![Vec::new(); instruments], times }
+impl InstrumentCalendar {
+    fn new(instruments: usize, times: DayTimes) -> InstrumentCalendar {
+        InstrumentCalendar { taken: vec![Vec::new(); instruments], times }
     }
 
     /// An instrument that is free for this long somewhere in the day, and from when.

@@ -20,21 +20,21 @@
 
 use std::io::Write as _;
 
-use super::event::{Event, Payment, What};
+use super::event::{DayEvent, DayEventBody, Payment};
 use super::names;
-use super::world::World;
+use super::world::MarketSetup;
 use crate::wire::civil;
 
 /// Writes the payments of one day.
 #[derive(Debug, Default)]
-pub struct SwiftOut {
+pub struct SwiftDayWriter {
     messages: u64,
 }
 
-impl SwiftOut {
+impl SwiftDayWriter {
     /// Appends the message of an event; false for one that is no payment.
-    pub fn write(&mut self, world: &World, event: &Event, out: &mut Vec<u8>) -> bool {
-        let What::Payment(p) = event.what else { return false };
+    pub fn write(&mut self, world: &MarketSetup, event: &DayEvent, out: &mut Vec<u8>) -> bool {
+        let DayEventBody::Payment(p) = event.what else { return false };
         if self.messages > 0 {
             out.push(b'$');
         }
@@ -58,7 +58,7 @@ impl SwiftOut {
     }
 }
 
-fn body(world: &World, p: &Payment, date: &str, out: &mut Vec<u8>) {
+fn body(world: &MarketSetup, p: &Payment, date: &str, out: &mut Vec<u8>) {
     let reference = names::payment_text(p.number);
     let money = format!("{date}{}{},{:02}", p.ccy, p.cents / 100, p.cents % 100);
     let (from, to) = (world.pay_account(p.debtor), world.pay_account(p.creditor));

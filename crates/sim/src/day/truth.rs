@@ -5,19 +5,19 @@ use unitape_model::Side;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::event::Terms;
-use super::exchange::Exchange;
+use super::event::OrderTicket;
+use super::exchange::SimulatedVenues;
 use super::scenes::Scenario;
 
 /// An alert that a scenario must raise, with its default parameters.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Label {
+pub struct AlertLabel {
     /// The scene it belongs to; a scene that fires two scenarios has two labels.
     pub scene: u32,
     /// Id of the scenario.
     pub scenario: &'static str,
     /// Key of the alert.
-    pub key: Key,
+    pub key: AlertLabelKey,
     /// Which of its reasons or arms, where it has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
@@ -37,7 +37,7 @@ pub struct NearMiss {
     /// Id of the scenario that must not fire.
     pub scenario: &'static str,
     /// Key that an alert would have.
-    pub key: Key,
+    pub key: AlertLabelKey,
     /// What it misses by.
     pub misses: &'static str,
     /// First event of the scene.
@@ -51,9 +51,9 @@ pub struct NearMiss {
 
 /// Key of an alert: names and values in the order of the scenario.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key(pub Vec<(&'static str, String)>);
+pub struct AlertLabelKey(pub Vec<(&'static str, String)>);
 
-impl Serialize for Key {
+impl Serialize for AlertLabelKey {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(Some(self.0.len()))?;
         self.0.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))?;
@@ -64,7 +64,7 @@ impl Serialize for Key {
 /// How an order ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum OrderEnding {
     /// All of it was filled.
     Filled,
     /// What was left was cancelled.
@@ -73,9 +73,9 @@ pub enum Ending {
 
 /// An order from its entry to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Life {
+pub struct OrderLife {
     /// Terms at the end.
-    pub terms: Terms,
+    pub terms: OrderTicket,
     /// Quantity that was filled.
     pub done: i64,
     /// Σ price in ticks × quantity of the fills.
@@ -89,19 +89,19 @@ pub struct Life {
     /// Time of that.
     pub ts_ended: u64,
     /// How it ended.
-    pub ending: Ending,
+    pub ending: OrderEnding,
 }
 
 /// Labels and near misses so far.
 #[derive(Debug, Default)]
-pub(crate) struct Labels {
-    pub labels: Vec<Label>,
+pub(crate) struct LabelSet {
+    pub labels: Vec<AlertLabel>,
     pub near_misses: Vec<NearMiss>,
 }
 
-/// Totals of a day, beside [`Label`]s and [`NearMiss`]es.
+/// Totals of a day, beside [`AlertLabel`]s and [`NearMiss`]es.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Totals {
+pub struct DayTotals {
     /// The seed.
     pub seed: u64,
     /// Events.
@@ -118,17 +118,17 @@ pub struct Totals {
 
 /// One level of a book as it ends up in the truth.
 #[derive(serde::Serialize)]
-struct Level {
+struct TruthLevel {
     px: String,
     qty: i64,
     orders: Vec<String>,
 }
 
-impl Life {
+impl OrderLife {
     /// Writes it as one line, `"rec":"order"`.
     pub fn write_jsonl(&self, x: &super::Sim, out: &mut dyn Write) -> io::Result<()> {
         #[derive(serde::Serialize)]
-        struct Line<'a> {
+        struct OrderLifeLine<'a> {
             rec: &'static str,
             oid: String,
             venue: &'a str,
@@ -142,10 +142,10 @@ impl Life {
             notional: String,
             entered: (u64, u64),
             ended: (u64, u64),
-            ending: Ending,
+            ending: OrderEnding,
         }
         let (t, world) = (&self.terms, x.world());
-        let line = Line {
+        let line = OrderLifeLine {
             rec: "order",
             oid: super::names::oid_text(t.oid),
             venue: world.venue_name(t.book),
@@ -167,9 +167,9 @@ impl Life {
 
 /// Writes totals, labels, near misses, positions and, where orders rest, books, as JSON Lines, each with its `rec`.
 pub(crate) fn write_jsonl(
-    totals: &Totals,
-    labels: &Labels,
-    x: &Exchange,
+    totals: &DayTotals,
+    labels: &LabelSet,
+    x: &SimulatedVenues,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     line(out, "day", totals)?;
@@ -179,7 +179,7 @@ pub(crate) fn write_jsonl(
     positions.sort_unstable();
     for ((owner, instr), (net, volume)) in positions {
         #[derive(serde::Serialize)]
-        struct Position<'a> {
+        struct PositionLine<'a> {
             owner: &'a str,
             instr: &'a str,
             qty: i64,
@@ -187,22 +187,22 @@ pub(crate) fn write_jsonl(
         }
         let owner = x.world.names().name(unitape_model::NameKind::Owner, owner + 1).unwrap_or_default();
         let instr = &x.world.instruments[instr.index()].isin;
-        line(out, "position", &Position { owner, instr, qty: net, volume })?;
+        line(out, "position", &PositionLine { owner, instr, qty: net, volume })?;
     }
     for (n, desk) in x.desks.iter().enumerate() {
         #[derive(serde::Serialize)]
-        struct Book<'a> {
+        struct BookLine<'a> {
             venue: &'a str,
             instr: &'a str,
-            bids: Vec<Level>,
-            asks: Vec<Level>,
+            bids: Vec<TruthLevel>,
+            asks: Vec<TruthLevel>,
         }
         let side = |side: Side| {
-            let mut levels: Vec<Level> = Vec::new();
+            let mut levels: Vec<TruthLevel> = Vec::new();
             for (slot, px, leaves) in desk.book.orders(side) {
                 let px = super::names::decimal(x.world.listed(n as u32).nano(px));
                 if levels.last().is_none_or(|last| last.px != px) {
-                    levels.push(Level { px, qty: 0, orders: Vec::new() });
+                    levels.push(TruthLevel { px, qty: 0, orders: Vec::new() });
                 }
                 let level = levels.last_mut().expect("one was just made");
                 level.qty += leaves;
@@ -214,7 +214,7 @@ pub(crate) fn write_jsonl(
         if !(bids.is_empty() && asks.is_empty()) {
             let book = n as u32;
             let (venue, instr) = (x.world.venue_name(book), x.world.isin(book));
-            line(out, "book", &Book { venue, instr, bids, asks })?;
+            line(out, "book", &BookLine { venue, instr, bids, asks })?;
         }
     }
     Ok(())
@@ -236,11 +236,11 @@ const NANO: i128 = 1_000_000_000;
 
 fn line<T: serde::Serialize>(out: &mut dyn Write, rec: &'static str, body: &T) -> io::Result<()> {
     #[derive(serde::Serialize)]
-    struct Line<'a, T> {
+    struct TruthLine<'a, T> {
         rec: &'static str,
         #[serde(flatten)]
         body: &'a T,
     }
-    serde_json::to_writer(&mut *out, &Line { rec, body })?;
+    serde_json::to_writer(&mut *out, &TruthLine { rec, body })?;
     out.write_all(b"\n")
 }

@@ -9,7 +9,7 @@ use crate::rng::Rng;
 
 /// An instrument; its prices are whole ticks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedInstrument {
     /// ISIN with its check digit.
     pub isin: String,
     /// Short name.
@@ -28,7 +28,7 @@ pub struct Listed {
     pub tier: u8,
 }
 
-impl Listed {
+impl ListedInstrument {
     /// A price in ticks as units of 1e-9.
     #[inline]
     pub fn nano(&self, ticks: i64) -> i64 {
@@ -43,7 +43,7 @@ impl Listed {
 
 /// Somebody who trades: one trader with one account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Member {
+pub struct MarketMember {
     /// Index of the beneficial owner.
     pub owner: u32,
     /// Index of the firm.
@@ -56,13 +56,13 @@ pub struct Member {
 
 /// All of them.
 #[derive(Debug)]
-pub struct World {
+pub struct MarketSetup {
     /// Venues by MIC.
     pub venues: Vec<&'static str>,
     /// Instruments; book number `b` is instrument `b % instruments` on venue `b / instruments`.
-    pub instruments: Vec<Listed>,
-    /// Members; the first [`World::crowd`] of them make the background, the others act in scenes.
-    pub members: Vec<Member>,
+    pub instruments: Vec<ListedInstrument>,
+    /// Members; the first [`MarketSetup::background_traders`] of them make the background, the others act in scenes.
+    pub members: Vec<MarketMember>,
     /// How many members make the background.
     pub crowd: u32,
     /// Group of each owner, as an id of [`NameKind::Owner`].
@@ -80,12 +80,12 @@ pub struct World {
 pub const MICS: [&str; 6] = ["XLON", "CHIX", "BATE", "TRQX", "AQXE", "XPAR"];
 const FIRMS: u32 = 24;
 
-impl World {
-    pub(crate) fn new(config: &SimConfig, rng: &mut Rng) -> World {
+impl MarketSetup {
+    pub(crate) fn new(config: &SimConfig, rng: &mut Rng) -> MarketSetup {
         let SimConfig { venues, instruments, market, .. } = *config;
-        let crowd = config.crowd();
+        let crowd = config.background_traders();
         let first = market as usize * INSTRUMENTS_MAX as usize;
-        let mut world = World {
+        let mut world = MarketSetup {
             venues: MICS[..venues].to_vec(),
             instruments: (0..instruments).map(|n| listed(first + n, n * 2 < instruments, rng)).collect(),
             members: Vec::new(),
@@ -164,7 +164,7 @@ impl World {
         } else {
             0
         };
-        self.members.push(Member { owner, firm: owner % FIRMS, algo, agency });
+        self.members.push(MarketMember { owner, firm: owner % FIRMS, algo, agency });
         let number = self.numbers_from + member + 1;
         self.name(NameKind::Trader, &format!("T{number:05}"));
         self.name(NameKind::Account, &format!("A{number:05}"));
@@ -202,7 +202,7 @@ impl World {
         InstrumentId(book % self.instruments.len() as u32)
     }
 
-    /// An instrument as frames name it: by the id that it has in [`World::names`].
+    /// An instrument as frames name it: by the id that it has in [`MarketSetup::names`].
     #[inline]
     pub fn tape_id(instr: InstrumentId) -> InstrumentId {
         InstrumentId(instr.0 + 1)
@@ -215,7 +215,7 @@ impl World {
 
     /// The instrument of a book.
     #[inline]
-    pub fn listed(&self, book: u32) -> &Listed {
+    pub fn listed(&self, book: u32) -> &ListedInstrument {
         &self.instruments[self.instr_of(book).index()]
     }
 
@@ -298,7 +298,7 @@ impl World {
     }
 }
 
-fn listed(n: usize, first_half: bool, rng: &mut Rng) -> Listed {
+fn listed(n: usize, first_half: bool, rng: &mut Rng) -> ListedInstrument {
     // A tick is 1 to 3 basis points, so that prices both inside and just outside a tolerance exist for each.
     const TICKS: [(i64, u32); 7] = [
         (500_000, 4),
@@ -317,7 +317,7 @@ fn listed(n: usize, first_half: bool, rng: &mut Rng) -> Listed {
     let check = isin_check_digit(&body).expect("a body of ours is well formed");
     let letters: String =
         [n / 676 % 26, n / 26 % 26, n % 26].map(|l| (b'A' + l as u8) as char).iter().collect();
-    Listed {
+    ListedInstrument {
         isin: format!("{body}{check}"),
         symbol: if n < 17_576 { letters } else { format!("{letters}{}", n / 17_576) },
         ccy,
@@ -360,9 +360,9 @@ fn iban(number: u32) -> String {
 mod tests {
     use super::*;
 
-    fn world(venues: usize, instruments: usize, crowd: u32) -> World {
+    fn world(venues: usize, instruments: usize, crowd: u32) -> MarketSetup {
         let config = SimConfig { venues, instruments, traders: Some(crowd), ..SimConfig::default() };
-        World::new(&config, &mut Rng::new(4))
+        MarketSetup::new(&config, &mut Rng::new(4))
     }
 
     /// A consumer that checks ISINs would refuse every message of an instrument with a wrong digit.
@@ -382,7 +382,7 @@ mod tests {
         let names = |market| {
             let config =
                 SimConfig { market, instruments: 20_000, traders: Some(4_000), ..SimConfig::default() };
-            let mut world = World::new(&config, &mut Rng::new(4));
+            let mut world = MarketSetup::new(&config, &mut Rng::new(4));
             world.cast(true);
             world.add_pay_accounts(3);
             let dicts =

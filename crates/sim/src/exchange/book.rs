@@ -6,7 +6,7 @@ use unitape_model::Side;
 
 /// A price level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Level {
+pub struct PublishedLevel {
     /// The price, in units of the product's exponent.
     pub px: i64,
     /// The quantity.
@@ -17,7 +17,7 @@ pub struct Level {
 
 /// `MDUpdateAction`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum MdUpdateAction {
     /// A level comes in; what stands at it or behind moves back.
     New = 0,
     /// Quantity and orders of a level change.
@@ -34,20 +34,20 @@ pub enum Action {
 
 /// A change of a book as it is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Update {
+pub struct PublishedUpdate {
     /// What happens.
-    pub action: Action,
+    pub action: MdUpdateAction,
     /// On which side.
     pub side: Side,
     /// At which level, from 1.
     pub depth: u32,
     /// What stands there then; none where levels go.
-    pub level: Option<Level>,
+    pub level: Option<PublishedLevel>,
 }
 
 /// A trade as it is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Trade {
+pub struct PublishedTrade {
     /// The price, in units of the product's exponent.
     pub px: i64,
     /// The quantity.
@@ -63,9 +63,9 @@ const HIDDEN: usize = 4;
 
 /// A book of an instrument.
 #[derive(Debug, Clone)]
-pub(super) struct Book {
+pub(super) struct ExchangeBook {
     /// Best first.
-    sides: [Vec<Level>; 2],
+    sides: [Vec<PublishedLevel>; 2],
     /// Of what is published.
     depth: usize,
     tick: i64,
@@ -73,18 +73,18 @@ pub(super) struct Book {
     fair: i64,
 }
 
-impl Book {
+impl ExchangeBook {
     pub fn new(depth: u32, tick: i64, fair: i64) -> Self {
         Self { sides: [Vec::new(), Vec::new()], depth: depth as usize, tick, fair }
     }
 
     /// What is published of a side.
-    pub fn top(&self, side: Side) -> &[Level] {
+    pub fn top(&self, side: Side) -> &[PublishedLevel] {
         let levels = &self.sides[side as usize];
         &levels[..levels.len().min(self.depth)]
     }
 
-    pub fn shared(&self, side: Side) -> Arc<[Level]> {
+    pub fn level_snapshot(&self, side: Side) -> Arc<[PublishedLevel]> {
         self.top(side).into()
     }
 
@@ -94,7 +94,12 @@ impl Book {
     }
 
     /// Something happens; what is told of it. Nothing is told of what nobody sees.
-    pub fn act(&mut self, rng: &mut Rng, updates: &mut Vec<Update>, trades: &mut Vec<Trade>) {
+    pub fn act(
+        &mut self,
+        rng: &mut Rng,
+        updates: &mut Vec<PublishedUpdate>,
+        trades: &mut Vec<PublishedTrade>,
+    ) {
         let side = rng.pick(&[Side::Buy, Side::Sell]);
         if rng.one_in(16) {
             self.fair += rng.between(-1, 1);
@@ -115,13 +120,13 @@ impl Book {
         }
     }
 
-    fn level(rng: &mut Rng, px: i64) -> Level {
+    fn level(rng: &mut Rng, px: i64) -> PublishedLevel {
         let orders = 1 + rng.halving() as u32;
-        Level { px, qty: orders * (1 + rng.below(40) as u32), orders }
+        PublishedLevel { px, qty: orders * (1 + rng.below(40) as u32), orders }
     }
 
     /// A price that is no other's, near the best.
-    fn insert(&mut self, side: Side, rng: &mut Rng, updates: &mut Vec<Update>) {
+    fn insert(&mut self, side: Side, rng: &mut Rng, updates: &mut Vec<PublishedUpdate>) {
         let away = if side == Side::Buy { -self.tick } else { self.tick };
         let best_other = self.sides[1 - side as usize].first().map(|level| level.px);
         let mut px = self.fair * self.tick + away * (1 + rng.halving() + rng.below(3) as i64);
@@ -139,32 +144,47 @@ impl Book {
         levels.insert(at, Self::level(rng, px));
         levels.truncate(self.depth + HIDDEN);
         if at < self.depth {
-            updates.push(Update { action: Action::New, side, depth: at as u32 + 1, level: Some(levels[at]) });
+            updates.push(PublishedUpdate {
+                action: MdUpdateAction::New,
+                side,
+                depth: at as u32 + 1,
+                level: Some(levels[at]),
+            });
         }
     }
 
-    fn change(&mut self, side: Side, rng: &mut Rng, updates: &mut Vec<Update>) {
+    fn change(&mut self, side: Side, rng: &mut Rng, updates: &mut Vec<PublishedUpdate>) {
         let levels = &mut self.sides[side as usize];
         let at = (rng.halving() as usize).min(levels.len() - 1);
         levels[at] = Self::level(rng, levels[at].px);
         if at < self.depth {
             let level = Some(levels[at]);
-            updates.push(Update { action: Action::Change, side, depth: at as u32 + 1, level });
+            updates.push(PublishedUpdate {
+                action: MdUpdateAction::Change,
+                side,
+                depth: at as u32 + 1,
+                level,
+            });
         }
     }
 
-    fn delete(&mut self, side: Side, rng: &mut Rng, updates: &mut Vec<Update>) {
+    fn delete(&mut self, side: Side, rng: &mut Rng, updates: &mut Vec<PublishedUpdate>) {
         let levels = &mut self.sides[side as usize];
         let at = rng.below(levels.len() as u64) as usize;
         levels.remove(at);
         if at < self.depth {
-            updates.push(Update { action: Action::Delete, side, depth: at as u32 + 1, level: None });
+            updates.push(PublishedUpdate {
+                action: MdUpdateAction::Delete,
+                side,
+                depth: at as u32 + 1,
+                level: None,
+            });
             self.come_up(side, 1, updates);
         }
     }
 
     /// Another price for a level, between those beside it.
-    fn overlay(&mut self, side: Side, rng: &mut Rng, updates: &mut Vec<Update>) {
+    fn overlay(&mut self, side: Side, rng: &mut Rng, updates: &mut Vec<PublishedUpdate>) {
         let best_other = self.sides[1 - side as usize].first().map(|level| level.px);
         let levels = &mut self.sides[side as usize];
         let at = rng.below(levels.len().min(self.depth) as u64) as usize;
@@ -175,23 +195,34 @@ impl Book {
         if free {
             levels[at] = Self::level(rng, px);
             let level = Some(levels[at]);
-            updates.push(Update { action: Action::Overlay, side, depth: at as u32 + 1, level });
+            updates.push(PublishedUpdate {
+                action: MdUpdateAction::Overlay,
+                side,
+                depth: at as u32 + 1,
+                level,
+            });
         }
     }
 
     /// Somebody takes what stands on a side, level by level.
-    fn trade(&mut self, side: Side, rng: &mut Rng, updates: &mut Vec<Update>, trades: &mut Vec<Trade>) {
+    fn trade(
+        &mut self,
+        side: Side,
+        rng: &mut Rng,
+        updates: &mut Vec<PublishedUpdate>,
+        trades: &mut Vec<PublishedTrade>,
+    ) {
         let aggressor = if side == Side::Buy { Side::Sell } else { Side::Buy };
         let levels = &mut self.sides[side as usize];
         let swept = if rng.one_in(4) { (1 + rng.halving() as usize).min(levels.len() - 1) } else { 0 };
         for level in &levels[..swept] {
-            trades.push(Trade { px: level.px, qty: level.qty, aggressor, id: 0 });
+            trades.push(PublishedTrade { px: level.px, qty: level.qty, aggressor, id: 0 });
         }
         match swept {
             0 => {}
             1 => {
                 levels.remove(0);
-                updates.push(Update { action: Action::Delete, side, depth: 1, level: None });
+                updates.push(PublishedUpdate { action: MdUpdateAction::Delete, side, depth: 1, level: None });
                 self.come_up(side, 1, updates);
             }
             _ => self.delete_thru(side, swept, updates),
@@ -199,33 +230,48 @@ impl Book {
         let best = &mut self.sides[side as usize][0];
         if best.qty > 1 {
             let qty = 1 + rng.below(u64::from(best.qty) - 1) as u32;
-            trades.push(Trade { px: best.px, qty, aggressor, id: 0 });
+            trades.push(PublishedTrade { px: best.px, qty, aggressor, id: 0 });
             best.qty -= qty;
             best.orders = best.orders.min(best.qty);
-            updates.push(Update { action: Action::Change, side, depth: 1, level: Some(*best) });
+            updates.push(PublishedUpdate {
+                action: MdUpdateAction::Change,
+                side,
+                depth: 1,
+                level: Some(*best),
+            });
         }
     }
 
-    fn delete_thru(&mut self, side: Side, count: usize, updates: &mut Vec<Update>) {
+    fn delete_thru(&mut self, side: Side, count: usize, updates: &mut Vec<PublishedUpdate>) {
         self.sides[side as usize].drain(..count);
         let depth = count.min(self.depth);
-        updates.push(Update { action: Action::DeleteThru, side, depth: depth as u32, level: None });
+        updates.push(PublishedUpdate {
+            action: MdUpdateAction::DeleteThru,
+            side,
+            depth: depth as u32,
+            level: None,
+        });
         self.come_up(side, depth, updates);
     }
 
-    fn delete_from(&mut self, side: Side, at: usize, updates: &mut Vec<Update>) {
+    fn delete_from(&mut self, side: Side, at: usize, updates: &mut Vec<PublishedUpdate>) {
         self.sides[side as usize].truncate(at);
         if at < self.depth {
-            updates.push(Update { action: Action::DeleteFrom, side, depth: at as u32 + 1, level: None });
+            updates.push(PublishedUpdate {
+                action: MdUpdateAction::DeleteFrom,
+                side,
+                depth: at as u32 + 1,
+                level: None,
+            });
         }
     }
 
     /// As many published levels went: those behind them are seen now.
-    fn come_up(&mut self, side: Side, count: usize, updates: &mut Vec<Update>) {
+    fn come_up(&mut self, side: Side, count: usize, updates: &mut Vec<PublishedUpdate>) {
         let top = self.top(side);
         for (at, level) in top.iter().enumerate().skip(self.depth - count) {
             let depth = at as u32 + 1;
-            updates.push(Update { action: Action::New, side, depth, level: Some(*level) });
+            updates.push(PublishedUpdate { action: MdUpdateAction::New, side, depth, level: Some(*level) });
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The books that a receiver has against the exchange's own.
 
-use super::{Exchange, Instrument, Level, Product};
+use super::{Exchange, ExchangeInstrument, ExchangeProduct, PublishedLevel};
 
 /// A level as receivers have it, who know no exponents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exact {
+pub struct ExactLevel {
     /// The price, in units of 1e-9.
     pub px: i64,
     /// The quantity.
@@ -15,21 +15,21 @@ pub struct Exact {
 
 /// A book as a receiver has it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Received {
+pub struct ReceivedBook {
     /// It says itself that it is not to be trusted.
     pub stale: bool,
     /// Best first.
-    pub bids: Vec<Exact>,
+    pub bids: Vec<ExactLevel>,
     /// Best first.
-    pub offers: Vec<Exact>,
+    pub offers: Vec<ExactLevel>,
 }
 
-impl Product {
+impl ExchangeProduct {
     /// Levels as receivers have them.
     #[must_use]
-    pub fn exact(&self, levels: &[Level]) -> Vec<Exact> {
+    pub fn exact_levels(&self, levels: &[PublishedLevel]) -> Vec<ExactLevel> {
         let unit = 10i64.pow((9 + i32::from(self.exponent)) as u32);
-        let of = |l: &Level| Exact { px: l.px * unit, qty: l.qty.into(), orders: l.orders };
+        let of = |l: &PublishedLevel| ExactLevel { px: l.px * unit, qty: l.qty.into(), orders: l.orders };
         levels.iter().map(of).collect()
     }
 }
@@ -37,16 +37,16 @@ impl Product {
 impl Exchange {
     /// The first book of the instruments that are `wanted` that is not as the exchange has it now, and what is wrong with it.
     /// What is deleted may be stale: nothing is told of it any more.
-    pub fn differs(
+    pub fn first_difference(
         &self,
-        mut wanted: impl FnMut(&Instrument) -> bool,
-        mut received: impl FnMut(&Instrument) -> Option<Received>,
+        mut wanted: impl FnMut(&ExchangeInstrument) -> bool,
+        mut received: impl FnMut(&ExchangeInstrument) -> Option<ReceivedBook>,
     ) -> Option<String> {
         let (world, truth) = (self.world(), self.truth());
         for (n, instrument) in world.instruments.iter().enumerate() {
-            let Some(moment) = truth.now(n).filter(|_| wanted(instrument)) else { continue };
+            let Some(moment) = truth.current_moment(n).filter(|_| wanted(instrument)) else { continue };
             let product = world.product_of(n);
-            let (bids, offers) = (product.exact(&moment.bids), product.exact(&moment.offers));
+            let (bids, offers) = (product.exact_levels(&moment.bids), product.exact_levels(&moment.offers));
             let what = match received(instrument) {
                 None if !instrument.gone => "is not known".to_owned(),
                 Some(book) if book.stale && !instrument.gone => "is stale".to_owned(),

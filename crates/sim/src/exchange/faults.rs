@@ -1,6 +1,6 @@
 //! What goes wrong between the exchange and who listens: copies of packets that are lost, late, doubled, damaged.
 
-use super::{Channel, Error, ExchangeConfig, Line, Packet, TemplateSets};
+use super::{ChannelTemplates, DeliveredPacket, Error, ExchangeChannel, ExchangeConfig, ExchangeLine};
 use crate::rng::Rng;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,7 +8,7 @@ use unitape_fast::Decoder;
 
 /// How often what goes wrong, of a million packets. Nothing does by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Faults {
+pub struct FaultRates {
     /// Lost on one line; where there is only one line, lost.
     pub lost_once: u32,
     /// Lost on both lines.
@@ -33,11 +33,11 @@ pub struct Faults {
     pub join: u64,
 }
 
-impl Faults {
+impl FaultRates {
     /// Some of everything.
     #[must_use]
-    pub fn some() -> Self {
-        Faults {
+    pub fn of_all_kinds() -> Self {
+        FaultRates {
             lost_once: 10_000,
             lost: 2_000,
             burst: 100,
@@ -97,22 +97,22 @@ const TURNS: u32 = 16;
 
 /// The lines between.
 #[derive(Debug)]
-pub(super) struct Lines {
-    faults: Faults,
+pub(super) struct FaultyLines {
+    faults: FaultRates,
     rng: Rng,
     pub counts: FaultCounts,
     /// Copies on their way.
-    under_way: BinaryHeap<Reverse<Copy>>,
+    under_way: BinaryHeap<Reverse<PacketCopy>>,
     copies: u64,
     /// By channel, partition and line.
-    ways: [Vec<[Way; 2]>; 3],
+    ways: [Vec<[FaultyLineState; 2]>; 3],
     /// To see that what is damaged can be seen to be, by channel.
     decoders: [Decoder; 3],
 }
 
 /// A line of a channel of a partition.
 #[derive(Debug, Clone, Default)]
-struct Way {
+struct FaultyLineState {
     /// When the last copy came.
     last_ns: u64,
     /// Until when it is silent.
@@ -122,31 +122,31 @@ struct Way {
 }
 
 #[derive(Debug)]
-struct Copy {
+struct PacketCopy {
     ts_ns: u64,
     number: u64,
-    packet: Packet,
+    packet: DeliveredPacket,
 }
 
-impl PartialEq for Copy {
+impl PartialEq for PacketCopy {
     fn eq(&self, other: &Self) -> bool {
         (self.ts_ns, self.number) == (other.ts_ns, other.number)
     }
 }
-impl Eq for Copy {}
-impl PartialOrd for Copy {
+impl Eq for PacketCopy {}
+impl PartialOrd for PacketCopy {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Copy {
+impl Ord for PacketCopy {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.ts_ns, self.number).cmp(&(other.ts_ns, other.number))
     }
 }
 
-impl Lines {
-    pub fn new(config: &ExchangeConfig, templates: &TemplateSets) -> Self {
+impl FaultyLines {
+    pub fn new(config: &ExchangeConfig, templates: &ChannelTemplates) -> Self {
         let of_channels = [&templates.incremental, &templates.snapshot, &templates.reference];
         Self {
             faults: config.faults,
@@ -160,8 +160,8 @@ impl Lines {
     }
 
     /// From now on nothing goes wrong.
-    pub fn calm(&mut self) {
-        self.faults = Faults { join: self.faults.join, ..Faults::default() };
+    pub fn stop_faults(&mut self) {
+        self.faults = FaultRates { join: self.faults.join, ..FaultRates::default() };
         for way in self.ways.iter_mut().flatten().flatten() {
             (way.dead_ns, way.burst) = (0, 0);
         }
@@ -179,7 +179,7 @@ impl Lines {
     }
 
     /// The next copy that comes before `ts_ns`.
-    pub fn next(&mut self, ts_ns: u64) -> Option<Packet> {
+    pub fn next(&mut self, ts_ns: u64) -> Option<DeliveredPacket> {
         if self.under_way.peek()?.0.ts_ns > ts_ns {
             return None;
         }
@@ -192,7 +192,7 @@ impl Lines {
     pub fn send(
         &mut self,
         config: &ExchangeConfig,
-        (channel, partition): (Channel, u32),
+        (channel, partition): (ExchangeChannel, u32),
         (ts_ns, number): (u64, u32),
         bytes: &[u8],
     ) -> Result<(), Error> {
@@ -225,7 +225,9 @@ impl Lines {
         self.counts.lost_once += u64::from(lost_once);
         let damaged = self.happens(self.faults.damaged);
         let spoilt = self.rng.below(2) as usize;
-        for (at, line) in [Line::A, Line::B].into_iter().enumerate().take(config.lines(channel)) {
+        for (at, line) in
+            [ExchangeLine::A, ExchangeLine::B].into_iter().enumerate().take(config.lines(channel))
+        {
             if lost_once && at == first {
                 continue;
             }
@@ -262,9 +264,9 @@ impl Lines {
             for n in 0..1 + u64::from(twice) {
                 let ts_ns = come_ns + n * (1 + self.rng.below(SKEW_NS));
                 let bytes = copy.clone();
-                let packet = Packet { channel, line, partition, to, number, ts_ns, bytes, sound };
+                let packet = DeliveredPacket { channel, line, partition, to, number, ts_ns, bytes, sound };
                 self.copies += 1;
-                self.under_way.push(Reverse(Copy { ts_ns, number: self.copies, packet }));
+                self.under_way.push(Reverse(PacketCopy { ts_ns, number: self.copies, packet }));
             }
         }
         Ok(())
@@ -272,7 +274,7 @@ impl Lines {
 
     /// Damages a packet so that a decoder comes to an error, and up to there to what was said: a network that lets other
     /// damage through lets through what no receiver can see. Gives where the first message begins that is bad.
-    fn damage(&mut self, channel: Channel, bytes: &mut Vec<u8>) -> usize {
+    fn damage(&mut self, channel: ExchangeChannel, bytes: &mut Vec<u8>) -> usize {
         // By chance of its own: what a decoder makes of the damage must not change all that comes behind.
         let mut rng = Rng::new(self.rng.bits());
         let mut ends = vec![0];

@@ -1,11 +1,11 @@
 //! The day of the exchange: what happens when, on which channel it is said.
 
-use super::book::{Book, Trade, Update};
-use super::faults::{FaultCounts, Lines};
-use super::publish::{Change, PACKET_BYTES, Publisher};
-use super::truth::{HALTED, TRADED, Truth};
-use super::world::{Kind, World};
-use super::{Channel, Error, ExchangeConfig, Packet, TemplateSets};
+use super::book::{ExchangeBook, PublishedTrade, PublishedUpdate};
+use super::faults::{FaultCounts, FaultyLines};
+use super::publish::{FastPublisher, IncrementalEntry, PACKET_BYTES};
+use super::truth::{BookHistory, HALTED, TRADED};
+use super::world::{InstrumentKind, ListedProducts};
+use super::{ChannelTemplates, DeliveredPacket, Error, ExchangeChannel, ExchangeConfig};
 use crate::rng::Rng;
 
 /// Nobody says anything before the exchange has begun again.
@@ -19,17 +19,17 @@ const SETTLE_NS: u64 = 100_000;
 #[derive(Debug)]
 pub struct Exchange {
     config: ExchangeConfig,
-    world: World,
-    truth: Truth,
-    publisher: Publisher,
-    lines: Lines,
+    world: ListedProducts,
+    truth: BookHistory,
+    publisher: FastPublisher,
+    lines: FaultyLines,
     rng: Rng,
     now_ns: u64,
     /// The numbers of all messages so far.
     messages: u64,
-    books: Vec<Listed>,
+    books: Vec<TradedInstrument>,
     products: Vec<ProductState>,
-    partitions: Vec<Partition>,
+    partitions: Vec<PartitionState>,
     flow_ns: u64,
     /// When something is halted, or traded again.
     state_ns: u64,
@@ -41,20 +41,20 @@ pub struct Exchange {
     spreads: u32,
     /// Instruments that are to be deleted.
     deletions: u32,
-    changes: Vec<(u64, Change)>,
-    updates: Vec<Update>,
-    trades: Vec<Trade>,
+    changes: Vec<(u64, IncrementalEntry)>,
+    updates: Vec<PublishedUpdate>,
+    trades: Vec<PublishedTrade>,
     /// All was said.
     settled: bool,
 }
 
 #[derive(Debug)]
-struct Listed {
-    book: Book,
+struct TradedInstrument {
+    book: ExchangeBook,
     status: u32,
     /// When it is traded again.
     resume_ns: u64,
-    trade: Option<Trade>,
+    trade: Option<PublishedTrade>,
     /// It has changed since its last snapshot.
     fresh: bool,
     touched_ns: u64,
@@ -71,7 +71,7 @@ struct ProductState {
 }
 
 #[derive(Debug, Default)]
-struct Partition {
+struct PartitionState {
     /// By their places.
     products: Vec<usize>,
     snapshot_ns: u64,
@@ -86,11 +86,12 @@ impl Exchange {
     ///
     /// # Errors
     /// A configuration that cannot be, templates without what has to be said.
-    pub fn new(config: ExchangeConfig, templates: &TemplateSets) -> Result<Self, Error> {
+    pub fn new(config: ExchangeConfig, templates: &ChannelTemplates) -> Result<Self, Error> {
         config.check()?;
         let mut rng = Rng::new(config.seed);
-        let world = World::new(&config, &mut rng);
-        let mut partitions: Vec<Partition> = (0..config.partitions).map(|_| Partition::default()).collect();
+        let world = ListedProducts::new(&config, &mut rng);
+        let mut partitions: Vec<PartitionState> =
+            (0..config.partitions).map(|_| PartitionState::default()).collect();
         for (place, product) in world.products.iter().enumerate() {
             partitions[product.partition as usize - 1].products.push(place);
         }
@@ -100,9 +101,9 @@ impl Exchange {
             partition.snapshot_ns = start_ns + config.snapshot_ns / 2 + n as u64;
         }
         let mut exchange = Self {
-            truth: Truth::new(world.products.len(), config.moments_max),
-            publisher: Publisher::new(templates, config.partitions)?,
-            lines: Lines::new(&config, templates),
+            truth: BookHistory::new(world.products.len(), config.moments_max),
+            publisher: FastPublisher::new(templates, config.partitions)?,
+            lines: FaultyLines::new(&config, templates),
             products: world
                 .products
                 .iter()
@@ -135,13 +136,13 @@ impl Exchange {
 
     /// What is traded.
     #[must_use]
-    pub fn world(&self) -> &World {
+    pub fn world(&self) -> &ListedProducts {
         &self.world
     }
 
     /// What is so. It is ahead of the packets that have come.
     #[must_use]
-    pub fn truth(&self) -> &Truth {
+    pub fn truth(&self) -> &BookHistory {
         &self.truth
     }
 
@@ -168,7 +169,7 @@ impl Exchange {
     /// # Errors
     /// A value that the templates cannot tell.
     #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Result<Option<Packet>, Error> {
+    pub fn next(&mut self) -> Result<Option<DeliveredPacket>, Error> {
         loop {
             if let Some(packet) = self.lines.next(if self.settled { u64::MAX } else { self.now_ns }) {
                 return Ok(Some(packet));
@@ -191,7 +192,7 @@ impl Exchange {
     /// The end: all that is under way comes, then every product tells its last number, and all that is traded and every
     /// book is told once more. Of this nothing is lost, so that who can recover has.
     fn settle(&mut self) -> Result<(), Error> {
-        self.lines.calm();
+        self.lines.stop_faults();
         self.now_ns += PAUSE_NS;
         for product in 0..self.products.len() {
             self.beacon(product)?;
@@ -257,10 +258,10 @@ impl Exchange {
     /// An instrument begins, with an empty book.
     fn list(&mut self, instrument: usize) {
         let (product, of) = (self.world.product_of(instrument), &self.world.instruments[instrument]);
-        let book = Book::new(product.depth, product.tick, of.fair);
-        let at = self.truth.at(of.product);
+        let book = ExchangeBook::new(product.depth, product.tick, of.fair);
+        let at = self.truth.progress_of(of.product);
         self.truth.put(instrument, at, &book, TRADED, None, [true; 2]);
-        self.books.push(Listed {
+        self.books.push(TradedInstrument {
             book,
             status: TRADED,
             resume_ns: 0,
@@ -278,7 +279,7 @@ impl Exchange {
             listed.book.clear();
             (listed.status, listed.trade, listed.fresh) = (TRADED, None, true);
             listed.touched_ns = self.now_ns;
-            let at = self.truth.at(self.world.instruments[instrument].product);
+            let at = self.truth.progress_of(self.world.instruments[instrument].product);
             self.truth.put(instrument, at, &listed.book, TRADED, None, [true; 2]);
         }
         for state in &mut self.products {
@@ -292,20 +293,20 @@ impl Exchange {
         self.reference_ns = self.now_ns + self.config.reference_ns / 2;
     }
 
-    fn begin(&mut self, channel: Channel, partition: usize) -> Result<u32, Error> {
+    fn begin(&mut self, channel: ExchangeChannel, partition: usize) -> Result<u32, Error> {
         let id = match channel {
-            Channel::Reference => 1,
+            ExchangeChannel::Reference => 1,
             _ => self.world.products[self.partitions[partition].products[0]].partition,
         };
         let reset = match channel {
-            Channel::Reference => false,
+            ExchangeChannel::Reference => false,
             _ => std::mem::take(&mut self.partitions[partition].resets[channel as usize]),
         };
         self.publisher.begin(channel, id, self.now_ns, reset)?;
         Ok(id)
     }
 
-    fn send(&mut self, channel: Channel, partition: u32) -> Result<(), Error> {
+    fn send(&mut self, channel: ExchangeChannel, partition: u32) -> Result<(), Error> {
         let (bytes, number) = (self.publisher.packet(channel), self.publisher.number(channel, partition));
         self.lines.send(&self.config, (channel, partition), (self.now_ns, number), bytes)
     }
@@ -320,38 +321,43 @@ impl Exchange {
             let product = products[self.rng.below(products.len() as u64) as usize];
             let state = self.now_ns >= self.state_ns;
             let said = if !self.products[product].open && self.now_ns < self.products[product].resume_ns {
-                Saying::Nothing
+                MessageSubject::Nothing
             } else if !self.products[product].open {
-                Saying::Product
+                MessageSubject::Product
             } else if state {
                 // By time, not by messages: at a high rate all would be halted always.
                 self.state_ns = self.now_ns + self.rng.below(2 * self.config.beacon_ns);
-                self.rng.pick(&[Saying::Product, Saying::Mass, Saying::Instrument, Saying::Instrument])
+                self.rng.pick(&[
+                    MessageSubject::Product,
+                    MessageSubject::Mass,
+                    MessageSubject::Instrument,
+                    MessageSubject::Instrument,
+                ])
             } else {
                 self.happen(product)
             };
-            if matches!(said, Saying::Nothing) {
+            if matches!(said, MessageSubject::Nothing) {
                 continue;
             }
             if id.is_none() {
-                id = Some(self.begin(Channel::Incremental, partition)?);
+                id = Some(self.begin(ExchangeChannel::Incremental, partition)?);
             }
             self.say(product, said)?;
             self.products[product].said_ns = self.now_ns;
             self.messages += 1;
-            let full = self.publisher.packet(Channel::Incremental).len() > PACKET_BYTES;
+            let full = self.publisher.packet(ExchangeChannel::Incremental).len() > PACKET_BYTES;
             if full || self.messages == self.config.messages {
                 break;
             }
         }
         match id {
-            Some(id) => self.send(Channel::Incremental, id),
+            Some(id) => self.send(ExchangeChannel::Incremental, id),
             None => Ok(()),
         }
     }
 
     /// Something in the books of a product.
-    fn happen(&mut self, product: usize) -> Saying {
+    fn happen(&mut self, product: usize) -> MessageSubject {
         self.changes.clear();
         let instruments = &self.world.products[product].instruments;
         // Mostly one of the first; those behind are quiet, as real ones are.
@@ -359,11 +365,15 @@ impl Exchange {
         let near = self.rng.below(count) * self.rng.below(count) / count;
         let instrument = instruments[near as usize];
         if self.world.instruments[instrument].gone {
-            return Saying::Nothing;
+            return MessageSubject::Nothing;
         }
         let listed = &mut self.books[instrument];
         if listed.status == HALTED {
-            return if self.now_ns < listed.resume_ns { Saying::Nothing } else { Saying::Resume(instrument) };
+            return if self.now_ns < listed.resume_ns {
+                MessageSubject::Nothing
+            } else {
+                MessageSubject::Resume(instrument)
+            };
         }
         let id = self.world.instruments[instrument].id;
         let acts = 1 + self.rng.halving().min(3);
@@ -374,52 +384,56 @@ impl Exchange {
             listed.book.act(&mut self.rng, &mut self.updates, &mut self.trades);
             for trade in &self.trades {
                 self.products[product].trades += 1;
-                let trade = Trade { px: trade.px, id: self.products[product].trades, ..*trade };
+                let trade = PublishedTrade { px: trade.px, id: self.products[product].trades, ..*trade };
                 listed.trade = Some(trade);
-                self.changes.push((id, Change::Trade(trade)));
+                self.changes.push((id, IncrementalEntry::Trade(trade)));
             }
             for update in &self.updates {
                 changed[update.side as usize] = true;
-                self.changes.push((id, Change::Level(*update)));
+                self.changes.push((id, IncrementalEntry::Level(*update)));
             }
         }
-        if self.changes.is_empty() { Saying::Nothing } else { Saying::Depth(instrument, changed) }
+        if self.changes.is_empty() {
+            MessageSubject::Nothing
+        } else {
+            MessageSubject::Depth(instrument, changed)
+        }
     }
 
     /// Says it with the product's next number.
-    fn say(&mut self, product: usize, said: Saying) -> Result<(), Error> {
+    fn say(&mut self, product: usize, said: MessageSubject) -> Result<(), Error> {
         let (at, ts_ns) = (self.truth.next(product), self.now_ns);
         let of = &self.world.products[product];
         match said {
-            Saying::Nothing => unreachable!("it has no number"),
-            Saying::Depth(instrument, changed) => {
+            MessageSubject::Nothing => unreachable!("it has no number"),
+            MessageSubject::Depth(instrument, changed) => {
                 self.publisher.depth(of, at.seq, &self.changes, ts_ns)?;
                 let listed = &mut self.books[instrument];
                 (listed.fresh, listed.touched_ns) = (true, ts_ns);
                 self.truth.put(instrument, at, &listed.book, listed.status, listed.trade, changed);
             }
-            Saying::Product => {
+            MessageSubject::Product => {
                 let state = &mut self.products[product];
                 state.open = !state.open;
                 state.resume_ns = ts_ns + self.rng.below(3 * self.config.beacon_ns);
                 self.publisher.product_state(of, at.seq, state.open, ts_ns)?;
             }
-            Saying::Mass => {
+            MessageSubject::Mass => {
                 let first = of.instruments[0];
                 let status = if self.books[first].status == TRADED { HALTED } else { TRADED };
                 self.publisher.mass_state(of, at.seq, status, ts_ns)?;
                 let resume_ns = ts_ns + self.rng.below(2 * self.config.beacon_ns);
                 for instrument in of.instruments.clone() {
                     let named = &self.world.instruments[instrument];
-                    if !matches!(named.kind, Kind::Spread(_)) && !named.gone {
+                    if !matches!(named.kind, InstrumentKind::Spread(_)) && !named.gone {
                         self.books[instrument].resume_ns = resume_ns;
                         self.status(instrument, at, status);
                     }
                 }
             }
-            Saying::Instrument | Saying::Resume(_) => {
+            MessageSubject::Instrument | MessageSubject::Resume(_) => {
                 let instrument = match said {
-                    Saying::Resume(instrument) => instrument,
+                    MessageSubject::Resume(instrument) => instrument,
                     _ => of.instruments[self.rng.below(of.instruments.len() as u64) as usize],
                 };
                 let instrument =
@@ -434,7 +448,7 @@ impl Exchange {
         Ok(())
     }
 
-    fn status(&mut self, instrument: usize, at: super::At, status: u32) {
+    fn status(&mut self, instrument: usize, at: super::ProductProgress, status: u32) {
         let listed = &mut self.books[instrument];
         listed.status = status;
         self.truth.put(instrument, at, &listed.book, status, listed.trade, [false; 2]);
@@ -444,22 +458,22 @@ impl Exchange {
     fn beacon(&mut self, product: usize) -> Result<(), Error> {
         let id = self.world.products[product].partition;
         let partition = self.partitions.iter().position(|p| p.products.contains(&product));
-        let id_of = self.begin(Channel::Incremental, partition.expect("every product has one"))?;
+        let id_of = self.begin(ExchangeChannel::Incremental, partition.expect("every product has one"))?;
         debug_assert_eq!(id, id_of);
-        self.publisher.beacon(&self.world.products[product], self.truth.at(product).seq)?;
+        self.publisher.beacon(&self.world.products[product], self.truth.progress_of(product).seq)?;
         self.products[product].said_ns = self.now_ns;
-        self.send(Channel::Incremental, id)
+        self.send(ExchangeChannel::Incremental, id)
     }
 
     /// A packet of books, as many as there is room for.
     fn snapshots(&mut self, partition: usize) -> Result<(), Error> {
-        let id = self.begin(Channel::Snapshot, partition)?;
+        let id = self.begin(ExchangeChannel::Snapshot, partition)?;
         let mut said = 0;
         let of = &mut self.partitions[partition];
         let here = |i: &&usize| !self.world.instruments[**i].gone;
         let count = |p: &usize| self.world.products[*p].instruments.iter().filter(here).count();
         let all: usize = of.products.iter().map(count).sum();
-        while said < all && self.publisher.packet(Channel::Snapshot).len() < PACKET_BYTES / 2 {
+        while said < all && self.publisher.packet(ExchangeChannel::Snapshot).len() < PACKET_BYTES / 2 {
             let (nth, index) = of.snapshot_next;
             let place = of.products[nth % of.products.len()];
             let product = &self.world.products[place];
@@ -474,25 +488,25 @@ impl Exchange {
             let state = &mut self.products[place];
             state.snapshots += 1;
             let (numbers, listed) =
-                ((state.snapshots, self.truth.at(place).seq), &mut self.books[instrument]);
+                ((state.snapshots, self.truth.progress_of(place).seq), &mut self.books[instrument]);
             let how = (state.open, std::mem::take(&mut listed.fresh), listed.touched_ns);
             let what = (product, &self.world.instruments[instrument]);
-            self.publisher.snapshot(what, numbers, self.truth.now(instrument), how)?;
+            self.publisher.snapshot(what, numbers, self.truth.current_moment(instrument), how)?;
             said += 1;
         }
-        self.send(Channel::Snapshot, id)
+        self.send(ExchangeChannel::Snapshot, id)
     }
 
     /// A packet of what is traded, or an instrument that is new.
     fn reference(&mut self) -> Result<(), Error> {
-        let id = self.begin(Channel::Reference, 0)?;
+        let id = self.begin(ExchangeChannel::Reference, 0)?;
         let cycle = self.world.products.len() + self.world.instruments.len();
         if self.spreads > 0 && self.reference_next >= cycle {
             self.spreads -= 1;
             let instrument = self.spread();
             self.reference_numbers += 1;
             self.publisher.reference.instrument(&self.world, instrument, self.reference_numbers, true)?;
-            return self.send(Channel::Reference, id);
+            return self.send(ExchangeChannel::Reference, id);
         }
         if self.deletions > 0 && self.reference_next >= cycle {
             self.deletions -= 1;
@@ -503,10 +517,10 @@ impl Exchange {
                 self.world.instruments[instrument].gone = true;
                 self.reference_numbers += 1;
                 self.publisher.reference.instrument(&self.world, instrument, self.reference_numbers, true)?;
-                return self.send(Channel::Reference, id);
+                return self.send(ExchangeChannel::Reference, id);
             }
         }
-        while self.publisher.packet(Channel::Reference).len() < PACKET_BYTES / 2 {
+        while self.publisher.packet(ExchangeChannel::Reference).len() < PACKET_BYTES / 2 {
             self.reference_next %= cycle;
             self.reference_numbers += 1;
             match self.reference_next.checked_sub(self.world.products.len()) {
@@ -529,7 +543,7 @@ impl Exchange {
                 break;
             }
         }
-        self.send(Channel::Reference, id)
+        self.send(ExchangeChannel::Reference, id)
     }
 
     /// A new instrument of two of a product.
@@ -537,7 +551,7 @@ impl Exchange {
         let product = self.rng.below(self.world.products.len() as u64) as usize;
         let simple = &self.world.products[product].instruments;
         let legs = [simple[0], simple[simple.len().min(2) - 1]];
-        let instrument = self.world.add(product, Kind::Spread(legs), 0, self.rng.between(-5, 5));
+        let instrument = self.world.add(product, InstrumentKind::Spread(legs), 0, self.rng.between(-5, 5));
         self.list(instrument);
         instrument
     }
@@ -545,7 +559,7 @@ impl Exchange {
 
 /// What a message says.
 #[derive(Debug, Clone, Copy)]
-enum Saying {
+enum MessageSubject {
     Nothing,
     /// Of an instrument; which sides have changed.
     Depth(usize, [bool; 2]),

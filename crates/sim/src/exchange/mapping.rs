@@ -1,25 +1,25 @@
 //! How a handler is told to listen to the exchange.
 
-use super::{Channel, ExchangeConfig, Line};
+use super::{ExchangeChannel, ExchangeConfig, ExchangeLine};
 use std::fmt::Write;
 
 impl ExchangeConfig {
     /// The configuration of a handler for this exchange, by what the mapping `t7-emdi` says of its messages; `templates` gives
     /// the file of a channel.
     #[must_use]
-    pub fn mapping(&self, templates: impl Fn(Channel) -> String) -> String {
+    pub fn mapping(&self, templates: impl Fn(ExchangeChannel) -> String) -> String {
         let mut text =
             "name = \"box\"\nformat = \"fast\"\n\n[fast]\nlike = \"t7-emdi\"\nvenue = \"XBOX\"\n".to_owned();
-        for channel in [Channel::Incremental, Channel::Snapshot, Channel::Reference] {
-            let partitions = if channel == Channel::Reference { 1 } else { self.partitions };
+        for channel in [ExchangeChannel::Incremental, ExchangeChannel::Snapshot, ExchangeChannel::Reference] {
+            let partitions = if channel == ExchangeChannel::Reference { 1 } else { self.partitions };
             let addresses = |line| {
                 let all = (1..=partitions).map(|p| format!("\"{}\"", self.address(channel, line, p)));
                 all.collect::<Vec<_>>().join(", ")
             };
-            let (name, a) = (channel.name(), addresses(Line::A));
+            let (name, a) = (channel.name(), addresses(ExchangeLine::A));
             _ = write!(text, "\n[[fast.channel]]\nname = \"{name}\"\nrole = \"{name}\"\na = [{a}]\n");
             if self.lines(channel) > 1 {
-                _ = writeln!(text, "b = [{}]", addresses(Line::B));
+                _ = writeln!(text, "b = [{}]", addresses(ExchangeLine::B));
             }
             _ = writeln!(text, "templates = [{:?}]", templates(channel));
         }

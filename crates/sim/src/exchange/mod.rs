@@ -17,13 +17,13 @@
 //! they are told, is what the templates say, which are loaded at run time.
 //!
 //! ```
-//! use unitape_sim::exchange::{Channel, Exchange, ExchangeConfig, Faults, TemplateSets};
+//! use unitape_sim::exchange::{ExchangeChannel, Exchange, ExchangeConfig, FaultRates, ChannelTemplates};
 //!
-//! let config = ExchangeConfig { messages: 500, faults: Faults::some(), ..ExchangeConfig::default() };
-//! let mut exchange = Exchange::new(config, &TemplateSets::ours())?;
+//! let config = ExchangeConfig { messages: 500, faults: FaultRates::some(), ..ExchangeConfig::default() };
+//! let mut exchange = Exchange::new(config, &ChannelTemplates::ours())?;
 //! let mut incremental = 0;
 //! while let Some(packet) = exchange.next()? {
-//!     incremental += usize::from(packet.channel == Channel::Incremental);
+//!     incremental += usize::from(packet.channel == ExchangeChannel::Incremental);
 //! }
 //! assert!(incremental > 100);
 //! let at = exchange.truth().at(0);
@@ -44,12 +44,12 @@ mod truth;
 mod world;
 
 pub use crate::error::Error;
-pub use book::{Action, Level, Trade, Update};
-pub use check::{Exact, Received};
-pub use faults::{FaultCounts, Faults};
+pub use book::{MdUpdateAction, PublishedLevel, PublishedTrade, PublishedUpdate};
+pub use check::{ExactLevel, ReceivedBook};
+pub use faults::{FaultCounts, FaultRates};
 pub use flow::Exchange;
-pub use truth::{At, HALTED, Moment, TRADED, Truth};
-pub use world::{Instrument, Kind, Product, World};
+pub use truth::{BookHistory, BookMoment, HALTED, ProductProgress, TRADED};
+pub use world::{ExchangeInstrument, ExchangeProduct, InstrumentKind, ListedProducts};
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
@@ -91,10 +91,10 @@ pub struct ExchangeConfig {
     /// A product that is quiet for this long sends a beacon, in nanoseconds.
     pub beacon_ns: u64,
     /// What goes wrong.
-    pub faults: Faults,
+    pub faults: FaultRates,
     /// The first address: see [`ExchangeConfig::address`].
     pub group: SocketAddrV4,
-    /// Moments of an instrument that [`Truth`] keeps.
+    /// Moments of an instrument that [`BookHistory`] keeps.
     pub moments_max: usize,
 }
 
@@ -118,7 +118,7 @@ impl Default for ExchangeConfig {
             snapshot_ns: 2_000_000,
             reference_ns: 10_000_000,
             beacon_ns: 20_000_000,
-            faults: Faults::default(),
+            faults: FaultRates::default(),
             group: SocketAddrV4::new(Ipv4Addr::new(239, 192, 77, 0), 14_310),
             moments_max: 1 << 16,
         }
@@ -130,14 +130,14 @@ impl ExchangeConfig {
     /// partition, its third byte that and 0 for line A, 1 for line B, 2 for snapshots, 3 for reference data, 4 and 5 for
     /// their lines B; the port is that of the first address and as much.
     #[must_use]
-    pub fn address(&self, channel: Channel, line: Line, partition: u32) -> SocketAddrV4 {
+    pub fn address(&self, channel: ExchangeChannel, line: ExchangeLine, partition: u32) -> SocketAddrV4 {
         let which = match (channel, line) {
-            (Channel::Incremental, Line::A) => 0,
-            (Channel::Incremental, Line::B) => 1,
-            (Channel::Snapshot, Line::A) => 2,
-            (Channel::Reference, Line::A) => 3,
-            (Channel::Snapshot, Line::B) => 4,
-            (Channel::Reference, Line::B) => 5,
+            (ExchangeChannel::Incremental, ExchangeLine::A) => 0,
+            (ExchangeChannel::Incremental, ExchangeLine::B) => 1,
+            (ExchangeChannel::Snapshot, ExchangeLine::A) => 2,
+            (ExchangeChannel::Reference, ExchangeLine::A) => 3,
+            (ExchangeChannel::Snapshot, ExchangeLine::B) => 4,
+            (ExchangeChannel::Reference, ExchangeLine::B) => 5,
         };
         let [a, b, c, d] = self.group.ip().octets();
         let ip = Ipv4Addr::new(a, b, c.wrapping_add(which), d.wrapping_add(partition as u8));
@@ -146,8 +146,8 @@ impl ExchangeConfig {
 
     /// How many lines a channel has.
     #[must_use]
-    pub fn lines(&self, channel: Channel) -> usize {
-        if channel == Channel::Incremental || self.both_lines { 2 } else { 1 }
+    pub fn lines(&self, channel: ExchangeChannel) -> usize {
+        if channel == ExchangeChannel::Incremental || self.both_lines { 2 } else { 1 }
     }
 
     /// What it says that cannot be.
@@ -178,7 +178,7 @@ impl ExchangeConfig {
 
 /// What is published together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Channel {
+pub enum ExchangeChannel {
     /// Changes of books, trades, states, beacons.
     Incremental = 0,
     /// Whole books, in turn.
@@ -187,21 +187,21 @@ pub enum Channel {
     Reference = 2,
 }
 
-impl Channel {
+impl ExchangeChannel {
     /// Its word.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Channel::Incremental => "incremental",
-            Channel::Snapshot => "snapshot",
-            Channel::Reference => "reference",
+            ExchangeChannel::Incremental => "incremental",
+            ExchangeChannel::Snapshot => "snapshot",
+            ExchangeChannel::Reference => "reference",
         }
     }
 }
 
 /// One of two lines with the same packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Line {
+pub enum ExchangeLine {
     /// The first; channels with one line have this.
     A,
     /// The second.
@@ -210,11 +210,11 @@ pub enum Line {
 
 /// A packet as it comes to who listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Packet {
+pub struct DeliveredPacket {
     /// Of which channel.
-    pub channel: Channel,
+    pub channel: ExchangeChannel,
     /// On which line.
-    pub line: Line,
+    pub line: ExchangeLine,
     /// Of which partition, from 1; reference data is of the first.
     pub partition: u32,
     /// Where it goes.
@@ -231,7 +231,7 @@ pub struct Packet {
 
 /// The templates of each channel.
 #[derive(Debug, Clone)]
-pub struct TemplateSets {
+pub struct ChannelTemplates {
     /// With `DepthIncremental`.
     pub incremental: Arc<Templates>,
     /// With `DepthSnapshot`.
@@ -240,10 +240,10 @@ pub struct TemplateSets {
     pub reference: Arc<Templates>,
 }
 
-impl TemplateSets {
+impl ChannelTemplates {
     /// Those that we ship.
     #[must_use]
-    pub fn ours() -> Self {
+    pub fn shipped() -> Self {
         const FILES: [(&str, &[u8]); 3] = [
             ("incremental.xml", include_bytes!("../../../../vectors/fast/box/incremental.xml")),
             ("snapshot.xml", include_bytes!("../../../../vectors/fast/box/snapshot.xml")),
@@ -262,14 +262,14 @@ impl TemplateSets {
             let templates = Templates::load(std::slice::from_ref(file));
             all.push(Arc::new(templates.map_err(|error| Error::Templates(error.to_string()))?));
         }
-        let with = |channel: Channel, template: &'static str| {
+        let with = |channel: ExchangeChannel, template: &'static str| {
             let found = all.iter().find(|set| set.list().iter().any(|t| t.name.local == template));
             found.cloned().ok_or(Error::NoTemplate { channel: channel.name(), template })
         };
         Ok(Self {
-            incremental: with(Channel::Incremental, "DepthIncremental")?,
-            snapshot: with(Channel::Snapshot, "DepthSnapshot")?,
-            reference: with(Channel::Reference, "ProductSnapshot")?,
+            incremental: with(ExchangeChannel::Incremental, "DepthIncremental")?,
+            snapshot: with(ExchangeChannel::Snapshot, "DepthSnapshot")?,
+            reference: with(ExchangeChannel::Reference, "ProductSnapshot")?,
         })
     }
 }

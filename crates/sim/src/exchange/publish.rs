@@ -1,10 +1,10 @@
 //! What is said on the channels: messages of templates that are known at run time alone, field by field where they have it.
 
-use super::book::{Action, Level, Trade, Update};
-use super::reference::Reference;
-use super::truth::Moment;
-use super::world::{Instrument, Product};
-use super::{Channel, Error};
+use super::book::{MdUpdateAction, PublishedLevel, PublishedTrade, PublishedUpdate};
+use super::reference::ReferencePublisher;
+use super::truth::BookMoment;
+use super::world::{ExchangeInstrument, ExchangeProduct};
+use super::{Error, ExchangeChannel};
 use std::sync::Arc;
 use unitape_fast::encode::FieldRef;
 use unitape_fast::encode::{GroupRef, TemplatePart};
@@ -15,12 +15,12 @@ use unitape_model::Side;
 pub(super) const PACKET_BYTES: usize = 1_200;
 
 /// A template with the places of its fields.
-pub(super) struct Message<const N: usize> {
+pub(super) struct MessageTemplate<const N: usize> {
     pub template: usize,
     pub fields: [Option<FieldRef>; N],
 }
 
-impl<const N: usize> Message<N> {
+impl<const N: usize> MessageTemplate<N> {
     pub fn set(&self, draft: &mut MessageDraft, field: usize, value: FieldValue<'_>) {
         if let Some(field) = self.fields[field] {
             draft.set(field, value);
@@ -33,7 +33,7 @@ impl<const N: usize> Message<N> {
 }
 
 /// The messages of a channel, being put into packets.
-pub(super) struct Sender {
+pub(super) struct ChannelSender {
     pub encoder: Encoder,
     pub draft: MessageDraft,
     pub bytes: Vec<u8>,
@@ -41,7 +41,7 @@ pub(super) struct Sender {
     numbers: Vec<u32>,
 }
 
-impl Sender {
+impl ChannelSender {
     fn new(templates: Arc<Templates>, partitions: u32) -> Self {
         // What our exchange does not have is nought or empty.
         let encoder = Encoder::new(templates).with_neutral(true);
@@ -51,20 +51,20 @@ impl Sender {
 
     pub fn message<const N: usize>(
         &self,
-        channel: Channel,
+        channel: ExchangeChannel,
         name: &'static str,
         paths: [&str; N],
-    ) -> Result<Message<N>, Error> {
+    ) -> Result<MessageTemplate<N>, Error> {
         let template = self
             .encoder
             .template(name)
             .ok_or(Error::NoTemplate { channel: channel.name(), template: name })?;
-        Ok(Message { template, fields: paths.map(|path| self.encoder.field(template, path)) })
+        Ok(MessageTemplate { template, fields: paths.map(|path| self.encoder.field(template, path)) })
     }
 
     fn sequence(
         &self,
-        channel: Channel,
+        channel: ExchangeChannel,
         of: usize,
         template: &'static str,
         path: &'static str,
@@ -81,29 +81,29 @@ impl Sender {
     }
 
     /// Puts the message that was drafted behind the others.
-    pub fn say(&mut self) -> Result<(), Error> {
+    pub fn publish(&mut self) -> Result<(), Error> {
         self.encoder.encode(&self.draft, &mut self.bytes).map_err(Error::Encode)
     }
 }
 
 /// Says what happens in the templates that it was given.
-pub(super) struct Publisher {
-    incremental: Sender,
-    snapshot: Sender,
-    pub reference: Reference,
-    headers: [Message<5>; 3],
-    beacon: Message<3>,
-    product_state: Message<7>,
-    mass_state: Message<6>,
-    instrument_state: Message<7>,
-    depth: Message<19>,
+pub(super) struct FastPublisher {
+    incremental: ChannelSender,
+    snapshot: ChannelSender,
+    pub reference: ReferencePublisher,
+    headers: [MessageTemplate<5>; 3],
+    beacon: MessageTemplate<3>,
+    product_state: MessageTemplate<7>,
+    mass_state: MessageTemplate<6>,
+    instrument_state: MessageTemplate<7>,
+    depth: MessageTemplate<19>,
     depth_entries: SequenceRef,
     depth_trade: Option<GroupRef>,
-    depth_snapshot: Message<18>,
+    depth_snapshot: MessageTemplate<18>,
     snapshot_entries: SequenceRef,
 }
 
-impl std::fmt::Debug for Publisher {
+impl std::fmt::Debug for FastPublisher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Publisher").finish_non_exhaustive()
     }
@@ -155,13 +155,13 @@ const SNAPSHOT: [&str; 18] = [
     "MDSshGrp/TradeCondition",
 ];
 
-impl Publisher {
+impl FastPublisher {
     /// Looks for what it has to say in the templates of each channel.
-    pub fn new(templates: &super::TemplateSets, partitions: u32) -> Result<Self, Error> {
+    pub fn new(templates: &super::ChannelTemplates, partitions: u32) -> Result<Self, Error> {
         let [incremental, snapshot, reference] =
             [&templates.incremental, &templates.snapshot, &templates.reference]
-                .map(|templates| Sender::new(templates.clone(), partitions));
-        use Channel::{Incremental, Reference, Snapshot};
+                .map(|templates| ChannelSender::new(templates.clone(), partitions));
+        use ExchangeChannel::{Incremental, Reference, Snapshot};
         let headers = [
             incremental.message(Incremental, "EMDPacketHeader", HEADER)?,
             snapshot.message(Snapshot, "EMDPacketHeader", HEADER)?,
@@ -233,23 +233,29 @@ impl Publisher {
             depth_snapshot,
             incremental,
             snapshot,
-            reference: super::reference::Reference::new(reference)?,
+            reference: super::reference::ReferencePublisher::new(reference)?,
         })
     }
 
-    fn sender(&mut self, channel: Channel) -> &mut Sender {
+    fn sender(&mut self, channel: ExchangeChannel) -> &mut ChannelSender {
         match channel {
-            Channel::Incremental => &mut self.incremental,
-            Channel::Snapshot => &mut self.snapshot,
-            Channel::Reference => &mut self.reference.sender,
+            ExchangeChannel::Incremental => &mut self.incremental,
+            ExchangeChannel::Snapshot => &mut self.snapshot,
+            ExchangeChannel::Reference => &mut self.reference.sender,
         }
     }
 
     /// Begins a packet with its header; dictionaries are empty.
-    pub fn begin(&mut self, channel: Channel, partition: u32, ts_ns: u64, reset: bool) -> Result<(), Error> {
+    pub fn begin(
+        &mut self,
+        channel: ExchangeChannel,
+        partition: u32,
+        ts_ns: u64,
+        reset: bool,
+    ) -> Result<(), Error> {
         let (template, fields) =
             (self.headers[channel as usize].template, self.headers[channel as usize].fields);
-        let header = Message { template, fields };
+        let header = MessageTemplate { template, fields };
         let sender = self.sender(channel);
         let number = &mut sender.numbers[partition as usize - 1];
         *number = if reset { 1 } else { *number + 1 };
@@ -265,41 +271,41 @@ impl Publisher {
         if reset {
             header.uint(draft, 4, 1);
         }
-        sender.say()
+        sender.publish()
     }
 
     /// The packet as far as it is.
-    pub fn packet(&self, channel: Channel) -> &[u8] {
+    pub fn packet(&self, channel: ExchangeChannel) -> &[u8] {
         match channel {
-            Channel::Incremental => &self.incremental.bytes,
-            Channel::Snapshot => &self.snapshot.bytes,
-            Channel::Reference => &self.reference.sender.bytes,
+            ExchangeChannel::Incremental => &self.incremental.bytes,
+            ExchangeChannel::Snapshot => &self.snapshot.bytes,
+            ExchangeChannel::Reference => &self.reference.sender.bytes,
         }
     }
 
     /// The number of the last packet that was begun.
-    pub fn number(&self, channel: Channel, partition: u32) -> u32 {
+    pub fn number(&self, channel: ExchangeChannel, partition: u32) -> u32 {
         let sender = match channel {
-            Channel::Incremental => &self.incremental,
-            Channel::Snapshot => &self.snapshot,
-            Channel::Reference => &self.reference.sender,
+            ExchangeChannel::Incremental => &self.incremental,
+            ExchangeChannel::Snapshot => &self.snapshot,
+            ExchangeChannel::Reference => &self.reference.sender,
         };
         sender.numbers[partition as usize - 1]
     }
 
-    pub fn beacon(&mut self, product: &Product, last: u32) -> Result<(), Error> {
+    pub fn beacon(&mut self, product: &ExchangeProduct, last: u32) -> Result<(), Error> {
         let (message, sender) = (&self.beacon, &mut self.incremental);
         sender.draft.begin(message.template);
         message.uint(&mut sender.draft, 0, sender_of(product.partition).into());
         message.uint(&mut sender.draft, 1, product.id.into());
         message.uint(&mut sender.draft, 2, last.into());
-        sender.say()
+        sender.publish()
     }
 
     /// The product is traded, or not.
     pub fn product_state(
         &mut self,
-        product: &Product,
+        product: &ExchangeProduct,
         seq: u32,
         open: bool,
         ts_ns: u64,
@@ -310,22 +316,28 @@ impl Publisher {
         message.uint(&mut sender.draft, 4, session_sub(open));
         message.uint(&mut sender.draft, 5, if open { 2 } else { 3 });
         message.set(&mut sender.draft, 6, FieldValue::Int(ts_ns as i64));
-        sender.say()
+        sender.publish()
     }
 
     /// The state of all simple instruments of a product.
-    pub fn mass_state(&mut self, product: &Product, seq: u32, status: u32, ts_ns: u64) -> Result<(), Error> {
+    pub fn mass_state(
+        &mut self,
+        product: &ExchangeProduct,
+        seq: u32,
+        status: u32,
+        ts_ns: u64,
+    ) -> Result<(), Error> {
         let (message, sender) = (&self.mass_state, &mut self.incremental);
         head(message, &mut sender.draft, product, seq);
         message.uint(&mut sender.draft, 3, 1);
         message.uint(&mut sender.draft, 4, status.into());
         message.set(&mut sender.draft, 5, FieldValue::Int(ts_ns as i64));
-        sender.say()
+        sender.publish()
     }
 
     pub fn instrument_state(
         &mut self,
-        (product, instrument): (&Product, &Instrument),
+        (product, instrument): (&ExchangeProduct, &ExchangeInstrument),
         seq: u32,
         status: u32,
         ts_ns: u64,
@@ -336,15 +348,15 @@ impl Publisher {
         message.uint(&mut sender.draft, 4, 1);
         message.uint(&mut sender.draft, 5, status.into());
         message.set(&mut sender.draft, 6, FieldValue::Int(ts_ns as i64));
-        sender.say()
+        sender.publish()
     }
 
     /// Trades and changes of books of a product, each with its instrument.
     pub fn depth(
         &mut self,
-        product: &Product,
+        product: &ExchangeProduct,
         seq: u32,
-        changes: &[(u64, Change)],
+        changes: &[(u64, IncrementalEntry)],
         ts_ns: u64,
     ) -> Result<(), Error> {
         let (message, sender) = (&self.depth, &mut self.incremental);
@@ -356,7 +368,7 @@ impl Publisher {
             message.set(draft, 10, FieldValue::Int(ts_ns as i64));
             let px = |mantissa| FieldValue::Decimal { mantissa, exponent: product.exponent };
             match change {
-                Change::Level(update) => {
+                IncrementalEntry::Level(update) => {
                     message.uint(draft, 3, update.action as u64);
                     message.uint(draft, 4, update.side as u64);
                     message.uint(draft, 9, update.depth.into());
@@ -366,8 +378,8 @@ impl Publisher {
                         message.uint(draft, 8, level.orders.into());
                     }
                 }
-                Change::Trade(trade) => {
-                    message.uint(draft, 3, Action::New as u64);
+                IncrementalEntry::Trade(trade) => {
+                    message.uint(draft, 3, MdUpdateAction::New as u64);
                     message.uint(draft, 4, 2);
                     message.set(draft, 6, px(trade.px));
                     message.uint(draft, 7, trade.qty.into());
@@ -384,15 +396,15 @@ impl Publisher {
                 }
             }
         }
-        sender.say()
+        sender.publish()
     }
 
     /// The whole book of an instrument, with the number of its product that it is of.
     pub fn snapshot(
         &mut self,
-        (product, instrument): (&Product, &Instrument),
+        (product, instrument): (&ExchangeProduct, &ExchangeInstrument),
         (seq, last): (u32, u32),
-        now: Option<&Moment>,
+        now: Option<&BookMoment>,
         (open, fresh, ts_ns): (bool, bool, u64),
     ) -> Result<(), Error> {
         let (message, sender) = (&self.depth_snapshot, &mut self.snapshot);
@@ -417,7 +429,7 @@ impl Publisher {
             }
         };
         let px = |mantissa| FieldValue::Decimal { mantissa, exponent: product.exponent };
-        let nothing: &[Level] = &[];
+        let nothing: &[PublishedLevel] = &[];
         let sides = now.map_or([nothing; 2], |now| [&now.bids, &now.offers]);
         for (levels, side) in sides.into_iter().zip([Side::Buy, Side::Sell]) {
             for (at, level) in levels.iter().enumerate() {
@@ -428,7 +440,7 @@ impl Publisher {
                 message.uint(draft, 12, level.orders.into());
             }
         }
-        if let Some(Trade { px: at, qty, .. }) = now.and_then(|now| now.trade) {
+        if let Some(PublishedTrade { px: at, qty, .. }) = now.and_then(|now| now.trade) {
             entry(draft, 2);
             message.set(draft, 10, px(at));
             message.uint(draft, 11, qty.into());
@@ -437,15 +449,15 @@ impl Publisher {
         } else if sides.iter().all(|levels| levels.is_empty()) {
             entry(draft, EMPTY_BOOK);
         }
-        sender.say()
+        sender.publish()
     }
 }
 
 /// An entry of a `DepthIncremental`.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Change {
-    Level(Update),
-    Trade(Trade),
+pub(super) enum IncrementalEntry {
+    Level(PublishedUpdate),
+    Trade(PublishedTrade),
 }
 
 /// `TradingSessionID`: the day.
@@ -464,7 +476,12 @@ pub(super) fn sender_of(partition: u32) -> u32 {
 }
 
 /// Number, sender and product of a message.
-fn head<const N: usize>(message: &Message<N>, draft: &mut MessageDraft, product: &Product, seq: u32) {
+fn head<const N: usize>(
+    message: &MessageTemplate<N>,
+    draft: &mut MessageDraft,
+    product: &ExchangeProduct,
+    seq: u32,
+) {
     draft.begin(message.template);
     message.uint(draft, 0, seq.into());
     message.uint(draft, 1, sender_of(product.partition).into());

@@ -1,28 +1,28 @@
 //! What is said on the channel of reference data.
 
-use super::publish::{Message, Sender};
-use super::world::{Kind, Product, World};
-use super::{Channel, Error};
+use super::publish::{ChannelSender, MessageTemplate};
+use super::world::{ExchangeProduct, InstrumentKind, ListedProducts};
+use super::{Error, ExchangeChannel};
 use unitape_fast::encode::FieldRef;
 use unitape_fast::encode::GroupRef;
 use unitape_fast::{FieldValue, SequenceRef};
 
 /// Says what is traded.
-pub(super) struct Reference {
-    pub sender: Sender,
-    product: Message<11>,
+pub(super) struct ReferencePublisher {
+    pub sender: ChannelSender,
+    product: MessageTemplate<11>,
     tick_rules: Option<SequenceRef>,
     tick_rule: [Option<FieldRef>; 3],
     feeds: Option<SequenceRef>,
     feed: [Option<FieldRef>; 6],
-    instrument: Message<16>,
-    instrument_more: More,
-    instrument_update: Message<16>,
-    instrument_update_more: More,
+    instrument: MessageTemplate<16>,
+    instrument_more: InstrumentGroupRefs,
+    instrument_update: MessageTemplate<16>,
+    instrument_update_more: InstrumentGroupRefs,
 }
 
 /// What of an instrument stands in groups and sequences.
-struct More {
+struct InstrumentGroupRefs {
     simple: Option<GroupRef>,
     complex: Option<GroupRef>,
     legs: Option<SequenceRef>,
@@ -48,10 +48,10 @@ const INSTRUMENT: [&str; 16] = [
     "MarketSegmentGrp/MarketSegmentID",
 ];
 
-impl Reference {
+impl ReferencePublisher {
     /// Looks for what it has to say in the templates.
-    pub fn new(reference: Sender) -> Result<Self, Error> {
-        use Channel::Reference;
+    pub fn new(reference: ChannelSender) -> Result<Self, Error> {
+        use ExchangeChannel::Reference;
         let product = reference.message(
             Reference,
             "ProductSnapshot",
@@ -81,7 +81,7 @@ impl Reference {
             "MDSecondaryFeedLineSubID",
         ]
         .map(|name| of_product(&format!("Feeds/{name}")));
-        let more = |template| More {
+        let more = |template| InstrumentGroupRefs {
             simple: reference.group(template, "SimpleInstrumentDescriptorGroup"),
             complex: reference.group(template, "ComplexInstrumentDescriptorGroup"),
             legs: reference.encoder.sequence(template, "ComplexInstrumentDescriptorGroup/InstrmtLegGrp"),
@@ -105,7 +105,7 @@ impl Reference {
 
     pub fn product(
         &mut self,
-        product: &Product,
+        product: &ExchangeProduct,
         seq: u32,
         config: &super::ExchangeConfig,
     ) -> Result<(), Error> {
@@ -131,13 +131,16 @@ impl Reference {
                 field.into_iter().for_each(|field| draft.set(field, value));
             }
         }
-        let Some(feeds) = self.feeds else { return sender.say() };
-        for (kind, channel) in [Channel::Incremental, Channel::Snapshot].into_iter().enumerate() {
+        let Some(feeds) = self.feeds else { return sender.publish() };
+        for (kind, channel) in
+            [ExchangeChannel::Incremental, ExchangeChannel::Snapshot].into_iter().enumerate()
+        {
             draft.element(feeds);
             let [feed, depth, ..] = self.feed;
             feed.into_iter().for_each(|field| draft.uint(field, kind as u64));
             depth.into_iter().for_each(|field| draft.uint(field, product.depth.into()));
-            let lines = [super::Line::A, super::Line::B].into_iter().take(config.lines(channel));
+            let lines =
+                [super::ExchangeLine::A, super::ExchangeLine::B].into_iter().take(config.lines(channel));
             for (line, fields) in lines.zip([2, 4]) {
                 let to = config.address(channel, line, product.partition);
                 let group = to.ip().to_string();
@@ -147,13 +150,13 @@ impl Reference {
                 self.feed[fields + 1].into_iter().for_each(|field| draft.uint(field, to.port().into()));
             }
         }
-        sender.say()
+        sender.publish()
     }
 
     /// An instrument of the cycle, or one that is new or deleted.
     pub fn instrument(
         &mut self,
-        world: &World,
+        world: &ListedProducts,
         instrument: usize,
         seq: u32,
         update: bool,
@@ -171,15 +174,15 @@ impl Reference {
         message.uint(draft, 1, of.gone.into());
         message.uint(draft, 2, of.id);
         let (kind, complex) = match of.kind {
-            Kind::Option { .. } => (0, 1),
-            Kind::Future => (1, 1),
-            Kind::Spread(_) => (2, 5),
+            InstrumentKind::Option { .. } => (0, 1),
+            InstrumentKind::Future => (1, 1),
+            InstrumentKind::Spread(_) => (2, 5),
         };
         message.uint(draft, 3, kind);
         message.uint(draft, 4, complex);
         message.uint(draft, 5, 1);
         message.set(draft, 6, FieldValue::Decimal { mantissa: product.tick, exponent: product.exponent });
-        if let Kind::Spread(legs) = of.kind {
+        if let InstrumentKind::Spread(legs) = of.kind {
             more.complex.into_iter().for_each(|group| draft.group(group));
             message.set(draft, 12, FieldValue::Text(b"spread"));
             for (leg, side) in legs.into_iter().zip([0, 1]) {
@@ -192,7 +195,7 @@ impl Reference {
             message.uint(draft, 7, of.maturity.into());
             message.uint(draft, 8, (of.maturity / 100).into());
             message.uint(draft, 10, u64::from(product.exponent.unsigned_abs()));
-            if let Kind::Option { strike, call } = of.kind {
+            if let InstrumentKind::Option { strike, call } = of.kind {
                 message.set(draft, 9, FieldValue::Decimal { mantissa: strike, exponent: product.exponent });
                 message.uint(draft, 11, call.into());
             }
@@ -201,7 +204,7 @@ impl Reference {
             draft.element(segments);
             message.uint(draft, 15, product.id.into());
         }
-        sender.say()
+        sender.publish()
     }
 }
 

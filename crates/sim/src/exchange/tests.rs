@@ -1,6 +1,6 @@
 //! A receiver of the simplest kind, that misses nothing, held against the truth; and the faults against their rates.
 
-use super::book::{Action, Level};
+use super::book::{MdUpdateAction, PublishedLevel};
 use super::*;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
@@ -72,12 +72,12 @@ fn decode(decoder: &mut Decoder, bytes: &[u8]) -> Vec<Said> {
 }
 
 /// A side as a receiver keeps it.
-fn apply(side: &mut Vec<Level>, entry: &HashMap<String, Number>, depth: usize) {
+fn apply(side: &mut Vec<PublishedLevel>, entry: &HashMap<String, Number>, depth: usize) {
     let at = number(entry, "MDPriceLevel").unwrap() as usize - 1;
     let level = || {
         let Some(Number::Decimal(px, _)) = entry.get("MDEntryPx") else { panic!("{entry:?}") };
         let (qty, orders) = (number(entry, "MDEntrySize").unwrap(), number(entry, "NumberOfOrders").unwrap());
-        Level { px: *px, qty: qty as u32, orders: orders as u32 }
+        PublishedLevel { px: *px, qty: qty as u32, orders: orders as u32 }
     };
     match number(entry, "MDUpdateAction").unwrap() {
         0 => side.insert(at, level()),
@@ -94,20 +94,20 @@ fn apply(side: &mut Vec<Level>, entry: &HashMap<String, Number>, depth: usize) {
     side.truncate(depth);
 }
 
-fn exchange(config: ExchangeConfig, templates: &TemplateSets) -> (Exchange, [Decoder; 3]) {
+fn exchange(config: ExchangeConfig, templates: &ChannelTemplates) -> (Exchange, [Decoder; 3]) {
     let decoders = [&templates.incremental, &templates.snapshot, &templates.reference]
         .map(|templates| Decoder::new(templates.clone()).with_strict(true));
     (Exchange::new(config, templates).unwrap(), decoders)
 }
 
 /// Everything that is said, on both lines, is what was meant: books at each number, states, snapshots, reference data.
-fn all_is_as_it_was_meant(templates: &TemplateSets, seed: u64) {
+fn all_is_as_it_was_meant(templates: &ChannelTemplates, seed: u64) {
     let config =
         ExchangeConfig { seed, messages: 20_000, spreads: 3, options: 60, ..ExchangeConfig::default() };
     let (mut exchange, mut decoders) = exchange(config, templates);
-    let mut books: HashMap<u64, [Vec<Level>; 2]> = HashMap::new();
+    let mut books: HashMap<u64, [Vec<PublishedLevel>; 2]> = HashMap::new();
     let mut seqs: HashMap<u64, u32> = HashMap::new();
-    let mut numbers: BTreeMap<(Channel, Line, u32), u64> = BTreeMap::new();
+    let mut numbers: BTreeMap<(ExchangeChannel, ExchangeLine, u32), u64> = BTreeMap::new();
     let mut ahead: HashMap<(u32, u64), Vec<u8>> = HashMap::new();
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
     let mut actions = [0u64; 6];
@@ -122,7 +122,7 @@ fn all_is_as_it_was_meant(templates: &TemplateSets, seed: u64) {
         *expected += 1;
         assert_eq!(header.get("PacketSeqNum"), *expected);
         assert!(header.get("SendingTime") <= packet.ts_ns);
-        if packet.channel == Channel::Incremental {
+        if packet.channel == ExchangeChannel::Incremental {
             assert_eq!(header.get("PartitionID"), u64::from(packet.partition));
             // The same on both lines; whichever comes first is read.
             match ahead.remove(&(packet.partition, *expected)) {
@@ -147,7 +147,7 @@ fn all_is_as_it_was_meant(templates: &TemplateSets, seed: u64) {
                 }
                 "DepthSnapshot" => {
                     let product = product_of(said.get("MarketSegmentID"));
-                    let at = At { restarts: 0, seq: said.get("LastMsgSeqNumProcessed") as u32 };
+                    let at = ProductProgress { restarts: 0, seq: said.get("LastMsgSeqNumProcessed") as u32 };
                     let moment = truth.moment(instrument_of(said.get("SecurityID")), at).unwrap();
                     let mut sides = [Vec::new(), Vec::new()];
                     for entry in &said.elements {
@@ -161,7 +161,7 @@ fn all_is_as_it_was_meant(templates: &TemplateSets, seed: u64) {
                                 continue;
                             }
                             let orders = number(entry, "NumberOfOrders").unwrap() as u32;
-                            sides[kind].push(Level { px: *px, qty, orders });
+                            sides[kind].push(PublishedLevel { px: *px, qty, orders });
                             assert_eq!(number(entry, "MDPriceLevel"), Some(sides[kind].len() as u64));
                         }
                     }
@@ -175,7 +175,7 @@ fn all_is_as_it_was_meant(templates: &TemplateSets, seed: u64) {
                     let seq = seqs.entry(id).or_default();
                     *seq += 1;
                     assert_eq!(said.get("MsgSeqNum"), u64::from(*seq));
-                    let at = At { restarts: 0, seq: *seq };
+                    let at = ProductProgress { restarts: 0, seq: *seq };
                     let product = product_of(id);
                     let depth = world.products[product].depth as usize;
                     match said.template.as_str() {
@@ -223,21 +223,21 @@ fn all_is_as_it_was_meant(templates: &TemplateSets, seed: u64) {
         }
     }
     for (place, product) in exchange.world().products.iter().enumerate() {
-        assert_eq!(seqs[&product.id.into()], exchange.truth().at(place).seq);
+        assert_eq!(seqs[&product.id.into()], exchange.truth().progress_of(place).seq);
     }
     // Nothing that it can say is missing.
     assert_eq!(kinds.len(), 9, "{kinds:?}");
     assert!(kinds.values().all(|n| *n >= 3) && actions.iter().all(|n| *n > 20), "{kinds:?} {actions:?}");
-    assert_eq!(exchange.truth().forgotten(), 0);
+    assert_eq!(exchange.truth().forgotten_moments(), 0);
     assert_eq!(exchange.messages(), 20_000);
     assert!(exchange.world().products.iter().any(|product| product.instruments.len() >= 60));
-    let _ = Action::New;
+    let _ = MdUpdateAction::New;
 }
 
 #[test]
 fn all_of_ours_is_as_it_was_meant() {
     for seed in [1, 2, 3] {
-        all_is_as_it_was_meant(&TemplateSets::ours(), seed);
+        all_is_as_it_was_meant(&ChannelTemplates::shipped(), seed);
     }
 }
 
@@ -253,11 +253,11 @@ fn all_of_t7_is_as_it_was_meant() {
     let content = names.clone().map(|name| std::fs::read(folder.join(name)).unwrap());
     let files: Vec<TemplateFile<'_>> =
         names.iter().zip(&content).map(|(name, content)| TemplateFile { name, content }).collect();
-    all_is_as_it_was_meant(&TemplateSets::load(&files).unwrap(), 5);
+    all_is_as_it_was_meant(&ChannelTemplates::load(&files).unwrap(), 5);
 }
 
-fn packets(config: ExchangeConfig) -> (Vec<Packet>, FaultCounts) {
-    let mut exchange = Exchange::new(config, &TemplateSets::ours()).unwrap();
+fn packets(config: ExchangeConfig) -> (Vec<DeliveredPacket>, FaultCounts) {
+    let mut exchange = Exchange::new(config, &ChannelTemplates::shipped()).unwrap();
     let mut all = Vec::new();
     while let Some(packet) = exchange.next().unwrap() {
         all.push(packet);
@@ -268,7 +268,8 @@ fn packets(config: ExchangeConfig) -> (Vec<Packet>, FaultCounts) {
 /// A failure that names its seed must come again.
 #[test]
 fn a_seed_is_the_same_bytes() {
-    let config = ExchangeConfig { faults: Faults::some(), messages: 3_000, ..ExchangeConfig::default() };
+    let config =
+        ExchangeConfig { faults: FaultRates::of_all_kinds(), messages: 3_000, ..ExchangeConfig::default() };
     let of = |seed| packets(ExchangeConfig { seed, ..config.clone() });
     assert_eq!(of(9), of(9));
     assert_ne!(of(9).0, of(10).0);
@@ -278,7 +279,7 @@ fn a_seed_is_the_same_bytes() {
 /// changes what the exchange does changes this digest, too, and knows that old seeds are of other days.
 #[test]
 fn a_seed_is_the_same_bytes_for_ever() {
-    let faults = Faults {
+    let faults = FaultRates {
         lost_once: 10_000,
         lost: 2_000,
         doubled: 5_000,
@@ -287,7 +288,7 @@ fn a_seed_is_the_same_bytes_for_ever() {
         dead: 5_000,
         dead_ns: 20_000_000,
         restarts: 3_000,
-        ..Faults::default()
+        ..FaultRates::default()
     };
     let config = ExchangeConfig {
         seed: 17,
@@ -315,7 +316,7 @@ fn a_seed_is_the_same_bytes_for_ever() {
 fn faults_happen_as_often_as_they_should() {
     let clean = ExchangeConfig { messages: 40_000, options: 20, ..ExchangeConfig::default() };
     let (all, counts) = packets(clean.clone());
-    let of_both = all.iter().filter(|p| p.channel == Channel::Incremental).count() as u64 / 2;
+    let of_both = all.iter().filter(|p| p.channel == ExchangeChannel::Incremental).count() as u64 / 2;
     let single = all.len() as u64 - 2 * of_both;
     assert_eq!((counts.packets, counts.delivered), (of_both + single, all.len() as u64));
     let with = |faults| packets(ExchangeConfig { faults, ..clean.clone() });
@@ -325,50 +326,51 @@ fn faults_happen_as_often_as_they_should() {
         assert!(expected > 50.0 && far < 5.0 * expected.sqrt(), "{found} of {of}, not about {expected}");
     };
     let copies = 2 * of_both + single;
-    let (some, counts) = with(Faults { lost_once: 50_000, ..Faults::default() });
+    let (some, counts) = with(FaultRates { lost_once: 50_000, ..FaultRates::default() });
     near(counts.lost_once + counts.lost, of_both + single, 50_000);
     assert_eq!(some.len() as u64 + counts.lost_once + counts.lost, copies);
-    let (some, counts) = with(Faults { lost: 30_000, ..Faults::default() });
+    let (some, counts) = with(FaultRates { lost: 30_000, ..FaultRates::default() });
     near(counts.lost, of_both + single, 30_000);
     assert!((some.len() as u64) < copies - counts.lost);
-    let (some, counts) = with(Faults { doubled: 20_000, ..Faults::default() });
+    let (some, counts) = with(FaultRates { doubled: 20_000, ..FaultRates::default() });
     near(counts.doubled, copies, 20_000);
     assert_eq!(some.len() as u64, copies + counts.doubled);
-    let (some, counts) = with(Faults { swapped: 20_000, ..Faults::default() });
+    let (some, counts) = with(FaultRates { swapped: 20_000, ..FaultRates::default() });
     near(counts.swapped, copies, 20_000);
     assert_eq!(some.len() as u64, copies);
-    let numbers = |packets: &[Packet]| {
-        let mut decoder = Decoder::new(TemplateSets::ours().incremental);
-        let of_a =
-            packets.iter().filter(|p| (p.channel, p.line, p.partition) == (Channel::Incremental, Line::A, 1));
+    let numbers = |packets: &[DeliveredPacket]| {
+        let mut decoder = Decoder::new(ChannelTemplates::shipped().incremental);
+        let of_a = packets.iter().filter(|p| {
+            (p.channel, p.line, p.partition) == (ExchangeChannel::Incremental, ExchangeLine::A, 1)
+        });
         of_a.map(|p| decode(&mut decoder, &p.bytes)[0].get("PacketSeqNum")).collect::<Vec<_>>()
     };
     assert!(numbers(&all).is_sorted() && !numbers(&some).is_sorted());
-    let (_, counts) = with(Faults { damaged: 30_000, ..Faults::default() });
+    let (_, counts) = with(FaultRates { damaged: 30_000, ..FaultRates::default() });
     near(counts.damaged, of_both + single, 30_000);
-    let (some, counts) = with(Faults { dead: 5_000, dead_ns: 10_000_000, ..Faults::default() });
+    let (some, counts) = with(FaultRates { dead: 5_000, dead_ns: 10_000_000, ..FaultRates::default() });
     near(counts.dead, of_both, 5_000);
     assert_eq!(some.len() as u64 + counts.silent, copies);
-    let (some, counts) = with(Faults { burst: 5_000, burst_packets: 20, ..Faults::default() });
+    let (some, counts) = with(FaultRates { burst: 5_000, burst_packets: 20, ..FaultRates::default() });
     near(counts.bursts, of_both + single, 5_000);
     assert_eq!(some.len() as u64 + counts.in_bursts, copies);
     // Ten or so each, on one line or on both; those that begin in another go on with it, and where there is one line it is that.
     let each = counts.in_bursts as f64 / counts.bursts as f64;
     assert!(each > 8.0 && each < 20.0, "{each}");
-    let (some, counts) = with(Faults { join: 1_000, ..Faults::default() });
+    let (some, counts) = with(FaultRates { join: 1_000, ..FaultRates::default() });
     assert_eq!((counts.missed, counts.delivered), (1_000, some.len() as u64));
     assert!(numbers(&some)[0] > 1);
-    let (_, counts) = with(Faults { restarts: 4_000, ..Faults::default() });
+    let (_, counts) = with(FaultRates { restarts: 4_000, ..FaultRates::default() });
     near(counts.restarts, of_both, 4_000);
 }
 
 /// What a receiver is held against must know each packet, also one that is damaged.
 #[test]
 fn packets_tell_their_number_and_how_far_they_are_sound() {
-    let faults = Faults { damaged: 100_000, restarts: 1_000, ..Faults::default() };
+    let faults = FaultRates { damaged: 100_000, restarts: 1_000, ..FaultRates::default() };
     let config = ExchangeConfig { faults, messages: 4_000, options: 20, ..ExchangeConfig::default() };
     let (all, counts) = packets(config);
-    let sets = TemplateSets::ours();
+    let sets = ChannelTemplates::shipped();
     let mut decoders = [&sets.incremental, &sets.snapshot, &sets.reference].map(|t| Decoder::new(t.clone()));
     let mut damaged = 0;
     for packet in &all {
@@ -392,34 +394,36 @@ fn all_channels_may_have_two_lines() {
     let config =
         ExchangeConfig { both_lines: true, messages: 2_000, options: 20, ..ExchangeConfig::default() };
     let (all, _) = packets(config.clone());
-    for channel in [Channel::Incremental, Channel::Snapshot, Channel::Reference] {
+    for channel in [ExchangeChannel::Incremental, ExchangeChannel::Snapshot, ExchangeChannel::Reference] {
         let of = |line| {
             let of = all.iter().filter(move |p| (p.channel, p.line) == (channel, line));
             let mut of: Vec<_> = of.map(|p| (p.partition, p.number, p.bytes.clone())).collect();
             of.sort();
             of
         };
-        assert!(of(Line::A).len() > 3 && of(Line::A) == of(Line::B), "{channel:?}");
+        assert!(of(ExchangeLine::A).len() > 3 && of(ExchangeLine::A) == of(ExchangeLine::B), "{channel:?}");
     }
     let mut to: Vec<_> = all.iter().map(|p| (p.to, p.channel, p.line, p.partition)).collect();
     to.sort();
     to.dedup();
     assert_eq!(to.len(), 4 + 4 + 2, "an address of its own for each");
     assert!(to.windows(2).all(|two| two[0].0 != two[1].0));
-    let (some, counts) =
-        packets(ExchangeConfig { faults: Faults { lost_once: 50_000, ..Faults::default() }, ..config });
+    let (some, counts) = packets(ExchangeConfig {
+        faults: FaultRates { lost_once: 50_000, ..FaultRates::default() },
+        ..config
+    });
     assert_eq!((some.len() as u64 + counts.lost_once, counts.lost), (all.len() as u64, 0));
 }
 
 /// After a restart numbers are from 1 on and books are empty, and the first packet says so.
 #[test]
 fn a_restart_begins_again() {
-    let faults = Faults { restarts: 1_000, ..Faults::default() };
+    let faults = FaultRates { restarts: 1_000, ..FaultRates::default() };
     let config = ExchangeConfig { faults, partitions: 1, options: 20, ..ExchangeConfig::default() };
-    let (mut exchange, mut decoders) = exchange(config, &TemplateSets::ours());
+    let (mut exchange, mut decoders) = exchange(config, &ChannelTemplates::shipped());
     let (mut last, mut restarts, mut seqs) = (0, 0, HashMap::new());
     while let Some(packet) = exchange.next().unwrap() {
-        if (packet.channel, packet.line) != (Channel::Incremental, Line::A) {
+        if (packet.channel, packet.line) != (ExchangeChannel::Incremental, ExchangeLine::A) {
             continue;
         }
         let said = decode(&mut decoders[0], &packet.bytes);
@@ -438,7 +442,7 @@ fn a_restart_begins_again() {
             *seq += 1;
             assert_eq!(said.get("MsgSeqNum"), *seq);
         }
-        let moment = exchange.truth().moment(0, At { restarts, seq: 0 }).unwrap();
+        let moment = exchange.truth().moment(0, ProductProgress { restarts, seq: 0 }).unwrap();
         assert!(moment.bids.is_empty() && moment.offers.is_empty());
     }
     assert!(restarts > 1);
@@ -449,21 +453,21 @@ fn a_restart_begins_again() {
 fn damage_can_be_seen() {
     let clean = ExchangeConfig { messages: 4_000, options: 20, ..ExchangeConfig::default() };
     let (good, _) = packets(clean.clone());
-    let faults = Faults { damaged: 1_000_000, ..Faults::default() };
+    let faults = FaultRates { damaged: 1_000_000, ..FaultRates::default() };
     let (bad, counts) = packets(ExchangeConfig { faults, ..clean });
     let mut seen = 0;
-    let sets = TemplateSets::ours();
+    let sets = ChannelTemplates::shipped();
     let mut decoders = [&sets.incremental, &sets.snapshot, &sets.reference].map(|t| Decoder::new(t.clone()));
     // Times differ, as chance went another way; the packets of each line are in the same order.
-    let of = |packets: &[Packet], channel, line| -> Vec<Vec<u8>> {
+    let of = |packets: &[DeliveredPacket], channel, line| -> Vec<Vec<u8>> {
         let of_line = packets.iter().filter(|p| (p.channel, p.line) == (channel, line) && p.partition == 1);
         of_line.map(|p| p.bytes.clone()).collect()
     };
     for (channel, line) in [
-        (Channel::Incremental, Line::A),
-        (Channel::Incremental, Line::B),
-        (Channel::Snapshot, Line::A),
-        (Channel::Reference, Line::A),
+        (ExchangeChannel::Incremental, ExchangeLine::A),
+        (ExchangeChannel::Incremental, ExchangeLine::B),
+        (ExchangeChannel::Snapshot, ExchangeLine::A),
+        (ExchangeChannel::Reference, ExchangeLine::A),
     ] {
         for (good, bad) in of(&good, channel, line).iter().zip(of(&bad, channel, line)) {
             if *good == bad {

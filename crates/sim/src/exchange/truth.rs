@@ -1,13 +1,13 @@
 //! What is so: the books of the exchange as they were at each number of their product, to compare a receiver's with.
 
-use super::book::{Book, Level, Trade};
+use super::book::{ExchangeBook, PublishedLevel, PublishedTrade};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use unitape_model::Side;
 
 /// How far a product's messages are. Numbers begin again with each restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct At {
+pub struct ProductProgress {
     /// Restarts before.
     pub restarts: u32,
     /// `MsgSeqNum` of the product's last message; nought before the first.
@@ -16,17 +16,17 @@ pub struct At {
 
 /// An instrument as it is published.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Moment {
+pub struct BookMoment {
     /// Since this message.
-    pub at: At,
+    pub at: ProductProgress,
     /// Best first.
-    pub bids: Arc<[Level]>,
+    pub bids: Arc<[PublishedLevel]>,
     /// Best first.
-    pub offers: Arc<[Level]>,
+    pub offers: Arc<[PublishedLevel]>,
     /// `SecurityTradingStatus`.
     pub status: u32,
     /// The last one since the books began.
-    pub trade: Option<Trade>,
+    pub trade: Option<PublishedTrade>,
 }
 
 /// `SecurityTradingStatus`: traded.
@@ -36,37 +36,42 @@ pub const HALTED: u32 = 2;
 
 /// The books as they were, and where each product is.
 #[derive(Debug, Clone)]
-pub struct Truth {
+pub struct BookHistory {
     /// By instrument.
-    moments: Vec<VecDeque<Moment>>,
+    moments: Vec<VecDeque<BookMoment>>,
     /// By product.
-    at: Vec<At>,
+    at: Vec<ProductProgress>,
     moments_max: usize,
     forgotten: u64,
 }
 
-impl Truth {
+impl BookHistory {
     pub(super) fn new(products: usize, moments_max: usize) -> Self {
         let moments_max = moments_max.max(1);
-        Self { moments: Vec::new(), at: vec![At::default(); products], moments_max, forgotten: 0 }
+        Self {
+            moments: Vec::new(),
+            at: vec![ProductProgress::default(); products],
+            moments_max,
+            forgotten: 0,
+        }
     }
 
     /// Where a product is, by its place.
     #[must_use]
-    pub fn at(&self, product: usize) -> At {
+    pub fn progress_of(&self, product: usize) -> ProductProgress {
         self.at[product]
     }
 
     /// An instrument as it was when its product was at `at`; none where it was not there yet, or that is forgotten.
     #[must_use]
-    pub fn moment(&self, instrument: usize, at: At) -> Option<&Moment> {
+    pub fn moment(&self, instrument: usize, at: ProductProgress) -> Option<&BookMoment> {
         let moments = self.moments.get(instrument)?;
         let behind = moments.partition_point(|moment| moment.at <= at);
         behind.checked_sub(1).map(|index| &moments[index])
     }
 
     /// An instrument as it was at `at` and as it was since, until the next restart.
-    pub fn since(&self, instrument: usize, at: At) -> impl Iterator<Item = &Moment> {
+    pub fn moments_since(&self, instrument: usize, at: ProductProgress) -> impl Iterator<Item = &BookMoment> {
         let moments = self.moments.get(instrument);
         let from = moments.map_or(0, |m| m.partition_point(|moment| moment.at <= at).saturating_sub(1));
         let behind = moments.into_iter().flat_map(move |m| m.range(from..));
@@ -75,25 +80,25 @@ impl Truth {
 
     /// An instrument as it is.
     #[must_use]
-    pub fn now(&self, instrument: usize) -> Option<&Moment> {
+    pub fn current_moment(&self, instrument: usize) -> Option<&BookMoment> {
         self.moments.get(instrument)?.back()
     }
 
     /// Moments that were more than were to be kept of an instrument.
     #[must_use]
-    pub fn forgotten(&self) -> u64 {
+    pub fn forgotten_moments(&self) -> u64 {
         self.forgotten
     }
 
     /// The product's next message.
-    pub(super) fn next(&mut self, product: usize) -> At {
+    pub(super) fn next(&mut self, product: usize) -> ProductProgress {
         self.at[product].seq += 1;
         self.at[product]
     }
 
     pub(super) fn restart(&mut self) {
         for at in &mut self.at {
-            *at = At { restarts: at.restarts + 1, seq: 0 };
+            *at = ProductProgress { restarts: at.restarts + 1, seq: 0 };
         }
     }
 
@@ -101,19 +106,19 @@ impl Truth {
     pub(super) fn put(
         &mut self,
         instrument: usize,
-        at: At,
-        book: &Book,
+        at: ProductProgress,
+        book: &ExchangeBook,
         status: u32,
-        trade: Option<Trade>,
+        trade: Option<PublishedTrade>,
         changed: [bool; 2],
     ) {
         if self.moments.len() <= instrument {
             self.moments.resize(instrument + 1, VecDeque::new());
         }
         let moments = &mut self.moments[instrument];
-        let side = |side: Side, before: Option<&Arc<[Level]>>| match before {
+        let side = |side: Side, before: Option<&Arc<[PublishedLevel]>>| match before {
             Some(before) if !changed[side as usize] => before.clone(),
-            _ => book.shared(side),
+            _ => book.level_snapshot(side),
         };
         let last = moments.back();
         let bids = side(Side::Buy, last.map(|moment| &moment.bids));
@@ -125,6 +130,6 @@ impl Truth {
             moments.pop_front();
             self.forgotten += 1;
         }
-        moments.push_back(Moment { at, bids, offers, status, trade });
+        moments.push_back(BookMoment { at, bids, offers, status, trade });
     }
 }

@@ -4,7 +4,7 @@ use crate::rng::Rng;
 
 /// A product: what FIX calls a market segment. Messages are numbered by product.
 #[derive(Debug, Clone)]
-pub struct Product {
+pub struct ExchangeProduct {
     /// `MarketSegmentID`.
     pub id: u32,
     /// Short name.
@@ -17,13 +17,13 @@ pub struct Product {
     pub exponent: i8,
     /// Price steps, in units of the exponent.
     pub tick: i64,
-    /// Its instruments, by their place in [`World::instruments`].
+    /// Its instruments, by their place in [`ListedProducts::instruments`].
     pub instruments: Vec<usize>,
 }
 
 /// What an instrument is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum InstrumentKind {
     /// A future.
     Future,
     /// An option, with its strike in units of the product's exponent.
@@ -39,13 +39,13 @@ pub enum Kind {
 
 /// An instrument.
 #[derive(Debug, Clone)]
-pub struct Instrument {
+pub struct ExchangeInstrument {
     /// `SecurityID`.
     pub id: u64,
-    /// Its product, by its place in [`World::products`].
+    /// Its product, by its place in [`ListedProducts::products`].
     pub product: usize,
     /// What it is.
-    pub kind: Kind,
+    pub kind: InstrumentKind,
     /// Year, month and day of its end; of a complex instrument nought.
     pub maturity: u32,
     /// It is deleted: nothing more is told of it.
@@ -56,23 +56,23 @@ pub struct Instrument {
 
 /// All products and instruments; complex ones are added in the day.
 #[derive(Debug, Clone, Default)]
-pub struct World {
+pub struct ListedProducts {
     /// The products.
-    pub products: Vec<Product>,
+    pub products: Vec<ExchangeProduct>,
     /// The instruments of all of them.
-    pub instruments: Vec<Instrument>,
+    pub instruments: Vec<ExchangeInstrument>,
 }
 
 /// Beyond 32 bits, as real ones are.
 const FIRST_ID: u64 = 1 << 56;
 
-impl World {
+impl ListedProducts {
     /// Products of futures and of options in turn.
     pub(super) fn new(config: &super::ExchangeConfig, rng: &mut Rng) -> Self {
-        let mut world = World::default();
+        let mut world = ListedProducts::default();
         for n in 0..config.products {
             let options = n % 2 == 1;
-            let product = Product {
+            let product = ExchangeProduct {
                 id: 1001 + 7 * n,
                 name: format!("{}{:02}", if options { "OBX" } else { "FBX" }, n + 1),
                 partition: 1 + n % config.partitions,
@@ -87,7 +87,7 @@ impl World {
             if !options {
                 for expiry in 0..config.futures {
                     let fair = around + i64::from(expiry) * 3;
-                    world.add(product, Kind::Future, maturity(expiry), fair);
+                    world.add(product, InstrumentKind::Future, maturity(expiry), fair);
                 }
                 continue;
             }
@@ -96,25 +96,25 @@ impl World {
                 let worth = if call { -strike } else { strike };
                 let fair = 120 + worth.clamp(-60, 600) * 2 + rng.between(0, 9);
                 let strike = (around + strike * 20) * world.products[product].tick;
-                world.add(product, Kind::Option { strike, call }, maturity(option / 64), fair);
+                world.add(product, InstrumentKind::Option { strike, call }, maturity(option / 64), fair);
             }
         }
         world
     }
 
     /// Another instrument; its place.
-    pub(super) fn add(&mut self, product: usize, kind: Kind, maturity: u32, fair: i64) -> usize {
+    pub(super) fn add(&mut self, product: usize, kind: InstrumentKind, maturity: u32, fair: i64) -> usize {
         let place = self.instruments.len();
         let of = &mut self.products[product];
         let id = FIRST_ID + u64::from(of.id) * 65_536 + of.instruments.len() as u64;
         of.instruments.push(place);
-        self.instruments.push(Instrument { id, product, kind, maturity, gone: false, fair });
+        self.instruments.push(ExchangeInstrument { id, product, kind, maturity, gone: false, fair });
         place
     }
 
     /// The product of an instrument.
     #[must_use]
-    pub fn product_of(&self, instrument: usize) -> &Product {
+    pub fn product_of(&self, instrument: usize) -> &ExchangeProduct {
         &self.products[self.instruments[instrument].product]
     }
 }

@@ -1,19 +1,19 @@
 //! `unitape config`: what is in force, and where it came from.
 
-use crate::output::{self, Done, say};
+use crate::output::{self, CommandOutcome, say};
 use std::path::PathBuf;
 use unitape_run::config::read;
 use unitape_run::layered::list_effective;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct ConfigArgs {
     #[command(subcommand)]
-    what: What,
+    what: ConfigCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum ConfigCommand {
     /// Every value of a configuration, defaults included
     #[command(after_help = "Example:
   unitape config show feeds.toml --origin
@@ -34,8 +34,8 @@ and these by options of `unitape run`.")]
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> output::Result {
-    let What::Show { config, origin, json } = args.what;
+pub fn run(args: ConfigArgs) -> output::Result {
+    let ConfigCommand::Show { config, origin, json } = args.what;
     let loaded = read(&config, &[])?;
     let mut shown = list_effective(&loaded.value, &loaded.origins);
     // A path is shown as it is used, wherever it was given.
@@ -49,5 +49,5 @@ pub fn run(args: Args) -> output::Result {
             say!("{} = {}", value.key, value.value);
         }
     }
-    Ok(Done::Clean)
+    Ok(CommandOutcome::Clean)
 }

@@ -1,6 +1,6 @@
 //! `unitape consolidate`: many feeds onto one tape.
 
-use crate::output::{self, Done, Failure, bytes, grouped, note, plain, say, say_lines};
+use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note, plain, say, say_lines};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -35,7 +35,7 @@ feeds.toml:
   [[reference]]
   file = \"master.txt\"
   mapping = \"nyse-taq-master\"")]
-pub struct Args {
+pub struct ConsolidateArgs {
     /// Input files (`-` is stdin, with --feed), or one CONFIG.toml
     #[arg(value_name = "CONFIG.toml|FILE")]
     inputs: Vec<PathBuf>,
@@ -80,7 +80,7 @@ pub struct Args {
 const WORKERS_MAX: i64 = 256;
 
 /// Runs the command.
-pub fn run(args: Args) -> output::Result {
+pub fn run(args: ConsolidateArgs) -> output::Result {
     let named = NamedInputs {
         feeds: &args.feed,
         files: &args.inputs,
@@ -114,15 +114,15 @@ pub fn run(args: Args) -> output::Result {
         print_summary(&args.tape, &outcome, elapsed_s)?;
     }
     if outcome.ending == FarmEnding::Stopped {
-        return Err(Failure::Error("stopped; the same command goes on from here".to_owned()));
+        return Err(CommandFailure::Error("stopped; the same command goes on from here".to_owned()));
     }
-    Ok(if outcome.summary.is_flawed() { Done::Flawed } else { Done::Clean })
+    Ok(if outcome.summary.is_flawed() { CommandOutcome::Flawed } else { CommandOutcome::Clean })
 }
 
-fn lead(told: Option<&str>) -> Result<ClockLead, Failure> {
+fn lead(told: Option<&str>) -> Result<ClockLead, CommandFailure> {
     let Some(text) = told else { return Ok(ClockLead::default()) };
-    let WaitLimit(lead) =
-        WaitLimit::try_from(text.to_owned()).map_err(|e| Failure::Usage(format!("--clock-lead: {e}")))?;
+    let WaitLimit(lead) = WaitLimit::try_from(text.to_owned())
+        .map_err(|e| CommandFailure::Usage(format!("--clock-lead: {e}")))?;
     Ok(ClockLead { receipt: lead, feeds: lead })
 }
 
@@ -143,15 +143,15 @@ pub fn run_with_progress(
 }
 
 /// What cannot be in a feed or in reference data of the command line is a matter of usage.
-pub fn usage_or_error(error: Error) -> Failure {
+pub fn usage_or_error(error: Error) -> CommandFailure {
     match error {
-        Error::Config { .. } => Failure::Usage(error.to_string()),
+        Error::Config { .. } => CommandFailure::Usage(error.to_string()),
         error => error.into(),
     }
 }
 
 /// The account for people.
-pub fn print_summary(dir: &Path, outcome: &RunOutcome, elapsed_s: f64) -> Result<(), Failure> {
+pub fn print_summary(dir: &Path, outcome: &RunOutcome, elapsed_s: f64) -> Result<(), CommandFailure> {
     let s = &outcome.summary;
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);

@@ -1,6 +1,6 @@
 //! `unitape decode`: bytes to fields, without a mapping.
 
-use crate::output::{self, Done, Failure, grouped, note, open_file, plain, read_bytes};
+use crate::output::{self, CommandFailure, CommandOutcome, grouped, note, open_file, plain, read_bytes};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use unitape_fast as fast;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct DecodeArgs {
     #[command(subcommand)]
     format: FormatArgs,
 }
@@ -225,7 +225,7 @@ struct FixedArgs {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> output::Result {
+pub fn run(args: DecodeArgs) -> output::Result {
     match args.format {
         FormatArgs::Fast(args) => fast(&args),
         FormatArgs::Fix(args) => fix(&args),
@@ -261,7 +261,7 @@ fn fast(args: &FastArgs) -> output::Result {
     let decoder = match &args.template {
         None => fast::Decoder::new(templates),
         Some(name) => fast::Decoder::with_template(templates.clone(), name)
-            .ok_or_else(|| Failure::Usage(no_template(name, &templates)))?,
+            .ok_or_else(|| CommandFailure::Usage(no_template(name, &templates)))?,
     };
     let mut decoder = decoder.with_strict(args.strict);
     let reset = match (args.reset_per_message, args.reset_per_packet) {
@@ -287,7 +287,7 @@ fn no_template(name: &str, templates: &fast::Templates) -> String {
         true => format!("--template {name}: several templates have this name"),
         false => format!(
             "--template {name}: no template has this name; {}",
-            output::known(name, "templates", all())
+            output::list_known_names(name, "templates", all())
         ),
     }
 }
@@ -325,13 +325,13 @@ fn layout(
     name: &Path,
     shipped: impl Fn(&str) -> Option<&'static str>,
     names: Vec<&str>,
-) -> Result<(String, String), Failure> {
+) -> Result<(String, String), CommandFailure> {
     let shipped = name.to_str().and_then(shipped);
     let text = match shipped {
         Some(text) => text.to_owned(),
         None => toml::text_of(name).map_err(|e| {
             let what = format!("neither a shipped layout ({}) nor a readable file: {e}", names.join(", "));
-            Failure::Error(format!("--layout {}: {what}", name.display()))
+            CommandFailure::Error(format!("--layout {}: {what}", name.display()))
         })?,
     };
     Ok((text, name.display().to_string()))
@@ -341,8 +341,8 @@ fn layout(
 fn each_file(
     files: &[PathBuf],
     json: bool,
-    mut decode: impl FnMut(&mut dyn Read, &str, &mut dyn Write) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    mut decode: impl FnMut(&mut dyn Read, &str, &mut dyn Write) -> Result<(), CommandFailure>,
+) -> Result<(), CommandFailure> {
     let mut out = output::stdout();
     for path in files {
         let mut input = open(path)?;
@@ -350,7 +350,7 @@ fn each_file(
         if json {
             decode(&mut input, &label, &mut out)?;
         } else {
-            decode(&mut input, &label, &mut Readable::new(&mut out))?;
+            decode(&mut input, &label, &mut ReadableWriter::new(&mut out))?;
         }
     }
     out.flush()?;
@@ -359,7 +359,7 @@ fn each_file(
 
 fn fix(args: &FixArgs) -> output::Result {
     let sep = FieldSeparator::parse(&args.sep)
-        .ok_or_else(|| Failure::Usage(format!("--sep {}: SOH, |, ; or ^A", args.sep)))?;
+        .ok_or_else(|| CommandFailure::Usage(format!("--sep {}: SOH, |, ; or ^A", args.sep)))?;
     let dictionary = match &args.dictionary[..] {
         [] => None,
         paths => Some(Arc::new(dictionary(paths)?)),
@@ -425,7 +425,7 @@ fn text<D: text::TextMessageDecoder>(args: &PlainArgs, decoder: impl Fn() -> D) 
     ended(args.json, &args.files, "messages", [messages, errors])
 }
 
-fn dictionary(paths: &[PathBuf]) -> Result<FixDictionary, Failure> {
+fn dictionary(paths: &[PathBuf]) -> Result<FixDictionary, CommandFailure> {
     let files = contents(paths)?;
     let files: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (name.as_str(), &bytes[..])).collect();
     let dictionary = FixDictionary::parse(&files)?;
@@ -439,7 +439,7 @@ fn dictionary(paths: &[PathBuf]) -> Result<FixDictionary, Failure> {
 }
 
 /// Names and contents of files.
-fn contents(paths: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+fn contents(paths: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>, CommandFailure> {
     let mut files = Vec::new();
     for path in paths {
         files.push((path.display().to_string(), read_bytes(path)?));
@@ -447,7 +447,7 @@ fn contents(paths: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>, Failure> {
     Ok(files)
 }
 
-fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
+fn open(path: &Path) -> Result<Box<dyn Read>, CommandFailure> {
     if path.as_os_str() == "-" {
         return Ok(Box::new(std::io::stdin().lock()));
     }
@@ -466,16 +466,16 @@ fn ended(json: bool, files: &[PathBuf], things: &str, [all, bad]: [u64; 2]) -> o
     } else if !json {
         note!("{} {things}, {} bad", grouped(all), grouped(bad));
     }
-    Ok(if bad > 0 { Done::Flawed } else { Done::Clean })
+    Ok(if bad > 0 { CommandOutcome::Flawed } else { CommandOutcome::Clean })
 }
 
 /// Takes JSON lines and writes them for eyes: number, offset, type, then `tag=value`.
-struct Readable<'w, W: Write> {
+struct ReadableWriter<'w, W: Write> {
     out: &'w mut W,
     line: Vec<u8>,
 }
 
-impl<'w, W: Write> Readable<'w, W> {
+impl<'w, W: Write> ReadableWriter<'w, W> {
     fn new(out: &'w mut W) -> Self {
         Self { out, line: Vec::new() }
     }
@@ -521,7 +521,7 @@ fn readable(value: &serde_json::Value) -> String {
     out
 }
 
-impl<W: Write> Write for Readable<'_, W> {
+impl<W: Write> Write for ReadableWriter<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         for part in bytes.split_inclusive(|b| *b == b'\n') {
             self.line.extend_from_slice(part);

@@ -1,8 +1,8 @@
 //! `unitape mapping`: is it right, and what does it make of a sample.
 
-mod told;
+mod explain_text;
 
-use crate::output::{self, Done, Failure, at, grouped, say};
+use crate::output::{self, CommandFailure, CommandOutcome, file_failure, grouped, say};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::ops::ControlFlow;
@@ -12,13 +12,13 @@ use unitape_feed::{ConsolidateOptions, FileFeed, Format, Mapping, consolidate, e
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct MappingArgs {
     #[command(subcommand)]
-    command: Command,
+    command: MappingCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum MappingCommand {
     /// Check a mapping; with a sample, say what becomes of its messages and why
     #[command(after_help = "Examples:
   unitape mapping check mine.toml
@@ -59,20 +59,20 @@ in the end. Nothing is left behind. Exit code 3 when messages would go into quar
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> output::Result {
+pub fn run(args: MappingArgs) -> output::Result {
     match args.command {
-        Command::List => {
+        MappingCommand::List => {
             for m in Mapping::all_built_in() {
                 say!("{:24} {:6} {}", m.name, m.format, m.title);
             }
-            Ok(Done::Clean)
+            Ok(CommandOutcome::Clean)
         }
-        Command::Check { file, sample: Some(sample), messages, json } => {
+        MappingCommand::Check { file, sample: Some(sample), messages, json } => {
             let mapping = Mapping::load(&file)?;
-            let scratch = Scratch::new()?;
+            let scratch = ScratchDirectory::new()?;
             try_on(mapping, &scratch.0, &sample, messages, json)
         }
-        Command::Check { file, sample: None, json, .. } => {
+        MappingCommand::Check { file, sample: None, json, .. } => {
             let mapping = Mapping::load(&file)?;
             let holds = mapping.fast_summary()?;
             if json {
@@ -82,15 +82,15 @@ pub fn run(args: Args) -> output::Result {
                 }
                 output::print_json(&value)?;
             } else if let Some(holds) = &holds {
-                for line in told::holds(&mapping.name, holds) {
+                for line in explain_text::describe_handler(&mapping.name, holds) {
                     say!("{line}");
                 }
             } else {
                 say!("{}: ok, {} rules", mapping.name, mapping.rule.len());
             }
-            Ok(Done::Clean)
+            Ok(CommandOutcome::Clean)
         }
-        Command::Show { name, layout } => show(&name, layout),
+        MappingCommand::Show { name, layout } => show(&name, layout),
     }
 }
 
@@ -98,23 +98,23 @@ fn show(name: &str, layout: bool) -> output::Result {
     let Some(mapping) = Mapping::built_in(name) else {
         let names: Vec<_> = Mapping::all_built_in().map(|m| m.name.as_str()).collect();
         let what = format!("no shipped mapping `{name}`; there are {}", names.join(", "));
-        return Err(Failure::Usage(what));
+        return Err(CommandFailure::Usage(what));
     };
     // To begin one of your own with: as they are.
     let print = |text: &str| output::unbuffered().write_all(format!("{}\n", text.trim_end()).as_bytes());
     if !layout {
         print(&mapping.text)?;
-        return Ok(Done::Clean);
+        return Ok(CommandOutcome::Clean);
     }
     let texts = mapping.layout_text.iter().map(|(text, _)| text);
     let texts: Vec<_> = texts.chain(mapping.template_texts.iter().map(|(_, text)| text)).collect();
     if texts.is_empty() {
-        return Err(Failure::Usage(format!("--layout: {name} names neither layout nor templates")));
+        return Err(CommandFailure::Usage(format!("--layout: {name} names neither layout nor templates")));
     }
     for text in texts {
         print(text)?;
     }
-    Ok(Done::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 fn try_on(
@@ -128,7 +128,7 @@ fn try_on(
     let copied = scratch.join("stdin");
     let sample = if sample.as_os_str() == "-" {
         let copy = || std::io::copy(&mut std::io::stdin().lock(), &mut std::fs::File::create(&copied)?);
-        copy().map_err(|e| at(&copied, e))?;
+        copy().map_err(|e| file_failure(&copied, e))?;
         &copied
     } else {
         sample
@@ -188,7 +188,7 @@ fn try_on(
             };
             if wanted {
                 say!("");
-                for line in told::told(told) {
+                for line in explain_text::explain_message(told) {
                     say!("{line}");
                 }
             }
@@ -202,15 +202,15 @@ fn try_on(
             say!("  rule {:<3} line {:<5} {}", place.number, place.line, grouped(*n));
         }
     }
-    Ok(if s.quarantined > 0 { Done::Flawed } else { Done::Clean })
+    Ok(if s.quarantined > 0 { CommandOutcome::Flawed } else { CommandOutcome::Clean })
 }
 
 /// Explains the sample and counts how often each rule decided.
 fn explained(
     format: &Format,
     sample: &Path,
-    mut each: impl FnMut(&MessageExplanation, Option<RuleLocation>) -> Result<(), Failure>,
-) -> Result<BTreeMap<RuleLocation, u64>, Failure> {
+    mut each: impl FnMut(&MessageExplanation, Option<RuleLocation>) -> Result<(), CommandFailure>,
+) -> Result<BTreeMap<RuleLocation, u64>, CommandFailure> {
     let mut fired: BTreeMap<RuleLocation, u64> = BTreeMap::new();
     let mut failure = None;
     let rules = explain(format, sample, |told| {
@@ -234,10 +234,10 @@ const SORTS_MAX: usize = 20;
 
 /// A directory that nobody else has, and that goes with this: what a killed check left behind must not be taken for
 /// ours.
-struct Scratch(PathBuf);
+struct ScratchDirectory(PathBuf);
 
-impl Scratch {
-    fn new() -> Result<Self, Failure> {
+impl ScratchDirectory {
+    fn new() -> Result<Self, CommandFailure> {
         let base = std::env::temp_dir();
         let mut n = 0u32;
         loop {
@@ -245,13 +245,13 @@ impl Scratch {
             match std::fs::create_dir(&dir) {
                 Ok(()) => return Ok(Self(dir)),
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && n < u32::MAX => n += 1,
-                Err(e) => return Err(at(&dir, e)),
+                Err(e) => return Err(file_failure(&dir, e)),
             }
         }
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchDirectory {
     fn drop(&mut self) {
         // What is left behind is temporary by name and place.
         _ = std::fs::remove_dir_all(&self.0);

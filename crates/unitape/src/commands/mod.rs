@@ -11,7 +11,7 @@ pub mod doctor;
 pub mod generate;
 pub mod mapping;
 pub mod quarantine;
-pub mod reading;
+pub mod read_args;
 pub mod run;
 pub mod store;
 pub mod tape;

@@ -1,8 +1,8 @@
 //! `unitape quarantine`: what could not become events.
 
 use super::consolidate::usage_or_error;
-use super::reading::{self, ReadArgs};
-use crate::output::{self, Done, grouped, note, say, say_to};
+use super::read_args::{self, ReadArgs};
+use crate::output::{self, CommandOutcome, grouped, note, say, say_to};
 use clap::builder::TypedValueParser;
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,13 +11,13 @@ use unitape_model::Position;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct QuarantineArgs {
     #[command(subcommand)]
-    command: Command,
+    command: QuarantineCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum QuarantineCommand {
     /// What is in quarantine, and why
     #[command(
         after_help = "Example:\n  unitape quarantine list tape --json\n\nThe bytes of each message are compared with the checksum of its event. Exit code 3 when something is in quarantine, or\ndamaged."
@@ -68,9 +68,9 @@ enum Command {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> output::Result {
+pub fn run(args: QuarantineArgs) -> output::Result {
     match args.command {
-        Command::List { dir, json, read } => {
+        QuarantineCommand::List { dir, json, read } => {
             output::print_hot_notice(&dir);
             let mut listing = quarantine::list_with(&dir, read.options())?;
             let damaged = listing.compare(&dir)?;
@@ -107,9 +107,13 @@ pub fn run(args: Args) -> output::Result {
                 note!("unitape: {} entries are damaged; see: unitape tape verify", grouped(damaged));
             }
             let flawed = damaged > 0 || entries.iter().any(|e| e.is_open());
-            reading::finish(&listing.reader, listing.names, if flawed { Done::Flawed } else { Done::Clean })
+            read_args::finish(
+                &listing.reader,
+                listing.names,
+                if flawed { CommandOutcome::Flawed } else { CommandOutcome::Clean },
+            )
         }
-        Command::Show { dir, position, raw, json, read } => {
+        QuarantineCommand::Show { dir, position, raw, json, read } => {
             output::print_hot_notice(&dir);
             let listing = quarantine::list_with(&dir, read.options())?;
             let (entry, bytes) = quarantine::show_in(&dir, &listing, position)?;
@@ -129,9 +133,9 @@ pub fn run(args: Args) -> output::Result {
                 say_to!(out, "{}", bytes.escape_ascii());
             }
             out.flush()?;
-            reading::finish(&listing.reader, listing.names, Done::Clean)
+            read_args::finish(&listing.reader, listing.names, CommandOutcome::Clean)
         }
-        Command::Retry { dir, mapping, reference, json } => {
+        QuarantineCommand::Retry { dir, mapping, reference, json } => {
             let mapping = mapping.as_deref().map(Mapping::load).transpose()?;
             let reference =
                 unitape_run::inputs::reference(&reference, MasterLoader::default(), &mut |text| {
@@ -158,7 +162,7 @@ pub fn run(args: Args) -> output::Result {
                     done.left
                 );
             }
-            Ok(if done.left > 0 { Done::Flawed } else { Done::Clean })
+            Ok(if done.left > 0 { CommandOutcome::Flawed } else { CommandOutcome::Clean })
         }
     }
 }

@@ -2,9 +2,9 @@
 
 mod empty;
 
-use super::reading;
+use super::read_args;
 use super::tape::{readable, utc};
-use crate::output::{self, Done, Failure, bytes, grouped, note, say, say_lines};
+use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note, say, say_lines};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use unitape_store::{
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct StoreArgs {
     #[command(subcommand)]
-    command: Command,
+    command: StoreCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum StoreCommand {
     /// Put what a tape holds into days
     #[command(after_help = "Examples:
   unitape store seal tape --store ticks
@@ -34,7 +34,7 @@ Only what the store does not have yet is added; a tape that is being written is 
 Killed or stopped, it leaves the store as it was, and the same command does it again. Nothing is sealed that does not
 match its checksums: exit code 3 when the tape is damaged, or its checksums are missing, and the store is as it was.
 With --skip-damage what is after the damage is sealed; what is mended later is then not sealed any more.")]
-    Seal(Seal),
+    Seal(SealArgs),
     /// Print events, in the order of the tape
     #[command(after_help = "Examples:
   unitape store scan ticks --json | head
@@ -43,7 +43,7 @@ With --skip-damage what is after the damage is sealed; what is mended later is t
 
 Schemas: mbo mbp bbo trades quotes definition status statistics orders reference news comms payments alerts
 quarantine clock. Exit code 3 when blocks are damaged; all others are read.")]
-    Scan(Scan),
+    Scan(ScanArgs),
     /// Days, schemas, sizes, names
     #[command(after_help = "Example:\n  unitape store info ticks --json")]
     Info {
@@ -56,7 +56,7 @@ quarantine clock. Exit code 3 when blocks are damaged; all others are read.")]
 }
 
 #[derive(Debug, clap::Args)]
-struct Seal {
+struct SealArgs {
     /// Directory of the tape
     tape: PathBuf,
     /// Directory of the store; made if it does not exist
@@ -77,7 +77,7 @@ struct Seal {
 }
 
 #[derive(Debug, clap::Args)]
-struct Scan {
+struct ScanArgs {
     /// Directory of the store
     dir: PathBuf,
     /// Only these instruments (repeatable, or with commas)
@@ -107,15 +107,15 @@ struct Scan {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> output::Result {
+pub fn run(args: StoreArgs) -> output::Result {
     match args.command {
-        Command::Seal(args) => run_seal(&args),
-        Command::Scan(args) => scan(&args),
-        Command::Info { dir, json } => info(&dir, json),
+        StoreCommand::Seal(args) => run_seal(&args),
+        StoreCommand::Scan(args) => scan(&args),
+        StoreCommand::Info { dir, json } => info(&dir, json),
     }
 }
 
-fn run_seal(args: &Seal) -> output::Result {
+fn run_seal(args: &SealArgs) -> output::Result {
     let (stop, progress) = (output::stop_flag()?, StoreProgress::default());
     let options = SealOptions {
         date: args.date,
@@ -136,16 +136,16 @@ fn run_seal(args: &Seal) -> output::Result {
             "bytes": sealed.bytes, "days": days, "from": sealed.from.0, "to": sealed.to.0,
             "untimed": sealed.untimed,
             "gap": sealed.gap.map(|(from, to)| [from.0, to.0]),
-            "checks": reading::fields(&sealed.damaged, &sealed.unverified),
+            "checks": read_args::fields(&sealed.damaged, &sealed.unverified),
         }))?;
     } else {
         print_sealed(args, &sealed)?;
     }
-    let done = if sealed.gap.is_some() { Done::Flawed } else { Done::Clean };
-    reading::finish_with(&sealed.damaged, &sealed.unverified, sealed.names, done)
+    let done = if sealed.gap.is_some() { CommandOutcome::Flawed } else { CommandOutcome::Clean };
+    read_args::finish_with(&sealed.damaged, &sealed.unverified, sealed.names, done)
 }
 
-fn print_sealed(args: &Seal, sealed: &SealReport) -> Result<(), Failure> {
+fn print_sealed(args: &SealArgs, sealed: &SealReport) -> Result<(), CommandFailure> {
     if sealed.generation.is_none() {
         say!("nothing to add; sealed to position {}", sealed.to);
     } else {
@@ -168,11 +168,11 @@ fn print_sealed(args: &Seal, sealed: &SealReport) -> Result<(), Failure> {
     Ok(())
 }
 
-fn scan(args: &Scan) -> output::Result {
+fn scan(args: &ScanArgs) -> output::Result {
     empty::check(args)?;
     let schemas = args.schema.iter().map(|name| {
         let known = || TickSchema::ALL.map(TickSchema::name).join(", ");
-        let none = || Failure::Usage(format!("no schema `{name}`; schemas: {}", known()));
+        let none = || CommandFailure::Usage(format!("no schema `{name}`; schemas: {}", known()));
         TickSchema::from_name(name).ok_or_else(none)
     });
     let mut filter = ScanFilter {
@@ -192,7 +192,7 @@ fn scan(args: &Scan) -> output::Result {
     let progress = Arc::new(StoreProgress::default());
     let mut scan = store.scan(&filter)?.with_progress(progress.clone());
     let mut printed = false;
-    let mut print = || -> Result<(), Failure> {
+    let mut print = || -> Result<(), CommandFailure> {
         let (mut out, mut line) = (output::stdout(), Vec::new());
         while some && let Some(row) = scan.next() {
             printed = true;
@@ -223,7 +223,7 @@ fn scan(args: &Scan) -> output::Result {
         note!("unitape: {} problems in all", grouped(scan.problem_count()));
     }
     let clean = scan.problem_count() == 0 && store.problem().is_none();
-    Ok(if clean { Done::Clean } else { Done::Flawed })
+    Ok(if clean { CommandOutcome::Clean } else { CommandOutcome::Flawed })
 }
 
 /// First and last event time; the other way round, the last and the first that there can be, where there are no events.
@@ -300,7 +300,7 @@ fn info(dir: &Path, json: bool) -> output::Result {
         say!("{} events, {} in all", grouped(all.rows), bytes(all.bytes + info.dictionary_bytes));
         problems.iter().for_each(|p| note!("unitape: {p}"));
     }
-    Ok(if problems.is_empty() { Done::Clean } else { Done::Flawed })
+    Ok(if problems.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Flawed })
 }
 
 /// Bytes of a row with two decimals.

@@ -8,8 +8,8 @@ mod verify;
 
 pub use unitape_run::address::utc;
 
-use super::reading::{self, ReadArgs};
-use crate::output::{self, Done, Failure, bytes, grouped, note, plain, say};
+use super::read_args::{self, ReadArgs};
+use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note, plain, say};
 use filter::EventFilter;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,13 +22,13 @@ use unitape_run::removal;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct TapeArgs {
     #[command(subcommand)]
-    command: Command,
+    command: TapeCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum TapeCommand {
     /// Print events
     #[command(after_help = "Examples:
   unitape tape cat tape --json | head
@@ -43,7 +43,7 @@ damage on is printed, or with --skip-damage what comes after it.
 
 If the tape is cut back while cat follows it (a power loss), cat says so on stderr and, with --json, as an object of kind
 rewound. It then prints what is on the tape from the cut on, and ends with exit code 3.")]
-    Cat(Cat),
+    Cat(CatArgs),
     /// Sizes, positions, what it was made from
     #[command(
         after_help = "Example:\n  unitape tape info tape --json\n\nAll of the tape is read and compared with its checksums. Exit code 3 when something is damaged or cannot be checked."
@@ -82,7 +82,7 @@ repair --help")]
 Old files are kept in repair-N in the tape's directory, before anything is changed; killed at any moment, the same command
 goes on. Data that do not match their checksum are never taken for right unless you say so. Exit code 0: nothing to do, or
 done; 3: something is damaged still, or lost.")]
-    Repair(repair::Repair),
+    Repair(repair::RepairArgs),
     /// Remove the oldest segments of a tape that nobody writes
     #[command(after_help = "Examples:
   unitape tape retain tape --age 30d --dry-run
@@ -91,7 +91,7 @@ done; 3: something is damaged still, or lost.")]
 
 A segment goes when any limit says so; the one of the end, and what is not durable, never does. A tape that is being
 written is retained by its writer: see [tape] in the configuration of `unitape run`.")]
-    Retain(keep::Retain),
+    Retain(keep::RetainArgs),
     /// Read the tape as its readers do, as fast as it goes or in its own time
     #[command(
         after_help = "Examples:\n  unitape tape replay tape\n  unitape tape replay tape --speed 10 --json | consumer\n\nExit code 3 when something is damaged or cannot be checked, as with `unitape tape cat`."
@@ -117,7 +117,7 @@ written is retained by its writer: see [tape] in the configuration of `unitape r
 The hot segments of a tape in use, or of one whose writer has died, are in shared memory and belong to its directory. A
 copy is opened from its own files. Exit code 3 when the newest part of the tape may be in hot segments that belong to a
 tape which is not there any more.")]
-    Hot(hot::Hot),
+    Hot(hot::HotArgs),
     /// Record a hot tape from a process of its own, until stopped
     #[command(hide = true)]
     Record {
@@ -127,7 +127,7 @@ tape which is not there any more.")]
 }
 
 #[derive(Debug, clap::Args)]
-struct Cat {
+struct CatArgs {
     /// Directory of the tape
     dir: PathBuf,
     /// Print as JSON, one object a line
@@ -165,26 +165,26 @@ struct Cat {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> output::Result {
+pub fn run(args: TapeArgs) -> output::Result {
     match args.command {
-        Command::Cat(args) => cat(&args),
-        Command::Info { dir, json, read } => info(&dir, json, read),
-        Command::Verify { dir, json } => verify::verify(&dir, json),
-        Command::Repair(args) => repair::repair(&args),
-        Command::Retain(args) => keep::retain(&args),
-        Command::Hot(args) => hot::run(&args),
-        Command::Replay { dir, speed, json, read } => replay(&dir, speed, json, read),
-        Command::Record { dir } => {
+        TapeCommand::Cat(args) => cat(&args),
+        TapeCommand::Info { dir, json, read } => info(&dir, json, read),
+        TapeCommand::Verify { dir, json } => verify::verify(&dir, json),
+        TapeCommand::Repair(args) => repair::repair(&args),
+        TapeCommand::Retain(args) => keep::retain(&args),
+        TapeCommand::Hot(args) => hot::run(&args),
+        TapeCommand::Replay { dir, speed, json, read } => replay(&dir, speed, json, read),
+        TapeCommand::Record { dir } => {
             let stop = output::stop_flag()?;
             output::print_hot_notice(&dir);
             let sync = unitape_tape::WriterOptions::default().sync;
             unitape_tape::record(&dir, sync, removal(), &stop)?;
-            Ok(Done::Clean)
+            Ok(CommandOutcome::Clean)
         }
     }
 }
 
-fn cat(args: &Cat) -> output::Result {
+fn cat(args: &CatArgs) -> output::Result {
     let mut filter = EventFilter::new(args)?;
     let stop = output::stop_flag()?;
     output::print_hot_notice(&args.dir);
@@ -261,7 +261,11 @@ fn cat(args: &Cat) -> output::Result {
     if !args.follow {
         filter.explain(&args.dir, names.dictionary());
     }
-    reading::finish(follower.reader(), names.lost_names(), output::after_rewinds(follower.rewinds()))
+    read_args::finish(
+        follower.reader(),
+        names.lost_names(),
+        output::outcome_after_rewinds(follower.rewinds()),
+    )
 }
 
 /// Begins again at the start of a tape that was cut, and prints the cut. The names of before are not the tape's any more.
@@ -271,7 +275,7 @@ fn rewind(
     from: Position,
     to: Position,
     out: &mut impl Write,
-) -> Result<NameTable, Failure> {
+) -> Result<NameTable, CommandFailure> {
     output::print_rewound(from, to);
     let names = follower.reopen()?;
     if json {
@@ -328,8 +332,8 @@ fn info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
     let info = unitape_tape::info_with(dir, read.options())?;
     let notice = unitape_tape::hot_notice(dir)?;
     let done = match notice.as_ref().is_some_and(unitape_tape::HotNotice::may_miss_part) {
-        true => Done::Flawed,
-        false => Done::Clean,
+        true => CommandOutcome::Flawed,
+        false => CommandOutcome::Clean,
     };
     let account = unitape_feed::TapeAccount::load_with(dir, read.options())?;
     let kept = unitape_tape::retention_status(dir)?;
@@ -359,9 +363,9 @@ fn info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
             "hot": info.hot, "hot_notice": notice.map(|notice| notice.to_string()),
             "kept": keep::fields(&kept),
             "names": names, "sources": sources, "account": account.summary(),
-            "checks": reading::fields(&info.damaged, &info.unverified),
+            "checks": read_args::fields(&info.damaged, &info.unverified),
         }))?;
-        return reading::finish_with(&info.damaged, &info.unverified, account.names.lost_names(), done);
+        return read_args::finish_with(&info.damaged, &info.unverified, account.names.lost_names(), done);
     }
     say!("tape      {}, format {}", info.id, info.format);
     say!("segments  {} of {}, {} on disk", info.segments, bytes(info.segment_bytes), bytes(info.disk_bytes));
@@ -379,7 +383,7 @@ fn info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
     if let Some(notice) = &notice {
         say!("notice    {notice}");
     }
-    keep::tell(&kept)?;
+    keep::print_retention(&kept)?;
     for d in NameKind::ALL.iter().filter(|d| account.names.len(**d) > 0) {
         say!("names     {} {}", grouped(account.names.len(*d).into()), d.name());
     }
@@ -387,12 +391,12 @@ fn info(dir: &Path, json: bool, read: ReadArgs) -> output::Result {
         let state = if s.end { "complete".to_owned() } else { format!("through byte {}", s.through) };
         say!("source    {}/{}: {} messages, {state}", s.feed, s.file, grouped(s.tally.messages));
     }
-    reading::finish_with(&info.damaged, &info.unverified, account.names.lost_names(), done)
+    read_args::finish_with(&info.damaged, &info.unverified, account.names.lost_names(), done)
 }
 
 fn replay(dir: &Path, speed: f64, json: bool, read: ReadArgs) -> output::Result {
     if !speed.is_finite() || speed < 0.0 {
-        return Err(Failure::Usage("--speed is 0 or more".to_owned()));
+        return Err(CommandFailure::Usage("--speed is 0 or more".to_owned()));
     }
     let stop = output::stop_flag()?;
     output::print_hot_notice(dir);
@@ -421,7 +425,7 @@ fn replay(dir: &Path, speed: f64, json: bool, read: ReadArgs) -> output::Result 
             while started.elapsed().as_secs_f64() < due {
                 if stop.load(std::sync::atomic::Ordering::Relaxed) {
                     out.flush()?;
-                    return reading::finish(&reader, names.lost_names(), Done::Clean);
+                    return read_args::finish(&reader, names.lost_names(), CommandOutcome::Clean);
                 }
                 let left = due - started.elapsed().as_secs_f64();
                 out.flush()?;
@@ -445,5 +449,5 @@ fn replay(dir: &Path, speed: f64, json: bool, read: ReadArgs) -> output::Result 
     } else {
         say!("{summary}");
     }
-    reading::finish(&reader, names.lost_names(), Done::Clean)
+    read_args::finish(&reader, names.lost_names(), CommandOutcome::Clean)
 }

@@ -1,7 +1,9 @@
 //! `unitape watch`: surveillance over events.
 
-use super::reading::{self, ReadArgs};
-use crate::output::{self, Done, Failure, grouped, note, open_file, plain, read_text, say, say_to};
+use super::read_args::{self, ReadArgs};
+use crate::output::{
+    self, CommandFailure, CommandOutcome, grouped, note, open_file, plain, read_text, say, say_to,
+};
 use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -14,13 +16,13 @@ use unitape_watch::{
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct WatchArgs {
     #[command(subcommand)]
-    command: Command,
+    command: WatchCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum WatchCommand {
     /// Run scenarios over events that have been: JSON Lines, or a tape
     #[command(after_help = "Examples:
   unitape watch replay vectors/watch/spoofing.jsonl --json
@@ -60,9 +62,9 @@ alerts are those of what was read before it, and with --skip-damage also after i
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> output::Result {
+pub fn run(args: WatchArgs) -> output::Result {
     match args.command {
-        Command::Replay { input, scenario, params, json, read } => {
+        WatchCommand::Replay { input, scenario, params, json, read } => {
             let selection = selection(scenario, params.as_deref())?;
             if input.is_dir() {
                 replay_tape(&input, &selection, json, read)
@@ -70,19 +72,21 @@ pub fn run(args: Args) -> output::Result {
                 replay_lines(&input, &selection, json)
             }
         }
-        Command::Scenarios { json } => scenarios(json),
+        WatchCommand::Scenarios { json } => scenarios(json),
     }
 }
 
-fn selection(scenario: Option<String>, params: Option<&str>) -> Result<ScenarioSelection, Failure> {
+fn selection(scenario: Option<String>, params: Option<&str>) -> Result<ScenarioSelection, CommandFailure> {
     let only = scenario.as_deref();
     let command_line = match params {
         None => ParamOverlay::default(),
         Some(text) if text.trim_start().starts_with('{') => ParamOverlay::parse(text, only)?,
         Some(path) => {
-            let text = read_text(Path::new(path))
-                .map_err(|e| e.of("--params is no JSON text, which begins with a brace, and no file"))?;
-            ParamOverlay::parse(&text, only).map_err(|e| Failure::from(e).configured().of(path))?
+            let text = read_text(Path::new(path)).map_err(|e| {
+                e.with_subject("--params is no JSON text, which begins with a brace, and no file")
+            })?;
+            ParamOverlay::parse(&text, only)
+                .map_err(|e| CommandFailure::from(e).into_configured().with_subject(path))?
         }
     };
     Ok(ScenarioSelection { scenario, command_line, ..ScenarioSelection::default() })
@@ -111,14 +115,14 @@ fn replay_lines(path: &Path, selection: &ScenarioSelection, json: bool) -> outpu
         note!("{n} lines of a tape's account passed over (define, source, progress, quarantine)");
     }
     if !json {
-        tell(&replayed)?;
+        print_counters(&replayed)?;
     }
     explain(selection, &replayed);
-    Ok(Done::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 /// What was counted, as far as it matters: whatever keeps an alert from being given.
-fn tell(replayed: &ReplaySummary) -> Result<(), Failure> {
+fn print_counters(replayed: &ReplaySummary) -> Result<(), CommandFailure> {
     say!("{} events, {} alerts", grouped(replayed.events), grouped(replayed.alerts));
     for (id, m) in &replayed.metrics {
         for (count, what) in [
@@ -201,21 +205,21 @@ fn replay_tape(dir: &Path, selection: &ScenarioSelection, json: bool, read: Read
     out.flush()?;
     let (replayed, reader, names) = watched?;
     if !json {
-        tell(&replayed)?;
+        print_counters(&replayed)?;
     } else if let Some(counters) = counters(&replayed) {
         writeln!(out, "{counters}")?;
         out.flush()?;
     }
     explain(selection, &replayed);
-    reading::finish(&reader, names, Done::Clean)
+    read_args::finish(&reader, names, CommandOutcome::Clean)
 }
 
 /// Watches the tape in `dir` from its oldest frame to where it ends now.
 pub fn watch_tape(
     dir: &Path,
     selection: &ScenarioSelection,
-    sink: impl FnMut(&Alert) -> Result<(), Failure>,
-) -> Result<ReplaySummary, Failure> {
+    sink: impl FnMut(&Alert) -> Result<(), CommandFailure>,
+) -> Result<ReplaySummary, CommandFailure> {
     watch_tape_with(dir, selection, ReadArgs::default(), sink).map(|(replayed, ..)| replayed)
 }
 
@@ -224,8 +228,8 @@ fn watch_tape_with(
     dir: &Path,
     selection: &ScenarioSelection,
     read: ReadArgs,
-    mut sink: impl FnMut(&Alert) -> Result<(), Failure>,
-) -> Result<(ReplaySummary, Reader, LostNames), Failure> {
+    mut sink: impl FnMut(&Alert) -> Result<(), CommandFailure>,
+) -> Result<(ReplaySummary, Reader, LostNames), CommandFailure> {
     let mut watch = TapeWatch::new(selection)?;
     let (mut reader, names) = read.open(dir)?;
     watch.names = names;
@@ -287,7 +291,7 @@ fn scenarios(json: bool) -> output::Result {
         }
     }
     out.flush()?;
-    Ok(Done::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 /// A definition as one JSON object; `params` gives the defaults as `--params` takes them.

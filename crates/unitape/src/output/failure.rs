@@ -7,8 +7,8 @@
 //! | 2 | the call is wrong: [`ErrorCause::Call`] |
 //! | 3 | the data are damaged, missing or in quarantine, whether the command finished or not: [`ErrorCause::Data`] |
 //!
-//! Each error type of the crates names its cause, and [`Caused`] brings it here; a failure of a command's own is made
-//! by its cause: [`Failure::Usage`], [`Failure::Data`], [`Failure::Error`].
+//! Each error type of the crates names its cause, and [`ErrorWithCause`] brings it here; a failure of a command's own is made
+//! by its cause: [`CommandFailure::Usage`], [`CommandFailure::Data`], [`CommandFailure::Error`].
 
 use super::stdout::StdoutError;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use unitape_model::ErrorCause;
 
 /// How a command ended well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Done {
+pub enum CommandOutcome {
     /// Nothing to remark.
     Clean,
     /// Done, but there are gaps, quarantined or damaged data.
@@ -25,7 +25,7 @@ pub enum Done {
 
 /// How a command failed.
 #[derive(Debug)]
-pub enum Failure {
+pub enum CommandFailure {
     /// Stdout was closed by its reader.
     ClosedStdout,
     /// The call is wrong.
@@ -37,9 +37,9 @@ pub enum Failure {
 }
 
 /// What a command comes to.
-pub type Result = std::result::Result<Done, Failure>;
+pub type Result = std::result::Result<CommandOutcome, CommandFailure>;
 
-impl Failure {
+impl CommandFailure {
     /// A failure with this cause, in words.
     pub fn new(cause: ErrorCause, what: String) -> Self {
         match cause {
@@ -50,7 +50,7 @@ impl Failure {
     }
 
     /// The same failure, said of something: `tape.toml: no such file`.
-    pub fn of(self, what: impl std::fmt::Display) -> Self {
+    pub fn with_subject(self, what: impl std::fmt::Display) -> Self {
         let put = |text| format!("{what}: {text}");
         match self {
             Self::ClosedStdout => self,
@@ -61,7 +61,7 @@ impl Failure {
     }
 
     /// The same failure where the value came from a configuration, not from the call.
-    pub fn configured(self) -> Self {
+    pub fn into_configured(self) -> Self {
         match self {
             Self::Usage(text) => Self::Error(text),
             other => other,
@@ -89,10 +89,10 @@ impl Failure {
 /// The exit code of a command. Nothing else in the binary names a number.
 pub fn exit_code(result: &Result) -> ExitCode {
     ExitCode::from(match result {
-        Ok(Done::Clean) | Err(Failure::ClosedStdout) => 0,
-        Err(Failure::Error(_)) => 1,
-        Err(Failure::Usage(_)) => 2,
-        Ok(Done::Flawed) | Err(Failure::Data(_)) => 3,
+        Ok(CommandOutcome::Clean) | Err(CommandFailure::ClosedStdout) => 0,
+        Err(CommandFailure::Error(_)) => 1,
+        Err(CommandFailure::Usage(_)) => 2,
+        Ok(CommandOutcome::Flawed) | Err(CommandFailure::Data(_)) => 3,
     })
 }
 
@@ -106,12 +106,12 @@ pub fn cause_of(exit_code: i32) -> ErrorCause {
 }
 
 /// An error that names its cause.
-pub trait Caused: std::error::Error + 'static {
+pub trait ErrorWithCause: std::error::Error + 'static {
     /// On whose side it lies.
     fn error_cause(&self) -> ErrorCause;
 }
 
-impl<E: Caused> From<E> for Failure {
+impl<E: ErrorWithCause> From<E> for CommandFailure {
     fn from(error: E) -> Self {
         match StdoutError::find(&error) {
             Some(stdout) => stdout.into(),
@@ -122,7 +122,7 @@ impl<E: Caused> From<E> for Failure {
 
 macro_rules! caused {
     ($($error:ty),* $(,)?) => {
-        $(impl Caused for $error {
+        $(impl ErrorWithCause for $error {
             fn error_cause(&self) -> ErrorCause {
                 <$error>::cause(self)
             }
@@ -147,31 +147,31 @@ caused!(
     unitape_watch::Error,
 );
 
-impl Caused for std::io::Error {
+impl ErrorWithCause for std::io::Error {
     fn error_cause(&self) -> ErrorCause {
         ErrorCause::from_io(self)
     }
 }
 
-impl Caused for unitape_model::FrameFault {
+impl ErrorWithCause for unitape_model::FrameFault {
     fn error_cause(&self) -> ErrorCause {
         ErrorCause::Data
     }
 }
 
-impl Caused for rustix::io::Errno {
+impl ErrorWithCause for rustix::io::Errno {
     fn error_cause(&self) -> ErrorCause {
         ErrorCause::Outside
     }
 }
 
-impl<E: std::error::Error + 'static> Caused for unitape_ring::Error<E> {
+impl<E: std::error::Error + 'static> ErrorWithCause for unitape_ring::Error<E> {
     fn error_cause(&self) -> ErrorCause {
         ErrorCause::Outside
     }
 }
 
-impl Caused for serde_json::Error {
+impl ErrorWithCause for serde_json::Error {
     /// What we write as JSON is ours, and what we read is data.
     fn error_cause(&self) -> ErrorCause {
         if self.is_syntax() || self.is_eof() { ErrorCause::Data } else { ErrorCause::Outside }
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_cause_is_an_exit_code() {
-        let of = |cause| format!("{:?}", exit_code(&Err(Failure::new(cause, String::new()))));
+        let of = |cause| format!("{:?}", exit_code(&Err(CommandFailure::new(cause, String::new()))));
         for (cause, code) in [(ErrorCause::Outside, 1), (ErrorCause::Call, 2), (ErrorCause::Data, 3)] {
             assert_eq!(of(cause), format!("{:?}", ExitCode::from(code)));
         }
@@ -194,6 +194,6 @@ mod tests {
     #[test]
     fn only_stdout_may_be_closed() {
         let other = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
-        assert!(matches!(Failure::from(other), Failure::Error(_)));
+        assert!(matches!(CommandFailure::from(other), CommandFailure::Error(_)));
     }
 }

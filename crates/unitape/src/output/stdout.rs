@@ -1,9 +1,9 @@
 //! Stdout: buffered, and no error of it is lost.
 //!
 //! A reader that closes its end has seen enough, which is no error. Anything else that stdout refuses is one, also when
-//! a buffer is flushed as it is dropped: [`Stdout`] then leaves a note, and [`finish`] finds it when the command ends.
+//! a buffer is flushed as it is dropped: [`BufferedStdout`] then leaves a note, and [`finish`] finds it when the command ends.
 
-use super::Failure;
+use super::CommandFailure;
 use std::fmt;
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
 use std::os::fd::AsFd;
@@ -11,23 +11,23 @@ use std::sync::OnceLock;
 
 /// Buffered stdout; flush it before the command ends.
 #[derive(Debug)]
-pub struct Stdout(BufWriter<Descriptor>);
+pub struct BufferedStdout(BufWriter<StdoutDescriptor>);
 
 /// Stdout, locked.
-pub fn stdout() -> Stdout {
-    Stdout(BufWriter::with_capacity(BUFFER_BYTES, unbuffered()))
+pub fn stdout() -> BufferedStdout {
+    BufferedStdout(BufWriter::with_capacity(BUFFER_BYTES, unbuffered()))
 }
 
 /// Stdout, locked and without a buffer: for one line that is made as a whole.
-pub fn unbuffered() -> Descriptor {
-    Descriptor(io::stdout().lock())
+pub fn unbuffered() -> StdoutDescriptor {
+    StdoutDescriptor(io::stdout().lock())
 }
 
 /// The error of a writer that was dropped, if there was one.
 ///
 /// # Errors
 /// That one.
-pub fn finish() -> Result<(), Failure> {
+pub fn finish() -> Result<(), CommandFailure> {
     match DROPPED.get() {
         Some(error) => Err(error.into()),
         None => Ok(()),
@@ -56,7 +56,7 @@ impl StdoutError {
     }
 }
 
-impl From<&StdoutError> for Failure {
+impl From<&StdoutError> for CommandFailure {
     fn from(error: &StdoutError) -> Self {
         match error.kind {
             ErrorKind::BrokenPipe => Self::ClosedStdout,
@@ -73,7 +73,7 @@ impl fmt::Display for StdoutError {
 
 impl std::error::Error for StdoutError {}
 
-impl Write for Stdout {
+impl Write for BufferedStdout {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes)
@@ -90,7 +90,7 @@ impl Write for Stdout {
     }
 }
 
-impl Drop for Stdout {
+impl Drop for BufferedStdout {
     fn drop(&mut self) {
         if let Err(error) = self.0.flush()
             && let Some(found) = StdoutError::find(&error)
@@ -104,9 +104,9 @@ impl Drop for Stdout {
 /// The descriptor itself. The standard library's own writer swallows what a descriptor refuses that
 /// may only be read.
 #[derive(Debug)]
-pub struct Descriptor(StdoutLock<'static>);
+pub struct StdoutDescriptor(StdoutLock<'static>);
 
-impl Write for Descriptor {
+impl Write for StdoutDescriptor {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         rustix::io::write(self.0.as_fd(), bytes).map_err(|errno| {
             let error = io::Error::from(errno);

@@ -13,8 +13,8 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use unitape_sim::day::{CopyTruth, Scenario};
-use unitape_sim::{DropCopy, Noise, SimConfig};
+use unitape_sim::day::{DropCopyTruth, Scenario};
+use unitape_sim::{DropCopy, DropCopyNoise, SimConfig};
 
 /// The root of the repository.
 pub fn root() -> PathBuf {
@@ -185,10 +185,10 @@ pub fn oids(tape: &Path) -> Vec<String> {
 
 /// A drop copy of a simulated day up to its close, of about so many messages but at least 900, with heartbeats and damage
 /// when `noisy`; the same arguments give the same bytes.
-pub fn flow(seed: u64, messages: u64, noisy: bool) -> (Vec<u8>, CopyTruth) {
+pub fn flow(seed: u64, messages: u64, noisy: bool) -> (Vec<u8>, DropCopyTruth) {
     let noise = match noisy {
-        true => Noise { heartbeat_ns: 60_000_000_000, bad_per_million: 20_000 },
-        false => Noise::default(),
+        true => DropCopyNoise { heartbeat_ns: 60_000_000_000, bad_per_million: 20_000 },
+        false => DropCopyNoise::default(),
     };
     let day = SimConfig {
         seed,

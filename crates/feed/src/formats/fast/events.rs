@@ -28,7 +28,8 @@ use crate::reference::{InstrumentLookup, PlainInstruments, ReferenceLookup};
 use std::any::Any;
 use std::sync::Arc;
 use unitape_marketdata::engine::{
-    Action, At, Code, Config, Engine, Outcome, Packet, Role, Stats, Step, Steps,
+    ChannelRole, Engine, EngineStats, EventContext, HandlerConfig, MarketEvent, MarketEventSink,
+    MessageOutcome, Packet, StateCode, UpdateAction,
 };
 use unitape_model::Side;
 use unitape_model::event::EventValue;
@@ -46,7 +47,7 @@ pub(crate) const SENT_AGAIN: &str = "sent_again";
 /// Decodes blocks of captures; one per feed.
 #[derive(Debug)]
 pub struct FastDecoder {
-    config: Arc<Config>,
+    config: Arc<HandlerConfig>,
     venue: String,
     handler: Engine,
     /// That of the mapping before, when this one was loaded anew: its books are over.
@@ -199,7 +200,7 @@ impl FormatDecoder for FastDecoder {
         self.with(block, source, known, None);
     }
 
-    fn handler_stats(&self) -> Option<Stats> {
+    fn handler_stats(&self) -> Option<EngineStats> {
         Some(self.handler.stats())
     }
 }
@@ -221,11 +222,11 @@ struct FastEventWriter<'o, I> {
     bad: bool,
 }
 
-impl<I: InstrumentLookup> Steps for FastEventWriter<'_, I> {
-    fn step(&mut self, at: &At<'_>, step: Step<'_>) {
+impl<I: InstrumentLookup> MarketEventSink for FastEventWriter<'_, I> {
+    fn emit(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>) {
         let made = match step {
-            Step::End(outcome) => return self.end(at, outcome),
-            Step::Refused(refusal) => {
+            MarketEvent::End(outcome) => return self.end(at, outcome),
+            MarketEvent::Refused(refusal) => {
                 self.settle();
                 let offset = self.offset(at.place);
                 self.last = self.block.mark().0;
@@ -249,19 +250,19 @@ impl<I: InstrumentLookup> Steps for FastEventWriter<'_, I> {
 }
 
 impl<I: InstrumentLookup> FastEventWriter<'_, I> {
-    fn events(&mut self, at: &At<'_>, step: Step<'_>) -> Result<(), Refusal> {
+    fn events(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>) -> Result<(), Refusal> {
         let tables = at.tables;
         let instrument = |id: InstrumentId| tables.instruments[id.index()].id.as_str();
         match step {
-            Step::Level(level) => self.event(at, EventKind::Level, |e| {
+            MarketEvent::Level(level) => self.event(at, EventKind::Level, |e| {
                 e.of(instrument(level.instrument))?;
                 e.side(Some(level.side))?;
                 e.text(
                     EventField::Action,
                     match level.action {
-                        Action::Add => b"A",
-                        Action::Change => b"C",
-                        Action::Delete => b"D",
+                        UpdateAction::Add => b"A",
+                        UpdateAction::Change => b"C",
+                        UpdateAction::Delete => b"D",
                     },
                 )?;
                 if level.px != Price::NONE {
@@ -278,8 +279,8 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
                     None => Ok(()),
                 }
             }),
-            Step::Clear { instrument: id } => self.clear(at, instrument(id)),
-            Step::Trade(trade) => self.event(at, EventKind::Trade, |e| {
+            MarketEvent::Clear { instrument: id } => self.clear(at, instrument(id)),
+            MarketEvent::Trade(trade) => self.event(at, EventKind::Trade, |e| {
                 e.of(instrument(trade.instrument))?;
                 e.set(EventField::Px, EventValue::Price(trade.px))?;
                 e.set(EventField::Qty, EventValue::Decimal(trade.qty))?;
@@ -288,11 +289,11 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
                 }
                 e.side(trade.aggressor)
             }),
-            Step::State(state) => {
+            MarketEvent::State(state) => {
                 let number;
                 let code = match state.code {
-                    Code::Text(text) => text,
-                    Code::Number(n) => {
+                    StateCode::Text(text) => text,
+                    StateCode::Number(n) => {
                         number = n.to_string();
                         number.as_bytes()
                     }
@@ -316,7 +317,7 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
                 }
                 Ok(())
             }
-            Step::Instrument(id) => {
+            MarketEvent::Instrument(id) => {
                 let told = &tables.instruments[id.index()];
                 let product = &tables.products[told.product.index()];
                 self.event(at, EventKind::Ref, |e| {
@@ -339,14 +340,16 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
                     }
                 })
             }
-            Step::Stale { instrument: id, mended } => {
+            MarketEvent::Stale { instrument: id, mended } => {
                 self.status(at, b"stale", |e| e.of(instrument(id)))?;
                 if mended { self.clear(at, instrument(id)) } else { Ok(()) }
             }
-            Step::Recovered { instrument: id } => self.status(at, b"recovered", |e| e.of(instrument(id))),
-            Step::Whole { product } => self.product(at, b"whole", product),
-            Step::NoRoom { product } => self.product(at, b"no_room", product),
-            Step::Missing { product, from, to, alone } => {
+            MarketEvent::Recovered { instrument: id } => {
+                self.status(at, b"recovered", |e| e.of(instrument(id)))
+            }
+            MarketEvent::Whole { product } => self.product(at, b"whole", product),
+            MarketEvent::NoRoom { product } => self.product(at, b"no_room", product),
+            MarketEvent::Missing { product, from, to, alone } => {
                 self.block.has_gaps = true;
                 let id = &tables.products[product.index()].id;
                 self.status(at, b"missing", |e| {
@@ -355,9 +358,9 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
                     if alone { e.event.keep_unmapped(ALONE, "true") } else { Ok(()) }
                 })
             }
-            Step::Lost { from, to } => {
+            MarketEvent::Lost { from, to } => {
                 let channel = &tables.channels[at.channel.index()];
-                let is_gap = channel.role == Role::Incremental;
+                let is_gap = channel.role == ChannelRole::Incremental;
                 self.block.has_gaps |= is_gap;
                 self.status(at, b"lost", |e| {
                     e.keep("channel", &channel.name)?;
@@ -365,17 +368,17 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
                     if is_gap { Ok(()) } else { e.event.keep_unmapped(SENT_AGAIN, "true") }
                 })
             }
-            Step::Restart => {
+            MarketEvent::Restart => {
                 let channel = &tables.channels[at.channel.index()].name;
                 self.status(at, b"restart", |e| e.keep("channel", channel))
             }
-            Step::LineDown { line, since } => self.line(at, b"line_down", line, since),
-            Step::LineUp { line, since } => self.line(at, b"line_up", line, since),
-            Step::Product(_) | Step::Refused(_) | Step::End(_) => Ok(()),
+            MarketEvent::LineDown { line, since } => self.line(at, b"line_down", line, since),
+            MarketEvent::LineUp { line, since } => self.line(at, b"line_up", line, since),
+            MarketEvent::Product(_) | MarketEvent::Refused(_) | MarketEvent::End(_) => Ok(()),
         }
     }
 
-    fn clear(&mut self, at: &At<'_>, instrument: &str) -> Result<(), Refusal> {
+    fn clear(&mut self, at: &EventContext<'_>, instrument: &str) -> Result<(), Refusal> {
         self.event(at, EventKind::Level, |e| {
             e.of(instrument)?;
             e.text(EventField::Action, b"R")
@@ -383,7 +386,13 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
     }
 
     /// A line of a channel is down, or back.
-    fn line(&mut self, at: &At<'_>, state: &[u8], line: u8, since: UnixNanos) -> Result<(), Refusal> {
+    fn line(
+        &mut self,
+        at: &EventContext<'_>,
+        state: &[u8],
+        line: u8,
+        since: UnixNanos,
+    ) -> Result<(), Refusal> {
         let channel = &at.tables.channels[at.channel.index()].name;
         self.status(at, state, |e| {
             e.keep("channel", channel)?;
@@ -392,14 +401,14 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
         })
     }
 
-    fn product(&mut self, at: &At<'_>, state: &[u8], product: ProductId) -> Result<(), Refusal> {
+    fn product(&mut self, at: &EventContext<'_>, state: &[u8], product: ProductId) -> Result<(), Refusal> {
         let id = &at.tables.products[product.index()].id;
         self.status(at, state, |e| e.keep("product", id))
     }
 
     fn status(
         &mut self,
-        at: &At<'_>,
+        at: &EventContext<'_>,
         state: &[u8],
         fill: impl FnOnce(&mut FastEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
@@ -412,7 +421,7 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
 
     fn event(
         &mut self,
-        at: &At<'_>,
+        at: &EventContext<'_>,
         kind: EventKind,
         fill: impl FnOnce(&mut FastEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
@@ -448,20 +457,23 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
     }
 
     /// A message is over.
-    fn end(&mut self, at: &At<'_>, outcome: Outcome) {
+    fn end(&mut self, at: &EventContext<'_>, outcome: MessageOutcome) {
         if std::mem::take(&mut self.bad) {
             return self.settle();
         }
-        if outcome == Outcome::Early {
+        if outcome == MessageOutcome::Early {
             return self.settle();
         }
         if self.count > 0 {
             return self.unit(at.place, at.length as usize);
         }
         match outcome {
-            Outcome::Duplicate => self.block.end_duplicate(),
-            Outcome::Early => {}
-            Outcome::Used | Outcome::Ignored | Outcome::Waits | Outcome::Refused => self.block.end_ignored(),
+            MessageOutcome::Duplicate => self.block.end_duplicate(),
+            MessageOutcome::Early => {}
+            MessageOutcome::Used
+            | MessageOutcome::Ignored
+            | MessageOutcome::Waits
+            | MessageOutcome::Refused => self.block.end_ignored(),
         }
     }
 

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::mapping::Mapping;
 use std::path::Path;
 use std::sync::Arc;
-use unitape_marketdata::engine::{Config, FastTable, Holds, MappingFile, Wrong};
+use unitape_marketdata::engine::{ConfigRefusal, ConfigSummary, FastTable, HandlerConfig, MappingFile};
 
 impl Mapping {
     /// Reads the table `[fast]` and the files that it names. The file may have the keys that a handler by itself accepts,
@@ -20,7 +20,7 @@ impl Mapping {
     ///
     /// # Errors
     /// What is wrong in the table `[fast]` or in the templates, with file and line.
-    pub fn fast_config(&self) -> Result<Arc<Config>, Error> {
+    pub fn fast_config(&self) -> Result<Arc<HandlerConfig>, Error> {
         let config = self.fast_table()?.config();
         config.map(Arc::new).map_err(|wrong| self.wrong_fast(&wrong))
     }
@@ -29,8 +29,8 @@ impl Mapping {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn fast_summary(&self) -> Result<Option<Holds>, Error> {
-        let holds = self.fast_table.as_ref().map(Holds::of).transpose();
+    pub fn fast_summary(&self) -> Result<Option<ConfigSummary>, Error> {
+        let holds = self.fast_table.as_ref().map(ConfigSummary::from_table).transpose();
         holds.map_err(|wrong| self.wrong_fast(&wrong))
     }
 
@@ -45,7 +45,7 @@ impl Mapping {
         self.fast_table.as_ref().ok_or_else(none)
     }
 
-    fn wrong_fast(&self, wrong: &Wrong) -> Error {
+    fn wrong_fast(&self, wrong: &ConfigRefusal) -> Error {
         self.refuse_at(&wrong.from_top(), wrong.what.clone())
     }
 }

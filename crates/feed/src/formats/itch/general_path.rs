@@ -14,7 +14,7 @@
 //! | others | `status` |
 
 use super::config::ItchSettings;
-use super::orders::Order;
+use super::orders::LiveOrder;
 use super::{ItchDecoder, ItchMessagePlace, NO_DAY, refused};
 use crate::block::json::json_string;
 use crate::block::{Block, BlockNames};
@@ -85,8 +85,8 @@ struct OrderFields {
 }
 
 impl OrderFields {
-    fn of(order: &Order, shares: u32) -> Self {
-        let Order { order, px, side, firm, locate, .. } = *order;
+    fn of(order: &LiveOrder, shares: u32) -> Self {
+        let LiveOrder { order, px, side, firm, locate, .. } = *order;
         Self { order, side, px: Some(px), shares: Some(shares), firm, locate }
     }
 }
@@ -95,7 +95,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
     fn message(&mut self, d: &mut ItchDecoder, message: ItchMessage<'_>) -> Result<(), MessageRefusal> {
         match message {
             ItchMessage::AddOrder(m) => {
-                let order = Order {
+                let order = LiveOrder {
                     order: m.order(),
                     px: m.price(),
                     left: m.shares(),
@@ -107,7 +107,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                 self.comes(d, order, &m.stock())
             }
             ItchMessage::AddOrderMpid(m) => {
-                let order = Order {
+                let order = LiveOrder {
                     order: m.order(),
                     px: m.price(),
                     left: m.shares(),
@@ -335,7 +335,12 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         }
     }
 
-    fn comes(&mut self, d: &mut ItchDecoder, order: Order, stock: &[u8; 8]) -> Result<(), MessageRefusal> {
+    fn comes(
+        &mut self,
+        d: &mut ItchDecoder,
+        order: LiveOrder,
+        stock: &[u8; 8],
+    ) -> Result<(), MessageRefusal> {
         some_shares(order.left)?;
         d.add_order(order, stock)?;
         let told = OrderFields::of(&order, order.left);

@@ -1,7 +1,7 @@
 //! What orders and sessions come to, message by message: the state of a source.
 
 use super::ItchDecoder;
-use super::orders::{ItchOrderTable, Order, OrderInsertRefusal};
+use super::orders::{ItchOrderTable, LiveOrder, OrderInsertRefusal};
 use crate::mapping::MessageRefusal;
 use std::collections::VecDeque;
 use std::fmt;
@@ -77,13 +77,13 @@ impl MoldSession {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReducedOrder {
     /// The order as it is now, also when nothing is left.
-    pub order: Order,
+    pub order: LiveOrder,
 }
 
 impl ItchDecoder {
     /// An order comes. The locate code must stand for its symbol.
     #[inline]
-    pub(super) fn add_order(&mut self, order: Order, symbol: &[u8; 8]) -> Result<(), MessageRefusal> {
+    pub(super) fn add_order(&mut self, order: LiveOrder, symbol: &[u8; 8]) -> Result<(), MessageRefusal> {
         self.check_stock(order.locate, symbol)?;
         let Some(orders) = &mut self.orders else { return Ok(()) };
         orders.insert(order).map_err(|no| no_room(no, order.order, orders))
@@ -133,7 +133,7 @@ impl ItchDecoder {
 
     /// An order goes.
     #[inline]
-    pub(super) fn remove_order(&mut self, locate: u16, order: u64) -> Result<Order, MessageRefusal> {
+    pub(super) fn remove_order(&mut self, locate: u16, order: u64) -> Result<LiveOrder, MessageRefusal> {
         let orders = self.orders.as_mut().expect("asked with orders only");
         match orders.get(order) {
             None => Err(unknown(order)),
@@ -148,14 +148,14 @@ impl ItchDecoder {
         &mut self,
         locate: u16,
         replace: OrderReplace<'_>,
-    ) -> Result<(Order, Order), MessageRefusal> {
+    ) -> Result<(LiveOrder, LiveOrder), MessageRefusal> {
         let (old, new) = (replace.order(), replace.new_order());
         let orders = self.orders.as_mut().expect("asked with orders only");
         if new != old && orders.get(new).is_some() {
             return Err(no_room(OrderInsertRefusal::Duplicate, new, orders));
         }
         let gone = self.remove_order(locate, old)?;
-        let order = Order { order: new, px: replace.price(), left: replace.shares(), done: 0, ..gone };
+        let order = LiveOrder { order: new, px: replace.price(), left: replace.shares(), done: 0, ..gone };
         let orders = self.orders.as_mut().expect("as above");
         if let Err(no) = orders.insert(order) {
             let refused = no_room(no, new, orders);

@@ -241,7 +241,7 @@ type Plain = HashMap<u64, (u8, u32, u32, u32, u16)>;
 
 /// What an event of the order family says: oid, side, px, qty, instrument.
 fn told(event: &Event<'_>) -> (u64, u8, i64, u64, u32) {
-    let order = unitape_model::records::Order::from_event(event).expect("of the order family");
+    let order = unitape_model::records::OrderRecord::from_event(event).expect("of the order family");
     let qty = order.qty.get() as u64 * 10u64.pow(u32::from(order.common.kind_b));
     let oid = u64::from_le_bytes(order.oid[..8].try_into().unwrap()) >> 8;
     (oid, order.side(), order.px.get() / 100_000, qty, event.instrument().0)

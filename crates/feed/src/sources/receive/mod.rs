@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use unitape_marketdata::wire::{Sockets, UdpLine};
+use unitape_marketdata::wire::{UdpLine, UdpSockets};
 use unitape_model::{ErrorCause, UnixNanos};
 
 pub use tcp::TcpFeed;
@@ -216,7 +216,7 @@ fn work(receive: ReceiveSource, place: &ReceiverContext) -> Result<(), Error> {
         ReceiveSource::Udp { lines, buffer_bytes, when_full, day_begins } => {
             let open = || PacketJournal::open(&place.dir, place.file_bytes, day_begins, known);
             let Some(journal) = place.outlast(open)? else { return Ok(()) };
-            let open = || Ok(Sockets::open(&lines, buffer_bytes)?.ended_by(place.halt.wait_fd()));
+            let open = || Ok(UdpSockets::open(&lines, buffer_bytes)?.ended_by(place.halt.wait_fd()));
             let Some(sockets) = place.outlast(open)? else { return Ok(()) };
             udp::receive(sockets, when_full, journal, place)
         }

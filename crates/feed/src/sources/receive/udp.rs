@@ -17,7 +17,7 @@ use crate::sources::journal::PacketJournal;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use unitape_base::capture::write;
-use unitape_marketdata::wire::{Batch, Sockets};
+use unitape_marketdata::wire::{DatagramBatch, UdpSockets};
 use unitape_model::UnixNanos;
 
 /// What becomes of datagrams when the decoders are too far behind.
@@ -34,7 +34,7 @@ pub enum OverflowPolicy {
 /// # Errors
 /// When a socket or the journal refuses.
 pub fn receive(
-    mut sockets: Sockets,
+    mut sockets: UdpSockets,
     when_full: OverflowPolicy,
     mut journal: PacketJournal,
     place: &ReceiverContext,
@@ -113,7 +113,7 @@ fn put(
     Ok(())
 }
 
-fn fail(sockets: &Sockets, source: std::io::Error) -> Error {
+fn fail(sockets: &UdpSockets, source: std::io::Error) -> Error {
     let addresses: Vec<_> = (0..sockets.count()).map(|n| sockets.address(n).to_string()).collect();
     Error::Socket { address: addresses.join(", "), what: "wait for", source }
 }
@@ -132,7 +132,7 @@ struct SocketBatches {
 #[derive(Debug, Default)]
 struct SocketBatch {
     /// Room, made when the first datagram comes.
-    batch: Option<Batch>,
+    batch: Option<DatagramBatch>,
     next: usize,
     count: usize,
     /// When the next one was received.
@@ -151,7 +151,7 @@ impl SocketBatches {
     }
 
     /// Takes what is there of each socket of which nothing is in hand.
-    fn look(&mut self, sockets: &mut Sockets) -> Result<(), Error> {
+    fn look(&mut self, sockets: &mut UdpSockets) -> Result<(), Error> {
         self.looks += 1;
         if self.all.len() > 1 {
             self.upto = now();
@@ -197,7 +197,7 @@ impl SocketBatch {
     }
 
     fn took(&mut self, count: usize, look: u64) {
-        (self.next, self.count, self.looked, self.more) = (0, count, look, count == Batch::MOST);
+        (self.next, self.count, self.looked, self.more) = (0, count, look, count == DatagramBatch::MOST);
     }
 
     fn look_ahead(&mut self) {
@@ -300,7 +300,7 @@ mod tests {
                     if !hand.is_empty() {
                         continue;
                     }
-                    let most = if ready[n] { kernel.queues[n].len().min(Batch::MOST) } else { 0 };
+                    let most = if ready[n] { kernel.queues[n].len().min(DatagramBatch::MOST) } else { 0 };
                     hand.took(most, hands.looks);
                     held[n] = kernel.queues[n].drain(..most).collect();
                     hand.ts = held[n].front().copied().unwrap_or_default();

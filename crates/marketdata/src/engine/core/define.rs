@@ -1,22 +1,22 @@
 //! What reference data tell of products and instruments. They come round again and again: only what is new is a step.
 
-use super::Core;
-use crate::engine::around::Around;
-use crate::engine::ids::{ID_BYTES_MAX, Id};
+use super::MessageProcessor;
+use crate::engine::context::MessageContext;
+use crate::engine::ids::{ID_BYTES_MAX, NativeId};
 use crate::engine::levels;
-use crate::engine::step::{Outcome, Step, Steps};
-use crate::engine::view::{Batch, Definition, NO_TIME};
+use crate::engine::market_event::{MarketEvent, MarketEventSink, MessageOutcome};
+use crate::engine::message_fields::{DefinitionFields, NO_TIME, PacketMessages};
 use unitape_model::{InstrumentId, ProductId};
 
-impl Core {
+impl MessageProcessor {
     pub fn define_product(
         &mut self,
         id: ProductId,
-        told: &Definition,
-        batch: &Batch,
-        around: &Around<'_>,
-        out: &mut impl Steps,
-    ) -> Outcome {
+        told: &DefinitionFields,
+        batch: &PacketMessages,
+        around: &MessageContext<'_>,
+        out: &mut impl MarketEventSink,
+    ) -> MessageOutcome {
         let product = &mut self.tables.products[id.index()];
         let mut changed = put(&mut product.name, batch.text(told.name));
         changed |= put(&mut product.group, batch.text(told.group));
@@ -32,31 +32,31 @@ impl Core {
         }
         self.products.list[id.index()].deep = true;
         if changed {
-            out.step(&around.at(&self.tables, NO_TIME), Step::Product(id));
+            out.emit(&around.event_context(&self.tables, NO_TIME), MarketEvent::Product(id));
             for n in 0..self.products.list[id.index()].instruments.len() {
                 self.trim(self.products.list[id.index()].instruments[n], around, out);
             }
         }
-        if changed { Outcome::Used } else { Outcome::Ignored }
+        if changed { MessageOutcome::Used } else { MessageOutcome::Ignored }
     }
 
     /// Levels beyond a depth that was not known when they came.
-    fn trim(&mut self, id: InstrumentId, around: &Around<'_>, out: &mut impl Steps) {
+    fn trim(&mut self, id: InstrumentId, around: &MessageContext<'_>, out: &mut impl MarketEventSink) {
         let instrument = &mut self.products.instruments[id.index()];
         if instrument.live {
-            let at = around.at(&self.tables, NO_TIME);
-            levels::trim(id, instrument, |step| out.step(&at, step));
+            let at = around.event_context(&self.tables, NO_TIME);
+            levels::trim(id, instrument, |step| out.emit(&at, step));
         }
     }
 
     pub fn define_instrument(
         &mut self,
         (id, product): (InstrumentId, ProductId),
-        told: &Definition,
-        batch: &Batch,
-        around: &Around<'_>,
-        out: &mut impl Steps,
-    ) -> Outcome {
+        told: &DefinitionFields,
+        batch: &PacketMessages,
+        around: &MessageContext<'_>,
+        out: &mut impl MarketEventSink,
+    ) -> MessageOutcome {
         let instrument = &mut self.tables.instruments[id.index()];
         let mut changed = put(&mut instrument.symbol, batch.text(told.symbol));
         changed |= put(&mut instrument.group, batch.text(told.group));
@@ -68,24 +68,24 @@ impl Core {
             self.products.instruments[id.index()].depth = told.market_depth.unwrap_or(0);
         }
         if changed {
-            out.step(&around.at(&self.tables, NO_TIME), Step::Instrument(id));
+            out.emit(&around.event_context(&self.tables, NO_TIME), MarketEvent::Instrument(id));
             self.trim(id, around, out);
         }
         if self.products.becomes_deep(id) {
-            self.take((product, id), 0, (&[], Id::NONE), *around, out);
+            self.replace_book((product, id), 0, (&[], NativeId::NONE), *around, out);
         }
         match told.deleted {
-            true => self.products.goes(id),
-            false => self.products.comes(id),
+            true => self.products.set_delisted(id),
+            false => self.products.set_listed(id),
         }
         self.products.list[product.index()].defined = true;
-        self.whole(product, around, out);
-        if changed { Outcome::Used } else { Outcome::Ignored }
+        self.emit_if_whole(product, around, out);
+        if changed { MessageOutcome::Used } else { MessageOutcome::Ignored }
     }
 }
 
 /// A text as names of events have it: of so many bytes at most.
-fn shown(text: &[u8]) -> String {
+fn display_text(text: &[u8]) -> String {
     let mut shown = String::from_utf8_lossy(text).into_owned();
     shown.truncate(shown.floor_char_boundary(ID_BYTES_MAX));
     shown
@@ -96,7 +96,7 @@ fn put(place: &mut String, text: &[u8]) -> bool {
     if text.is_empty() || place.as_bytes() == text {
         return false;
     }
-    let told = shown(text);
+    let told = display_text(text);
     let another = *place != told;
     *place = told;
     another

@@ -1,13 +1,13 @@
 //! What the engine has seen, summed up.
 
-use super::{Engine, Sent};
-use crate::engine::lines::LineStats;
-use crate::engine::stats::{ChannelStats, Stats};
+use super::{Engine, SenderStream};
+use crate::engine::arbitration::LineStats;
+use crate::engine::stats::{ChannelStats, EngineStats};
 
 impl Engine {
     /// What it has seen.
     #[must_use]
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> EngineStats {
         let mut channels: Vec<_> = self
             .config
             .channels
@@ -34,7 +34,7 @@ impl Engine {
                 line.down = pulse.is_down(n);
             }
         }
-        Stats {
+        EngineStats {
             channels,
             products: self.core.products.counters,
             waiting: self.core.products.waiting(),
@@ -44,11 +44,11 @@ impl Engine {
     }
 
     /// What a line of a stream did, with what is missing at its end where nothing more will come.
-    fn line_stats(&self, sent: &Sent, line: u8) -> LineStats {
+    fn line_stats(&self, sent: &SenderStream, line: u8) -> LineStats {
         let mut stats = *sent.stream.line_stats(line);
         let pulse = &self.pulses[sent.channel.index()];
         if pulse.is_down(line) || self.is_over && pulse.has(line) {
-            stats.missed = stats.missed.saturating_add(sent.stream.behind(line));
+            stats.missed = stats.missed.saturating_add(sent.stream.packets_behind(line));
         }
         stats
     }

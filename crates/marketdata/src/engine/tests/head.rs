@@ -2,9 +2,9 @@
 //! say the same of every one of them, as the decoder does: the same numbers, the same place, the same fault.
 
 use super::*;
-use crate::engine::framing::Packets;
-use crate::engine::head::Head;
-use crate::engine::ids::Ids;
+use crate::engine::framing::PacketDecoder;
+use crate::engine::ids::LongIdTable;
+use crate::engine::packet_header::PacketHeader;
 use proptest::prelude::*;
 use unitape_model::ChannelId;
 
@@ -36,20 +36,20 @@ fn templates(id: u32, fields: &[F]) -> String {
 const NAMES: [&str; 6] = ["Number", "Sender", "Sent", "Reset", "Partition", "More"];
 
 /// What a header says, where messages begin, and what these say; or why the packet cannot be used.
-type Said = Result<(Head, usize, Result<String, String>), (&'static str, String)>;
+type Said = Result<(PacketHeader, usize, Result<String, String>), (&'static str, String)>;
 
-fn said(packets: &mut Packets, packet: &[u8]) -> Said {
+fn said(packets: &mut PacketDecoder, packet: &[u8]) -> Said {
     let (head, body) = packets.open(ChannelId(0), packet).map_err(|why| (why.code, why.detail))?;
-    let read = packets.body(ChannelId(0), (packet, body), &mut Ids::default());
+    let read = packets.body(ChannelId(0), (packet, body), &mut LongIdTable::default());
     let read = read.map(|()| format!("{:?}", packets.batch)).map_err(|why| why.detail);
     Ok((head, body, read))
 }
 
 /// By the program, if there is one, and by the decoder alone.
-fn both(config: &Arc<Config>) -> [Packets; 2] {
-    let mut alone = Config::clone(config);
+fn both(config: &Arc<HandlerConfig>) -> [PacketDecoder; 2] {
+    let mut alone = HandlerConfig::clone(config);
     alone.sets.iter_mut().for_each(|set| set.plain = None);
-    [Packets::new(config.clone()), Packets::new(Arc::new(alone))]
+    [PacketDecoder::new(config.clone()), PacketDecoder::new(Arc::new(alone))]
 }
 
 fn field() -> impl Strategy<Value = F> {

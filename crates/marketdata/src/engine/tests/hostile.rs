@@ -32,7 +32,7 @@ fn an_empty_book_without_an_instrument_is_all_of_them() {
 /// Without a known depth a side may grow for ever.
 #[test]
 fn levels_are_counted_up_to_their_bound() {
-    let mut rig = Rig::told(
+    let mut rig = Rig::with_table_text(
         "recovery = { first = 1 }\nchannel = [{ name = \"inc\", role = \"incremental\", a = [\"224.0.0.1:1\"] }, { name = \"snap\", role = \"snapshot\", a = [\"224.0.0.1:2\"] }]",
     );
     for n in 1..=66 {
@@ -41,7 +41,7 @@ fn levels_are_counted_up_to_their_bound() {
         let payload = packet(n, n * 10, false, &[depth(n, 9, &entries)]);
         let to = SocketAddr::from(([224, 0, 0, 1], INC));
         let packet = Packet { to, ts_recv: UnixNanos(rig.now), place: n * 100_000, payload: &payload };
-        rig.handler.packet(packet, &mut |_: &At<'_>, _: Step<'_>| {});
+        rig.handler.packet(packet, &mut |_: &EventContext<'_>, _: MarketEvent<'_>| {});
     }
     assert!(!rig.handler.is_live(InstrumentId(0)), "a side of 65,536 levels is none");
     assert_eq!(rig.handler.stats().products.misplaced, 1);
@@ -75,13 +75,13 @@ fn counters_do_not_overflow() {
     }
     assert_eq!(rig.handler.stats().products.missing, u64::MAX);
     // The last number that a packet can have is lost, once more and once more.
-    let mut stream = super::super::lines::Stream::new(rig.handler.config().window);
+    let mut stream = super::super::arbitration::ArbitratedStream::new(rig.handler.config().window);
     stream.skip(u64::MAX);
     stream.skip(0);
     assert_eq!(stream.expected, Some(1));
     // And a time is that of no year that we know.
     use super::super::values::time_of;
-    assert_eq!(time_of(22_620_411_235_959_999, super::super::config::Unit::Digits), None);
+    assert_eq!(time_of(22_620_411_235_959_999, super::super::config::TimeUnit::Digits), None);
 }
 
 /// A beacon before the first message does not say that something is missing.
@@ -100,10 +100,10 @@ fn what_is_gone_is_not_waited_for() {
     let gone = templates(r#"id="6"><uInt32 name="Product"/><uInt64 name="Id"/>"#, gone);
     let tail = "[[message]]\ntemplates = [\"Instrument\"]\nkind = \"instrument\"\nfields = { product = \"Product\", instrument = \"Id\", deleted = \"Gone\" }";
     let table = TABLE.replace("templates = [\"Instrument\"]", "templates = [\"Other\"]");
-    let text: FastText = toml::from_str(&format!("{DEEP}\n{table}\n{tail}")).unwrap();
+    let text: ChannelsConfig = toml::from_str(&format!("{DEEP}\n{table}\n{tail}")).unwrap();
     let files = BTreeMap::from([("t.xml".to_owned(), gone.as_bytes().to_vec())]);
-    let config = Config::new(&text, Own { messages: 0, framing: true }, &files).unwrap();
-    let mut rig = Rig { handler: Engine::new(Arc::new(config)), ..Rig::told("") };
+    let config = HandlerConfig::new(&text, OwnSettings { messages: 0, framing: true }, &files).unwrap();
+    let mut rig = Rig { handler: Engine::new(Arc::new(config)), ..Rig::with_table_text("") };
     let define = |n: u64, id: u64, gone: u64| packet(n, n, false, &[message(6, &[9, id, gone])]);
     rig.send(0, REF, &define(1, 50, 0));
     rig.send(0, REF, &define(2, 51, 0));
@@ -258,10 +258,11 @@ fn a_book_waits_for_the_definition_that_tells_its_depth() {
         let table = TABLE
             .replace(", market_depth = \"Depth\"", "")
             .replace("instrument = \"Id\" }", "instrument = \"Id\", market_depth = \"Feeds.Depth\" }");
-        let text: FastText = toml::from_str(&format!("{more}\n{table}")).unwrap();
+        let text: ChannelsConfig = toml::from_str(&format!("{more}\n{table}")).unwrap();
         let files = BTreeMap::from([("t.xml".to_owned(), deep.as_bytes().to_vec())]);
-        let config = Config::new(&text, Own { messages: usize::MAX, framing: true }, &files).unwrap();
-        Rig { handler: Engine::new(Arc::new(config)), ..Rig::told("") }
+        let config =
+            HandlerConfig::new(&text, OwnSettings { messages: usize::MAX, framing: true }, &files).unwrap();
+        Rig { handler: Engine::new(Arc::new(config)), ..Rig::with_table_text("") }
     };
     let define = |n: u64| packet(n, n, false, &[message(6, &[9, 50, 2, 1, 2])]);
     let mut joins = rig("");
@@ -288,10 +289,11 @@ fn a_snapshot_tells_the_state_of_its_product() {
     let state = templates(r#"id="3"><uInt32 name="Product"/><uInt32 name="Last"/>"#, state);
     let table =
         TABLE.replace("last = \"Last\", instrument", "last = \"Last\", product_state = \"Code\", instrument");
-    let text: FastText = toml::from_str(&format!("{DEEP}\n{table}")).unwrap();
+    let text: ChannelsConfig = toml::from_str(&format!("{DEEP}\n{table}")).unwrap();
     let files = BTreeMap::from([("t.xml".to_owned(), state.as_bytes().to_vec())]);
-    let config = Config::new(&text, Own { messages: usize::MAX, framing: true }, &files).unwrap();
-    let mut rig = Rig { handler: Engine::new(Arc::new(config)), ..Rig::told("") };
+    let config =
+        HandlerConfig::new(&text, OwnSettings { messages: usize::MAX, framing: true }, &files).unwrap();
+    let mut rig = Rig { handler: Engine::new(Arc::new(config)), ..Rig::with_table_text("") };
     let snap = |n: u64, id: u64, code: u64| packet(n, n, false, &[message(3, &[9, 2, code, id, 0])]);
     rig.bid(1);
     rig.send(0, SNAP, &snap(1, 50, 3));

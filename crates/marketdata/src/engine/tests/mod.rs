@@ -68,21 +68,21 @@ fields = { product = "Product", name = "Name", market_depth = "Depth" }
 "#;
 
 /// The table with lines of `more` in place of those with the same key.
-fn config(more: &str) -> Arc<Config> {
+fn config(more: &str) -> Arc<HandlerConfig> {
     Arc::new(config_of(more, "", TEMPLATES).unwrap())
 }
 
-fn config_of(more: &str, tail: &str, templates: &str) -> Result<Config, Wrong> {
+fn config_of(more: &str, tail: &str, templates: &str) -> Result<HandlerConfig, ConfigRefusal> {
     config_from(TABLE, more, tail, templates)
 }
 
-fn config_from(table: &str, more: &str, tail: &str, templates: &str) -> Result<Config, Wrong> {
+fn config_from(table: &str, more: &str, tail: &str, templates: &str) -> Result<HandlerConfig, ConfigRefusal> {
     let keys: Vec<&str> = more.lines().filter_map(|l| l.split_once(" =").map(|(key, _)| key)).collect();
     let kept = table.lines().filter(|l| !keys.iter().any(|key| l.starts_with(&format!("{key} ="))));
     let text: String = kept.collect::<Vec<_>>().join("\n");
-    let text: FastText = toml::from_str(&format!("{more}\n{text}\n{tail}")).unwrap();
+    let text: ChannelsConfig = toml::from_str(&format!("{more}\n{text}\n{tail}")).unwrap();
     let files = BTreeMap::from([("t.xml".to_owned(), templates.as_bytes().to_vec())]);
-    Config::new(&text, Own { messages: usize::MAX, framing: true }, &files)
+    HandlerConfig::new(&text, OwnSettings { messages: usize::MAX, framing: true }, &files)
 }
 
 /// A number with stop bit; for optional fields and signs nothing is needed here.
@@ -174,11 +174,11 @@ struct Seen {
     goes_on: bool,
 }
 
-impl Steps for Seen {
-    fn step(&mut self, at: &At<'_>, step: Step<'_>) {
+impl MarketEventSink for Seen {
+    fn emit(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>) {
         let id = |i: InstrumentId| at.tables.instruments[i.index()].id.clone();
         match step {
-            Step::Level(level) => {
+            MarketEvent::Level(level) => {
                 let live = self.live.get(&level.instrument).copied().unwrap_or(false);
                 assert!(live || at.snapshot || self.goes_on, "a level of a stale book");
                 let book = &mut self.books.entry(level.instrument).or_default()[level.side as usize];
@@ -191,49 +191,52 @@ impl Steps for Seen {
                     )
                 };
                 match level.action {
-                    Action::Add if place <= book.len() => book.insert(place, rung()),
-                    Action::Change if place < book.len() => book[place] = rung(),
-                    Action::Delete if place < book.len() => _ = book.remove(place),
+                    UpdateAction::Add if place <= book.len() => book.insert(place, rung()),
+                    UpdateAction::Change if place < book.len() => book[place] = rung(),
+                    UpdateAction::Delete if place < book.len() => _ = book.remove(place),
                     _ => self.faults += 1,
                 }
             }
-            Step::Clear { instrument } => *self.books.entry(instrument).or_default() = Book::default(),
-            Step::Trade(trade) => {
+            MarketEvent::Clear { instrument } => *self.books.entry(instrument).or_default() = Book::default(),
+            MarketEvent::Trade(trade) => {
                 self.trades.push((id(trade.instrument).parse().unwrap(), trade.px.0 / 10_000_000))
             }
-            Step::Stale { instrument, .. } => {
+            MarketEvent::Stale { instrument, .. } => {
                 self.live.insert(instrument, false);
                 self.log.push(format!("stale {}", id(instrument)));
             }
-            Step::Recovered { instrument } => {
+            MarketEvent::Recovered { instrument } => {
                 self.live.insert(instrument, true);
                 self.log.push(format!("recovered {}", id(instrument)));
             }
-            Step::Missing { product, from, to, .. } => {
+            MarketEvent::Missing { product, from, to, .. } => {
                 self.log.push(format!("missing {} {from}-{to}", at.tables.products[product.index()].id));
             }
-            Step::Whole { product } => {
+            MarketEvent::Whole { product } => {
                 self.log.push(format!("whole {}", at.tables.products[product.index()].id));
             }
-            Step::NoRoom { .. } => self.log.push("no room".to_owned()),
-            Step::Lost { from, to } => self.log.push(format!("lost {from}-{to}")),
-            Step::Restart => self.log.push("restart".to_owned()),
-            Step::Refused(refusal) => self.log.push(format!("refused {}", refusal.code)),
-            Step::State(state) => self.log.push(format!("state {:?} {:?}", state.code, state.phase)),
-            Step::End(outcome) => *self.outcomes.entry(word(outcome)).or_default() += 1,
-            Step::LineDown { .. } | Step::LineUp { .. } | Step::Product(_) | Step::Instrument(_) => {}
+            MarketEvent::NoRoom { .. } => self.log.push("no room".to_owned()),
+            MarketEvent::Lost { from, to } => self.log.push(format!("lost {from}-{to}")),
+            MarketEvent::Restart => self.log.push("restart".to_owned()),
+            MarketEvent::Refused(refusal) => self.log.push(format!("refused {}", refusal.code)),
+            MarketEvent::State(state) => self.log.push(format!("state {:?} {:?}", state.code, state.phase)),
+            MarketEvent::End(outcome) => *self.outcomes.entry(word(outcome)).or_default() += 1,
+            MarketEvent::LineDown { .. }
+            | MarketEvent::LineUp { .. }
+            | MarketEvent::Product(_)
+            | MarketEvent::Instrument(_) => {}
         }
     }
 }
 
-fn word(outcome: Outcome) -> &'static str {
+fn word(outcome: MessageOutcome) -> &'static str {
     match outcome {
-        Outcome::Used => "used",
-        Outcome::Ignored => "ignored",
-        Outcome::Waits => "waits",
-        Outcome::Duplicate => "duplicate",
-        Outcome::Refused => "refused",
-        Outcome::Early => "early",
+        MessageOutcome::Used => "used",
+        MessageOutcome::Ignored => "ignored",
+        MessageOutcome::Waits => "waits",
+        MessageOutcome::Duplicate => "duplicate",
+        MessageOutcome::Refused => "refused",
+        MessageOutcome::Early => "early",
     }
 }
 
@@ -254,18 +257,21 @@ impl Rig {
     /// Books of at most a hundred levels, unless it is said otherwise.
     fn new(more: &str) -> Self {
         let depth = if more.contains("market_depth") { "" } else { "market_depth = 100\n" };
-        Self::told(&format!("{depth}{more}"))
+        Self::with_table_text(&format!("{depth}{more}"))
     }
 
     /// Nothing tells how many levels books have but reference data.
-    fn told(more: &str) -> Self {
+    fn with_table_text(more: &str) -> Self {
         Self { handler: Engine::new(config(more)), seen: Seen::default(), now: 1_000_000, place: 0 }
     }
 
     /// Lines of `more` up to `@@` in place of those with the same key, those behind it at the end, and other templates.
     fn with(more: &str, templates: &str) -> Self {
         let (head, tail) = more.split_once("@@").unwrap_or((more, ""));
-        Self { handler: Engine::new(Arc::new(config_of(head, tail, templates).unwrap())), ..Self::told("") }
+        Self {
+            handler: Engine::new(Arc::new(config_of(head, tail, templates).unwrap())),
+            ..Self::with_table_text("")
+        }
     }
 
     /// A packet on line 0 or 1 of a channel, a microsecond later.

@@ -2,14 +2,14 @@
 
 use super::history::Chance;
 use super::*;
-use crate::engine::ids::Ids;
-use crate::engine::taking::{self, Taking};
+use crate::engine::field_visitor::{self, FieldVisitor};
+use crate::engine::ids::LongIdTable;
+use crate::engine::message_fields::PacketMessages;
 use crate::engine::values::qty_of;
-use crate::engine::view::Batch;
 use unitape_fast::{DecodedValue, Decoder, MessageVisitor};
 
 /// A visitor that is told of each part by itself.
-struct Slowly<'r>(Taking<'r>);
+struct Slowly<'r>(FieldVisitor<'r>);
 
 impl MessageVisitor for Slowly<'_> {
     fn value(&mut self, tag: u16, value: DecodedValue<'_>) {
@@ -148,12 +148,18 @@ fn what_is_taken_quickly_is_what_is_taken_part_by_part() {
             table += &format!("{name} = \"{path}\"\n");
         }
         let files = BTreeMap::from([("t.xml".to_owned(), xml.into_bytes())]);
-        let config =
-            Config::new(&toml::from_str(&table).unwrap(), Own { messages: 1, framing: true }, &files);
+        let config = HandlerConfig::new(
+            &toml::from_str(&table).unwrap(),
+            OwnSettings { messages: 1, framing: true },
+            &files,
+        );
         let config = config.unwrap();
         let set = &config.sets[0];
         let mut decoder = Decoder::with_projection(set.wanted.clone());
-        let (mut quick, mut slow) = ((Batch::default(), Ids::default()), (Batch::default(), Ids::default()));
+        let (mut quick, mut slow) = (
+            (PacketMessages::default(), LongIdTable::default()),
+            (PacketMessages::default(), LongIdTable::default()),
+        );
         for _ in 0..20 {
             let mut bytes = vec![0xc0, 0x82];
             let all = |made: &[Made], chance: &mut Chance, bytes: &mut Vec<u8>| {
@@ -177,10 +183,10 @@ fn what_is_taken_quickly_is_what_is_taken_part_by_part() {
             let message = decoder.decode(&bytes).unwrap();
             assert_eq!(message.bytes, bytes.len());
             let kind = (set.kinds[message.template], 0);
-            taking::take(&message, kind, (&config, &mut quick.1), &mut quick.0);
+            field_visitor::extract_fields(&message, kind, (&config, &mut quick.1), &mut quick.0);
             let from = slow.0.entries.len() as u32;
             let mut slowly =
-                Slowly(Taking::new(&message, kind, (&config, &mut slow.1), &mut slow.0).unwrap());
+                Slowly(FieldVisitor::new(&message, kind, (&config, &mut slow.1), &mut slow.0).unwrap());
             message.visit(&mut slowly);
             slow.0.told.last_mut().unwrap().entries = (from, slow.0.entries.len() as u32);
             bad += u32::from(slow.0.told.last().unwrap().bad.is_some());

@@ -340,7 +340,7 @@ fn messages_without_numbers_have_stale_books_behind_a_loss() {
     let one =
         "channel = [{ name = \"inc\", role = \"incremental\", a = [\"224.0.0.1:1\"] }]\nmarket_depth = 100\n";
     let config = Arc::new(config_from(&table, one, "", TEMPLATES).unwrap());
-    let mut rig = Rig { handler: Engine::new(config), ..Rig::told("") };
+    let mut rig = Rig { handler: Engine::new(config), ..Rig::with_table_text("") };
     rig.seen.goes_on = true;
     rig.bid(1);
     rig.bid(2);
@@ -367,7 +367,7 @@ fn a_mapping_is_like_a_shipped_one_and_mistakes_have_their_line() {
         );
         let path = dir.path().join("mine.toml");
         std::fs::write(&path, text).unwrap();
-        Config::load(&path).map(|_| ()).map_err(|e| e.to_string())
+        HandlerConfig::load(&path).map(|_| ()).map_err(|e| e.to_string())
     };
     assert_eq!(write("venue = \"XEUR\""), Ok(()));
     for (more, line, says) in [
@@ -396,7 +396,7 @@ fn a_mapping_is_like_a_shipped_one_and_mistakes_have_their_line() {
 /// A venue does not say that its last level falls out: who does not know how many there are has levels that are none.
 #[test]
 fn a_book_waits_for_reference_data_that_tell_its_depth() {
-    let mut rig = Rig::told("");
+    let mut rig = Rig::with_table_text("");
     rig.bid(1);
     rig.send(0, SNAP, &snap(1, 1));
     assert_eq!(rig.said(), "");

@@ -63,7 +63,7 @@ fn what_is_left_out_of_a_trade_is_counted() {
     let table = TABLE.replacen("depth = \"Entries.Level\" }", "trade_id = \"Entries.Trade\" }", 1);
     let templates = with("<string name=\"Trade\"/>", "");
     let config = Arc::new(config_from(&table, BEGINS, "", &templates).unwrap());
-    let mut rig = Rig { handler: Engine::new(config), ..Rig::told("") };
+    let mut rig = Rig { handler: Engine::new(config), ..Rig::with_table_text("") };
     let trade = |n: u64, id: &[u8]| {
         let mut out = depth(n, 9, &[(50, 0, 2, 7, 1, 1)]);
         out.extend(id);

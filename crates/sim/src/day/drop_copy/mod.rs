@@ -3,7 +3,7 @@
 //!
 //! | `35` | what it is | event it should become |
 //! |---|---|---|
-//! | `8`, `W`, `X`, `d`, `h`, `f`, `UP` | what [`super::FixOut`] writes | one each |
+//! | `8`, `W`, `X`, `d`, `h`, `f`, `UP` | what [`super::FixDayWriter`] writes | one each |
 //! | `D`, `G`, `F` | the request that led to the report right after it | none: the report tells it with the venue's id |
 //! | `0` | heartbeat | none |
 //!
@@ -12,30 +12,30 @@
 //! `1`, `55`, `48`, `22`, `207`, `54`, `60`, `38`. A cancel that nobody asked for has none.
 //!
 //! A bad message is an extra copy of an exec under the session's next `34`, so losing it loses nothing, and reading it as
-//! good shows. [`CopyTruth`] counts each kind.
+//! good shows. [`DropCopyTruth`] counts each kind.
 
 mod truth;
 
-pub use truth::{Bad, CopyTotals, CopyTruth, LastBbo, Scene, SceneLeg};
+pub use truth::{DamageCounts, DropCopyTotals, DropCopyTruth, LastBbo, WashTradeLeg, WashTradePair};
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use unitape_model::Side;
 
-use super::event::{Event, Phase, What};
-use super::fix::FixOut;
+use super::event::{DayEvent, DayEventBody, MarketPhase};
+use super::fix::FixDayWriter;
 use super::names;
 use super::scenes::Scenario;
-use super::world::World;
+use super::world::MarketSetup;
 use super::{KINDS, Sim, SimConfig, kind_index};
-use crate::book::Best;
+use crate::book::BestLevel;
 use crate::error::Error;
 use crate::rng::Rng;
-use crate::wire::Flaw;
+use crate::wire::FixFrameFlaw;
 
 /// What is in a drop copy beside the messages of the day.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Noise {
+pub struct DropCopyNoise {
     /// A heartbeat on each session about this often, in nanoseconds of the day; zero is never.
     pub heartbeat_ns: u64,
     /// After each step of the day, this many times in a million, something bad follows: in turn a wrong checksum, a wrong
@@ -47,8 +47,8 @@ pub struct Noise {
 #[derive(Debug)]
 pub struct DropCopy {
     sim: Sim,
-    fix: FixOut,
-    noise: Noise,
+    fix: FixDayWriter,
+    noise: DropCopyNoise,
     to_close: bool,
     /// For noise alone: the day is the same with and without.
     rng: Rng,
@@ -59,16 +59,16 @@ pub struct DropCopy {
     messages: u64,
     no_event: u64,
     by_kind: [u64; KINDS.len()],
-    bad: Bad,
+    bad: DamageCounts,
     /// Execs of those who act in scenes, by their ordinal.
-    staged: BTreeMap<u64, SceneLeg>,
+    staged: BTreeMap<u64, WashTradeLeg>,
     /// Time and sides, by book.
-    published: Vec<Option<(u64, [Option<Best>; 2])>>,
+    published: Vec<Option<(u64, [Option<BestLevel>; 2])>>,
 }
 
 impl DropCopy {
     /// Sets a drop copy up; nothing is written yet.
-    pub fn new(config: SimConfig, noise: Noise) -> Result<DropCopy, Error> {
+    pub fn new(config: SimConfig, noise: DropCopyNoise) -> Result<DropCopy, Error> {
         let most = 1_000_000;
         if noise.bad_per_million > most {
             let value = noise.bad_per_million.into();
@@ -76,7 +76,7 @@ impl DropCopy {
         }
         let sim = Sim::new(config)?;
         Ok(DropCopy {
-            fix: FixOut::with_requests(sim.world()),
+            fix: FixDayWriter::with_requests(sim.world()),
             noise,
             to_close: false,
             rng: Rng::new(sim.config().seed ^ SALT),
@@ -86,7 +86,7 @@ impl DropCopy {
             messages: 0,
             no_event: 0,
             by_kind: [0; KINDS.len()],
-            bad: Bad::default(),
+            bad: DamageCounts::default(),
             staged: BTreeMap::new(),
             published: vec![None; sim.world().books()],
             sim,
@@ -104,7 +104,7 @@ impl DropCopy {
             return false;
         }
         let before = out.len();
-        for n in 0..self.sim.last().len() {
+        for n in 0..self.sim.last_events().len() {
             self.write(n, out);
         }
         if out.len() > before {
@@ -115,7 +115,7 @@ impl DropCopy {
     }
 
     /// Runs the day to its end.
-    pub fn write_fix(&mut self, out: &mut dyn Write) -> io::Result<CopyTruth> {
+    pub fn write_fix(&mut self, out: &mut dyn Write) -> io::Result<DropCopyTruth> {
         const FLUSH_AT: usize = 64 << 10;
         let mut buffer = Vec::with_capacity(2 * FLUSH_AT);
         while self.step(&mut buffer) {
@@ -134,11 +134,11 @@ impl DropCopy {
     }
 
     /// What was written so far.
-    pub fn truth(&self) -> CopyTruth {
+    pub fn truth(&self) -> DropCopyTruth {
         let by_kind = KINDS.iter().zip(self.by_kind).filter(|(_, n)| *n > 0);
-        let scene = |arm, misses, key: &super::Key, seqs: [u64; 2]| {
+        let scene = |arm, misses, key: &super::AlertLabelKey, seqs: [u64; 2]| {
             let legs = seqs.map(|seq| self.staged[&seq].clone());
-            Scene { scenario: WASH, arm, misses, ts: legs[1].ts, key: key.clone(), legs }
+            WashTradePair { scenario: WASH, arm, misses, ts: legs[1].ts, key: key.clone(), legs }
         };
         let planted = self.sim.labels().into_iter().filter(|l| l.scenario == WASH).map(|l| {
             let arm = l.reason.expect("a wash trade has its arm");
@@ -151,8 +151,8 @@ impl DropCopy {
             .filter_map(|m| m.trigger_seq.filter(|_| m.scenario == WASH).map(|seq| (seq, m)))
             .collect();
         missed.sort_by_key(|(seq, _)| *seq);
-        CopyTruth {
-            totals: CopyTotals {
+        DropCopyTruth {
+            totals: DropCopyTotals {
                 messages: self.messages,
                 bytes: self.bytes,
                 by_kind: by_kind.map(|(kind, n)| ((*kind).to_owned(), n)).collect(),
@@ -171,7 +171,7 @@ impl DropCopy {
     /// Writes an event of the last step, with the request before it.
     fn write(&mut self, n: usize, out: &mut Vec<u8>) {
         let world = self.sim.world();
-        let event = self.sim.last()[n];
+        let event = self.sim.last_events()[n];
         if let Some((kind, terms)) = self.request_of(n) {
             self.fix.request(world, kind, event.ts, &terms, out);
             self.messages += 1;
@@ -183,7 +183,7 @@ impl DropCopy {
         self.messages += 1;
         self.by_kind[kind_index(&event.what)] += 1;
         match event.what {
-            What::Exec { order, .. } => {
+            DayEventBody::Exec { order, .. } => {
                 if order.member >= world.crowd {
                     self.staged.insert(event.seq, leg(world, &event));
                 }
@@ -194,7 +194,7 @@ impl DropCopy {
                     kept.1.extend_from_slice(self.fix.wire.body());
                 }
             }
-            What::Bbo { book, bid, ask } => {
+            DayEventBody::Bbo { book, bid, ask } => {
                 self.published[book as usize] = Some((event.ts, [bid, ask]));
             }
             _ => {}
@@ -202,25 +202,29 @@ impl DropCopy {
     }
 
     /// The request that led to an event of the last step: its type, and the terms it asks for.
-    fn request_of(&self, n: usize) -> Option<(u8, super::Terms)> {
-        let events = self.sim.last();
+    fn request_of(&self, n: usize) -> Option<(u8, super::OrderTicket)> {
+        let events = self.sim.last_events();
         let earlier = |oid| {
             let terms = events[..n].iter().filter_map(|e| match e.what {
-                What::New(t) | What::Amend(t) => Some(t.oid),
+                DayEventBody::New(t) | DayEventBody::Amend(t) => Some(t.oid),
                 _ => None,
             });
             terms.into_iter().any(|of| of == oid)
         };
         match events[n].what {
-            What::New(t) => Some((b'D', t)),
+            DayEventBody::New(t) => Some((b'D', t)),
             // An elected stop has become another kind; one that was elected before may be amended.
-            What::Amend(t) if t.stop_px.is_some() && !t.kind.waits() && !self.fix.was_elected(&t) => None,
-            What::Amend(t) => Some((b'G', t)),
+            DayEventBody::Amend(t)
+                if t.stop_px.is_some() && !t.kind.is_waiting_stop() && !self.fix.was_elected(&t) =>
+            {
+                None
+            }
+            DayEventBody::Amend(t) => Some((b'G', t)),
             // The rest of an order that may not rest goes in the step in which it came or was elected.
-            What::Cancel(t) if earlier(t.oid) => None,
-            What::Cancel(t) => {
+            DayEventBody::Cancel(t) if earlier(t.oid) => None,
+            DayEventBody::Cancel(t) => {
                 let (venue, instr) = (self.sim.world().venue_of(t.book), self.sim.world().instr_of(t.book));
-                (self.sim.phase(venue, instr) != Phase::Close).then_some((b'F', t))
+                (self.sim.phase(venue, instr) != MarketPhase::Close).then_some((b'F', t))
             }
             _ => None,
         }
@@ -229,14 +233,14 @@ impl DropCopy {
     fn last_bbo(&self, book: u32) -> Option<LastBbo> {
         let world = self.sim.world();
         let (ts, [bid, ask]) = self.published[book as usize]?;
-        let px = |best: Option<Best>| best.map(|best| names::decimal(world.listed(book).nano(best.px)));
-        let qty = |best: Option<Best>| best.map(|best| best.qty.to_string());
+        let px = |best: Option<BestLevel>| best.map(|best| names::decimal(world.listed(book).nano(best.px)));
+        let qty = |best: Option<BestLevel>| best.map(|best| best.qty.to_string());
         let (venue, instr) = (world.venue_name(book), world.isin(book).to_owned());
         Some(LastBbo { ts, venue, instr, bid: px(bid), bid_qty: qty(bid), ask: px(ask), ask_qty: qty(ask) })
     }
 
     fn make_noise(&mut self, out: &mut Vec<u8>) {
-        let Noise { heartbeat_ns, bad_per_million } = self.noise;
+        let DropCopyNoise { heartbeat_ns, bad_per_million } = self.noise;
         let now = self.sim.x.now;
         if heartbeat_ns > 0 && now >= self.next_heartbeat_ns {
             self.next_heartbeat_ns = now + heartbeat_ns;
@@ -268,13 +272,13 @@ impl DropCopy {
             0 => {
                 bad.checksum += 1;
                 wire.raw(body);
-                wire.end_flawed(Flaw::Checksum, out);
+                wire.end_flawed(FixFrameFlaw::Checksum, out);
             }
             1 => {
                 bad.body_length += 1;
                 wire.raw(body);
                 let off = rng.between(1, 9) * rng.pick(&[-1, 1]);
-                wire.end_flawed(Flaw::BodyLength(off), out);
+                wire.end_flawed(FixFrameFlaw::BodyLength(off), out);
             }
             _ => {
                 bad.decimals += 1;
@@ -294,9 +298,9 @@ impl DropCopy {
 }
 
 /// An exec as a leg of a scene.
-fn leg(world: &World, event: &Event) -> SceneLeg {
-    let What::Exec { order, px, qty, match_id, .. } = event.what else { panic!("a leg is an exec") };
-    SceneLeg {
+fn leg(world: &MarketSetup, event: &DayEvent) -> WashTradeLeg {
+    let DayEventBody::Exec { order, px, qty, match_id, .. } = event.what else { panic!("a leg is an exec") };
+    WashTradeLeg {
         ts: event.ts,
         venue: world.venue_name(order.book),
         oid: names::oid_text(order.oid),

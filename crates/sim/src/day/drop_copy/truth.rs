@@ -2,24 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use super::super::truth::Key;
+use super::super::truth::AlertLabelKey;
 
 /// The truth of a drop copy.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct CopyTruth {
+pub struct DropCopyTruth {
     /// Totals.
-    pub totals: CopyTotals,
+    pub totals: DropCopyTotals,
     /// Wash trades that were planted, in order of their second leg. The day has no others.
-    pub planted: Vec<Scene>,
+    pub planted: Vec<WashTradePair>,
     /// Pairs of execs just outside the scenario, in order of their second leg.
-    pub near_misses: Vec<Scene>,
+    pub near_misses: Vec<WashTradePair>,
     /// Best bid and offer as last published, by book.
     pub bbo: Vec<LastBbo>,
 }
 
 /// Totals of a drop copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
-pub struct CopyTotals {
+pub struct DropCopyTotals {
     /// Good messages; those that are bad on purpose are in `bad` only.
     pub messages: u64,
     /// All bytes, those of bad messages and garbage too.
@@ -29,12 +29,12 @@ pub struct CopyTotals {
     /// Good messages that should become no event: requests and heartbeats.
     pub no_event: u64,
     /// What is bad on purpose.
-    pub bad: Bad,
+    pub bad: DamageCounts,
 }
 
 /// What is bad on purpose; each is one entry in quarantine, and none is an event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Bad {
+pub struct DamageCounts {
     /// Copies of an exec with a wrong `10`.
     pub checksum: u64,
     /// Copies of an exec with a wrong `9` and the `10` that fits the bytes.
@@ -45,7 +45,7 @@ pub struct Bad {
     pub garbage: u64,
 }
 
-impl Bad {
+impl DamageCounts {
     /// All of them.
     pub fn total(&self) -> u64 {
         self.checksum + self.body_length + self.decimals + self.garbage
@@ -54,7 +54,7 @@ impl Bad {
 
 /// Two execs that are a wash trade, or nearly.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Scene {
+pub struct WashTradePair {
     /// Always `wash_trade`.
     pub scenario: &'static str,
     /// Which arm it fires, or would if it were not a miss: `self_match` or `round_trip`.
@@ -65,14 +65,14 @@ pub struct Scene {
     /// Event time of the second leg.
     pub ts: u64,
     /// Key of the alert: `group` and `instr`.
-    pub key: Key,
+    pub key: AlertLabelKey,
     /// First and second leg in the order of the wire.
-    pub legs: [SceneLeg; 2],
+    pub legs: [WashTradeLeg; 2],
 }
 
 /// One exec of a scene, with the ids that are on the wire.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct SceneLeg {
+pub struct WashTradeLeg {
     /// Event time, nanoseconds since the epoch.
     pub ts: u64,
     /// MIC.

@@ -1,34 +1,34 @@
 //! Marking the close: buying the price up into the closing auction, or selling it down.
 
-use super::super::world::World;
-use super::stage::{Cast, Pending, Stage, sign};
-use super::{Place, S, Scene};
+use super::super::world::MarketSetup;
+use super::stage::{PendingLabel, SceneCast, SceneContext, sign};
+use super::{S, Scene, ScenePlacement};
 use crate::rng::Rng;
 use unitape_model::Side;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Miss {
+enum MarkingMiss {
     None,
     Move,
     Share,
     Notional,
 }
 
-const MISSES: [(Miss, &str); 3] = [
-    (Miss::Move, "the close is less than min_move_bps from the price before"),
-    (Miss::Share, "less than min_share_pct of the volume"),
-    (Miss::Notional, "less than min_notional"),
+const MISSES: [(MarkingMiss, &str); 3] = [
+    (MarkingMiss::Move, "the close is less than min_move_bps from the price before"),
+    (MarkingMiss::Share, "less than min_share_pct of the volume"),
+    (MarkingMiss::Notional, "less than min_notional"),
 ];
 
 /// The background keeps out of the book for the ten minutes of the window, so that all that trades is the scene.
 #[derive(Debug)]
-pub(crate) struct Marking {
-    cast: Cast,
+pub(crate) struct MarkingCloseScene {
+    cast: SceneCast,
     /// Others who trade the same way, where the lead's share is to be small.
     crowd: Vec<u32>,
     book: u32,
     side: Side,
-    miss: Miss,
+    miss: MarkingMiss,
     words: &'static str,
     call: u64,
     end: u64,
@@ -44,19 +44,25 @@ pub(crate) struct Marking {
 /// Trades on the way, before the auction.
 const TRADES: u8 = 4;
 
-impl Marking {
-    pub fn new(miss: bool, n: usize, place: &Place, world: &mut World, rng: &mut Rng) -> Marking {
-        let (miss, words) = if miss { MISSES[n % MISSES.len()] } else { (Miss::None, "") };
-        let cast = Cast::new(world, false);
+impl MarkingCloseScene {
+    pub fn new(
+        miss: bool,
+        n: usize,
+        place: &ScenePlacement,
+        world: &mut MarketSetup,
+        rng: &mut Rng,
+    ) -> MarkingCloseScene {
+        let (miss, words) = if miss { MISSES[n % MISSES.len()] } else { (MarkingMiss::None, "") };
+        let cast = SceneCast::new(world, false);
         let others = match miss {
-            Miss::None => 2,
-            Miss::Share => 5,
+            MarkingMiss::None => 2,
+            MarkingMiss::Share => 5,
             _ => 0,
         };
         let crowd = (0..others).map(|_| world.cast(false)).collect();
         let side = rng.pick(&[Side::Buy, Side::Sell]);
         let (call, end) = place.close;
-        Marking {
+        MarkingCloseScene {
             cast,
             crowd,
             book: place.book,
@@ -75,11 +81,11 @@ impl Marking {
 
     /// Shares of the lead in each trade and in the auction, so that all of his are worth about 200,000, or less than
     /// 100,000 where that is to be missed.
-    fn portion(&self, stage: &Stage<'_>) -> i64 {
-        let money = if self.miss == Miss::Notional { 95_000 } else { 200_000 };
+    fn portion(&self, stage: &SceneContext<'_>) -> i64 {
+        let money = if self.miss == MarkingMiss::Notional { 95_000 } else { 200_000 };
         let dear = self.reference.max(self.target);
         match self.miss {
-            Miss::Notional => (stage.qty_worth(self.book, dear, money) / i64::from(TRADES + 1)).max(1),
+            MarkingMiss::Notional => (stage.qty_worth(self.book, dear, money) / i64::from(TRADES + 1)).max(1),
             _ => {
                 stage.qty_worth(self.book, self.reference.min(self.target), money) / i64::from(TRADES + 1) + 1
             }
@@ -87,20 +93,20 @@ impl Marking {
     }
 }
 
-impl Marking {
+impl MarkingCloseScene {
     /// Who trades how much each time: the lead, and others. Two who go along with him have less than a fifth each; five
     /// who do as he does leave him with a sixth.
-    fn parts(&self, stage: &Stage<'_>) -> Vec<(u32, i64)> {
+    fn parts(&self, stage: &SceneContext<'_>) -> Vec<(u32, i64)> {
         let lead = self.portion(stage);
-        let other = if self.miss == Miss::None { (lead * 3 / 10).max(1) } else { lead };
+        let other = if self.miss == MarkingMiss::None { (lead * 3 / 10).max(1) } else { lead };
         std::iter::once((self.cast.lead, lead)).chain(self.crowd.iter().map(|&m| (m, other))).collect()
     }
 }
 
-impl Scene for Marking {
-    fn play(&mut self, stage: &mut Stage<'_>) -> Option<u64> {
+impl Scene for MarkingCloseScene {
+    fn play(&mut self, stage: &mut SceneContext<'_>) -> Option<u64> {
         let (book, side) = (self.book, self.side);
-        let other = self.cast.on(side.opposite());
+        let other = self.cast.member_on(side.opposite());
         match self.step {
             0 => {
                 // A trade right before the window is the price that the close is compared with.
@@ -108,7 +114,7 @@ impl Scene for Marking {
                 let px = stage.middle(book, &self.cast);
                 let parts = [(self.cast.seller, Side::Sell, 0), (self.cast.buyer, Side::Buy, 0)];
                 stage.meet(book, px, 100, &self.cast, parts);
-                let bps = if self.miss == Miss::Move { 42 } else { stage.rng.between(60, 120) };
+                let bps = if self.miss == MarkingMiss::Move { 42 } else { stage.rng.between(60, 120) };
                 self.reference = px;
                 self.target = px + sign(side) * (px * bps / 10_000);
                 self.step = 1;
@@ -145,8 +151,8 @@ impl Scene for Marking {
                 let key = stage.place_key(self.cast.lead, book, None);
                 let (scene, first_seq) = (stage.scene, self.first_seq);
                 let pending = match self.miss {
-                    Miss::None => Pending::Fires { scene, key, first_seq },
-                    _ => Pending::Misses { scene, key, misses: self.words, first_seq },
+                    MarkingMiss::None => PendingLabel::Fires { scene, key, first_seq },
+                    _ => PendingLabel::Misses { scene, key, misses: self.words, first_seq },
                 };
                 stage.at_close.push((book, pending));
                 debug_assert!(stage.now() < self.end);

@@ -1,14 +1,14 @@
 //! Layering: several orders on one side, an execution on the other, and the layers are gone.
 
 use super::super::exchange::OrderRef;
-use super::super::world::World;
-use super::stage::{Cast, Stage, sign};
-use super::{MS, Place, S, Scenario, Scene};
+use super::super::world::MarketSetup;
+use super::stage::{SceneCast, SceneContext, sign};
+use super::{MS, S, Scenario, Scene, ScenePlacement};
 use crate::rng::Rng;
 use unitape_model::Side;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Miss {
+enum LayeringMiss {
     None,
     Orders,
     Levels,
@@ -18,21 +18,21 @@ enum Miss {
     Share,
 }
 
-const MISSES: [(Miss, &str); 6] = [
-    (Miss::Orders, "one order fewer than min_orders"),
-    (Miss::Levels, "one price fewer than min_levels"),
-    (Miss::Build, "the oldest of four orders was entered exactly build_ms before the execution"),
-    (Miss::Late, "the last cancel comes a nanosecond more than cancel_ms after the execution"),
-    (Miss::Size, "the layers are one share less than min_size_ratio times what was executed"),
-    (Miss::Share, "less than cancel_pct of the layers are cancelled in time"),
+const MISSES: [(LayeringMiss, &str); 6] = [
+    (LayeringMiss::Orders, "one order fewer than min_orders"),
+    (LayeringMiss::Levels, "one price fewer than min_levels"),
+    (LayeringMiss::Build, "the oldest of four orders was entered exactly build_ms before the execution"),
+    (LayeringMiss::Late, "the last cancel comes a nanosecond more than cancel_ms after the execution"),
+    (LayeringMiss::Size, "the layers are one share less than min_size_ratio times what was executed"),
+    (LayeringMiss::Share, "less than cancel_pct of the layers are cancelled in time"),
 ];
 
 #[derive(Debug)]
-pub(crate) struct Layering {
-    cast: Cast,
+pub(crate) struct LayeringScene {
+    cast: SceneCast,
     book: u32,
     side: Side,
-    miss: Miss,
+    miss: LayeringMiss,
     words: &'static str,
     layers: usize,
     placed: Vec<OrderRef>,
@@ -50,17 +50,23 @@ pub(crate) struct Layering {
     fired: bool,
 }
 
-impl Layering {
-    pub fn new(miss: bool, n: usize, place: &Place, world: &mut World, rng: &mut Rng) -> Layering {
-        let (miss, words) = if miss { MISSES[n % MISSES.len()] } else { (Miss::None, "") };
+impl LayeringScene {
+    pub fn new(
+        miss: bool,
+        n: usize,
+        place: &ScenePlacement,
+        world: &mut MarketSetup,
+        rng: &mut Rng,
+    ) -> LayeringScene {
+        let (miss, words) = if miss { MISSES[n % MISSES.len()] } else { (LayeringMiss::None, "") };
         let layers = match miss {
-            Miss::Orders => 3,
-            Miss::None | Miss::Late => rng.between(4, 7) as usize,
-            Miss::Share => 5,
-            Miss::Levels | Miss::Build | Miss::Size => 4,
+            LayeringMiss::Orders => 3,
+            LayeringMiss::None | LayeringMiss::Late => rng.between(4, 7) as usize,
+            LayeringMiss::Share => 5,
+            LayeringMiss::Levels | LayeringMiss::Build | LayeringMiss::Size => 4,
         };
-        Layering {
-            cast: Cast::new(world, false),
+        LayeringScene {
+            cast: SceneCast::new(world, false),
             book: place.book,
             side: rng.pick(&[Side::Buy, Side::Sell]),
             miss,
@@ -86,21 +92,21 @@ impl Layering {
     fn layer_qty(&self, n: usize) -> i64 {
         match self.miss {
             // Four of them make one share less than three times the execution.
-            Miss::Size if n == 3 => self.small * 3 - 1 - 3 * ((self.small * 3 - 1) / 4),
-            Miss::Size => (self.small * 3 - 1) / 4,
-            Miss::Orders => self.small * 2,
+            LayeringMiss::Size if n == 3 => self.small * 3 - 1 - 3 * ((self.small * 3 - 1) / 4),
+            LayeringMiss::Size => (self.small * 3 - 1) / 4,
+            LayeringMiss::Orders => self.small * 2,
             _ => self.small * 5 / 4 + n as i64 * 7,
         }
     }
 
     fn layer_px(&self, n: usize) -> i64 {
-        let behind = if self.miss == Miss::Levels { n as i64 % 2 } else { n as i64 % 5 };
+        let behind = if self.miss == LayeringMiss::Levels { n as i64 % 2 } else { n as i64 % 5 };
         self.best - sign(self.side) * behind
     }
 }
 
-impl Scene for Layering {
-    fn play(&mut self, stage: &mut Stage<'_>) -> Option<u64> {
+impl Scene for LayeringScene {
+    fn play(&mut self, stage: &mut SceneContext<'_>) -> Option<u64> {
         let (lead, book, other) = (self.cast.lead, self.book, self.side.opposite());
         match self.step {
             0 => {
@@ -124,13 +130,13 @@ impl Scene for Layering {
                 self.genuine = stage.rest(lead, book, other, self.small_px, self.small);
                 self.step = 2;
                 Some(match self.miss {
-                    Miss::Build => self.first_ts + 10 * S,
+                    LayeringMiss::Build => self.first_ts + 10 * S,
                     _ => stage.now() + stage.rng.between(20, 300) as u64 * MS,
                 })
             }
             2 => {
                 let reach = stage.x.desk(book).book.quantity_within(other, self.small_px);
-                stage.take(self.cast.on(self.side), book, self.side, self.small_px, reach);
+                stage.take(self.cast.member_on(self.side), book, self.side, self.small_px, reach);
                 assert_eq!(stage.x.leaves(self.genuine), 0, "the small order was not reached");
                 self.executed_ts = stage.now();
                 self.step = 3;
@@ -144,22 +150,22 @@ impl Scene for Layering {
                 let leaves = stage.x.leaves(order);
                 let seq = stage.cancel(order);
                 self.cancelled += leaves;
-                if self.miss == Miss::None && !self.fired && self.cancelled * 100 >= 80 * self.total {
+                if self.miss == LayeringMiss::None && !self.fired && self.cancelled * 100 >= 80 * self.total {
                     self.fired = true;
                     let key = stage.place_key(lead, book, Some(self.side));
                     stage.label(Scenario::Layering, key, None, self.first_seq, seq);
-                } else if self.miss != Miss::None && self.placed.is_empty() {
+                } else if self.miss != LayeringMiss::None && self.placed.is_empty() {
                     let key = stage.place_key(lead, book, Some(self.side));
                     stage.near_miss(Scenario::Layering, key, self.words, self.first_seq);
                 }
                 let rest: i64 = self.placed.iter().map(|&o| stage.x.leaves(o)).sum();
                 let late = match self.miss {
                     // The cancel that would reach the share is the first to come too late.
-                    Miss::Late => {
+                    LayeringMiss::Late => {
                         let next = self.placed.last().map_or(0, |&o| stage.x.leaves(o));
                         (self.cancelled + next) * 100 >= 80 * self.total
                     }
-                    Miss::Share => {
+                    LayeringMiss::Share => {
                         rest > 0
                             && (self.cancelled + rest / self.placed.len() as i64) * 100 >= 75 * self.total
                     }
@@ -167,8 +173,8 @@ impl Scene for Layering {
                 };
                 let soon = stage.now() + stage.rng.between(20, 150) as u64 * MS;
                 Some(match self.miss {
-                    Miss::Late if late => soon.max(self.executed_ts + 3 * S + 1),
-                    Miss::Share if late => soon.max(self.executed_ts + 4 * S),
+                    LayeringMiss::Late if late => soon.max(self.executed_ts + 3 * S + 1),
+                    LayeringMiss::Share if late => soon.max(self.executed_ts + 4 * S),
                     _ => soon,
                 })
             }

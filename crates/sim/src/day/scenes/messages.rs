@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 use unitape_model::Side;
 
 use super::super::exchange::OrderRef;
-use super::super::truth::Key;
-use super::super::world::World;
-use super::stage::{Cast, Stage, sign};
-use super::{MS, Place, Scenario, Scene};
+use super::super::truth::AlertLabelKey;
+use super::super::world::MarketSetup;
+use super::stage::{SceneCast, SceneContext, sign};
+use super::{MS, Scenario, Scene, ScenePlacement};
 
 /// Entries and cancels of one trader, all within a second, and the alert on their ratio to his trades.
 #[derive(Debug)]
-pub(crate) struct Flood {
+pub(crate) struct MessageFlood {
     pub lead: u32,
     pub book: u32,
     pub side: Side,
@@ -21,20 +21,20 @@ pub(crate) struct Flood {
     fired: bool,
 }
 
-impl Flood {
-    pub fn new(lead: u32, book: u32, side: Side) -> Flood {
-        Flood { lead, book, side, sent: 0, execs: 0, first_seq: 0, fired: false }
+impl MessageFlood {
+    pub fn new(lead: u32, book: u32, side: Side) -> MessageFlood {
+        MessageFlood { lead, book, side, sent: 0, execs: 0, first_seq: 0, fired: false }
     }
 
     /// A price far enough from the best to rest untouched.
-    pub fn far(&self, stage: &mut Stage<'_>, cast: &Cast) -> i64 {
+    pub fn untouched_px(&self, stage: &mut SceneContext<'_>, cast: &SceneCast) -> i64 {
         let (bid, ask) = stage.dress(self.book, cast);
         let best = if self.side == Side::Buy { bid } else { ask };
         best - sign(self.side) * stage.rng.between(5, 9)
     }
 
     /// Says that a message went out with this ordinal. All messages of a flood must be within a second.
-    pub fn count(&mut self, stage: &mut Stage<'_>, seq: u64) {
+    pub fn count(&mut self, stage: &mut SceneContext<'_>, seq: u64) {
         if self.sent == 0 {
             self.first_seq = seq;
         }
@@ -46,14 +46,14 @@ impl Flood {
         }
     }
 
-    pub fn enter(&mut self, stage: &mut Stage<'_>, px: i64, qty: i64) -> OrderRef {
+    pub fn enter(&mut self, stage: &mut SceneContext<'_>, px: i64, qty: i64) -> OrderRef {
         let seq = stage.next_seq();
         let order = stage.rest(self.lead, self.book, self.side, px, qty);
         self.count(stage, seq);
         order
     }
 
-    pub fn cancel(&mut self, stage: &mut Stage<'_>, order: OrderRef) -> u64 {
+    pub fn cancel(&mut self, stage: &mut SceneContext<'_>, order: OrderRef) -> u64 {
         let seq = stage.cancel(order);
         self.count(stage, seq);
         seq
@@ -62,9 +62,9 @@ impl Flood {
 
 /// Order-to-trade ratio.
 #[derive(Debug)]
-pub(crate) struct Ratio {
-    cast: Cast,
-    flood: Flood,
+pub(crate) struct OrderToTradeScene {
+    cast: SceneCast,
+    flood: MessageFlood,
     miss: Option<&'static str>,
     /// Messages to send, and trades to have before.
     messages: u64,
@@ -73,18 +73,18 @@ pub(crate) struct Ratio {
     px: i64,
 }
 
-impl Ratio {
-    pub fn new(miss: bool, n: usize, place: &Place, world: &mut World) -> Ratio {
+impl OrderToTradeScene {
+    pub fn new(miss: bool, n: usize, place: &ScenePlacement, world: &mut MarketSetup) -> OrderToTradeScene {
         let (miss, messages, trades) = match (miss, n % 2) {
             (false, odd) => (None, [60, 75][odd], [0, 2][odd]),
             (true, 0) => (Some("one message fewer than min_msgs"), 49, 0),
             (true, _) => (Some("messages are max_ratio times the trades and not more"), 60, 3),
         };
-        let cast = Cast::new(world, false);
+        let cast = SceneCast::new(world, false);
         let side = if n.is_multiple_of(3) { Side::Sell } else { Side::Buy };
-        Ratio {
+        OrderToTradeScene {
             cast,
-            flood: Flood::new(cast.lead, place.book, side),
+            flood: MessageFlood::new(cast.lead, place.book, side),
             miss,
             messages,
             trades,
@@ -94,18 +94,18 @@ impl Ratio {
     }
 }
 
-impl Scene for Ratio {
-    fn play(&mut self, stage: &mut Stage<'_>) -> Option<u64> {
+impl Scene for OrderToTradeScene {
+    fn play(&mut self, stage: &mut SceneContext<'_>) -> Option<u64> {
         let (book, side) = (self.flood.book, self.flood.side);
         if self.flood.sent == 0 {
             stage.quiet(book, true);
-            self.px = self.flood.far(stage, &self.cast);
+            self.px = self.flood.untouched_px(stage, &self.cast);
         }
         if self.flood.execs < self.trades {
             // An order of his that trades at once: one message, one execution.
             let px = stage.middle(book, &self.cast);
             let seq = stage.next_seq();
-            let other = (self.cast.on(side.opposite()), side.opposite(), 0);
+            let other = (self.cast.member_on(side.opposite()), side.opposite(), 0);
             let [taker, _] = stage.meet(book, px, 100, &self.cast, [other, (self.cast.lead, side, 0)]);
             debug_assert!(taker > seq);
             // The trade is counted first: 2 of them never make a difference before the fiftieth message.
@@ -130,9 +130,9 @@ impl Scene for Ratio {
 
 /// Quote stuffing.
 #[derive(Debug)]
-pub(crate) struct Stuffing {
-    cast: Cast,
-    flood: Flood,
+pub(crate) struct QuoteStuffingScene {
+    cast: SceneCast,
+    flood: MessageFlood,
     miss: Option<&'static str>,
     /// Entries to make, how far apart, and how long each lives.
     entries: u64,
@@ -146,8 +146,8 @@ pub(crate) struct Stuffing {
     fired: bool,
 }
 
-impl Stuffing {
-    pub fn new(miss: bool, n: usize, place: &Place, world: &mut World) -> Stuffing {
+impl QuoteStuffingScene {
+    pub fn new(miss: bool, n: usize, place: &ScenePlacement, world: &mut MarketSetup) -> QuoteStuffingScene {
         let (miss, entries, every_ns, alive_ns) = match (miss, n % 2) {
             (false, 0) => (None, 260, 3 * MS, MS),
             (false, _) => (None, 280, 3 * MS, 100 * MS),
@@ -156,11 +156,11 @@ impl Stuffing {
                 (Some("every order lives a nanosecond more than max_live_ms"), 270, 3 * MS, 100 * MS + 1)
             }
         };
-        let cast = Cast::new(world, false);
+        let cast = SceneCast::new(world, false);
         let side = if n.is_multiple_of(3) { Side::Sell } else { Side::Buy };
-        Stuffing {
+        QuoteStuffingScene {
             cast,
-            flood: Flood::new(cast.lead, place.book, side),
+            flood: MessageFlood::new(cast.lead, place.book, side),
             miss,
             entries,
             every_ns,
@@ -175,12 +175,12 @@ impl Stuffing {
     }
 }
 
-impl Scene for Stuffing {
-    fn play(&mut self, stage: &mut Stage<'_>) -> Option<u64> {
+impl Scene for QuoteStuffingScene {
+    fn play(&mut self, stage: &mut SceneContext<'_>) -> Option<u64> {
         let book = self.flood.book;
         if self.flood.sent == 0 {
             stage.quiet(book, true);
-            self.px = self.flood.far(stage, &self.cast);
+            self.px = self.flood.untouched_px(stage, &self.cast);
             self.start = stage.now();
         }
         assert!(stage.now() - self.start < super::S, "a flood longer than a second");
@@ -215,9 +215,9 @@ impl Scene for Stuffing {
     }
 }
 
-fn key(stage: &Stage<'_>, lead: u32, book: u32) -> Key {
+fn key(stage: &SceneContext<'_>, lead: u32, book: u32) -> AlertLabelKey {
     let world = &stage.x.world;
-    Key(vec![
+    AlertLabelKey(vec![
         ("trader", world.trader_name(lead).to_owned()),
         ("venue", world.venue_name(book).to_owned()),
         ("instr", world.isin(book).to_owned()),

@@ -1,7 +1,7 @@
 //! Planted scenes: each acts out one scenario, or just misses it.
 //!
 //! A scene has a cast of its own that does nothing else, and a book to itself while it acts (the background keeps out of
-//! it, [`Stage`] sees to that), so that it is exactly what it is labelled. The definitions are those of the shared
+//! it, [`SceneContext`] sees to that), so that it is exactly what it is labelled. The definitions are those of the shared
 //! scenarios, with their default parameters; the distances to the thresholds are drawn, the threshold itself among them.
 
 mod close;
@@ -13,10 +13,10 @@ mod spoofing;
 mod stage;
 mod wash;
 
-pub(crate) use payments::Structuring;
-pub(crate) use stage::{Pending, Stage};
+pub(crate) use payments::StructuringScene;
+pub(crate) use stage::{PendingLabel, SceneContext};
 
-use super::world::World;
+use super::world::MarketSetup;
 use crate::rng::Rng;
 
 /// Scenarios that can be planted.
@@ -84,7 +84,7 @@ impl Scenario {
 /// A scene under way.
 pub(crate) trait Scene: std::fmt::Debug + Send {
     /// Acts, and tells when it wants to act again; none when it is over.
-    fn play(&mut self, stage: &mut Stage<'_>) -> Option<u64>;
+    fn play(&mut self, stage: &mut SceneContext<'_>) -> Option<u64>;
 }
 
 /// The scenes of the books: of a scenario the `n`th that fires, or the `n`th that misses.
@@ -92,25 +92,25 @@ pub(crate) fn make(
     scenario: Scenario,
     miss: bool,
     n: usize,
-    place: &Place,
-    world: &mut World,
+    place: &ScenePlacement,
+    world: &mut MarketSetup,
     rng: &mut Rng,
 ) -> Box<dyn Scene> {
     match scenario {
-        Scenario::Spoofing => Box::new(spoofing::Spoofing::new(miss, n, place, world, rng)),
-        Scenario::Layering => Box::new(layering::Layering::new(miss, n, place, world, rng)),
-        Scenario::WashTrade => Box::new(wash::Wash::new(miss, n, place, world, rng)),
-        Scenario::OrderToTradeRatio => Box::new(messages::Ratio::new(miss, n, place, world)),
-        Scenario::QuoteStuffing => Box::new(messages::Stuffing::new(miss, n, place, world)),
-        Scenario::MarkingClose => Box::new(close::Marking::new(miss, n, place, world, rng)),
-        Scenario::RunawayAlgo => Box::new(runaway::Runaway::new(miss, n, place, world)),
+        Scenario::Spoofing => Box::new(spoofing::SpoofingScene::new(miss, n, place, world, rng)),
+        Scenario::Layering => Box::new(layering::LayeringScene::new(miss, n, place, world, rng)),
+        Scenario::WashTrade => Box::new(wash::WashTradeScene::new(miss, n, place, world, rng)),
+        Scenario::OrderToTradeRatio => Box::new(messages::OrderToTradeScene::new(miss, n, place, world)),
+        Scenario::QuoteStuffing => Box::new(messages::QuoteStuffingScene::new(miss, n, place, world)),
+        Scenario::MarkingClose => Box::new(close::MarkingCloseScene::new(miss, n, place, world, rng)),
+        Scenario::RunawayAlgo => Box::new(runaway::RunawayAlgoScene::new(miss, n, place, world)),
         Scenario::PaymentsStructuring => panic!("payments are planted by the payments"),
     }
 }
 
 /// Where and when a scene plays.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct ScenePlacement {
     pub book: u32,
     /// A book of the same instrument, perhaps the same.
     pub other_book: u32,

@@ -1,12 +1,12 @@
 //! Structuring: a sum is paid in parts that stay just under the reporting threshold.
 
-use super::super::world::World;
+use super::super::world::MarketSetup;
 use super::Scenario;
 use crate::rng::Rng;
 
 /// Payments of one debtor that are to be made, and what they are.
 #[derive(Debug, Clone)]
-pub(crate) struct Structuring {
+pub(crate) struct StructuringScene {
     /// Number of the scene.
     pub scene: u32,
     /// Why it misses.
@@ -21,8 +21,8 @@ pub(crate) struct Structuring {
     pub first_seq: u64,
 }
 
-impl Structuring {
-    pub fn new(scene: u32, miss: bool, n: usize, debtor: u32, rng: &mut Rng) -> Structuring {
+impl StructuringScene {
+    pub fn new(scene: u32, miss: bool, n: usize, debtor: u32, rng: &mut Rng) -> StructuringScene {
         let ccy = ["USD", "EUR"][n % 2];
         let mut inside = |n: usize| (0..n).map(|_| (ccy, rng.between(800_000, 999_999))).collect::<Vec<_>>();
         let (miss, parts) = match (miss, n % 3) {
@@ -40,7 +40,7 @@ impl Structuring {
                 (Some("the third is in another currency"), parts)
             }
         };
-        Structuring { scene, miss, debtor, parts, made: 0, first_seq: 0 }
+        StructuringScene { scene, miss, debtor, parts, made: 0, first_seq: 0 }
     }
 
     /// The payment that completes it: the third.
@@ -54,8 +54,8 @@ impl Structuring {
     }
 
     /// Key of the alert.
-    pub fn key(&self, world: &World) -> super::super::truth::Key {
+    pub fn key(&self, world: &MarketSetup) -> super::super::truth::AlertLabelKey {
         let account = world.pay_account(self.debtor).to_owned();
-        super::super::truth::Key(vec![("dr_acct", account), ("ccy", self.parts[0].0.to_owned())])
+        super::super::truth::AlertLabelKey(vec![("dr_acct", account), ("ccy", self.parts[0].0.to_owned())])
     }
 }

@@ -1,38 +1,38 @@
 //! A runaway algorithm, for each of the four reasons.
 
-use super::super::event::What;
+use super::super::event::DayEventBody;
 use super::super::exchange::OrderRef;
-use super::super::truth::Key;
-use super::super::world::World;
-use super::messages::Flood;
-use super::stage::{Cast, Stage};
-use super::{MS, Place, S, Scenario, Scene};
+use super::super::truth::AlertLabelKey;
+use super::super::world::MarketSetup;
+use super::messages::MessageFlood;
+use super::stage::{SceneCast, SceneContext};
+use super::{MS, S, Scenario, Scene, ScenePlacement};
 use unitape_model::Side;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reason {
+enum RunawayReason {
     MessageRate,
     Repeat,
     Notional,
     Overfill,
 }
 
-const REASONS: [(Reason, &str, &str); 4] = [
-    (Reason::MessageRate, "message_rate", "max_msgs messages in the window and not more"),
+const REASONS: [(RunawayReason, &str, &str); 4] = [
+    (RunawayReason::MessageRate, "message_rate", "max_msgs messages in the window and not more"),
     (
-        Reason::Repeat,
+        RunawayReason::Repeat,
         "repeat",
         "max_repeats alike in the window; the next comes exactly repeat_window_ms after the first",
     ),
-    (Reason::Notional, "notional", "max_notional is not passed"),
-    (Reason::Overfill, "overfill", "exactly overfill_pct of the parent is executed"),
+    (RunawayReason::Notional, "notional", "max_notional is not passed"),
+    (RunawayReason::Overfill, "overfill", "exactly overfill_pct of the parent is executed"),
 ];
 
 #[derive(Debug)]
-pub(crate) struct Runaway {
-    cast: Cast,
-    flood: Flood,
-    reason: Reason,
+pub(crate) struct RunawayAlgoScene {
+    cast: SceneCast,
+    flood: MessageFlood,
+    reason: RunawayReason,
     word: &'static str,
     /// Why it does not fire.
     miss: Option<&'static str>,
@@ -45,14 +45,14 @@ pub(crate) struct Runaway {
     fired: bool,
 }
 
-impl Runaway {
-    pub fn new(miss: bool, n: usize, place: &Place, world: &mut World) -> Runaway {
+impl RunawayAlgoScene {
+    pub fn new(miss: bool, n: usize, place: &ScenePlacement, world: &mut MarketSetup) -> RunawayAlgoScene {
         let (reason, word, misses) = REASONS[n % REASONS.len()];
-        let cast = Cast::new(world, true);
+        let cast = SceneCast::new(world, true);
         let side = if n.is_multiple_of(3) { Side::Sell } else { Side::Buy };
-        Runaway {
+        RunawayAlgoScene {
             cast,
-            flood: Flood::new(cast.lead, place.book, side),
+            flood: MessageFlood::new(cast.lead, place.book, side),
             reason,
             word,
             miss: miss.then_some(misses),
@@ -66,11 +66,11 @@ impl Runaway {
         }
     }
 
-    fn key(&self, stage: &Stage<'_>) -> Key {
-        Key(vec![("algo", stage.x.world.algo_name(self.cast.lead).expect("it has one").to_owned())])
+    fn key(&self, stage: &SceneContext<'_>) -> AlertLabelKey {
+        AlertLabelKey(vec![("algo", stage.x.world.algo_name(self.cast.lead).expect("it has one").to_owned())])
     }
 
-    fn fire(&mut self, stage: &mut Stage<'_>, seq: u64) {
+    fn fire(&mut self, stage: &mut SceneContext<'_>, seq: u64) {
         if self.miss.is_none() && !self.fired {
             self.fired = true;
             let key = self.key(stage);
@@ -78,7 +78,7 @@ impl Runaway {
         }
     }
 
-    fn end(&mut self, stage: &mut Stage<'_>) -> Option<u64> {
+    fn end(&mut self, stage: &mut SceneContext<'_>) -> Option<u64> {
         assert!(self.fired || self.miss.is_some(), "a runaway that does not fire: {:?}", self.reason);
         if let Some(words) = self.miss {
             let key = self.key(stage);
@@ -89,7 +89,7 @@ impl Runaway {
     }
 
     /// Enters and cancels by turns, 8 ms apart: within a second all of it.
-    fn message_rate(&mut self, stage: &mut Stage<'_>) -> Option<u64> {
+    fn message_rate(&mut self, stage: &mut SceneContext<'_>) -> Option<u64> {
         let seq = stage.next_seq();
         match self.live.pop() {
             Some(order) => drop(self.flood.cancel(stage, order)),
@@ -106,7 +106,7 @@ impl Runaway {
     }
 
     /// The same order again and again, then slowly out again.
-    fn repeat(&mut self, stage: &mut Stage<'_>) -> Option<u64> {
+    fn repeat(&mut self, stage: &mut SceneContext<'_>) -> Option<u64> {
         let orders = if self.miss.is_some() { 21 } else { 23 };
         if self.entered < orders {
             let seq = stage.next_seq();
@@ -134,28 +134,28 @@ impl Runaway {
     }
 
     /// Buys or sells with the cast, five times.
-    fn trades(&mut self, stage: &mut Stage<'_>) -> Option<u64> {
+    fn trades(&mut self, stage: &mut SceneContext<'_>) -> Option<u64> {
         let (book, side, lead) = (self.flood.book, self.flood.side, self.cast.lead);
         let px = stage.middle(book, &self.cast);
         if self.entered == 0 {
             self.flood.first_seq = stage.next_seq();
-            if self.reason == Reason::Overfill {
+            if self.reason == RunawayReason::Overfill {
                 *stage.next_parent += 1;
                 self.parent = (*stage.next_parent, stage.rng.between(4, 40) * 100);
                 let (instr, qty) = (stage.x.world.instr_of(book), self.parent.1);
-                stage.x.emit(What::Parent { parent: self.parent.0, member: lead, instr, side, qty });
+                stage.x.emit(DayEventBody::Parent { parent: self.parent.0, member: lead, instr, side, qty });
             }
         }
         let qty = match (self.reason, self.miss.is_some()) {
             // A fifth of the parent each, or a little more with the last.
-            (Reason::Overfill, missed) if self.entered == 4 => {
+            (RunawayReason::Overfill, missed) if self.entered == 4 => {
                 self.parent.1 - self.executed + i64::from(!missed)
             }
-            (Reason::Overfill, _) => self.parent.1 / 5,
+            (RunawayReason::Overfill, _) => self.parent.1 / 5,
             (_, true) => stage.qty_worth(book, px, 1_990_000) - 1,
             (_, false) => stage.qty_worth(book, px, 2_050_000),
         };
-        let other = (self.cast.on(side.opposite()), side.opposite(), 0);
+        let other = (self.cast.member_on(side.opposite()), side.opposite(), 0);
         let [taker, _] = stage.meet(book, px, qty, &self.cast, [other, (lead, side, self.parent.0)]);
         self.entered += 1;
         self.executed += qty;
@@ -167,16 +167,16 @@ impl Runaway {
     }
 }
 
-impl Scene for Runaway {
-    fn play(&mut self, stage: &mut Stage<'_>) -> Option<u64> {
+impl Scene for RunawayAlgoScene {
+    fn play(&mut self, stage: &mut SceneContext<'_>) -> Option<u64> {
         if self.px == 0 {
             stage.quiet(self.flood.book, true);
-            self.px = self.flood.far(stage, &self.cast);
+            self.px = self.flood.untouched_px(stage, &self.cast);
         }
         match self.reason {
-            Reason::MessageRate => self.message_rate(stage),
-            Reason::Repeat => self.repeat(stage),
-            Reason::Notional | Reason::Overfill => self.trades(stage),
+            RunawayReason::MessageRate => self.message_rate(stage),
+            RunawayReason::Repeat => self.repeat(stage),
+            RunawayReason::Notional | RunawayReason::Overfill => self.trades(stage),
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Spoofing: a large order, a small execution on the other side, and the large one is gone.
 
 use super::super::exchange::OrderRef;
-use super::super::world::World;
-use super::stage::{Cast, Stage, sign};
-use super::{MS, Place, S, Scenario, Scene};
+use super::super::world::MarketSetup;
+use super::stage::{SceneCast, SceneContext, sign};
+use super::{MS, S, Scenario, Scene, ScenePlacement};
 use crate::rng::Rng;
 use unitape_model::Side;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Miss {
+enum SpoofingMiss {
     None,
     Life,
     Ratio,
@@ -19,22 +19,22 @@ enum Miss {
     NoExec,
 }
 
-const MISSES: [(Miss, &str); 7] = [
-    (Miss::Life, "the order lives a nanosecond more than max_life_ms"),
-    (Miss::Ratio, "the order is one share less than min_ratio times what was executed"),
-    (Miss::Filled, "one share more than max_filled_pct of the order was filled"),
-    (Miss::Distance, "the order is entered a tick more than max_dist_ticks behind the best"),
-    (Miss::Stale, "the cancel comes a nanosecond more than cancel_after_exec_ms after the execution"),
-    (Miss::Notional, "the order is worth less than min_notional"),
-    (Miss::NoExec, "nothing was executed on the other side"),
+const MISSES: [(SpoofingMiss, &str); 7] = [
+    (SpoofingMiss::Life, "the order lives a nanosecond more than max_life_ms"),
+    (SpoofingMiss::Ratio, "the order is one share less than min_ratio times what was executed"),
+    (SpoofingMiss::Filled, "one share more than max_filled_pct of the order was filled"),
+    (SpoofingMiss::Distance, "the order is entered a tick more than max_dist_ticks behind the best"),
+    (SpoofingMiss::Stale, "the cancel comes a nanosecond more than cancel_after_exec_ms after the execution"),
+    (SpoofingMiss::Notional, "the order is worth less than min_notional"),
+    (SpoofingMiss::NoExec, "nothing was executed on the other side"),
 ];
 
 #[derive(Debug)]
-pub(crate) struct Spoofing {
-    cast: Cast,
+pub(crate) struct SpoofingScene {
+    cast: SceneCast,
     book: u32,
     side: Side,
-    miss: Miss,
+    miss: SpoofingMiss,
     words: &'static str,
     /// At the threshold itself and not inside.
     edge: bool,
@@ -47,11 +47,17 @@ pub(crate) struct Spoofing {
     first_seq: u64,
 }
 
-impl Spoofing {
-    pub fn new(miss: bool, n: usize, place: &Place, world: &mut World, rng: &mut Rng) -> Spoofing {
-        let (miss, words) = if miss { MISSES[n % MISSES.len()] } else { (Miss::None, "") };
-        Spoofing {
-            cast: Cast::new(world, false),
+impl SpoofingScene {
+    pub fn new(
+        miss: bool,
+        n: usize,
+        place: &ScenePlacement,
+        world: &mut MarketSetup,
+        rng: &mut Rng,
+    ) -> SpoofingScene {
+        let (miss, words) = if miss { MISSES[n % MISSES.len()] } else { (SpoofingMiss::None, "") };
+        SpoofingScene {
+            cast: SceneCast::new(world, false),
             book: place.book,
             side: rng.pick(&[Side::Buy, Side::Sell]),
             miss,
@@ -66,11 +72,11 @@ impl Spoofing {
         }
     }
 
-    fn enter(&mut self, stage: &mut Stage<'_>) {
+    fn enter(&mut self, stage: &mut SceneContext<'_>) {
         let (bid, ask) = stage.dress(self.book, &self.cast);
         let (near, far) = if self.side == Side::Buy { (bid, ask) } else { (ask, bid) };
         let behind = match self.miss {
-            Miss::Distance => 4,
+            SpoofingMiss::Distance => 4,
             _ if self.edge => 3,
             _ => stage.rng.between(0, 3),
         };
@@ -79,9 +85,9 @@ impl Spoofing {
         let ratio = stage.rng.between(6, 8);
         let small = (worth / 5 + 1).max(stage.rng.between(1, 5) * 100);
         self.qty = match self.miss {
-            Miss::Ratio => [small * 5 - 1, small],
+            SpoofingMiss::Ratio => [small * 5 - 1, small],
             // One share less than is worth the least that counts.
-            Miss::Notional => {
+            SpoofingMiss::Notional => {
                 let large = stage.qty_worth(self.book, self.px[0], 50_000) - 1;
                 [large, (large / 6).max(1)]
             }
@@ -94,8 +100,8 @@ impl Spoofing {
     }
 }
 
-impl Scene for Spoofing {
-    fn play(&mut self, stage: &mut Stage<'_>) -> Option<u64> {
+impl Scene for SpoofingScene {
+    fn play(&mut self, stage: &mut SceneContext<'_>) -> Option<u64> {
         self.step += 1;
         let (lead, book, other) = (self.cast.lead, self.book, self.side.opposite());
         match self.step {
@@ -105,26 +111,26 @@ impl Scene for Spoofing {
                 Some(stage.now() + stage.rng.between(50, 400) as u64 * MS)
             }
             2 => {
-                if self.miss == Miss::Filled {
+                if self.miss == SpoofingMiss::Filled {
                     let ahead = stage.x.desk(book).book.quantity_within(self.side, self.px[0]) - self.qty[0];
                     let hit = ahead + self.qty[0] / 10 + 1;
-                    stage.take(self.cast.on(other), book, other, self.px[0], hit);
+                    stage.take(self.cast.member_on(other), book, other, self.px[0], hit);
                 }
                 self.orders[1] = stage.rest(lead, book, other, self.px[1], self.qty[1]);
                 Some(match self.miss {
-                    Miss::Life => self.entered + 4 * S,
+                    SpoofingMiss::Life => self.entered + 4 * S,
                     _ => stage.now() + stage.rng.between(20, 200) as u64 * MS,
                 })
             }
             3 => {
-                if self.miss != Miss::NoExec {
+                if self.miss != SpoofingMiss::NoExec {
                     let reach = stage.x.desk(book).book.quantity_within(other, self.px[1]);
-                    stage.take(self.cast.on(self.side), book, self.side, self.px[1], reach);
+                    stage.take(self.cast.member_on(self.side), book, self.side, self.px[1], reach);
                     assert_eq!(stage.x.leaves(self.orders[1]), 0, "the small order was not reached");
                 }
                 Some(match self.miss {
-                    Miss::Life => self.entered + 5 * S + 1,
-                    Miss::Stale => stage.now() + 1500 * MS + 1,
+                    SpoofingMiss::Life => self.entered + 5 * S + 1,
+                    SpoofingMiss::Stale => stage.now() + 1500 * MS + 1,
                     _ if self.edge => stage.now() + 1500 * MS,
                     _ => stage.now() + stage.rng.between(10, 1400) as u64 * MS,
                 })
@@ -132,7 +138,7 @@ impl Scene for Spoofing {
             _ => {
                 let seq = stage.cancel(self.orders[0]);
                 let key = stage.place_key(lead, book, Some(self.side));
-                if self.miss == Miss::None {
+                if self.miss == SpoofingMiss::None {
                     stage.label(Scenario::Spoofing, key, None, self.first_seq, seq);
                 } else {
                     stage.near_miss(Scenario::Spoofing, key, self.words, self.first_seq);

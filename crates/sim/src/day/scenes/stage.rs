@@ -1,22 +1,22 @@
 //! What a scene acts on: the exchange, and a few moves that all scenes share.
 
-use super::super::event::{OrderKind, Tif, What};
-use super::super::exchange::{Exchange, NewOrder, OrderRef};
-use super::super::govern::Governor;
-use super::super::truth::{Key, Label, Labels, NearMiss};
-use super::super::world::World;
+use super::super::event::{DayEventBody, OrderKind, TimeInForce};
+use super::super::exchange::{NewOrder, OrderRef, SimulatedVenues};
+use super::super::rate_limit::MessageRateLimiter;
+use super::super::truth::{AlertLabel, AlertLabelKey, LabelSet, NearMiss};
+use super::super::world::MarketSetup;
 use super::Scenario;
 use crate::rng::Rng;
 use unitape_model::Side;
 
 /// The market as one scene sees it.
-pub(crate) struct Stage<'a> {
-    pub x: &'a mut Exchange,
+pub(crate) struct SceneContext<'a> {
+    pub x: &'a mut SimulatedVenues,
     pub rng: &'a mut Rng,
-    pub labels: &'a mut Labels,
-    pub governor: &'a mut Governor,
+    pub labels: &'a mut LabelSet,
+    pub governor: &'a mut MessageRateLimiter,
     /// Labels that wait for the closing event of a book.
-    pub at_close: &'a mut Vec<(u32, Pending)>,
+    pub at_close: &'a mut Vec<(u32, PendingLabel)>,
     /// Price in ticks that the orders of an instrument gather around.
     pub fair: &'a [i64],
     pub next_parent: &'a mut u64,
@@ -25,31 +25,31 @@ pub(crate) struct Stage<'a> {
 
 /// What is said of a scene at the closing event of its book.
 #[derive(Debug, Clone)]
-pub(crate) enum Pending {
-    Fires { scene: u32, key: Key, first_seq: u64 },
-    Misses { scene: u32, key: Key, misses: &'static str, first_seq: u64 },
+pub(crate) enum PendingLabel {
+    Fires { scene: u32, key: AlertLabelKey, first_seq: u64 },
+    Misses { scene: u32, key: AlertLabelKey, misses: &'static str, first_seq: u64 },
 }
 
 /// Who plays: the one it is about, and two who trade with him, one buying and one selling, and nothing else.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Cast {
+pub(crate) struct SceneCast {
     pub lead: u32,
     pub buyer: u32,
     pub seller: u32,
 }
 
-impl Cast {
-    pub fn new(world: &mut World, algo: bool) -> Cast {
-        Cast { lead: world.cast(algo), buyer: world.cast(false), seller: world.cast(false) }
+impl SceneCast {
+    pub fn new(world: &mut MarketSetup, algo: bool) -> SceneCast {
+        SceneCast { lead: world.cast(algo), buyer: world.cast(false), seller: world.cast(false) }
     }
 
-    /// The one of the two who trades on `side`.
-    pub fn on(&self, side: Side) -> u32 {
+    /// The one of the two who trades on `payment_flow`.
+    pub fn member_on(&self, side: Side) -> u32 {
         if side == Side::Buy { self.buyer } else { self.seller }
     }
 }
 
-impl Stage<'_> {
+impl SceneContext<'_> {
     pub fn now(&self) -> u64 {
         self.x.now
     }
@@ -65,12 +65,12 @@ impl Stage<'_> {
 
     /// A limit order that rests if it does not meet anything.
     pub fn rest(&mut self, member: u32, book: u32, side: Side, px: i64, qty: i64) -> OrderRef {
-        self.submit(member, book, side, px, qty, Tif::Day, 0)
+        self.submit(member, book, side, px, qty, TimeInForce::Day, 0)
     }
 
     /// A limit order that takes what it meets.
     pub fn take(&mut self, member: u32, book: u32, side: Side, px: i64, qty: i64) {
-        self.submit(member, book, side, px, qty, Tif::Ioc, 0);
+        self.submit(member, book, side, px, qty, TimeInForce::Ioc, 0);
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -81,7 +81,7 @@ impl Stage<'_> {
         side: Side,
         px: i64,
         qty: i64,
-        tif: Tif,
+        tif: TimeInForce,
         parent: u64,
     ) -> OrderRef {
         let (kind, px, stop_px) = (OrderKind::Limit, Some(px), None);
@@ -98,7 +98,7 @@ impl Stage<'_> {
 
     /// Sees to it that a book has both sides near its price, at least three ticks apart from where it is thin; returns
     /// the best of both, bid first.
-    pub fn dress(&mut self, book: u32, cast: &Cast) -> (i64, i64) {
+    pub fn dress(&mut self, book: u32, cast: &SceneCast) -> (i64, i64) {
         let fair = self.fair[self.x.world.instr_of(book).index()];
         for (side, sign) in [(Side::Buy, 1), (Side::Sell, -1)] {
             let best = self.x.desk(book).book.best(side).map(|b| b.px);
@@ -112,7 +112,7 @@ impl Stage<'_> {
                     _ => px,
                 };
                 let qty = self.rng.between(1, 9) * 100;
-                self.rest(cast.on(side), book, side, px, qty);
+                self.rest(cast.member_on(side), book, side, px, qty);
             }
         }
         let best = |side| self.x.desk(book).book.best(side).expect("both sides are there now").px;
@@ -127,7 +127,7 @@ impl Stage<'_> {
         book: u32,
         px: i64,
         qty: i64,
-        cast: &Cast,
+        cast: &SceneCast,
         [maker, taker]: [(u32, Side, u64); 2],
     ) -> [u64; 2] {
         // What is taken may elect a stop, and that may stand in the way again.
@@ -136,7 +136,7 @@ impl Stage<'_> {
             for side in [Side::Buy, Side::Sell] {
                 let in_the_way = self.x.desk(book).book.quantity_within(side, px);
                 if in_the_way > 0 {
-                    self.take(cast.on(side.opposite()), book, side.opposite(), px, in_the_way);
+                    self.take(cast.member_on(side.opposite()), book, side.opposite(), px, in_the_way);
                     clear = false;
                 }
             }
@@ -145,11 +145,11 @@ impl Stage<'_> {
             }
         }
         let before = self.x.out.len();
-        let maker = self.submit(maker.0, book, maker.1, px, qty, Tif::Day, maker.2);
-        let taker = self.submit(taker.0, book, taker.1, px, qty, Tif::Ioc, taker.2);
+        let maker = self.submit(maker.0, book, maker.1, px, qty, TimeInForce::Day, maker.2);
+        let taker = self.submit(taker.0, book, taker.1, px, qty, TimeInForce::Ioc, taker.2);
         let exec = |oid: u64| {
             let mut execs = self.x.out[before..].iter().filter_map(|e| match e.what {
-                What::Exec { order, qty, .. } if order.oid == oid => Some((e.seq, qty)),
+                DayEventBody::Exec { order, qty, .. } if order.oid == oid => Some((e.seq, qty)),
                 _ => None,
             });
             execs.next().expect("a meeting is one trade")
@@ -160,12 +160,12 @@ impl Stage<'_> {
     }
 
     /// A price to meet at: between the best ones.
-    pub fn middle(&mut self, book: u32, cast: &Cast) -> i64 {
+    pub fn middle(&mut self, book: u32, cast: &SceneCast) -> i64 {
         let (bid, ask) = self.dress(book, cast);
         (bid + ask) / 2
     }
 
-    /// The background pulls its orders of `side` at `limit` and better, as far as it may this second. True when all of
+    /// The background pulls its orders of `payment_flow` at `limit` and better, as far as it may this second. True when all of
     /// them have gone.
     pub fn pull(&mut self, book: u32, side: Side, limit: i64) -> bool {
         let sign = if side == Side::Buy { 1 } else { -1 };
@@ -186,25 +186,31 @@ impl Stage<'_> {
     pub fn label(
         &mut self,
         scenario: Scenario,
-        key: Key,
+        key: AlertLabelKey,
         reason: Option<&'static str>,
         first_seq: u64,
         seq: u64,
     ) {
         let (scene, ts) = (self.scene, self.x.now);
         let scenario = scenario.id();
-        self.labels.labels.push(Label { scene, scenario, key, reason, ts, first_seq, trigger_seq: seq });
+        self.labels.labels.push(AlertLabel { scene, scenario, key, reason, ts, first_seq, trigger_seq: seq });
     }
 
-    pub fn near_miss(&mut self, scenario: Scenario, key: Key, misses: &'static str, first_seq: u64) {
+    pub fn near_miss(
+        &mut self,
+        scenario: Scenario,
+        key: AlertLabelKey,
+        misses: &'static str,
+        first_seq: u64,
+    ) {
         let (scene, last_seq, scenario) = (self.scene, self.x.seq, scenario.id());
         let trigger_seq = None;
         let miss = NearMiss { scene, scenario, key, misses, first_seq, trigger_seq, last_seq };
         self.labels.near_misses.push(miss);
     }
 
-    /// `owner`, `venue`, `instr` and, if given, `side`.
-    pub fn place_key(&self, member: u32, book: u32, side: Option<Side>) -> Key {
+    /// `owner`, `venue`, `instr` and, if given, `payment_flow`.
+    pub fn place_key(&self, member: u32, book: u32, side: Option<Side>) -> AlertLabelKey {
         let world = &self.x.world;
         let mut key = vec![
             ("owner", world.owner_name(member).to_owned()),
@@ -212,11 +218,11 @@ impl Stage<'_> {
             ("instr", world.isin(book).to_owned()),
         ];
         key.extend(side.map(|side| ("side", side.letter().to_owned())));
-        Key(key)
+        AlertLabelKey(key)
     }
 
-    pub fn trader_key(&self, member: u32) -> Key {
-        Key(vec![("trader", self.x.world.trader_name(member).to_owned())])
+    pub fn trader_key(&self, member: u32) -> AlertLabelKey {
+        AlertLabelKey(vec![("trader", self.x.world.trader_name(member).to_owned())])
     }
 
     /// Least quantity whose value at `px` reaches `money` (whole units of the currency).

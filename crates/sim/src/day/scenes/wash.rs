@@ -1,14 +1,14 @@
 //! Wash trades: with oneself, with a friend of the same group, at once or there and back.
 
-use super::super::truth::Key;
-use super::super::world::World;
-use super::stage::{Cast, Stage};
-use super::{MS, Place, S, Scenario, Scene};
+use super::super::truth::AlertLabelKey;
+use super::super::world::MarketSetup;
+use super::stage::{SceneCast, SceneContext};
+use super::{MS, S, Scenario, Scene, ScenePlacement};
 use crate::rng::Rng;
 use unitape_model::Side;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Plot {
+enum WashTradePlot {
     SelfMatch,
     RoundTrip,
     Window,
@@ -18,38 +18,47 @@ enum Plot {
     Stranger,
 }
 
-const MISSES: [(Plot, &str); 5] = [
-    (Plot::Window, "the second leg comes exactly window_ms after the first"),
-    (Plot::Price, "one tick more than px_tol_bps from the first price"),
-    (Plot::Quantity, "one share more than qty_tol_pct from the first quantity"),
-    (Plot::SameSide, "both legs are on one side"),
-    (Plot::Stranger, "the second leg is somebody else's"),
+const MISSES: [(WashTradePlot, &str); 5] = [
+    (WashTradePlot::Window, "the second leg comes exactly window_ms after the first"),
+    (WashTradePlot::Price, "one tick more than px_tol_bps from the first price"),
+    (WashTradePlot::Quantity, "one share more than qty_tol_pct from the first quantity"),
+    (WashTradePlot::SameSide, "both legs are on one side"),
+    (WashTradePlot::Stranger, "the second leg is somebody else's"),
 ];
 
 #[derive(Debug)]
-pub(crate) struct Wash {
-    cast: Cast,
+pub(crate) struct WashTradeScene {
+    cast: SceneCast,
     /// Who has the second leg: the same, another of his group, or a stranger.
     second: u32,
     books: [u32; 2],
     side: Side,
-    plot: Plot,
+    plot: WashTradePlot,
     words: &'static str,
     passive: [bool; 2],
     first: Option<(u64, i64, i64, u64)>,
 }
 
-impl Wash {
-    pub fn new(miss: bool, n: usize, place: &Place, world: &mut World, rng: &mut Rng) -> Wash {
-        let (plot, words) =
-            if miss { MISSES[n % MISSES.len()] } else { ([Plot::SelfMatch, Plot::RoundTrip][n % 2], "") };
-        let cast = Cast::new(world, false);
+impl WashTradeScene {
+    pub fn new(
+        miss: bool,
+        n: usize,
+        place: &ScenePlacement,
+        world: &mut MarketSetup,
+        rng: &mut Rng,
+    ) -> WashTradeScene {
+        let (plot, words) = if miss {
+            MISSES[n % MISSES.len()]
+        } else {
+            ([WashTradePlot::SelfMatch, WashTradePlot::RoundTrip][n % 2], "")
+        };
+        let cast = SceneCast::new(world, false);
         let second = match plot {
-            Plot::Stranger => world.cast(false),
+            WashTradePlot::Stranger => world.cast(false),
             _ if n % 4 >= 2 => world.cast_linked(cast.lead),
             _ => cast.lead,
         };
-        Wash {
+        WashTradeScene {
             cast,
             second,
             books: [place.book, place.other_book],
@@ -62,25 +71,25 @@ impl Wash {
     }
 
     /// One leg: somebody of the cast on the other side meets him. Returns the ordinal of his execution.
-    fn leg(&self, stage: &mut Stage<'_>, n: usize, who: u32, side: Side, px: i64, qty: i64) -> u64 {
-        let (own, other) = ((who, side, 0), (self.cast.on(side.opposite()), side.opposite(), 0));
+    fn leg(&self, stage: &mut SceneContext<'_>, n: usize, who: u32, side: Side, px: i64, qty: i64) -> u64 {
+        let (own, other) = ((who, side, 0), (self.cast.member_on(side.opposite()), side.opposite(), 0));
         let parts = if self.passive[n] { [own, other] } else { [other, own] };
         let [taker, maker] = stage.meet(self.books[n], px, qty, &self.cast, parts);
         if self.passive[n] { maker } else { taker }
     }
 }
 
-impl Scene for Wash {
-    fn play(&mut self, stage: &mut Stage<'_>) -> Option<u64> {
+impl Scene for WashTradeScene {
+    fn play(&mut self, stage: &mut SceneContext<'_>) -> Option<u64> {
         let lead = self.cast.lead;
-        let key = Key(vec![
+        let key = AlertLabelKey(vec![
             ("group", stage.x.world.group_name(lead).to_owned()),
             ("instr", stage.x.world.isin(self.books[0]).to_owned()),
         ]);
         let Some((ts, px, qty, first_seq)) = self.first else {
             let px = stage.middle(self.books[0], &self.cast);
             let qty = stage.rng.between(4, 40) * 50;
-            if self.plot == Plot::SelfMatch {
+            if self.plot == WashTradePlot::SelfMatch {
                 let parts = [(self.second, self.side.opposite(), 0), (lead, self.side, 0)];
                 let [taker, maker] = stage.meet(self.books[0], px, qty, &self.cast, parts);
                 stage.label(Scenario::WashTrade, key, Some("self_match"), taker.min(maker), taker.max(maker));
@@ -89,7 +98,7 @@ impl Scene for Wash {
             let seq = self.leg(stage, 0, lead, self.side, px, qty);
             self.first = Some((stage.now(), px, qty, seq));
             return Some(match self.plot {
-                Plot::Window => stage.now() + 60 * S,
+                WashTradePlot::Window => stage.now() + 60 * S,
                 _ => stage.now() + stage.rng.between(300, 40_000) as u64 * MS,
             });
         };
@@ -97,17 +106,17 @@ impl Scene for Wash {
         let (px_most, qty_most) = (px * 5 / 10_000, qty * 10 / 100);
         let sign = stage.rng.pick(&[1, -1]);
         let (px, qty) = match self.plot {
-            Plot::Price => (px + sign * (px_most + 1), qty),
-            Plot::Quantity => (px, qty + sign * (qty_most + 1)),
-            Plot::RoundTrip => {
+            WashTradePlot::Price => (px + sign * (px_most + 1), qty),
+            WashTradePlot::Quantity => (px, qty + sign * (qty_most + 1)),
+            WashTradePlot::RoundTrip => {
                 (px + stage.rng.between(-px_most, px_most), qty + stage.rng.between(-qty_most, qty_most))
             }
             _ => (px, qty),
         };
         debug_assert!(stage.now() >= ts);
-        let side = if self.plot == Plot::SameSide { self.side } else { self.side.opposite() };
+        let side = if self.plot == WashTradePlot::SameSide { self.side } else { self.side.opposite() };
         let seq = self.leg(stage, 1, self.second, side, px, qty);
-        if self.plot == Plot::RoundTrip {
+        if self.plot == WashTradePlot::RoundTrip {
             stage.label(Scenario::WashTrade, key, Some("round_trip"), first_seq, seq);
         } else {
             stage.near_miss(Scenario::WashTrade, key, self.words, first_seq);

@@ -2,10 +2,10 @@
 
 mod render;
 
-use crate::output::{self, Done, Failure, note};
+use crate::output::{self, CommandFailure, CommandOutcome, note};
 use std::path::{Path, PathBuf};
-use unitape_bench::record::{MarkedRecord, Record};
-use unitape_bench::{Error, Options, Tune, Wanted};
+use unitape_bench::record::{BenchRecord, MarkedRecord};
+use unitape_bench::{BenchOptions, CaseSelection, Error, TapeTuning};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -23,7 +23,7 @@ fixed (taq taq-events taq-to-tape), csv (taq taq-events), swift (typed to-tape),
 iso20022 (pacs008), store (ingest scan size),
 watch (otr wash spoofing three), book (flow deep), sim (events frames).
 Leave the machine alone while it measures. Exit code 1 when a measurement does not come out right.")]
-pub struct Args {
+pub struct BenchArgs {
     /// Benches, or single cases as bench/case [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
@@ -62,7 +62,7 @@ pub struct PeerArgs {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> output::Result {
+pub fn run(args: BenchArgs) -> output::Result {
     if let Some(file) = &args.render {
         return render::print_markdown(file);
     }
@@ -70,18 +70,18 @@ pub fn run(args: Args) -> output::Result {
         let shared = Path::new("/dev/shm");
         if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() }
     });
-    let options = Options {
-        wanted: args.names.iter().map(|name| Wanted::parse(name)).collect::<Result<_, _>>()?,
+    let options = BenchOptions {
+        wanted: args.names.iter().map(|name| CaseSelection::parse(name)).collect::<Result<_, _>>()?,
         quick: args.quick,
         dir,
         seconds: args.seconds.unwrap_or(if args.quick { 1 } else { 60 }),
-        tune: Tune::parse(&args.tune)?,
+        tune: TapeTuning::parse(&args.tune)?,
         note: |what| note!("{what}"),
     };
     let mut records = Vec::new();
     let mut failure = None;
     let done = unitape_bench::run(options, &mut |record| {
-        tell(&args, record, &mut records).map_err(|why| {
+        print_record(&args, record, &mut records).map_err(|why| {
             failure = Some(why);
             Error::Failed("the record cannot be told".to_owned())
         })
@@ -93,11 +93,15 @@ pub fn run(args: Args) -> output::Result {
     if !args.json {
         output::say_lines(&mut output::unbuffered(), &render::table(&records))?;
     }
-    Ok(Done::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 /// Prints a record, or keeps it for the table.
-fn tell(args: &Args, record: Record, records: &mut Vec<Record>) -> Result<(), Failure> {
+fn print_record(
+    args: &BenchArgs,
+    record: BenchRecord,
+    records: &mut Vec<BenchRecord>,
+) -> Result<(), CommandFailure> {
     if args.marks {
         return output::print_json(&MarkedRecord { record: &record, marks: record.marks });
     }
@@ -112,5 +116,5 @@ fn tell(args: &Args, record: Record, records: &mut Vec<Record>) -> Result<(), Fa
 /// Runs the second process of a measurement.
 pub fn run_peer(args: PeerArgs) -> output::Result {
     unitape_bench::peer(args.unpinned, &args.arguments)?;
-    Ok(Done::Clean)
+    Ok(CommandOutcome::Clean)
 }

@@ -1,10 +1,10 @@
 //! Measurements as tables: for a terminal, and for the docs.
 
-use crate::output::{self, Done, Failure, grouped, open_file, say_to};
+use crate::output::{self, CommandFailure, CommandOutcome, grouped, open_file, say_to};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use unitape_bench::record::Record;
-use unitape_bench::scaling::Model;
+use unitape_bench::record::BenchRecord;
+use unitape_bench::scaling::ScalingModel;
 
 const HEAD: [&str; 11] = [
     "bench",
@@ -21,7 +21,7 @@ const HEAD: [&str; 11] = [
 ];
 
 /// A table for a terminal.
-pub fn table(records: &[Record]) -> comfy_table::Table {
+pub fn table(records: &[BenchRecord]) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
     table.set_header(HEAD);
@@ -39,16 +39,17 @@ pub fn print_markdown(file: &Path) -> output::Result {
     say_to!(out, "| {} |", HEAD.join(" | "));
     say_to!(out, "|{}", "---|".repeat(HEAD.len()));
     for (n, line) in BufReader::new(input).lines().enumerate() {
-        let at = |failure: Failure| failure.of(format_args!("{}:{}", file.display(), n + 1));
+        let at = |failure: CommandFailure| failure.with_subject(format_args!("{}:{}", file.display(), n + 1));
         let line = line.map_err(|e| at(e.into()))?;
-        let record: Record = serde_json::from_str(&line).map_err(|e| at(Failure::Data(e.to_string())))?;
+        let record: BenchRecord =
+            serde_json::from_str(&line).map_err(|e| at(CommandFailure::Data(e.to_string())))?;
         say_to!(out, "| {} |", cells(&record).join(" | "));
     }
     out.flush()?;
-    Ok(Done::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
-fn cells(r: &Record) -> [String; 11] {
+fn cells(r: &BenchRecord) -> [String; 11] {
     let on = [r.backing.as_deref(), r.place.as_deref(), r.pair.as_deref()];
     let rate = r.rate_per_s.map(|rate| format!("{} k/s", grouped(rate / 1000)));
     let case = [Some(r.case.as_str()), rate.as_deref(), r.condition.as_deref(), r.tuned.as_deref()];
@@ -72,7 +73,7 @@ fn cells(r: &Record) -> [String; 11] {
 }
 
 /// All ratios that a record has; in brackets that of the 99.99th percentiles.
-fn ratios(r: &Record) -> String {
+fn ratios(r: &BenchRecord) -> String {
     let tail = |ratio: Option<f64>| ratio.map_or(String::new(), |ratio| format!(" ({ratio:.2})"));
     let found = [
         r.ratio_to_raw.map(|raw| format!("{raw:.2}{} × raw", tail(r.ratio_p9999_to_raw))),
@@ -87,7 +88,7 @@ fn ratios(r: &Record) -> String {
 }
 
 /// What a model says of more workers.
-fn predicted(model: &Model) -> String {
+fn predicted(model: &ScalingModel) -> String {
     let each: Vec<_> = model.predicted_ns.iter().map(|(w, ns)| format!("{} at {w}", figure(*ns))).collect();
     format!("model: {} ns", each.join(", "))
 }
@@ -104,12 +105,12 @@ fn figure(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unitape_bench::record::Repeats;
+    use unitape_bench::record::RepeatTimes;
 
     /// The docs' table is made of these cells; a column too few shifts all figures behind it.
     #[test]
     fn a_row_has_the_cells_of_the_head() {
-        let mut repeats = Repeats::default();
+        let mut repeats = RepeatTimes::default();
         repeats.add(123_456, 1_000);
         let mut record = repeats.record("tape", "rtt", 1_000, 0, String::new());
         record.ratio_to_raw = Some(1.456);
@@ -130,7 +131,7 @@ mod tests {
         assert_eq!(cells[10], "1.46 (20.00) × raw, 1.02 × alone, 0.85 × disk");
         record = repeats.record("fix", "orders-to-tape", 1_000, 0, String::new());
         let predicted_ns = [(1, 400.0), (64, 31.25)].into();
-        record.model = Some(Model { predicted_ns, ..Model::default() });
+        record.model = Some(ScalingModel { predicted_ns, ..ScalingModel::default() });
         assert_eq!(ratios(&record), "model: 400 at 1, 31.2 at 64 ns");
     }
 }

@@ -1,6 +1,6 @@
 //! The levels of a book as a table: bids and asks beside each other, the best on top.
 
-use crate::output::{Failure, say_lines, say_to};
+use crate::output::{CommandFailure, say_lines, say_to};
 use std::io::Write;
 use unitape_book::PriceLevel;
 use unitape_model::Side;
@@ -12,7 +12,7 @@ pub fn print(
     [bids, asks]: [&[PriceLevel]; 2],
     depths: [usize; 2],
     orders: impl Fn(Side, &PriceLevel) -> String,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_header(["orders", "qty", "bid", "ask", "qty", "orders"]);

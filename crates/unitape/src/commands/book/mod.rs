@@ -4,9 +4,9 @@ mod ladder;
 mod packets;
 mod render;
 
-use super::reading::{self, ReadArgs};
-use crate::output::{self, Done, Failure, grouped, known, note};
-use render::Row;
+use super::read_args::{self, ReadArgs};
+use crate::output::{self, CommandFailure, CommandOutcome, grouped, list_known_names, note};
+use render::BestPriceRow;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ Exit code 3 when events said what cannot be (an unknown order, a negative rest):
 is stale: by a fault, because its feed says so, or because a gap or a message in quarantine may concern it; when orders name
 no instrument; and when the tape is damaged or cannot be
 checked against its checksums: then no book is printed, or with --skip-damage the books without what is lost.")]
-pub struct Args {
+pub struct BookArgs {
     /// Directory of the tape, or with --handler a capture
     dir: PathBuf,
     /// Only this instrument, by its name on the tape; with --handler by its id or symbol
@@ -89,13 +89,13 @@ fn basis(text: &str) -> Result<Basis, String> {
     found.ok_or_else(|| format!("there are: {}", names.join(", ")))
 }
 
-fn at(text: &str) -> Result<TapeStopPoint, Failure> {
-    TapeStopPoint::parse(text).map_err(|e| Failure::Usage(format!("--at {e}")))
+fn at(text: &str) -> Result<TapeStopPoint, CommandFailure> {
+    TapeStopPoint::parse(text).map_err(|e| CommandFailure::Usage(format!("--at {e}")))
 }
 
 /// Where the books stand.
 #[derive(Clone, Copy, Debug, Default)]
-struct Here {
+struct TapeMoment {
     /// Ordinal of the last event taken.
     seq: u64,
     /// Where it stands on the tape.
@@ -105,7 +105,7 @@ struct Here {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> output::Result {
+pub fn run(args: BookArgs) -> output::Result {
     if let Some(config) = &args.handler {
         return packets::run(&args, config);
     }
@@ -114,8 +114,8 @@ pub fn run(args: Args) -> output::Result {
     output::print_hot_notice(&args.dir);
     let (mut follower, names) = args.read.follow(&args.dir)?;
     let mut tape = TapeBooks::with_names(BookOptions::default(), names);
-    let mut view = View { args: &args, out: output::stdout(), dirty: BTreeSet::new(), printed: 0 };
-    let mut here = Here::default();
+    let mut view = BookPrinter { args: &args, out: output::stdout(), dirty: BTreeSet::new(), printed: 0 };
+    let mut here = TapeMoment::default();
     // Changes before this were printed.
     let mut quiet_to = Position(0);
     loop {
@@ -151,7 +151,7 @@ pub fn run(args: Args) -> output::Result {
             break;
         }
         if !frame.header.is_meta() {
-            here = Here { seq, position: frame.position, ts };
+            here = TapeMoment { seq, position: frame.position, ts };
         }
         let position = frame.position;
         let changes = match tape.on_frame(position, frame.bytes) {
@@ -202,13 +202,16 @@ pub fn run(args: Args) -> output::Result {
     }
     let counters = tape.books.counters();
     let left_out = counters.unnamed + counters.no_room;
-    let done =
-        if faults + stale + left_out > 0 { Done::Flawed } else { output::after_rewinds(follower.rewinds()) };
-    reading::finish(follower.reader(), tape.names.lost_names(), done)
+    let done = if faults + stale + left_out > 0 {
+        CommandOutcome::Flawed
+    } else {
+        output::outcome_after_rewinds(follower.rewinds())
+    };
+    read_args::finish(follower.reader(), tape.names.lost_names(), done)
 }
 
 /// Begins again at the start of a tape that was cut: the books of before hold events that the tape no longer has.
-fn rewind(follower: &mut TapeFollower, from: Position, to: Position) -> Result<TapeBooks, Failure> {
+fn rewind(follower: &mut TapeFollower, from: Position, to: Position) -> Result<TapeBooks, CommandFailure> {
     output::print_rewound(from, to);
     Ok(TapeBooks::with_names(BookOptions::default(), follower.reopen()?))
 }
@@ -227,7 +230,7 @@ fn warnings(tape: &TapeBooks) -> Vec<(&'static str, u64, &'static str)> {
 }
 
 /// Says why nothing was printed, and what there is.
-fn explain(args: &Args, tape: &TapeBooks, here: Here) {
+fn explain(args: &BookArgs, tape: &TapeBooks, here: TapeMoment) {
     let asked = [
         (NameKind::Instrument, "instruments", args.instr.as_deref()),
         (NameKind::Venue, "venues", args.venue.as_deref().filter(|v| *v != ALL_VENUES)),
@@ -235,7 +238,11 @@ fn explain(args: &Args, tape: &TapeBooks, here: Here) {
     for (dict, plural, name) in asked {
         let Some(name) = name.filter(|n| tape.names.get(dict, n.as_bytes()).is_none()) else { continue };
         let all = (1..=tape.names.len(dict)).filter_map(|id| tape.names.name(dict, id));
-        note!("unitape: no book: the tape has no {} {name}; {}", dict.name(), known(name, plural, all));
+        note!(
+            "unitape: no book: the tape has no {} {name}; {}",
+            dict.name(),
+            list_known_names(name, plural, all)
+        );
         return;
     }
     let events = grouped(here.seq);
@@ -263,8 +270,8 @@ fn explain(args: &Args, tape: &TapeBooks, here: Here) {
 }
 
 /// What is printed, and where to.
-struct View<'a, W> {
-    args: &'a Args,
+struct BookPrinter<'a, W> {
+    args: &'a BookArgs,
     out: W,
     /// Listings that changed since they were printed.
     dirty: BTreeSet<ListingId>,
@@ -272,7 +279,7 @@ struct View<'a, W> {
     printed: u64,
 }
 
-impl<W: Write> View<'_, W> {
+impl<W: Write> BookPrinter<'_, W> {
     /// The listings that were asked for.
     fn wanted<'t>(&self, tape: &'t TapeBooks) -> impl Iterator<Item = ListingId> + use<'t, '_, W> {
         let (instr, venue) = (self.args.instr.as_deref(), self.args.venue.as_deref());
@@ -287,7 +294,7 @@ impl<W: Write> View<'_, W> {
     }
 
     /// Prints the books that changed.
-    fn books(&mut self, tape: &TapeBooks, here: Here) -> Result<(), Failure> {
+    fn books(&mut self, tape: &TapeBooks, here: TapeMoment) -> Result<(), CommandFailure> {
         let wanted: Vec<ListingId> = self.wanted(tape).filter(|id| self.dirty.contains(id)).collect();
         self.dirty.clear();
         let over_all = |v: &str| v == ALL_VENUES;
@@ -310,7 +317,7 @@ impl<W: Write> View<'_, W> {
         if self.args.venue.as_deref().is_none_or(over_all) && self.args.basis.is_none() {
             let several = |id: &InstrumentId| tape.books.listings_of(*id).count() > 1;
             for instrument in instruments.into_iter().filter(several) {
-                let row = Row::over_all(tape, here, instrument);
+                let row = BestPriceRow::for_all_venues(tape, here, instrument);
                 self.row(&row)?;
             }
         }
@@ -318,7 +325,12 @@ impl<W: Write> View<'_, W> {
     }
 
     /// Prints a best price that has changed.
-    fn change(&mut self, tape: &TapeBooks, here: Here, change: &BookChange) -> Result<(), Failure> {
+    fn change(
+        &mut self,
+        tape: &TapeBooks,
+        here: TapeMoment,
+        change: &BookChange,
+    ) -> Result<(), CommandFailure> {
         let args = self.args;
         let listing = tape.books.listing(change.listing);
         let is = |name: &Option<String>, dict, id| match name {
@@ -333,18 +345,18 @@ impl<W: Write> View<'_, W> {
             None => change.best,
         };
         if changed && is(&args.venue, NameKind::Venue, listing.venue().into()) {
-            let row = Row::venue(tape, here, listing, args.basis);
+            let row = BestPriceRow::for_venue(tape, here, listing, args.basis);
             self.row(&row)?;
         }
         let over_all = args.venue.as_deref().is_none_or(|v| v == ALL_VENUES) && args.basis.is_none();
         if change.consolidated && over_all && tape.books.listings_of(listing.instrument()).count() > 1 {
-            let row = Row::over_all(tape, here, listing.instrument());
+            let row = BestPriceRow::for_all_venues(tape, here, listing.instrument());
             self.row(&row)?;
         }
         Ok(())
     }
 
-    fn row(&mut self, row: &Row<'_>) -> Result<(), Failure> {
+    fn row(&mut self, row: &BestPriceRow<'_>) -> Result<(), CommandFailure> {
         self.printed += 1;
         if self.args.json { row.json(&mut self.out) } else { row.text(&mut self.out) }
     }

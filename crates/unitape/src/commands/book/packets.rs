@@ -1,8 +1,8 @@
 //! `unitape book CAPTURE --handler CONFIG`: the books that a handler makes of packets.
 
-use super::{Args, ladder};
+use super::{BookArgs, ladder};
 use crate::channels;
-use crate::output::{self, Done, Failure, grouped, note, say_to};
+use crate::output::{self, CommandFailure, CommandOutcome, grouped, note, say_to};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -10,13 +10,13 @@ use std::path::Path;
 use std::time::Duration;
 use unitape_book::PriceLevel;
 use unitape_marketdata::{
-    At, BookView, Gap, Handler, InstrumentId, LineState, Listener, PacketFile, Refusal, Side, StoredLevel,
-    Subscription,
+    BookView, EventContext, Handler, InstrumentId, LineState, Listener, PacketFile, RefusedInput,
+    SequenceGap, Side, StoredLevel, Subscription,
 };
 
 /// Counts what is wrong; books are looked at when all has been read.
 #[derive(Debug, Default)]
-struct Wrong {
+struct HandlerProblems {
     refused: u64,
     first: Option<String>,
     /// Times there was no room for what waited.
@@ -29,12 +29,12 @@ struct Wrong {
 /// Changes of lines that are printed.
 const LINES_MAX: usize = 20;
 
-impl Listener for Wrong {
-    fn gap(&mut self, _: &At<'_>, gap: Gap) {
-        self.no_room += u64::from(matches!(gap, Gap::NoRoom { .. }));
+impl Listener for HandlerProblems {
+    fn on_gap(&mut self, _: &EventContext<'_>, gap: SequenceGap) {
+        self.no_room += u64::from(matches!(gap, SequenceGap::NoRoom { .. }));
     }
 
-    fn line(&mut self, at: &At<'_>, state: LineState) {
+    fn on_line(&mut self, at: &EventContext<'_>, state: LineState) {
         self.line_changes += 1;
         if self.lines.len() < LINES_MAX {
             let channel = &at.tables.channels[at.channel.index()].name;
@@ -47,7 +47,7 @@ impl Listener for Wrong {
         }
     }
 
-    fn refused(&mut self, at: &At<'_>, refusal: &Refusal<'_>) {
+    fn on_refused(&mut self, at: &EventContext<'_>, refusal: &RefusedInput<'_>) {
         self.refused += 1;
         self.first.get_or_insert_with(|| {
             format!("the first at byte {}: {}: {}", at.place, refusal.code, refusal.detail)
@@ -56,7 +56,7 @@ impl Listener for Wrong {
 }
 
 /// Reads the packets and prints the books.
-pub fn run(args: &Args, config: &Path) -> output::Result {
+pub fn run(args: &BookArgs, config: &Path) -> output::Result {
     let mut handler = Handler::open(config)?;
     let instr = args.instr.clone().map(Subscription::Instrument);
     let asked = instr.into_iter().chain(args.group.clone().map(Subscription::Group));
@@ -68,10 +68,10 @@ pub fn run(args: &Args, config: &Path) -> output::Result {
     if !some {
         handler.subscribe(Subscription::All);
     }
-    let mut wrong = Wrong::default();
+    let mut wrong = HandlerProblems::default();
     let counts = handler.replay(&args.dir, args.channel.as_deref(), &mut wrong)?;
     if !known(args, config, &handler)? {
-        return Ok(Done::Clean);
+        return Ok(CommandOutcome::Clean);
     }
     let mut out = output::stdout();
     let mut stale = 0;
@@ -116,20 +116,25 @@ pub fn run(args: &Args, config: &Path) -> output::Result {
         note!("{first}");
     }
     let flawed = stale + gaps + wrong.no_room + down + wrong.refused + lost > 0;
-    Ok(if flawed { Done::Flawed } else { Done::Clean })
+    Ok(if flawed { CommandOutcome::Flawed } else { CommandOutcome::Clean })
 }
 
 /// Whether there is what was asked for; what there is instead is explained.
-fn known(args: &Args, config: &Path, handler: &Handler) -> Result<bool, Failure> {
+fn known(args: &BookArgs, config: &Path, handler: &Handler) -> Result<bool, CommandFailure> {
     let tables = handler.tables();
     let stats = handler.core().stats();
     if stats.unknown > 0 && stats.channels.iter().all(|c| c.lines.iter().all(|line| line.packets == 0)) {
         let sent = sent_to(&args.dir)?;
         let what = "no packet was sent to an address of a channel of";
-        return Err(Failure::Data(format!("{}: {what} {}: {sent}", args.dir.display(), config.display())));
+        return Err(CommandFailure::Data(format!(
+            "{}: {what} {}: {sent}",
+            args.dir.display(),
+            config.display()
+        )));
     }
     if let Some(name) = args.instr.as_ref().filter(|name| handler.find(name).is_none()) {
-        let there = output::known(name, "instruments", tables.instruments.iter().map(|i| i.id.as_str()));
+        let there =
+            output::list_known_names(name, "instruments", tables.instruments.iter().map(|i| i.id.as_str()));
         note!("unitape: no book: no instrument {name} in these packets; {there}");
         return Ok(false);
     }
@@ -137,7 +142,7 @@ fn known(args: &Args, config: &Path, handler: &Handler) -> Result<bool, Failure>
     groups.sort_unstable();
     groups.dedup();
     if let Some(name) = args.group.as_ref().filter(|name| groups.binary_search(&name.as_str()).is_err()) {
-        let there = output::known(name, "groups", groups.iter().copied());
+        let there = output::list_known_names(name, "groups", groups.iter().copied());
         note!("unitape: no book: no group {name} in these packets; {there}");
         return Ok(false);
     }
@@ -145,7 +150,7 @@ fn known(args: &Args, config: &Path, handler: &Handler) -> Result<bool, Failure>
 }
 
 /// Where the packets of a capture were sent.
-fn sent_to(capture: &Path) -> Result<String, Failure> {
+fn sent_to(capture: &Path) -> Result<String, CommandFailure> {
     let mut file = PacketFile::open(capture, None)?;
     let mut sent = BTreeSet::new();
     while let Some(packet) = file.next()? {
@@ -166,7 +171,7 @@ fn line(
     instrument: InstrumentId,
     book: BookView<'_>,
     depth: usize,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let tables = handler.tables();
     let of = &tables.instruments[instrument.index()];
     let side = |side| -> Vec<_> {
@@ -197,7 +202,7 @@ fn table(
     instrument: InstrumentId,
     book: BookView<'_>,
     depth: usize,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let tables = handler.tables();
     let of = &tables.instruments[instrument.index()];
     let mut head = of.id.clone();

@@ -1,8 +1,8 @@
 //! Books and best prices, for people and as JSON.
 
-use super::{Args, Here, ladder};
+use super::{BookArgs, TapeMoment, ladder};
 use crate::commands::tape::utc;
-use crate::output::{Failure, grouped, plain, say_to};
+use crate::output::{CommandFailure, grouped, plain, say_to};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 use unitape_book::{ALL_VENUES, Basis, BookView, ListingView, OrderView, PriceLevel, QuoteMarks, TapeBooks};
@@ -17,7 +17,7 @@ fn names(marks: QuoteMarks) -> Vec<&'static str> {
     marks.names().collect()
 }
 
-fn line(out: &mut impl Write, value: &Value) -> Result<(), Failure> {
+fn line(out: &mut impl Write, value: &Value) -> Result<(), CommandFailure> {
     serde_json::to_writer(&mut *out, value).map_err(std::io::Error::from)?;
     Ok(out.write_all(b"\n")?)
 }
@@ -26,11 +26,11 @@ fn line(out: &mut impl Write, value: &Value) -> Result<(), Failure> {
 pub fn book_json(
     out: &mut impl Write,
     tape: &TapeBooks,
-    here: Here,
+    here: TapeMoment,
     listing: ListingView<'_>,
     book: BookView<'_>,
-    args: &Args,
-) -> Result<(), Failure> {
+    args: &BookArgs,
+) -> Result<(), CommandFailure> {
     let side = |side: Side| -> Vec<Value> {
         let level = |level: PriceLevel| {
             let mut object = Map::new();
@@ -66,7 +66,7 @@ pub fn book_json(
 pub fn warnings_json(
     out: &mut impl Write,
     warnings: &[(&'static str, u64, &'static str)],
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let counts: Map<String, Value> =
         warnings.iter().map(|(word, n, _)| ((*word).into(), (*n).into())).collect();
     line(out, &json!({ "warnings": counts }))
@@ -92,8 +92,8 @@ pub fn book_table(
     tape: &TapeBooks,
     listing: ListingView<'_>,
     book: BookView<'_>,
-    args: &Args,
-) -> Result<(), Failure> {
+    args: &BookArgs,
+) -> Result<(), CommandFailure> {
     let mut head = format!(
         "{} at {}, from {}",
         name(tape, NameKind::Instrument, listing.instrument().0),
@@ -131,8 +131,8 @@ pub fn book_table(
 }
 
 /// A best price.
-pub struct Row<'a> {
-    here: Here,
+pub struct BestPriceRow<'a> {
+    here: TapeMoment,
     venue: &'a str,
     instr: &'a str,
     basis: &'static str,
@@ -142,9 +142,14 @@ pub struct Row<'a> {
     marks: QuoteMarks,
 }
 
-impl<'a> Row<'a> {
+impl<'a> BestPriceRow<'a> {
     /// Of a venue, from `basis` or from what its best price is taken from.
-    pub fn venue(tape: &'a TapeBooks, here: Here, listing: ListingView<'a>, basis: Option<Basis>) -> Self {
+    pub fn for_venue(
+        tape: &'a TapeBooks,
+        here: TapeMoment,
+        listing: ListingView<'a>,
+        basis: Option<Basis>,
+    ) -> Self {
         let bbo = basis.map_or_else(|| listing.bbo(), |basis| listing.book(basis).bbo());
         Self {
             here,
@@ -158,7 +163,7 @@ impl<'a> Row<'a> {
     }
 
     /// Over all venues of an instrument.
-    pub fn over_all(tape: &'a TapeBooks, here: Here, instrument: InstrumentId) -> Self {
+    pub fn for_all_venues(tape: &'a TapeBooks, here: TapeMoment, instrument: InstrumentId) -> Self {
         let best = tape.books.consolidated(instrument);
         let sides = [best.bid, best.ask].map(|side| side.map(|s| s.level));
         let has = |side: Side| {
@@ -184,7 +189,7 @@ impl<'a> Row<'a> {
     }
 
     /// As a `bbo` event with what is known beyond it.
-    pub fn json(&self, out: &mut impl Write) -> Result<(), Failure> {
+    pub fn json(&self, out: &mut impl Write) -> Result<(), CommandFailure> {
         let mut object = Map::new();
         let mut put = |key: &str, value: Value| _ = object.insert(key.to_owned(), value);
         put("seq", self.here.seq.into());
@@ -211,7 +216,7 @@ impl<'a> Row<'a> {
     }
 
     /// For people.
-    pub fn text(&self, out: &mut impl Write) -> Result<(), Failure> {
+    pub fn text(&self, out: &mut impl Write) -> Result<(), CommandFailure> {
         let side = |level: Option<PriceLevel>| match level {
             Some(level) => (level.px.to_string(), level.qty.to_string()),
             None => ("-".to_owned(), String::new()),

@@ -1,22 +1,22 @@
 //! The demo checks itself: what is on the tape against what is known to have been put into the feeds.
 
-use super::picture::{Course, Found, Picture, execution};
-use super::samples::Counted;
+use super::samples::PlainCounts;
+use super::tape_overview::{ExplainedAlert, PriceCourse, TapeOverview, execution};
 use std::collections::BTreeMap;
 use unitape_feed::AccountSummary;
-use unitape_sim::day::{CopyTruth, Key, Label, LastBbo, Scene};
+use unitape_sim::day::{AlertLabel, AlertLabelKey, DropCopyTruth, LastBbo, WashTradePair};
 use unitape_watch::Alert;
 
 /// Something that must hold, and what differs if it does not.
 #[derive(Debug, serde::Serialize)]
-pub struct Check {
+pub struct DemoCheck {
     /// What must hold.
     pub what: String,
     /// Where it does not; empty when all is well.
     pub differs: Vec<String>,
 }
 
-impl Check {
+impl DemoCheck {
     /// A check with what it found.
     pub fn new(what: impl Into<String>, differs: Vec<String>) -> Self {
         Self { what: what.into(), differs }
@@ -29,7 +29,7 @@ impl Check {
 }
 
 /// For each planted scene the place of its alert in `found`; and what was missed, or found without being planted.
-pub fn scenes(planted: &[Scene], found: &[Found]) -> (Vec<Option<usize>>, Vec<String>) {
+pub fn scenes(planted: &[WashTradePair], found: &[ExplainedAlert]) -> (Vec<Option<usize>>, Vec<String>) {
     let mut free: Vec<usize> = (0..found.len()).collect();
     let mut differs = Vec::new();
     let mut matched = Vec::with_capacity(planted.len());
@@ -50,8 +50,8 @@ pub fn scenes(planted: &[Scene], found: &[Found]) -> (Vec<Option<usize>>, Vec<St
 }
 
 /// For each label of the simulated day the place of its alert in `found`; and which labels have none.
-pub fn labels(labels: &[Label], found: &[Found]) -> (Vec<Option<usize>>, Vec<String>) {
-    let is_of = |f: &Found, label: &Label| {
+pub fn labels(labels: &[AlertLabel], found: &[ExplainedAlert]) -> (Vec<Option<usize>>, Vec<String>) {
+    let is_of = |f: &ExplainedAlert, label: &AlertLabel| {
         f.scenario == label.scenario && f.ts == label.ts as i64 && f.key.iter().eq(values(&label.key))
     };
     let matched: Vec<_> = labels.iter().map(|l| found.iter().position(|f| is_of(f, l))).collect();
@@ -61,20 +61,20 @@ pub fn labels(labels: &[Label], found: &[Found]) -> (Vec<Option<usize>>, Vec<Str
 }
 
 /// The key of a label in one line.
-pub fn key(label: &Label) -> String {
+pub fn key(label: &AlertLabel) -> String {
     key_of(&label.key)
 }
 
-fn values(key: &Key) -> impl Iterator<Item = &String> {
+fn values(key: &AlertLabelKey) -> impl Iterator<Item = &String> {
     key.0.iter().map(|(_, value)| value)
 }
 
-fn key_of(key: &Key) -> String {
+fn key_of(key: &AlertLabelKey) -> String {
     values(key).map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
 /// Near misses with an execution that an alert names as evidence.
-pub fn missed(near_misses: &[Scene], found: &[Found]) -> Vec<String> {
+pub fn near_miss_alerts(near_misses: &[WashTradePair], found: &[ExplainedAlert]) -> Vec<String> {
     let accused = |leg: &String| found.iter().any(|f| f.legs.contains(leg));
     let guilty = near_misses.iter().filter(|scene| legs(scene).iter().any(accused));
     guilty.map(|scene| format!("a near miss raised an alert: {}", legs(scene).join(" + "))).collect()
@@ -96,8 +96,8 @@ pub fn alerts(live: &[Alert], replayed: &[Alert]) -> Vec<String> {
 /// `others` somebody else knows.
 pub fn account(
     summary: &AccountSummary,
-    picture: &Picture,
-    counted: &[(&str, Counted)],
+    picture: &TapeOverview,
+    counted: &[(&str, PlainCounts)],
     sizes: &BTreeMap<String, u64>,
     others: &[&str],
 ) -> Vec<String> {
@@ -130,7 +130,7 @@ pub fn account(
 }
 
 /// Whether the last best bids and offers are those of the books that made them.
-pub fn last_bbo(truth: &[LastBbo], books: &[Course]) -> Vec<String> {
+pub fn last_bbo(truth: &[LastBbo], books: &[PriceCourse]) -> Vec<String> {
     let mut differs = Vec::new();
     if truth.len() != books.len() {
         differs.push(format!("{} books on the tape, {} made", books.len(), truth.len()));
@@ -152,7 +152,7 @@ pub fn last_bbo(truth: &[LastBbo], books: &[Course]) -> Vec<String> {
 }
 
 /// Whether quarantine holds what is bad, by reason.
-pub fn reasons(truth: &CopyTruth, reasons: &BTreeMap<String, u64>) -> Vec<String> {
+pub fn reasons(truth: &DropCopyTruth, reasons: &BTreeMap<String, u64>) -> Vec<String> {
     let bad = truth.totals.bad;
     let must: BTreeMap<String, u64> = [
         ("bad_checksum", bad.checksum),
@@ -167,7 +167,7 @@ pub fn reasons(truth: &CopyTruth, reasons: &BTreeMap<String, u64>) -> Vec<String
     if must == *reasons { Vec::new() } else { vec![format!("{reasons:?} in quarantine, {must:?} made")] }
 }
 
-fn is_of(found: &Found, scene: &Scene) -> bool {
+fn is_of(found: &ExplainedAlert, scene: &WashTradePair) -> bool {
     found.scenario == scene.scenario
         && found.arm == scene.arm
         && found.key.iter().eq(values(&scene.key))
@@ -175,7 +175,7 @@ fn is_of(found: &Found, scene: &Scene) -> bool {
         && found.legs == legs(scene)
 }
 
-fn legs(scene: &Scene) -> [String; 2] {
+fn legs(scene: &WashTradePair) -> [String; 2] {
     scene
         .legs
         .each_ref()

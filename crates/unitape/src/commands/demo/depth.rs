@@ -4,8 +4,8 @@
 //! What came is counted as it is written, from the numbers of the packets alone. The exchange's books are those that the tape
 //! and the handler must have in the end.
 
-use super::place::{Place, at};
-use crate::output::Failure;
+use super::demo_directory::{DemoDirectory, directory_failure};
+use crate::output::CommandFailure;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
@@ -14,7 +14,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use unitape_base::capture::write::{datagram, file_header};
 use unitape_sim::exchange::{
-    Channel, Exchange, ExchangeConfig, FaultCounts, Faults, Level, Line, Packet, TemplateSets,
+    ChannelTemplates, DeliveredPacket, Exchange, ExchangeChannel, ExchangeConfig, ExchangeLine, FaultCounts,
+    FaultRates, PublishedLevel,
 };
 
 /// Name of the feed.
@@ -27,16 +28,16 @@ const RATE: u32 = 2_000;
 
 /// What is known of the exchange and its lines.
 #[derive(Debug)]
-pub struct Depth {
+pub struct ExchangeTruth {
     /// The handler's configuration, and the capture.
     pub config: PathBuf,
     pub capture: PathBuf,
     /// When it began and ended, nanoseconds since the epoch.
     pub span: (u64, u64),
     /// Every instrument's book at the end.
-    pub truth: Vec<Book>,
+    pub truth: Vec<ExpectedBook>,
     /// By channel.
-    pub came: [Came; 3],
+    pub came: [ChannelArrivals; 3],
     pub faults: FaultCounts,
     /// Where in the capture the payloads are that were damaged.
     pub damaged: Vec<Range<u64>>,
@@ -44,21 +45,21 @@ pub struct Depth {
 
 /// A book: price in billionths, quantity, orders; best first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Book {
+pub struct ExpectedBook {
     /// The instrument's number, which is its name.
     pub instr: String,
     /// Bids and asks.
-    pub sides: [Vec<Rung>; 2],
+    pub sides: [Vec<ExpectedLevel>; 2],
 }
 
 /// A level of it.
-pub type Rung = (i64, u64, u32);
+pub type ExpectedLevel = (i64, u64, u32);
 
 /// What came on the lines of a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Came {
+pub struct ChannelArrivals {
     /// By line.
-    pub lines: [OfLine; 2],
+    pub lines: [LineArrivals; 2],
     /// Packets that came whole on no line, and others behind them did.
     pub lost: u64,
     /// Those of which not even the header did.
@@ -67,7 +68,7 @@ pub struct Came {
 
 /// What came on a line. A copy whose header is damaged does not count: nobody can tell which it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OfLine {
+pub struct LineArrivals {
     /// Copies.
     pub packets: u64,
     /// Those of packets that had come on it.
@@ -78,21 +79,21 @@ pub struct OfLine {
 
 /// What came of a packet.
 #[derive(Clone, Copy, Debug, Default)]
-struct Copies {
+struct PacketCopies {
     /// By line.
     headers: [u16; 2],
     whole: bool,
 }
 
 /// Packets of a channel and partition, by their numbers.
-type Streams = BTreeMap<(Channel, u32), Vec<Copies>>;
+type PacketStreams = BTreeMap<(ExchangeChannel, u32), Vec<PacketCopies>>;
 
 /// Writes configuration, templates and capture.
 pub fn write(
-    place: &Place,
+    place: &DemoDirectory,
     seconds: u64,
-    to_file: impl FnOnce(&Path, u64, &mut Making) -> Result<(), Failure>,
-) -> Result<Depth, Failure> {
+    to_file: impl FnOnce(&Path, u64, &mut CaptureMaker) -> Result<(), CommandFailure>,
+) -> Result<ExchangeTruth, CommandFailure> {
     let config = place.feeds().join("depth.toml");
     // As in the examples, but with the templates beside it.
     let text = include_str!("../../../../../examples/feeds/box.toml").replace("../../vectors/fast/box/", "");
@@ -104,18 +105,18 @@ pub fn write(
     ];
     for (name, text) in files {
         let path = place.feeds().join(name);
-        fs::write(&path, text).map_err(|e| at("write", &path, &e))?;
+        fs::write(&path, text).map_err(|e| directory_failure("write", &path, &e))?;
     }
     let capture = place.feeds().join("depth.pcap");
-    let mut making = Making {
-        exchange: Exchange::new(exchange_config(seconds), &TemplateSets::ours())?,
-        streams: Streams::new(),
+    let mut making = CaptureMaker {
+        exchange: Exchange::new(exchange_config(seconds), &ChannelTemplates::shipped())?,
+        streams: PacketStreams::new(),
         damaged: Vec::new(),
         end_ns: 0,
     };
     to_file(&capture, seconds * MESSAGES_PER_SECOND * MESSAGE_BYTES_ABOUT, &mut making)?;
-    let Making { exchange, streams, damaged, end_ns } = making;
-    Ok(Depth {
+    let CaptureMaker { exchange, streams, damaged, end_ns } = making;
+    Ok(ExchangeTruth {
         config,
         capture,
         span: (exchange.config().start_ns, end_ns),
@@ -140,7 +141,7 @@ fn exchange_config(seconds: u64) -> ExchangeConfig {
         beacon_ns: 100_000_000,
         // Only the end is asked for.
         moments_max: 1,
-        faults: Faults {
+        faults: FaultRates {
             lost_once: 10_000,
             lost: 500,
             burst: 60,
@@ -158,14 +159,14 @@ fn exchange_config(seconds: u64) -> ExchangeConfig {
 }
 
 /// A capture that is being made.
-pub struct Making {
+pub struct CaptureMaker {
     exchange: Exchange,
-    streams: Streams,
+    streams: PacketStreams,
     damaged: Vec<Range<u64>>,
     end_ns: u64,
 }
 
-impl Making {
+impl CaptureMaker {
     /// Writes all packets.
     pub fn write(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let (mut bytes, mut written) = (Vec::new(), 0);
@@ -190,11 +191,11 @@ impl Making {
 }
 
 /// Counts a copy.
-fn take(streams: &mut Streams, packet: &Packet) {
+fn take(streams: &mut PacketStreams, packet: &DeliveredPacket) {
     let stream = streams.entry((packet.channel, packet.partition)).or_default();
     let number = packet.number as usize;
     if stream.len() <= number {
-        stream.resize(number + 1, Copies::default());
+        stream.resize(number + 1, PacketCopies::default());
     }
     // A header that is whole is a message of its own, so that damage behind it begins behind it.
     stream[number].headers[packet.line as usize] += u16::from(packet.sound > 0);
@@ -202,19 +203,19 @@ fn take(streams: &mut Streams, packet: &Packet) {
 }
 
 /// What came, by channel.
-fn came(streams: &Streams) -> [Came; 3] {
-    let mut all: [Came; 3] = Default::default();
+fn came(streams: &PacketStreams) -> [ChannelArrivals; 3] {
+    let mut all: [ChannelArrivals; 3] = Default::default();
     for ((channel, _), stream) in streams {
         let came = &mut all[*channel as usize];
         came.lost += gaps(stream.iter().map(|copies| copies.whole));
         came.unheard += gaps(stream.iter().map(|copies| copies.headers != [0; 2]));
-        for line in [Line::A as usize, Line::B as usize] {
+        for line in [ExchangeLine::A as usize, ExchangeLine::B as usize] {
             let of = &mut came.lines[line];
             let copies = || stream.iter().map(|copies| u64::from(copies.headers[line]));
             of.packets += copies().sum::<u64>();
             of.twice += copies().map(|n| n.saturating_sub(1)).sum::<u64>();
             // All that any line brought, or jumped over, is what each should have.
-            let heard = |copies: &Copies| copies.headers != [0; 2];
+            let heard = |copies: &PacketCopies| copies.headers != [0; 2];
             if let (Some(first), Some(last)) = (stream.iter().position(heard), stream.iter().rposition(heard))
                 && copies().any(|n| n > 0)
             {
@@ -235,14 +236,15 @@ fn gaps(there: impl Iterator<Item = bool>) -> u64 {
 }
 
 /// Every book of the exchange as it is.
-fn books(exchange: &Exchange) -> Vec<Book> {
+fn books(exchange: &Exchange) -> Vec<ExpectedBook> {
     let (world, truth) = (exchange.world(), exchange.truth());
-    let of = |(place, instrument): (usize, &unitape_sim::exchange::Instrument)| {
-        let now = truth.now(place)?;
+    let of = |(place, instrument): (usize, &unitape_sim::exchange::ExchangeInstrument)| {
+        let now = truth.current_moment(place)?;
         let unit = 10i64.pow((9 + i32::from(world.product_of(place).exponent)) as u32);
-        let side =
-            |levels: &[Level]| levels.iter().map(|l| (l.px * unit, u64::from(l.qty), l.orders)).collect();
-        Some(Book { instr: instrument.id.to_string(), sides: [side(&now.bids), side(&now.offers)] })
+        let side = |levels: &[PublishedLevel]| {
+            levels.iter().map(|l| (l.px * unit, u64::from(l.qty), l.orders)).collect()
+        };
+        Some(ExpectedBook { instr: instrument.id.to_string(), sides: [side(&now.bids), side(&now.offers)] })
     };
     world.instruments.iter().enumerate().filter_map(of).collect()
 }
@@ -259,26 +261,32 @@ mod tests {
     fn what_came_is_counted_by_number() {
         assert_eq!(gaps([false, false, true, false, true, true, false].into_iter()), 1);
         assert_eq!((gaps([false; 3].into_iter()), gaps([].into_iter())), (0, 0));
-        let mut streams = Streams::new();
+        let mut streams = PacketStreams::new();
         let mut packet = |line, number, sound| {
             let to = "239.0.0.1:1".parse().unwrap();
-            let channel = Channel::Incremental;
+            let channel = ExchangeChannel::Incremental;
             let bytes = vec![0; 9];
-            take(&mut streams, &Packet { channel, line, partition: 1, to, number, ts_ns: 0, bytes, sound });
+            take(
+                &mut streams,
+                &DeliveredPacket { channel, line, partition: 1, to, number, ts_ns: 0, bytes, sound },
+            );
         };
         for (line, number, sound) in [
-            (Line::A, 5, 9),
-            (Line::A, 6, 4),
-            (Line::B, 6, 0),
-            (Line::A, 8, 9),
-            (Line::A, 8, 9),
-            (Line::B, 5, 9),
-            (Line::B, 7, 9),
+            (ExchangeLine::A, 5, 9),
+            (ExchangeLine::A, 6, 4),
+            (ExchangeLine::B, 6, 0),
+            (ExchangeLine::A, 8, 9),
+            (ExchangeLine::A, 8, 9),
+            (ExchangeLine::B, 5, 9),
+            (ExchangeLine::B, 7, 9),
         ] {
             packet(line, number, sound);
         }
         let [incremental, ..] = came(&streams);
-        let line = |packets, twice, missed| OfLine { packets, twice, missed };
-        assert_eq!(incremental, Came { lines: [line(4, 1, 1), line(2, 0, 2)], lost: 1, unheard: 0 });
+        let line = |packets, twice, missed| LineArrivals { packets, twice, missed };
+        assert_eq!(
+            incremental,
+            ChannelArrivals { lines: [line(4, 1, 1), line(2, 0, 2)], lost: 1, unheard: 0 }
+        );
     }
 }

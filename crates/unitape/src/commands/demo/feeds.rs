@@ -1,16 +1,16 @@
 //! The feeds of the demo: real ones, and three whose truth is known.
 
-use super::depth::{self, DEPTH, Depth};
-use super::place::{Place, at};
-use super::samples::{Counted, SAMPLES};
-use crate::output::{self, Failure};
+use super::demo_directory::{DemoDirectory, directory_failure};
+use super::depth::{self, DEPTH, ExchangeTruth};
+use super::samples::{PlainCounts, SAMPLES};
+use crate::output::{self, CommandFailure};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use unitape_feed::{FileFeed, Format};
-use unitape_sim::day::{CopyTruth, Label, Scenario};
-use unitape_sim::{DropCopy, Noise, Sim, SimConfig};
+use unitape_sim::day::{AlertLabel, DropCopyTruth, Scenario};
+use unitape_sim::{DropCopy, DropCopyNoise, Sim, SimConfig};
 
 /// Good messages of order flow for each second that the demo may take.
 pub const MESSAGES_PER_SECOND: u64 = 100_000;
@@ -27,24 +27,24 @@ pub const MARKET: &str = "market";
 
 /// What is known of the feeds before anything has decoded them.
 #[derive(Debug)]
-pub struct Written {
+pub struct WrittenFeeds {
     /// Of the order flow: all of it.
-    pub truth: CopyTruth,
+    pub truth: DropCopyTruth,
     /// Of the simulated day.
-    pub market: Market,
+    pub market: MarketTruth,
     /// Of the exchange's market data.
-    pub depth: Depth,
+    pub depth: ExchangeTruth,
     /// What each of the other feeds holds.
-    pub counted: Vec<(&'static str, Counted)>,
+    pub counted: Vec<(&'static str, PlainCounts)>,
     /// All of them, as consolidation wants them.
     pub feeds: Vec<FileFeed>,
 }
 
 /// What is known of the simulated day.
 #[derive(Debug)]
-pub struct Market {
+pub struct MarketTruth {
     /// Alerts that its scenes must raise.
-    pub labels: Vec<Label>,
+    pub labels: Vec<AlertLabel>,
     /// How many scenes must raise none.
     pub near_misses: usize,
 }
@@ -52,14 +52,14 @@ pub struct Market {
 /// Scenarios that the simulated day holds scenes of: those that the watch knows.
 const PLANTED: [Scenario; 3] = [Scenario::Spoofing, Scenario::OrderToTradeRatio, Scenario::WashTrade];
 
-/// Writes all feeds below `place`, the made ones with a progress bar.
-pub fn write(place: &Place, seconds: u64, stop: &AtomicBool) -> Result<Written, Failure> {
+/// Writes all feeds below `demo_directory`, the made ones with a progress bar.
+pub fn write(place: &DemoDirectory, seconds: u64, stop: &AtomicBool) -> Result<WrittenFeeds, CommandFailure> {
     let mut feeds = Vec::new();
     for sample in &SAMPLES {
         let mut files = Vec::new();
         for (name, bytes) in sample.files {
             let path = place.feeds().join(name);
-            fs::write(&path, bytes).map_err(|e| at("write", &path, &e))?;
+            fs::write(&path, bytes).map_err(|e| directory_failure("write", &path, &e))?;
             files.push(path);
         }
         feeds.push(feed(sample.feed, sample.format, sample.mapping, files)?);
@@ -77,26 +77,26 @@ pub fn write(place: &Place, seconds: u64, stop: &AtomicBool) -> Result<Written, 
     write_file("make market", &path, about, stop, |out| write_day(&mut sim, out))?;
     feeds.push(feed(MARKET, "events", "", vec![path])?);
     let labels = sim.labels().into_iter().cloned().collect();
-    let market = Market { labels, near_misses: sim.near_misses().len() };
+    let market = MarketTruth { labels, near_misses: sim.near_misses().len() };
     let depth = depth::write(place, seconds, |path, about, making| {
         write_file("make depth", path, about, stop, |out| making.write(out))
     })?;
     let config = depth.config.display().to_string();
     feeds.push(feed(DEPTH, "fast", &config, vec![depth.capture.clone()])?);
     let mut counted: Vec<_> = SAMPLES.iter().map(|s| (s.feed, s.counted())).collect();
-    counted.push((ORDERS, of_flow(&truth)));
+    counted.push((ORDERS, count_order_flow(&truth)));
     let by_kind = sim.totals().by_kind.iter().map(|(kind, n)| ((*kind).to_owned(), *n)).collect();
-    counted.push((MARKET, Counted { messages: sim.events(), by_kind, ..Counted::default() }));
-    Ok(Written { truth, market, depth, counted, feeds })
+    counted.push((MARKET, PlainCounts { messages: sim.events(), by_kind, ..PlainCounts::default() }));
+    Ok(WrittenFeeds { truth, market, depth, counted, feeds })
 }
 
 /// What the order flow holds.
-pub fn of_flow(truth: &CopyTruth) -> Counted {
+pub fn count_order_flow(truth: &DropCopyTruth) -> PlainCounts {
     let (flow, bad) = (&truth.totals, truth.totals.bad.total());
     let mut by_kind = flow.by_kind.clone();
     by_kind.insert("quarantine".to_owned(), bad);
     by_kind.retain(|_, n| *n > 0);
-    Counted { messages: flow.messages + bad, quarantined: bad, ignored: flow.no_event, by_kind }
+    PlainCounts { messages: flow.messages + bad, quarantined: bad, ignored: flow.no_event, by_kind }
 }
 
 /// The order flow: the same bytes for the same number of seconds, on every machine.
@@ -115,7 +115,7 @@ fn flow_config(seconds: u64) -> SimConfig {
     }
 }
 
-const NOISE: Noise = Noise { heartbeat_ns: 30_000_000_000, bad_per_million: 300 };
+const NOISE: DropCopyNoise = DropCopyNoise { heartbeat_ns: 30_000_000_000, bad_per_million: 300 };
 
 /// The simulated day, as determined. It has auctions, halts, news and payments beside its orders.
 fn day_config(seconds: u64) -> SimConfig {
@@ -137,7 +137,7 @@ fn write_day(sim: &mut Sim, out: &mut dyn Write) -> io::Result<()> {
     let (mut scratch, mut line) = (Vec::new(), Vec::new());
     while sim.step().is_some() {
         line.clear();
-        for event in sim.last() {
+        for event in sim.last_events() {
             unitape_sim::day::write_line(sim.world(), event, &mut scratch, &mut line);
         }
         out.write_all(&line)?;
@@ -145,7 +145,7 @@ fn write_day(sim: &mut Sim, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn feed(name: &str, format: &str, mapping: &str, files: Vec<PathBuf>) -> Result<FileFeed, Failure> {
+fn feed(name: &str, format: &str, mapping: &str, files: Vec<PathBuf>) -> Result<FileFeed, CommandFailure> {
     Ok(FileFeed { name: name.to_owned(), format: Format::from_names(format, mapping)?, files })
 }
 
@@ -156,10 +156,10 @@ fn write_file<T>(
     about: u64,
     stop: &AtomicBool,
     write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
-) -> Result<T, Failure> {
-    let fail = |e| at("write", path, &e);
+) -> Result<T, CommandFailure> {
+    let fail = |e| directory_failure("write", path, &e);
     let written = AtomicU64::new(0);
-    let sink = Counting { file: File::create(path).map_err(fail)?, written: &written, stop };
+    let sink = CountingFile { file: File::create(path).map_err(fail)?, written: &written, stop };
     let mut sink = BufWriter::with_capacity(1 << 16, sink);
     // Relaxed: figures for people.
     let position = || (written.load(Ordering::Relaxed), about);
@@ -171,13 +171,13 @@ fn write_file<T>(
     .map_err(fail)
 }
 
-struct Counting<'a> {
+struct CountingFile<'a> {
     file: File,
     written: &'a AtomicU64,
     stop: &'a AtomicBool,
 }
 
-impl Write for Counting<'_> {
+impl Write for CountingFile<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // Relaxed: the signal handler hands nothing over but the wish.
         if self.stop.load(Ordering::Relaxed) {

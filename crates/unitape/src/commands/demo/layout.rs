@@ -8,9 +8,9 @@ pub const WIDTH: usize = 100;
 
 /// Whether and how to colour.
 #[derive(Clone, Copy, Debug)]
-pub struct Paint(bool);
+pub struct TextPaint(bool);
 
-impl Paint {
+impl TextPaint {
     /// Colours on a terminal, none where `NO_COLOR` is set.
     pub fn for_stdout() -> Self {
         let set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
@@ -45,12 +45,12 @@ impl Paint {
 
 /// A table: columns as wide as they must be, numbers to the right.
 #[derive(Debug, Default)]
-pub struct Table {
+pub struct TextTable {
     head: Vec<&'static str>,
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     /// With these headings; one that begins with `>` stands to the right, as do the cells under it.
     pub fn new(head: &[&'static str]) -> Self {
         Self { head: head.to_vec(), rows: Vec::new() }
@@ -63,7 +63,7 @@ impl Table {
     }
 
     /// The lines, indented by two.
-    pub fn lines(&self, paint: Paint) -> Vec<String> {
+    pub fn lines(&self, paint: TextPaint) -> Vec<String> {
         let titles: Vec<String> = self.head.iter().map(|h| h.trim_start_matches('>').to_owned()).collect();
         let width = |column: usize| {
             let cells = self.rows.iter().map(|row| &row[column]).chain([&titles[column]]);
@@ -126,12 +126,12 @@ mod tests {
 
     #[test]
     fn tables_align_by_characters_not_bytes() {
-        let mut table = Table::new(&["name", ">n"]);
+        let mut table = TextTable::new(&["name", ">n"]);
         table.row(vec!["▁▂".to_owned(), "1".to_owned()]);
         table.row(vec!["abcdef".to_owned(), "1,000".to_owned()]);
         let want = ["  name        n", "  ▁▂          1", "  abcdef  1,000"];
-        assert_eq!(table.lines(Paint(false)), want);
+        assert_eq!(table.lines(TextPaint(false)), want);
         assert_eq!(wrapped("one two  three", 8), ["one two", "three"]);
-        assert_eq!(Paint(true).bold("x"), "\x1b[1mx\x1b[0m");
+        assert_eq!(TextPaint(true).bold("x"), "\x1b[1mx\x1b[0m");
     }
 }

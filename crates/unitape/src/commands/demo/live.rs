@@ -1,6 +1,6 @@
 //! The watch that follows the tape while it is being written.
 
-use crate::output::Failure;
+use crate::output::CommandFailure;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use unitape_watch::{Alert, ScenarioSelection, TapeWatch};
 
 /// What a live watch saw.
 #[derive(Debug, Default)]
-pub struct Live {
+pub struct LiveWatchResult {
     /// Its alerts.
     pub alerts: Vec<Alert>,
     /// How many of them it had raised before the writer was done.
@@ -19,7 +19,10 @@ pub struct Live {
 }
 
 /// Runs `write` while a watch follows the tape in `dir` on a thread of its own, as any other reader would.
-pub fn alongside<T>(dir: &Path, write: impl FnOnce() -> Result<T, Failure>) -> Result<(T, Live), Failure> {
+pub fn watch_while<T>(
+    dir: &Path,
+    write: impl FnOnce() -> Result<T, CommandFailure>,
+) -> Result<(T, LiveWatchResult), CommandFailure> {
     let written = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let watcher = std::thread::Builder::new()
@@ -27,7 +30,7 @@ pub fn alongside<T>(dir: &Path, write: impl FnOnce() -> Result<T, Failure>) -> R
             .spawn_scoped(scope, || follow(dir, &written))?;
         let outcome = {
             // Raised also when the writer fails or panics, so that nobody follows for ever.
-            let _raise = Raise(&written);
+            let _raise = RaiseOnDrop(&written);
             write()
         };
         let live = watcher.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -38,12 +41,12 @@ pub fn alongside<T>(dir: &Path, write: impl FnOnce() -> Result<T, Failure>) -> R
 }
 
 /// Watches the tape in `dir` from its start until `written` is up and all is read.
-fn follow(dir: &Path, written: &AtomicBool) -> Result<Live, Failure> {
+fn follow(dir: &Path, written: &AtomicBool) -> Result<LiveWatchResult, CommandFailure> {
     let mut watch = TapeWatch::new(&ScenarioSelection::default())?;
     let mut reader = first_sight(dir, written)?;
-    let mut live = Live::default();
+    let mut live = LiveWatchResult::default();
     loop {
-        // Acquire: pairs with the Release of `Raise`. Looked at before the tape is drained: what was committed
+        // Acquire: pairs with the Release of `RaiseOnDrop`. Looked at before the tape is drained: what was committed
         // before the writer was done is then seen in this round.
         let last_round = written.load(Ordering::Acquire);
         loop {
@@ -65,10 +68,10 @@ fn follow(dir: &Path, written: &AtomicBool) -> Result<Live, Failure> {
 }
 
 /// Opens the tape as soon as the writer has made it.
-fn first_sight(dir: &Path, written: &AtomicBool) -> Result<Reader, Failure> {
+fn first_sight(dir: &Path, written: &AtomicBool) -> Result<Reader, CommandFailure> {
     let mut waiter = Waiter::new(WaitStrategy::Balanced);
     loop {
-        // Acquire: pairs with the Release of `Raise`; what does not open now never will.
+        // Acquire: pairs with the Release of `RaiseOnDrop`; what does not open now never will.
         let last_try = written.load(Ordering::Acquire);
         match Reader::open(dir, StartPosition::Oldest) {
             Ok(reader) => return Ok(reader),
@@ -78,9 +81,9 @@ fn first_sight(dir: &Path, written: &AtomicBool) -> Result<Reader, Failure> {
     }
 }
 
-struct Raise<'a>(&'a AtomicBool);
+struct RaiseOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Raise<'_> {
+impl Drop for RaiseOnDrop<'_> {
     fn drop(&mut self) {
         // Release: pairs with the Acquire loads of `follow` and `first_sight`.
         self.0.store(true, Ordering::Release);
@@ -96,9 +99,9 @@ mod tests {
     fn a_failed_writer_ends_the_watch() {
         let temp = tempfile::tempdir().unwrap();
         let dir = temp.path().join("tape");
-        let result = alongside::<()>(&dir, || Err(Failure::Error("the disk is full".to_owned())));
-        assert!(matches!(result, Err(Failure::Error(what)) if what == "the disk is full"));
-        let nothing = alongside(&dir, || Ok(()));
-        assert!(matches!(nothing, Err(Failure::Error(_))), "there is no tape to follow");
+        let result = watch_while::<()>(&dir, || Err(CommandFailure::Error("the disk is full".to_owned())));
+        assert!(matches!(result, Err(CommandFailure::Error(what)) if what == "the disk is full"));
+        let nothing = watch_while(&dir, || Ok(()));
+        assert!(matches!(nothing, Err(CommandFailure::Error(_))), "there is no tape to follow");
     }
 }

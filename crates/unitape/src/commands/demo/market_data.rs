@@ -1,7 +1,7 @@
 //! The summary's part on market data in FAST: what its lines lost, how it came back, and the best prices of its books.
 
-use super::Story;
-use super::layout::{Paint, Table};
+use super::DemoResults;
+use super::layout::{TextPaint, TextTable};
 use super::report::{course_json, more, section};
 use crate::output::grouped;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const SHOWN: usize = 6;
 
 /// For people.
-pub fn lines(story: &Story, paint: Paint) -> Vec<String> {
+pub fn lines(story: &DemoResults, paint: TextPaint) -> Vec<String> {
     let mut lines = Vec::new();
     let about = "FAST on two lines; the first good copy of each packet wins";
     section(&mut lines, paint, "Market data", about);
@@ -38,7 +38,7 @@ pub fn lines(story: &Story, paint: Paint) -> Vec<String> {
     lines
 }
 
-fn table(story: &Story) -> Table {
+fn table(story: &DemoResults) -> TextTable {
     let head = [
         "channel",
         "line",
@@ -50,7 +50,7 @@ fn table(story: &Story) -> Table {
         ">damaged",
         ">on neither",
     ];
-    let mut table = Table::new(&head);
+    let mut table = TextTable::new(&head);
     for channel in &story.held.stats.channels {
         for (n, line) in channel.lines.iter().enumerate() {
             let [name, neither] = match n {
@@ -66,9 +66,9 @@ fn table(story: &Story) -> Table {
     table
 }
 
-fn best(story: &Story) -> Table {
+fn best(story: &DemoResults) -> TextTable {
     let mut table =
-        Table::new(&["instrument", "group", ">size", ">bid", ">ask", ">size", ">changes", "course"]);
+        TextTable::new(&["instrument", "group", ">size", ">bid", ">ask", ">size", ">changes", "course"]);
     for c in story.held.courses.iter().take(SHOWN) {
         let value = |n: usize| c.last.get(n).cloned().flatten().unwrap_or_else(|| "-".to_owned());
         let group = story.held.groups.get(&c.instr).cloned().unwrap_or_default();
@@ -79,7 +79,7 @@ fn best(story: &Story) -> Table {
 }
 
 /// The same as data.
-pub fn json(story: &Story) -> Value {
+pub fn json(story: &DemoResults) -> Value {
     let held = &story.held;
     let products = held.stats.products;
     json!({

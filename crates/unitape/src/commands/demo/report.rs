@@ -1,17 +1,17 @@
 //! The summary of a demo, for people and as data.
 
 use super::feeds::{MARKET, ORDERS};
-use super::layout::{Paint, Table, WIDTH, quoted, wrapped};
-use super::picture::{Course, Found};
+use super::layout::{TextPaint, TextTable, WIDTH, quoted, wrapped};
 use super::samples::SAMPLES;
-use super::{Story, check};
-use crate::output::{self, Failure, bytes, grouped, plain};
+use super::tape_overview::{ExplainedAlert, PriceCourse};
+use super::{DemoResults, check};
+use crate::output::{self, CommandFailure, bytes, grouped, plain};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use unitape_feed::FeedSummary;
-use unitape_sim::day::Scene;
+use unitape_sim::day::WashTradePair;
 
 /// Instruments shown of each sort.
 const SHOWN: usize = 12;
@@ -19,10 +19,10 @@ const SHOWN: usize = 12;
 const DAYS_SHOWN: usize = 6;
 
 /// Prints the summary.
-pub fn print(story: &Story) -> Result<(), Failure> {
-    let paint = Paint::for_stdout();
+pub fn print(story: &DemoResults) -> Result<(), CommandFailure> {
+    let paint = TextPaint::for_stdout();
     let mut lines = Vec::new();
-    lines.extend(wrapped(&told(story), WIDTH - 2));
+    lines.extend(wrapped(&describe_demo(story), WIDTH - 2));
     section(
         &mut lines,
         paint,
@@ -92,7 +92,7 @@ pub fn print(story: &Story) -> Result<(), Failure> {
 }
 
 /// The same as data.
-pub fn json(story: &Story) -> Value {
+pub fn json(story: &DemoResults) -> Value {
     let truth = &story.written.truth;
     let feeds: serde_json::Map<_, _> = story
         .summary
@@ -131,7 +131,7 @@ pub fn json(story: &Story) -> Value {
         .near_misses
         .iter()
         .map(|scene| {
-            let raised = !check::missed(std::slice::from_ref(scene), &story.found).is_empty();
+            let raised = !check::near_miss_alerts(std::slice::from_ref(scene), &story.found).is_empty();
             json!({ "scene": scene, "alert": raised })
         })
         .collect();
@@ -170,7 +170,7 @@ pub fn json(story: &Story) -> Value {
 }
 
 /// What just happened, in plain sentences.
-fn told(story: &Story) -> String {
+fn describe_demo(story: &DemoResults) -> String {
     let truth = &story.written.truth;
     let messages = |feed| story.summary.by_feed.get(feed).map_or(0, |f| f.messages);
     let again = if story.checks.iter().all(|c| c.holds()) {
@@ -202,16 +202,16 @@ fn told(story: &Story) -> String {
     )
 }
 
-pub fn section(lines: &mut Vec<String>, paint: Paint, title: &str, about: &str) {
+pub fn section(lines: &mut Vec<String>, paint: TextPaint, title: &str, about: &str) {
     lines.push(String::new());
     let about = if about.is_empty() { String::new() } else { format!("  {}", paint.dim(about)) };
     lines.push(format!("{}{about}", paint.bold(title)));
 }
 
-fn feeds(story: &Story) -> Table {
+fn feeds(story: &DemoResults) -> TextTable {
     let head =
         ["feed", ">messages", ">with events", ">duplicates", ">quarantined", ">ignored", ">events", ">size"];
-    let mut table = Table::new(&head);
+    let mut table = TextTable::new(&head);
     let s = &story.summary;
     let mut row = |name: &str, counts: [u64; 7]| {
         let [numbers @ .., size] = counts;
@@ -229,9 +229,9 @@ fn feeds(story: &Story) -> Table {
     table
 }
 
-fn books(lines: &mut Vec<String>, courses: &[Course], paint: Paint) {
+fn books(lines: &mut Vec<String>, courses: &[PriceCourse], paint: TextPaint) {
     let mut table =
-        Table::new(&["venue", "instrument", ">size", ">bid", ">ask", ">size", ">changes", "course"]);
+        TextTable::new(&["venue", "instrument", ">size", ">bid", ">ask", ">size", ">changes", "course"]);
     for c in courses.iter().take(SHOWN) {
         let value = |n: usize| c.last.get(n).cloned().flatten().unwrap_or_else(|| "-".to_owned());
         let cells = [value(1), value(0), value(2), value(3), grouped(c.changes), c.sparkline()];
@@ -241,8 +241,8 @@ fn books(lines: &mut Vec<String>, courses: &[Course], paint: Paint) {
     more(lines, courses.len(), SHOWN, "the most active", "order books are on the tape", paint);
 }
 
-fn indices(lines: &mut Vec<String>, courses: &[Course], paint: Paint) {
-    let mut table = Table::new(&["venue", "index", ">value", ">changes", "course"]);
+fn indices(lines: &mut Vec<String>, courses: &[PriceCourse], paint: TextPaint) {
+    let mut table = TextTable::new(&["venue", "index", ">value", ">changes", "course"]);
     for c in courses.iter().take(SHOWN) {
         let value = c.last.first().cloned().flatten().unwrap_or_else(|| "-".to_owned());
         table.row(vec![c.venue.clone(), c.instr.clone(), value, grouped(c.changes), c.sparkline()]);
@@ -252,16 +252,17 @@ fn indices(lines: &mut Vec<String>, courses: &[Course], paint: Paint) {
 }
 
 /// Says which of how many are shown.
-pub fn more(lines: &mut Vec<String>, all: usize, shown: usize, which: &str, what: &str, paint: Paint) {
+pub fn more(lines: &mut Vec<String>, all: usize, shown: usize, which: &str, what: &str, paint: TextPaint) {
     if let Some(more) = all.checked_sub(shown).filter(|n| *n > 0) {
         lines.push(paint.dim(&format!("  {which}; {more} more {what}")));
     }
 }
 
-fn planted(story: &Story) -> Table {
-    let mut table = Table::new(&["planted at", "scene", "group", "instrument", "evidence", ">found"]);
-    let part =
-        |scene: &Scene, n: usize| scene.key.0.get(n).map_or_else(String::new, |(_, value)| value.clone());
+fn planted(story: &DemoResults) -> TextTable {
+    let mut table = TextTable::new(&["planted at", "scene", "group", "instrument", "evidence", ">found"]);
+    let part = |scene: &WashTradePair, n: usize| {
+        scene.key.0.get(n).map_or_else(String::new, |(_, value)| value.clone())
+    };
     for (scene, at) in story.written.truth.planted.iter().zip(&story.matched) {
         let evidence = match at {
             Some(n) => {
@@ -295,13 +296,13 @@ fn planted(story: &Story) -> Table {
 }
 
 /// Alerts that nothing was planted for.
-fn unplanted(story: &Story) -> impl Iterator<Item = usize> {
+fn unplanted(story: &DemoResults) -> impl Iterator<Item = usize> {
     let planted = |n: &usize| story.matched.contains(&Some(*n)) || story.labelled.contains(&Some(*n));
     (0..story.found.len()).filter(move |n| !planted(n))
 }
 
-fn labels(story: &Story) -> Table {
-    let mut table = Table::new(&["planted at", "scenario", "who and where", ">evidence", ">found"]);
+fn labels(story: &DemoResults) -> TextTable {
+    let mut table = TextTable::new(&["planted at", "scenario", "who and where", ">evidence", ">found"]);
     for (label, at) in story.written.market.labels.iter().zip(&story.labelled) {
         let evidence = at.map_or(0, |n| story.found[n].positions.len() as u64);
         table.row(vec![
@@ -315,8 +316,8 @@ fn labels(story: &Story) -> Table {
     table
 }
 
-fn days(story: &Story) -> Table {
-    let mut table = Table::new(&["day", ">events", ">size", ">bytes an event", "schemas"]);
+fn days(story: &DemoResults) -> TextTable {
+    let mut table = TextTable::new(&["day", ">events", ">size", ">bytes an event", "schemas"]);
     for (day, info) in story.days.days.iter().take(DAYS_SHOWN) {
         let mut schemas: Vec<_> =
             info.schemas.iter().map(|(schema, amount)| (amount.rows, schema.name())).collect();
@@ -338,20 +339,20 @@ fn days(story: &Story) -> Table {
     table
 }
 
-fn near_misses(story: &Story) -> Table {
-    let mut table = Table::new(&["near misses: innocent because", ">planted", ">alerts"]);
+fn near_misses(story: &DemoResults) -> TextTable {
+    let mut table = TextTable::new(&["near misses: innocent because", ">planted", ">alerts"]);
     let scenes = &story.written.truth.near_misses;
     let reasons: BTreeSet<&str> = scenes.iter().filter_map(|s| s.misses).collect();
     for why in reasons {
-        let of: Vec<Scene> = scenes.iter().filter(|s| s.misses == Some(why)).cloned().collect();
-        let raised = check::missed(&of, &story.found).len() as u64;
+        let of: Vec<WashTradePair> = scenes.iter().filter(|s| s.misses == Some(why)).cloned().collect();
+        let raised = check::near_miss_alerts(&of, &story.found).len() as u64;
         table.row(vec![why.to_owned(), grouped(of.len() as u64), grouped(raised)]);
     }
     table
 }
 
-fn quarantine(story: &Story) -> Table {
-    let mut table = Table::new(&["reason", ">messages", "for example"]);
+fn quarantine(story: &DemoResults) -> TextTable {
+    let mut table = TextTable::new(&["reason", ">messages", "for example"]);
     for (reason, n) in &story.reasons {
         let first = story.quarantine.iter().find(|e| e.reason == *reason);
         let detail = first.map(|e| e.detail.clone()).unwrap_or_default();
@@ -367,7 +368,7 @@ fn quarantine(story: &Story) -> Table {
 }
 
 /// Commands to go on with, and what they do.
-fn next(story: &Story) -> [(String, &'static str); 5] {
+fn next(story: &DemoResults) -> [(String, &'static str); 5] {
     let program = program();
     let tape = quoted(&story.place.tape().display().to_string());
     let store = quoted(&story.place.store().display().to_string());
@@ -411,12 +412,12 @@ fn program() -> String {
     }
 }
 
-fn alert_json(f: &Found) -> Value {
+fn alert_json(f: &ExplainedAlert) -> Value {
     let positions: Vec<u64> = f.positions.iter().map(|p| p.0).collect();
     json!({ "scenario": f.scenario, "arm": f.arm, "key": f.key, "ts": f.ts, "positions": positions, "evidence": f.legs })
 }
 
-pub fn course_json(c: &Course) -> Value {
+pub fn course_json(c: &PriceCourse) -> Value {
     json!({
         "venue": c.venue, "instr": c.instr, "changes": c.changes, "ts": c.ts, "last": c.last,
         "sparkline": c.sparkline(),
@@ -428,11 +429,11 @@ fn time_of_day(ts: u64) -> String {
     text.get(11..23).unwrap_or(&text).to_owned()
 }
 
-fn tape_bytes(story: &Story) -> u64 {
+fn tape_bytes(story: &DemoResults) -> u64 {
     story.tape.end.0 - story.tape.first.0
 }
 
-fn events(story: &Story) -> u64 {
+fn events(story: &DemoResults) -> u64 {
     story.tape.ordinals - story.tape.first_ordinal
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// A feed of somebody's real messages; its licence stands beside it in `vectors/`.
 #[derive(Debug)]
-pub struct Sample {
+pub struct SampleFeed {
     /// Name of the feed.
     pub feed: &'static str,
     /// One line for people.
@@ -16,12 +16,12 @@ pub struct Sample {
     /// Names and bytes of its files.
     pub files: &'static [(&'static str, &'static [u8])],
     /// Counts it in the plainest way.
-    count: fn(&[u8], &mut Counted),
+    count: fn(&[u8], &mut PlainCounts),
 }
 
 /// What a plain count says a feed holds.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct PlainCounts {
     /// Messages.
     pub messages: u64,
     /// Messages that are broken.
@@ -32,24 +32,24 @@ pub struct Counted {
     pub by_kind: BTreeMap<String, u64>,
 }
 
-impl Counted {
+impl PlainCounts {
     fn event(&mut self, kind: &str) {
         *self.by_kind.entry(kind.to_owned()).or_insert(0) += 1;
     }
 }
 
-impl Sample {
+impl SampleFeed {
     /// What it holds, told without our decoders.
-    pub fn counted(&self) -> Counted {
-        let mut counted = Counted::default();
+    pub fn counted(&self) -> PlainCounts {
+        let mut counted = PlainCounts::default();
         self.files.iter().for_each(|(_, bytes)| (self.count)(bytes, &mut counted));
         counted
     }
 }
 
 /// All of them, in the order of their time.
-pub const SAMPLES: [Sample; 3] = [
-    Sample {
+pub const SAMPLES: [SampleFeed; 3] = [
+    SampleFeed {
         feed: "jse",
         title: "Johannesburg's index feed, FIX 5.0, 24 November 2011",
         format: "fix",
@@ -60,7 +60,7 @@ pub const SAMPLES: [Sample; 3] = [
         )],
         count: jse,
     },
-    Sample {
+    SampleFeed {
         feed: "taq",
         title: "New York's Daily TAQ quotes, fixed-width, 6 February 2014",
         format: "fixed",
@@ -68,7 +68,7 @@ pub const SAMPLES: [Sample; 3] = [
         files: &[("taq.txt", include_bytes!("../../../../../vectors/fixed/taq/nyse_taq_bbo_20140206.txt"))],
         count: taq,
     },
-    Sample {
+    SampleFeed {
         feed: "bank",
         title: "a bank's transfers and statements, SWIFT MT103 and MT940, 2017 to 2020",
         format: "swift",
@@ -82,7 +82,7 @@ pub const SAMPLES: [Sample; 3] = [
 ];
 
 /// Messages and entries, told by the fields that begin them.
-fn jse(bytes: &[u8], counted: &mut Counted) {
+fn jse(bytes: &[u8], counted: &mut PlainCounts) {
     for field in bytes.split(|&b| b == 1) {
         match field {
             b"8=FIXT.1.1" => counted.messages += 1,
@@ -95,7 +95,7 @@ fn jse(bytes: &[u8], counted: &mut Counted) {
 }
 
 /// A line a quote, after a header.
-fn taq(bytes: &[u8], counted: &mut Counted) {
+fn taq(bytes: &[u8], counted: &mut PlainCounts) {
     for (n, _) in bytes.split(|&b| b == b'\n').filter(|line| !line.is_empty()).enumerate() {
         counted.messages += 1;
         match n {
@@ -106,7 +106,7 @@ fn taq(bytes: &[u8], counted: &mut Counted) {
 }
 
 /// Each message says its type once, in block 2.
-fn bank(bytes: &[u8], counted: &mut Counted) {
+fn bank(bytes: &[u8], counted: &mut PlainCounts) {
     for (start, kind) in [(&b"{2:O103"[..], "payment"), (b"{2:O940", "statement")] {
         for _ in bytes.windows(start.len()).filter(|w| *w == start) {
             counted.messages += 1;
@@ -123,7 +123,7 @@ mod tests {
     /// A count that is wrong itself would blame the decoders.
     #[test]
     fn the_counts_are_those_of_their_sources() {
-        let counts = SAMPLES.each_ref().map(Sample::counted);
+        let counts = SAMPLES.each_ref().map(SampleFeed::counted);
         let kinds = |n: usize| counts[n].by_kind.iter().map(|(k, n)| (k.as_str(), *n)).collect::<Vec<_>>();
         assert_eq!((counts[0].messages, kinds(0)), (11_110, vec![("index", 10_770), ("status", 80)]));
         assert_eq!((counts[1].messages, kinds(1)), (9_995, vec![("bbo", 9_994)]));

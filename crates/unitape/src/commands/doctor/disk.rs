@@ -1,6 +1,6 @@
 //! The directory of the tapes: room, locks, flushes, speed; and how many files and mappings there may be.
 
-use super::{Cure, Finding, GIB, bad, ok, warn};
+use super::{DoctorFinding, FindingRemedy, GIB, bad, ok, warn};
 use crate::output::bytes;
 use rustix::process::{Resource, getrlimit};
 use std::fs::{self, File, TryLockError};
@@ -12,7 +12,7 @@ use unitape_tape::measure::disk;
 const FLUSHES: usize = 9;
 const SPEED_TIME: Duration = Duration::from_secs(2);
 
-pub fn maps() -> Finding {
+pub fn maps() -> DoctorFinding {
     let text = fs::read_to_string("/proc/sys/vm/max_map_count").unwrap_or_default();
     let Ok(most) = text.trim().parse::<u64>() else {
         return ok("maps", "the bound is not told here");
@@ -22,17 +22,17 @@ pub fn maps() -> Finding {
         return ok("maps", what);
     }
     let mend = "sysctl vm.max_map_count=65530";
-    warn("maps", what, Cure("65530", "each segment that a process uses is a mapping", mend))
+    warn("maps", what, FindingRemedy("65530", "each segment that a process uses is a mapping", mend))
 }
 
-pub fn files() -> Finding {
+pub fn files() -> DoctorFinding {
     let limit = getrlimit(Resource::Nofile).current;
     let what = limit.map_or("no bound".to_owned(), |l| format!("{l} open files a process"));
     match limit {
         Some(l) if l < 1024 => warn(
             "files",
             what,
-            Cure(
+            FindingRemedy(
                 "1024 or more",
                 "each reader has a segment open, each socket of a run another file",
                 "ulimit -n 4096",
@@ -42,10 +42,10 @@ pub fn files() -> Finding {
     }
 }
 
-pub fn disk(dir: &Path) -> Finding {
+pub fn disk(dir: &Path) -> DoctorFinding {
     let shown = dir.display();
     let cure = || {
-        Cure(
+        FindingRemedy(
             "a directory that this user can write to",
             "tapes are written there",
             "mkdir -p DIR && chown $USER DIR, or say --dir with another directory",
@@ -68,25 +68,29 @@ pub fn disk(dir: &Path) -> Finding {
     );
     if free < 2 * GIB {
         let mend = "free some space, or keep less of the tape (retention)";
-        return warn("disk", what, Cure("2 GiB free", "a tape grows by segments of 64 MiB", mend));
+        return warn("disk", what, FindingRemedy("2 GiB free", "a tape grows by segments of 64 MiB", mend));
     }
     if median > Duration::from_millis(20) {
         let mend = "another disk for the tape, or a longer time between flushes (Options::sync)";
-        return warn("disk", what, Cure("fdatasync in 20 ms or less", "frames are durable sooner", mend));
+        return warn(
+            "disk",
+            what,
+            FindingRemedy("fdatasync in 20 ms or less", "frames are durable sooner", mend),
+        );
     }
     ok("disk", what)
 }
 
 /// Whether a lock of one open file keeps another one out there.
-pub fn locks(dir: &Path) -> Finding {
+pub fn locks(dir: &Path) -> DoctorFinding {
     let cure = || {
-        Cure(
+        FindingRemedy(
             "a local file system with flock",
             "two writers on one tape are kept apart by it",
             "mount a local disk (ext4, xfs, tmpfs) and say --dir",
         )
     };
-    let probe = Probe(dir.join(format!(".unitape-doctor-lock-{}", std::process::id())));
+    let probe = ProbeFile(dir.join(format!(".unitape-doctor-lock-{}", std::process::id())));
     let tried = || -> std::io::Result<bool> {
         let first = File::create(&probe.0)?;
         first.try_lock().map_err(|e| match e {
@@ -105,13 +109,14 @@ pub fn locks(dir: &Path) -> Finding {
 }
 
 /// How fast the disk is written, flushed as a tape is.
-pub fn speed(dir: &Path) -> Finding {
-    let measured = Measured::make(dir).and_then(|place| disk::mb_per_s(&place.0, 256 << 20, SPEED_TIME));
+pub fn speed(dir: &Path) -> DoctorFinding {
+    let measured =
+        ProbeDirectory::make(dir).and_then(|place| disk::mb_per_s(&place.0, 256 << 20, SPEED_TIME));
     match measured {
         Err(e) => bad(
             "disk_speed",
             format!("{}: {e}", dir.display()),
-            Cure(
+            FindingRemedy(
                 "320 MiB free, and writable",
                 "the speed can be measured",
                 "say --dir with another directory",
@@ -129,7 +134,7 @@ pub fn speed(dir: &Path) -> Finding {
             warn(
                 "disk_speed",
                 what,
-                Cure("200 MB/s", "what a recorder takes for long; bursts go to the window", mend),
+                FindingRemedy("200 MB/s", "what a recorder takes for long; bursts go to the window", mend),
             )
         }
     }
@@ -137,13 +142,13 @@ pub fn speed(dir: &Path) -> Finding {
 
 /// Makes and removes a small file.
 pub fn try_file(dir: &Path) -> std::io::Result<()> {
-    let probe = Probe(dir.join(format!(".unitape-doctor-{}", std::process::id())));
+    let probe = ProbeFile(dir.join(format!(".unitape-doctor-{}", std::process::id())));
     fs::write(&probe.0, b"can this be written?")
 }
 
 /// Median and worst time of a few writes of 64 KiB that are flushed.
 fn flush_times(dir: &Path) -> std::io::Result<(Duration, Duration)> {
-    let probe = Probe(dir.join(format!(".unitape-doctor-sync-{}", std::process::id())));
+    let probe = ProbeFile(dir.join(format!(".unitape-doctor-sync-{}", std::process::id())));
     let mut file = File::create(&probe.0)?;
     let mut times = Vec::with_capacity(FLUSHES);
     for _ in 0..FLUSHES {
@@ -157,9 +162,9 @@ fn flush_times(dir: &Path) -> std::io::Result<(Duration, Duration)> {
 }
 
 /// A file that goes with its owner.
-struct Probe(PathBuf);
+struct ProbeFile(PathBuf);
 
-impl Drop for Probe {
+impl Drop for ProbeFile {
     fn drop(&mut self) {
         // It was only a trial; what cannot be removed was most likely never made.
         _ = fs::remove_file(&self.0);
@@ -167,16 +172,16 @@ impl Drop for Probe {
 }
 
 /// A directory that goes with its owner.
-struct Measured(PathBuf);
+struct ProbeDirectory(PathBuf);
 
-impl Measured {
+impl ProbeDirectory {
     fn make(dir: &Path) -> std::io::Result<Self> {
         let place = dir.join(format!(".unitape-doctor-speed-{}", std::process::id()));
         fs::create_dir(&place).map(|()| Self(place))
     }
 }
 
-impl Drop for Measured {
+impl Drop for ProbeDirectory {
     fn drop(&mut self) {
         // As a probe.
         _ = fs::remove_dir_all(&self.0);

@@ -1,6 +1,6 @@
 //! Processors, clock and kernel.
 
-use super::{Cure, Finding, bad, ok, warn};
+use super::{DoctorFinding, FindingRemedy, bad, ok, warn};
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -14,7 +14,7 @@ fn usable() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-pub fn cores() -> Finding {
+pub fn cores() -> DoctorFinding {
     let usable = usable();
     let what =
         format!("{usable} usable, a live tape has {THREADS} threads: writer, reader, keeper, recorder");
@@ -28,16 +28,16 @@ pub fn cores() -> Finding {
     warn(
         "cores",
         what,
-        Cure("4 or more", "helper threads then do not take the cores of writer and reader", mend),
+        FindingRemedy("4 or more", "helper threads then do not take the cores of writer and reader", mend),
     )
 }
 
-pub fn kernel() -> Finding {
+pub fn kernel() -> DoctorFinding {
     let uname = rustix::system::uname();
     let release = uname.release().to_string_lossy().into_owned();
     let what =
         format!("{} {release} on {}", uname.sysname().to_string_lossy(), uname.machine().to_string_lossy());
-    let cure = |gives| Cure("Linux 5.14 or newer", gives, "install a newer kernel");
+    let cure = |gives| FindingRemedy("Linux 5.14 or newer", gives, "install a newer kernel");
     if uname.sysname().to_bytes() != b"Linux" {
         return warn("kernel", what, cure("hot tapes and pinning are made for Linux"));
     }
@@ -56,7 +56,7 @@ fn version(release: &str) -> Option<(u32, u32)> {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub fn cpu() -> Finding {
+pub fn cpu() -> DoctorFinding {
     let have = |names: &[(&'static str, bool)]| {
         let found: Vec<&str> = names.iter().filter(|(_, there)| *there).map(|(name, _)| *name).collect();
         if found.is_empty() { "none of the wide instructions".to_owned() } else { found.join(", ") }
@@ -74,15 +74,15 @@ pub fn cpu() -> Finding {
         return ok("cpu", what);
     }
     let mend = "choose a processor (or a type of virtual machine) with AVX2";
-    warn("cpu", what, Cure("AVX2", "decoding need not take the portable way", mend))
+    warn("cpu", what, FindingRemedy("AVX2", "decoding need not take the portable way", mend))
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub fn cpu() -> Finding {
+pub fn cpu() -> DoctorFinding {
     ok("cpu", std::env::consts::ARCH)
 }
 
-pub fn governor() -> Finding {
+pub fn governor() -> DoctorFinding {
     let path = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
     match fs::read_to_string(path).as_deref().map(str::trim) {
         Err(_) => ok("governor", "the clock rate is not ours to choose here (virtual machine)"),
@@ -90,7 +90,7 @@ pub fn governor() -> Finding {
         Ok(other) => warn(
             "governor",
             other,
-            Cure(
+            FindingRemedy(
                 "performance",
                 "a core that was idle answers at once and not after its clock has gone up",
                 "cpupower frequency-set -g performance",
@@ -99,7 +99,7 @@ pub fn governor() -> Finding {
     }
 }
 
-pub fn isolation() -> Finding {
+pub fn isolation() -> DoctorFinding {
     let line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
     let isolated = fs::read_to_string("/sys/devices/system/cpu/isolated").unwrap_or_default();
     let isolated = isolated.trim();
@@ -117,7 +117,7 @@ pub fn isolation() -> Finding {
     warn(
         "isolation",
         what,
-        Cure(
+        FindingRemedy(
             "the cores of writer and trading reader named in all three",
             "no other thread, no timer tick and no RCU work comes between",
             "boot with isolcpus=2,3 nohz_full=2,3 rcu_nocbs=2,3 and run the two under taskset",
@@ -130,7 +130,7 @@ fn parameter<'a>(line: &'a str, name: &str) -> &'a str {
     line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).unwrap_or("")
 }
 
-pub fn clock() -> Finding {
+pub fn clock() -> DoctorFinding {
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     let Ok(text) = fs::read_to_string(path) else {
         return ok("clock", "the source is not told here");
@@ -141,7 +141,7 @@ pub fn clock() -> Finding {
         _ => warn(
             "clock",
             source,
-            Cure(
+            FindingRemedy(
                 "tsc",
                 "a look at the clock takes 20 ns and no system call; it only matters for live feeds",
                 "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource",
@@ -150,13 +150,13 @@ pub fn clock() -> Finding {
     }
 }
 
-pub fn priority() -> Finding {
+pub fn priority() -> DoctorFinding {
     match (HelperPlacement { nice: Some(-1), ..HelperPlacement::default() }).check() {
         Ok(()) => ok("priority", "threads may be raised above others (nice below 0)"),
         Err(_) => warn(
             "priority",
             "threads may not be raised above others",
-            Cure(
+            FindingRemedy(
                 "nice below 0 allowed",
                 "Options::helpers can put the keeper before other programs on a busy machine",
                 "ulimit -e 40 (or LimitNICE=-20, or the capability CAP_SYS_NICE)",
@@ -165,7 +165,7 @@ pub fn priority() -> Finding {
     }
 }
 
-pub fn pinning() -> Finding {
+pub fn pinning() -> DoctorFinding {
     let usable = usable();
     // In a thread of its own, which ends with its pinning.
     let try_pin = || (0..usable).all(pin);
@@ -176,7 +176,7 @@ pub fn pinning() -> Finding {
     warn(
         "pinning",
         "threads cannot be pinned to cores 0 and up",
-        Cure(
+        FindingRemedy(
             "sched_setaffinity allowed, cores numbered from 0",
             "threads in a hurry stay where their cache is; only latencies depend on it",
             "docker run --cpuset-cpus=0-1 (the cpuset of the container)",
@@ -185,7 +185,7 @@ pub fn pinning() -> Finding {
 }
 
 /// How far apart cores 0 and 1 are: a word there and back between two threads.
-pub fn pair() -> Finding {
+pub fn pair() -> DoctorFinding {
     if usable() < 2 {
         return ok("pair", "one core, so there is no pair");
     }
@@ -197,7 +197,7 @@ pub fn pair() -> Finding {
     warn(
         "pair",
         format!("{what}, a far pair"),
-        Cure(
+        FindingRemedy(
             "100 to 200 ns",
             "every latency between the two is a multiple of this",
             "pin writer and reader to cores that share a cache (see lscpu -e); virtual cores may move by themselves",
@@ -206,7 +206,7 @@ pub fn pair() -> Finding {
 }
 
 fn round_trips(count: u64) -> Vec<u64> {
-    let (there, back) = (Line(AtomicU64::new(0)), Line(AtomicU64::new(0)));
+    let (there, back) = (PaddedWord(AtomicU64::new(0)), PaddedWord(AtomicU64::new(0)));
     let mut times = Vec::with_capacity(count as usize);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -239,7 +239,7 @@ fn round_trips(count: u64) -> Vec<u64> {
 
 /// Alone on its cache lines.
 #[repr(align(128))]
-struct Line(AtomicU64);
+struct PaddedWord(AtomicU64);
 
 #[cfg(test)]
 mod tests {

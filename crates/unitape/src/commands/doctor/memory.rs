@@ -1,7 +1,7 @@
 //! Memory: how much, shared, in huge pages, kept from the swap, and what of it waits for the disk.
 
 use super::disk::try_file;
-use super::{Cure, Finding, GIB, bad, ok, warn};
+use super::{DoctorFinding, FindingRemedy, GIB, bad, ok, warn};
 use crate::output::bytes;
 use rustix::process::{Resource, getrlimit};
 use std::fs;
@@ -22,9 +22,9 @@ fn vm(name: &str) -> Option<u64> {
     fs::read_to_string(Path::new("/proc/sys/vm").join(name)).ok()?.trim().parse().ok()
 }
 
-pub fn memory() -> Finding {
+pub fn memory() -> DoctorFinding {
     let (Some(total), Some(free)) = (meminfo("MemTotal"), meminfo("MemAvailable")) else {
-        let cure = Cure("/proc mounted", "memory can be looked at", "mount -t proc proc /proc");
+        let cure = FindingRemedy("/proc mounted", "memory can be looked at", "mount -t proc proc /proc");
         return warn("memory", "cannot be told here", cure);
     };
     let what = format!("{} available of {}", bytes(free), bytes(total));
@@ -32,12 +32,12 @@ pub fn memory() -> Finding {
         return ok("memory", what);
     }
     let mend = "end something, or use smaller segments (--segment-bytes)";
-    warn("memory", what, Cure("1 GiB available", "room for segments that are made ahead", mend))
+    warn("memory", what, FindingRemedy("1 GiB available", "room for segments that are made ahead", mend))
 }
 
-pub fn shared_memory() -> Finding {
+pub fn shared_memory() -> DoctorFinding {
     let cure = || {
-        Cure(
+        FindingRemedy(
             "1 GiB free or more",
             "hot tapes live there: window_segments × segment_bytes of each, and one segment more",
             "mount -o remount,size=8g /dev/shm (in a container: --shm-size=8g)",
@@ -50,7 +50,7 @@ pub fn shared_memory() -> Finding {
     let (size, free) = (fs.f_blocks * fs.f_frsize, fs.f_bavail * fs.f_frsize);
     let what = format!("/dev/shm {} free of {}", bytes(free), bytes(size));
     if let Err(e) = try_file(path) {
-        let cure = Cure("writable for this user", "hot tapes live there", "chmod 1777 /dev/shm");
+        let cure = FindingRemedy("writable for this user", "hot tapes live there", "chmod 1777 /dev/shm");
         return bad("shared_memory", format!("{what}, {e}"), cure);
     }
     // The default window of a hot tape is several segments of 64 MiB, each beside its successor.
@@ -62,7 +62,7 @@ pub fn shared_memory() -> Finding {
 }
 
 /// Hot segments whose tapes were removed or moved before they were closed. Only people know which.
-pub fn hot_leftovers() -> Finding {
+pub fn hot_leftovers() -> DoctorFinding {
     let found = unitape_tape::hot_leftovers();
     let Some(first) = found.first() else { return ok("hot_leftovers", "none under /dev/shm") };
     let held = found.iter().map(|left| left.bytes).sum();
@@ -73,7 +73,7 @@ pub fn hot_leftovers() -> Finding {
         first.hot.display(),
         first.tape.display()
     );
-    let cure = Cure(
+    let cure = FindingRemedy(
         "none",
         "they hold memory until the machine restarts",
         "tape moved or restored: unitape tape hot DIR --adopt; tape gone for good: rm -r the directory",
@@ -81,7 +81,7 @@ pub fn hot_leftovers() -> Finding {
     warn("hot_leftovers", what, cure)
 }
 
-/// How the file system in memory at `place` is mounted: `huge=` of its options, as the kernel tells them.
+/// How the file system in memory at `demo_directory` is mounted: `huge=` of its options, as the kernel tells them.
 fn huge_of(mounts: &str, place: &str) -> Option<String> {
     let options = mounts.lines().rev().find_map(|line| {
         let mut fields = line.split(' ').skip(1);
@@ -92,7 +92,7 @@ fn huge_of(mounts: &str, place: &str) -> Option<String> {
 }
 
 /// Of a mounted file system its own option counts; `shmem_enabled` is for memory without one.
-pub fn huge_pages() -> Finding {
+pub fn huge_pages() -> DoctorFinding {
     let text = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     let private = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(mode, _)| mode);
     let mounted = huge_of(&fs::read_to_string("/proc/self/mounts").unwrap_or_default(), "/dev/shm");
@@ -103,7 +103,7 @@ pub fn huge_pages() -> Finding {
         _ => warn(
             "huge_pages",
             what,
-            Cure(
+            FindingRemedy(
                 "/dev/shm mounted with huge=advise",
                 "segments in shared memory take a quarter of the processor time to make, and their readers fault less",
                 "mount -o remount,huge=advise /dev/shm",
@@ -113,13 +113,13 @@ pub fn huge_pages() -> Finding {
 }
 
 /// Those of hugetlbfs are for whoever mounts it and names it as the directory of the hot segments.
-pub fn reserved_huge_pages() -> Finding {
+pub fn reserved_huge_pages() -> DoctorFinding {
     let pages = vm("nr_hugepages").unwrap_or(0);
     let size = meminfo("Hugepagesize").unwrap_or(0);
     ok("hugetlb", format!("{pages} pages of {} reserved; tapes do without", bytes(size)))
 }
 
-pub fn swap() -> Finding {
+pub fn swap() -> DoctorFinding {
     let (Some(total), Some(swappiness)) = (meminfo("SwapTotal"), vm("swappiness")) else {
         return ok("swap", "not told here");
     };
@@ -133,7 +133,7 @@ pub fn swap() -> Finding {
     warn(
         "swap",
         what,
-        Cure(
+        FindingRemedy(
             "swappiness of 10 or less",
             "segments in shared memory are not the first to be swapped out",
             "sysctl vm.swappiness=1",
@@ -141,7 +141,7 @@ pub fn swap() -> Finding {
     )
 }
 
-pub fn dirty() -> Finding {
+pub fn dirty() -> DoctorFinding {
     let Some(total) = meminfo("MemTotal") else { return ok("dirty_pages", "not told here") };
     let amount = |fixed: &str, share: &str| match vm(fixed) {
         Some(fixed) if fixed > 0 => fixed,
@@ -160,7 +160,7 @@ pub fn dirty() -> Finding {
     warn(
         "dirty_pages",
         what,
-        Cure(
+        FindingRemedy(
             "background writing beyond 256 MiB",
             "the disk works all along, and a flush finds little to do",
             "sysctl vm.dirty_background_bytes=268435456",
@@ -168,14 +168,14 @@ pub fn dirty() -> Finding {
     )
 }
 
-pub fn locked_memory() -> Finding {
+pub fn locked_memory() -> DoctorFinding {
     let limit = getrlimit(Resource::Memlock).current;
     let what = limit.map_or("no bound".to_owned(), |l| format!("at most {}", bytes(l)));
     match limit {
         Some(l) if l < 64 << 20 && meminfo("SwapTotal").is_some_and(|swap| swap > 0) => warn(
             "locked_memory",
             what,
-            Cure(
+            FindingRemedy(
                 "no bound where there is swap",
                 "segments can be kept from being swapped out",
                 "ulimit -l unlimited (or LimitMEMLOCK=infinity)",

@@ -5,7 +5,7 @@ mod machine;
 mod memory;
 mod net;
 
-use crate::output::{self, Done, Failure, say_to};
+use crate::output::{self, CommandFailure, CommandOutcome, say_to};
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 What each setting gives is told, with figures, in docs/tuning.md.
 Exit code 1 when something is bad, 0 when all is well or only slower than it could be.")]
-pub struct Args {
+pub struct DoctorArgs {
     /// Where tapes will be written [default: the current directory]
     #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
     dir: PathBuf,
@@ -33,7 +33,7 @@ pub struct Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum State {
+enum FindingState {
     Ok,
     /// Works, but slower or with less room than it could.
     Warn,
@@ -43,9 +43,9 @@ enum State {
 
 /// What was looked at, and what to do about it.
 #[derive(Debug, Serialize)]
-struct Finding {
+struct DoctorFinding {
     name: &'static str,
-    state: State,
+    state: FindingState,
     /// What is.
     what: String,
     /// What it should be; empty when all is well, as the others below.
@@ -57,7 +57,7 @@ struct Finding {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> output::Result {
+pub fn run(args: DoctorArgs) -> output::Result {
     let mut findings = vec![
         machine::cores(),
         memory::memory(),
@@ -95,41 +95,41 @@ pub fn run(args: Args) -> output::Result {
         }
     }
     out.flush()?;
-    let bad = findings.iter().filter(|f| f.state == State::Bad).count();
+    let bad = findings.iter().filter(|f| f.state == FindingState::Bad).count();
     match bad {
-        0 => Ok(Done::Clean),
-        n => Err(Failure::Error(format!("{n} of {} findings are bad", findings.len()))),
+        0 => Ok(CommandOutcome::Clean),
+        n => Err(CommandFailure::Error(format!("{n} of {} findings are bad", findings.len()))),
     }
 }
 
-fn print(out: &mut impl Write, finding: &Finding) -> Result<(), Failure> {
+fn print(out: &mut impl Write, finding: &DoctorFinding) -> Result<(), CommandFailure> {
     let mark = match finding.state {
-        State::Ok => "ok  ",
-        State::Warn => "warn",
-        State::Bad => "BAD ",
+        FindingState::Ok => "ok  ",
+        FindingState::Warn => "warn",
+        FindingState::Bad => "BAD ",
     };
     say_to!(*out, "{mark} {:<14} {}", finding.name, finding.what);
-    if finding.state != State::Ok {
+    if finding.state != FindingState::Ok {
         say_to!(*out, "     {:<14} should be: {}; {}", "", finding.should, finding.gives);
         say_to!(*out, "     {:<14} → {}", "", finding.mend);
     }
     Ok(())
 }
 
-fn ok(name: &'static str, what: impl Into<String>) -> Finding {
-    Finding { name, state: State::Ok, what: what.into(), should: "", gives: "", mend: "" }
+fn ok(name: &'static str, what: impl Into<String>) -> DoctorFinding {
+    DoctorFinding { name, state: FindingState::Ok, what: what.into(), should: "", gives: "", mend: "" }
 }
 
 /// What it should be, what that gives, and how it is mended.
-struct Cure(&'static str, &'static str, &'static str);
+struct FindingRemedy(&'static str, &'static str, &'static str);
 
-fn warn(name: &'static str, what: impl Into<String>, cure: Cure) -> Finding {
-    let Cure(should, gives, mend) = cure;
-    Finding { name, state: State::Warn, what: what.into(), should, gives, mend }
+fn warn(name: &'static str, what: impl Into<String>, cure: FindingRemedy) -> DoctorFinding {
+    let FindingRemedy(should, gives, mend) = cure;
+    DoctorFinding { name, state: FindingState::Warn, what: what.into(), should, gives, mend }
 }
 
-fn bad(name: &'static str, what: impl Into<String>, cure: Cure) -> Finding {
-    Finding { state: State::Bad, ..warn(name, what, cure) }
+fn bad(name: &'static str, what: impl Into<String>, cure: FindingRemedy) -> DoctorFinding {
+    DoctorFinding { state: FindingState::Bad, ..warn(name, what, cure) }
 }
 
 const GIB: u64 = 1 << 30;

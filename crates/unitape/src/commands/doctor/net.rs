@@ -1,12 +1,12 @@
 //! The network: room for datagrams that nobody has read yet.
 
-use super::{Cure, Finding, ok, warn};
+use super::{DoctorFinding, FindingRemedy, ok, warn};
 use crate::output::bytes;
 
 /// What a feed asks for where its configuration does not say (`buffer_bytes`).
 const ASKED: u64 = 8 << 20;
 
-pub fn buffers() -> Finding {
+pub fn buffers() -> DoctorFinding {
     let most = std::fs::read_to_string("/proc/sys/net/core/rmem_max").ok();
     let Some(most) = most.and_then(|text| text.trim().parse::<u64>().ok()) else {
         return ok("sockets", "buffers of sockets: not told here");
@@ -15,7 +15,7 @@ pub fn buffers() -> Finding {
     if most >= ASKED {
         return ok("sockets", what);
     }
-    let cure = Cure(
+    let cure = FindingRemedy(
         "net.core.rmem_max of 8 MiB or more",
         "what comes in a burst waits there; what does not fit is lost (and counted)",
         "sysctl net.core.rmem_max=8388608",

@@ -1,6 +1,6 @@
 //! `unitape generate exchange`: an exchange in a box, into a capture or onto the network.
 
-use crate::output::{self, Done, Failure, at, grouped, say};
+use crate::output::{self, CommandFailure, CommandOutcome, file_failure, grouped, say};
 use rustix::net::sockopt;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use unitape_base::capture::write;
 use unitape_fast::TemplateFile;
-use unitape_sim::exchange::{Channel, Exchange, ExchangeConfig, Faults, Line, Packet, TemplateSets};
+use unitape_sim::exchange::{
+    ChannelTemplates, DeliveredPacket, Exchange, ExchangeChannel, ExchangeConfig, ExchangeLine, FaultRates,
+};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -31,7 +33,7 @@ on both), doubled, swapped (overtaken), damaged, dead (a line falls silent for d
 before the first that is heard). `some` is some of everything. At
 the end every product tells its last number and every book is told once more, without faults. docs/simulator.md tells
 the rest.")]
-pub struct Args {
+pub struct ExchangeArgs {
     /// A capture to write into
     #[arg(long, value_name = "FILE", required_unless_present = "udp")]
     pcap: Option<PathBuf>,
@@ -92,13 +94,13 @@ pub struct Args {
 const CHUNK: usize = 1 << 16;
 
 /// Runs the command.
-pub fn run(args: Args) -> output::Result {
+pub fn run(args: ExchangeArgs) -> output::Result {
     let templates = templates(&args.templates)?;
     let mut exchange = Exchange::new(config(&args)?, &templates)?;
     let stop = output::stop_flag()?;
     let started = Instant::now();
-    let mut capture = args.pcap.as_deref().map(Capture::create).transpose()?;
-    let mut network = args.udp.map(|_| Network::open(args.interface)).transpose()?;
+    let mut capture = args.pcap.as_deref().map(CaptureOutput::create).transpose()?;
+    let mut network = args.udp.map(|_| NetworkOutput::open(args.interface)).transpose()?;
     let (done, sent) = (AtomicU64::new(0), AtomicU64::new(0));
     // Relaxed: figures for people.
     let position = || {
@@ -107,7 +109,7 @@ pub fn run(args: Args) -> output::Result {
     };
     let note = || format!("{} messages", grouped(done.load(Ordering::Relaxed)));
     let mut packets = 0u64;
-    output::with_progress("generate", position, note, || -> Result<(), Failure> {
+    output::with_progress("generate", position, note, || -> Result<(), CommandFailure> {
         while let Some(packet) = exchange.next()? {
             if let Some(network) = &mut network {
                 network.send(&packet, &stop)?;
@@ -122,31 +124,31 @@ pub fn run(args: Args) -> output::Result {
                 break;
             }
         }
-        capture.as_mut().map_or(Ok(()), Capture::end)
+        capture.as_mut().map_or(Ok(()), CaptureOutput::end)
     })?;
     if let Some(path) = &args.truth {
         books(path, &exchange)?;
     }
     summary(&args, &exchange, (packets, sent.into_inner()), started.elapsed().as_secs_f64())?;
     if stop.load(Ordering::Relaxed) {
-        return Err(Failure::Error("stopped before the end".to_owned()));
+        return Err(CommandFailure::Error("stopped before the end".to_owned()));
     }
-    Ok(Done::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
-fn templates(files: &[PathBuf]) -> Result<TemplateSets, Failure> {
+fn templates(files: &[PathBuf]) -> Result<ChannelTemplates, CommandFailure> {
     if files.is_empty() {
-        return Ok(TemplateSets::ours());
+        return Ok(ChannelTemplates::shipped());
     }
-    let read = |path: &PathBuf| std::fs::read(path).map_err(|e| at(path, e));
+    let read = |path: &PathBuf| std::fs::read(path).map_err(|e| file_failure(path, e));
     let content: Vec<Vec<u8>> = files.iter().map(read).collect::<Result<_, _>>()?;
     let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     let sources: Vec<TemplateFile<'_>> =
         names.iter().zip(&content).map(|(name, content)| TemplateFile { name, content }).collect();
-    Ok(TemplateSets::load(&sources)?)
+    Ok(ChannelTemplates::load(&sources)?)
 }
 
-fn config(args: &Args) -> Result<ExchangeConfig, Failure> {
+fn config(args: &ExchangeArgs) -> Result<ExchangeConfig, CommandFailure> {
     let plain = ExchangeConfig::default();
     let span_ns = match args.seconds {
         Some(seconds) => seconds.checked_mul(1_000_000_000),
@@ -157,13 +159,13 @@ fn config(args: &Args) -> Result<ExchangeConfig, Failure> {
         let [_, _, c, d] = group.ip().octets();
         if group.port() > u16::MAX - 3 || c > u8::MAX - 3 || u32::from(d) + partitions > u8::MAX.into() {
             let what = "the addresses of its channels follow from it, and there is no room for them";
-            return Err(Failure::Usage(format!("--udp {group}: {what}; see --help")));
+            return Err(CommandFailure::Usage(format!("--udp {group}: {what}; see --help")));
         }
     }
     Ok(ExchangeConfig {
         seed: args.seed,
         messages: args.messages,
-        span_ns: span_ns.ok_or_else(|| Failure::Usage("--seconds: too many".to_owned()))?,
+        span_ns: span_ns.ok_or_else(|| CommandFailure::Usage("--seconds: too many".to_owned()))?,
         rate: args.rate,
         products: args.products,
         partitions: args.partitions,
@@ -181,25 +183,25 @@ fn config(args: &Args) -> Result<ExchangeConfig, Failure> {
 }
 
 /// `some`, `lost=2000`; later ones win.
-fn faults(list: &[String]) -> Result<Faults, Failure> {
-    let Faults { dead_ns, burst_packets, .. } = Faults::some();
-    let mut faults = Faults { dead_ns, burst_packets, ..Faults::default() };
+fn faults(list: &[String]) -> Result<FaultRates, CommandFailure> {
+    let FaultRates { dead_ns, burst_packets, .. } = FaultRates::of_all_kinds();
+    let mut faults = FaultRates { dead_ns, burst_packets, ..FaultRates::default() };
     for item in list.iter().filter(|item| !item.is_empty()) {
         if item == "some" {
-            faults = Faults::some();
+            faults = FaultRates::of_all_kinds();
             continue;
         }
         let usage = || {
             let known = "some, lost-once, lost, burst, burst-packets, doubled, swapped, damaged, dead, dead-ms, \
                          restarts, join";
-            Failure::Usage(format!("--faults {item}: wants fault=number; there are {known}"))
+            CommandFailure::Usage(format!("--faults {item}: wants fault=number; there are {known}"))
         };
         let (name, number) = item.split_once('=').ok_or_else(usage)?;
         let number: u64 = number.parse().map_err(|_| usage())?;
         let rate = u32::try_from(number).ok().filter(|rate| *rate <= 1_000_000);
         let rate = || {
             rate.ok_or_else(|| {
-                Failure::Usage(format!("--faults {item}: of a million packets, so many at most"))
+                CommandFailure::Usage(format!("--faults {item}: of a million packets, so many at most"))
             })
         };
         match name {
@@ -221,34 +223,38 @@ fn faults(list: &[String]) -> Result<Faults, Failure> {
 }
 
 /// A capture under way.
-struct Capture {
+struct CaptureOutput {
     path: PathBuf,
     file: File,
     buffer: Vec<u8>,
 }
 
-impl Capture {
-    fn create(path: &Path) -> Result<Self, Failure> {
+impl CaptureOutput {
+    fn create(path: &Path) -> Result<Self, CommandFailure> {
         let mut buffer = Vec::with_capacity(2 * CHUNK);
         write::file_header(&mut buffer);
-        Ok(Self { path: path.to_owned(), file: File::create(path).map_err(|e| at(path, e))?, buffer })
+        Ok(Self {
+            path: path.to_owned(),
+            file: File::create(path).map_err(|e| file_failure(path, e))?,
+            buffer,
+        })
     }
 
-    fn put(&mut self, packet: &Packet) -> Result<(), Failure> {
+    fn put(&mut self, packet: &DeliveredPacket) -> Result<(), CommandFailure> {
         let from = SocketAddr::from(([10, 77, 0, packet.partition as u8], 30_000 + packet.line as u16));
         write::datagram(&mut self.buffer, packet.ts_ns as i64, from, packet.to.into(), &packet.bytes);
         if self.buffer.len() >= CHUNK { self.end() } else { Ok(()) }
     }
 
-    fn end(&mut self) -> Result<(), Failure> {
-        self.file.write_all(&self.buffer).map_err(|e| at(&self.path, e))?;
+    fn end(&mut self) -> Result<(), CommandFailure> {
+        self.file.write_all(&self.buffer).map_err(|e| file_failure(&self.path, e))?;
         self.buffer.clear();
         Ok(())
     }
 }
 
 /// The network, at the pace of the exchange.
-struct Network {
+struct NetworkOutput {
     socket: UdpSocket,
     /// Our time and the exchange's of the first packet.
     began: Option<(Instant, u64)>,
@@ -257,9 +263,10 @@ struct Network {
 /// Ahead by more than this, we sleep; by less, we wait.
 const SLEEP: Duration = Duration::from_micros(300);
 
-impl Network {
-    fn open(interface: Ipv4Addr) -> Result<Self, Failure> {
-        let fail = |what: &str, e: &dyn std::fmt::Display| Failure::Error(format!("--udp: {what}: {e}"));
+impl NetworkOutput {
+    fn open(interface: Ipv4Addr) -> Result<Self, CommandFailure> {
+        let fail =
+            |what: &str, e: &dyn std::fmt::Display| CommandFailure::Error(format!("--udp: {what}: {e}"));
         let socket = UdpSocket::bind((interface, 0)).map_err(|e| fail(&interface.to_string(), &e))?;
         let outgoing = sockopt::set_ip_multicast_if(&socket, &interface);
         outgoing.map_err(|e| fail("choose the interface", &e))?;
@@ -267,7 +274,7 @@ impl Network {
         Ok(Self { socket, began: None })
     }
 
-    fn send(&mut self, packet: &Packet, stop: &AtomicBool) -> Result<(), Failure> {
+    fn send(&mut self, packet: &DeliveredPacket, stop: &AtomicBool) -> Result<(), CommandFailure> {
         let (began, first_ns) = *self.began.get_or_insert_with(|| (Instant::now(), packet.ts_ns));
         let due = Duration::from_nanos(packet.ts_ns - first_ns);
         // Relaxed: a wish.
@@ -283,19 +290,19 @@ impl Network {
         }
         match self.socket.send_to(&packet.bytes, packet.to) {
             Ok(_) => Ok(()),
-            Err(e) => Err(Failure::Error(format!("--udp: send to {}: {e}", packet.to))),
+            Err(e) => Err(CommandFailure::Error(format!("--udp: send to {}: {e}", packet.to))),
         }
     }
 }
 
 /// Every instrument as it is in the end.
-fn books(path: &Path, exchange: &Exchange) -> Result<(), Failure> {
-    let mut out = BufWriter::new(File::create(path).map_err(|e| at(path, e))?);
+fn books(path: &Path, exchange: &Exchange) -> Result<(), CommandFailure> {
+    let mut out = BufWriter::new(File::create(path).map_err(|e| file_failure(path, e))?);
     let (world, truth) = (exchange.world(), exchange.truth());
     for (place, instrument) in world.instruments.iter().enumerate() {
-        let (product, at_) = (world.product_of(place), truth.at(instrument.product));
-        let Some(now) = truth.now(place) else { continue };
-        let side = |levels: &[unitape_sim::exchange::Level]| {
+        let (product, at_) = (world.product_of(place), truth.progress_of(instrument.product));
+        let Some(now) = truth.current_moment(place) else { continue };
+        let side = |levels: &[unitape_sim::exchange::PublishedLevel]| {
             levels.iter().map(|level| (level.px, level.qty, level.orders)).collect::<Vec<_>>()
         };
         let line = serde_json::json!({
@@ -303,27 +310,27 @@ fn books(path: &Path, exchange: &Exchange) -> Result<(), Failure> {
             "restarts": at_.restarts, "seq": at_.seq, "exponent": product.exponent, "status": now.status,
             "bids": side(&now.bids), "offers": side(&now.offers),
         });
-        writeln!(out, "{line}").map_err(|e| at(path, e))?;
+        writeln!(out, "{line}").map_err(|e| file_failure(path, e))?;
     }
-    out.flush().map_err(|e| at(path, e))
+    out.flush().map_err(|e| file_failure(path, e))
 }
 
 fn summary(
-    args: &Args,
+    args: &ExchangeArgs,
     exchange: &Exchange,
     (packets, bytes): (u64, u64),
     elapsed_s: f64,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let (world, config) = (exchange.world(), exchange.config());
     let mut channels = Vec::new();
     for partition in 1..=config.partitions.min(config.products) {
-        channels.push((Channel::Incremental, Line::A, partition));
-        channels.push((Channel::Incremental, Line::B, partition));
-        channels.push((Channel::Snapshot, Line::A, partition));
-        channels.extend(config.both_lines.then_some((Channel::Snapshot, Line::B, partition)));
+        channels.push((ExchangeChannel::Incremental, ExchangeLine::A, partition));
+        channels.push((ExchangeChannel::Incremental, ExchangeLine::B, partition));
+        channels.push((ExchangeChannel::Snapshot, ExchangeLine::A, partition));
+        channels.extend(config.both_lines.then_some((ExchangeChannel::Snapshot, ExchangeLine::B, partition)));
     }
-    channels.push((Channel::Reference, Line::A, 1));
-    channels.extend(config.both_lines.then_some((Channel::Reference, Line::B, 1)));
+    channels.push((ExchangeChannel::Reference, ExchangeLine::A, 1));
+    channels.extend(config.both_lines.then_some((ExchangeChannel::Reference, ExchangeLine::B, 1)));
     if args.json {
         let products: Vec<_> = (world.products.iter())
             .map(|p| {
@@ -336,7 +343,7 @@ fn summary(
         let channels: Vec<_> = (channels.iter())
             .map(|(channel, line, partition)| {
                 serde_json::json!({
-                    "channel": channel.name(), "line": if *line == Line::A { "A" } else { "B" },
+                    "channel": channel.name(), "line": if *line == ExchangeLine::A { "A" } else { "B" },
                     "partition": partition, "address": config.address(*channel, *line, *partition).to_string(),
                 })
             })
@@ -352,8 +359,8 @@ fn summary(
         let to = config.address(channel, line, partition);
         let name = match (config.lines(channel), line) {
             (1, _) => channel.name().to_owned(),
-            (_, Line::A) => format!("{} A", channel.name()),
-            (_, Line::B) => format!("{} B", channel.name()),
+            (_, ExchangeLine::A) => format!("{} A", channel.name()),
+            (_, ExchangeLine::B) => format!("{} B", channel.name()),
         };
         say!("  {name:<22} {:<13} {to}", format!("partition {partition}"));
     }

@@ -1,13 +1,13 @@
 //! `unitape generate market`: a day of a simulated market into files.
 
-use crate::output::{self, Done, Failure, at, say};
+use crate::output::{self, CommandFailure, CommandOutcome, file_failure, say};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
-use unitape_sim::day::{FixOut, FixedOut, Scenario, Sim, SimConfig, SwiftOut, write_line};
+use unitape_sim::day::{FixDayWriter, FixedDayWriter, Scenario, Sim, SimConfig, SwiftDayWriter, write_line};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -21,7 +21,7 @@ Writes into the directory, as --format asks: events.jsonl (events), market.fix (
 market.fixed (fixed-width records, mapping sim-day), payments.swift (MT103 and MT202); and always truth.jsonl: totals,
 labels, near misses, positions. The same options give the same bytes. Scenarios: spoofing, layering, wash_trade, order_to_trade_ratio, quote_stuffing, marking_close,
 runaway_algo, payments_structuring, or a part of the name that fits only one, or `all`.")]
-pub struct Args {
+pub struct MarketArgs {
     /// Directory to write into; `-` prints the events and no truth
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -33,7 +33,7 @@ pub struct Args {
     events: u64,
     /// What to write
     #[arg(long, value_enum, value_delimiter = ',', default_value = "events")]
-    format: Vec<Format>,
+    format: Vec<MarketFileFormat>,
     /// Venues, up to 6
     #[arg(long, default_value_t = 3)]
     venues: usize,
@@ -70,7 +70,7 @@ pub struct Args {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
-enum Format {
+enum MarketFileFormat {
     /// JSON Lines
     Events,
     /// FIX 4.4 drop copy
@@ -81,19 +81,19 @@ enum Format {
     Swift,
 }
 
-impl Format {
+impl MarketFileFormat {
     fn file(self) -> &'static str {
         match self {
-            Format::Events => "events.jsonl",
-            Format::Fix => "market.fix",
-            Format::Fixed => "market.fixed",
-            Format::Swift => "payments.swift",
+            MarketFileFormat::Events => "events.jsonl",
+            MarketFileFormat::Fix => "market.fix",
+            MarketFileFormat::Fixed => "market.fixed",
+            MarketFileFormat::Swift => "payments.swift",
         }
     }
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> output::Result {
+pub fn run(args: MarketArgs) -> output::Result {
     let config = config(&args)?;
     if args.out == Path::new("-") {
         return to_stdout(config);
@@ -102,8 +102,8 @@ pub fn run(args: Args) -> output::Result {
     let started = Instant::now();
     let asked = config.events.max(1);
     let mut sim = Sim::new(config)?;
-    fs::create_dir_all(&args.out).map_err(|e| at(&args.out, e))?;
-    let mut files = Files::create(&args, &sim)?;
+    fs::create_dir_all(&args.out).map_err(|e| file_failure(&args.out, e))?;
+    let mut files = MarketFiles::create(&args, &sim)?;
     let (events, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     // Relaxed: figures for people.
     let position = || {
@@ -114,12 +114,12 @@ pub fn run(args: Args) -> output::Result {
     output::with_progress("generate", position, note, || files.write_day(&mut sim, &events, &bytes, &stop))?;
     let truth = args.out.join("truth.jsonl");
     let mut out = create(&truth)?;
-    sim.write_truth(&mut out).and_then(|()| out.flush()).map_err(|e| at(&truth, e))?;
+    sim.write_truth(&mut out).and_then(|()| out.flush()).map_err(|e| file_failure(&truth, e))?;
     summary(&args, &sim, &files, started.elapsed().as_secs_f64())?;
-    Ok(Done::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
-fn config(args: &Args) -> Result<SimConfig, Failure> {
+fn config(args: &MarketArgs) -> Result<SimConfig, CommandFailure> {
     let scenes = |of: &Option<Vec<String>>| match of {
         Some(list) => scenes(list),
         None => Ok(SimConfig::default().plant),
@@ -131,7 +131,7 @@ fn config(args: &Args) -> Result<SimConfig, Failure> {
         venues: args.venues,
         instruments: args.instruments,
         start_ns: args.start,
-        span_ns: span_ns.ok_or_else(|| Failure::Usage("--minutes: too many".to_owned()))?,
+        span_ns: span_ns.ok_or_else(|| CommandFailure::Usage("--minutes: too many".to_owned()))?,
         halts: args.halts,
         news: args.news,
         payments: args.payments,
@@ -143,12 +143,12 @@ fn config(args: &Args) -> Result<SimConfig, Failure> {
 }
 
 /// `spoofing=5`, `all=2`; later ones win.
-fn scenes(list: &[String]) -> Result<BTreeMap<Scenario, u32>, Failure> {
+fn scenes(list: &[String]) -> Result<BTreeMap<Scenario, u32>, CommandFailure> {
     let mut counts = BTreeMap::new();
     for item in list.iter().filter(|item| !item.is_empty()) {
         let usage = |why: &str| {
             let ids: Vec<&str> = Scenario::ALL.iter().map(|s| s.id()).collect();
-            Failure::Usage(format!("{item}: {why}; scenarios are all, {}", ids.join(", ")))
+            CommandFailure::Usage(format!("{item}: {why}; scenarios are all, {}", ids.join(", ")))
         };
         let (name, count) = item.split_once('=').unwrap_or((item, "1"));
         let count: u32 = count.parse().map_err(|_| usage("wants scenario=count"))?;
@@ -166,57 +166,58 @@ fn to_stdout(config: SimConfig) -> output::Result {
     let (mut out, mut lines, mut scratch) = (output::stdout(), Vec::new(), Vec::new());
     while sim.step().is_some() {
         lines.clear();
-        sim.last().iter().for_each(|e| write_line(sim.world(), e, &mut scratch, &mut lines));
+        sim.last_events().iter().for_each(|e| write_line(sim.world(), e, &mut scratch, &mut lines));
         out.write_all(&lines)?;
     }
     out.flush()?;
-    Ok(Done::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 /// The files under way, each with its name.
-struct Files {
-    events: Option<Sink>,
-    fix: Option<(FixOut, Sink)>,
-    fixed: Option<(FixedOut, Sink)>,
-    swift: Option<(SwiftOut, Sink)>,
-    orders: Option<Sink>,
+struct MarketFiles {
+    events: Option<MarketFile>,
+    fix: Option<(FixDayWriter, MarketFile)>,
+    fixed: Option<(FixedDayWriter, MarketFile)>,
+    swift: Option<(SwiftDayWriter, MarketFile)>,
+    orders: Option<MarketFile>,
     scratch: Vec<u8>,
     buffer: Vec<u8>,
 }
 
-struct Sink {
+struct MarketFile {
     path: PathBuf,
     out: BufWriter<File>,
     bytes: u64,
 }
 
-impl Sink {
-    fn create(path: PathBuf) -> Result<Sink, Failure> {
-        Ok(Sink { out: create(&path)?, path, bytes: 0 })
+impl MarketFile {
+    fn create(path: PathBuf) -> Result<MarketFile, CommandFailure> {
+        Ok(MarketFile { out: create(&path)?, path, bytes: 0 })
     }
 
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), CommandFailure> {
         self.bytes += bytes.len() as u64;
-        self.out.write_all(bytes).map_err(|e| at(&self.path, e))
+        self.out.write_all(bytes).map_err(|e| file_failure(&self.path, e))
     }
 
-    fn end(&mut self) -> Result<(), Failure> {
-        self.out.flush().map_err(|e| at(&self.path, e))
+    fn end(&mut self) -> Result<(), CommandFailure> {
+        self.out.flush().map_err(|e| file_failure(&self.path, e))
     }
 }
 
-impl Files {
-    fn create(args: &Args, sim: &Sim) -> Result<Files, Failure> {
-        let sink = |format: Format| {
+impl MarketFiles {
+    fn create(args: &MarketArgs, sim: &Sim) -> Result<MarketFiles, CommandFailure> {
+        let sink = |format: MarketFileFormat| {
             let wanted = args.format.contains(&format);
-            wanted.then(|| Sink::create(args.out.join(format.file()))).transpose()
+            wanted.then(|| MarketFile::create(args.out.join(format.file()))).transpose()
         };
-        let orders = args.orders.then(|| Sink::create(args.out.join("orders.jsonl"))).transpose()?;
-        Ok(Files {
-            events: sink(Format::Events)?,
-            fix: sink(Format::Fix)?.map(|sink| (FixOut::new(sim.world()), sink)),
-            fixed: sink(Format::Fixed)?.map(|sink| (FixedOut::new(sim.world(), sim.config().start_ns), sink)),
-            swift: sink(Format::Swift)?.map(|sink| (SwiftOut::default(), sink)),
+        let orders = args.orders.then(|| MarketFile::create(args.out.join("orders.jsonl"))).transpose()?;
+        Ok(MarketFiles {
+            events: sink(MarketFileFormat::Events)?,
+            fix: sink(MarketFileFormat::Fix)?.map(|sink| (FixDayWriter::new(sim.world()), sink)),
+            fixed: sink(MarketFileFormat::Fixed)?
+                .map(|sink| (FixedDayWriter::new(sim.world(), sim.config().start_ns), sink)),
+            swift: sink(MarketFileFormat::Swift)?.map(|sink| (SwiftDayWriter::default(), sink)),
             orders,
             scratch: Vec::new(),
             buffer: Vec::new(),
@@ -229,27 +230,27 @@ impl Files {
         events: &AtomicU64,
         bytes: &AtomicU64,
         stop: &AtomicBool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         while sim.step().is_some() {
             let buffer = &mut self.buffer;
             if let Some(sink) = &mut self.events {
                 buffer.clear();
-                sim.last().iter().for_each(|e| write_line(sim.world(), e, &mut self.scratch, buffer));
+                sim.last_events().iter().for_each(|e| write_line(sim.world(), e, &mut self.scratch, buffer));
                 sink.put(buffer)?;
             }
             if let Some((fix, sink)) = &mut self.fix {
                 buffer.clear();
-                sim.last().iter().for_each(|e| _ = fix.write(sim.world(), e, buffer));
+                sim.last_events().iter().for_each(|e| _ = fix.write(sim.world(), e, buffer));
                 sink.put(buffer)?;
             }
             if let Some((fixed, sink)) = &mut self.fixed {
                 buffer.clear();
-                sim.last().iter().for_each(|e| _ = fixed.write(sim.world(), e, buffer));
+                sim.last_events().iter().for_each(|e| _ = fixed.write(sim.world(), e, buffer));
                 sink.put(buffer)?;
             }
             if let Some((swift, sink)) = &mut self.swift {
                 buffer.clear();
-                sim.last().iter().for_each(|e| _ = swift.write(sim.world(), e, buffer));
+                sim.last_events().iter().for_each(|e| _ = swift.write(sim.world(), e, buffer));
                 sink.put(buffer)?;
             }
             if let Some(sink) = &mut self.orders {
@@ -262,7 +263,7 @@ impl Files {
             events.store(sim.events(), Ordering::Relaxed);
             bytes.store(self.sinks().map(|s| s.bytes).sum(), Ordering::Relaxed);
             if stop.load(Ordering::Relaxed) {
-                return Err(Failure::Error("stopped; the files are incomplete".to_owned()));
+                return Err(CommandFailure::Error("stopped; the files are incomplete".to_owned()));
             }
         }
         if let Some((fixed, sink)) = &mut self.fixed {
@@ -275,10 +276,10 @@ impl Files {
             .chain(self.fix.as_mut().map(|f| &mut f.1))
             .chain(self.fixed.as_mut().map(|f| &mut f.1))
             .chain(self.swift.as_mut().map(|s| &mut s.1));
-        by_format.into_iter().try_for_each(Sink::end)
+        by_format.into_iter().try_for_each(MarketFile::end)
     }
 
-    fn sinks(&self) -> impl Iterator<Item = &Sink> {
+    fn sinks(&self) -> impl Iterator<Item = &MarketFile> {
         let plain = [self.events.as_ref(), self.orders.as_ref()].into_iter().flatten();
         plain
             .chain(self.fix.as_ref().map(|f| &f.1))
@@ -287,7 +288,7 @@ impl Files {
     }
 }
 
-fn summary(args: &Args, sim: &Sim, files: &Files, elapsed_s: f64) -> Result<(), Failure> {
+fn summary(args: &MarketArgs, sim: &Sim, files: &MarketFiles, elapsed_s: f64) -> Result<(), CommandFailure> {
     let totals = sim.totals();
     let mut labels: BTreeMap<&str, u64> = BTreeMap::new();
     sim.labels().iter().for_each(|l| *labels.entry(l.scenario).or_default() += 1);
@@ -315,8 +316,8 @@ fn summary(args: &Args, sim: &Sim, files: &Files, elapsed_s: f64) -> Result<(), 
     Ok(())
 }
 
-fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
-    File::create(path).map(|f| BufWriter::with_capacity(1 << 16, f)).map_err(|e| at(path, e))
+fn create(path: &Path) -> Result<BufWriter<File>, CommandFailure> {
+    File::create(path).map(|f| BufWriter::with_capacity(1 << 16, f)).map_err(|e| file_failure(path, e))
 }
 
 fn name_of(path: &Path) -> String {

@@ -3,23 +3,23 @@
 mod exchange;
 mod market;
 
-use crate::output::{self, Done, at};
+use crate::output::{self, CommandOutcome, file_failure};
 use std::io::Write;
 use std::path::PathBuf;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct GenerateArgs {
     #[command(subcommand)]
-    what: What,
+    what: GenerateCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum GenerateCommand {
     /// A day of a simulated market, with its truth beside it
-    Market(market::Args),
+    Market(market::MarketArgs),
     /// An exchange in a box: market data in FAST on two lines, with snapshots and faults
-    Exchange(exchange::Args),
+    Exchange(exchange::ExchangeArgs),
     /// Completions of a shell, to stdout
     #[command(
         after_help = "Example:\n  unitape generate completions bash > ~/.local/share/bash-completion/completions/unitape"
@@ -37,20 +37,20 @@ enum What {
 }
 
 /// Runs the command.
-pub fn run(args: Args, mut cli: clap::Command) -> output::Result {
+pub fn run(args: GenerateArgs, mut cli: clap::Command) -> output::Result {
     match args.what {
-        What::Market(args) => return market::run(args),
-        What::Exchange(args) => return exchange::run(args),
-        What::Completions { shell } => {
+        GenerateCommand::Market(args) => return market::run(args),
+        GenerateCommand::Exchange(args) => return exchange::run(args),
+        GenerateCommand::Completions { shell } => {
             // The generators panic when a write fails; into memory none does.
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut cli, "unitape", &mut text);
             output::unbuffered().write_all(&text)?;
         }
-        What::Man { dir } => {
-            std::fs::create_dir_all(&dir).map_err(|e| at(&dir, e))?;
-            clap_mangen::generate_to(cli, &dir).map_err(|e| at(&dir, e))?;
+        GenerateCommand::Man { dir } => {
+            std::fs::create_dir_all(&dir).map_err(|e| file_failure(&dir, e))?;
+            clap_mangen::generate_to(cli, &dir).map_err(|e| file_failure(&dir, e))?;
         }
     }
-    Ok(Done::Clean)
+    Ok(CommandOutcome::Clean)
 }

@@ -2,7 +2,7 @@
 
 mod report;
 
-use crate::output::{self, Done, Failure, cause_of, note, say};
+use crate::output::{self, CommandFailure, CommandOutcome, cause_of, note, say};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -39,7 +39,7 @@ feeds.toml:
   directory = \"in\"
 
 Every key: docs/guide-engineer.md; what is in force: unitape config show feeds.toml --origin")]
-pub struct Args {
+pub struct RunArgs {
     /// The configuration
     #[arg(value_name = "CONFIG.toml")]
     pub config: PathBuf,
@@ -69,8 +69,8 @@ pub struct Args {
     pub supervised: bool,
 }
 
-impl Args {
-    fn flags(&self) -> Result<Vec<FlagValue>, Failure> {
+impl RunArgs {
+    fn flags(&self) -> Result<Vec<FlagValue>, CommandFailure> {
         let mut flags = Vec::new();
         if let Some(workers) = self.workers {
             let value = toml::Value::Integer(workers.into());
@@ -79,7 +79,8 @@ impl Args {
         if let Some(dir) = &self.tape {
             // A path on the command line begins where the command was given.
             let dir = std::path::absolute(dir)?;
-            let text = dir.to_str().ok_or_else(|| Failure::Usage("--tape: a path in UTF-8".to_owned()))?;
+            let text =
+                dir.to_str().ok_or_else(|| CommandFailure::Usage("--tape: a path in UTF-8".to_owned()))?;
             flags.push(FlagValue { flag: "--tape", key: "tape.dir", value: text.into() });
         }
         Ok(flags)
@@ -105,7 +106,7 @@ impl Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> output::Result {
+pub fn run(args: RunArgs) -> output::Result {
     let LayeredConfig { value: mut config, origins } = config::read(&args.config, &args.flags()?)?;
     if let Some(feed) = &args.segment {
         config.restrict_to_feed(feed, &origins)?;
@@ -141,7 +142,7 @@ pub fn run(args: Args) -> output::Result {
     };
     report::last(&report, &tape, args.json)?;
     // Who supervises asks only whether it came to its end.
-    Ok(if report.is_flawed() && !args.supervised { Done::Flawed } else { Done::Clean })
+    Ok(if report.is_flawed() && !args.supervised { CommandOutcome::Flawed } else { CommandOutcome::Clean })
 }
 
 fn print_check(file: &Path, prepared: &PreparedRun) -> output::Result {
@@ -158,5 +159,5 @@ fn print_check(file: &Path, prepared: &PreparedRun) -> output::Result {
     if let Some(cost) = config.delay_of_merge() {
         say!("  {cost}");
     }
-    Ok(Done::Clean)
+    Ok(CommandOutcome::Clean)
 }

@@ -2,7 +2,7 @@
 
 use crate::channels;
 use crate::commands::consolidate::print_summary;
-use crate::output::{self, Failure, bytes, grouped, note};
+use crate::output::{self, CommandFailure, bytes, grouped, note};
 use std::path::Path;
 use std::time::Duration;
 use unitape_feed::{FeedFigures, LinkState};
@@ -74,11 +74,11 @@ fn print_figures(f: &FeedFigures) {
         let (repeats, unsure) = (grouped(f.repeats), grouped(f.unsure));
         note!("{}: {repeats} repeats, {unsure} of them unsure", f.feed);
     }
-    tell_handler(f);
+    print_handler(f);
 }
 
 /// How the lines of a market-data handler do, where a feed has one.
-fn tell_handler(figures: &FeedFigures) {
+fn print_handler(figures: &FeedFigures) {
     for line in figures.handler.iter().flat_map(channels::lines) {
         note!("{}: {line}", figures.feed);
     }
@@ -88,7 +88,7 @@ fn tell_handler(figures: &FeedFigures) {
 ///
 /// # Errors
 /// When a feed has failed, too.
-pub fn last(report: &RunReport, dir: &Path, json: bool) -> Result<(), Failure> {
+pub fn last(report: &RunReport, dir: &Path, json: bool) -> Result<(), CommandFailure> {
     let (outcome, elapsed_s) = (&report.outcome, report.elapsed_s);
     if json {
         for figures in &report.figures {
@@ -99,7 +99,7 @@ pub fn last(report: &RunReport, dir: &Path, json: bool) -> Result<(), Failure> {
         output::print_json(&account)?;
     } else {
         print_summary(dir, outcome, elapsed_s)?;
-        report.figures.iter().for_each(tell_handler);
+        report.figures.iter().for_each(print_handler);
     }
     for failed in &report.failed {
         let how = if failed.gave_up { "ended before its end" } else { "has failed" };

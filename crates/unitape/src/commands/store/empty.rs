@@ -1,18 +1,20 @@
 //! What `store scan` says when it has no events to print.
 
-use super::{Scan, times};
+use super::{ScanArgs, times};
 use crate::commands::tape::utc;
-use crate::output::{Failure, grouped, known, note};
+use crate::output::{CommandFailure, grouped, list_known_names, note};
 use std::collections::BTreeMap;
 use unitape_model::NameKind;
 use unitape_store::{ScanFilter, Store, StoredTotals, TickSchema};
 
 /// Refuses bounds between which nothing can be.
-pub fn check(args: &Scan) -> Result<(), Failure> {
+pub fn check(args: &ScanArgs) -> Result<(), CommandFailure> {
     match (args.from, args.to) {
         (Some(from), Some(to)) if from.0 >= to.0 => {
             let (from, to) = (utc(from.0), utc(to.0));
-            Err(Failure::Usage(format!("--from {from} is not before --to {to}: nothing can be between them")))
+            Err(CommandFailure::Usage(format!(
+                "--from {from} is not before --to {to}: nothing can be between them"
+            )))
         }
         _ => Ok(()),
     }
@@ -25,12 +27,12 @@ pub fn known_names(store: &Store, filter: &mut ScanFilter) -> bool {
     let all = |dict| (1..=names.len(dict)).filter_map(move |id| names.name(dict, id));
     let asked = filter.symbols.len();
     for symbol in filter.symbols.iter().filter(|symbol| !is_known(NameKind::Instrument, symbol)) {
-        let there = known(symbol, "symbols", all(NameKind::Instrument));
+        let there = list_known_names(symbol, "symbols", all(NameKind::Instrument));
         note!("unitape: nothing in the store has the symbol {symbol}; {there}");
     }
     filter.symbols.retain(|symbol| is_known(NameKind::Instrument, symbol));
     if let Some(venue) = filter.venue.as_ref().filter(|venue| !is_known(NameKind::Venue, venue)) {
-        let there = known(venue, "venues", all(NameKind::Venue));
+        let there = list_known_names(venue, "venues", all(NameKind::Venue));
         note!("unitape: nothing in the store is of the venue {venue}; {there}");
         filter.venue = None;
         return false;
@@ -39,7 +41,7 @@ pub fn known_names(store: &Store, filter: &mut ScanFilter) -> bool {
 }
 
 /// Says what there is, where no event was printed.
-pub fn explain(store: &Store, args: &Scan) {
+pub fn explain(store: &Store, args: &ScanArgs) {
     let info = store.info();
     let all = info.all();
     if all.rows == 0 {

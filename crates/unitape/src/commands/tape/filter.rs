@@ -1,7 +1,7 @@
 //! Which events `tape cat` prints, and what to say when there are none.
 
-use super::Cat;
-use crate::output::{Failure, grouped, known, note};
+use super::CatArgs;
+use crate::output::{CommandFailure, grouped, list_known_names, note};
 use std::path::Path;
 use unitape_model::{Dictionary, Event, EventKind, EventValue, NameKind};
 use unitape_run::address::{EventAddress, TapeRangeBound};
@@ -20,12 +20,12 @@ pub struct EventFilter {
     /// Whether bookkeeping is printed.
     all: bool,
     left: u64,
-    counts: Counts,
+    counts: FilterCounts,
 }
 
 /// What passed each option while nothing was printed.
 #[derive(Debug, Default)]
-struct Counts {
+struct FilterCounts {
     printed: u64,
     /// Between `--from` and `--to`; the others are of these.
     within: u64,
@@ -40,20 +40,20 @@ impl EventFilter {
     ///
     /// # Errors
     /// When they are no bounds or kinds, or contradict each other.
-    pub fn new(args: &Cat) -> Result<Self, Failure> {
+    pub fn new(args: &CatArgs) -> Result<Self, CommandFailure> {
         let bound = |text: &Option<String>| text.as_deref().map(TapeRangeBound::parse).transpose();
         let (from, to) = (bound(&args.from)?, bound(&args.to)?);
         if let (Some(from), Some(to)) = (&from, &to)
             && from.is_after(to)
         {
-            return Err(Failure::Usage(format!(
+            return Err(CommandFailure::Usage(format!(
                 "--from {from} is after --to {to}: nothing can be between them"
             )));
         }
         let mut kinds = Vec::new();
         for name in args.kind.iter().filter(|name| *name != MESSAGE) {
             let all = || EventKind::EVENTS.map(EventKind::name).join(", ");
-            let unknown = || Failure::Usage(format!("no kind `{name}`; kinds: {}, {MESSAGE}", all()));
+            let unknown = || CommandFailure::Usage(format!("no kind `{name}`; kinds: {}, {MESSAGE}", all()));
             kinds.push(EventKind::from_name(name).ok_or_else(unknown)?);
         }
         let names = [
@@ -62,7 +62,7 @@ impl EventFilter {
         ];
         let any_kind = args.kind.is_empty();
         let messages = any_kind || args.kind.iter().any(|name| name == MESSAGE);
-        let counts = Counts { by_kind: vec![0; KINDS], ..Counts::default() };
+        let counts = FilterCounts { by_kind: vec![0; KINDS], ..FilterCounts::default() };
         let (all, left) = (args.all, args.limit.unwrap_or(u64::MAX));
         Ok(Self { from, to, any_kind, kinds, messages, names, all, left, counts })
     }
@@ -165,7 +165,7 @@ impl EventFilter {
     }
 }
 
-impl Counts {
+impl FilterCounts {
     fn text(&self) -> String {
         let of = |kind: &EventKind| Some((self.by_kind[*kind as usize], kind.name())).filter(|(n, _)| *n > 0);
         let kinds = EventKind::EVENTS.iter().filter_map(of);
@@ -218,7 +218,7 @@ impl NameFilter {
         let missing = |name: &&String| names.get(self.dict, name.as_bytes()).is_none();
         let missing: Vec<&str> = self.asked.iter().filter(missing).map(String::as_str).collect();
         let all = (1..=names.len(self.dict)).filter_map(|id| names.name(self.dict, id));
-        let there = known(missing.first()?, self.plural, all);
+        let there = list_known_names(missing.first()?, self.plural, all);
         Some(format!("no event has {} {}; {there}", self.option, missing.join(", ")))
     }
 }

@@ -1,12 +1,12 @@
 //! `unitape tape hot`: whose the hot segments are that a tape names.
 
-use crate::output::{self, Done, say};
+use crate::output::{self, CommandOutcome, say};
 use std::path::PathBuf;
 use unitape_tape::{TapeManifest, adopt_hot, forget_hot, hot_notice, hot_place};
 
 /// Arguments of `tape hot`.
 #[derive(Debug, clap::Args)]
-pub struct Hot {
+pub struct HotArgs {
     /// Directory of the tape
     dir: PathBuf,
     /// Make the hot segments this tape's: it was moved, or copied from a tape that is gone
@@ -21,7 +21,7 @@ pub struct Hot {
 }
 
 /// Runs the command.
-pub fn run(args: &Hot) -> output::Result {
+pub fn run(args: &HotArgs) -> output::Result {
     let dir = &args.dir;
     let changed = if args.adopt {
         Some(("adopted", adopt_hot(dir)?))
@@ -47,5 +47,9 @@ pub fn run(args: &Hot) -> output::Result {
             (None, None, None) => say!("this tape has no hot segments"),
         }
     }
-    Ok(if notice.is_some_and(|notice| notice.may_miss_part()) { Done::Flawed } else { Done::Clean })
+    Ok(if notice.is_some_and(|notice| notice.may_miss_part()) {
+        CommandOutcome::Flawed
+    } else {
+        CommandOutcome::Clean
+    })
 }

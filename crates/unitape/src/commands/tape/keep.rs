@@ -1,6 +1,6 @@
 //! `unitape tape retain`, and what `tape info` tells of what is kept and for whom.
 
-use crate::output::{self, Done, Failure, bytes, grouped, plain, say};
+use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, plain, say};
 use std::path::PathBuf;
 use unitape_run::config::{TimeSpan, TimeSpanRefusal};
 use unitape_run::removal;
@@ -8,7 +8,7 @@ use unitape_tape::{RetentionLimits, RetentionStatus};
 
 /// Arguments of `tape retain`.
 #[derive(Debug, clap::Args)]
-pub struct Retain {
+pub struct RetainArgs {
     /// Directory of the tape
     dir: PathBuf,
     /// Keep about so many bytes of its end
@@ -37,7 +37,7 @@ fn span(text: &str) -> Result<TimeSpan, TimeSpanRefusal> {
 }
 
 /// Applies limits to a tape that nobody writes.
-pub fn retain(args: &Retain) -> output::Result {
+pub fn retain(args: &RetainArgs) -> output::Result {
     let limits = RetentionLimits {
         bytes: args.bytes,
         age: args.age.map(|span| span.0),
@@ -47,7 +47,7 @@ pub fn retain(args: &Retain) -> output::Result {
     };
     if !limits.is_limited() {
         let what = "nothing to retain by: give --bytes, --age or --days; see unitape tape retain --help";
-        return Err(Failure::Usage(what.to_owned()));
+        return Err(CommandFailure::Usage(what.to_owned()));
     }
     output::print_hot_notice(&args.dir);
     let removed = unitape_tape::retain(&args.dir, &limits, &removal(), args.dry_run)?;
@@ -61,7 +61,7 @@ pub fn retain(args: &Retain) -> output::Result {
         let (segments, size) = (grouped(removed.segments), bytes(removed.bytes));
         say!("{what} {segments} segments, {size}; the oldest position is {}", removed.oldest);
     }
-    Ok(Done::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 /// As fields of `tape info --json`.
@@ -87,7 +87,7 @@ pub fn fields(kept: &RetentionStatus) -> serde_json::Value {
 }
 
 /// For people.
-pub fn tell(kept: &RetentionStatus) -> Result<(), Failure> {
+pub fn print_retention(kept: &RetentionStatus) -> Result<(), CommandFailure> {
     say!("kept      {} sealed segments, {} open{}", grouped(kept.sealed), kept.open, limits(kept));
     if kept.announced > kept.oldest {
         say!("going     everything before position {}, soon", kept.announced);

@@ -1,13 +1,13 @@
 //! `unitape tape repair`: what of a damaged tape can be made again, and what needs your word.
 
-use super::verify::Inspection;
-use crate::output::{self, Done, Failure, grouped, say};
+use super::verify::TapeInspection;
+use crate::output::{self, CommandFailure, CommandOutcome, grouped, say};
 use std::path::PathBuf;
 use unitape_tape::{RepairFinding, RepairOptions, RepairRemedy, RepairReport};
 
 /// Arguments of `tape repair`.
 #[derive(Debug, clap::Args)]
-pub struct Repair {
+pub struct RepairArgs {
     /// Directory of the tape
     dir: PathBuf,
     /// Change the tape; without it repair only says what it would do
@@ -25,7 +25,7 @@ pub struct Repair {
 }
 
 /// Runs the command.
-pub fn repair(args: &Repair) -> output::Result {
+pub fn repair(args: &RepairArgs) -> output::Result {
     // Of a tape that cannot be read nothing can be said; the next repair knows it.
     let mut beside: Vec<_> = unitape_feed::checkpoint_damage(&args.dir).ok().flatten().into_iter().collect();
     let lost_bytes = unitape_feed::quarantine::raw_damage(&args.dir).unwrap_or_default();
@@ -48,23 +48,23 @@ pub fn repair(args: &Repair) -> output::Result {
     };
     // A repair knows how files are made again, `verify` knows all that can be wrong with them.
     let unmended = match report.is_clean() || args.apply && remains.is_clean() {
-        true => Inspection::of(&args.dir)?.problems,
+        true => TapeInspection::inspect(&args.dir)?.problems,
         false => Vec::new(),
     };
     let lost = report.findings.iter().any(|f| f.remedy == RepairRemedy::Nothing);
     let flawed = if args.apply { lost || !remains.is_clean() } else { !report.is_clean() };
     let flawed = flawed || !unmended.is_empty();
-    let outcome = Outcome { report, remains, unmended };
+    let outcome = RepairOutcome { report, remains, unmended };
     if args.json {
         json(args, &outcome)?;
     } else {
         print(args, &outcome)?;
     }
-    Ok(if flawed { Done::Flawed } else { Done::Clean })
+    Ok(if flawed { CommandOutcome::Flawed } else { CommandOutcome::Clean })
 }
 
 /// What a repair found and did, and what is wrong after it.
-struct Outcome {
+struct RepairOutcome {
     report: RepairReport,
     /// What another repair would find.
     remains: RepairReport,
@@ -72,8 +72,8 @@ struct Outcome {
     unmended: Vec<String>,
 }
 
-fn json(args: &Repair, outcome: &Outcome) -> Result<(), Failure> {
-    let Outcome { report, remains, unmended } = outcome;
+fn json(args: &RepairArgs, outcome: &RepairOutcome) -> Result<(), CommandFailure> {
+    let RepairOutcome { report, remains, unmended } = outcome;
     let finding = |f: &RepairFinding| {
         serde_json::json!({
             "file": f.file, "offset": f.offset,
@@ -93,8 +93,8 @@ fn json(args: &Repair, outcome: &Outcome) -> Result<(), Failure> {
     }))
 }
 
-fn print(args: &Repair, outcome: &Outcome) -> Result<(), Failure> {
-    let Outcome { report, remains, unmended } = outcome;
+fn print(args: &RepairArgs, outcome: &RepairOutcome) -> Result<(), CommandFailure> {
+    let RepairOutcome { report, remains, unmended } = outcome;
     if report.is_clean() {
         if unmended.is_empty() {
             say!("nothing to repair");
@@ -130,14 +130,14 @@ fn print(args: &Repair, outcome: &Outcome) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print_unmended(problems: &[String]) -> Result<(), Failure> {
+fn print_unmended(problems: &[String]) -> Result<(), CommandFailure> {
     for problem in problems {
         say!("cannot be mended: {problem}");
     }
     Ok(())
 }
 
-fn finding(f: &RepairFinding, applied: bool) -> Result<(), Failure> {
+fn finding(f: &RepairFinding, applied: bool) -> Result<(), CommandFailure> {
     let positions = f.positions.map(|(from, to)| format!(" (positions {from} to {to})")).unwrap_or_default();
     let state = match (f.mended, applied) {
         (true, true) => "mended",

@@ -1,6 +1,6 @@
 //! `unitape tape verify`: every check of a tape, of its account and of the bytes that its quarantine names.
 
-use crate::output::{self, Done, Failure, grouped, say};
+use crate::output::{self, CommandFailure, CommandOutcome, grouped, say};
 use std::path::Path;
 use unitape_feed::TapeAccount;
 use unitape_feed::quarantine::{RawReport, check_raw};
@@ -10,7 +10,7 @@ use unitape_tape::VerifyReport;
 /// Runs the command.
 pub fn verify(dir: &Path, json: bool) -> output::Result {
     output::print_hot_notice(dir);
-    let found = Inspection::of(dir)?;
+    let found = TapeInspection::inspect(dir)?;
     if json {
         found.print_json()?
     } else {
@@ -18,13 +18,13 @@ pub fn verify(dir: &Path, json: bool) -> output::Result {
     }
     match found.outside {
         Some(failure) => Err(failure),
-        None => Ok(if found.problems.is_empty() { Done::Clean } else { Done::Flawed }),
+        None => Ok(if found.problems.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Flawed }),
     }
 }
 
 /// What all checks of a tape found.
 #[derive(Debug)]
-pub struct Inspection {
+pub struct TapeInspection {
     /// Frames, checksums and the dictionary log.
     report: VerifyReport,
     /// The bytes that the quarantine names.
@@ -32,15 +32,15 @@ pub struct Inspection {
     /// What is wrong, one line each; where it is comes first.
     pub problems: Vec<String>,
     /// The account could not be read, for a cause outside the data.
-    outside: Option<Failure>,
+    outside: Option<CommandFailure>,
 }
 
-impl Inspection {
+impl TapeInspection {
     /// Checks the tape in `dir`.
     ///
     /// # Errors
     /// Not a tape, a foreign version, or a file that cannot be read.
-    pub fn of(dir: &Path) -> Result<Self, Failure> {
+    pub fn inspect(dir: &Path) -> Result<Self, CommandFailure> {
         let report = unitape_tape::verify(dir)?;
         let mut problems: Vec<String> = report
             .problems
@@ -70,11 +70,11 @@ impl Inspection {
             }
             Err(e) => problems.push(e.to_string()),
         }
-        let outside = account.err().map(Failure::from).filter(|e| e.cause() == ErrorCause::Outside);
+        let outside = account.err().map(CommandFailure::from).filter(|e| e.cause() == ErrorCause::Outside);
         Ok(Self { report, raw, problems, outside })
     }
 
-    fn print_json(&self) -> Result<(), Failure> {
+    fn print_json(&self) -> Result<(), CommandFailure> {
         let part = |(from, to): (Position, Position)| [from.0, to.0];
         output::print_json(&serde_json::json!({
             "frames": self.report.frames, "units": self.report.units, "events": self.report.events,
@@ -86,7 +86,7 @@ impl Inspection {
         }))
     }
 
-    fn print(&self, dir: &Path) -> Result<(), Failure> {
+    fn print(&self, dir: &Path) -> Result<(), CommandFailure> {
         say!(
             "{} frames, {} messages, {} events, {} checksums, {} definitions",
             grouped(self.report.frames),

@@ -10,7 +10,7 @@ use crate::watch::ScenarioInput;
 use serde_json::json;
 use std::collections::VecDeque;
 use std::iter::once;
-use unitape_model::records::Order;
+use unitape_model::records::OrderRecord;
 use unitape_model::{Decimal, Event, EventField, EventValue, InlineId};
 
 /// Executions kept at most; the condition needs them only for an order that did not say whose it is.
@@ -64,7 +64,13 @@ pub(super) struct OppositeExecutions {
 
 impl ExecutionEvidence {
     /// Keeps an execution behind `before`; gives its number.
-    pub fn add(&mut self, input: &ScenarioInput<'_, '_>, record: &Order, qty: Decimal, before: u64) -> u64 {
+    pub fn add(
+        &mut self,
+        input: &ScenarioInput<'_, '_>,
+        record: &OrderRecord,
+        qty: Decimal,
+        before: u64,
+    ) -> u64 {
         let match_id = IdKey::from_slot(input.event, EventField::MatchId, &record.id2);
         let text_at = self.texts_base + self.texts.len() as u64;
         if match_id.is_some_and(|id| id.is_hashed()) {

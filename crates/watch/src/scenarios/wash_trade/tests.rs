@@ -87,7 +87,7 @@ proptest! {
             match event.kind() {
                 EventKind::Party => parties.on_party(&event),
                 EventKind::Exec => {
-                    let record = unitape_model::records::Order::from_event(&event).unwrap();
+                    let record = unitape_model::records::OrderRecord::from_event(&event).unwrap();
                     let market = crate::MarketState::default();
                     let context = crate::ScenarioContext {
                         seq, position: None, names: &names, parties: &parties, orders: &OrderTable::new(), market: &market,

@@ -1,11 +1,11 @@
-use super::super::feeds::of_flow;
+use super::super::feeds::count_order_flow;
 use super::*;
 use serde_json::json;
 use unitape_model::{Position, UnixNanos};
-use unitape_sim::day::{CopyTotals, SceneLeg};
+use unitape_sim::day::{DropCopyTotals, WashTradeLeg};
 
-fn scene(n: u64, arm: &'static str, misses: Option<&'static str>) -> Scene {
-    let leg = |id: u64, side| SceneLeg {
+fn scene(n: u64, arm: &'static str, misses: Option<&'static str>) -> WashTradePair {
+    let leg = |id: u64, side| WashTradeLeg {
         ts: 1000 + n,
         venue: "XLON",
         oid: format!("O{n}{id}"),
@@ -15,18 +15,18 @@ fn scene(n: u64, arm: &'static str, misses: Option<&'static str>) -> Scene {
         px: "2500.5".to_owned(),
         qty: "100".to_owned(),
     };
-    Scene {
+    WashTradePair {
         scenario: "wash_trade",
         arm,
         misses,
         ts: 1000 + n,
-        key: Key(vec![("group", format!("WSH{n}")), ("instr", "GB00B03MLX29".to_owned())]),
+        key: AlertLabelKey(vec![("group", format!("WSH{n}")), ("instr", "GB00B03MLX29".to_owned())]),
         legs: [leg(1, "B"), leg(2, "S")],
     }
 }
 
-fn found(scene: &Scene) -> Found {
-    Found {
+fn found(scene: &WashTradePair) -> ExplainedAlert {
+    ExplainedAlert {
         scenario: scene.scenario.to_owned(),
         arm: scene.arm.to_owned(),
         key: values(&scene.key).cloned().collect(),
@@ -37,18 +37,18 @@ fn found(scene: &Scene) -> Found {
 }
 
 /// Of a drop copy of 80 messages, of which 30 are no events.
-fn truth() -> CopyTruth {
+fn truth() -> DropCopyTruth {
     let by_kind =
         [("order_new", 20), ("exec", 20), ("trade", 10)].map(|(kind, n)| (kind.to_owned(), n)).into();
-    let totals = CopyTotals { messages: 80, by_kind, no_event: 30, ..CopyTotals::default() };
-    CopyTruth { totals, planted: vec![], near_misses: vec![], bbo: vec![] }
+    let totals = DropCopyTotals { messages: 80, by_kind, no_event: 30, ..DropCopyTotals::default() };
+    DropCopyTruth { totals, planted: vec![], near_misses: vec![], bbo: vec![] }
 }
 
 /// A self-check that holds whatever happens is worse than none: each kind of difference must fail it.
 #[test]
 fn a_missing_and_an_extra_alert_fail() {
     let planted = [scene(1, "self_match", None), scene(2, "round_trip", None)];
-    let all: Vec<Found> = planted.iter().map(found).collect();
+    let all: Vec<ExplainedAlert> = planted.iter().map(found).collect();
     assert_eq!(scenes(&planted, &all), (vec![Some(0), Some(1)], vec![]));
 
     let (matched, differs) = scenes(&planted, &all[1..]);
@@ -70,7 +70,7 @@ fn a_missing_and_an_extra_alert_fail() {
 fn every_part_of_an_alert_counts() {
     let planted = [scene(1, "round_trip", None)];
     let right = found(&planted[0]);
-    let spoil: [fn(&mut Found); 6] = [
+    let spoil: [fn(&mut ExplainedAlert); 6] = [
         |f| f.scenario = "spoofing".to_owned(),
         |f| f.arm = "self_match".to_owned(),
         |f| f.key[0] = "WSH9".to_owned(),
@@ -88,10 +88,10 @@ fn every_part_of_an_alert_counts() {
 #[test]
 fn a_near_miss_in_evidence_fails() {
     let near = [scene(1, "round_trip", Some("one tick too far"))];
-    assert_eq!(missed(&near, &[found(&scene(2, "round_trip", None))]), [""; 0]);
+    assert_eq!(near_miss_alerts(&near, &[found(&scene(2, "round_trip", None))]), [""; 0]);
     let mut half = found(&scene(2, "round_trip", None));
     half.legs[1] = legs(&near[0])[1].clone();
-    assert_eq!(missed(&near, &[half]).len(), 1);
+    assert_eq!(near_miss_alerts(&near, &[half]).len(), 1);
 }
 
 #[test]
@@ -119,18 +119,19 @@ fn another_last_price_fails() {
         ask: None,
         ask_qty: None,
     };
-    let course = || Course {
+    let course = || PriceCourse {
         venue: "XLON".to_owned(),
         instr: "GB00B03MLX29".to_owned(),
         ts: 7,
         last: vec![Some("10".to_owned()), Some("5".to_owned()), None, None],
-        ..Course::default()
+        ..PriceCourse::default()
     };
     assert_eq!(last_bbo(std::slice::from_ref(&must), &[course()]), [""; 0]);
     assert_eq!(last_bbo(std::slice::from_ref(&must), &[]).len(), 2);
     assert_eq!(last_bbo(&[], &[course()]).len(), 1);
-    let later = Course { ts: 8, ..course() };
-    let dearer = Course { last: vec![Some("11".to_owned()), Some("5".to_owned()), None, None], ..course() };
+    let later = PriceCourse { ts: 8, ..course() };
+    let dearer =
+        PriceCourse { last: vec![Some("11".to_owned()), Some("5".to_owned()), None, None], ..course() };
     for wrong in [later, dearer] {
         assert_eq!(last_bbo(std::slice::from_ref(&must), &[wrong]).len(), 1);
     }
@@ -141,11 +142,11 @@ fn another_last_price_fails() {
 fn an_account_that_is_one_off_fails() {
     let mut truth = truth();
     truth.totals.bad.garbage = 1;
-    let jse = Counted {
+    let jse = PlainCounts {
         messages: 3,
         ignored: 1,
         by_kind: BTreeMap::from([("index".to_owned(), 2)]),
-        ..Counted::default()
+        ..PlainCounts::default()
     };
     let sizes = BTreeMap::from([("jse".to_owned(), 10), ("orders".to_owned(), 20)]);
     let feed = |messages, quarantined, ignored, bytes| unitape_feed::FeedSummary {
@@ -164,8 +165,8 @@ fn an_account_that_is_one_off_fails() {
     let mut kinds = truth.totals.by_kind.clone();
     kinds.insert("quarantine".to_owned(), 1);
     let by_feed = BTreeMap::from([("jse".to_owned(), jse.by_kind.clone()), ("orders".to_owned(), kinds)]);
-    let counted = [("jse", jse), ("orders", of_flow(&truth))];
-    let mut picture = Picture { by_feed, ..Picture::default() };
+    let counted = [("jse", jse), ("orders", count_order_flow(&truth))];
+    let mut picture = TapeOverview { by_feed, ..TapeOverview::default() };
     assert_eq!(account(&summary, &picture, &counted, &sizes, &[]), [""; 0]);
 
     *picture.by_feed.get_mut("orders").unwrap().get_mut("exec").unwrap() += 1;
@@ -188,16 +189,16 @@ fn quarantine_must_hold_what_is_bad() {
 /// An alert at another time, or of another owner, is another alert.
 #[test]
 fn a_label_without_its_alert_fails() {
-    let label = |scene: u32, ts| Label {
+    let label = |scene: u32, ts| AlertLabel {
         scene,
         scenario: "spoofing",
-        key: Key(vec![("owner", "OWN1".to_owned()), ("side", "B".to_owned())]),
+        key: AlertLabelKey(vec![("owner", "OWN1".to_owned()), ("side", "B".to_owned())]),
         reason: None,
         ts,
         first_seq: 1,
         trigger_seq: 2,
     };
-    let alert = |owner: &str, ts| Found {
+    let alert = |owner: &str, ts| ExplainedAlert {
         scenario: "spoofing".to_owned(),
         arm: String::new(),
         key: vec![owner.to_owned(), "B".to_owned()],

@@ -10,24 +10,24 @@
 //! not decode does not count: the other line's may still come.
 //!
 //! **A gap** is declared when what is missing will not come: both lines have gone past it (each that is alive has brought
-//! [`Window::past`] packets with greater numbers), or the window is full (packets, bytes), or it has waited too long by receive
-//! times. A line that was silent for [`Window::dead_ns`] is not waited for; either may come back.
+//! [`ArbitrationWindow::classify_past`] packets with greater numbers), or the window is full (packets, bytes), or it has waited too long by receive
+//! times. A line that was silent for [`ArbitrationWindow::dead_ns`] is not waited for; either may come back.
 //!
 //! **Numbers that begin again.** A number that steps back on its own line while the sender's clock goes on (where there
-//! is no clock: that is further back than [`Window::far`]), or far ahead, is set aside; the next packet of that line tells
+//! is no clock: that is further back than [`ArbitrationWindow::far`]), or far ahead, is set aside; the next packet of that line tells
 //! whether it was damaged or the line counts anew. A header that says so is believed at once. Then the stream follows, and
 //! the other line's packets of the old numbers are late until it does, too.
 
-use super::config::Window;
+use super::config::ArbitrationWindow;
 use serde::Serialize;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-mod missed;
+mod missing_packets;
 
 /// A packet that waits.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
+pub(super) struct HeldPacket {
     pub line: u8,
     pub ts_recv: i64,
     pub place: u64,
@@ -36,7 +36,7 @@ pub(super) struct Kept {
 
 /// What is known of a packet when it comes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival {
+pub(super) struct PacketArrival {
     pub line: u8,
     pub sequence: u64,
     pub ts_recv: i64,
@@ -48,7 +48,7 @@ pub(super) struct Arrival {
 
 /// What is to be done with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ArrivalVerdict {
     /// Its turn: use it, and say whether it was good.
     Now,
     /// Keep it in the window, unless it is bad.
@@ -57,15 +57,15 @@ pub(super) enum Verdict {
     Duplicate,
     /// It was given up, or is of numbers that are over.
     Late,
-    /// Set it aside, see [`Stream::aside`].
+    /// Set it aside, see [`ArbitratedStream::set_aside_since`].
     Aside,
-    /// Numbers begin again with it, or with the one that its line has aside: see [`Stream::place`].
+    /// Numbers begin again with it, or with the one that its line has aside: see [`ArbitratedStream::classify`].
     Restart,
 }
 
 /// A line, as a stream sees it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Line {
+pub(super) struct LineTracker {
     pub heard: bool,
     /// Its greatest number, and which of the 64 up to it have come: the lowest bit is the greatest.
     pub last: u64,
@@ -122,7 +122,7 @@ impl LineStats {
 
 /// How far a line has come.
 #[derive(Clone, Copy, Debug)]
-struct Reached {
+struct LineProgress {
     heard: bool,
     epoch: Option<u32>,
     last: u64,
@@ -130,8 +130,8 @@ struct Reached {
 
 /// A stream: the packets of a channel from one sender and partition.
 #[derive(Clone, Debug)]
-pub(super) struct Stream {
-    window: Window,
+pub(super) struct ArbitratedStream {
+    window: ArbitrationWindow,
     pub expected: Option<u64>,
     pub epoch: u32,
     /// When the first packet of these numbers was sent.
@@ -144,15 +144,15 @@ pub(super) struct Stream {
     pub before: (u64, u64),
     /// The latest time at which a packet was sent that was good.
     sent: Option<i64>,
-    pub lines: [Line; 2],
-    held: BTreeMap<u64, Kept>,
+    pub lines: [LineTracker; 2],
+    held: BTreeMap<u64, HeldPacket>,
     pub held_bytes: usize,
     /// Since when the expected packet is missed.
     since: Option<i64>,
     /// Ranges that were given up and have not come since, the latest last.
     lost: Vec<(u64, u64)>,
     /// By line: the packet that was set aside, and its number.
-    pub aside: [Option<(u64, Kept)>; 2],
+    pub aside: [Option<(u64, HeldPacket)>; 2],
     /// What the last packet told of the one its line had aside: it is good, or it was damaged.
     pub settled: Option<bool>,
     pub gaps: u64,
@@ -164,8 +164,8 @@ pub(super) struct Stream {
 /// A lost packet is remembered until so many more have come: until then it is late, and no duplicate.
 const LATE_PACKETS: u64 = 1 << 16;
 
-impl Stream {
-    pub fn new(window: Window) -> Self {
+impl ArbitratedStream {
+    pub fn new(window: ArbitrationWindow) -> Self {
         Self {
             window,
             expected: None,
@@ -194,13 +194,13 @@ impl Stream {
     }
 
     /// Something waits.
-    pub fn waits(&self) -> bool {
+    pub fn has_waiting(&self) -> bool {
         !self.held.is_empty()
     }
 
     /// A packet has come.
     #[inline]
-    pub fn offer(&mut self, a: Arrival, bytes: usize) -> Verdict {
+    pub fn offer(&mut self, a: PacketArrival, bytes: usize) -> ArrivalVerdict {
         let line = &mut self.lines[usize::from(a.line)];
         line.stats.packets += 1;
         line.stats.bytes += bytes as u64;
@@ -214,22 +214,22 @@ impl Stream {
             line.last = a.sequence;
             line.seen = line.seen << 1 | 1;
             line.ts_recv = a.ts_recv;
-            let verdict = self.place(a.sequence);
-            if verdict == Verdict::Duplicate {
-                self.copied(a);
+            let verdict = self.classify(a.sequence);
+            if verdict == ArrivalVerdict::Duplicate {
+                self.note_copy(a);
             }
             return verdict;
         }
-        let verdict = self.unusual(a);
-        if matches!(verdict, Verdict::Duplicate | Verdict::Late) {
-            self.copied(a);
+        let verdict = self.offer_unusual(a);
+        if matches!(verdict, ArrivalVerdict::Duplicate | ArrivalVerdict::Late) {
+            self.note_copy(a);
         }
         verdict
     }
 
     /// A copy of a packet that is known came on a line.
     #[inline]
-    fn copied(&mut self, a: Arrival) {
+    fn note_copy(&mut self, a: PacketArrival) {
         let line = &mut self.lines[usize::from(a.line)];
         line.sent = line.sent.max(a.sent.min(self.sent));
         line.bad = line.bad.filter(|bad| *bad > a.sequence);
@@ -237,7 +237,7 @@ impl Stream {
 
     /// Whether a packet that says so begins the numbers again: it is neither the one that these began with, nor one from
     /// before that, nor one of the next few, which may say so as well.
-    fn begins_again(&self, a: Arrival) -> bool {
+    fn begins_again(&self, a: PacketArrival) -> bool {
         let (first, came, said) = self.first;
         let lately = a.ts_recv.saturating_sub(came) <= self.window.dead_ns;
         if let (Some(sent), Some(since)) = (a.sent, self.since_sent)
@@ -256,41 +256,41 @@ impl Stream {
 
     /// Where a number of the stream's own numbering stands.
     #[inline]
-    pub fn place(&mut self, sequence: u64) -> Verdict {
+    pub fn classify(&mut self, sequence: u64) -> ArrivalVerdict {
         match self.expected {
             Some(expected) if sequence > expected => match self.held.contains_key(&sequence) {
-                true => Verdict::Duplicate,
-                false => Verdict::Wait,
+                true => ArrivalVerdict::Duplicate,
+                false => ArrivalVerdict::Wait,
             },
-            Some(expected) if sequence < expected => self.past(sequence),
-            _ => Verdict::Now,
+            Some(expected) if sequence < expected => self.classify_past(sequence),
+            _ => ArrivalVerdict::Now,
         }
     }
 
     #[cold]
-    fn past(&mut self, sequence: u64) -> Verdict {
+    fn classify_past(&mut self, sequence: u64) -> ArrivalVerdict {
         // What comes of it again is a duplicate.
         if !cut_out(&mut self.lost, sequence) {
-            return Verdict::Duplicate;
+            return ArrivalVerdict::Duplicate;
         }
         self.late += 1;
-        Verdict::Late
+        ArrivalVerdict::Late
     }
 
     #[cold]
-    fn unusual(&mut self, a: Arrival) -> Verdict {
+    fn offer_unusual(&mut self, a: PacketArrival) -> ArrivalVerdict {
         let far = u64::from(self.window.far);
         let now = a.ts_recv;
         self.settled = None;
         let others_alive = self.alive(1 - a.line, now) && self.is_of_stream(1 - a.line);
         let again = a.reset && self.begins_again(a);
-        let reached = self.reached(a.line);
+        let reached = self.line_progress(a.line);
         let line = &mut self.lines[usize::from(a.line)];
         if !line.heard {
             let near = self.expected.is_none_or(|expected| expected.abs_diff(a.sequence) <= far);
             let epoch = near.then_some(self.epoch);
             let stats = line.stats;
-            *line = Line {
+            *line = LineTracker {
                 heard: true,
                 last: a.sequence,
                 seen: 1,
@@ -309,17 +309,17 @@ impl Stream {
                 return self.restart(a, (a.sequence, a.sent), reached);
             }
             if !near {
-                return self.foreign(a, (a.sequence, a.sent), others_alive, reached);
+                return self.offer_foreign(a, (a.sequence, a.sent), others_alive, reached);
             }
-            self.joins(a.line, a.sequence, reached);
-            return self.place(a.sequence);
+            self.start_line(a.line, a.sequence, reached);
+            return self.classify(a.sequence);
         }
         if line.epoch != Some(self.epoch) && line.odd.is_none() && self.is_of_numbering(a) {
             let line = &mut self.lines[usize::from(a.line)];
             (line.last, line.seen, line.ts_recv, line.bad) = (a.sequence, 1, now, None);
             line.epoch = Some(self.epoch);
-            self.joins(a.line, a.sequence, reached);
-            return self.place(a.sequence);
+            self.start_line(a.line, a.sequence, reached);
+            return self.classify(a.sequence);
         }
         let line = &mut self.lines[usize::from(a.line)];
         let later = match (a.sent, line.sent) {
@@ -352,42 +352,42 @@ impl Stream {
                 return self.restart(a, first, reached);
             }
             if line.epoch != Some(self.epoch) {
-                return self.foreign(a, first, others_alive, reached);
+                return self.offer_foreign(a, first, others_alive, reached);
             }
-            line.misses(reached.last + 1, first.0);
-            line.misses(first.0 + 1, a.sequence);
-            return self.place(a.sequence);
+            line.note_skipped(reached.last + 1, first.0);
+            line.note_skipped(first.0 + 1, a.sequence);
+            return self.classify(a.sequence);
         }
         if back || ahead {
             self.settled = line.odd.map(|_| false);
             line.odd = Some((a.sequence, a.sent));
-            return Verdict::Aside;
+            return ArrivalVerdict::Aside;
         }
         self.settled = line.odd.take().map(|_| false);
         if a.sequence > line.last {
             let step = a.sequence - line.last;
-            line.misses(line.last + 1, a.sequence);
+            line.note_skipped(line.last + 1, a.sequence);
             line.seen = if step < 64 { line.seen << step | 1 } else { 1 };
             line.last = a.sequence;
         } else if behind < 64 && line.seen >> behind & 1 == 0 {
             line.seen |= 1 << behind;
             line.stats.reordered += 1;
-            line.brings_late(a.sequence);
-        } else if behind >= 64 && line.brings_late(a.sequence) {
+            line.note_late(a.sequence);
+        } else if behind >= 64 && line.note_late(a.sequence) {
             line.stats.reordered += 1;
         } else {
             line.stats.twice += 1;
         }
         line.ts_recv = now;
         if line.epoch != Some(self.epoch) {
-            return self.foreign(a, (a.sequence, a.sent), others_alive, reached);
+            return self.offer_foreign(a, (a.sequence, a.sent), others_alive, reached);
         }
-        self.place(a.sequence)
+        self.classify(a.sequence)
     }
 
     /// Whether a packet of a line that counts otherwise is of the stream's own numbering, by the sender's clock: it was sent
     /// after the first of these numbers, and is a copy of one that is known, or goes on behind them.
-    fn is_of_numbering(&self, a: Arrival) -> bool {
+    fn is_of_numbering(&self, a: PacketArrival) -> bool {
         let (Some(sent), Some(since), Some(expected)) = (a.sent, self.since_sent, self.expected) else {
             return false;
         };
@@ -402,13 +402,13 @@ impl Stream {
     }
 
     /// A packet of a line that counts otherwise than the stream; `first` is the first of those that it counts by now.
-    fn foreign(
+    fn offer_foreign(
         &mut self,
-        a: Arrival,
+        a: PacketArrival,
         first: (u64, Option<i64>),
         others_alive: bool,
-        reached: Reached,
-    ) -> Verdict {
+        reached: LineProgress,
+    ) -> ArrivalVerdict {
         let far = u64::from(self.window.far);
         if a.reset && self.expected.is_some_and(|expected| a.sequence < expected) && self.begins_again(a) {
             return self.restart(a, first, reached);
@@ -418,20 +418,25 @@ impl Stream {
         let anew = a.reset || line.epoch.is_none() || line.last == a.sequence && line.seen == 1;
         if anew && self.expected.is_none_or(|expected| expected.abs_diff(a.sequence) <= far) {
             line.epoch = Some(self.epoch);
-            self.joins(a.line, first.0, reached);
-            self.lines[usize::from(a.line)].misses(first.0 + 1, a.sequence);
-            return self.place(a.sequence);
+            self.start_line(a.line, first.0, reached);
+            self.lines[usize::from(a.line)].note_skipped(first.0 + 1, a.sequence);
+            return self.classify(a.sequence);
         }
         if !others_alive {
             return self.restart(a, first, reached);
         }
         self.late += 1;
-        Verdict::Late
+        ArrivalVerdict::Late
     }
 
-    fn restart(&mut self, a: Arrival, (first, sent): (u64, Option<i64>), reached: Reached) -> Verdict {
-        self.ends(a.line, reached);
-        self.lines[usize::from(a.line)].misses(first + 1, a.sequence);
+    fn restart(
+        &mut self,
+        a: PacketArrival,
+        (first, sent): (u64, Option<i64>),
+        reached: LineProgress,
+    ) -> ArrivalVerdict {
+        self.end_numbering(a.line, reached);
+        self.lines[usize::from(a.line)].note_skipped(first + 1, a.sequence);
         self.since_sent = sent;
         (self.first, self.lowest) = ((first, a.ts_recv, a.reset), first);
         self.sent = a.sent;
@@ -442,7 +447,7 @@ impl Stream {
         self.lost.clear();
         self.since = None;
         self.expected = Some(first);
-        Verdict::Restart
+        ArrivalVerdict::Restart
     }
 
     fn alive(&self, line: u8, now: i64) -> bool {
@@ -452,16 +457,16 @@ impl Stream {
 
     /// The packet whose turn it was is used.
     #[inline]
-    pub fn used(&mut self, sequence: u64, line: u8, sent: Option<i64>) {
+    pub fn mark_used(&mut self, sequence: u64, line: u8, sent: Option<i64>) {
         self.expected = Some(sequence.wrapping_add(1));
         self.since = None;
         self.lines[usize::from(line)].stats.first += 1;
-        self.good(line, sequence, sent);
+        self.mark_good(line, sequence, sent);
     }
 
     /// A packet was sent then, as it says, and is good.
     #[inline]
-    fn good(&mut self, line: u8, sequence: u64, sent: Option<i64>) {
+    fn mark_good(&mut self, line: u8, sequence: u64, sent: Option<i64>) {
         let line = &mut self.lines[usize::from(line)];
         (line.sent, self.sent) = (line.sent.max(sent), self.sent.max(sent));
         line.bad = line.bad.filter(|bad| *bad > sequence);
@@ -469,7 +474,7 @@ impl Stream {
 
     /// It did not decode; the other line's copy may come.
     #[cold]
-    pub fn corrupt(&mut self, sequence: u64, line: u8, now: i64) {
+    pub fn mark_corrupt(&mut self, sequence: u64, line: u8, now: i64) {
         let line = &mut self.lines[usize::from(line)];
         line.stats.corrupt += 1;
         line.bad = Some(sequence);
@@ -480,8 +485,8 @@ impl Stream {
     }
 
     /// It waits.
-    pub fn keep(&mut self, sequence: u64, kept: Kept, sent: Option<i64>) {
-        self.good(kept.line, sequence, sent);
+    pub fn keep(&mut self, sequence: u64, kept: HeldPacket, sent: Option<i64>) {
+        self.mark_good(kept.line, sequence, sent);
         self.since.get_or_insert(kept.ts_recv);
         self.held_bytes += kept.bytes.len();
         self.held.insert(sequence, kept);
@@ -489,7 +494,7 @@ impl Stream {
 
     /// A packet that waited and whose turn it is.
     #[inline]
-    pub fn next(&mut self) -> Option<(u64, Kept)> {
+    pub fn next(&mut self) -> Option<(u64, HeldPacket)> {
         if self.held.is_empty() {
             return None;
         }
@@ -497,7 +502,7 @@ impl Stream {
         (Some(*first.key()) == self.expected).then(|| self.take())?
     }
 
-    fn take(&mut self) -> Option<(u64, Kept)> {
+    fn take(&mut self) -> Option<(u64, HeldPacket)> {
         let (sequence, kept) = self.held.pop_first()?;
         self.held_bytes -= kept.bytes.len();
         Some((sequence, kept))
@@ -511,7 +516,7 @@ impl Stream {
         }
         let window = &self.window;
         let since = *self.since.get_or_insert(now);
-        let past = |line: &Line| line.is_past(expected, window.past);
+        let past = |line: &LineTracker| line.is_past(expected, window.past);
         let all_past = self
             .lines
             .iter()
@@ -549,17 +554,17 @@ impl Stream {
     }
 
     /// When it last heard of any line.
-    pub fn heard(&self) -> i64 {
+    pub fn last_heard(&self) -> i64 {
         self.lines.iter().map(|l| l.ts_recv).max().unwrap_or(0)
     }
 
     /// Packets of numbers that are over: all that waits.
-    pub fn drain(&mut self) -> Option<(u64, Kept)> {
+    pub fn drain(&mut self) -> Option<(u64, HeldPacket)> {
         self.take()
     }
 }
 
-impl Line {
+impl LineTracker {
     /// Whether it has brought so many packets after this one. Their numbers alone say little: after a jump one packet would do.
     fn is_past(&self, expected: u64, packets: u16) -> bool {
         let beyond = self.last.saturating_sub(expected);

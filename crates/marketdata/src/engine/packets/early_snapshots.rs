@@ -1,19 +1,21 @@
 //! The engine keeps packets of snapshots, and uses them when a gap is noticed.
 
 use super::Engine;
-use crate::engine::around::Of;
-use crate::engine::config::Reset;
-use crate::engine::step::{At, Level, Outcome, Role, Step, Steps};
+use crate::engine::config::DictionaryResetMode;
+use crate::engine::context::PacketContext;
+use crate::engine::market_event::{
+    ChannelRole, EventContext, LevelUpdate, MarketEvent, MarketEventSink, MessageOutcome,
+};
 
 impl Engine {
     /// Snapshots of a pair that came before the gap that was just noticed, and have what is missing in them.
     #[cold]
     #[inline(never)]
-    pub(super) fn use_early(&mut self, pair: u16, out: &mut impl Steps) {
+    pub(super) fn use_early(&mut self, pair: u16, out: &mut impl MarketEventSink) {
         let early = std::mem::take(&mut self.early[usize::from(pair)]);
         let before = self.core.products.counters.snapshots;
         for (packet, bytes) in early.latest_first() {
-            if !self.core.products.wants(pair) {
+            if !self.core.products.needs_snapshots(pair) {
                 break;
             }
             if packet.restarts != self.core.products.restarts {
@@ -24,7 +26,7 @@ impl Engine {
             let read =
                 opened.and_then(|(_, body)| self.packets.body(channel, (bytes, body), &mut self.core.ids));
             if read.is_ok() {
-                self.core.batch(&self.packets.batch, &packet.of, bytes, &mut EarlySteps(&mut *out));
+                self.core.batch(&self.packets.batch, &packet.of, bytes, &mut EarlyEventSink(&mut *out));
             }
         }
         self.core.products.counters.snapshots_early += self.core.products.counters.snapshots - before;
@@ -33,9 +35,9 @@ impl Engine {
 
     /// Keeps a packet of snapshots for a gap that is noticed later.
     #[inline]
-    pub(super) fn keep_early(&mut self, of: &Of, payload: &[u8]) {
+    pub(super) fn keep_early(&mut self, of: &PacketContext, payload: &[u8]) {
         let channel = &self.config.channels[of.channel.index()];
-        if channel.role == Role::Snapshot && self.config.reset != Reset::Never {
+        if channel.role == ChannelRole::Snapshot && self.config.reset != DictionaryResetMode::Never {
             let restarts = self.core.products.restarts;
             self.early[usize::from(channel.pair)].keep(of, restarts, payload, &self.config.recovery);
         }
@@ -43,19 +45,19 @@ impl Engine {
 }
 
 /// Steps of a packet that was accounted for when it came.
-struct EarlySteps<'s, S>(&'s mut S);
+struct EarlyEventSink<'s, S>(&'s mut S);
 
-impl<S: Steps> Steps for EarlySteps<'_, S> {
-    fn step(&mut self, at: &At<'_>, step: Step<'_>) {
+impl<S: MarketEventSink> MarketEventSink for EarlyEventSink<'_, S> {
+    fn emit(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>) {
         match step {
             // One that is bad was of no use when it came, either.
-            Step::Refused(_) => {}
-            Step::End(_) => self.0.step(at, Step::End(Outcome::Early)),
-            step => self.0.step(at, step),
+            MarketEvent::Refused(_) => {}
+            MarketEvent::End(_) => self.0.emit(at, MarketEvent::End(MessageOutcome::Early)),
+            step => self.0.emit(at, step),
         }
     }
 
-    fn level(&mut self, at: &At<'_>, level: &Level) {
-        self.0.level(at, level);
+    fn emit_level(&mut self, at: &EventContext<'_>, level: &LevelUpdate) {
+        self.0.emit_level(at, level);
     }
 }

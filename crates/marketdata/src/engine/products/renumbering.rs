@@ -1,17 +1,17 @@
 //! What says that a product is not where its numbers are: copies, other senders, numbers that begin again unseen.
 
-use super::{Product, Products};
-use crate::engine::around::{Of, StreamId};
+use super::{ProductRecovery, TrackedProduct};
+use crate::engine::context::{PacketContext, StreamId};
 use unitape_model::{InstrumentId, ProductId};
 
-impl Product {
+impl TrackedProduct {
     /// Whether no message with this number has come, nor one behind it.
     fn may_be_new(&self, sequence: u64) -> bool {
         self.stream.is_none() || self.next.is_none_or(|next| sequence >= next)
     }
 }
 
-impl Products {
+impl ProductRecovery {
     /// The book of an instrument is not the venue's: it needs a snapshot with all that has come until now.
     pub fn want_snapshot(&mut self, instrument: InstrumentId) {
         let i = &mut self.instruments[instrument.index()];
@@ -20,7 +20,7 @@ impl Products {
         i.levels = [0; 2];
         if std::mem::take(&mut i.live) && !i.gone {
             of.stale += 1;
-            self.not_whole(product);
+            self.set_not_whole(product);
         }
     }
 
@@ -34,7 +34,7 @@ impl Products {
     /// begin to count anew without a word: two in a row that came long after all others, or that another sender sent after
     /// them, are believed; one of another sender that says so is believed at once, and so is one that is no copy but has a
     /// number that a snapshot had before it.
-    pub fn moved(&mut self, product: ProductId, sequence: u64, from: &Of) -> bool {
+    pub fn has_restarted(&mut self, product: ProductId, sequence: u64, from: &PacketContext) -> bool {
         let elsewhere = self.is_elsewhere(product, from.stream);
         let in_snapshot = self.is_in_earlier_snapshot(product, sequence, from);
         let of = &mut self.list[product.index()];
@@ -53,7 +53,7 @@ impl Products {
 
     /// Whether a snapshot has this number that was sent before the message: then the snapshot counts otherwise. Senders whose
     /// clocks differ, and lines of which one is slow, must not make it so. A copy that the slow line brings is the usual case.
-    pub fn is_in_earlier_snapshot(&self, product: ProductId, sequence: u64, from: &Of) -> bool {
+    pub fn is_in_earlier_snapshot(&self, product: ProductId, sequence: u64, from: &PacketContext) -> bool {
         let of = &self.list[product.index()];
         if of.snapshot_last == 0 || sequence > of.snapshot_last {
             return false;
@@ -70,13 +70,13 @@ impl Products {
 
     /// A packet of a stream lies aside since then, or it is known by now what it was.
     #[cold]
-    pub fn aside(&mut self, stream: StreamId, since: Option<i64>) {
+    pub fn set_aside_since(&mut self, stream: StreamId, since: Option<i64>) {
         self.list.iter_mut().filter(|of| of.stream == stream).for_each(|of| of.aside = since);
     }
 
     /// Packets of the stream that a product's messages come from were lost. Whether its numbers may have begun again in them:
     /// those of its snapshots have.
-    pub fn loses(&mut self, product: ProductId, now: i64) -> bool {
+    pub fn note_loss(&mut self, product: ProductId, now: i64) -> bool {
         let settle_ns = self.settle_ns;
         let of = &mut self.list[product.index()];
         (of.lost, of.explained) = (Some(now), of.next);
@@ -105,7 +105,7 @@ impl Products {
         (of.restarted, of.early) = (None, None);
         if let Some(next) = next {
             of.next = Some(next);
-            self.joins(product, next.saturating_sub(1));
+            self.require_snapshot_from(product, next.saturating_sub(1));
         }
     }
 
@@ -113,7 +113,7 @@ impl Products {
     /// may send snapshots under another name than the rest.
     pub fn may_be_of(&self, product: ProductId, (pair, origin): (u16, StreamId)) -> bool {
         let of = &self.list[product.index()];
-        let named = |p: &Product| p.pair == pair && !p.stream.is_none() && p.origin == of.origin;
+        let named = |p: &TrackedProduct| p.pair == pair && !p.stream.is_none() && p.origin == of.origin;
         of.stream.is_none() && of.pair == pair && (of.is_from(origin) || !self.list.iter().any(named))
     }
 }

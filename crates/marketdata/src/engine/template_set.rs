@@ -1,9 +1,9 @@
 //! Templates of a channel, and which of their fields are asked for.
 
-use super::config::Kind;
-use super::head::Plain;
-use super::tags::Tag;
-use super::wrong::{Made, wrong};
+use super::config::MessageKind;
+use super::config_refusal::{ConfigResult, refuse};
+use super::field_roles::FieldRole;
+use super::packet_header::HeaderProgram;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use unitape_fast::template::Instruction;
@@ -11,22 +11,22 @@ use unitape_fast::{Projection, TemplateFile, Templates};
 
 /// Templates that are loaded together, and what they mean.
 #[derive(Clone, Debug)]
-pub(super) struct Set {
+pub(super) struct TemplateSet {
     pub files: Vec<String>,
     pub templates: Arc<Templates>,
     /// What of them is asked for, each field under the number of its tag: the decoder delivers nothing else.
     pub wanted: Projection,
     /// By the template's place in the list; none for one that nothing names.
-    pub kinds: Vec<Option<Kind>>,
+    pub kinds: Vec<Option<MessageKind>>,
     /// Whether this is the header of packets.
     pub headers: Vec<bool>,
     /// How one of these is read without the decoder.
-    pub plain: Option<Plain>,
+    pub plain: Option<HeaderProgram>,
 }
 
-impl Set {
+impl TemplateSet {
     /// Asks for the field or the sequence at a path of a template, as the file tells paths; how often it is there.
-    pub fn ask(&mut self, template: usize, path: &str, tag: Tag) -> usize {
+    pub fn ask(&mut self, template: usize, path: &str, tag: FieldRole) -> usize {
         let mut places = Vec::new();
         let templates = self.templates.clone();
         each_path(&templates, template, &mut |at, place, part| {
@@ -38,18 +38,21 @@ impl Set {
     }
 }
 
-pub(super) fn set(names: &[String], files: &BTreeMap<String, Vec<u8>>) -> Made<Set> {
+pub(super) fn load_template_set(
+    names: &[String],
+    files: &BTreeMap<String, Vec<u8>>,
+) -> ConfigResult<TemplateSet> {
     let sources: Vec<TemplateFile<'_>> = names
         .iter()
         .map(|name| TemplateFile { name, content: files.get(name).map_or(&[][..], |content| content) })
         .collect();
     let templates = match Templates::load(&sources) {
         Ok(templates) => Arc::new(templates),
-        Err(e) => return wrong(&["templates"], format!("templates: {e}")),
+        Err(e) => return refuse(&["templates"], format!("templates: {e}")),
     };
     let (kinds, headers) = (vec![None; templates.list().len()], vec![false; templates.list().len()]);
     let wanted = Projection::new(templates.clone());
-    Ok(Set { files: names.to_vec(), templates, wanted, kinds, headers, plain: None })
+    Ok(TemplateSet { files: names.to_vec(), templates, wanted, kinds, headers, plain: None })
 }
 
 /// What is in a template, each with its path: the names of the groups and sequences around it and its own, with `.` between

@@ -8,12 +8,12 @@
 //!
 //! A packet that a line brings after all is taken off again, as long as its range is remembered.
 
-use super::{Line, RANGES_MAX, Reached, Stream, cut_out};
+use super::{ArbitratedStream, LineProgress, LineTracker, RANGES_MAX, cut_out};
 
-impl Line {
+impl LineTracker {
     /// It goes past these: from the first to the one before `to`.
     #[cold]
-    pub(super) fn misses(&mut self, from: u64, to: u64) {
+    pub(super) fn note_skipped(&mut self, from: u64, to: u64) {
         if from >= to {
             return;
         }
@@ -30,39 +30,39 @@ impl Line {
 
     /// Brings one that it had gone past; whether it had not brought it before.
     #[cold]
-    pub(super) fn brings_late(&mut self, sequence: u64) -> bool {
+    pub(super) fn note_late(&mut self, sequence: u64) -> bool {
         let is_missing = cut_out(&mut self.missing, sequence);
         self.stats.missed = self.stats.missed.saturating_sub(is_missing.into());
         is_missing
     }
 }
 
-impl Stream {
+impl ArbitratedStream {
     /// How far a line has come until now.
-    pub(super) fn reached(&self, line: u8) -> Reached {
-        let Line { heard, epoch, last, .. } = self.lines[usize::from(line)];
-        Reached { heard, epoch, last }
+    pub(super) fn line_progress(&self, line: u8) -> LineProgress {
+        let LineTracker { heard, epoch, last, .. } = self.lines[usize::from(line)];
+        LineProgress { heard, epoch, last }
     }
 
     /// What comes after the greatest number of the numbering at hand; one of its lines had come this far.
-    fn end(&self, line: u8, reached: Reached) -> u64 {
-        let other = self.reached(1 - line);
-        let of_stream = |reached: Reached| reached.heard && reached.epoch == Some(self.epoch);
+    fn end(&self, line: u8, reached: LineProgress) -> u64 {
+        let other = self.line_progress(1 - line);
+        let of_stream = |reached: LineProgress| reached.heard && reached.epoch == Some(self.epoch);
         let brought = [reached, other].into_iter().filter(|reached| of_stream(*reached));
         let end = brought.map(|reached| reached.last.saturating_add(1)).max().unwrap_or(0);
         end.max(self.expected.unwrap_or(0))
     }
 
     /// How many packets before `end` a line lacks that has come this far, besides those that it went past.
-    fn lacks(&self, reached: Reached, end: u64) -> u64 {
+    fn lacks(&self, reached: LineProgress, end: u64) -> u64 {
         let of_numbering = end.saturating_sub(self.lowest);
         let (top_before, packets_before) = self.before;
         match reached {
-            Reached { heard: false, .. } => packets_before.saturating_add(of_numbering),
-            Reached { epoch, last, .. } if epoch == Some(self.epoch) => {
+            LineProgress { heard: false, .. } => packets_before.saturating_add(of_numbering),
+            LineProgress { epoch, last, .. } if epoch == Some(self.epoch) => {
                 end.saturating_sub(last.saturating_add(1))
             }
-            Reached { epoch, last, .. } if epoch == Some(self.epoch.wrapping_sub(1)) => {
+            LineProgress { epoch, last, .. } if epoch == Some(self.epoch.wrapping_sub(1)) => {
                 top_before.saturating_sub(last).saturating_add(of_numbering)
             }
             _ => of_numbering,
@@ -70,20 +70,20 @@ impl Stream {
     }
 
     /// By how many packets a line is behind the other, and behind what was given up.
-    pub fn behind(&self, line: u8) -> u64 {
-        let reached = self.reached(line);
+    pub fn packets_behind(&self, line: u8) -> u64 {
+        let reached = self.line_progress(line);
         if self.expected.is_none() { 0 } else { self.lacks(reached, self.end(line, reached)) }
     }
 
     /// A line counts as the stream does from this number on; how far it had come before.
-    pub(super) fn joins(&mut self, line: u8, sequence: u64, reached: Reached) {
+    pub(super) fn start_line(&mut self, line: u8, sequence: u64, reached: LineProgress) {
         if self.expected.is_none() {
             return;
         }
         let (lacks, lowest) = (self.lacks(reached, sequence), self.lowest);
         if sequence < lowest && reached.epoch != Some(self.epoch) {
             // The other line began these numbers later than this one.
-            self.lines[usize::from(1 - line)].misses(sequence, lowest);
+            self.lines[usize::from(1 - line)].note_skipped(sequence, lowest);
             self.lowest = sequence;
         }
         let line = &mut self.lines[usize::from(line)];
@@ -95,7 +95,7 @@ impl Stream {
     }
 
     /// The numbering at hand ends, by a line that had come this far and counts otherwise now.
-    pub(super) fn ends(&mut self, line: u8, reached: Reached) {
+    pub(super) fn end_numbering(&mut self, line: u8, reached: LineProgress) {
         let end = self.end(line, reached);
         let lacks = self.lacks(reached, end);
         let line = &mut self.lines[usize::from(line)];

@@ -16,10 +16,10 @@ use std::fmt::Write as _;
 use unitape_feed::mapping::{
     EventExplanation, ExplainedOutcome, FailedCondition, FieldExplanation, MessageExplanation, RuleLocation,
 };
-use unitape_marketdata::engine::Holds;
+use unitape_marketdata::engine::ConfigSummary;
 
 /// The message in words, line by line; what the message itself says may hold line feeds.
-pub fn told(m: &MessageExplanation) -> Vec<String> {
+pub fn explain_message(m: &MessageExplanation) -> Vec<String> {
     let mut lines = Vec::new();
     let mut out = String::new();
     // Writing to a String cannot fail, here and below.
@@ -67,7 +67,7 @@ pub fn told(m: &MessageExplanation) -> Vec<String> {
 ///   depth      incremental  line A: 2, line B: 2; 7 of 7 templates used
 ///   messages   1 beacon, 1 depth, 2 instrument …
 /// ```
-pub fn holds(name: &str, holds: &Holds) -> Vec<String> {
+pub fn describe_handler(name: &str, holds: &ConfigSummary) -> Vec<String> {
     let venue = if holds.venue.is_empty() { String::new() } else { format!(" of {}", holds.venue) };
     let channels = match holds.channels.len() {
         0 => "no channels yet, for others to be like".to_owned(),

@@ -23,7 +23,7 @@ const _: () = assert!(
 );
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Count {
+struct MemberMessageCount {
     second: u64,
     minute: u64,
     messages: u8,
@@ -32,13 +32,13 @@ struct Count {
 
 /// Message counts of all members.
 #[derive(Debug)]
-pub(crate) struct Governor {
-    counts: Vec<Count>,
+pub(crate) struct MessageRateLimiter {
+    counts: Vec<MemberMessageCount>,
 }
 
-impl Governor {
-    pub fn new(members: usize) -> Governor {
-        Governor { counts: vec![Count::default(); members] }
+impl MessageRateLimiter {
+    pub fn new(members: usize) -> MessageRateLimiter {
+        MessageRateLimiter { counts: vec![MemberMessageCount::default(); members] }
     }
 
     /// Whether a member may send `cost` messages at `now`; if so they are counted.

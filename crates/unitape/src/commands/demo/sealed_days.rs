@@ -1,7 +1,7 @@
 //! The tape's days, sealed, and held against it.
 
-use super::place::Place;
-use crate::output::Failure;
+use super::demo_directory::DemoDirectory;
+use crate::output::CommandFailure;
 use unitape_codec::events::{EventLineForm, write_event};
 use unitape_model::NameTable;
 use unitape_store::{ScanFilter, SealOptions, Store, StoreSummary, seal};
@@ -9,7 +9,7 @@ use unitape_tape::{Reader, StartPosition};
 
 /// The days and what differs between them and the tape.
 #[derive(Debug)]
-pub struct Days {
+pub struct SealedDays {
     /// What the store holds.
     pub info: StoreSummary,
     /// Where an event differs from the tape's; empty when all is well.
@@ -20,7 +20,7 @@ pub struct Days {
 const READ_OUT: u64 = 16;
 
 /// Seals the days of the tape and reads them back beside it.
-pub fn seal_and_compare(place: &Place) -> Result<Days, Failure> {
+pub fn seal_and_compare(place: &DemoDirectory) -> Result<SealedDays, CommandFailure> {
     seal(&place.tape(), &place.store(), &SealOptions::default())?;
     let store = Store::open(&place.store())?;
     let mut scan = store.scan(&ScanFilter::default())?;
@@ -66,5 +66,5 @@ pub fn seal_and_compare(place: &Place) -> Result<Days, Failure> {
         differs.push(format!("the days hold an event of position {} that the tape does not", row.position));
     }
     differs.extend(scan.problems().iter().map(ToString::to_string));
-    Ok(Days { info: store.info(), differs })
+    Ok(SealedDays { info: store.info(), differs })
 }

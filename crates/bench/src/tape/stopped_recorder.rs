@@ -1,11 +1,11 @@
 //! `recorder-behind`: what the writer notices of a recorder that is stopped for a while.
 
+use super::bench_process::BenchProcess;
 use super::check::read_back;
-use super::control::{Gathered, Told, Trial};
-use super::second::Second;
-use super::{Bench, LINES, Out, frame_bytes, from_due_time, moved};
+use super::control::{RecordDescription, RepeatResult, RepeatsByDistance};
+use super::{BackingBench, LINES, RecordSink, frame_bytes, from_due_time, moved};
 use crate::error::Error;
-use crate::record::{Record, cpu_ns, histogram, note};
+use crate::record::{BenchRecord, cpu_ns, histogram, note};
 use rustix::process::Signal;
 use std::time::Instant;
 use unitape_tape::measure::{NumberedFrames, payload_of, pin, settle};
@@ -18,7 +18,7 @@ const RATE: u64 = 1_000_000;
 const PARTS: u64 = 8;
 
 /// Runs the case, where it is wanted and there is a recorder that can be stopped.
-pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
+pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Error> {
     if bench.backing != "hot" || !bench.wants("recorder-behind") {
         return Ok(());
     }
@@ -28,16 +28,16 @@ pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
     if options.helpers == HelperPlacement::default() && context.options.tune.pin && cores() > 1 {
         options.helpers.cpus = vec![1];
     }
-    let (mut undisturbed, mut stopped) = (Gathered::default(), Gathered::default());
+    let (mut undisturbed, mut stopped) = (RepeatsByDistance::default(), RepeatsByDistance::default());
     let mut hashes = None;
     for _ in 0..context.repeats(3) {
         for (stop, gathered) in [(false, &mut undisturbed), (true, &mut stopped)] {
-            let (trial, beside) = bench.control.around(|| {
+            let (trial, beside) = bench.control.run_with_control(|| {
                 let place = context.fresh("recorder-behind")?;
                 let tape = place.path().join("tape");
                 let name = tape.to_str().ok_or_else(|| Error::Failed("--dir: not UTF-8".to_owned()))?;
                 let (mut writer, _) = Writer::open(&tape, TapeId(1), options.clone())?;
-                let recorder = Second::start(context, &["record", name])?;
+                let recorder = BenchProcess::start(context, &["record", name])?;
                 settle(&options);
                 let cpu = cpu_ns();
                 let (wall_ns, times) = appends(&mut writer, count, stop.then_some(&recorder))?;
@@ -45,7 +45,7 @@ pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
                 recorder.end()?;
                 writer.close()?;
                 hashes = Some(read_back(&tape, LINES, count, false)?);
-                Ok(Trial { times: Some(times), control: None, count, wall_ns, cpu_ns })
+                Ok(RepeatResult { times: Some(times), control: None, count, wall_ns, cpu_ns })
             })?;
             gathered.add(trial, &beside);
         }
@@ -62,12 +62,15 @@ pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
              the append from due time; {what}; helper threads on the other core",
             payload_of(LINES)
         );
-        let told =
-            |_: &_| Told { case: "recorder-behind", bytes: frame_bytes(LINES), method: method.clone() };
-        for record in gathered.against(alone, told) {
+        let told = |_: &_| RecordDescription {
+            case: "recorder-behind",
+            bytes: frame_bytes(LINES),
+            method: method.clone(),
+        };
+        for record in gathered.records_against(alone, told) {
             let condition = Some(condition.to_owned());
             let record = from_due_time(record);
-            out(moved(Record { condition, rate_per_s: Some(RATE), ..record }, LINES, hashes.as_ref()))?;
+            out(moved(BenchRecord { condition, rate_per_s: Some(RATE), ..record }, LINES, hashes.as_ref()))?;
         }
     }
     Ok(())
@@ -77,8 +80,8 @@ pub fn run(bench: &mut Bench<'_>, out: Out<'_>) -> Result<(), Error> {
 fn appends(
     writer: &mut Writer,
     count: u64,
-    recorder: Option<&Second>,
-) -> Result<(u64, crate::record::Hist), Error> {
+    recorder: Option<&BenchProcess>,
+) -> Result<(u64, crate::record::LatencyHistogram), Error> {
     let mut messages = NumberedFrames::new(LINES);
     let mut times = histogram();
     let every = 1_000_000_000 / RATE;

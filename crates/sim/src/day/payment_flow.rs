@@ -1,11 +1,11 @@
 //! Payments: a background that nobody could call structuring, and the scenes that are.
 
 use super::config::SimConfig;
-use super::event::{Payment, What};
-use super::exchange::Exchange;
-use super::scenes::Structuring;
-use super::truth::{Label, Labels, NearMiss};
-use super::world::World;
+use super::event::{DayEventBody, Payment};
+use super::exchange::SimulatedVenues;
+use super::scenes::StructuringScene;
+use super::truth::{AlertLabel, LabelSet, NearMiss};
+use super::world::MarketSetup;
 use crate::rng::Rng;
 
 /// Just under the reporting threshold, in hundredths: where three payments of an account in a currency would be structuring.
@@ -14,8 +14,8 @@ const CURRENCIES: [&str; 4] = ["USD", "EUR", "GBP", "CHF"];
 
 /// Payments of the day.
 #[derive(Debug)]
-pub(crate) struct Payments {
-    pub structuring: Vec<Structuring>,
+pub(crate) struct PaymentFlow {
+    pub structuring: Vec<StructuringScene>,
     /// Accounts of the background; those of the scenes come after.
     accounts: u32,
     /// Payments in the band so far, by account of the background and currency.
@@ -23,24 +23,24 @@ pub(crate) struct Payments {
     number: u64,
 }
 
-impl Payments {
+impl PaymentFlow {
     pub fn new(
         config: &SimConfig,
         scenes: &[(u32, bool, usize)],
-        world: &mut World,
+        world: &mut MarketSetup,
         rng: &mut Rng,
-    ) -> Payments {
+    ) -> PaymentFlow {
         let accounts = (config.payments / 8).clamp(20, 100_000);
         world.add_pay_accounts(accounts + scenes.len() as u32);
         let scene = |(at, &(number, miss, n)): (usize, &(u32, bool, usize))| {
-            Structuring::new(number, miss, n, accounts + at as u32, rng)
+            StructuringScene::new(number, miss, n, accounts + at as u32, rng)
         };
         let structuring = scenes.iter().enumerate().map(scene).collect();
-        Payments { structuring, accounts, in_band: vec![Default::default(); accounts as usize], number: 0 }
+        PaymentFlow { structuring, accounts, in_band: vec![Default::default(); accounts as usize], number: 0 }
     }
 
     /// Somebody pays somebody: mostly small sums, some large ones, some between banks.
-    pub fn background(&mut self, x: &mut Exchange, rng: &mut Rng) {
+    pub fn background_payment(&mut self, x: &mut SimulatedVenues, rng: &mut Rng) {
         let between_banks = rng.one_in(6);
         let debtor = rng.below(self.accounts.into()) as u32;
         let creditor = self.creditor(debtor, rng);
@@ -58,7 +58,7 @@ impl Payments {
     }
 
     /// The next payment of a scene.
-    pub fn structure(&mut self, n: usize, x: &mut Exchange, labels: &mut Labels) {
+    pub fn structure(&mut self, n: usize, x: &mut SimulatedVenues, labels: &mut LabelSet) {
         let scene = &self.structuring[n];
         let (debtor, (ccy, cents)) = (scene.debtor, scene.parts[scene.made]);
         let creditor = (debtor.wrapping_mul(2_654_435_761)) % self.accounts;
@@ -69,10 +69,17 @@ impl Payments {
         if scene.made == 1 {
             scene.first_seq = seq;
         }
-        let (scenario, key, first_seq) = (Structuring::id(), scene.key(&x.world), scene.first_seq);
+        let (scenario, key, first_seq) = (StructuringScene::id(), scene.key(&x.world), scene.first_seq);
         if scene.fires_at() == Some(scene.made) {
-            let label =
-                Label { scene: scene.scene, scenario, key, reason: None, ts, first_seq, trigger_seq: seq };
+            let label = AlertLabel {
+                scene: scene.scene,
+                scenario,
+                key,
+                reason: None,
+                ts,
+                first_seq,
+                trigger_seq: seq,
+            };
             labels.labels.push(label);
         } else if let Some(misses) = scene.miss.filter(|_| scene.made == scene.parts.len()) {
             labels.near_misses.push(NearMiss {
@@ -93,7 +100,7 @@ impl Payments {
 
     fn pay(
         &mut self,
-        x: &mut Exchange,
+        x: &mut SimulatedVenues,
         between_banks: bool,
         debtor: u32,
         creditor: u32,
@@ -102,6 +109,6 @@ impl Payments {
     ) {
         self.number += 1;
         let payment = Payment { number: self.number, between_banks, debtor, creditor, ccy, cents };
-        x.emit(What::Payment(payment));
+        x.emit(DayEventBody::Payment(payment));
     }
 }

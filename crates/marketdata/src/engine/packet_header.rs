@@ -10,15 +10,15 @@
 //! to set up the decoder costs more than to read them. A header that is not so has no such program. What the program reads,
 //! the decoder reads, too, and the same; faults, and all that is rare, are the decoder's.
 
-use super::config::Unit;
-use super::tags::Tag;
+use super::config::TimeUnit;
+use super::field_roles::FieldRole;
 use super::values::{self, time, time_in};
 use unitape_fast::template::{FieldEncoding, Instruction, IntegerMeaning, Operator, Template, WireType};
 use unitape_fast::{DecodedValue, Message, MessageVisitor};
 
 /// What is told of a packet before its messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct PacketHeader {
     pub sequence: Option<u64>,
     pub sender: u64,
     pub partition: u64,
@@ -27,53 +27,53 @@ pub(super) struct Head {
 }
 
 /// The header of a packet, as the decoder has read it.
-pub(super) fn head(message: &Message<'_>, unit: Unit) -> Head {
-    struct Visiting(Head, Unit);
-    impl MessageVisitor for Visiting {
+pub(super) fn decoded_header(message: &Message<'_>, unit: TimeUnit) -> PacketHeader {
+    struct HeaderVisitor(PacketHeader, TimeUnit);
+    impl MessageVisitor for HeaderVisitor {
         #[inline(always)]
         fn value(&mut self, tag: u16, value: DecodedValue<'_>) {
             let Some(number) = values::number(value) else { return };
             let Self(head, unit) = self;
-            match Tag::of(tag) {
-                Some(Tag::HeadSequence) => head.sequence = Some(number),
-                Some(Tag::HeadSender) => head.sender = number,
-                Some(Tag::HeadPartition) => head.partition = number,
-                Some(Tag::HeadTime) => head.time = time(value, *unit),
-                Some(Tag::HeadReset) => head.reset = number != 0,
+            match FieldRole::from_number(tag) {
+                Some(FieldRole::HeadSequence) => head.sequence = Some(number),
+                Some(FieldRole::HeadSender) => head.sender = number,
+                Some(FieldRole::HeadPartition) => head.partition = number,
+                Some(FieldRole::HeadTime) => head.time = time(value, *unit),
+                Some(FieldRole::HeadReset) => head.reset = number != 0,
                 _ => {}
             }
         }
     }
-    let mut visiting = Visiting(Head::default(), unit);
+    let mut visiting = HeaderVisitor(PacketHeader::default(), unit);
     message.visit(&mut visiting);
     visiting.0
 }
 
 /// The program for a header whose fields are numbers and short byte vectors, and for which dictionaries are nothing.
 #[derive(Clone, Debug)]
-pub(super) struct Plain {
+pub(super) struct HeaderProgram {
     /// The template.
     pub id: u32,
     /// The id as it stands in messages, in as few bytes as it needs.
     lead: Vec<u8>,
     /// Bits of the presence map, which is one byte, that no field has.
     unused: u8,
-    steps: Vec<Step>,
+    steps: Vec<PacketHeaderField>,
 }
 
 /// A field.
 #[derive(Clone, Copy, Debug)]
-struct Step {
-    how: How,
+struct PacketHeaderField {
+    how: HeaderFieldType,
     /// It may be absent: its number is one more.
     optional: bool,
     /// Its bit in the presence map, without which it is absent; 0 for none.
     bit: u8,
-    to: To,
+    to: HeaderFieldRole,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum How {
+enum HeaderFieldType {
     /// A number, at most this one.
     Number(u64),
     /// Bytes with their length before them.
@@ -82,7 +82,7 @@ enum How {
 
 /// What a field is to the header.
 #[derive(Clone, Copy, Debug)]
-enum To {
+enum HeaderFieldRole {
     Sequence,
     Sender,
     Partition,
@@ -97,9 +97,9 @@ const LEAD_BITS: u8 = 0xc0;
 /// Fields, at most: all of them have to be read before a packet is known to be a copy.
 const STEPS_MAX: usize = 16;
 
-impl Plain {
-    /// The program for a template; none where it is not plain. `tags` has the fields that are asked for, by name.
-    pub fn of(template: &Template, tags: &[(&str, Tag)]) -> Option<Self> {
+impl HeaderProgram {
+    /// The program for a template; none where it is not plain. `field_roles` has the fields that are asked for, by name.
+    pub fn compile(template: &Template, tags: &[(&str, FieldRole)]) -> Option<Self> {
         let id = template.id?;
         let mut plain = Self { id, lead: lead(id), unused: !LEAD_BITS, steps: Vec::new() };
         let mut bit = 0x20;
@@ -107,9 +107,9 @@ impl Plain {
             let Instruction::Field(field) = part else { return None };
             let FieldEncoding::Plain(r#type, operation) = &field.kind else { return None };
             let how = match r#type {
-                WireType::UInt32 => How::Number(u32::MAX.into()),
-                WireType::UInt64 => How::Number(u64::MAX),
-                WireType::Bytes if !field.optional => How::Bytes,
+                WireType::UInt32 => HeaderFieldType::Number(u32::MAX.into()),
+                WireType::UInt64 => HeaderFieldType::Number(u64::MAX),
+                WireType::Bytes if !field.optional => HeaderFieldType::Bytes,
                 _ => return None,
             };
             let has_bit = match (operation.operator, &operation.initial) {
@@ -123,14 +123,19 @@ impl Plain {
             // Of two that ask for one field the last one has it.
             let tag = tags.iter().rev().find(|(path, _)| *path == field.name.local).map(|(_, tag)| *tag);
             let to = match tag {
-                Some(Tag::HeadSequence) => To::Sequence,
-                Some(Tag::HeadSender) => To::Sender,
-                Some(Tag::HeadPartition) => To::Partition,
-                Some(Tag::HeadTime) => To::Time,
-                Some(Tag::HeadReset) => To::Reset,
-                _ => To::Nothing,
+                Some(FieldRole::HeadSequence) => HeaderFieldRole::Sequence,
+                Some(FieldRole::HeadSender) => HeaderFieldRole::Sender,
+                Some(FieldRole::HeadPartition) => HeaderFieldRole::Partition,
+                Some(FieldRole::HeadTime) => HeaderFieldRole::Time,
+                Some(FieldRole::HeadReset) => HeaderFieldRole::Reset,
+                _ => HeaderFieldRole::Nothing,
             };
-            plain.steps.push(Step { how, optional: field.optional, bit: if has_bit { bit } else { 0 }, to });
+            plain.steps.push(PacketHeaderField {
+                how,
+                optional: field.optional,
+                bit: if has_bit { bit } else { 0 },
+                to,
+            });
             if has_bit {
                 plain.unused &= !bit;
                 bit = bit >> 1 & 0x3f;
@@ -141,7 +146,7 @@ impl Plain {
 
     /// The header at the start of a packet, and its bytes. None where the decoder is to read it.
     #[inline(always)]
-    pub fn read(&self, packet: &[u8], unit: Unit) -> Option<(Head, usize)> {
+    pub fn read(&self, packet: &[u8], unit: TimeUnit) -> Option<(PacketHeader, usize)> {
         let (&map, mut left) = packet.split_first()?;
         if map & (LEAD_BITS | self.unused) != LEAD_BITS {
             return None;
@@ -149,15 +154,15 @@ impl Plain {
         for byte in &self.lead {
             left = left.strip_prefix(std::slice::from_ref(byte))?;
         }
-        let mut head = Head::default();
+        let mut head = PacketHeader::default();
         for step in &self.steps {
             if map & step.bit != step.bit {
                 continue;
             }
             let mut value;
             (value, left) = match step.how {
-                How::Number(max) => number(left, max)?,
-                How::Bytes => bytes(left)?,
+                HeaderFieldType::Number(max) => number(left, max)?,
+                HeaderFieldType::Bytes => bytes(left)?,
             };
             if step.optional {
                 match value.checked_sub(1) {
@@ -166,12 +171,12 @@ impl Plain {
                 }
             }
             match step.to {
-                To::Sequence => head.sequence = Some(value),
-                To::Sender => head.sender = value,
-                To::Partition => head.partition = value,
-                To::Time => head.time = time_in(value, unit),
-                To::Reset => head.reset = value != 0,
-                To::Nothing => {}
+                HeaderFieldRole::Sequence => head.sequence = Some(value),
+                HeaderFieldRole::Sender => head.sender = value,
+                HeaderFieldRole::Partition => head.partition = value,
+                HeaderFieldRole::Time => head.time = time_in(value, unit),
+                HeaderFieldRole::Reset => head.reset = value != 0,
+                HeaderFieldRole::Nothing => {}
             }
         }
         Some((head, packet.len() - left.len()))

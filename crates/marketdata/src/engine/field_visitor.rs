@@ -4,44 +4,46 @@
 //! entry in the batch ([`MessageVisitor::parts`]). All others come one by one, and so does what is wrong: the slow way decides alone
 //! what that is.
 
-use super::codes::{Table, Type, Update};
-use super::config::{Kind, Unit};
-use super::ids::{ID_BYTES_MAX, Id, Ids};
-use super::plan::Config;
-use super::tags::Tag;
+use super::codes::{CodeMeanings, EntryAction, EntryType};
+use super::config::{MessageKind, TimeUnit};
+use super::field_roles::FieldRole;
+use super::ids::{ID_BYTES_MAX, LongIdTable, NativeId};
+use super::message_fields::{
+    DefinitionFields, EntryFields, MarketMessageFault, MessageFields, NO_NUMBER, PacketMessages,
+};
+use super::plan::HandlerConfig;
 use super::values::{code, number, px, px_of, qty, qty_of, time};
-use super::view::{Bad, Batch, Definition, Entry, NO_NUMBER, Told};
 use unitape_fast::{DecodedValue, FieldValue, Message, MessagePart, MessageParts, MessageVisitor};
 use unitape_model::Price;
 
 /// Takes what a message says, behind those of the batch.
 #[inline]
-pub(super) fn take(
+pub(super) fn extract_fields(
     message: &Message<'_>,
-    (kind, at): (Option<Kind>, usize),
-    (config, ids): (&Config, &mut Ids),
-    batch: &mut Batch,
+    (kind, at): (Option<MessageKind>, usize),
+    (config, ids): (&HandlerConfig, &mut LongIdTable),
+    batch: &mut PacketMessages,
 ) {
-    if let Some(mut taking) = Taking::new(message, (kind, at), (config, ids), batch) {
+    if let Some(mut taking) = FieldVisitor::new(message, (kind, at), (config, ids), batch) {
         message.visit(&mut taking);
         taking.told.entries.1 = taking.entries.len() as u32;
     }
 }
 
 /// A message while its fields come.
-pub(super) struct Taking<'r> {
-    config: &'r Config,
-    ids: &'r mut Ids,
-    told: &'r mut Told,
+pub(super) struct FieldVisitor<'r> {
+    config: &'r HandlerConfig,
+    ids: &'r mut LongIdTable,
+    told: &'r mut MessageFields,
     /// The last one is in hand, where the place is in an entry.
-    entries: &'r mut Vec<Entry>,
-    definitions: &'r mut Vec<Definition>,
+    entries: &'r mut Vec<EntryFields>,
+    definitions: &'r mut Vec<DefinitionFields>,
     texts: &'r mut Vec<u8>,
     unknown: &'r mut u64,
-    kind: Kind,
-    place: Place,
+    kind: MessageKind,
+    place: FieldOwner,
     /// The place of the message that is inside this one.
-    around: Place,
+    around: FieldOwner,
     /// Groups, sequences and elements around the place, and how many of them are around the elements that are entries.
     nest: u32,
     level: u32,
@@ -51,7 +53,7 @@ pub(super) struct Taking<'r> {
 
 /// Whose fields come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum FieldOwner {
     Message,
     Entry,
     /// Of a message inside this one: what it says is not said by this one.
@@ -61,13 +63,13 @@ enum Place {
 /// In place of a level: outside of all entries.
 const NOWHERE: u32 = u32::MAX;
 
-impl MessageVisitor for Taking<'_> {
+impl MessageVisitor for FieldVisitor<'_> {
     #[inline(always)]
     fn value(&mut self, tag: u16, value: DecodedValue<'_>) {
-        let Some(tag) = Tag::of(tag) else { return };
-        if self.place == Place::Entry {
+        let Some(tag) = FieldRole::from_number(tag) else { return };
+        if self.place == FieldOwner::Entry {
             self.of_entry(tag, value);
-        } else if self.place == Place::Message {
+        } else if self.place == FieldOwner::Message {
             self.of_message(tag, value);
         }
     }
@@ -80,7 +82,7 @@ impl MessageVisitor for Taking<'_> {
     #[inline(always)]
     fn sequence(&mut self, tag: u16, _elements: u32) {
         self.nest += 1;
-        if tag == Tag::Entries as u16 && self.inner == 0 {
+        if tag == FieldRole::Entries as u16 && self.inner == 0 {
             self.level = self.nest;
         }
     }
@@ -88,8 +90,8 @@ impl MessageVisitor for Taking<'_> {
     #[inline(always)]
     fn element(&mut self) {
         if self.nest == self.level {
-            self.entries.push(Entry::nothing(self.told.instrument));
-            self.place = Place::Entry;
+            self.entries.push(EntryFields::with_instrument(self.told.instrument));
+            self.place = FieldOwner::Entry;
         }
         self.nest += 1;
     }
@@ -97,8 +99,8 @@ impl MessageVisitor for Taking<'_> {
     #[inline(always)]
     fn end(&mut self) {
         self.nest -= 1;
-        if self.nest == self.level && self.place == Place::Entry {
-            self.place = Place::Message;
+        if self.nest == self.level && self.place == FieldOwner::Entry {
+            self.place = FieldOwner::Message;
             self.entry_ends();
         }
         if self.nest < self.level {
@@ -108,26 +110,26 @@ impl MessageVisitor for Taking<'_> {
 
     #[inline(always)]
     fn parts(&mut self, parts: &mut MessageParts<'_>) {
-        if self.place == Place::Message {
+        if self.place == FieldOwner::Message {
             self.parts_of_message(parts);
             if self.nest != self.level || !parts.element() {
                 return;
             }
             self.element();
         }
-        while self.place == Place::Entry {
+        while self.place == FieldOwner::Entry {
             self.parts_of_entry(parts);
             if self.nest.wrapping_sub(1) != self.level || !parts.element() {
                 return;
             }
             self.entry_ends();
-            self.entries.push(Entry::nothing(self.told.instrument));
+            self.entries.push(EntryFields::with_instrument(self.told.instrument));
         }
     }
 
     fn inner(&mut self, _template: usize) {
         if self.inner == 0 {
-            self.around = std::mem::replace(&mut self.place, Place::Inner);
+            self.around = std::mem::replace(&mut self.place, FieldOwner::Inner);
         }
         self.inner += 1;
     }
@@ -140,26 +142,26 @@ impl MessageVisitor for Taking<'_> {
     }
 }
 
-impl<'r> Taking<'r> {
+impl<'r> FieldVisitor<'r> {
     /// A message of which nothing is taken yet; none where nobody wants to know what it says.
     #[inline(always)]
     pub(super) fn new(
         message: &Message<'_>,
-        (kind, at): (Option<Kind>, usize),
-        (config, ids): (&'r Config, &'r mut Ids),
-        batch: &'r mut Batch,
+        (kind, at): (Option<MessageKind>, usize),
+        (config, ids): (&'r HandlerConfig, &'r mut LongIdTable),
+        batch: &'r mut PacketMessages,
     ) -> Option<Self> {
-        let Batch { told, entries, definitions, texts, unknown } = batch;
+        let PacketMessages { told, entries, definitions, texts, unknown } = batch;
         let from = entries.len() as u32;
-        told.push(Told {
+        told.push(MessageFields {
             kind,
             template: message.template as u32,
             at: at as u32,
             length: message.bytes as u32,
             entries: (from, from),
-            ..Told::NOTHING
+            ..MessageFields::NOTHING
         });
-        let (told, kind) = (told.last_mut()?, kind.filter(|kind| *kind != Kind::Ignore)?);
+        let (told, kind) = (told.last_mut()?, kind.filter(|kind| *kind != MessageKind::Ignore)?);
         Some(Self {
             config,
             ids,
@@ -169,8 +171,8 @@ impl<'r> Taking<'r> {
             texts,
             unknown,
             kind,
-            place: Place::Message,
-            around: Place::Message,
+            place: FieldOwner::Message,
+            around: FieldOwner::Message,
             nest: 0,
             level: NOWHERE,
             inner: 0,
@@ -185,29 +187,35 @@ impl<'r> Taking<'r> {
         let Some(entry) = entries.last_mut() else { return };
         let codes = &config.codes;
         while let Some(part) = parts.first() {
-            let Some(tag) = Tag::of(part.tag()) else { return };
+            let Some(tag) = FieldRole::from_number(part.tag()) else { return };
             let taken = match tag {
-                Tag::Instrument => part.uint().map(|n| entry.instrument = Id::number(n)),
-                Tag::Action => {
+                FieldRole::Instrument => part.uint().map(|n| entry.instrument = NativeId::number(n)),
+                FieldRole::Action => {
                     meaning(&codes.action, part).and_then(update_of).map(|action| entry.action = Some(action))
                 }
-                Tag::Type => meaning(&codes.r#type, part).map(|meaning| entry.sort = type_of(meaning)),
-                Tag::Px => part.decimal().and_then(px_of).map(|px| entry.px = px),
-                Tag::Qty => {
+                FieldRole::Type => meaning(&codes.r#type, part).map(|meaning| entry.sort = type_of(meaning)),
+                FieldRole::Px => part.decimal().and_then(px_of).map(|px| entry.px = px),
+                FieldRole::Qty => {
                     let exponent = config.qty_exponent;
                     let whole = whole(part).map(|mantissa| (mantissa, exponent));
                     whole.or_else(|| part.decimal()).and_then(qty_of).map(|qty| entry.qty = Some(qty))
                 }
-                Tag::Orders => part.uint().and_then(|n| u32::try_from(n).ok()).map(|n| entry.orders = n),
-                Tag::Depth => part.uint().and_then(|n| u16::try_from(n).ok()).map(|n| entry.depth = n),
-                Tag::EntryTime if config.time == Unit::Nanos => {
+                FieldRole::Orders => {
+                    part.uint().and_then(|n| u32::try_from(n).ok()).map(|n| entry.orders = n)
+                }
+                FieldRole::Depth => part.uint().and_then(|n| u16::try_from(n).ok()).map(|n| entry.depth = n),
+                FieldRole::EntryTime if config.time == TimeUnit::Nanos => {
                     // One below zero is above all times then.
                     let nanos = part.int().map(|nanos| nanos as u64).or_else(|| part.uint());
                     nanos.and_then(|nanos| i64::try_from(nanos).ok()).map(|time| entry.time = time)
                 }
-                Tag::TradeId => part.uint().map(|n| entry.trade_id = n),
-                Tag::Aggressor => meaning(&codes.aggressor, part).map(|meaning| entry.aggressor = meaning),
-                Tag::InstrumentState => part.uint().map(|n| entry.instrument_state = Id::number(n)),
+                FieldRole::TradeId => part.uint().map(|n| entry.trade_id = n),
+                FieldRole::Aggressor => {
+                    meaning(&codes.aggressor, part).map(|meaning| entry.aggressor = meaning)
+                }
+                FieldRole::InstrumentState => {
+                    part.uint().map(|n| entry.instrument_state = NativeId::number(n))
+                }
                 _ => None,
             };
             if taken.is_none() {
@@ -223,11 +231,11 @@ impl<'r> Taking<'r> {
         let told = &mut *self.told;
         while let Some(part) = parts.first() {
             let Some(n) = part.uint() else { return };
-            match Tag::of(part.tag()) {
-                Some(Tag::Product) => told.product = first(told.product, Id::number(n)),
-                Some(Tag::Instrument) => told.instrument = first(told.instrument, Id::number(n)),
-                Some(Tag::Sequence) => told.sequence = n,
-                Some(Tag::Last) => told.last = n,
+            match FieldRole::from_number(part.tag()) {
+                Some(FieldRole::Product) => told.product = first(told.product, NativeId::number(n)),
+                Some(FieldRole::Instrument) => told.instrument = first(told.instrument, NativeId::number(n)),
+                Some(FieldRole::Sequence) => told.sequence = n,
+                Some(FieldRole::Last) => told.last = n,
                 _ => return,
             }
             parts.skip_value();
@@ -236,65 +244,68 @@ impl<'r> Taking<'r> {
 
     /// A field inside an entry: of the entry, or of the message, wherever that stands.
     #[inline(never)]
-    fn of_entry(&mut self, tag: Tag, value: DecodedValue<'_>) {
+    fn of_entry(&mut self, tag: FieldRole, value: DecodedValue<'_>) {
         let Self { config, ids, entries, unknown, .. } = self;
         let Some(entry) = entries.last_mut() else { return };
         let codes = &config.codes;
         let well = match tag {
-            Tag::Instrument => ids.of(value).map(|id| entry.instrument = id),
-            Tag::Action => {
+            FieldRole::Instrument => ids.intern(value).map(|id| entry.instrument = id),
+            FieldRole::Action => {
                 entry.action = update_of(code(&codes.action, value));
                 entry.action.map(|_| ())
             }
-            Tag::Type => {
+            FieldRole::Type => {
                 entry.sort = type_of(code(&codes.r#type, value));
                 Some(())
             }
-            Tag::Px => px(value, config.px_exponent).map(|px| entry.px = px),
-            Tag::Qty => qty(value, config.qty_exponent).map(|qty| entry.qty = Some(qty)),
-            Tag::Orders => number(value).and_then(|n| u32::try_from(n).ok()).map(|n| entry.orders = n),
-            Tag::Depth => number(value).and_then(|n| u16::try_from(n).ok()).map(|n| entry.depth = n),
-            Tag::EntryTime => time(value, config.time).map(|time| entry.time = time),
-            Tag::TradeId => {
+            FieldRole::Px => px(value, config.px_exponent).map(|px| entry.px = px),
+            FieldRole::Qty => qty(value, config.qty_exponent).map(|qty| entry.qty = Some(qty)),
+            FieldRole::Orders => number(value).and_then(|n| u32::try_from(n).ok()).map(|n| entry.orders = n),
+            FieldRole::Depth => number(value).and_then(|n| u16::try_from(n).ok()).map(|n| entry.depth = n),
+            FieldRole::EntryTime => time(value, config.time).map(|time| entry.time = time),
+            FieldRole::TradeId => {
                 entry.trade_id = number(value).unwrap_or(NO_NUMBER);
                 // A trade is one without its id, too.
                 **unknown += u64::from(entry.trade_id == NO_NUMBER);
                 Some(())
             }
-            Tag::Aggressor => {
+            FieldRole::Aggressor => {
                 entry.aggressor = code(&codes.aggressor, value);
                 Some(())
             }
-            Tag::InstrumentState => ids.of(value).map(|id| entry.instrument_state = id),
+            FieldRole::InstrumentState => ids.intern(value).map(|id| entry.instrument_state = id),
             _ => return self.of_message(tag, value),
         };
         if well.is_none() {
-            let code = if tag == Tag::Px || tag == Tag::Qty { "decimal_fit" } else { "bad_value" };
+            let code =
+                if tag == FieldRole::Px || tag == FieldRole::Qty { "decimal_fit" } else { "bad_value" };
             self.bad(code, tag);
         }
     }
 
     #[inline(never)]
-    fn of_message(&mut self, tag: Tag, value: DecodedValue<'_>) {
+    fn of_message(&mut self, tag: FieldRole, value: DecodedValue<'_>) {
         let Self { config, ids, told, .. } = self;
         let well = match tag {
-            Tag::Product => ids.of(value).map(|id| told.product = first(told.product, id)),
-            Tag::Instrument => ids.of(value).map(|id| told.instrument = first(told.instrument, id)),
-            Tag::Sequence => number(value).map(|n| told.sequence = n),
-            Tag::Last => number(value).map(|n| told.last = n),
-            Tag::Time | Tag::EntryTime => time(value, config.time).map(|time| told.time = time),
-            Tag::ProductState => ids.of(value).map(|id| told.product_state = first(told.product_state, id)),
-            Tag::InstrumentState => {
-                ids.of(value).map(|id| told.instrument_state = first(told.instrument_state, id))
+            FieldRole::Product => ids.intern(value).map(|id| told.product = first(told.product, id)),
+            FieldRole::Instrument => ids.intern(value).map(|id| told.instrument = first(told.instrument, id)),
+            FieldRole::Sequence => number(value).map(|n| told.sequence = n),
+            FieldRole::Last => number(value).map(|n| told.last = n),
+            FieldRole::Time | FieldRole::EntryTime => time(value, config.time).map(|time| told.time = time),
+            FieldRole::ProductState => {
+                ids.intern(value).map(|id| told.product_state = first(told.product_state, id))
             }
-            Tag::Name
-            | Tag::Group
-            | Tag::Symbol
-            | Tag::Currency
-            | Tag::MarketDepth
-            | Tag::Tick
-            | Tag::Multiplier
-            | Tag::Deleted => {
+            FieldRole::InstrumentState => {
+                ids.intern(value).map(|id| told.instrument_state = first(told.instrument_state, id))
+            }
+            FieldRole::Name
+            | FieldRole::Group
+            | FieldRole::Symbol
+            | FieldRole::Currency
+            | FieldRole::MarketDepth
+            | FieldRole::Tick
+            | FieldRole::Multiplier
+            | FieldRole::Deleted => {
                 self.define(tag, value);
                 Some(())
             }
@@ -307,16 +318,16 @@ impl<'r> Taking<'r> {
 
     /// The first thing that is wrong counts.
     #[cold]
-    fn bad(&mut self, code: &'static str, tag: Tag) {
-        self.told.bad.get_or_insert(Bad { code, tag });
+    fn bad(&mut self, code: &'static str, tag: FieldRole) {
+        self.told.bad.get_or_insert(MarketMessageFault { code, tag });
     }
 
     #[cold]
     #[inline(never)]
-    fn define(&mut self, tag: Tag, value: DecodedValue<'_>) {
+    fn define(&mut self, tag: FieldRole, value: DecodedValue<'_>) {
         let Self { config, told, definitions, texts, unknown, .. } = self;
         if told.definition == 0 {
-            definitions.push(Definition::default());
+            definitions.push(DefinitionFields::default());
             told.definition = definitions.len() as u32;
         }
         let from = texts.len() as u32;
@@ -335,26 +346,26 @@ impl<'r> Taking<'r> {
         let is_empty = |(from, to): (u32, u32)| from == to;
         let told = &mut definitions[told.definition as usize - 1];
         match tag {
-            Tag::Name if is_empty(told.name) => told.name = text(),
-            Tag::Group if is_empty(told.group) => told.group = text(),
-            Tag::Symbol if is_empty(told.symbol) => told.symbol = text(),
-            Tag::Currency if is_empty(told.currency) => told.currency = text(),
+            FieldRole::Name if is_empty(told.name) => told.name = text(),
+            FieldRole::Group if is_empty(told.group) => told.group = text(),
+            FieldRole::Symbol if is_empty(told.symbol) => told.symbol = text(),
+            FieldRole::Currency if is_empty(told.currency) => told.currency = text(),
             // The deepest of all feeds of a product; 0 is for no bound.
-            Tag::MarketDepth => {
+            FieldRole::MarketDepth => {
                 let depth = number(value).and_then(|n| u16::try_from(n).ok()).filter(|n| *n > 0);
                 told.market_depth = told.market_depth.max(depth);
             }
-            Tag::Tick => {
+            FieldRole::Tick => {
                 let tick = px(value, config.px_exponent);
                 **unknown += u64::from(tick.is_none());
                 told.tick = told.tick.or(tick);
             }
-            Tag::Multiplier => {
+            FieldRole::Multiplier => {
                 let multiplier = qty(value, 0);
                 **unknown += u64::from(multiplier.is_none());
                 told.multiplier = told.multiplier.or(multiplier);
             }
-            Tag::Deleted => told.deleted = code(&config.codes.deleted, value) == 0,
+            FieldRole::Deleted => told.deleted = code(&config.codes.deleted, value) == 0,
             _ => {}
         }
     }
@@ -365,24 +376,24 @@ impl<'r> Taking<'r> {
         let Some(entry) = self.entries.last() else { return };
         let kind = self.kind;
         // In snapshots, states stand in entries.
-        if kind == Kind::Snapshot {
+        if kind == MessageKind::Snapshot {
             self.told.instrument_state = first(self.told.instrument_state, entry.instrument_state);
         }
-        let missing = |tag| Some(Entries::Lacks(tag));
+        let missing = |tag| Some(EntryFault::Lacks(tag));
         let wrong = match (kind, entry.sort) {
-            (Kind::MassState, _) if entry.instrument.is_none() => missing(Tag::Instrument),
-            (Kind::MassState, _) => None,
-            (_, Type::Ignore) => Some(Entries::Unknown),
-            (_, Type::Empty) => None,
-            (Kind::Snapshot, Type::Trade) => Some(Entries::Unused),
-            (_, Type::Trade) if entry.instrument.is_none() => missing(Tag::Instrument),
-            (_, Type::Trade) if entry.px == Price::NONE => missing(Tag::Px),
-            (_, Type::Trade) if entry.qty.is_none() => missing(Tag::Qty),
-            (_, Type::Trade) => None,
-            _ if entry.instrument.is_none() => missing(Tag::Instrument),
-            (Kind::Depth, _) if entry.action.is_none() => missing(Tag::Action),
+            (MessageKind::MassState, _) if entry.instrument.is_none() => missing(FieldRole::Instrument),
+            (MessageKind::MassState, _) => None,
+            (_, EntryType::Ignore) => Some(EntryFault::Unknown),
+            (_, EntryType::Empty) => None,
+            (MessageKind::Snapshot, EntryType::Trade) => Some(EntryFault::Unused),
+            (_, EntryType::Trade) if entry.instrument.is_none() => missing(FieldRole::Instrument),
+            (_, EntryType::Trade) if entry.px == Price::NONE => missing(FieldRole::Px),
+            (_, EntryType::Trade) if entry.qty.is_none() => missing(FieldRole::Qty),
+            (_, EntryType::Trade) => None,
+            _ if entry.instrument.is_none() => missing(FieldRole::Instrument),
+            (MessageKind::Depth, _) if entry.action.is_none() => missing(FieldRole::Action),
             // As of market orders in an auction.
-            (Kind::Snapshot, _) if entry.px == Price::NONE => Some(Entries::Unknown),
+            (MessageKind::Snapshot, _) if entry.px == Price::NONE => Some(EntryFault::Unknown),
             _ => None,
         };
         if let Some(wrong) = wrong {
@@ -392,19 +403,19 @@ impl<'r> Taking<'r> {
 
     #[cold]
     #[inline(never)]
-    fn wrong(&mut self, wrong: Entries) {
+    fn wrong(&mut self, wrong: EntryFault) {
         match wrong {
-            Entries::Lacks(tag) => return self.bad("missing", tag),
-            Entries::Unknown => *self.unknown += 1,
-            Entries::Unused => {}
+            EntryFault::Lacks(tag) => return self.bad("missing", tag),
+            EntryFault::Unknown => *self.unknown += 1,
+            EntryFault::Unused => {}
         }
         self.entries.pop();
     }
 }
 
 /// Why an entry is not as it must be.
-enum Entries {
-    Lacks(Tag),
+enum EntryFault {
+    Lacks(FieldRole),
     /// It is counted, and not used.
     Unknown,
     Unused,
@@ -412,7 +423,7 @@ enum Entries {
 
 /// What the code means that stands here, where it is told as codes mostly are.
 #[inline(always)]
-fn meaning(table: &Table, part: MessagePart<'_>) -> Option<u8> {
+fn meaning(table: &CodeMeanings, part: MessagePart<'_>) -> Option<u8> {
     match part.uint() {
         Some(n) => table.numbers.get(usize::try_from(n).ok()?).copied(),
         None => Some(table.letters[usize::from(part.letter()?)]),
@@ -430,32 +441,32 @@ fn whole(part: MessagePart<'_>) -> Option<i64> {
 
 /// The meanings of actions, in the order of their words.
 #[inline(always)]
-fn update_of(meaning: u8) -> Option<Update> {
+fn update_of(meaning: u8) -> Option<EntryAction> {
     Some(match meaning {
-        0 => Update::New,
-        1 => Update::Change,
-        2 => Update::Delete,
-        3 => Update::Thru,
-        4 => Update::From,
-        5 => Update::Overlay,
-        6 => Update::Ignore,
+        0 => EntryAction::New,
+        1 => EntryAction::Change,
+        2 => EntryAction::Delete,
+        3 => EntryAction::Thru,
+        4 => EntryAction::From,
+        5 => EntryAction::Overlay,
+        6 => EntryAction::Ignore,
         _ => return None,
     })
 }
 
 /// Those of types.
 #[inline(always)]
-fn type_of(meaning: u8) -> Type {
+fn type_of(meaning: u8) -> EntryType {
     match meaning {
-        0 => Type::Bid,
-        1 => Type::Offer,
-        2 => Type::Trade,
-        3 => Type::Empty,
-        _ => Type::Ignore,
+        0 => EntryType::Bid,
+        1 => EntryType::Offer,
+        2 => EntryType::Trade,
+        3 => EntryType::Empty,
+        _ => EntryType::Ignore,
     }
 }
 
 #[inline]
-fn first(had: Id, id: Id) -> Id {
+fn first(had: NativeId, id: NativeId) -> NativeId {
     if had.is_none() { id } else { had }
 }

@@ -1,31 +1,31 @@
 //! Where a demo leaves its files: a directory of its own, marked, and never anybody else's.
 
-use crate::output::Failure;
+use crate::output::CommandFailure;
 use std::fs::{self, File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The directory of a demo, held until dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct DemoDirectory {
     /// The directory.
     pub dir: PathBuf,
     /// The mark, locked against a second demo in the same directory.
     _mark: File,
 }
 
-impl Place {
+impl DemoDirectory {
     /// Makes `dir` (by default one below the system's temporary directory) ready: what an earlier demo left in it
     /// goes, anything else is refused.
-    pub fn prepare(dir: Option<&Path>) -> Result<Self, Failure> {
+    pub fn prepare(dir: Option<&Path>) -> Result<Self, CommandFailure> {
         let dir = dir.map_or_else(|| std::env::temp_dir().join("unitape-demo"), Path::to_path_buf);
-        fs::create_dir_all(&dir).map_err(|e| at("make", &dir, &e))?;
+        fs::create_dir_all(&dir).map_err(|e| directory_failure("make", &dir, &e))?;
         let mark = dir.join(MARK);
         let begins = fs::read(&mark).map(|text| text.starts_with(MARK_BEGINS.as_bytes()));
         if !begins.unwrap_or(false) {
-            let mut entries = fs::read_dir(&dir).map_err(|e| at("list", &dir, &e))?;
+            let mut entries = fs::read_dir(&dir).map_err(|e| directory_failure("list", &dir, &e))?;
             if entries.next().is_some() {
-                return Err(Failure::Error(format!(
+                return Err(CommandFailure::Error(format!(
                     "{} holds files that are not a demo's ({MARK} is missing); nothing was touched, \
                      say --dir with a new or empty directory",
                     dir.display()
@@ -38,25 +38,27 @@ impl Place {
             .create(true)
             .truncate(false)
             .open(&mark)
-            .map_err(|e| at("write", &mark, &e))?;
+            .map_err(|e| directory_failure("write", &mark, &e))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let what =
                     format!("another demo is running in {}; say --dir for a second one", dir.display());
-                return Err(Failure::Error(what));
+                return Err(CommandFailure::Error(what));
             }
-            Err(TryLockError::Error(e)) => return Err(at("lock", &mark, &e)),
+            Err(TryLockError::Error(e)) => return Err(directory_failure("lock", &mark, &e)),
         }
-        file.write_all(MARK_TEXT.as_bytes()).map_err(|e| at("write", &mark, &e))?;
+        file.write_all(MARK_TEXT.as_bytes()).map_err(|e| directory_failure("write", &mark, &e))?;
         let place = Self { dir, _mark: file };
         for old in [place.feeds(), place.tape(), place.store()] {
             match fs::remove_dir_all(&old) {
-                Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(at("remove", &old, &e)),
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(directory_failure("remove", &old, &e));
+                }
                 _ => {}
             }
         }
-        fs::create_dir(place.feeds()).map_err(|e| at("make", &place.feeds(), &e))?;
+        fs::create_dir(place.feeds()).map_err(|e| directory_failure("make", &place.feeds(), &e))?;
         Ok(place)
     }
 
@@ -77,8 +79,8 @@ impl Place {
 }
 
 /// An error of the file system with its place.
-pub fn at(what: &str, path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Error(format!("cannot {what} {}: {error}", path.display()))
+pub fn directory_failure(what: &str, path: &Path, error: &std::io::Error) -> CommandFailure {
+    CommandFailure::Error(format!("cannot {what} {}: {error}", path.display()))
 }
 
 const MARK: &str = "unitape-demo.txt";
@@ -92,8 +94,8 @@ mod tests {
     use super::*;
 
     fn refused(dir: &Path) -> String {
-        match Place::prepare(Some(dir)) {
-            Err(Failure::Error(what)) => what,
+        match DemoDirectory::prepare(Some(dir)) {
+            Err(CommandFailure::Error(what)) => what,
             other => panic!("{other:?}"),
         }
     }
@@ -118,13 +120,13 @@ mod tests {
     fn one_demo_at_a_time() {
         let temp = tempfile::tempdir().unwrap();
         let dir = temp.path().join("new/demo");
-        let first = Place::prepare(Some(&dir)).unwrap();
+        let first = DemoDirectory::prepare(Some(&dir)).unwrap();
         fs::write(first.feeds().join("old.fix"), "old").unwrap();
         assert!(refused(&dir).contains("another demo is running"));
         drop(first);
         // An older version promised to replace less, in other words.
         fs::write(dir.join(MARK), format!("{MARK_BEGINS} It was another version.\n")).unwrap();
-        let second = Place::prepare(Some(&dir)).unwrap();
+        let second = DemoDirectory::prepare(Some(&dir)).unwrap();
         assert!(!second.feeds().join("old.fix").exists());
     }
 }

@@ -2,14 +2,14 @@
 
 /// What is wrong, and where: keys from the table `fast` on.
 #[derive(Debug)]
-pub struct Wrong {
+pub struct ConfigRefusal {
     /// The way down.
     pub place: Vec<String>,
     /// A sentence.
     pub what: String,
 }
 
-impl Wrong {
+impl ConfigRefusal {
     /// The way down to it from the top of a mapping file.
     #[must_use]
     pub fn from_top(&self) -> Vec<&str> {
@@ -18,8 +18,8 @@ impl Wrong {
 }
 
 /// What was made of a table, or what is wrong with it.
-pub type Made<T> = Result<T, Wrong>;
+pub type ConfigResult<T> = Result<T, ConfigRefusal>;
 
-pub(super) fn wrong<T>(place: &[&str], what: impl Into<String>) -> Made<T> {
-    Err(Wrong { place: place.iter().map(|p| (*p).to_owned()).collect(), what: what.into() })
+pub(super) fn refuse<T>(place: &[&str], what: impl Into<String>) -> ConfigResult<T> {
+    Err(ConfigRefusal { place: place.iter().map(|p| (*p).to_owned()).collect(), what: what.into() })
 }

@@ -1,24 +1,24 @@
 //! The shipped mappings with a table `[fast]`, which others may be like.
 
-use super::config::FastText;
+use super::config::ChannelsConfig;
 use super::file::MappingFile;
 use std::sync::OnceLock;
 
 /// One of them.
 #[derive(Debug)]
-pub struct Shipped {
+pub struct ShippedFastMapping {
     /// Its name, which is that of its file.
     pub name: &'static str,
     /// Its file.
     pub text: &'static str,
     /// Its table, read when it is first used.
-    table: OnceLock<FastText>,
+    table: OnceLock<ChannelsConfig>,
 }
 
-impl Shipped {
+impl ShippedFastMapping {
     /// The one of this name.
     #[must_use]
-    pub fn named(name: &str) -> Option<&'static Self> {
+    pub fn by_name(name: &str) -> Option<&'static Self> {
         Self::all().find(|shipped| shipped.name == name)
     }
 
@@ -31,7 +31,7 @@ impl Shipped {
     ///
     /// # Panics
     /// When it cannot be read, which a test excludes.
-    pub(super) fn table(&self) -> &FastText {
+    pub(super) fn table(&self) -> &ChannelsConfig {
         self.table.get_or_init(|| {
             MappingFile::parse(self.text, "built in").expect("a shipped mapping is tested").fast
         })
@@ -40,7 +40,7 @@ impl Shipped {
 
 macro_rules! shipped {
     ($($name:literal),*) => {
-        [$(Shipped {
+        [$(ShippedFastMapping {
             name: $name,
             text: include_str!(concat!("../../../../mappings/", $name, ".toml")),
             table: OnceLock::new(),
@@ -48,7 +48,7 @@ macro_rules! shipped {
     };
 }
 
-static ALL: [Shipped; 2] = shipped!["t7-emdi", "cme-mdp2"];
+static ALL: [ShippedFastMapping; 2] = shipped!["t7-emdi", "cme-mdp2"];
 
 #[cfg(test)]
 mod tests {
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn shipped_tables_can_be_read() {
-        for shipped in Shipped::all() {
+        for shipped in ShippedFastMapping::all() {
             assert!(!shipped.table().message.is_empty(), "{}", shipped.name);
         }
     }

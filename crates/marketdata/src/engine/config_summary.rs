@@ -1,21 +1,21 @@
 //! What a configuration holds, to be told.
 
-use super::config::{Key, word};
-use super::plan::Config;
+use super::config::{NumberingScope, kind_word};
+use super::config_refusal::ConfigResult;
+use super::plan::HandlerConfig;
 use super::table::FastTable;
-use super::wrong::Made;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// What a table `[fast]` holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Holds {
+pub struct ConfigSummary {
     /// As events name it; empty where it says none.
     pub venue: String,
     /// What messages are numbered by: `product` or `channel`.
     pub numbered_by: &'static str,
     /// None in one that others are like.
-    pub channels: Vec<HoldsChannel>,
+    pub channels: Vec<ChannelSummary>,
     /// Sorts of messages, by kind.
     pub messages: BTreeMap<&'static str, usize>,
     /// Templates that nothing names: their messages are passed over.
@@ -24,7 +24,7 @@ pub struct Holds {
 
 /// A channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct HoldsChannel {
+pub struct ChannelSummary {
     /// Its name.
     pub name: String,
     /// `incremental`, `snapshot`, `reference`.
@@ -37,25 +37,25 @@ pub struct HoldsChannel {
     pub used: usize,
 }
 
-impl Holds {
+impl ConfigSummary {
     /// What a table holds.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn of(table: &FastTable) -> Made<Self> {
-        let whole = table.whole();
+    pub fn from_table(table: &FastTable) -> ConfigResult<Self> {
+        let whole = table.with_base();
         let mut holds = Self {
             venue: table.venue().to_owned(),
             numbered_by: match whole.key.unwrap_or_default() {
-                Key::Product => "product",
-                Key::Channel => "channel",
+                NumberingScope::Product => "product",
+                NumberingScope::Channel => "channel",
             },
             channels: Vec::new(),
             messages: BTreeMap::new(),
             passed_over: Vec::new(),
         };
         for message in &whole.message {
-            *holds.messages.entry(word(message.kind)).or_default() += 1;
+            *holds.messages.entry(kind_word(message.kind)).or_default() += 1;
         }
         if !whole.channel.is_empty() {
             holds.compiled(&table.config()?);
@@ -63,14 +63,14 @@ impl Holds {
         Ok(holds)
     }
 
-    fn compiled(&mut self, config: &Config) {
+    fn compiled(&mut self, config: &HandlerConfig) {
         for (n, channel) in config.channels.iter().enumerate() {
             let set = &config.sets[usize::from(channel.set)];
             let of_line = |line| {
                 let of = config.addresses.iter().map(|(_, channel, line)| (channel.index(), *line));
                 of.filter(|of| *of == (n, line)).count()
             };
-            self.channels.push(HoldsChannel {
+            self.channels.push(ChannelSummary {
                 name: channel.name.clone(),
                 role: channel.role.word(),
                 addresses: [0, 1].map(of_line),

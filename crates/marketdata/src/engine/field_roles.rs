@@ -1,23 +1,23 @@
 //! What fields are to us. A mapping names fields by their paths; here they become what is asked of the decoder: to deliver
-//! these and no others, each under the number of its [`Tag`]. From there on nothing is looked up by name or path.
+//! these and no others, each under the number of its [`FieldRole`]. From there on nothing is looked up by name or path.
 
 /// Tags and their numbers, both ways.
-macro_rules! tags {
+macro_rules! field_roles {
     ($($(#[$about:meta])* $tag:ident = $number:literal,)*) => {
         /// What a field is to us.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
         #[allow(missing_docs)] // told by their names in `config`
-        pub(super) enum Tag {
+        pub(super) enum FieldRole {
             $($(#[$about])* $tag = $number,)*
         }
 
-        impl Tag {
+        impl FieldRole {
             /// By its number; none of what was not asked for.
             #[inline(always)]
-            pub fn of(number: u16) -> Option<Self> {
+            pub fn from_number(number: u16) -> Option<Self> {
                 match number {
-                    $($number => Some(Tag::$tag),)*
+                    $($number => Some(FieldRole::$tag),)*
                     _ => None,
                 }
             }
@@ -25,7 +25,7 @@ macro_rules! tags {
     };
 }
 
-tags! {
+field_roles! {
     // Those of entries come first: to tell them from all others is then one comparison.
     Instrument = 0,
     Action = 1,
@@ -61,34 +61,34 @@ tags! {
 }
 
 /// Names of fields in messages, and what they are.
-pub(super) const FIELDS: [(&str, Tag); 24] = [
-    ("product", Tag::Product),
-    ("sequence", Tag::Sequence),
-    ("last", Tag::Last),
-    ("time", Tag::Time),
-    ("instrument", Tag::Instrument),
-    ("action", Tag::Action),
-    ("type", Tag::Type),
-    ("px", Tag::Px),
-    ("qty", Tag::Qty),
-    ("orders", Tag::Orders),
-    ("depth", Tag::Depth),
-    ("entry_time", Tag::EntryTime),
-    ("trade_id", Tag::TradeId),
-    ("aggressor", Tag::Aggressor),
-    ("product_state", Tag::ProductState),
-    ("instrument_state", Tag::InstrumentState),
-    ("name", Tag::Name),
-    ("group", Tag::Group),
-    ("symbol", Tag::Symbol),
-    ("market_depth", Tag::MarketDepth),
-    ("tick", Tag::Tick),
-    ("multiplier", Tag::Multiplier),
-    ("currency", Tag::Currency),
-    ("deleted", Tag::Deleted),
+pub(super) const FIELDS: [(&str, FieldRole); 24] = [
+    ("product", FieldRole::Product),
+    ("sequence", FieldRole::Sequence),
+    ("last", FieldRole::Last),
+    ("time", FieldRole::Time),
+    ("instrument", FieldRole::Instrument),
+    ("action", FieldRole::Action),
+    ("type", FieldRole::Type),
+    ("px", FieldRole::Px),
+    ("qty", FieldRole::Qty),
+    ("orders", FieldRole::Orders),
+    ("depth", FieldRole::Depth),
+    ("entry_time", FieldRole::EntryTime),
+    ("trade_id", FieldRole::TradeId),
+    ("aggressor", FieldRole::Aggressor),
+    ("product_state", FieldRole::ProductState),
+    ("instrument_state", FieldRole::InstrumentState),
+    ("name", FieldRole::Name),
+    ("group", FieldRole::Group),
+    ("symbol", FieldRole::Symbol),
+    ("market_depth", FieldRole::MarketDepth),
+    ("tick", FieldRole::Tick),
+    ("multiplier", FieldRole::Multiplier),
+    ("currency", FieldRole::Currency),
+    ("deleted", FieldRole::Deleted),
 ];
 
-impl std::fmt::Display for Tag {
+impl std::fmt::Display for FieldRole {
     /// As mappings name it.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let field = FIELDS.iter().find(|(_, tag)| tag == self).map(|(name, _)| *name);

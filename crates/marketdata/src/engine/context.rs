@@ -1,7 +1,7 @@
 //! What is around a step: the packet and the message that it is of.
 
-use super::step::{At, Tables};
-use super::view::NO_TIME;
+use super::market_event::{EventContext, ReferenceTables};
+use super::message_fields::NO_TIME;
 use unitape_model::{ChannelId, UnixNanos};
 
 /// A stream, by its place among those of the engine. It is with every packet and product, and many are of none: so
@@ -35,7 +35,7 @@ impl StreamId {
 
 /// Where a packet comes from.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Of {
+pub(super) struct PacketContext {
     pub channel: ChannelId,
     pub line: u8,
     pub stream: StreamId,
@@ -51,8 +51,8 @@ pub(super) struct Of {
 
 /// A step's surroundings, but for the tables.
 #[derive(Clone, Copy)]
-pub(super) struct Around<'o> {
-    pub of: &'o Of,
+pub(super) struct MessageContext<'o> {
+    pub of: &'o PacketContext,
     /// Of which pair of channels, and whether the channel's messages are numbered by product.
     pub pair: u16,
     pub incremental: bool,
@@ -63,16 +63,16 @@ pub(super) struct Around<'o> {
     pub length: u32,
 }
 
-impl<'o> Around<'o> {
+impl<'o> MessageContext<'o> {
     /// Those of a packet, and of no message.
-    pub fn of_packet(of: &'o Of) -> Self {
+    pub fn from_packet(of: &'o PacketContext) -> Self {
         let ts = of.sent.unwrap_or(of.ts_recv);
         Self { of, pair: 0, incremental: false, snapshot: false, sequence: None, ts, at: 0, length: 0 }
     }
 
     #[inline(always)]
-    pub fn at<'t>(&self, tables: &'t Tables, ts: i64) -> At<'t> {
-        At {
+    pub fn event_context<'t>(&self, tables: &'t ReferenceTables, ts: i64) -> EventContext<'t> {
+        EventContext {
             tables,
             channel: self.of.channel,
             line: self.of.line,

@@ -1,19 +1,19 @@
 //! Which number an id has: looked up for every message, and for its entries.
 
-use super::ids::Id;
+use super::ids::NativeId;
 
 /// Products or instruments by the pair of channels and the venue's id: two pairs may use one id for two of them. An open
 /// table, at most half full, in which one look finds nearly all.
 #[derive(Clone, Debug)]
-pub(super) struct Known {
+pub(super) struct IdTable {
     /// As many as two to the power of `bits`.
-    slots: Vec<Slot>,
+    slots: Vec<IdSlot>,
     bits: u32,
     count: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct IdSlot {
     bits: u64,
     /// Its pair, and what sort of id it is.
     of: u32,
@@ -22,25 +22,25 @@ struct Slot {
 }
 
 const FREE: u32 = u32::MAX;
-const NONE: Slot = Slot { bits: 0, of: 0, number: FREE };
+const NONE: IdSlot = IdSlot { bits: 0, of: 0, number: FREE };
 
-impl Default for Known {
+impl Default for IdTable {
     fn default() -> Self {
         Self { slots: vec![NONE; 64], bits: 6, count: 0 }
     }
 }
 
-impl Known {
+impl IdTable {
     /// The number of an id; none while it has none.
     #[inline(always)]
-    pub fn get(&self, pair: u16, id: Id) -> Option<u32> {
+    pub fn get(&self, pair: u16, id: NativeId) -> Option<u32> {
         let slot = self.slot(id.bits, of(pair, id));
         let number = self.slots[slot].number;
         (number != FREE).then_some(number)
     }
 
     /// Gives an id that has none its number.
-    pub fn insert(&mut self, pair: u16, id: Id, number: u32) {
+    pub fn insert(&mut self, pair: u16, id: NativeId, number: u32) {
         assert_ne!(number, FREE, "a number that stands for none");
         if self.count * 2 >= self.slots.len() {
             self.bits += 1;
@@ -53,7 +53,7 @@ impl Known {
         let (bits, of) = (id.bits, of(pair, id));
         let slot = self.slot(bits, of);
         assert_eq!(self.slots[slot].number, FREE, "it has a number");
-        self.slots[slot] = Slot { bits, of, number };
+        self.slots[slot] = IdSlot { bits, of, number };
         self.count += 1;
     }
 
@@ -72,7 +72,7 @@ impl Known {
 }
 
 #[inline]
-fn of(pair: u16, id: Id) -> u32 {
+fn of(pair: u16, id: NativeId) -> u32 {
     u32::from(pair) << 8 | u32::from(id.sort)
 }
 
@@ -95,9 +95,9 @@ mod tests {
         /// way of another.
         #[test]
         fn as_a_map_has_them(ids in prop::collection::vec((0u16..3, any_bits(), 250u8..255), 0..600)) {
-            let (mut known, mut twin) = (Known::default(), HashMap::new());
+            let (mut known, mut twin) = (IdTable::default(), HashMap::new());
             for (n, (pair, bits, sort)) in ids.into_iter().enumerate() {
-                let id = Id { bits, sort };
+                let id = NativeId { bits, sort };
                 prop_assert_eq!(known.get(pair, id), twin.get(&(pair, id)).copied());
                 twin.entry((pair, id)).or_insert_with(|| {
                     known.insert(pair, id, n as u32);

@@ -3,7 +3,7 @@
 //! `readers TAPE N COUNT` · `record TAPE` · `reports MODE TAPE N` and, started by that, `report MODE TAPE`.
 
 use super::spawn;
-use crate::context::Context;
+use crate::context::BenchContext;
 use crate::error::Error;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,15 +17,15 @@ use unitape_tape::measure::{NumberedFrames, pin};
 use unitape_tape::{Reader, RemovalOptions, StartPosition, SyncPolicy};
 
 /// A second process; ends with us.
-pub struct Second {
+pub struct BenchProcess {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: BufReader<ChildStdout>,
 }
 
-impl Second {
+impl BenchProcess {
     /// Starts it and waits until it is ready.
-    pub fn start(context: &Context, arguments: &[&str]) -> Result<Self, Error> {
+    pub fn start(context: &BenchContext, arguments: &[&str]) -> Result<Self, Error> {
         let arguments: Vec<String> = arguments.iter().map(|a| (*a).to_owned()).collect();
         let mut command = spawn(context)(&arguments);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
@@ -57,7 +57,7 @@ impl Second {
     }
 }
 
-impl Drop for Second {
+impl Drop for BenchProcess {
     fn drop(&mut self) {
         // After a good end both do nothing; before it the process would wait for ever.
         _ = self.child.kill();
@@ -124,7 +124,7 @@ fn read(tape: &Path, readers: &str, count: &str) -> Result<(), Error> {
 }
 
 /// Whether stdin has ended, which is how we are told to.
-fn told_to_end() -> Arc<AtomicBool> {
+fn stdin_closed() -> Arc<AtomicBool> {
     let told = Arc::new(AtomicBool::new(false));
     let flag = told.clone();
     std::thread::spawn(move || {
@@ -138,7 +138,7 @@ fn told_to_end() -> Arc<AtomicBool> {
 /// The recorder of a hot tape.
 fn record(tape: &Path) -> Result<(), Error> {
     pin(1);
-    let stop = told_to_end();
+    let stop = stdin_closed();
     say("ready")?;
     unitape_tape::record(tape, SyncPolicy::OnClose, RemovalOptions::default(), &stop)?;
     say("recorded")?;
@@ -148,11 +148,11 @@ fn record(tape: &Path) -> Result<(), Error> {
 /// Starts reports, lets them misbehave until told to end, and says how often something happened.
 fn reports(mode: &str, tape: &str, count: &str) -> Result<(), Error> {
     pin(1);
-    let stop = told_to_end();
+    let stop = stdin_closed();
     let happened = Arc::new(AtomicU64::new(0));
     let mut children = (0..number(count)?)
-        .map(|_| Report::start(mode, tape, &happened))
-        .collect::<Result<Vec<Report>, Error>>()?;
+        .map(|_| ReportProcess::start(mode, tape, &happened))
+        .collect::<Result<Vec<ReportProcess>, Error>>()?;
     say("ready")?;
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(10));
@@ -168,7 +168,7 @@ fn reports(mode: &str, tape: &str, count: &str) -> Result<(), Error> {
             }
             "crash" => {
                 for child in &mut children {
-                    *child = Report::start(mode, tape, &happened)?;
+                    *child = ReportProcess::start(mode, tape, &happened)?;
                     happened.fetch_add(1, Ordering::Relaxed);
                 }
             }
@@ -181,9 +181,9 @@ fn reports(mode: &str, tape: &str, count: &str) -> Result<(), Error> {
 }
 
 /// A report in a process of its own; killed without warning when dropped.
-struct Report(Child);
+struct ReportProcess(Child);
 
-impl Report {
+impl ReportProcess {
     fn start(mode: &str, tape: &str, happened: &Arc<AtomicU64>) -> Result<Self, Error> {
         // This binary exists, it runs.
         let mut command = std::process::Command::new(std::env::current_exe()?);
@@ -205,7 +205,7 @@ impl Report {
     }
 }
 
-impl Drop for Report {
+impl Drop for ReportProcess {
     fn drop(&mut self) {
         _ = self.0.kill();
         _ = self.0.wait();

@@ -1,11 +1,11 @@
 //! Steps: what the packets of all channels come to, in order.
 //!
 //! A message becomes any number of steps and then [`Step::End`]. Instruments, products and channels are small numbers,
-//! looked up in [`Tables`]; prices and quantities are exact.
+//! looked up in [`ReferenceTables`]; prices and quantities are exact.
 //!
 //! **What holds.** The steps depend on the packets, their order and their receive times alone. An instrument is stale until
 //! it is [`Step::Recovered`], which it is from its first mention where no snapshots are needed. From there to the next
-//! [`Step::Stale`] its levels are whole: a book that applies [`Step::Clear`] and [`Step::Level`] is the venue's. While it is
+//! [`Step::Stale`] its levels are whole: a book that applies [`Step::Clear`] and [`Step::LevelUpdate`] is the venue's. While it is
 //! stale no levels come but those of the snapshot that mends it; trades and states do. Only where no channel has snapshots
 //! levels go on behind a gap.
 
@@ -19,37 +19,37 @@ pub struct Packet<'p> {
     pub to: SocketAddr,
     /// When it was received, 0 where its source does not tell. Windows are measured by it.
     pub ts_recv: UnixNanos,
-    /// Where its payload stands in the source; comes back in [`At::place`].
+    /// Where its payload stands in the source; comes back in [`EventContext::classify`].
     pub place: u64,
     /// Its bytes.
     pub payload: &'p [u8],
 }
 
 /// Who takes steps.
-pub trait Steps {
+pub trait MarketEventSink {
     /// The next one.
-    fn step(&mut self, at: &At<'_>, step: Step<'_>);
+    fn emit(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>);
 
-    /// [`Step::Level`], which most steps are; for who has a shorter way for it.
+    /// [`Step::LevelUpdate`], which most steps are; for who has a shorter way for it.
     #[inline(always)]
-    fn level(&mut self, at: &At<'_>, level: &Level) {
-        self.step(at, Step::Level(*level));
+    fn emit_level(&mut self, at: &EventContext<'_>, level: &LevelUpdate) {
+        self.emit(at, MarketEvent::Level(*level));
     }
 }
 
-impl<F: FnMut(&At<'_>, Step<'_>)> Steps for F {
+impl<F: FnMut(&EventContext<'_>, MarketEvent<'_>)> MarketEventSink for F {
     #[inline]
-    fn step(&mut self, at: &At<'_>, step: Step<'_>) {
+    fn emit(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>) {
         self(at, step);
     }
 }
 
 /// Of which message a step is.
 #[derive(Clone, Copy, Debug)]
-pub struct At<'t> {
+pub struct EventContext<'t> {
     /// Products, instruments, channels.
-    pub tables: &'t Tables,
-    /// The channel, an index of [`Tables::channels`].
+    pub tables: &'t ReferenceTables,
+    /// The channel, an index of [`ReferenceTables::channels`].
     pub channel: ChannelId,
     /// Line A is 0, line B is 1.
     pub line: u8,
@@ -69,20 +69,20 @@ pub struct At<'t> {
 
 /// A step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Step<'s> {
-    /// A product is new, or something is told of it: see [`Tables::products`].
+pub enum MarketEvent<'s> {
+    /// A product is new, or something is told of it: see [`ReferenceTables::products`].
     Product(ProductId),
-    /// An instrument is new, or something is told of it: see [`Tables::instruments`].
+    /// An instrument is new, or something is told of it: see [`ReferenceTables::instruments`].
     Instrument(InstrumentId),
     /// A level of a book.
-    Level(Level),
+    Level(LevelUpdate),
     /// The book of an instrument is empty, or will be given anew by what follows.
     #[allow(missing_docs)]
     Clear { instrument: InstrumentId },
     /// A trade.
     Trade(Trade),
     /// The state of a product, or of an instrument.
-    State(State<'s>),
+    State(TradingState<'s>),
     /// From here on the book of the instrument is not to be trusted. Where a snapshot will mend it (`mended`) no levels come
     /// for it until then; where no channel has any they go on.
     #[allow(missing_docs)]
@@ -112,20 +112,20 @@ pub enum Step<'s> {
     #[allow(missing_docs)]
     LineUp { line: u8, since: UnixNanos },
     /// A packet or a message cannot be used.
-    Refused(Refusal<'s>),
+    Refused(RefusedInput<'s>),
     /// The message, or a packet that was not looked into, is over.
-    End(Outcome),
+    End(MessageOutcome),
 }
 
 /// A level.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Level {
+pub struct LevelUpdate {
     /// Whose.
     pub instrument: InstrumentId,
     /// Which side.
     pub side: Side,
     /// What becomes of it.
-    pub action: Action,
+    pub action: UpdateAction,
     /// Its price; [`Price::NONE`] where it is not told.
     pub px: Price,
     /// All quantity at it.
@@ -153,20 +153,20 @@ pub struct Trade {
 
 /// A state.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct State<'s> {
+pub struct TradingState<'s> {
     /// Of which product.
     pub product: ProductId,
     /// Of which instrument; none for all of the product's.
     pub instrument: Option<InstrumentId>,
     /// The venue's code.
-    pub code: Code<'s>,
+    pub code: StateCode<'s>,
     /// The phase that the configuration says it is.
-    pub phase: Option<Phase>,
+    pub phase: Option<TradingPhase>,
 }
 
 /// A code as it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code<'s> {
+pub enum StateCode<'s> {
     /// A number.
     Number(u64),
     /// Letters.
@@ -176,7 +176,7 @@ pub enum Code<'s> {
 /// What becomes of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Action {
+pub enum UpdateAction {
     /// It is put in; by depth, those at its place and behind move back.
     Add,
     /// It is another one now; by depth, the price may be another too.
@@ -189,7 +189,7 @@ pub enum Action {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)]
-pub enum Phase {
+pub enum TradingPhase {
     Pre,
     Open,
     Auction,
@@ -198,7 +198,7 @@ pub enum Phase {
     Close,
 }
 
-impl Phase {
+impl TradingPhase {
     /// All of them, as words of events.
     pub const WORDS: [&'static str; 6] = ["pre", "open", "auction", "fixing", "halt", "close"];
 
@@ -211,7 +211,7 @@ impl Phase {
 
 /// What cannot be used, and why.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Refusal<'s> {
+pub struct RefusedInput<'s> {
     /// One word.
     pub code: &'static str,
     /// A sentence: what, in which template and field, at which byte.
@@ -222,7 +222,7 @@ pub struct Refusal<'s> {
 
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum MessageOutcome {
     /// It was used: it has the steps before this, if any.
     Used,
     /// It has nothing that is asked for.
@@ -239,7 +239,7 @@ pub enum Outcome {
 
 /// What channels, products and instruments there are.
 #[derive(Clone, Debug, Default)]
-pub struct Tables {
+pub struct ReferenceTables {
     /// In the order of the configuration.
     pub channels: Vec<Channel>,
     /// In the order in which they were seen.
@@ -254,13 +254,13 @@ pub struct Channel {
     /// Its name.
     pub name: String,
     /// What it carries.
-    pub role: Role,
+    pub role: ChannelRole,
 }
 
 /// What a channel carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum ChannelRole {
     /// What changes.
     Incremental,
     /// How it is.
@@ -269,14 +269,14 @@ pub enum Role {
     Reference,
 }
 
-impl Role {
+impl ChannelRole {
     /// Its word.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
-            Role::Incremental => "incremental",
-            Role::Snapshot => "snapshot",
-            Role::Reference => "reference",
+            ChannelRole::Incremental => "incremental",
+            ChannelRole::Snapshot => "snapshot",
+            ChannelRole::Reference => "reference",
         }
     }
 }
@@ -303,7 +303,7 @@ pub struct Product {
 pub struct Instrument {
     /// The venue's id of it; its name in events.
     pub id: String,
-    /// The product, an index of [`Tables::products`].
+    /// The product, an index of [`ReferenceTables::products`].
     pub product: ProductId,
     /// Its symbol or description, empty while none was told.
     pub symbol: String,
@@ -319,7 +319,7 @@ pub struct Instrument {
     pub currency: String,
 }
 
-impl Tables {
+impl ReferenceTables {
     /// All instruments that were seen.
     pub fn instrument_ids(&self) -> impl Iterator<Item = InstrumentId> + use<> {
         (0..self.instruments.len() as u32).map(InstrumentId)

@@ -8,7 +8,7 @@ use super::grouped;
 /// What there is beside `asked`, in words: `there are 3 instruments: VOD, BP, ABN`, or of many the nearest names.
 ///
 /// `what` is the plural of what the names are.
-pub fn known<'n>(asked: &str, what: &str, names: impl Iterator<Item = &'n str>) -> String {
+pub fn list_known_names<'n>(asked: &str, what: &str, names: impl Iterator<Item = &'n str>) -> String {
     let names: Vec<&str> = names.collect();
     let count = grouped(names.len() as u64);
     match names.len() {
@@ -68,7 +68,9 @@ mod tests {
     #[test]
     fn few_names_are_listed_and_of_many_the_nearest_are_shown() {
         let many: Vec<String> = (0..2_000).map(|n| format!("GB{n:05}")).collect();
-        let of = |asked: &str, names: &[String]| known(asked, "symbols", names.iter().map(String::as_str));
+        let of = |asked: &str, names: &[String]| {
+            list_known_names(asked, "symbols", names.iter().map(String::as_str))
+        };
         assert_eq!(of("X", &[]), "there are no symbols");
         assert_eq!(of("X", &many[..1]), "there is only GB00000");
         assert_eq!(of("X", &many[..2]), "there are 2 symbols: GB00000, GB00001");

@@ -1,7 +1,7 @@
 //! What stands on the tape, in one pass: events by feed and kind, last values, and how they moved.
 
 use super::feeds::{ORDERS, SPAN_NS, START_NS};
-use crate::output::Failure;
+use crate::output::CommandFailure;
 use std::collections::BTreeMap;
 use std::path::Path;
 use unitape_feed::TapeAccount;
@@ -16,20 +16,20 @@ pub const COLUMNS: usize = 26;
 
 /// The tape at a glance.
 #[derive(Debug, Default)]
-pub struct Picture {
+pub struct TapeOverview {
     /// Events by feed and kind.
     pub by_feed: BTreeMap<String, BTreeMap<String, u64>>,
     /// How often an event of one feed follows one of another.
     pub switches: u64,
     /// Best bid and offer of the order flow by venue and instrument, the most active first.
-    pub books: Vec<Course>,
+    pub books: Vec<PriceCourse>,
     /// Index values, the most active first.
-    pub indices: Vec<Course>,
+    pub indices: Vec<PriceCourse>,
 }
 
 /// One instrument at one venue.
 #[derive(Debug, Default)]
-pub struct Course {
+pub struct PriceCourse {
     /// MIC.
     pub venue: String,
     /// ISIN, or the name of the index.
@@ -46,7 +46,7 @@ pub struct Course {
 
 /// An alert with its evidence looked up on the tape.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct ExplainedAlert {
     /// Which scenario.
     pub scenario: String,
     /// Which arm of it.
@@ -62,7 +62,7 @@ pub struct Found {
 }
 
 /// Reads the tape in `dir`, whose account is known.
-pub fn look(dir: &Path, account: &TapeAccount) -> Result<Picture, Failure> {
+pub fn read_overview(dir: &Path, account: &TapeAccount) -> Result<TapeOverview, CommandFailure> {
     let mut feeds: BTreeMap<u32, &str> = BTreeMap::new();
     for source in &account.sources {
         feeds.insert(source.id, &source.feed);
@@ -70,7 +70,7 @@ pub fn look(dir: &Path, account: &TapeAccount) -> Result<Picture, Failure> {
     }
     let mut reader = Reader::open(dir, StartPosition::Oldest)?;
     let mut counts: BTreeMap<(u32, EventKind), u64> = BTreeMap::new();
-    let mut courses: BTreeMap<(EventKind, u16, InstrumentId), Course> = BTreeMap::new();
+    let mut courses: BTreeMap<(EventKind, u16, InstrumentId), PriceCourse> = BTreeMap::new();
     let (mut switches, mut source_before) = (0, 0);
     while let Some(run) = reader.next_run(1 << 20)? {
         for (_, header, frame) in frames(run.bytes) {
@@ -86,7 +86,7 @@ pub fn look(dir: &Path, account: &TapeAccount) -> Result<Picture, Failure> {
             }
         }
     }
-    let mut picture = Picture { switches, ..Picture::default() };
+    let mut picture = TapeOverview { switches, ..TapeOverview::default() };
     for ((source, kind), n) in counts {
         let feed = feeds.get(&source).copied().unwrap_or("?");
         let by_kind = picture.by_feed.entry(feed.to_owned()).or_default();
@@ -94,7 +94,7 @@ pub fn look(dir: &Path, account: &TapeAccount) -> Result<Picture, Failure> {
     }
     let name = |dict, id| account.names.name(dict, id).unwrap_or("?").to_owned();
     for ((kind, venue, instr), course) in courses {
-        let course = Course {
+        let course = PriceCourse {
             venue: name(NameKind::Venue, venue.into()),
             instr: name(NameKind::Instrument, instr.0),
             ..course
@@ -107,7 +107,7 @@ pub fn look(dir: &Path, account: &TapeAccount) -> Result<Picture, Failure> {
     Ok(picture)
 }
 
-impl Course {
+impl PriceCourse {
     fn take(&mut self, event: &Event<'_>) {
         self.changes += 1;
         self.ts = event.ts_event().0;
@@ -147,7 +147,11 @@ impl Course {
 }
 
 /// Looks up the evidence of `alerts` on the tape in `dir`.
-pub fn evidence(dir: &Path, account: &TapeAccount, alerts: &[Alert]) -> Result<Vec<Found>, Failure> {
+pub fn evidence(
+    dir: &Path,
+    account: &TapeAccount,
+    alerts: &[Alert],
+) -> Result<Vec<ExplainedAlert>, CommandFailure> {
     let mut reader = Reader::open(dir, StartPosition::Oldest)?;
     let mut found = Vec::with_capacity(alerts.len());
     for alert in alerts {
@@ -161,7 +165,7 @@ pub fn evidence(dir: &Path, account: &TapeAccount, alerts: &[Alert]) -> Result<V
                 None => "no event".to_owned(),
             });
         }
-        found.push(Found {
+        found.push(ExplainedAlert {
             scenario: alert.scenario.to_owned(),
             arm: alert.detail["arm"].as_str().unwrap_or_default().to_owned(),
             key: alert.key.iter().map(|(_, value)| value.clone()).collect(),
@@ -223,7 +227,7 @@ mod tests {
     /// A flat course divides by its range, which is zero; a gap must hold the value, not fall to the floor.
     #[test]
     fn sparklines_hold_gaps_and_survive_flatness() {
-        let mut course = Course::default();
+        let mut course = PriceCourse::default();
         assert_eq!(course.sparkline(), "");
         course.moves[2] = Some(5);
         assert_eq!(course.sparkline(), format!("  {}", "▄".repeat(COLUMNS - 2)));

@@ -5,11 +5,11 @@
 //!  snapshots                45 ───────────────┘ used     it has them in it; while no book was stale nobody looked into it
 //! ```
 //!
-//! The last packets of snapshots are kept as they came, [`Recovery::early_bytes`] of each pair. Where a gap is noticed they
+//! The last packets of snapshots are kept as they came, [`RecoverySettings::early_bytes`] of each pair. Where a gap is noticed they
 //! are read, the latest first, as if they came then. Numbers that begin again make them worthless.
 
-use super::around::Of;
-use super::config::Recovery;
+use super::config::RecoverySettings;
+use super::context::PacketContext;
 use std::collections::VecDeque;
 
 /// The last packets of a pair's snapshots.
@@ -26,7 +26,7 @@ pub(super) struct EarlySnapshots {
 /// A packet that is kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EarlyPacket {
-    pub of: Of,
+    pub of: PacketContext,
     /// How often numbers had begun again by then.
     pub restarts: u64,
     from: usize,
@@ -38,7 +38,7 @@ const PACKETS_MAX: usize = 1 << 16;
 
 impl EarlySnapshots {
     /// Keeps a packet in place of the oldest ones.
-    pub fn keep(&mut self, of: &Of, restarts: u64, payload: &[u8], bounds: &Recovery) {
+    pub fn keep(&mut self, of: &PacketContext, restarts: u64, payload: &[u8], bounds: &RecoverySettings) {
         let (room, length) = (bounds.early_bytes, payload.len());
         if length == 0 || length > room {
             return;

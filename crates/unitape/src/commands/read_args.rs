@@ -1,6 +1,6 @@
 //! What all commands that read a tape share: the options, the names on it, and what was not or could not be checked.
 
-use crate::output::{self, Done, Failure, grouped, note};
+use crate::output::{self, CommandFailure, CommandOutcome, grouped, note};
 use std::path::Path;
 use unitape_model::{LostNames, NameTable};
 use unitape_run::follow::{self, TapeFollower};
@@ -24,18 +24,18 @@ impl ReadArgs {
     }
 
     /// What follows the tape in `dir`, and the names of what is gone before it.
-    pub fn follow(self, dir: &Path) -> Result<(TapeFollower, NameTable), Failure> {
+    pub fn follow(self, dir: &Path) -> Result<(TapeFollower, NameTable), CommandFailure> {
         Ok(TapeFollower::open(dir, self.options())?)
     }
 
     /// A reader of all of the tape in `dir`, and the names of what is gone before it.
-    pub fn open(self, dir: &Path) -> Result<(Reader, NameTable), Failure> {
+    pub fn open(self, dir: &Path) -> Result<(Reader, NameTable), CommandFailure> {
         Ok(follow::open(dir, self.options())?)
     }
 }
 
 /// Prints what a reader has passed over or could not check; gives how the command ends.
-pub fn finish(reader: &Reader, names: LostNames, done: Done) -> output::Result {
+pub fn finish(reader: &Reader, names: LostNames, done: CommandOutcome) -> output::Result {
     finish_with(reader.damaged(), reader.unverified(), names, done)
 }
 
@@ -44,7 +44,7 @@ pub fn finish_with(
     damaged: &DamagedParts,
     unverified: &UnverifiedBytes,
     names: LostNames,
-    done: Done,
+    done: CommandOutcome,
 ) -> output::Result {
     for part in &damaged.parts {
         let events = match part.events {
@@ -89,7 +89,7 @@ pub fn finish_with(
         note!("unitape: unverified: {}: {what}; {bytes}", path.display());
     }
     let clean = damaged.count == 0 && unverified.is_empty() && names == LostNames::default();
-    Ok(if clean { done } else { Done::Flawed })
+    Ok(if clean { done } else { CommandOutcome::Flawed })
 }
 
 /// The same as JSON, to be added to what a command prints.

@@ -7,10 +7,10 @@
 //! A packet is read as a whole before anything of it is used: if its last message is bad, the copy of the other line is to
 //! come in its place, and none of its messages must have been seen. What was read stands in a [`Batch`], used again.
 
-use super::codes::{NOTHING, Type, Update};
-use super::config::Kind;
-use super::ids::Id;
-use super::tags::Tag;
+use super::codes::{EntryAction, EntryType, NOTHING};
+use super::config::MessageKind;
+use super::field_roles::FieldRole;
+use super::ids::NativeId;
 use unitape_model::{Price, Quantity};
 
 /// In place of a number: none.
@@ -18,7 +18,7 @@ pub(super) const NO_NUMBER: u64 = u64::MAX;
 
 /// The number of a message, if it has one.
 #[inline]
-pub(super) fn some(sequence: u64) -> Option<u64> {
+pub(super) fn to_option(sequence: u64) -> Option<u64> {
     (sequence != NO_NUMBER).then_some(sequence)
 }
 
@@ -27,57 +27,57 @@ pub(super) const NO_TIME: i64 = i64::MIN;
 
 /// What a message says.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct MessageFields {
     /// None for a template that nothing names.
-    pub kind: Option<Kind>,
+    pub kind: Option<MessageKind>,
     pub template: u32,
     /// Where it stands in its packet, and its bytes.
     pub at: u32,
     pub length: u32,
-    pub product: Id,
-    pub instrument: Id,
+    pub product: NativeId,
+    pub instrument: NativeId,
     pub sequence: u64,
     pub last: u64,
     pub time: i64,
-    pub product_state: Id,
-    pub instrument_state: Id,
+    pub product_state: NativeId,
+    pub instrument_state: NativeId,
     /// Its entries in the batch.
     pub entries: (u32, u32),
     /// Its definition in the batch, one more; 0 for none.
     pub definition: u32,
     /// Why it cannot be used.
-    pub bad: Option<Bad>,
+    pub bad: Option<MarketMessageFault>,
 }
 
 /// Why a message cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bad {
+pub(super) struct MarketMessageFault {
     pub code: &'static str,
-    pub tag: Tag,
+    pub tag: FieldRole,
 }
 
 /// An entry of a message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    pub instrument: Id,
+pub(super) struct EntryFields {
+    pub instrument: NativeId,
     pub time: i64,
     /// Of [`Price::NONE`] where it is not told.
     pub px: Price,
     pub qty: Option<Quantity>,
     pub trade_id: u64,
-    pub instrument_state: Id,
+    pub instrument_state: NativeId,
     /// [`u32::MAX`] for none.
     pub orders: u32,
     /// 0 for none.
     pub depth: u16,
-    pub action: Option<Update>,
-    pub sort: Type,
+    pub action: Option<EntryAction>,
+    pub sort: EntryType,
     pub aggressor: u8,
 }
 
 /// What is told of a product or an instrument. Texts are ranges of [`Batch::texts`].
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Definition {
+pub(super) struct DefinitionFields {
     pub name: (u32, u32),
     pub group: (u32, u32),
     pub symbol: (u32, u32),
@@ -90,16 +90,16 @@ pub(super) struct Definition {
 
 /// Messages of a packet.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Batch {
-    pub told: Vec<Told>,
-    pub entries: Vec<Entry>,
-    pub definitions: Vec<Definition>,
+pub(super) struct PacketMessages {
+    pub told: Vec<MessageFields>,
+    pub entries: Vec<EntryFields>,
+    pub definitions: Vec<DefinitionFields>,
     pub texts: Vec<u8>,
     /// Entries whose type the configuration does not have, and other values that were left out.
     pub unknown: u64,
 }
 
-impl Batch {
+impl PacketMessages {
     pub fn clear(&mut self) {
         self.told.clear();
         self.entries.clear();
@@ -114,45 +114,45 @@ impl Batch {
 }
 
 /// What a message tells of a product or an instrument.
-pub(super) fn definition(told: &Told, batch: &Batch) -> Definition {
-    told.definition.checked_sub(1).map_or_else(Definition::default, |at| batch.definitions[at as usize])
+pub(super) fn definition(told: &MessageFields, batch: &PacketMessages) -> DefinitionFields {
+    told.definition.checked_sub(1).map_or_else(DefinitionFields::default, |at| batch.definitions[at as usize])
 }
 
-impl Told {
+impl MessageFields {
     /// One that says nothing.
     pub(super) const NOTHING: Self = Self {
         kind: None,
         template: 0,
         at: 0,
         length: 0,
-        product: Id::NONE,
-        instrument: Id::NONE,
+        product: NativeId::NONE,
+        instrument: NativeId::NONE,
         sequence: NO_NUMBER,
         last: NO_NUMBER,
         time: NO_TIME,
-        product_state: Id::NONE,
-        instrument_state: Id::NONE,
+        product_state: NativeId::NONE,
+        instrument_state: NativeId::NONE,
         entries: (0, 0),
         definition: 0,
         bad: None,
     };
 }
 
-impl Entry {
+impl EntryFields {
     /// One of which nothing is told but, perhaps, by its message whose it is.
     #[inline(always)]
-    pub(super) fn nothing(instrument: Id) -> Self {
+    pub(super) fn with_instrument(instrument: NativeId) -> Self {
         Self {
             instrument,
             time: NO_TIME,
             px: Price::NONE,
             qty: None,
             trade_id: NO_NUMBER,
-            instrument_state: Id::NONE,
+            instrument_state: NativeId::NONE,
             orders: u32::MAX,
             depth: 0,
             action: None,
-            sort: Type::Ignore,
+            sort: EntryType::Ignore,
             aggressor: NOTHING,
         }
     }

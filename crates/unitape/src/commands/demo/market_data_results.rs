@@ -1,38 +1,38 @@
 //! What the tape has of the exchange's market data, and what a handler makes of the same packets, held against the exchange.
 
-use super::depth::{Book, Came, DEPTH, Depth, Rung};
-use super::picture::{COLUMNS, Course};
-use crate::output::Failure;
+use super::depth::{ChannelArrivals, DEPTH, ExchangeTruth, ExpectedBook, ExpectedLevel};
+use super::tape_overview::{COLUMNS, PriceCourse};
+use crate::output::CommandFailure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use unitape_book::{Basis, PriceLevel, QuoteMarks, TapeBooks};
 use unitape_feed::quarantine::QuarantineEntry;
 use unitape_feed::{FeedSummary, TapeAccount};
-use unitape_marketdata::engine::Stats;
+use unitape_marketdata::engine::EngineStats;
 use unitape_marketdata::{Handler, Subscription};
 use unitape_model::{Event, EventField, EventKind, EventValue, InstrumentId, NameKind, Side, UnixNanos};
 use unitape_tape::{Reader, StartPosition};
 
 /// What was found.
 #[derive(Debug)]
-pub struct Held {
+pub struct MarketDataResults {
     /// The books at the end of the tape; none for one that is stale.
-    pub tape: BTreeMap<String, Option<Book>>,
+    pub tape: BTreeMap<String, Option<ExpectedBook>>,
     /// Those of a handler behind the last packet.
-    pub handler: BTreeMap<String, Option<Book>>,
+    pub handler: BTreeMap<String, Option<ExpectedBook>>,
     /// What the handler counted.
-    pub stats: Stats,
+    pub stats: EngineStats,
     /// Groups of products, by instrument.
     pub groups: BTreeMap<String, String>,
     /// Best prices and how they moved, the most active instrument first.
-    pub courses: Vec<Course>,
+    pub courses: Vec<PriceCourse>,
     /// What the tape tells of loss.
-    pub loss: Loss,
+    pub loss: LossSummary,
 }
 
 /// What the tape tells of packets that came on no line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Loss {
+pub struct LossSummary {
     /// Packets, by channel.
     pub packets: BTreeMap<String, u64>,
     /// Messages.
@@ -48,7 +48,11 @@ pub struct Loss {
 }
 
 /// Looks at the tape in `dir`, and gives the capture to a handler.
-pub fn look(dir: &Path, account: &TapeAccount, depth: &Depth) -> Result<Held, Failure> {
+pub fn read_results(
+    dir: &Path,
+    account: &TapeAccount,
+    depth: &ExchangeTruth,
+) -> Result<MarketDataResults, CommandFailure> {
     let mut handler = Handler::open(&depth.config)?;
     handler.subscribe(Subscription::All);
     handler.replay(&depth.capture, None, &mut ())?;
@@ -58,24 +62,27 @@ pub fn look(dir: &Path, account: &TapeAccount, depth: &Depth) -> Result<Held, Fa
         let book = handler.book(id).filter(|book| !book.is_stale());
         let levels = |side| book.iter().flat_map(|b| b.levels(side)).map(|r| rung(r.level())).collect();
         let sides = Side::BOTH.map(levels);
-        by_handler.insert(instrument.id.clone(), book.map(|_| Book { instr: instrument.id.clone(), sides }));
+        by_handler.insert(
+            instrument.id.clone(),
+            book.map(|_| ExpectedBook { instr: instrument.id.clone(), sides }),
+        );
         groups.insert(instrument.id.clone(), tables.group(id).to_owned());
     }
     let (tape, courses, loss) = read(dir, account, depth.span)?;
-    Ok(Held { tape, handler: by_handler, stats: handler.core().stats(), groups, courses, loss })
+    Ok(MarketDataResults { tape, handler: by_handler, stats: handler.core().stats(), groups, courses, loss })
 }
 
-type Read = (BTreeMap<String, Option<Book>>, Vec<Course>, Loss);
+type TapeReading = (BTreeMap<String, Option<ExpectedBook>>, Vec<PriceCourse>, LossSummary);
 
 /// The tape in one pass: of this feed alone.
-fn read(dir: &Path, account: &TapeAccount, (from, to): (u64, u64)) -> Result<Read, Failure> {
+fn read(dir: &Path, account: &TapeAccount, (from, to): (u64, u64)) -> Result<TapeReading, CommandFailure> {
     let of_feed = account.sources.iter().filter(|source| source.feed == DEPTH);
     let sources: BTreeSet<u32> =
         of_feed.flat_map(|s| std::iter::once(s.id).chain(s.further.keys().copied())).collect();
     let mut books = TapeBooks::new(unitape_book::BookOptions::default());
     let mut reader = Reader::open(dir, StartPosition::Oldest)?;
-    let mut courses: BTreeMap<InstrumentId, Course> = BTreeMap::new();
-    let mut loss = Loss::default();
+    let mut courses: BTreeMap<InstrumentId, PriceCourse> = BTreeMap::new();
+    let mut loss = LossSummary::default();
     let mut since: BTreeMap<InstrumentId, UnixNanos> = BTreeMap::new();
     while let Some(frame) = reader.next()? {
         let Some(event) = Event::new(frame.bytes) else { continue };
@@ -86,7 +93,7 @@ fn read(dir: &Path, account: &TapeAccount, (from, to): (u64, u64)) -> Result<Rea
         let best = changes.iter().any(|change| change.best);
         let listing = changes.first().map(|change| change.listing);
         match event.kind() {
-            EventKind::Status => told(&event, &mut loss, &mut since),
+            EventKind::Status => count_status(&event, &mut loss, &mut since),
             EventKind::Level => {
                 let course = courses.entry(event.instrument()).or_default();
                 course.changes += 1;
@@ -110,7 +117,7 @@ fn read(dir: &Path, account: &TapeAccount, (from, to): (u64, u64)) -> Result<Rea
         let instr = name(NameKind::Instrument, listing.instrument().0);
         let whole = !book.marks().contains(QuoteMarks::STALE) && listing.faults().total() == 0;
         let sides = Side::BOTH.map(|side| book.levels(side).map(rung).collect());
-        all.insert(instr.clone(), whole.then(|| Book { instr: instr.clone(), sides }));
+        all.insert(instr.clone(), whole.then(|| ExpectedBook { instr: instr.clone(), sides }));
         let Some(course) = courses.remove(&listing.instrument()) else { continue };
         let best = book.bbo();
         let side = |level: Option<PriceLevel>| {
@@ -118,18 +125,18 @@ fn read(dir: &Path, account: &TapeAccount, (from, to): (u64, u64)) -> Result<Rea
         };
         let venue = name(NameKind::Venue, listing.venue().into());
         let last = side(best.bid).into_iter().chain(side(best.ask)).collect();
-        sorted.push(Course { venue, instr, ts: book.ts().0, last, ..course });
+        sorted.push(PriceCourse { venue, instr, ts: book.ts().0, last, ..course });
     }
     sorted.sort_by(|a, b| (b.changes, &a.instr).cmp(&(a.changes, &b.instr)));
     Ok((all, sorted, loss))
 }
 
-fn rung(level: PriceLevel) -> Rung {
+fn rung(level: PriceLevel) -> ExpectedLevel {
     (level.px.0, level.qty.to_string().parse().unwrap_or(u64::MAX), level.orders.unwrap_or(0))
 }
 
 /// What a `status` says of loss.
-fn told(event: &Event<'_>, loss: &mut Loss, since: &mut BTreeMap<InstrumentId, UnixNanos>) {
+fn count_status(event: &Event<'_>, loss: &mut LossSummary, since: &mut BTreeMap<InstrumentId, UnixNanos>) {
     let mut scratch = [0; 36];
     let Some(EventValue::Text(state)) = event.field(EventField::State, &mut scratch) else { return };
     let kept = |name| event.unmapped_fields().find(|(key, _)| *key == name).map(|(_, value)| value);
@@ -159,7 +166,11 @@ fn told(event: &Event<'_>, loss: &mut Loss, since: &mut BTreeMap<InstrumentId, U
 }
 
 /// Where books are others than the exchange's.
-pub fn books(truth: &[Book], whose: &str, books: &BTreeMap<String, Option<Book>>) -> Vec<String> {
+pub fn books(
+    truth: &[ExpectedBook],
+    whose: &str,
+    books: &BTreeMap<String, Option<ExpectedBook>>,
+) -> Vec<String> {
     let mut differs = Vec::new();
     for must in truth {
         let instr = &must.instr;
@@ -184,7 +195,7 @@ pub fn books(truth: &[Book], whose: &str, books: &BTreeMap<String, Option<Book>>
 }
 
 /// Where what the handler and the tape tell of the lines is not what came on them.
-pub fn lines(came: &[Came; 3], held: &Held) -> Vec<String> {
+pub fn lines(came: &[ChannelArrivals; 3], held: &MarketDataResults) -> Vec<String> {
     let mut differs = Vec::new();
     let mut same = |what: String, is: u64, must: u64| {
         if is != must {
@@ -217,7 +228,7 @@ pub fn lines(came: &[Came; 3], held: &Held) -> Vec<String> {
 pub fn account(
     is: Option<&FeedSummary>,
     bytes: u64,
-    depth: &Depth,
+    depth: &ExchangeTruth,
     quarantine: &[QuarantineEntry],
 ) -> Vec<String> {
     let Some(is) = is else { return vec![format!("{DEPTH}: nothing on the tape")] };
@@ -230,7 +241,7 @@ pub fn account(
             is.bytes, is.messages
         ));
     }
-    for entry in quarantine.iter().filter(|entry| of_depth(entry) && entry.reason != "late") {
+    for entry in quarantine.iter().filter(|entry| is_from_exchange(entry) && entry.reason != "late") {
         if !depth.damaged.iter().any(|place| place.contains(&entry.offset)) {
             differs.push(format!("{DEPTH}: {} at byte {} was not damaged", entry.reason, entry.offset));
         }
@@ -239,7 +250,7 @@ pub fn account(
 }
 
 /// Whether an entry of quarantine is of this feed.
-pub fn of_depth(entry: &QuarantineEntry) -> bool {
+pub fn is_from_exchange(entry: &QuarantineEntry) -> bool {
     entry.source.split('/').next() == Some(DEPTH)
 }
 
@@ -247,15 +258,15 @@ pub fn of_depth(entry: &QuarantineEntry) -> bool {
 mod tests {
     use super::*;
 
-    fn book(px: i64) -> Book {
-        Book { instr: "1".to_owned(), sides: [vec![(px, 5, 1)], vec![]] }
+    fn book(px: i64) -> ExpectedBook {
+        ExpectedBook { instr: "1".to_owned(), sides: [vec![(px, 5, 1)], vec![]] }
     }
 
     /// A self-check that holds whatever happens is worse than none.
     #[test]
     fn another_book_fails() {
         let truth = [book(10)];
-        let of = |one: Option<Option<Book>>| one.into_iter().map(|b| ("1".to_owned(), b)).collect();
+        let of = |one: Option<Option<ExpectedBook>>| one.into_iter().map(|b| ("1".to_owned(), b)).collect();
         assert_eq!(books(&truth, "the tape", &of(Some(Some(book(10))))), [""; 0]);
         for wrong in [None, Some(None), Some(Some(book(11)))] {
             assert_eq!(books(&truth, "the tape", &of(wrong)).len(), 1);
@@ -270,15 +281,18 @@ mod tests {
             lost: 2,
             ..Default::default()
         };
-        let mut held = Held {
+        let mut held = MarketDataResults {
             tape: BTreeMap::new(),
             handler: BTreeMap::new(),
-            stats: Stats { channels: vec![channel], ..Stats::default() },
+            stats: EngineStats { channels: vec![channel], ..EngineStats::default() },
             groups: BTreeMap::new(),
             courses: Vec::new(),
-            loss: Loss { packets: BTreeMap::from([("depth".to_owned(), 2)]), ..Loss::default() },
+            loss: LossSummary {
+                packets: BTreeMap::from([("depth".to_owned(), 2)]),
+                ..LossSummary::default()
+            },
         };
-        let mut came: [Came; 3] = Default::default();
+        let mut came: [ChannelArrivals; 3] = Default::default();
         (came[0].lost, came[0].unheard) = (2, 2);
         assert_eq!(lines(&came, &held), [""; 0]);
         held.loss.stale = 1;
