@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use unitape_bench::record::{Hash, Repeats};
+use unitape_bench::record::{HexSha256, RepeatTimes};
 
 /// What a pass came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Worker {
     }
 
     /// A timed pass.
-    pub fn pass(&mut self, times: &mut Repeats) -> Result<Found, String> {
+    pub fn pass(&mut self, times: &mut RepeatTimes) -> Result<Found, String> {
         let (found, wall_ns, cpu_ns) = self.ask("pass")?;
         times.add(wall_ns, cpu_ns);
         Ok(found)
@@ -143,7 +143,7 @@ impl Drop for Worker {
 const JVM: [&str; 5] = ["-Xms3g", "-Xmx3g", "-Xmn2g", "-XX:+UseParallelGC", "-Duser.timezone=UTC"];
 
 fn hash_of(file: &Path) -> std::io::Result<String> {
-    let (mut reader, mut hash, mut part) = (File::open(file)?, Hash::default(), vec![0; 1 << 20]);
+    let (mut reader, mut hash, mut part) = (File::open(file)?, HexSha256::default(), vec![0; 1 << 20]);
     loop {
         match reader.read(&mut part)? {
             0 => break,

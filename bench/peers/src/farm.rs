@@ -12,8 +12,8 @@ use crossbeam_channel::bounded;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::process::Command;
-use unitape_bench::record::{Record, Repeats, cpu_ns};
-use unitape_ring::measure::{Load, measure};
+use unitape_bench::record::{BenchRecord, RepeatTimes, cpu_ns};
+use unitape_ring::measure::{FarmLoad, measure};
 
 const MESSAGE_BYTES: usize = 200;
 const PER_BLOCK: u64 = 64;
@@ -23,12 +23,12 @@ const WORKERS: usize = 2;
 pub const IDS: [&str; 4] = ["unitape", "crossbeam", "rayon", "tbb"];
 
 /// Runs the case.
-pub fn run(asked: &Asked) -> Result<Vec<Record>, String> {
+pub fn run(asked: &Asked) -> Result<Vec<BenchRecord>, String> {
     let messages = if asked.quick { 20_000 } else { 20_000_000 };
     let blocks = messages / PER_BLOCK;
     let messages = blocks * PER_BLOCK;
     let arena = arena();
-    let load = Load::empty(WORKERS, messages);
+    let load = FarmLoad::empty(WORKERS, messages);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(WORKERS).build().map_err(|e| e.to_string())?;
     let mut pipeline = asked.had("tbb", || {
         let mut command = Command::new(cpp("tbb", "tbb", "libtbb-dev")?);
@@ -40,7 +40,7 @@ pub fn run(asked: &Asked) -> Result<Vec<Record>, String> {
         let (found, _) = worker.values(fresh(&shared_memory())?.path())?;
         check(worker.name(), found.sum, messages)?;
     }
-    let mut times: [Repeats; 4] = Default::default();
+    let mut times: [RepeatTimes; 4] = Default::default();
     let [ours, crossbeam, rayon, tbb] = &mut times;
     for _ in 0..asked.repeats {
         if asked.takes("unitape") {
@@ -61,12 +61,12 @@ pub fn run(asked: &Asked) -> Result<Vec<Record>, String> {
             check(worker.name(), found.sum, messages)?;
         }
     }
-    let record = |(repeats, (subject, how)): (&Repeats, (&str, &str))| {
+    let record = |(repeats, (subject, how)): (&RepeatTimes, (&str, &str))| {
         let bytes = messages * MESSAGE_BYTES as u64;
         let method =
             format!("200-byte messages, 64 to a block, each one's length read, {WORKERS} workers; {how}");
         let record = repeats.record("farm", "empty", messages, bytes, method);
-        Record { subject: subject.to_owned(), threads: WORKERS as u32, ..record }
+        BenchRecord { subject: subject.to_owned(), threads: WORKERS as u32, ..record }
     };
     let pipeline = pipeline.as_ref().map_or("", |worker| worker.name());
     let subjects = [

@@ -5,18 +5,20 @@ use crate::Asked;
 use crate::apart::Worker;
 use crate::messaging::pair::{fresh, shared_memory};
 use fastlib::{MessageFactory, Value};
-use unitape_bench::fast_passes::{Pass, SETS, Set, Stream, pass, slow_values, values};
-use unitape_bench::record::{Hash, Record, Repeats, sha256};
+use unitape_bench::fast_passes::{
+    FastMessageSet, FastMessageStream, FastPassResult, SETS, pass, slow_values, values,
+};
+use unitape_bench::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use unitape_fast::Decoder;
 
 /// How the subjects are asked for.
 pub const IDS: [&str; 3] = ["unitape", "fastlib", "openfast"];
 
 /// Runs the cases whose messages are here.
-pub fn run(asked: &Asked) -> Result<Vec<Record>, String> {
+pub fn run(asked: &Asked) -> Result<Vec<BenchRecord>, String> {
     let mut records = Vec::new();
     for set in SETS {
-        match Set::load(set) {
+        match FastMessageSet::load(set) {
             Ok(set) => records.extend(case(asked, &set)?),
             Err(what) => eprintln!("fast/{set} is passed over: {what}"),
         }
@@ -24,10 +26,10 @@ pub fn run(asked: &Asked) -> Result<Vec<Record>, String> {
     Ok(records)
 }
 
-fn case(asked: &Asked, set: &Set) -> Result<Vec<Record>, String> {
+fn case(asked: &Asked, set: &FastMessageSet) -> Result<Vec<BenchRecord>, String> {
     let wrong = |what: &dyn std::fmt::Display| format!("fast {}: {what}", set.name);
     let (mut ours, mut hash, mut slow) =
-        (Decoder::new(set.templates.clone()), Hash::default(), Hash::default());
+        (Decoder::new(set.templates.clone()), HexSha256::default(), HexSha256::default());
     ours = ours.with_strict(true);
     slow_values(set, |bytes| slow.add(bytes))?;
     let count = values(&mut ours, set, |bytes| hash.add(bytes))?;
@@ -35,7 +37,7 @@ fn case(asked: &Asked, set: &Set) -> Result<Vec<Record>, String> {
     if hash.hex() != expected {
         return Err(wrong(&"other values than the slow twin's"));
     }
-    let good = Pass { messages: set.messages.len() as u64, faults: 0, bytes: set.bytes() };
+    let good = FastPassResult { messages: set.messages.len() as u64, faults: 0, bytes: set.bytes() };
     let rounds = if asked.quick { 1 } else { 120_000 / good.messages + 1 };
 
     let mut fastlib = asked.had("fastlib", || Fastlib::load(set, &expected));
@@ -56,11 +58,11 @@ fn case(asked: &Asked, set: &Set) -> Result<Vec<Record>, String> {
 
     let mut seed = 42;
     let (mut times, mut times_fastlib, mut times_openfast) =
-        (Repeats::default(), Repeats::default(), Repeats::default());
+        (RepeatTimes::default(), RepeatTimes::default(), RepeatTimes::default());
     for repeat in 0..=asked.repeats {
         let stream = set.permuted(&mut seed);
         // Of the first nothing is kept: it warms up.
-        let mut warm = [Repeats::default(), Repeats::default()];
+        let mut warm = [RepeatTimes::default(), RepeatTimes::default()];
         let [first, second] = &mut warm;
         let (times, times_fastlib) =
             if repeat == 0 { (first, second) } else { (&mut times, &mut times_fastlib) };
@@ -96,7 +98,7 @@ fn case(asked: &Asked, set: &Set) -> Result<Vec<Record>, String> {
     ];
     let subjects = subjects.iter().filter(|(times, ..)| !times.is_empty());
     Ok(subjects
-        .map(|(times, subject, what)| Record {
+        .map(|(times, subject, what)| BenchRecord {
             subject: (*subject).to_owned(),
             input_sha256: Some(sha256(&set.input)),
             output_sha256: Some(expected.clone()),
@@ -116,7 +118,7 @@ fn case(asked: &Asked, set: &Set) -> Result<Vec<Record>, String> {
 }
 
 /// Each message with its length before it.
-fn framed(set: &Set) -> Vec<u8> {
+fn framed(set: &FastMessageSet) -> Vec<u8> {
     let mut out = Vec::with_capacity(set.input.len() + 4 * set.messages.len());
     for message in &set.messages {
         out.extend_from_slice(&(message.len() as u32).to_le_bytes());
@@ -129,10 +131,10 @@ struct Fastlib(fastlib::Decoder);
 
 impl Fastlib {
     /// It, unless it cannot load the templates or finds other values.
-    fn load(set: &Set, expected: &str) -> Result<Self, String> {
+    fn load(set: &FastMessageSet, expected: &str) -> Result<Self, String> {
         let xml = std::str::from_utf8(&set.xml).map_err(|e| e.to_string())?;
         let mut found = Self(fastlib::Decoder::new_from_xml(xml).map_err(|e| e.to_string())?);
-        let mut hash = Hash::default();
+        let mut hash = HexSha256::default();
         for message in &set.messages {
             let mut values = Values::default();
             found.0.reset();
@@ -143,7 +145,7 @@ impl Fastlib {
     }
 
     /// How many values there are.
-    fn pass(&mut self, stream: &Stream) -> Option<u64> {
+    fn pass(&mut self, stream: &FastMessageStream) -> Option<u64> {
         let mut count = Count(0);
         for message in stream.messages() {
             self.0.reset();

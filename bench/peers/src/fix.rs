@@ -10,15 +10,15 @@ use rustyfix::tagvalue::Decoder as RustyDecoder;
 use rustyfix::{Dictionary, FieldMap, RepeatingGroup};
 use std::path::Path;
 use std::process::Command;
-use unitape_bench::passes::{Fast, Pass, fast_pass, slow_pass};
-use unitape_bench::record::{Hash, Record, Repeats, sha256};
-use unitape_bench::typed::Typed;
+use unitape_bench::passes::{FixPassResult, ProductValueReader, fast_pass, slow_pass};
+use unitape_bench::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
+use unitape_bench::typed::TypedMessage;
 use unitape_codec::fix::sample::sample_orders;
-use unitape_codec::fix::{Frame, Framer, Tokens};
+use unitape_codec::fix::{FixFrame, FixFramer, MessageTokens};
 
 static JSE: &[u8] = include_bytes!("../../../vectors/fix/jse/jse_fix50_marketdata_head80.fix");
 
-/// Tags of which `Typed` takes the values, outside of groups.
+/// Tags of which `TypedMessage` takes the values, outside of groups.
 const TAGS: [u32; 11] = [35, 34, 1181, 52, 60, 44, 38, 54, 11, 55, 1];
 
 /// The group of parties: its count, and what is taken of an entry.
@@ -36,8 +36,8 @@ pub const IDS: [&str; 7] = [
 ];
 
 /// A pass over an input that hands out each record.
-trait Way: FnMut(&[u8], &mut dyn FnMut(&Typed)) -> Pass {}
-impl<T: FnMut(&[u8], &mut dyn FnMut(&Typed)) -> Pass> Way for T {}
+trait Way: FnMut(&[u8], &mut dyn FnMut(&TypedMessage)) -> FixPassResult {}
+impl<T: FnMut(&[u8], &mut dyn FnMut(&TypedMessage)) -> FixPassResult> Way for T {}
 
 struct Subject<'a> {
     title: String,
@@ -60,7 +60,7 @@ enum Form {
 
 /// What must be found: the pass, and for each form the hash of all values.
 struct Expected {
-    pass: Pass,
+    pass: FixPassResult,
     exact: String,
     floats: String,
     /// The sums of what peers apart find: they count the fields of a message in the pass that is compared alone.
@@ -69,7 +69,7 @@ struct Expected {
 }
 
 /// Runs both cases.
-pub fn run(asked: &Asked) -> Result<Vec<Record>, String> {
+pub fn run(asked: &Asked) -> Result<Vec<BenchRecord>, String> {
     let orders = sample_orders(if asked.quick { 2_000 } else { 1_000_000 }, 42);
     let mut records = case("orders", &orders, asked)?;
     drop(orders);
@@ -77,17 +77,17 @@ pub fn run(asked: &Asked) -> Result<Vec<Record>, String> {
     Ok(records)
 }
 
-fn case(name: &str, input: &[u8], asked: &Asked) -> Result<Vec<Record>, String> {
+fn case(name: &str, input: &[u8], asked: &Asked) -> Result<Vec<BenchRecord>, String> {
     let expected = Expected::of(input);
     let spans = spans(input);
-    let mut tokens = Tokens::new();
+    let mut tokens = MessageTokens::new();
     let dir = fresh(&shared_memory())?;
     let mut subjects = subjects_here(name, &mut tokens, &spans, asked)?;
     subjects.extend(subjects_apart(name, input, dir.path(), asked)?);
     for Subject { title, place, .. } in &mut subjects {
         let good = match place {
             Place::Here(pass) => {
-                let mut hash = Hash::default();
+                let mut hash = HexSha256::default();
                 let found = pass(input, &mut |typed| hash.add(&typed.bytes()));
                 (found, hash.hex().as_str()) == (expected.pass, expected.exact.as_str())
             }
@@ -100,7 +100,7 @@ fn case(name: &str, input: &[u8], asked: &Asked) -> Result<Vec<Record>, String> 
             return Err(format!("fix {name}: {title} found other values than the slow twin"));
         }
     }
-    let mut repeats: Vec<Repeats> = subjects.iter().map(|_| Repeats::default()).collect();
+    let mut repeats: Vec<RepeatTimes> = subjects.iter().map(|_| RepeatTimes::default()).collect();
     for _ in 0..asked.repeats {
         for (Subject { title, place, .. }, times) in subjects.iter_mut().zip(&mut repeats) {
             let good = match place {
@@ -113,7 +113,7 @@ fn case(name: &str, input: &[u8], asked: &Asked) -> Result<Vec<Record>, String> 
         }
     }
     let input_sha256 = sha256(input);
-    let record = |(Subject { title, what, place }, times): (&Subject<'_>, &Repeats)| {
+    let record = |(Subject { title, what, place }, times): (&Subject<'_>, &RepeatTimes)| {
         let (messages, bytes) = (expected.pass.messages, input.len() as u64);
         let (form, equal) = match place {
             Place::Here(_) => (Form::Exact, "values equal to the slow twin's"),
@@ -122,7 +122,7 @@ fn case(name: &str, input: &[u8], asked: &Asked) -> Result<Vec<Record>, String> 
             Place::Apart(_, Form::Floats) => (Form::Floats, APART_FLOATS),
         };
         let method = format!("{what}; from memory, in turn with the others; {equal}");
-        Record {
+        BenchRecord {
             subject: title.clone(),
             input_sha256: Some(input_sha256.clone()),
             output_sha256: Some(expected.hash(form).to_owned()),
@@ -142,7 +142,7 @@ const APART_FLOATS: &str = "in a process of its own, by its clock; prices and qu
 
 fn subjects_here<'a>(
     name: &str,
-    tokens: &'a mut Tokens,
+    tokens: &'a mut MessageTokens,
     spans: &'a [(usize, usize)],
     asked: &Asked,
 ) -> Result<Vec<Subject<'a>>, String> {
@@ -156,7 +156,7 @@ fn subjects_here<'a>(
         "unitape",
         "unitape",
         "frame, checksum, fields, groups checked against their counts, typed values",
-        Box::new(|input: &[u8], each: &mut dyn FnMut(&Typed)| fast_pass(tokens, input, each)),
+        Box::new(|input: &[u8], each: &mut dyn FnMut(&TypedMessage)| fast_pass(tokens, input, each)),
     );
     add(
         "ironfix",
@@ -239,7 +239,7 @@ const QUICKFIXJ_VALIDATING: &str = "JVM warmed up by four passes; its decoder ov
 
 impl Expected {
     fn of(input: &[u8]) -> Self {
-        let (mut exact, mut floats) = (Hash::default(), Hash::default());
+        let (mut exact, mut floats) = (HexSha256::default(), HexSha256::default());
         let (mut exact_sum, mut floats_sum) = (0u64, 0u64);
         let pass = slow_pass(input, |typed| {
             exact.add(&typed.bytes());
@@ -267,13 +267,13 @@ impl Expected {
     }
 }
 
-fn sum_without_count(mut typed: Typed) -> u64 {
+fn sum_without_count(mut typed: TypedMessage) -> u64 {
     typed.fields = 0;
     typed.sum()
 }
 
 /// Decimals as the bits of the nearest float, as a peer has them that knows no decimals.
-fn with_floats(typed: &Typed) -> Typed {
+fn with_floats(typed: &TypedMessage) -> TypedMessage {
     // The standard library gives the float that is nearest to a text.
     let float = |value: &mut i64, exponent: &mut i8| {
         let nearest = format!("{value}e{exponent}").parse::<f64>().unwrap_or(f64::NAN);
@@ -291,9 +291,9 @@ fn with_floats(typed: &Typed) -> Typed {
 }
 
 fn iron() -> impl Way {
-    |input: &[u8], each: &mut dyn FnMut(&Typed)| {
+    |input: &[u8], each: &mut dyn FnMut(&TypedMessage)| {
         let mut index = FieldIndex::with_capacity(256);
-        let (mut pass, mut at) = (Pass::default(), 0);
+        let (mut pass, mut at) = (FixPassResult::default(), 0);
         while at < input.len() {
             // Line ends between messages are none of its business.
             if matches!(input[at], b'\r' | b'\n') {
@@ -305,9 +305,9 @@ fn iron() -> impl Way {
                 pass.faults += 1;
                 break;
             };
-            let mut typed = Typed::default();
+            let mut typed = TypedMessage::default();
             for field in message.fields() {
-                pass.faults += u64::from(!typed.field::<Fast>(field.tag, field.value));
+                pass.faults += u64::from(!typed.field::<ProductValueReader>(field.tag, field.value));
             }
             // Its index leaves CheckSum out.
             typed.fields += 1;
@@ -324,17 +324,17 @@ fn iron() -> impl Way {
 fn rusty(spans: &[(usize, usize)]) -> Result<impl Way, String> {
     let dictionary = Dictionary::fix44().map_err(|e| format!("rustyfix: {e:?}"))?;
     let mut decoder = RustyDecoder::new(dictionary);
-    Ok(move |input: &[u8], each: &mut dyn FnMut(&Typed)| {
-        let mut pass = Pass::default();
+    Ok(move |input: &[u8], each: &mut dyn FnMut(&TypedMessage)| {
+        let mut pass = FixPassResult::default();
         for &(start, end) in spans {
             let Ok(message) = decoder.decode(&input[start..end]) else {
                 pass.faults += 1;
                 continue;
             };
-            let mut typed = Typed::default();
+            let mut typed = TypedMessage::default();
             for tag in TAGS {
                 if let Some(value) = message.get_raw(tag) {
-                    pass.faults += u64::from(!typed.field::<Fast>(tag, value));
+                    pass.faults += u64::from(!typed.field::<ProductValueReader>(tag, value));
                 }
             }
             if let Ok(parties) = message.group(PARTIES.0) {
@@ -344,7 +344,9 @@ fn rusty(spans: &[(usize, usize)]) -> Result<impl Way, String> {
                     typed.entries += 1;
                     let good = part.is_some_and(|part| {
                         let mut values = PARTIES.1.iter().map(|&tag| (tag, party.get_raw(tag)));
-                        values.all(|(tag, value)| value.is_none_or(|value| part.field::<Fast>(tag, value)))
+                        values.all(|(tag, value)| {
+                            value.is_none_or(|value| part.field::<ProductValueReader>(tag, value))
+                        })
                     });
                     pass.faults += u64::from(!good);
                 }
@@ -360,15 +362,15 @@ fn rusty(spans: &[(usize, usize)]) -> Result<impl Way, String> {
 }
 
 fn spans(input: &[u8]) -> Vec<(usize, usize)> {
-    let (framer, mut at, mut spans) = (Framer::default(), 0, Vec::new());
+    let (framer, mut at, mut spans) = (FixFramer::default(), 0, Vec::new());
     loop {
         match framer.frame(input, at, true) {
-            Frame::Message(message) => {
+            FixFrame::Message(message) => {
                 spans.push((message.span.start, message.span.end));
                 at = message.span.end;
             }
-            Frame::Bad { span, .. } | Frame::Text { span } => at = span.end,
-            Frame::Incomplete { .. } | Frame::End => return spans,
+            FixFrame::Bad { span, .. } | FixFrame::Text { span } => at = span.end,
+            FixFrame::Incomplete { .. } | FixFrame::End => return spans,
         }
     }
 }

@@ -22,13 +22,13 @@ mod swift;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use unitape_bench::record::Record;
+use unitape_bench::record::BenchRecord;
 use unitape_bench_side::Case;
 
 const NAMES: [&str; 7] = ["fix", "fast", "farm", "swift", "tape", "tape/rtt", "tape/one-way"];
 
 /// A bench whose records are printed when all of them are there.
-type Bench = fn(&Asked) -> Result<Vec<Record>, String>;
+type Bench = fn(&Asked) -> Result<Vec<BenchRecord>, String>;
 
 /// What the command line asks for.
 #[derive(Clone, Debug)]

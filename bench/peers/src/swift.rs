@@ -7,11 +7,11 @@
 use crate::Asked;
 use crate::apart::Worker;
 use crate::messaging::pair::{fresh, shared_memory};
-use unitape_bench::record::{Hash, Record, Repeats, sha256};
-use unitape_bench::swift_passes::{Pass, Value, fast_pass, slow_pass};
-use unitape_codec::swift_mt::parts::Kind;
+use unitape_bench::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
+use unitape_bench::swift_passes::{MeasuredComponent, SwiftPassResult, fast_pass, slow_pass};
+use unitape_codec::swift_mt::parts::ComponentKind;
 use unitape_codec::swift_mt::sample::sample_messages;
-use unitape_codec::swift_mt::{Fields, Tag};
+use unitape_codec::swift_mt::{SwiftFields, SwiftTag};
 
 /// How the subjects are asked for.
 pub const IDS: [&str; 2] = ["unitape", "prowide"];
@@ -24,20 +24,20 @@ enum Condition {
 }
 
 /// Runs both conditions of the case.
-pub fn run(asked: &Asked) -> Result<Vec<Record>, String> {
+pub fn run(asked: &Asked) -> Result<Vec<BenchRecord>, String> {
     let input = sample_messages(if asked.quick { 400 } else { 400_000 }, 42);
     let mut records = case(Condition::Every, &input, asked)?;
     records.extend(case(Condition::Amounts, &input, asked)?);
     Ok(records)
 }
 
-fn case(condition: Condition, input: &[u8], asked: &Asked) -> Result<Vec<Record>, String> {
+fn case(condition: Condition, input: &[u8], asked: &Asked) -> Result<Vec<BenchRecord>, String> {
     let name = condition.name();
     let wanted = |tag| condition.wants(tag);
-    let mut hash = Hash::default();
+    let mut hash = HexSha256::default();
     let expected = slow_pass(input, wanted, |value| condition.compare(&value, &mut hash));
     let expected_hash = hash.hex();
-    let (mut fields, mut hash) = (Fields::new(), Hash::default());
+    let (mut fields, mut hash) = (SwiftFields::new(), HexSha256::default());
     let found = fast_pass(&mut fields, input, wanted, |value| condition.compare(&value, &mut hash));
     if expected.faults > 0 || found != expected || hash.hex() != expected_hash {
         return Err(format!("swift typed, {name}: fast path {found:?}, slow twin {expected:?}"));
@@ -57,7 +57,7 @@ fn case(condition: Condition, input: &[u8], asked: &Asked) -> Result<Vec<Record>
         }
         checked = Some(found);
     }
-    let (mut ours, mut theirs) = (Repeats::default(), Repeats::default());
+    let (mut ours, mut theirs) = (RepeatTimes::default(), RepeatTimes::default());
     for _ in 0..asked.repeats {
         if asked.takes("unitape") {
             // Every field without a question which, as in the house's own bench.
@@ -77,13 +77,13 @@ fn case(condition: Condition, input: &[u8], asked: &Asked) -> Result<Vec<Record>
         }
     }
     let input_sha256 = sha256(input);
-    let record = |(times, subject, what): (&Repeats, &str, &str)| {
+    let record = |(times, subject, what): (&RepeatTimes, &str, &str)| {
         let method = format!(
             "MT103, MT202, MT541, MT940 in turn from memory, in turn with the others; {what}; {} equal to the slow \
              twin's",
             condition.equal()
         );
-        Record {
+        BenchRecord {
             subject: subject.to_owned(),
             condition: Some(name.to_owned()),
             input_sha256: Some(input_sha256.clone()),
@@ -113,11 +113,11 @@ impl Condition {
         }
     }
 
-    fn wants(self, tag: Tag) -> bool {
+    fn wants(self, tag: SwiftTag) -> bool {
         self == Condition::Every || has_amount_or_day(tag)
     }
 
-    fn ours(self, found: &Pass) -> String {
+    fn ours(self, found: &SwiftPassResult) -> String {
         match self {
             Condition::Every => {
                 format!("frame, all {} fields, all {} components as typed values", found.fields, found.parts)
@@ -156,7 +156,7 @@ impl Condition {
     }
 
     /// What is hashed of a value: `Prowide.java` writes the same.
-    fn compare(self, value: &Value<'_>, hash: &mut Hash) {
+    fn compare(self, value: &MeasuredComponent<'_>, hash: &mut HexSha256) {
         let mut number = |kind: u8, number: u64| {
             let [a, b, c, d, e, f, g, h] = number.to_le_bytes();
             hash.add(&[kind, a, b, c, d, e, f, g, h]);
@@ -164,29 +164,31 @@ impl Condition {
         let digits =
             || value.text.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit.wrapping_sub(b'0')));
         match value.kind {
-            Kind::Amount => number(b'A', value.number),
-            Kind::Date | Kind::ValueDate | Kind::DateLong => number(b'D', value.number / DAY_NS),
-            Kind::EntryDate => number(b'D', digits()),
+            ComponentKind::Amount => number(b'A', value.number),
+            ComponentKind::Date | ComponentKind::ValueDate | ComponentKind::DateLong => {
+                number(b'D', value.number / DAY_NS)
+            }
+            ComponentKind::EntryDate => number(b'D', digits()),
             _ if self == Condition::Amounts => {}
-            Kind::Time => number(b'T', value.number),
-            _ if value.tag == Tag::new(b"28C") => number(b'N', digits()),
+            ComponentKind::Time => number(b'T', value.number),
+            _ if value.tag == SwiftTag::new(b"28C") => number(b'N', digits()),
             _ => value.text.split(|byte| b"\r\n".contains(byte)).for_each(|line| hash.add(line)),
         }
     }
 }
 
-fn has_amount_or_day(tag: Tag) -> bool {
-    const TAGS: [Tag; 10] = [
-        Tag::new(b"32A"),
-        Tag::new(b"33B"),
-        Tag::new(b"98A"),
-        Tag::new(b"90B"),
-        Tag::new(b"36B"),
-        Tag::new(b"19A"),
-        Tag::new(b"60F"),
-        Tag::new(b"61"),
-        Tag::new(b"62F"),
-        Tag::new(b"64"),
+fn has_amount_or_day(tag: SwiftTag) -> bool {
+    const TAGS: [SwiftTag; 10] = [
+        SwiftTag::new(b"32A"),
+        SwiftTag::new(b"33B"),
+        SwiftTag::new(b"98A"),
+        SwiftTag::new(b"90B"),
+        SwiftTag::new(b"36B"),
+        SwiftTag::new(b"19A"),
+        SwiftTag::new(b"60F"),
+        SwiftTag::new(b"61"),
+        SwiftTag::new(b"62F"),
+        SwiftTag::new(b"64"),
     ];
     TAGS.contains(&tag)
 }

@@ -15,9 +15,9 @@
 //! use unitape_book::{Basis, Books};
 //! use unitape_model::Side;
 //! use unitape_codec::events::{LineOptions, parse_line};
-//! use unitape_model::{FixDictionary, Event, InstrumentId};
+//! use unitape_model::{Dictionary, Event, InstrumentId};
 //!
-//! let (mut books, mut names, mut arena) = (Books::default(), FixDictionary::default(), Vec::new());
+//! let (mut books, mut names, mut arena) = (Books::default(), Dictionary::default(), Vec::new());
 //! for line in [
 //!     r#"{"ts":1,"kind":"order_new","oid":"A","side":"B","px":"99.5","qty":"300","venue":"XLON","instr":"VOD"}"#,
 //!     r#"{"ts":2,"kind":"order_new","oid":"B","side":"S","px":"100","qty":"200","venue":"XLON","instr":"VOD"}"#,

@@ -12,14 +12,14 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use unitape_fast::{Decoder, TemplateFile, Templates, Value};
+//! use unitape_fast::{Decoder, TemplateFile, Templates, FieldValue};
 //!
 //! let xml = br#"<templates><template name="Quote" id="1"><uInt32 name="Qty"><copy/></uInt32></template></templates>"#;
 //! let templates = Templates::load(&[TemplateFile { name: "quote.xml", content: xml }])?;
 //! let mut decoder = Decoder::new(Arc::new(templates));
-//! assert_eq!(decoder.decode(b"\xe0\x81\x85").unwrap().get("Qty"), Some(Value::UInt(5)));
+//! assert_eq!(decoder.decode(b"\xe0\x81\x85").unwrap().get("Qty"), Some(FieldValue::UInt(5)));
 //! // The id and the quantity are those of the message before.
-//! assert_eq!(decoder.decode(b"\x80").unwrap().get("Qty"), Some(Value::UInt(5)));
+//! assert_eq!(decoder.decode(b"\x80").unwrap().get("Qty"), Some(FieldValue::UInt(5)));
 //! # Ok::<(), unitape_fast::TemplateError>(())
 //! ```
 //!

@@ -19,7 +19,7 @@ pub const UNTAGGED: u16 = u16::MAX;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use unitape_fast::{Cell, Decoder, Projection, TemplateFile, Templates, Value};
+/// use unitape_fast::{TaggedToken, Decoder, Projection, TemplateFile, Templates, FieldValue};
 ///
 /// let xml = br#"<templates><template name="Quote" id="1"><uInt32 name="SeqNum"/><sequence name="Levels">
 ///     <uInt32 name="Px"/><uInt32 name="Qty"/></sequence></template></templates>"#;
@@ -28,8 +28,8 @@ pub const UNTAGGED: u16 = u16::MAX;
 /// let projection = Projection::new(templates).field("Quote", "Levels/Px", PX)?;
 /// let mut decoder = Decoder::with_projection(projection);
 /// let message = decoder.decode(b"\xc0\x81\x85\x82\x8a\x8b\x8c\x8d")?;
-/// let prices: Vec<_> = message.cells().filter_map(|cell| match cell {
-///     Cell::Value(PX, Value::UInt(px)) => Some(px),
+/// let prices: Vec<_> = message.tagged_tokens().filter_map(|token| match token {
+///     TaggedToken::Value(PX, FieldValue::UInt(px)) => Some(px),
 ///     _ => None,
 /// }).collect();
 /// assert_eq!(prices, [10, 12]);

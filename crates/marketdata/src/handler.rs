@@ -100,7 +100,7 @@ impl Handler {
     }
 
     /// Takes the packets that are there, at most a batch of each line; how many there were. Call it again and again, or
-    /// after [`Handler::hold_level`], also where that found nothing: what waits for a missing packet is given up by time, and
+    /// after [`Handler::wait`], also where that found nothing: what waits for a missing packet is given up by time, and
     /// only here.
     ///
     /// # Errors

@@ -9,12 +9,12 @@
 //! ```
 //!
 //! ```no_run
-//! use unitape_marketdata::{Handler, Listener, LiveOptions, Side, Subscription, Update};
+//! use unitape_marketdata::{Handler, Listener, LiveOptions, Side, Subscription, BookUpdate};
 //!
 //! struct Strategy;
 //!
 //! impl Listener for Strategy {
-//!     fn book(&mut self, update: &Update<'_>) {
+//!     fn on_book(&mut self, update: &BookUpdate<'_>) {
 //!         if let (Some(bid), Some(ask)) = (update.book.best(Side::Buy), update.book.best(Side::Sell)) {
 //!             println!("{} {} {}", update.instrument, bid.px, ask.px);
 //!         }

@@ -11,7 +11,7 @@ pub struct BookView<'b> {
 }
 
 impl<'b> BookView<'b> {
-    /// Not to be trusted: see [`Listener::on_stale`](crate::Listener::stale).
+    /// Not to be trusted: see [`Listener::on_stale`](crate::Listener::on_stale).
     #[must_use]
     pub fn is_stale(self) -> bool {
         self.stale

@@ -16,12 +16,12 @@
 //! use unitape_model::{Dictionary, Event, EventBuilder, EventField, EventKind, EventSchema, UnixNanos, EventValue, Price};
 //!
 //! let (mut arena, mut names) = (Vec::new(), Dictionary::default());
-//! let schema = EventSchema::of(EventKind::Trade);
+//! let schema = EventSchema::for_kind(EventKind::Trade);
 //! let mut e = EventBuilder::begin(&mut arena, EventKind::Trade, UnixNanos(1_710_167_400_000_000_000));
 //! for (field, text) in [("instr", "GB00B03MLX29"), ("px", "2500.5"), ("qty", "1500"), ("match_id", "M1")] {
 //!     e.set_text(schema.find(field).unwrap(), text.as_bytes(), &mut names).unwrap();
 //! }
-//! assert!(e.missing().is_none());
+//! assert!(e.missing_field().is_none());
 //! e.finish(0).unwrap();
 //! assert_eq!(arena.len(), 64);
 //! let event = Event::new(&arena).unwrap();

@@ -79,7 +79,7 @@ pub struct SourceDefinition {
 /// let (mut arena, mut ids) = (Vec::new(), Dictionary::default());
 /// let mut e = EventBuilder::begin(&mut arena, EventKind::Trade, UnixNanos(1));
 /// for (field, text) in [("instr", "VOD"), ("px", "1"), ("qty", "1")] {
-///     e.set_text(EventSchema::of(EventKind::Trade).find(field).unwrap(), text.as_bytes(), &mut ids).unwrap();
+///     e.set_text(EventSchema::for_kind(EventKind::Trade).find(field).unwrap(), text.as_bytes(), &mut ids).unwrap();
 /// }
 /// e.finish(0).unwrap();
 /// let refused = NameTable::default().admit(&Event::new(&arena).unwrap()).unwrap_err();

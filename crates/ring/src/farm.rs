@@ -227,7 +227,7 @@ pub struct FarmOutcome<F: Farm> {
 /// After an error, intake and sequencer are dropped; pass `&mut` of yours where they are needed then.
 ///
 /// # Errors
-/// [`Error::NoWorkers`], [`Error::Spawn`] (no block was claimed then), or [`Error::FarmStage`] with the error of
+/// [`Error::NoWorkers`], [`Error::Spawn`] (no block was claimed then), or [`Error::Stage`] with the error of
 /// the lowest block that failed.
 ///
 /// # Panics

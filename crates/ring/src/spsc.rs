@@ -174,7 +174,7 @@ impl<T, const SOUND: bool> Consumer<T, SOUND> {
     /// Pops one item.
     ///
     /// # Errors
-    /// [`PopError::MeasuredFarm`], or [`PopError::Closed`] when no item can come any more.
+    /// [`PopError::Empty`], or [`PopError::Closed`] when no item can come any more.
     #[inline]
     pub fn try_pop(&mut self) -> Result<T, PopError> {
         if self.ready(1) == 0 {

@@ -124,7 +124,7 @@ fn loom_rejects_the_ring_that_publishes_without_release() {
 /// the one before is an error, whatever it reads.
 struct Ordinals {
     blocks: u64,
-    fault: Option<(u64, Stage)>,
+    fault: Option<(u64, FarmStage)>,
     /// Written in `finish` at the place that `sequence` gave, as the tape is.
     places: Vec<UnsafeCell<u64>>,
 }
@@ -133,7 +133,7 @@ struct Ordinals {
 unsafe impl Sync for Ordinals {}
 
 impl Ordinals {
-    fn trip(&self, block: u64, stage: Stage) -> Result<(), ()> {
+    fn trip(&self, block: u64, stage: FarmStage) -> Result<(), ()> {
         if self.fault == Some((block, stage)) { Err(()) } else { Ok(()) }
     }
 }
@@ -165,8 +165,13 @@ impl Farm for Ordinals {
     type Plan = u64;
     type Error = ();
 
-    fn intake(&self, claimed: &mut Watched, block: &mut u64, claim: Claim<'_>) -> Result<Option<u64>, ()> {
-        self.trip(claim.index(), Stage::Intake)?;
+    fn intake(
+        &self,
+        claimed: &mut Watched,
+        block: &mut u64,
+        claim: BlockClaim<'_>,
+    ) -> Result<Option<u64>, ()> {
+        self.trip(claim.index(), FarmStage::Intake)?;
         if claimed.get() == self.blocks {
             return Ok(None);
         }
@@ -176,26 +181,26 @@ impl Farm for Ordinals {
     }
 
     fn work(&self, _: &mut u64, input: u64) -> Result<u64, ()> {
-        self.trip(input, Stage::Work)?;
+        self.trip(input, FarmStage::Work)?;
         Ok(input)
     }
 
     fn sequence(&self, next: &mut Watched, _: &mut u64, block: u64) -> Result<u64, ()> {
-        self.trip(block, Stage::Sequence)?;
+        self.trip(block, FarmStage::Sequence)?;
         let place = next.take_next();
         assert_eq!(place, block, "sequenced out of order");
         Ok(place)
     }
 
     fn finish(&self, block: &mut u64, place: u64) -> Result<(), ()> {
-        self.trip(*block, Stage::Finish)?;
+        self.trip(*block, FarmStage::Finish)?;
         // SAFETY: the sequencer gives a place once.
         self.places[place as usize].with_mut(|slot| unsafe { *slot = *block + 100 });
         Ok(())
     }
 
-    fn drain(&self, next: &mut Watched, block: &mut u64, ending: Ending) -> Result<Option<u64>, ()> {
-        assert_eq!(ending, Ending::EndOfInput);
+    fn drain(&self, next: &mut Watched, block: &mut u64, ending: FarmEnding) -> Result<Option<u64>, ()> {
+        assert_eq!(ending, FarmEnding::EndOfInput);
         if next.get() > self.blocks {
             return Ok(None);
         }
@@ -206,7 +211,7 @@ impl Farm for Ordinals {
 }
 
 /// Two lanes, three blocks and one plan from the drain.
-fn two_workers<const SOUND: bool>(fault: Option<(u64, Stage)>) {
+fn two_workers<const SOUND: bool>(fault: Option<(u64, FarmStage)>) {
     let blocks = 3;
     let places = (0..=blocks).map(|_| UnsafeCell::new(0)).collect();
     let farm = Arc::new(Ordinals { blocks, fault, places });
@@ -257,7 +262,7 @@ fn farm_keeps_order_and_ends() {
 /// without end).
 #[test]
 fn farm_stops_behind_an_error_in_any_stage() {
-    for stage in [Stage::Intake, Stage::Work, Stage::Sequence, Stage::Finish] {
+    for stage in [FarmStage::Intake, FarmStage::Work, FarmStage::Sequence, FarmStage::Finish] {
         assert!(model(move || two_workers::<true>(Some((1, stage)))) > 10);
     }
 }

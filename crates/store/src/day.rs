@@ -13,8 +13,8 @@ const DAY_NS: i64 = 86_400_000_000_000;
 /// ```
 /// use unitape_model::UnixNanos;
 /// use unitape_store::Day;
-/// assert_eq!(Day::of(UnixNanos(1_710_167_400_000_000_000)).to_string(), "2024-03-11");
-/// assert_eq!("2024-03-11".parse(), Ok(Day::of(UnixNanos(1_710_167_400_000_000_000))));
+/// assert_eq!(Day::from_time(UnixNanos(1_710_167_400_000_000_000)).to_string(), "2024-03-11");
+/// assert_eq!("2024-03-11".parse(), Ok(Day::from_time(UnixNanos(1_710_167_400_000_000_000))));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Day(pub i32);

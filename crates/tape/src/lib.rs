@@ -23,7 +23,7 @@
 //! let options = WriterOptions { segment_bytes: 1 << 20, ..WriterOptions::default() };
 //! let (mut writer, _) = Writer::open(dir.path(), TapeId(1), options)?;
 //! let mut frame = [7u8; LINE];
-//! FrameHeader::unstamped(20, flags::LAST, 1).write(&mut frame);
+//! FrameHeader::new_unstamped(20, flags::LAST, 1).write(&mut frame);
 //! let position = writer.append(&frame)?;
 //!
 //! let mut reader = Reader::open(dir.path(), StartPosition::Oldest)?;

@@ -1,18 +1,18 @@
 //! Every feed on one tape: the library façade. The crates below, under one roof.
 //!
 //! ```
-//! use unitape::feed::{Options, consolidate, feed_of_option};
-//! use unitape::tape::{Reader, Start};
+//! use unitape::feed::{ConsolidateOptions, consolidate, feed_of_option};
+//! use unitape::tape::{Reader, StartPosition};
 //!
 //! let dir = tempfile::tempdir()?;
 //! let lines = dir.path().join("mine.jsonl");
 //! std::fs::write(&lines, br#"{"seq":1,"ts":1,"kind":"trade","venue":"XLON","instr":"I","px":"2.5","qty":"10"}"#)?;
 //! let feed = feed_of_option(&format!("mine=events::{}", lines.display()))?;
 //! let tape = dir.path().join("tape");
-//! let outcome = consolidate(&tape, Options { feeds: vec![feed], ..Options::default() })?;
+//! let outcome = consolidate(&tape, ConsolidateOptions { feeds: vec![feed], ..ConsolidateOptions::default() })?;
 //! assert_eq!(outcome.summary.events, 1);
 //!
-//! let mut reader = Reader::open(&tape, Start::Oldest)?;
+//! let mut reader = Reader::open(&tape, StartPosition::Oldest)?;
 //! let mut events = 0;
 //! while let Some(frame) = reader.next()? {
 //!     events += u64::from(!frame.header.is_meta());

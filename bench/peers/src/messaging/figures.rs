@@ -2,7 +2,7 @@
 
 use super::{Asked, Line, RAW, SUBJECTS, Subject};
 use std::collections::BTreeMap;
-use unitape_bench::record::{Latency, Record, Repeats, rounded};
+use unitape_bench::record::{BenchRecord, LatencyPercentiles, RepeatTimes, rounded};
 use unitape_bench_side::{Case, Found, MESSAGE_BYTES, histogram};
 
 type Times = hdrhistogram::Histogram<u64>;
@@ -64,7 +64,7 @@ impl Pair {
 /// The repeats of one subject on one pair.
 #[derive(Default)]
 struct Part {
-    repeats: Repeats,
+    repeats: RepeatTimes,
     count: u64,
     times: Option<Times>,
     control: Option<Times>,
@@ -109,7 +109,7 @@ impl Figures {
                 let part = self.0.get(&(pair, subject.id)).filter(|part| part.count > 0);
                 lines.extend(part.map(|part| part.line(pair, subject, case, asked)));
             }
-            let aeron: Vec<Record> = SUBJECTS
+            let aeron: Vec<BenchRecord> = SUBJECTS
                 .iter()
                 .filter(|s| s.is_aeron())
                 .filter_map(|s| lines[from..].iter().find(|line| line.record.subject == s.title))
@@ -173,9 +173,10 @@ impl Part {
 
 impl Line {
     /// Sets the ratios to the best of Aeron's in each figure.
-    fn compare(&mut self, aeron: &[Record]) {
-        let best =
-            |figure: fn(&Latency) -> u64| aeron.iter().filter_map(|a| a.latency.as_ref()).map(figure).min();
+    fn compare(&mut self, aeron: &[BenchRecord]) {
+        let best = |figure: fn(&LatencyPercentiles) -> u64| {
+            aeron.iter().filter_map(|a| a.latency.as_ref()).map(figure).min()
+        };
         match &self.record.latency {
             Some(own) => {
                 self.ratio_to_aeron = best(|l| l.p50_ns).map(|aeron| ratio(own.p50_ns, aeron));
@@ -220,9 +221,9 @@ fn join(all: &mut Option<Times>, times: &Times) {
     }
 }
 
-fn percentiles(times: &Times) -> Latency {
+fn percentiles(times: &Times) -> LatencyPercentiles {
     let at = |share| times.value_at_quantile(share);
-    Latency {
+    LatencyPercentiles {
         p50_ns: at(0.5),
         p90_ns: at(0.9),
         p99_ns: at(0.99),

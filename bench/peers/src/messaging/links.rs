@@ -5,7 +5,9 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::time::Duration;
 use unitape_bench_side::{Case, Link, MESSAGE_BYTES, Messages, Seen, Task, Words, expected_sum};
-use unitape_tape::{Backing, Frame, Helpers, Options, Publication, Start, Subscription};
+use unitape_tape::{
+    Backing, Frame, HelperPlacement, Publication, StartPosition, Subscription, WriterOptions,
+};
 
 /// Runs one process of `subject`.
 pub fn side(subject: &str, arguments: &[String]) -> Result<(), String> {
@@ -70,8 +72,9 @@ impl Tape {
         if task.first || task.case == Case::RoundTrip {
             let backing = Backing::Hot { dir: None, window_segments: 16 };
             // Without a core to spare, helpers wait until those who are measured are done; a burst fits into one segment.
-            let helpers = Helpers { nice: Some(19), ..Helpers::default() };
-            let options = Options { backing, helpers, segment_bytes: 256 << 20, ..Options::default() };
+            let helpers = HelperPlacement { nice: Some(19), ..HelperPlacement::default() };
+            let options =
+                WriterOptions { backing, helpers, segment_bytes: 256 << 20, ..WriterOptions::default() };
             let publication = Publication::open(&tape.dir(task.first), options).map_err(|e| e.to_string())?;
             tape.publication = Some(publication);
         }
@@ -87,7 +90,7 @@ impl Tape {
     }
 
     fn subscribe(&self, first: bool) -> Result<Subscription, String> {
-        Subscription::open(&self.dir(first), Start::Oldest).map_err(|e| e.to_string())
+        Subscription::open(&self.dir(first), StartPosition::Oldest).map_err(|e| e.to_string())
     }
 }
 

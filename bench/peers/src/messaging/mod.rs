@@ -16,14 +16,14 @@ mod subjects;
 use crate::Asked;
 use figures::{Figures, Trial};
 use subjects::{Programs, RAW, Ready, SUBJECTS, Subject};
-use unitape_bench::record::Record;
+use unitape_bench::record::BenchRecord;
 use unitape_bench_side::Case;
 
 /// A measurement, with what only messaging has beside it.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Line {
     #[serde(flatten)]
-    record: Record,
+    record: BenchRecord,
     /// `near` or `far`: the pair of cores, by the raw control.
     pair: &'static str,
     /// Median of the raw control around the repeats.

@@ -29,7 +29,7 @@
 //! );
 //! ```
 //!
-//! What it does not do: read files, give lasting ids to names (that is [`unitape_model::Resolve`]), or judge
+//! What it does not do: read files, give lasting ids to names (that is [`unitape_model::NameResolver`]), or judge
 //! whether an event makes sense beside its neighbours.
 
 mod lines;

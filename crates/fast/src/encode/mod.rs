@@ -9,7 +9,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use unitape_fast::{Decoder, Encoder, TemplateFile, Templates, Value};
+//! use unitape_fast::{Decoder, Encoder, TemplateFile, Templates, FieldValue};
 //!
 //! let xml = br#"<templates><template name="Quote" id="1">
 //!   <string name="Symbol"><copy/></string>
@@ -25,14 +25,14 @@
 //! // For each message.
 //! let mut draft = encoder.draft(quote);
 //! let mut bytes = Vec::new();
-//! draft.set(symbol, Value::Text(b"ACME"));
+//! draft.set(symbol, FieldValue::Text(b"ACME"));
 //! draft.element(levels);
-//! draft.set(px, Value::Decimal { mantissa: 9427, exponent: -2 });
+//! draft.set(px, FieldValue::Decimal { mantissa: 9427, exponent: -2 });
 //! draft.uint(qty, 5);
 //! encoder.encode(&draft, &mut bytes).unwrap();
 //! assert_eq!(bytes, b"\xe0\x81ACM\xc5\x81\xfe\x00\x49\xd3\x85");
 //! let mut decoder = Decoder::new(templates);
-//! assert_eq!(decoder.decode(&bytes).unwrap().get("Symbol"), Some(Value::Text(b"ACME")));
+//! assert_eq!(decoder.decode(&bytes).unwrap().get("Symbol"), Some(FieldValue::Text(b"ACME")));
 //! // The id and the symbol are those of the message before, and the price as well.
 //! bytes.clear();
 //! encoder.encode(&draft, &mut bytes).unwrap();

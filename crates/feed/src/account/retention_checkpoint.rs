@@ -82,7 +82,7 @@ struct CheckpointSource {
     tail: Option<(u64, u64)>,
 }
 
-/// Has the account carried on before segments of a tape are removed; for [`unitape_tape::Removal`].
+/// Has the account carried on before segments of a tape are removed; for [`unitape_tape::RemovalOptions`].
 pub fn update_checkpoint() -> RemovalHook {
     let carried: Mutex<Option<(PathBuf, TapeAccount, Position)>> = Mutex::new(None);
     RemovalHook::new(move |dir, oldest| {

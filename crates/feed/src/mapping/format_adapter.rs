@@ -24,7 +24,7 @@
 //! out of groups.
 //!
 //! **To add a format:** a module in `formats` that implements both traits, frames its bytes as a
-//! [`FormatDecoder`](crate::formats::format::FormatDecoder) and calls [`MessageMapper::message`](super::Mapper::message) for each
+//! [`FormatDecoder`](crate::formats::format::FormatDecoder) and calls [`MessageMapper::message`](super::MessageMapper::message) for each
 //! message; a line in `formats::registry`; its mappings, where some are shipped, in `mappings/` and in `built_in`.
 //! `examples/formats/ltsv.patch` adds one.
 

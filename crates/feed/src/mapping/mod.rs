@@ -100,7 +100,7 @@ use unitape_base::toml;
 pub struct Mapping {
     /// Name, by which `--feed` and source definitions refer to it.
     pub name: String,
-    /// Format of the bytes: `fix`, … as [`crate::Format::named`] knows them.
+    /// Format of the bytes: `fix`, … as [`crate::Format::from_names`] knows them.
     pub format: String,
     /// One line for people.
     #[serde(default)]

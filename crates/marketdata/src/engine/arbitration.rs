@@ -10,7 +10,7 @@
 //! not decode does not count: the other line's may still come.
 //!
 //! **A gap** is declared when what is missing will not come: both lines have gone past it (each that is alive has brought
-//! [`ArbitrationWindow::classify_past`] packets with greater numbers), or the window is full (packets, bytes), or it has waited too long by receive
+//! [`ArbitrationWindow::past`] packets with greater numbers), or the window is full (packets, bytes), or it has waited too long by receive
 //! times. A line that was silent for [`ArbitrationWindow::dead_ns`] is not waited for; either may come back.
 //!
 //! **Numbers that begin again.** A number that steps back on its own line while the sender's clock goes on (where there
@@ -57,7 +57,7 @@ pub(super) enum ArrivalVerdict {
     Duplicate,
     /// It was given up, or is of numbers that are over.
     Late,
-    /// Set it aside, see [`ArbitratedStream::set_aside_since`].
+    /// Set it aside, see [`ArbitratedStream::aside`].
     Aside,
     /// Numbers begin again with it, or with the one that its line has aside: see [`ArbitratedStream::classify`].
     Restart,

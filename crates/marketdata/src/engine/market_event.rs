@@ -1,11 +1,11 @@
 //! Steps: what the packets of all channels come to, in order.
 //!
-//! A message becomes any number of steps and then [`Step::End`]. Instruments, products and channels are small numbers,
+//! A message becomes any number of steps and then [`MarketEvent::End`]. Instruments, products and channels are small numbers,
 //! looked up in [`ReferenceTables`]; prices and quantities are exact.
 //!
 //! **What holds.** The steps depend on the packets, their order and their receive times alone. An instrument is stale until
-//! it is [`Step::Recovered`], which it is from its first mention where no snapshots are needed. From there to the next
-//! [`Step::Stale`] its levels are whole: a book that applies [`Step::Clear`] and [`Step::LevelUpdate`] is the venue's. While it is
+//! it is [`MarketEvent::Recovered`], which it is from its first mention where no snapshots are needed. From there to the next
+//! [`MarketEvent::Stale`] its levels are whole: a book that applies [`MarketEvent::Clear`] and [`MarketEvent::Level`] is the venue's. While it is
 //! stale no levels come but those of the snapshot that mends it; trades and states do. Only where no channel has snapshots
 //! levels go on behind a gap.
 
@@ -19,7 +19,7 @@ pub struct Packet<'p> {
     pub to: SocketAddr,
     /// When it was received, 0 where its source does not tell. Windows are measured by it.
     pub ts_recv: UnixNanos,
-    /// Where its payload stands in the source; comes back in [`EventContext::classify`].
+    /// Where its payload stands in the source; comes back in [`EventContext::place`].
     pub place: u64,
     /// Its bytes.
     pub payload: &'p [u8],
@@ -30,7 +30,7 @@ pub trait MarketEventSink {
     /// The next one.
     fn emit(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>);
 
-    /// [`Step::LevelUpdate`], which most steps are; for who has a shorter way for it.
+    /// [`MarketEvent::Level`], which most steps are; for who has a shorter way for it.
     #[inline(always)]
     fn emit_level(&mut self, at: &EventContext<'_>, level: &LevelUpdate) {
         self.emit(at, MarketEvent::Level(*level));
@@ -231,7 +231,7 @@ pub enum MessageOutcome {
     Waits,
     /// The other line had it, or it came twice.
     Duplicate,
-    /// It is the one of [`Step::Refused`] before this.
+    /// It is the one of [`MarketEvent::Refused`] before this.
     Refused,
     /// It is a snapshot that came before its gap was noticed, and had its end then: it is used now.
     Early,

@@ -1,11 +1,11 @@
 //! What a message says, taken out of its fields into numbers.
 //!
 //! ```text
-//!  decoder ── what the mapping asks for, under its tags ──▶ Taking ──▶ Batch: told, entries, definitions of a packet
+//!  decoder ── what the mapping asks for, under its tags ──▶ field_visitor ──▶ PacketMessages: told, entries, definitions of a packet
 //! ```
 //!
 //! A packet is read as a whole before anything of it is used: if its last message is bad, the copy of the other line is to
-//! come in its place, and none of its messages must have been seen. What was read stands in a [`Batch`], used again.
+//! come in its place, and none of its messages must have been seen. What was read stands in a [`PacketMessages`], used again.
 
 use super::codes::{EntryAction, EntryType, NOTHING};
 use super::config::MessageKind;
@@ -75,7 +75,7 @@ pub(super) struct EntryFields {
     pub aggressor: u8,
 }
 
-/// What is told of a product or an instrument. Texts are ranges of [`Batch::texts`].
+/// What is told of a product or an instrument. Texts are ranges of [`PacketMessages::texts`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DefinitionFields {
     pub name: (u32, u32),

@@ -65,7 +65,7 @@ pub(super) struct ChannelPlan {
     pub name: String,
     pub role: ChannelRole,
     pub pair: u16,
-    /// Its templates, in [`HandlerConfig::template_set`].
+    /// Its templates, in [`HandlerConfig::sets`].
     pub set: u16,
 }
 

@@ -4,7 +4,7 @@ use socket2::Socket;
 use std::net::{SocketAddr, UdpSocket};
 use unitape_model::UnixNanos;
 
-/// Room for what one system call receives, used again for the next; see [`UdpSockets`](super::sockets::Sockets).
+/// Room for what one system call receives, used again for the next; see [`UdpSockets`](super::sockets::UdpSockets).
 pub struct DatagramBatch(system::SystemBatch);
 
 impl DatagramBatch {

@@ -29,7 +29,7 @@ use unitape_model::ErrorCause;
 
 /// How the process of a segment is started, and what its exit code says.
 ///
-/// A process runs its feed alone ([`Config::restrict_to_feed`]) with [`RunControl::changes`]. It writes to its stdout the figures of
+/// A process runs its feed alone ([`RunConfig::restrict_to_feed`]) with [`RunControl::changes`]. It writes to its stdout the figures of
 /// [`RunEvent::Figures`], a line `{"stats": …}` of JSON each, and an empty line for each [`RunEvent::TapeGrew`].
 #[derive(Clone, Copy)]
 pub struct SegmentProcesses<'a> {

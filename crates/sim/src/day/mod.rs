@@ -23,7 +23,7 @@
 //! let mut sim = Sim::new(SimConfig { seed: 7, events: 5_000, instruments: 12, ..SimConfig::default() })?;
 //! let mut trades = 0;
 //! while sim.step().is_some() {
-//!     for event in sim.last() {
+//!     for event in sim.last_events() {
 //!         if let DayEventBody::Trade { book, px, .. } = event.what {
 //!             let (venue, instr) = (sim.world().venue_of(book), sim.world().instr_of(book));
 //!             let left = sim.depth(venue, instr, Side::Sell); // what stands there after the step

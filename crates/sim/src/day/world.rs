@@ -61,7 +61,7 @@ pub struct MarketSetup {
     pub venues: Vec<&'static str>,
     /// Instruments; book number `b` is instrument `b % instruments` on venue `b / instruments`.
     pub instruments: Vec<ListedInstrument>,
-    /// Members; the first [`MarketSetup::background_traders`] of them make the background, the others act in scenes.
+    /// Members; the first [`MarketSetup::crowd`] of them make the background, the others act in scenes.
     pub members: Vec<MarketMember>,
     /// How many members make the background.
     pub crowd: u32,

@@ -19,14 +19,14 @@
 //! ```
 //! use unitape_sim::exchange::{ExchangeChannel, Exchange, ExchangeConfig, FaultRates, ChannelTemplates};
 //!
-//! let config = ExchangeConfig { messages: 500, faults: FaultRates::some(), ..ExchangeConfig::default() };
-//! let mut exchange = Exchange::new(config, &ChannelTemplates::ours())?;
+//! let config = ExchangeConfig { messages: 500, faults: FaultRates::of_all_kinds(), ..ExchangeConfig::default() };
+//! let mut exchange = Exchange::new(config, &ChannelTemplates::shipped())?;
 //! let mut incremental = 0;
 //! while let Some(packet) = exchange.next()? {
 //!     incremental += usize::from(packet.channel == ExchangeChannel::Incremental);
 //! }
 //! assert!(incremental > 100);
-//! let at = exchange.truth().at(0);
+//! let at = exchange.truth().progress_of(0);
 //! assert!(exchange.truth().moment(0, at).is_some());
 //! # Ok::<(), unitape_sim::exchange::Error>(())
 //! ```

@@ -98,7 +98,7 @@ impl GateHandle {
         }
     }
 
-    /// Goes back to `position`, after [`crate::Error::ReaderRewind`]: the tape was cut back there, and what this reader has
+    /// Goes back to `position`, after [`crate::Error::Rewound`]: the tape was cut back there, and what this reader has
     /// dealt with beyond is not on the tape any more. Until then the writer counts the reader as being at the cut.
     pub fn rewind(&mut self, position: Position) {
         self.position = position;

@@ -53,7 +53,7 @@ pub enum GatePolicy {
         /// How long.
         timeout: Duration,
     },
-    /// Gives [`crate::Error::GateDrops`] at once: the unit is not appended, for nobody, and counted in the writer and
+    /// Gives [`crate::Error::Dropped`] at once: the unit is not appended, for nobody, and counted in the writer and
     /// in the gate's file.
     Drop,
 }

@@ -337,7 +337,7 @@ pub struct RingReader<M, const FLAW: u8 = { flaw::NONE }> {
 }
 
 impl<M: SharedMemory, const FLAW: u8> RingReader<M, FLAW> {
-    /// At the oldest unit; none as [`RingReader::oldest_position`].
+    /// At the oldest unit; none as [`RingReader::oldest`].
     pub fn open(memory: M, shape: RingGeometry) -> Option<Self> {
         let mut reader = Self { memory, shape, at: UnitMark { position: Position(0), ordinal: 0 } };
         reader.at = reader.oldest()?;
@@ -350,7 +350,7 @@ impl<M: SharedMemory, const FLAW: u8> RingReader<M, FLAW> {
         self.at
     }
 
-    /// Goes to a place that [`RingReader::oldest_position`] or [`RingReader::mark_before`] gave.
+    /// Goes to a place that [`RingReader::oldest`] or [`RingReader::mark_before`] gave.
     pub fn move_to(&mut self, at: UnitMark) {
         self.at = at;
     }

@@ -77,7 +77,7 @@ impl PeerArguments<'_> {
         self.text(i)?.parse().map_err(|_| Error::Option("an argument of the peer is no number"))
     }
 
-    /// What [`tell`] wrote, from argument `i` on.
+    /// What [`encode_options`] wrote, from argument `i` on.
     pub fn options(&self, i: usize) -> Result<WriterOptions> {
         let mut options = WriterOptions {
             segment_bytes: self.number(i)?,

@@ -198,7 +198,7 @@ impl Reader {
     /// The next frame, or none if nothing more is committed yet.
     ///
     /// # Errors
-    /// Damage, or a segment that retention has removed before it was read; [`Error::ReaderRewind`] once for each time that
+    /// Damage, or a segment that retention has removed before it was read; [`Error::Rewound`] once for each time that
     /// the tape was cut back before this reader's position, which is then that of the cut.
     #[inline]
     #[allow(clippy::should_implement_trait)] // lends the mapping, which an Iterator cannot

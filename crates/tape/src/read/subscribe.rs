@@ -59,7 +59,7 @@ impl Subscription {
     /// says where the tape begins now. To begin there: [`Subscription::open_named_or_oldest`].
     ///
     /// A tape that was cut back before the place, by a power loss, is no error here: the first look at the tape gives
-    /// [`Error::ReaderRewind`], and reading continues at the cut.
+    /// [`Error::Rewound`], and reading continues at the cut.
     pub fn open_named(dir: &Path, name: &str, start: StartPosition) -> Result<Self> {
         let cursor = Cursor::open(dir, name)?;
         let reader = match cursor.load_point()? {

@@ -43,7 +43,7 @@ pub struct RingRecovery {
 /// let mut reader = RingTapeReader::open(&path, StartPosition::Oldest)?;
 ///
 /// let mut frame = [7u8; LINE];
-/// FrameHeader::unstamped(20, flags::LAST, 1).write(&mut frame);
+/// FrameHeader::new_unstamped(20, flags::LAST, 1).write(&mut frame);
 /// writer.append(&frame)?;
 /// assert_eq!(reader.next()?.expect("a frame").bytes[8..], frame[8..]);
 ///
@@ -200,7 +200,7 @@ impl RingTapeWriter {
         self.core.end()
     }
 
-    /// Non-META frames before [`RingTapeWriter::save_state`].
+    /// Non-META frames before [`RingTapeWriter::end`].
     pub fn ordinal(&self) -> u64 {
         self.core.ordinal()
     }
@@ -269,7 +269,7 @@ impl RingDraft<'_> {
     /// Writes `bytes` behind what was written before.
     ///
     /// # Errors
-    /// More than [`RingDraft::find_room`]; nothing was written then.
+    /// More than [`RingDraft::room`]; nothing was written then.
     #[inline]
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
         if bytes.len() > self.room() {

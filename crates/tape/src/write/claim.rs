@@ -82,7 +82,7 @@ impl Claim {
     /// The same, with a look at the header of each frame on the way.
     ///
     /// # Errors
-    /// As [`Claim::install`].
+    /// As [`Claim::put`].
     #[inline]
     pub fn put_each(&mut self, frames: &[u8], each: impl FnMut(FrameHeader)) -> Result<Position> {
         if !self.core.fork.is_ours() {

@@ -28,7 +28,7 @@ use crate::write::writer::Writer;
 /// The publishing end of a tape: messages of bytes, each under a topic.
 ///
 /// It is a [`Writer`] that knows how a message stands in a frame; events and other frames go through
-/// [`Publication::writer_pid`] onto the same tape.
+/// [`Publication::writer`] onto the same tape.
 ///
 /// ```
 /// use unitape_tape::{WriterOptions, Publication, StartPosition, Subscription};

@@ -165,7 +165,7 @@ impl Writer {
         self.end
     }
 
-    /// Non-META frames before [`Writer::save_state`].
+    /// Non-META frames before [`Writer::end`].
     pub fn ordinal(&self) -> u64 {
         self.ordinal
     }

@@ -6,7 +6,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
-use unitape_model::{Header, LINE, Position, flags, frame::KIND_PAD};
+use unitape_model::{FrameHeader, LINE, Position, flags, frame::KIND_PAD};
 use unitape_tape::loom_parts::lines::{self, HeaderWordState};
 use unitape_tape::loom_parts::{SharedMemory, flaw};
 
@@ -67,7 +67,7 @@ fn run(numbers: &[u64]) -> Vec<u8> {
     let mut run = vec![0; numbers.len() * LINE];
     for (i, number) in numbers.iter().enumerate() {
         let last = if i + 1 == numbers.len() { flags::LAST } else { 0 };
-        Header::unstamped(20, last, 1).write(&mut run[i * LINE..]);
+        FrameHeader::new_unstamped(20, last, 1).write(&mut run[i * LINE..]);
         run[i * LINE + 8..i * LINE + 16].copy_from_slice(&number.to_le_bytes());
     }
     run
@@ -78,7 +78,7 @@ fn publish<const FLAW: u8>(memory: &Lines, at: u64, numbers: &[u64]) {
     let run = run(numbers);
     // SAFETY: the range is this claim's, within the lines.
     unsafe { lines::put::<FLAW>(memory, BASE, at, &run, true) };
-    lines::commit::<FLAW>(memory, BASE, at, Header::read(&run));
+    lines::commit::<FLAW>(memory, BASE, at, FrameHeader::read(&run));
 }
 
 /// Reads what is there from line `from` on, as `Reader` does, and checks it; gives how many lines.
@@ -154,7 +154,7 @@ fn a_pad_publishes_what_stands_in_the_next_segment() {
                 let next = run(&[20, 21]);
                 // SAFETY: the range is this claim's, within the lines.
                 unsafe { lines::put::<{ flaw::NONE }>(&*far, BASE, 0, &next, false) };
-                let pad = Header::unstamped(KIND_PAD, 0, 0);
+                let pad = FrameHeader::new_unstamped(KIND_PAD, 0, 0);
                 lines::commit::<{ flaw::NONE }>(&*near, BASE, LINE as u64, pad);
             })
         };
@@ -193,7 +193,7 @@ fn recorded<const FLAW: u8>() {
                 let mut bytes = run(&want[..to as usize]);
                 for line in 0..to as usize {
                     let at = line * LINE;
-                    let header = Header::read(&bytes[at..]).stamped(BASE.plus(at as u64));
+                    let header = FrameHeader::read(&bytes[at..]).with_stamp(BASE.plus(at as u64));
                     header.write(&mut bytes[at..]);
                     if line > 0 {
                         lines::stamp(&*disk, BASE, at as u64, header);

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
-use unitape_model::{Header, LINE, Position, flags};
+use unitape_model::{FrameHeader, LINE, Position, flags};
 use unitape_tape::loom_parts::ring::{
     RingGeometry, RingReadOutcome, RingReader, RingWriter, UnitMark, place,
 };
@@ -64,7 +64,7 @@ impl SharedMemory for Shared {
 /// A frame of so many lines that carries its number in the first.
 fn unit(number: u64, lines: u16) -> Vec<u8> {
     let mut unit = vec![0; lines as usize * LINE];
-    Header::unstamped(20, flags::LAST, lines).write(&mut unit);
+    FrameHeader::new_unstamped(20, flags::LAST, lines).write(&mut unit);
     for line in unit.chunks_exact_mut(LINE) {
         line[8..16].copy_from_slice(&(number + 100).to_le_bytes());
     }
@@ -168,7 +168,7 @@ fn marks<const FLAW: u8>() {
     let thread = thread::spawn(move || {
         (4..10).for_each(|n| _ = writer.append(&unit(n, 1), 1));
     });
-    let at = RingReader::<Shared, FLAW>::open(words, SMALL).expect("marks are there").at();
+    let at = RingReader::<Shared, FLAW>::open(words, SMALL).expect("marks are there").next_mark();
     assert_eq!(at.position.0 / LINE as u64, at.ordinal, "a mark's ordinal is another unit's");
     thread.join().unwrap();
 }

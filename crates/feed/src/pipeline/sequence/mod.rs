@@ -314,7 +314,7 @@ impl BlockSequencer {
     /// of a run.
     ///
     /// # Errors
-    /// As [`BlockSequencer::accept_packet`].
+    /// As [`BlockSequencer::take`].
     pub fn flush(&mut self) -> Result<Option<BlockPlacement>, Error> {
         self.patience.over = true;
         self.place()

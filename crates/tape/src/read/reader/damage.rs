@@ -73,7 +73,7 @@ impl Reader {
     /// to this reader; the first unit behind may be one whose start is gone.
     ///
     /// # Errors
-    /// The system's refusal, or [`Error::ReaderRewind`] as [`Reader::next`].
+    /// The system's refusal, or [`Error::Rewound`] as [`Reader::next`].
     pub fn skip_damage(&mut self) -> Result<Option<Position>> {
         let (known, furthest) = (self.epoch, self.position);
         self.apply_cut(furthest)?;
@@ -121,7 +121,7 @@ impl Reader {
     /// Reads on after damage, if there is a segment by now; false if there is none.
     ///
     /// # Errors
-    /// [`Error::ReaderRewind`] where the tape was cut back before the damage; the reader is at the cut then.
+    /// [`Error::Rewound`] where the tape was cut back before the damage; the reader is at the cut then.
     pub(crate) fn continue_after_damage(&mut self) -> Result<bool> {
         let Some(stop) = self.stop else { return Ok(true) };
         let known = self.epoch;

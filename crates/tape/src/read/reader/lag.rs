@@ -59,7 +59,7 @@ impl Reader {
     /// The tape may begin there with the rest of a unit whose start is gone.
     ///
     /// # Errors
-    /// Damage of the oldest segment, the system's refusal, or [`crate::Error::ReaderRewind`] as [`Reader::next`].
+    /// Damage of the oldest segment, the system's refusal, or [`crate::Error::Rewound`] as [`Reader::next`].
     pub fn skip_to_oldest(&mut self) -> Result<RetentionLoss> {
         let known = self.epoch;
         self.apply_cut(self.position())?;

@@ -25,7 +25,7 @@ use crate::read::figures::RewindTotals;
 
 impl Reader {
     /// Opens the tape in `dir` where `point` was dealt with: at its position, or at the cut where the tape was cut back
-    /// before it since. The reader then gives [`Error::ReaderRewind`] first, and continues at the cut.
+    /// before it since. The reader then gives [`Error::Rewound`] first, and continues at the cut.
     ///
     /// For who stores its place together with what it did, as a database does; [`Reader::point`] gives it. A point
     /// of an epoch that this tape does not know (its `run/` was removed, or it is an older copy) continues at the
@@ -97,7 +97,7 @@ impl Reader {
     }
 
     /// How often the tape was cut back before this reader's position, the time included of which the reader has still
-    /// to give [`Error::ReaderRewind`].
+    /// to give [`Error::Rewound`].
     pub fn rewinds(&self) -> RewindTotals {
         self.rewinds
     }
@@ -128,7 +128,7 @@ impl Reader {
     /// Goes back to the cut if the tape has been cut back before `from`, which is of the reader's epoch.
     ///
     /// # Errors
-    /// [`Error::ReaderRewind`] then, with the reader at the cut.
+    /// [`Error::Rewound`] then, with the reader at the cut.
     pub(crate) fn apply_cut(&mut self, from: Position) -> Result<()> {
         let Some(epoch) = self.epoch else { return Ok(()) };
         if self.epoch_now() == epoch {

@@ -11,7 +11,7 @@ impl Reader {
     /// Goes to the frame at `position` (or the end of the one before it).
     ///
     /// # Errors
-    /// A position that retention has removed, or at which no frame starts; [`Error::ReaderRewind`] where the tape was cut
+    /// A position that retention has removed, or at which no frame starts; [`Error::Rewound`] where the tape was cut
     /// back before it since this reader looked last.
     pub fn seek(&mut self, position: Position) -> Result<()> {
         let (known, furthest) = (self.epoch, position.max(self.position));
