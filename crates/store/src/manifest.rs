@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_and_damage_are_distinct() {
+    fn another_version_and_another_thing_are_told_apart() {
         let path = Path::new("manifest");
         let version = Manifest::parse(b"unitape-store 1 00000000 2\n{}", path);
         assert!(matches!(version, Err(Error::ForeignVersion { found: 1, known: 0, .. })), "{version:?}");
