@@ -28,7 +28,7 @@ impl TopLevel {
 
     /// The price, if there is one.
     #[inline]
-    pub fn to_option(&self) -> Option<i64> {
+    pub fn as_option(&self) -> Option<i64> {
         (!self.is_empty()).then_some(self.px)
     }
 
@@ -39,7 +39,7 @@ impl TopLevel {
 
     pub fn level(&self, orders: Option<u32>) -> Option<PriceLevel> {
         let qty = qty::amount(self.qty.0, self.qty.1);
-        self.to_option().map(|px| PriceLevel { px: Price(px), qty, orders })
+        self.as_option().map(|px| PriceLevel { px: Price(px), qty, orders })
     }
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn same(a: &TopOfBook, b: &TopOfBook) -> bool {
 
 /// Crossed, locked or neither.
 pub(crate) fn marks_of(top: &TopOfBook) -> QuoteMarks {
-    QuoteMarks::from_prices(top[0].to_option(), top[1].to_option())
+    QuoteMarks::from_prices(top[0].as_option(), top[1].as_option())
 }
 
 pub(crate) const EMPTY: TopOfBook = [TopLevel::EMPTY; 2];

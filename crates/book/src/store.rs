@@ -208,7 +208,7 @@ impl OrderStore {
         OrderView {
             oid: order.oid,
             side: order.side(),
-            px: Price(order.px).to_option(),
+            px: Price(order.px).as_option(),
             left: qty::decimal(left, exp),
             shown: qty::decimal(shown, exp),
             done: qty::decimal(order.done, exp),

@@ -147,10 +147,10 @@ impl<'a> Event<'a> {
             }
             FieldLayout::Syms { dict } => ext().map(|b| EventValue::Syms(dict, b)),
             FieldLayout::Price { at: EXT_ONLY } => {
-                self.ext_i64(spec.field).and_then(|v| Price(v).to_option()).map(EventValue::Price)
+                self.ext_i64(spec.field).and_then(|v| Price(v).as_option()).map(EventValue::Price)
             }
             FieldLayout::Price { at } => {
-                Price(i64::from_le_bytes(self.get(at.into()))).to_option().map(EventValue::Price)
+                Price(i64::from_le_bytes(self.get(at.into()))).as_option().map(EventValue::Price)
             }
             FieldLayout::Decimal { at, exp_at } => {
                 let exponent = i8::from_le_bytes(self.get(exp_at.into()));

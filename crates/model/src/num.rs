@@ -103,7 +103,7 @@ impl Price {
 
     /// `None` for [`Price::NONE`].
     #[inline]
-    pub fn to_option(self) -> Option<Self> {
+    pub fn as_option(self) -> Option<Self> {
         (self != Self::NONE).then_some(self)
     }
 }

@@ -26,7 +26,7 @@ impl IdKey {
 
     /// `None` for [`IdKey::NONE`].
     #[inline]
-    pub(crate) fn to_option(self) -> Option<Self> {
+    pub(crate) fn as_option(self) -> Option<Self> {
         (self.0[0] != 0).then_some(self)
     }
 

@@ -71,8 +71,8 @@ impl MarketState {
     pub(crate) fn on_bbo(&mut self, event: &Event<'_>, seq: u64) {
         let Some(bbo) = BboRecord::from_event(event) else { return };
         let best = VenueBbo {
-            bid: Price(bbo.bid.get()).to_option(),
-            ask: Price(bbo.ask.get()).to_option(),
+            bid: Price(bbo.bid.get()).as_option(),
+            ask: Price(bbo.ask.get()).as_option(),
             ts: UnixNanos(bbo.common.ts_event.get()),
             seq,
         };

@@ -85,7 +85,7 @@ impl OrderState {
     /// Parent order, as the first event that says so names it.
     #[inline]
     pub fn parent(&self) -> Option<IdKey> {
-        self.parent.to_option()
+        self.parent.as_option()
     }
 }
 
@@ -206,13 +206,13 @@ fn entered(event: &Event<'_>, record: &OrderRecord, seq: u64, position: Option<P
 }
 
 fn amended(state: &mut OrderState, event: &Event<'_>, record: &OrderRecord) {
-    state.px = Price(record.px.get()).to_option().unwrap_or(state.px);
+    state.px = Price(record.px.get()).as_option().unwrap_or(state.px);
     state.qty = quantity(record).unwrap_or(state.qty);
     let first = |known: u32, said: u32| if known == 0 { said } else { known };
     state.owner = first(state.owner, record.owner.get());
     state.trader = first(state.trader, record.trader.get());
     state.algo = first(state.algo, record.algo.get());
-    state.parent = state.parent.to_option().or_else(|| parent(event, record)).unwrap_or(IdKey::NONE);
+    state.parent = state.parent.as_option().or_else(|| parent(event, record)).unwrap_or(IdKey::NONE);
 }
 
 /// The parent of an order; its place has 16 bytes, and zero there is none unless there is an extension.

@@ -89,7 +89,7 @@ fn put(event: &mut EventBuilder<'_>, spec: &EventFieldSpec, s: &Stuff) {
             EventValue::Sym(dict, id as u32)
         }
         FieldLayout::Syms { dict } => EventValue::Syms(dict, &ids),
-        FieldLayout::Price { .. } => EventValue::Price(Price(s.n as i64).to_option().unwrap_or(Price(0))),
+        FieldLayout::Price { .. } => EventValue::Price(Price(s.n as i64).as_option().unwrap_or(Price(0))),
         FieldLayout::Decimal { .. } | FieldLayout::DecimalNarrow { .. } | FieldLayout::DecimalExt => {
             EventValue::Decimal(decimal())
         }

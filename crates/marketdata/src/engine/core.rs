@@ -12,7 +12,7 @@ use super::market_event::{
     RefusedInput, Trade, UpdateAction,
 };
 use super::message_fields::{
-    EntryFields, MarketMessageFault, MessageFields, NO_NUMBER, NO_TIME, PacketMessages, definition, to_option,
+    EntryFields, MarketMessageFault, MessageFields, NO_NUMBER, NO_TIME, PacketMessages, definition, as_option,
 };
 use super::plan::{self, HandlerConfig};
 use super::products::{ProductRecovery, SequenceCheck, WaitingLevel};
@@ -88,7 +88,7 @@ impl MessageProcessor {
                 pair,
                 incremental,
                 snapshot,
-                sequence: to_option(if snapshot { told.last } else { told.sequence }),
+                sequence: as_option(if snapshot { told.last } else { told.sequence }),
                 ts,
                 at: told.at,
                 length: told.length,
@@ -369,7 +369,7 @@ impl MessageProcessor {
         self.products.list[product.index()].note_snapshot_origin(around.of.origin);
         let id = self.instrument(told.instrument, product, around, out)?;
         // One without a number is from before the first message.
-        let last = to_option(told.last).unwrap_or(0);
+        let last = as_option(told.last).unwrap_or(0);
         if !self.products.accepts_snapshot(id, last, around.of) {
             self.emit_if_whole(product, around, out);
             return Ok(MessageOutcome::Ignored);
@@ -659,7 +659,7 @@ fn trade(
         instrument,
         px: entry.px,
         qty: entry.qty.unwrap_or_default(),
-        id: to_option(entry.trade_id),
+        id: as_option(entry.trade_id),
         aggressor: side(entry.aggressor),
     };
     out.emit(at, MarketEvent::Trade(trade));

@@ -18,7 +18,7 @@ pub(super) const NO_NUMBER: u64 = u64::MAX;
 
 /// The number of a message, if it has one.
 #[inline]
-pub(super) fn to_option(sequence: u64) -> Option<u64> {
+pub(super) fn as_option(sequence: u64) -> Option<u64> {
     (sequence != NO_NUMBER).then_some(sequence)
 }
 

@@ -169,7 +169,7 @@ impl ExecutionEvidence {
             "spoof_oid": id_text(input.event, EventField::Oid),
             "exec_match_ids": ids,
             "qty": order.qty().map(|q| q.to_string()),
-            "px": order.px.to_option().map(|p| p.to_string()),
+            "px": order.px.as_option().map(|p| p.to_string()),
             "executed_opposite": executed.total.to_string(),
             "filled": order.executed.to_string(),
             "life_ns": i128::from(input.event.ts_event().0) - i128::from(order.entry_ts.0),

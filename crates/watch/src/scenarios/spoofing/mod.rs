@@ -270,7 +270,7 @@ impl SpoofingScenario {
 
     fn judge(&mut self, input: &ScenarioInput<'_, '_>, order: &OrderState, slot: usize) -> Option<Alert> {
         let suspect = self.suspects.get(slot).copied().unwrap_or(NO_SUSPECT);
-        let best = suspect.best.to_option();
+        let best = suspect.best.as_option();
         let tick = input.context.market.reference(order.instr).and_then(|r| r.tick);
         // The owner that the cancel names, where the order named none.
         let said = input.record.map_or(0, |record| record.owner.get());
@@ -279,8 +279,8 @@ impl SpoofingScenario {
             whole(order, owner),
             best,
             tick.filter(|t| t.0 > 0),
-            order.entry_px.to_option(),
-            order.px.to_option(),
+            order.entry_px.as_option(),
+            order.px.as_option(),
             order.qty(),
         ) else {
             self.metrics.missing += 1;

@@ -207,7 +207,7 @@ impl Scenario for WashTradeScenario {
 fn leg(input: &ScenarioInput<'_, '_>) -> Option<ExecutionLeg> {
     let record = input.record?;
     let qty = quantity(record).filter(|q| q.mantissa() > 0)?;
-    let px = Price(record.px.get()).to_option()?;
+    let px = Price(record.px.get()).as_option()?;
     let (instr, side) = (InstrumentId(record.common.instrument.get()), record.side());
     let whole = instr.0 != 0 && input.owner != 0 && matches!(side, 1 | 2);
     whole.then(|| ExecutionLeg {
