@@ -12,7 +12,7 @@ use super::market_event::{
     RefusedInput, Trade, UpdateAction,
 };
 use super::message_fields::{
-    EntryFields, MarketMessageFault, MessageFields, NO_NUMBER, NO_TIME, PacketMessages, definition, as_option,
+    EntryFields, MarketMessageFault, MessageFields, NO_NUMBER, NO_TIME, PacketMessages, as_option, definition,
 };
 use super::plan::{self, HandlerConfig};
 use super::products::{ProductRecovery, SequenceCheck, WaitingLevel};
