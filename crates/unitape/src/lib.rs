@@ -32,3 +32,8 @@ pub use unitape_sim as sim;
 pub use unitape_store as store;
 pub use unitape_tape as tape;
 pub use unitape_watch as watch;
+
+/// The Rust in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;
