@@ -74,7 +74,7 @@ pub enum Error {
     Locked {
         /// The lock file.
         path: PathBuf,
-        /// Process id of the holder as far as the lock file tells, otherwise 0.
+        /// Process id of the holder if the lock file contains it, otherwise 0.
         holder: u64,
     },
     /// The hot segments that the tape names belong to a tape at another place, which is not there any more.
@@ -166,7 +166,7 @@ pub enum Error {
     },
     /// The position was dropped by retention.
     ///
-    /// A reader goes on with [`crate::Reader::skip_to_oldest`], which tells what was lost.
+    /// A reader continues with [`crate::Reader::skip_to_oldest`], which returns what was lost.
     #[error(
         "retained away: position {position} is gone, the oldest on the tape is {oldest}; read on from there"
     )]

@@ -59,7 +59,7 @@ pub struct TapeSummary {
     pub unverified: UnverifiedBytes,
 }
 
-/// How a tape stands, as far as can be told without reading it.
+/// The state of a tape, as far as it is known without reading the tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TapeStatus {
     /// Its identity.

@@ -33,7 +33,7 @@ fn fill(writer: &mut Writer, seed: u64, from: u64, index: u64) -> u64 {
     next
 }
 
-/// The same where the writer is told now and then that durability is lost, and goes on.
+/// The same where the writer now and then gets the error that durability is lost, and continues.
 fn append_on(writer: &mut Writer, seed: u64, from: u64, to: u64) {
     let mut bytes = Vec::new();
     for i in from..to {
@@ -61,8 +61,8 @@ fn is_missing(error: &Error, path: &Path) -> bool {
     matches!(error, Error::Damage { path: p, what, .. } if p == path && what.contains("missing"))
 }
 
-/// A finished segment is removed: who has it reads it to its end and goes on, who comes is told which one is missing
-/// and can go on behind it, and the writer notices nothing.
+/// A finished segment is removed. A reader that has it reads it to its end and continues; a new reader gets an error
+/// that names the missing one and can continue after it. The writer notices nothing.
 #[test]
 fn a_finished_segment_is_removed_under_its_reader() {
     let dir = directory();
@@ -114,7 +114,7 @@ fn the_segment_of_the_end_is_removed() {
     let end = writer.end();
     let error = writer.wait_durable(end, LONG).unwrap_err();
     assert!(matches!(&error, Error::DurabilityFailed { path, .. } if *path == last), "{error}");
-    // The end that is told is that of the helper thread's last look.
+    // The published end is that of the helper thread's last look.
     while Reader::open(dir.path(), StartPosition::Oldest).unwrap().lag().unwrap().bytes < end.0 {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -133,7 +133,7 @@ fn the_segment_of_the_end_is_removed() {
     assert_eq!(late.skip_damage().unwrap().unwrap().0, 3 * SEGMENT_BYTES);
     while late.next().unwrap().is_some() {}
     assert_eq!(late.position(), writer.end());
-    // What was never told to be durable is not: the writer says it once more at its end, and the next one refuses.
+    // What was never reported durable is not: the writer says it once more at its end, and the next one refuses.
     let error = writer.close().unwrap_err();
     assert!(
         matches!(&error, Error::DurabilityFailed { path, .. } | Error::Damage { path, .. } if *path == last),
@@ -141,17 +141,17 @@ fn the_segment_of_the_end_is_removed() {
     );
     let error = Writer::open(dir.path(), ID, options(SEGMENT_BYTES, None)).map(drop).unwrap_err();
     assert!(is_missing(&error, &last), "{error}");
-    // The tape can be cut there, unless a flush had come further before the segment went: what was told to be durable
+    // The tape can be cut there, unless a flush had come further before the segment went: what was reported durable
     // is never cut.
-    let told = Reader::open(dir.path(), StartPosition::Oldest).unwrap().durable().unwrap();
+    let published = Reader::open(dir.path(), StartPosition::Oldest).unwrap().durable().unwrap();
     let cut = WriterOptions { truncate_damage: true, ..options(SEGMENT_BYTES, None) };
     match Writer::open(dir.path(), ID, cut) {
         Ok((writer, recovery)) => {
-            assert!(recovery.end.0 <= 2 * SEGMENT_BYTES && recovery.end >= told.max(durable), "{recovery:?}");
+            assert!(recovery.end.0 <= 2 * SEGMENT_BYTES && recovery.end >= published.max(durable), "{recovery:?}");
             writer.close().unwrap();
             assert!(verify(dir.path()).unwrap().is_intact());
         }
-        Err(error) => assert!(told.0 > 2 * SEGMENT_BYTES && is_missing(&error, &last), "{told:?}: {error}"),
+        Err(error) => assert!(published.0 > 2 * SEGMENT_BYTES && is_missing(&error, &last), "{published:?}: {error}"),
     }
 }
 
@@ -296,7 +296,7 @@ fn a_lock_that_a_killed_recorder_left_stops_nobody() {
         if let Some(left) = left {
             fs::write(&lock, left).unwrap();
         }
-        // Nobody records now, and who waits is told so.
+        // Nobody records now, and a waiting process gets that error.
         append(&mut writer, 6, next, next + 1);
         next += 1;
         let error = writer.wait_durable(writer.end(), LONG).unwrap_err();

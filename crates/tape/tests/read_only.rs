@@ -108,9 +108,9 @@ fn who_cannot_ask_says_so() {
     let (tape, mut writer) = open(base.path(), "never", true, SyncPolicy::OnClose);
     append(&mut writer, 3, 0, 100);
     let out = as_another("impatient", &tape, writer.end(), 100);
-    let told = output_text(&out);
-    assert!(out.status.success() && told.contains("not durable"), "{told}");
-    assert!(told.contains("cannot ask"), "{told}");
+    let printed = output_text(&out);
+    assert!(out.status.success() && printed.contains("not durable"), "{printed}");
+    assert!(printed.contains("cannot ask"), "{printed}");
     writer.close().unwrap();
 }
 

@@ -147,7 +147,7 @@ fn stopped_readers_go_on_and_count_what_they_lost() {
     assert!(counter.word(2).load(Ordering::Acquire) > 0, "seed {seed}: never overrun");
 }
 
-/// Unit `index`, whose last frame is an event, so that the number of events tells the unit.
+/// Unit `index`, whose last frame is an event, so that the number of events identifies the unit.
 fn unit(seed: u64, index: u64, out: &mut Vec<u8>) {
     let from = out.len();
     common::unit(seed, index, out);
@@ -293,7 +293,7 @@ impl Drop for Victim {
     }
 }
 
-/// What the processes tell each other: units committed, events accounted for, overruns.
+/// What the processes share: units committed, events accounted for, overruns.
 struct Counter(MmapRaw);
 
 impl Counter {

@@ -34,7 +34,7 @@ impl DurabilityFailure {
     }
 }
 
-/// The file of a tape whose flush failed, as it is told in one word.
+/// The file of a tape whose flush failed; the state page stores it as one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlushTarget {
     Segment(u64),

@@ -312,7 +312,7 @@ impl MappedSegment {
         if at.min(self.size) <= self.ready() { Ok(()) } else { self.have_to(at + STEP_BYTES) }
     }
 
-    /// Reserves further ahead of a writer that is at data offset `at`; a full disk is told by the writer.
+    /// Reserves further ahead of a writer that is at data offset `at`. The writer reports a full disk.
     pub fn reserve_ahead(&self, at: u64) {
         if (at + AHEAD_BYTES).min(self.size) >= self.ready() + STEP_BYTES {
             _ = self.have_to(at + AHEAD_BYTES);

@@ -85,8 +85,8 @@ impl SegmentLocator {
         Ok(all)
     }
 
-    /// Whether the tape goes on in segment `index`, which is not there and does not come; `end` tells a position up to
-    /// which the tape reaches.
+    /// Whether the tape continues in segment `index`, which is missing and will not appear. `end` returns a position
+    /// that the tape reaches.
     pub fn is_lost(&self, index: u64, mut end: impl FnMut() -> Result<Position>) -> Result<bool> {
         // Each time the end first: a segment is in its place before the end goes beyond its start. Twice, because a
         // recovery takes the end back before it removes what lies behind it.

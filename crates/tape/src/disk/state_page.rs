@@ -129,12 +129,12 @@ impl StatePage {
         Position(self.word(WANTED).load(Ordering::Relaxed))
     }
 
-    /// Tells that a flush has failed.
+    /// Reports that a flush has failed.
     pub fn fail(&self, errno: i32, what: FlushTarget, lasting: bool) {
         self.word(FAILED_FILE).store(what.word(), Ordering::Relaxed);
         self.word(FAILURES).fetch_add(1, Ordering::Relaxed);
         let word = u64::from(errno.unsigned_abs().max(1)) | if lasting { LASTING } else { 0 };
-        // Release: pairs with the Acquire in `failure`; the file is told before.
+        // Release: pairs with the Acquire in `failure`; the file is stored before.
         self.word(FAILED).store(word, Ordering::Release);
     }
 

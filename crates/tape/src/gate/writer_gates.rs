@@ -28,7 +28,7 @@ pub(crate) struct GateSet {
 struct WriterGate {
     gate: Gate,
     file: GateFile,
-    /// The coming that was told to be heeded.
+    /// The attachment that the writer last confirmed to its reader.
     heeded: u64,
     /// The coming whose reader was found dead.
     dead: Option<u64>,

@@ -94,7 +94,7 @@ pub struct Reader {
     pub(crate) stop: Option<DamageStop>,
     pub(crate) idle: u32,
     durability: Option<DurabilityHandle>,
-    /// The page on which the tape's end and what is about to go are told.
+    /// The page that announces the tape's end and the segments that retention is about to remove.
     pub(crate) page: Option<StatePage>,
     /// End and ordinal of a tape that is closed.
     pub(crate) ended: Option<(Position, u64)>,
@@ -147,8 +147,8 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Opens the tape at the oldest position there is, for who was at `position`, which is gone, with `ordinal`
-    /// events before it if that is known; [`Reader::skipped`] then tells what was lost.
+    /// Opens the tape at its oldest position, for a reader that was at `position`, which is gone, with `ordinal`
+    /// events before it if that is known. [`Reader::skipped`] then returns what was lost.
     pub(crate) fn open_after_removal(dir: &Path, position: Position, ordinal: Option<u64>) -> Result<Self> {
         let mut reader = Self::unpositioned(SegmentLocator::open(dir)?);
         (reader.position, reader.ordinal) = (position, ordinal.unwrap_or(0));

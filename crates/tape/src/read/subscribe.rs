@@ -42,8 +42,8 @@ impl Subscription {
         Ok(Self { reader: Reader::open(dir, start)?, cursor: None, wait: WaitStrategy::default() })
     }
 
-    /// The same, but where retention has removed the place to start at, at the oldest one there is;
-    /// [`Reader::skipped`] of [`Subscription::reader`] tells the bytes between the two.
+    /// The same, but if retention has removed the place to start at, it starts at the oldest one there is.
+    /// [`Reader::skipped`] of [`Subscription::reader`] returns the bytes between the two.
     ///
     /// # Errors
     /// As [`Subscription::open`], but for a place that is gone.
@@ -77,9 +77,9 @@ impl Subscription {
         Ok(Self { reader: Reader::resume(dir, point)?, cursor: None, wait: WaitStrategy::default() })
     }
 
-    /// The same, but where retention has removed the place it goes on at the oldest one there is;
-    /// [`Reader::skipped`] of [`Subscription::reader`] tells what was lost (the events where the name was
-    /// acknowledged by a subscription, which knew them).
+    /// The same, but if retention has removed the place, it continues at the oldest one there is. [`Reader::skipped`]
+    /// of [`Subscription::reader`] returns what was lost. It includes the events if a subscription acknowledged the
+    /// name, because that one knew their number.
     ///
     /// # Errors
     /// As [`Subscription::open_named`], but for a place that is gone.

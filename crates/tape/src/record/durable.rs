@@ -1,4 +1,4 @@
-//! What survives power loss: the words that tell it, and waiting for it.
+//! Which data survives power loss: the words that report it, and waiting for it.
 //!
 //! ```text
 //!  committed ── survives the death of any process ──▶ the header word is stored; a reader sees it
@@ -7,8 +7,8 @@
 //!  waiter ──ask: word 3──▶ follower ── flush files ─▶ flush DIR/durable ─▶ word 2 ──▶ all waiters
 //! ```
 //!
-//! Any process asks by raising one shared word and waits on another, so that one flush serves all who wait. What
-//! a flush that failed means is told in `docs/formats-tape.md`.
+//! Any process asks by raising one shared word and waits on another, so that one flush serves all who wait.
+//! `docs/formats-tape.md` explains what a failed flush means.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -48,9 +48,9 @@ impl DurabilityHandle {
     /// Damage of the file that says so.
     pub fn position(&mut self) -> Result<Position> {
         // A page that may not be written cannot be mapped; the file can be read.
-        let told = self.page().ok().flatten().map_or(Position(0), StatePage::durable);
-        // Of a tape in use nobody has told yet, or it is not in use.
-        Ok(if told > Position(0) { told } else { load_durable(&self.live.paths)?.position })
+        let published = self.page().ok().flatten().map_or(Position(0), StatePage::durable);
+        // Zero: nobody has reported a position yet, or the tape is not in use.
+        Ok(if published > Position(0) { published } else { load_durable(&self.live.paths)?.position })
     }
 
     /// Why it stands still, if a flush has failed and was not made good.

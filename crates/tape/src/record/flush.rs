@@ -9,10 +9,10 @@
 //!                                                     else ─▶ lost, until the tape is opened anew
 //! ```
 //!
-//! After a flush that failed the kernel takes the pages for clean: the next flush of the same file would succeed
-//! and say nothing. So the durable position never goes over bytes whose flush failed, unless they were written
-//! again. Each file stays open from before the follower is done with it until it is flushed, because the kernel
-//! tells an error of its own write-back to open files only.
+//! After a flush that failed the kernel considers the pages clean: the next flush of the same file would succeed
+//! without an error. So the durable position never passes bytes whose flush failed, unless they were written again.
+//! Each file stays open from before the follower is done with it until it is flushed, because the kernel reports an
+//! error of its own write-back to open files only.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -51,8 +51,8 @@ const OPEN_MAX: usize = 128;
 /// What is to be flushed, and how that went.
 #[derive(Debug)]
 pub(crate) struct FlushState {
-    /// What is told: the last whole unit that is on the disk. More of the tape would be cut after a power loss, and a
-    /// position in the middle of a unit would be one that the tape then does not reach.
+    /// The position that is reported: the last whole unit on the disk. More of the tape would be cut after a power
+    /// loss. The tape would then not reach a position in the middle of a unit.
     pub durable: DurableMark,
     /// All bytes before this are on the disk.
     pub flushed: DurableMark,

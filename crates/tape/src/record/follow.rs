@@ -309,7 +309,7 @@ impl TapeRecorder {
         self.restart_at(Position(self.position.0 - self.position.0 % self.live.meta.segment_bytes));
     }
 
-    /// Says by which clock segments are finished and removed, and who is told before.
+    /// Sets the clock by which segments are finished and removed, and the hook that is called before.
     pub fn set_removal(&mut self, removal: RemovalOptions) {
         self.caretaker = RetentionEnforcer::new(removal);
     }

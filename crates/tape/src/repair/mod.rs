@@ -164,7 +164,7 @@ pub fn repair(dir: &Path, options: &RepairOptions) -> Result<RepairReport> {
     let writer = FileLock::take(&paths.writer_lock())?;
     let recorder = FileLock::take(&paths.recorder_lock())?;
     let report = RepairRun::new(&paths, options, &writer.before).run();
-    // A writer that died is told apart from one that closed by what its lock file says.
+    // The lock file distinguishes a writer that died from one that closed.
     recorder.remove()?;
     match writer.before.is_empty() {
         true => tidy(&paths, writer)?,

@@ -159,7 +159,7 @@ impl RingTapeReader {
     /// at a time. False when `timeout` has passed without one.
     ///
     /// # Errors
-    /// As [`RingTapeReader::next`], but for being overrun, which the next call tells.
+    /// As [`RingTapeReader::next`], but for being overrun, which the next call reports.
     pub fn wait(&mut self, timeout: Duration) -> Result<bool> {
         self.wait_as(WaitStrategy::Balanced, timeout)
     }

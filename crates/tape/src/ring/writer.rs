@@ -124,7 +124,7 @@ impl RingTapeWriter {
         set(offset::CLOSED, 0);
         let (path, shape) = (ring.path.clone(), ring.shape);
         let core = if emptied {
-            // Positions do not come back, as far as the page on the disk tells: beyond all that it speaks of.
+            // Positions do not repeat as far as the page on the disk records: start beyond all that it mentions.
             let intent = get(crate::lockfree::ring::place::INTENT).min(1 << 61);
             let position = (intent + 2 * shape.capacity).next_multiple_of(shape.capacity);
             // The page on the disk may be an old one, and positions come back after all: by the epoch a reader that

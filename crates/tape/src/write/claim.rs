@@ -72,8 +72,8 @@ impl Claim {
     /// Copies whole unstamped frames to the tape; gives the position of the first of them.
     ///
     /// # Errors
-    /// Bytes that are not whole frames, or more than was claimed, or other frame boundaries than the claim was
-    /// told. The claim cannot be published then.
+    /// Bytes that are not whole frames, or more than was claimed, or other frame boundaries than those passed to the
+    /// claim. The claim cannot be published then.
     #[inline]
     pub fn put(&mut self, frames: &[u8]) -> Result<Position> {
         self.put_each(frames, |_| {})

@@ -53,8 +53,8 @@ impl Reader {
         self.page.as_ref().is_some_and(|page| self.position() < page.announced())
     }
 
-    /// Goes on at the oldest position that retention has left, after [`crate::Error::Retained`] or before it; tells
-    /// what was lost on the way. Nothing, and nothing moves, where the reader is not before it.
+    /// Continues at the oldest position that retention has left, after [`crate::Error::Retained`] or before it.
+    /// Returns what was lost on the way. A reader that is not before that position does not move, and loses nothing.
     ///
     /// The tape may begin there with the rest of a unit whose start is gone.
     ///
