@@ -154,7 +154,7 @@ impl Books {
         self.all_venues = Some(venue);
     }
 
-    /// Takes the next event and tells what changed; events that do not concern books change nothing.
+    /// Applies the next event and returns what changed; events that do not concern books change nothing.
     #[inline]
     pub fn on_event(&mut self, event: &Event<'_>) -> &[BookChange] {
         self.changes.clear();
@@ -305,7 +305,7 @@ impl Books {
     fn check_published(&mut self, at: u32) {
         let listing = &mut self.listings[at as usize];
         let [orders, bbo] = [Basis::Orders, Basis::Bbo].map(|b| b as usize);
-        if listing.told[orders] && !listing.is_marked(Basis::Orders) && listing.is_continuous() {
+        if listing.has_data[orders] && !listing.is_marked(Basis::Orders) && listing.is_continuous() {
             listing.checked += 1;
             listing.differs += u64::from(!same(&listing.tops[orders], &listing.tops[bbo]));
         }
@@ -382,11 +382,11 @@ impl Books {
         if let Err(fault) = outcome {
             listing.fault(basis, fault);
         }
-        // What is late tells nothing of now.
-        let told = outcome != Err(BookFault::Late);
-        let first = told && !listing.told[b];
-        if told {
-            listing.told[b] = true;
+        // A late event says nothing about the present.
+        let current = outcome != Err(BookFault::Late);
+        let first = current && !listing.has_data[b];
+        if current {
+            listing.has_data[b] = true;
             listing.ts[b] = self.ts;
             if listing.sources[b] != self.source {
                 // A loss of this feed has marked it while it was of another, or not there.

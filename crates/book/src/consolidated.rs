@@ -127,7 +127,7 @@ fn join(best: &mut BestVenue, mine: &TopLevel, venue: u16, better: impl Fn(i64, 
     if best.touch.is_empty() || better(mine.px, best.touch.px) {
         *best = BestVenue { touch: *mine, venue, venues: 1 };
     } else if mine.px == best.touch.px {
-        // A sum that does not fit is no quantity that anybody has; it is told as unknown.
+        // A sum that does not fit is no quantity that anybody has; it is reported as unknown.
         best.touch.qty = qty::add(best.touch.qty, mine.qty).unwrap_or((0, 0));
         best.venues += 1;
     }

@@ -1,7 +1,7 @@
 //! What an event can say that cannot be: counted by book, never a panic and never an error.
 
-/// Something that an event told of a book and that cannot be. The book does what is said here, and counts. Each
-/// but [`BookFault::Late`] shows that the book is not what the venue has, and makes it stale.
+/// Something that an event said of a book and that cannot be. Each variant says what the book does, and the book
+/// counts it. Each but [`BookFault::Late`] shows that the book is not what the venue has, and makes it stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum BookFault {

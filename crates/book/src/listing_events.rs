@@ -113,7 +113,7 @@ impl Books {
         for basis in Basis::ALL {
             let b = basis as usize;
             let wanted = !orders_only || basis == Basis::Orders;
-            if wanted && listing.told[b] && self.losses.feed(listing.sources[b]) == feed {
+            if wanted && listing.has_data[b] && self.losses.feed(listing.sources[b]) == feed {
                 listing.lost[b] = Some(place);
                 any = true;
             }

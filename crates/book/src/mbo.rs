@@ -9,10 +9,10 @@
 //!               └─ otherwise ─────────────────────────────────────────────────────▶ in the queue of its price
 //! ```
 //!
-//! A venue announces an order before it tells what the order was executed against. Until that is told, an order
-//! that meets the other side is *being matched*: the book has it, but it does not stand in a queue, so that no one
-//! sees a crossed book that never was. It goes to the end of its queue as soon as it meets nothing any more, or
-//! when the next order arrives, for then the venue is done with it: a book that is crossed then, is.
+//! A venue announces an order before it reports what the order was executed against. Until it does, an order that
+//! meets the other side is *being matched*: the book has it, but it is in no queue, so that no one sees a crossed
+//! book that never was. It goes to the end of its queue as soon as it meets nothing any more. The next order also
+//! puts it there, for then the venue is done with it: a book that is crossed then, is.
 
 use crate::fault::BookFault;
 use crate::ladder::PriceLadder;

@@ -101,7 +101,7 @@ pub struct StoredLevel {
     pub px: i64,
     /// All quantity at it: mantissa and exponent of ten.
     pub qty: (i64, i8),
-    /// [`u32::MAX`] when the feed does not tell.
+    /// [`u32::MAX`] when the feed does not publish it.
     pub orders: u32,
 }
 
@@ -135,7 +135,7 @@ pub enum LevelAction {
     Clear,
 }
 
-/// A change of a level, as a `level` event tells it.
+/// A change of a level, as a `level` event describes it.
 #[derive(Clone, Copy, Debug)]
 pub struct LevelChange {
     /// What becomes of it.
@@ -146,7 +146,7 @@ pub struct LevelChange {
     pub px: i64,
     /// All quantity at it: mantissa and exponent of ten.
     pub qty: Option<(i64, i8)>,
-    /// How many orders; [`u32::MAX`] for not told.
+    /// How many orders; [`u32::MAX`] if not published.
     pub orders: u32,
     /// Its place from the best, from 1; none where it is known by its price.
     pub depth: Option<u64>,
@@ -216,9 +216,9 @@ impl LevelBook {
         Some(rungs.remove(at))
     }
 
-    /// Puts in a whole level at a place from the best, from 1. Gives whether it is between its neighbours. None where that is
-    /// not all there is to it, as where the place is none, or the side full: then nothing is changed, and
-    /// [`LevelBook::apply`] tells what becomes of it.
+    /// Puts in a whole level at a place from the best, from 1. Returns whether it is between its neighbours. Returns
+    /// none where more is to be done, as where the place is none, or the side full. Then nothing is changed, and
+    /// [`LevelBook::apply`] handles it.
     #[inline(always)]
     pub fn add(&mut self, side: Side, depth: u32, rung: StoredLevel, levels_max: LevelLimit) -> Option<bool> {
         let half = &mut self.sides[side as usize];

@@ -49,7 +49,7 @@ impl TapeBooks {
         this
     }
 
-    /// Takes the next frame of the tape, bookkeeping as well, and tells what changed.
+    /// Applies the next frame of the tape, bookkeeping as well, and returns what changed.
     ///
     /// # Errors
     /// What [`NameTable::admit_frame`] refuses: a foreign or damaged tape.
