@@ -143,7 +143,7 @@ typedef struct unitape_gate {
  *     unitape_options_init(&options, sizeof options);
  *     options.backing = UNITAPE_BACKING_HOT;
  *
- * Zero in a field means its default. Later versions add fields at the end; `size` tells which ones you have.
+ * Zero in a field means its default. Later versions add fields at the end; `size` says which ones you have.
  */
 typedef struct unitape_options {
     uint32_t size;              /* set by unitape_options_init */
@@ -218,8 +218,8 @@ int32_t unitape_publication_abort(unitape_publication *publication);
 
 /*
  * Publishes frames of any kind, such as events: `unit` is some whole frames of 64-byte lines, each with an unstamped
- * header word (unitape_frame_header), the last one with UNITAPE_FRAME_LAST. What stands in frames is told in
- * docs/formats-events.md and docs/formats-tape.md. UNITAPE_E_BAD_UNIT for frames of the tape's account, which unitape
+ * header word (unitape_frame_header), the last one with UNITAPE_FRAME_LAST. docs/formats-events.md and
+ * docs/formats-tape.md describe the contents of frames. UNITAPE_E_BAD_UNIT for frames of the tape's account, which unitape
  * writes itself: kinds 3 to 15 and 40, events (kinds 16 to 41) whose source is not 0, and frames whose flag
  * UNITAPE_FRAME_META is not that of their kind.
  */
@@ -308,7 +308,7 @@ enum {
     UNITAPE_START_END = 1,    /* behind the newest */
     UNITAPE_START_AT = 2,     /* at `position`: that of a frame, or the one behind it */
     /* added to one of these, for a subscription: where retention has removed the place, at the oldest one there is;
-     * unitape_subscription_skipped then tells what was lost. Without it that is UNITAPE_E_RETAINED. */
+     * unitape_subscription_skipped then returns what was lost. Without it that is UNITAPE_E_RETAINED. */
     UNITAPE_START_OR_OLDEST = 256
 };
 
@@ -360,8 +360,8 @@ int32_t unitape_subscription_close(unitape_subscription *subscription);
 
 /*
  * The next frame: 1, or 0 when nothing more is committed yet. UNITAPE_E_RETAINED: retention was faster than this
- * subscription; unitape_subscription_skip_to_oldest goes on and tells what was lost. UNITAPE_E_REWOUND: the tape was
- * cut back before this subscription's place; call again, what comes is what the tape has from the cut on.
+ * subscription; unitape_subscription_skip_to_oldest resumes and returns what was lost. UNITAPE_E_REWOUND: the tape
+ * was cut back before this subscription's place; call again for the frames that the tape has from the cut on.
  */
 int32_t unitape_subscription_next(unitape_subscription *subscription, unitape_frame *frame);
 
@@ -413,13 +413,13 @@ typedef struct unitape_lag {
 } unitape_lag;
 
 /*
- * How far the subscription is behind the tape's end, as its publisher's helper thread has told it last: within about
- * a millisecond. Costs the publisher nothing.
+ * How far the subscription is behind the tape's end, as its publisher's helper thread reported it last: within
+ * about a millisecond. Costs the publisher nothing.
  */
 int32_t unitape_subscription_lag(unitape_subscription *subscription, unitape_lag *lag);
 
 /*
- * After UNITAPE_E_RETAINED: goes on at the oldest frame that is there, and tells what was lost on the way: bytes of
+ * After UNITAPE_E_RETAINED: continues at the oldest frame that is there, and returns what was lost on the way: bytes of
  * tape, and frames that are not bookkeeping. Each may be null. Nothing moves if nothing of it is gone.
  */
 int32_t unitape_subscription_skip_to_oldest(unitape_subscription *subscription, uint64_t *bytes, uint64_t *events);
@@ -487,8 +487,8 @@ int32_t unitape_gate_dropped(unitape_gate_hold *hold, unitape_dropped *dropped);
 /* --------------------------------------------------------------------------------------------------- ring tapes */
 
 /*
- * A ring tape: a file of bounded size, best in shared memory, that is used again and again, for who needs the newest
- * and not all. Its one writer never waits; a reader that it has overtaken is told what was lost, and is never given
+ * A ring tape: a file of bounded size, best in shared memory, that is reused again and again, for readers that need the
+ * newest and not all. Its one writer never waits; a reader that it has overtaken learns what was lost, and never gets
  * anything that was not written. It is no recording: there is no recorder and nothing becomes durable.
  */
 typedef struct unitape_ring unitape_ring;

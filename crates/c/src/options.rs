@@ -15,7 +15,7 @@ use crate::text;
 /// struct is shorter, and one of a newer, whose struct is longer, are understood.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-#[allow(missing_docs)] // the header tells
+#[allow(missing_docs)] // documented in the header
 pub struct Options {
     pub size: u32,
     pub backing: u32,
@@ -201,7 +201,7 @@ mod tests {
         unsafe { read(bytes.as_ptr().cast()) }
     }
 
-    /// A program that was built with an older or a newer header must get what it asked for, or be told.
+    /// A program built with an older or a newer header must get the options it set, or an error.
     #[test]
     fn shorter_and_longer_structs_are_understood() {
         let mut bytes = [0u64; 64];

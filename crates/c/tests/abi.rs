@@ -389,7 +389,7 @@ fn frames_are_handed_to_a_callback() {
     }
 }
 
-/// Durable is more than published, and whoever asks is told.
+/// Durable is more than published, and a caller that asks gets an answer.
 #[test]
 fn durability_is_waited_for() {
     let (_dir, tape) = directory();
@@ -415,7 +415,7 @@ fn durability_is_waited_for() {
     }
 }
 
-/// Who reads too slowly for what is kept must be told so, before and after.
+/// A reader that is too slow for the retention limits must get a warning before and an error after.
 #[test]
 fn a_reader_that_retention_outran_goes_on() {
     let (_dir, tape) = directory();

@@ -243,7 +243,7 @@ fn topics(reader: RingReader) -> (Vec<u32>, i32) {
     }
 }
 
-/// A ring goes round, a reader that slept is told what it lost and goes on with what is left.
+/// A ring wraps, and a reader that slept learns what it lost and continues with the rest.
 #[test]
 fn a_ring_counts_what_it_takes_away() {
     let (_dir, path) = directory("ring");
@@ -303,7 +303,7 @@ fn a_ring_counts_what_it_takes_away() {
         ok(unitape_ring_open(path.as_ptr(), 0, &raw mut ring));
         ok(unitape_ring_end(ring, &raw mut position, null_mut()));
         assert_eq!(position, 64_064);
-        // Another one of that name: the reader is told that its own is gone.
+        // Another one of that name: the reader gets an error that its own is gone.
         std::fs::remove_file(path.to_str().unwrap()).unwrap();
         let gone = (0..10_000).map(|_| topics(reader).1).find(|&given| given < 0);
         assert_eq!(gone, Some(code::REMOVED));

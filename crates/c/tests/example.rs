@@ -200,7 +200,7 @@ fn c_publishes_and_a_critical_reader_holds_it() {
     assert!(report.is_intact() && report.units == 1024, "{report:?}");
 }
 
-/// What a publisher in Rust leaves out a reader in C is told of, to the message.
+/// A reader in C gets the exact number of messages that a publisher in Rust drops.
 #[test]
 fn rust_drops_and_c_is_told() {
     let Some(programs) = programs() else { return };

@@ -46,7 +46,7 @@ fn line(books: &Books, id: ListingId, side: Side) -> Line {
 
 /// What the events say stands in a book. An order that was announced last and meets the other side is being matched,
 /// and not seen.
-fn told(ledger: &OrderLedger, book: u32, last: Option<u64>, continuous: bool) -> [Vec<(u64, i64, i64)>; 2] {
+fn visible_queues(ledger: &OrderLedger, book: u32, last: Option<u64>, continuous: bool) -> [Vec<(u64, i64, i64)>; 2] {
     let mut sides = [Side::Buy, Side::Sell].map(|side| ledger.queue(book, side));
     let crossed = matches!(&sides, [b, a] if !b.is_empty() && !a.is_empty() && b[0].1 >= a[0].1);
     if crossed && continuous {
@@ -93,17 +93,17 @@ fn compare(seed: u64, sum: &mut Compared) {
             touched.insert((book, id));
             let listing = books.listing(id);
             let continuous = listing.phase().is_continuous();
-            // Until both sides of a match are told, what the events say is half of what happened; not in an auction,
-            // where nobody is matched as he comes.
+            // Until the events have reported both sides of a match, they describe half of it. An auction is
+            // different: nobody is matched on arrival.
             half &= continuous;
             let nano = |px| world.listed(book).nano(px);
             if half {
                 sum.halves += 1;
             } else {
-                let told = told(&ledger, book, last.get(&book).copied(), continuous);
-                for (side, told) in [Side::Buy, Side::Sell].into_iter().zip(told) {
+                let visible_queues = visible_queues(&ledger, book, last.get(&book).copied(), continuous);
+                for (side, visible_queues) in [Side::Buy, Side::Sell].into_iter().zip(visible_queues) {
                     let name = |o: (u64, i64, i64)| (unitape_sim::day::names::oid_text(o.0), nano(o.1), o.2);
-                    assert_eq!(line(&books, id, side), told.into_iter().map(name).collect::<Line>(), "{at}");
+                    assert_eq!(line(&books, id, side), visible_queues.into_iter().map(name).collect::<Line>(), "{at}");
                 }
                 sum.events += 1;
             }
@@ -113,8 +113,8 @@ fn compare(seed: u64, sum: &mut Compared) {
             assert!(!crossed || !continuous, "{at}: crossed in continuous trading");
             sum.crossed += u64::from(crossed);
             if let DayEventBody::Bbo { bid, ask, .. } = event.what {
-                let told = |b: Option<BestLevel>| b.map(|b| (nano(b.px), b.qty.to_string()));
-                assert_eq!([bbo.bid, bbo.ask].map(best), [bid, ask].map(told), "{at}");
+                let best_of = |b: Option<BestLevel>| b.map(|b| (nano(b.px), b.qty.to_string()));
+                assert_eq!([bbo.bid, bbo.ask].map(best), [bid, ask].map(best_of), "{at}");
                 sum.published += 1;
             }
         }

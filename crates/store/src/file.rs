@@ -255,7 +255,7 @@ impl BlockFile {
         out.clear();
         out.resize(bytes + PAD, 0);
         self.file.read_exact_at(&mut out[..bytes], place.offset).with_context("read", &self.path)?;
-        // The index has a copy; which of the two is damaged, its own checksum tells.
+        // The index has a copy; its own checksum says which of the two is damaged.
         if out[..block::HEADER] != place.head.encode() {
             let what = "the block header is not the one that the index has";
             return Err(Error::block_damage(&self.path, place.head.number, place.offset, what));

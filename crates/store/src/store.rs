@@ -90,7 +90,7 @@ impl Store {
     /// Opens the store in `dir`.
     ///
     /// # Errors
-    /// Not a store, a foreign version, or a damaged manifest. A damaged dictionary is told by [`Store::problem`].
+    /// Not a store, a foreign version, or a damaged manifest. [`Store::problem`] reports a damaged dictionary.
     pub fn open(dir: &Path) -> Result<Self> {
         let manifest = Manifest::load(dir)?;
         let (names, problem) = TokenDictionary::load(dir, manifest.dictionary_bytes);

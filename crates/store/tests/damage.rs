@@ -174,7 +174,8 @@ fn another_tape_under_the_same_id_is_refused() {
     assert_eq!(Store::open(&store).unwrap().info().all().rows, 100);
 }
 
-/// What retention took before it was sealed is told, and the rest is sealed with names from the dictionary log.
+/// Events that retention removed before they were sealed are reported; the rest is sealed with names from the
+/// dictionary log.
 #[test]
 fn what_retention_took_is_told_as_a_gap() {
     let dir = tempfile::tempdir().unwrap();

@@ -114,7 +114,7 @@ pub fn stop_signal() -> std::result::Result<std::os::fd::OwnedFd, CommandFailure
     Ok(read.into())
 }
 
-/// A file that may not grow any more is told as an error of the write, with its name, and does not kill us.
+/// A file that reached its size limit is reported as an error of the write, with its name, and does not kill us.
 pub fn ignore_file_size_signal() -> std::result::Result<(), CommandFailure> {
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
     Ok(())

@@ -181,7 +181,7 @@ fn a_file_of_zeros() {
     }
 }
 
-/// Nothing tells what an empty file is; said to be a feed, it is a complete one of no messages.
+/// Nothing identifies the format of an empty file; named as a feed, it is a complete one of no messages.
 #[test]
 fn an_empty_file() {
     let dir = tempfile::tempdir().unwrap();

@@ -170,7 +170,7 @@ fn sessions_do_not_count_for_each_other() {
     check(&input, "A1 B1 A2 B4 A5 B2 A4 B3 C3", (2, 0));
 }
 
-/// More gaps than are kept: what cannot be told any more is kept, flagged and counted, never left out.
+/// More gaps than are kept: a message that may be a repeat is kept, flagged and counted, never left out.
 #[test]
 fn beyond_the_bound_of_gaps_nothing_is_dropped() {
     let odd: Vec<u64> = (0..300).map(|i| 2 * i + 1).collect();

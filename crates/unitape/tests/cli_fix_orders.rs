@@ -264,8 +264,8 @@ fn the_currency_reaches_the_event() {
     ];
     let tape = tape_of(dir.path(), &messages, 0);
     let events = cat(&tape, &[]);
-    let told: Vec<_> = events.iter().map(|e| (e["kind"].as_str().unwrap(), e["ccy"].clone())).collect();
-    assert_eq!(told, ["order_new", "exec", "bbo", "trade"].map(|kind| (kind, json!("GBX"))));
+    let currencies: Vec<_> = events.iter().map(|e| (e["kind"].as_str().unwrap(), e["ccy"].clone())).collect();
+    assert_eq!(currencies, ["order_new", "exec", "bbo", "trade"].map(|kind| (kind, json!("GBX"))));
 }
 
 /// FIX 4.4, volume 6, tags 528 and 851: every value they have.

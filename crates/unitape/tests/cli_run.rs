@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use unitape_base::capture::write as capture;
 
-/// Compressed files, a capture and a plain one are told apart by their content, whatever they are called.
+/// Compressed files, a capture and a plain one are distinguished by their content, whatever they are called.
 #[test]
 fn files_of_every_packing_make_the_same_events() {
     let bench = Bench::new("", &[("a", "files = [\"1\", \"2\", \"3\", \"4\"]")]);
@@ -285,7 +285,8 @@ fn datagrams_to_one_host_and_to_a_group() {
     }
 }
 
-/// A sender faster than us. What did not fit was dropped by the kernel, or by us, and either was once told by nobody.
+/// A sender faster than us. Datagrams that did not fit were dropped by the kernel, or by us, and once nobody reported
+/// either.
 #[test]
 fn what_a_burst_loses_is_counted_to_the_datagram() {
     for full in ["drop", "wait"] {

@@ -370,8 +370,8 @@ fn a_followed_file_that_was_changed_between_two_runs_is_noticed() {
     }
 }
 
-/// Told once to read another content of the same name, or to go on without a file, the next run refused the feed for ever:
-/// it compared the file with the first source of that name.
+/// After it was once permitted to read another content of the same name, or to continue without a file, the next run
+/// refused the feed for ever. It compared the file with the first source of that name.
 #[test]
 fn what_was_permitted_once_holds() {
     let follow = "directory = \"in\"\nfollow = true";

@@ -141,8 +141,8 @@ fn journal_files(bench: &Bench) -> Vec<PathBuf> {
     all
 }
 
-/// The journal of a resumed stream was one file for ever, which could not be removed. It goes on in further files between two
-/// messages, and the sender is told the same place after a kill and with the older files gone.
+/// The journal of a resumed stream was one file for ever, which could not be removed. It continues in further files
+/// between two messages. The sender gets the same place after a kill and with the older files gone.
 #[test]
 fn the_journal_of_a_resumed_stream_rotates() {
     let port = free_port();

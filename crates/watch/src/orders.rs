@@ -1,8 +1,8 @@
 //! The life of orders, and what executions and cancels inherit from them.
 //!
 //! An order is known by venue and id. Its quantity is the total, also after an amend; its entry is that of its
-//! `order_new`, and amends do not move it. It is *live* when it was seen new, not cancelled, and something of it
-//! is left. An order that only amends have told of has no entry, is never live, and still says whose it is.
+//! `order_new`, and amends do not move it. It is *live* when it was seen new, not cancelled, and something of it is
+//! left. An order known only from amends has no entry, is never live, and still says whose it is.
 
 use crate::exact::QuantitySum;
 use crate::ids::IdKey;
@@ -17,7 +17,7 @@ pub(crate) const ORDERS_MAX: usize = 1 << 20;
 /// Orders kept at most that are not live any more, for executions and cancels that come late.
 pub(crate) const SPENT_MAX: usize = 1 << 14;
 
-/// An order as far as the events up to now tell.
+/// An order according to the events up to now.
 #[derive(Clone, Copy, Debug)]
 pub struct OrderState {
     /// When it was entered, event time.

@@ -4,8 +4,8 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use unitape_model::{Event, EventField, EventValue};
 
-/// The beneficial group of each owner, as `party` events tell it; an owner of whom nothing was told is its
-/// own group. At most one entry for each owner in the dictionary.
+/// The beneficial group of each owner, from `party` events; an owner that none of them names is its own group. At
+/// most one entry for each owner in the dictionary.
 #[derive(Debug, Default)]
 pub struct OwnerGroups {
     groups: HashMap<u32, u32, FxBuildHasher>,

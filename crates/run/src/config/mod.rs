@@ -136,7 +136,7 @@ pub struct RunSettings {
     pub idle: TimeSpan,
     /// Threads ask again and again instead of waiting in the kernel: for the least latency, and a core for each of them.
     pub spin: bool,
-    /// How often figures are told; `0s`: never.
+    /// How often statistics are reported; `0s`: never.
     pub stats: TimeSpan,
     /// Directory of the journals; by default the tape's with `.journal` behind it.
     pub journal: Option<PathBuf>,
@@ -496,7 +496,7 @@ impl FeedConfig {
             Some(reference) => format.with_reference(reference),
             None => format,
         };
-        // What cannot be compiled is to be told now, not by a worker.
+        // A mapping that cannot be compiled must be reported now, not by a worker.
         format.decoder().map(|_| format)
     }
 

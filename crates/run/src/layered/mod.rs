@@ -212,7 +212,7 @@ fn read<T: DeserializeOwned>(table: &Table) -> Result<T, (Vec<KeyPathStep>, Stri
             steps.push(step);
         }
         let message = e.inner().message().to_owned();
-        // An unknown key is told in words only; it is the line of the key that helps.
+        // The error names an unknown key only in its text; the line of the key helps more.
         let unknown = message.strip_prefix("unknown field `").and_then(|m| m.split_once('`')).map(|(k, _)| k);
         let unknown = unknown.filter(|k| at.and_then(|v| v.get(k)).is_some());
         steps.extend(unknown.map(|k| KeyPathStep::Key(k.to_owned())));

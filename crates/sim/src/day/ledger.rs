@@ -5,10 +5,10 @@ use unitape_model::Side;
 
 use super::event::{DayEvent, DayEventBody, OrderKind, OrderTicket, TimeInForce};
 
-/// An order that rests, as the events tell it.
+/// A resting order, as the events describe it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RestingOrder {
-    /// Its terms as last told.
+    /// Its terms as of the last event.
     pub terms: OrderTicket,
     /// What it has left.
     pub leaves: i64,

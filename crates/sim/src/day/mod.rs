@@ -11,9 +11,9 @@
 //!                                 │ Sim::book        truth: labels, near misses, lives of orders, positions
 //! ```
 //!
-//! [`Sim::step`] plays the next thing that happens and gives its events: one request with all that follows from it. What
-//! stands in the books afterwards is [`Sim::book`]. [`OrderLedger`] tells the same from the events alone, so that a book made
-//! from a tape can be held against either, after every event or after every step.
+//! [`Sim::step`] plays the next thing that happens and returns its events: one request with all that follows from it.
+//! [`Sim::book`] shows the books afterwards. [`OrderLedger`] derives the same from the events alone, so that a book
+//! made from a tape can be compared with either, after every event or after every step.
 //!
 //! ```
 //! use unitape_model::Side;

@@ -1,4 +1,4 @@
-//! One book by price level, deeper than what is published of it, and what is told of each change.
+//! One book by price level, deeper than the exchange publishes, and the messages about each change.
 
 use crate::rng::Rng;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl ExchangeBook {
         self.sides = [Vec::new(), Vec::new()];
     }
 
-    /// Something happens; what is told of it. Nothing is told of what nobody sees.
+    /// Applies what happens and returns what is published. What nobody sees is not published.
     pub fn act(
         &mut self,
         rng: &mut Rng,

@@ -448,7 +448,7 @@ fn a_restart_begins_again() {
     assert!(restarts > 1);
 }
 
-/// Damage that a receiver takes for something else could not be told from an error of its own.
+/// If a receiver read damage as something else, nobody could distinguish it from an error of the receiver.
 #[test]
 fn damage_can_be_seen() {
     let clean = ExchangeConfig { messages: 4_000, options: 20, ..ExchangeConfig::default() };

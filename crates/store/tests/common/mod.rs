@@ -321,7 +321,7 @@ pub fn seen_on_tape(dir: &Path) -> Vec<Seen> {
     }
 }
 
-/// All events that a scan gives, and how many problems it told.
+/// All events that a scan returns, and how many problems it reported.
 pub fn seen_in_store(store: &Store, filter: &ScanFilter) -> (Vec<Seen>, usize) {
     let sources: Vec<Vec<u8>> = store.sources().map(|e| e.bytes().to_vec()).collect();
     let mut scan: Scan<'_> = store.scan(filter).unwrap();

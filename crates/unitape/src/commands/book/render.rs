@@ -200,7 +200,7 @@ impl<'a> BestPriceRow<'a> {
         for (level, [px, qty]) in self.sides.into_iter().zip([["bid", "bid_qty"], ["ask", "ask_qty"]]) {
             let Some(level) = level else { continue };
             put(px, level.px.to_string().into());
-            // Zero stands for a quantity that the feed does not tell.
+            // Zero means a quantity that the feed does not publish.
             if level.qty.mantissa() != 0 {
                 put(qty, level.qty.to_string().into());
             }

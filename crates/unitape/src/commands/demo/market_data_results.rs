@@ -26,11 +26,11 @@ pub struct MarketDataResults {
     pub groups: BTreeMap<String, String>,
     /// Best prices and how they moved, the most active instrument first.
     pub courses: Vec<PriceCourse>,
-    /// What the tape tells of loss.
+    /// The losses recorded on the tape.
     pub loss: LossSummary,
 }
 
-/// What the tape tells of packets that came on no line.
+/// The tape's record of packets that arrived on no line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct LossSummary {
     /// Packets, by channel.
@@ -194,7 +194,7 @@ pub fn books(
     differs
 }
 
-/// Where what the handler and the tape tell of the lines is not what came on them.
+/// Where the handler and the tape report something else than what arrived on the lines.
 pub fn lines(came: &[ChannelArrivals; 3], held: &MarketDataResults) -> Vec<String> {
     let mut differs = Vec::new();
     let mut same = |what: String, is: u64, must: u64| {

@@ -81,14 +81,14 @@ pub fn hot_leftovers() -> DoctorFinding {
     warn("hot_leftovers", what, cure)
 }
 
-/// How the file system in memory at `demo_directory` is mounted: `huge=` of its options, as the kernel tells them.
+/// How the file system in memory at `demo_directory` is mounted: `huge=` of its options, as the kernel reports them.
 fn huge_of(mounts: &str, place: &str) -> Option<String> {
     let options = mounts.lines().rev().find_map(|line| {
         let mut fields = line.split(' ').skip(1);
         (fields.next() == Some(place)).then(|| fields.nth(1))?
     })?;
     let mode = options.split(',').find_map(|option| option.strip_prefix("huge="));
-    Some(mode.unwrap_or("never").to_owned()) // what is not told is the default
+    Some(mode.unwrap_or("never").to_owned()) // the kernel does not list the default
 }
 
 /// Of a mounted file system its own option counts; `shmem_enabled` is for memory without one.
