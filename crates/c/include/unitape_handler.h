@@ -13,8 +13,8 @@
  *             die(unitape_last_error());
  *
  * The handler has no thread: callbacks are called by the thread that gives it packets, and must return (no longjmp, no
- * exception) and not use the handler they are called by; what they may use is listed below. Errors, handles and threads are
- * as in unitape.h. The configuration is a mapping with a table [fast], see docs/formats-fast.md.
+ * exception) and not use the handler they are called by; the functions they may use are listed below. Errors, handles
+ * and threads are as in unitape.h. The configuration is a mapping with a table [fast], see docs/formats-fast.md.
  */
 #ifndef UNITAPE_HANDLER_H
 #define UNITAPE_HANDLER_H
@@ -131,8 +131,8 @@ enum {
 
 /*
  * Subscribes: `callback` is called with `context` and each event. Best before the first packet: data published while
- * nobody subscribed are not known, and the book is stale until the venue sends it again. Two subscriptions that cover the
- * same event both get it.
+ * nobody subscribed are not known, and the book is stale until the venue sends it again. Two subscriptions that cover
+ * the same event both get it.
  */
 int32_t unitape_handler_subscribe(unitape_handler *handler, uint32_t what, const char *name,
                                   unitape_market_callback callback, void *context);
