@@ -90,7 +90,7 @@ pub struct BookCounters {
 /// What an event means to the basis it is about.
 #[derive(Clone, Copy)]
 struct BasisUpdate {
-    /// It gives all of it anew.
+    /// The event publishes the whole book again.
     recovered: bool,
 }
 
@@ -108,7 +108,7 @@ pub struct Books {
     /// How often that was said.
     pub(crate) wide_count: u64,
     pub(crate) losses: LossTable,
-    /// The venue that stands for all of them.
+    /// The venue id that means all of them.
     all_venues: Option<u16>,
     /// Greatest event time so far.
     pub(crate) now: i64,
@@ -280,7 +280,7 @@ impl Books {
                 _ if late => Err(BookFault::Late),
                 Some(change) => {
                     recovered = change.action == LevelAction::Clear && change.side.is_none();
-                    // That which goes with the word that it is stale does not give it anew.
+                    // A message that arrives with the stale notice does not replace the book.
                     recovered &= !listing.is_word(Basis::Levels);
                     listing.levels.on_level(&change, self.options.levels_max)
                 }

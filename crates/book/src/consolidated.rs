@@ -68,7 +68,7 @@ impl InstrumentVenues {
         Self { instrument, listings: Vec::new(), best: [BestVenue::EMPTY; 2], marks: QuoteMarks::default() }
     }
 
-    /// Finds the best price anew; whether it is another one.
+    /// Finds the best price again and returns whether it changed.
     pub fn renew(&mut self, all: &[ListingBooks], now: i64, options: &BookOptions) -> bool {
         let (best, marks) = self.find(all, now, options);
         let same = marks == self.marks && best[0].same(&self.best[0]) && best[1].same(&self.best[1]);
@@ -133,7 +133,7 @@ fn join(best: &mut BestVenue, mine: &TopLevel, venue: u16, better: impl Fn(i64, 
     }
 }
 
-/// The basis of a listing is chosen anew: whether its best prices are others.
+/// The basis of a listing is chosen again. Returns whether its best prices changed.
 #[inline]
 pub(crate) fn choose(listing: &mut ListingBooks, now: i64, options: &BookOptions) -> bool {
     listing.basis = listing.choose(&options.prefer, now, options.stale_after_ns);

@@ -9,7 +9,7 @@ pub enum Error {
     /// A frame of a tape that is no event of ours, or a definition out of turn.
     #[error("tape at {position}: {message}")]
     Frame {
-        /// Where it stands.
+        /// Its position.
         position: Position,
         /// What is wrong.
         message: String,

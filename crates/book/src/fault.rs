@@ -22,7 +22,7 @@ pub enum BookFault {
     UnknownLevel,
     /// A new level where there is one; it replaces it.
     DuplicateLevel,
-    /// A level by depth whose price is not between those of its neighbours; it stands where it was put.
+    /// A level by depth whose price is not between those of its neighbours; it stays where it was put.
     UnsortedLevel,
     /// An event flagged late that comes from before what the book has seen of its source; left out.
     Late,

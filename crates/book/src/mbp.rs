@@ -173,7 +173,7 @@ impl LevelLimit {
 type LevelResult = Result<(), BookFault>;
 
 impl LevelBook {
-    /// Takes an event; no more than so many levels are kept of a side.
+    /// Applies an event; a side keeps at most `levels_max` levels.
     #[inline]
     pub(crate) fn on_level(&mut self, change: &LevelChange, levels_max: u32) -> LevelResult {
         self.apply(change, LevelLimit::Kept(levels_max)).fault.map_or(Ok(()), Err)

@@ -216,7 +216,7 @@ pub struct OrderView {
     pub shown: Decimal,
     /// What was executed.
     pub done: Decimal,
-    /// Whether it stands in the queue of its price. Orders that are to be executed at once, stop orders, orders
+    /// Whether it is in the queue of its price. Orders that are to be executed at once, stop orders, orders
     /// without a price and one that is being matched do not.
     pub queued: bool,
 }

@@ -179,7 +179,7 @@ impl<'a> BookView<'a> {
         orders.into_iter().flatten().map(|order| self.books.store.view(order))
     }
 
-    /// The orders that stand in no queue (see [`OrderView::queued`]), latest first.
+    /// The orders that are in no queue (see [`OrderView::queued`]), latest first.
     pub fn aside(self) -> impl Iterator<Item = OrderView> + use<'a> {
         let listing = self.inner();
         let orders = (self.basis == Basis::Orders).then(|| listing.orders.aside(&self.books.store));

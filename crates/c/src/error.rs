@@ -152,7 +152,7 @@ pub mod code {
         OPTION = -17,
         /// Too long, or not whole frames.
         BAD_UNIT = -18,
-        /// A claim was given up; the publication must be opened anew.
+        /// A claim was given up; the publication must be opened again.
         CLAIM_ABANDONED = -19,
         /// Claims are out.
         CLAIMS_OUTSTANDING = -20,

@@ -171,7 +171,7 @@ unsafe fn whole(options: *const Options) -> Result<Options, Error> {
         let what = format!("options of {size} bytes are none; set them with unitape_options_init");
         return Err(Error::Argument(what));
     }
-    // SAFETY: the first field says that so many bytes are there.
+    // SAFETY: the first field says how many bytes are there.
     let bytes = unsafe { std::slice::from_raw_parts(options.cast::<u8>(), size) };
     let (known, more) = bytes.split_at(size.min(size_of::<Options>()));
     if more.iter().any(|&b| b != 0) {

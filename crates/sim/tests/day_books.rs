@@ -44,8 +44,8 @@ fn line(books: &Books, id: ListingId, side: Side) -> Line {
     line
 }
 
-/// What the events say stands in a book. An order that was announced last and meets the other side is being matched,
-/// and not seen.
+/// The orders in a book according to the events. An order that was announced last and meets the other side is being
+/// matched, and does not appear.
 fn visible(ledger: &OrderLedger, book: u32, last: Option<u64>, continuous: bool) -> [Vec<(u64, i64, i64)>; 2] {
     let mut sides = [Side::Buy, Side::Sell].map(|side| ledger.queue(book, side));
     let crossed = matches!(&sides, [b, a] if !b.is_empty() && !a.is_empty() && b[0].1 >= a[0].1);
@@ -157,7 +157,7 @@ fn compare(seed: u64, sum: &mut Compared) {
     assert_eq!((books.orders(), books.faults_total()), (0, 0), "all orders end with the day");
 }
 
-/// A book that is not the venue's at one event shows whoever looks then a market that was not there: through auctions,
+/// A book that is not the venue's at one event shows an observer a market that was not there: through auctions,
 /// halts, stops that are elected, immediate orders and the close.
 #[test]
 fn books_are_the_simulators_at_every_event() {
@@ -170,7 +170,7 @@ fn books_are_the_simulators_at_every_event() {
     );
 }
 
-/// The slow twin takes the same days, so that it can stand for the truth where there is no simulator.
+/// The slow twin reads the same days, so that it can serve as the truth where there is no simulator.
 #[test]
 fn the_slow_twin_agrees_on_simulated_days() {
     for seed in [50, 51] {

@@ -240,7 +240,7 @@ fn best_is_what_the_reports_say() {
         };
         let published = [level(&bbo.bid, &bbo.bid_qty), level(&bbo.ask, &bbo.ask_qty)];
         assert_eq!(last[&(bbo.venue.to_owned(), bbo.instr.clone())], published);
-        // It ends while all books trade, and what was published is what stands in them.
+        // It ends while all books trade, and the published prices are those in them.
         let venue = world.venues.iter().position(|v| *v == bbo.venue).expect("a venue");
         let is = |i: &InstrumentId| world.instruments[i.index()].isin == bbo.instr;
         let instr = world.instrument_ids().find(is).expect("an instrument");

@@ -111,7 +111,7 @@ fn a_hurried_background_fires_nothing() {
     check(&sim, &events);
 }
 
-/// The eight must also stand side by side in one day, at any hour of it.
+/// The eight must also appear side by side in one day, at any hour of it.
 #[test]
 fn a_whole_day_holds_all() {
     let (sim, events) =

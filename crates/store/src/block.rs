@@ -35,7 +35,7 @@ pub(crate) mod special {
     pub const TAIL_BYTES: u16 = 0x1004;
     /// Those bytes, row after row.
     pub const TAIL: u16 = 0x1005;
-    /// All of them, in the order in which they stand before the cells.
+    /// All of them, in their order before the cells.
     pub const ALL: [u16; 6] = [ORDINAL, BEHIND, FLAGS, LINES, TAIL_BYTES, TAIL];
 }
 

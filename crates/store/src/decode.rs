@@ -174,7 +174,7 @@ impl BlockDecoder {
                 values.resize(n, 0);
                 column.next(values)?;
             }
-            // Where each frame will stand, and that the block holds no more than it says.
+            // The place of each frame, and that the block holds no more than it says.
             self.starts.clear();
             let mut total = 0;
             let [ordinals, behind, bits, lines, tails] = &firsts;

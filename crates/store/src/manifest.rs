@@ -90,7 +90,7 @@ impl SealedPart {
 }
 
 impl Manifest {
-    /// Where it stands.
+    /// The path of the manifest.
     pub fn path(store: &Path) -> PathBuf {
         store.join(NAME)
     }

@@ -59,12 +59,12 @@ impl Default for SealOptions<'_> {
 /// Greatest `stripe_bytes`.
 pub(crate) const STRIPE_BYTES_MAX: usize = 1 << 30;
 
-/// Figures for whoever watches; written with Relaxed, each for itself.
+/// Progress figures for observers; written with Relaxed, each for itself.
 #[derive(Debug, Default)]
 pub struct StoreProgress {
     /// Bytes of tape, or of blocks, that have been read.
     pub bytes: AtomicU64,
-    /// Of so many, as far as is known.
+    /// The total, as far as it is known.
     pub bytes_total: AtomicU64,
     /// Rows sealed or given out.
     pub rows: AtomicU64,

@@ -226,7 +226,7 @@ pub enum Error {
     Clock {
         /// The file that says so.
         path: PathBuf,
-        /// By so many seconds.
+        /// The difference in seconds.
         ahead_s: i64,
     },
     /// The writer of a ring tape has overwritten what the reader had not read yet; the reader goes on.

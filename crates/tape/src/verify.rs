@@ -72,7 +72,7 @@ pub struct TapeStatus {
     pub live: bool,
 }
 
-/// Looks how the tape in `dir` stands.
+/// Returns the state of the tape in `dir`.
 ///
 /// # Errors
 /// Not a tape, a foreign version, or damage of its small files.
@@ -388,7 +388,7 @@ struct VerifyWalk {
 }
 
 impl VerifyWalk {
-    /// Damage goes up to `next`; what stands there, if it is durable, is looked at all the same.
+    /// Damage goes up to `next`; bytes there are still checked if they are durable.
     fn break_at(&mut self, next: Position) {
         (self.broken, self.unit_open, self.ordinal) = (true, false, None);
         (self.at, self.over) = (next, self.over || next >= self.durable);

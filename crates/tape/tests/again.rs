@@ -49,7 +49,7 @@ fn fill(writer: &mut Writer, hot: &Path, seed: u64, from: u64, segments: u64) ->
     (seen, index)
 }
 
-/// Pages that do not come round are made anew for ever, which is what all of this is there to spare.
+/// Pages that are not recycled are made again for ever, which recycling exists to avoid.
 #[test]
 fn a_tape_goes_round_in_a_few_files() {
     let Some((_dir, dir, hot, options)) = tape(4) else { return };

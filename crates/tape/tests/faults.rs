@@ -332,7 +332,7 @@ fn a_flush_that_fails_between_two_segments_comes_again_before_the_close() {
 }
 
 /// A flush that failed once made the next one succeed over pages that were never written. A file tape must not call
-/// them durable, must say so as long as it is open, must go on otherwise, and must mend it when it is opened anew.
+/// them durable, must say so as long as it is open, must continue otherwise, and must repair it when it is reopened.
 #[test]
 fn a_failed_flush_of_a_file_tape_lasts_until_it_is_opened_anew() {
     let _alone = alone();

@@ -202,7 +202,7 @@ fn stopped_and_killed_readers_do_not_disturb_the_writer() {
     assert_eq!(Checker::new(dir.path(), 4).catch_up(), 20_000);
 }
 
-/// A recorder that dies in the middle of a copy must leave no hole, whoever goes on.
+/// A recorder that dies in the middle of a copy must leave no hole, whichever process continues.
 #[test]
 fn killed_recorders_leave_no_hole() {
     killed_recorders(SEGMENT_BYTES, 20, 4);

@@ -194,7 +194,7 @@ fn a_hot_tape_survives_the_loss_of_either() {
         wait_recorded(&writer);
         let gone = if hot_one { hot.join(format!("{:016x}.seg", 1)) } else { segment(dir.path(), 1) };
         fs::remove_file(&gone).unwrap();
-        // So long that whoever looks from time to time has looked.
+        // Long enough that every periodic look has happened.
         for _ in 0..50 {
             append(&mut writer, 4, next, next + 1);
             next += 1;

@@ -114,7 +114,7 @@ fn who_cannot_ask_says_so() {
     writer.close().unwrap();
 }
 
-/// A hot tape in a directory that lets everybody in is read by everybody, whoever writes it.
+/// A hot tape in a directory that lets everybody in is readable by everybody, no matter who writes it.
 #[test]
 fn another_user_reads_a_hot_tape() {
     let base = directory();

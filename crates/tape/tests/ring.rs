@@ -300,7 +300,7 @@ fn foreign_short_and_damaged_files_are_named() {
     assert!(matches!(reader.next(), Err(Error::Damage { offset, .. }) if offset == at));
 }
 
-/// A ring that is removed and made anew under a reader once left it waiting for ever.
+/// A ring that is removed and created again under a reader once left it waiting for ever.
 #[test]
 fn a_reader_notices_that_its_ring_was_removed() {
     let dir = directory();

@@ -176,7 +176,7 @@ fn write(writer: &mut RingTapeWriter, seed: u64, index: u64) {
     }
 }
 
-/// Index of the unit that has so many events before it.
+/// Index of the unit that has this many events before it.
 fn index_of(seed: u64, ordinal: u64) -> u64 {
     let (mut index, mut events) = (0, 0);
     while events < ordinal {

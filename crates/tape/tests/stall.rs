@@ -1,5 +1,5 @@
 //! Processes stand still at any moment, as on a busy machine: the writer, the recorder, readers. Nobody else is
-//! harmed, and whoever goes on again is right.
+//! harmed, and a process that resumes is right.
 //!
 //! Rounds by `UNITAPE_STALL_ROUNDS` (150), seed by `UNITAPE_SEED`. Each stops one process, looks that those which do
 //! not need it go on, and lets it go on.

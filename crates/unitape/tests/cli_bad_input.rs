@@ -31,7 +31,7 @@ fn between_neighbours(bad: &[u8], reason: &str) -> Value {
     let position = entry["position"].to_string();
     let show = ["quarantine", "show", tape.to_str().unwrap(), &position, "--raw"];
     assert_eq!(run(show).code(0).stdout, bad);
-    // The tape says the same to whoever reads it as events.
+    // The tape says the same to a reader of events.
     let events = cat(&tape, &["--kind", "quarantine"]);
     assert_eq!(events[0]["reason"], reason);
     assert_eq!(events[0]["offset"], entry["offset"]);
@@ -351,7 +351,7 @@ fn a_directory_that_is_no_tape() {
 }
 
 /// Every byte of a tape is covered: damage is found by `verify`, which names the file and ends with 3, and `cat` gives
-/// what stands before it.
+/// what comes before it.
 #[test]
 fn a_damaged_tape() {
     let dir = tempfile::tempdir().unwrap();

@@ -241,7 +241,7 @@ fn grouped(n: usize) -> String {
 }
 
 /// A definition that does not follow the others: `cat` printed ids with exit code 0, `watch` and `book` refused with 1,
-/// `seal` in other words. An id that no definition precedes is one that stands for nothing.
+/// `seal` in other words. An id that no definition precedes means nothing.
 #[test]
 fn a_name_that_is_not_defined_is_damage_everywhere() {
     let dir = tempfile::tempdir().unwrap();

@@ -109,7 +109,7 @@ impl Follower {
     }
 
     fn next(&self) -> Value {
-        // Longer than a frozen machine stands still.
+        // Longer than a machine stays frozen.
         let line = self.lines.recv_timeout(Duration::from_secs(120)).expect("the command prints no more");
         serde_json::from_str(&line).unwrap()
     }

@@ -1,4 +1,4 @@
-//! The raw log of the quarantine is evidence: bytes that are not what they were are damage, whoever reads them.
+//! The raw log of the quarantine is evidence: bytes that have changed are damage for every reader.
 //!
 //! A digit of a refused price once changed places in `quarantine.raw`, and a retry made a trade of it; `tape verify`
 //! called a tape whole whose raw log had been cut or removed.

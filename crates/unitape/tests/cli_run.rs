@@ -406,7 +406,7 @@ fn a_quiet_feed_is_waited_for_a_while() {
     common::run(["tape".as_ref(), "verify".as_ref(), bench.tape().as_os_str()]).code(0);
 }
 
-/// A mapping is loaded anew while the run goes on; one that cannot be used is refused and the old one stays.
+/// A mapping is reloaded during the run; an invalid one is refused and the old one stays in force.
 #[test]
 fn a_mapping_that_changes() {
     let bench = Bench::new("", &[("a", "directory = \"in\"\nmapping = \"m.toml\"")]);

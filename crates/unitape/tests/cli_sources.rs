@@ -431,7 +431,8 @@ fn growth_of_a_file_that_an_earlier_run_read_is_noticed() {
     assert_eq!(running.stop().0, Some(0));
 }
 
-/// A followed file that is cut and written anew beyond what was read of it is no shorter: its first messages were never read.
+/// A followed file that is cut and rewritten beyond what was read of it is no shorter. Its first messages were never
+/// read.
 #[test]
 fn a_followed_file_that_is_written_anew_is_noticed() {
     let bench = Bench::new("", &[("a", "directory = \"in\"\nfollow = true\nrestart = \"never\"")]);

@@ -49,7 +49,7 @@ const NOT_RUN: [&str; 17] = [
     "git",
 ];
 
-/// The pages once promised an option that had been renamed: whoever copies a command finds out first.
+/// The pages once promised an option that had been renamed: a reader who copies a command finds out first.
 #[test]
 fn the_commands_in_the_pages_work() {
     let root = root();

@@ -123,7 +123,7 @@ impl Case {
     }
 }
 
-/// Bytes changed, lost, put in and repeated, now and then; not in the first kilobyte, where a header stands.
+/// Bytes changed, lost, put in and repeated, now and then; not in the first kilobyte, where a header is.
 fn damaged(bytes: Vec<u8>, rng: &mut Rng) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = &bytes[..];

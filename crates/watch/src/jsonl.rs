@@ -1,4 +1,4 @@
-//! Replay of events that stand in lines.
+//! Replay of events from lines.
 
 use crate::alert::Alert;
 use crate::error::Error;

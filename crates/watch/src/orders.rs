@@ -24,7 +24,7 @@ pub struct OrderState {
     pub entry_ts: UnixNanos,
     /// Ordinal of its `order_new`, if there was one.
     entry_seq: KeptSeq,
-    /// Where its `order_new` stands on the tape, if it is on one.
+    /// The position of its `order_new` on the tape, if it is on one.
     entry_position: KeptPosition,
     /// The price it was entered with, or [`Price::NONE`].
     pub entry_px: Price,
@@ -76,7 +76,7 @@ impl OrderState {
         self.entry_seq.get()
     }
 
-    /// Where its `order_new` stands on the tape, if it is on one.
+    /// The position of its `order_new` on the tape, if it is on one.
     #[inline]
     pub fn entry_position(&self) -> Option<Position> {
         self.entry_position.get()

@@ -362,7 +362,7 @@ fn a_feed_that_says_stale_is_heard() {
     assert_eq!(say(2, "level action=R"), (" | ".to_owned(), vec!["stale"]));
     assert_eq!(say(3, "status state=3 reason=instrument").1, ["stale"], "a state of the venue's own");
     assert_eq!(say(4, "status state=recovered").1, [""; 0]);
-    // A fault is not mended by a word, but by the book given anew.
+    // A status does not clear a fault; only a new full book does.
     say(5, "level side=B action=C px=9 qty=1 depth=7");
     assert_eq!(say(6, "status state=recovered").1, ["stale"]);
     say(7, "status state=stale");

@@ -85,7 +85,7 @@ fn any_line() -> impl Strategy<Value = (String, u8, u32)> {
         word(&["stale", "stale", "recovered", "recovered", "LIVE", "halted", "trading", "restarted"])
             .prop_map(|state| format!("status state={state}"));
     let about = prop_oneof![30 => order, 8 => level, 3 => bbo, 1 => session, 2 => status];
-    // Now and then two stand at one place.
+    // Now and then two are at one place.
     let frame = (0u8..12, prop_oneof![1 => 0u32..3, 3 => 0u32..1000]);
     (about, of, frame).prop_map(|(about, (venue, instr, ts), (flag, offset))| {
         let flags = match flag {

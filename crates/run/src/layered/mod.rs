@@ -11,7 +11,7 @@
 //! A variable says the same in capitals, with two underscores where the key has a dot, and one where a name has
 //! a dash: `UNITAPE_FEED__JSE__SOURCE`. Its value is read as TOML where it is TOML, else as text.
 //!
-//! It does not know what the values mean; whoever checks that asks [`OriginTable::origin_of_key`] where to point.
+//! It does not know what the values mean; the code that checks them asks [`OriginTable::origin_of_key`] where to point.
 
 mod origin;
 

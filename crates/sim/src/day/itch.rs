@@ -245,7 +245,7 @@ impl ItchDayWriter {
     ) {
         if let Some(held) = self.held.as_mut().filter(|h| h.terms.oid == order.oid) {
             (held.left, held.done) = (held.left - qty, held.done + qty);
-            // What it was before stands in nobody's way any more.
+            // Its earlier state is in nobody's way any more.
             if let Some(old) = held.before.take() {
                 self.put(world, b'D', order.book, &[SampleValue::Number(old.reference)], out);
             }

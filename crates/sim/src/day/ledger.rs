@@ -1,4 +1,4 @@
-//! What the events say stands in the books: the slow, obvious way.
+//! The orders in the books according to the events: the slow, obvious way.
 
 use std::collections::BTreeMap;
 use unitape_model::Side;

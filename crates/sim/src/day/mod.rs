@@ -259,7 +259,7 @@ impl Sim {
         self.x.desk(self.x.world.book(venue, instr)).phase
     }
 
-    /// Number of the order that a tag in a [`MatchingBook`] stands for.
+    /// Number of the order that a tag in a [`MatchingBook`] refers to.
     pub fn order_number(&self, tag: u32) -> u64 {
         self.x.order(tag).terms.oid
     }

@@ -18,17 +18,17 @@ pub struct PublishedLevel {
 /// `MDUpdateAction`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MdUpdateAction {
-    /// A level comes in; what stands at it or behind moves back.
+    /// A level is added; the levels at it or after it move back.
     New = 0,
     /// Quantity and orders of a level change.
     Change = 1,
-    /// A level goes; what stands behind moves up.
+    /// A level is removed; the levels after it move up.
     Delete = 2,
     /// All levels from the best to this one go.
     DeleteThru = 3,
     /// All levels from this one to the last go.
     DeleteFrom = 4,
-    /// Another price stands at this level.
+    /// This level has another price.
     Overlay = 5,
 }
 
@@ -41,7 +41,7 @@ pub struct PublishedUpdate {
     pub side: Side,
     /// At which level, from 1.
     pub depth: u32,
-    /// What stands there then; none where levels go.
+    /// The level that is there then; none where levels go.
     pub level: Option<PublishedLevel>,
 }
 
@@ -204,7 +204,7 @@ impl ExchangeBook {
         }
     }
 
-    /// Somebody takes what stands on a side, level by level.
+    /// Somebody executes against a side, level by level.
     fn trade(
         &mut self,
         side: Side,

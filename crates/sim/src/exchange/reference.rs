@@ -21,7 +21,7 @@ pub(super) struct ReferencePublisher {
     instrument_update_more: InstrumentGroupRefs,
 }
 
-/// What of an instrument stands in groups and sequences.
+/// The parts of an instrument that are in groups and sequences.
 struct InstrumentGroupRefs {
     simple: Option<GroupRef>,
     complex: Option<GroupRef>,

@@ -196,7 +196,7 @@ fn all_is_as_it_was_meant(templates: &ChannelTemplates, seed: u64) {
                                 assert_eq!(moment.at, at);
                                 assert_eq!(books[&id][0][..], moment.bids[..], "{id} at {at:?}");
                                 assert_eq!(books[&id][1][..], moment.offers[..], "{id} at {at:?}");
-                                // A book is sorted, and nobody stands in the other's way.
+                                // A book is sorted, and it is not crossed.
                                 assert!(moment.bids.is_sorted_by(|a, b| a.px > b.px));
                                 assert!(moment.offers.is_sorted_by(|a, b| a.px < b.px));
                                 if let (Some(bid), Some(offer)) = (moment.bids.first(), moment.offers.first())

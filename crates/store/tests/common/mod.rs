@@ -90,7 +90,7 @@ impl Maker {
 
     /// Appends a unit with an event of this kind, some of its fields none, inline or overflowing their place.
     pub fn event(&mut self, kind: EventKind, out: &mut Vec<u8>) {
-        // Ids first: their definitions stand before the event.
+        // Ids first: their definitions come before the event.
         let schema = EventSchema::for_kind(kind);
         let mut ids = Vec::new();
         // A quote is a venue's or a bank's.

@@ -65,7 +65,7 @@ impl DefinitionReader {
         Ok(Self { file, path: path.into(), offset: HEAD as u64, frame: Vec::new(), met: None, whole: None })
     }
 
-    /// The next definition: where it stands on the tape, and its frame.
+    /// The next definition: its place on the tape, and its frame.
     ///
     /// # Errors
     /// A record that is cut short or does not match its checksum, and a log that ends before its durable end.
@@ -132,7 +132,7 @@ pub(crate) struct DefinitionLog {
     pub length: u64,
     /// Everything below this position is in the log.
     covered: Position,
-    /// The follower came this far; the definitions before it take so many bytes. The log may have more of them.
+    /// The follower came this far; the definitions before it occupy this many bytes. The log may have more of them.
     passed: (Position, u64),
     /// The same at the start of the segment that is followed.
     marked: (Position, u64),

@@ -185,7 +185,7 @@ impl MappedSegment {
     pub fn first_ordinal(&self, meta: &TapeManifest) -> Result<u64> {
         // SAFETY: the mapping has at least HEADER_PAGE bytes (checked when it was made). The page is written before
         // the file gets its name and, when a segment is taken over again, with the same fields; a hot segment is
-        // held by whoever asks.
+        // held by the caller.
         let page = unsafe { std::slice::from_raw_parts(self.map.as_ptr(), HEADER_PAGE as usize) };
         SegmentHeader::check(page, meta, self.index, &self.path)
     }
@@ -415,7 +415,7 @@ impl MappedSegment {
         unsafe { lines::put::<{ flaw::NONE }>(self, self.base, at, frames, hold) };
     }
 
-    /// Copies committed bytes as they stand to data offset `at`, the first word last.
+    /// Copies committed bytes unchanged to data offset `at`, the first word last.
     ///
     /// # Safety
     /// - `at + bytes.len() <= size`, both multiples of the line, `bytes` not empty.

@@ -58,7 +58,7 @@ impl SegmentLocator {
     /// Another mapping for `held`, if that is no longer the one writers write to.
     ///
     /// A segment that was closed and opened again in between may have moved: the file has lost its name, or
-    /// a hot one stands before it.
+    /// a hot one comes before it.
     pub fn remap_moved(&self, held: &MappedSegment) -> Result<Option<MappedSegment>> {
         let hot = self.hot_place()?.map(|dir| segment_path(&dir, held.index));
         let stale = match hot.filter(|path| path.exists()) {

@@ -125,7 +125,7 @@ impl GateSet {
 
     /// Takes away the files that nobody needs.
     pub fn close(&self, paths: &TapePaths, tape: TapeId) -> Result<()> {
-        // A required reader's place outlives the writer; the others begin anew.
+        // A required reader's place outlives the writer; the others start afresh.
         tidy(paths, tape, |name| self.held.iter().any(|held| held.gate.required && held.gate.reader == name))
     }
 

@@ -32,7 +32,7 @@ pub enum HeaderWordState {
     Frame(FrameHeader),
     /// The rest of the memory is empty.
     Pad,
-    /// Neither zero nor anything that may stand there.
+    /// Neither zero nor anything that may be there.
     Damage(FrameHeader),
 }
 
@@ -112,7 +112,7 @@ pub unsafe fn put<const FLAW: u8>(
     }
 }
 
-/// Copies committed bytes as they stand to offset `at`, the first word last.
+/// Copies committed bytes unchanged to offset `at`, the first word last.
 ///
 /// # Safety
 /// - The range lies in the memory, `at` and the length are multiples of the line, `bytes` is not empty.

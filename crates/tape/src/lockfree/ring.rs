@@ -11,7 +11,7 @@
 //! A position's place is `position % capacity`, so writing behind the end takes away what stands a capacity before.
 //!
 //! Invariant (intent first): before the first byte of a block is overwritten, the intent is stored beyond that
-//! block, and a Release fence stands between. A reader copies with relaxed loads and looks at the intent after an
+//! block, and a Release fence separates the two. A reader copies with relaxed loads and looks at the intent after an
 //! Acquire fence. If any of its loads found a byte of a later lap, the two fences meet and it finds the intent
 //! beyond its position as well, and throws the copy away. So nothing is delivered that is not exactly one frame
 //! as it was written. The same holds for marks, which are used again after two laps.
@@ -39,7 +39,7 @@ use unitape_model::{FrameHeader, LINE, Position, frame::KIND_PAD};
 use super::lines::{HeaderWordState, judge};
 use super::{SharedMemory, flaw};
 
-/// Where the words of the control page stand; lines that the two sides write or read apart are 128 bytes apart.
+/// The places of the words in the control page; lines that the two sides write or read apart are 128 bytes apart.
 pub mod place {
     /// Everything before this position is overwritten or about to be. Written by the writer once a block.
     pub const INTENT: u64 = 128;
@@ -323,7 +323,7 @@ pub enum RingReadOutcome {
     Nothing,
     /// The writer has taken the position away; the reader is where it was.
     Overrun,
-    /// Neither a frame nor zero stands there, and it was not overwritten.
+    /// Neither a frame nor zero is there, and it was not overwritten.
     Damage(FrameHeader),
 }
 
@@ -344,7 +344,7 @@ impl<M: SharedMemory, const FLAW: u8> RingReader<M, FLAW> {
         Some(reader)
     }
 
-    /// Where the next frame will stand, and the number of events before it.
+    /// The position of the next frame, and the number of events before it.
     #[inline]
     pub fn next_mark(&self) -> UnitMark {
         self.at
@@ -395,7 +395,7 @@ impl<M: SharedMemory, const FLAW: u8> RingReader<M, FLAW> {
             let from = buffer.len();
             buffer.push(header.0);
             let word = self.shape.word(position);
-            // Relaxed: the look's Acquire stands before them, the check behind them.
+            // Relaxed: the look's Acquire comes before them, the check after them.
             let words = (8..header.len_bytes() as u64).step_by(8);
             buffer.extend(words.map(|at| self.memory.load(word + at, Ordering::Relaxed)));
             begun = Some((buffer, from));

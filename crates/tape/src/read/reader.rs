@@ -37,7 +37,7 @@ pub enum StartPosition {
 /// A committed frame, in place.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// Where it stands.
+    /// Its position.
     pub position: Position,
     /// Its header word.
     pub header: FrameHeader,
@@ -56,7 +56,7 @@ impl<'a> Frame<'a> {
 /// Committed frames one after the other, in place; take them apart with [`unitape_model::frames`].
 #[derive(Clone, Copy, Debug)]
 pub struct FrameRun<'a> {
-    /// Where the first one stands.
+    /// The position of the first one.
     pub position: Position,
     /// Ordinal of the first non-META frame in it.
     pub ordinal: u64,
@@ -343,7 +343,7 @@ impl Reader {
     }
 
     /// Steps over the next frame; gives its data offset and header.
-    #[inline(always)] // the loop of whoever waits for a frame: what it takes to notice one is in every round trip
+    #[inline(always)] // the loop of a thread that waits for a frame: what it takes to notice one is in every round trip
     pub(crate) fn advance(&mut self) -> Result<Option<(u64, FrameHeader)>> {
         if let Some(segment) = &self.segment
             && self.at < self.limit

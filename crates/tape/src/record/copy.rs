@@ -124,7 +124,7 @@ impl SpareCopy {
         live.paths.run().join("recording")
     }
 
-    /// Makes that of segment `index`, once. If it cannot, whoever needs it tries again and says why.
+    /// Makes that of segment `index`, once. If it cannot, the caller that needs it tries again and reports why.
     pub fn make(&mut self, live: &SegmentLocator, index: u64) {
         if self.index != index && !segment_path(&live.paths.segments(), index).exists() {
             // The first ordinal is known when it is taken.

@@ -53,7 +53,7 @@ impl DurabilityHandle {
         Ok(if published > Position(0) { published } else { load_durable(&self.live.paths)?.position })
     }
 
-    /// Why it stands still, if a flush has failed and was not made good.
+    /// Why it does not advance, if a flush has failed and was not made good.
     pub fn failure(&mut self) -> Result<Option<DurabilityFailure>> {
         let paths = self.live.paths.clone();
         Ok(self.page()?.and_then(|state| state.failure(&paths)))
@@ -146,7 +146,7 @@ pub(crate) fn wait_on(
             if state.is_retired() {
                 return Ok(false);
             }
-            // One that dies is often started anew at once.
+            // A recorder that dies is often restarted at once.
             absent = if holder(&paths.recorder_lock()).is_some() { 0 } else { absent + 1 };
             if absent >= 3 {
                 let durable = state.durable();
@@ -159,7 +159,7 @@ pub(crate) fn wait_on(
 /// Time between two looks whether there is still somebody who can flush.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Why the durable position of the tape in `dir` stands still, for people; none if it does not, or nobody has the tape
+/// Why the durable position of the tape in `dir` does not advance, for people; none if it does, or nobody has the tape
 /// open. Cheap.
 pub fn durability_warning(dir: &Path) -> Option<String> {
     let paths = TapePaths { dir: dir.into() };

@@ -36,7 +36,7 @@ use crate::trust::unsynced_tail::check_known;
 pub enum SyncPolicy {
     /// When the writer closes.
     OnClose,
-    /// After so many bytes or so much time, whichever comes first.
+    /// After this many bytes or this much time, whichever comes first.
     Every {
         /// Bytes that may be committed and not durable.
         bytes: u64,
@@ -58,7 +58,7 @@ pub(crate) struct FlushState {
     pub flushed: DurableMark,
     pub last: Instant,
     pub open: Vec<(FlushTarget, File)>,
-    /// Copies of segments up to the one that begins at this position or is before it are made anew, because a flush of
+    /// Copies of segments up to the one that begins at this position or is before it are made again, because a flush of
     /// theirs has failed.
     pub suspect: Option<Position>,
     /// Nothing more becomes durable.
@@ -107,7 +107,7 @@ impl FlushState {
         Ok(again)
     }
 
-    /// Has copies made anew up to the segment that begins at `position` or is before it. Before the first byte of the
+    /// Has copies made again up to the segment that begins at `position` or is before it. Before the first byte of the
     /// tape nothing was written that could be lost.
     pub fn suspect_to(&mut self, position: Position) {
         self.suspect = self.suspect.max(Some(position).filter(|position| *position > Position(0)));
@@ -128,7 +128,7 @@ impl FlushState {
         self.open.len() >= OPEN_MAX
     }
 
-    /// Whether the copy of the segment that begins at `base` is to be made anew. The one that begins where the flush
+    /// Whether the copy of the segment that begins at `base` must be made again. The one that begins where the flush
     /// ended may have been begun.
     pub fn is_suspect(&self, base: Position) -> bool {
         self.suspect.is_some_and(|suspect| base <= suspect)

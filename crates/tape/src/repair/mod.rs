@@ -52,7 +52,7 @@ pub struct RepairOptions {
     pub beside: Vec<ForeignDamage>,
 }
 
-/// A damaged file that stands beside a tape, of those who write it.
+/// A damaged file beside a tape, of those who write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignDamage {
     /// The file.

@@ -215,7 +215,7 @@ impl RetentionState {
         if let Some(trouble) = &self.trouble {
             text += &format!("trouble {}\n", trouble.chars().take(1000).collect::<String>());
         }
-        // Without it the next one begins anew: with the notice, and with the clock as the tape knows it.
+        // Without it the next one starts afresh: with the notice, and with the clock as the tape knows it.
         let _ = write_whole(&paths.retention(), text.as_bytes());
     }
 }

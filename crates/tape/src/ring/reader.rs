@@ -125,7 +125,7 @@ impl RingTapeReader {
                     if words == 0 {
                         (position, begun) = (Some(at), before);
                     } else if at != before.position {
-                        // Behind a pad, which stands between units: it begins the next run.
+                        // After a pad, which separates units: it begins the next run.
                         self.buffer.truncate(words);
                         self.core.move_to(before);
                         break RingReadOutcome::Nothing;

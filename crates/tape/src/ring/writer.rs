@@ -81,7 +81,7 @@ impl RingTapeWriter {
             if let Some(ring) = RingFile::open(path, true)? {
                 check_same(&ring, id, &options)?;
                 ring.lock()?;
-                // Removed and made anew between opening and locking: that one is meant.
+                // Removed and created again between opening and locking: that one is meant.
                 if ring.is_in_place() {
                     return Self::take_over(ring, false);
                 }

@@ -125,7 +125,7 @@ impl Claim {
         Ok(position)
     }
 
-    /// Where the next frame will stand.
+    /// The position of the next frame.
     pub fn position(&self) -> Position {
         match self.piece() {
             Some(piece) => piece.segment.base.plus(piece.from + self.filled),

@@ -27,7 +27,7 @@ use crate::write::writer::Writer;
 
 /// The publishing end of a tape: messages of bytes, each under a topic.
 ///
-/// It is a [`Writer`] that knows how a message stands in a frame; events and other frames go through
+/// It is a [`Writer`] that knows how a frame holds a message; events and other frames go through
 /// [`Publication::writer`] onto the same tape.
 ///
 /// ```
@@ -167,7 +167,7 @@ impl From<Writer> for Publication {
     }
 }
 
-/// A frame that is being written where it will stand. Dropped without [`FrameDraft::commit`] it was never there.
+/// A frame that is being written in its place on the tape. Dropped without [`FrameDraft::commit`] it was never there.
 #[derive(Debug)]
 pub struct FrameDraft<'w> {
     writer: &'w mut Writer,

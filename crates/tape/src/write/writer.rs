@@ -180,7 +180,7 @@ impl Writer {
         self.meta
     }
 
-    /// The gates as they stand, in the order in which they were declared.
+    /// The present state of the gates, in the order in which they were declared.
     pub fn gates(&self) -> Vec<GateStatus> {
         self.gates.statuses()
     }

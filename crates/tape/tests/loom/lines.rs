@@ -1,4 +1,4 @@
-//! Claims, pads and the recorder's copy: whoever sees a first word sees the frames.
+//! Claims, pads and the recorder's copy: a reader that sees a first word sees the frames.
 
 use std::sync::atomic::Ordering;
 

@@ -61,7 +61,7 @@ impl SharedMemory for Shared {
     }
 }
 
-/// A frame of so many lines that carries its number in the first.
+/// A frame of this many lines that carries its number in the first.
 fn unit(number: u64, lines: u16) -> Vec<u8> {
     let mut unit = vec![0; lines as usize * LINE];
     FrameHeader::new_unstamped(20, flags::LAST, lines).write(&mut unit);

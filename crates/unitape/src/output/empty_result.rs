@@ -54,7 +54,7 @@ fn distance(a: &[char], b: &[char]) -> usize {
 
 /// So many names are listed in full.
 const LISTED_MAX: usize = 10;
-/// Of more, so many are shown.
+/// Of more, this many are shown.
 const SHOWN: usize = 3;
 /// So many names are compared at most.
 const NAMES_MAX: usize = 100_000;

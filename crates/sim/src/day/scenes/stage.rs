@@ -232,7 +232,7 @@ impl SceneContext<'_> {
     }
 }
 
-/// 1 for a buyer, -1 for a seller: a price times this is better the greater it is, for whoever rests.
+/// 1 for a buyer, -1 for a seller: a price times this is better the greater it is, for the resting side.
 pub(crate) fn sign(side: Side) -> i64 {
     if side == Side::Buy { 1 } else { -1 }
 }
