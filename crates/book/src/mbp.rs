@@ -353,7 +353,7 @@ fn by_depth(
     let from_end = usize::try_from(depth).unwrap_or(usize::MAX);
     let at = match rungs.len().checked_sub(from_end) {
         Some(at) if depth > 0 => at,
-        // Right behind the last one there is room for a new level.
+        // Right after the last one there is room for a new level.
         None if change.action == LevelAction::Add && from_end == rungs.len() + 1 => {
             return match rung {
                 _ if change.px == Price::NONE.0 => refuse(BookFault::BadLevel),

@@ -171,7 +171,7 @@ typedef struct unitape_options {
 int32_t unitape_options_init(unitape_options *options, size_t size);
 
 /*
- * Opens the tape in `dir` for publishing: makes it if there is none, with the directories above it, or goes on
+ * Opens the tape in `dir` for publishing: makes it if there is none, with the directories above it, or continues
  * at its end, recovering what a publisher that was killed has left. `options` may be null: all defaults.
  */
 int32_t unitape_publication_open(const char *dir, const unitape_options *options, unitape_publication **publication);
@@ -180,7 +180,7 @@ int32_t unitape_publication_open(const char *dir, const unitape_options *options
  * Flushes everything to the disk, waits for the recorder, and ends the publication. A claim or batch that is open
  * is given up. The handle is gone whatever this returns, but for UNITAPE_E_MISUSE; after an error the tape is as
  * if the process had been killed, and opening it again recovers it. Null is allowed and does nothing. In a child that
- * was forked from the process that opened it: UNITAPE_E_FORKED, and the publication of the parent goes on.
+ * was forked from the process that opened it: UNITAPE_E_FORKED, and the publication of the parent continues.
  */
 int32_t unitape_publication_close(unitape_publication *publication);
 
@@ -327,7 +327,7 @@ enum {
 int32_t unitape_await_tape(const char *dir, uint64_t timeout_ns);
 
 /*
- * Subscribes to the tape in `dir`. With a `name` (letters, digits, - and _) it goes on where a subscription of that
+ * Subscribes to the tape in `dir`. With a `name` (letters, digits, - and _) it continues where a subscription of that
  * name has acknowledged last, and `start` is for the first time; one at a time has a name. Without one (null) it
  * begins at `start`. `position` counts for UNITAPE_START_AT alone. UNITAPE_E_RETAINED: retention has removed the place;
  * the message says where the tape begins now, and UNITAPE_START_OR_OLDEST begins there.
@@ -366,7 +366,7 @@ int32_t unitape_subscription_close(unitape_subscription *subscription);
 int32_t unitape_subscription_next(unitape_subscription *subscription, unitape_frame *frame);
 
 /*
- * Called with each frame. 0: go on; anything else: enough, this one counts as read. It must return (no longjmp, no
+ * Called with each frame. 0: continue; anything else: enough, this one counts as read. It must return (no longjmp, no
  * exception), and must not use the subscription it is called for.
  */
 typedef int32_t (*unitape_callback)(void *context, const unitape_frame *frame);
@@ -386,7 +386,7 @@ int32_t unitape_subscription_wait(unitape_subscription *subscription, uint32_t s
 
 /*
  * Stores that everything read so far, the frame that was given last included, has been dealt with: the next
- * subscription of the name goes on behind it. One system call: once for many frames is often enough. What was read
+ * subscription of the name continues after it. One system call: once for many frames is often enough. What was read
  * and not acknowledged comes again, so every frame is dealt with at least once.
  */
 int32_t unitape_subscription_acknowledge(unitape_subscription *subscription);
@@ -456,7 +456,7 @@ int32_t unitape_cursor_delete(const char *dir, const char *name);
 
 /* -------------------------------------------------------------------------------------------------------- gates */
 
-/* A reader's hold on its gate. Its process's death lets the publication go on. */
+/* A reader's hold on its gate. Its process's death lets the publication continue. */
 typedef struct unitape_gate_hold unitape_gate_hold;
 
 /*
@@ -466,7 +466,7 @@ typedef struct unitape_gate_hold unitape_gate_hold;
  */
 int32_t unitape_gate_attach(const char *dir, const char *reader, uint64_t position, unitape_gate_hold **hold);
 
-/* Lets go: the publication goes on without this reader, unless it is required. Null is allowed and does nothing. */
+/* Lets go: the publication continues without this reader, unless it is required. Null is allowed and does nothing. */
 int32_t unitape_gate_detach(unitape_gate_hold *hold);
 
 /* Says that everything before `position` has been dealt with. A store, no system call; never backwards. */
@@ -494,7 +494,7 @@ int32_t unitape_gate_dropped(unitape_gate_hold *hold, unitape_dropped *dropped);
 typedef struct unitape_ring unitape_ring;
 
 /*
- * Opens the ring at `path` (a file) for writing: makes it, or goes on where the last writer closed or died.
+ * Opens the ring at `path` (a file) for writing: makes it, or continues where the last writer closed or died.
  * `capacity_bytes` is a power of two from 16 KiB to 64 GiB; 0: that of the ring that is there, otherwise 64 MiB.
  */
 int32_t unitape_ring_open(const char *path, uint64_t capacity_bytes, unitape_ring **ring);
@@ -529,7 +529,7 @@ int32_t unitape_ring_reader_close(unitape_ring_reader *reader);
 /*
  * The next frame: 1, or 0 when nothing more is there yet. What it points to is the reader's own copy (aligned to 8),
  * which stays as it is until the next call for this reader. UNITAPE_E_OVERRUN, once for each time the writer has
- * overtaken this reader: it now stands at the oldest unit that is left, and the next call goes on from there.
+ * overtaken this reader: it now stands at the oldest unit that is left, and the next call continues from there.
  */
 int32_t unitape_ring_reader_next(unitape_ring_reader *reader, unitape_frame *frame);
 

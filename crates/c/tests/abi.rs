@@ -350,7 +350,7 @@ unsafe extern "C" fn meddle(context: *mut c_void, frame: *const Frame) -> i32 {
     }
 }
 
-/// A callback that calls back, one that wants no more, and a name that goes on.
+/// A callback that calls back, one that wants no more, and a name that continues.
 #[test]
 fn frames_are_handed_to_a_callback() {
     let (_dir, tape) = directory();

@@ -118,7 +118,7 @@ fn a_gate_holds_the_publication_for_its_reader() {
             ok(unitape_publication_batch(publication));
             assert_eq!(unitape_publication_push(publication, 1, null(), 0), refusal);
             ok(unitape_publication_abort(publication));
-            // Dealt with, it goes on.
+            // Dealt with, it continues.
             ok(unitape_gate_advance(hold, end));
             ok(offer(publication, 1));
             ok(unitape_gate_detach(hold));
@@ -298,7 +298,7 @@ fn a_ring_counts_what_it_takes_away() {
         ok(unitape_ring_append(ring, unit.as_ptr().cast(), 64, &raw mut position));
         assert_eq!(position, 64_000);
         ok(unitape_ring_close(ring));
-        // It goes on where it was; a capacity of nothing is that of the ring.
+        // It continues where it was; a capacity of nothing is that of the ring.
         assert_eq!(unitape_ring_open(path.as_ptr(), 32 << 10, &raw mut ring), code::RING_CAPACITY);
         ok(unitape_ring_open(path.as_ptr(), 0, &raw mut ring));
         ok(unitape_ring_end(ring, &raw mut position, null_mut()));

@@ -147,7 +147,7 @@ fn rust_publishes_and_c_reads() {
     publication.close().unwrap();
 }
 
-/// Two processes of C; the reader is ended in the middle and goes on, the writer is ended and goes on.
+/// Two processes of C; the reader is ended in the middle and continues, the writer is ended and continues.
 #[test]
 fn c_publishes_and_c_reads() {
     let Some(programs) = programs() else { return };

@@ -37,7 +37,7 @@ pub(crate) fn pack(out: &mut Vec<u8>, values: &[u64], width: u32) {
     out.extend_from_slice(&(acc as u64).to_le_bytes()[..bits.div_ceil(8) as usize]);
 }
 
-/// Reads a run into `out`. `src` begins with it and goes on for [`PAD`] bytes at least.
+/// Reads a run into `out`. `src` begins with it and continues for [`PAD`] bytes at least.
 ///
 /// # Panics
 /// If `src` is shorter than that or `width` is more than 64; both are checked where a chunk is opened.

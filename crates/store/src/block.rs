@@ -29,9 +29,9 @@ pub(crate) mod special {
     pub const BEHIND: u16 = 0x1001;
     /// Flags of the header word.
     pub const FLAGS: u16 = 0x1002;
-    /// Lines behind the fixed part.
+    /// Lines after the fixed part.
     pub const LINES: u16 = 0x1003;
-    /// Bytes behind the fixed part, without the zeros that end them.
+    /// Bytes after the fixed part, without the zeros that end them.
     pub const TAIL_BYTES: u16 = 0x1004;
     /// Those bytes, row after row.
     pub const TAIL: u16 = 0x1005;

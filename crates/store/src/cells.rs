@@ -1,7 +1,7 @@
 //! How the fixed part of a kind is cut into columns, and where a frame holds ids.
 //!
 //! The cells come from the table of [`unitape_model::schema`]: one for each slot, slots wider than eight bytes in
-//! words of eight, and one for each gap between slots. Together they tile the fixed part behind the header word, so
+//! words of eight, and one for each gap between slots. Together they tile the fixed part after the header word, so
 //! that a frame comes back byte for byte whatever stands in it.
 
 use std::sync::OnceLock;

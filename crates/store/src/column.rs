@@ -227,7 +227,7 @@ fn write_vector(out: &mut Vec<u8>, u: &[u64], delta: bool, nones: &[bool], steps
 /// A column being read, vector by vector.
 #[derive(Debug)]
 pub(crate) struct ColumnReader<'a> {
-    /// The block, with [`PAD`] bytes behind it.
+    /// The block, with [`PAD`] bytes after it.
     bytes: &'a [u8],
     at: usize,
     end: usize,

@@ -125,7 +125,7 @@ impl BlockColumn<'_> {
 }
 
 impl BlockDecoder {
-    /// Appends the wanted rows of the block to `batch`. `bytes` is the block, with [`PAD`] bytes behind it. On an
+    /// Appends the wanted rows of the block to `batch`. `bytes` is the block, with [`PAD`] bytes after it. On an
     /// error the batch is as it was.
     pub fn decode(
         &mut self,

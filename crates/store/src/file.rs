@@ -249,7 +249,7 @@ impl BlockFile {
         places
     }
 
-    /// Reads a block into `out`, with room behind it to load from.
+    /// Reads a block into `out`, with room after it to load from.
     pub fn read(&self, place: &BlockLocation, out: &mut Vec<u8>) -> Result<()> {
         let bytes = place.head.bytes as usize;
         out.clear();

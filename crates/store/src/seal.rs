@@ -85,7 +85,7 @@ pub struct SealReport {
     pub days: BTreeMap<Day, u64>,
     /// The tape was read from here to there.
     pub from: Position,
-    /// Position behind the last frame that was taken.
+    /// Position after the last frame that was taken.
     pub to: Position,
     /// Events without a time, which are of no day and were left out: they stay on the tape.
     pub untimed: u64,
@@ -169,7 +169,7 @@ pub fn seal(tape: &Path, store: &Path, options: &SealOptions<'_>) -> Result<Seal
 
 /// Where reading came to.
 struct SealEnd {
-    /// Position behind the last frame.
+    /// Position after the last frame.
     position: Position,
     last_position: Position,
     last_crc: u32,

@@ -13,7 +13,7 @@ use crate::manifest::Manifest;
 use crate::scan::{Scan, ScanFilter};
 use crate::schema::TickSchema;
 
-/// A store, as its manifest describes it at the time it is opened. A seal that goes on meanwhile is not seen.
+/// A store, as its manifest describes it at the time it is opened. It does not see a seal that runs meanwhile.
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,

@@ -229,18 +229,18 @@ pub enum Error {
         /// The difference in seconds.
         ahead_s: i64,
     },
-    /// The writer of a ring tape has overwritten what the reader had not read yet; the reader goes on.
+    /// The writer of a ring tape has overwritten what the reader had not read yet; the reader continues.
     #[error(
         "overrun: lost {lost_bytes} bytes with {lost_events} events from position {position} on, going on at {resume_at}; read faster, or make the ring larger"
     )]
     Overrun {
         /// First position that was lost.
         position: Position,
-        /// Bytes of tape from there to where the reader goes on.
+        /// Bytes of tape from there to where the reader continues.
         lost_bytes: u64,
         /// Non-META frames among them.
         lost_events: u64,
-        /// Where the reader goes on: the oldest unit that is left.
+        /// Where the reader continues: the oldest unit that is left.
         resume_at: Position,
     },
     /// A reader that the writer waits for has not come far enough in time; nothing was appended.

@@ -37,7 +37,7 @@ pub struct TapeSummary {
     pub segments: u64,
     /// Oldest position retained.
     pub first: Position,
-    /// Position behind the last committed frame.
+    /// Position after the last committed frame.
     pub end: Position,
     /// Committed frames retained, bookkeeping included.
     pub frames: u64,
@@ -160,7 +160,7 @@ pub struct VerifyFinding {
     /// What is wrong.
     pub what: String,
     /// From and to: the positions of the tape that it affects, where it affects such. What is before is not harmed
-    /// by it; behind it, reading goes on at the start of the next segment ([`Reader::skip_damage`]).
+    /// by it; after it, reading continues at the start of the next segment ([`Reader::skip_damage`]).
     pub positions: Option<(Position, Position)>,
 }
 

@@ -86,7 +86,7 @@ fn what_a_reader_has_in_hand_never_changes() {
     let (_, units) = fill(&mut writer, &hot, 2, 5, 40);
     assert!(frame.bytes == before, "the frame in hand has changed");
     assert!(other.bytes == before, "the frame that was looked up has changed");
-    // It goes on, from the disk, where it stood.
+    // It continues, from the disk, where it stood.
     let mut rest = 0;
     while stopped.next().unwrap().is_some_and(|f| f.header.is_at(f.position)) {
         rest += 1;

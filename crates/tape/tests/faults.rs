@@ -1,9 +1,9 @@
 //! Every system call of a tape fails once, or from then on: what is reported committed stays readable, what is
-//! reported durable is on the disk, errors name the file, and the next opening goes on.
+//! reported durable is on the disk, errors name the file, and the next opening continues.
 //!
 //! A run opens a tape, appends over several segments, waits for durability, closes, opens again and appends
 //! more; it is done again with the first call of a kind failing, the second, and so on until none fails any
-//! more. Some places are left out, chosen by `UNITAPE_SEED`; with `UNITAPE_FAULT_ROUNDS` it goes on with other seeds.
+//! more. Some places are left out, chosen by `UNITAPE_SEED`; with `UNITAPE_FAULT_ROUNDS` it continues with other seeds.
 
 mod common;
 
@@ -607,7 +607,7 @@ fn many_waiters_share_a_flush() {
 fn a_repair_that_stops_at_any_call_completes_its_cut() {
     let _alone = alone();
     let options = RepairOptions { apply: true, truncate: true, ..RepairOptions::default() };
-    // In the middle of a segment, at the start of the tape, and behind a segment that is whole.
+    // In the middle of a segment, at the start of the tape, and after a segment that is whole.
     for (wounded, offset) in [(2, HEADER_PAGE + 2048), (0, HEADER_PAGE), (3, HEADER_PAGE)] {
         let damaged = |dir: &Path| {
             let (mut writer, _) = Writer::open(dir, ID, self::options(SEGMENT_BYTES, None)).unwrap();

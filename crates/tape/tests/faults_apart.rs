@@ -1,6 +1,6 @@
 //! Every system call of what stands beside a tape fails once, or from then on: gates, named cursors, ring tapes. The
 //! error names the file, what was stored before stays as it was, nothing half made is left, and when the fault is
-//! over all goes on.
+//! over all continues.
 //!
 //! Each round lives through a whole use with the n-th call of a kind failing, n growing until none fails any more.
 
@@ -255,7 +255,7 @@ fn every_call_of_a_ring_tape_may_fail() {
     assert!(met > 15, "{met} lives met their fault");
 }
 
-/// No room for a gate, a cursor, a ring: an error and no signal, what is there goes on, and with room again all does.
+/// No room for a gate, a cursor, a ring: an error and no signal, what is there continues, and with room again all does.
 #[test]
 fn a_full_file_system_is_an_error_for_gates_cursors_and_rings() {
     let _alone = alone();

@@ -155,7 +155,7 @@ fn a_required_reader_is_waited_for_also_while_it_is_away() {
     writer.close().unwrap();
 }
 
-/// A writer that waits goes on as soon as the reader does, and a reader outlives its writer.
+/// A writer that waits continues as soon as the reader does, and a reader outlives its writer.
 #[test]
 fn the_writer_waits_for_a_slow_reader_and_nothing_is_lost() {
     let dir = directory();

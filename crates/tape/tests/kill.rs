@@ -90,7 +90,7 @@ fn write_until_killed(writer: &mut Writer, dir: &Path, seed: u64, round: u64, co
     }
 }
 
-/// Index behind the last whole unit on the tape.
+/// Index after the last whole unit on the tape.
 fn next_index(dir: &Path) -> u64 {
     let mut reader = Reader::open(dir, StartPosition::Oldest).unwrap();
     let mut next = 0;

@@ -26,7 +26,7 @@ fn external(place: &Path, window_segments: u32) -> WriterOptions {
 }
 
 /// Without a recorder shared memory once could fill up without end, or the writer hang: it must say so after the
-/// time it was given, take nothing, and go on when a recorder comes.
+/// time it was given, take nothing, and continue when a recorder comes.
 #[test]
 fn a_writer_says_that_the_recorder_is_behind_and_goes_on_when_it_comes() {
     let (dir, other) = (directory(), directory());
@@ -164,7 +164,7 @@ fn directories_that_cannot_be_written() {
 }
 
 /// A disk that is really full, of a file tape and under the hot segments: an error (never a signal), everything
-/// committed stays, and with room again it goes on. A closed tape that gave its tail back says it when it opens.
+/// committed stays, and with room again it continues. A closed tape that gave its tail back says it when it opens.
 #[test]
 fn a_full_file_system_is_an_error_and_room_makes_it_go_on() {
     for hot in [false, true] {

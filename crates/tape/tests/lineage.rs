@@ -289,7 +289,7 @@ fn a_gate_beyond_the_end_holds_at_the_end() {
         let written = (1000..1100).take_while(|&n| publication.try_put(n).is_ok()).count();
         assert_eq!(written, 5, "alive {alive}: the writer left its reader behind");
         assert_eq!(publication.writer().gates()[0].position, Position(50 * LINE), "alive {alive}");
-        // One that comes, or comes again, lets it go on.
+        // One that comes, or comes again, lets it continue.
         drop(kept);
         let mut handle = GateHandle::attach(dir.path(), "risk", Position(50 * LINE)).unwrap();
         handle.advance(publication.end());

@@ -1,5 +1,6 @@
 //! What others do to the files of a tape in use: a segment that is removed under its readers, a lock that a killed
-//! recorder has left. Each goes on, or says what is wrong and where; nobody waits for ever or reads what is not there.
+//! recorder has left. Each process continues, or says what is wrong and where. Nobody waits for ever or reads what is
+//! not there.
 
 mod common;
 
@@ -23,7 +24,7 @@ fn segment(dir: &Path, index: u64) -> PathBuf {
     dir.join(format!("segments/{index:016x}.seg"))
 }
 
-/// Appends whole units until the tape ends in segment `index`, behind its first quarter; gives how many there are.
+/// Appends whole units until the tape ends in segment `index`, after its first quarter; gives how many there are.
 fn fill(writer: &mut Writer, seed: u64, from: u64, index: u64) -> u64 {
     let mut next = from;
     while writer.end().0 < index * SEGMENT_BYTES + SEGMENT_BYTES / 4 {
@@ -124,7 +125,7 @@ fn the_segment_of_the_end_is_removed() {
     assert_eq!((late.position().0, late.skip_damage().unwrap()), (2 * SEGMENT_BYTES, None));
     let error = Reader::open(dir.path(), StartPosition::End).map(drop).unwrap_err();
     assert!(is_missing(&error, &last), "{error}");
-    // The tape goes on, and from the next segment on so does the late one.
+    // The tape continues, and from the next segment on so does the late one.
     while writer.end().0 < 3 * SEGMENT_BYTES + 1024 {
         append_on(&mut writer, 2, next, next + 1);
         next += 1;

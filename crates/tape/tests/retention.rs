@@ -84,7 +84,7 @@ fn oldest(dir: &Path) -> u64 {
     retention_status(dir).unwrap().oldest.0 / SEGMENT
 }
 
-/// Lets the recorder make a few passes: the clocks go on by moments that no limit feels.
+/// Lets the recorder make a few passes: the clocks advance by moments that no limit feels.
 fn passes(hands: &Hands) {
     for _ in 0..5 {
         hands.pass(1);

@@ -1,4 +1,4 @@
-//! Writers of a ring tape die in the middle of a write, readers are stopped for laps and go on: every frame that is
+//! Writers of a ring tape die in the middle of a write, readers are stopped for laps and continue: every frame that is
 //! given is exactly one that was written, order is kept, and what was lost is counted to the event.
 //!
 //! The test binary starts itself again as the other process; `child` is that process. Rounds by
@@ -57,7 +57,7 @@ fn child() {
 }
 
 /// Writers are killed wherever they are. What could go wrong: a frame half of the old lap and half of the new, a
-/// unit behind a pad that was never committed, a mark whose unit was not, an ordinal that jumps.
+/// unit after a pad that was never committed, a mark whose unit was not, an ordinal that jumps.
 #[test]
 fn killed_writers_leave_whole_units_and_the_next_one_goes_on() {
     let rounds: u64 = std::env::var("UNITAPE_KILL_ROUNDS").map_or(200, |r| r.parse().unwrap());

@@ -121,7 +121,7 @@ pub fn ignore_file_size_signal() -> std::result::Result<(), CommandFailure> {
 }
 
 /// Runs `work` with a progress bar beside it, where stderr is a terminal. `position` gives bytes done and bytes
-/// in all (0 when not known), `note` a few words behind the bar.
+/// in all (0 when not known), `note` a few words after the bar.
 pub fn with_progress<T>(
     what: &str,
     position: impl Fn() -> (u64, u64) + Sync,

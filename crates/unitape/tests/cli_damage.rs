@@ -214,7 +214,7 @@ fn recorder_refuses(tape: &Path, words: &[&str]) {
     }
 }
 
-/// The run goes on with ten more orders, and ends in order.
+/// The run continues with ten more orders, and ends in order.
 fn goes_on(place: &Place, next: u32) {
     let mut running = place.start();
     std::fs::write(place.path("in/b.fix"), orders(next..next + 10)).unwrap();

@@ -132,7 +132,7 @@ fn logons_and_sequence_resets_begin_to_count_again() {
     // Number 1 without the flag: the session of the next day.
     let input = [vec![logon(1, "")], first(), vec![logon(1, "")], plain(&[2, 5]), again(&[3, 5])].concat();
     check(&input, "O2 O3 O4 O5 O2 O5 O3", (1, 0));
-    // A later logon goes on where the session was.
+    // A later logon continues where the session was.
     let input = [vec![logon(1, "")], first(), vec![logon(6, "")], again(&[5]), plain(&[7])].concat();
     check(&input, "O2 O3 O4 O5 O7", (1, 0));
     // Reset mode: from NewSeqNo on; what was seen before that stays seen.

@@ -74,7 +74,7 @@ fn an_old_tape_is_sound_and_has_the_same_events() {
     assert_eq!(entries, printed("quarantine.jsonl"));
 }
 
-/// A writer of this release appends behind the old one's end and changes nothing before it.
+/// A writer of this release appends after the old one's end and changes nothing before it.
 #[test]
 fn an_old_tape_goes_on() {
     let dir = tempfile::tempdir().unwrap();

@@ -118,7 +118,7 @@ fn what_the_rest_of_the_tape_says_is_made_again() {
     });
 }
 
-/// A checksum that is lost is not made again from the data, unless you say so; and then `verify` goes on to say it.
+/// A checksum that is lost is not made again from the data, unless you say so; and then `verify` continues to say it.
 #[test]
 fn lost_checksums_need_your_word() {
     let bench = Bench::new();
@@ -169,7 +169,7 @@ fn damaged_data_stay_until_you_say_what_is_to_be_done() {
     }
     let end = bench.tape_command("info", &["--json"]);
     drop(end);
-    // Accepted: the writer goes on, and `verify` names it.
+    // Accepted: the writer continues, and `verify` names it.
     bench.repair(&["--apply", "--accept-unverified"]).code(0);
     bench.write().code(0);
     assert!(bench.verify().code(0).text().contains("accepted unverified"));

@@ -95,7 +95,7 @@ impl MapBoth for (&[u8], &[u8]) {
     }
 }
 
-/// A file that is replaced, cut, or grows after its end: the feed ends with the reason, the others go on, and a
+/// A file that is replaced, cut, or grows after its end: the feed ends with the reason, the others continue, and a
 /// restart says it again.
 #[test]
 fn files_that_change_under_us() {
@@ -173,7 +173,7 @@ fn tcp_connections_that_end_anywhere() {
     assert_eq!(quarantine[0]["source"], "a/00000001.raw");
 }
 
-/// With `resume`, a sender goes on where we were, message or not; the connection's end means nothing.
+/// With `resume`, a sender continues where we were, message or not; the connection's end means nothing.
 #[test]
 fn a_sender_is_told_where_to_go_on() {
     let port = free_port();
@@ -261,7 +261,7 @@ fn datagrams_to_one_host_and_to_a_group() {
         let mut run = bench.start();
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         sender.set_multicast_loop_v4(true).unwrap();
-        // What is sent before the socket is there is nobody's: go on until the first one is on the tape.
+        // What is sent before the socket is there is nobody's: continue until the first one is on the tape.
         let tape = bench.tape();
         let first = std::cell::Cell::new(1);
         run.until(|| {
@@ -433,7 +433,7 @@ fn a_mapping_that_changes() {
     growing.write_all(&orders(20..30)).unwrap();
     bench.has(&mut run, 29);
     assert_eq!(run.stop().0, Some(0));
-    // Started again, it goes on by the new one.
+    // Started again, it continues by the new one.
     growing.write_all(&orders(30..40)).unwrap();
     let mut run = bench.start();
     bench.has(&mut run, 39);

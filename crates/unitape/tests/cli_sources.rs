@@ -247,7 +247,7 @@ fn files_of_a_directory_that_were_changed_between_two_runs_are_noticed() {
         file(bench.dir.path(), "b.fix", orders(100..110));
         run_json(&bench, &[]).0.code(0);
         change(&dir);
-        // The other feed goes on.
+        // The other feed continues.
         append(&bench.path("b.fix"), &orders(110..115));
         let (ran, account) = run_json(&bench, &[]);
         assert_eq!(account["by_feed"]["b"]["events"], 15, "{account}");

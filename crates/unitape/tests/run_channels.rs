@@ -319,8 +319,8 @@ fn all_lines_of_a_venue_while_one_loses_packets() {
     venue.is_of_its_journal(&tape);
 }
 
-/// Killed in the middle, twice, while the exchange goes on: what was journaled is on the tape once, what came meanwhile is a
-/// gap, and snapshots bring the books back.
+/// Killed in the middle, twice, while the exchange continues to send. The tape has each journaled packet once,
+/// packets sent meanwhile are a gap, and snapshots bring the books back.
 #[test]
 fn killed_and_started_again_while_the_exchange_goes_on() {
     let mut venue = Venue::new(6_000, FaultRates { lost_once: 20_000, ..FaultRates::default() });

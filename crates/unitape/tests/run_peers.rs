@@ -314,7 +314,7 @@ fn a_journal_that_is_shorter_than_what_was_read_hides_nothing() {
         let file = |number: u8| journal.join(format!("{number:08}.pcap"));
         assert!(next > 1 && file(next).exists(), "{boot:?}");
         assert!(oids(&bench.tape()).len() >= 12);
-        // The next run goes on in that file, and the first one is no error.
+        // The next run continues in that file, and the first one is no error.
         receive(bench.start(), 2);
         assert!(!file(next + 1).exists(), "{boot:?}");
     }

@@ -3,7 +3,7 @@
 use unitape_codec::events::LineFault;
 use unitape_model::{ErrorCause, Position};
 
-/// Why a watch could not be set up or go on.
+/// Why a watch could not be set up or continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

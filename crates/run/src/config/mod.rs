@@ -256,7 +256,7 @@ pub struct FeedConfig {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum FeedRestart {
-    /// It ends, and the others go on.
+    /// It ends, and the others continue.
     Never,
     /// It is tried again, as long as the cause lies outside the data.
     #[default]

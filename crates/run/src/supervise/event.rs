@@ -1,4 +1,4 @@
-//! What a run reports while it goes on, and what it is given beside its configuration.
+//! What a run reports while it runs, and what it is given beside its configuration.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;

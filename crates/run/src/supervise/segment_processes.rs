@@ -8,7 +8,7 @@
 //!
 //! What is ours to run dies with us: a segment left behind would hold its tape against the next start. A segment that
 //! is killed is started again, and so is one that fails for a cause outside the data, as its feed says; one that fails
-//! otherwise ends its feed, and the others go on.
+//! otherwise ends its feed, and the others continue.
 
 use super::event::{EventSink, RunControl, RunEvent, report_hot_notice};
 use super::report::RunReport;
@@ -224,7 +224,7 @@ impl SegmentSupervisor<'_> {
                                     }
                                     Some(failure)
                                 }
-                                // Killed: it goes on where its tape ends, unless we end ourselves.
+                                // Killed: it continues where its tape ends, unless we end ourselves.
                                 // It had no handler yet when we asked it to end: it has done nothing.
                                 None if stopping && status.signal() == Some(SIGTERM) => {
                                     killed = true;

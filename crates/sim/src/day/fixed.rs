@@ -71,7 +71,7 @@ impl FixedDayWriter {
         }
     }
 
-    /// Appends the record of an event, behind the header if it is the first; false for an event that has none.
+    /// Appends the record of an event, after the header if it is the first; false for an event that has none.
     pub fn write(&mut self, world: &MarketSetup, event: &DayEvent, out: &mut Vec<u8>) -> bool {
         match event.what {
             DayEventBody::New(ref t) => self.order(b'N', world, event, t, out),

@@ -489,7 +489,7 @@ impl Sim {
         (0..self.x.world.venues.len()).for_each(|venue| each(self, self.x.world.book(venue, instr)));
     }
 
-    /// Ends a call: matches, and goes on continuously.
+    /// Ends a call: matches, and resumes continuous trading.
     fn open(&mut self, book: u32) {
         let reference = self.x.desk(book).last_trade.unwrap_or(self.x.world.listed(book).reference);
         let px = self.x.uncross(book, reference, None);

@@ -80,7 +80,7 @@ impl ChannelSender {
         }
     }
 
-    /// Puts the message that was drafted behind the others.
+    /// Puts the message that was drafted after the others.
     pub fn publish(&mut self) -> Result<(), Error> {
         self.encoder.encode(&self.draft, &mut self.bytes).map_err(Error::Encode)
     }

@@ -354,7 +354,8 @@ fn faults_happen_as_often_as_they_should() {
     let (some, counts) = with(FaultRates { burst: 5_000, burst_packets: 20, ..FaultRates::default() });
     near(counts.bursts, of_both + single, 5_000);
     assert_eq!(some.len() as u64 + counts.in_bursts, copies);
-    // Ten or so each, on one line or on both; those that begin in another go on with it, and where there is one line it is that.
+    // Ten or so each, on one line or on both. A burst that begins within another extends it; where there is one line
+    // it is on that.
     let each = counts.in_bursts as f64 / counts.bursts as f64;
     assert!(each > 8.0 && each < 20.0, "{each}");
     let (some, counts) = with(FaultRates { join: 1_000, ..FaultRates::default() });

@@ -99,7 +99,7 @@ impl DefinitionReader {
         Ok(Some((position, &self.frame)))
     }
 
-    /// A log that was cut behind a whole record has nothing wrong in it, but lacks what was durable.
+    /// A log that was cut after a whole record has nothing wrong in it, but lacks what was durable.
     fn check_end(&self) -> Result<()> {
         let Some(paths) = &self.whole else { return Ok(()) };
         // Who verifies the tape reports a damaged mark.

@@ -348,7 +348,7 @@ impl MappedSegment {
         }
     }
 
-    /// Position behind the last byte of data.
+    /// Position after the last byte of data.
     pub fn end(&self) -> Position {
         self.base.plus(self.size)
     }
@@ -441,8 +441,8 @@ impl MappedSegment {
     ///
     /// # Safety
     /// - `at + length <= size`.
-    /// - The range lies behind the committed end, holds no word that a reader looks at (the header word of the
-    ///   first frame behind the end), and nobody else writes to it while the slice lives.
+    /// - The range lies after the committed end, holds no word that a reader looks at (the header word of the
+    ///   first frame after the end), and nobody else writes to it while the slice lives.
     #[inline]
     #[allow(clippy::mut_from_ref, reason = "the memory is shared, and the range is the caller's alone")]
     pub unsafe fn draft(&self, at: u64, length: usize) -> &mut [u8] {

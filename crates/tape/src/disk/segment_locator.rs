@@ -89,7 +89,7 @@ impl SegmentLocator {
     /// that the tape reaches.
     pub fn is_lost(&self, index: u64, mut end: impl FnMut() -> Result<Position>) -> Result<bool> {
         // Each time the end first: a segment is in its place before the end goes beyond its start. Twice, because a
-        // recovery takes the end back before it removes what lies behind it.
+        // recovery takes the end back before it removes what lies after it.
         for _ in 0..2 {
             if end()?.0 <= index.saturating_mul(self.meta.segment_bytes) || self.segment(index)?.is_some() {
                 return Ok(false);

@@ -13,7 +13,7 @@ use crate::disk::layout::{TapeManifest, TapePaths};
 use crate::error::{Error, FileContext, Result};
 use crate::lockfree::{SharedMemory, flaw, gate};
 
-/// A reader's hold on its gate. Dropping it, or dying, lets the writer go on.
+/// A reader's hold on its gate. Dropping it, or dying, lets the writer continue.
 ///
 /// ```
 /// use std::time::Duration;

@@ -30,7 +30,7 @@ pub enum StartPosition {
     Oldest,
     /// Behind the last frame committed so far.
     End,
-    /// At the frame that starts at, or right behind the one that ends at, this position.
+    /// At the frame that starts at, or right after the one that ends at, this position.
     At(Position),
 }
 
@@ -286,7 +286,7 @@ impl Reader {
         }
     }
 
-    /// Position behind the last frame read.
+    /// Position after the last frame read.
     pub fn position(&self) -> Position {
         self.position
     }

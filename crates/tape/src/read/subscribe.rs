@@ -51,7 +51,7 @@ impl Subscription {
         Ok(Self { reader: Self::reader_at(dir, start)?, cursor: None, wait: WaitStrategy::default() })
     }
 
-    /// Subscribes under a name: goes on where it was acknowledged last, or at `start` when it is new. A name is
+    /// Subscribes under a name: continues where it was acknowledged last, or at `start` when it is new. A name is
     /// for one subscriber at a time.
     ///
     /// # Errors
@@ -163,7 +163,7 @@ impl Subscription {
         self.reader.wait_as(self.wait, timeout)
     }
 
-    /// Stores that everything read so far has been dealt with: the next subscription of the name goes on here.
+    /// Stores that everything read so far has been dealt with: the next subscription of the name continues here.
     /// One system call; survives the death of the process. The first of a name is flushed to the disk. Of the others
     /// the system writes one from time to time, and a power loss brings back the one it wrote last: what came after
     /// that is read again.
@@ -178,12 +178,12 @@ impl Subscription {
         }
     }
 
-    /// Position behind the last frame read.
+    /// Position after the last frame read.
     pub fn position(&self) -> Position {
         self.reader.position()
     }
 
-    /// Position behind the last frame read, with its epoch: what [`Subscription::resume`] wants.
+    /// Position after the last frame read, with its epoch: what [`Subscription::resume`] wants.
     pub fn point(&self) -> LineagePoint {
         self.reader.point()
     }

@@ -12,7 +12,7 @@
 //! the cache this kind of machine writes a third of what its disk takes.
 //!
 //! Invariant: the page with the first new word is written last, so that what is not whole cannot be reached,
-//! whenever the process dies; behind the last new frame there are zeros.
+//! whenever the process dies; after the last new frame there are zeros.
 
 use std::fs::File;
 use std::path::PathBuf;

@@ -80,7 +80,7 @@ impl CopyThread {
         }
     }
 
-    /// The thread ends before its channel does with a panic alone, which goes on here.
+    /// The thread ends before its channel does with a panic alone, which continues here.
     fn panicked(&mut self) -> ! {
         match self.thread.take().map(JoinHandle::join) {
             Some(Err(panic)) => std::panic::resume_unwind(panic),

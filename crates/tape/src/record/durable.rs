@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  committed ── survives the death of any process ──▶ the header word is stored; a reader sees it
-//!  durable ──── survives power loss ────────────────▶ DIR/durable names a position behind it
+//!  durable ──── survives power loss ────────────────▶ DIR/durable names a position after it
 //!
 //!  waiter ──ask: word 3──▶ follower ── flush files ─▶ flush DIR/durable ─▶ word 2 ──▶ all waiters
 //! ```

@@ -240,7 +240,7 @@ impl RepairRun<'_> {
         Ok(())
     }
 
-    /// Moves what is behind the cut away, the last segment first, and empties the rest of the one that it is in.
+    /// Moves what is after the cut away, the last segment first, and empties the rest of the one that it is in.
     fn cut_segments(
         &mut self,
         survey: &TapeSurvey,

@@ -4,7 +4,7 @@
 //!  tape.toml ◀── header pages ──▶ header pages       each from the other, ordinals from neighbours
 //!  durable   ◀── frames and checksums
 //!  .crc      ◀── durable (the open span) │ your word (`accept_unverified`)
-//!  segments  ◀── the hot twin            │ your word (`truncate`: what is behind the damage goes)
+//!  segments  ◀── the hot twin            │ your word (`truncate`: what is after the damage goes)
 //!  definitions.log ◀── its own records that are sound, frames of the segments
 //! ```
 //!
@@ -110,7 +110,7 @@ pub struct RepairCut {
     pub position: Position,
     /// It reached to here.
     pub end: Position,
-    /// Events that can be read behind the cut, and are lost.
+    /// Events that can be read after the cut, and are lost.
     pub events: u64,
     /// It is done, or would be with [`RepairOptions::apply`]; otherwise it needs [`RepairOptions::truncate`].
     pub wanted: bool,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  wall ──────────┐            the clock since boot is the ruler: what the calendar gains on it, beyond a
-//!                 │ jump       few seconds, is a jump. Time goes on as it was (`time`) and nothing goes for
+//!                 │ jump       few seconds, is a jump. Time continues as it was (`time`) and nothing goes for
 //!  time ──────────┴──┄┄┄┄┄┄    its age, until wall is back, or has run evenly for as long as the jump was wide
 //! ```
 //!

@@ -146,7 +146,7 @@ impl RetentionEnforcer {
                 let announced = known.announced.back().map_or(keep, |(index, _)| *index);
                 state.announce(Position(keep * size), Position(announced * size));
             }
-            // Nothing of the writer's: it goes on, and the next pass tries again.
+            // Nothing of the writer's: it continues, and the next pass tries again.
             Err(e) => known.trouble = Some(e.to_string().replace('\n', " ")),
         }
     }

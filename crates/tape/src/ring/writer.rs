@@ -22,7 +22,7 @@ pub struct RingRecovery {
     /// The machine was restarted since a writer that had not closed: what the ring held is not trusted, and it
     /// begins anew, empty, at a later position.
     pub emptied: bool,
-    /// Where the writer goes on.
+    /// Where the writer continues.
     pub end: Position,
     /// Non-META frames before it.
     pub ordinal: u64,
@@ -68,9 +68,9 @@ pub struct RingTapeWriter {
 }
 
 impl RingTapeWriter {
-    /// Opens the ring at `path`: makes it, or goes on where the last writer closed or died.
+    /// Opens the ring at `path`: makes it, or continues where the last writer closed or died.
     ///
-    /// Positions go on; the epoch grows by one. Readers need do nothing.
+    /// Positions continue; the epoch grows by one. Readers need do nothing.
     ///
     /// # Errors
     /// Another writer, another tape, another capacity, a file that is no ring or a damaged one, a foreign version,
@@ -195,7 +195,7 @@ impl RingTapeWriter {
         Ok(RingDraft { writer: self, header, start, written: 8, pending: [0; 8] })
     }
 
-    /// Position behind the last unit.
+    /// Position after the last unit.
     pub fn end(&self) -> Position {
         self.core.end()
     }
@@ -221,7 +221,7 @@ impl RingTapeWriter {
     }
 
     /// Flushes the ring and says that it was closed: the next writer trusts it, even after a restart of the
-    /// machine. The file stays, and readers may go on.
+    /// machine. The file stays, and readers may continue.
     ///
     /// # Errors
     /// The system's refusal; the ring is then as after a kill. [`Error::Forked`] in a child of the process that

@@ -17,13 +17,13 @@ pub(crate) struct ClaimPiece {
     /// Data offset in the segment.
     pub from: u64,
     pub length: u64,
-    /// The rest of the segment behind the piece is empty.
+    /// The rest of the segment after the piece is empty.
     pub pad: bool,
 }
 
 /// A range of the tape given out by [`crate::Writer::claim`]: to be filled with whole frames, then published.
 ///
-/// Dropping it unpublished makes everything behind it unreachable, so the writer refuses to go on.
+/// Dropping it unpublished makes everything after it unreachable, so the writer refuses to continue.
 #[derive(Debug)]
 pub struct Claim {
     core: Arc<SharedWriterState>,
@@ -40,7 +40,7 @@ pub struct Claim {
     staged: Option<StagedFrames>,
 }
 
-/// Stamped frames that lie behind what the file has of the piece that is being filled.
+/// Stamped frames that lie after what the file has of the piece that is being filled.
 #[derive(Debug, Default)]
 pub(crate) struct StagedFrames(Vec<u8>);
 

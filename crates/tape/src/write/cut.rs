@@ -189,7 +189,7 @@ pub(crate) struct RecoveredEnd {
     pub may_be_missed: bool,
 }
 
-/// Zeroes what lies behind the end and removes later segments, wherever they are.
+/// Zeroes what lies after the end and removes later segments, wherever they are.
 pub(crate) fn truncate(
     live: &SegmentLocator,
     end: &RecoveredEnd,

@@ -1,8 +1,8 @@
-//! Opening for writing: make the tape, or find its end and cut what lies behind it.
+//! Opening for writing: make the tape, or find its end and cut what lies after it.
 //!
 //! A killed process leaves whole claims, then a header word that is zero; whatever stands behind that was never
 //! reachable and is zeroed, so that it cannot come back. After a reboot without a clean close, pages may be
-//! missing anywhere behind the durable position, so there only spans whose checksum matches are believed.
+//! missing anywhere after the durable position, so there only spans whose checksum matches are believed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,11 +40,11 @@ pub struct RecoveryReport {
     pub clean: bool,
     /// The machine was restarted since the last writer, which had not closed.
     pub rebooted: bool,
-    /// Position behind the last complete unit: the writer goes on here.
+    /// Position after the last complete unit: the writer continues here.
     pub end: Position,
     /// Non-META frames before it.
     pub ordinal: u64,
-    /// Committed bytes behind the last complete unit that were cut.
+    /// Committed bytes after the last complete unit that were cut.
     pub cut_bytes: u64,
     /// The writer's epoch: one more than that of the writer before, also after a clean close. It never goes back.
     pub epoch: u64,

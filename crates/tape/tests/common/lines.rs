@@ -35,8 +35,8 @@ pub fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().unwrap())
 }
 
-/// Reads what is there, or up to the line with the number `last` while a writer goes on: the numbers, and the errors as
-/// text.
+/// Reads the whole tape, or up to the line with the number `last` while a writer appends. Returns the numbers, and
+/// the errors as text.
 pub fn ask(subscription: &mut Subscription, last: Option<u64>) -> (Vec<u64>, Vec<String>) {
     let (mut numbers, mut errors) = (Vec::new(), Vec::new());
     for _ in 0..400_000 {

@@ -13,7 +13,7 @@ pub struct Bench {
     pub dir: tempfile::TempDir,
 }
 
-/// A run that goes on.
+/// A run in progress.
 pub struct Running {
     pub child: Child,
     pub err: PathBuf,

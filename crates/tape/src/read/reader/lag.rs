@@ -1,4 +1,4 @@
-//! How far a reader is behind, whether what it reads is about to go, and how it goes on when it is gone.
+//! How far a reader is behind, whether what it reads is about to go, and how it continues when it is gone.
 //!
 //! All of it is read from the state page that the tape's processes share; the writer knows nothing of it.
 

@@ -1,4 +1,4 @@
-//! When the follower flushes, and how it goes on after a flush that failed.
+//! When the follower flushes, and how it continues after a flush that failed.
 
 use std::time::Instant;
 

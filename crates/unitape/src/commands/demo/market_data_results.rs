@@ -18,7 +18,7 @@ use unitape_tape::{Reader, StartPosition};
 pub struct MarketDataResults {
     /// The books at the end of the tape; none for one that is stale.
     pub tape: BTreeMap<String, Option<ExpectedBook>>,
-    /// Those of a handler behind the last packet.
+    /// Those of a handler after the last packet.
     pub handler: BTreeMap<String, Option<ExpectedBook>>,
     /// What the handler counted.
     pub stats: EngineStats,

@@ -9,7 +9,7 @@ use unitape_feed::{FeedFigures, LinkState};
 use unitape_run::config::TimeSpan;
 use unitape_run::{RunEvent, RunReport};
 
-/// Prints what a run reports while it goes on.
+/// Prints what a run reports while it runs.
 pub fn print_event(event: RunEvent<'_>, json: bool) {
     match event {
         RunEvent::HotNotice { tape, notice } => output::print_notice(tape, notice),
