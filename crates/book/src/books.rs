@@ -26,7 +26,7 @@ pub struct BookOptions {
     pub levels_max: u32,
     /// Instruments at venues; [`BookCounters::no_room`] counts events of others.
     pub listings_max: u32,
-    /// Where a venue's best price is taken from: the first of these that the tape has and that is not stale.
+    /// The source of a venue's best price: the first of these that the tape has and that is not stale.
     pub prefer: [Basis; 3],
     /// A basis is stale when its last event is further back than this, by event time.
     pub stale_after_ns: Option<i64>,

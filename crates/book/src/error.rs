@@ -2,7 +2,7 @@
 
 use unitape_model::{ErrorCause, Position};
 
-/// Why a frame could not be taken. What an event says of a book is never an error: see [`crate::BookFault`].
+/// Why a frame could not be applied. What an event says of a book is never an error: see [`crate::BookFault`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

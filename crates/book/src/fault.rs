@@ -18,7 +18,7 @@ pub enum BookFault {
     BadQuantity,
     /// A level without side or price, or at a depth that its side does not reach; left out.
     BadLevel,
-    /// A change or deletion of a level that is not there: a change is taken as a new level, a deletion is left out.
+    /// A change or deletion of a level that is not there: a change is treated as a new level, a deletion is ignored.
     UnknownLevel,
     /// A new level where there is one; it replaces it.
     DuplicateLevel,

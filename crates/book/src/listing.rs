@@ -83,7 +83,7 @@ pub(crate) struct ListingBooks {
     pub cleared: u64,
     /// Whether a status says that nothing is matched.
     pub halted: bool,
-    /// The basis that the best prices are taken from, and these.
+    /// The basis of the best prices, and these prices.
     pub basis: Option<Basis>,
     pub best: TopOfBook,
     pub faults: BookFaultCounts,

@@ -380,7 +380,7 @@ impl OrderBook {
         Ok(())
     }
 
-    /// Ends the matching: what is left of the order goes to its queue.
+    /// Ends the matching: the rest of the order goes to its queue.
     #[inline]
     pub fn finish_matching(&mut self, s: &mut OrderStore, around: &ListingContext) -> OrderResult {
         if self.matching != NONE {

@@ -41,7 +41,7 @@ pub struct LevelBook {
 pub struct LevelOutcome {
     /// The place from the best, from 1: where the level is, or was; 0 where no level was touched.
     pub depth: u32,
-    /// The level as it is now, or as it was before it was taken out.
+    /// The level as it is now, or as it was before it was removed.
     pub level: StoredLevel,
     /// What it says that cannot be.
     pub fault: Option<BookFault>,
@@ -129,7 +129,7 @@ pub enum LevelAction {
     Add,
     /// It is another one now.
     Change,
-    /// It is taken out.
+    /// It is removed.
     Delete,
     /// All of the side go, or of both where none is named.
     Clear,

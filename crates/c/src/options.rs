@@ -264,7 +264,7 @@ mod tests {
         assert!(matches!(null, Err(Error::Null(_))));
     }
 
-    /// A value of a newer header would otherwise be taken for something else.
+    /// A value of a newer header would otherwise be read as something else.
     #[test]
     fn unknown_values_are_refused() {
         let mut good = EMPTY;

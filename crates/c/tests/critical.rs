@@ -164,7 +164,7 @@ fn subscribe(dir: &CString, name: Option<&CStr>, start: u32, position: u64) -> R
     if given == code::OK { Ok(subscription) } else { Err(given) }
 }
 
-/// A named place is looked at, set back, given up; and where retention has taken it, that is said, or skipped.
+/// A named place is looked at, set back, given up. If retention has removed it, the call says so, or skips it.
 #[test]
 fn named_places_are_kept_and_may_be_gone() {
     let (_dir, tape) = directory("tape");

@@ -265,7 +265,7 @@ fn quotes_go_round_in_c() {
     );
 }
 
-/// The header once held what C++ does not take.
+/// The header once held code that C++ does not accept.
 #[test]
 fn the_example_is_also_cxx() {
     let Some(programs) = programs().filter(|programs| programs.cxx.is_some()) else { return };

@@ -7,7 +7,7 @@ use unitape_model::{Event as Frame, Side, frames};
 use unitape_sim::BestLevel;
 use unitape_sim::day::{DayEventBody, MarketPhase, MarketSetup, OrderLedger, Sim, SimConfig};
 
-/// The orders of a side in the order in which they would be filled: id, price in 1e-9, what is left.
+/// The orders of a side in the order in which they would be filled: id, price in 1e-9, remaining quantity.
 type Line = Vec<(String, i64, i64)>;
 
 fn config(seed: u64) -> SimConfig {

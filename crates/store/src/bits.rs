@@ -1,7 +1,7 @@
 //! Integers as few bytes: varints, and runs packed to the bits they need.
 //!
 //! A packed run of `n` values of `width` bits is a little-endian bit stream: value `i` is in bits
-//! `i * width ..` of it, and it takes `ceil(n * width / 8)` bytes.
+//! `i * width ..` of it, and it occupies `ceil(n * width / 8)` bytes.
 
 /// Readable bytes that must follow a packed run, so that every value can be loaded without looking where it ends.
 pub(crate) const PAD: usize = 16;

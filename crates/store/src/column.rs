@@ -273,7 +273,7 @@ impl<'a> ColumnReader<'a> {
             CONSTANT if encoding == CONSTANT => this.min = varint()? as i64,
             DICTIONARY if encoding == DICTIONARY => {
                 let count = varint()?;
-                // Each value takes a byte at least: what is reserved is never more than what is there.
+                // Each value occupies a byte at least, so the reservation never exceeds the data.
                 if count == 0 || count > DISTINCT_MAX as u64 || count > data.len() as u64 {
                     return Err("a dictionary of no size that there is");
                 }

@@ -85,7 +85,7 @@ pub struct SealReport {
     pub days: BTreeMap<Day, u64>,
     /// The tape was read from here to there.
     pub from: Position,
-    /// Position after the last frame that was taken.
+    /// Position after the last frame that was read.
     pub to: Position,
     /// Events without a time, which are of no day and were left out: they stay on the tape.
     pub untimed: u64,
@@ -205,7 +205,7 @@ struct TapeSealer<'a> {
     from: Position,
     /// Days that are further.
     days: BTreeMap<Day, Position>,
-    /// Nothing from here on is taken.
+    /// Nothing from here on is read.
     limit: Option<Position>,
     gap: Option<(Position, Position)>,
     names: NameTable,
@@ -388,7 +388,7 @@ impl<'a> TapeSealer<'a> {
 /// Bytes of tape between two looks at whether to stop.
 const RUN_BYTES: usize = 1 << 20;
 
-/// Why an id was not taken.
+/// Why an id was not accepted.
 enum IdRefusal {
     Store(Error),
     Frame(&'static str),

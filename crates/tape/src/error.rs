@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use unitape_model::{ErrorCause, Position};
 
-/// Error of the tape. What was committed before it stays readable.
+/// Error of the tape. Frames committed before it stay readable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -46,7 +46,7 @@ pub enum Error {
     NotATape {
         /// The directory.
         path: PathBuf,
-        /// Why it is not taken for one.
+        /// Why it is not accepted as one.
         what: &'static str,
     },
     /// The tape was written in a format that this build does not know.

@@ -197,7 +197,7 @@ impl VerifyReport {
         self.add(file, offset, what.into(), None);
     }
 
-    /// One that takes the positions `from..to` away.
+    /// A problem that removes the positions `from..to`.
     fn lost(&mut self, file: &Path, offset: u64, what: impl Into<String>, from: Position, to: Position) {
         self.add(file, offset, what.into(), Some((from, to.max(from))));
     }

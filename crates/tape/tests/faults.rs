@@ -388,7 +388,7 @@ fn a_failed_flush_of_a_file_tape_lasts_until_it_is_opened_anew() {
 }
 
 /// The kernel may drop pages that it could not write. What then comes back from the disk is not what was committed,
-/// and must not be taken for it.
+/// and must not be mistaken for it.
 #[test]
 fn pages_lost_after_a_failed_flush_are_damage() {
     use std::os::unix::fs::FileExt;

@@ -185,7 +185,7 @@ fn epochs_never_go_back() {
     }
 }
 
-/// A power loss can take the lock away, whose name nobody flushes: the tape passed for closed.
+/// A power loss can remove the lock, whose name nobody flushes: the tape passed for closed.
 #[test]
 fn a_lost_lock_does_not_make_a_clean_close() {
     let dir = directory();

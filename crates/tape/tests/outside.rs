@@ -89,7 +89,7 @@ fn a_finished_segment_is_removed_under_its_reader() {
     append(&mut writer, 1, next, next + 50);
     next += 50;
     assert_eq!(inside.catch_up(), next);
-    // The oldest one gone is as if retention had taken it.
+    // The oldest one gone is as if retention had removed it.
     fs::remove_file(segment(dir.path(), 0)).unwrap();
     let gone = Reader::open(dir.path(), StartPosition::At(unitape_model::Position(0))).map(drop).unwrap_err();
     assert!(matches!(gone, Error::Retained { oldest, .. } if oldest.0 == 2 * SEGMENT_BYTES), "{gone}");

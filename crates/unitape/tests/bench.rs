@@ -55,7 +55,7 @@ fn marks_are_printed_on_request_alone() {
     assert_eq!(unitape(&["bench", "--marks", "sim"]).status.code(), Some(2), "nobody would see them");
 }
 
-/// A small case of each bench. `UNITAPE_DEEP` asks for all cases, as `cargo xtask deep` does: these take minutes.
+/// A small case of each bench. `UNITAPE_DEEP` asks for all cases, as `cargo xtask deep` does: these run for minutes.
 const SMALL: [&str; 14] = [
     "tape/raw",
     "tape/rtt",

@@ -259,7 +259,7 @@ fn a_directory_without_permission() {
     }
 }
 
-/// A disk that takes no more: the error names file and reason, what was committed is whole, and when there is room
+/// A full disk: the error names file and reason, committed data are whole, and when there is room
 /// again the same command makes the same tape as if nothing had been.
 #[test]
 fn a_full_disk() {
@@ -338,7 +338,7 @@ fn a_tape_of_a_foreign_version() {
     }
 }
 
-/// A directory of other things is not taken for a tape, nor made into one.
+/// A directory of other things is not accepted as a tape, nor made into one.
 #[test]
 fn a_directory_that_is_no_tape() {
     let dir = tempfile::tempdir().unwrap();

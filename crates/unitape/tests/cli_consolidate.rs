@@ -217,7 +217,7 @@ fn a_pipe_loses_nothing() {
             .unwrap();
         let account = consolidate(&tape, &["--feed", &feed]).code(0).json();
         assert!(cat.wait().unwrap().success());
-        // What comes through a pipe is new each time; nothing of it may be taken for done.
+        // Bytes from a pipe are new each time; none of them may count as done.
         assert_eq!(account["messages"], 1999 * round);
         assert_closes(&account);
     }

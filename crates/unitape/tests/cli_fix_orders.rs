@@ -212,7 +212,7 @@ fn a_snapshot_of_several_levels_shows_the_best() {
     let got = [of("bid"), of("bid_qty"), of("ccy"), of("ask"), of("ask_qty")];
     assert_eq!(got, ["10", "2", "EUR", "11", "5"]);
 
-    // A price that is no number may be the best: the message is not taken without it.
+    // A price that is no number may be the best: the message is not accepted without it.
     for prices in [["10", "1e1", "9"], ["1e1", "10", "9"], ["10", "9", "1e1"]] {
         let dir = tempfile::tempdir().unwrap();
         let bids = prices.map(|price| format!("|269=0|270={price}|271=1")).concat();

@@ -54,7 +54,7 @@ fn a_file_is_recognised_by_its_content() {
         (&first["amt"], &first["ccy"], &first["dr_name"]),
         (&"5000".into(), &"USD".into(), &"JOHN DOE".into())
     );
-    // XML of another sort is not taken for it.
+    // XML of another type is not accepted as one.
     let other = dir.path().join("other.xml");
     std::fs::write(&other, "<?xml version=\"1.0\"?><html><body/></html>").unwrap();
     let (other, tape) = (other.display().to_string(), dir.path().join("u").display().to_string());

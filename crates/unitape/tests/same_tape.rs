@@ -39,7 +39,7 @@ struct Case {
     mapping: &'static str,
     /// A file of the project, of the simulated day, or of what the codec's sample makes.
     file: &'static str,
-    /// Bytes of it that are taken.
+    /// Bytes of it that are used.
     bytes: usize,
 }
 
@@ -108,7 +108,7 @@ impl Case {
             }
             _ => fs::read(root().join(self.file)).unwrap(),
         };
-        // A short file is taken several times.
+        // A short file is used several times.
         let once = bytes.clone();
         while bytes.len() < self.bytes && self.format == "csv" {
             bytes.extend_from_slice(&once);

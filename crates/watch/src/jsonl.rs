@@ -13,7 +13,7 @@ use unitape_model::{Dictionary, Event};
 /// What a replay came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplaySummary {
-    /// Events taken.
+    /// Events accepted.
     pub events: u64,
     /// Alerts given.
     pub alerts: u64,

@@ -179,7 +179,7 @@ pub enum MergeTime {
 pub struct FeedConfig {
     /// Its name; no two feeds have the same.
     pub name: String,
-    /// What its bytes are, by the word that `consolidate --feed` takes.
+    /// The format of its bytes, by the word that `consolidate --feed` accepts.
     pub format: String,
     /// A shipped mapping, or a file.
     #[serde(default)]

@@ -76,7 +76,7 @@ impl OrderLedger {
         self.orders.is_empty()
     }
 
-    /// Orders of one side of a book, in the order in which they would be filled: number, price in ticks, what is left.
+    /// Orders of one side of a book, in the order in which they would be filled: number, price in ticks, remainder.
     pub fn queue(&self, book: u32, side: Side) -> Vec<(u64, i64, i64)> {
         let shown = |r: &&RestingOrder| {
             let t = &r.terms;

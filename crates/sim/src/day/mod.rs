@@ -39,8 +39,8 @@
 //! # The day
 //!
 //! `pre` ▸ `auction` ▸ `open` ▸ `auction` ▸ `close`, for all books at once; an auction matches at one price. Some
-//! instruments are halted for a while on all venues: a `status` and a `session` say so, only cancels are taken, and the
-//! halt ends with an auction. Orders left at the close are cancelled after it.
+//! instruments are halted for a while on all venues: a `status` and a `session` say so, only cancels are accepted,
+//! and the halt ends with an auction. Orders left at the close are cancelled after it.
 //!
 //! A stop (`type` `stop` or `stoplmt`) waits outside the book; when its price trades it comes as an `order_amend` with
 //! `type` `market` or `limit`, and matches from then on. IOC, FOK and market orders are never in a book.

@@ -1,4 +1,5 @@
-//! What is said on the channels: messages of templates that are known at run time alone, field by field where they have it.
+//! The contents of the channels: messages of templates that are known at run time alone. The publisher fills each
+//! field that a template has.
 
 use super::book::{MdUpdateAction, PublishedLevel, PublishedTrade, PublishedUpdate};
 use super::reference::ReferencePublisher;

@@ -1,4 +1,4 @@
-//! What is said on the channel of reference data.
+//! The contents of the channel of reference data.
 
 use super::publish::{ChannelSender, MessageTemplate};
 use super::world::{ExchangeProduct, InstrumentKind, ListedProducts};

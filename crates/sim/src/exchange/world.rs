@@ -1,4 +1,4 @@
-//! What is traded: products, each with its instruments and the depth of its books. Everything is invented.
+//! The traded world: products, each with its instruments and the depth of its books. Everything is invented.
 
 use crate::rng::Rng;
 

@@ -201,7 +201,7 @@ impl DefinitionLog {
         Ok(Self { file, path, meta: *meta, length, covered, passed, marked: passed, pending: Vec::new() })
     }
 
-    /// Goes back to where everything below `covered` takes `length` bytes. What is behind that is written again,
+    /// Goes back to where everything below `covered` occupies `length` bytes. All after that is written again,
     /// the same bytes in the same place. Frames will be given from position `from` on, which is not behind `covered`.
     ///
     /// # Errors
@@ -234,7 +234,7 @@ impl DefinitionLog {
         self.passed = self.marked;
     }
 
-    /// Bytes of the definitions up to the one that was taken last.
+    /// Bytes of the definitions up to the one accepted last.
     pub fn bytes_passed(&self) -> u64 {
         self.passed.1
     }
@@ -253,7 +253,7 @@ impl DefinitionLog {
         self.covered = position.plus(frame.len() as u64);
     }
 
-    /// Writes what was taken.
+    /// Writes the definitions accepted so far.
     pub fn flush(&mut self) -> Result<()> {
         if !self.pending.is_empty() {
             sys::write_at(&self.file, &self.pending, self.length).with_context("append to", &self.path)?;

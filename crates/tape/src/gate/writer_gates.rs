@@ -38,7 +38,7 @@ struct WriterGate {
 }
 
 impl GateSet {
-    /// Opens or makes the gates of a tape that ends at `end`; takes away those that are not declared any more.
+    /// Opens or makes the gates of a tape that ends at `end`; removes those that are not declared any more.
     pub fn open(paths: &TapePaths, tape: TapeId, end: Position, gates: &[Gate]) -> Result<Self> {
         for (i, gate) in gates.iter().enumerate() {
             check_name(&gate.reader)?;

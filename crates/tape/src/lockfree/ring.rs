@@ -8,7 +8,7 @@
 //!      be          ▲ a multiple of the step: a block          ▲ the word here is zero
 //! ```
 //!
-//! A position's place is `position % capacity`, so writing after the end takes away what stands a capacity before.
+//! A position's place is `position % capacity`, so writing after the end overwrites the bytes a capacity before.
 //!
 //! Invariant (intent first): before the first byte of a block is overwritten, the intent is stored beyond that
 //! block, and a Release fence separates the two. A reader copies with relaxed loads and looks at the intent after an
@@ -321,7 +321,7 @@ pub enum RingReadOutcome {
     Frame(FrameHeader),
     /// Nothing is committed there yet.
     Nothing,
-    /// The writer has taken the position away; the reader is where it was.
+    /// The writer has overwritten the position; the reader has not moved.
     Overrun,
     /// Neither a frame nor zero is there, and it was not overwritten.
     Damage(FrameHeader),

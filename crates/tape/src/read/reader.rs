@@ -53,7 +53,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Committed frames one after the other, in place; take them apart with [`unitape_model::frames`].
+/// Committed frames one after the other, in place; split them with [`unitape_model::frames`].
 #[derive(Clone, Copy, Debug)]
 pub struct FrameRun<'a> {
     /// The position of the first one.

@@ -1,4 +1,4 @@
-//! What the follower takes in one step: a run of committed frames, and what is to be known of it.
+//! One step of the follower: a run of committed frames, and the facts about it.
 
 use unitape_model::{FrameHeader, frame::KIND_PAD};
 
@@ -33,7 +33,7 @@ pub(crate) struct RecorderRun {
 
 impl RecorderRun {
     /// The piece from data offset `from` of `source`, a frame's start, of `at_most` bytes or little more. Its
-    /// definitions are taken into the log.
+    /// definitions go into the log.
     pub fn scan(
         from: u64,
         at_most: u64,

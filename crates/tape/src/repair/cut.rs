@@ -1,4 +1,4 @@
-//! What is damaged and cannot be mended, and the cut that takes it away, if you want it.
+//! Damage that cannot be repaired, and the cut that removes it, if you want it.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;

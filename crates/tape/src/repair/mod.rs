@@ -1,4 +1,4 @@
-//! Repair of a damaged tape: what can be made again is, from what vouches for it; nothing is taken for right silently.
+//! Repair of a damaged tape: data that others vouch for are made again; nothing is accepted silently.
 //!
 //! ```text
 //!  tape.toml ◀── header pages ──▶ header pages       each from the other, ordinals from neighbours

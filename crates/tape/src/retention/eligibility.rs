@@ -1,4 +1,4 @@
-//! What is kept of a tape: which segments go by its limits. Pure; who removes them is in `enforce`.
+//! The retention rule of a tape: which segments go by its limits. Pure; who removes them is in `enforce`.
 //!
 //! ```text
 //!  gone │ announced │ kept ... kept │ the segment of the end

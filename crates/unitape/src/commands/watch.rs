@@ -294,7 +294,7 @@ fn scenarios(json: bool) -> output::Result {
     Ok(CommandOutcome::Clean)
 }
 
-/// A definition as one JSON object; `params` gives the defaults as `--params` takes them.
+/// A definition as one JSON object; `params` gives the defaults as `--params` accepts them.
 fn def_json(def: &ScenarioDef) -> Value {
     let default = |p: &ParamDef| serde_json::from_str(p.default).unwrap_or_else(|_| Value::from(p.default));
     let params: Map<_, _> = def.params.iter().map(|p| (p.name.to_owned(), default(p))).collect();

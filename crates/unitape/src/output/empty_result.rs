@@ -1,4 +1,4 @@
-//! Words for an empty result: what was looked for, and what there is.
+//! Words for an empty result: the search, and the available data.
 //!
 //! Nothing found is no error, so the exit code is 0 and stdout stays empty, also with `--json`. Without a word on stderr
 //! a misspelt name and a quiet day would look the same.

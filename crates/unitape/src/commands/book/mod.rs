@@ -96,7 +96,7 @@ fn at(text: &str) -> Result<TapeStopPoint, CommandFailure> {
 /// The point that the books show.
 #[derive(Clone, Copy, Debug, Default)]
 struct TapeMoment {
-    /// Ordinal of the last event taken.
+    /// Ordinal of the last event applied.
     seq: u64,
     /// Its position on the tape.
     position: Position,

@@ -143,7 +143,7 @@ pub struct BestPriceRow<'a> {
 }
 
 impl<'a> BestPriceRow<'a> {
-    /// Of a venue, from `basis` or from what its best price is taken from.
+    /// Of a venue, from `basis` or from the basis of its best price.
     pub fn for_venue(
         tape: &'a TapeBooks,
         here: TapeMoment,
