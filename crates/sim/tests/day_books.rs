@@ -46,7 +46,7 @@ fn line(books: &Books, id: ListingId, side: Side) -> Line {
 
 /// The orders in a book according to the events. An order that was announced last and meets the other side is being
 /// matched, and does not appear.
-fn visible(ledger: &OrderLedger, book: u32, last: Option<u64>, continuous: bool) -> [Vec<(u64, i64, i64)>; 2] {
+fn shown(ledger: &OrderLedger, book: u32, last: Option<u64>, continuous: bool) -> [Vec<(u64, i64, i64)>; 2] {
     let mut sides = [Side::Buy, Side::Sell].map(|side| ledger.queue(book, side));
     let crossed = matches!(&sides, [b, a] if !b.is_empty() && !a.is_empty() && b[0].1 >= a[0].1);
     if crossed && continuous {
@@ -100,8 +100,8 @@ fn compare(seed: u64, sum: &mut Compared) {
             if half {
                 sum.halves += 1;
             } else {
-                let visible = visible(&ledger, book, last.get(&book).copied(), continuous);
-                for (side, queue) in [Side::Buy, Side::Sell].into_iter().zip(visible) {
+                let shown = shown(&ledger, book, last.get(&book).copied(), continuous);
+                for (side, queue) in [Side::Buy, Side::Sell].into_iter().zip(shown) {
                     let name = |o: (u64, i64, i64)| (unitape_sim::day::names::oid_text(o.0), nano(o.1), o.2);
                     assert_eq!(line(&books, id, side), queue.into_iter().map(name).collect::<Line>(), "{at}");
                 }

@@ -144,15 +144,15 @@ fn the_segment_of_the_end_is_removed() {
     assert!(is_missing(&error, &last), "{error}");
     // The tape can be cut there, unless a flush had come further before the segment went: what was reported durable
     // is never cut.
-    let published = Reader::open(dir.path(), StartPosition::Oldest).unwrap().durable().unwrap();
+    let mark = Reader::open(dir.path(), StartPosition::Oldest).unwrap().durable().unwrap();
     let cut = WriterOptions { truncate_damage: true, ..options(SEGMENT_BYTES, None) };
     match Writer::open(dir.path(), ID, cut) {
         Ok((writer, recovery)) => {
-            assert!(recovery.end.0 <= 2 * SEGMENT_BYTES && recovery.end >= published.max(durable), "{recovery:?}");
+            assert!(recovery.end.0 <= 2 * SEGMENT_BYTES && recovery.end >= mark.max(durable), "{recovery:?}");
             writer.close().unwrap();
             assert!(verify(dir.path()).unwrap().is_intact());
         }
-        Err(error) => assert!(published.0 > 2 * SEGMENT_BYTES && is_missing(&error, &last), "{published:?}: {error}"),
+        Err(error) => assert!(mark.0 > 2 * SEGMENT_BYTES && is_missing(&error, &last), "{mark:?}: {error}"),
     }
 }
 

@@ -109,8 +109,8 @@ fn a_closed_tape_without_its_marks_is_unverified() {
     let bench = Bench::new();
     let durable = std::fs::read(bench.path("durable")).unwrap();
     shorten(&bench.path("durable"), 0);
-    let output = bench.verify().code(3);
-    assert!(output.text().contains("unverified") && !output.text().contains("intact to"), "{}", output.text());
+    let out = bench.verify().code(3);
+    assert!(out.text().contains("unverified") && !out.text().contains("intact to"), "{}", out.text());
     bench.write().code(3).says(&["durable", "missing", "tape repair"]);
     recorder_refuses(&bench.tape, &["durable", "missing", "tape repair"]);
     assert!(!bench.path("durable").exists());
@@ -118,11 +118,11 @@ fn a_closed_tape_without_its_marks_is_unverified() {
     bench.verify().code(0);
     let crc = std::fs::read(bench.crc(1)).unwrap();
     shorten(&bench.crc(1), 0);
-    let output = bench.verify().code(3);
+    let out = bench.verify().code(3);
     assert!(
-        output.text().contains("unverified") && output.text().contains(&format!("{SEGMENT}")),
+        out.text().contains("unverified") && out.text().contains(&format!("{SEGMENT}")),
         "{}",
-        output.text()
+        out.text()
     );
     std::fs::write(bench.crc(1), crc).unwrap();
     bench.verify().code(0);
@@ -138,10 +138,10 @@ fn what_no_checksum_covers_is_named_and_is_no_damage() {
         unitape_tape::RingTapeWriter::open(&ring, unitape_tape::TapeId(7), options).unwrap();
     (0..500).for_each(|topic| _ = writer.offer(topic, b"quote").unwrap());
     writer.close().unwrap();
-    let output = run(["tape".as_ref(), "verify".as_ref(), ring.as_os_str()]).code(0);
-    assert!(output.text().contains("not covered") && output.text().contains("ring"), "{}", output.text());
-    let output = run(["tape".as_ref(), "verify".as_ref(), ring.as_os_str(), "--json".as_ref()]).code(0).json();
-    assert!(output["frames"].as_u64().unwrap() > 100 && output["not_covered"].is_array(), "{output}");
+    let out = run(["tape".as_ref(), "verify".as_ref(), ring.as_os_str()]).code(0);
+    assert!(out.text().contains("not covered") && out.text().contains("ring"), "{}", out.text());
+    let out = run(["tape".as_ref(), "verify".as_ref(), ring.as_os_str(), "--json".as_ref()]).code(0).json();
+    assert!(out["frames"].as_u64().unwrap() > 100 && out["not_covered"].is_array(), "{out}");
 
     let place = Place::new("wait = \"10ms\"", &[("orders", "directory = \"in\"")]);
     let config = std::fs::read_to_string(place.path("run.toml")).unwrap();
@@ -151,16 +151,16 @@ fn what_no_checksum_covers_is_named_and_is_no_damage() {
     let mut running = place.start();
     place.has(&mut running, 290);
     let tape = place.tape();
-    let output = run(["tape".as_ref(), "verify".as_ref(), tape.as_os_str(), "--json".as_ref()]).code(0).json();
-    assert_eq!(output["not_covered"][0], 0, "{output}");
+    let out = run(["tape".as_ref(), "verify".as_ref(), tape.as_os_str(), "--json".as_ref()]).code(0).json();
+    assert_eq!(out["not_covered"][0], 0, "{out}");
     // Killed, it is not durable at all, and nobody is there who would say so.
     running.child.kill().unwrap();
     running.child.wait().unwrap();
-    let output = run(["tape".as_ref(), "verify".as_ref(), tape.as_os_str()]).code(3);
-    assert!(output.text().contains("unverified"), "{}", output.text());
+    let out = run(["tape".as_ref(), "verify".as_ref(), tape.as_os_str()]).code(3);
+    assert!(out.text().contains("unverified"), "{}", out.text());
     goes_on(&place, 300);
-    let output = run(["tape".as_ref(), "verify".as_ref(), tape.as_os_str(), "--json".as_ref()]).code(0).json();
-    assert_eq!(output["not_covered"], Value::Null);
+    let out = run(["tape".as_ref(), "verify".as_ref(), tape.as_os_str(), "--json".as_ref()]).code(0).json();
+    assert_eq!(out["not_covered"], Value::Null);
 }
 
 /// A hot tape whose recorder died: the copy on the disk is followed again, and so it is compared.
@@ -316,9 +316,9 @@ fn a_sealed_segment_of_a_killed_writer_is_compared() {
             false => put_older_durable(&bench),
             true => std::fs::remove_file(bench.path("durable")).unwrap(),
         }
-        let output = bench.tape_command("cat", &["--json"]);
-        assert_eq!(output.code, Some(if lost { 3 } else { 0 }), "{}", output.stderr);
-        assert!(!lost || output.stderr.contains("unverified"), "{}", output.stderr);
+        let out = bench.tape_command("cat", &["--json"]);
+        assert_eq!(out.code, Some(if lost { 3 } else { 0 }), "{}", out.stderr);
+        assert!(!lost || out.stderr.contains("unverified"), "{}", out.stderr);
         let at = HEADER_PAGE + 64 * 20 + 20;
         flip(&bench.segment(3), at);
         bench.verify().code(3);

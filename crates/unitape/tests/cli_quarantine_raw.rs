@@ -52,8 +52,8 @@ fn changed_digits_are_damage_and_no_event() {
     assert_eq!(sound["quarantine"], serde_json::json!({"intact": 3, "without_checksum": 0, "damaged": 0}));
     change(&tape.join("quarantine.raw"), b"58=12342", b"58=21342");
 
-    let output = tape_command(["tape", "verify"], &tape, &[]).code(3);
-    assert!(output.text().contains("quarantine.raw") && output.text().contains("checksum"), "{}", output.text());
+    let out = tape_command(["tape", "verify"], &tape, &[]).code(3);
+    assert!(out.text().contains("quarantine.raw") && out.text().contains("checksum"), "{}", out.text());
     let list = tape_command(["quarantine", "list"], &tape, &["--json"]).code(3).lines();
     let damaged: Vec<bool> = list.iter().map(|e| e["damaged"].is_string()).collect();
     assert_eq!(damaged, [true, false, false]);
@@ -67,9 +67,9 @@ fn changed_digits_are_damage_and_no_event() {
     // Repair names what is lost, and leaves what is not.
     let before = std::fs::read(tape.join("quarantine.raw")).unwrap();
     for options in [&[][..], &["--apply"]] {
-        let output = tape_command(["tape", "repair"], &tape, options).code(3);
+        let out = tape_command(["tape", "repair"], &tape, options).code(3);
         for words in ["lost", "quarantine.raw", "orders/orders.fix at byte"] {
-            assert!(output.text().contains(words), "{options:?}: {}", output.text());
+            assert!(out.text().contains(words), "{options:?}: {}", out.text());
         }
         assert_eq!(std::fs::read(tape.join("quarantine.raw")).unwrap(), before);
     }
@@ -102,9 +102,9 @@ fn a_raw_log_that_was_cut_or_removed_is_damage() {
             None => std::fs::remove_file(&raw).unwrap(),
         }
         for json in [&["--json"][..], &[]] {
-            let output = tape_command(["tape", "verify"], &tape, json).code(3);
-            assert!(output.text().contains("quarantine.raw"), "{cut:?}: {}", output.text());
-            assert!(!output.text().contains("intact to position"), "{cut:?}: {}", output.text());
+            let out = tape_command(["tape", "verify"], &tape, json).code(3);
+            assert!(out.text().contains("quarantine.raw"), "{cut:?}: {}", out.text());
+            assert!(!out.text().contains("intact to position"), "{cut:?}: {}", out.text());
         }
         let list = tape_command(["quarantine", "list"], &tape, &["--json"]).code(3).lines();
         assert!(list.last().unwrap()["damaged"].is_string(), "{cut:?}");
@@ -137,8 +137,8 @@ fn entries_without_a_checksum_are_read_and_counted() {
     writer.close().unwrap();
     std::fs::copy(tape.join("quarantine.raw"), older.join("quarantine.raw")).unwrap();
 
-    let output = tape_command(["tape", "verify"], &older, &["--json"]).code(0).json();
-    assert_eq!(output["quarantine"], serde_json::json!({"intact": 0, "without_checksum": 3, "damaged": 0}));
+    let out = tape_command(["tape", "verify"], &older, &["--json"]).code(0).json();
+    assert_eq!(out["quarantine"], serde_json::json!({"intact": 0, "without_checksum": 3, "damaged": 0}));
     assert!(tape_command(["tape", "verify"], &older, &[]).code(0).text().contains("3 carry no checksum"));
     let (entries, newer) = (quarantine(&older), quarantine(&tape));
     assert_eq!(entries.len(), newer.len());

@@ -296,10 +296,10 @@ fn another_master_is_a_further_definition() {
         let (code, said) = running.stop();
         assert_eq!(code, Some(0), "{said}");
     }
-    let definitions = sources(&bench.tape());
-    assert_eq!(definitions.len(), 2, "one definition, and one more for the other master: {definitions:?}");
-    assert!(definitions[0].1.contains("+one.jsonl@") && definitions[1].1.contains("+two.jsonl@"), "{definitions:?}");
-    assert_eq!((&definitions[0].0, &definitions[1].0), (&Value::Null, &1.into()), "{definitions:?}");
+    let defs = sources(&bench.tape());
+    assert_eq!(defs.len(), 2, "one definition, and one more for the other master: {defs:?}");
+    assert!(defs[0].1.contains("+one.jsonl@") && defs[1].1.contains("+two.jsonl@"), "{defs:?}");
+    assert_eq!((&defs[0].0, &defs[1].0), (&Value::Null, &1.into()), "{defs:?}");
     let named = instruments(&bench.tape());
     assert_eq!(named, [vec!["ONE"; 10], vec!["TWO"; 20]].concat());
     run(["tape".as_ref(), "verify".as_ref(), bench.tape().as_os_str()]).code(0);

@@ -343,7 +343,7 @@ impl Reader {
     }
 
     /// Steps over the next frame; gives its data offset and header.
-    #[inline(always)] // the loop of a thread that waits for a frame: what it takes to notice one is in every round trip
+    #[inline(always)] // a waiting thread loops here: the time to notice a frame is in every round trip
     pub(crate) fn advance(&mut self) -> Result<Option<(u64, FrameHeader)>> {
         if let Some(segment) = &self.segment
             && self.at < self.limit
