@@ -26,7 +26,7 @@ pub struct BookOptions {
     pub levels_max: u32,
     /// Instruments at venues; [`BookCounters::no_room`] counts events of others.
     pub listings_max: u32,
-    /// Where a venue's best price is taken from: the first of these that the tape has and that is not stale.
+    /// The source of a venue's best price: the first of these that the tape has and that is not stale.
     pub prefer: [Basis; 3],
     /// A basis is stale when its last event is further back than this, by event time.
     pub stale_after_ns: Option<i64>,
@@ -90,7 +90,7 @@ pub struct BookCounters {
 /// What an event means to the basis it is about.
 #[derive(Clone, Copy)]
 struct BasisUpdate {
-    /// It gives all of it anew.
+    /// The event publishes the whole book again.
     recovered: bool,
 }
 
@@ -108,7 +108,7 @@ pub struct Books {
     /// How often that was said.
     pub(crate) wide_count: u64,
     pub(crate) losses: LossTable,
-    /// The venue that stands for all of them.
+    /// The venue id that means all of them.
     all_venues: Option<u16>,
     /// Greatest event time so far.
     pub(crate) now: i64,
@@ -154,7 +154,7 @@ impl Books {
         self.all_venues = Some(venue);
     }
 
-    /// Takes the next event and tells what changed; events that do not concern books change nothing.
+    /// Applies the next event and returns what changed; events that do not concern books change nothing.
     #[inline]
     pub fn on_event(&mut self, event: &Event<'_>) -> &[BookChange] {
         self.changes.clear();
@@ -280,7 +280,7 @@ impl Books {
                 _ if late => Err(BookFault::Late),
                 Some(change) => {
                     recovered = change.action == LevelAction::Clear && change.side.is_none();
-                    // That which goes with the word that it is stale does not give it anew.
+                    // A message that arrives with the stale notice does not replace the book.
                     recovered &= !listing.is_word(Basis::Levels);
                     listing.levels.on_level(&change, self.options.levels_max)
                 }
@@ -305,7 +305,7 @@ impl Books {
     fn check_published(&mut self, at: u32) {
         let listing = &mut self.listings[at as usize];
         let [orders, bbo] = [Basis::Orders, Basis::Bbo].map(|b| b as usize);
-        if listing.told[orders] && !listing.is_marked(Basis::Orders) && listing.is_continuous() {
+        if listing.has_data[orders] && !listing.is_marked(Basis::Orders) && listing.is_continuous() {
             listing.checked += 1;
             listing.differs += u64::from(!same(&listing.tops[orders], &listing.tops[bbo]));
         }
@@ -382,11 +382,11 @@ impl Books {
         if let Err(fault) = outcome {
             listing.fault(basis, fault);
         }
-        // What is late tells nothing of now.
-        let told = outcome != Err(BookFault::Late);
-        let first = told && !listing.told[b];
-        if told {
-            listing.told[b] = true;
+        // A late event says nothing about the present.
+        let current = outcome != Err(BookFault::Late);
+        let first = current && !listing.has_data[b];
+        if current {
+            listing.has_data[b] = true;
             listing.ts[b] = self.ts;
             if listing.sources[b] != self.source {
                 // A loss of this feed has marked it while it was of another, or not there.

@@ -68,7 +68,7 @@ impl InstrumentVenues {
         Self { instrument, listings: Vec::new(), best: [BestVenue::EMPTY; 2], marks: QuoteMarks::default() }
     }
 
-    /// Finds the best price anew; whether it is another one.
+    /// Finds the best price again and returns whether it changed.
     pub fn renew(&mut self, all: &[ListingBooks], now: i64, options: &BookOptions) -> bool {
         let (best, marks) = self.find(all, now, options);
         let same = marks == self.marks && best[0].same(&self.best[0]) && best[1].same(&self.best[1]);
@@ -127,13 +127,13 @@ fn join(best: &mut BestVenue, mine: &TopLevel, venue: u16, better: impl Fn(i64, 
     if best.touch.is_empty() || better(mine.px, best.touch.px) {
         *best = BestVenue { touch: *mine, venue, venues: 1 };
     } else if mine.px == best.touch.px {
-        // A sum that does not fit is no quantity that anybody has; it is told as unknown.
+        // A sum that does not fit is no quantity that anybody has; it is reported as unknown.
         best.touch.qty = qty::add(best.touch.qty, mine.qty).unwrap_or((0, 0));
         best.venues += 1;
     }
 }
 
-/// The basis of a listing is chosen anew: whether its best prices are others.
+/// The basis of a listing is chosen again. Returns whether its best prices changed.
 #[inline]
 pub(crate) fn choose(listing: &mut ListingBooks, now: i64, options: &BookOptions) -> bool {
     listing.basis = listing.choose(&options.prefer, now, options.stale_after_ns);

@@ -15,7 +15,7 @@ pub(crate) fn order_id(event: &Event<'_>, order: &OrderRecord) -> Option<OrderId
     if order.oid[0] != 0 { Some(OrderId(order.oid)) } else { long_order_id(event) }
 }
 
-/// The key of an id that stands in the extension.
+/// The key of an id that is in the extension.
 #[cold]
 fn long_order_id(event: &Event<'_>) -> Option<OrderId> {
     let mut scratch = [0; 36];
@@ -63,7 +63,7 @@ pub(crate) fn terms(event: &Event<'_>, order: &OrderRecord) -> OrderTerms {
     terms
 }
 
-/// What stands in the extension of an order's event.
+/// The contents of the extension of an order's event.
 #[inline(never)]
 fn extend(event: &Event<'_>, terms: &mut OrderTerms) {
     const LEFT: u16 = EventField::Left as u16;
@@ -94,7 +94,7 @@ fn extend(event: &Event<'_>, terms: &mut OrderTerms) {
     }
 }
 
-/// Whether an order can never stand in a queue; none where the event does not say.
+/// Whether an order can never enter a queue; none where the event does not say.
 #[inline]
 fn hidden(event: &Event<'_>, order: &OrderRecord) -> Option<bool> {
     let tif = order.tif_or_cpty.get().to_le_bytes();

@@ -2,14 +2,14 @@
 
 use unitape_model::{ErrorCause, Position};
 
-/// Why a frame could not be taken. What an event says of a book is never an error: see [`crate::BookFault`].
+/// Why a frame could not be applied. What an event says of a book is never an error: see [`crate::BookFault`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A frame of a tape that is no event of ours, or a definition out of turn.
     #[error("tape at {position}: {message}")]
     Frame {
-        /// Where it stands.
+        /// Its position.
         position: Position,
         /// What is wrong.
         message: String,

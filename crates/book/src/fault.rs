@@ -1,7 +1,7 @@
 //! What an event can say that cannot be: counted by book, never a panic and never an error.
 
-/// Something that an event told of a book and that cannot be. The book does what is said here, and counts. Each
-/// but [`BookFault::Late`] shows that the book is not what the venue has, and makes it stale.
+/// Something that an event said of a book and that cannot be. Each variant says what the book does, and the book
+/// counts it. Each but [`BookFault::Late`] shows that the book is not what the venue has, and makes it stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum BookFault {
@@ -18,11 +18,11 @@ pub enum BookFault {
     BadQuantity,
     /// A level without side or price, or at a depth that its side does not reach; left out.
     BadLevel,
-    /// A change or deletion of a level that is not there: a change is taken as a new level, a deletion is left out.
+    /// A change or deletion of a level that is not there: a change is treated as a new level, a deletion is ignored.
     UnknownLevel,
     /// A new level where there is one; it replaces it.
     DuplicateLevel,
-    /// A level by depth whose price is not between those of its neighbours; it stands where it was put.
+    /// A level by depth whose price is not between those of its neighbours; it stays where it was put.
     UnsortedLevel,
     /// An event flagged late that comes from before what the book has seen of its source; left out.
     Late,

@@ -34,11 +34,12 @@
 //! ```
 //!
 //! # What the events mean to a book
-//! - `order_new` puts an order at the end of the queue of its price, unless it can never stand there (`tif` `IOC` or
-//!   `FOK`, `type` `market` or `stop…`, no price), or meets the other side in continuous trading: then it is *being
-//!   matched*, and not seen in the book until its executions have told what is left of it.
-//! - `order_amend` gives price and whole quantity anew, what was executed included (FIX `38`). The place in the queue
-//!   is kept only by less quantity at the same price. With `left` it states the order whole: one that is not there enters.
+//! - `order_new` puts an order at the end of the queue of its price, unless it can never rest there (`tif` `IOC` or
+//!   `FOK`, `type` `market` or `stop…`, no price), or meets the other side in continuous trading. Then it is *being
+//!   matched*, and appears in the book only after its executions, with its remaining quantity.
+//! - `order_amend` replaces price and whole quantity, what was executed included (FIX `38`). Only less quantity at
+//!   the same price keeps the place in the queue. With `left` it states the order whole: one that is not there
+//!   enters.
 //! - `display` is how much of an order its level shows at most.
 //! - `exec` takes its quantity off the order, `order_cancel` takes the order out. A `trade` changes no book.
 //! - `level` by price, or by depth counted from 1, the best; `R` without a side clears both.

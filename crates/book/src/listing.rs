@@ -68,9 +68,9 @@ pub(crate) struct ListingBooks {
     pub orders: OrderBook,
     pub levels: LevelBook,
     pub published: [Option<StoredLevel>; 2],
-    /// By basis: whether anything was told of it since it was last cleared, whether it is stale, event time of the
+    /// By basis: whether an event has described it since it was last cleared, whether it is stale, event time of the
     /// last event that touched it, its best prices.
-    pub told: [bool; 3],
+    pub has_data: [bool; 3],
     pub stale: [bool; 3],
     pub ts: [i64; 3],
     pub tops: [TopOfBook; 3],
@@ -83,7 +83,7 @@ pub(crate) struct ListingBooks {
     pub cleared: u64,
     /// Whether a status says that nothing is matched.
     pub halted: bool,
-    /// The basis that the best prices are taken from, and these.
+    /// The basis of the best prices, and these prices.
     pub basis: Option<Basis>,
     pub best: TopOfBook,
     pub faults: BookFaultCounts,
@@ -112,7 +112,7 @@ impl ListingBooks {
             orders: OrderBook::new(),
             levels: LevelBook::default(),
             published: [None; 2],
-            told: [false; 3],
+            has_data: [false; 3],
             stale: [false; 3],
             ts: [0; 3],
             tops: [EMPTY; 3],
@@ -176,9 +176,9 @@ impl ListingBooks {
     /// The first basis in `prefer` that can be trusted or, when none can, the first that there is.
     #[inline]
     pub fn choose(&self, prefer: &[Basis; 3], now: i64, stale_after_ns: Option<i64>) -> Option<Basis> {
-        let told = |b: &&Basis| self.told[**b as usize];
+        let has_data = |b: &&Basis| self.has_data[**b as usize];
         let fresh = |b: &&Basis| !self.is_stale(**b, now, stale_after_ns);
-        prefer.iter().filter(told).find(fresh).or_else(|| prefer.iter().find(told)).copied()
+        prefer.iter().filter(has_data).find(fresh).or_else(|| prefer.iter().find(has_data)).copied()
     }
 
     /// The best prices of a basis, as its book has them now.
@@ -198,12 +198,12 @@ impl ListingBooks {
         })
     }
 
-    /// Lets go all that was told.
+    /// Forgets everything that events have said.
     pub fn clear(&mut self, store: &mut OrderStore) {
         self.orders.clear(store);
         self.levels.clear();
         self.published = [None; 2];
         self.sources = [u32::MAX; 3];
-        (self.told, self.stale, self.lost) = ([false; 3], [false; 3], [None; 3]);
+        (self.has_data, self.stale, self.lost) = ([false; 3], [false; 3], [None; 3]);
     }
 }

@@ -113,7 +113,7 @@ impl Books {
         for basis in Basis::ALL {
             let b = basis as usize;
             let wanted = !orders_only || basis == Basis::Orders;
-            if wanted && listing.told[b] && self.losses.feed(listing.sources[b]) == feed {
+            if wanted && listing.has_data[b] && self.losses.feed(listing.sources[b]) == feed {
                 listing.lost[b] = Some(place);
                 any = true;
             }
@@ -193,7 +193,7 @@ impl Books {
                     listing.clear(&mut self.store);
                 }
                 (listing.lost, listing.cleared) = ([None; 3], count);
-                // A fault of levels or a best price is mended only where they are given anew.
+                // A fault of levels or a best price is cleared only where they are published again.
                 listing.stale[Basis::Orders as usize] = false;
                 self.losses.cleared += 1;
             }
@@ -239,7 +239,7 @@ impl Books {
         }
     }
 
-    /// Finds the best prices of a listing and of its instrument anew, and notes what changed.
+    /// Finds the best prices of a listing and of its instrument again, and notes what changed.
     fn renew(&mut self, at: u32, phase: bool) {
         let listing = &mut self.listings[at as usize];
         for basis in Basis::ALL {

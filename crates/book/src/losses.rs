@@ -113,7 +113,7 @@ impl LossTable {
         if self.named.len() < NAMED_MAX || self.named.contains_key(&key) {
             self.named.insert(key, self.count);
         } else {
-            // Too many to tell apart: any may be it.
+            // Too many to distinguish: any may be it.
             self.feeds[feed as usize].lost[0] = self.count;
         }
     }

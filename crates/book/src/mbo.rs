@@ -9,10 +9,10 @@
 //!               └─ otherwise ─────────────────────────────────────────────────────▶ in the queue of its price
 //! ```
 //!
-//! A venue announces an order before it tells what the order was executed against. Until that is told, an order
-//! that meets the other side is *being matched*: the book has it, but it does not stand in a queue, so that no one
-//! sees a crossed book that never was. It goes to the end of its queue as soon as it meets nothing any more, or
-//! when the next order arrives, for then the venue is done with it: a book that is crossed then, is.
+//! A venue announces an order before it reports what the order was executed against. Until it does, an order that
+//! meets the other side is *being matched*: the book has it, but it is in no queue, so that no one sees a crossed
+//! book that never was. It goes to the end of its queue as soon as it meets nothing any more. The next order also
+//! puts it there, for then the venue is done with it: a book that is crossed then, is.
 
 use crate::fault::BookFault;
 use crate::ladder::PriceLadder;
@@ -29,7 +29,7 @@ pub(crate) struct OrderBook {
     scale: i8,
     /// The order that is being matched; it is in the list of those aside, too.
     matching: u32,
-    /// First of the orders that stand in no queue.
+    /// First of the orders that are in no queue.
     aside: u32,
     /// Orders, queued or not.
     orders: u32,
@@ -43,7 +43,7 @@ pub(crate) struct OrderTerms {
     pub px: i64,
     /// Mantissa and exponent.
     pub qty: Option<(i64, i8)>,
-    /// Whether the order can never stand in a queue; none where the event does not say.
+    /// Whether the order can never enter a queue; none where the event does not say.
     pub hidden: Option<bool>,
     /// What few events say.
     pub more: Option<ExtraOrderTerms>,
@@ -346,12 +346,12 @@ impl OrderBook {
         chain(s, head.unwrap_or(NONE))
     }
 
-    /// The orders that stand in no queue, latest first.
+    /// The orders that are in no queue, latest first.
     pub fn aside<'a>(&'a self, s: &'a OrderStore) -> impl Iterator<Item = &'a StoredOrder> {
         chain(s, self.aside)
     }
 
-    /// Puts an order that stands aside where it belongs.
+    /// Puts an order that is aside where it belongs.
     fn place(&mut self, s: &mut OrderStore, around: &ListingContext, slot: u32) -> OrderResult {
         let order = &s.orders[slot as usize];
         if order.hidden() || order.px == Price::NONE.0 {
@@ -380,7 +380,7 @@ impl OrderBook {
         Ok(())
     }
 
-    /// Ends the matching: what is left of the order goes to its queue.
+    /// Ends the matching: the rest of the order goes to its queue.
     #[inline]
     pub fn finish_matching(&mut self, s: &mut OrderStore, around: &ListingContext) -> OrderResult {
         if self.matching != NONE {
@@ -470,7 +470,7 @@ impl OrderBook {
         Ok(())
     }
 
-    /// Lets an order go, wherever it stands.
+    /// Removes an order, wherever it is.
     fn drop_order(&mut self, s: &mut OrderStore, slot: u32) {
         if s.orders[slot as usize].level == NONE {
             self.leave_aside(s, slot);

@@ -41,7 +41,7 @@ pub struct LevelBook {
 pub struct LevelOutcome {
     /// The place from the best, from 1: where the level is, or was; 0 where no level was touched.
     pub depth: u32,
-    /// The level as it is now, or as it was before it was taken out.
+    /// The level as it is now, or as it was before it was removed.
     pub level: StoredLevel,
     /// What it says that cannot be.
     pub fault: Option<BookFault>,
@@ -101,7 +101,7 @@ pub struct StoredLevel {
     pub px: i64,
     /// All quantity at it: mantissa and exponent of ten.
     pub qty: (i64, i8),
-    /// [`u32::MAX`] when the feed does not tell.
+    /// [`u32::MAX`] when the feed does not publish it.
     pub orders: u32,
 }
 
@@ -129,13 +129,13 @@ pub enum LevelAction {
     Add,
     /// It is another one now.
     Change,
-    /// It is taken out.
+    /// It is removed.
     Delete,
     /// All of the side go, or of both where none is named.
     Clear,
 }
 
-/// A change of a level, as a `level` event tells it.
+/// A change of a level, as a `level` event describes it.
 #[derive(Clone, Copy, Debug)]
 pub struct LevelChange {
     /// What becomes of it.
@@ -146,7 +146,7 @@ pub struct LevelChange {
     pub px: i64,
     /// All quantity at it: mantissa and exponent of ten.
     pub qty: Option<(i64, i8)>,
-    /// How many orders; [`u32::MAX`] for not told.
+    /// How many orders; [`u32::MAX`] if not published.
     pub orders: u32,
     /// Its place from the best, from 1; none where it is known by its price.
     pub depth: Option<u64>,
@@ -173,7 +173,7 @@ impl LevelLimit {
 type LevelResult = Result<(), BookFault>;
 
 impl LevelBook {
-    /// Takes an event; no more than so many levels are kept of a side.
+    /// Applies an event; a side keeps at most `levels_max` levels.
     #[inline]
     pub(crate) fn on_level(&mut self, change: &LevelChange, levels_max: u32) -> LevelResult {
         self.apply(change, LevelLimit::Kept(levels_max)).fault.map_or(Ok(()), Err)
@@ -216,9 +216,9 @@ impl LevelBook {
         Some(rungs.remove(at))
     }
 
-    /// Puts in a whole level at a place from the best, from 1. Gives whether it is between its neighbours. None where that is
-    /// not all there is to it, as where the place is none, or the side full: then nothing is changed, and
-    /// [`LevelBook::apply`] tells what becomes of it.
+    /// Puts in a whole level at a place from the best, from 1. Returns whether it is between its neighbours. Returns
+    /// none where more is to be done, as where the place is none, or the side full. Then nothing is changed, and
+    /// [`LevelBook::apply`] handles it.
     #[inline(always)]
     pub fn add(&mut self, side: Side, depth: u32, rung: StoredLevel, levels_max: LevelLimit) -> Option<bool> {
         let half = &mut self.sides[side as usize];
@@ -353,7 +353,7 @@ fn by_depth(
     let from_end = usize::try_from(depth).unwrap_or(usize::MAX);
     let at = match rungs.len().checked_sub(from_end) {
         Some(at) if depth > 0 => at,
-        // Right behind the last one there is room for a new level.
+        // Right after the last one there is room for a new level.
         None if change.action == LevelAction::Add && from_end == rungs.len() + 1 => {
             return match rung {
                 _ if change.px == Price::NONE.0 => refuse(BookFault::BadLevel),

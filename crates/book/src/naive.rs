@@ -17,7 +17,7 @@ use unitape_model::{Amount, Event, EventField, EventKind, InstrumentId, Price, S
 #[derive(Default)]
 pub struct Naive {
     listings: Vec<Listing>,
-    told: Vec<(u16, InstrumentId, Said)>,
+    statements: Vec<(u16, InstrumentId, Said)>,
     /// Order events that name no instrument: the feed of the twin's input is one, so each may be any order.
     unnamed: usize,
     all_venues: Option<u16>,
@@ -50,7 +50,7 @@ struct Listing {
     /// Best first.
     levels: [Vec<Rung>; 2],
     bbo: [Option<Rung>; 2],
-    is_told: [bool; 3],
+    has_data: [bool; 3],
     stale: [bool; 3],
     ts: [i64; 3],
     /// The event of this place said that a basis is stale.
@@ -120,7 +120,7 @@ impl Naive {
         self.now = self.now.max(event.ts_event().0);
         if order && (oid.is_none() || instrument == InstrumentId::NONE) {
             self.unnamed += 1;
-            for l in self.listings.iter_mut().filter(|l| l.is_told[Basis::Orders as usize]) {
+            for l in self.listings.iter_mut().filter(|l| l.has_data[Basis::Orders as usize]) {
                 l.lost[Basis::Orders as usize] = Some((event.source(), event.offset()));
             }
             return;
@@ -157,7 +157,7 @@ impl Naive {
             listing.stale[basis as usize] |= fault != BookFault::Late;
         }
         if outcome != Err(BookFault::Late) {
-            let first = !std::mem::replace(&mut listing.is_told[basis as usize], true);
+            let first = !std::mem::replace(&mut listing.has_data[basis as usize], true);
             if first && basis == Basis::Orders && unnamed > listing.cleared {
                 listing.lost[Basis::Orders as usize] = Some(NOWHERE);
             }
@@ -170,7 +170,7 @@ impl Naive {
         let mut out = String::new();
         for l in &self.listings {
             writeln!(out, "listing {} {} {:?}", l.venue, l.instrument, l.phase).expect("text");
-            for basis in Basis::ALL.into_iter().filter(|b| l.is_told[*b as usize]) {
+            for basis in Basis::ALL.into_iter().filter(|b| l.has_data[*b as usize]) {
                 let top = l.top(basis);
                 let mut marks = l.phase.marks().union(crossed(top));
                 if l.halted {
@@ -229,7 +229,7 @@ impl Naive {
             }
             let [bids, asks] = &sides;
             let best = [bids.iter().map(|b| b.0).max(), asks.iter().map(|a| a.0).min()];
-            let told = [(bids, best[0]), (asks, best[1])].map(|(side, best)| {
+            let sides = [(bids, best[0]), (asks, best[1])].map(|(side, best)| {
                 let best = best?;
                 let at: Vec<_> = side.iter().filter(|t| t.0 == best).collect();
                 Some((best, amount(at.iter().map(|t| t.1).sum()), at[0].2, at.len()))
@@ -238,7 +238,7 @@ impl Naive {
             if left_out {
                 marks = marks.union(QuoteMarks::STALE);
             }
-            writeln!(out, "over {instrument} {told:?} {marks:?}").expect("text");
+            writeln!(out, "over {instrument} {sides:?} {marks:?}").expect("text");
         }
         out
     }
@@ -250,8 +250,8 @@ impl Naive {
     }
 
     fn basis(&self, l: &Listing) -> Option<Basis> {
-        let told: Vec<Basis> = PREFER.into_iter().filter(|b| l.is_told[*b as usize]).collect();
-        told.iter().find(|b| !self.is_stale(l, **b)).or(told.first()).copied()
+        let known: Vec<Basis> = PREFER.into_iter().filter(|b| l.has_data[*b as usize]).collect();
+        known.iter().find(|b| !self.is_stale(l, **b)).or(known.first()).copied()
     }
 }
 
@@ -275,7 +275,7 @@ impl Order {
 
     fn dump(&self) -> String {
         let px = self.px.map(|px| Price(px).to_string());
-        // A long id is seen only as a hash, and is told as such.
+        // A long id is seen only as a hash, and is printed as such.
         let oid = if self.oid.len() > 25 { "#" } else { &self.oid[1..] };
         format!("   {oid} {} {px:?} {} {}\n", self.side.letter(), amount(self.left), amount(self.done))
     }
@@ -293,7 +293,7 @@ impl Listing {
         self.aside.clear();
         self.levels = Default::default();
         self.bbo = Default::default();
-        (self.is_told, self.stale, self.lost) = Default::default();
+        (self.has_data, self.stale, self.lost) = Default::default();
     }
 
     fn find(&mut self, oid: &str) -> Option<&mut Order> {
@@ -452,7 +452,7 @@ impl Listing {
         self.settle();
         match f.side() {
             _ if left < 0 => Err(BookFault::NegativeLeft),
-            Some(told) if told != side => Err(BookFault::WrongSide),
+            Some(given) if given != side => Err(BookFault::WrongSide),
             _ => Ok(()),
         }
     }
@@ -460,7 +460,7 @@ impl Listing {
     fn on_level(&mut self, f: &Fields<'_>) -> Outcome {
         let action = f.text(EventField::Action).ok_or(BookFault::BadLevel)?;
         if action == "R" {
-            for side in Side::BOTH.into_iter().filter(|s| f.side().is_none_or(|told| told == *s)) {
+            for side in Side::BOTH.into_iter().filter(|s| f.side().is_none_or(|given| given == *s)) {
                 self.levels[side as usize].clear();
             }
             if f.side().is_none() && self.lost[Basis::Levels as usize] != Some(self.source) {
@@ -517,9 +517,9 @@ impl Listing {
 
     fn on_bbo(&mut self, f: &Fields<'_>) -> Outcome {
         let side = |px, qty| {
-            let (px, told) = (f.px(px)?, f.0.field(qty, &mut [0; 36]).is_some());
+            let (px, has_qty) = (f.px(px)?, f.0.field(qty, &mut [0; 36]).is_some());
             let qty = f.qty(qty).unwrap_or(0);
-            (!told || qty > 0).then_some(Rung { px, qty, orders: None })
+            (!has_qty || qty > 0).then_some(Rung { px, qty, orders: None })
         };
         self.bbo = [side(EventField::Bid, EventField::BidQty), side(EventField::Ask, EventField::AskQty)];
         if self.lost[Basis::Bbo as usize] != Some(self.source) {
@@ -588,9 +588,9 @@ pub fn dump(books: &Books) -> String {
     }
     for instrument in books.instruments() {
         let over = books.consolidated(instrument);
-        let told = [over.bid, over.ask]
+        let sides = [over.bid, over.ask]
             .map(|side| side.map(|s| (s.level.px.0, s.level.qty.to_string(), s.venue, s.venues as usize)));
-        writeln!(out, "over {instrument} {told:?} {:?}", over.marks).expect("text");
+        writeln!(out, "over {instrument} {sides:?} {:?}", over.marks).expect("text");
     }
     out
 }

@@ -32,9 +32,9 @@ pub(crate) struct StoredOrder {
     /// Its neighbours in the queue, or in the list of orders without one.
     pub prev: u32,
     pub next: u32,
-    /// Its level, [`NONE`] when it stands in no queue.
+    /// Its level, [`NONE`] when it is in no queue.
     pub level: u32,
-    /// 23 bits of listing, 1 that says: only a part of it is shown, 6 of exponent, 1 of side, 1: never stands in a queue.
+    /// 23 bits of listing, 1 that says: only a part of it is shown, 6 of exponent, 1 of side, 1: never enters a queue.
     pub tags: u32,
 }
 
@@ -66,7 +66,7 @@ impl StoredOrder {
         if self.tags >> 30 & 1 == 0 { Side::Buy } else { Side::Sell }
     }
 
-    /// Whether it never stands in a queue.
+    /// Whether it never enters a queue.
     #[inline]
     pub fn hidden(&self) -> bool {
         self.tags >> 31 != 0

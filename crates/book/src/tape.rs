@@ -31,7 +31,7 @@ struct UnnamedLoss {
 /// Losses that are kept so; further ones are of their whole feed.
 const UNNAMED_MAX: usize = 4096;
 
-/// The venue that stands for all venues, as `bbo` events name it.
+/// The venue that means all venues, as `bbo` events name it.
 pub const ALL_VENUES: &str = "NBBO";
 
 impl TapeBooks {
@@ -49,7 +49,7 @@ impl TapeBooks {
         this
     }
 
-    /// Takes the next frame of the tape, bookkeeping as well, and tells what changed.
+    /// Applies the next frame of the tape, bookkeeping as well, and returns what changed.
     ///
     /// # Errors
     /// What [`NameTable::admit_frame`] refuses: a foreign or damaged tape.

@@ -44,9 +44,9 @@ impl Basis {
 pub struct PriceLevel {
     /// The price.
     pub px: Price,
-    /// All quantity at it; zero where the feed does not tell.
+    /// All quantity at it; zero where the feed does not publish it.
     pub qty: Amount,
-    /// How many orders stand there, where the feed tells.
+    /// How many orders are there, where the feed publishes it.
     pub orders: Option<u32>,
 }
 
@@ -137,11 +137,11 @@ impl fmt::Debug for QuoteMarks {
     }
 }
 
-/// The phase of a market session, as `session` events tell it.
+/// The phase of a market session, from `session` events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum SessionPhase {
-    /// Nothing was told; taken as continuous trading.
+    /// No event has named a phase; treated as continuous trading.
     #[default]
     Untold,
     /// Before the opening.
@@ -216,7 +216,7 @@ pub struct OrderView {
     pub shown: Decimal,
     /// What was executed.
     pub done: Decimal,
-    /// Whether it stands in the queue of its price. Orders that are to be executed at once, stop orders, orders
+    /// Whether it is in the queue of its price. Orders that are to be executed at once, stop orders, orders
     /// without a price and one that is being matched do not.
     pub queued: bool,
 }

@@ -59,7 +59,7 @@ impl<'a> ListingView<'a> {
         self.inner().is_continuous()
     }
 
-    /// What the best price is taken from now; none before anything was told, and after the close.
+    /// The basis of the best price now; none before any event has given one, and after the close.
     pub fn basis(self) -> Option<Basis> {
         let options = &self.books.options;
         self.inner().choose(&options.prefer, self.books.now, options.stale_after_ns)
@@ -75,8 +75,8 @@ impl<'a> ListingView<'a> {
 
     /// The books there are.
     pub fn books(self) -> impl Iterator<Item = BookView<'a>> {
-        let told = self.inner().told;
-        Basis::ALL.into_iter().filter(move |b| told[*b as usize]).map(move |b| self.book(b))
+        let has_data = self.inner().has_data;
+        Basis::ALL.into_iter().filter(move |b| has_data[*b as usize]).map(move |b| self.book(b))
     }
 
     /// The book of one basis.
@@ -179,7 +179,7 @@ impl<'a> BookView<'a> {
         orders.into_iter().flatten().map(|order| self.books.store.view(order))
     }
 
-    /// The orders that stand in no queue (see [`OrderView::queued`]), latest first.
+    /// The orders that are in no queue (see [`OrderView::queued`]), latest first.
     pub fn aside(self) -> impl Iterator<Item = OrderView> + use<'a> {
         let listing = self.inner();
         let orders = (self.basis == Basis::Orders).then(|| listing.orders.aside(&self.books.store));

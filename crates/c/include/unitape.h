@@ -143,7 +143,7 @@ typedef struct unitape_gate {
  *     unitape_options_init(&options, sizeof options);
  *     options.backing = UNITAPE_BACKING_HOT;
  *
- * Zero in a field means its default. Later versions add fields at the end; `size` tells which ones you have.
+ * Zero in a field means its default. Later versions add fields at the end; `size` says which ones you have.
  */
 typedef struct unitape_options {
     uint32_t size;              /* set by unitape_options_init */
@@ -171,7 +171,7 @@ typedef struct unitape_options {
 int32_t unitape_options_init(unitape_options *options, size_t size);
 
 /*
- * Opens the tape in `dir` for publishing: makes it if there is none, with the directories above it, or goes on
+ * Opens the tape in `dir` for publishing: makes it if there is none, with the directories above it, or continues
  * at its end, recovering what a publisher that was killed has left. `options` may be null: all defaults.
  */
 int32_t unitape_publication_open(const char *dir, const unitape_options *options, unitape_publication **publication);
@@ -180,7 +180,7 @@ int32_t unitape_publication_open(const char *dir, const unitape_options *options
  * Flushes everything to the disk, waits for the recorder, and ends the publication. A claim or batch that is open
  * is given up. The handle is gone whatever this returns, but for UNITAPE_E_MISUSE; after an error the tape is as
  * if the process had been killed, and opening it again recovers it. Null is allowed and does nothing. In a child that
- * was forked from the process that opened it: UNITAPE_E_FORKED, and the publication of the parent goes on.
+ * was forked from the process that opened it: UNITAPE_E_FORKED, and the publication of the parent continues.
  */
 int32_t unitape_publication_close(unitape_publication *publication);
 
@@ -218,9 +218,9 @@ int32_t unitape_publication_abort(unitape_publication *publication);
 
 /*
  * Publishes frames of any kind, such as events: `unit` is some whole frames of 64-byte lines, each with an unstamped
- * header word (unitape_frame_header), the last one with UNITAPE_FRAME_LAST. What stands in frames is told in
- * docs/formats-events.md and docs/formats-tape.md. UNITAPE_E_BAD_UNIT for frames of the tape's account, which unitape
- * writes itself: kinds 3 to 15 and 40, events (kinds 16 to 41) whose source is not 0, and frames whose flag
+ * header word (unitape_frame_header), the last one with UNITAPE_FRAME_LAST. docs/formats-events.md and
+ * docs/formats-tape.md describe the contents of frames. UNITAPE_E_BAD_UNIT for frames of the tape's account, which
+ * unitape writes itself: kinds 3 to 15 and 40, events (kinds 16 to 41) whose source is not 0, and frames whose flag
  * UNITAPE_FRAME_META is not that of their kind.
  */
 int32_t unitape_publication_append(unitape_publication *publication, const void *unit, size_t length,
@@ -308,7 +308,7 @@ enum {
     UNITAPE_START_END = 1,    /* behind the newest */
     UNITAPE_START_AT = 2,     /* at `position`: that of a frame, or the one behind it */
     /* added to one of these, for a subscription: where retention has removed the place, at the oldest one there is;
-     * unitape_subscription_skipped then tells what was lost. Without it that is UNITAPE_E_RETAINED. */
+     * unitape_subscription_skipped then returns what was lost. Without it that is UNITAPE_E_RETAINED. */
     UNITAPE_START_OR_OLDEST = 256
 };
 
@@ -327,7 +327,7 @@ enum {
 int32_t unitape_await_tape(const char *dir, uint64_t timeout_ns);
 
 /*
- * Subscribes to the tape in `dir`. With a `name` (letters, digits, - and _) it goes on where a subscription of that
+ * Subscribes to the tape in `dir`. With a `name` (letters, digits, - and _) it continues where a subscription of that
  * name has acknowledged last, and `start` is for the first time; one at a time has a name. Without one (null) it
  * begins at `start`. `position` counts for UNITAPE_START_AT alone. UNITAPE_E_RETAINED: retention has removed the place;
  * the message says where the tape begins now, and UNITAPE_START_OR_OLDEST begins there.
@@ -360,13 +360,13 @@ int32_t unitape_subscription_close(unitape_subscription *subscription);
 
 /*
  * The next frame: 1, or 0 when nothing more is committed yet. UNITAPE_E_RETAINED: retention was faster than this
- * subscription; unitape_subscription_skip_to_oldest goes on and tells what was lost. UNITAPE_E_REWOUND: the tape was
- * cut back before this subscription's place; call again, what comes is what the tape has from the cut on.
+ * subscription; unitape_subscription_skip_to_oldest resumes and returns what was lost. UNITAPE_E_REWOUND: the tape
+ * was cut back before this subscription's place; call again for the frames that the tape has from the cut on.
  */
 int32_t unitape_subscription_next(unitape_subscription *subscription, unitape_frame *frame);
 
 /*
- * Called with each frame. 0: go on; anything else: enough, this one counts as read. It must return (no longjmp, no
+ * Called with each frame. 0: continue; anything else: enough, this one counts as read. It must return (no longjmp, no
  * exception), and must not use the subscription it is called for.
  */
 typedef int32_t (*unitape_callback)(void *context, const unitape_frame *frame);
@@ -386,7 +386,7 @@ int32_t unitape_subscription_wait(unitape_subscription *subscription, uint32_t s
 
 /*
  * Stores that everything read so far, the frame that was given last included, has been dealt with: the next
- * subscription of the name goes on behind it. One system call: once for many frames is often enough. What was read
+ * subscription of the name continues after it. One system call: once for many frames is often enough. What was read
  * and not acknowledged comes again, so every frame is dealt with at least once.
  */
 int32_t unitape_subscription_acknowledge(unitape_subscription *subscription);
@@ -413,13 +413,13 @@ typedef struct unitape_lag {
 } unitape_lag;
 
 /*
- * How far the subscription is behind the tape's end, as its publisher's helper thread has told it last: within about
- * a millisecond. Costs the publisher nothing.
+ * How far the subscription is behind the tape's end, as its publisher's helper thread reported it last: within
+ * about a millisecond. Costs the publisher nothing.
  */
 int32_t unitape_subscription_lag(unitape_subscription *subscription, unitape_lag *lag);
 
 /*
- * After UNITAPE_E_RETAINED: goes on at the oldest frame that is there, and tells what was lost on the way: bytes of
+ * After UNITAPE_E_RETAINED: continues at the oldest frame that is there, and returns what was lost on the way: bytes of
  * tape, and frames that are not bookkeeping. Each may be null. Nothing moves if nothing of it is gone.
  */
 int32_t unitape_subscription_skip_to_oldest(unitape_subscription *subscription, uint64_t *bytes, uint64_t *events);
@@ -456,7 +456,7 @@ int32_t unitape_cursor_delete(const char *dir, const char *name);
 
 /* -------------------------------------------------------------------------------------------------------- gates */
 
-/* A reader's hold on its gate. Its process's death lets the publication go on. */
+/* A reader's hold on its gate. Its process's death lets the publication continue. */
 typedef struct unitape_gate_hold unitape_gate_hold;
 
 /*
@@ -466,7 +466,7 @@ typedef struct unitape_gate_hold unitape_gate_hold;
  */
 int32_t unitape_gate_attach(const char *dir, const char *reader, uint64_t position, unitape_gate_hold **hold);
 
-/* Lets go: the publication goes on without this reader, unless it is required. Null is allowed and does nothing. */
+/* Lets go: the publication continues without this reader, unless it is required. Null is allowed and does nothing. */
 int32_t unitape_gate_detach(unitape_gate_hold *hold);
 
 /* Says that everything before `position` has been dealt with. A store, no system call; never backwards. */
@@ -487,14 +487,14 @@ int32_t unitape_gate_dropped(unitape_gate_hold *hold, unitape_dropped *dropped);
 /* --------------------------------------------------------------------------------------------------- ring tapes */
 
 /*
- * A ring tape: a file of bounded size, best in shared memory, that is used again and again, for who needs the newest
- * and not all. Its one writer never waits; a reader that it has overtaken is told what was lost, and is never given
+ * A ring tape: a file of bounded size, best in shared memory, that is reused again and again, for readers that need the
+ * newest and not all. Its one writer never waits; a reader that it has overtaken learns what was lost, and never gets
  * anything that was not written. It is no recording: there is no recorder and nothing becomes durable.
  */
 typedef struct unitape_ring unitape_ring;
 
 /*
- * Opens the ring at `path` (a file) for writing: makes it, or goes on where the last writer closed or died.
+ * Opens the ring at `path` (a file) for writing: makes it, or continues where the last writer closed or died.
  * `capacity_bytes` is a power of two from 16 KiB to 64 GiB; 0: that of the ring that is there, otherwise 64 MiB.
  */
 int32_t unitape_ring_open(const char *path, uint64_t capacity_bytes, unitape_ring **ring);
@@ -529,7 +529,7 @@ int32_t unitape_ring_reader_close(unitape_ring_reader *reader);
 /*
  * The next frame: 1, or 0 when nothing more is there yet. What it points to is the reader's own copy (aligned to 8),
  * which stays as it is until the next call for this reader. UNITAPE_E_OVERRUN, once for each time the writer has
- * overtaken this reader: it now stands at the oldest unit that is left, and the next call goes on from there.
+ * overtaken this reader: it now stands at the oldest unit that is left, and the next call continues from there.
  */
 int32_t unitape_ring_reader_next(unitape_ring_reader *reader, unitape_frame *frame);
 

@@ -13,8 +13,8 @@
  *             die(unitape_last_error());
  *
  * The handler has no thread: callbacks are called by the thread that gives it packets, and must return (no longjmp, no
- * exception) and not use the handler they are called by; what they may use is told below. Errors, handles and threads are
- * as in unitape.h. The configuration is a mapping with a table [fast], see docs/formats-fast.md.
+ * exception) and not use the handler they are called by; the functions they may use are listed below. Errors, handles
+ * and threads are as in unitape.h. The configuration is a mapping with a table [fast], see docs/formats-fast.md.
  */
 #ifndef UNITAPE_HANDLER_H
 #define UNITAPE_HANDLER_H
@@ -31,7 +31,7 @@ typedef struct unitape_handler unitape_handler;
 /* A book to look at, for as long as the callback runs that it was given to. */
 typedef struct unitape_book unitape_book;
 
-/* No instrument, no product, no sequence, no trade id, not told. */
+/* No instrument, no product, no sequence, no trade id, not published. */
 #define UNITAPE_NO_NUMBER UINT32_MAX
 #define UNITAPE_NO_SEQUENCE UINT64_MAX
 
@@ -46,7 +46,7 @@ typedef struct unitape_level {
     int64_t px;           /* price, in units of 1e-9 */
     int64_t qty;          /* quantity: qty * 10^qty_exponent */
     int32_t qty_exponent; /* ... */
-    uint32_t orders;      /* how many orders; UNITAPE_NO_NUMBER where the venue does not tell */
+    uint32_t orders;      /* how many orders; UNITAPE_NO_NUMBER where the venue does not publish it */
 } unitape_level;
 
 /* A level that changed. */
@@ -58,14 +58,14 @@ typedef struct unitape_level_change {
     uint32_t reserved;   /* 0 */
 } unitape_level_change;
 
-/* What a callback is told. */
+/* What a callback reports. */
 enum {
     UNITAPE_MARKET_BOOK = 1,       /* the book has changed: changes, book, flags; once a message and instrument */
     UNITAPE_MARKET_TRADE = 2,      /* a trade: px, qty, side of the aggressor or UNITAPE_NO_NUMBER, id */
     UNITAPE_MARKET_STATE = 3,      /* a state: code or text as it came, phase; without instrument: of the product */
     UNITAPE_MARKET_STALE = 4,      /* the book is not to be trusted from here on */
     UNITAPE_MARKET_RECOVERED = 5,  /* it is again; UNITAPE_MARKET_BOOK follows */
-    UNITAPE_MARKET_INSTRUMENT = 6, /* the instrument is new, or something is told of it; text: the venue's id */
+    UNITAPE_MARKET_INSTRUMENT = 6, /* the instrument is new, or its data changed; text: the venue's id */
     UNITAPE_MARKET_GAP = 7,        /* missing on both lines: from, to; with product messages, without packets */
     UNITAPE_MARKET_REFUSED = 8     /* a packet or message cannot be used; text: code and reason */
 };
@@ -130,9 +130,9 @@ enum {
 };
 
 /*
- * Subscribes: `callback` is called with `context` and each event. Best before the first packet: what an instrument was told
- * while nobody asked is not known, and its book is stale until the venue gives it anew. What two subscriptions cover is told
- * to both.
+ * Subscribes: `callback` is called with `context` and each event. Best before the first packet: data published while
+ * nobody subscribed are not known, and the book is stale until the venue sends it again. Two subscriptions that cover
+ * the same event both get it.
  */
 int32_t unitape_handler_subscribe(unitape_handler *handler, uint32_t what, const char *name,
                                   unitape_market_callback callback, void *context);
@@ -142,8 +142,8 @@ int32_t unitape_handler_unsubscribe(unitape_handler *handler, uint32_t what, con
 
 /*
  * Takes all packets of a file: a capture (pcap, pcapng) when `channel` is null; otherwise packets with four bytes of length
- * before each, the lowest first, that were sent to the channel of this name (a capture tells itself where packets were
- * sent, and is refused then). Gives how many packets there were.
+ * before each, the lowest first, that were sent to the channel of this name (a capture itself records where packets
+ * were sent, and is refused then). Returns how many packets there were.
  */
 int64_t unitape_handler_replay(unitape_handler *handler, const char *file, const char *channel);
 

@@ -33,7 +33,7 @@ impl Error {
     pub fn store_and_code(&self) -> i32 {
         // Text of the outside (a path) may hold a zero, at which a C string would end.
         let text = self.to_string().replace('\0', "?");
-        // While a thread ends its message is gone already; the code is still told.
+        // While a thread ends its message is gone already; the code is still returned.
         let _ = LAST.try_with(|last| *last.borrow_mut() = CString::new(text).unwrap_or_default());
         self.code()
     }
@@ -152,7 +152,7 @@ pub mod code {
         OPTION = -17,
         /// Too long, or not whole frames.
         BAD_UNIT = -18,
-        /// A claim was given up; the publication must be opened anew.
+        /// A claim was given up; the publication must be opened again.
         CLAIM_ABANDONED = -19,
         /// Claims are out.
         CLAIMS_OUTSTANDING = -20,

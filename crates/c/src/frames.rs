@@ -1,6 +1,6 @@
 //! Frames that C may append: events without a source, names, messages, and kinds that unitape does not know.
 //!
-//! The account of a tape (sources, marks of progress, quarantine) is what unitape believes when it goes on with the
+//! The account of a tape (sources, marks of progress, quarantine) is what unitape believes when it continues with the
 //! tape; `docs/formats-events.md` says who writes which kind.
 
 use unitape_model::schema::at;

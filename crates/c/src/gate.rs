@@ -14,7 +14,7 @@ use crate::text;
 /// `unitape_gate` of the header.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-#[allow(missing_docs)] // the header tells
+#[allow(missing_docs)] // documented in the header
 pub struct Gate {
     pub reader: *const c_char,
     pub ahead_bytes: u64,
@@ -27,7 +27,7 @@ pub struct Gate {
 /// `unitape_dropped` of the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-#[allow(missing_docs)] // the header tells
+#[allow(missing_docs)] // documented in the header
 pub struct Dropped {
     pub count: u64,
     pub bytes: u64,
@@ -38,7 +38,7 @@ pub struct Dropped {
 /// `unitape_gate_standing` of the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-#[allow(missing_docs)] // the header tells
+#[allow(missing_docs)] // documented in the header
 pub struct GateStanding {
     pub position: u64,
     pub dropped: Dropped,

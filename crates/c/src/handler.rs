@@ -28,7 +28,7 @@ const _: () = {
 /// `unitape_handler_stats` of the header.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-#[allow(missing_docs)] // the header tells, here and below
+#[allow(missing_docs)] // documented in the header, here and below
 pub struct HandlerStats {
     pub packets: u64,
     pub unknown: u64,
@@ -259,9 +259,9 @@ pub unsafe extern "C" fn unitape_handler_listen(
         let mut options = LiveOptions::default();
         if !interface.is_null() {
             // SAFETY: the caller's duty, here and below.
-            let told = unsafe { text::word(interface, "interface") }?;
-            let parsed: Result<IpAddr, _> = told.parse();
-            let wrong = |_| Error::Argument(format!("`{told}` is no address of an interface"));
+            let address = unsafe { text::word(interface, "interface") }?;
+            let parsed: Result<IpAddr, _> = address.parse();
+            let wrong = |_| Error::Argument(format!("`{address}` is no address of an interface"));
             options.interface = Some(parsed.map_err(wrong)?);
         }
         if buffer_bytes > 0 {

@@ -9,8 +9,8 @@
 //!  └────────────┘  code   └────────────────────────────────┘   └──────────────────────┘
 //! ```
 //!
-//! The header is the contract and tells what each function does; it is written by hand, and `tests/header.rs`
-//! compiles it against what stands here. From Rust, use `unitape-tape` itself.
+//! The header is the contract and documents each function; it is written by hand, and `tests/header.rs` compiles it
+//! against this crate. From Rust, use `unitape-tape` itself.
 //!
 //! Invariant: no panic leaves a function of this crate (`call::run`), and what a panic may have left half done is
 //! not used again. Invariant: at most one `&mut` to what is behind a handle, because a handle that is in use is

@@ -1,4 +1,4 @@
-//! What callbacks of a handler are told, as C sees it.
+//! The events that callbacks of a handler receive, as C sees them.
 
 use std::ffi::{c_char, c_void};
 
@@ -10,7 +10,7 @@ use unitape_marketdata::{
 /// `unitape_level` of the header.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-#[allow(missing_docs)] // the header tells, here and below
+#[allow(missing_docs)] // documented in the header, here and below
 pub struct Level {
     pub px: i64,
     pub qty: i64,
@@ -123,7 +123,7 @@ pub(crate) fn side_of(side: u32) -> Option<Side> {
 }
 
 impl Book {
-    /// The book that a callback is told of.
+    /// The book that a callback receives.
     ///
     /// # Safety
     /// The pointer that is made of it is not used when the callback is over.
@@ -142,12 +142,12 @@ impl Market {
     /// An event of this message, with nothing in it.
     #[inline]
     pub(crate) fn new(what: u32, at: &EventContext<'_>, instrument: Option<InstrumentId>) -> Self {
-        let told = instrument.and_then(|instrument| at.tables.instruments.get(instrument.index()));
+        let listed = instrument.and_then(|instrument| at.tables.instruments.get(instrument.index()));
         Self {
             what,
             flags: if at.snapshot { MARKET_SNAPSHOT } else { 0 },
             instrument: instrument.map_or(NO_NUMBER, |instrument| instrument.0),
-            product: told.map_or(NO_NUMBER, |told| told.product.0),
+            product: listed.map_or(NO_NUMBER, |listed| listed.product.0),
             channel: at.channel.0.into(),
             phase: NO_NUMBER,
             sequence: at.sequence.unwrap_or(NO_SEQUENCE),

@@ -15,7 +15,7 @@ use crate::text;
 /// struct is shorter, and one of a newer, whose struct is longer, are understood.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-#[allow(missing_docs)] // the header tells
+#[allow(missing_docs)] // documented in the header
 pub struct Options {
     pub size: u32,
     pub backing: u32,
@@ -171,7 +171,7 @@ unsafe fn whole(options: *const Options) -> Result<Options, Error> {
         let what = format!("options of {size} bytes are none; set them with unitape_options_init");
         return Err(Error::Argument(what));
     }
-    // SAFETY: the first field says that so many bytes are there.
+    // SAFETY: the first field says how many bytes are there.
     let bytes = unsafe { std::slice::from_raw_parts(options.cast::<u8>(), size) };
     let (known, more) = bytes.split_at(size.min(size_of::<Options>()));
     if more.iter().any(|&b| b != 0) {
@@ -201,7 +201,7 @@ mod tests {
         unsafe { read(bytes.as_ptr().cast()) }
     }
 
-    /// A program that was built with an older or a newer header must get what it asked for, or be told.
+    /// A program built with an older or a newer header must get the options it set, or an error.
     #[test]
     fn shorter_and_longer_structs_are_understood() {
         let mut bytes = [0u64; 64];
@@ -264,7 +264,7 @@ mod tests {
         assert!(matches!(null, Err(Error::Null(_))));
     }
 
-    /// A value of a newer header would otherwise be taken for something else.
+    /// A value of a newer header would otherwise be read as something else.
     #[test]
     fn unknown_values_are_refused() {
         let mut good = EMPTY;

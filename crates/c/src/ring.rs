@@ -34,7 +34,7 @@ const _: () = {
 /// `unitape_losses` of the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-#[allow(missing_docs)] // the header tells
+#[allow(missing_docs)] // documented in the header
 pub struct Losses {
     pub overruns: u64,
     pub bytes: u64,

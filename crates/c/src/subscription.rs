@@ -24,7 +24,7 @@ const _: () = {
 /// `unitape_frame` of the header.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-#[allow(missing_docs)] // the header tells
+#[allow(missing_docs)] // documented in the header
 pub struct Frame {
     pub position: u64,
     pub bytes: *const c_void,
@@ -61,7 +61,7 @@ impl From<unitape_tape::Frame<'_>> for Frame {
 /// `unitape_lag` of the header.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-#[allow(missing_docs)] // the header tells
+#[allow(missing_docs)] // documented in the header
 pub struct Lag {
     pub bytes: u64,
     pub events: u64,

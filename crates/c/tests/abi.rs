@@ -350,7 +350,7 @@ unsafe extern "C" fn meddle(context: *mut c_void, frame: *const Frame) -> i32 {
     }
 }
 
-/// A callback that calls back, one that wants no more, and a name that goes on.
+/// A callback that calls back, one that wants no more, and a name that continues.
 #[test]
 fn frames_are_handed_to_a_callback() {
     let (_dir, tape) = directory();
@@ -389,7 +389,7 @@ fn frames_are_handed_to_a_callback() {
     }
 }
 
-/// Durable is more than published, and whoever asks is told.
+/// Durable is more than published, and a caller that asks gets an answer.
 #[test]
 fn durability_is_waited_for() {
     let (_dir, tape) = directory();
@@ -415,7 +415,7 @@ fn durability_is_waited_for() {
     }
 }
 
-/// Who reads too slowly for what is kept must be told so, before and after.
+/// A reader that is too slow for the retention limits must get a warning before and an error after.
 #[test]
 fn a_reader_that_retention_outran_goes_on() {
     let (_dir, tape) = directory();

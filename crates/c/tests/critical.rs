@@ -118,7 +118,7 @@ fn a_gate_holds_the_publication_for_its_reader() {
             ok(unitape_publication_batch(publication));
             assert_eq!(unitape_publication_push(publication, 1, null(), 0), refusal);
             ok(unitape_publication_abort(publication));
-            // Dealt with, it goes on.
+            // Dealt with, it continues.
             ok(unitape_gate_advance(hold, end));
             ok(offer(publication, 1));
             ok(unitape_gate_detach(hold));
@@ -164,7 +164,7 @@ fn subscribe(dir: &CString, name: Option<&CStr>, start: u32, position: u64) -> R
     if given == code::OK { Ok(subscription) } else { Err(given) }
 }
 
-/// A named place is looked at, set back, given up; and where retention has taken it, that is said, or skipped.
+/// A named place is looked at, set back, given up. If retention has removed it, the call says so, or skips it.
 #[test]
 fn named_places_are_kept_and_may_be_gone() {
     let (_dir, tape) = directory("tape");
@@ -243,7 +243,7 @@ fn topics(reader: RingReader) -> (Vec<u32>, i32) {
     }
 }
 
-/// A ring goes round, a reader that slept is told what it lost and goes on with what is left.
+/// A ring wraps, and a reader that slept learns what it lost and continues with the rest.
 #[test]
 fn a_ring_counts_what_it_takes_away() {
     let (_dir, path) = directory("ring");
@@ -298,12 +298,12 @@ fn a_ring_counts_what_it_takes_away() {
         ok(unitape_ring_append(ring, unit.as_ptr().cast(), 64, &raw mut position));
         assert_eq!(position, 64_000);
         ok(unitape_ring_close(ring));
-        // It goes on where it was; a capacity of nothing is that of the ring.
+        // It continues where it was; a capacity of nothing is that of the ring.
         assert_eq!(unitape_ring_open(path.as_ptr(), 32 << 10, &raw mut ring), code::RING_CAPACITY);
         ok(unitape_ring_open(path.as_ptr(), 0, &raw mut ring));
         ok(unitape_ring_end(ring, &raw mut position, null_mut()));
         assert_eq!(position, 64_064);
-        // Another one of that name: the reader is told that its own is gone.
+        // Another one of that name: the reader gets an error that its own is gone.
         std::fs::remove_file(path.to_str().unwrap()).unwrap();
         let gone = (0..10_000).map(|_| topics(reader).1).find(|&given| given < 0);
         assert_eq!(gone, Some(code::REMOVED));

@@ -147,7 +147,7 @@ fn rust_publishes_and_c_reads() {
     publication.close().unwrap();
 }
 
-/// Two processes of C; the reader is ended in the middle and goes on, the writer is ended and goes on.
+/// Two processes of C; the reader is ended in the middle and continues, the writer is ended and continues.
 #[test]
 fn c_publishes_and_c_reads() {
     let Some(programs) = programs() else { return };
@@ -200,7 +200,7 @@ fn c_publishes_and_a_critical_reader_holds_it() {
     assert!(report.is_intact() && report.units == 1024, "{report:?}");
 }
 
-/// What a publisher in Rust leaves out a reader in C is told of, to the message.
+/// A reader in C gets the exact number of messages that a publisher in Rust drops.
 #[test]
 fn rust_drops_and_c_is_told() {
     let Some(programs) = programs() else { return };
@@ -265,7 +265,7 @@ fn quotes_go_round_in_c() {
     );
 }
 
-/// The header once held what C++ does not take.
+/// The header once held code that C++ does not accept.
 #[test]
 fn the_example_is_also_cxx() {
     let Some(programs) = programs().filter(|programs| programs.cxx.is_some()) else { return };

@@ -231,14 +231,14 @@ fn a_state_of_a_product_is_for_all_who_have_some_of_it() {
         venue.now += 20_000_000;
     };
     let mut expected = [0; 4];
-    for (instruments, told) in [(&[51, 52][..], [1, 1, 0, 0]), (&[53], [1, 1, 1, 0])] {
+    for (instruments, states_added) in [(&[51, 52][..], [1, 1, 0, 0]), (&[53], [1, 1, 1, 0])] {
         let packet = venue.reference(5, "BUND", 3, instruments);
         give(&mut venue, REFERENCE, &packet);
         for _ in 0..2 {
             let sequence = 1 + expected[0] as u64;
             let packet = venue.state(5, sequence, 3);
             give(&mut venue, DEPTH, &packet);
-            expected.iter_mut().zip(told).for_each(|(sum, told)| *sum += told);
+            expected.iter_mut().zip(states_added).for_each(|(sum, states_added)| *sum += states_added);
             let states = seen.each_ref().map(|seen| seen.whats.iter().filter(|what| **what == 3).count());
             assert_eq!(states, expected, "{sequence}");
         }

@@ -43,7 +43,7 @@ impl TapeStopPoint {
         time(text).map(Self::Time).ok_or_else(bad)
     }
 
-    /// Whether a frame lies behind this point. Bookkeeping has no ordinal and no time of its own.
+    /// Whether a frame lies after this point. Bookkeeping has no ordinal and no time of its own.
     #[inline]
     pub fn is_before(self, seq: u64, position: Position, ts: i64, meta: bool) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! Runs a day and tells the rate: `cargo run --release -p unitape-sim --example day -- 1 1000000`
+//! Runs a day and prints the rate: `cargo run --release -p unitape-sim --example day -- 1 1000000`
 
 use std::error::Error;
 use std::time::Instant;

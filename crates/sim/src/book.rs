@@ -137,7 +137,7 @@ impl MatchingBook {
         self.rest(node.side, px, leaves, node.tag)
     }
 
-    /// Takes an order out and tells what it had left.
+    /// Removes an order and returns the quantity it had left.
     pub fn cancel(&mut self, handle: OrderHandle) -> i64 {
         let node = self.nodes[handle.0 as usize];
         let half = &mut self.halves[node.side.index()];

@@ -57,7 +57,7 @@ pub enum Error {
         /// The field, with what is around it.
         field: &'static str,
     },
-    /// A value that the templates cannot tell.
+    /// A value that the templates cannot express.
     #[error("exchange: the templates cannot tell what happened: {0}")]
     Encode(unitape_fast::MessageFault),
 }

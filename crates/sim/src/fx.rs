@@ -305,7 +305,7 @@ mod tests {
     fn best_is_what_the_quotes_say() {
         let mut banks = QuotingBanks::new(FxConfig { quotes: 6_000, seed: 5, ..FxConfig::default() })
             .expect("a good config");
-        let mut told: HashMap<(u32, InstrumentId, u8, Side), FxQuote> = HashMap::new();
+        let mut latest: HashMap<(u32, InstrumentId, u8, Side), FxQuote> = HashMap::new();
         let (mut withdrawn, mut stale, mut indicative, mut ts) = (0, 0, 0, 0);
         while let Some(quotes) = banks.step() {
             for q in quotes {
@@ -313,12 +313,12 @@ mod tests {
                 ts = q.ts;
                 withdrawn += u32::from(q.px.is_none());
                 indicative += u32::from(q.indicative);
-                told.insert((q.bank, q.pair, q.tier, q.side), q);
+                latest.insert((q.bank, q.pair, q.tier, q.side), q);
             }
             let pair = quotes[0].pair;
             for side in [Side::Buy, Side::Sell] {
                 let mut best: Option<FxQuote> = None;
-                for q in told
+                for q in latest
                     .values()
                     .filter(|q| q.pair == pair && q.side == side && q.px.is_some() && !q.indicative)
                 {

@@ -14,9 +14,10 @@
 //!   └──────────────────────┘
 //! ```
 //!
-//! [`Sim`] is a day of a market: venues, auctions, halts, payments, scenes of eight scenarios, in several formats; it is
-//! told in [`day`]. [`DropCopy`] writes such a day as it comes over a wire, with requests, heartbeats and damage. [`exchange`]
-//! is an exchange that publishes price levels in FAST on two lines, [`QuotingBanks`] quote a currency pair.
+//! [`Sim`] is a day of a market: venues, auctions, halts, payments, scenes of eight scenarios, in several formats;
+//! [`day`] describes it. [`DropCopy`] writes such a day as it arrives over a wire, with requests, heartbeats and
+//! damage. [`exchange`] is an exchange that publishes price levels in FAST on two lines, [`QuotingBanks`] quote a
+//! currency pair.
 //!
 //! # Example
 //!

@@ -40,7 +40,7 @@ fn seed_decides_the_events() {
     assert!(one != run(8), "two seeds, one day");
 }
 
-/// Every event, whatever it is: numbered, in time, and of a kind that its book takes in its phase.
+/// Every event, whatever it is: numbered, in time, and of a kind that its book accepts in its phase.
 #[test]
 fn events_are_numbered_in_time_and_in_phase() {
     let mut sim = Sim::new(small(3)).expect("a good config");
@@ -137,8 +137,8 @@ fn books_are_what_the_events_say_after_every_step() {
                         .collect();
                     assert_eq!(queue, ledger.queue(book, side), "book {book} {side:?}");
                     let levels: Vec<_> = sim.depth(v, i, side).iter().map(|l| (l.px, l.qty)).collect();
-                    let told: Vec<_> = ledger.depth(book, side).iter().map(|l| (l.0, l.1)).collect();
-                    assert_eq!(levels, told);
+                    let reported: Vec<_> = ledger.depth(book, side).iter().map(|l| (l.0, l.1)).collect();
+                    assert_eq!(levels, reported);
                 }
                 if sim.phase(v, i) == MarketPhase::Open {
                     let best = [Side::Buy, Side::Sell].map(|s| sim.book(v, i).best(s).map(|b| (b.px, b.qty)));
@@ -206,8 +206,8 @@ fn matches_have_two_sides_and_positions_sum_to_nothing() {
         ));
     }
     assert_eq!(prints.len(), legs.len());
-    let told: HashMap<_, _> = sim.positions().into_iter().map(|(o, i, q)| ((o, i), q)).collect();
-    assert_eq!(told, net);
+    let reported: HashMap<_, _> = sim.positions().into_iter().map(|(o, i, q)| ((o, i), q)).collect();
+    assert_eq!(reported, net);
     for instr in sim.world().instrument_ids() {
         assert_eq!(net.iter().filter(|(at, _)| at.1 == instr).map(|(_, q)| q).sum::<i64>(), 0);
     }

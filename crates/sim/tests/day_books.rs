@@ -7,7 +7,7 @@ use unitape_model::{Event as Frame, Side, frames};
 use unitape_sim::BestLevel;
 use unitape_sim::day::{DayEventBody, MarketPhase, MarketSetup, OrderLedger, Sim, SimConfig};
 
-/// The orders of a side in the order in which they would be filled: id, price in 1e-9, what is left.
+/// The orders of a side in the order in which they would be filled: id, price in 1e-9, remaining quantity.
 type Line = Vec<(String, i64, i64)>;
 
 fn config(seed: u64) -> SimConfig {
@@ -44,9 +44,9 @@ fn line(books: &Books, id: ListingId, side: Side) -> Line {
     line
 }
 
-/// What the events say stands in a book. An order that was announced last and meets the other side is being matched,
-/// and not seen.
-fn told(ledger: &OrderLedger, book: u32, last: Option<u64>, continuous: bool) -> [Vec<(u64, i64, i64)>; 2] {
+/// The orders in a book according to the events. An order that was announced last and meets the other side is being
+/// matched, and does not appear.
+fn shown(ledger: &OrderLedger, book: u32, last: Option<u64>, continuous: bool) -> [Vec<(u64, i64, i64)>; 2] {
     let mut sides = [Side::Buy, Side::Sell].map(|side| ledger.queue(book, side));
     let crossed = matches!(&sides, [b, a] if !b.is_empty() && !a.is_empty() && b[0].1 >= a[0].1);
     if crossed && continuous {
@@ -93,17 +93,17 @@ fn compare(seed: u64, sum: &mut Compared) {
             touched.insert((book, id));
             let listing = books.listing(id);
             let continuous = listing.phase().is_continuous();
-            // Until both sides of a match are told, what the events say is half of what happened; not in an auction,
-            // where nobody is matched as he comes.
+            // Until the events have reported both sides of a match, they describe half of it. An auction is
+            // different: nobody is matched on arrival.
             half &= continuous;
             let nano = |px| world.listed(book).nano(px);
             if half {
                 sum.halves += 1;
             } else {
-                let told = told(&ledger, book, last.get(&book).copied(), continuous);
-                for (side, told) in [Side::Buy, Side::Sell].into_iter().zip(told) {
+                let shown = shown(&ledger, book, last.get(&book).copied(), continuous);
+                for (side, queue) in [Side::Buy, Side::Sell].into_iter().zip(shown) {
                     let name = |o: (u64, i64, i64)| (unitape_sim::day::names::oid_text(o.0), nano(o.1), o.2);
-                    assert_eq!(line(&books, id, side), told.into_iter().map(name).collect::<Line>(), "{at}");
+                    assert_eq!(line(&books, id, side), queue.into_iter().map(name).collect::<Line>(), "{at}");
                 }
                 sum.events += 1;
             }
@@ -113,8 +113,8 @@ fn compare(seed: u64, sum: &mut Compared) {
             assert!(!crossed || !continuous, "{at}: crossed in continuous trading");
             sum.crossed += u64::from(crossed);
             if let DayEventBody::Bbo { bid, ask, .. } = event.what {
-                let told = |b: Option<BestLevel>| b.map(|b| (nano(b.px), b.qty.to_string()));
-                assert_eq!([bbo.bid, bbo.ask].map(best), [bid, ask].map(told), "{at}");
+                let best_of = |b: Option<BestLevel>| b.map(|b| (nano(b.px), b.qty.to_string()));
+                assert_eq!([bbo.bid, bbo.ask].map(best), [bid, ask].map(best_of), "{at}");
                 sum.published += 1;
             }
         }
@@ -157,7 +157,7 @@ fn compare(seed: u64, sum: &mut Compared) {
     assert_eq!((books.orders(), books.faults_total()), (0, 0), "all orders end with the day");
 }
 
-/// A book that is not the venue's at one event shows whoever looks then a market that was not there: through auctions,
+/// A book that is not the venue's at one event shows an observer a market that was not there: through auctions,
 /// halts, stops that are elected, immediate orders and the close.
 #[test]
 fn books_are_the_simulators_at_every_event() {
@@ -170,7 +170,7 @@ fn books_are_the_simulators_at_every_event() {
     );
 }
 
-/// The slow twin takes the same days, so that it can stand for the truth where there is no simulator.
+/// The slow twin reads the same days, so that it can serve as the truth where there is no simulator.
 #[test]
 fn the_slow_twin_agrees_on_simulated_days() {
     for seed in [50, 51] {

@@ -238,14 +238,14 @@ fn best_is_what_the_reports_say() {
             let nano = Message(vec![(1, px.clone()?)]).nano(1).expect("fits");
             Some((nano, qty.as_ref()?.parse().expect("shares")))
         };
-        let told = [level(&bbo.bid, &bbo.bid_qty), level(&bbo.ask, &bbo.ask_qty)];
-        assert_eq!(last[&(bbo.venue.to_owned(), bbo.instr.clone())], told);
-        // It ends while all books trade, and what was published is what stands in them.
+        let published = [level(&bbo.bid, &bbo.bid_qty), level(&bbo.ask, &bbo.ask_qty)];
+        assert_eq!(last[&(bbo.venue.to_owned(), bbo.instr.clone())], published);
+        // It ends while all books trade, and the published prices are those in them.
         let venue = world.venues.iter().position(|v| *v == bbo.venue).expect("a venue");
         let is = |i: &InstrumentId| world.instruments[i.index()].isin == bbo.instr;
         let instr = world.instrument_ids().find(is).expect("an instrument");
         let own = [Side::Buy, Side::Sell].map(|side| sim.book(venue, instr).best(side));
-        assert_eq!(told, own.map(|b| b.map(|b| (world.instruments[instr.index()].nano(b.px), b.qty))));
+        assert_eq!(published, own.map(|b| b.map(|b| (world.instruments[instr.index()].nano(b.px), b.qty))));
     }
 }
 
@@ -442,8 +442,8 @@ impl io::Write for Full {
 fn sink_errors_come_back() {
     let mut copy = DropCopy::new(config(1), DropCopyNoise::default()).expect("a good config");
     assert_eq!(copy.write_fix(&mut Full).err().map(|e| e.kind()), Some(io::ErrorKind::StorageFull));
-    let told = copy.sim().write_truth(&mut Full);
-    assert_eq!(told.err().map(|e| e.kind()), Some(io::ErrorKind::StorageFull));
+    let result = copy.sim().write_truth(&mut Full);
+    assert_eq!(result.err().map(|e| e.kind()), Some(io::ErrorKind::StorageFull));
 }
 
 /// Truth that cannot be read by line is of no use to a test in another language.

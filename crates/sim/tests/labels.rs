@@ -41,17 +41,17 @@ fn labels(sim: &Sim) -> Vec<Alert> {
     sim.labels().iter().map(label).collect()
 }
 
-/// Compares, and tells what is on one side only.
+/// Compares, and reports what is on one side only.
 fn check(sim: &Sim, events: &[Event]) {
-    let (found, told) = (alerts(events), labels(sim));
-    let missing: Vec<_> = told.iter().filter(|l| !found.contains(l)).collect();
-    let extra: Vec<_> = found.iter().filter(|a| !told.contains(a)).collect();
+    let (found, labelled) = (alerts(events), labels(sim));
+    let missing: Vec<_> = labelled.iter().filter(|l| !found.contains(l)).collect();
+    let extra: Vec<_> = found.iter().filter(|a| !labelled.contains(a)).collect();
     let seed = sim.config().seed;
     assert!(
         missing.is_empty() && extra.is_empty(),
         "seed {seed}: labelled only {missing:#?}, fires only {extra:#?}"
     );
-    assert_eq!(found, told);
+    assert_eq!(found, labelled);
     for label in sim.labels() {
         let trigger = &events[label.trigger_seq as usize - 1];
         assert!(trigger.ts as u64 == label.ts && label.first_seq <= label.trigger_seq, "{label:?}");
@@ -111,7 +111,7 @@ fn a_hurried_background_fires_nothing() {
     check(&sim, &events);
 }
 
-/// The eight must also stand side by side in one day, at any hour of it.
+/// The eight must also appear side by side in one day, at any hour of it.
 #[test]
 fn a_whole_day_holds_all() {
     let (sim, events) =

@@ -1,7 +1,7 @@
 //! Integers as few bytes: varints, and runs packed to the bits they need.
 //!
-//! A packed run of `n` values of `width` bits is a little-endian bit stream: value `i` stands in bits
-//! `i * width ..` of it, and it takes `ceil(n * width / 8)` bytes.
+//! A packed run of `n` values of `width` bits is a little-endian bit stream: value `i` is in bits
+//! `i * width ..` of it, and it occupies `ceil(n * width / 8)` bytes.
 
 /// Readable bytes that must follow a packed run, so that every value can be loaded without looking where it ends.
 pub(crate) const PAD: usize = 16;
@@ -37,7 +37,7 @@ pub(crate) fn pack(out: &mut Vec<u8>, values: &[u64], width: u32) {
     out.extend_from_slice(&(acc as u64).to_le_bytes()[..bits.div_ceil(8) as usize]);
 }
 
-/// Reads a run into `out`. `src` begins with it and goes on for [`PAD`] bytes at least.
+/// Reads a run into `out`. `src` begins with it and continues for [`PAD`] bytes at least.
 ///
 /// # Panics
 /// If `src` is shorter than that or `width` is more than 64; both are checked where a chunk is opened.

@@ -29,13 +29,13 @@ pub(crate) mod special {
     pub const BEHIND: u16 = 0x1001;
     /// Flags of the header word.
     pub const FLAGS: u16 = 0x1002;
-    /// Lines behind the fixed part.
+    /// Lines after the fixed part.
     pub const LINES: u16 = 0x1003;
-    /// Bytes behind the fixed part, without the zeros that end them.
+    /// Bytes after the fixed part, without the zeros that end them.
     pub const TAIL_BYTES: u16 = 0x1004;
     /// Those bytes, row after row.
     pub const TAIL: u16 = 0x1005;
-    /// All of them, in the order in which they stand before the cells.
+    /// All of them, in their order before the cells.
     pub const ALL: [u16; 6] = [ORDINAL, BEHIND, FLAGS, LINES, TAIL_BYTES, TAIL];
 }
 

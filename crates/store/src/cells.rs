@@ -1,7 +1,7 @@
-//! How the fixed part of a kind is cut into columns, and where ids stand in a frame.
+//! How the fixed part of a kind is cut into columns, and where a frame holds ids.
 //!
 //! The cells come from the table of [`unitape_model::schema`]: one for each slot, slots wider than eight bytes in
-//! words of eight, and one for each gap between slots. Together they tile the fixed part behind the header word, so
+//! words of eight, and one for each gap between slots. Together they tile the fixed part after the header word, so
 //! that a frame comes back byte for byte whatever stands in it.
 
 use std::sync::OnceLock;
@@ -136,7 +136,7 @@ impl KindLayout {
         plan
     }
 
-    /// Cells for what stands between slots.
+    /// Cells for the bytes between slots.
     fn gap(&mut self, end: &mut usize, to: usize) {
         while *end < to {
             let width = (to - *end).min(8);
@@ -228,7 +228,7 @@ fn change_id<E>(
     Ok(())
 }
 
-/// The entry of an extension that begins at `at`: its tag, and where its payload stands.
+/// The entry of an extension that begins at `at`: its tag, and where its payload is.
 fn entry(frame: &[u8], at: usize) -> Option<(u16, std::ops::Range<usize>)> {
     let head = frame.get(at..at + 6)?;
     let tag = u16::from_le_bytes([head[0], head[1]]);

@@ -25,7 +25,7 @@ const CONSTANT: u8 = 0;
 const REFERENCE: u8 = 1;
 const DELTA: u8 = 2;
 const DICTIONARY: u8 = 3;
-/// The values stand with their bytes in the other order.
+/// The values are stored with their bytes in the other order.
 const SWAPPED: u8 = 0x80;
 /// The chunk names a value for none, and vectors may have a bitmap of it.
 const NONES: u8 = 0x40;
@@ -39,7 +39,7 @@ const DISTINCT_MAX: usize = 4096;
 pub(crate) struct ColumnSpec {
     /// Bytes of a value in a frame: 1 to 8.
     pub width: u8,
-    /// The value that stands for none, as it is read from the frame.
+    /// The value that means none, as it is read from the frame.
     pub none: Option<u64>,
     /// Text or an id: bytes in the order of reading.
     pub text: bool,
@@ -107,7 +107,7 @@ impl ColumnEncoder {
         encoding
     }
 
-    /// Puts the neighbour's value where none stands: it costs least.
+    /// Puts the neighbour's value where there is none: it costs least.
     fn fill_nones(&mut self, none: Option<u64>) {
         self.is_none.clear();
         let Some(none) = none else { return };
@@ -227,7 +227,7 @@ fn write_vector(out: &mut Vec<u8>, u: &[u64], delta: bool, nones: &[bool], steps
 /// A column being read, vector by vector.
 #[derive(Debug)]
 pub(crate) struct ColumnReader<'a> {
-    /// The block, with [`PAD`] bytes behind it.
+    /// The block, with [`PAD`] bytes after it.
     bytes: &'a [u8],
     at: usize,
     end: usize,
@@ -273,7 +273,7 @@ impl<'a> ColumnReader<'a> {
             CONSTANT if encoding == CONSTANT => this.min = varint()? as i64,
             DICTIONARY if encoding == DICTIONARY => {
                 let count = varint()?;
-                // Each value takes a byte at least: what is reserved is never more than what is there.
+                // Each value occupies a byte at least, so the reservation never exceeds the data.
                 if count == 0 || count > DISTINCT_MAX as u64 || count > data.len() as u64 {
                     return Err("a dictionary of no size that there is");
                 }

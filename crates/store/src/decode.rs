@@ -125,7 +125,7 @@ impl BlockColumn<'_> {
 }
 
 impl BlockDecoder {
-    /// Appends the wanted rows of the block to `batch`. `bytes` is the block, with [`PAD`] bytes behind it. On an
+    /// Appends the wanted rows of the block to `batch`. `bytes` is the block, with [`PAD`] bytes after it. On an
     /// error the batch is as it was.
     pub fn decode(
         &mut self,
@@ -174,7 +174,7 @@ impl BlockDecoder {
                 values.resize(n, 0);
                 column.next(values)?;
             }
-            // Where each frame will stand, and that the block holds no more than it says.
+            // The place of each frame, and that the block holds no more than it says.
             self.starts.clear();
             let mut total = 0;
             let [ordinals, behind, bits, lines, tails] = &firsts;

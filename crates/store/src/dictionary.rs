@@ -157,7 +157,7 @@ impl TokenDictionary {
         parts.iter().for_each(|p| self.pending.extend_from_slice(p));
     }
 
-    /// Appends what is new behind the first `bytes` of the file and flushes it; gives how much of it counts then.
+    /// Appends what is new after the first `bytes` of the file and flushes it; gives how much of it counts then.
     pub fn append(&mut self, store: &Path, bytes: u64) -> Result<u64> {
         let path = Self::path(store);
         let file = OpenOptions::new()

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use unitape_model::{ErrorCause, Position};
 use unitape_tape::TapeId;
 
-/// Error of the store. What was sealed before it stays readable.
+/// Error of the store. Days sealed before it stay readable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -37,7 +37,7 @@ pub enum Error {
     NotAStore {
         /// The directory.
         path: PathBuf,
-        /// Why it is not taken for one.
+        /// Why it is not accepted as one.
         what: &'static str,
     },
     /// The store was written in a format that this build does not know.

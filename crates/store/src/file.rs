@@ -40,7 +40,7 @@ pub(crate) struct FileId {
 }
 
 impl FileId {
-    /// Where it stands below the store's directory. Made of numbers and names of ours, never of text from a file.
+    /// Its path below the store's directory. Made of numbers and names of ours, never of text from a file.
     pub fn path(&self, store: &Path) -> PathBuf {
         store
             .join(self.day.to_string())
@@ -63,7 +63,7 @@ impl FileId {
     }
 }
 
-/// A file being written. It is opened for each stripe anew: a tape may have more days than a process may have files.
+/// A file being written. It is opened again for each stripe: a tape may have more days than a process may have files.
 #[derive(Debug)]
 pub(crate) struct FileWriter {
     path: PathBuf,
@@ -91,7 +91,7 @@ impl FileWriter {
         Ok(Self { path, index: Vec::new(), entry, ordinals: (u64::MAX, 0) })
     }
 
-    /// Appends blocks that stand one after the other in `bytes`.
+    /// Appends blocks that follow each other in `bytes`.
     pub fn append(&mut self, bytes: &[u8], headers: &[BlockHeader]) -> Result<()> {
         let file = OpenOptions::new().append(true).open(&self.path);
         file.and_then(|mut f| f.write_all(bytes)).with_context("append to", &self.path)?;
@@ -134,7 +134,7 @@ impl FileWriter {
     }
 }
 
-/// Where a block stands, and what its header says.
+/// The place of a block, and its header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockLocation {
     pub offset: u64,
@@ -249,13 +249,13 @@ impl BlockFile {
         places
     }
 
-    /// Reads a block into `out`, with room behind it to load from.
+    /// Reads a block into `out`, with room after it to load from.
     pub fn read(&self, place: &BlockLocation, out: &mut Vec<u8>) -> Result<()> {
         let bytes = place.head.bytes as usize;
         out.clear();
         out.resize(bytes + PAD, 0);
         self.file.read_exact_at(&mut out[..bytes], place.offset).with_context("read", &self.path)?;
-        // The index has a copy; which of the two is damaged, its own checksum tells.
+        // The index has a copy; its own checksum says which of the two is damaged.
         if out[..block::HEADER] != place.head.encode() {
             let what = "the block header is not the one that the index has";
             return Err(Error::block_damage(&self.path, place.head.number, place.offset, what));

@@ -90,7 +90,7 @@ impl SealedPart {
 }
 
 impl Manifest {
-    /// Where it stands.
+    /// The path of the manifest.
     pub fn path(store: &Path) -> PathBuf {
         store.join(NAME)
     }
@@ -268,7 +268,7 @@ mod tests {
         }
     }
 
-    /// A manifest that is taken for another one loses days; one bit is enough.
+    /// A manifest that is mistaken for another one loses days; one bit is enough.
     #[test]
     fn it_comes_back_and_no_changed_byte_goes_unnoticed() {
         let dir = tempfile::tempdir().unwrap();

@@ -62,7 +62,7 @@ const PROBLEMS_MAX: usize = 1000;
 
 /// Events, one after the other: of each tape in its order, tapes in the order of their first seal.
 ///
-/// A damaged block is left out and told in [`Scan::problems`]; what can be read is read.
+/// A damaged block is skipped and reported in [`Scan::problems`]; the rest is read.
 #[derive(Debug)]
 pub struct Scan<'a> {
     store: &'a Store,
@@ -169,7 +169,7 @@ impl<'a> Scan<'a> {
         })
     }
 
-    /// Tells how far it is in `progress`: bytes of blocks read, of those chosen so far, and rows.
+    /// Reports how far it is in `progress`: bytes of blocks read, of those chosen so far, and rows.
     pub fn with_progress(mut self, progress: Arc<StoreProgress>) -> Self {
         self.progress = Some(progress);
         self

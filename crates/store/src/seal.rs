@@ -59,12 +59,12 @@ impl Default for SealOptions<'_> {
 /// Greatest `stripe_bytes`.
 pub(crate) const STRIPE_BYTES_MAX: usize = 1 << 30;
 
-/// Figures for whoever watches; written with Relaxed, each for itself.
+/// Progress figures for observers; written with Relaxed, each for itself.
 #[derive(Debug, Default)]
 pub struct StoreProgress {
     /// Bytes of tape, or of blocks, that have been read.
     pub bytes: AtomicU64,
-    /// Of so many, as far as is known.
+    /// The total, as far as it is known.
     pub bytes_total: AtomicU64,
     /// Rows sealed or given out.
     pub rows: AtomicU64,
@@ -85,7 +85,7 @@ pub struct SealReport {
     pub days: BTreeMap<Day, u64>,
     /// The tape was read from here to there.
     pub from: Position,
-    /// Position behind the last frame that was taken.
+    /// Position after the last frame that was read.
     pub to: Position,
     /// Events without a time, which are of no day and were left out: they stay on the tape.
     pub untimed: u64,
@@ -169,7 +169,7 @@ pub fn seal(tape: &Path, store: &Path, options: &SealOptions<'_>) -> Result<Seal
 
 /// Where reading came to.
 struct SealEnd {
-    /// Position behind the last frame.
+    /// Position after the last frame.
     position: Position,
     last_position: Position,
     last_crc: u32,
@@ -205,7 +205,7 @@ struct TapeSealer<'a> {
     from: Position,
     /// Days that are further.
     days: BTreeMap<Day, Position>,
-    /// Nothing from here on is taken.
+    /// Nothing from here on is read.
     limit: Option<Position>,
     gap: Option<(Position, Position)>,
     names: NameTable,
@@ -388,7 +388,7 @@ impl<'a> TapeSealer<'a> {
 /// Bytes of tape between two looks at whether to stop.
 const RUN_BYTES: usize = 1 << 20;
 
-/// Why an id was not taken.
+/// Why an id was not accepted.
 enum IdRefusal {
     Store(Error),
     Frame(&'static str),

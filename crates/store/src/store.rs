@@ -13,7 +13,7 @@ use crate::manifest::Manifest;
 use crate::scan::{Scan, ScanFilter};
 use crate::schema::TickSchema;
 
-/// A store, as its manifest describes it at the time it is opened. A seal that goes on meanwhile is not seen.
+/// A store, as its manifest describes it at the time it is opened. It does not see a seal that runs meanwhile.
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,
@@ -90,7 +90,7 @@ impl Store {
     /// Opens the store in `dir`.
     ///
     /// # Errors
-    /// Not a store, a foreign version, or a damaged manifest. A damaged dictionary is told by [`Store::problem`].
+    /// Not a store, a foreign version, or a damaged manifest. [`Store::problem`] reports a damaged dictionary.
     pub fn open(dir: &Path) -> Result<Self> {
         let manifest = Manifest::load(dir)?;
         let (names, problem) = TokenDictionary::load(dir, manifest.dictionary_bytes);

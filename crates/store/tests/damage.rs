@@ -25,7 +25,7 @@ fn blocks(store: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Whether each of `part` stands in `all`, in its order.
+/// Whether each of `part` is in `all`, in its order.
 fn is_part_of(part: &[Seen], all: &[Seen]) -> bool {
     let mut rest = all.iter();
     part.iter().all(|p| rest.any(|a| a == p))
@@ -155,7 +155,7 @@ fn an_event_that_names_what_is_not_defined_is_not_sealed() {
     assert_eq!(blocks(&store), Vec::<PathBuf>::new());
 }
 
-/// A tape that was made anew under the id of another one: its events would be taken for a continuation.
+/// A tape made again under the id of another one: its events would pass for a continuation.
 #[test]
 fn another_tape_under_the_same_id_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -174,7 +174,8 @@ fn another_tape_under_the_same_id_is_refused() {
     assert_eq!(Store::open(&store).unwrap().info().all().rows, 100);
 }
 
-/// What retention took before it was sealed is told, and the rest is sealed with names from the dictionary log.
+/// Events that retention removed before they were sealed are reported; the rest is sealed with names from the
+/// dictionary log.
 #[test]
 fn what_retention_took_is_told_as_a_gap() {
     let dir = tempfile::tempdir().unwrap();

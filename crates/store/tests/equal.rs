@@ -1,4 +1,4 @@
-//! What is sealed is what stands on the tape: every kind, every byte, in its order, however it was cut.
+//! A sealed day holds what the tape holds: every kind, every byte, in its order, however it was cut.
 
 mod common;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use unitape_model::{ErrorCause, Position};
 
-/// Error of the tape. What was committed before it stays readable.
+/// Error of the tape. Frames committed before it stay readable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -46,7 +46,7 @@ pub enum Error {
     NotATape {
         /// The directory.
         path: PathBuf,
-        /// Why it is not taken for one.
+        /// Why it is not accepted as one.
         what: &'static str,
     },
     /// The tape was written in a format that this build does not know.
@@ -74,7 +74,7 @@ pub enum Error {
     Locked {
         /// The lock file.
         path: PathBuf,
-        /// Process id of the holder as far as the lock file tells, otherwise 0.
+        /// Process id of the holder if the lock file contains it, otherwise 0.
         holder: u64,
     },
     /// The hot segments that the tape names belong to a tape at another place, which is not there any more.
@@ -166,7 +166,7 @@ pub enum Error {
     },
     /// The position was dropped by retention.
     ///
-    /// A reader goes on with [`crate::Reader::skip_to_oldest`], which tells what was lost.
+    /// A reader continues with [`crate::Reader::skip_to_oldest`], which returns what was lost.
     #[error(
         "retained away: position {position} is gone, the oldest on the tape is {oldest}; read on from there"
     )]
@@ -226,21 +226,21 @@ pub enum Error {
     Clock {
         /// The file that says so.
         path: PathBuf,
-        /// By so many seconds.
+        /// The difference in seconds.
         ahead_s: i64,
     },
-    /// The writer of a ring tape has overwritten what the reader had not read yet; the reader goes on.
+    /// The writer of a ring tape has overwritten what the reader had not read yet; the reader continues.
     #[error(
         "overrun: lost {lost_bytes} bytes with {lost_events} events from position {position} on, going on at {resume_at}; read faster, or make the ring larger"
     )]
     Overrun {
         /// First position that was lost.
         position: Position,
-        /// Bytes of tape from there to where the reader goes on.
+        /// Bytes of tape from there to where the reader continues.
         lost_bytes: u64,
         /// Non-META frames among them.
         lost_events: u64,
-        /// Where the reader goes on: the oldest unit that is left.
+        /// Where the reader continues: the oldest unit that is left.
         resume_at: Position,
     },
     /// A reader that the writer waits for has not come far enough in time; nothing was appended.

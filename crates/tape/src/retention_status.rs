@@ -1,4 +1,4 @@
-//! What is kept of a tape and for whom: limits in force, sealed segments, named cursors and how far they are.
+//! The retention of a tape and its readers: limits in force, sealed segments, named cursors and how far they are.
 
 use std::path::Path;
 use std::time::SystemTime;

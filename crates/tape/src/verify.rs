@@ -37,7 +37,7 @@ pub struct TapeSummary {
     pub segments: u64,
     /// Oldest position retained.
     pub first: Position,
-    /// Position behind the last committed frame.
+    /// Position after the last committed frame.
     pub end: Position,
     /// Committed frames retained, bookkeeping included.
     pub frames: u64,
@@ -59,7 +59,7 @@ pub struct TapeSummary {
     pub unverified: UnverifiedBytes,
 }
 
-/// How a tape stands, as far as can be told without reading it.
+/// The state of a tape, as far as it is known without reading the tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TapeStatus {
     /// Its identity.
@@ -72,7 +72,7 @@ pub struct TapeStatus {
     pub live: bool,
 }
 
-/// Looks how the tape in `dir` stands.
+/// Returns the state of the tape in `dir`.
 ///
 /// # Errors
 /// Not a tape, a foreign version, or damage of its small files.
@@ -160,7 +160,7 @@ pub struct VerifyFinding {
     /// What is wrong.
     pub what: String,
     /// From and to: the positions of the tape that it affects, where it affects such. What is before is not harmed
-    /// by it; behind it, reading goes on at the start of the next segment ([`Reader::skip_damage`]).
+    /// by it; after it, reading continues at the start of the next segment ([`Reader::skip_damage`]).
     pub positions: Option<(Position, Position)>,
 }
 
@@ -197,7 +197,7 @@ impl VerifyReport {
         self.add(file, offset, what.into(), None);
     }
 
-    /// One that takes the positions `from..to` away.
+    /// A problem that removes the positions `from..to`.
     fn lost(&mut self, file: &Path, offset: u64, what: impl Into<String>, from: Position, to: Position) {
         self.add(file, offset, what.into(), Some((from, to.max(from))));
     }
@@ -388,7 +388,7 @@ struct VerifyWalk {
 }
 
 impl VerifyWalk {
-    /// Damage goes up to `next`; what stands there, if it is durable, is looked at all the same.
+    /// Damage goes up to `next`; bytes there are still checked if they are durable.
     fn break_at(&mut self, next: Position) {
         (self.broken, self.unit_open, self.ordinal) = (true, false, None);
         (self.at, self.over) = (next, self.over || next >= self.durable);

@@ -49,7 +49,7 @@ fn fill(writer: &mut Writer, hot: &Path, seed: u64, from: u64, segments: u64) ->
     (seen, index)
 }
 
-/// Pages that do not come round are made anew for ever, which is what all of this is there to spare.
+/// Pages that are not recycled are made again for ever, which recycling exists to avoid.
 #[test]
 fn a_tape_goes_round_in_a_few_files() {
     let Some((_dir, dir, hot, options)) = tape(4) else { return };
@@ -86,7 +86,7 @@ fn what_a_reader_has_in_hand_never_changes() {
     let (_, units) = fill(&mut writer, &hot, 2, 5, 40);
     assert!(frame.bytes == before, "the frame in hand has changed");
     assert!(other.bytes == before, "the frame that was looked up has changed");
-    // It goes on, from the disk, where it stood.
+    // It continues, from the disk, where it stood.
     let mut rest = 0;
     while stopped.next().unwrap().is_some_and(|f| f.header.is_at(f.position)) {
         rest += 1;

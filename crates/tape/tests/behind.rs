@@ -1,4 +1,4 @@
-//! Reading on behind damage, and bits that flip anywhere: found, or in bytes that no frame owns.
+//! Reading on after damage, and bits that flip anywhere: found, or in bytes that no frame owns.
 
 mod common;
 
@@ -51,7 +51,7 @@ fn frames_with(dir: &Path, start: StartPosition, verify: bool) -> (Frames, Vec<(
     }
 }
 
-/// A day whose noon is damaged has a morning and an evening. Once everything behind the first bad byte was out of
+/// A day whose noon is damaged has a morning and an evening. Once everything after the first bad byte was out of
 /// reach, and `verify` called what stood there garbage.
 #[test]
 fn what_is_before_and_behind_damage_can_be_read() {

@@ -14,7 +14,7 @@ use unitape_tape::{Backing, Reader, StartPosition, Writer, WriterOptions, info, 
 
 const SEGMENT: u64 = 64 << 10;
 const SEED: u64 = 77;
-/// Of what the copies write, to tell it from what the original does.
+/// The seed of what the copies write, to distinguish it from what the original writes.
 const OTHER_SEED: u64 = 78;
 
 /// Options of a hot tape whose directory is under `/dev/shm`, as the commands have it.

@@ -206,7 +206,7 @@ fn foreign_directories_versions_ids_and_second_writers_are_refused() {
     assert!(verify(empty.path()).unwrap().is_intact());
 }
 
-/// A full disk: the error says how far the tape goes, everything before stays, and room makes it go on.
+/// A full disk: the error says how far the tape goes, everything before stays, and room makes it continue.
 #[test]
 fn a_full_disk_is_an_error_and_what_is_committed_stays() {
     const ROLE: &str = "UNITAPE_FULL_DISK";

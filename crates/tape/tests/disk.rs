@@ -30,7 +30,7 @@ fn makes_holes(dir: &Path) -> bool {
 }
 
 /// A tape of ten messages once took 64 MiB after its close. What is given back must be reserved again before the
-/// next writer writes, readers that have the file mapped must go on, and no byte may differ for it.
+/// next writer writes, readers that have the file mapped must continue, and no byte may differ for it.
 #[test]
 fn a_closed_tape_gives_its_tail_back_and_an_opened_one_reserves_it() {
     const SEGMENT_BYTES: u64 = 4 << 20;
@@ -49,7 +49,7 @@ fn a_closed_tape_gives_its_tail_back_and_an_opened_one_reserves_it() {
         let segment = dir.path().join("segments/0000000000000000.seg");
         let mut reader = None;
         let mut to = 0;
-        // Nothing at all, one unit (the page behind the header), and more.
+        // Nothing at all, one unit (the page after the header), and more.
         for step in [0, 1, 99, 400] {
             let (mut writer, _) = Writer::open(dir.path(), ID, options.clone()).unwrap();
             if !hot {

@@ -15,7 +15,7 @@ use unitape_tape::{
 };
 
 const SEGMENT_BYTES: u64 = 16 << 10;
-/// Longer than a frozen machine stands still.
+/// Longer than a machine stays frozen.
 const LONG: Duration = Duration::from_secs(300);
 const SHORT: Duration = Duration::from_millis(20);
 
@@ -122,7 +122,7 @@ fn what_cannot_become_durable_is_an_error() {
     ] {
         assert!(matches!(error, Error::NotDurable { wanted, .. } if wanted == end), "{error}");
     }
-    // One in a process of its own comes, goes, and comes again: whoever waits does not see the difference.
+    // One in a process of its own comes, goes, and comes again: a waiting process sees no difference.
     let mut recorder = again("recorder", dir.path(), end);
     let since = std::time::Instant::now();
     while let Err(e) = writer.wait_durable(end, LONG) {

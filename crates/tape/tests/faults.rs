@@ -1,9 +1,9 @@
 //! Every system call of a tape fails once, or from then on: what is reported committed stays readable, what is
-//! reported durable is on the disk, errors name the file, and the next opening goes on.
+//! reported durable is on the disk, errors name the file, and the next opening continues.
 //!
 //! A run opens a tape, appends over several segments, waits for durability, closes, opens again and appends
 //! more; it is done again with the first call of a kind failing, the second, and so on until none fails any
-//! more. Some places are left out, chosen by `UNITAPE_SEED`; with `UNITAPE_FAULT_ROUNDS` it goes on with other seeds.
+//! more. Some places are left out, chosen by `UNITAPE_SEED`; with `UNITAPE_FAULT_ROUNDS` it continues with other seeds.
 
 mod common;
 
@@ -62,7 +62,7 @@ fn options_of(kind: Kind, place: &Path) -> WriterOptions {
     options
 }
 
-/// What a run was told.
+/// The results and errors that a run returned.
 #[derive(Debug, Default)]
 struct ErrorTally {
     /// Units committed, and whether the append behind them failed (and left nothing, by the contract).
@@ -87,58 +87,58 @@ impl ErrorTally {
 }
 
 /// One life of a writer: as much of it as the faults allow. False if it ended early.
-fn live(dir: &Path, options: &WriterOptions, seed: u64, told: &mut ErrorTally, wait: Duration) -> bool {
+fn live(dir: &Path, options: &WriterOptions, seed: u64, tally: &mut ErrorTally, wait: Duration) -> bool {
     let (mut writer, _) = match Writer::open(dir, ID, options.clone()) {
         Ok(opened) => opened,
         Err(e) => {
-            told.error(&e);
+            tally.error(&e);
             return false;
         }
     };
     let mut bytes = Vec::new();
     for step in 0..36 {
         bytes.clear();
-        unit(seed, told.committed, &mut bytes);
+        unit(seed, tally.committed, &mut bytes);
         if options.in_bulk && step % 2 == 0 {
             match writer.claim(bytes.len() as u64, |limit| cut(&bytes, limit), events(&bytes)) {
                 Ok(mut claim) => {
                     // Without its bytes the claim is lost, and the tape must be opened again.
                     if let Err(e) = claim.put(&bytes) {
-                        told.error(&e);
+                        tally.error(&e);
                         return false;
                     }
                     claim.publish();
-                    told.committed += 1;
+                    tally.committed += 1;
                     continue;
                 }
-                Err(e) => told.error(&e),
+                Err(e) => tally.error(&e),
             }
         }
         let mut tries = 0;
         while let Err(e) = writer.append(&bytes) {
-            told.error(&e);
+            tally.error(&e);
             tries += 1;
-            if tries > 2 || told.errors.len() > 20 {
+            if tries > 2 || tally.errors.len() > 20 {
                 return false;
             }
         }
-        told.committed += 1;
+        tally.committed += 1;
         if step % 17 == 8 {
             match writer.wait_durable(writer.end(), wait) {
-                Ok(()) => told.durable = told.durable.max(writer.end()),
-                Err(e) => told.error(&e),
+                Ok(()) => tally.durable = tally.durable.max(writer.end()),
+                Err(e) => tally.error(&e),
             }
         }
-        told.durable = told.durable.max(writer.durable());
+        tally.durable = tally.durable.max(writer.durable());
     }
     let end = writer.end();
     match writer.close() {
         Ok(()) => {
-            told.durable = end;
+            tally.durable = end;
             true
         }
         Err(e) => {
-            told.error(&e);
+            tally.error(&e);
             false
         }
     }
@@ -149,7 +149,7 @@ fn round(kind: Kind, call: SystemCall, nth: u64, fault: InjectedFault, seed: u64
     let at = format!("{kind:?} {} {nth} {fault:?} seed {seed}", call.name());
     let (dir, other) = (directory(), directory());
     let options = options_of(kind, &other.path().join("hot"));
-    let mut told = ErrorTally::default();
+    let mut tally = ErrorTally::default();
     let mut bystander = None;
     let stop = AtomicBool::new(false);
     let hits = std::thread::scope(|s| {
@@ -169,7 +169,7 @@ fn round(kind: Kind, call: SystemCall, nth: u64, fault: InjectedFault, seed: u64
         arm(call, nth, fault);
         let wait = Duration::from_millis(60);
         for _ in 0..2 {
-            live(dir.path(), &options, seed, &mut told, wait);
+            live(dir.path(), &options, seed, &mut tally, wait);
             if bystander.is_none() && dir.path().join("tape.toml").exists() && fired() > 0 {
                 bystander = Some(Reader::open(dir.path(), StartPosition::Oldest));
             }
@@ -178,18 +178,18 @@ fn round(kind: Kind, call: SystemCall, nth: u64, fault: InjectedFault, seed: u64
     });
     // What is on the disk is what a reader finds now, also one that was there all the time.
     let end = committed_end(dir.path());
-    assert!(end >= told.durable, "{at}: durable {} of {end:?} {told:?}", told.durable);
+    assert!(end >= tally.durable, "{at}: durable {} of {end:?} {tally:?}", tally.durable);
     if dir.path().join("tape.toml").exists() {
         let found = Checker::new(dir.path(), seed).catch_up();
-        assert!(found >= told.committed, "{at}: {found} units are there, told {told:?}");
+        assert!(found >= tally.committed, "{at}: {found} units are there, told {tally:?}");
         let mut durable = DurabilityHandle::open(dir.path()).unwrap();
         assert!(durable.position().unwrap() <= end, "{at}");
     }
     let (mut writer, recovery) =
         Writer::open(dir.path(), ID, options_of(Kind::File, other.path())).expect(&at);
-    assert_eq!(recovery.end, end, "{at}: {told:?}");
+    assert_eq!(recovery.end, end, "{at}: {tally:?}");
     let found = Checker::new(dir.path(), seed).catch_up();
-    assert_eq!(found, told.committed, "{at}: {told:?}");
+    assert_eq!(found, tally.committed, "{at}: {tally:?}");
     append(&mut writer, seed, found, found + 10);
     writer.wait_durable(writer.end(), LONG).expect(&at);
     if let Some(Ok(mut reader)) = bystander {
@@ -212,7 +212,7 @@ fn round(kind: Kind, call: SystemCall, nth: u64, fault: InjectedFault, seed: u64
         && fault.always
         && matches!(call, SystemCall::Sync | SystemCall::SyncDir | SystemCall::Open | SystemCall::Write)
     {
-        assert!(!told.errors.is_empty(), "{at}: nobody was told");
+        assert!(!tally.errors.is_empty(), "{at}: nobody was told");
     }
     hits
 }
@@ -332,7 +332,7 @@ fn a_flush_that_fails_between_two_segments_comes_again_before_the_close() {
 }
 
 /// A flush that failed once made the next one succeed over pages that were never written. A file tape must not call
-/// them durable, must say so as long as it is open, must go on otherwise, and must mend it when it is opened anew.
+/// them durable, must say so as long as it is open, must continue otherwise, and must repair it when it is reopened.
 #[test]
 fn a_failed_flush_of_a_file_tape_lasts_until_it_is_opened_anew() {
     let _alone = alone();
@@ -361,17 +361,17 @@ fn a_failed_flush_of_a_file_tape_lasts_until_it_is_opened_anew() {
     assert!(failure.lasting && failure.errno == EIO);
     assert_eq!(reader.durability().unwrap().failure().unwrap(), Some(failure));
     assert_eq!(reader.durability().unwrap().failures().unwrap(), 1);
-    // Told once to who appends, then appending goes on; what was durable stays so.
-    let (mut bytes, mut told) = (Vec::new(), 0);
+    // The appending process gets the error once, then it can append again; what was durable stays so.
+    let (mut bytes, mut errors) = (Vec::new(), 0);
     for i in 60..100 {
         bytes.clear();
         unit(1, i, &mut bytes);
         while let Err(e) = writer.append(&bytes) {
             assert!(matches!(e, Error::DurabilityFailed { .. }), "{e}");
-            told += 1;
+            errors += 1;
         }
     }
-    assert!(told <= 1, "told {told} times");
+    assert!(errors <= 1, "told {errors} times");
     writer.wait_durable(first, Duration::ZERO).unwrap();
     assert_eq!((writer.durable(), Checker::new(dir.path(), 1).catch_up()), (first, 100));
     let error = writer.close().unwrap_err();
@@ -388,7 +388,7 @@ fn a_failed_flush_of_a_file_tape_lasts_until_it_is_opened_anew() {
 }
 
 /// The kernel may drop pages that it could not write. What then comes back from the disk is not what was committed,
-/// and must not be taken for it.
+/// and must not be mistaken for it.
 #[test]
 fn pages_lost_after_a_failed_flush_are_damage() {
     use std::os::unix::fs::FileExt;
@@ -498,11 +498,11 @@ fn a_piece_that_fails_on_its_way_is_written_again() {
             // It begins when all is there.
             arm(call, nth, fault);
             let sync = SyncPolicy::Every { bytes: 1 << 20, interval: LONG };
-            let told = record(dir.path(), sync, RemovalOptions::default(), &AtomicBool::new(true));
+            let outcome = record(dir.path(), sync, RemovalOptions::default(), &AtomicBool::new(true));
             let failed = disarm() > 0;
             met += u64::from(failed);
             // A flush that fails is made good by the recorder itself.
-            assert!(told.is_ok() || failed && call == SystemCall::Write, "{call:?} {nth}: {told:?}");
+            assert!(outcome.is_ok() || failed && call == SystemCall::Write, "{call:?} {nth}: {outcome:?}");
             record(dir.path(), SyncPolicy::OnClose, RemovalOptions::default(), &AtomicBool::new(true))
                 .unwrap();
             writer.close().unwrap();
@@ -521,7 +521,7 @@ fn segments(dir: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
     all
 }
 
-/// A recorder process, told by its environment what is to fail.
+/// A recorder process; its environment says what is to fail.
 #[test]
 fn a_recorder_process_makes_a_failed_flush_good() {
     if let Ok(dir) = std::env::var("RECORD") {
@@ -607,7 +607,7 @@ fn many_waiters_share_a_flush() {
 fn a_repair_that_stops_at_any_call_completes_its_cut() {
     let _alone = alone();
     let options = RepairOptions { apply: true, truncate: true, ..RepairOptions::default() };
-    // In the middle of a segment, at the start of the tape, and behind a segment that is whole.
+    // In the middle of a segment, at the start of the tape, and after a segment that is whole.
     for (wounded, offset) in [(2, HEADER_PAGE + 2048), (0, HEADER_PAGE), (3, HEADER_PAGE)] {
         let damaged = |dir: &Path| {
             let (mut writer, _) = Writer::open(dir, ID, self::options(SEGMENT_BYTES, None)).unwrap();

@@ -1,6 +1,6 @@
 //! Every system call of what stands beside a tape fails once, or from then on: gates, named cursors, ring tapes. The
 //! error names the file, what was stored before stays as it was, nothing half made is left, and when the fault is
-//! over all goes on.
+//! over all continues.
 //!
 //! Each round lives through a whole use with the n-th call of a kind failing, n growing until none fails any more.
 
@@ -34,7 +34,7 @@ fn alone() -> MutexGuard<'static, ()> {
     guard
 }
 
-/// What a life with a fault was told.
+/// Counts the errors that a life with a fault returns.
 struct FaultProbe<'a> {
     at: &'a str,
     /// The files are below this.
@@ -83,14 +83,14 @@ fn sweep(
             for nth in 1..500 {
                 let at = format!("{} {nth} {fault:?}", call.name());
                 let dir = directory();
-                let mut told = FaultProbe { at: &at, below: dir.path(), errors: 0 };
+                let mut probe = FaultProbe { at: &at, below: dir.path(), errors: 0 };
                 before(dir.path());
                 arm(call, nth, fault);
-                live(&mut told);
+                live(&mut probe);
                 let hits = disarm();
                 after(&at, dir.path());
                 if hits == 0 {
-                    assert_eq!(told.errors, 0, "{at}: an error without a fault");
+                    assert_eq!(probe.errors, 0, "{at}: an error without a fault");
                     break;
                 }
                 met += 1;
@@ -104,7 +104,7 @@ fn sweep(
                         | SystemCall::Sync
                         | SystemCall::SyncDir
                 );
-                assert!(told.errors > 0 || !matters || !fault.always, "{at}: nobody was told");
+                assert!(probe.errors > 0 || !matters || !fault.always, "{at}: nobody was told");
             }
         }
     }
@@ -123,26 +123,26 @@ fn gated() -> WriterOptions {
 fn every_call_of_a_gated_tape_may_fail() {
     let _alone = alone();
     let appended = std::cell::Cell::new(0);
-    let live = |told: &mut FaultProbe<'_>| {
+    let live = |probe: &mut FaultProbe<'_>| {
         appended.set(0);
-        let Some((mut writer, _)) = told.good(Writer::open(told.below, ID, gated())) else { return };
-        assert_eq!(writer.gates().len(), 2, "{}: a writer without its gates", told.at);
-        let mut handle = told.good(GateHandle::attach(told.below, "risk", Position(0)));
+        let Some((mut writer, _)) = probe.good(Writer::open(probe.below, ID, gated())) else { return };
+        assert_eq!(writer.gates().len(), 2, "{}: a writer without its gates", probe.at);
+        let mut handle = probe.good(GateHandle::attach(probe.below, "risk", Position(0)));
         let mut bytes = Vec::new();
         for i in 0..10 {
             bytes.clear();
             unit(1, i, &mut bytes);
-            if told.good(writer.append(&bytes)).is_none() {
+            if probe.good(writer.append(&bytes)).is_none() {
                 break;
             }
             appended.set(i + 1);
         }
         if let Some(handle) = &mut handle {
             handle.advance(writer.end());
-            assert_eq!(writer.gates()[0].position, writer.end(), "{}", told.at);
+            assert_eq!(writer.gates()[0].position, writer.end(), "{}", probe.at);
         }
         drop(handle);
-        told.good(writer.close());
+        probe.good(writer.close());
     };
     let after = |at: &str, dir: &Path| {
         let (mut writer, recovery) = Writer::open(dir, ID, gated()).expect(at);
@@ -177,15 +177,15 @@ fn every_call_of_a_named_subscription_may_fail() {
         (0..100).for_each(|topic| _ = publication.offer(topic, b"x").unwrap());
         publication.close().unwrap();
     };
-    let live = |told: &mut FaultProbe<'_>| {
+    let live = |probe: &mut FaultProbe<'_>| {
         for _ in 0..3 {
-            let Some(mut subscription) = told.good(named(told.below)) else { continue };
+            let Some(mut subscription) = probe.good(named(probe.below)) else { continue };
             for _ in 0..4 {
                 let mut read = 0;
-                while read < 7 && told.good(subscription.next()).flatten().is_some() {
+                while read < 7 && probe.good(subscription.next()).flatten().is_some() {
                     read += 1;
                 }
-                if told.good(subscription.acknowledge()).is_some() {
+                if probe.good(subscription.acknowledge()).is_some() {
                     acknowledged.set(subscription.position().0 / 64);
                 }
             }
@@ -206,12 +206,12 @@ fn every_call_of_a_named_subscription_may_fail() {
 fn every_call_of_a_ring_tape_may_fail() {
     let _alone = alone();
     let ordinal = std::cell::Cell::new(0);
-    let live = |told: &mut FaultProbe<'_>| {
-        let path = told.below.join("ring");
+    let live = |probe: &mut FaultProbe<'_>| {
+        let path = probe.below.join("ring");
         ordinal.set(0);
         for turn in 0..2 {
-            let Some((mut writer, _)) = told.good(RingTapeWriter::open(&path, ID, RING)) else { continue };
-            let mut reader = told.good(RingTapeReader::open(&path, StartPosition::End));
+            let Some((mut writer, _)) = probe.good(RingTapeWriter::open(&path, ID, RING)) else { continue };
+            let mut reader = probe.good(RingTapeReader::open(&path, StartPosition::End));
             let mut bytes = Vec::new();
             for i in turn * 10..turn * 10 + 10 {
                 bytes.clear();
@@ -220,10 +220,10 @@ fn every_call_of_a_ring_tape_may_fail() {
             }
             ordinal.set(writer.ordinal());
             if let Some(reader) = &mut reader {
-                while told.good(reader.next()).flatten().is_some() {}
-                assert_eq!(reader.ordinal(), writer.ordinal(), "{}", told.at);
+                while probe.good(reader.next()).flatten().is_some() {}
+                assert_eq!(reader.ordinal(), writer.ordinal(), "{}", probe.at);
             }
-            told.good(writer.close());
+            probe.good(writer.close());
         }
     };
     let after = |at: &str, dir: &Path| {
@@ -255,7 +255,7 @@ fn every_call_of_a_ring_tape_may_fail() {
     assert!(met > 15, "{met} lives met their fault");
 }
 
-/// No room for a gate, a cursor, a ring: an error and no signal, what is there goes on, and with room again all does.
+/// No room for a gate, a cursor, a ring: an error and no signal, what is there continues, and with room again all does.
 #[test]
 fn a_full_file_system_is_an_error_for_gates_cursors_and_rings() {
     let _alone = alone();

@@ -332,7 +332,7 @@ fn records(dir: &Path) -> (Vec<Vec<u8>>, bool) {
     }
 }
 
-/// A log that was cut behind a whole record looked whole.
+/// A log that was cut after a whole record looked whole.
 #[test]
 fn definitions_that_are_cut_behind_a_record() {
     let good = good(false, false);

@@ -70,8 +70,8 @@ fn run(role: &str) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "child", "--nocapture", "--test-threads", "1"]);
     let out = command.env("UNITAPE_FORK", role).env("DIR", dir.path()).output().unwrap();
-    let (out, told) = (out.status, String::from_utf8_lossy(&out.stderr).into_owned());
-    assert!(out.success(), "{told}");
+    let (out, printed) = (out.status, String::from_utf8_lossy(&out.stderr).into_owned());
+    assert!(out.success(), "{printed}");
 }
 
 fn writer_in_child(dir: &Path, hot: bool, way: &str) {

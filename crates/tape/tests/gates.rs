@@ -120,10 +120,10 @@ proptest! {
                 handle.advance(Position((handle.position().0 + by / 64 * 64).min(writer.end().0)));
             }
             for (handle, (i, standing)) in handles.iter().zip(writer.gates().into_iter().enumerate()) {
-                let told = handle.dropped();
-                prop_assert_eq!(told, standing.dropped);
-                let told = (told.count, told.bytes, told.first.0, told.last.0);
-                prop_assert_eq!(told, dropped[i]);
+                let reported = handle.dropped();
+                prop_assert_eq!(reported, standing.dropped);
+                let reported = (reported.count, reported.bytes, reported.first.0, reported.last.0);
+                prop_assert_eq!(reported, dropped[i]);
             }
         }
     }
@@ -155,7 +155,7 @@ fn a_required_reader_is_waited_for_also_while_it_is_away() {
     writer.close().unwrap();
 }
 
-/// A writer that waits goes on as soon as the reader does, and a reader outlives its writer.
+/// A writer that waits continues as soon as the reader does, and a reader outlives its writer.
 #[test]
 fn the_writer_waits_for_a_slow_reader_and_nothing_is_lost() {
     let dir = directory();

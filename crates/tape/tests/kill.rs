@@ -90,7 +90,7 @@ fn write_until_killed(writer: &mut Writer, dir: &Path, seed: u64, round: u64, co
     }
 }
 
-/// Index behind the last whole unit on the tape.
+/// Index after the last whole unit on the tape.
 fn next_index(dir: &Path) -> u64 {
     let mut reader = Reader::open(dir, StartPosition::Oldest).unwrap();
     let mut next = 0;
@@ -202,7 +202,7 @@ fn stopped_and_killed_readers_do_not_disturb_the_writer() {
     assert_eq!(Checker::new(dir.path(), 4).catch_up(), 20_000);
 }
 
-/// A recorder that dies in the middle of a copy must leave no hole, whoever goes on.
+/// A recorder that dies in the middle of a copy must leave no hole, whichever process continues.
 #[test]
 fn killed_recorders_leave_no_hole() {
     killed_recorders(SEGMENT_BYTES, 20, 4);

@@ -26,7 +26,7 @@ fn external(place: &Path, window_segments: u32) -> WriterOptions {
 }
 
 /// Without a recorder shared memory once could fill up without end, or the writer hang: it must say so after the
-/// time it was given, take nothing, and go on when a recorder comes.
+/// time it was given, take nothing, and continue when a recorder comes.
 #[test]
 fn a_writer_says_that_the_recorder_is_behind_and_goes_on_when_it_comes() {
     let (dir, other) = (directory(), directory());
@@ -55,7 +55,7 @@ fn a_writer_says_that_the_recorder_is_behind_and_goes_on_when_it_comes() {
                 assert!(matches!(e, Error::RecorderBehind { .. }), "{e}");
             }
         }
-        // `close` waits for it no longer than it was told.
+        // `close` waits for it no longer than its limit.
         let durable = (0..5000).any(|_| {
             std::thread::sleep(Duration::from_millis(2));
             info(dir.path()).unwrap().durable == writer.end()
@@ -69,7 +69,7 @@ fn a_writer_says_that_the_recorder_is_behind_and_goes_on_when_it_comes() {
     assert!(verify(dir.path()).unwrap().is_intact());
 }
 
-/// What the writer was told to retain was once nothing to a recorder of its own process.
+/// A recorder in the writer's own process once ignored the writer's retention options.
 #[test]
 fn retention_by_option_holds_for_every_place_of_the_recorder() {
     for (hot, outside) in [(false, false), (true, false), (true, true)] {
@@ -164,7 +164,7 @@ fn directories_that_cannot_be_written() {
 }
 
 /// A disk that is really full, of a file tape and under the hot segments: an error (never a signal), everything
-/// committed stays, and with room again it goes on. A closed tape that gave its tail back says it when it opens.
+/// committed stays, and with room again it continues. A closed tape that gave its tail back says it when it opens.
 #[test]
 fn a_full_file_system_is_an_error_and_room_makes_it_go_on() {
     for hot in [false, true] {
@@ -197,7 +197,7 @@ fn a_full_file_system_is_an_error_and_room_makes_it_go_on() {
         for i in next..next + 100 {
             bytes.clear();
             unit(8, i, &mut bytes);
-            // What a helper met while the disk was full is told once more.
+            // The writer reports once more what a helper met while the disk was full.
             while let Err(e) = writer.append(&bytes) {
                 assert!(e.is_disk_full(), "hot {hot}: {e}");
             }

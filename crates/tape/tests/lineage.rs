@@ -41,8 +41,8 @@ fn shortened_by(dir: &Path, hot: Option<&Path>, before: impl FnOnce(), loss: fn(
 /// Reads all lines under a name and acknowledges them.
 fn acknowledge(dir: &Path, name: &str) {
     let mut subscription = Subscription::open_named(dir, name, StartPosition::Oldest).unwrap();
-    let (lines, told) = ask(&mut subscription, None);
-    assert!(told.is_empty() && !lines.is_empty(), "{told:?}");
+    let (lines, errors) = ask(&mut subscription, None);
+    assert!(errors.is_empty() && !lines.is_empty(), "{errors:?}");
     subscription.acknowledge().unwrap();
 }
 
@@ -66,14 +66,14 @@ fn a_name_beyond_the_end_continues_at_the_cut() {
             let at = format!("hot {hot}, {lines} lines, {closes} closes");
             let mut risk = Subscription::open_named(dir.path(), "risk", StartPosition::Oldest)
                 .unwrap_or_else(|e| panic!("{at}: the name cannot be opened: {e}"));
-            let (seen, told) = ask(&mut risk, None);
+            let (seen, errors) = ask(&mut risk, None);
             assert_eq!(seen, (1000..1000 + lines).collect::<Vec<_>>(), "{at}");
-            assert_eq!(told, [rewound(100, 50)], "{at}");
+            assert_eq!(errors, [rewound(100, 50)], "{at}");
             risk.acknowledge().unwrap();
             publication.put(5000..5010);
             assert_eq!(ask(&mut risk, Some(5009)), ((5000..5010).collect(), vec![]), "{at}");
             drop(risk);
-            // What was told once and acknowledged is not told again.
+            // A rewind that was reported once and acknowledged is not reported again.
             let mut risk = Subscription::open_named(dir.path(), "risk", StartPosition::Oldest).unwrap();
             assert_eq!(ask(&mut risk, None), ((5000..5010).collect(), vec![]), "{at}");
             publication.close().unwrap();
@@ -113,9 +113,9 @@ fn an_older_place_is_rewound_by_each_cut_since() {
     let mut publication = open(dir.path(), None);
     publication.put(2000..2100);
     let mut risk = Subscription::open_named(dir.path(), "risk", StartPosition::Oldest).unwrap();
-    let (seen, told) = ask(&mut risk, None);
+    let (seen, errors) = ask(&mut risk, None);
     assert_eq!(seen, (1000..1200).chain(2000..2100).collect::<Vec<_>>());
-    assert_eq!(told, [rewound(100, 50)]);
+    assert_eq!(errors, [rewound(100, 50)]);
 }
 
 fn acknowledge_all(dir: &Path, name: &str) {
@@ -149,15 +149,15 @@ fn a_live_reader_that_is_beyond_the_cut_learns_of_it() {
             let mut publication = open(dir.path(), place);
             assert_eq!(publication.end(), Position(50 * LINE));
             publication.put(1000..1200);
-            let (seen, told) = ask(&mut subscription, Some(1199));
+            let (seen, errors) = ask(&mut subscription, Some(1199));
             let new = seen.iter().position(|&n| n >= 1000).unwrap_or(seen.len());
             let at = format!("hot {hot}, {read} lines read");
             // Of the lines that were cut it may see some, as long as it has them mapped; of the others all.
             assert_eq!(seen[new..], (1000..1200).collect::<Vec<_>>(), "{at}");
             assert!(seen[..new].iter().copied().eq(read..read + new as u64), "{at}: {seen:?}");
-            match told.as_slice() {
+            match errors.as_slice() {
                 [] => assert_eq!(read + new as u64, 50, "{at}"),
-                told => assert_eq!(told, [rewound(read + new as u64, 50)], "{at}"),
+                errors => assert_eq!(errors, [rewound(read + new as u64, 50)], "{at}"),
             }
         }
     }
@@ -185,7 +185,7 @@ fn epochs_never_go_back() {
     }
 }
 
-/// A power loss can take the lock away, whose name nobody flushes: the tape passed for closed.
+/// A power loss can remove the lock, whose name nobody flushes: the tape passed for closed.
 #[test]
 fn a_lost_lock_does_not_make_a_clean_close() {
     let dir = directory();
@@ -289,7 +289,7 @@ fn a_gate_beyond_the_end_holds_at_the_end() {
         let written = (1000..1100).take_while(|&n| publication.try_put(n).is_ok()).count();
         assert_eq!(written, 5, "alive {alive}: the writer left its reader behind");
         assert_eq!(publication.writer().gates()[0].position, Position(50 * LINE), "alive {alive}");
-        // One that comes, or comes again, lets it go on.
+        // One that comes, or comes again, lets it continue.
         drop(kept);
         let mut handle = GateHandle::attach(dir.path(), "risk", Position(50 * LINE)).unwrap();
         handle.advance(publication.end());
@@ -313,9 +313,9 @@ fn retention_holds_from_where_a_name_continues() {
     retain(dir.path(), &limits, &RemovalOptions::default(), false).unwrap();
     let mut risk = Subscription::open_named(dir.path(), "risk", StartPosition::Oldest)
         .unwrap_or_else(|e| panic!("what the name has to read is gone: {e}"));
-    let (seen, told) = ask(&mut risk, None);
+    let (seen, errors) = ask(&mut risk, None);
     assert_eq!(seen, (1000..3000).collect::<Vec<_>>());
-    assert_eq!(told, [rewound(100, 50)]);
+    assert_eq!(errors, [rewound(100, 50)]);
 }
 
 /// Cursors of older libraries have no epoch: read as before, and where they are beyond the end, from there.
@@ -357,8 +357,8 @@ fn a_place_set_by_hand_is_of_the_epoch_it_was_set_in() {
     let place = Cursor::open(dir.path(), "hand").unwrap().load().unwrap();
     assert_eq!(place, Some(Position(50 * LINE)), "who reads there misses what came at the cut");
     let named = Subscription::open_named(dir.path(), "hand", StartPosition::Oldest);
-    let (seen, told) = ask(&mut named.unwrap(), None);
-    assert_eq!((seen.len(), told), (100, vec![rewound(80, 50)]));
+    let (seen, errors) = ask(&mut named.unwrap(), None);
+    assert_eq!((seen.len(), errors), (100, vec![rewound(80, 50)]));
 }
 
 /// The error that stops is one that says which tape, and what to do.

@@ -50,8 +50,8 @@ fn a_point_finds_its_place_after_a_cut() {
     let rewinds = subscription.reader().rewinds();
     let last = ReaderRewind { from: point.position, to: Position(50 * LINE) };
     assert_eq!((rewinds.count, rewinds.bytes, rewinds.last), (1, 50 * LINE, Some(last)));
-    let told = subscription.next().map(drop).unwrap_err();
-    assert!(matches!(told, Error::Rewound { from, to } if (from, to) == (last.from, last.to)), "{told}");
+    let error = subscription.next().map(drop).unwrap_err();
+    assert!(matches!(error, Error::Rewound { from, to } if (from, to) == (last.from, last.to)), "{error}");
     assert_eq!(ask(&mut subscription, None), ((1000..1200).collect(), vec![]));
     // A point that the cut did not reach, and one of now.
     for (point, lines) in [
@@ -60,8 +60,8 @@ fn a_point_finds_its_place_after_a_cut() {
         (LineagePoint { epoch: subscription.point().epoch, position: Position(100 * LINE) }, 150),
     ] {
         let mut other = Subscription::resume(dir.path(), point).unwrap();
-        let (seen, told) = ask(&mut other, None);
-        assert_eq!((seen.len(), told.len()), (lines, 0), "{point:?}");
+        let (seen, errors) = ask(&mut other, None);
+        assert_eq!((seen.len(), errors.len()), (lines, 0), "{point:?}");
     }
     publication.close().unwrap();
 }
@@ -183,14 +183,14 @@ fn a_reader_that_went_back_opens_its_gate() {
     handle.advance(Position(101 * LINE));
     assert!(matches!(publication.try_put(1), Err(Error::Gated { .. })));
     let mut left = 100_000;
-    let told = loop {
+    let error = loop {
         match reader.next() {
             Err(e) => break e,
             Ok(_) => left -= 1,
         }
         assert!(left > 0, "the reader was not told");
     };
-    assert!(matches!(told, Error::Rewound { to: Position(3200), .. }), "{told}");
+    assert!(matches!(error, Error::Rewound { to: Position(3200), .. }), "{error}");
     handle.rewind(reader.position());
     for n in 0..100 {
         let (seen, _) = ask(&mut reader, None);
@@ -228,14 +228,14 @@ fn a_point_of_a_ring_that_was_emptied_is_rewound() {
     for n in 0..100u64 {
         writer.offer(1, &(5000 + n).to_le_bytes()).unwrap();
     }
-    let (mut reader, told) = RingTapeReader::resume(&path, point).unwrap();
-    assert_eq!(told, Some(ReaderRewind { from: point.position, to: begun }));
+    let (mut reader, rewind) = RingTapeReader::resume(&path, point).unwrap();
+    assert_eq!(rewind, Some(ReaderRewind { from: point.position, to: begun }));
     let mut seen = Vec::new();
     while let Some(frame) = reader.next().unwrap() {
         seen.push(number(frame.message().unwrap().bytes));
     }
     assert_eq!(seen, (5000..5100).collect::<Vec<_>>());
     let now = reader.point();
-    let (_, told) = RingTapeReader::resume(&path, now).unwrap();
-    assert_eq!((now.epoch, told), (2, None));
+    let (_, rewind) = RingTapeReader::resume(&path, now).unwrap();
+    assert_eq!((now.epoch, rewind), (2, None));
 }

@@ -1,5 +1,6 @@
-//! Appends, acknowledgements, crashes, power losses that cut, cursors that go back, clean closes and retention, drawn from
-//! a seed: a name and a reader that lives on see what the tape has in the end, or are told where it was cut.
+//! Appends, acknowledgements, crashes, power losses that cut, cursors that go back, clean closes and retention, drawn
+//! from a seed. A name and a reader that lives on see what the tape has in the end, or get an error that says where
+//! it was cut.
 //!
 //! Errors are read as text, so that this says of an older library what it does wrong.
 
@@ -32,17 +33,17 @@ impl Draw {
     }
 }
 
-/// What a subscriber has: the number at each line, as far as it was not told that the line was cut.
+/// What a subscriber has: the number at each line that no rewind has cut.
 #[derive(Clone)]
 struct Seen {
     dir: PathBuf,
     lines: BTreeMap<u64, u64>,
-    told: u64,
+    rewinds: u64,
 }
 
 impl Seen {
     fn of(dir: &Path) -> Self {
-        Self { dir: dir.into(), lines: BTreeMap::new(), told: 0 }
+        Self { dir: dir.into(), lines: BTreeMap::new(), rewinds: 0 }
     }
 
     /// Reads up to the line with the number `last`, or at most `count` lines.
@@ -87,7 +88,7 @@ impl Seen {
         let read = self.lines.range(to..).next().is_some();
         assert!(read || to < oldest, "{at}: nothing was read after line {to}, the oldest is {oldest}");
         self.lines.retain(|line, _| *line < to);
-        self.told += 1;
+        self.rewinds += 1;
     }
 
     /// Lines at which this differs from the tape, from `from` on.
@@ -131,7 +132,7 @@ fn run(seed: u64) -> u64 {
     // What each name had read when it was acknowledged last.
     let mut names: BTreeMap<&str, Name> = BTreeMap::new();
     let mut live: Vec<(Subscription, Seen)> = Vec::new();
-    let mut told = 0;
+    let mut rewinds = 0;
     for step in 0..60 {
         let at = format!("seed {seed} step {step} hot {hot} retains {retains}");
         match draw.below(10) {
@@ -194,7 +195,7 @@ fn run(seed: u64) -> u64 {
                         stored.truncate(draw.below(stored.len() as u64) as usize + 1);
                         let (bytes, then) = stored.last().unwrap();
                         std::fs::write(dir.join("run/cursors").join(name), bytes).unwrap();
-                        told += seen.told - then.told;
+                        rewinds += seen.rewinds - then.rewinds;
                         *seen = then.clone();
                     }
                 }
@@ -213,18 +214,18 @@ fn run(seed: u64) -> u64 {
     for (subscription, seen) in &mut live {
         seen.read(subscription, last, usize::MAX, &at);
         check(seen, &tape, dir, &at);
-        told += seen.told;
+        rewinds += seen.rewinds;
     }
     for (name, Name { seen, .. }) in &mut names {
         let mut subscription = Subscription::open_named_or_oldest(dir, name, StartPosition::Oldest)
             .unwrap_or_else(|e| panic!("{at}: {name} cannot be opened: {e}"));
         seen.read(&mut subscription, last, usize::MAX, &at);
         check(seen, &tape, dir, &format!("{at}, name {name}"));
-        told += seen.told;
+        rewinds += seen.rewinds;
     }
     publication.close().unwrap();
     assert!(unitape_tape::verify(dir).unwrap().is_intact(), "{at}");
-    told
+    rewinds
 }
 
 /// Of a tape whose beginning retention removed the rest: what was removed before it was read is no loss of ours.
@@ -237,6 +238,6 @@ fn check(seen: &Seen, tape: &[u64], dir: &Path, at: &str) {
 fn nothing_is_skipped_silently() {
     let seeds: u64 = std::env::var("UNITAPE_LINEAGE_SEEDS").map_or(60, |n| n.parse().unwrap());
     let from: u64 = std::env::var("UNITAPE_LINEAGE_FROM").map_or(1, |n| n.parse().unwrap());
-    let told: u64 = (from..from + seeds).map(run).sum();
-    assert!(told > seeds / 4, "the tape was cut back {told} times only");
+    let rewinds: u64 = (from..from + seeds).map(run).sum();
+    assert!(rewinds > seeds / 4, "the tape was cut back {rewinds} times only");
 }

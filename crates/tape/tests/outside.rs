@@ -1,5 +1,6 @@
 //! What others do to the files of a tape in use: a segment that is removed under its readers, a lock that a killed
-//! recorder has left. Each goes on, or says what is wrong and where; nobody waits for ever or reads what is not there.
+//! recorder has left. Each process continues, or says what is wrong and where. Nobody waits for ever or reads what is
+//! not there.
 
 mod common;
 
@@ -23,7 +24,7 @@ fn segment(dir: &Path, index: u64) -> PathBuf {
     dir.join(format!("segments/{index:016x}.seg"))
 }
 
-/// Appends whole units until the tape ends in segment `index`, behind its first quarter; gives how many there are.
+/// Appends whole units until the tape ends in segment `index`, after its first quarter; gives how many there are.
 fn fill(writer: &mut Writer, seed: u64, from: u64, index: u64) -> u64 {
     let mut next = from;
     while writer.end().0 < index * SEGMENT_BYTES + SEGMENT_BYTES / 4 {
@@ -33,7 +34,7 @@ fn fill(writer: &mut Writer, seed: u64, from: u64, index: u64) -> u64 {
     next
 }
 
-/// The same where the writer is told now and then that durability is lost, and goes on.
+/// The same where the writer now and then gets the error that durability is lost, and continues.
 fn append_on(writer: &mut Writer, seed: u64, from: u64, to: u64) {
     let mut bytes = Vec::new();
     for i in from..to {
@@ -61,8 +62,8 @@ fn is_missing(error: &Error, path: &Path) -> bool {
     matches!(error, Error::Damage { path: p, what, .. } if p == path && what.contains("missing"))
 }
 
-/// A finished segment is removed: who has it reads it to its end and goes on, who comes is told which one is missing
-/// and can go on behind it, and the writer notices nothing.
+/// A finished segment is removed. A reader that has it reads it to its end and continues; a new reader gets an error
+/// that names the missing one and can continue after it. The writer notices nothing.
 #[test]
 fn a_finished_segment_is_removed_under_its_reader() {
     let dir = directory();
@@ -88,7 +89,7 @@ fn a_finished_segment_is_removed_under_its_reader() {
     append(&mut writer, 1, next, next + 50);
     next += 50;
     assert_eq!(inside.catch_up(), next);
-    // The oldest one gone is as if retention had taken it.
+    // The oldest one gone is as if retention had removed it.
     fs::remove_file(segment(dir.path(), 0)).unwrap();
     let gone = Reader::open(dir.path(), StartPosition::At(unitape_model::Position(0))).map(drop).unwrap_err();
     assert!(matches!(gone, Error::Retained { oldest, .. } if oldest.0 == 2 * SEGMENT_BYTES), "{gone}");
@@ -114,7 +115,7 @@ fn the_segment_of_the_end_is_removed() {
     let end = writer.end();
     let error = writer.wait_durable(end, LONG).unwrap_err();
     assert!(matches!(&error, Error::DurabilityFailed { path, .. } if *path == last), "{error}");
-    // The end that is told is that of the helper thread's last look.
+    // The published end is that of the helper thread's last look.
     while Reader::open(dir.path(), StartPosition::Oldest).unwrap().lag().unwrap().bytes < end.0 {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -124,7 +125,7 @@ fn the_segment_of_the_end_is_removed() {
     assert_eq!((late.position().0, late.skip_damage().unwrap()), (2 * SEGMENT_BYTES, None));
     let error = Reader::open(dir.path(), StartPosition::End).map(drop).unwrap_err();
     assert!(is_missing(&error, &last), "{error}");
-    // The tape goes on, and from the next segment on so does the late one.
+    // The tape continues, and from the next segment on so does the late one.
     while writer.end().0 < 3 * SEGMENT_BYTES + 1024 {
         append_on(&mut writer, 2, next, next + 1);
         next += 1;
@@ -133,7 +134,7 @@ fn the_segment_of_the_end_is_removed() {
     assert_eq!(late.skip_damage().unwrap().unwrap().0, 3 * SEGMENT_BYTES);
     while late.next().unwrap().is_some() {}
     assert_eq!(late.position(), writer.end());
-    // What was never told to be durable is not: the writer says it once more at its end, and the next one refuses.
+    // What was never reported durable is not: the writer says it once more at its end, and the next one refuses.
     let error = writer.close().unwrap_err();
     assert!(
         matches!(&error, Error::DurabilityFailed { path, .. } | Error::Damage { path, .. } if *path == last),
@@ -141,17 +142,17 @@ fn the_segment_of_the_end_is_removed() {
     );
     let error = Writer::open(dir.path(), ID, options(SEGMENT_BYTES, None)).map(drop).unwrap_err();
     assert!(is_missing(&error, &last), "{error}");
-    // The tape can be cut there, unless a flush had come further before the segment went: what was told to be durable
+    // The tape can be cut there, unless a flush had come further before the segment went: what was reported durable
     // is never cut.
-    let told = Reader::open(dir.path(), StartPosition::Oldest).unwrap().durable().unwrap();
+    let mark = Reader::open(dir.path(), StartPosition::Oldest).unwrap().durable().unwrap();
     let cut = WriterOptions { truncate_damage: true, ..options(SEGMENT_BYTES, None) };
     match Writer::open(dir.path(), ID, cut) {
         Ok((writer, recovery)) => {
-            assert!(recovery.end.0 <= 2 * SEGMENT_BYTES && recovery.end >= told.max(durable), "{recovery:?}");
+            assert!(recovery.end.0 <= 2 * SEGMENT_BYTES && recovery.end >= mark.max(durable), "{recovery:?}");
             writer.close().unwrap();
             assert!(verify(dir.path()).unwrap().is_intact());
         }
-        Err(error) => assert!(told.0 > 2 * SEGMENT_BYTES && is_missing(&error, &last), "{told:?}: {error}"),
+        Err(error) => assert!(mark.0 > 2 * SEGMENT_BYTES && is_missing(&error, &last), "{mark:?}: {error}"),
     }
 }
 
@@ -194,7 +195,7 @@ fn a_hot_tape_survives_the_loss_of_either() {
         wait_recorded(&writer);
         let gone = if hot_one { hot.join(format!("{:016x}.seg", 1)) } else { segment(dir.path(), 1) };
         fs::remove_file(&gone).unwrap();
-        // So long that whoever looks from time to time has looked.
+        // Long enough that every periodic look has happened.
         for _ in 0..50 {
             append(&mut writer, 4, next, next + 1);
             next += 1;
@@ -296,7 +297,7 @@ fn a_lock_that_a_killed_recorder_left_stops_nobody() {
         if let Some(left) = left {
             fs::write(&lock, left).unwrap();
         }
-        // Nobody records now, and who waits is told so.
+        // Nobody records now, and a waiting process gets that error.
         append(&mut writer, 6, next, next + 1);
         next += 1;
         let error = writer.wait_durable(writer.end(), LONG).unwrap_err();

@@ -273,7 +273,7 @@ fn every_way_of_waiting_is_woken_by_what_comes_and_gives_up_in_time() {
     }
 }
 
-/// Too long for a frame or for the tape's segments: refused, and the publication goes on.
+/// Too long for a frame or for the tape's segments: refused, and the publication continues.
 #[test]
 fn messages_that_are_too_long_are_refused() {
     let dir = directory();

@@ -108,13 +108,13 @@ fn who_cannot_ask_says_so() {
     let (tape, mut writer) = open(base.path(), "never", true, SyncPolicy::OnClose);
     append(&mut writer, 3, 0, 100);
     let out = as_another("impatient", &tape, writer.end(), 100);
-    let told = output_text(&out);
-    assert!(out.status.success() && told.contains("not durable"), "{told}");
-    assert!(told.contains("cannot ask"), "{told}");
+    let printed = output_text(&out);
+    assert!(out.status.success() && printed.contains("not durable"), "{printed}");
+    assert!(printed.contains("cannot ask"), "{printed}");
     writer.close().unwrap();
 }
 
-/// A hot tape in a directory that lets everybody in is read by everybody, whoever writes it.
+/// A hot tape in a directory that lets everybody in is readable by everybody, no matter who writes it.
 #[test]
 fn another_user_reads_a_hot_tape() {
     let base = directory();

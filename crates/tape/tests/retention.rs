@@ -1,4 +1,5 @@
-//! What goes of a tape, when, and what its readers are told. Ages come from a clock that the tests turn.
+//! Which parts of a tape retention removes, when, and what its readers see. The tests set the clock that ages come
+//! from.
 
 mod common;
 
@@ -83,7 +84,7 @@ fn oldest(dir: &Path) -> u64 {
     retention_status(dir).unwrap().oldest.0 / SEGMENT
 }
 
-/// Lets the recorder make a few passes: the clocks go on by moments that no limit feels.
+/// Lets the recorder make a few passes: the clocks advance by moments that no limit feels.
 fn passes(hands: &Hands) {
     for _ in 0..5 {
         hands.pass(1);
@@ -181,7 +182,8 @@ fn limit_of(age_s: u64) -> RetentionLimits {
     }
 }
 
-/// A report once learned of retention by the error. It is told before, and when it is late, from where to go on.
+/// A report once learned of retention by the error. It is warned before; if it is late, the error says where to
+/// continue.
 #[test]
 fn readers_are_warned_and_told_where_to_go_on() {
     let (dir, hands) = (directory(), Hands::new());
@@ -380,8 +382,8 @@ fn what_recovery_needs_is_kept_and_the_dead_are_recovered() {
 #[test]
 fn nothing_goes_before_it_was_told() {
     let (dir, hands) = (directory(), Hands::new());
-    let told = Arc::new(Mutex::new((Vec::new(), true)));
-    let seen = told.clone();
+    let removals = Arc::new(Mutex::new((Vec::new(), true)));
+    let seen = removals.clone();
     let before = RemovalHook::new(move |dir: &Path, oldest| {
         let mut seen = seen.lock().unwrap();
         let first = Reader::open(dir, StartPosition::Oldest).map_err(|e| e.to_string())?.position();
@@ -404,12 +406,12 @@ fn nothing_goes_before_it_was_told() {
     };
     wait(|| trouble().is_some_and(|t| t.contains("not yet")), "the refusal is told");
     assert_eq!(oldest(dir.path()), 0);
-    told.lock().unwrap().1 = false;
+    removals.lock().unwrap().1 = false;
     wait(|| trouble().is_none(), "it went at last");
     writer.close().unwrap();
-    let told = told.lock().unwrap().0.clone();
-    assert!(!told.is_empty() && told.iter().all(|(first, oldest)| first < oldest), "{told:?}");
-    assert_eq!(told.last().unwrap().1.0 / SEGMENT, self::oldest(dir.path()));
+    let removals = removals.lock().unwrap().0.clone();
+    assert!(!removals.is_empty() && removals.iter().all(|(first, oldest)| first < oldest), "{removals:?}");
+    assert_eq!(removals.last().unwrap().1.0 / SEGMENT, self::oldest(dir.path()));
 }
 
 /// A finished segment was as easily overwritten by a wrong script as any file.

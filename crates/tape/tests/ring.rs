@@ -236,7 +236,7 @@ fn what_is_no_unit_is_refused_and_leaves_nothing() {
     assert_eq!(writer.end(), Position(0));
 }
 
-/// Each of these was once taken for a ring, or told nothing that helped.
+/// Each of these was once accepted as a ring, or rejected with an error that did not help.
 #[test]
 fn foreign_short_and_damaged_files_are_named() {
     let dir = directory();
@@ -289,7 +289,7 @@ fn foreign_short_and_damaged_files_are_named() {
         assert!(matches!(error, Error::Damage { .. } | Error::NotATape { .. }), "{length}: {error}");
         assert!(RingTapeWriter::open(&path, ID, SMALL).is_err());
     }
-    // A frame that no writer wrote: the reader says where, the others are told as far as they go.
+    // A frame that no writer wrote: the reader says where, the others get what comes before it.
     std::fs::write(&path, &good).unwrap();
     let oldest = RingTapeReader::open(&path, StartPosition::Oldest).unwrap().position();
     let at = 4096 + oldest.0 % SMALL.capacity_bytes;
@@ -300,7 +300,7 @@ fn foreign_short_and_damaged_files_are_named() {
     assert!(matches!(reader.next(), Err(Error::Damage { offset, .. }) if offset == at));
 }
 
-/// A ring that is removed and made anew under a reader once left it waiting for ever.
+/// A ring that is removed and created again under a reader once left it waiting for ever.
 #[test]
 fn a_reader_notices_that_its_ring_was_removed() {
     let dir = directory();
@@ -317,7 +317,7 @@ fn a_reader_notices_that_its_ring_was_removed() {
     assert!(matches!(met, Error::Removed { .. }), "{met}");
 }
 
-/// Retained, overwritten, never written: a position that cannot be had is told apart.
+/// Retained, overwritten, never written: the errors distinguish why a position cannot be had.
 #[test]
 fn positions_that_are_gone_or_were_never_there() {
     let dir = directory();

@@ -1,4 +1,4 @@
-//! Writers of a ring tape die in the middle of a write, readers are stopped for laps and go on: every frame that is
+//! Writers of a ring tape die in the middle of a write, readers are stopped for laps and continue: every frame that is
 //! given is exactly one that was written, order is kept, and what was lost is counted to the event.
 //!
 //! The test binary starts itself again as the other process; `child` is that process. Rounds by
@@ -57,7 +57,7 @@ fn child() {
 }
 
 /// Writers are killed wherever they are. What could go wrong: a frame half of the old lap and half of the new, a
-/// unit behind a pad that was never committed, a mark whose unit was not, an ordinal that jumps.
+/// unit after a pad that was never committed, a mark whose unit was not, an ordinal that jumps.
 #[test]
 fn killed_writers_leave_whole_units_and_the_next_one_goes_on() {
     let rounds: u64 = std::env::var("UNITAPE_KILL_ROUNDS").map_or(200, |r| r.parse().unwrap());
@@ -147,7 +147,7 @@ fn stopped_readers_go_on_and_count_what_they_lost() {
     assert!(counter.word(2).load(Ordering::Acquire) > 0, "seed {seed}: never overrun");
 }
 
-/// Unit `index`, whose last frame is an event, so that the number of events tells the unit.
+/// Unit `index`, whose last frame is an event, so that the number of events identifies the unit.
 fn unit(seed: u64, index: u64, out: &mut Vec<u8>) {
     let from = out.len();
     common::unit(seed, index, out);
@@ -176,7 +176,7 @@ fn write(writer: &mut RingTapeWriter, seed: u64, index: u64) {
     }
 }
 
-/// Index of the unit that has so many events before it.
+/// Index of the unit that has this many events before it.
 fn index_of(seed: u64, ordinal: u64) -> u64 {
     let (mut index, mut events) = (0, 0);
     while events < ordinal {
@@ -293,7 +293,7 @@ impl Drop for Victim {
     }
 }
 
-/// What the processes tell each other: units committed, events accounted for, overruns.
+/// What the processes share: units committed, events accounted for, overruns.
 struct Counter(MmapRaw);
 
 impl Counter {

@@ -292,7 +292,7 @@ fn what_is_passed_over_is_counted() {
     assert_eq!((parts.count, parts.uncounted, parts.events), (2, 1, lost));
     assert_eq!(parts.bytes, to - from + end.0 - last * SEGMENT_BYTES);
     assert_eq!((parts.parts[0].events, parts.parts[1].events), (Some(lost), None));
-    // To a place in damage it goes to the first one after it, and stays where it is told.
+    // A seek to a place in damage goes to the first place after it; any other seek stays at its target.
     let inside = all.iter().find(|(at, ..)| *at > damaged + 1_000).unwrap().0;
     reader.seek(Position(inside)).unwrap();
     let (ordinal, frame) = reader.next_counted().unwrap().unwrap();

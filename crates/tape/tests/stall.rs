@@ -1,8 +1,8 @@
 //! Processes stand still at any moment, as on a busy machine: the writer, the recorder, readers. Nobody else is
-//! harmed, and whoever goes on again is right.
+//! harmed, and a process that resumes is right.
 //!
 //! Rounds by `UNITAPE_STALL_ROUNDS` (150), seed by `UNITAPE_SEED`. Each stops one process, looks that those which do
-//! not need it go on, and lets it go on.
+//! not need it continue, and lets it continue.
 
 mod common;
 
@@ -134,13 +134,13 @@ fn one_tape(hot: bool, seed: u64, rounds: u64, account: &mut Account) {
         match *role {
             // Readers come to its last frame, whatever it was doing, and find no damage.
             "writer" => wait_for(|| (0..READERS).all(|i| seen(&counter, i) >= before), &at),
-            // The writer does not know of readers; the other one goes on.
+            // The writer does not know of readers; the other one continues.
             "reader" => {
                 let running = 2 - which;
                 wait_for(|| committed(&counter) > before + 8, &at);
                 wait_for(|| seen(&counter, running) >= before, &at);
             }
-            // Readers go on to where the writer stops because the window is full.
+            // Readers continue to where the writer stops because the window is full.
             _ => wait_for(|| (0..READERS).all(|i| seen(&counter, i) >= before), &at),
         }
         std::thread::sleep(Duration::from_micros(r >> 32 & 0x3ff));

@@ -210,7 +210,7 @@ fn what_is_no_unit_is_refused_and_leaves_nothing() {
     writer.close().unwrap();
 }
 
-/// A report that stood still must be told what it missed, and definitions must outlive their segments.
+/// A report that fell behind must learn what it missed, and definitions must outlive their segments.
 #[test]
 fn retention_removes_whole_segments_and_keeps_definitions() {
     let dir = directory();
@@ -227,9 +227,9 @@ fn retention_removes_whole_segments_and_keeps_definitions() {
     late.next().unwrap().unwrap();
     let end = Reader::open(dir.path(), StartPosition::End).unwrap().position();
     let limits = RetentionLimits { bytes: Some(end.0 - positions[200].0), ..RetentionLimits::default() };
-    let told = retain(dir.path(), &limits, &RemovalOptions::default(), true).unwrap();
+    let planned = retain(dir.path(), &limits, &RemovalOptions::default(), true).unwrap();
     let removed = retain(dir.path(), &limits, &RemovalOptions::default(), false).unwrap();
-    assert!(removed.segments > 5 && removed == told, "{told:?} {removed:?}");
+    assert!(removed.segments > 5 && removed == planned, "{planned:?} {removed:?}");
     let oldest = Reader::open(dir.path(), StartPosition::Oldest).unwrap().position();
     assert!(oldest <= positions[200] && oldest.0 > 0);
     let gone = Reader::open(dir.path(), StartPosition::At(positions[0])).unwrap_err();

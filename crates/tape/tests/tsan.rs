@@ -1,10 +1,10 @@
 //! The tape under ThreadSanitizer (`cargo xtask test --only tsan`), and as a plain test without.
 //!
-//! A program with its own `main` and plain threads, because the test harness is not instrumented. TSan tells
-//! places apart by their address, so a reader with a mapping of its own never meets the writer's in its eyes:
-//! `one_mapping` therefore runs the segment's own code, compiled in here, with writers and a reader on one
-//! mapping; `whole_tape` runs all of it with its helper threads; `ring_on_one_memory` and `gate_on_one_memory` run
-//! the cores of the ring tape and of gates, `whole_ring` and `gated_tape` the same through their files.
+//! A program with its own `main` and plain threads, because the test harness is not instrumented. TSan distinguishes
+//! places by their address, so a reader with a mapping of its own never meets the writer's in its eyes. `one_mapping`
+//! therefore runs the segment's own code, compiled in here, with writers and a reader on one mapping. `whole_tape`
+//! runs all of it with its helper threads. `ring_on_one_memory` and `gate_on_one_memory` run the cores of the ring
+//! tape and of gates, `whole_ring` and `gated_tape` the same through their files.
 
 #[allow(dead_code, unused_imports)]
 #[path = "../src/error.rs"]
@@ -315,8 +315,8 @@ struct Places(Vec<UnsafeCell<u64>>);
 // SAFETY: that the two threads never use one place at once is what TSan looks for.
 unsafe impl Sync for Places {}
 
-/// A writer that may be `prefault` places before a reader which comes, deals with them, and goes, again and again: what
-/// the reader did with a place must be seen by the writer that uses it next, and the drops it was told of must be
+/// A writer that may be `prefault` places before a reader which comes, deals with them, and goes, again and again.
+/// The writer that uses a place next must see what the reader did with it. The drops reported to the reader must be
 /// those of that number or a later one.
 fn gate_on_one_memory(ahead: u64) {
     const UNITS: u64 = 20_000;
@@ -329,7 +329,7 @@ fn gate_on_one_memory(ahead: u64) {
     let reader = {
         let (heap, places, end) = (heap.clone(), places.clone(), end.clone());
         spawn(move || {
-            let mut told = gate::dropped(&heap);
+            let mut earlier = gate::dropped(&heap);
             for number in 0..UNITS {
                 while end.load(Ordering::Acquire) <= number * LINES {
                     std::thread::yield_now();
@@ -342,9 +342,9 @@ fn gate_on_one_memory(ahead: u64) {
                 }
                 gate::advance::<{ lockfree::flaw::NONE }>(&heap, Position((number + 1) * LINES));
                 let now = gate::dropped(&heap);
-                assert!(now.count >= told.count && now.bytes >= now.count * LINES, "{told:?} {now:?}");
+                assert!(now.count >= earlier.count && now.bytes >= now.count * LINES, "{earlier:?} {now:?}");
                 assert!(now.count == 0 || now.first <= now.last, "{now:?}");
-                told = now;
+                earlier = now;
             }
             gate::detach(&heap, first);
         })

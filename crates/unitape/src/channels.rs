@@ -1,4 +1,5 @@
-//! What a market-data handler has seen, in lines to read: how each line of a channel does is told while there is time to mend it.
+//! What a market-data handler has seen, in lines to read: they report the state of each line of a channel while there
+//! is time to repair it.
 
 use crate::output::grouped;
 use unitape_marketdata::engine::{ChannelStats, EngineStats, LineStats};
@@ -24,9 +25,9 @@ pub fn lines(stats: &EngineStats) -> Vec<String> {
 }
 
 fn channel(of: &ChannelStats) -> String {
-    let told = of.lines.iter().zip(["A", "B"]);
-    let told = told.filter(|(line, name)| line.packets > 0 || line.missed > 0 || line.down || *name == "A");
-    let lines: Vec<String> = told.map(|(of, name)| line(of, name)).collect();
+    let shown = of.lines.iter().zip(["A", "B"]);
+    let shown = shown.filter(|(line, name)| line.packets > 0 || line.missed > 0 || line.down || *name == "A");
+    let lines: Vec<String> = shown.map(|(of, name)| line(of, name)).collect();
     format!(
         "{}: {}; {} lost in {} gaps, {} late, {} recovered by the other line, {} restarts",
         of.name,

@@ -114,14 +114,14 @@ pub fn stop_signal() -> std::result::Result<std::os::fd::OwnedFd, CommandFailure
     Ok(read.into())
 }
 
-/// A file that may not grow any more is told as an error of the write, with its name, and does not kill us.
+/// A file that reached its size limit is reported as an error of the write, with its name, and does not kill us.
 pub fn ignore_file_size_signal() -> std::result::Result<(), CommandFailure> {
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
     Ok(())
 }
 
 /// Runs `work` with a progress bar beside it, where stderr is a terminal. `position` gives bytes done and bytes
-/// in all (0 when not known), `note` a few words behind the bar.
+/// in all (0 when not known), `note` a few words after the bar.
 pub fn with_progress<T>(
     what: &str,
     position: impl Fn() -> (u64, u64) + Sync,

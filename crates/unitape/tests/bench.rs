@@ -55,7 +55,7 @@ fn marks_are_printed_on_request_alone() {
     assert_eq!(unitape(&["bench", "--marks", "sim"]).status.code(), Some(2), "nobody would see them");
 }
 
-/// A small case of each bench. `UNITAPE_DEEP` asks for all cases, as `cargo xtask deep` does: these take minutes.
+/// A small case of each bench. `UNITAPE_DEEP` asks for all cases, as `cargo xtask deep` does: these run for minutes.
 const SMALL: [&str; 14] = [
     "tape/raw",
     "tape/rtt",
@@ -188,7 +188,7 @@ fn every_case_is_there(records: &[Map<String, Value>]) {
     assert!(has("sim", "events", None, 1) && has("sim", "frames", None, 1));
 }
 
-/// A table that was edited by hand, or left when its record was made anew, tells figures that nobody measured.
+/// A table that was edited by hand, or left when its record was made again, shows figures that nobody measured.
 #[test]
 fn the_tables_of_the_page_are_those_of_their_records() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

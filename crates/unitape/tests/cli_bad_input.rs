@@ -31,7 +31,7 @@ fn between_neighbours(bad: &[u8], reason: &str) -> Value {
     let position = entry["position"].to_string();
     let show = ["quarantine", "show", tape.to_str().unwrap(), &position, "--raw"];
     assert_eq!(run(show).code(0).stdout, bad);
-    // The tape says the same to whoever reads it as events.
+    // The tape says the same to a reader of events.
     let events = cat(&tape, &["--kind", "quarantine"]);
     assert_eq!(events[0]["reason"], reason);
     assert_eq!(events[0]["offset"], entry["offset"]);
@@ -181,7 +181,7 @@ fn a_file_of_zeros() {
     }
 }
 
-/// Nothing tells what an empty file is; said to be a feed, it is a complete one of no messages.
+/// Nothing identifies the format of an empty file; named as a feed, it is a complete one of no messages.
 #[test]
 fn an_empty_file() {
     let dir = tempfile::tempdir().unwrap();
@@ -259,7 +259,7 @@ fn a_directory_without_permission() {
     }
 }
 
-/// A disk that takes no more: the error names file and reason, what was committed is whole, and when there is room
+/// A full disk: the error names file and reason, committed data are whole, and when there is room
 /// again the same command makes the same tape as if nothing had been.
 #[test]
 fn a_full_disk() {
@@ -338,7 +338,7 @@ fn a_tape_of_a_foreign_version() {
     }
 }
 
-/// A directory of other things is not taken for a tape, nor made into one.
+/// A directory of other things is not accepted as a tape, nor made into one.
 #[test]
 fn a_directory_that_is_no_tape() {
     let dir = tempfile::tempdir().unwrap();
@@ -351,7 +351,7 @@ fn a_directory_that_is_no_tape() {
 }
 
 /// Every byte of a tape is covered: damage is found by `verify`, which names the file and ends with 3, and `cat` gives
-/// what stands before it.
+/// what comes before it.
 #[test]
 fn a_damaged_tape() {
     let dir = tempfile::tempdir().unwrap();

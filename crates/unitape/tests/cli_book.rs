@@ -123,7 +123,7 @@ fn a_point_of_the_tape_by_ordinal_position_and_time() {
     assert_eq!(by_ordinal, books(&format!("@{position}")));
     assert_eq!(by_ordinal, books(&ts.to_string()));
     assert_ne!(by_ordinal, books(&(seq + 40).to_string()));
-    // What `--bbo` told up to there is what stands there.
+    // The lines that `--bbo` printed up to there agree with the books there.
     let seen =
         book(&tape, &["--bbo", "--basis", "orders", "--json", "--at", &seq.to_string()]).code(0).lines();
     for line in by_ordinal.lines().map(|l| serde_json::from_str::<Value>(l).unwrap()) {
@@ -135,7 +135,7 @@ fn a_point_of_the_tape_by_ordinal_position_and_time() {
     }
 }
 
-/// Phases, levels and prices over venues, told as lines by hand.
+/// Phases, levels and prices over venues, from lines written by hand.
 #[test]
 fn auctions_levels_and_marks_are_told() {
     let dir = tempfile::tempdir().unwrap();
@@ -163,7 +163,7 @@ fn auctions_levels_and_marks_are_told() {
     assert!(text.text().contains("VOD at XLON, from orders, crossed, auction, 2 orders"), "{}", text.text());
 }
 
-/// What a feed said that cannot be must reach whoever looks only at the exit code.
+/// What a feed said that cannot be must reach a user who looks only at the exit code.
 #[test]
 fn faults_are_told_and_exit_3() {
     let dir = tempfile::tempdir().unwrap();

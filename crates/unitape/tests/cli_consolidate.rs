@@ -217,7 +217,7 @@ fn a_pipe_loses_nothing() {
             .unwrap();
         let account = consolidate(&tape, &["--feed", &feed]).code(0).json();
         assert!(cat.wait().unwrap().success());
-        // What comes through a pipe is new each time; nothing of it may be taken for done.
+        // Bytes from a pipe are new each time; none of them may count as done.
         assert_eq!(account["messages"], 1999 * round);
         assert_closes(&account);
     }
@@ -242,7 +242,7 @@ fn events_as_lines_come_out_as_they_went_in() {
     consolidate(&second, &[lines.to_str().unwrap()]).code(0);
     assert!(plain == print(&second, &[]), "the lines changed on their way");
 
-    // `--full` tells all that a frame holds; consolidated, it is extra fields of a new event and loses none.
+    // `--full` prints all that a frame holds; consolidated, it is extra fields of a new event and loses none.
     let full = file(dir.path(), "full.jsonl", print(&first, &["--full"]));
     let third = dir.path().join("third");
     let account = consolidate(&third, &[full.to_str().unwrap()]).code(0).json();

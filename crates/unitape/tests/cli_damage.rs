@@ -78,7 +78,7 @@ fn lost_checksums_are_not_made_from_the_data() {
     bench.verify().code(0);
 }
 
-/// One flipped bit shrank the log from 90,832 bytes to 64 before anybody was told.
+/// One flipped bit shrank the log from 90,832 bytes to 64 before anybody got an error.
 #[test]
 fn a_damaged_dictionary_log_is_not_cut() {
     let bench = Bench::new();
@@ -109,8 +109,8 @@ fn a_closed_tape_without_its_marks_is_unverified() {
     let bench = Bench::new();
     let durable = std::fs::read(bench.path("durable")).unwrap();
     shorten(&bench.path("durable"), 0);
-    let told = bench.verify().code(3);
-    assert!(told.text().contains("unverified") && !told.text().contains("intact to"), "{}", told.text());
+    let out = bench.verify().code(3);
+    assert!(out.text().contains("unverified") && !out.text().contains("intact to"), "{}", out.text());
     bench.write().code(3).says(&["durable", "missing", "tape repair"]);
     recorder_refuses(&bench.tape, &["durable", "missing", "tape repair"]);
     assert!(!bench.path("durable").exists());
@@ -118,11 +118,11 @@ fn a_closed_tape_without_its_marks_is_unverified() {
     bench.verify().code(0);
     let crc = std::fs::read(bench.crc(1)).unwrap();
     shorten(&bench.crc(1), 0);
-    let told = bench.verify().code(3);
+    let out = bench.verify().code(3);
     assert!(
-        told.text().contains("unverified") && told.text().contains(&format!("{SEGMENT}")),
+        out.text().contains("unverified") && out.text().contains(&format!("{SEGMENT}")),
         "{}",
-        told.text()
+        out.text()
     );
     std::fs::write(bench.crc(1), crc).unwrap();
     bench.verify().code(0);
@@ -138,10 +138,10 @@ fn what_no_checksum_covers_is_named_and_is_no_damage() {
         unitape_tape::RingTapeWriter::open(&ring, unitape_tape::TapeId(7), options).unwrap();
     (0..500).for_each(|topic| _ = writer.offer(topic, b"quote").unwrap());
     writer.close().unwrap();
-    let told = run(["tape".as_ref(), "verify".as_ref(), ring.as_os_str()]).code(0);
-    assert!(told.text().contains("not covered") && told.text().contains("ring"), "{}", told.text());
-    let told = run(["tape".as_ref(), "verify".as_ref(), ring.as_os_str(), "--json".as_ref()]).code(0).json();
-    assert!(told["frames"].as_u64().unwrap() > 100 && told["not_covered"].is_array(), "{told}");
+    let out = run(["tape".as_ref(), "verify".as_ref(), ring.as_os_str()]).code(0);
+    assert!(out.text().contains("not covered") && out.text().contains("ring"), "{}", out.text());
+    let out = run(["tape".as_ref(), "verify".as_ref(), ring.as_os_str(), "--json".as_ref()]).code(0).json();
+    assert!(out["frames"].as_u64().unwrap() > 100 && out["not_covered"].is_array(), "{out}");
 
     let place = Place::new("wait = \"10ms\"", &[("orders", "directory = \"in\"")]);
     let config = std::fs::read_to_string(place.path("run.toml")).unwrap();
@@ -151,16 +151,16 @@ fn what_no_checksum_covers_is_named_and_is_no_damage() {
     let mut running = place.start();
     place.has(&mut running, 290);
     let tape = place.tape();
-    let told = run(["tape".as_ref(), "verify".as_ref(), tape.as_os_str(), "--json".as_ref()]).code(0).json();
-    assert_eq!(told["not_covered"][0], 0, "{told}");
+    let out = run(["tape".as_ref(), "verify".as_ref(), tape.as_os_str(), "--json".as_ref()]).code(0).json();
+    assert_eq!(out["not_covered"][0], 0, "{out}");
     // Killed, it is not durable at all, and nobody is there who would say so.
     running.child.kill().unwrap();
     running.child.wait().unwrap();
-    let told = run(["tape".as_ref(), "verify".as_ref(), tape.as_os_str()]).code(3);
-    assert!(told.text().contains("unverified"), "{}", told.text());
+    let out = run(["tape".as_ref(), "verify".as_ref(), tape.as_os_str()]).code(3);
+    assert!(out.text().contains("unverified"), "{}", out.text());
     goes_on(&place, 300);
-    let told = run(["tape".as_ref(), "verify".as_ref(), tape.as_os_str(), "--json".as_ref()]).code(0).json();
-    assert_eq!(told["not_covered"], Value::Null);
+    let out = run(["tape".as_ref(), "verify".as_ref(), tape.as_os_str(), "--json".as_ref()]).code(0).json();
+    assert_eq!(out["not_covered"], Value::Null);
 }
 
 /// A hot tape whose recorder died: the copy on the disk is followed again, and so it is compared.
@@ -214,7 +214,7 @@ fn recorder_refuses(tape: &Path, words: &[&str]) {
     }
 }
 
-/// The run goes on with ten more orders, and ends in order.
+/// The run continues with ten more orders, and ends in order.
 fn goes_on(place: &Place, next: u32) {
     let mut running = place.start();
     std::fs::write(place.path("in/b.fix"), orders(next..next + 10)).unwrap();
@@ -246,7 +246,7 @@ fn tapes_of_earlier_builds_are_compared_and_go_on() {
     assert!(std::fs::read(&path).unwrap() == new, "it has the sum from now on");
 }
 
-/// After retention `info` told how many frames are there beside how many events there ever were.
+/// After retention `info` printed how many frames are there next to how many events there ever were.
 #[test]
 fn info_after_retention_tells_what_is_retained_and_what_ever_was() {
     let bench = Bench::new();
@@ -316,9 +316,9 @@ fn a_sealed_segment_of_a_killed_writer_is_compared() {
             false => put_older_durable(&bench),
             true => std::fs::remove_file(bench.path("durable")).unwrap(),
         }
-        let told = bench.tape_command("cat", &["--json"]);
-        assert_eq!(told.code, Some(if lost { 3 } else { 0 }), "{}", told.stderr);
-        assert!(!lost || told.stderr.contains("unverified"), "{}", told.stderr);
+        let out = bench.tape_command("cat", &["--json"]);
+        assert_eq!(out.code, Some(if lost { 3 } else { 0 }), "{}", out.stderr);
+        assert!(!lost || out.stderr.contains("unverified"), "{}", out.stderr);
         let at = HEADER_PAGE + 64 * 20 + 20;
         flip(&bench.segment(3), at);
         bench.verify().code(3);

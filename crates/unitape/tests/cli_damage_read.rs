@@ -138,7 +138,7 @@ fn a_flipped_price_is_never_printed() {
     let store = dir.path().join("store0");
     let info = run(["store".as_ref(), "info".as_ref(), store.as_os_str(), "--json".as_ref()]).code(0).json();
     assert_eq!(info["rows"], 0, "nothing of it is in the store");
-    // A run that goes on where the tape ends reads it, too, and does not put more on top of it.
+    // A run that continues where the tape ends reads it, too, and does not put more on top of it.
     let feed = common::orders_option("orders", &dir.path().join("orders.fix"));
     let (before, copy) = (common::files(&tape), dir.path().join("copy"));
     for (name, bytes) in &before {
@@ -241,7 +241,7 @@ fn grouped(n: usize) -> String {
 }
 
 /// A definition that does not follow the others: `cat` printed ids with exit code 0, `watch` and `book` refused with 1,
-/// `seal` in other words. An id that no definition precedes is one that stands for nothing.
+/// `seal` in other words. An id that no definition precedes means nothing.
 #[test]
 fn a_name_that_is_not_defined_is_damage_everywhere() {
     let dir = tempfile::tempdir().unwrap();

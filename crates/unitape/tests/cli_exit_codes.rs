@@ -1,5 +1,5 @@
-//! One rule for exit codes: the call 2, the data 3, anything else 1. Before, a wrong scenario ended with 1 and a damaged
-//! tape, too, so that nobody could tell by the code what to mend.
+//! One rule for exit codes: the call 2, the data 3, anything else 1. Before, a wrong scenario and a damaged tape both
+//! ended with 1, so that the code did not show what to repair.
 #![cfg(unix)]
 
 mod common;

@@ -6,7 +6,7 @@ mod common;
 use common::{file, oids, order, order_with, quarantine, run};
 use std::path::Path;
 
-/// Orders around one of so many bytes of text.
+/// Orders around one of this many bytes of text.
 fn input(bytes: usize) -> Vec<u8> {
     let text = format!("58={}|", "x".repeat(bytes));
     [order(1), order(2), order_with(3, &text), order(4), order(5)].concat()

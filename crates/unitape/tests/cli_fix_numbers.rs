@@ -132,7 +132,7 @@ fn logons_and_sequence_resets_begin_to_count_again() {
     // Number 1 without the flag: the session of the next day.
     let input = [vec![logon(1, "")], first(), vec![logon(1, "")], plain(&[2, 5]), again(&[3, 5])].concat();
     check(&input, "O2 O3 O4 O5 O2 O5 O3", (1, 0));
-    // A later logon goes on where the session was.
+    // A later logon continues where the session was.
     let input = [vec![logon(1, "")], first(), vec![logon(6, "")], again(&[5]), plain(&[7])].concat();
     check(&input, "O2 O3 O4 O5 O7", (1, 0));
     // Reset mode: from NewSeqNo on; what was seen before that stays seen.
@@ -170,7 +170,7 @@ fn sessions_do_not_count_for_each_other() {
     check(&input, "A1 B1 A2 B4 A5 B2 A4 B3 C3", (2, 0));
 }
 
-/// More gaps than are kept: what cannot be told any more is kept, flagged and counted, never left out.
+/// More gaps than are kept: a message that may be a repeat is kept, flagged and counted, never left out.
 #[test]
 fn beyond_the_bound_of_gaps_nothing_is_dropped() {
     let odd: Vec<u64> = (0..300).map(|i| 2 * i + 1).collect();

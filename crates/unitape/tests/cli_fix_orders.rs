@@ -212,7 +212,7 @@ fn a_snapshot_of_several_levels_shows_the_best() {
     let got = [of("bid"), of("bid_qty"), of("ccy"), of("ask"), of("ask_qty")];
     assert_eq!(got, ["10", "2", "EUR", "11", "5"]);
 
-    // A price that is no number may be the best: the message is not taken without it.
+    // A price that is no number may be the best: the message is not accepted without it.
     for prices in [["10", "1e1", "9"], ["1e1", "10", "9"], ["10", "9", "1e1"]] {
         let dir = tempfile::tempdir().unwrap();
         let bids = prices.map(|price| format!("|269=0|270={price}|271=1")).concat();
@@ -264,8 +264,8 @@ fn the_currency_reaches_the_event() {
     ];
     let tape = tape_of(dir.path(), &messages, 0);
     let events = cat(&tape, &[]);
-    let told: Vec<_> = events.iter().map(|e| (e["kind"].as_str().unwrap(), e["ccy"].clone())).collect();
-    assert_eq!(told, ["order_new", "exec", "bbo", "trade"].map(|kind| (kind, json!("GBX"))));
+    let currencies: Vec<_> = events.iter().map(|e| (e["kind"].as_str().unwrap(), e["ccy"].clone())).collect();
+    assert_eq!(currencies, ["order_new", "exec", "bbo", "trade"].map(|kind| (kind, json!("GBX"))));
 }
 
 /// FIX 4.4, volume 6, tags 528 and 851: every value they have.

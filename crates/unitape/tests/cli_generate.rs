@@ -23,7 +23,7 @@ fn of_kind<'a>(events: &'a [Value], kinds: &[&str]) -> Vec<&'a Value> {
     events.iter().filter(|e| kinds.contains(&e["kind"].as_str().unwrap())).collect()
 }
 
-/// A drop copy that tells something else than the events would make every test of a mapping test the simulator. Nothing
+/// If the drop copy said something else than the events, every test of a mapping would test the simulator. Nothing
 /// may go to quarantine, and every field of an event must come back, but for those that the convention leaves out.
 #[test]
 fn the_drop_copy_makes_the_same_events() {
@@ -34,9 +34,9 @@ fn the_drop_copy_makes_the_same_events() {
     assert_eq!(account["events"], events.len());
     let (tape, fix) = (dir.path().join("tape"), day.join("market.fix"));
     let feed = format!("market=fix:fix44-orders:{}", fix.display());
-    let told =
+    let out =
         run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap(), "--json"]).code(0).json();
-    assert_eq!((&told["quarantined"], &told["ignored"]), (&0.into(), &0.into()));
+    assert_eq!((&out["quarantined"], &out["ignored"]), (&0.into(), &0.into()));
     let kinds = [
         "ref",
         "party",
@@ -100,8 +100,8 @@ fn the_fixed_width_records_make_the_same_events() {
     for (tape, source) in [("told", &["--feed", &feed][..]), ("found", &[file.as_str()])] {
         let tape = dir.path().join(tape);
         let args = ["consolidate", "--tape", tape.to_str().unwrap(), "--json"];
-        let told = run(args.iter().chain(source)).code(0).json();
-        assert_eq!((&told["quarantined"], &told["ignored"]), (&0.into(), &2.into()), "{source:?}");
+        let out = run(args.iter().chain(source)).code(0).json();
+        assert_eq!((&out["quarantined"], &out["ignored"]), (&0.into(), &2.into()), "{source:?}");
         let found = run(["tape", "cat", tape.to_str().unwrap(), "--json"]).code(0).lines();
         assert_eq!(found.len(), wanted.len());
         for (found, wanted) in found.iter().zip(&wanted) {
@@ -141,9 +141,9 @@ fn payments_come_back_from_swift() {
     let wanted = of_kind(&events, &["payment"]);
     let (tape, file) = (dir.path().join("tape"), day.join("payments.swift"));
     let feed = format!("payments=swift:swift-mt:{}", file.display());
-    let told =
+    let out =
         run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap(), "--json"]).code(0).json();
-    assert_eq!((&told["quarantined"], &told["ignored"]), (&0.into(), &0.into()));
+    assert_eq!((&out["quarantined"], &out["ignored"]), (&0.into(), &0.into()));
     let found = run(["tape", "cat", tape.to_str().unwrap(), "--json"]).code(0).lines();
     assert_eq!(found.len(), wanted.len());
     assert!(found.len() > 500);
@@ -217,8 +217,8 @@ fn the_exchange_is_decoded() {
         let files = ["--pcap", pcap.to_str().unwrap(), "--truth", truth.to_str().unwrap()];
         run(fixed.iter().chain(&files)).code(0).json()
     };
-    let told = make(&pcap);
-    assert_eq!((&told["messages"], &told["channels"].as_array().unwrap().len()), (&6000.into(), &7));
+    let out = make(&pcap);
+    assert_eq!((&out["messages"], &out["channels"].as_array().unwrap().len()), (&6000.into(), &7));
     make(&again);
     assert!(fs::read(&pcap).unwrap() == fs::read(&again).unwrap());
     let templates = ["incremental", "snapshot", "reference"]
@@ -229,7 +229,7 @@ fn the_exchange_is_decoded() {
     let decoded = run(&decode).code(3);
     let lines: Vec<Value> = decoded.lines();
     let bad = lines.iter().filter(|line| !line["error"].is_null()).count();
-    let faults = &told["faults"];
+    let faults = &out["faults"];
     assert!(faults["damaged"].as_u64().unwrap() > 20 && faults["restarts"].as_u64().unwrap() > 0);
     // A damaged copy may have come twice.
     let damaged = faults["damaged"].as_u64().unwrap() as usize;
@@ -240,9 +240,9 @@ fn the_exchange_is_decoded() {
     let headers = lines
         .iter()
         .filter(|line| line["type"]["name"] == "EMDPacketHeader" || line["type"]["name"] == "RDPacketHeader");
-    assert!(headers.count() as u64 > told["packets"].as_u64().unwrap() - damaged as u64 * 2);
+    assert!(headers.count() as u64 > out["packets"].as_u64().unwrap() - damaged as u64 * 2);
     let books = self::lines(&truth);
-    let instruments = told["products"].as_array().unwrap().iter().map(|p| p["instruments"].as_u64().unwrap());
+    let instruments = out["products"].as_array().unwrap().iter().map(|p| p["instruments"].as_u64().unwrap());
     assert_eq!(books.len() as u64, instruments.sum::<u64>());
     assert!(books.iter().filter(|book| book["bids"].as_array().unwrap().len() > 1).count() > 10);
     let wrong = ["generate", "exchange", "--pcap", pcap.to_str().unwrap(), "--faults", "lost=often"];

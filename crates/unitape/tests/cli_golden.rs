@@ -74,7 +74,7 @@ fn an_old_tape_is_sound_and_has_the_same_events() {
     assert_eq!(entries, printed("quarantine.jsonl"));
 }
 
-/// A writer of this release appends behind the old one's end and changes nothing before it.
+/// A writer of this release appends after the old one's end and changes nothing before it.
 #[test]
 fn an_old_tape_goes_on() {
     let dir = tempfile::tempdir().unwrap();
@@ -98,7 +98,7 @@ fn an_old_journal_makes_the_same_tape() {
         std::fs::copy(golden(name), dir.path().join(name)).unwrap();
     }
     finish(unitape().arg("run").arg(dir.path().join("day.toml"))).code(3);
-    // Entries in quarantine have become longer, so that what follows them stands elsewhere.
+    // Entries in quarantine have become longer, so that what follows them has moved.
     let at_no_place = |mut events: Vec<Value>| -> Vec<Value> {
         events.iter_mut().for_each(|event| _ = event.as_object_mut().unwrap().remove("position"));
         events

@@ -110,7 +110,7 @@ fn one_group_one_instrument_and_what_is_wrong() {
     book(&pcap, &config, &["--json"]).code(3).says(&["bytes at the end that are no whole packet"]);
 }
 
-/// A run tells the same of its feed's lines, as data too.
+/// A run reports the same about its feed's lines, as data too.
 #[test]
 fn a_run_tells_how_each_line_did() {
     let dir = tempfile::tempdir().unwrap();
@@ -118,7 +118,7 @@ fn a_run_tells_how_each_line_did() {
     let stats = book(&pcap, &config, &["--json", "--stats"]).code(0).lines().pop().unwrap();
     let feed = "[tape]\ndir = \"tape\"\n[[feed]]\nname = \"box\"\nformat = \"fast\"\nmapping = \"box.toml\"\nfiles = [\"day.pcap\"]\n";
     let path = common::file(dir.path(), "run.toml", feed);
-    let told = run(["run".as_ref(), path.as_os_str(), "--json".as_ref()]).code(0).lines();
-    let last = told.iter().rfind(|line| line["stats"]["feed"] == "box").unwrap();
+    let output = run(["run".as_ref(), path.as_os_str(), "--json".as_ref()]).code(0).lines();
+    let last = output.iter().rfind(|line| line["stats"]["feed"] == "box").unwrap();
     assert_eq!(last["stats"]["handler"]["channels"], stats["stats"]["channels"]);
 }

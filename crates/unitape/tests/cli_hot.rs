@@ -117,7 +117,7 @@ fn a_copy_of_a_running_tape_is_a_tape_of_its_own() {
 }
 
 /// A run that was killed, and whose tape was then moved to another file system: what was in shared memory alone is not
-/// forgotten, and the same run goes on with it.
+/// forgotten, and the same run continues with it.
 #[test]
 fn a_killed_tape_that_was_moved_is_not_opened_without_its_memory() {
     let mut hot = HotBench::new();

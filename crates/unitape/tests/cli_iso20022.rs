@@ -17,9 +17,9 @@ fn decode_reads_stdin_and_keeps_the_neighbours_of_bad_messages() {
     let input = format!("\u{feff}{GOOD}\n{bomb}\n<?xml version=\"1.0\"?>{GOOD}junk\n{GOOD}");
     let ran = run_with_stdin(["decode", "iso20022", "-", "--json"], input.as_bytes()).code(3);
     let lines = ran.lines();
-    let told: Vec<_> =
+    let types: Vec<_> =
         lines.iter().map(|l| l["type"].as_str().or(l["error"]["code"].as_str()).unwrap_or("?")).collect();
-    assert_eq!(told, ["pacs.002.001.11", "doctype", "pacs.002.001.11", "garbage", "pacs.002.001.11"]);
+    assert_eq!(types, ["pacs.002.001.11", "doctype", "pacs.002.001.11", "garbage", "pacs.002.001.11"]);
     assert_eq!(lines[0]["fields"]["Document/A/B"], serde_json::json!(["1", "2"]));
     assert_eq!(lines[0]["fields"]["Document/A/B@C"], "x");
     assert_eq!(lines[0]["offset"], 3);
@@ -54,7 +54,7 @@ fn a_file_is_recognised_by_its_content() {
         (&first["amt"], &first["ccy"], &first["dr_name"]),
         (&"5000".into(), &"USD".into(), &"JOHN DOE".into())
     );
-    // XML of another sort is not taken for it.
+    // XML of another type is not accepted as one.
     let other = dir.path().join("other.xml");
     std::fs::write(&other, "<?xml version=\"1.0\"?><html><body/></html>").unwrap();
     let (other, tape) = (other.display().to_string(), dir.path().join("u").display().to_string());
@@ -148,7 +148,7 @@ fn elements_of_another_namespace_are_no_payments() {
     assert_eq!(references(&events), ["R1"], "{reasons:?}");
 }
 
-// Of two amounts the first counted, and nobody was told (the schemas of pacs.008: maxOccurs 1).
+// Of two amounts the first counted, and nobody got an error (the schemas of pacs.008: maxOccurs 1).
 #[test]
 fn a_repeat_of_what_is_allowed_once_is_refused() {
     let amount = "<IntrBkSttlmAmt Ccy=\"EUR\">12.50</IntrBkSttlmAmt>";

@@ -1,4 +1,4 @@
-//! A consolidation that is killed goes on where it was, and ends in the tape of one that was left alone.
+//! A consolidation that is killed continues where it was, and ends in the tape of one that was left alone.
 //!
 //! A resume once started behind messages that were decoded but not on the tape, and another time wrote some of them
 //! twice. Nothing but killing at every sort of moment finds that; `UNITAPE_KILL_ROUNDS` asks for more moments.
@@ -29,9 +29,9 @@ fn start(args: &[OsString]) -> Child {
     unitape().args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Two feeds of a few megabytes, so that marks of progress stand in the middle of both. Halfway the second one's
-/// clock goes back for good, its sessions fall silent but for what they send again, and names go on being new: from
-/// there a resume depends on all that a mark has to tell.
+/// Two feeds of a few megabytes, so that there are marks of progress in the middle of both. Halfway the second one's
+/// clock goes back for good, its sessions fall silent but for what they send again, and new names still appear. From
+/// there a resume depends on everything that a mark records.
 fn inputs(dir: &Path) {
     file(dir, "a.fix", common::flow(31, 12_000, true).0);
     let (mut rng, mut bytes, half) = (Rng::new(32), Vec::new(), 9_000);
@@ -102,7 +102,7 @@ fn a_killed_run_ends_in_the_same_tape() {
     println!("{kills} kills, {tapes} tapes, all the same");
 }
 
-/// Who stops a run wants it to end in order, to be told, and to go on later.
+/// Somebody who stops a run wants it to end in order, to say so, and to resume later.
 #[test]
 fn an_interrupted_run_says_so_and_goes_on() {
     let dir = tempfile::tempdir().unwrap();
@@ -121,7 +121,7 @@ fn an_interrupted_run_says_so_and_goes_on() {
         }
         if child.try_wait().unwrap().is_none() {
             let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-            // It may have ended in between; its exit code tells.
+            // It may have ended in between; its exit code says so.
             _ = kill.unwrap();
         }
         let out = child.wait_with_output().unwrap();

@@ -109,7 +109,7 @@ impl Follower {
     }
 
     fn next(&self) -> Value {
-        // Longer than a frozen machine stands still.
+        // Longer than a machine stays frozen.
         let line = self.lines.recv_timeout(Duration::from_secs(120)).expect("the command prints no more");
         serde_json::from_str(&line).unwrap()
     }
@@ -154,9 +154,9 @@ fn cat_and_book_that_follow_print_what_comes_at_the_cut() {
     }
     power_fails(&tape, &disk);
     orders(&tape, "3.fix", 50..150, 0);
-    let told = cat.next();
-    assert_eq!(told["kind"], "rewound", "{told}");
-    assert!(told["from"].as_u64() > told["to"].as_u64(), "{told}");
+    let rewind = cat.next();
+    assert_eq!(rewind["kind"], "rewound", "{rewind}");
+    assert!(rewind["from"].as_u64() > rewind["to"].as_u64(), "{rewind}");
     for n in 50..150 {
         assert_eq!(cat.next()["oid"], format!("O{n}"));
         assert_eq!(book.next()["bid"], n.to_string());

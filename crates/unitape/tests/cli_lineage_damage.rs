@@ -27,8 +27,8 @@ fn a_damaged_lineage_is_reported_and_mended() {
         let dry = bench.repair(&[]).code(3);
         assert!(dry.text().contains("places of an epoch before"), "byte {offset}: {}", dry.text());
         let damaged = std::fs::read(bench.path("run/lineage")).unwrap();
-        let told = bench.repair(&["--apply", "--json"]).code(0).json();
-        let aside = std::path::Path::new(told["aside"].as_str().unwrap()).join("run/lineage");
+        let report = bench.repair(&["--apply", "--json"]).code(0).json();
+        let aside = std::path::Path::new(report["aside"].as_str().unwrap()).join("run/lineage");
         assert!(std::fs::read(aside).unwrap() == damaged, "byte {offset}: the damaged file is kept");
         bench.verify().code(0);
         let (mended, _) = epochs(&bench);

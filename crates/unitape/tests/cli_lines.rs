@@ -139,8 +139,8 @@ fn a_dead_line_is_reported_with_all_that_it_missed() {
     // On a tape it is an event, and a run's figures are the same.
     let config = "[tape]\ndir = \"tape\"\n[[feed]]\nname = \"f\"\nformat = \"fast\"\nmapping = \"m.toml\"\nfiles = [\"day.pcap\"]\n";
     let path = file(dir.path(), "run.toml", config);
-    let told = run(["run".as_ref(), path.as_os_str(), "--json".as_ref()]).code(0).lines();
-    let last = told.iter().rfind(|line| line["stats"]["feed"] == "f").unwrap();
+    let output = run(["run".as_ref(), path.as_os_str(), "--json".as_ref()]).code(0).lines();
+    let last = output.iter().rfind(|line| line["stats"]["feed"] == "f").unwrap();
     assert_eq!(last["stats"]["handler"]["channels"][0]["lines"][0]["missed"], 302);
     let events = common::cat(&dir.path().join("tape"), &["--kind", "status", "--full"]);
     let down = events.iter().find(|e| e["state"] == "line_down").unwrap();

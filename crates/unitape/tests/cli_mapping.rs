@@ -80,8 +80,8 @@ fn a_copy_of_a_shipped_mapping_under_another_name_makes_the_same_events() {
     run(["mapping", "show", "swift-mt", "--layout"]).code(2).says(&["names neither layout nor templates"]);
 }
 
-/// An explanation that tells another story than the mapper's would send people the wrong way. Of every sample: as many
-/// events and refusals as the account has, and a message is refused exactly when something in it is marked so.
+/// An explanation that differs from what the mapper does would mislead people. Of every sample: as many events and
+/// refusals as the account has, and a message is refused exactly when something in it is marked so.
 #[test]
 fn explanations_and_the_account_agree() {
     let dir = tempfile::tempdir().unwrap();
@@ -238,9 +238,9 @@ fn a_handlers_configuration_tells_what_it_holds() {
     {
         assert!(said.contains(part), "{part}: {said}");
     }
-    let told = &check(&path, &["--json"]).code(0).lines()[0]["fast"];
-    assert_eq!((&told["venue"], &told["numbered_by"]), (&"XBOX".into(), &"product".into()));
-    assert_eq!(told["channels"][2]["role"], "reference");
+    let summary = &check(&path, &["--json"]).code(0).lines()[0]["fast"];
+    assert_eq!((&summary["venue"], &summary["numbered_by"]), (&"XBOX".into(), &"product".into()));
+    assert_eq!(summary["channels"][2]["role"], "reference");
     assert!(check(Path::new("t7-emdi"), &[]).code(0).text().contains("no channels yet"));
 
     let dir = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use common::{assert_closes, cat, file, fix, oids, order, order_with, root, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// The shipped mapping, mended: it takes `44=MKT` as no price and messages of type `ZZ` as news.
+/// The shipped mapping, corrected: it reads `44=MKT` as no price and messages of type `ZZ` as news.
 fn mended(dir: &Path) -> PathBuf {
     let shipped = std::fs::read_to_string(root().join("mappings/fix44-orders.toml")).unwrap();
     let rule = "\n[[rule]]\nwhen = { \"35\" = \"ZZ\" }\n[[rule.event]]\nkind = \"news\"\n[rule.event.fields]\nnews_id = \"37\"\n";

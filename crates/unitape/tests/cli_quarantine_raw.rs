@@ -1,4 +1,4 @@
-//! The raw log of the quarantine is evidence: bytes that are not what they were are damage, whoever reads them.
+//! The raw log of the quarantine is evidence: bytes that have changed are damage for every reader.
 //!
 //! A digit of a refused price once changed places in `quarantine.raw`, and a retry made a trade of it; `tape verify`
 //! called a tape whole whose raw log had been cut or removed.
@@ -52,8 +52,8 @@ fn changed_digits_are_damage_and_no_event() {
     assert_eq!(sound["quarantine"], serde_json::json!({"intact": 3, "without_checksum": 0, "damaged": 0}));
     change(&tape.join("quarantine.raw"), b"58=12342", b"58=21342");
 
-    let told = tape_command(["tape", "verify"], &tape, &[]).code(3);
-    assert!(told.text().contains("quarantine.raw") && told.text().contains("checksum"), "{}", told.text());
+    let out = tape_command(["tape", "verify"], &tape, &[]).code(3);
+    assert!(out.text().contains("quarantine.raw") && out.text().contains("checksum"), "{}", out.text());
     let list = tape_command(["quarantine", "list"], &tape, &["--json"]).code(3).lines();
     let damaged: Vec<bool> = list.iter().map(|e| e["damaged"].is_string()).collect();
     assert_eq!(damaged, [true, false, false]);
@@ -67,9 +67,9 @@ fn changed_digits_are_damage_and_no_event() {
     // Repair names what is lost, and leaves what is not.
     let before = std::fs::read(tape.join("quarantine.raw")).unwrap();
     for options in [&[][..], &["--apply"]] {
-        let told = tape_command(["tape", "repair"], &tape, options).code(3);
+        let out = tape_command(["tape", "repair"], &tape, options).code(3);
         for words in ["lost", "quarantine.raw", "orders/orders.fix at byte"] {
-            assert!(told.text().contains(words), "{options:?}: {}", told.text());
+            assert!(out.text().contains(words), "{options:?}: {}", out.text());
         }
         assert_eq!(std::fs::read(tape.join("quarantine.raw")).unwrap(), before);
     }
@@ -102,9 +102,9 @@ fn a_raw_log_that_was_cut_or_removed_is_damage() {
             None => std::fs::remove_file(&raw).unwrap(),
         }
         for json in [&["--json"][..], &[]] {
-            let told = tape_command(["tape", "verify"], &tape, json).code(3);
-            assert!(told.text().contains("quarantine.raw"), "{cut:?}: {}", told.text());
-            assert!(!told.text().contains("intact to position"), "{cut:?}: {}", told.text());
+            let out = tape_command(["tape", "verify"], &tape, json).code(3);
+            assert!(out.text().contains("quarantine.raw"), "{cut:?}: {}", out.text());
+            assert!(!out.text().contains("intact to position"), "{cut:?}: {}", out.text());
         }
         let list = tape_command(["quarantine", "list"], &tape, &["--json"]).code(3).lines();
         assert!(list.last().unwrap()["damaged"].is_string(), "{cut:?}");
@@ -137,8 +137,8 @@ fn entries_without_a_checksum_are_read_and_counted() {
     writer.close().unwrap();
     std::fs::copy(tape.join("quarantine.raw"), older.join("quarantine.raw")).unwrap();
 
-    let told = tape_command(["tape", "verify"], &older, &["--json"]).code(0).json();
-    assert_eq!(told["quarantine"], serde_json::json!({"intact": 0, "without_checksum": 3, "damaged": 0}));
+    let out = tape_command(["tape", "verify"], &older, &["--json"]).code(0).json();
+    assert_eq!(out["quarantine"], serde_json::json!({"intact": 0, "without_checksum": 3, "damaged": 0}));
     assert!(tape_command(["tape", "verify"], &older, &[]).code(0).text().contains("3 carry no checksum"));
     let (entries, newer) = (quarantine(&older), quarantine(&tape));
     assert_eq!(entries.len(), newer.len());

@@ -216,10 +216,10 @@ fn what_the_master_does_not_have_is_counted() {
     let marks = cat(&tape, &["--all"]);
     let last = marks.iter().rev().find(|e| e["kind"] == "progress").unwrap();
     assert_eq!(last["unresolved"], 2, "{last}");
-    let told =
+    let output =
         run(["consolidate", "--feed", &feeds[0], "--reference", &master, "--tape", tape.to_str().unwrap()]);
     assert!(
-        told.code(0).text().contains("2 messages name an instrument that the reference data does not have")
+        output.code(0).text().contains("2 messages name an instrument that the reference data does not have")
     );
 }
 
@@ -296,10 +296,10 @@ fn another_master_is_a_further_definition() {
         let (code, said) = running.stop();
         assert_eq!(code, Some(0), "{said}");
     }
-    let told = sources(&bench.tape());
-    assert_eq!(told.len(), 2, "one definition, and one more for the other master: {told:?}");
-    assert!(told[0].1.contains("+one.jsonl@") && told[1].1.contains("+two.jsonl@"), "{told:?}");
-    assert_eq!((&told[0].0, &told[1].0), (&Value::Null, &1.into()), "{told:?}");
+    let defs = sources(&bench.tape());
+    assert_eq!(defs.len(), 2, "one definition, and one more for the other master: {defs:?}");
+    assert!(defs[0].1.contains("+one.jsonl@") && defs[1].1.contains("+two.jsonl@"), "{defs:?}");
+    assert_eq!((&defs[0].0, &defs[1].0), (&Value::Null, &1.into()), "{defs:?}");
     let named = instruments(&bench.tape());
     assert_eq!(named, [vec!["ONE"; 10], vec!["TWO"; 20]].concat());
     run(["tape".as_ref(), "verify".as_ref(), bench.tape().as_os_str()]).code(0);

@@ -31,16 +31,16 @@ fn mended(bench: &Bench, what: &str, options: &[&str], damage: impl Fn()) {
             .all(|name| { name == "run/lineage" || !name.starts_with("repair") && !name.starts_with("run") })
     );
     assert!(bench.content() == damaged, "{what}: a dry run changed it");
-    let told = bench.repair(&[options, &["--apply", "--json"]].concat()).code(0).json();
+    let out = bench.repair(&[options, &["--apply", "--json"]].concat()).code(0).json();
     assert_eq!(
-        (&told["applied"], &told["remains"]),
+        (&out["applied"], &out["remains"]),
         (&true.into(), &Value::Array(Vec::new())),
-        "{what}: {told}"
+        "{what}: {out}"
     );
-    assert!(!told["findings"].as_array().unwrap().is_empty(), "{what}: {told}");
+    assert!(!out["findings"].as_array().unwrap().is_empty(), "{what}: {out}");
     same(&bench.content(), &good, what);
     // What was damaged is kept as it was.
-    let aside = Path::new(told["aside"].as_str().unwrap());
+    let aside = Path::new(out["aside"].as_str().unwrap());
     let kept = common::files(aside);
     for (name, bytes) in damaged.iter().filter(|(name, bytes)| good.get(*name) != Some(bytes)) {
         let whole = kept.get(name).is_some_and(|kept| kept == bytes);
@@ -118,7 +118,7 @@ fn what_the_rest_of_the_tape_says_is_made_again() {
     });
 }
 
-/// A checksum that is lost is not made again from the data, unless you say so; and then `verify` goes on to say it.
+/// A checksum that is lost is not made again from the data, unless you say so; and then `verify` continues to say it.
 #[test]
 fn lost_checksums_need_your_word() {
     let bench = Bench::new();
@@ -126,32 +126,32 @@ fn lost_checksums_need_your_word() {
     shorten(&bench.crc(1), 0);
     shorten(&bench.crc(2), 5);
     let damaged = bench.content();
-    let told = bench.repair(&["--apply"]).code(3);
+    let out = bench.repair(&["--apply"]).code(3);
     assert!(
-        told.text().contains("the checksum was lost") && told.text().contains("--accept-unverified"),
+        out.text().contains("the checksum was lost") && out.text().contains("--accept-unverified"),
         "{}",
-        told.text()
+        out.text()
     );
     assert!(bench.content() == damaged, "nothing vouches for it");
     bench.verify().code(3);
     let (from, to) = (SEGMENT, 3 * SEGMENT);
-    let told = bench.repair(&["--accept-unverified", "--json"]).code(3).json();
-    let parts: Vec<_> = told["findings"].as_array().unwrap().iter().map(|f| f["positions"].clone()).collect();
+    let out = bench.repair(&["--accept-unverified", "--json"]).code(3).json();
+    let parts: Vec<_> = out["findings"].as_array().unwrap().iter().map(|f| f["positions"].clone()).collect();
     assert_eq!(parts.first().unwrap()[0], from);
     assert_eq!(parts.last().unwrap()[1], to);
     // The first span of the second one still has its checksum.
     let lost: u64 = parts.iter().map(|p| p[1].as_u64().unwrap() - p[0].as_u64().unwrap()).sum();
-    assert_eq!((parts.len(), lost), (2, 2 * SEGMENT - SPAN), "{told}");
+    assert_eq!((parts.len(), lost), (2, 2 * SEGMENT - SPAN), "{out}");
     bench.repair(&["--accept-unverified", "--apply"]).code(0);
     same(&bench.content(), &good, "the data were right");
-    let told = bench.verify().code(0);
+    let out = bench.verify().code(0);
     assert!(
-        told.text().contains("accepted unverified") && told.text().contains(&from.to_string()),
+        out.text().contains("accepted unverified") && out.text().contains(&from.to_string()),
         "{}",
-        told.text()
+        out.text()
     );
-    let told = bench.tape_command("verify", &["--json"]).code(0).json();
-    assert_eq!(told["accepted_unverified"][0], serde_json::json!([from, from + SPAN]));
+    let out = bench.tape_command("verify", &["--json"]).code(0).json();
+    assert_eq!(out["accepted_unverified"][0], serde_json::json!([from, from + SPAN]));
     bench.write().code(0);
 }
 
@@ -162,14 +162,14 @@ fn damaged_data_stay_until_you_say_what_is_to_be_done() {
     let (segment, offset) = a_price(&bench);
     flip(&segment, offset);
     let damaged = bench.content();
-    let told = bench.repair(&["--apply"]).code(3);
+    let out = bench.repair(&["--apply"]).code(3);
     assert!(bench.content() == damaged);
     for word in ["damaged", "positions", "--truncate", "--accept-unverified", "events"] {
-        assert!(told.text().contains(word), "{word}: {}", told.text());
+        assert!(out.text().contains(word), "{word}: {}", out.text());
     }
     let end = bench.tape_command("info", &["--json"]);
     drop(end);
-    // Accepted: the writer goes on, and `verify` names it.
+    // Accepted: the writer continues, and `verify` names it.
     bench.repair(&["--apply", "--accept-unverified"]).code(0);
     bench.write().code(0);
     assert!(bench.verify().code(0).text().contains("accepted unverified"));
@@ -180,18 +180,18 @@ fn damaged_data_stay_until_you_say_what_is_to_be_done() {
     flip(&bench.segment(2), HEADER_PAGE + SPAN + 2000);
     let dry = bench.repair(&["--truncate", "--json"]).code(3).json();
     assert_eq!((&dry["applied"], &dry["cut"]["done"]), (&false.into(), &false.into()));
-    let told = bench.repair(&["--truncate", "--apply", "--json"]).code(0).json();
+    let out = bench.repair(&["--truncate", "--apply", "--json"]).code(0).json();
     for key in ["position", "end", "events"] {
-        assert_eq!(told["cut"][key], dry["cut"][key]);
+        assert_eq!(out["cut"][key], dry["cut"][key]);
     }
-    let cut = told["cut"]["position"].as_u64().unwrap();
-    assert!(cut <= 2 * SEGMENT + SPAN && cut > 2 * SEGMENT + SPAN - 4096, "{told}");
+    let cut = out["cut"]["position"].as_u64().unwrap();
+    assert!(cut <= 2 * SEGMENT + SPAN && cut > 2 * SEGMENT + SPAN - 4096, "{out}");
     bench.verify().code(0);
     let left = common::cat(&bench.tape, &["--full"]);
     assert_eq!(left, all[..left.len()], "what is before the cut is untouched");
-    assert_eq!(told["cut"]["events"].as_u64().unwrap() as usize, all.len() - left.len());
+    assert_eq!(out["cut"]["events"].as_u64().unwrap() as usize, all.len() - left.len());
     assert!(left.last().unwrap()["position"].as_u64().unwrap() < cut);
-    let kept = common::files(Path::new(told["aside"].as_str().unwrap()));
+    let kept = common::files(Path::new(out["aside"].as_str().unwrap()));
     for index in 3..good.keys().filter(|n| n.ends_with(".seg")).count() {
         let name = format!("segments/{index:016x}.seg");
         assert!(kept[&name] == good[&name], "{name}");
@@ -225,13 +225,13 @@ fn what_is_gone_can_be_cut() {
         damage();
         bench.verify().code(3);
         bench.repair(&["--apply"]).code(3);
-        let told = bench.repair(&["--apply", "--truncate", "--json"]).code(0).json();
-        assert_eq!(told["remains"], Value::Array(Vec::new()), "{what}: {told}");
-        assert_eq!(told["cut"]["done"], true, "{what}: {told}");
-        let told = bench.verify();
-        assert_eq!(told.code, Some(0), "{what}: {}", told.text());
-        let told = bench.write();
-        assert_eq!(told.code, Some(0), "{what}: {}", told.stderr);
+        let out = bench.repair(&["--apply", "--truncate", "--json"]).code(0).json();
+        assert_eq!(out["remains"], Value::Array(Vec::new()), "{what}: {out}");
+        assert_eq!(out["cut"]["done"], true, "{what}: {out}");
+        let out = bench.verify();
+        assert_eq!(out.code, Some(0), "{what}: {}", out.text());
+        let out = bench.write();
+        assert_eq!(out.code, Some(0), "{what}: {}", out.stderr);
         same(&bench.content(), &good, what);
         bench.verify().code(0);
         remove_repairs(&bench);
@@ -250,12 +250,12 @@ fn definitions_of_removed_segments_are_kept_and_lost_ones_are_named() {
     // Of one that is gone: the others are kept, and it is named.
     let second = 64 + 16 + u64::from(u32::from_le_bytes(good[72..76].try_into().unwrap()));
     flip(&log, second + 40);
-    let told = bench.repair(&["--apply", "--json"]).code(3).json();
+    let out = bench.repair(&["--apply", "--json"]).code(3).json();
     let lost: Vec<_> =
-        told["findings"].as_array().unwrap().iter().filter(|f| f["remedy"] == "none").collect();
-    assert_eq!(lost.len(), 1, "{told}");
-    assert!(lost[0]["what"].as_str().unwrap().contains("lost"), "{told}");
-    assert!(lost[0]["action"].as_str().unwrap().contains("retention"), "{told}");
+        out["findings"].as_array().unwrap().iter().filter(|f| f["remedy"] == "none").collect();
+    assert_eq!(lost.len(), 1, "{out}");
+    assert!(lost[0]["what"].as_str().unwrap().contains("lost"), "{out}");
+    assert!(lost[0]["action"].as_str().unwrap().contains("retention"), "{out}");
     let left = std::fs::read(&log).unwrap();
     let gone = good.len() - left.len();
     assert!(left[..second as usize] == good[..second as usize]);
@@ -266,8 +266,8 @@ fn definitions_of_removed_segments_are_kept_and_lost_ones_are_named() {
     assert!(!read.text().is_empty(), "the tape can be read");
     // The log is gone: what the segments have comes back, and what they do not have is named.
     shorten(&log, 0);
-    let told = bench.repair(&["--apply", "--json"]).code(3).json();
-    assert!(told["findings"].as_array().unwrap().iter().any(|f| f["remedy"] == "none"), "{told}");
+    let out = bench.repair(&["--apply", "--json"]).code(3).json();
+    assert!(out["findings"].as_array().unwrap().iter().any(|f| f["remedy"] == "none"), "{out}");
     assert!(std::fs::metadata(&log).unwrap().len() >= 64);
     let read = bench.tape_command("cat", &["--json", "--skip-damage"]).code(3);
     assert!(!read.text().is_empty(), "the tape can be read");
@@ -283,13 +283,13 @@ fn small_files_are_looked_at() {
     std::fs::write(bench.path("run/retention"), [0xff; 40]).unwrap();
     std::fs::write(bench.path("account.gone"), "{\"format\":1}\nnone\n").unwrap();
     bench.verify().code(3);
-    let told = bench.repair(&["--json"]).code(3).json();
+    let out = bench.repair(&["--json"]).code(3).json();
     let named = |name: &str| {
-        told["findings"].as_array().unwrap().iter().any(|f| f["file"].as_str().unwrap().ends_with(name))
+        out["findings"].as_array().unwrap().iter().any(|f| f["file"].as_str().unwrap().ends_with(name))
     };
-    assert!(named("cursors/report") && named("run/retention") && named("account.gone"), "{told}");
-    let told = bench.repair(&["--apply", "--json"]).code(0).json();
-    let kept = common::files(Path::new(told["aside"].as_str().unwrap()));
+    assert!(named("cursors/report") && named("run/retention") && named("account.gone"), "{out}");
+    let out = bench.repair(&["--apply", "--json"]).code(0).json();
+    let kept = common::files(Path::new(out["aside"].as_str().unwrap()));
     for name in ["run/cursors/report", "run/retention", "account.gone"] {
         assert!(kept.contains_key(name) && !bench.path(name).exists(), "{name}: {:?}", kept.keys());
     }
@@ -395,8 +395,8 @@ fn a_repair_that_is_killed_loses_nothing() {
                 None => kills += 1,
             }
         }
-        let told = bench.repair(&["--apply", word]);
-        assert_eq!(told.code, Some(0), "{at}: {}", told.text());
+        let out = bench.repair(&["--apply", word]);
+        assert_eq!(out.code, Some(0), "{at}: {}", out.text());
         bench.verify().code(0);
         bench.write().code(0);
         same(&bench.content(), &good, &at);

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use unitape_base::capture::write as capture;
 
-/// Compressed files, a capture and a plain one are told apart by their content, whatever they are called.
+/// Compressed files, a capture and a plain one are distinguished by their content, whatever they are called.
 #[test]
 fn files_of_every_packing_make_the_same_events() {
     let bench = Bench::new("", &[("a", "files = [\"1\", \"2\", \"3\", \"4\"]")]);
@@ -95,7 +95,7 @@ impl MapBoth for (&[u8], &[u8]) {
     }
 }
 
-/// A file that is replaced, cut, or grows after its end: the feed ends with the reason, the others go on, and a
+/// A file that is replaced, cut, or grows after its end: the feed ends with the reason, the others continue, and a
 /// restart says it again.
 #[test]
 fn files_that_change_under_us() {
@@ -173,7 +173,7 @@ fn tcp_connections_that_end_anywhere() {
     assert_eq!(quarantine[0]["source"], "a/00000001.raw");
 }
 
-/// With `resume`, a sender goes on where we were, message or not; the connection's end means nothing.
+/// With `resume`, a sender continues where we were, message or not; the connection's end means nothing.
 #[test]
 fn a_sender_is_told_where_to_go_on() {
     let port = free_port();
@@ -261,7 +261,7 @@ fn datagrams_to_one_host_and_to_a_group() {
         let mut run = bench.start();
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         sender.set_multicast_loop_v4(true).unwrap();
-        // What is sent before the socket is there is nobody's: go on until the first one is on the tape.
+        // What is sent before the socket is there is nobody's: continue until the first one is on the tape.
         let tape = bench.tape();
         let first = std::cell::Cell::new(1);
         run.until(|| {
@@ -285,7 +285,8 @@ fn datagrams_to_one_host_and_to_a_group() {
     }
 }
 
-/// A sender faster than us. What did not fit was dropped by the kernel, or by us, and either was once told by nobody.
+/// A sender faster than us. Datagrams that did not fit were dropped by the kernel, or by us, and once nobody reported
+/// either.
 #[test]
 fn what_a_burst_loses_is_counted_to_the_datagram() {
     for full in ["drop", "wait"] {
@@ -405,7 +406,7 @@ fn a_quiet_feed_is_waited_for_a_while() {
     common::run(["tape".as_ref(), "verify".as_ref(), bench.tape().as_os_str()]).code(0);
 }
 
-/// A mapping is loaded anew while the run goes on; one that cannot be used is refused and the old one stays.
+/// A mapping is reloaded during the run; an invalid one is refused and the old one stays in force.
 #[test]
 fn a_mapping_that_changes() {
     let bench = Bench::new("", &[("a", "directory = \"in\"\nmapping = \"m.toml\"")]);
@@ -432,7 +433,7 @@ fn a_mapping_that_changes() {
     growing.write_all(&orders(20..30)).unwrap();
     bench.has(&mut run, 29);
     assert_eq!(run.stop().0, Some(0));
-    // Started again, it goes on by the new one.
+    // Started again, it continues by the new one.
     growing.write_all(&orders(30..40)).unwrap();
     let mut run = bench.start();
     bench.has(&mut run, 39);

@@ -247,7 +247,7 @@ fn files_of_a_directory_that_were_changed_between_two_runs_are_noticed() {
         file(bench.dir.path(), "b.fix", orders(100..110));
         run_json(&bench, &[]).0.code(0);
         change(&dir);
-        // The other feed goes on.
+        // The other feed continues.
         append(&bench.path("b.fix"), &orders(110..115));
         let (ran, account) = run_json(&bench, &[]);
         assert_eq!(account["by_feed"]["b"]["events"], 15, "{account}");
@@ -370,8 +370,8 @@ fn a_followed_file_that_was_changed_between_two_runs_is_noticed() {
     }
 }
 
-/// Told once to read another content of the same name, or to go on without a file, the next run refused the feed for ever:
-/// it compared the file with the first source of that name.
+/// After it was once permitted to read another content of the same name, or to continue without a file, the next run
+/// refused the feed for ever. It compared the file with the first source of that name.
 #[test]
 fn what_was_permitted_once_holds() {
     let follow = "directory = \"in\"\nfollow = true";
@@ -431,7 +431,8 @@ fn growth_of_a_file_that_an_earlier_run_read_is_noticed() {
     assert_eq!(running.stop().0, Some(0));
 }
 
-/// A followed file that is cut and written anew beyond what was read of it is no shorter: its first messages were never read.
+/// A followed file that is cut and rewritten beyond what was read of it is no shorter. Its first messages were never
+/// read.
 #[test]
 fn a_followed_file_that_is_written_anew_is_noticed() {
     let bench = Bench::new("", &[("a", "directory = \"in\"\nfollow = true\nrestart = \"never\"")]);

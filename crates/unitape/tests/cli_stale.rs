@@ -110,9 +110,9 @@ fn a_source_that_begins_within_a_session_begins_with_a_gap() {
         let dir = tempfile::tempdir().unwrap();
         let (ran, tape) = mold(dir.path(), &[(DAY, late, vec![day(1), day(2)])]);
         ran.code(if late == 1 { 0 } else { 3 });
-        let told = quarantine(&tape);
-        assert_eq!(told.len(), usize::from(late > 1), "{told:?}");
-        if let Some(gap) = told.first() {
+        let entries = quarantine(&tape);
+        assert_eq!(entries.len(), usize::from(late > 1), "{entries:?}");
+        if let Some(gap) = entries.first() {
             assert_eq!((&gap["reason"], gap["offset"].is_u64()), (&json!("gap"), true), "{gap}");
             assert!(gap.to_string().contains("4 messages did not come: 1 to 4 of the session"), "{gap}");
         }

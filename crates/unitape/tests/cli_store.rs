@@ -205,7 +205,7 @@ fn a_damaged_block_is_named_and_its_neighbours_are_read() {
     let instruments: BTreeSet<_> = lost.map(|e| e["index"].to_string()).collect();
     assert_eq!(instruments.len(), 1, "{instruments:?}");
 
-    // Cut off: what stands before the cut is found by walking.
+    // Cut off: a walk finds what comes before the cut.
     std::fs::write(&path, &good[..good.len() / 2]).unwrap();
     let left = scan(&store, &[]).code(3).says(&["bytes long, not"]).lines();
     assert!(left.len() > all.len() / 4 && rows(&left).is_subset(&whole));

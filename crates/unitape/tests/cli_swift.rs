@@ -19,9 +19,9 @@ fn decode_reads_stdin_and_keeps_the_neighbours_of_bad_messages() {
     let input = format!("{GOOD}$\n{{1:F01A}}{{2:I103B}}{{3:{{108:X}}{{4:\n:20:B\n-}}$\njunk\n{GOOD}");
     let ran = run_with_stdin(["decode", "swift", "-", "--json"], input.as_bytes()).code(3);
     let lines = ran.lines();
-    let told: Vec<_> =
+    let types: Vec<_> =
         lines.iter().map(|l| l["type"].as_str().or(l["error"]["code"].as_str()).unwrap_or("?")).collect();
-    assert_eq!(told, ["MT103", "bad_block", "MT103"]);
+    assert_eq!(types, ["MT103", "bad_block", "MT103"]);
     assert_eq!(lines[2]["fields"][1]["parts"]["amount"], "1.50");
     assert_eq!(lines.iter().map(|l| l["n"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1, 2]);
     let place = lines[2]["offset"].as_u64().unwrap() as usize;
@@ -37,7 +37,7 @@ fn decode_of_nothing_and_of_no_file() {
     run(["decode", "swift"]).code(2);
 }
 
-// A value that is not of its form is told beside the others, and its message is none the worse.
+// A value that is not of its form is reported beside the others, and its message is none the worse.
 #[test]
 fn a_bad_value_is_told_in_its_place() {
     let input = GOOD.replace("260302EUR1,50", "260231EUR1,50");
@@ -259,7 +259,7 @@ fn a_preadvice_is_no_payment() {
     }
 }
 
-// The bank that ordered a debit was told as the one that is debited (MT 900, fields 25a and 52a).
+// The bank that ordered a debit was reported as the one that is debited (MT 900, fields 25a and 52a).
 #[test]
 fn the_debtor_of_a_confirmation_of_debit_is_the_account() {
     let input = fin("900", ":20:R1\n:21:X\n:25:ACC1\n:32A:260302EUR1,50\n:52A:DDDDFRPP\n");

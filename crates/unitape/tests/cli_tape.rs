@@ -1,5 +1,5 @@
-//! `unitape tape`: what `cat` prints and leaves out, following, closed pipes, `info`, `verify`, `replay`; and how every
-//! command tells of itself.
+//! `unitape tape`: what `cat` prints and leaves out, following, closed pipes, `info`, `verify`, `replay`; and how
+//! every command documents itself.
 
 mod common;
 
@@ -322,9 +322,9 @@ fn retain_by_hand() {
     run(["tape", "retain", t]).code(2).says(&["--bytes", "--age", "--days"]);
     run(["tape", "retain", t, "--days", "0"]).code(2).says(&["at least 1 day"]);
     run(["tape", "retain", t, "--age", "soon"]).code(2).says(&["`soon`"]);
-    let told = run(["tape", "retain", t, "--bytes", "0", "--dry-run", "--json"]).code(0).json();
+    let plan = run(["tape", "retain", t, "--bytes", "0", "--dry-run", "--json"]).code(0).json();
     // The segment of the end stays, whatever is asked for, and this tape has no other.
-    assert_eq!((&told["segments"], &told["oldest"], &told["dry_run"]), (&0.into(), &0.into(), &true.into()));
+    assert_eq!((&plan["segments"], &plan["oldest"], &plan["dry_run"]), (&0.into(), &0.into(), &true.into()));
     let before = run(["tape", "info", t, "--json"]).code(0).json();
     assert_eq!(before["kept"]["limits"], Value::Null);
     assert_eq!((&before["kept"]["sealed"], &before["kept"]["open"]), (&0.into(), &1.into()));

@@ -33,7 +33,7 @@ impl Alerts for common::Ran {
     }
 }
 
-/// The alerts as the vectors tell them, without the words for people.
+/// The alerts in the form of the vectors, without the words for people.
 fn essence(alerts: &[Value]) -> Vec<Value> {
     let strip = |a: &Value| {
         let mut a = a.as_object().unwrap().clone();
@@ -178,7 +178,7 @@ fn a_tape_gives_the_alerts_that_its_lines_gave() {
     assert_eq!(essence(&replay(&again, &[]).code(0).alerts()), essence(&from_tape));
 }
 
-/// The scenarios tell their parameters and the rules behind them.
+/// The scenarios list their parameters and the regulations that they serve.
 #[test]
 fn scenarios_are_listed() {
     let listed = run(["watch", "scenarios", "--json"]).code(0).lines();

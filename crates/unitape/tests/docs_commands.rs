@@ -1,6 +1,6 @@
 //! Every command that the pages show is run, and what they show of its output is compared.
 //!
-//! In a block fenced as `console` or `sh`, a line that starts with `$ ` is a command (it goes on after a
+//! In a block fenced as `console` or `sh`, a line that starts with `$ ` is a command (it continues after a
 //! `\` at the end of a line), the lines under it are its output. Commands of `unitape` are run page by
 //! page, in order, in a fresh folder that holds `vectors`, `mappings` and `examples`; they end with exit
 //! code 0 unless the line ends with `# exit N`. `cargo run --release --example NAME -- …` runs the example
@@ -49,7 +49,7 @@ const NOT_RUN: [&str; 17] = [
     "git",
 ];
 
-/// The pages once promised an option that had been renamed: whoever copies a command finds out first.
+/// The pages once promised an option that had been renamed: a reader who copies a command finds out first.
 #[test]
 fn the_commands_in_the_pages_work() {
     let root = root();

@@ -16,7 +16,7 @@ use example::example;
 use messages::{Order, Price};
 use unitape::tape::{StartPosition, Subscription, verify};
 
-/// What the strategy buys at, as it stands in its source.
+/// What the strategy buys at, as in its source.
 const LIMIT: i64 = 1_085_490_000;
 
 /// A service that hangs is ended and reported; nothing is said of how long one that works may take.
@@ -52,7 +52,7 @@ fn says(mut service: Service) -> String {
     String::from_utf8(output.stdout).expect("text").trim_end().to_owned()
 }
 
-/// The limits of the orders that so many prices bring.
+/// The limits of the orders that this many prices cause.
 fn expected(prices: u64) -> Vec<i64> {
     (0..prices).map(|n| Price::of(n).ask).filter(|&ask| ask <= LIMIT).collect()
 }

@@ -154,11 +154,11 @@ impl Venue {
             };
             for (side, levels) in [("bids", &moment.bids), ("asks", &moment.offers)] {
                 let of = |value: &Value| value.as_str().unwrap().parse::<f64>().unwrap();
-                let told: Vec<(f64, f64)> =
+                let published: Vec<(f64, f64)> =
                     mine[side].as_array().unwrap().iter().map(|l| (of(&l["px"]), of(&l["qty"]))).collect();
                 let so: Vec<_> = levels.iter().map(|l| (l.px as f64 / unit, f64::from(l.qty))).collect();
-                assert_eq!(told, so, "{id} {side}: {mine}");
-                compared += told.len();
+                assert_eq!(published, so, "{id} {side}: {mine}");
+                compared += published.len();
             }
         }
         assert!(compared > 100, "{compared}");
@@ -266,7 +266,7 @@ fn datagrams(bytes: &[u8]) -> Vec<(SocketAddr, &[u8])> {
     }
 }
 
-/// How often which state of the handler is told on a tape; what a channel lost with its name.
+/// How often the tape reports which state of the handler; a channel's losses with its name.
 fn states(tape: &Path) -> BTreeMap<String, usize> {
     let mut states = BTreeMap::new();
     for event in cat(tape, &["--kind", "status"]) {
@@ -319,8 +319,8 @@ fn all_lines_of_a_venue_while_one_loses_packets() {
     venue.is_of_its_journal(&tape);
 }
 
-/// Killed in the middle, twice, while the exchange goes on: what was journaled is on the tape once, what came meanwhile is a
-/// gap, and snapshots bring the books back.
+/// Killed in the middle, twice, while the exchange continues to send. The tape has each journaled packet once,
+/// packets sent meanwhile are a gap, and snapshots bring the books back.
 #[test]
 fn killed_and_started_again_while_the_exchange_goes_on() {
     let mut venue = Venue::new(6_000, FaultRates { lost_once: 20_000, ..FaultRates::default() });
@@ -345,7 +345,7 @@ fn killed_and_started_again_while_the_exchange_goes_on() {
     venue.is_of_its_journal(&tape);
 }
 
-/// What cannot be listened to is told with the line that says so.
+/// An address that cannot be listened to is reported with the line that names it.
 #[test]
 fn what_cannot_be_listened_to_names_its_line() {
     let dir = tempfile::tempdir().unwrap();

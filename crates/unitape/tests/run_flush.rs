@@ -1,4 +1,4 @@
-//! A disk whose flushes fail under a run: the message promises that appending and reading go on and that the rest is
+//! A disk whose flushes fail under a run: the message promises that appending and reading continue and that the rest is
 //! written again, and the run once ended with it.
 //!
 //! The flushes fail in a library that is loaded before the system's: those of segments, as long as a file is there.

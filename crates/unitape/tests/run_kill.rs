@@ -97,7 +97,7 @@ impl Place {
         std::fs::read_to_string(self.dir.join("err")).unwrap()
     }
 
-    /// The last figures that the run told of a feed.
+    /// The last figures that the run reported about a feed.
     fn read_bytes(&self, feed: &str) -> u64 {
         let text = std::fs::read_to_string(self.dir.join("out")).unwrap();
         let figures = |line: &str| serde_json::from_str::<Value>(line).ok().map(|v| v["stats"].clone());

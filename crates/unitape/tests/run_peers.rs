@@ -141,8 +141,8 @@ fn journal_files(bench: &Bench) -> Vec<PathBuf> {
     all
 }
 
-/// The journal of a resumed stream was one file for ever, which could not be removed. It goes on in further files between two
-/// messages, and the sender is told the same place after a kill and with the older files gone.
+/// The journal of a resumed stream was one file for ever, which could not be removed. It continues in further files
+/// between two messages. The sender gets the same place after a kill and with the older files gone.
 #[test]
 fn the_journal_of_a_resumed_stream_rotates() {
     let port = free_port();
@@ -314,7 +314,7 @@ fn a_journal_that_is_shorter_than_what_was_read_hides_nothing() {
         let file = |number: u8| journal.join(format!("{number:08}.pcap"));
         assert!(next > 1 && file(next).exists(), "{boot:?}");
         assert!(oids(&bench.tape()).len() >= 12);
-        // The next run goes on in that file, and the first one is no error.
+        // The next run continues in that file, and the first one is no error.
         receive(bench.start(), 2);
         assert!(!file(next + 1).exists(), "{boot:?}");
     }

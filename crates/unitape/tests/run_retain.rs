@@ -103,7 +103,7 @@ impl Place {
     }
 }
 
-/// Every frame that becomes durable, taken off the tape before it may go: the cursor holds it.
+/// Every frame that becomes durable, read from the tape before it may go: the cursor holds it.
 fn archive(tape: &Path, all: &Mutex<Vec<u8>>, over: &AtomicBool) {
     let mut at = Position(0);
     loop {

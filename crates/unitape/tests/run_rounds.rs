@@ -434,7 +434,7 @@ impl Sender {
         }
     }
 
-    /// Ends the connection with a reset: what is on its way is lost.
+    /// Ends the connection with a reset: bytes on their way are lost.
     fn reset(&mut self) {
         if self.connect()
             && let Some((stream, _)) = self.connection.take()

@@ -1,9 +1,10 @@
 //! Same input, same tape: every shipped format, at any number of workers, wherever blocks are cut, however often it was
 //! stopped or killed, read as files or followed as a directory.
 //!
-//! Each format has its own way to find where a message starts, and each was wrong once about what stands at a cut: a date
-//! that only the first record tells, a count in a trailer, an acknowledgement before its message. So the inputs here are
-//! good messages and damage, cut anywhere. `UNITAPE_TAPE_SEED` asks for other damage and other moments.
+//! Each format has its own way to find where a message starts, and each was wrong once about the bytes at a cut: a
+//! date that only the first record contains, a count in a trailer, an acknowledgement before its message. So the
+//! inputs here are good messages and damage, cut anywhere. `UNITAPE_TAPE_SEED` asks for other damage and other
+//! moments.
 
 mod common;
 
@@ -38,7 +39,7 @@ struct Case {
     mapping: &'static str,
     /// A file of the project, of the simulated day, or of what the codec's sample makes.
     file: &'static str,
-    /// Bytes of it that are taken.
+    /// Bytes of it that are used.
     bytes: usize,
 }
 
@@ -107,13 +108,13 @@ impl Case {
             }
             _ => fs::read(root().join(self.file)).unwrap(),
         };
-        // A short file is taken several times.
+        // A short file is used several times.
         let once = bytes.clone();
         while bytes.len() < self.bytes && self.format == "csv" {
             bytes.extend_from_slice(&once);
         }
         bytes.truncate(self.bytes);
-        // The name of a file may tell the date of what is in it.
+        // The name of a file may give the date of its contents.
         let place = dir.join(format!("{seed}-{}", self.mapping));
         fs::create_dir(&place).unwrap();
         let path = place.join(Path::new(self.file).file_name().unwrap());
@@ -122,7 +123,7 @@ impl Case {
     }
 }
 
-/// Bytes changed, lost, put in and repeated, now and then; not in the first kilobyte, where a header stands.
+/// Bytes changed, lost, put in and repeated, now and then; not in the first kilobyte, where a header is.
 fn damaged(bytes: Vec<u8>, rng: &mut Rng) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = &bytes[..];
@@ -210,18 +211,18 @@ fn any_number_of_workers_any_cut_and_any_stop() {
         let feed = case.feed("f", &path);
         let whole = dir.path().join(format!("whole-{i}"));
         let account = consolidate(&whole, options(&feed, 1, 1 << 20)).unwrap().summary;
-        let told = format!("UNITAPE_TAPE_SEED={}, {} {}", self::seed(), case.mapping, case.file);
-        assert!(account.events > 20 && account.quarantined > 0, "{told}: {account:?}");
+        let context = format!("UNITAPE_TAPE_SEED={}, {} {}", self::seed(), case.mapping, case.file);
+        assert!(account.events > 20 && account.quarantined > 0, "{context}: {account:?}");
         for round in 0..6 {
             let (workers, block) = if round == 0 { (4, 64) } else { farm(&mut rng) };
             let other = dir.path().join("other");
             consolidate(&other, options(&feed, workers, block)).unwrap();
-            assert_same(&whole, &other, &format!("{told}: {workers} workers, blocks of {block}"));
+            assert_same(&whole, &other, &format!("{context}: {workers} workers, blocks of {block}"));
             fs::remove_dir_all(&other).unwrap();
         }
         let parts = dir.path().join("parts");
         let stops = stopped_again_and_again(&parts, &feed, account.messages, &mut rng);
-        assert_same(&whole, &parts, &format!("{told}: {stops} stops"));
+        assert_same(&whole, &parts, &format!("{context}: {stops} stops"));
         fs::remove_dir_all(&parts).unwrap();
     }
 }
@@ -276,13 +277,13 @@ fn a_live_run_too() {
         };
         let whole = dir.path().join(format!("whole-{i}"));
         let account = live(&whole, 1, 1 << 20);
-        let told = format!("UNITAPE_TAPE_SEED={}, {} {}", self::seed(), case.mapping, case.file);
-        assert!(account.events > 20 && account.quarantined > 0, "{told}: {account:?}");
+        let context = format!("UNITAPE_TAPE_SEED={}, {} {}", self::seed(), case.mapping, case.file);
+        assert!(account.events > 20 && account.quarantined > 0, "{context}: {account:?}");
         for _ in 0..3 {
             let (workers, block) = farm(&mut rng);
             let other = dir.path().join("other");
             live(&other, workers, block);
-            assert_same(&whole, &other, &format!("{told}: live, {workers} workers, blocks of {block}"));
+            assert_same(&whole, &other, &format!("{context}: live, {workers} workers, blocks of {block}"));
             fs::remove_dir_all(&other).unwrap();
         }
     }
@@ -343,20 +344,20 @@ fn with_reference_data_too() {
         feed.format = feed.format.with_reference(&Arc::new(loader.finish().unwrap()));
         let whole = dir.path().join(format!("whole-{i}"));
         let account = consolidate(&whole, options(&feed, 1, 1 << 20)).unwrap().summary;
-        let told = format!("UNITAPE_TAPE_SEED={}, {} {}", self::seed(), case.mapping, case.file);
-        assert_eq!(TapeAccount::load(&whole).unwrap().summary().unresolved, account.unresolved, "{told}");
+        let context = format!("UNITAPE_TAPE_SEED={}, {} {}", self::seed(), case.mapping, case.file);
+        assert_eq!(TapeAccount::load(&whole).unwrap().summary().unresolved, account.unresolved, "{context}");
         unresolved += account.unresolved;
         for workers in [2, 4] {
             let block = farm(&mut rng).1;
             let other = dir.path().join("other");
             let again = consolidate(&other, options(&feed, workers, block)).unwrap().summary;
-            assert_same(&whole, &other, &format!("{told}: {workers} workers, blocks of {block}"));
-            assert_eq!(again.unresolved, account.unresolved, "{told}");
+            assert_same(&whole, &other, &format!("{context}: {workers} workers, blocks of {block}"));
+            assert_eq!(again.unresolved, account.unresolved, "{context}");
             fs::remove_dir_all(&other).unwrap();
         }
         let parts = dir.path().join("parts");
         let stops = stopped_again_and_again(&parts, &feed, account.messages, &mut rng);
-        assert_same(&whole, &parts, &format!("{told}: {stops} stops"));
+        assert_same(&whole, &parts, &format!("{context}: {stops} stops"));
         fs::remove_dir_all(&parts).unwrap();
     }
     assert!(unresolved > 100, "{unresolved}");

@@ -62,9 +62,9 @@ fn every_planted_scene_is_found_and_nothing_else() {
                 twins.on_event(&read, event.seq, sim.world().names(), &mut slow);
             }
         }
-        let told = labels(&sim, &known);
-        assert_eq!(said(&fast), told, "seed {seed}");
-        assert_eq!(said(&slow), told, "seed {seed}, slow twins");
+        let planted = labels(&sim, &known);
+        assert_eq!(said(&fast), planted, "seed {seed}");
+        assert_eq!(said(&slow), planted, "seed {seed}, slow twins");
         for miss in sim.near_misses().iter().filter(|m| known.contains(&m.scenario)) {
             let key = serde_json::to_string(&miss.key).unwrap();
             let of_it = |a: &&Said| {

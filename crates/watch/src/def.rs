@@ -1,4 +1,4 @@
-//! What a scenario tells of itself.
+//! The definition that a scenario gives of itself.
 
 use serde_json::Value;
 use unitape_model::EventKind;

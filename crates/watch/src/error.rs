@@ -3,7 +3,7 @@
 use unitape_codec::events::LineFault;
 use unitape_model::{ErrorCause, Position};
 
-/// Why a watch could not be set up or go on.
+/// Why a watch could not be set up or continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -89,7 +89,7 @@ pub enum Error {
     /// A frame of a tape that is no event of ours, or a definition out of turn.
     #[error("tape at {position}: {message}")]
     Frame {
-        /// Where it stands.
+        /// Its position.
         position: Position,
         /// What is wrong.
         message: String,

@@ -4,7 +4,7 @@ use std::hash::Hasher as _;
 use unitape_model::id::{pack_id, unpack_id};
 use unitape_model::{Event, EventField, EventValue, InlineId};
 
-/// An id as a key of fixed size: as it stands in a place of 24 bytes or, when it does not fit one, a mark that
+/// An id as a key of fixed size: as in a place of 24 bytes or, when it does not fit one, a mark that
 /// no id in place begins with, its length and a 128-bit hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdKey([u8; 24]);
@@ -39,7 +39,7 @@ impl IdKey {
         Self::read(event, field)
     }
 
-    /// The key of `field`, wherever it stands.
+    /// The key of `field`, wherever it is.
     #[cold]
     pub(crate) fn read(event: &Event<'_>, field: EventField) -> Option<Self> {
         match event.field(field, &mut [0; 36]) {

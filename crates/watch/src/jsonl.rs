@@ -1,4 +1,4 @@
-//! Replay of events that stand in lines.
+//! Replay of events from lines.
 
 use crate::alert::Alert;
 use crate::error::Error;
@@ -13,7 +13,7 @@ use unitape_model::{Dictionary, Event};
 /// What a replay came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplaySummary {
-    /// Events taken.
+    /// Events accepted.
     pub events: u64,
     /// Alerts given.
     pub alerts: u64,
@@ -90,7 +90,7 @@ pub(crate) fn replay<E: ReplayEngine>(
     let mut last_seq = None;
     for line in 1u64.. {
         text.clear();
-        // Two bytes more than a line may have tell one that is too long from one that just fits.
+        // Two bytes more than a line may have distinguish a line that is too long from one that just fits.
         let read = input.by_ref().take(LINE_BYTES_MAX as u64 + 2).read_until(b'\n', &mut text);
         if read.map_err(|source| Error::Read { label: label.into(), source })? == 0 {
             break;

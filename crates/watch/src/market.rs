@@ -8,7 +8,7 @@ use unitape_model::{Decimal, Event, EventField, EventValue, InstrumentId, Price,
 /// scenarios miss it.
 const PAIRS_MAX: usize = 1 << 20;
 
-/// Best bid and offer as the last `bbo` of a venue and instrument tells.
+/// Best bid and offer from the last `bbo` of a venue and instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VenueBbo {
     /// Best bid, if there is one.
@@ -33,7 +33,7 @@ impl VenueBbo {
     }
 }
 
-/// What `ref` events have told of an instrument; a later one changes what it names.
+/// The terms of an instrument from its `ref` events; a later event changes what it names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InstrumentTerms {
     /// Least price step.
@@ -46,7 +46,7 @@ pub struct InstrumentTerms {
     pub tier: Option<u64>,
 }
 
-/// The market as far as the events up to now tell.
+/// The market according to the events up to now.
 #[derive(Default)]
 pub struct MarketState {
     bests: HashMap<(u16, InstrumentId), VenueBbo, DefaultHashBuilder>,

@@ -1,8 +1,8 @@
 //! The life of orders, and what executions and cancels inherit from them.
 //!
 //! An order is known by venue and id. Its quantity is the total, also after an amend; its entry is that of its
-//! `order_new`, and amends do not move it. It is *live* when it was seen new, not cancelled, and something of it
-//! is left. An order that only amends have told of has no entry, is never live, and still says whose it is.
+//! `order_new`, and amends do not move it. It is *live* when it was seen new, not cancelled, and something of it is
+//! left. An order known only from amends has no entry, is never live, and still says whose it is.
 
 use crate::exact::QuantitySum;
 use crate::ids::IdKey;
@@ -17,14 +17,14 @@ pub(crate) const ORDERS_MAX: usize = 1 << 20;
 /// Orders kept at most that are not live any more, for executions and cancels that come late.
 pub(crate) const SPENT_MAX: usize = 1 << 14;
 
-/// An order as far as the events up to now tell.
+/// An order according to the events up to now.
 #[derive(Clone, Copy, Debug)]
 pub struct OrderState {
     /// When it was entered, event time.
     pub entry_ts: UnixNanos,
     /// Ordinal of its `order_new`, if there was one.
     entry_seq: KeptSeq,
-    /// Where its `order_new` stands on the tape, if it is on one.
+    /// The position of its `order_new` on the tape, if it is on one.
     entry_position: KeptPosition,
     /// The price it was entered with, or [`Price::NONE`].
     pub entry_px: Price,
@@ -76,7 +76,7 @@ impl OrderState {
         self.entry_seq.get()
     }
 
-    /// Where its `order_new` stands on the tape, if it is on one.
+    /// The position of its `order_new` on the tape, if it is on one.
     #[inline]
     pub fn entry_position(&self) -> Option<Position> {
         self.entry_position.get()

@@ -4,8 +4,8 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use unitape_model::{Event, EventField, EventValue};
 
-/// The beneficial group of each owner, as `party` events tell it; an owner of whom nothing was told is its
-/// own group. At most one entry for each owner in the dictionary.
+/// The beneficial group of each owner, from `party` events; an owner that none of them names is its own group. At
+/// most one entry for each owner in the dictionary.
 #[derive(Debug, Default)]
 pub struct OwnerGroups {
     groups: HashMap<u32, u32, FxBuildHasher>,
@@ -22,7 +22,7 @@ impl OwnerGroups {
         self.groups.get(&owner).copied().unwrap_or(owner)
     }
 
-    /// How often a group changed; whoever has filed things under groups files them anew.
+    /// How often a group changed; code that files things under groups must file them again.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes

@@ -67,7 +67,7 @@ struct WindowRing<K, const C: usize> {
     /// How many entries are not in the window that ends with the last one, and counts so far of these.
     over: usize,
     before: [u32; C],
-    // What stands in the entries as well, here so that an event in order looks at none of them: they are far apart.
+    // Copied from the entries, so that an event in order looks at none of them: they are far apart.
     /// Time of the first entry; `i64::MAX` when there is none.
     first_ts: i64,
     /// Time of the first entry in the window, likewise.

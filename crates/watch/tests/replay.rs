@@ -70,7 +70,7 @@ fn what_cannot_be_replayed_is_named() {
     );
 }
 
-/// Live and replayed must be one: the same lines as frames behind their definitions, with positions.
+/// Live and replayed must be one: the same lines as frames after their definitions, with positions.
 #[test]
 fn a_tape_gives_the_same_alerts_with_positions() {
     let (mut names, mut defined) = (Dictionary::default(), [0; NameKind::COUNT]);

@@ -15,7 +15,7 @@ impl Naive {
             };
             let mut new = Listing { venue, instrument, ..Listing::default() };
             // As if it had been there.
-            for (_, _, said) in self.told.iter().filter(about) {
+            for (_, _, said) in self.statements.iter().filter(about) {
                 match *said {
                     Said::Phase(phase) => {
                         new.phase = phase;
@@ -51,19 +51,19 @@ impl Naive {
             }
         } else {
             let of = |t: &&(u16, InstrumentId, Said)| (t.0, t.1) == (venue, instrument);
-            let before = self.told.iter().rev().filter(of).find_map(|t| match t.2 {
+            let before = self.statements.iter().rev().filter(of).find_map(|t| match t.2 {
                 Said::Phase(phase) => Some(phase),
                 _ => None,
             });
             let reopens = before == Some(SessionPhase::Close) && phase != SessionPhase::Close;
             if reopens {
-                self.told.push((venue, instrument, Said::Recovered));
+                self.statements.push((venue, instrument, Said::Recovered));
                 if instrument == InstrumentId::NONE {
                     self.unnamed = 0;
                     self.listings.iter_mut().for_each(|l| l.cleared = 0);
                 }
             }
-            self.told.push((venue, instrument, Said::Phase(phase)));
+            self.statements.push((venue, instrument, Said::Phase(phase)));
         }
         let unnamed = self.unnamed;
         for l in self.about(venue, instrument) {
@@ -108,7 +108,7 @@ impl Naive {
                 listing.source = place;
             }
         } else {
-            self.told.push((venue, instrument, said));
+            self.statements.push((venue, instrument, said));
             if instrument == InstrumentId::NONE && matches!(said, Said::Recovered | Said::Restarted) {
                 self.unnamed = 0;
                 self.listings.iter_mut().for_each(|l| l.cleared = 0);

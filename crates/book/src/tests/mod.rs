@@ -9,14 +9,14 @@ use unitape_model::{Dictionary, Event, InlineId, InstrumentId, Price, Side, flag
 
 mod twin;
 
-/// Books that are told lines.
-struct Told {
+/// Books that are fed with event lines.
+struct BookFixture {
     books: Books,
     names: Dictionary,
     arena: Vec<u8>,
 }
 
-impl Told {
+impl BookFixture {
     fn new(options: BookOptions) -> Self {
         Self { books: Books::new(options), names: Dictionary::default(), arena: Vec::new() }
     }
@@ -33,8 +33,8 @@ impl Told {
         parse_line(line.as_bytes(), &mut self.names, &mut self.arena, &options).is_ok()
     }
 
-    /// Tells a line of short form: `kind field=value …`, of VOD at XLON unless it says otherwise.
-    fn tell(&mut self, short: &str) -> &[BookChange] {
+    /// Applies a line of short form: `kind field=value …`, of VOD at XLON unless it says otherwise.
+    fn feed(&mut self, short: &str) -> &[BookChange] {
         let line = long(short);
         self.line(&line, flags::LAST, 0)
     }
@@ -98,11 +98,11 @@ fn json(name: &str, value: &str) -> String {
     if number { value.trim_start_matches('+').to_owned() } else { format!("\"{value}\"") }
 }
 
-/// Tells all lines and gives the book of orders.
+/// Applies all lines and returns the book of orders.
 fn orders(lines: &[&str]) -> String {
-    let mut told = Told::new(BookOptions::default());
-    lines.iter().for_each(|l| _ = told.tell(l));
-    told.orders()
+    let mut books = BookFixture::new(BookOptions::default());
+    lines.iter().for_each(|l| _ = books.feed(l));
+    books.orders()
 }
 
 /// A place in the queue decides who is executed; an amend that keeps one it should lose shows a queue that is not.
@@ -130,20 +130,20 @@ fn the_quantity_of_an_amend_holds_what_was_executed() {
 /// A venue announces first and executes then: without care, every aggressive order shows as a crossed book.
 #[test]
 fn an_order_that_meets_the_other_side_is_seen_when_it_is_matched() {
-    let mut t = Told::new(BookOptions::default());
-    t.tell("new oid=S1 side=S px=10 qty=5");
-    t.tell("new oid=S2 side=S px=11 qty=5");
-    t.tell("new oid=B1 side=B px=10.5 qty=8");
+    let mut t = BookFixture::new(BookOptions::default());
+    t.feed("new oid=S1 side=S px=10 qty=5");
+    t.feed("new oid=S2 side=S px=11 qty=5");
+    t.feed("new oid=B1 side=B px=10.5 qty=8");
     assert_eq!((t.orders(), t.marks(Basis::Orders)), (" | 10:5(S1) 11:5(S2)".into(), vec![]));
     let id = OrderId::from_inline(InlineId::Text(b"B1")).unwrap();
     let book = t.books.book(t.books.find(1, InstrumentId(1)).unwrap(), Basis::Orders);
     assert!(book.order(&id).is_some_and(|o| !o.queued) && book.aside().count() == 1);
-    t.tell("exec oid=B1 side=B px=10 qty=5");
-    t.tell("exec oid=S1 side=S px=10 qty=5");
+    t.feed("exec oid=B1 side=B px=10 qty=5");
+    t.feed("exec oid=S1 side=S px=10 qty=5");
     assert_eq!(t.orders(), "10.5:3(B1) | 11:5(S2)");
     // An amend that meets is matched in the same way, and its rest goes to the end of the queue.
-    t.tell("new oid=B2 side=B px=11 qty=1");
-    t.tell("new oid=B3 side=B px=10 qty=1");
+    t.feed("new oid=B2 side=B px=11 qty=1");
+    t.feed("new oid=B3 side=B px=10 qty=1");
     assert_eq!(t.orders(), "11:1(B2) 10.5:3(B1) 10:1(B3) | 11:5(S2)", "the venue is done with B2");
     assert_eq!(t.marks(Basis::Orders), ["locked"]);
     assert_eq!(t.faults(), []);
@@ -155,11 +155,11 @@ fn immediate_stop_and_market_orders_stand_in_no_queue() {
     for terms in
         ["px=9 tif=IOC", "px=9 tif=FOK", "type=market tif=IOC", "px=9 type=stoplmt stop_px=12", "px="]
     {
-        let mut t = Told::new(BookOptions::default());
-        t.tell(&format!("new oid=A side=B qty=8 {terms}"));
+        let mut t = BookFixture::new(BookOptions::default());
+        t.feed(&format!("new oid=A side=B qty=8 {terms}"));
         assert_eq!(t.orders(), " | ", "{terms}");
-        t.tell("exec oid=A side=B px=9 qty=2");
-        t.tell("cancel oid=A side=B");
+        t.feed("exec oid=A side=B px=9 qty=2");
+        t.feed("cancel oid=A side=B");
         assert_eq!((t.faults(), t.books.orders()), (vec![], 0), "{terms}");
     }
     let triggered = ["new oid=A side=B px=9 qty=5 type=stoplmt", "amend oid=A side=B px=9 qty=5 type=limit"];
@@ -169,38 +169,38 @@ fn immediate_stop_and_market_orders_stand_in_no_queue() {
 /// In an auction a crossed book is no sign of trouble, and nobody is matched as he comes.
 #[test]
 fn auctions_cross_and_a_new_session_begins_empty() {
-    let mut t = Told::new(BookOptions::default());
-    t.tell("session phase=auction instr=");
-    t.tell("new oid=B side=B px=11 qty=5");
-    t.tell("new oid=S side=S px=10 qty=7");
+    let mut t = BookFixture::new(BookOptions::default());
+    t.feed("session phase=auction instr=");
+    t.feed("new oid=B side=B px=11 qty=5");
+    t.feed("new oid=S side=S px=10 qty=7");
     assert_eq!(
         (t.orders(), t.marks(Basis::Orders)),
         ("11:5(B) | 10:7(S)".into(), vec!["crossed", "auction"])
     );
     assert!(t.books.consolidated(InstrumentId(1)).bid.is_none(), "an auction has no best price yet");
-    t.tell("exec oid=B side=B px=10.5 qty=5 liq=X");
-    t.tell("exec oid=S side=S px=10.5 qty=5 liq=X");
-    t.tell("session phase=open instr=");
+    t.feed("exec oid=B side=B px=10.5 qty=5 liq=X");
+    t.feed("exec oid=S side=S px=10.5 qty=5 liq=X");
+    t.feed("session phase=open instr=");
     assert_eq!((t.orders(), t.marks(Basis::Orders)), (" | 10:2(S)".into(), vec![]));
     assert_eq!(t.books.consolidated(InstrumentId(1)).ask.unwrap().level.px, Price(10_000_000_000));
-    t.tell("session phase=halt venue=");
+    t.feed("session phase=halt venue=");
     assert_eq!(t.marks(Basis::Orders), ["halted"]);
     assert_eq!(t.books.listing(t.books.find(1, InstrumentId(1)).unwrap()).crossings(), 0);
-    t.tell("session phase=close");
+    t.feed("session phase=close");
     assert_eq!((t.orders().as_str(), t.marks(Basis::Orders)), (" | 10:2(S)", vec!["closed"]));
-    t.tell("new oid=B side=B px=9 qty=5");
-    t.tell("cancel oid=S side=S");
+    t.feed("new oid=B side=B px=9 qty=5");
+    t.feed("cancel oid=S side=S");
     assert_eq!(
         (t.orders(), t.faults()),
         ("9:5(B) | ".into(), vec![]),
         "the venue cancels what is left, or does not"
     );
-    let changes = t.tell("session phase=pre").to_vec();
+    let changes = t.feed("session phase=pre").to_vec();
     assert!(changes.len() == 1 && changes[0].best && changes[0].phase);
     assert_eq!((t.orders(), t.books.orders()), (" | ".into(), 0));
-    t.tell("session phase=close instr=");
+    t.feed("session phase=close instr=");
     // A venue that is closed is closed for an instrument that it names only now.
-    t.tell("bbo instr=NEW bid=1 ask=2");
+    t.feed("bbo instr=NEW bid=1 ask=2");
     assert!(
         t.books.listing(t.books.find(1, InstrumentId(2)).unwrap()).bbo().marks.contains(QuoteMarks::CLOSED)
     );
@@ -226,9 +226,9 @@ fn what_cannot_be_is_counted_and_makes_the_book_stale() {
         ("amend oid=A qty=9000000000000000000000000000000", "bad_quantity", "10:5(A) | "),
     ];
     for (line, fault, book) in cases {
-        let mut t = Told::new(BookOptions::default());
-        t.tell("new oid=A side=B px=10 qty=5");
-        let change = t.tell(line)[0];
+        let mut t = BookFixture::new(BookOptions::default());
+        t.feed("new oid=A side=B px=10 qty=5");
+        let change = t.feed(line)[0];
         assert_eq!(change.fault.map(BookFault::name), Some(fault), "{line}");
         assert_eq!((t.faults(), t.orders()), (vec![(fault, 1)], book.into()), "{line}");
         assert_eq!(t.marks(Basis::Orders), ["stale"], "{line}");
@@ -257,7 +257,7 @@ fn quantities_of_any_fineness_are_added_exactly() {
 /// Levels by price and by depth.
 #[test]
 fn levels_by_price_and_by_depth() {
-    let mut t = Told::new(BookOptions { levels_max: 3, ..BookOptions::default() });
+    let mut t = BookFixture::new(BookOptions { levels_max: 3, ..BookOptions::default() });
     for (line, book) in [
         ("level side=B action=A px=10 qty=5 orders=2", "10:5 | "),
         ("level side=B action=A px=9 qty=1", "10:5 9:1 | "),
@@ -276,7 +276,7 @@ fn levels_by_price_and_by_depth() {
         ("level side=S action=D depth=1", " | 10.6:6 11:1"),
         ("level action=R", " | "),
     ] {
-        let fault = t.tell(line)[0].fault;
+        let fault = t.feed(line)[0].fault;
         assert_eq!((t.show(Basis::Levels).as_str(), fault), (book, None), "{line}");
     }
     for (line, fault) in [
@@ -291,24 +291,24 @@ fn levels_by_price_and_by_depth() {
         ("level side=B action=A px=9", "bad_quantity"),
         ("level side=S action=D depth=1", "bad_level"),
     ] {
-        assert_eq!(t.tell(line)[0].fault.map(BookFault::name), Some(fault), "{line}");
+        assert_eq!(t.feed(line)[0].fault.map(BookFault::name), Some(fault), "{line}");
     }
     assert_eq!(t.marks(Basis::Levels), ["stale"]);
-    t.tell("level action=R");
+    t.feed("level action=R");
     assert!(t.marks(Basis::Levels).is_empty());
 }
 
 /// The best price over venues leaves out who does not trade and who cannot be trusted, and adds who agrees.
 #[test]
 fn the_best_price_over_venues() {
-    let mut t = Told::new(BookOptions { stale_after_ns: Some(100), ..BookOptions::default() });
+    let mut t = BookFixture::new(BookOptions { stale_after_ns: Some(100), ..BookOptions::default() });
     t.books.set_all_venues(4);
     for (venue, bid, ask) in
         [("XLON", "10", "12"), ("CHIX", "10", "11.5"), ("BATE", "9", "13"), ("NBBO", "99", "100")]
     {
-        t.tell(&format!("bbo venue={venue} bid={bid} bid_qty=5 ask={ask} ask_qty=7"));
+        t.feed(&format!("bbo venue={venue} bid={bid} bid_qty=5 ask={ask} ask_qty=7"));
     }
-    let show = |t: &Told| {
+    let show = |t: &BookFixture| {
         let c = t.books.consolidated(InstrumentId(1));
         let side = |s: Option<crate::BestSide>| {
             s.map(|s| format!("{}:{}@{}+{}", s.level.px, s.level.qty, s.venue, s.venues))
@@ -320,27 +320,27 @@ fn the_best_price_over_venues() {
         )
     };
     assert_eq!(show(&t), ("10:10@1+2".into(), "11.5:7@2+1".into(), vec![]));
-    let change = *t.tell("bbo venue=BATE bid=11.5 bid_qty=1 ask=13 ask_qty=7").last().unwrap();
+    let change = *t.feed("bbo venue=BATE bid=11.5 bid_qty=1 ask=13 ask_qty=7").last().unwrap();
     assert!(change.best && change.consolidated);
     assert_eq!(show(&t), ("11.5:1@3+1".into(), "11.5:7@2+1".into(), vec!["locked"]));
-    let change = *t.tell("bbo venue=BATE bid=11.5 bid_qty=1 ask=13 ask_qty=7").last().unwrap();
+    let change = *t.feed("bbo venue=BATE bid=11.5 bid_qty=1 ask=13 ask_qty=7").last().unwrap();
     assert!(!change.best && !change.consolidated, "the same again is no change");
-    t.tell("session venue=CHIX phase=halt");
+    t.feed("session venue=CHIX phase=halt");
     assert_eq!(show(&t), ("11.5:1@3+1".into(), "12:7@1+1".into(), vec![]));
-    t.tell("bbo venue=BATE bid=9 ask=13 ts=102");
+    t.feed("bbo venue=BATE bid=9 ask=13 ts=102");
     assert_eq!(show(&t), ("9:0@3+1".into(), "13:0@3+1".into(), vec!["stale"]), "XLON is too old");
 }
 
 /// What the venue publishes as its best price is the best price, and is held against the book of its orders.
 #[test]
 fn the_published_best_price_is_preferred_and_checked() {
-    let mut t = Told::new(BookOptions::default());
-    t.tell("new oid=A side=B px=10 qty=5");
-    t.tell("new oid=B side=S px=12 qty=5");
+    let mut t = BookFixture::new(BookOptions::default());
+    t.feed("new oid=A side=B px=10 qty=5");
+    t.feed("new oid=B side=S px=12 qty=5");
     let id = t.books.find(1, InstrumentId(1)).unwrap();
     assert_eq!(t.books.listing(id).basis(), Some(Basis::Orders));
-    t.tell("bbo bid=10 bid_qty=5 ask=12 ask_qty=5");
-    t.tell("bbo bid=10 bid_qty=5 ask=11 ask_qty=5");
+    t.feed("bbo bid=10 bid_qty=5 ask=12 ask_qty=5");
+    t.feed("bbo bid=10 bid_qty=5 ask=11 ask_qty=5");
     let listing = t.books.listing(id);
     assert_eq!((listing.basis(), listing.published_checks()), (Some(Basis::Bbo), (2, 1)));
     assert_eq!(listing.bbo().ask.unwrap().px, Price(11_000_000_000));
@@ -351,7 +351,7 @@ fn the_published_best_price_is_preferred_and_checked() {
 /// A book whose feed had lost something was shown empty, as if nobody wanted to trade.
 #[test]
 fn a_feed_that_says_stale_is_heard() {
-    let mut t = Told::new(BookOptions::default());
+    let mut t = BookFixture::new(BookOptions::default());
     let mut say = |place: u32, short: &str| {
         t.line(&long(short), flags::LAST, place);
         (t.show(Basis::Levels), t.marks(Basis::Levels))
@@ -362,15 +362,15 @@ fn a_feed_that_says_stale_is_heard() {
     assert_eq!(say(2, "level action=R"), (" | ".to_owned(), vec!["stale"]));
     assert_eq!(say(3, "status state=3 reason=instrument").1, ["stale"], "a state of the venue's own");
     assert_eq!(say(4, "status state=recovered").1, [""; 0]);
-    // A fault is not mended by a word, but by the book given anew.
+    // A status does not clear a fault; only a new full book does.
     say(5, "level side=B action=C px=9 qty=1 depth=7");
     assert_eq!(say(6, "status state=recovered").1, ["stale"]);
     say(7, "status state=stale");
     say(8, "level action=R");
     assert_eq!(say(8, "level side=S action=A px=11 qty=5 depth=1"), (" | 11:5".to_owned(), vec![]));
-    // One that nothing else was told of is not there; it is stale when it comes.
-    t.tell("status state=stale instr=NEW");
-    t.tell("status state=recovered instr=OTHER");
+    // A listing of which no event has said anything else is not there; it is stale when it appears.
+    t.feed("status state=stale instr=NEW");
+    t.feed("status state=recovered instr=OTHER");
     assert_eq!(t.books.listings().len(), 1);
     t.line(&long("new oid=A side=B px=10 qty=5 instr=NEW"), flags::LAST, 9);
     assert!(t.books.consolidated(InstrumentId(2)).marks.contains(QuoteMarks::STALE));
@@ -381,7 +381,7 @@ fn a_feed_that_says_stale_is_heard() {
 /// An order that quarantine gives back a day later must not come to life again; one that is merely late must.
 #[test]
 fn late_events_are_taken_unless_they_are_out_of_turn() {
-    let mut t = Told::new(BookOptions::default());
+    let mut t = BookFixture::new(BookOptions::default());
     t.line(&long("new oid=A side=B px=10 qty=5"), flags::LAST, 500);
     t.line(&long("new oid=B side=B px=10 qty=5"), flags::LAST | flags::LATE, 600);
     t.line(&long("new oid=C side=B px=10 qty=5"), flags::LAST | flags::LATE, 400);
@@ -401,21 +401,21 @@ fn everything_has_a_bound_and_a_counter() {
         listings_max: 2,
         ..BookOptions::default()
     };
-    let mut t = Told::new(options);
+    let mut t = BookFixture::new(options);
     for (n, line) in ["A side=B px=1", "B side=B px=2", "C side=B px=3"].iter().enumerate() {
-        let fault = t.tell(&format!("new oid={line} qty=1"))[0].fault;
+        let fault = t.feed(&format!("new oid={line} qty=1"))[0].fault;
         assert_eq!(fault, (n == 2).then_some(BookFault::OrdersFull), "{line}");
     }
-    t.tell("new oid=A side=B px=1 qty=1 instr=BP");
-    assert_eq!(t.tell("new oid=B side=B px=1 qty=1 instr=BP")[0].fault, Some(BookFault::OrdersFull));
-    assert!(t.tell("new oid=A side=B px=1 qty=1 instr=SHEL").is_empty());
+    t.feed("new oid=A side=B px=1 qty=1 instr=BP");
+    assert_eq!(t.feed("new oid=B side=B px=1 qty=1 instr=BP")[0].fault, Some(BookFault::OrdersFull));
+    assert!(t.feed("new oid=A side=B px=1 qty=1 instr=SHEL").is_empty());
     assert_eq!(t.books.counters().no_room, 1);
-    t.tell("new oid=A side=B px=1 qty=1 instr=");
+    t.feed("new oid=A side=B px=1 qty=1 instr=");
     assert_eq!(t.books.counters().unnamed, 1);
     // It may be any order of its feed.
     assert_eq!(t.marks(Basis::Orders), ["stale"]);
     for (px, fault) in [(1, None), (2, None), (3, Some(BookFault::LevelsFull))] {
-        assert_eq!(t.tell(&format!("level side=B action=A px={px} qty=1"))[0].fault, fault);
+        assert_eq!(t.feed(&format!("level side=B action=A px={px} qty=1"))[0].fault, fault);
     }
     // By depth the last level once fell out here in silence: the venue has it, and the book must not pass for the venue's.
     for (line, fault) in [
@@ -424,27 +424,27 @@ fn everything_has_a_bound_and_a_counter() {
         ("A px=9 qty=1 depth=3", Some(BookFault::LevelsFull)),
         ("A px=6 qty=1 depth=1", Some(BookFault::LevelsFull)),
     ] {
-        assert_eq!(t.tell(&format!("level side=S action={line} instr=BP"))[0].fault, fault, "{line}");
+        assert_eq!(t.feed(&format!("level side=S action={line} instr=BP"))[0].fault, fault, "{line}");
     }
     let full = t.books.book(t.books.find(1, InstrumentId(2)).unwrap(), Basis::Levels);
     assert_eq!(full.levels(Side::Sell).map(|l| l.px.to_string()).collect::<Vec<_>>(), ["6", "7"]);
     assert!(full.marks().contains(QuoteMarks::STALE));
-    t.tell("cancel oid=A");
-    t.tell("new oid=D side=B px=0.5 qty=1");
-    assert_eq!(t.tell("new oid=E side=B px=0.5 qty=1")[0].fault, Some(BookFault::OrdersFull));
-    let mut t = Told::new(BookOptions { levels_max: 1, ..BookOptions::default() });
-    t.tell("new oid=A side=S px=5 qty=1");
-    t.tell("new oid=B side=B px=1 qty=1");
-    t.tell("new oid=C side=B px=6 qty=3");
-    let change = t.tell("exec oid=A side=S px=5 qty=1")[0];
+    t.feed("cancel oid=A");
+    t.feed("new oid=D side=B px=0.5 qty=1");
+    assert_eq!(t.feed("new oid=E side=B px=0.5 qty=1")[0].fault, Some(BookFault::OrdersFull));
+    let mut t = BookFixture::new(BookOptions { levels_max: 1, ..BookOptions::default() });
+    t.feed("new oid=A side=S px=5 qty=1");
+    t.feed("new oid=B side=B px=1 qty=1");
+    t.feed("new oid=C side=B px=6 qty=3");
+    let change = t.feed("exec oid=A side=S px=5 qty=1")[0];
     assert_eq!(
         (change.fault, t.orders().as_str()),
         (Some(BookFault::LevelsFull), "1:1(B) | "),
         "the rest has no level"
     );
-    assert_eq!(t.tell("cancel oid=C")[0].fault, Some(BookFault::UnknownOrder));
-    let mut t = Told::new(BookOptions::default());
-    assert!(t.tell("session phase=luncheon").is_empty());
+    assert_eq!(t.feed("cancel oid=C")[0].fault, Some(BookFault::UnknownOrder));
+    let mut t = BookFixture::new(BookOptions::default());
+    assert!(t.feed("session phase=luncheon").is_empty());
     assert_eq!(t.books.counters().unknown_phase, 1);
 }
 
@@ -466,7 +466,7 @@ fn what_is_not_published_falls_out() {
     assert!(book.iter(Side::Buy).map(|l| l.px).eq([11, 10]));
     // There is no third place.
     assert_eq!(book.apply(&add(9, 3), LevelLimit::Published(2)).fault, Some(BookFault::LevelsFull));
-    // The same where the venue may have more: the last one goes too, but it is told.
+    // The same where the venue may have more: the last one goes too, but it is reported.
     let done = book.apply(&add(12, 1), LevelLimit::Kept(2));
     assert_eq!((done.fault, done.depth), (Some(BookFault::LevelsFull), 1));
     assert!(book.iter(Side::Buy).map(|l| l.px).eq([12, 11]));
@@ -476,16 +476,16 @@ fn what_is_not_published_falls_out() {
 #[test]
 fn ids_of_all_forms() {
     let longest = "x".repeat(60);
-    let mut t = Told::new(BookOptions::default());
+    let mut t = BookFixture::new(BookOptions::default());
     for (n, id) in ["7", "+7", &longest, &format!("{longest}y"), "25ecf178-55e3-4914-90d6-53db38ff46c5"]
         .iter()
         .enumerate()
     {
-        t.tell(&format!("new oid={id} side=B px={} qty=1", n + 1));
+        t.feed(&format!("new oid={id} side=B px={} qty=1", n + 1));
     }
     assert_eq!((t.books.orders(), t.faults()), (5, vec![]));
-    t.tell(&format!("cancel oid={longest}"));
-    t.tell("cancel oid=+7");
+    t.feed(&format!("cancel oid={longest}"));
+    t.feed("cancel oid=+7");
     let shown = t.orders();
     assert!(
         shown.starts_with("5:1(25ecf178-55e3-4914-90d6-53db38ff46c5) 4:1(#") && shown.ends_with("1:1(7) | "),

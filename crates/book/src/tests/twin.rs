@@ -1,6 +1,6 @@
-//! Books against the slow twin, and what holds of any book whatever it was told.
+//! Books against the slow twin, and what holds of any book after any events.
 
-use super::{Told, long};
+use super::{BookFixture, long};
 use crate::naive::{self, Naive};
 use crate::value::price_key;
 use crate::{Basis, BookOptions, Books, LevelAction, LevelBook, LevelChange, LevelLimit};
@@ -85,7 +85,7 @@ fn any_line() -> impl Strategy<Value = (String, u8, u32)> {
         word(&["stale", "stale", "recovered", "recovered", "LIVE", "halted", "trading", "restarted"])
             .prop_map(|state| format!("status state={state}"));
     let about = prop_oneof![30 => order, 8 => level, 3 => bbo, 1 => session, 2 => status];
-    // Now and then two stand at one place.
+    // Now and then two are at one place.
     let frame = (0u8..12, prop_oneof![1 => 0u32..3, 3 => 0u32..1000]);
     (about, of, frame).prop_map(|(about, (venue, instr, ts), (flag, offset))| {
         let flags = match flag {
@@ -100,14 +100,14 @@ fn any_line() -> impl Strategy<Value = (String, u8, u32)> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// Whatever a feed says, in whatever order, the fast books and the slow ones are the same after every event, and
-    /// what is told of changes is what changed.
+    /// Whatever a feed says, in whatever order, the fast books and the slow ones are the same after every event. The
+    /// reported changes are what changed.
     #[test]
     fn the_twin_agrees_at_every_event(
         lines in proptest::collection::vec(any_line(), 1..120),
         stale_after_ns in proptest::option::of(0i64..200),
     ) {
-        let mut t = Told::new(BookOptions { stale_after_ns, ..BookOptions::default() });
+        let mut t = BookFixture::new(BookOptions { stale_after_ns, ..BookOptions::default() });
         let all = t.names.intern(NameKind::Venue, b"NBBO").unwrap().0 as u16;
         t.books.set_all_venues(all);
         let mut twin = Naive::new(stale_after_ns, Some(all));
@@ -125,9 +125,9 @@ proptest! {
             for (n, bbo) in now.iter().enumerate() {
                 let was = before.get(n).copied().unwrap_or_default();
                 let other = price_of(bbo) != price_of(&was);
-                let told = changes.iter().any(|c| c.listing.0 as usize == n && c.best);
+                let noted = changes.iter().any(|c| c.listing.0 as usize == n && c.best);
                 // With an age, time alone can change what is best.
-                prop_assert!(told == other || stale_after_ns.is_some(), "after\n{}: {:?}", story, changes);
+                prop_assert!(noted == other || stale_after_ns.is_some(), "after\n{}: {:?}", story, changes);
             }
             before = now;
         }
@@ -141,7 +141,7 @@ proptest! {
     fn the_twin_agrees_on_deep_books(
         steps in proptest::collection::vec((0u8..20, 0i64..40, 1u32..30, any::<bool>()), 1..250),
     ) {
-        let (mut t, mut twin) = (Told::new(BookOptions::default()), Naive::new(None, None));
+        let (mut t, mut twin) = (BookFixture::new(BookOptions::default()), Naive::new(None, None));
         for (n, (step, px, depth, bid)) in steps.into_iter().enumerate() {
             let side = if bid { "B" } else { "S" };
             let short = match step {
@@ -152,7 +152,7 @@ proptest! {
                 12..18 => format!("new oid={side}{px} side={side} px={} qty=2", if bid { px } else { px + 40 }),
                 _ => format!("cancel oid={side}{px}"),
             };
-            t.tell(&short);
+            t.feed(&short);
             twin.on_event(&Event::new(&t.arena).unwrap());
             let (fast, slow) = (naive::dump(&t.books), twin.dump());
             prop_assert!(fast == slow, "{}\nfast\n{}slow\n{}", short, fast, slow);
@@ -160,7 +160,7 @@ proptest! {
     }
 }
 
-/// What holds of any book, whatever it was told: prices in order, quantities that add up, every order found.
+/// What holds of any book after any events: prices in order, quantities that add up, every order found.
 fn check_whole(books: &Books) {
     let mut orders = 0;
     for id in books.listings() {

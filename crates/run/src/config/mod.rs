@@ -30,7 +30,7 @@ pub struct RunConfig {
     /// The run as a whole.
     #[serde(default)]
     pub run: RunSettings,
-    /// The feeds. Ties in time go to the one that stands first.
+    /// The feeds. Ties in time go to the one that is listed first.
     #[serde(default)]
     pub feed: Vec<FeedConfig>,
     /// Reference data, all files together: one instrument in several notations gets one name.
@@ -63,16 +63,16 @@ pub struct TapeConfig {
     /// How long what is committed may wait until it is durable.
     #[serde(default = "sync")]
     pub sync: TimeSpan,
-    /// Keep about so many bytes of the tape's end.
+    /// Keep about this many bytes of the tape's end.
     pub retain_bytes: Option<u64>,
     /// Keep what was finished so long ago or less.
     pub retain_age: Option<TimeSpan>,
-    /// Keep what was finished on the last so many days of UTC.
+    /// Keep segments finished on this many last days of UTC.
     pub retain_days: Option<u32>,
     /// How long removal is announced to readers.
     #[serde(default = "notice")]
     pub retain_notice: TimeSpan,
-    /// Named cursors hold what they have not read, but no more than so many bytes of the tape's end.
+    /// Named cursors hold what they have not read, up to this many bytes of the tape's end.
     pub retain_hold_bytes: Option<u64>,
 }
 
@@ -136,7 +136,7 @@ pub struct RunSettings {
     pub idle: TimeSpan,
     /// Threads ask again and again instead of waiting in the kernel: for the least latency, and a core for each of them.
     pub spin: bool,
-    /// How often figures are told; `0s`: never.
+    /// How often statistics are reported; `0s`: never.
     pub stats: TimeSpan,
     /// Directory of the journals; by default the tape's with `.journal` behind it.
     pub journal: Option<PathBuf>,
@@ -179,7 +179,7 @@ pub enum MergeTime {
 pub struct FeedConfig {
     /// Its name; no two feeds have the same.
     pub name: String,
-    /// What its bytes are, by the word that `consolidate --feed` takes.
+    /// The format of its bytes, by the word that `consolidate --feed` accepts.
     pub format: String,
     /// A shipped mapping, or a file.
     #[serde(default)]
@@ -204,7 +204,7 @@ pub struct FeedConfig {
     /// With `listen` or `connect`: connections are pieces of one stream, and we say `unitape-resume N` on each.
     #[serde(default)]
     pub resume: bool,
-    /// With `listen` or `connect`: the feed ends after so many connections; 0: never.
+    /// With `listen` or `connect`: the feed ends after this many connections; 0: never.
     #[serde(default)]
     pub connections: u64,
     /// With `listen` or `connect`: the kernel asks a silent peer after so long whether it is there; `0s`: never.
@@ -219,7 +219,7 @@ pub struct FeedConfig {
     pub interface: Option<NetworkInterface>,
     /// With `udp = "channels"`: the same for line B, if it comes by another one.
     pub interface_b: Option<NetworkInterface>,
-    /// With `udp`: at this time of UTC the journal begins a new file, and decoders that know of what came before anew.
+    /// With `udp`: at this time of UTC the journal begins a new file, and decoders with state start afresh.
     pub day_begins: Option<TimeOfDay>,
     /// With `udp`: bytes of the buffer of each socket.
     #[serde(default = "buffer_bytes")]
@@ -256,7 +256,7 @@ pub struct FeedConfig {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum FeedRestart {
-    /// It ends, and the others go on.
+    /// It ends, and the others continue.
     Never,
     /// It is tried again, as long as the cause lies outside the data.
     #[default]
@@ -438,7 +438,7 @@ impl RunConfig {
             return Ok(None);
         }
         loader.notes().for_each(|text| note(&text));
-        // Two entries that cannot both be: the file is named where the later one stands.
+        // Two entries that cannot both be: the error points to the later one.
         let whose = |e: &unitape_feed::Error| match e {
             unitape_feed::Error::Reference { path, .. } => {
                 self.reference.iter().position(|m| m.file == *path)
@@ -496,7 +496,7 @@ impl FeedConfig {
             Some(reference) => format.with_reference(reference),
             None => format,
         };
-        // What cannot be compiled is to be told now, not by a worker.
+        // A mapping that cannot be compiled must be reported now, not by a worker.
         format.decoder().map(|_| format)
     }
 

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// The guide once told of a key that had been renamed. Each line of its table is a key here, and the other way
-/// round, with the default that is in force.
+/// The guide once listed a key that had been renamed. Each line of its table is a key here, and the other way round,
+/// with the default that is in force.
 #[test]
 fn the_guide_tells_every_key() {
     let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide-engineer.md"));
@@ -14,7 +14,7 @@ fn the_guide_tells_every_key() {
         let known = ["tape.", "run.", "feed.", "reference."].iter().any(|s| key.starts_with(s));
         known.then(|| (key, cells[1].clone()))
     };
-    let told: std::collections::BTreeMap<_, _> = guide.lines().filter_map(row).collect();
+    let documented: std::collections::BTreeMap<_, _> = guide.lines().filter_map(row).collect();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("c.toml");
     let text = "[tape]\ndir = \"t\"\nretain_bytes = 1\nretain_age = \"1h\"\nretain_days = 1\nretain_hold_bytes = 1\n[run]\njournal = \"j\"\n[[feed]]\nname = \"n\"\nformat = \"events\"\n\
@@ -33,5 +33,5 @@ fn the_guide_tells_every_key() {
             (s.key.replace("feed.n.", "feed.").replace("reference.0.", "reference."), value)
         })
         .collect();
-    assert_eq!(told, keys);
+    assert_eq!(documented, keys);
 }

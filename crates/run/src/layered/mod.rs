@@ -11,7 +11,7 @@
 //! A variable says the same in capitals, with two underscores where the key has a dot, and one where a name has
 //! a dash: `UNITAPE_FEED__JSE__SOURCE`. Its value is read as TOML where it is TOML, else as text.
 //!
-//! It does not know what the values mean; whoever checks that asks [`OriginTable::origin_of_key`] where to point.
+//! It does not know what the values mean; the code that checks them asks [`OriginTable::origin_of_key`] where to point.
 
 mod origin;
 
@@ -212,7 +212,7 @@ fn read<T: DeserializeOwned>(table: &Table) -> Result<T, (Vec<KeyPathStep>, Stri
             steps.push(step);
         }
         let message = e.inner().message().to_owned();
-        // An unknown key is told in words only; it is the line of the key that helps.
+        // The error names an unknown key only in its text; the line of the key helps more.
         let unknown = message.strip_prefix("unknown field `").and_then(|m| m.split_once('`')).map(|(k, _)| k);
         let unknown = unknown.filter(|k| at.and_then(|v| v.get(k)).is_some());
         steps.extend(unknown.map(|k| KeyPathStep::Key(k.to_owned())));

@@ -53,7 +53,7 @@ impl KeyPathStep {
         Self::Entry(index, name.unwrap_or_else(|| index.to_string()))
     }
 
-    /// What stands there in `value`.
+    /// The entry there in `value`.
     pub fn find_in<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         match self {
             Self::Key(k) => value.get(k),
@@ -78,7 +78,7 @@ pub struct OriginTable {
 }
 
 impl OriginTable {
-    /// Where the value of `key` came from; for one that was not given, where the nearest table around it stands.
+    /// Where the value of `key` came from; for one that was not given, the place of the nearest table around it.
     pub fn origin_of_key(&self, key: &str) -> ValueOrigin {
         let mut key = key;
         loop {

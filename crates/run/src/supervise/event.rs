@@ -1,4 +1,4 @@
-//! What a run reports while it goes on, and what it is given beside its configuration.
+//! What a run reports while it runs, and what it is given beside its configuration.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -47,19 +47,19 @@ pub enum RunEvent<'a> {
     Figures(&'a FeedFigures),
     /// The tape has more. Only who asked for [changes](RunControl::changes) is given this.
     TapeGrew,
-    /// A mapping was loaded anew.
+    /// A mapping was reloaded.
     MappingLoaded {
         /// The feed.
         feed: &'a str,
         /// Its mapping from here on; none where its format has none.
         mapping: Option<&'a str>,
     },
-    /// A mapping that was loaded anew names other addresses. Those of the start are listened to until the next one.
+    /// A reloaded mapping names other addresses. Those of the start are listened to until the next one.
     AddressesChanged {
         /// The feed.
         feed: &'a str,
     },
-    /// A mapping cannot be loaded anew; the one in use stays.
+    /// A mapping cannot be reloaded; the one in use stays.
     MappingRefused {
         /// The feed.
         feed: &'a str,
@@ -84,7 +84,7 @@ pub struct RunControl<'a> {
     pub stop: Arc<AtomicBool>,
     /// Can be read once `stop` is up: the run then sees it at once.
     pub stop_signal: Option<OwnedFd>,
-    /// When raised, mappings are loaded anew; the run lowers it.
+    /// When raised, mappings are reloaded; the run lowers it.
     pub reload: Arc<AtomicBool>,
     /// Another process reads the events: each change of a state is reported at once, and that the tape grew.
     pub changes: bool,

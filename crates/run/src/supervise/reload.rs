@@ -1,4 +1,4 @@
-//! Mappings loaded anew while a run goes on: when the caller asks for it, and when their file changes.
+//! Mappings reloaded during a run: when the caller asks for it, and when their file changes.
 
 use super::event::{EventSink, RunEvent};
 use crate::config::RunConfig;
@@ -15,7 +15,7 @@ pub struct MappingWatch<'a> {
     pub reference: Option<&'a Arc<InstrumentMaster>>,
     /// Where the run finds formats that replace those in use.
     pub fresh: &'a MappingReload,
-    /// Raised by who wants all mappings loaded anew.
+    /// Raised by a caller that wants all mappings reloaded.
     pub asked: &'a AtomicBool,
     /// Who is given the events.
     pub events: EventSink<'a>,

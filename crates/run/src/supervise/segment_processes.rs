@@ -8,7 +8,7 @@
 //!
 //! What is ours to run dies with us: a segment left behind would hold its tape against the next start. A segment that
 //! is killed is started again, and so is one that fails for a cause outside the data, as its feed says; one that fails
-//! otherwise ends its feed, and the others go on.
+//! otherwise ends its feed, and the others continue.
 
 use super::event::{EventSink, RunControl, RunEvent, report_hot_notice};
 use super::report::RunReport;
@@ -175,7 +175,7 @@ impl SegmentSupervisor<'_> {
     fn supervise(&self, mut processes: Vec<SegmentProcess>) {
         let Self { commands, segments, stats, stop, over, events } = *self;
         std::thread::scope(|scope| {
-            let mut told = false;
+            let mut signalled = false;
             let supervisor = std::thread::current();
             let listen = |process: &mut SegmentProcess, i: usize| {
                 let (stdout, supervisor) = (process.child.stdout.take()?, supervisor.clone());
@@ -224,7 +224,7 @@ impl SegmentSupervisor<'_> {
                                     }
                                     Some(failure)
                                 }
-                                // Killed: it goes on where its tape ends, unless we end ourselves.
+                                // Killed: it continues where its tape ends, unless we end ourselves.
                                 // It had no handler yet when we asked it to end: it has done nothing.
                                 None if stopping && status.signal() == Some(SIGTERM) => {
                                     killed = true;
@@ -254,7 +254,7 @@ impl SegmentSupervisor<'_> {
                     // All that it said is known when its pipe is at its end.
                     listeners[i].take().map(std::thread::ScopedJoinHandle::join);
                     // What was killed while we stop has more for the next run, like what was stopped.
-                    segments[i].stopped.store(killed || told && !link.is_complete(), Ordering::Relaxed);
+                    segments[i].stopped.store(killed || signalled && !link.is_complete(), Ordering::Relaxed);
                     // Release: pairs with the Acquire in the merge; all that the process committed is seen.
                     segments[i].ended.store(true, Ordering::Release);
                     stats.feeds[i].ended.store(true, Ordering::Relaxed);
@@ -264,8 +264,8 @@ impl SegmentSupervisor<'_> {
                 if !running || over.load(Ordering::Acquire) {
                     break;
                 }
-                if !told && stop.load(Ordering::Relaxed) {
-                    told = true;
+                if !signalled && stop.load(Ordering::Relaxed) {
+                    signalled = true;
                     for (process, segment) in processes.iter().zip(segments) {
                         let pid = rustix::process::Pid::from_child(&process.child);
                         if !segment.ended.load(Ordering::Relaxed) && process.again.is_none() {

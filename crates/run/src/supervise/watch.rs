@@ -1,4 +1,4 @@
-//! What is watched while a run goes on: its figures, its sources, and how its tape is kept.
+//! The things watched during a run: its figures, its sources, and how its tape is kept.
 
 use super::event::{EventSink, RunEvent};
 use std::path::Path;

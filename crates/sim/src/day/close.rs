@@ -51,7 +51,7 @@ impl Sim {
         }
     }
 
-    /// Orders that are left, one of each book after the other, so that nobody has to take out many at once.
+    /// Orders that are left, one of each book after the other, so that nobody has to remove many at once.
     pub(super) fn list_expiring(&mut self) {
         let mut books: Vec<Vec<u32>> =
             (0..self.x.world.books() as u32).map(|book| self.x.all_of(book)).collect();

@@ -190,11 +190,11 @@ pub enum LiquidityFlag {
 pub enum MarketPhase {
     /// Nothing is accepted yet.
     Pre,
-    /// Orders are taken and not matched; the auction at its end matches them at one price.
+    /// Orders are accepted and not matched; the auction at its end matches them at one price.
     Auction,
     /// Continuous matching.
     Open,
-    /// Only cancels are taken, nothing is matched.
+    /// Only cancels are accepted, nothing is matched.
     Halt,
     /// The day is over.
     Close,

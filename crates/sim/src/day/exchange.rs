@@ -54,7 +54,7 @@ pub(crate) struct LiveOrder {
     value: i64,
     entered: (u64, u64),
     handle: Option<OrderHandle>,
-    /// Where it stands in its book's list of orders that the background may touch.
+    /// Its place in its book's list of orders that the background may touch.
     crowd_at: Option<u32>,
     crowd: bool,
 }

@@ -12,9 +12,9 @@
 //! T000000020000 000000004100 …                                           records in all, and of each sort
 //! ```
 //!
-//! (The blanks are for the eye: columns follow each other without any.) The first byte tells the sort of the record, and
-//! every record of a sort has the same length; a line feed ends it. Prices have nine decimal places without a point, times
-//! are UTC to the nanosecond, what is not there is blank. Records are numbered from 1 without a gap.
+//! (The blanks are for the eye: columns follow each other without any.) The first byte gives the type of the record,
+//! and every record of a type has the same length; a line feed ends it. Prices have nine decimal places without a
+//! point, and times are UTC to the nanosecond. A missing value is blank. Records are numbered from 1 without a gap.
 //!
 //! The header has the day on which the simulated day begins; the trailer must be asked for with [`FixedDayWriter::end`].
 
@@ -71,7 +71,7 @@ impl FixedDayWriter {
         }
     }
 
-    /// Appends the record of an event, behind the header if it is the first; false for an event that has none.
+    /// Appends the record of an event, after the header if it is the first; false for an event that has none.
     pub fn write(&mut self, world: &MarketSetup, event: &DayEvent, out: &mut Vec<u8>) -> bool {
         match event.what {
             DayEventBody::New(ref t) => self.order(b'N', world, event, t, out),
@@ -149,7 +149,7 @@ impl FixedDayWriter {
     fn order(&mut self, sort: u8, world: &MarketSetup, event: &DayEvent, t: &OrderTicket, out: &mut Vec<u8>) {
         self.begin(sort, ORDER, event, t.book, out);
         self.identity(t, out);
-        // A cancel tells whose order it was, not its terms; what was elected by a price does not wait for one.
+        // A cancel says whose order it was, not its terms; an order that a price elected does not wait for one.
         let stands = sort != b'C';
         out.extend_from_slice(&word::<7>(t.kind.word()));
         out.extend_from_slice(&word::<3>(t.tif.word()));
@@ -321,7 +321,7 @@ mod tests {
         assert!(text.ends_with(&format!("\nT{last:012}{trailer}\n")), "{counts:?}");
     }
 
-    /// A day that goes over midnight must not tell the times of its second half a day too early.
+    /// A day that passes midnight must not write the times of its second half a day too early.
     #[test]
     fn midnight_changes_the_date() {
         let text =

@@ -7,9 +7,9 @@
 //!  auction Exec Exec Trade        ─▶ C C (not printable) Q
 //! ```
 //!
-//! ITCH shows what rests: an order that comes is told only when it has been matched with what stood there, so an event is
-//! held until it is known what follows from it. Stops, market orders and what is immediate are never seen. Firms that act
-//! for themselves sign their orders (`F`). References count from 1.
+//! ITCH shows orders that rest: a new order is published only after it was matched with the resting ones. So an event
+//! is held until it is known what follows from it. Stops, market orders and immediate orders never appear. Firms that
+//! act for themselves sign their orders (`F`). References count from 1.
 
 use super::event::{DayEvent, DayEventBody, LiquidityFlag, MarketPhase, OrderTicket};
 use super::world::MarketSetup;
@@ -29,7 +29,7 @@ pub struct ItchDayWriter {
     date: (i64, i64, i64),
     /// Orders that live, shown or not, by the simulator's number.
     orders: FxHashMap<u64, ItchOrder>,
-    /// The order that was told last and may be matched still.
+    /// The newest order, which may still be matched.
     held: Option<HeldOrder>,
     next_reference: u64,
     begun: ItchFileStage,
@@ -68,7 +68,7 @@ impl ItchDayWriter {
     /// A writer for a venue of a day that begins at `start_ns` and lasts `span_ns`.
     ///
     /// # Errors
-    /// When the day in New York ends before: ITCH tells the time from midnight.
+    /// When the day in New York ends before: ITCH counts time from midnight.
     pub fn new(venue: usize, start_ns: u64, span_ns: u64) -> Result<ItchDayWriter, Error> {
         let out_of_time = || Error::OutOfTime { start_ns, span_ns };
         let days = start_ns / DAY_NANOS;
@@ -169,8 +169,8 @@ impl ItchDayWriter {
         }
     }
 
-    /// Tells what is held: nothing more follows from it. After a step of the simulator the messages then show what stands
-    /// in its books.
+    /// Writes the held order: nothing more follows from it. After a step of the simulator the messages then show the
+    /// orders in its books.
     pub fn flush(&mut self, world: &MarketSetup, out: &mut Vec<u8>) {
         let Some(held) = self.held.take() else { return };
         let HeldOrder { terms, left, done, before, ts } = held;
@@ -245,7 +245,7 @@ impl ItchDayWriter {
     ) {
         if let Some(held) = self.held.as_mut().filter(|h| h.terms.oid == order.oid) {
             (held.left, held.done) = (held.left - qty, held.done + qty);
-            // What it was before stands in nobody's way any more.
+            // Its earlier state is in nobody's way any more.
             if let Some(old) = held.before.take() {
                 self.put(world, b'D', order.book, &[SampleValue::Number(old.reference)], out);
             }

@@ -1,14 +1,14 @@
-//! What the events say stands in the books: the slow, obvious way.
+//! The orders in the books according to the events: the slow, obvious way.
 
 use std::collections::BTreeMap;
 use unitape_model::Side;
 
 use super::event::{DayEvent, DayEventBody, OrderKind, OrderTicket, TimeInForce};
 
-/// An order that rests, as the events tell it.
+/// A resting order, as the events describe it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RestingOrder {
-    /// Its terms as last told.
+    /// Its terms as of the last event.
     pub terms: OrderTicket,
     /// What it has left.
     pub leaves: i64,
@@ -76,7 +76,7 @@ impl OrderLedger {
         self.orders.is_empty()
     }
 
-    /// Orders of one side of a book, in the order in which they would be filled: number, price in ticks, what is left.
+    /// Orders of one side of a book, in the order in which they would be filled: number, price in ticks, remainder.
     pub fn queue(&self, book: u32, side: Side) -> Vec<(u64, i64, i64)> {
         let shown = |r: &&RestingOrder| {
             let t = &r.terms;

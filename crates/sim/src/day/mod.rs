@@ -11,9 +11,9 @@
 //!                                 │ Sim::book        truth: labels, near misses, lives of orders, positions
 //! ```
 //!
-//! [`Sim::step`] plays the next thing that happens and gives its events: one request with all that follows from it. What
-//! stands in the books afterwards is [`Sim::book`]. [`OrderLedger`] tells the same from the events alone, so that a book made
-//! from a tape can be held against either, after every event or after every step.
+//! [`Sim::step`] plays the next thing that happens and returns its events: one request with all that follows from it.
+//! [`Sim::book`] shows the books afterwards. [`OrderLedger`] derives the same from the events alone, so that a book
+//! made from a tape can be compared with either, after every event or after every step.
 //!
 //! ```
 //! use unitape_model::Side;
@@ -39,8 +39,8 @@
 //! # The day
 //!
 //! `pre` ▸ `auction` ▸ `open` ▸ `auction` ▸ `close`, for all books at once; an auction matches at one price. Some
-//! instruments are halted for a while on all venues: a `status` and a `session` say so, only cancels are taken, and the
-//! halt ends with an auction. Orders left at the close are cancelled after it.
+//! instruments are halted for a while on all venues: a `status` and a `session` say so, only cancels are accepted,
+//! and the halt ends with an auction. Orders left at the close are cancelled after it.
 //!
 //! A stop (`type` `stop` or `stoplmt`) waits outside the book; when its price trades it comes as an `order_amend` with
 //! `type` `market` or `limit`, and matches from then on. IOC, FOK and market orders are never in a book.
@@ -259,7 +259,7 @@ impl Sim {
         self.x.desk(self.x.world.book(venue, instr)).phase
     }
 
-    /// Number of the order that a tag in a [`MatchingBook`] stands for.
+    /// Number of the order that a tag in a [`MatchingBook`] refers to.
     pub fn order_number(&self, tag: u32) -> u64 {
         self.x.order(tag).terms.oid
     }
@@ -489,7 +489,7 @@ impl Sim {
         (0..self.x.world.venues.len()).for_each(|venue| each(self, self.x.world.book(venue, instr)));
     }
 
-    /// Ends a call: matches, and goes on continuously.
+    /// Ends a call: matches, and resumes continuous trading.
     fn open(&mut self, book: u32) {
         let reference = self.x.desk(book).last_trade.unwrap_or(self.x.world.listed(book).reference);
         let px = self.x.uncross(book, reference, None);

@@ -15,8 +15,8 @@
 //! -}$
 //! ```
 //!
-//! The messages are as the creditor's bank received them (`{2:O…`), which tells the minute; seconds are lost, as they are
-//! on the network. The file ends without a `$`: that stands between messages.
+//! The messages are as the creditor's bank received them (`{2:O…`), which gives the minute; seconds are lost, as they
+//! are on the network. The file ends without a `$`, which only separates messages.
 
 use std::io::Write as _;
 

@@ -1,4 +1,4 @@
-//! What is known of a simulated day, by the one who made it.
+//! The truth about a simulated day, as its maker knows it.
 
 use std::io::{self, Write};
 use unitape_model::Side;

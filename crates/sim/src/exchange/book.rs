@@ -1,4 +1,4 @@
-//! One book by price level, deeper than what is published of it, and what is told of each change.
+//! One book by price level, deeper than the exchange publishes, and the messages about each change.
 
 use crate::rng::Rng;
 use std::sync::Arc;
@@ -18,17 +18,17 @@ pub struct PublishedLevel {
 /// `MDUpdateAction`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MdUpdateAction {
-    /// A level comes in; what stands at it or behind moves back.
+    /// A level is added; the levels at it or after it move back.
     New = 0,
     /// Quantity and orders of a level change.
     Change = 1,
-    /// A level goes; what stands behind moves up.
+    /// A level is removed; the levels after it move up.
     Delete = 2,
     /// All levels from the best to this one go.
     DeleteThru = 3,
     /// All levels from this one to the last go.
     DeleteFrom = 4,
-    /// Another price stands at this level.
+    /// This level has another price.
     Overlay = 5,
 }
 
@@ -41,7 +41,7 @@ pub struct PublishedUpdate {
     pub side: Side,
     /// At which level, from 1.
     pub depth: u32,
-    /// What stands there then; none where levels go.
+    /// The level that is there then; none where levels go.
     pub level: Option<PublishedLevel>,
 }
 
@@ -93,7 +93,7 @@ impl ExchangeBook {
         self.sides = [Vec::new(), Vec::new()];
     }
 
-    /// Something happens; what is told of it. Nothing is told of what nobody sees.
+    /// Applies what happens and returns what is published. What nobody sees is not published.
     pub fn act(
         &mut self,
         rng: &mut Rng,
@@ -204,7 +204,7 @@ impl ExchangeBook {
         }
     }
 
-    /// Somebody takes what stands on a side, level by level.
+    /// Somebody executes against a side, level by level.
     fn trade(
         &mut self,
         side: Side,

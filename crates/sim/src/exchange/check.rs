@@ -35,8 +35,8 @@ impl ExchangeProduct {
 }
 
 impl Exchange {
-    /// The first book of the instruments that are `wanted` that is not as the exchange has it now, and what is wrong with it.
-    /// What is deleted may be stale: nothing is told of it any more.
+    /// The first book among the `wanted` instruments that differs from the exchange's book now, and how it differs. A
+    /// deleted instrument may be stale: the exchange publishes nothing more about it.
     pub fn first_difference(
         &self,
         mut wanted: impl FnMut(&ExchangeInstrument) -> bool,

@@ -275,7 +275,7 @@ impl FaultyLines {
     /// Damages a packet so that a decoder comes to an error, and up to there to what was said: a network that lets other
     /// damage through lets through what no receiver can see. Gives where the first message begins that is bad.
     fn damage(&mut self, channel: ExchangeChannel, bytes: &mut Vec<u8>) -> usize {
-        // By chance of its own: what a decoder makes of the damage must not change all that comes behind.
+        // By chance of its own: what a decoder makes of the damage must not change all that comes after.
         let mut rng = Rng::new(self.rng.bits());
         let mut ends = vec![0];
         let decoder = &mut self.decoders[channel as usize];

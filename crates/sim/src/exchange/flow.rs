@@ -167,7 +167,7 @@ impl Exchange {
     /// The next packet that comes, in order of time.
     ///
     /// # Errors
-    /// A value that the templates cannot tell.
+    /// A value that the templates cannot express.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<DeliveredPacket>, Error> {
         loop {
@@ -189,8 +189,8 @@ impl Exchange {
         self.messages >= self.config.messages || self.now_ns - self.config.start_ns >= self.config.span_ns
     }
 
-    /// The end: all that is under way comes, then every product tells its last number, and all that is traded and every
-    /// book is told once more. Of this nothing is lost, so that who can recover has.
+    /// The end: every packet under way arrives. Then every product sends its last number, and every instrument and
+    /// every book is published once more. Nothing of this is lost, so a correct receiver ends up complete.
     fn settle(&mut self) -> Result<(), Error> {
         self.lines.stop_faults();
         self.now_ns += PAUSE_NS;
@@ -202,8 +202,9 @@ impl Exchange {
             self.now_ns += SETTLE_NS;
             self.reference()?;
         }
-        // Who still waits for a packet that was lost, or for the word that a channel has begun again, has given it up. All is
-        // told twice: the first may be what says that a channel is counted anew.
+        // A receiver that still waits for a lost packet, or for the notice that a channel has restarted, has given it
+        // up by now. Everything is sent twice: the first may be the notice that a channel counts from the beginning
+        // again.
         for _ in 0..2 {
             self.now_ns += GIVEN_UP_NS;
             for product in 0..self.products.len() {

@@ -1,4 +1,4 @@
-//! How a handler is told to listen to the exchange.
+//! The configuration with which a handler listens to the exchange.
 
 use super::{ExchangeChannel, ExchangeConfig, ExchangeLine};
 use std::fmt::Write;

@@ -9,12 +9,13 @@
 //!          └────────────▶ Truth                        └──────────────┘
 //! ```
 //!
-//! Each product (`MarketSegmentID`) belongs to a partition; a partition has an incremental channel on two lines and a
-//! snapshot channel, and all together have one of reference data; these come on one line, or on two as well. A packet is a header with its number, then messages;
-//! dictionaries are empty where it begins. Messages of a product are numbered without a gap (`MsgSeqNum`); a beacon tells
-//! the last number of a product that is quiet; a snapshot tells an instrument's book and the number of its product up to
-//! which that has everything. Names of messages and fields are those of T7's interfaces; which fields there are, and how
-//! they are told, is what the templates say, which are loaded at run time.
+//! Each product (`MarketSegmentID`) belongs to a partition. A partition has an incremental channel on two lines and a
+//! snapshot channel, and all partitions share a channel of reference data; these use one line, or two as well. A
+//! packet is a header with its number, then messages; dictionaries are empty where it begins. Messages of a product
+//! are numbered without a gap (`MsgSeqNum`). A beacon sends the last number of a quiet product. A snapshot sends an
+//! instrument's book and the product's number up to which that book is complete. Names of messages and fields are
+//! those of T7's interfaces. The templates, which are loaded at run time, say which fields there are and how they are
+//! encoded.
 //!
 //! ```
 //! use unitape_sim::exchange::{ExchangeChannel, Exchange, ExchangeConfig, FaultRates, ChannelTemplates};
@@ -219,7 +220,7 @@ pub struct DeliveredPacket {
     pub partition: u32,
     /// Where it goes.
     pub to: SocketAddrV4,
-    /// Its number, as its header tells it where that is not damaged.
+    /// Its number, from its header if that is not damaged.
     pub number: u32,
     /// When it comes, nanoseconds since the epoch.
     pub ts_ns: u64,
@@ -252,7 +253,7 @@ impl ChannelTemplates {
         Self::load(&FILES.map(|(name, content)| TemplateFile { name, content })).expect("they are tested")
     }
 
-    /// Those of files, each by itself: the channel of a file is told by the templates that it has.
+    /// The packets of files, each file by itself: its templates identify its channel.
     ///
     /// # Errors
     /// A file that is wrong, a channel without a file.

@@ -1,4 +1,5 @@
-//! What is said on the channels: messages of templates that are known at run time alone, field by field where they have it.
+//! The contents of the channels: messages of templates that are known at run time alone. The publisher fills each
+//! field that a template has.
 
 use super::book::{MdUpdateAction, PublishedLevel, PublishedTrade, PublishedUpdate};
 use super::reference::ReferencePublisher;
@@ -80,7 +81,7 @@ impl ChannelSender {
         }
     }
 
-    /// Puts the message that was drafted behind the others.
+    /// Puts the message that was drafted after the others.
     pub fn publish(&mut self) -> Result<(), Error> {
         self.encoder.encode(&self.draft, &mut self.bytes).map_err(Error::Encode)
     }

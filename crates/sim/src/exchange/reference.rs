@@ -1,4 +1,4 @@
-//! What is said on the channel of reference data.
+//! The contents of the channel of reference data.
 
 use super::publish::{ChannelSender, MessageTemplate};
 use super::world::{ExchangeProduct, InstrumentKind, ListedProducts};
@@ -21,7 +21,7 @@ pub(super) struct ReferencePublisher {
     instrument_update_more: InstrumentGroupRefs,
 }
 
-/// What of an instrument stands in groups and sequences.
+/// The parts of an instrument that are in groups and sequences.
 struct InstrumentGroupRefs {
     simple: Option<GroupRef>,
     complex: Option<GroupRef>,

@@ -196,7 +196,7 @@ fn all_is_as_it_was_meant(templates: &ChannelTemplates, seed: u64) {
                                 assert_eq!(moment.at, at);
                                 assert_eq!(books[&id][0][..], moment.bids[..], "{id} at {at:?}");
                                 assert_eq!(books[&id][1][..], moment.offers[..], "{id} at {at:?}");
-                                // A book is sorted, and nobody stands in the other's way.
+                                // A book is sorted, and it is not crossed.
                                 assert!(moment.bids.is_sorted_by(|a, b| a.px > b.px));
                                 assert!(moment.offers.is_sorted_by(|a, b| a.px < b.px));
                                 if let (Some(bid), Some(offer)) = (moment.bids.first(), moment.offers.first())
@@ -354,7 +354,8 @@ fn faults_happen_as_often_as_they_should() {
     let (some, counts) = with(FaultRates { burst: 5_000, burst_packets: 20, ..FaultRates::default() });
     near(counts.bursts, of_both + single, 5_000);
     assert_eq!(some.len() as u64 + counts.in_bursts, copies);
-    // Ten or so each, on one line or on both; those that begin in another go on with it, and where there is one line it is that.
+    // Ten or so each, on one line or on both. A burst that begins within another extends it; where there is one line
+    // it is on that.
     let each = counts.in_bursts as f64 / counts.bursts as f64;
     assert!(each > 8.0 && each < 20.0, "{each}");
     let (some, counts) = with(FaultRates { join: 1_000, ..FaultRates::default() });
@@ -448,7 +449,7 @@ fn a_restart_begins_again() {
     assert!(restarts > 1);
 }
 
-/// Damage that a receiver takes for something else could not be told from an error of its own.
+/// If a receiver read damage as something else, nobody could distinguish it from an error of the receiver.
 #[test]
 fn damage_can_be_seen() {
     let clean = ExchangeConfig { messages: 4_000, options: 20, ..ExchangeConfig::default() };

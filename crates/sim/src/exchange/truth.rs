@@ -1,4 +1,4 @@
-//! What is so: the books of the exchange as they were at each number of their product, to compare a receiver's with.
+//! The truth: the books of the exchange as they were at each number of their product, to compare a receiver's with.
 
 use super::book::{ExchangeBook, PublishedLevel, PublishedTrade};
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! What is traded: products, each with its instruments and the depth of its books. Everything is invented.
+//! The traded world: products, each with its instruments and the depth of its books. Everything is invented.
 
 use crate::rng::Rng;
 
@@ -48,7 +48,7 @@ pub struct ExchangeInstrument {
     pub kind: InstrumentKind,
     /// Year, month and day of its end; of a complex instrument nought.
     pub maturity: u32,
-    /// It is deleted: nothing more is told of it.
+    /// It is deleted: the exchange publishes nothing more about it.
     pub gone: bool,
     /// What its prices gather around at the start, in ticks.
     pub(super) fair: i64,

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub use flow::{marking_close, runaway_algo, structuring, wash_trade};
 pub use orders::{layering, order_to_trade_ratio, quote_stuffing, spoofing};
 
-/// An event as it stands in a line.
+/// An event as it is in a line.
 pub struct Event {
     pub seq: u64,
     pub ts: i64,

@@ -90,7 +90,7 @@ impl Maker {
 
     /// Appends a unit with an event of this kind, some of its fields none, inline or overflowing their place.
     pub fn event(&mut self, kind: EventKind, out: &mut Vec<u8>) {
-        // Ids first: their definitions stand before the event.
+        // Ids first: their definitions come before the event.
         let schema = EventSchema::for_kind(kind);
         let mut ids = Vec::new();
         // A quote is a venue's or a bank's.
@@ -321,7 +321,7 @@ pub fn seen_on_tape(dir: &Path) -> Vec<Seen> {
     }
 }
 
-/// All events that a scan gives, and how many problems it told.
+/// All events that a scan returns, and how many problems it reported.
 pub fn seen_in_store(store: &Store, filter: &ScanFilter) -> (Vec<Seen>, usize) {
     let sources: Vec<Vec<u8>> = store.sources().map(|e| e.bytes().to_vec()).collect();
     let mut scan: Scan<'_> = store.scan(filter).unwrap();

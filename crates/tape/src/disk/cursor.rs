@@ -76,7 +76,7 @@ impl Cursor {
         Ok(self.load_place()?.map(|(point, _)| point))
     }
 
-    /// The same, with the number of events before it where it was told.
+    /// The same, with the number of events before it if the cursor recorded that number.
     pub(crate) fn load_place(&self) -> Result<Option<(LineagePoint, Option<u64>)>> {
         let text = read_start(&self.path, CURSOR_BYTES as u64 + 1).with_context("read", &self.path)?;
         if text.is_empty() {

@@ -65,7 +65,7 @@ impl DefinitionReader {
         Ok(Self { file, path: path.into(), offset: HEAD as u64, frame: Vec::new(), met: None, whole: None })
     }
 
-    /// The next definition: where it stands on the tape, and its frame.
+    /// The next definition: its place on the tape, and its frame.
     ///
     /// # Errors
     /// A record that is cut short or does not match its checksum, and a log that ends before its durable end.
@@ -99,7 +99,7 @@ impl DefinitionReader {
         Ok(Some((position, &self.frame)))
     }
 
-    /// A log that was cut behind a whole record has nothing wrong in it, but lacks what was durable.
+    /// A log that was cut after a whole record has nothing wrong in it, but lacks what was durable.
     fn check_end(&self) -> Result<()> {
         let Some(paths) = &self.whole else { return Ok(()) };
         // Who verifies the tape reports a damaged mark.
@@ -132,7 +132,7 @@ pub(crate) struct DefinitionLog {
     pub length: u64,
     /// Everything below this position is in the log.
     covered: Position,
-    /// The follower came this far; the definitions before it take so many bytes. The log may have more of them.
+    /// The follower came this far; the definitions before it occupy this many bytes. The log may have more of them.
     passed: (Position, u64),
     /// The same at the start of the segment that is followed.
     marked: (Position, u64),
@@ -201,7 +201,7 @@ impl DefinitionLog {
         Ok(Self { file, path, meta: *meta, length, covered, passed, marked: passed, pending: Vec::new() })
     }
 
-    /// Goes back to where everything below `covered` takes `length` bytes. What is behind that is written again,
+    /// Goes back to where everything below `covered` occupies `length` bytes. All after that is written again,
     /// the same bytes in the same place. Frames will be given from position `from` on, which is not behind `covered`.
     ///
     /// # Errors
@@ -234,7 +234,7 @@ impl DefinitionLog {
         self.passed = self.marked;
     }
 
-    /// Bytes of the definitions up to the one that was taken last.
+    /// Bytes of the definitions up to the one accepted last.
     pub fn bytes_passed(&self) -> u64 {
         self.passed.1
     }
@@ -253,7 +253,7 @@ impl DefinitionLog {
         self.covered = position.plus(frame.len() as u64);
     }
 
-    /// Writes what was taken.
+    /// Writes the definitions accepted so far.
     pub fn flush(&mut self) -> Result<()> {
         if !self.pending.is_empty() {
             sys::write_at(&self.file, &self.pending, self.length).with_context("append to", &self.path)?;

@@ -7,14 +7,14 @@ use unitape_model::Position;
 use crate::disk::layout::{TapePaths, segment_path};
 use crate::error::Error;
 
-/// Why the durable position stands still.
+/// Why the durable position does not advance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DurabilityFailure {
     /// The system's number of the error.
     pub errno: i32,
     /// The file whose flush failed.
     pub path: PathBuf,
-    /// Nothing more becomes durable until the tape is opened anew; otherwise the recorder is writing it again.
+    /// Nothing more becomes durable until the tape is reopened; otherwise the recorder is writing it again.
     pub lasting: bool,
 }
 
@@ -34,7 +34,7 @@ impl DurabilityFailure {
     }
 }
 
-/// The file of a tape whose flush failed, as it is told in one word.
+/// The file of a tape whose flush failed; the state page stores it as one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlushTarget {
     Segment(u64),

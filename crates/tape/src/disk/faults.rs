@@ -85,7 +85,7 @@ pub struct InjectedFault {
     pub errno: i32,
     /// Also all calls after it.
     pub always: bool,
-    /// A write takes half of its bytes before it fails.
+    /// A write accepts half of its bytes before it fails.
     pub short: bool,
 }
 

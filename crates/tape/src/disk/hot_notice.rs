@@ -1,4 +1,4 @@
-//! What is to be said of the hot segments that a tape names and does not use.
+//! The notice about hot segments that a tape names and does not use.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What stands where in a tape's directory: names, `tape.toml`, the header page of a segment.
+//! The layout of a tape's directory: names, `tape.toml`, the header page of a segment.
 //!
 //! Drawn byte by byte in `docs/formats-tape.md`; the offsets are asserted below.
 
@@ -27,7 +27,7 @@ const SEGMENT_INDEX_MAX: u64 = (1 << 27) - 1;
 /// No position or ordinal is greater: what says so is damaged, and sums cannot overflow.
 pub(crate) const PLACE_MAX: u64 = 1 << 63;
 
-/// Identity of a tape, 128 bits given by whoever makes it.
+/// Identity of a tape, 128 bits chosen by its creator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TapeId(pub u128);
 

@@ -11,7 +11,7 @@ pub struct RetentionLimits {
     pub bytes: Option<u64>,
     /// What was finished so long ago or less.
     pub age: Option<Duration>,
-    /// What was finished on the last so many days of UTC, of which today is one.
+    /// Keeps segments finished on this many last days of UTC; today is one of them.
     pub days: Option<u32>,
     /// How long removal is announced before it happens.
     pub notice: Duration,

@@ -42,7 +42,7 @@ impl FileLock {
             let same = fs::metadata(path).is_ok_and(|m| file.metadata().is_ok_and(|f| f.ino() == m.ino()));
             if same {
                 let mut before = String::new();
-                // A lock file that is not text tells nothing about the holder before, and that is all.
+                // A lock file that is not text does not identify the earlier holder, and nothing else depends on it.
                 let _ = (&mut file).take(4096).read_to_string(&mut before);
                 return Ok(Self { file, path: path.into(), pid: std::process::id(), before });
             }
@@ -96,7 +96,7 @@ pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
 }
 
-/// Identity of this boot of the machine, empty where the system does not tell.
+/// Identity of this boot of the machine, empty where the system does not report it.
 pub(crate) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().into()
 }

@@ -185,7 +185,7 @@ impl MappedSegment {
     pub fn first_ordinal(&self, meta: &TapeManifest) -> Result<u64> {
         // SAFETY: the mapping has at least HEADER_PAGE bytes (checked when it was made). The page is written before
         // the file gets its name and, when a segment is taken over again, with the same fields; a hot segment is
-        // held by whoever asks.
+        // held by the caller.
         let page = unsafe { std::slice::from_raw_parts(self.map.as_ptr(), HEADER_PAGE as usize) };
         SegmentHeader::check(page, meta, self.index, &self.path)
     }
@@ -312,7 +312,7 @@ impl MappedSegment {
         if at.min(self.size) <= self.ready() { Ok(()) } else { self.have_to(at + STEP_BYTES) }
     }
 
-    /// Reserves further ahead of a writer that is at data offset `at`; a full disk is told by the writer.
+    /// Reserves further ahead of a writer that is at data offset `at`. The writer reports a full disk.
     pub fn reserve_ahead(&self, at: u64) {
         if (at + AHEAD_BYTES).min(self.size) >= self.ready() + STEP_BYTES {
             _ = self.have_to(at + AHEAD_BYTES);
@@ -348,7 +348,7 @@ impl MappedSegment {
         }
     }
 
-    /// Position behind the last byte of data.
+    /// Position after the last byte of data.
     pub fn end(&self) -> Position {
         self.base.plus(self.size)
     }
@@ -415,7 +415,7 @@ impl MappedSegment {
         unsafe { lines::put::<{ flaw::NONE }>(self, self.base, at, frames, hold) };
     }
 
-    /// Copies committed bytes as they stand to data offset `at`, the first word last.
+    /// Copies committed bytes unchanged to data offset `at`, the first word last.
     ///
     /// # Safety
     /// - `at + bytes.len() <= size`, both multiples of the line, `bytes` not empty.
@@ -441,8 +441,8 @@ impl MappedSegment {
     ///
     /// # Safety
     /// - `at + length <= size`.
-    /// - The range lies behind the committed end, holds no word that a reader looks at (the header word of the
-    ///   first frame behind the end), and nobody else writes to it while the slice lives.
+    /// - The range lies after the committed end, holds no word that a reader looks at (the header word of the
+    ///   first frame after the end), and nobody else writes to it while the slice lives.
     #[inline]
     #[allow(clippy::mut_from_ref, reason = "the memory is shared, and the range is the caller's alone")]
     pub unsafe fn draft(&self, at: u64, length: usize) -> &mut [u8] {

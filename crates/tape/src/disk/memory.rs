@@ -87,7 +87,7 @@ pub(crate) fn next_data(file: &File, offset: u64) -> Option<u64> {
     match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(offset)) {
         Ok(found) => Some(found),
         Err(rustix::io::Errno::NXIO) => None,
-        // A file system that does not tell holes from data: everything is data.
+        // A file system that does not distinguish holes from data: everything is data.
         Err(_) => Some(offset),
     }
     #[cfg(not(target_os = "linux"))]

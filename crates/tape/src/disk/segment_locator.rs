@@ -58,7 +58,7 @@ impl SegmentLocator {
     /// Another mapping for `held`, if that is no longer the one writers write to.
     ///
     /// A segment that was closed and opened again in between may have moved: the file has lost its name, or
-    /// a hot one stands before it.
+    /// a hot one comes before it.
     pub fn remap_moved(&self, held: &MappedSegment) -> Result<Option<MappedSegment>> {
         let hot = self.hot_place()?.map(|dir| segment_path(&dir, held.index));
         let stale = match hot.filter(|path| path.exists()) {
@@ -85,11 +85,11 @@ impl SegmentLocator {
         Ok(all)
     }
 
-    /// Whether the tape goes on in segment `index`, which is not there and does not come; `end` tells a position up to
-    /// which the tape reaches.
+    /// Whether the tape continues in segment `index`, which is missing and will not appear. `end` returns a position
+    /// that the tape reaches.
     pub fn is_lost(&self, index: u64, mut end: impl FnMut() -> Result<Position>) -> Result<bool> {
         // Each time the end first: a segment is in its place before the end goes beyond its start. Twice, because a
-        // recovery takes the end back before it removes what lies behind it.
+        // recovery takes the end back before it removes what lies after it.
         for _ in 0..2 {
             if end()?.0 <= index.saturating_mul(self.meta.segment_bytes) || self.segment(index)?.is_some() {
                 return Ok(false);

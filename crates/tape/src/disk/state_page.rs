@@ -6,7 +6,7 @@
 //!         15 retired │ 16 epoch │ 17, 18, 19 whose page it is
 //! ```
 //!
-//! Each is a number of its own. The limits are those of the writer, for whoever records the tape.
+//! Each is a number of its own. The limits are those of the writer, for the process that records the tape.
 
 use std::fs::{self, File, OpenOptions};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -78,7 +78,7 @@ impl StatePage {
             Err(e) if is_read_only(&e) => (File::open(&path).with_context("open", &path)?, false),
             other => (other.with_context("open", &path)?, true),
         };
-        // What is mapped and not in the file is a signal; whoever makes it writes it whole.
+        // What is mapped and not in the file is a signal; the process that creates it writes it whole.
         if file.metadata().with_context("look at", &path)?.len() < Self::BYTES {
             return Ok(None);
         }
@@ -129,12 +129,12 @@ impl StatePage {
         Position(self.word(WANTED).load(Ordering::Relaxed))
     }
 
-    /// Tells that a flush has failed.
+    /// Reports that a flush has failed.
     pub fn fail(&self, errno: i32, what: FlushTarget, lasting: bool) {
         self.word(FAILED_FILE).store(what.word(), Ordering::Relaxed);
         self.word(FAILURES).fetch_add(1, Ordering::Relaxed);
         let word = u64::from(errno.unsigned_abs().max(1)) | if lasting { LASTING } else { 0 };
-        // Release: pairs with the Acquire in `failure`; the file is told before.
+        // Release: pairs with the Acquire in `failure`; the file is stored before.
         self.word(FAILED).store(word, Ordering::Release);
     }
 
@@ -265,7 +265,7 @@ impl StatePage {
         }
     }
 
-    /// What the writer wants kept, for whoever records the tape.
+    /// The writer's retention limits, for the process that records the tape.
     pub fn retention(&self) -> RetentionLimits {
         let word = |index| Some(self.word(index).load(Ordering::Relaxed)).filter(|&n| n > 0);
         RetentionLimits {

@@ -150,7 +150,7 @@ pub(crate) fn write_at(file: &File, bytes: &[u8], offset: u64) -> Result<()> {
     file.write_all_at(bytes, offset)
 }
 
-/// Writes bytes over others, few enough to be taken whole or not at all.
+/// Writes bytes over others, few enough that they are written whole or not at all.
 pub(crate) fn overwrite_at(file: &File, bytes: &[u8], offset: u64) -> Result<()> {
     pass(SystemCall::Write)?;
     file.write_all_at(bytes, offset)

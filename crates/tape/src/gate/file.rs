@@ -69,7 +69,7 @@ impl GateFile {
         Ok(Some(Self { map, file, path: path.into() }))
     }
 
-    /// Makes a gate whose reader is taken to be at `position`; only the writer does.
+    /// Makes a gate whose reader is assumed to be at `position`; only the writer does.
     pub fn create(path: &Path, tape: TapeId, position: Position) -> Result<()> {
         let mut page = vec![0; BYTES as usize];
         let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);

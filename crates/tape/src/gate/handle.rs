@@ -13,7 +13,7 @@ use crate::disk::layout::{TapeManifest, TapePaths};
 use crate::error::{Error, FileContext, Result};
 use crate::lockfree::{SharedMemory, flaw, gate};
 
-/// A reader's hold on its gate. Dropping it, or dying, lets the writer go on.
+/// A reader's hold on its gate. Dropping it, or dying, lets the writer continue.
 ///
 /// ```
 /// use std::time::Duration;
@@ -34,7 +34,7 @@ use crate::lockfree::{SharedMemory, flaw, gate};
 /// orders.offer(1, b"buy")?;
 /// orders.offer(1, b"sell")?;
 /// assert!(matches!(orders.offer(1, b"buy"), Err(Error::Gated { alive: true, .. })));
-/// while reader.next()?.is_some() {} // dealt with, then told:
+/// while reader.next()?.is_some() {} // dealt with, then reported:
 /// risk.advance(reader.position());
 /// orders.offer(1, b"buy")?;
 /// orders.close()?;
@@ -88,8 +88,8 @@ impl GateHandle {
         }
     }
 
-    /// Says that everything before `position` has been dealt with. One store; a position that was told already is
-    /// nothing new.
+    /// Reports that everything before `position` has been dealt with. It costs one store; a position reported already
+    /// changes nothing.
     #[inline]
     pub fn advance(&mut self, position: Position) {
         if position > self.position {
@@ -106,7 +106,7 @@ impl GateHandle {
         self.came = gate::attach::<{ flaw::NONE }>(&self.gate, position);
     }
 
-    /// What was told last.
+    /// The position reported last.
     pub fn position(&self) -> Position {
         self.position
     }

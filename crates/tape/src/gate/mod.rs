@@ -71,7 +71,7 @@ pub struct GateDrops {
     pub last: Position,
 }
 
-/// A gate as it stands.
+/// The present state of a gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GateStatus {
     /// Name of the reader.

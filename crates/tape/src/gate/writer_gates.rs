@@ -28,7 +28,7 @@ pub(crate) struct GateSet {
 struct WriterGate {
     gate: Gate,
     file: GateFile,
-    /// The coming that was told to be heeded.
+    /// The attachment that the writer last confirmed to its reader.
     heeded: u64,
     /// The coming whose reader was found dead.
     dead: Option<u64>,
@@ -38,7 +38,7 @@ struct WriterGate {
 }
 
 impl GateSet {
-    /// Opens or makes the gates of a tape that ends at `end`; takes away those that are not declared any more.
+    /// Opens or makes the gates of a tape that ends at `end`; removes those that are not declared any more.
     pub fn open(paths: &TapePaths, tape: TapeId, end: Position, gates: &[Gate]) -> Result<Self> {
         for (i, gate) in gates.iter().enumerate() {
             check_name(&gate.reader)?;
@@ -125,7 +125,7 @@ impl GateSet {
 
     /// Takes away the files that nobody needs.
     pub fn close(&self, paths: &TapePaths, tape: TapeId) -> Result<()> {
-        // A required reader's place outlives the writer; the others begin anew.
+        // A required reader's place outlives the writer; the others start afresh.
         tidy(paths, tape, |name| self.held.iter().any(|held| held.gate.required && held.gate.reader == name))
     }
 

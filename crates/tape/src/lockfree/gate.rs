@@ -18,7 +18,7 @@ use unitape_model::Position;
 
 use super::{SharedMemory, flaw};
 
-/// Where the words of a gate's page stand; the reader's and the writer's are on lines of their own.
+/// The places of the words in a gate's page; the reader's and the writer's are on lines of their own.
 pub mod place {
     /// Everything before this position is dealt with. The reader's.
     pub const POSITION: u64 = 128;

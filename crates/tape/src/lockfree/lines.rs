@@ -12,7 +12,7 @@
 //! claim is stored after every other byte of the whole claim, with Release; so whoever finds it with Acquire may
 //! read all of the claim, through plain memory.
 //!
-//! Invariant: what lies behind a word that is zero is not looked at. A reader walks from frame to frame, so the
+//! Invariant: what lies after a word that is zero is not looked at. A reader walks from frame to frame, so the
 //! words inside a claim need no order of their own, and claims may be published in any order.
 //!
 //! Invariant: committed bytes never change, so that they can be lent and copied without looking again.
@@ -32,7 +32,7 @@ pub enum HeaderWordState {
     Frame(FrameHeader),
     /// The rest of the memory is empty.
     Pad,
-    /// Neither zero nor anything that may stand there.
+    /// Neither zero nor anything that may be there.
     Damage(FrameHeader),
 }
 
@@ -112,7 +112,7 @@ pub unsafe fn put<const FLAW: u8>(
     }
 }
 
-/// Copies committed bytes as they stand to offset `at`, the first word last.
+/// Copies committed bytes unchanged to offset `at`, the first word last.
 ///
 /// # Safety
 /// - The range lies in the memory, `at` and the length are multiples of the line, `bytes` is not empty.

@@ -64,7 +64,7 @@ pub mod flaw {
     pub const EARLY_CHECK: u8 = 7;
     /// A ring's writer leaves an old lap's bytes where the next header word will be.
     pub const NO_ZERO: u8 = 8;
-    /// A gate's reader tells its position, or that it came, with Relaxed.
+    /// A gate's reader publishes its position, or that it came, with Relaxed.
     pub const RELAXED_POSITION: u8 = 9;
     /// A gate's writer counts what it dropped with Relaxed.
     pub const RELAXED_COUNT: u8 = 10;

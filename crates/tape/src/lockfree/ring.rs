@@ -8,16 +8,16 @@
 //!      be          ▲ a multiple of the step: a block          ▲ the word here is zero
 //! ```
 //!
-//! A position's place is `position % capacity`, so writing behind the end takes away what stands a capacity before.
+//! A position's place is `position % capacity`, so writing after the end overwrites the bytes a capacity before.
 //!
 //! Invariant (intent first): before the first byte of a block is overwritten, the intent is stored beyond that
-//! block, and a Release fence stands between. A reader copies with relaxed loads and looks at the intent after an
+//! block, and a Release fence separates the two. A reader copies with relaxed loads and looks at the intent after an
 //! Acquire fence. If any of its loads found a byte of a later lap, the two fences meet and it finds the intent
 //! beyond its position as well, and throws the copy away. So nothing is delivered that is not exactly one frame
 //! as it was written. The same holds for marks, which are used again after two laps.
 //!
-//! Invariant (zero behind): when a unit is committed, the word behind it is zero already, so that a reader which
-//! goes on there finds zero until the next commit, and never the payload of an old lap, whatever it looks like.
+//! Invariant (zero behind): when a unit is committed, the word after it is zero already, so that a reader which
+//! continues there finds zero until the next commit, and never the payload of an old lap, whatever it looks like.
 //! Whoever stands at a position has got there from a commit, a mark or the end, all of which come after that zero.
 //!
 //! Invariant (one word commits): a unit lies together; all of it but its first header word is in place before that
@@ -27,7 +27,7 @@
 //! Invariant (marks): block *b*'s mark is the start of the first unit that starts at or behind *b* × step, and the
 //! number of events before it; written after that unit's commit, the position last. The intent is always the start
 //! of a block that has its mark, because a unit is at most a quarter of the memory: so a reader that was overrun
-//! goes on at the oldest whole unit and knows how many events it lost.
+//! continues at the oldest whole unit and knows how many events it lost.
 //!
 //! All payload goes through atomic words: a reader may look while the writer writes, and that must not be a race
 //! in the language's memory model.
@@ -39,11 +39,11 @@ use unitape_model::{FrameHeader, LINE, Position, frame::KIND_PAD};
 use super::lines::{HeaderWordState, judge};
 use super::{SharedMemory, flaw};
 
-/// Where the words of the control page stand; lines that the two sides write or read apart are 128 bytes apart.
+/// The places of the words in the control page; lines that the two sides write or read apart are 128 bytes apart.
 pub mod place {
     /// Everything before this position is overwritten or about to be. Written by the writer once a block.
     pub const INTENT: u64 = 128;
-    /// Position behind the last unit. Written by the writer with every unit, looked at to know the lag.
+    /// Position after the last unit. Written by the writer with every unit, looked at to know the lag.
     pub const END: u64 = 256;
     /// First of the marks: position and events before it, 16 bytes each.
     pub const MARKS: u64 = 512;
@@ -190,7 +190,7 @@ impl<M: SharedMemory, const FLAW: u8> RingWriter<M, FLAW> {
         Ok(ring)
     }
 
-    /// Position behind the last unit.
+    /// Position after the last unit.
     #[inline]
     pub fn end(&self) -> Position {
         self.end
@@ -232,7 +232,7 @@ impl<M: SharedMemory, const FLAW: u8> RingWriter<M, FLAW> {
         start
     }
 
-    /// Makes `bytes` behind the end writable and gives where they begin; nothing is committed yet.
+    /// Makes `bytes` after the end writable and gives where they begin; nothing is committed yet.
     #[inline]
     pub fn open(&mut self, bytes: u64) -> Position {
         assert!(bytes > 0 && bytes <= self.shape.unit_max);
@@ -252,7 +252,7 @@ impl<M: SharedMemory, const FLAW: u8> RingWriter<M, FLAW> {
         let mut to = self.shape.word(position);
         for word in bytes.chunks_exact(8) {
             let value = u64::from_ne_bytes(word.try_into().expect("eight bytes"));
-            // Relaxed: behind the fence of `announce` for readers of the old lap, before the commit for others.
+            // Relaxed: after the fence of `announce` for readers of the old lap, before the commit for others.
             self.memory.store(to, value, Ordering::Relaxed);
             to += 8;
         }
@@ -263,7 +263,7 @@ impl<M: SharedMemory, const FLAW: u8> RingWriter<M, FLAW> {
     pub fn publish(&mut self, start: Position, bytes: u64, first: FrameHeader, ordinals: u64) {
         let next = start.plus(bytes);
         if FLAW != flaw::NO_ZERO {
-            // Relaxed: before the commit below, behind the fence of `announce`.
+            // Relaxed: before the commit below, after the fence of `announce`.
             self.memory.store(self.shape.word(next), 0, Ordering::Relaxed);
         }
         if FLAW == flaw::LATE_INTENT && next.0 + LINE as u64 > self.intent + self.shape.capacity {
@@ -321,9 +321,9 @@ pub enum RingReadOutcome {
     Frame(FrameHeader),
     /// Nothing is committed there yet.
     Nothing,
-    /// The writer has taken the position away; the reader is where it was.
+    /// The writer has overwritten the position; the reader has not moved.
     Overrun,
-    /// Neither a frame nor zero stands there, and it was not overwritten.
+    /// Neither a frame nor zero is there, and it was not overwritten.
     Damage(FrameHeader),
 }
 
@@ -344,7 +344,7 @@ impl<M: SharedMemory, const FLAW: u8> RingReader<M, FLAW> {
         Some(reader)
     }
 
-    /// Where the next frame will stand, and the number of events before it.
+    /// The position of the next frame, and the number of events before it.
     #[inline]
     pub fn next_mark(&self) -> UnitMark {
         self.at
@@ -365,7 +365,7 @@ impl<M: SharedMemory, const FLAW: u8> RingReader<M, FLAW> {
         self.shape
     }
 
-    /// Position behind the last unit, as the writer last said.
+    /// Position after the last unit, as the writer last said.
     #[inline]
     pub fn end(&self) -> Position {
         // Acquire: pairs with the Release in `RingWriter::publish`; what is before it can be read.
@@ -395,7 +395,7 @@ impl<M: SharedMemory, const FLAW: u8> RingReader<M, FLAW> {
             let from = buffer.len();
             buffer.push(header.0);
             let word = self.shape.word(position);
-            // Relaxed: the look's Acquire stands before them, the check behind them.
+            // Relaxed: the look's Acquire comes before them, the check after them.
             let words = (8..header.len_bytes() as u64).step_by(8);
             buffer.extend(words.map(|at| self.memory.load(word + at, Ordering::Relaxed)));
             begun = Some((buffer, from));

@@ -1,4 +1,4 @@
-//! What the disk takes: files written one after the other in the plainest way, flushed as the tape's are.
+//! The throughput of the disk: files written one after the other in the plainest way, flushed as the tape's are.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;

@@ -12,7 +12,7 @@ pub struct NumberedFrames {
 /// Frames made ahead: far enough that the store of a number is done when the frame is copied to the tape.
 const AHEAD: u64 = 32;
 
-/// Bytes of payload in a frame of `lines` lines; the rest behind the header word is zero.
+/// Bytes of payload in a frame of `lines` lines; the rest after the header word is zero.
 pub fn payload_of(lines: u16) -> usize {
     match lines {
         // The message of the peers: 100 bytes, which take two lines.

@@ -1,4 +1,4 @@
-//! The second process of a measurement: how it is started, told what to do, waited for, and ended.
+//! The second process of a measurement: how it is started, instructed, waited for, and ended.
 
 use std::hint::spin_loop;
 use std::path::Path;

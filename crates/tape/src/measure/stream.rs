@@ -44,7 +44,7 @@ pub fn one_way(
 }
 
 /// As [`one_way`], at full rate for a time; the sender waits while the reader is `lag_bytes_max` behind, so that
-/// retention takes nothing away that was not read.
+/// retention removes nothing that was not read.
 ///
 /// # Errors
 /// The tape, or the second process.

@@ -95,7 +95,7 @@ impl WaitDeadline {
 mod tests {
     use super::*;
 
-    /// A pause that goes on in a dialogue would be in every round trip; one that never begins leaves a stream at a
+    /// A pause that continues in a dialogue would be in every round trip; one that never begins leaves a stream at a
     /// third of its rate.
     #[test]
     fn pauses_grow_in_a_stream_and_end_in_a_dialogue() {

@@ -30,14 +30,14 @@ pub enum StartPosition {
     Oldest,
     /// Behind the last frame committed so far.
     End,
-    /// At the frame that starts at, or right behind the one that ends at, this position.
+    /// At the frame that starts at, or right after the one that ends at, this position.
     At(Position),
 }
 
 /// A committed frame, in place.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// Where it stands.
+    /// Its position.
     pub position: Position,
     /// Its header word.
     pub header: FrameHeader,
@@ -53,10 +53,10 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Committed frames one after the other, in place; take them apart with [`unitape_model::frames`].
+/// Committed frames one after the other, in place; split them with [`unitape_model::frames`].
 #[derive(Clone, Copy, Debug)]
 pub struct FrameRun<'a> {
-    /// Where the first one stands.
+    /// The position of the first one.
     pub position: Position,
     /// Ordinal of the first non-META frame in it.
     pub ordinal: u64,
@@ -94,7 +94,7 @@ pub struct Reader {
     pub(crate) stop: Option<DamageStop>,
     pub(crate) idle: u32,
     durability: Option<DurabilityHandle>,
-    /// The page on which the tape's end and what is about to go are told.
+    /// The page that announces the tape's end and the segments that retention is about to remove.
     pub(crate) page: Option<StatePage>,
     /// End and ordinal of a tape that is closed.
     pub(crate) ended: Option<(Position, u64)>,
@@ -147,8 +147,8 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Opens the tape at the oldest position there is, for who was at `position`, which is gone, with `ordinal`
-    /// events before it if that is known; [`Reader::skipped`] then tells what was lost.
+    /// Opens the tape at its oldest position, for a reader that was at `position`, which is gone, with `ordinal`
+    /// events before it if that is known. [`Reader::skipped`] then returns what was lost.
     pub(crate) fn open_after_removal(dir: &Path, position: Position, ordinal: Option<u64>) -> Result<Self> {
         let mut reader = Self::unpositioned(SegmentLocator::open(dir)?);
         (reader.position, reader.ordinal) = (position, ordinal.unwrap_or(0));
@@ -286,7 +286,7 @@ impl Reader {
         }
     }
 
-    /// Position behind the last frame read.
+    /// Position after the last frame read.
     pub fn position(&self) -> Position {
         self.position
     }
@@ -343,7 +343,7 @@ impl Reader {
     }
 
     /// Steps over the next frame; gives its data offset and header.
-    #[inline(always)] // the loop of whoever waits for a frame: what it takes to notice one is in every round trip
+    #[inline(always)] // a waiting thread loops here: the time to notice a frame is in every round trip
     pub(crate) fn advance(&mut self) -> Result<Option<(u64, FrameHeader)>> {
         if let Some(segment) = &self.segment
             && self.at < self.limit

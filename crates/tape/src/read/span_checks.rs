@@ -425,13 +425,13 @@ impl SpanChecks {
     /// Looks up how far the sums reach.
     fn look(&mut self, live: &SegmentLocator, page: Option<&StatePage>) -> ChecksumCoverage {
         let closed = page.is_none() && !live.paths.writer_lock().exists();
-        let told = page.map_or(Position(0), StatePage::durable);
+        let mark = page.map_or(Position(0), StatePage::durable);
         let mut open = None;
         let durable = match load_durable(&live.paths) {
             Ok(durable) => {
                 open = durable.open_sum.map(|sum| (durable.position, sum));
                 // It is made at the first flush, and a tape that is closed was flushed.
-                let must = || closed || told > Position(0) || tenancy(&live.paths) != WriterPresence::InUse;
+                let must = || closed || mark > Position(0) || tenancy(&live.paths) != WriterPresence::InUse;
                 if self.on && durable.position == Position(0) && !live.paths.durable().exists() && must() {
                     self.unverified.note_missing_sum(&live.paths.durable(), "it is missing");
                 }
@@ -445,7 +445,7 @@ impl SpanChecks {
             }
         };
         let abandoned = !closed && tenancy(&live.paths) == WriterPresence::Abandoned { rebooted: false };
-        let known = ChecksumCoverage { durable: durable.max(told), open, abandoned, closed };
+        let known = ChecksumCoverage { durable: durable.max(mark), open, abandoned, closed };
         self.known = Some(known);
         known
     }

@@ -42,8 +42,8 @@ impl Subscription {
         Ok(Self { reader: Reader::open(dir, start)?, cursor: None, wait: WaitStrategy::default() })
     }
 
-    /// The same, but where retention has removed the place to start at, at the oldest one there is;
-    /// [`Reader::skipped`] of [`Subscription::reader`] tells the bytes between the two.
+    /// The same, but if retention has removed the place to start at, it starts at the oldest one there is.
+    /// [`Reader::skipped`] of [`Subscription::reader`] returns the bytes between the two.
     ///
     /// # Errors
     /// As [`Subscription::open`], but for a place that is gone.
@@ -51,7 +51,7 @@ impl Subscription {
         Ok(Self { reader: Self::reader_at(dir, start)?, cursor: None, wait: WaitStrategy::default() })
     }
 
-    /// Subscribes under a name: goes on where it was acknowledged last, or at `start` when it is new. A name is
+    /// Subscribes under a name: continues where it was acknowledged last, or at `start` when it is new. A name is
     /// for one subscriber at a time.
     ///
     /// # Errors
@@ -77,9 +77,9 @@ impl Subscription {
         Ok(Self { reader: Reader::resume(dir, point)?, cursor: None, wait: WaitStrategy::default() })
     }
 
-    /// The same, but where retention has removed the place it goes on at the oldest one there is;
-    /// [`Reader::skipped`] of [`Subscription::reader`] tells what was lost (the events where the name was
-    /// acknowledged by a subscription, which knew them).
+    /// The same, but if retention has removed the place, it continues at the oldest one there is. [`Reader::skipped`]
+    /// of [`Subscription::reader`] returns what was lost. It includes the events if a subscription acknowledged the
+    /// name, because that one knew their number.
     ///
     /// # Errors
     /// As [`Subscription::open_named`], but for a place that is gone.
@@ -163,7 +163,7 @@ impl Subscription {
         self.reader.wait_as(self.wait, timeout)
     }
 
-    /// Stores that everything read so far has been dealt with: the next subscription of the name goes on here.
+    /// Stores that everything read so far has been dealt with: the next subscription of the name continues here.
     /// One system call; survives the death of the process. The first of a name is flushed to the disk. Of the others
     /// the system writes one from time to time, and a power loss brings back the one it wrote last: what came after
     /// that is read again.
@@ -178,12 +178,12 @@ impl Subscription {
         }
     }
 
-    /// Position behind the last frame read.
+    /// Position after the last frame read.
     pub fn position(&self) -> Position {
         self.reader.position()
     }
 
-    /// Position behind the last frame read, with its epoch: what [`Subscription::resume`] wants.
+    /// Position after the last frame read, with its epoch: what [`Subscription::resume`] wants.
     pub fn point(&self) -> LineagePoint {
         self.reader.point()
     }

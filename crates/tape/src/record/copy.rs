@@ -12,7 +12,7 @@
 //! the cache this kind of machine writes a third of what its disk takes.
 //!
 //! Invariant: the page with the first new word is written last, so that what is not whole cannot be reached,
-//! whenever the process dies; behind the last new frame there are zeros.
+//! whenever the process dies; after the last new frame there are zeros.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -124,7 +124,7 @@ impl SpareCopy {
         live.paths.run().join("recording")
     }
 
-    /// Makes that of segment `index`, once. If it cannot, whoever needs it tries again and says why.
+    /// Makes that of segment `index`, once. If it cannot, the caller that needs it tries again and reports why.
     pub fn make(&mut self, live: &SegmentLocator, index: u64) {
         if self.index != index && !segment_path(&live.paths.segments(), index).exists() {
             // The first ordinal is known when it is taken.

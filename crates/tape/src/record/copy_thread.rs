@@ -6,7 +6,7 @@
 //! ```
 //!
 //! What is given is written in its order and answered in its order. A piece that fails does not stop those behind it: they
-//! cannot be reached on the copy before it is whole, and whoever gave them writes them again.
+//! cannot be reached on the copy before it is whole, and the process that gave them writes them again.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -46,7 +46,7 @@ impl CopyThread {
         let body = move || {
             while let Ok(CopyJob { copy, source, from, to }) = given.recv() {
                 let result = copy.extend(&source, from, to);
-                // Before the answer: whoever has it may let go of the segment.
+                // Before the answer: a caller that has it may drop the segment.
                 drop((copy, source));
                 if back.send(result).is_err() {
                     break;
@@ -80,7 +80,7 @@ impl CopyThread {
         }
     }
 
-    /// The thread ends before its channel does with a panic alone, which goes on here.
+    /// The thread ends before its channel does with a panic alone, which continues here.
     fn panicked(&mut self) -> ! {
         match self.thread.take().map(JoinHandle::join) {
             Some(Err(panic)) => std::panic::resume_unwind(panic),
@@ -93,7 +93,7 @@ impl Drop for CopyThread {
     fn drop(&mut self) {
         self.loads = None;
         if let Some(thread) = self.thread.take() {
-            // A panic of its own has been met by whoever waited for it.
+            // A panic of its own has reached the thread that waited for it.
             _ = thread.join();
         }
     }

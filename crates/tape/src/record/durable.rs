@@ -1,14 +1,14 @@
-//! What survives power loss: the words that tell it, and waiting for it.
+//! Which data survives power loss: the words that report it, and waiting for it.
 //!
 //! ```text
 //!  committed ── survives the death of any process ──▶ the header word is stored; a reader sees it
-//!  durable ──── survives power loss ────────────────▶ DIR/durable names a position behind it
+//!  durable ──── survives power loss ────────────────▶ DIR/durable names a position after it
 //!
 //!  waiter ──ask: word 3──▶ follower ── flush files ─▶ flush DIR/durable ─▶ word 2 ──▶ all waiters
 //! ```
 //!
-//! Any process asks by raising one shared word and waits on another, so that one flush serves all who wait. What
-//! a flush that failed means is told in `docs/formats-tape.md`.
+//! Any process asks by raising one shared word and waits on another, so that one flush serves all who wait.
+//! `docs/formats-tape.md` explains what a failed flush means.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -48,12 +48,12 @@ impl DurabilityHandle {
     /// Damage of the file that says so.
     pub fn position(&mut self) -> Result<Position> {
         // A page that may not be written cannot be mapped; the file can be read.
-        let told = self.page().ok().flatten().map_or(Position(0), StatePage::durable);
-        // Of a tape in use nobody has told yet, or it is not in use.
-        Ok(if told > Position(0) { told } else { load_durable(&self.live.paths)?.position })
+        let published = self.page().ok().flatten().map_or(Position(0), StatePage::durable);
+        // Zero: nobody has reported a position yet, or the tape is not in use.
+        Ok(if published > Position(0) { published } else { load_durable(&self.live.paths)?.position })
     }
 
-    /// Why it stands still, if a flush has failed and was not made good.
+    /// Why it does not advance, if a flush has failed and was not made good.
     pub fn failure(&mut self) -> Result<Option<DurabilityFailure>> {
         let paths = self.live.paths.clone();
         Ok(self.page()?.and_then(|state| state.failure(&paths)))
@@ -146,7 +146,7 @@ pub(crate) fn wait_on(
             if state.is_retired() {
                 return Ok(false);
             }
-            // One that dies is often started anew at once.
+            // A recorder that dies is often restarted at once.
             absent = if holder(&paths.recorder_lock()).is_some() { 0 } else { absent + 1 };
             if absent >= 3 {
                 let durable = state.durable();
@@ -159,7 +159,7 @@ pub(crate) fn wait_on(
 /// Time between two looks whether there is still somebody who can flush.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Why the durable position of the tape in `dir` stands still, for people; none if it does not, or nobody has the tape
+/// Why the durable position of the tape in `dir` does not advance, for people; none if it does, or nobody has the tape
 /// open. Cheap.
 pub fn durability_warning(dir: &Path) -> Option<String> {
     let paths = TapePaths { dir: dir.into() };

@@ -9,10 +9,10 @@
 //!                                                     else ─▶ lost, until the tape is opened anew
 //! ```
 //!
-//! After a flush that failed the kernel takes the pages for clean: the next flush of the same file would succeed
-//! and say nothing. So the durable position never goes over bytes whose flush failed, unless they were written
-//! again. Each file stays open from before the follower is done with it until it is flushed, because the kernel
-//! tells an error of its own write-back to open files only.
+//! After a flush that failed the kernel considers the pages clean: the next flush of the same file would succeed
+//! without an error. So the durable position never passes bytes whose flush failed, unless they were written again.
+//! Each file stays open from before the follower is done with it until it is flushed, because the kernel reports an
+//! error of its own write-back to open files only.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -36,7 +36,7 @@ use crate::trust::unsynced_tail::check_known;
 pub enum SyncPolicy {
     /// When the writer closes.
     OnClose,
-    /// After so many bytes or so much time, whichever comes first.
+    /// After this many bytes or this much time, whichever comes first.
     Every {
         /// Bytes that may be committed and not durable.
         bytes: u64,
@@ -51,14 +51,14 @@ const OPEN_MAX: usize = 128;
 /// What is to be flushed, and how that went.
 #[derive(Debug)]
 pub(crate) struct FlushState {
-    /// What is told: the last whole unit that is on the disk. More of the tape would be cut after a power loss, and a
-    /// position in the middle of a unit would be one that the tape then does not reach.
+    /// The position that is reported: the last whole unit on the disk. More of the tape would be cut after a power
+    /// loss. The tape would then not reach a position in the middle of a unit.
     pub durable: DurableMark,
     /// All bytes before this are on the disk.
     pub flushed: DurableMark,
     pub last: Instant,
     pub open: Vec<(FlushTarget, File)>,
-    /// Copies of segments up to the one that begins at this position or is before it are made anew, because a flush of
+    /// Copies of segments up to the one that begins at this position or is before it are made again, because a flush of
     /// theirs has failed.
     pub suspect: Option<Position>,
     /// Nothing more becomes durable.
@@ -107,7 +107,7 @@ impl FlushState {
         Ok(again)
     }
 
-    /// Has copies made anew up to the segment that begins at `position` or is before it. Before the first byte of the
+    /// Has copies made again up to the segment that begins at `position` or is before it. Before the first byte of the
     /// tape nothing was written that could be lost.
     pub fn suspect_to(&mut self, position: Position) {
         self.suspect = self.suspect.max(Some(position).filter(|position| *position > Position(0)));
@@ -128,7 +128,7 @@ impl FlushState {
         self.open.len() >= OPEN_MAX
     }
 
-    /// Whether the copy of the segment that begins at `base` is to be made anew. The one that begins where the flush
+    /// Whether the copy of the segment that begins at `base` must be made again. The one that begins where the flush
     /// ended may have been begun.
     pub fn is_suspect(&self, base: Position) -> bool {
         self.suspect.is_some_and(|suspect| base <= suspect)

@@ -93,7 +93,7 @@ pub(crate) struct TapeRecorder {
     pub(crate) whole: DurableMark,
     /// Given to the porter, in their order.
     on_the_way: VecDeque<RecorderRun>,
-    /// What comes behind it, looked at and not for the porter.
+    /// What comes after it, looked at and not for the porter.
     next: Option<RecorderRun>,
     source: Option<MappedSegment>,
     copy: Option<Arc<SegmentCopy>>,
@@ -134,7 +134,7 @@ impl TapeRecorder {
         let mut definitions = DefinitionLog::open(&live.paths, &live.meta, given, bounds)?;
         let state = StatePage::open(&live.paths)?;
         let epoch = state.epoch();
-        // Before the first step, which may have nothing to do until a writer that waits for this goes on.
+        // Before the first step, which may have nothing to do until a writer that waits for this continues.
         state.set_recorded(durable.position);
         if flush.take_over(&live.paths, &state, !lock.before.is_empty(), end)? {
             definitions.rewind(durable.definitions_bytes, durable.position, given)?;
@@ -255,7 +255,7 @@ impl TapeRecorder {
         Ok(())
     }
 
-    /// Goes on behind a piece, of which a hot tape has its copy.
+    /// Goes on after a piece, of which a hot tape has its copy.
     fn pass(&mut self, piece: RecorderRun) -> Result<()> {
         let source = self.source.as_ref().expect("entered");
         let (base, from) = (source.base, self.position.0 - source.base.0);
@@ -309,7 +309,7 @@ impl TapeRecorder {
         self.restart_at(Position(self.position.0 - self.position.0 % self.live.meta.segment_bytes));
     }
 
-    /// Says by which clock segments are finished and removed, and who is told before.
+    /// Sets the clock by which segments are finished and removed, and the hook that is called before.
     pub fn set_removal(&mut self, removal: RemovalOptions) {
         self.caretaker = RetentionEnforcer::new(removal);
     }

@@ -1,4 +1,4 @@
-//! What the follower takes in one step: a run of committed frames, and what is to be known of it.
+//! One step of the follower: a run of committed frames, and the facts about it.
 
 use unitape_model::{FrameHeader, frame::KIND_PAD};
 
@@ -11,14 +11,15 @@ use crate::error::{Error, Result};
 /// Bytes after which a piece ends, unless it is wanted sooner.
 pub(crate) const PIECE_BYTES: u64 = 4 << 20;
 
-/// It goes on for at most this much more, to end where a page of the disk does: the next one then begins with whole pages.
+/// It continues for at most this much more, to end where a page of the disk does. The next one then begins with whole
+/// pages.
 const PAGE_WITHIN: u64 = 256 << 10;
 const PAGE: u64 = 4096;
 
 /// A run of committed frames in one segment; it may be empty.
 #[derive(Debug)]
 pub(crate) struct RecorderRun {
-    /// Data offset behind its last frame.
+    /// Data offset after its last frame.
     pub to: u64,
     /// The pad that is behind it, up to the end of the segment.
     pub pad: Option<FrameHeader>,
@@ -32,7 +33,7 @@ pub(crate) struct RecorderRun {
 
 impl RecorderRun {
     /// The piece from data offset `from` of `source`, a frame's start, of `at_most` bytes or little more. Its
-    /// definitions are taken into the log.
+    /// definitions go into the log.
     pub fn scan(
         from: u64,
         at_most: u64,

@@ -137,7 +137,7 @@ impl ChecksumWriter {
         self.running
     }
 
-    /// Adds the zeros behind a pad.
+    /// Adds the zeros after a pad.
     pub fn fill(&mut self) -> Result<()> {
         while self.added < self.size {
             let part = (self.size - self.added).min(ZEROS.len() as u64);

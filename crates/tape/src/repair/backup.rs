@@ -196,7 +196,7 @@ pub(crate) fn accepted_ranges(dir: &Path) -> Vec<(Position, Position)> {
         if let Some([from, to]) = line.split_once(" unverified ").map(|(_, rest)| numbers(rest)).as_deref() {
             parts.push((Position(*from), Position(*to)));
         } else if let Some([at, ..]) = line.split_once(" cut ").map(|(_, rest)| numbers(rest)).as_deref() {
-            // What stands there now came after it.
+            // The present file came after it.
             parts.retain_mut(|(from, to)| {
                 *to = (*to).min(Position(*at));
                 from < to

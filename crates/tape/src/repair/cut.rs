@@ -1,4 +1,4 @@
-//! What is damaged and cannot be mended, and the cut that takes it away, if you want it.
+//! Damage that cannot be repaired, and the cut that removes it, if you want it.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -240,7 +240,7 @@ impl RepairRun<'_> {
         Ok(())
     }
 
-    /// Moves what is behind the cut away, the last segment first, and empties the rest of the one that it is in.
+    /// Moves what is after the cut away, the last segment first, and empties the rest of the one that it is in.
     fn cut_segments(
         &mut self,
         survey: &TapeSurvey,

@@ -77,7 +77,7 @@ impl RepairRun<'_> {
         let mut found = Vec::new();
         for (i, segment) in survey.segments.iter().enumerate() {
             if let Err(e) = &segment.header {
-                // Frames say by themselves whether they belong here; a page without any is made anew by the writer.
+                // Frames say by themselves whether they belong here; the writer makes a page without any again.
                 found.push((i, e.to_string(), survey.ordinal_of_neighbours(i)));
             }
         }

@@ -49,7 +49,7 @@ struct LogSurvey {
 struct LogGap {
     from: u64,
     to: u64,
-    /// Position behind the record before it, and of the one behind it.
+    /// Position after the record before it, and of the one after it.
     since: Position,
     before: Position,
     /// Bytes of records between those that the segments still define.

@@ -1,10 +1,10 @@
-//! Repair of a damaged tape: what can be made again is, from what vouches for it; nothing is taken for right silently.
+//! Repair of a damaged tape: data that others vouch for are made again; nothing is accepted silently.
 //!
 //! ```text
 //!  tape.toml ◀── header pages ──▶ header pages       each from the other, ordinals from neighbours
 //!  durable   ◀── frames and checksums
 //!  .crc      ◀── durable (the open span) │ your word (`accept_unverified`)
-//!  segments  ◀── the hot twin            │ your word (`truncate`: what is behind the damage goes)
+//!  segments  ◀── the hot twin            │ your word (`truncate`: what is after the damage goes)
 //!  definitions.log ◀── its own records that are sound, frames of the segments
 //! ```
 //!
@@ -52,7 +52,7 @@ pub struct RepairOptions {
     pub beside: Vec<ForeignDamage>,
 }
 
-/// A damaged file that stands beside a tape, of those who write it.
+/// A damaged file beside a tape, of those who write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignDamage {
     /// The file.
@@ -110,7 +110,7 @@ pub struct RepairCut {
     pub position: Position,
     /// It reached to here.
     pub end: Position,
-    /// Events that can be read behind the cut, and are lost.
+    /// Events that can be read after the cut, and are lost.
     pub events: u64,
     /// It is done, or would be with [`RepairOptions::apply`]; otherwise it needs [`RepairOptions::truncate`].
     pub wanted: bool,
@@ -164,7 +164,7 @@ pub fn repair(dir: &Path, options: &RepairOptions) -> Result<RepairReport> {
     let writer = FileLock::take(&paths.writer_lock())?;
     let recorder = FileLock::take(&paths.recorder_lock())?;
     let report = RepairRun::new(&paths, options, &writer.before).run();
-    // A writer that died is told apart from one that closed by what its lock file says.
+    // The lock file distinguishes a writer that died from one that closed.
     recorder.remove()?;
     match writer.before.is_empty() {
         true => tidy(&paths, writer)?,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  wall ──────────┐            the clock since boot is the ruler: what the calendar gains on it, beyond a
-//!                 │ jump       few seconds, is a jump. Time goes on as it was (`time`) and nothing goes for
+//!                 │ jump       few seconds, is a jump. Time continues as it was (`time`) and nothing goes for
 //!  time ──────────┴──┄┄┄┄┄┄    its age, until wall is back, or has run evenly for as long as the jump was wide
 //! ```
 //!
@@ -154,7 +154,7 @@ mod tests {
         assert!(ClockMonitor::resume(&text, "a", at(1200, 5)).is_none(), "the boot clock cannot go back");
         assert!(ClockMonitor::resume("boot a\ntime-ns x\n", "a", at(1200, 5)).is_none());
         assert_eq!(ClockMonitor::time_in(&text), Some(1100 * S));
-        // A week in which the machine was off, or a wrong clock: nobody can tell, so an hour it waits.
+        // The machine was off for a week, or the clock is wrong: nothing distinguishes the two, so it waits an hour.
         let week = 7 * 86_400;
         let mut ruler = ClockMonitor::begin("b", at(1100 + week, 5), ClockMonitor::time_in(&text));
         assert_eq!(ruler.look(at(1101 + week, 6)), (1101 * S, false));

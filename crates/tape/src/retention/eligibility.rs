@@ -1,4 +1,4 @@
-//! What is kept of a tape: which segments go by its limits. Pure; who removes them is in `enforce`.
+//! The retention rule of a tape: which segments go by its limits. Pure; who removes them is in `enforce`.
 //!
 //! ```text
 //!  gone │ announced │ kept ... kept │ the segment of the end
@@ -25,7 +25,7 @@ use crate::retention::clock::ClockSource;
 pub struct RemovalOptions {
     /// The clocks.
     pub clock: ClockSource,
-    /// Is told before anything goes.
+    /// Called before anything is removed.
     pub before: Option<RemovalHook>,
 }
 
@@ -44,7 +44,7 @@ impl RemovalHook {
         Self(Arc::new(hook))
     }
 
-    /// Tells that everything before `oldest` goes.
+    /// Announces that everything before `oldest` will be removed.
     ///
     /// # Errors
     /// Why it must not go yet.
@@ -80,8 +80,8 @@ pub(crate) struct RetentionInputs<'a> {
 
 /// Index of the first segment that stays.
 ///
-/// A segment was finished no sooner than those before it, whatever its own time says: a clock that was behind for
-/// a while makes nothing older. One from the future tells nothing, and goes with the next one that goes.
+/// A segment was finished no sooner than those before it, whatever its own time says: a clock that was slow for a
+/// while makes nothing older. A time in the future says nothing, and its segment goes with the next one that goes.
 pub(crate) fn first_kept<'a>(
     limits: &RetentionLimits,
     finished: impl IntoIterator<Item = &'a FinishedSegment>,

@@ -1,8 +1,8 @@
 //! Who applies retention: the recorder of a tape in passes, or a command to a tape that nobody writes.
 //!
-//! A pass decides (`eligibility`), announces on the state page, and when the notice has passed tells whoever wants
-//! to know, makes durable what recovery needs, and unlinks, oldest first. Readers that have a segment mapped read it
-//! to its end. What a pass must remember beyond a death is in `run/retention`: lines of `name value`.
+//! A pass decides (`eligibility`) and announces on the state page. When the notice has passed it calls the hook,
+//! makes durable what recovery needs, and unlinks, oldest first. Readers that have a segment mapped read it to its
+//! end. The file `run/retention` holds what a pass must remember beyond a death, as lines of `name value`.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -146,7 +146,7 @@ impl RetentionEnforcer {
                 let announced = known.announced.back().map_or(keep, |(index, _)| *index);
                 state.announce(Position(keep * size), Position(announced * size));
             }
-            // Nothing of the writer's: it goes on, and the next pass tries again.
+            // Nothing of the writer's: it continues, and the next pass tries again.
             Err(e) => known.trouble = Some(e.to_string().replace('\n', " ")),
         }
     }
@@ -215,7 +215,7 @@ impl RetentionState {
         if let Some(trouble) = &self.trouble {
             text += &format!("trouble {}\n", trouble.chars().take(1000).collect::<String>());
         }
-        // Without it the next one begins anew: with the notice, and with the clock as the tape knows it.
+        // Without it the next one starts afresh: with the notice, and with the clock as the tape knows it.
         let _ = write_whole(&paths.retention(), text.as_bytes());
     }
 }
@@ -249,8 +249,8 @@ fn cursors(dir: &Path) -> Result<Vec<Position>> {
 /// Files that a removal keeps open, at most.
 const OPEN_MAX: usize = 64;
 
-/// Tells who wants to know, and removes the segments before `keep`; the one file after the other, oldest first.
-/// Gives how many, and the bytes that their files occupied.
+/// Calls `before`, then removes the segments before `keep`, one file after the other, oldest first. Returns how many,
+/// and the bytes that their files occupied.
 fn remove_before(
     paths: &TapePaths,
     meta: &TapeManifest,
@@ -262,8 +262,8 @@ fn remove_before(
         return Ok((0, 0));
     }
     if let Some(before) = &removal.before {
-        let told = before.call(&paths.dir, Position(keep * meta.segment_bytes));
-        told.map_err(|what| Error::NotRemoved { path: paths.dir.clone(), what })?;
+        let called = before.call(&paths.dir, Position(keep * meta.segment_bytes));
+        called.map_err(|what| Error::NotRemoved { path: paths.dir.clone(), what })?;
     }
     let mut freed = 0;
     // Removing a file that is open takes its name at once and its blocks when it is closed, which is what takes long.
@@ -296,7 +296,7 @@ pub struct RemovalReport {
     pub oldest: Position,
 }
 
-/// Applies `limits` to the tape in `dir`, which nobody writes, at once and without notice; `dry` only tells.
+/// Applies `limits` to the tape in `dir`, which nobody writes, at once and without notice; `dry` only reports.
 ///
 /// The dictionary log must cover what goes, so only what is durable goes, and never the segment of the end.
 ///
@@ -315,7 +315,7 @@ pub fn retain(
     sys::make_dir(&paths.run()).with_context("make", &paths.run())?;
     let (writer, recorder) = locks(&paths)?;
     let result = retain_locked(&paths, &meta, limits, removal, dry);
-    // A writer that died is told apart from one that closed by what its lock file says.
+    // The lock file distinguishes a writer that died from one that closed.
     recorder.remove()?;
     match writer.before.is_empty() {
         true => tidy(&paths, writer)?,

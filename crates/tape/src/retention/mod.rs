@@ -1,4 +1,4 @@
-//! What is kept of a tape: retention and who applies it, and the clocks it believes.
+//! Retention of a tape: its limits, who applies them, and the clocks they rely on.
 
 pub(crate) mod clock;
 pub(crate) mod clock_monitor;

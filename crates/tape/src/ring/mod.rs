@@ -9,7 +9,7 @@
 //!
 //! The writer never waits and knows no reader. A reader copies a frame out and then checks that the writer had not
 //! begun to overwrite it; if it had, the reader gets [`crate::Error::Overrun`], which says how much it lost, and
-//! goes on at the oldest unit that is left. Why that is safe stands in [`crate::lockfree::ring`], what stands in
+//! continues at the oldest unit that is left. Why that is safe stands in [`crate::lockfree::ring`], what stands in
 //! the file in `docs/formats-tape.md`.
 //!
 //! What it is not: a recording. There is no recorder, no checksum and no durable position; a restart of the

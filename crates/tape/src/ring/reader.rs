@@ -90,7 +90,7 @@ impl RingTapeReader {
     ///
     /// # Errors
     /// [`Error::Overrun`] once for each time the writer has overtaken the reader, which then stands at the oldest
-    /// unit that is left and goes on with the next call; what was given of a unit whose last frame has not come is
+    /// unit that is left and continues with the next call; what was given of a unit whose last frame has not come is
     /// to be dropped then. Damage, or a file that was removed.
     #[inline]
     #[allow(clippy::should_implement_trait)] // lends the reader's copy, which an Iterator cannot
@@ -125,7 +125,7 @@ impl RingTapeReader {
                     if words == 0 {
                         (position, begun) = (Some(at), before);
                     } else if at != before.position {
-                        // Behind a pad, which stands between units: it begins the next run.
+                        // After a pad, which separates units: it begins the next run.
                         self.buffer.truncate(words);
                         self.core.move_to(before);
                         break RingReadOutcome::Nothing;
@@ -159,7 +159,7 @@ impl RingTapeReader {
     /// at a time. False when `timeout` has passed without one.
     ///
     /// # Errors
-    /// As [`RingTapeReader::next`], but for being overrun, which the next call tells.
+    /// As [`RingTapeReader::next`], but for being overrun, which the next call reports.
     pub fn wait(&mut self, timeout: Duration) -> Result<bool> {
         self.wait_as(WaitStrategy::Balanced, timeout)
     }
@@ -191,7 +191,7 @@ impl RingTapeReader {
         self.core.end().0.saturating_sub(self.core.next_mark().position.0)
     }
 
-    /// Position behind the last frame read.
+    /// Position after the last frame read.
     pub fn position(&self) -> Position {
         self.core.next_mark().position
     }
@@ -221,7 +221,7 @@ impl RingTapeReader {
         self.word(offset::EPOCH)
     }
 
-    /// Position behind the last frame read, with the epoch that the ring had when this reader was opened: what
+    /// Position after the last frame read, with the epoch that the ring had when this reader was opened: what
     /// [`RingTapeReader::resume`] wants.
     pub fn point(&self) -> LineagePoint {
         LineagePoint { epoch: self.epoch_opened, position: self.position() }

@@ -22,7 +22,7 @@ pub struct RingRecovery {
     /// The machine was restarted since a writer that had not closed: what the ring held is not trusted, and it
     /// begins anew, empty, at a later position.
     pub emptied: bool,
-    /// Where the writer goes on.
+    /// Where the writer continues.
     pub end: Position,
     /// Non-META frames before it.
     pub ordinal: u64,
@@ -68,9 +68,9 @@ pub struct RingTapeWriter {
 }
 
 impl RingTapeWriter {
-    /// Opens the ring at `path`: makes it, or goes on where the last writer closed or died.
+    /// Opens the ring at `path`: makes it, or continues where the last writer closed or died.
     ///
-    /// Positions go on; the epoch grows by one. Readers need do nothing.
+    /// Positions continue; the epoch grows by one. Readers need do nothing.
     ///
     /// # Errors
     /// Another writer, another tape, another capacity, a file that is no ring or a damaged one, a foreign version,
@@ -81,7 +81,7 @@ impl RingTapeWriter {
             if let Some(ring) = RingFile::open(path, true)? {
                 check_same(&ring, id, &options)?;
                 ring.lock()?;
-                // Removed and made anew between opening and locking: that one is meant.
+                // Removed and created again between opening and locking: that one is meant.
                 if ring.is_in_place() {
                     return Self::take_over(ring, false);
                 }
@@ -124,7 +124,7 @@ impl RingTapeWriter {
         set(offset::CLOSED, 0);
         let (path, shape) = (ring.path.clone(), ring.shape);
         let core = if emptied {
-            // Positions do not come back, as far as the page on the disk tells: beyond all that it speaks of.
+            // Positions do not repeat as far as the page on the disk records: start beyond all that it mentions.
             let intent = get(crate::lockfree::ring::place::INTENT).min(1 << 61);
             let position = (intent + 2 * shape.capacity).next_multiple_of(shape.capacity);
             // The page on the disk may be an old one, and positions come back after all: by the epoch a reader that
@@ -195,7 +195,7 @@ impl RingTapeWriter {
         Ok(RingDraft { writer: self, header, start, written: 8, pending: [0; 8] })
     }
 
-    /// Position behind the last unit.
+    /// Position after the last unit.
     pub fn end(&self) -> Position {
         self.core.end()
     }
@@ -221,7 +221,7 @@ impl RingTapeWriter {
     }
 
     /// Flushes the ring and says that it was closed: the next writer trusts it, even after a restart of the
-    /// machine. The file stays, and readers may go on.
+    /// machine. The file stays, and readers may continue.
     ///
     /// # Errors
     /// The system's refusal; the ring is then as after a kill. [`Error::Forked`] in a child of the process that

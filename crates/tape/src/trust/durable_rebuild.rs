@@ -60,7 +60,7 @@ pub(crate) fn remake(survey: &TapeSurvey, closed: bool) -> Result<RebuiltDurable
             }
         }
     }
-    // Not behind a pad: a tape that was closed has frames in its last segment, or none at all.
+    // Not after a pad: a tape that was closed has frames in its last segment, or none at all.
     let position = if closed { survey.end().0 } else { survey.unit_end_before(matched)?.0 };
     let durable = DurableMark { position, definitions_bytes: 0, open_sum: None };
     Ok(RebuiltDurableMark { durable, summed })

@@ -32,7 +32,7 @@ impl SpanFault {
     }
 }
 
-/// The checksum that a span with these first bytes and zeros behind them has.
+/// The checksum that a span with these first bytes and zeros after them has.
 pub(crate) fn span_sum(bytes: &[u8], span: u64) -> u32 {
     extend_with_zeros(crc32c::crc32c(bytes), span - bytes.len() as u64)
 }

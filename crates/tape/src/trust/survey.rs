@@ -21,19 +21,19 @@ pub(crate) struct SegmentSurvey {
     pub length: u64,
     /// The first ordinal by its own header page, or what is wrong with that.
     pub header: Result<u64>,
-    /// Data offset behind the last frame that can be walked to, and behind the last of them that ends a unit.
+    /// Data offset after the last frame that can be walked to, and after the last of them that ends a unit.
     pub frames_end: u64,
     pub unit_end: Option<u64>,
     /// Events among the frames.
     pub events: u64,
-    /// What is met behind the last frame.
+    /// What is met after the last frame.
     pub stop: SegmentScanEnd,
 }
 
 /// What ends a walk through a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SegmentScanEnd {
-    /// The frames fill the segment, or a pad says that the rest is empty: the tape goes on in the next one.
+    /// The frames fill the segment, or a pad says that the rest is empty: the tape continues in the next one.
     Full,
     /// A word that is zero.
     Nothing,
@@ -81,7 +81,7 @@ impl TapeSurvey {
         self.segments.first().map_or(Position(0), |s| s.base)
     }
 
-    /// Position behind the last unit on the tape, and behind the last frame.
+    /// Position after the last unit on the tape, and after the last frame.
     pub fn end(&self) -> (Position, Position) {
         let last = |of: fn(&SegmentSurvey) -> Option<u64>| {
             let end = self.segments.iter().rev().find_map(|s| of(s).map(|at| s.base.plus(at)));
@@ -90,7 +90,7 @@ impl TapeSurvey {
         (last(|s| s.unit_end), last(|s| Some(s.frames_end).filter(|end| *end > 0)))
     }
 
-    /// The end of the last unit that ends at or before `limit`, behind a pad where one follows; the tape's first
+    /// The end of the last unit that ends at or before `limit`, after a pad where one follows; the tape's first
     /// position where there is none. With it, the number of events before it, if that is known.
     pub fn unit_end_before(&self, limit: Position) -> Result<(Position, Option<u64>)> {
         for survey in self.segments.iter().rev().filter(|s| s.base < limit) {

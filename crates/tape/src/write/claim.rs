@@ -17,13 +17,13 @@ pub(crate) struct ClaimPiece {
     /// Data offset in the segment.
     pub from: u64,
     pub length: u64,
-    /// The rest of the segment behind the piece is empty.
+    /// The rest of the segment after the piece is empty.
     pub pad: bool,
 }
 
 /// A range of the tape given out by [`crate::Writer::claim`]: to be filled with whole frames, then published.
 ///
-/// Dropping it unpublished makes everything behind it unreachable, so the writer refuses to go on.
+/// Dropping it unpublished makes everything after it unreachable, so the writer refuses to continue.
 #[derive(Debug)]
 pub struct Claim {
     core: Arc<SharedWriterState>,
@@ -40,7 +40,7 @@ pub struct Claim {
     staged: Option<StagedFrames>,
 }
 
-/// Stamped frames that lie behind what the file has of the piece that is being filled.
+/// Stamped frames that lie after what the file has of the piece that is being filled.
 #[derive(Debug, Default)]
 pub(crate) struct StagedFrames(Vec<u8>);
 
@@ -72,8 +72,8 @@ impl Claim {
     /// Copies whole unstamped frames to the tape; gives the position of the first of them.
     ///
     /// # Errors
-    /// Bytes that are not whole frames, or more than was claimed, or other frame boundaries than the claim was
-    /// told. The claim cannot be published then.
+    /// Bytes that are not whole frames, or more than was claimed, or other frame boundaries than those passed to the
+    /// claim. The claim cannot be published then.
     #[inline]
     pub fn put(&mut self, frames: &[u8]) -> Result<Position> {
         self.put_each(frames, |_| {})
@@ -125,7 +125,7 @@ impl Claim {
         Ok(position)
     }
 
-    /// Where the next frame will stand.
+    /// The position of the next frame.
     pub fn position(&self) -> Position {
         match self.piece() {
             Some(piece) => piece.segment.base.plus(piece.from + self.filled),

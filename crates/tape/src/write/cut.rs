@@ -189,7 +189,7 @@ pub(crate) struct RecoveredEnd {
     pub may_be_missed: bool,
 }
 
-/// Zeroes what lies behind the end and removes later segments, wherever they are.
+/// Zeroes what lies after the end and removes later segments, wherever they are.
 pub(crate) fn truncate(
     live: &SegmentLocator,
     end: &RecoveredEnd,
@@ -214,7 +214,7 @@ pub(crate) fn truncate(
                 false => MappedSegment::open(&path, &live.meta, index, true),
             };
             if let Some((segment, _)) = match found {
-                // Nothing of it is on the tape: one that is broken is made anew.
+                // Nothing of it is on the tape: a broken one is made again.
                 Err(Error::Damage { .. }) if end.position.0.is_multiple_of(size) => {
                     remove(&path)?;
                     Ok(None)

@@ -18,7 +18,7 @@ pub(crate) struct ForkWord {
     pid: u32,
 }
 
-/// The writer can go on.
+/// The writer can continue.
 pub(crate) const WELL: u64 = 1;
 /// An error waits for the writer's next call.
 pub(crate) const TROUBLED: u64 = 2;

@@ -1,4 +1,4 @@
-//! The hot directory of a writer: made, locked, taken over after a death, removed.
+//! The hot directory of a writer: made, locked, inherited after a death, removed.
 //!
 //! unitape removes files only in a directory that has the mark of this tape, and only those of its own names. Whose a
 //! directory is says [`crate::disk::hot`].

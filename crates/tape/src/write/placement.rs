@@ -85,7 +85,7 @@ fn set_nice(nice: i32) -> bool {
 mod tests {
     use super::*;
 
-    /// A helper that silently ran elsewhere than told would be found, if ever, in somebody's percentiles.
+    /// If a helper silently ran on another CPU than configured, only somebody's percentiles would show it, if ever.
     #[test]
     fn what_cannot_be_granted_is_an_error_when_the_writer_is_opened() {
         for helpers in [

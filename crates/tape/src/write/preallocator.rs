@@ -104,7 +104,7 @@ impl PreallocatorTask {
                 let path = self.place.join(format!("prepared-{next:016x}"));
                 let header = SegmentHeader { meta: self.meta, index: next, first_ordinal: 0 };
                 self.core.making.store(next, Ordering::Relaxed);
-                // A full disk is told by the writer when it gets there and tries for itself.
+                // The writer reports a full disk when it gets there and tries for itself.
                 let spare = segment_pool::recycle(&self.place, &path, &header, &self.core.left);
                 let how = if self.by_call { SegmentAllocation::ByAndBy } else { SegmentAllocation::Ready };
                 let make = || MappedSegment::create_unless(&path, &header, how, &stopped).ok();
@@ -162,7 +162,7 @@ impl PreallocatorTask {
         !self.by_call || end.0 + self.meta.segment_bytes / 4 >= next * self.meta.segment_bytes
     }
 
-    /// Tells readers where the tape ends, which so costs the writer nothing.
+    /// Publishes where the tape ends, so that readers learn it at no cost to the writer.
     fn publish_end(&self) -> Position {
         let ordinal = self.core.ordinal.load(Ordering::Relaxed);
         let end = Position(self.core.end.load(Ordering::Relaxed));
@@ -177,7 +177,7 @@ const PAUSE: Duration = Duration::from_micros(500);
 /// The longest pause where the writer writes nothing: each is twice the one before.
 const PAUSE_IDLE: Duration = Duration::from_millis(64);
 
-/// The same where nothing is faulted in: a writer of a gigabyte a second is soon enough told of.
+/// The same where nothing is faulted in: this is often enough for a writer of a gigabyte a second.
 const PAUSE_BULK: Duration = Duration::from_millis(2);
 
 /// A step of this many bytes says that there is more to do at once.

@@ -8,9 +8,9 @@
 //!                     commit() stores the header word, last
 //! ```
 //!
-//! Invariant: what lies behind the committed end is zero, except in the range of the one draft or batch that is
-//! open. A draft that is given up zeroes its range, and the next one looks for a draft that was forgotten, so that
-//! a reader behind the end never meets what was not meant to be published.
+//! Invariant: the bytes after the committed end are zero, except in the range of the one open draft or batch. A draft
+//! that is given up zeroes its range, and the next one looks for a draft that was forgotten. So a reader past the end
+//! never meets bytes that were not to be published.
 
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
@@ -27,7 +27,7 @@ use crate::write::writer::Writer;
 
 /// The publishing end of a tape: messages of bytes, each under a topic.
 ///
-/// It is a [`Writer`] that knows how a message stands in a frame; events and other frames go through
+/// It is a [`Writer`] that knows how a frame holds a message; events and other frames go through
 /// [`Publication::writer`] onto the same tape.
 ///
 /// ```
@@ -64,7 +64,7 @@ pub struct Publication {
 }
 
 impl Publication {
-    /// Opens the tape in `dir` for publishing: goes on at its end, or makes it with an identity of its own.
+    /// Opens the tape in `dir` for publishing: continues at its end, or makes it with an identity of its own.
     ///
     /// # Errors
     /// As [`Writer::open`].
@@ -97,12 +97,12 @@ impl Publication {
     ///
     /// # Errors
     /// A message longer than [`MESSAGE_BYTES_MAX`] or a segment, and as [`Writer::append`]; nothing was published
-    /// then, and the publication can go on.
+    /// then, and the publication can continue.
     #[inline]
     pub fn offer(&mut self, topic: u32, bytes: &[u8]) -> Result<Position> {
         let (header, word) = head(topic, bytes.len())?;
         if let Some((segment, at)) = self.writer.fast_path(header.len_bytes() as u64) {
-            // SAFETY: `short_way` found the frame's bytes in the segment; they lie behind the committed end, and the
+            // SAFETY: `short_way` found the frame's bytes in the segment; they lie after the committed end, and the
             // writer is borrowed here alone.
             unsafe { fill(segment, at, header, word, bytes) };
             return Ok(self.writer.publish(at, header, header.len_bytes() as u64, 1));
@@ -120,7 +120,7 @@ impl Publication {
             draft.copy_from_slice(bytes);
             return draft.commit();
         };
-        // SAFETY: `room` found the frame's bytes in the segment; they lie behind the committed end, and the writer
+        // SAFETY: `room` found the frame's bytes in the segment; they lie after the committed end, and the writer
         // is borrowed here alone.
         unsafe { fill(self.writer.current_segment(), at, header, word, bytes) };
         Ok(self.writer.publish(at, header, header.len_bytes() as u64, 1))
@@ -147,7 +147,7 @@ impl Publication {
         MessageBatch { writer: &mut self.writer, first: None, bytes: 0, count: 0, is_aside: false }
     }
 
-    /// Position behind the last message.
+    /// Position after the last message.
     pub fn end(&self) -> Position {
         self.writer.end()
     }
@@ -167,7 +167,7 @@ impl From<Writer> for Publication {
     }
 }
 
-/// A frame that is being written where it will stand. Dropped without [`FrameDraft::commit`] it was never there.
+/// A frame that is being written in its place on the tape. Dropped without [`FrameDraft::commit`] it was never there.
 #[derive(Debug)]
 pub struct FrameDraft<'w> {
     writer: &'w mut Writer,
@@ -212,7 +212,7 @@ impl Deref for FrameDraft<'_> {
         if self.at == ASIDE {
             return &self.writer.aside[start..end];
         }
-        // SAFETY: `Writer::draft` found the frame's room, `start..end` lies in the frame behind its header word,
+        // SAFETY: `Writer::draft` found the frame's room, `start..end` lies in the frame after its header word,
         // and the writer is borrowed by this draft alone.
         unsafe { self.writer.current_segment().draft(self.at + start as u64, end - start) }
     }
@@ -242,7 +242,7 @@ pub struct MessageBatch<'w> {
     writer: &'w mut Writer,
     /// Header of the first message, stored last.
     first: Option<FrameHeader>,
-    /// Bytes of frames behind the committed end.
+    /// Bytes of frames after the committed end.
     bytes: u64,
     count: u64,
     /// The segment has no room for the batch: its frames are in the writer's `backup`.
@@ -263,7 +263,7 @@ impl MessageBatch<'_> {
         self.writer.set_open_bytes(self.bytes + length as u64);
         let at = start + self.bytes;
         let segment = self.writer.current_segment();
-        // SAFETY: `room` found the batch's bytes and these in the segment; they lie behind the committed end, and
+        // SAFETY: `room` found the batch's bytes and these in the segment; they lie after the committed end, and
         // the writer is borrowed by this batch alone.
         unsafe { fill(segment, at, header, word, bytes) };
         match self.first {
@@ -339,7 +339,7 @@ impl Drop for MessageBatch<'_> {
 }
 
 impl Writer {
-    /// Gives out the place of one frame of its own unit, zeroed behind its header word, to be written and then
+    /// Gives out the place of one frame of its own unit, zeroed after its header word, to be written and then
     /// committed. `header` is unstamped and has the flag `LAST`.
     ///
     /// # Errors
@@ -397,10 +397,10 @@ impl Writer {
 /// Writes the message's frame at data offset `at`, all but its header word.
 ///
 /// # Safety
-/// The frame lies in the segment behind the committed end, and nobody else writes there.
+/// The frame lies in the segment after the committed end, and nobody else writes there.
 #[inline]
 unsafe fn fill(segment: &MappedSegment, at: u64, header: FrameHeader, word: u64, bytes: &[u8]) {
-    // SAFETY: the caller's duty; the range begins behind the header word.
+    // SAFETY: the caller's duty; the range begins after the header word.
     let frame = unsafe { segment.draft(at + 8, header.len_bytes() - 8) };
     frame[..8].copy_from_slice(&word.to_le_bytes());
     frame[8..8 + bytes.len()].copy_from_slice(bytes);

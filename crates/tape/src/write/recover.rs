@@ -1,8 +1,8 @@
-//! Opening for writing: make the tape, or find its end and cut what lies behind it.
+//! Opening for writing: make the tape, or find its end and cut what lies after it.
 //!
 //! A killed process leaves whole claims, then a header word that is zero; whatever stands behind that was never
 //! reachable and is zeroed, so that it cannot come back. After a reboot without a clean close, pages may be
-//! missing anywhere behind the durable position, so there only spans whose checksum matches are believed.
+//! missing anywhere after the durable position, so there only spans whose checksum matches are believed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,11 +40,11 @@ pub struct RecoveryReport {
     pub clean: bool,
     /// The machine was restarted since the last writer, which had not closed.
     pub rebooted: bool,
-    /// Position behind the last complete unit: the writer goes on here.
+    /// Position after the last complete unit: the writer continues here.
     pub end: Position,
     /// Non-META frames before it.
     pub ordinal: u64,
-    /// Committed bytes behind the last complete unit that were cut.
+    /// Committed bytes after the last complete unit that were cut.
     pub cut_bytes: u64,
     /// The writer's epoch: one more than that of the writer before, also after a clean close. It never goes back.
     pub epoch: u64,
@@ -207,7 +207,7 @@ struct RecoveryInputs {
     /// A flush has failed.
     failed: bool,
     truncate_damage: bool,
-    /// The tape came this far, as its last writer told; a claim of it may not have been published.
+    /// The tape came this far, as its last writer recorded; a claim of it may not have been published.
     reached: Position,
     /// The durable position was made again from what checksums vouch for, and nothing else is believed.
     remade: bool,
@@ -224,7 +224,7 @@ fn look_before(live: &SegmentLocator, state: &StatePage, doubt: &mut RecoveryInp
         other => other?,
     };
     if doubt.rebooted {
-        // A recorder that came before the writer has told it, and may have nothing to tell again.
+        // A recorder that came before the writer has published it, and may have nothing to publish again.
         state.set_durable(durable.position);
     }
     let end = find_end(live, doubt)?;
@@ -386,8 +386,8 @@ mod tests {
     use crate::{Reader, StartPosition, Writer};
     use unitape_model::{LINE, flags};
 
-    /// Power fails when the recorder has just flushed the first segment of a unit that lies in two: the position that
-    /// was told durable is the start of the unit, so that the tape reaches it without the rest.
+    /// Power fails when the recorder has just flushed the first segment of a unit that lies in two. The position
+    /// reported as durable is the start of the unit, so that the tape reaches it without the rest.
     #[test]
     fn a_tape_that_is_durable_into_a_unit_is_cut_before_it() {
         const SEGMENT: u64 = 16 << 10;
@@ -452,7 +452,7 @@ mod tests {
     }
 
     /// A recorder has written the file that says how far the tape is durable, and its flush is still under way or has
-    /// failed: a writer that closes was told that all is well.
+    /// failed: a writer that closed was once informed that all was well.
     #[test]
     fn what_only_the_file_says_is_not_durable() {
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -17,7 +17,7 @@ use crate::write::fork::{ForkWord, TROUBLED, WELL};
 pub(crate) struct SharedWriterState {
     /// End of what has been given out; a hint to the helpers until all claims are published.
     pub end: AtomicU64,
-    /// Non-META frames before `end`, for whoever wants to know how far behind it is.
+    /// Non-META frames before `end`, for readers that ask how far they lag.
     pub ordinal: AtomicU64,
     pub outstanding: AtomicU64,
     /// Segment that the keeper is making or about to hand over; a hint. 0: none, because it never makes that one.

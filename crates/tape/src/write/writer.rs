@@ -41,7 +41,7 @@ pub struct Writer {
     /// Up to here frames may be put without a look at gates, room, and what else is open; zero while a draft or a
     /// batch is.
     short_end: Position,
-    /// Bytes behind the end that a draft or a batch has begun to write; zero when none is open.
+    /// Bytes after the end that a draft or a batch has begun to write; zero when none is open.
     pub(crate) open_bytes: u64,
     /// Frames of a draft or a batch that found no room in the segment; empty when none is open.
     pub(crate) aside: Vec<u8>,
@@ -64,7 +64,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Opens the tape in `dir`: makes it, or recovers it and goes on at its end.
+    /// Opens the tape in `dir`: makes it, or recovers it and continues at its end.
     ///
     /// # Errors
     /// Another writer, another tape, a foreign version, a directory of something else, damage, or the system's
@@ -160,7 +160,7 @@ impl Writer {
         Ok((writer, recovery))
     }
 
-    /// Position behind the last unit appended or claimed.
+    /// Position after the last unit appended or claimed.
     pub fn end(&self) -> Position {
         self.end
     }
@@ -180,7 +180,7 @@ impl Writer {
         self.meta
     }
 
-    /// The gates as they stand, in the order in which they were declared.
+    /// The present state of the gates, in the order in which they were declared.
     pub fn gates(&self) -> Vec<GateStatus> {
         self.gates.statuses()
     }
@@ -196,14 +196,14 @@ impl Writer {
     ///
     /// # Errors
     /// Bytes that are not such a unit, no room for a new segment, a gate, or trouble of a helper since the last
-    /// call; nothing was appended then, and the writer can go on.
+    /// call; nothing was appended then, and the writer can continue.
     #[inline]
     pub fn append(&mut self, unit: &[u8]) -> Result<Position> {
         // What nearly all units are, with as little as possible between the call and the store that publishes.
         if let Some(header) = whole_unit(unit)
             && let Some((segment, at)) = self.fast_path(unit.len() as u64)
         {
-            // SAFETY: the unit is one frame (`whole_unit`), it fits (`short_way`), and what is behind the end is this
+            // SAFETY: the unit is one frame (`whole_unit`), it fits (`short_way`), and what is after the end is this
             // writer's alone: `&mut self`, the lock, and claims that end before it.
             unsafe { segment.put_and_commit(at, header, unit) };
             let position = self.end;
@@ -223,7 +223,7 @@ impl Writer {
         self.discard_forgotten();
         let Some(at) = self.find_room(unit.len() as u64)? else { return self.append_across(unit, ordinals) };
         let segment = self.current_segment();
-        // SAFETY: the unit fits (`room`), it is whole frames (checked), and what is behind the end is this
+        // SAFETY: the unit fits (`room`), it is whole frames (checked), and what is after the end is this
         // writer's alone: `&mut self`, the lock, and claims that end before it.
         unsafe { segment.put(at, unit, true) };
         segment.commit(at, FrameHeader::read(unit));
@@ -232,7 +232,7 @@ impl Writer {
         Ok(position)
     }
 
-    /// Where `bytes` behind the end lie in the segment that is being written; none if it has no such room.
+    /// Where `bytes` after the end lie in the segment that is being written; none if it has no such room.
     ///
     /// # Errors
     /// Trouble of a helper since the last call, or a gate.
@@ -250,7 +250,7 @@ impl Writer {
         Ok((bytes <= segment.size - at).then_some(at))
     }
 
-    /// The segment and where `bytes` behind the end lie in it, if nothing else has to be looked at.
+    /// The segment and where `bytes` after the end lie in it, if nothing else has to be looked at.
     #[inline(always)] // all that most appends ask
     pub(crate) fn fast_path(&self, bytes: u64) -> Option<(&MappedSegment, u64)> {
         let segment = self.current.as_deref()?;
@@ -280,7 +280,7 @@ impl Writer {
         }
     }
 
-    /// Zeroes what a draft or a batch has written behind the end.
+    /// Zeroes what a draft or a batch has written after the end.
     #[cold]
     pub(crate) fn discard_open(&mut self) {
         let length = std::mem::take(&mut self.open_bytes);
@@ -289,7 +289,7 @@ impl Writer {
             && length > 0
             && self.core.fork.check().is_ok()
         {
-            // SAFETY: the range was found in the segment when it was given out; it lies behind the committed end,
+            // SAFETY: the range was found in the segment when it was given out; it lies after the committed end,
             // and the draft that had it is gone or going.
             unsafe { segment.draft(self.end.0 - segment.base.0 + 8, length as usize - 8) }.fill(0);
         }
@@ -501,7 +501,7 @@ impl Writer {
         checked.inspect_err(|e| {
             if let Some(e) = e.clone_fenced() {
                 self.core.raise(e, true);
-                // It would go on to say where this writer's tape ends, and remove nothing it made.
+                // It would continue to say where this writer's tape ends, and remove nothing it made.
                 self.core.stop_keeper.store(true, Ordering::Relaxed);
             }
         })

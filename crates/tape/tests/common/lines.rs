@@ -35,22 +35,22 @@ pub fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().unwrap())
 }
 
-/// Reads what is there, or up to the line with the number `last` while a writer goes on: the numbers, and the errors as
-/// text.
+/// Reads the whole tape, or up to the line with the number `last` while a writer appends. Returns the numbers, and
+/// the errors as text.
 pub fn ask(subscription: &mut Subscription, last: Option<u64>) -> (Vec<u64>, Vec<String>) {
-    let (mut numbers, mut told) = (Vec::new(), Vec::new());
+    let (mut numbers, mut errors) = (Vec::new(), Vec::new());
     for _ in 0..400_000 {
         match subscription.next() {
             Ok(Some(frame)) => numbers.push(number(frame.message().unwrap().bytes)),
             Ok(None) if last.is_none() => break,
             Ok(None) => {}
-            Err(e) => told.push(e.to_string()),
+            Err(e) => errors.push(e.to_string()),
         }
-        if last.is_some_and(|last| numbers.last() == Some(&last)) || told.len() > 5 {
+        if last.is_some_and(|last| numbers.last() == Some(&last)) || errors.len() > 5 {
             break;
         }
     }
-    (numbers, told)
+    (numbers, errors)
 }
 
 /// What a reader says that was at line `from` when the tape was cut back to line `to`.

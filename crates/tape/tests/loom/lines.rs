@@ -1,4 +1,4 @@
-//! Claims, pads and the recorder's copy: whoever sees a first word sees the frames.
+//! Claims, pads and the recorder's copy: a reader that sees a first word sees the frames.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ use unitape_tape::loom_parts::{SharedMemory, flaw};
 
 use crate::{model, rejected};
 
-/// Lines of a header word, which is atomic, and the word behind it, which is plain memory that loom watches: an
+/// Lines of a header word, which is atomic, and the word after it, which is plain memory that loom watches: an
 /// access that is not ordered after the one before is an error, whatever it reads.
 struct Lines(Vec<(AtomicU64, UnsafeCell<u64>)>);
 

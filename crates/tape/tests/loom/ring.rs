@@ -61,7 +61,7 @@ impl SharedMemory for Shared {
     }
 }
 
-/// A frame of so many lines that carries its number in the first.
+/// A frame of this many lines that carries its number in the first.
 fn unit(number: u64, lines: u16) -> Vec<u8> {
     let mut unit = vec![0; lines as usize * LINE];
     FrameHeader::new_unstamped(20, flags::LAST, lines).write(&mut unit);
@@ -140,7 +140,7 @@ fn run<const FLAW: u8>(case: &Case) {
     assert_eq!(from.ordinal + given + lost, number + during.len() as u64, "not all is accounted for");
 }
 
-/// A reader at the end, where the writer goes on.
+/// A reader at the end, where the writer continues.
 const AT_THE_HEELS: Case = Case { before: &[1], from: 1, during: &[1, 1, 1], looks: 4 };
 /// A reader in the middle of what the writer overwrites.
 const OVERTAKEN: Case = Case { before: &[1; 6], from: 1, during: &[2, 2], looks: 3 };

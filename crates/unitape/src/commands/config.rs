@@ -1,4 +1,4 @@
-//! `unitape config`: what is in force, and where it came from.
+//! `unitape config`: the values in force, and their origins.
 
 use crate::output::{self, CommandOutcome, say};
 use std::path::PathBuf;

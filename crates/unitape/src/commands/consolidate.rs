@@ -119,8 +119,8 @@ pub fn run(args: ConsolidateArgs) -> output::Result {
     Ok(if outcome.summary.is_flawed() { CommandOutcome::Flawed } else { CommandOutcome::Clean })
 }
 
-fn lead(told: Option<&str>) -> Result<ClockLead, CommandFailure> {
-    let Some(text) = told else { return Ok(ClockLead::default()) };
+fn lead(text: Option<&str>) -> Result<ClockLead, CommandFailure> {
+    let Some(text) = text else { return Ok(ClockLead::default()) };
     let WaitLimit(lead) = WaitLimit::try_from(text.to_owned())
         .map_err(|e| CommandFailure::Usage(format!("--clock-lead: {e}")))?;
     Ok(ClockLead { receipt: lead, feeds: lead })

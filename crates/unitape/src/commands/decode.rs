@@ -507,7 +507,7 @@ fn readable(value: &serde_json::Value) -> String {
         _ = write!(out, " # {}", text(&value["text"]));
         return out;
     }
-    // The name of a template stands in its type.
+    // The name of a template is part of its type.
     let kind = value["type"].as_str().or(value["type"]["name"].as_str());
     _ = write!(out, " {}", kind.unwrap_or(""));
     for (tag, v) in value["fields"].as_object().into_iter().flatten() {

@@ -142,9 +142,9 @@ fn try_on(
     let s = &outcome.summary;
     if json {
         let mut out = output::stdout();
-        let fired = explained(&format, sample, |told, _| {
-            if messages.is_none_or(|most| told.n < most) {
-                serde_json::to_writer(&mut out, told).map_err(std::io::Error::from)?;
+        let fired = explained(&format, sample, |explanation, _| {
+            if messages.is_none_or(|most| explanation.n < most) {
+                serde_json::to_writer(&mut out, explanation).map_err(std::io::Error::from)?;
                 out.write_all(b"\n")?;
             }
             Ok(())
@@ -177,18 +177,18 @@ fn try_on(
             say!("  … and {} more", entries.len() - 10);
         }
         let mut sorts = BTreeSet::new();
-        let fired = explained(&format, sample, |told, rule| {
+        let fired = explained(&format, sample, |explanation, rule| {
             let wanted = match messages {
-                Some(most) => told.n < most,
+                Some(most) => explanation.n < most,
                 None => {
-                    let reason = told.quarantined.as_ref().map(|w| w.reason.clone());
-                    let kind = told.events.first().filter(|_| rule.is_none()).map(|e| e.kind);
-                    sorts.len() < SORTS_MAX && sorts.insert((rule, told.outcome, reason, kind))
+                    let reason = explanation.quarantined.as_ref().map(|w| w.reason.clone());
+                    let kind = explanation.events.first().filter(|_| rule.is_none()).map(|e| e.kind);
+                    sorts.len() < SORTS_MAX && sorts.insert((rule, explanation.outcome, reason, kind))
                 }
             };
             if wanted {
                 say!("");
-                for line in explain_text::explain_message(told) {
+                for line in explain_text::explain_message(explanation) {
                     say!("{line}");
                 }
             }
@@ -213,11 +213,11 @@ fn explained(
 ) -> Result<BTreeMap<RuleLocation, u64>, CommandFailure> {
     let mut fired: BTreeMap<RuleLocation, u64> = BTreeMap::new();
     let mut failure = None;
-    let rules = explain(format, sample, |told| {
-        if let Some(place) = told.rule {
+    let rules = explain(format, sample, |explanation| {
+        if let Some(place) = explanation.rule {
             *fired.entry(place).or_default() += 1;
         }
-        match each(&told, told.rule) {
+        match each(&explanation, explanation.rule) {
             Ok(()) => ControlFlow::Continue(()),
             Err(e) => {
                 failure = Some(e);

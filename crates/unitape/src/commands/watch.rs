@@ -294,11 +294,11 @@ fn scenarios(json: bool) -> output::Result {
     Ok(CommandOutcome::Clean)
 }
 
-/// A definition as one JSON object; `params` gives the defaults as `--params` takes them.
+/// A definition as one JSON object; `params` gives the defaults as `--params` accepts them.
 fn def_json(def: &ScenarioDef) -> Value {
     let default = |p: &ParamDef| serde_json::from_str(p.default).unwrap_or_else(|_| Value::from(p.default));
     let params: Map<_, _> = def.params.iter().map(|p| (p.name.to_owned(), default(p))).collect();
-    let told = |p: &ParamDef| {
+    let parameter = |p: &ParamDef| {
         let ParamDef { name, unit, sort, about, .. } = p;
         json!({"name": name, "default": default(p), "unit": unit, "wanted": sort.wanted(), "about": about})
     };
@@ -306,6 +306,6 @@ fn def_json(def: &ScenarioDef) -> Value {
         "id": def.id, "title": def.title, "class": def.class.name(), "key": def.key,
         "inputs": def.inputs.iter().map(|kind| kind.name()).collect::<Vec<_>>(),
         "trigger": def.trigger, "clarified": def.clarified, "params": params,
-        "parameters": def.params.iter().map(told).collect::<Vec<_>>(), "regulation": def.regulation,
+        "parameters": def.params.iter().map(parameter).collect::<Vec<_>>(), "regulation": def.regulation,
     })
 }

@@ -1,4 +1,4 @@
-//! Words for an empty result: what was looked for, and what there is.
+//! Words for an empty result: the search, and the available data.
 //!
 //! Nothing found is no error, so the exit code is 0 and stdout stays empty, also with `--json`. Without a word on stderr
 //! a misspelt name and a quiet day would look the same.
@@ -54,7 +54,7 @@ fn distance(a: &[char], b: &[char]) -> usize {
 
 /// So many names are listed in full.
 const LISTED_MAX: usize = 10;
-/// Of more, so many are shown.
+/// Of more, this many are shown.
 const SHOWN: usize = 3;
 /// So many names are compared at most.
 const NAMES_MAX: usize = 100_000;

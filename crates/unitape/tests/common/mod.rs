@@ -183,8 +183,8 @@ pub fn oids(tape: &Path) -> Vec<String> {
     cat(tape, &["--kind", "order_new"]).iter().map(text).collect()
 }
 
-/// A drop copy of a simulated day up to its close, of about so many messages but at least 900, with heartbeats and damage
-/// when `noisy`; the same arguments give the same bytes.
+/// A drop copy of a simulated day up to its close, of about this many messages but at least 900, with heartbeats and
+/// damage when `noisy`. The same arguments give the same bytes.
 pub fn flow(seed: u64, messages: u64, noisy: bool) -> (Vec<u8>, DropCopyTruth) {
     let noise = match noisy {
         true => DropCopyNoise { heartbeat_ns: 60_000_000_000, bad_per_million: 20_000 },

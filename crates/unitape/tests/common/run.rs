@@ -13,7 +13,7 @@ pub struct Bench {
     pub dir: tempfile::TempDir,
 }
 
-/// A run that goes on.
+/// A run in progress.
 pub struct Running {
     pub child: Child,
     pub err: PathBuf,
@@ -61,7 +61,7 @@ impl Bench {
         Running { child, err }
     }
 
-    /// Waits until the tape has so many orders.
+    /// Waits until the tape has this many orders.
     #[track_caller]
     pub fn has(&self, run: &mut Running, orders: u64) {
         run.until(|| {

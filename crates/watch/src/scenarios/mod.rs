@@ -1,6 +1,6 @@
 //! The scenarios, one folder each: definition, code, its slow twin, and its own cases beside it.
 //!
-//! A new one is its folder and its line in [`ALL`]; `docs/writing-a-scenario.md` tells how.
+//! A new one is its folder and its line in [`ALL`]; `docs/writing-a-scenario.md` explains how.
 
 pub mod order_to_trade_ratio;
 pub mod spoofing;

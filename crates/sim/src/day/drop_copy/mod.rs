@@ -4,7 +4,7 @@
 //! | `35` | what it is | event it should become |
 //! |---|---|---|
 //! | `8`, `W`, `X`, `d`, `h`, `f`, `UP` | what [`super::FixDayWriter`] writes | one each |
-//! | `D`, `G`, `F` | the request that led to the report right after it | none: the report tells it with the venue's id |
+//! | `D`, `G`, `F` | the request that led to the report right after it | none: the report has it with the venue's id |
 //! | `0` | heartbeat | none |
 //!
 //! **Tags of the requests**: `D` and `G` carry `11`, (`G`: `41`, `37`), the parties, `1`, `21=1`, `55`, `48`, `22`, `207`,

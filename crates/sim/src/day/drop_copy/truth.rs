@@ -1,4 +1,4 @@
-//! What is in a drop copy, as known by the one who made it.
+//! The contents of a drop copy, as its maker knows them.
 
 use std::collections::BTreeMap;
 

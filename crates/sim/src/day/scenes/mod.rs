@@ -83,7 +83,7 @@ impl Scenario {
 
 /// A scene under way.
 pub(crate) trait Scene: std::fmt::Debug + Send {
-    /// Acts, and tells when it wants to act again; none when it is over.
+    /// Acts, and returns when it wants to act again; none when it is over.
     fn play(&mut self, stage: &mut SceneContext<'_>) -> Option<u64>;
 }
 

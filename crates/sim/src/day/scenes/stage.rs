@@ -68,7 +68,7 @@ impl SceneContext<'_> {
         self.submit(member, book, side, px, qty, TimeInForce::Day, 0)
     }
 
-    /// A limit order that takes what it meets.
+    /// A limit order that executes against what it meets.
     pub fn take(&mut self, member: u32, book: u32, side: Side, px: i64, qty: i64) {
         self.submit(member, book, side, px, qty, TimeInForce::Ioc, 0);
     }
@@ -232,7 +232,7 @@ impl SceneContext<'_> {
     }
 }
 
-/// 1 for a buyer, -1 for a seller: a price times this is better the greater it is, for whoever rests.
+/// 1 for a buyer, -1 for a seller: a price times this is better the greater it is, for the resting side.
 pub(crate) fn sign(side: Side) -> i64 {
     if side == Side::Buy { 1 } else { -1 }
 }

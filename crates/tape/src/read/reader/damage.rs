@@ -68,9 +68,9 @@ impl Reader {
         Error::damage(&path, HEADER_PAGE + position.0 % size, format!("position {position}: {what}"))
     }
 
-    /// Leaves a segment in which [`Error::Damage`] was met and goes to the start of the next one that can be
-    /// opened; gives the position there, or none if there is none, and the reader stays. What is between is lost
-    /// to this reader; the first unit behind may be one whose start is gone.
+    /// Leaves a segment in which [`Error::Damage`] was met and goes to the start of the next one that can be opened.
+    /// Returns the position there, or none if there is none, and the reader stays. The bytes between are lost to this
+    /// reader; the first unit after them may be one whose start is gone.
     ///
     /// # Errors
     /// The system's refusal, or [`Error::Rewound`] as [`Reader::next`].

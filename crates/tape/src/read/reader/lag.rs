@@ -1,4 +1,4 @@
-//! How far a reader is behind, whether what it reads is about to go, and how it goes on when it is gone.
+//! How far a reader is behind, whether what it reads is about to go, and how it continues when it is gone.
 //!
 //! All of it is read from the state page that the tape's processes share; the writer knows nothing of it.
 
@@ -53,8 +53,8 @@ impl Reader {
         self.page.as_ref().is_some_and(|page| self.position() < page.announced())
     }
 
-    /// Goes on at the oldest position that retention has left, after [`crate::Error::Retained`] or before it; tells
-    /// what was lost on the way. Nothing, and nothing moves, where the reader is not before it.
+    /// Continues at the oldest position that retention has left, after [`crate::Error::Retained`] or before it.
+    /// Returns what was lost on the way. A reader that is not before that position does not move, and loses nothing.
     ///
     /// The tape may begin there with the rest of a unit whose start is gone.
     ///

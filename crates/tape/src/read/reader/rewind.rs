@@ -90,7 +90,7 @@ impl Reader {
         }
     }
 
-    /// Position behind the last frame read and the epoch in which it was read: what to store so that
+    /// Position after the last frame read and the epoch in which it was read: what to store so that
     /// [`Reader::resume`] finds the place again.
     pub fn point(&self) -> LineagePoint {
         LineagePoint { epoch: self.epoch.unwrap_or(0), position: self.position() }

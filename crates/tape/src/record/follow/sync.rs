@@ -1,4 +1,4 @@
-//! When the follower flushes, and how it goes on after a flush that failed.
+//! When the follower flushes, and how it continues after a flush that failed.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use crate::record::flush::SyncPolicy;
 /// Committed bytes that a follower which cannot catch up gathers before it flushes for those who wait.
 const GROUP_BYTES: u64 = 8 << 20;
 
-/// Flushes in a row that fail before the writer is told, while the recorder can still make it good.
+/// Flushes in a row that may fail, while the recorder can still make them good, before the writer gets an error.
 const PATIENCE: u32 = 3;
 
 impl TapeRecorder {

@@ -9,7 +9,7 @@ use crate::disk::state_page::tidy;
 use crate::error::{Error, Result, with_committed_end};
 
 impl Writer {
-    /// Flushes everything, completes checksums, makes the end durable and takes `run/` away.
+    /// Flushes everything, completes checksums, makes the end durable and removes `run/`.
     ///
     /// # Errors
     /// Claims that are still out, or what the recorder meets on its last way; the tape is then as after a kill,

@@ -17,7 +17,7 @@ impl Writer {
         self.state.durable()
     }
 
-    /// Why the durable position stands still, if a flush has failed and was not made good.
+    /// Why the durable position does not advance, if a flush has failed and was not made good.
     pub fn durability_failure(&self) -> Option<DurabilityFailure> {
         self.state.failure(&self.paths)
     }

@@ -1,4 +1,4 @@
-//! `unitape bench`: what is measured, and how it is printed.
+//! `unitape bench`: the measurements, and how they are printed.
 
 mod render;
 

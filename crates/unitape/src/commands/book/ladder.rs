@@ -5,8 +5,8 @@ use std::io::Write;
 use unitape_book::PriceLevel;
 use unitape_model::Side;
 
-/// Prints `shown` levels of each side, the best first, and how many more there are of the `depths`; `orders` tells what
-/// stands beside a level.
+/// Prints `shown` levels of each side, the best first, and how many more there are of the `depths`. `orders` returns
+/// the text in the column next to a level.
 pub fn print(
     out: &mut impl Write,
     [bids, asks]: [&[PriceLevel]; 2],

@@ -93,12 +93,12 @@ fn at(text: &str) -> Result<TapeStopPoint, CommandFailure> {
     TapeStopPoint::parse(text).map_err(|e| CommandFailure::Usage(format!("--at {e}")))
 }
 
-/// Where the books stand.
+/// The point that the books show.
 #[derive(Clone, Copy, Debug, Default)]
 struct TapeMoment {
-    /// Ordinal of the last event taken.
+    /// Ordinal of the last event applied.
     seq: u64,
-    /// Where it stands on the tape.
+    /// Its position on the tape.
     position: Position,
     /// Its time.
     ts: i64,

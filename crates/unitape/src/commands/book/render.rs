@@ -143,7 +143,7 @@ pub struct BestPriceRow<'a> {
 }
 
 impl<'a> BestPriceRow<'a> {
-    /// Of a venue, from `basis` or from what its best price is taken from.
+    /// Of a venue, from `basis` or from the basis of its best price.
     pub fn for_venue(
         tape: &'a TapeBooks,
         here: TapeMoment,
@@ -200,7 +200,7 @@ impl<'a> BestPriceRow<'a> {
         for (level, [px, qty]) in self.sides.into_iter().zip([["bid", "bid_qty"], ["ask", "ask_qty"]]) {
             let Some(level) = level else { continue };
             put(px, level.px.to_string().into());
-            // Zero stands for a quantity that the feed does not tell.
+            // Zero means a quantity that the feed does not publish.
             if level.qty.mantissa() != 0 {
                 put(qty, level.qty.to_string().into());
             }

@@ -1,4 +1,4 @@
-//! The demo checks itself: what is on the tape against what is known to have been put into the feeds.
+//! The demo checks itself: it compares the tape with the known contents of the feeds.
 
 use super::samples::PlainCounts;
 use super::tape_overview::{ExplainedAlert, PriceCourse, TapeOverview, execution};

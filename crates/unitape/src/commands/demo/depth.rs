@@ -66,7 +66,7 @@ pub struct ChannelArrivals {
     pub unheard: u64,
 }
 
-/// What came on a line. A copy whose header is damaged does not count: nobody can tell which it is.
+/// The packets that arrived on a line. A copy whose header is damaged does not count: nobody can identify it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineArrivals {
     /// Copies.

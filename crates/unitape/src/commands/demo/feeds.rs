@@ -149,7 +149,7 @@ fn feed(name: &str, format: &str, mapping: &str, files: Vec<PathBuf>) -> Result<
     Ok(FileFeed { name: name.to_owned(), format: Format::from_names(format, mapping)?, files })
 }
 
-/// Makes a file of `about` so many bytes with a progress bar.
+/// Makes a file of `about` this many bytes with a progress bar.
 fn write_file<T>(
     what: &str,
     path: &std::path::Path,

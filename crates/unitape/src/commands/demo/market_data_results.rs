@@ -18,7 +18,7 @@ use unitape_tape::{Reader, StartPosition};
 pub struct MarketDataResults {
     /// The books at the end of the tape; none for one that is stale.
     pub tape: BTreeMap<String, Option<ExpectedBook>>,
-    /// Those of a handler behind the last packet.
+    /// Those of a handler after the last packet.
     pub handler: BTreeMap<String, Option<ExpectedBook>>,
     /// What the handler counted.
     pub stats: EngineStats,
@@ -26,11 +26,11 @@ pub struct MarketDataResults {
     pub groups: BTreeMap<String, String>,
     /// Best prices and how they moved, the most active instrument first.
     pub courses: Vec<PriceCourse>,
-    /// What the tape tells of loss.
+    /// The losses recorded on the tape.
     pub loss: LossSummary,
 }
 
-/// What the tape tells of packets that came on no line.
+/// The tape's record of packets that arrived on no line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct LossSummary {
     /// Packets, by channel.
@@ -194,7 +194,7 @@ pub fn books(
     differs
 }
 
-/// Where what the handler and the tape tell of the lines is not what came on them.
+/// Where the handler and the tape report something else than what arrived on the lines.
 pub fn lines(came: &[ChannelArrivals; 3], held: &MarketDataResults) -> Vec<String> {
     let mut differs = Vec::new();
     let mut same = |what: String, is: u64, must: u64| {

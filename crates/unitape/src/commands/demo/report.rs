@@ -367,7 +367,7 @@ fn quarantine(story: &DemoResults) -> TextTable {
     table
 }
 
-/// Commands to go on with, and what they do.
+/// Commands to continue with, and what they do.
 fn next(story: &DemoResults) -> [(String, &'static str); 5] {
     let program = program();
     let tape = quoted(&story.place.tape().display().to_string());

@@ -39,7 +39,7 @@ impl PlainCounts {
 }
 
 impl SampleFeed {
-    /// What it holds, told without our decoders.
+    /// The counts of its contents, made without our decoders.
     pub fn counted(&self) -> PlainCounts {
         let mut counted = PlainCounts::default();
         self.files.iter().for_each(|(_, bytes)| (self.count)(bytes, &mut counted));
@@ -81,7 +81,7 @@ pub const SAMPLES: [SampleFeed; 3] = [
     },
 ];
 
-/// Messages and entries, told by the fields that begin them.
+/// Messages and entries, identified by the fields that begin them.
 fn jse(bytes: &[u8], counted: &mut PlainCounts) {
     for field in bytes.split(|&b| b == 1) {
         match field {

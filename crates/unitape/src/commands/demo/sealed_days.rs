@@ -16,7 +16,7 @@ pub struct SealedDays {
     pub differs: Vec<String>,
 }
 
-/// Of so many events one is compared as it reads, names and all; of all others place, kind and time.
+/// One in this many events is compared as it reads, names and all; of all others place, kind and time.
 const READ_OUT: u64 = 16;
 
 /// Seals the days of the tape and reads them back beside it.

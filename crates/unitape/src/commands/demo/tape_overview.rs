@@ -1,4 +1,4 @@
-//! What stands on the tape, in one pass: events by feed and kind, last values, and how they moved.
+//! The contents of the tape, in one pass: events by feed and kind, last values, and how they moved.
 
 use super::feeds::{ORDERS, SPAN_NS, START_NS};
 use crate::output::CommandFailure;
@@ -55,7 +55,7 @@ pub struct ExplainedAlert {
     pub key: Vec<String>,
     /// Event time, nanoseconds since the epoch.
     pub ts: i64,
-    /// Where its evidence stands.
+    /// The positions of its evidence.
     pub positions: Vec<Position>,
     /// What stands there, in words: see [`execution`].
     pub legs: Vec<String>,

@@ -230,7 +230,7 @@ fn round_trips(count: u64) -> Vec<u64> {
                 times.push(since.elapsed().as_nanos() as u64);
             }
         });
-        // A panic of a loop of loads and stores is none to be told; there are no times then.
+        // A panic of a loop of loads and stores is not worth a report; there are no times then.
         _ = asked.join();
     });
     times.sort_unstable();

@@ -81,14 +81,14 @@ pub fn hot_leftovers() -> DoctorFinding {
     warn("hot_leftovers", what, cure)
 }
 
-/// How the file system in memory at `demo_directory` is mounted: `huge=` of its options, as the kernel tells them.
+/// How the file system in memory at `demo_directory` is mounted: `huge=` of its options, as the kernel reports them.
 fn huge_of(mounts: &str, place: &str) -> Option<String> {
     let options = mounts.lines().rev().find_map(|line| {
         let mut fields = line.split(' ').skip(1);
         (fields.next() == Some(place)).then(|| fields.nth(1))?
     })?;
     let mode = options.split(',').find_map(|option| option.strip_prefix("huge="));
-    Some(mode.unwrap_or("never").to_owned()) // what is not told is the default
+    Some(mode.unwrap_or("never").to_owned()) // the kernel does not list the default
 }
 
 /// Of a mounted file system its own option counts; `shmem_enabled` is for memory without one.
@@ -112,7 +112,7 @@ pub fn huge_pages() -> DoctorFinding {
     }
 }
 
-/// Those of hugetlbfs are for whoever mounts it and names it as the directory of the hot segments.
+/// Those of hugetlbfs are for users who mount it and name it as the directory of the hot segments.
 pub fn reserved_huge_pages() -> DoctorFinding {
     let pages = vm("nr_hugepages").unwrap_or(0);
     let size = meminfo("Hugepagesize").unwrap_or(0);

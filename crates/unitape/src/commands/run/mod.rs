@@ -150,7 +150,7 @@ fn print_check(file: &Path, prepared: &PreparedRun) -> output::Result {
     let names: Vec<_> = feeds.iter().map(|f| f.name.as_str()).collect();
     say!("{}: {} feeds: {}", file.display(), feeds.len(), names.join(", "));
     for (feed, run) in config.feed.iter().zip(feeds) {
-        // What is listened to stands in the mapping, not here.
+        // The mapping names the addresses, not this.
         let listened = feed.listens(&run.format).unwrap_or_default();
         for address in listened {
             say!("  {} listens to {address}", feed.name);

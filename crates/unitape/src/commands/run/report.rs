@@ -1,4 +1,4 @@
-//! What a run tells while it goes on, and at its end.
+//! The reports that a run prints while it runs, and at its end.
 
 use crate::channels;
 use crate::commands::consolidate::print_summary;
@@ -9,7 +9,7 @@ use unitape_feed::{FeedFigures, LinkState};
 use unitape_run::config::TimeSpan;
 use unitape_run::{RunEvent, RunReport};
 
-/// Prints what a run reports while it goes on.
+/// Prints what a run reports while it runs.
 pub fn print_event(event: RunEvent<'_>, json: bool) {
     match event {
         RunEvent::HotNotice { tape, notice } => output::print_notice(tape, notice),
@@ -20,7 +20,7 @@ pub fn print_event(event: RunEvent<'_>, json: bool) {
         RunEvent::DurableAgain { tape } => {
             note!("unitape: {}: a flush has succeeded again", tape.display());
         }
-        // A closed stdout is told of when the account is printed.
+        // Printing the account reports a closed stdout.
         RunEvent::Figures(figures) if json => {
             _ = output::print_json(&serde_json::json!({ "stats": figures }))
         }

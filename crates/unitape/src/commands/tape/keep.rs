@@ -1,4 +1,4 @@
-//! `unitape tape retain`, and what `tape info` tells of what is kept and for whom.
+//! `unitape tape retain`, and what `tape info` prints about the limits and the cursors that hold segments.
 
 use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, plain, say};
 use std::path::PathBuf;

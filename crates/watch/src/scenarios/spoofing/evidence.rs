@@ -42,7 +42,7 @@ struct KeptExecution {
     qty: Decimal,
     /// The one before of the same account and side.
     before: u64,
-    /// Where its long match id stands.
+    /// The place of its long match id.
     text_at: u64,
     text_bytes: u32,
 }
@@ -52,7 +52,7 @@ struct KeptExecution {
 pub(super) struct OppositeExecutions {
     /// All of it.
     pub total: QuantitySum,
-    /// In so many executions.
+    /// The number of executions.
     pub count: u64,
     /// Ordinal of the order's entry.
     pub entry_seq: u64,

@@ -194,7 +194,7 @@ impl LegLog {
         }
     }
 
-    /// Forgets all legs; numbers go on.
+    /// Forgets all legs; numbers continue.
     pub fn clear(&mut self) {
         self.base += self.log.len() as u64;
         self.log.clear();

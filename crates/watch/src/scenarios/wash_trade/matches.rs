@@ -154,7 +154,7 @@ impl MatchTable {
         self.rank(key, head, is_complete);
     }
 
-    /// What is complete is forgotten first, what is not any more is kept again.
+    /// Complete matches are forgotten first; one that is complete no longer is kept again.
     #[inline]
     fn rank(&mut self, key: &MatchKey, head: u32, is_complete: bool) {
         let first = self.table.get_mut(head);

@@ -8,7 +8,7 @@
 //!   decides, with the earliest of the others that is of the same group; a match gives one alert. There is no window
 //!   between the legs of a match: they wait ([`WAITING_MAX`] pairs at most, [`LEGS_PER_MATCH_MAX`] legs of one match; those
 //!   of matches in which as much was bought as sold are forgotten first).
-//! - *Same group* is judged when the alert would be given, with all that `party` events have told by then.
+//! - *Same group* is judged when the alert would be given, with all `party` events up to then.
 //! - *Different match id*: ids of two venues are never the same, and an execution without one differs from
 //!   all others.
 //! - *Earliest* is by sequence. Time may go back within a stream: the window is taken literally, from the

@@ -49,7 +49,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Cells, chains and legs taken out of their middle against plain search; a broken chain loses or doubles alerts.
+/// Cells, chains and legs removed from their middle against plain search; a broken chain loses or doubles alerts.
 #[test]
 fn agrees_with_its_slow_twin() {
     hold(DEF.id, PARAMS, 4_000, 60, op);
