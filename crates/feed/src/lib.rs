@@ -89,10 +89,10 @@ pub fn try_mapping(text: &str, messages: &[u8]) -> bool {
             pipeline::explain::try_explain(&format, messages).and(try_bytes(&format, messages)).is_ok()
         }
         Err(e) => {
-            let told = e.to_string();
-            let digit = |at: usize| told[at..].starts_with(|c: char| c.is_ascii_digit());
-            let names = |words: &str| told.match_indices(words).any(|(at, _)| digit(at + words.len()));
-            assert!(names("m.toml:") || names("line "), "no line: {told}");
+            let text = e.to_string();
+            let digit = |at: usize| text[at..].starts_with(|c: char| c.is_ascii_digit());
+            let names = |words: &str| text.match_indices(words).any(|(at, _)| digit(at + words.len()));
+            assert!(names("m.toml:") || names("line "), "no line: {text}");
             false
         }
     }

@@ -127,7 +127,7 @@ pub struct CountClaim {
 pub struct BlockUnit {
     /// Where the message starts in the source.
     pub offset: u64,
-    /// Event time of its first event, [`NO_TS`] when it could not be told.
+    /// Event time of its first event, [`NO_TS`] when the time is unknown.
     pub ts: UnixNanos,
     /// End of its frames in the arena.
     pub end: u32,
@@ -182,7 +182,7 @@ pub enum UnitKind {
     Progress { tally: u32, end: bool },
 }
 
-/// `BlockUnit::ts` of a message whose time could not be told.
+/// `BlockUnit::ts` of a message whose time is unknown.
 pub const NO_TS: UnixNanos = UnixNanos::MIN;
 
 /// A provisional id in the arena.

@@ -140,7 +140,7 @@ fn concern<I: InstrumentLookup>(line: &[u8], _: &I) -> AffectedBooks {
     )
 }
 
-/// Tells venue and time of an event, before its names are resolved, to what looks them up.
+/// Passes venue and time of an event to the instrument lookup before its names are resolved.
 #[inline(always)]
 fn by_venue<I: InstrumentLookup>(line: &[u8], by: &mut I) {
     if !I::BY_REFERENCE {

@@ -209,7 +209,7 @@ impl Format {
     }
 }
 
-/// Format and mapping of a source, as its definition tells them.
+/// Format and mapping of a source, as its definition records them.
 #[derive(Clone, Debug, Default)]
 pub struct FormatId {
     /// The format's word.

@@ -31,7 +31,7 @@ pub struct MessageMapper<R> {
     aside: Option<Box<MapperExtras>>,
 }
 
-/// What few feeds need: one look at every message tells those that need none of it.
+/// Parts that few feeds need. They are boxed, so that a feed without them makes one check for each message.
 #[derive(Debug, Default)]
 struct MapperExtras {
     /// Notes what was done and why, where somebody asks.

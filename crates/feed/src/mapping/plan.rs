@@ -21,7 +21,7 @@ pub(super) const SLOTS_MAX: usize = 200;
 pub struct MappingPlan {
     /// How many slots a message has, slot 0 (none) included.
     pub slot_count: usize,
-    /// Slot of the message's type, by which rules are first told apart.
+    /// Slot of the message's type, which selects among the rules first.
     pub message_type: u8,
     /// Slots of the event time, in the order they are tried.
     pub ts: Vec<u8>,
@@ -59,7 +59,7 @@ pub struct MappingPlan {
 pub(super) struct TypeRules {
     pub name: WantedValue,
     pub rules: Vec<usize>,
-    /// How a field tells many of them apart.
+    /// The field that distinguishes many of them, with the rules by its value.
     pub codes: Option<RulesByCode>,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct RulesByCode {
     lists: Vec<Vec<usize>>,
 }
 
-/// Fewer rules that a field tells apart are looked at one after the other.
+/// Fewer rules that a field distinguishes are tried one after the other.
 const CODES_FEW: usize = 3;
 
 impl RulesByCode {
@@ -88,8 +88,8 @@ impl RulesByCode {
                 ValueTest::Sign(_) | ValueTest::Present(_) => None,
             })
         };
-        let told = |slot: u8| of_type.iter().filter(|rule| wanted(**rule, slot).is_some()).count();
-        let (count, slot) = (0..=u8::MAX).map(|slot| (told(slot), slot)).max_by_key(|(count, _)| *count)?;
+        let rules_on = |slot: u8| of_type.iter().filter(|rule| wanted(**rule, slot).is_some()).count();
+        let (count, slot) = (0..=u8::MAX).map(|slot| (rules_on(slot), slot)).max_by_key(|(count, _)| *count)?;
         if count < CODES_FEW {
             return None;
         }

@@ -223,7 +223,7 @@ impl FolderPlan {
             let Ok(metadata) = dir.join(&source.file).metadata() else {
                 match source.end {
                     true => {}
-                    // An earlier run was told to continue without it.
+                    // The user let an earlier run continue without it.
                     false if self.is_given_up(source) => _ = self.over.insert(source.id),
                     false if continuity == StreamContinuity::Resumed => {
                         return Err(source_check::removed_stream_file(source));

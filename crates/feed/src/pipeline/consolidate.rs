@@ -76,7 +76,7 @@ impl Default for ConsolidateOptions<'_> {
     }
 }
 
-/// Bytes of a block unless told otherwise.
+/// Bytes of a block by default.
 pub const BLOCK_BYTES: usize = 256 << 10;
 
 /// Bytes of a block, at most.
@@ -360,7 +360,7 @@ pub fn engine(dir: &Path, setup: RunSetup<'_>) -> Result<RunOutcome, Error> {
     })
 }
 
-/// Tells receivers which files of their journals the tape knows.
+/// Reports to receivers which files of their journals the tape knows.
 fn report_journals(stats: &RunStats, account: &TapeAccount) {
     for feed in &stats.feeds {
         // Once is enough: a run has one account.
@@ -385,7 +385,7 @@ enum FeedPlan {
     Failed,
 }
 
-/// Tells how far the feeds were when the run began.
+/// Reports how far the feeds were when the run began.
 fn report_positions(stats: &RunStats, states: &[FeedState]) {
     for (stats, state) in stats.feeds.iter().zip(states) {
         let read: u64 = state.sources.iter().map(|s| s.through).sum();

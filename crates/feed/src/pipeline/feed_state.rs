@@ -186,8 +186,8 @@ impl SourceState {
         source_frame(out, (id, self.first_id), &self.feed, &facts, &self.sort, offset >> 32 << 32);
     }
 
-    /// Writes its definition: the first one, told apart by its first message at `offset`, or a further one
-    /// after the mapping changed.
+    /// Writes its definition: the first one, identified by its first message at `offset`, or a further one after the
+    /// mapping changed.
     pub fn define(&mut self, next: &mut u32, (offset, first): (u64, &[u8]), out: &mut Vec<u8>) {
         let id = *next;
         *next += 1;
@@ -370,7 +370,7 @@ impl FeedState {
 
     /// The block's place in its source does not follow what was decoded before it.
     pub fn misses(&self, block: &Block) -> bool {
-        // A message that goes on from block to block must be told what it began with.
+        // The decoder of a message that continues from block to block must know how the message began.
         self.carried.is_some()
             || !self.leftover.is_empty()
             || self.expected.is_some_and(|e| e != (block.source, block.base))

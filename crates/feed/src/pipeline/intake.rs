@@ -87,7 +87,7 @@ pub struct FeedIntake {
     sorted: Arc<FormatRevision>,
     supply: SourceSupply,
     open: Option<SourceReader>,
-    /// A source that was found and has too few bytes yet to tell what it is.
+    /// A source that was found and has too few bytes yet to recognise its format.
     found: Option<(PendingSource, Option<Box<SourceFacts>>)>,
     begins: Option<Box<SourceFacts>>,
     head: SourceHead,

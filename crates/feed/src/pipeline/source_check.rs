@@ -44,7 +44,7 @@ pub enum FileLikeness {
 }
 
 impl SourceAccount {
-    /// What the tape has of a source that its hash tells: bytes and hash of the file as it was.
+    /// What the tape has of a source that its hash identifies: bytes and hash of the file as it was.
     fn whole(&self) -> Option<(u64, &str)> {
         let hash = self.hash.as_deref().filter(|hash| !hash.starts_with(FIRST))?;
         Some((self.size?, hash))

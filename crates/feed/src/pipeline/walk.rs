@@ -6,7 +6,7 @@
 //!                   └ left ───┘ what the decoder left belongs to the next one
 //! ```
 //!
-//! For what is told of a sample, and for what is read once before all else.
+//! Used to explain a sample, and to read what must be read once before all else.
 
 use crate::block::Block;
 use crate::block::names;

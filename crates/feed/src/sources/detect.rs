@@ -148,7 +148,7 @@ fn csv(head: &[u8]) -> Option<Format> {
     fits.max_by_key(|(columns, _)| *columns).and_then(|(_, best)| Format::from_mapping(best.clone()).ok())
 }
 
-/// Enough to tell one layout from another.
+/// Enough to distinguish one layout from another.
 const RECORDS_LOOKED_AT: usize = 10;
 
 /// A message in blocks, or a body of fields in the lines at the start: `:20:` with its like.

@@ -43,7 +43,7 @@ pub struct SourceReader {
 
 /// How messages lie in the bytes.
 enum SourcePackaging {
-    /// To be told by the first bytes.
+    /// The first bytes decide.
     Unknown,
     /// One after the other.
     Stream,
@@ -175,7 +175,7 @@ impl Read for TailReader {
 
 impl SourceReader {
     /// Opens a source at `pending.from`. With `grows`, its end is not yet known; `journal`: it is a stream of ours,
-    /// with receive times beside it. `None` when it has too few bytes to tell what it is.
+    /// with receive times beside it. `None` when it has too few bytes to recognise its format.
     ///
     /// # Errors
     /// When it cannot be opened, or is not what the tape knows.
@@ -458,7 +458,7 @@ impl SourceReader {
                         return self.fail(std::io::Error::new(ErrorKind::UnexpectedEof, what));
                     }
                     let n = bytes.len() - before;
-                    // The end is told by itself, so that a cut is looked for in what came before it.
+                    // The end is reported on its own, so that a cut is looked for in the bytes before it.
                     return Ok(if n > 0 { ReadOutcome::Bytes(n) } else { ReadOutcome::End });
                 }
                 Ok(_) => {}
@@ -528,15 +528,15 @@ pub fn unpack(file: File) -> std::io::Result<Box<dyn Read>> {
     })
 }
 
-/// What begins with this tells a source by its first message.
+/// A hash with this prefix identifies a source by its first message.
 pub const FIRST: &str = "first:";
 
-/// What tells a source apart whose end is not known when it begins: the place and hash of its first message.
+/// Identifies a source whose end is not known when it begins: the place and hash of its first message.
 pub fn first_message_hash(offset: u64, message: &[u8]) -> String {
     format!("{FIRST}{offset}+{}:{}", message.len(), &blake3::hash(message).to_hex()[..32])
 }
 
-/// Whether the source's first message is the one that `first` tells.
+/// Whether the source's first message is the one that `first` identifies.
 ///
 /// # Errors
 /// When it cannot be read.

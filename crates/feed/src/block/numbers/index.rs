@@ -95,5 +95,5 @@ impl SessionIndex {
     }
 }
 
-/// The name of a session as it came, in bytes; a longer one is told by its hash.
+/// Bytes of a session's name that are kept as received; a longer name is identified by its hash.
 const SESSION_BYTES_MAX: usize = 128;

@@ -59,7 +59,7 @@ const RECORD: u16 = u16::MAX - 1;
 /// The day of the file.
 const DAY: u16 = u16::MAX - 2;
 
-/// The path of the day of a file, where its format tells one.
+/// The path of the day of a file, where its format has one.
 pub(crate) const DAY_PATH: &str = "@day";
 
 const RECORD_PATH: &str = "@record";

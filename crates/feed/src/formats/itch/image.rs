@@ -121,7 +121,7 @@ impl<'f, const N: usize> ImageFrame<'f, N> {
         self.0[at::KIND_B] = exponent;
     }
 
-    /// Whose order, where the feed tells.
+    /// Whose order, where the feed says.
     #[inline(always)]
     pub fn firm(&mut self, id: u32) {
         self.set(FIRM, id.to_le_bytes());

@@ -86,7 +86,7 @@ struct ItchMessagePlace {
     length: usize,
     /// UTC nanoseconds of the session's midnight.
     midnight: i64,
-    /// Its number in its session, where the framing tells.
+    /// Its number in its session, where the framing has one.
     sequence: Option<u64>,
 }
 
@@ -457,7 +457,7 @@ impl FormatDecoder for ItchDecoder {
     }
 }
 
-/// The session date is not known: no time can be told.
+/// The session date is not known, so no time can be computed.
 const NO_DAY: i64 = i64::MIN;
 
 #[cold]

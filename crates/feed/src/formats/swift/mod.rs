@@ -1,7 +1,7 @@
 //! SWIFT MT messages for the mapper: framed, the fields that the mapping names noted in one pass.
 //!
-//! [`path`] tells how mappings name fields. Values are as `decode swift` shows them: amounts with a point, days as
-//! `2019-04-25`, lines joined by line ends; `signed` amounts have their sign.
+//! [`path`] documents how mappings name fields. Values are as `decode swift` shows them: amounts with a point, days
+//! as `2019-04-25`, lines joined by line ends; `signed` amounts have their sign.
 //!
 //! **Event time** (`time`), UTC, is the first of these that the message has:
 //!
@@ -345,7 +345,7 @@ impl SwiftFieldTable {
         number_repeats(&mut self.unlisted);
     }
 
-    /// What is told outside the text: type, and blocks 1, 2, 3 and 5. Gives the variant.
+    /// Notes the values outside the text: type, and blocks 1, 2, 3 and 5. Returns the variant.
     fn blocks(
         &mut self,
         wants: &SwiftFieldSelection,
@@ -551,9 +551,9 @@ impl ParsedMessage for SwiftMessageView<'_> {
             (SwiftValueKind::Invalid, _) => Err(Refusal::BadValue),
             (SwiftValueKind::Entries, FieldLayout::Json) => {
                 scratch.clear();
-                let told = entries(self.text, self.tokens, scratch).map_err(|_| Refusal::BadValue)?;
+                let has_entries = entries(self.text, self.tokens, scratch).map_err(|_| Refusal::BadValue)?;
                 let json = std::str::from_utf8(scratch).map_err(|_| Refusal::BadValue)?;
-                if told { event.set(spec, EventValue::Json(json)) } else { Ok(()) }
+                if has_entries { event.set(spec, EventValue::Json(json)) } else { Ok(()) }
             }
             (_, FieldLayout::Syms { .. }) => {
                 event.set_names(spec, std::iter::once(self.text(index, scratch)), names)

@@ -1,4 +1,4 @@
-//! Sequences with letters, which no field names: told by what begins them.
+//! Sequences with letters, which no field names: recognised by the fields that begin them.
 //!
 //! | type | B begins | C begins |
 //! |---|---|---|

@@ -2,7 +2,7 @@
 
 use unitape_codec::swift_mt::SwiftField;
 
-/// A number that tells names of unlisted fields apart; two names of one number count as one when they repeat.
+/// A number that distinguishes the names of unlisted fields; two names of one number count as one when they repeat.
 pub(super) fn name_key(token: &SwiftField, text: &[u8]) -> u64 {
     let mut key = 0xcbf2_9ce4_8422_2325u64;
     for byte in token.name(text).iter().chain(qualifier(token.slice(text)).unwrap_or_default()) {

@@ -23,7 +23,7 @@ pub struct TextDialect(pub TextKind);
 
 /// A path, and how its value is read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)] // told at the head of the module
+#[allow(missing_docs)] // documented at the head of the module
 pub enum TextPath {
     Kind,
     Words,

@@ -49,7 +49,7 @@ pub struct BlockSequencer {
     events: u64,
     /// Events by kind of what was copied here; workers count what they copy.
     pub by_kind: KindCounts,
-    /// Blocks of this run told of gaps; how many the tape has not had before, the tape alone says.
+    /// Blocks of this run report gaps; only the tape says how many of these it did not have before.
     pub has_gaps: bool,
     #[expect(clippy::vec_box, reason = "blocks travel by pointer; unboxing them here would move them")]
     spares: Vec<Box<BlockJob>>,
@@ -416,7 +416,7 @@ impl BlockSequencer {
         }
     }
 
-    /// Tells the figures of each feed.
+    /// Reports the figures of each feed.
     fn report_figures(&self) {
         let Some(stats) = &self.stats else { return };
         for (feed, stats) in self.feeds.iter().zip(&stats.feeds) {

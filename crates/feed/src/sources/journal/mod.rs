@@ -3,7 +3,7 @@
 //! ```text
 //!  FEED/00000001.raw     a stream's bytes as they came; each connection is a source of its own
 //!  FEED/00000001.times   16 bytes a read: end of its stretch in .raw u64, receive time in ns i64; little-endian
-//!  FEED/00000001.pcap    datagrams with their receive times, as `unitape_base::capture::write` tells
+//!  FEED/00000001.pcap    datagrams with their receive times, as `unitape_base::capture::write` documents
 //!  FEED/.at              16 bytes: number of the last .pcap u64, where some record of it begins u64
 //!  FEED/.resume          where the files of a resumed stream begin in it, 16 bytes each
 //!  FEED/.number          number of the last file that there ever was u64

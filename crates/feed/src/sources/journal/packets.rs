@@ -22,7 +22,7 @@ pub struct PacketJournal {
     /// The day of the last record.
     day: Option<i64>,
     batch: Vec<u8>,
-    /// Bytes written since [`PacketJournal::flush`] last told.
+    /// Bytes written since [`PacketJournal::flush`] last reported.
     written: u64,
     /// Where the file in hand was when it was last noted.
     noted: u64,
@@ -62,7 +62,7 @@ impl PacketJournal {
             let path = this.path(last);
             let fail = |source| Error::Read { path: path.clone(), offset: 0, source };
             let file = File::options().read(true).write(true).open(&path).map_err(fail)?;
-            // A damaged file is left to its reader, who tells of it; the next one begins.
+            // A damaged file is left to its reader, which reports it; the next file begins.
             if let Some((whole, ts)) = whole_records(&file, this.noted_at(last)).map_err(fail)? {
                 this.cut_bytes = file.metadata().map_err(fail)?.len() - whole;
                 file.set_len(whole).map_err(fail)?;

@@ -79,7 +79,7 @@ impl ReceiveSource {
     }
 }
 
-/// Where a receiver writes and whom it tells.
+/// Where a receiver writes and where it reports.
 #[derive(Clone, Debug)]
 pub struct ReceiverContext {
     /// Directory of the journal.
@@ -114,8 +114,8 @@ impl ReceiverContext {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The last file that its journal ever had; `None` when the run is to stop. Where the journal cannot tell, because it was
-    /// removed or the machine was started since, what the tape knows is waited for.
+    /// The last file that its journal ever had; `None` when the run is to stop. If the journal was removed, or the
+    /// machine was started since, the receiver waits for the number that the tape knows.
     fn last_file(&self) -> Option<LastFile> {
         let noted = noted_number(&self.dir);
         // A journal from a backup notes less than the tape knows.

@@ -28,9 +28,9 @@ use std::time::{Duration, Instant};
 pub struct TcpFeed {
     /// Host and port.
     pub address: String,
-    /// Connections are pieces of one stream, and each is told how much of it is there.
+    /// Connections are pieces of one stream, and unitape sends each of them how much of it is there.
     pub resume: bool,
-    /// Ends after so many connections; 0: never.
+    /// Ends after this number of connections; 0: never.
     pub connections: u64,
     /// The kernel asks a silent peer after so long whether it is there; `None`: never.
     pub keepalive: Option<Duration>,

@@ -66,7 +66,7 @@ pub fn receive(
         let Some(ready) = place.outlast(waited)? else { continue };
         if !ready {
             last |= place.stopped();
-            // What is dropped is told by the next datagram that is not; there may be none.
+            // The next datagram that arrives reports the dropped ones; there may be none.
             for (n, hand) in hands.all.iter_mut().enumerate() {
                 drops.kernel(&mut hand.counter, sockets.dropped(n));
             }

@@ -230,7 +230,7 @@ impl FastFieldTable {
 
     #[inline]
     fn child(&mut self, parent: u32, name: &QualifiedName, sequence: bool) -> Result<u32, TooManyPaths> {
-        // A name lives as long as the templates do, and so long its place tells which it is.
+        // A name lives as long as the templates do, so its address identifies it for that time.
         let place = std::ptr::from_ref(name) as usize;
         let node = &mut self.nodes[parent as usize];
         // Items come in the order of the template: what comes next is mostly what came next before.

@@ -1,4 +1,4 @@
-//! Fields that are told by number, word or identity: prepared by column, stored by column.
+//! Fields that are stored as number, word or identity: prepared by column, stored by column.
 
 use super::frames::{BatchFrames, put};
 use super::program::optional;
@@ -162,7 +162,7 @@ impl BatchField {
             }
             BatchFieldKind::Decimal { place, exponent: 0, .. } => match all(*place) {
                 n if n < SMALL.len() as u64 => StoreShortcut::Small,
-                // What does not fit a narrow place is told with exponents.
+                // A number that does not fit a narrow slot is stored with an exponent.
                 n if u32::try_from(n).is_ok() => StoreShortcut::Whole,
                 _ => StoreShortcut::No,
             },

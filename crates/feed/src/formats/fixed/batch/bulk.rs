@@ -121,7 +121,7 @@ fn fill(
     }
 }
 
-/// Notes the messages of all lanes; `end_of` tells where their frames end.
+/// Notes the messages of all lanes; `end_of` returns where their frames end.
 #[inline]
 fn end_messages(block: &mut Block, batch: StridedBatch<'_>, times: &Lanes, end_of: impl Fn(usize) -> u32) {
     let (start, stride, length) = (batch.start, batch.rows.stride() as u64, batch.length);

@@ -1,7 +1,7 @@
 //! From the mapping's plan to what the fast way does with a sort of record, where it can do all of it.
 //!
-//! It can when a record's rule is told by its sort alone or by one column of one byte, becomes one event, and
-//! that event takes its fields from columns as they are: numbers to prices and quantities, text of up to 16
+//! The fast way handles a record whose type alone, or one column of one byte, selects the rule. The record must
+//! become one event, whose fields come from columns unchanged: numbers to prices and quantities, text of up to 16
 //! bytes to names, with a table or without, text to identities, words and codes, constants. Columns that are kept
 //! beside the fields must be text. Everything else is left to the general way.
 
@@ -27,7 +27,7 @@ pub(in crate::formats::fixed) struct RecordTypeProgram {
     pub(super) ts: usize,
     /// Place of the sequence.
     pub(super) sequence: Option<usize>,
-    /// The column whose byte tells the variant, and the variant by byte.
+    /// The column whose byte selects the variant, and the variant by byte.
     pub(super) by_byte: Option<(usize, Box<[u8; 256]>)>,
     pub(super) variants: Vec<RecordVariant>,
     /// Variant by lane, [`NO_VARIANT`] for what the general way must read; of the batch in hand.
