@@ -164,7 +164,7 @@ impl CsvRowDecoder {
         }
     }
 
-    /// The file's name, which may tell its day.
+    /// Sets the file's name, which may contain its day.
     pub fn set_name(&mut self, name: &str) {
         let day = self.layout.day.or_else(|| CsvLayout::day_of(name));
         self.day = [day.map_or(ColumnValue::None, ColumnValue::Date)];

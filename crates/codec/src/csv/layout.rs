@@ -188,7 +188,7 @@ impl CsvLayout {
         self.row_bytes_max
     }
 
-    /// The day that a file's name tells: the last eight digits in a row that are a day, `YYYYMMDD`.
+    /// The day that a file's name contains: the last eight digits in a row that are a day, `YYYYMMDD`.
     pub(super) fn day_of(name: &str) -> Option<i32> {
         let digits = name.as_bytes().windows(8).filter(|w| w.iter().all(u8::is_ascii_digit));
         digits.filter_map(parse_day).next_back()

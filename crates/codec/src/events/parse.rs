@@ -326,7 +326,7 @@ fn parse<'a>(
         let found =
             (guess..schema.fields.len()).chain(0..guess).find(|&i| schema.fields[i].field.name() == name);
         let Some(i) = found else {
-            // Told by `src` already.
+            // `src` has it already.
             m.taken = has_source && SOURCE_WORDS.contains(&&*name);
             continue;
         };

@@ -175,7 +175,7 @@ fn unclaimed(
             let claimed = claimed as u32;
             return bad(end, fault.unwrap_or(FixFault::BodyLength { claimed, found }));
         }
-        // A value cut off by the end of the input cannot be told from a long one.
+        // A value cut off by the end of the input cannot be distinguished from a long one.
         let value = &part[p + 3..];
         if next.is_none() && value.len() <= 7 {
             break;

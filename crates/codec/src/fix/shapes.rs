@@ -40,7 +40,7 @@ pub(crate) const SHAPES: usize = 512;
 const PLACES: usize = 4 * SHAPES;
 const PROBES: usize = 8;
 
-/// Kinds of messages told apart by their keys.
+/// Number of message kinds that are distinguished by their keys.
 const KEYS: usize = 1024;
 
 /// When all places are taken, one new shape in so many is remembered in place of the oldest: to make

@@ -256,7 +256,7 @@ impl ColumnLayout {
         self.length == 1 && self.is_text() && self.trim != TrimSide::None && self.none.is_empty()
     }
 
-    /// Whether it tells bytes again that another column tells.
+    /// Whether it covers bytes that another column covers too.
     #[must_use]
     pub fn redefines(&self) -> bool {
         self.redefines

@@ -135,7 +135,7 @@ pub fn read_any(
     read(column, (&record[start..end], start), values, around)
 }
 
-/// Reads the value `whole` of any column; text is told by its offset, of which `start` is that of `whole`.
+/// Reads the value `whole` of any column; text is returned as its offset, of which `start` is that of `whole`.
 pub fn read(
     column: &ColumnLayout,
     (whole, start): (&[u8], usize),

@@ -17,9 +17,9 @@
 //!    them, whatever it is called. Both are found by local name. An `AppHdr` alone is a message too.
 //! 3. A wrapper with **several messages** is several: each starts with its header or document and goes up to the next
 //!    one. What is around them is carried from one to the next as *context*: the tags that are open.
-//! 4. A message **larger than the limit** is told in parts where the visitor says that it may be parted (the entries
-//!    of a statement): a part ends behind the last such element within the limit. The context carried to the next
-//!    part is the message so far without those elements. Where it may not be parted it is bad (`too_large`).
+//! 4. A message **larger than the limit** is reported in parts where the visitor says that it may be parted (the
+//!    entries of a statement): a part ends after the last such element within the limit. The context carried to the
+//!    next part is the message so far without those elements. Where it may not be parted it is bad (`too_large`).
 //! 5. A **bad** message goes up to the next place that starts a message for certain: an XML declaration, a tag
 //!    `Document` or `AppHdr`; or to the end of the input, or the limit.
 //! 6. **Garbage** is bytes where no tag starts, and end tags of nothing.
@@ -72,7 +72,7 @@ pub struct IsoMessage {
     pub(super) recoded: bool,
 }
 
-/// Finds messages and tells a visitor what is in them.
+/// Finds messages and reports their content to a visitor.
 #[derive(Debug)]
 pub struct Iso20022Decoder<M> {
     pub(super) parser: DocumentParser<M>,
@@ -120,7 +120,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         self.context.extend_from_slice(context);
     }
 
-    /// What the places told of `message` are in.
+    /// The text that the places reported for `message` refer to.
     #[inline]
     #[must_use]
     pub fn text<'t>(&'t self, message: &IsoMessage, buf: &'t [u8]) -> &'t [u8] {
@@ -137,8 +137,8 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         }
     }
 
-    /// What stands at `buf[at..]`. `eof`: the input ends where `buf` ends. If it is a message, it was told to `visit`;
-    /// if not, what was told is of no use.
+    /// What `buf[at..]` begins with. `eof`: the input ends where `buf` ends. If it is a message, `visit` has been
+    /// given its content; if not, discard what `visit` was given.
     pub fn next<V: ElementVisitor<Mark = M>>(
         &mut self,
         buf: &[u8],
@@ -417,8 +417,9 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         whole && self.parser.part_at == Some(self.scratch.len())
     }
 
-    /// Carries on with a message of which a part was told: its bytes without the elements that were, and without the
-    /// white space before them, or a million indented lines would be a context of megabytes. `text` is the message from its start, which was told as being at `base`.
+    /// Continues with a message of which a part was reported. It keeps the message's bytes without the reported
+    /// elements and without the white space before them, or a million indented lines would be a context of megabytes.
+    /// `text` is the message from its start, which was reported as being at `base`.
     fn part(&mut self, text: &[u8], base: usize) -> Result<(), IsoFaultKind> {
         let mut context = Vec::new();
         let mut from = 0;

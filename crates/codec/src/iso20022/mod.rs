@@ -8,7 +8,7 @@
 //! | | |
 //! |---|---|
 //! | [`Iso20022Decoder`] | where messages start and end in a stream, whatever is around them; parts of large ones |
-//! | [`ElementVisitor`] | what is told of a message: its elements, as places in the buffer |
+//! | [`ElementVisitor`] | receives the content of a message: its elements, as places in the buffer |
 //! | [`value`] | text, times, decimals |
 //! | [`decode_json`] | what `unitape decode iso20022 --json` prints |
 //!

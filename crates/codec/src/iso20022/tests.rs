@@ -333,7 +333,7 @@ fn a_section_is_cut_before_its_document() {
     check::cuts(1 << 20, false, head).unwrap();
 }
 
-// A control character behind an instruction at the end passed for white space, and nobody was told of it.
+// A control character after an instruction at the end passed for white space, and nothing reported it.
 #[test]
 fn a_control_character_at_the_end_is_told() {
     for tail in ["\u{3}\n", "\u{3}", " \u{1f} ", "<!-- --> \u{3}"] {

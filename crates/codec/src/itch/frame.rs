@@ -8,7 +8,7 @@ use super::fault::{ItchFault, ItchFaultCode};
 use super::message::size_of_type;
 use unitape_base::Span;
 
-/// How messages are told apart in a stream.
+/// How messages are separated in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ItchTransport {
     /// A length of two bytes before each, as in NASDAQ's files; a length of 0 ends a session.
@@ -62,7 +62,7 @@ impl ItchMessageBounds {
     }
 }
 
-/// Bytes that are no message are told in pieces of this size, at most.
+/// Bytes that are no message are reported in pieces of this size, at most.
 pub const GARBAGE_BYTES_MAX: usize = 64 << 10;
 
 /// A length that its type denies is believed up to here: the messages that later versions add are short too.
@@ -74,7 +74,7 @@ const HEAD_BYTES: usize = 11;
 /// Finds messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ItchFramer {
-    /// How they are told apart.
+    /// How they are separated.
     pub framing: ItchTransport,
 }
 
@@ -107,8 +107,8 @@ impl ItchFramer {
         }
     }
 
-    /// Where to cut `buf`, which begins at a message, so that as far as can be guessed only whole messages stand
-    /// before the cut. A chain of messages near the end tells it; without one it is told from the start.
+    /// Where to cut `buf`, which begins at a message, so that, as far as one can guess, only whole messages precede
+    /// the cut. A chain of messages near the end shows the place; without one the search starts at the beginning.
     #[must_use]
     pub fn cut(&self, buf: &[u8]) -> usize {
         let from = buf.len().saturating_sub(TAIL_BYTES);

@@ -156,7 +156,7 @@ macro_rules! messages {
     })*) => {
         /// A message of a known type and of its length, where it lies.
         #[derive(Debug, Clone, Copy)]
-        #[allow(missing_docs)] // told at each type
+        #[allow(missing_docs)] // documented at each type
         pub enum ItchMessage<'m> { $($Name($Name<'m>),)* }
 
         $(

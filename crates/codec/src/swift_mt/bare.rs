@@ -72,8 +72,8 @@ pub(super) fn starts(buf: &[u8], at: usize) -> Option<bool> {
     }
 }
 
-/// The body whose first field is at `first`, with a preface from `from` on; `None` if the bytes there are do
-/// not tell where it ends.
+/// The body whose first field is at `first`, with a preface from `from` on; `None` if the bytes so far do not show
+/// where it ends.
 pub(super) fn scan(buf: &[u8], from: usize, first: usize, whole: bool) -> Option<SwiftMessage> {
     let body = |end: usize, over: usize| {
         let mut message = SwiftMessage {
@@ -200,7 +200,7 @@ pub(super) fn last_start(buf: &[u8]) -> Option<usize> {
         if line.starts_with(b":20:") && reference.is_none() {
             reference = Some(newline + 1);
         }
-        // Only a whole line tells, and only if something follows it.
+        // Only a whole line decides, and only if something follows it.
         if end < buf.len() && terminator(line).is_some() && end + 1 < buf.len() {
             return Some(end + 1);
         }

@@ -112,8 +112,8 @@ impl SwiftMessage {
             return None;
         }
         let blocks = self.ack.slice(buf);
-        let told = sub_blocks(blocks).find(|token| token.tag == SwiftTag::new(b"4"));
-        let content = told.map_or(&[][..], |token| token.slice(blocks));
+        let block4 = sub_blocks(blocks).find(|token| token.tag == SwiftTag::new(b"4"));
+        let content = block4.map_or(&[][..], |token| token.slice(blocks));
         Some(sub_blocks(content).any(|t| t.tag == SwiftTag::new(b"451") && t.slice(content) != b"0"))
     }
 
@@ -126,8 +126,8 @@ impl SwiftMessage {
             (text.start, Some(text.slice(buf)).filter(|t| t.trim_ascii_start().starts_with(b"{"))?)
         } else {
             let blocks = self.ack.slice(buf);
-            let told = sub_blocks(blocks).find(|token| token.tag == SwiftTag::new(b"4"))?;
-            (self.ack.start + told.start as usize, told.slice(blocks))
+            let block4 = sub_blocks(blocks).find(|token| token.tag == SwiftTag::new(b"4"))?;
+            (self.ack.start + block4.start as usize, block4.slice(blocks))
         };
         let time = sub_blocks(content).find(|token| token.tag == SwiftTag::new(b"177"))?;
         Some(Span { start: from + time.start as usize, end: from + time.end as usize })

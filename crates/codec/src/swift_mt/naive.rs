@@ -194,8 +194,8 @@ impl Seen<'_> {
         Err(Stop::Short)
     }
 
-    /// The closing brace of a block whose content starts at `start`. Other blocks in it are wrong, or messages
-    /// told in a text.
+    /// The closing brace of a block whose content starts at `start`. Other blocks in it are wrong, or messages quoted
+    /// in a text.
     fn closing(&self, start: usize, block: u8, telling: bool) -> Result<usize, Stop> {
         let (mut open, mut at) = (0, start);
         while at < self.buf.len() {
@@ -320,7 +320,7 @@ impl Seen<'_> {
             lines += 1;
             let cut = self.buf.len() - at < 5 && !self.whole();
             if !braces && cut {
-                // Not enough to tell what starts here, and nothing more is looked at.
+                // Not enough to recognise what starts here, and nothing more is looked at.
                 if !is_body_start(&self.buf[at..]) {
                     return garbage(self.limit);
                 }

@@ -279,15 +279,15 @@ fn sub_block_end(content: &[u8], start: usize) -> usize {
 /// What sort of message it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum SwiftMessageType {
-    /// A number: 103. Of a bare body, what its preface or fields tell.
+    /// A number: 103. Of a bare body, the one that its preface or fields show.
     Mt(u16),
-    /// An acknowledgement (service message 21) that stands alone, with `451:0`.
+    /// An acknowledgement (service message 21) that is alone, with `451:0`.
     Ack,
     /// The same with `451:1`: refused.
     Nak,
     /// Another service message (`{1:F05…}`): its number.
     Service(u8),
-    /// Nothing tells.
+    /// Nothing shows the type.
     #[default]
     Unknown,
 }
@@ -304,7 +304,7 @@ impl SwiftMessageType {
                 ),
                 _ => SwiftMessageType::Unknown,
             },
-            None => told(message, buf, fields),
+            None => without_block_2(message, buf, fields),
         }
     }
 }
@@ -323,7 +323,7 @@ impl fmt::Display for SwiftMessageType {
 
 /// The type of a message without block 2.
 #[cold]
-fn told(message: &SwiftMessage, buf: &[u8], fields: &[SwiftField]) -> SwiftMessageType {
+fn without_block_2(message: &SwiftMessage, buf: &[u8], fields: &[SwiftField]) -> SwiftMessageType {
     if let Some(block) = message.block(1) {
         return match *block.slice(buf) {
             [_, b'2', b'1', ..] => {

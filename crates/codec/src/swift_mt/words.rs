@@ -92,8 +92,8 @@ pub(super) fn date_long(word: u64) -> Option<i64> {
     midnight(pair(0) * 100 + pair(1), pair(2), pair(3), false)
 }
 
-/// `MMDD`, the entry date behind a value date whose year and midnight these are, if it is within half a year in the
-/// same year; [`entry_date`](super::value::entry_date) tells the others.
+/// `MMDD`, the entry date after a value date whose year and midnight these are, if it is within half a year in the
+/// same year; [`entry_date`](super::value::entry_date) reads the others.
 #[inline(always)]
 pub(super) fn entry_date(year: Option<&[u8; 2]>, word: u64, value: i64) -> Option<i64> {
     let &[tens, ones] = year?;

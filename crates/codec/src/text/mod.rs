@@ -24,8 +24,8 @@
 //! let line = br#"{"id":7,"author":{"name":"Ann"},"to":["Bob","Cy"]}"#;
 //! let mut leaves = PathValues::default();
 //! let NextTextMessage::Message(_) = jsonl::JsonlDecoder::default().next(line, 0, true, &mut leaves) else { panic!() };
-//! let told: Vec<_> = leaves.iter().map(|(path, text)| format!("{path}={text}")).collect();
-//! assert_eq!(told, ["id=7", "author.name=Ann", "to[]=Bob", "to[]=Cy"]);
+//! let values: Vec<_> = leaves.iter().map(|(path, text)| format!("{path}={text}")).collect();
+//! assert_eq!(values, ["id=7", "author.name=Ann", "to[]=Bob", "to[]=Cy"]);
 //! ```
 //!
 //! It gives no field a meaning: that is a mapping's.

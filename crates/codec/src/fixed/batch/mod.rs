@@ -64,7 +64,7 @@ struct BatchColumn {
     required: bool,
     /// Numbers that mean that there is none.
     none: Vec<i64>,
-    /// What its values are, where they can be told by number.
+    /// The kind of its values, where a number can represent them.
     numbers: Option<NumberKind>,
     /// Not all of the batch before were digits alone.
     odd: bool,
@@ -368,7 +368,7 @@ fn op(column: &ColumnLayout, index: u16) -> Option<Option<BatchColumn>> {
         // Dates are not instants, and other things are not numbers.
         _ => (BatchColumnKind::Careful, None),
     };
-    // Texts that mean none and are numbers can be told by their value.
+    // Texts that mean none and are numbers can be recognised by their value.
     let digits = |text: &Vec<u8>| {
         let text = std::str::from_utf8(text).ok().filter(|t| t.bytes().all(|b| b.is_ascii_digit()))?;
         text.parse().ok()

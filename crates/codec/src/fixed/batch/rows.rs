@@ -245,7 +245,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// A step too far reads what is not there; the places of even records are told twice.
+        /// A step too far reads what is not there; the places of even records are computed in two ways.
         #[test]
         fn even_records_are_where_they_are_listed(
             (bytes, at, stride, count) in (0usize..300, 0usize..40, 0usize..50, 0usize..70),

@@ -93,7 +93,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         }
     }
 
-    /// The message a header tells.
+    /// The message that a header names.
     pub(super) fn header_field(&mut self, buf: &[u8], open: &OpenElement<M>, text: Option<ElementValue>) {
         let local = (open.name + u32::from(open.prefix_bytes)) as usize;
         if open.name_bytes - open.prefix_bytes == 9 && buf[local..].starts_with(b"MsgDefIdr") {

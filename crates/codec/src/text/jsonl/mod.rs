@@ -82,8 +82,8 @@ impl TextMessageDecoder for JsonlDecoder {
         let end = match memchr::memchr(b'\n', &rest[..rest.len().min(self.max_line + 1)]) {
             Some(n) => from + n,
             None if rest.len() > self.max_line => {
-                // A piece of fixed size, so that what is told does not depend on where the buffer ends; what is left
-                // of the line is no object either.
+                // A piece of fixed size, so that the result does not depend on where the buffer ends; the rest of the
+                // line is no object either.
                 let span = Span { start: from, end: from + self.max_line };
                 return NextTextMessage::Bad {
                     span,

@@ -106,7 +106,7 @@ pub(super) fn unfold(message: &[u8], field: &HeaderField) -> Result<String, Text
     Ok(out.trim().to_owned())
 }
 
-/// What was told of a header.
+/// What the fields of a header said so far.
 #[derive(Debug, Default)]
 pub(super) struct HeaderSummary {
     seen: Vec<&'static str>,
@@ -137,7 +137,7 @@ const ADDRESSES: [(&str, &str); 6] = [
 ];
 
 impl HeaderSummary {
-    /// Tells a field.
+    /// Reports a field.
     pub(super) fn field(
         &mut self,
         message: &[u8],

@@ -95,7 +95,7 @@ struct OpenItemElement {
     at: usize,
     parent: bool,
     text: bool,
-    /// Told as text, whatever is in it.
+    /// Whether it is read as text, whatever is in it.
     markup: bool,
     silent: bool,
     block: bool,
