@@ -8,7 +8,7 @@
 //! ```
 //!
 //! It walks the same plan by the plain way only (no ready values, no tables of codes). Unlike the mapper, it
-//! continues after a refused value, so that it reports all faults of a message at once. The mapper alone decides the
+//! continues after a refused value, so it reports all faults of a message at once. The mapper alone decides the
 //! outcome of the message.
 
 use super::apply::{MappedValue, MappingInput, MappingOutcome as Applied, event_time, fill_picks, translate};

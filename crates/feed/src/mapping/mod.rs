@@ -38,11 +38,12 @@
 //! other condition holds.
 //!
 //! A field is a path, or a table: `{ from = "44", or = "31", table = "side", else = "keep", suffix = "/y" }`,
-//! `{ const = "XJSE" }`, `{ from = "amount", absolute = true }` (a number without its sign), or the value of a group
-//! entry that is picked by a key: `{ group = "453", key = "452", is = "3", value = "448" }`, of several such entries
-//! the first, or with `highest = "270"` or `lowest = "270"` the one whose member has that number. A group that looks
-//! different in different messages is declared once for each form, under names of its own with `count = "268"`. With
-//! `required = true` a message without the value is refused, also where the event could do without it.
+//! `{ const = "XJSE" }`, `{ from = "amount", absolute = true }` (a number without its sign). It may also be the value
+//! of a group entry that a key picks: `{ group = "453", key = "452", is = "3", value = "448" }`. Of several such
+//! entries the mapper reads the first. With `highest = "270"` or `lowest = "270"` it reads the one whose member has
+//! that number. If a group looks different in different messages, declare it once for each form, under names of its
+//! own with `count = "268"`. With `required = true` a message without the value is refused, also where the event
+//! could do without it.
 //!
 //! An event with `some_of = ["bid", "ask"]` is written only if one of these of its fields has a value. A group with
 //! `inherit = ["55", "48"]` gives an entry that has none of these members those of the entry before it.

@@ -1,9 +1,9 @@
 //! From the mapping's plan to what the fast way does with a sort of record, where it can do all of it.
 //!
-//! The fast way handles a record whose type alone, or one column of one byte, selects the rule. The record must
-//! become one event, whose fields come from columns unchanged: numbers to prices and quantities, text of up to 16
-//! bytes to names, with a table or without, text to identities, words and codes, constants. Columns that are kept
-//! beside the fields must be text. Everything else is left to the general way.
+//! The fast way handles a record if its type alone, or one column of one byte, selects the rule. The record must
+//! become one event, whose fields come from columns unchanged. Numbers become prices and quantities; text of up to 16
+//! bytes becomes names, with a table or without; text becomes identities, words and codes; constants are allowed.
+//! Columns that are kept beside the fields must be text. Everything else is left to the general way.
 
 use super::super::{FixedRecordView, NONE, RECORD, RecordSlots};
 use super::batch_field::BatchField;
