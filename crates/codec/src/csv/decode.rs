@@ -42,7 +42,7 @@ pub enum NextCsvRow {
         span: Span,
         /// What is wrong.
         fault: CsvFault,
-        /// Where to go on.
+        /// Where to continue.
         end: usize,
     },
     /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes, or the

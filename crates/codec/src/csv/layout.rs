@@ -37,12 +37,12 @@ pub(super) struct CsvTrailer {
     pub columns: Vec<String>,
 }
 
-/// A row may have so many bytes, unless its layout says less or more; 4 MiB at most.
+/// Maximum bytes of a row, unless its layout says less or more; 4 MiB at most.
 pub const ROW_BYTES_MAX: usize = 64 << 10;
 
 const ROW_BYTES_LIMIT: usize = 4 << 20;
 
-/// A row may have so many values.
+/// Maximum values of a row.
 pub(super) const VALUES_MAX: usize = 4096;
 
 #[derive(Debug, Deserialize)]

@@ -24,9 +24,9 @@ pub(super) struct ValueSpan {
 /// What a stretch of input holds at its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowOutcome {
-    /// A row of so many bytes, and behind its line end.
+    /// A row of `length` bytes, and the place after its line end.
     Whole { length: usize, end: usize },
-    /// No row: its bytes, and where to go on.
+    /// No row: its bytes, and where to continue.
     Bad { fault: CsvFault, length: usize, end: usize },
     /// More bytes are needed to say.
     More,

@@ -14,7 +14,7 @@ pub enum NextLine<'a> {
     },
     /// A line of more than [`LINE_BYTES_MAX`] bytes.
     TooLong {
-        /// Where to go on, in bytes from the start of the buffer.
+        /// Where to continue, in bytes from the start of the buffer.
         next: usize,
         /// Whether its end was seen. If not, what stands at `next` still belongs to it: search the newline.
         ended: bool,

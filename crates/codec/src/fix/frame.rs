@@ -310,7 +310,7 @@ impl FixFramer {
     /// CheckSum (10) is found; a `found` length in it is filled in.
     #[cold]
     fn rescan(&self, buf: &[u8], from: usize, body: usize, fault: FixFault, eof: bool) -> FixFrame {
-        // Beyond the limit only so many bytes are looked at as a start at the limit may take.
+        // Beyond the limit, only the bytes that a start at the limit may need are looked at.
         let window = &buf[..buf.len().min(from + self.max_message + scan::LOOKAHEAD)];
         let limit = from + self.max_message;
         let whole = eof && window.len() == buf.len();
@@ -403,7 +403,7 @@ impl FixFramer {
         let limit = from + self.max_message;
         let mut window = &buf[..buf.len().min(limit + scan::LOOKAHEAD)];
         let mut end = None;
-        // No start goes on over a line end.
+        // No start continues over a line end.
         if self.log
             && let Some(line) = memchr::memchr2(b'\r', b'\n', &window[from..])
         {

@@ -269,7 +269,7 @@ fn header_end(input: &[u8], at: usize, sep: FieldSeparator) -> Option<usize> {
     None
 }
 
-/// Whether `rest`, the end of the input, could go on as a message start.
+/// Whether `rest`, the end of the input, could continue as a message start.
 fn is_start_cut_off(rest: &[u8], sep: FieldSeparator) -> bool {
     let mut longer = rest.to_vec();
     if rest.len() < 5 {

@@ -43,8 +43,8 @@ const PROBES: usize = 8;
 /// Number of message kinds that are distinguished by their keys.
 const KEYS: usize = 1024;
 
-/// When all places are taken, one new shape in so many is remembered in place of the oldest: to make
-/// one costs as much as to read ten messages.
+/// When all places are used, one in this number of new shapes is remembered in place of the oldest: to make one costs
+/// as much as to read ten messages.
 const PATIENCE: u32 = 256;
 
 /// The shapes of a stream of messages.

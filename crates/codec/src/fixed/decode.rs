@@ -29,7 +29,7 @@ pub enum NextRecord {
         span: Span,
         /// What is wrong.
         fault: RecordFault,
-        /// Where to go on: behind the terminator, or behind the record's length.
+        /// Where to continue: after the terminator, or after the record's length.
         end: usize,
     },
     /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes, or
@@ -84,7 +84,7 @@ pub struct FixedWidthDecoder {
     text: Vec<u8>,
 }
 
-/// A line without an end is cut into pieces of so many bytes.
+/// A line without an end is cut into pieces of this many bytes.
 const LINE_BYTES_MAX: usize = 2 * RECORD_BYTES_MAX;
 
 impl FixedWidthDecoder {

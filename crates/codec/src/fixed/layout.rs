@@ -90,10 +90,10 @@ pub(crate) enum DateSource {
     Header(u16),
 }
 
-/// A record may have so many bytes, at most.
+/// Maximum bytes of a record.
 pub const RECORD_BYTES_MAX: usize = 32 << 10;
 
-/// A record may have so many columns, at most.
+/// Maximum columns of a record.
 pub const COLUMNS_MAX: usize = 2_000;
 
 impl FixedWidthLayout {

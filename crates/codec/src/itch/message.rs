@@ -8,13 +8,13 @@ use super::fault::{ItchFault, ItchFaultCode};
 pub enum FieldType {
     /// One letter or digit.
     Letter,
-    /// Letters with blanks behind, so many bytes.
+    /// Letters padded with blanks, this many bytes.
     Text(u16),
     /// A stock symbol: eight bytes.
     Stock,
     /// A buy or sell indicator.
     Side,
-    /// A number of so many bytes.
+    /// A number of this many bytes.
     Number(u16),
     /// A price in 1/10,000, four bytes.
     Price4,

@@ -389,7 +389,8 @@ impl TapeAccount {
         }
     }
 
-    /// A run cannot go on from an account that somebody else has written into: it would leave out what it never read.
+    /// A run cannot continue from an account that somebody else has written into: it would leave out what it never
+    /// read.
     ///
     /// # Errors
     /// The mark that does not agree with the tape.
@@ -532,7 +533,7 @@ impl TapeAccount {
         let (source, _) = self.source_mut(event.source())?;
         let seen = source.tally.plus(source.since);
         let parts = |t: &MessageTally| [t.with_events, t.events, t.quarantined];
-        // What is read again under another mapping is counted anew, while what it was at first stays on the tape.
+        // Bytes read again under another mapping are counted again, while their first events stay on the tape.
         let disagrees = whole && source.sort_id == source.id && parts(&seen) != parts(&tally);
         let mismatch = disagrees.then(|| {
             let ([with_events, events, quarantined], [has_with, has_events, has_quarantined]) =

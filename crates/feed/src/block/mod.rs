@@ -92,7 +92,7 @@ pub struct Block {
     pub times: Vec<(u64, UnixNanos)>,
     /// The earliest of these, where it is known; the sequencer's.
     pub received_min: Option<UnixNanos>,
-    /// Memory for a packet's payload, or for the arena written anew.
+    /// Memory for a packet's payload, or for the rewritten arena.
     pub payload: Vec<u8>,
     /// What came before of a message that was not over where the bytes begin; taken by the decoder.
     pub carried: Option<Box<CarriedMessage>>,
@@ -329,7 +329,7 @@ impl Block {
         }));
     }
 
-    /// Counts messages that became so many events together; events and units are in their places.
+    /// Counts messages that became this number of events together; events and units are in their places.
     #[inline]
     pub fn count_many(&mut self, messages: u64, events: u64) {
         self.tally.messages += messages;

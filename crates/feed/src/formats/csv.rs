@@ -75,7 +75,7 @@ struct CsvFormat {
     layout: Arc<CsvLayout>,
 }
 
-/// Comments may stand before a header, for so many times the longest row.
+/// Comments may precede a header, for this multiple of the longest row.
 const HEAD_ROWS: usize = 2;
 
 impl ByteFormat for CsvFormat {

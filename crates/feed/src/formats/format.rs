@@ -91,7 +91,7 @@ pub trait FormatDecoder: Any + Debug + Send {
     /// The source has ended with this block.
     fn end_source(&mut self, _block: &mut Block, _source: u32, _known: &Dictionary) {}
 
-    /// Takes over what the decoder before it knew of a source under way, when a mapping was loaded anew.
+    /// Takes over what the previous decoder knew of a source under way, when a mapping was reloaded.
     fn resume_from(&mut self, _before: &mut dyn FormatDecoder) {}
 
     /// Where to put what notes what the mapping does with each message; none where no rules are asked.

@@ -294,7 +294,7 @@ pub fn open_folder(
             state = state.read_again();
         }
         if done && !source.end {
-            // What came behind its last mark is not counted anew.
+            // What came after its last mark is not counted again.
             state.tally = source.tally.plus(source.since);
         }
         state.content = plan.hashes[index].take();

@@ -48,7 +48,7 @@ pub struct ConsolidateOptions<'a> {
     pub block_bytes: usize,
     /// How the tape is written.
     pub tape: TapeOptions,
-    /// When up, the run ends after the blocks under way; a later run goes on from there.
+    /// When up, the run ends after the blocks under way; a later run resumes from there.
     pub stop: Option<&'a AtomicBool>,
     /// What has been done so far, for progress bars.
     pub progress: Arc<RunProgress>,
@@ -122,7 +122,7 @@ pub struct TurnTimes {
     pub farm_ns: u64,
 }
 
-/// Consolidates the feeds onto the tape in `dir`: makes it, or goes on where an earlier run ended.
+/// Consolidates the feeds onto the tape in `dir`: makes it, or resumes where an earlier run ended.
 ///
 /// # Errors
 /// When an input cannot be read, is not what the tape says it was, or the tape refuses. What was committed
@@ -175,7 +175,7 @@ pub struct RunSetup<'a> {
     pub wait: Option<Duration>,
     /// How far an event's time may lead.
     pub lead: ClockLead,
-    /// For a run that goes on until it is stopped.
+    /// For a run that continues until it is stopped.
     pub live: Option<LiveRun>,
 }
 

@@ -59,7 +59,7 @@ pub struct FeedState {
     pub open_sources: usize,
     /// Brings nothing more in this run, whatever is open.
     pub closed: bool,
-    /// Its journal goes on in a further file where a message ends: its receiver is to know where that is.
+    /// Its journal continues in a further file where a message ends: its receiver is to know where that is.
     pub rotates: bool,
     /// What the intake knew of it last.
     pub look: FeedAvailability,
@@ -153,8 +153,8 @@ impl SourceState {
         }
     }
 
-    /// The source is read again from its start, for what the decoder has to know; what is on the tape already is left
-    /// out, and counted anew.
+    /// The source is read again from its start, for what the decoder has to know. What is on the tape already is left
+    /// out, and counted again.
     pub fn read_again(mut self) -> Self {
         (self.tally, self.seen) = (MessageTally::default(), 0);
         self.again_through = self.through;

@@ -326,7 +326,7 @@ impl MergeInput {
     }
 
     fn note_waited(&mut self, waited_for: bool, now_ns: i64, stats: &FeedStats) {
-        // Up to now: a wait that goes on counts as well.
+        // Up to now: a wait that continues counts as well.
         if let Some(since) = self.waited.take() {
             stats.note_waited(now_ns.saturating_sub(since));
         }

@@ -136,7 +136,7 @@ impl SourceAccount {
     }
 }
 
-/// Compares files with sources, on so many threads; none where there is no file.
+/// Compares files with sources, on this number of threads; none where there is no file.
 pub fn compare_all(
     sources: &[(&SourceAccount, PathBuf)],
     threads: usize,

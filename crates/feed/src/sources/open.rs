@@ -122,8 +122,8 @@ struct TailReader {
     last: Option<LastBytes>,
 }
 
-/// The last bytes that were read of a file. One that was cut and written anew, to more than was read, shows nothing of it in
-/// its length.
+/// The last bytes that were read of a file. If a file was cut and rewritten beyond what was read, its length does not
+/// show it.
 #[derive(Default)]
 struct LastBytes {
     bytes: Vec<u8>,

@@ -9,11 +9,10 @@
 //!  good                                 1, 1, 0                 a bit by lane
 //! ```
 //!
-//! It reads the forms that files are made of: digits with their point implied, blanks instead of leading zeros,
-//! a blank column, clock times, compact timestamps. A lane with anything else in one of its columns is not good;
-//! whoever asks reads that record by the [`FixedWidthDecoder`], which says what it is or what is wrong
-//! with it. So this is never more generous than the decoder, and what it reads it reads the same; both are
-//! held by tests.
+//! It reads the forms that files are made of: digits with their point implied, blanks instead of leading zeros, a
+//! blank column, clock times, compact timestamps. A lane with anything else in one of its columns is not good. The
+//! caller reads that record with the [`FixedWidthDecoder`], which returns its values or its fault. So this is never
+//! more generous than the decoder, and what it reads it reads the same; tests hold both.
 //!
 //! It does not frame: the caller says where records start, and that they have their full length. Text is not
 //! touched, but where a blank one would be a fault.

@@ -49,8 +49,8 @@ pub struct StridedRecords<'b> {
 }
 
 impl<'b> StridedRecords<'b> {
-    /// `count` records from `at` on, `stride` bytes apart, with `reach` bytes to be looked at from the start of each;
-    /// those at the end for which there are not so many are left out. `None` where none is left.
+    /// `count` records from `at` on, `stride` bytes apart, with `reach` bytes to be looked at from the start of each.
+    /// Records at the end with fewer bytes are left out. `None` where none is left.
     #[must_use]
     pub fn new(bytes: &'b [u8], at: usize, stride: usize, count: usize, reach: usize) -> Option<Self> {
         let bytes = bytes.get(at..)?;
@@ -105,7 +105,7 @@ impl StrideSteps<'_> {
     }
 }
 
-/// A column of so many bytes of even records.
+/// A column of `N` bytes of even records.
 struct StridedColumn<'b, const N: usize>(StrideSteps<'b>);
 
 impl<'b, const N: usize> Iterator for StridedColumn<'b, N> {

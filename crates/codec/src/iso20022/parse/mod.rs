@@ -532,7 +532,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         self.part_at = Some(span.end);
     }
 
-    /// Takes a reference in text; gives where text goes on to.
+    /// Reads a reference in text; returns where the text continues.
     #[cold]
     fn reference(&mut self, buf: &[u8], at: usize) -> ParseResult<usize> {
         if let Some(open) = self.stack.last_mut() {

@@ -55,7 +55,7 @@ struct EncodedRun {
 fn flush(out: &mut String, run: Option<EncodedRun>, value: &str) {
     let Some(run) = run else { return };
     match characters(run.set, &run.bytes) {
-        // A line end in a field would be read as another field by whoever writes it on.
+        // A reader of the output would take a line end in a field for the end of the field.
         Some(text) => out.extend(text.chars().filter(|c| !matches!(c, '\r' | '\n'))),
         None => out.push_str(&value[run.stood]),
     }

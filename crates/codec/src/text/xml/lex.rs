@@ -98,7 +98,7 @@ fn end_tag(buf: &[u8], at: usize) -> Result<XmlToken, LexStop> {
     }
 }
 
-/// A name with its prefix. Whether it goes on is not known where the bytes end.
+/// A name with its prefix. Whether it continues is not known where the bytes end.
 fn qualified(buf: &[u8], at: usize) -> Result<Span, LexStop> {
     let mut end = at;
     for _ in 0..2 {

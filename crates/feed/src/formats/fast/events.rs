@@ -50,7 +50,7 @@ pub struct FastDecoder {
     config: Arc<HandlerConfig>,
     venue: String,
     handler: Engine,
-    /// That of the mapping before, when this one was loaded anew: its books are over.
+    /// The engine of the previous mapping, when this one was reloaded: its books are over.
     before: Option<Engine>,
     by: Option<ReferenceLookup>,
     place: UnitOffsets,

@@ -69,7 +69,7 @@ enum IsoFieldKind {
     Line(u32),
 }
 
-/// ISO 20022. A message larger than its bound goes on from block to block, and those blocks are decoded in order.
+/// ISO 20022. A message larger than its bound continues from block to block, and those blocks are decoded in order.
 pub const FORMAT: FormatEntry =
     FormatEntry { name: "iso20022", load: |mapping| mapping.needs_rules(), by: |_| Ok(Arc::new(IsoFormat)) };
 

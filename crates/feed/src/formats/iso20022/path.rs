@@ -59,7 +59,7 @@ pub enum IsoPathStart {
     Header,
     /// `Document`.
     Document,
-    /// The entry in hand, so many levels up.
+    /// The entry in hand, this many levels up.
     Entry(usize),
 }
 

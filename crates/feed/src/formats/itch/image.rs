@@ -142,7 +142,7 @@ impl<'f, const N: usize> ImageFrame<'f, N> {
     }
 }
 
-/// The frame goes on with a line that keeps a number under a name, and has the flags for it.
+/// The frame continues with a line that keeps a number under a name, and has the flags for it.
 #[inline(always)]
 pub(super) fn with_extension(header: FrameHeader, last: u8) -> FrameHeader {
     FrameHeader::new_unstamped(

@@ -13,10 +13,11 @@
 //! (`batch`) or one by one (`fast`), all others field by field (`general_path`), and all ways write the same bytes. What
 //! differs from venue to venue is in the mapping's table `[itch]` (`config`).
 //!
-//! **State.** With orders, what a message becomes depends on all messages before it in its source, so such a feed is of
-//! the class `stream`: its blocks are decoded in their turn, by one decoder that goes from worker to worker. The state
-//! begins empty with each source and depends on its bytes alone; a run that goes on in the middle of a source reads it
-//! from its start again, and what is on the tape already is left out, so the tape is the same whenever it was stopped.
+//! **State.** With orders, the events of a message depend on all messages before it in its source. Such a feed is of
+//! the class `stream`: its blocks are decoded in order, by one decoder that moves from worker to worker. The state
+//! begins empty with each source and depends on its bytes alone. A run that resumes in the middle of a source reads
+//! the source from its start again and leaves out what is on the tape already. So the tape is the same whenever the
+//! run was stopped.
 
 mod batch;
 mod config;

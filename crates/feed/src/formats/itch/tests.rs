@@ -98,7 +98,7 @@ fn check(mapping: &str, expected: expect_test::Expect) {
     expected.assert_eq(&format!("{}\n", lines(&block, &known).join("\n")));
 }
 
-/// What each type becomes is a promise to whoever reads the tape.
+/// What each type becomes is a promise to the readers of the tape.
 #[test]
 fn every_type_with_orders() {
     check(

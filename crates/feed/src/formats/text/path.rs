@@ -35,7 +35,7 @@ pub enum TextPath {
 pub enum TextValueReading {
     /// As it stands.
     AsItIs,
-    /// As a count since 1970; so many places are a nanosecond and the unit apart.
+    /// As a count since 1970; the unit is this many decimal places above a nanosecond.
     Count(u32),
 }
 

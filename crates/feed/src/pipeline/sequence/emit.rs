@@ -192,7 +192,7 @@ impl UnitEmitter<'_> {
         Ok(is_new)
     }
 
-    /// What is behind this unit is decoded by another mapping, and begins anew from here, also after a restart.
+    /// What follows this unit is decoded by another mapping, and starts afresh from here, also after a restart.
     fn switch(&mut self, unit: &BlockUnit, frames: &Range<usize>) {
         let state = &mut self.sources[self.block.source];
         if state.defined {

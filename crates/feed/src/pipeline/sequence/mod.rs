@@ -62,7 +62,7 @@ pub struct BlockSequencer {
     /// How far an event's time may lead.
     lead: ClockLead,
     stats: Option<Arc<RunStats>>,
-    /// Of a run that goes on while flushes fail: up when it is to end.
+    /// Of a run that continues while flushes fail: up when it is to end.
     stopping: Option<Arc<AtomicBool>>,
     flushes: FlushFailures,
     /// Where it is noted what was read of files that may grow; none where no feed has such.
@@ -183,7 +183,7 @@ impl BlockSequencer {
         self.lead = lead;
     }
 
-    /// Has it go on while flushes of the tape fail, until `stopping` is up and there is no room any more.
+    /// Lets the run continue while flushes of the tape fail, until `stopping` is up and there is no room any more.
     pub fn survive_flush_failures(&mut self, stopping: Arc<AtomicBool>) {
         self.stopping = Some(stopping);
     }
@@ -271,7 +271,7 @@ impl BlockSequencer {
         feed.queue.push_back(job);
         feed.advance();
         let plan = self.place()?;
-        // Before the messages are published: whoever sees them on the tape finds their source noted.
+        // Before the messages are published, so that readers that see them on the tape find their source noted.
         self.write_sources(false);
         Ok(plan)
     }

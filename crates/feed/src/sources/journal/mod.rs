@@ -130,11 +130,11 @@ impl ReceiveTimes {
 pub enum StreamContinuity {
     /// It has ended: each connection is a stream.
     Connection,
-    /// It goes on: a pipe is one stream.
+    /// It continues: a pipe is one stream.
     Pipe,
-    /// It goes on, and the stream's sender is asked for the byte behind the last one.
+    /// It continues, and unitape asks the stream's sender for the byte after the last one.
     Resumed,
-    /// It goes on: datagrams stand for themselves.
+    /// It continues: datagrams are independent of each other.
     Packets,
 }
 
@@ -202,7 +202,7 @@ impl StreamJournal {
         Ok(this)
     }
 
-    /// Begins a stream, unless one goes on. Gives how many bytes it has, in all of its files.
+    /// Begins a stream, unless one continues. Returns how many bytes it has, in all of its files.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -235,7 +235,7 @@ impl StreamJournal {
         self.open.as_ref().map_or(0, |stream| stream.len)
     }
 
-    /// Ends the file in hand and has the stream go on in the next one.
+    /// Ends the file in hand and lets the stream continue in the next one.
     ///
     /// # Errors
     /// When the disk refuses; the same may be tried again.
@@ -320,7 +320,7 @@ impl StreamJournal {
 
 impl OpenStreamFile {
     fn new(path: PathBuf) -> Result<Self, Error> {
-        // The times first: whoever sees the stream finds them.
+        // The times first, so that readers that see the stream find them.
         let times = create(&path.with_extension("times"))?;
         let raw = create(&path)?;
         Ok(Self { raw, times, path, len: 0, times_len: 0, moved: None })

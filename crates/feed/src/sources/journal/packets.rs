@@ -210,10 +210,10 @@ fn whole_records(file: &File, noted: u64) -> std::io::Result<Option<(u64, Option
 /// Where a record begins in the last file, beside the files: number of the file, offset.
 const NOTED: &str = ".at";
 
-/// It is noted again behind so many bytes.
+/// It is noted again after this many bytes.
 const NOTE_BYTES: u64 = 64 << 20;
 
-/// A batch is written down when it has so many bytes, at the latest.
+/// A batch is written down when it has this many bytes, at the latest.
 const BATCH_BYTES: usize = 1 << 20;
 
 const DAY_NS: i64 = 86_400_000_000_000;
@@ -247,8 +247,8 @@ mod tests {
         }
     }
 
-    /// Whoever opened a long journal went through all of it before a socket was open. What was noted on the way may also be
-    /// of another file, or lie behind the end after a loss of power: then all of it is gone through.
+    /// Opening a long journal used to read all of it before a socket was open. What was noted on the way may also be
+    /// of another file, or lie after the end following a loss of power: then all of it is read.
     #[test]
     fn a_long_file_goes_on_where_it_was_noted() {
         for noted in [None, Some((1u64, 24 + 3 * 52)), Some((1, 1i64 << 40)), Some((2, 50)), Some((1, -5))] {

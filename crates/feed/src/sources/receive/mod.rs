@@ -247,5 +247,5 @@ pub(crate) fn age_ns(received: UnixNanos) -> i64 {
 /// How often a receiver of datagrams asks how many the kernel has dropped.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How long a receiver sleeps that may not go on reading.
+/// How long a receiver sleeps when it must not read on.
 const PAUSE: Duration = Duration::from_millis(1);

@@ -43,7 +43,7 @@ pub fn receive(
     let mut drops = DroppedDatagrams::default();
     let (mut last, mut rounds) = (false, 0);
     while !last {
-        // What the kernel holds when the run stops has been received; so many rounds are more than it can hold.
+        // What the kernel holds when the run stops has been received; this number of rounds is more than it can hold.
         last = place.stopped() && rounds >= LAST_ROUNDS;
         rounds += u32::from(place.stopped());
         let full = place.full();

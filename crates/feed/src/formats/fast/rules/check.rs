@@ -54,8 +54,8 @@ each = "Orders.Fills"
 fields = { oid = "Order", px = "Px", qty = "Qty", match_id = "Id", trader = "Trader.Name" }
 "#;
 
-/// The first byte says how it is framed and where dictionaries begin anew, the second in what pieces it is read: whole and
-/// in pieces it comes to the same.
+/// The first byte says how it is framed and where dictionaries are reset, the second in what pieces it is read: whole
+/// and in pieces it comes to the same.
 ///
 /// # Panics
 /// When it does not.

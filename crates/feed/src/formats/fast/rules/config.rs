@@ -1,4 +1,4 @@
-//! The table `[fast_messages]` of a mapping: templates, framing, and where dictionaries begin anew.
+//! The table `[fast_messages]` of a mapping: templates, framing, and where dictionaries are reset.
 //!
 //! ```toml
 //! [fast_messages]
@@ -50,7 +50,7 @@ pub enum FastMessageFraming {
     Raw,
 }
 
-/// Where dictionaries begin anew.
+/// Where dictionaries are reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DictionaryResetRule {

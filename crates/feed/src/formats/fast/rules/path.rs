@@ -42,7 +42,7 @@ pub enum FastPath {
 pub enum FastValueReading {
     /// As it stands.
     AsItIs,
-    /// As a count since 1970, so many nanoseconds each.
+    /// As a count since 1970 of units of this many nanoseconds.
     Count(i64),
     /// As digits of a date and a time.
     Digits(DateDigits),

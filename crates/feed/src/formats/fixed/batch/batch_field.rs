@@ -42,7 +42,7 @@ enum BatchFieldKind {
     Price { place: usize, scale: i64, at: usize },
     /// A mantissa of `width` bytes and an exponent.
     Decimal { place: usize, exponent: i8, at: usize, exp_at: usize, narrow: bool },
-    /// A whole number of so many bytes.
+    /// A whole number of `width` bytes.
     UInt { place: usize, at: usize, width: usize },
     /// Must not be there: it would stand in the extension.
     Nothing { place: usize },

@@ -237,10 +237,10 @@ impl EventProgram {
     }
 }
 
-/// A sort of record has so many variants, at most.
+/// Maximum variants of a record type.
 pub(super) const VARIANTS_MAX: usize = 32;
 
-/// An event has so many names, at most.
+/// Maximum names of an event.
 pub(super) const NAMES_MAX: usize = 12;
 
 impl RecordTypeProgram {

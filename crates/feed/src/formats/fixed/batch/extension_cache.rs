@@ -35,7 +35,7 @@ pub(super) type ExtensionSpan = (u32, u32);
 const WORDS_MAX: usize = 4;
 const EXTENSIONS: usize = 1024;
 
-/// Extensions are kept for so many bytes, then all are made anew.
+/// The cache keeps extensions up to this many bytes, then it starts empty again.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
 const NO_EXTENSION: CachedExtension =
