@@ -14,7 +14,7 @@
 //! | `mapping` | how a message becomes events, in TOML |
 //! | `reference` | reference data: one instrument in several notations gets one name |
 //! | `pipeline` | intake, decoding, sequence, place on the tape; merge of tapes |
-//! | `account` | what stands on a tape, every message accounted for |
+//! | `account` | what is on a tape, every message accounted for |
 //! | `quarantine` | what could not become events |
 //!
 //! ```no_run

@@ -27,7 +27,7 @@ pub struct CsvLayout {
     pub(super) zones: Vec<CachedZone>,
 }
 
-/// How the last row is known, and where in it stands how many rows there are.
+/// How the last row is known, and where in it is how many rows there are.
 #[derive(Debug, Clone)]
 pub(super) struct CsvTrailer {
     pub first: Vec<u8>,

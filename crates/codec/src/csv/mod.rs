@@ -6,7 +6,7 @@
 //! END|20161024|1|||                                   the trailer: how many rows there are
 //! ```
 //!
-//! A layout says what separates values, whether they may stand in quotes (RFC 4180: separators and line ends
+//! A layout says what separates values, whether they may be in quotes (RFC 4180: separators and line ends
 //! within, a quote twice), which lines are comments, how header and trailer are known, and which sort the values
 //! of a column are. Columns that the layout does not name are text.
 //!

@@ -1,4 +1,4 @@
-//! The members of one JSON object, as they stand: nothing is copied and no tree is built.
+//! The members of one JSON object, as they are: nothing is copied and no tree is built.
 
 use super::DEPTH_MAX;
 use super::parse::LineFault;

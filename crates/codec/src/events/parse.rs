@@ -16,7 +16,7 @@ pub enum EventLine<'a> {
     Event {
         /// Where its frame begins, in bytes from the start of the arena.
         start: usize,
-        /// `seq` as it stands in the line.
+        /// `seq` as it is in the line.
         seq: Option<u64>,
         /// Event time.
         ts: UnixNanos,

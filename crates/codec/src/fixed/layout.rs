@@ -34,7 +34,7 @@ pub struct RecordLayout {
     pub(crate) steps: Vec<ColumnStep>,
 }
 
-/// One of these values must stand at `at`.
+/// One of these values must be at `at`.
 #[derive(Debug, Clone)]
 pub(crate) struct RecordSelector {
     pub at: Range<usize>,
@@ -81,7 +81,7 @@ pub(crate) enum ColumnContent {
     Filler,
 }
 
-/// Where the date of a time stands.
+/// Where the date of a time is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum DateSource {
     /// In this column of the same record.

@@ -310,7 +310,7 @@ fn split_sign(text: &[u8], sign: SignStyle) -> Result<(bool, UnsignedDigits), Re
         }
         _ => text,
     };
-    // Blanks may stand between sign and digits.
+    // Blanks may be between sign and digits.
     let rest =
         if matches!(sign, SignStyle::Leading | SignStyle::Trailing) { rest.trim_ascii() } else { rest };
     let room = digits.text.get_mut(..rest.len()).ok_or(RecordFaultCode::NumberRange)?;

@@ -30,7 +30,7 @@ use super::{IsoFault, IsoFaultKind};
 use unitape_base::Span;
 use unitape_base::xml::{self, is_white, skip_white, starts_name};
 
-/// What stands at a position. Bytes between the position asked for and the start of a span are separators; the
+/// What is at a position. Bytes between the position asked for and the start of a span are separators; the
 /// next position to ask for is the end of the span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextIsoMessage {
@@ -77,7 +77,7 @@ pub struct IsoMessage {
 pub struct Iso20022Decoder<M> {
     pub(super) parser: DocumentParser<M>,
     max_message: usize,
-    /// What came before and is still open; empty between messages that stand for themselves.
+    /// What came before and is still open; empty between messages that are independent.
     context: Vec<u8>,
     /// The context and the bytes behind it.
     pub(super) scratch: Vec<u8>,
@@ -108,7 +108,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         self.max_message
     }
 
-    /// What is carried to the next position; empty where that stands for itself.
+    /// What is carried to the next position; empty where that is independent.
     #[must_use]
     pub fn context(&self) -> &[u8] {
         &self.context
@@ -127,7 +127,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         if message.context_bytes > 0 || message.recoded { &self.scratch } else { buf }
     }
 
-    /// The bytes of `message` with the context in which it stands.
+    /// The bytes of `message` with the context in which it is.
     #[must_use]
     pub fn with_context<'t>(&'t self, message: &IsoMessage, buf: &'t [u8]) -> &'t [u8] {
         match message.context_bytes {
@@ -178,7 +178,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         if cut == 0 && buf.len() > self.max_message { buf.len() } else { cut }
     }
 
-    /// A message that stands for itself. `Err` says where to go on.
+    /// A message that is independent. `Err` says where to go on.
     #[inline]
     fn alone<V: ElementVisitor<Mark = M>>(
         &mut self,
@@ -246,7 +246,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         }
     }
 
-    /// What stands at the limit is not over.
+    /// What is at the limit is not over.
     #[cold]
     fn at_limit<V: ElementVisitor<Mark = M>>(
         &mut self,
@@ -536,7 +536,7 @@ fn emptied(element: &[u8]) -> &[u8] {
     element
 }
 
-/// The first byte that belongs to something; `None` where it is not known whether a byte order mark stands there.
+/// The first byte that belongs to something; `None` where it is not known whether a byte order mark is there.
 #[inline]
 fn skip(buf: &[u8], mut at: usize, eof: bool) -> Option<usize> {
     const MARK: &[u8] = &[0xef, 0xbb, 0xbf];
@@ -601,5 +601,5 @@ pub(super) fn starts_message(rest: &[u8]) -> Option<bool> {
 /// Bytes behind the limit that may decide whether a message starts before it.
 const LOOKAHEAD: usize = 128;
 
-/// How much is looked at first of what stands in a context.
+/// How much is looked at first of what is in a context.
 const CHUNK_BYTES: usize = 16 << 10;

@@ -29,7 +29,7 @@
 //! ```
 //!
 //! It checks no schema and no signature. Three things that XML refuses are taken: letters of other scripts that may not
-//! stand in names, `]]>` in text, and the characters U+FFFE and U+FFFF.
+//! be in names, `]]>` in text, and the characters U+FFFE and U+FFFF.
 
 mod charset;
 #[cfg(any(test, feature = "naive"))]

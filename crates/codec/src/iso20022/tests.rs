@@ -1,4 +1,4 @@
-//! Behaviour at the boundary: what stands in a stream, message by message.
+//! Behaviour at the boundary: what is in a stream, message by message.
 
 use super::check;
 use super::frame::{Iso20022Decoder, NextIsoMessage};
@@ -229,7 +229,7 @@ fn large_messages_flow_in_parts() {
     }
 }
 
-// What is carried from part to part is bounded by what stands beside the parts, not by how many there are: one byte
+// What is carried from part to part is bounded by what is beside the parts, not by how many there are: one byte
 // for each line of a statement, its line end, was too much after half a million.
 #[test]
 fn what_is_carried_does_not_grow_with_the_parts() {

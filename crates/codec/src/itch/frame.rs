@@ -18,7 +18,7 @@ pub enum ItchTransport {
     Soup,
 }
 
-/// What stands at a position.
+/// What is at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItchFrame {
     /// A message of a known type and of its length.
@@ -47,7 +47,7 @@ pub enum ItchFrame {
 /// A message in its frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ItchMessageBounds {
-    /// The message with what stands before it.
+    /// The message with what is before it.
     pub span: Span,
     /// Its type byte.
     pub at: usize,
@@ -95,7 +95,7 @@ impl ItchFramer {
         Self { framing }
     }
 
-    /// What stands at `at`; `eof` says that no more bytes come.
+    /// What is at `at`; `eof` says that no more bytes come.
     #[inline]
     #[must_use]
     pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> ItchFrame {
@@ -137,7 +137,7 @@ impl ItchFramer {
     }
 
     /// Goes on over the messages from `at` until `upto` is passed, and gives `each` the references of the orders that
-    /// they name, for a caller who wants to have something at hand by then. Gives where it stands: the next call goes
+    /// they name, for a caller who wants to have something at hand by then. Gives where it is: the next call goes
     /// on from there.
     #[inline]
     pub fn look_ahead(&self, buf: &[u8], mut at: usize, upto: usize, mut each: impl FnMut(u64)) -> usize {
@@ -266,7 +266,7 @@ impl ItchFramer {
     }
 }
 
-/// The length that stands at `at`.
+/// The length that is at `at`.
 fn stated(buf: &[u8], at: usize) -> u16 {
     buf.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]))
 }

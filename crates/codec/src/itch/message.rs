@@ -1,4 +1,4 @@
-//! The messages: what stands where in which, in one table that makes the readers too.
+//! The messages: which field is where in which message, in one table that makes the readers too.
 
 use super::DAY_NANOS;
 use super::fault::{ItchFault, ItchFaultCode};
@@ -359,7 +359,7 @@ messages! {
         /// `H` halted, `T` trading again.
         action: letter @ 20,
     }
-    /// Add Order without attribution (`A`): an order stands in the book.
+    /// Add Order without attribution (`A`): an order is in the book.
     AddOrder b'A' 36 "add_order" {
         /// Reference of the order.
         order: u64 @ 11,

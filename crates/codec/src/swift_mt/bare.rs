@@ -1,4 +1,4 @@
-//! Bodies without an envelope, as banks write their statements, and what stands around them.
+//! Bodies without an envelope, as banks write their statements, and what is around them.
 
 use super::frame::{EnvelopeForm, PREFACE_BYTES, PREFACE_LINES, SwiftMessage};
 use super::tokens::SwiftTag;
@@ -32,7 +32,7 @@ pub(super) fn tag_here(text: &[u8], at: usize) -> Option<(SwiftTag, usize)> {
     Some((SwiftTag::new(&text[at + 1..colon]), colon))
 }
 
-/// The length of a tag of any length that stands before a colon.
+/// The length of a tag of any length that is before a colon.
 #[cold]
 fn long_tag(rest: &[u8]) -> Option<usize> {
     let len = rest.iter().take(TAG_MAX + 1).take_while(|b| is_tag_byte(**b)).count();

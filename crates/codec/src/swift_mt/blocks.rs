@@ -20,7 +20,7 @@ pub(super) enum EnvelopeScan {
     Need,
 }
 
-/// Reads the blocks from `from` on, where `{1:` stands. `whole`: the input ends where `buf` ends.
+/// Reads the blocks from `from` on, where `{1:` is. `whole`: the input ends where `buf` ends.
 #[inline]
 pub(super) fn scan(buf: &[u8], from: usize, whole: bool) -> EnvelopeScan {
     let mut message = SwiftMessage::default();

@@ -62,7 +62,7 @@ pub fn agree(framer: &SwiftFramer, input: &[u8]) -> Result<(), String> {
     }
 }
 
-/// A field is taken apart where it stands as its value alone is.
+/// Splitting a field in place gives the same parts as splitting its value alone.
 fn agree_in_place(token: &SwiftField, text: &[u8]) -> Result<(), String> {
     let (mut alone, mut there) = (SwiftComponents::default(), SwiftComponents::default());
     let value = token.slice(text);

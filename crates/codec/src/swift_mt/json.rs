@@ -292,7 +292,7 @@ impl SwiftJsonWriter {
         self.text.push(b'}');
     }
 
-    /// A day, or what stands there if the calendar has no such day (an entry date may name any).
+    /// A day, or what is there if the calendar has no such day (an entry date may name any).
     fn day(&mut self, day: Option<CalendarDay>, bytes: &[u8]) {
         match day {
             Some(day) => {

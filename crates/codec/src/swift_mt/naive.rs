@@ -9,7 +9,7 @@ use super::{NEST_MAX, Span};
 /// How far behind the limit bytes may decide.
 const BEYOND: usize = 24;
 
-/// What stands at `input[at..]`, which is all there is.
+/// What is at `input[at..]`, which is all there is.
 #[must_use]
 pub fn frame(framer: &SwiftFramer, input: &[u8], at: usize) -> SwiftFrame {
     let mut from = at;

@@ -85,14 +85,14 @@ pub struct SwiftField {
 }
 
 impl SwiftField {
-    /// The value, as it stands in `text`: lines may end with CR LF or LF.
+    /// The value, as it is in `text`: lines may end with CR LF or LF.
     #[inline]
     #[must_use]
     pub fn slice<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         text.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
-    /// The tag as it stands in `text`.
+    /// The tag as it is in `text`.
     #[inline]
     #[must_use]
     pub fn name<'t>(&self, text: &'t [u8]) -> &'t [u8] {
@@ -140,7 +140,7 @@ impl SwiftFields {
         SwiftFields { kernel: SwiftKernel::PORTABLE, ..Self::default() }
     }
 
-    /// Frames what stands at `buf[at..]` and, if it is a message, reads the fields of its text.
+    /// Frames what is at `buf[at..]` and, if it is a message, reads the fields of its text.
     #[inline]
     pub fn frame(&mut self, framer: &SwiftFramer, buf: &[u8], at: usize, eof: bool) -> SwiftFrame {
         let Self { tokens, places, kernel } = self;
@@ -232,7 +232,7 @@ fn line_end(text: &[u8]) -> Option<usize> {
     rest.iter().position(|b| *b == b'\n').map(|n| words.len() * 8 + n)
 }
 
-/// The parts of a block in braces: `{108:REF}{119:STP}`. Whatever stands between them is passed over.
+/// The parts of a block in braces: `{108:REF}{119:STP}`. Whatever is between them is passed over.
 pub fn sub_blocks(content: &[u8]) -> impl Iterator<Item = SwiftField> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -16,7 +16,7 @@ fn ask(decoder: &mut impl TextMessageDecoder, buf: &[u8], at: usize, eof: bool) 
     (next, values, entries)
 }
 
-/// The spans of `input` in order, what stands between them skipped by `between`, and no byte of it in none.
+/// The spans of `input` in order, what is between them skipped by `between`, and no byte of it in none.
 ///
 /// # Errors
 /// The first place where that does not hold, in words.

@@ -1,4 +1,4 @@
-//! What stands on a tape: names, sources, and the account of every message, read from the tape alone.
+//! What is on a tape: names, sources, and the account of every message, read from the tape alone.
 
 pub(crate) mod bookkeeping;
 pub(crate) mod retention_checkpoint;
@@ -282,7 +282,7 @@ impl TapeAccount {
         Ok(account)
     }
 
-    /// Takes a run of frames that stands at `position` into account.
+    /// Takes a run of frames that is at `position` into account.
     ///
     /// # Errors
     /// Where a frame does not fit those before it, and why.

@@ -123,7 +123,7 @@ fn carry_on(
     Ok(account)
 }
 
-/// The account of what is gone, and a reader that stands where it ends.
+/// The account of what is gone, and a reader that is where it ends.
 ///
 /// Where nobody kept an account of it, names and sources are known, and it is marked as partial.
 pub fn open_at_checkpoint(dir: &Path, options: ReadOptions) -> Result<(TapeAccount, Reader), Error> {

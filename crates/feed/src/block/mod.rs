@@ -86,7 +86,7 @@ pub struct Block {
     pub received_last: Option<UnixNanos>,
     /// Id of the source that the events were decoded with.
     pub decoded_as: u32,
-    /// For a capture, the walker as it stands at the first byte.
+    /// For a capture, the walker as it is at the first byte.
     pub walker: Option<CaptureWalker>,
     /// When the bytes were received: end of a stretch in the source and the time of its receipt, in order.
     pub times: Vec<(u64, UnixNanos)>,
@@ -188,9 +188,9 @@ pub const NO_TS: UnixNanos = UnixNanos::MIN;
 /// A provisional id in the arena.
 #[derive(Clone, Copy, Debug)]
 pub struct IdFixup {
-    /// Start of the frame it stands in.
+    /// Start of the frame it is in.
     pub frame: u32,
-    /// Where it stands.
+    /// Where it is.
     pub at: u32,
     /// Which dictionary.
     pub dict: NameKind,
@@ -207,7 +207,7 @@ pub struct ProgressMarkIndex {
     pub runs: u32,
 }
 
-/// A progress mark stands behind every message that reaches over a multiple of this many bytes of its source,
+/// A progress mark is behind every message that reaches over a multiple of this many bytes of its source,
 /// wherever blocks were cut.
 pub const PROGRESS_BYTES: u64 = 1 << 20;
 
@@ -308,7 +308,7 @@ impl Block {
         last.events += events;
     }
 
-    /// Ends messages that became one event each and brought no fix-ups; their frames stand at the end of the
+    /// Ends messages that became one event each and brought no fix-ups; their frames are at the end of the
     /// arena.
     #[inline]
     pub fn end_messages(&mut self, messages: impl ExactSizeIterator<Item = SingleEventUnit>) {

@@ -21,7 +21,7 @@ impl Format {
         Self::new_unmapped(NAME, Arc::new(EventLinesFormat))
     }
 
-    /// Whether its messages are events as they stand.
+    /// Whether its messages are events as they are.
     pub fn is_events(&self) -> bool {
         self.name() == NAME
     }

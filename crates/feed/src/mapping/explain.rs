@@ -152,7 +152,7 @@ pub struct EventExplanation {
     /// What is kept beside them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptValue>,
-    /// The event as it stands on the tape.
+    /// The event as it is on the tape.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub becomes: Option<Json>,
 }

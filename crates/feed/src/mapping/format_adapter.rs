@@ -9,7 +9,7 @@
 //!
 //! A format adds two things. A [`Dialect`] says, when a mapping is compiled, how its fields are named: a FIX tag
 //! (`44`), the name of a column (`bid_price`), a SWIFT tag and a part of it (`32A.amount`). A [`ParsedMessage`] says,
-//! for each message, which value stands in which slot and how its values are written. Rules, conditions,
+//! for each message, which value is in which slot and how its values are written. Rules, conditions,
 //! groups, tables, constants, what is kept and dropped, event time, sequence and quarantine are not its
 //! business.
 //!

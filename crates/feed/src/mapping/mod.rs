@@ -361,7 +361,7 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// A table that only this format has, as `T` that holds it under its key; what else stands in the file is not read.
+    /// A table that only this format has, as `T` that holds it under its key; what else is in the file is not read.
     ///
     /// # Errors
     /// What is wrong in it, with its line.

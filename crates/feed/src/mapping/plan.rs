@@ -1,7 +1,7 @@
 //! The compiled form of a mapping: paths have become numbered slots, so that rules, conditions and events look
 //! at small numbers only. Nothing here knows a format.
 //!
-//! What is done for each field of each message stands apart, in [`FieldOp`]s of 24 bytes one after the other, from what is
+//! What is done for each field of each message is apart, in [`FieldOp`]s of 24 bytes one after the other, from what is
 //! needed when something is wrong ([`FieldPlan`]). Values that a table or the mapping itself gives are
 //! [`PreparedValue`] where they can be: the code on the wire is an index, and what it finds is laid over the event.
 
@@ -242,7 +242,7 @@ impl ValueTest {
 pub struct RuleCondition {
     /// Where to look.
     pub from: ValueSource,
-    /// What must stand there.
+    /// What must be there.
     pub value: ValueTest,
 }
 

@@ -233,7 +233,7 @@ impl FolderPlan {
                 }
                 continue;
             };
-            // What the receiver has written since it began may stand where something else was read.
+            // What the receiver has written since it began may be where something else was read.
             let in_hand = start.filter(|start| number_of_file(&source.file) == Some(start.number));
             let bytes = in_hand.map_or(metadata.len(), |start| start.bytes);
             if bytes >= source.read_bytes() {

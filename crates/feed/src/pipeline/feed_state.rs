@@ -300,7 +300,7 @@ impl FeedState {
         self.outstanding.clone()
     }
 
-    /// The block that the cursor stands in. Those before it are done and wait to be copied.
+    /// The block that the cursor is in. Those before it are done and wait to be copied.
     pub fn in_hand(&self) -> Option<usize> {
         self.queue.iter().position(|job| !job.block.done)
     }
@@ -350,7 +350,7 @@ impl FeedState {
         Some(self.queue[self.in_hand()?].block.units[self.cursor.unit].ts)
     }
 
-    /// Settles blocks without further units, so that the cursor stands at a unit or at nothing.
+    /// Settles blocks without further units, so that the cursor is at a unit or at nothing.
     pub fn advance(&mut self) {
         while let Some(i) = self.in_hand() {
             let block = &mut self.queue[i].block;

@@ -87,7 +87,7 @@ pub struct RunOptions {
     pub spin: bool,
     /// Bytes that a receiver may be ahead of the decoders.
     pub lag_bytes_max: u64,
-    /// Bytes of a file of a journal of datagrams or of a resumed stream, where messages stand for themselves.
+    /// Bytes of a file of a journal of datagrams or of a resumed stream, where messages are independent.
     pub journal_file_bytes: u64,
     /// When up, the run ends in order.
     pub stop: Arc<AtomicBool>,

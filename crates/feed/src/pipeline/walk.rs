@@ -57,7 +57,7 @@ pub(crate) fn walk(
     }
 }
 
-/// Puts the ids of the block's own names where provisional ones stand.
+/// Puts the ids of the block's own names where provisional ones are.
 pub(crate) fn settle(block: &mut Block) {
     for f in &block.fixups {
         names::put(&mut block.arena, f.at as usize, f.dict, f.id);

@@ -51,7 +51,7 @@ pub(crate) struct NotationTable {
     pub instruments: Vec<String>,
 }
 
-/// One more than the index of a venue; 0 for a notation that stands for itself.
+/// One more than the index of a venue; 0 for a notation that is independent.
 pub(crate) type VenueIndex = u32;
 
 /// A notation holds for days, both included.

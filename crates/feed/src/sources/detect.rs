@@ -18,7 +18,7 @@ const LOOK_BYTES: u64 = 64 << 10;
 /// The format and shipped mapping of a file.
 ///
 /// # Errors
-/// When it cannot be read, or is nothing we know; the error shows what stands there.
+/// When it cannot be read, or is nothing we know; the error shows what is there.
 pub fn detect(path: &Path) -> Result<Format, Error> {
     let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
     let meta = std::fs::metadata(path).map_err(fail)?;
@@ -196,7 +196,7 @@ fn is_iso20022(text: &[u8]) -> bool {
     }
 }
 
-/// What stands in namespaces of documents and headers.
+/// What is in namespaces of documents and headers.
 const ISO_SIGNS: [&[u8]; 3] = [b":iso:std:iso:20022:", b"urn:swift:xsd:", b"six-interbank-clearing.com/de/p"];
 
 fn contains(text: &[u8], part: &[u8]) -> bool {

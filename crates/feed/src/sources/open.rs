@@ -47,7 +47,7 @@ enum SourcePackaging {
     Unknown,
     /// One after the other.
     Stream,
-    /// In the packets of a capture. The walker stands at the first carried byte.
+    /// In the packets of a capture. The walker is at the first carried byte.
     Capture(Box<CaptureWalker>),
 }
 
@@ -365,7 +365,7 @@ impl SourceReader {
         !self.limits.complete()
     }
 
-    /// Takes over what stands behind the cut, and what the block needs to know of its bytes.
+    /// Takes over what is behind the cut, and what the block needs to know of its bytes.
     fn finish(&mut self, block: &mut Block, cut: usize) {
         self.carry.extend_from_slice(&block.bytes[cut..]);
         block.bytes.truncate(cut);
@@ -492,7 +492,7 @@ fn read_once(reader: &mut impl Read, bytes: &mut Vec<u8>, most: u64) -> std::io:
     read
 }
 
-/// Leads the walker through whole records that end at or before `upto`; gives where it stands. Behind damage the
+/// Leads the walker through whole records that end at or before `upto`; gives where it is. Behind damage the
 /// bytes are taken in pieces of fixed size.
 fn capture_end(walker: &mut CaptureWalker, bytes: &[u8], upto: usize) -> usize {
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! Where the records of a batch stand: anywhere, or all at one distance, as a file of one sort of record has them.
+//! Where the records of a batch are: anywhere, or all at one distance, as a file of one sort of record has them.
 //! The second needs no look at each record's place, and all of it is held against the bytes once.
 
 use std::marker::PhantomData;

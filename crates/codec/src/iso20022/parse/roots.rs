@@ -9,7 +9,7 @@ use super::{
 };
 
 impl<M: Copy + Default> DocumentParser<M> {
-    /// Where the tag of header or document stands decides what becomes of what came before it.
+    /// Where the tag of header or document is decides what becomes of what came before it.
     pub(super) fn before_root(&mut self, root: MessageRoot, zone: ParserZone, lt: usize) -> ParseResult<()> {
         match (zone, root) {
             // A header in a document, or a document in a header, is that of the next message.

@@ -30,7 +30,7 @@ fn only_dash_and_brace_end_the_text() {
     assert_eq!(line["fields"][0]["value"], "A-");
 }
 
-// An acknowledgement belongs to the message right behind it, and stands alone otherwise.
+// An acknowledgement belongs to the message right behind it, and is alone otherwise.
 #[test]
 fn acknowledgements() {
     let (ack, nak) = ("{1:F21AAAABEBBAXXX0000000000}{4:{177:1704260717}{451:0}}", "{451:1}{405:E66013}}");

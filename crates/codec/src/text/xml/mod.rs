@@ -11,9 +11,9 @@
 //!
 //! 1. **Between messages** white space, byte order marks, declarations, comments, instructions and end tags are skipped.
 //! 2. An **item** is an element `item`, `entry`, `newsItem`, `packageItem`, `conceptItem`, `knowledgeItem`, `planningItem`
-//!    or `catalogItem` with any prefix, whatever is around it. It stands for itself: nothing is carried from what is around
+//!    or `catalogItem` with any prefix, whatever is around it. It is independent: nothing is carried from what is around
 //!    it, so that a feed without end flows item by item, and a bad item costs itself.
-//! 3. **Surroundings** are what else stands between: start tags and elements up to the next item or declaration, or to the
+//! 3. **Surroundings** are what else is between: start tags and elements up to the next item or declaration, or to the
 //!    end of the input. They are a message too, of kind `feed`, or `other` where their first element is none that these
 //!    formats have there.
 //! 4. **XML** is read as in [`crate::iso20022`], with its tables and its references: UTF-8, the five entities and characters
@@ -130,7 +130,7 @@ impl Default for XmlDecoder {
     }
 }
 
-/// What stands at a position.
+/// What is at a position.
 enum ItemScan {
     /// Nothing of a message up to here.
     Skip(usize),
@@ -169,7 +169,7 @@ impl XmlDecoder {
         if buf.len() > MESSAGE_BYTES_MAX { buf.len() } else { 0 }
     }
 
-    /// What stands at `view[from]`, which is not white. `whole`: the input ends where `view` does.
+    /// What is at `view[from]`, which is not white. `whole`: the input ends where `view` does.
     fn step(&mut self, view: &[u8], from: usize, whole: bool) -> ItemScan {
         self.open.clear();
         let (mut at, mut item, mut end) = (from, None, from);
@@ -413,7 +413,7 @@ fn begins(buf: &[u8], at: usize) -> Option<bool> {
     Some(ITEMS.iter().any(|item| item.as_bytes() == word))
 }
 
-/// Behind white space and byte order marks; `Err` where more bytes say whether one stands there.
+/// Behind white space and byte order marks; `Err` where more bytes say whether one is there.
 fn skip(buf: &[u8], mut at: usize, eof: bool) -> Result<usize, usize> {
     const MARK: &[u8] = b"\xef\xbb\xbf";
     loop {

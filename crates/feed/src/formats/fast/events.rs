@@ -56,12 +56,12 @@ pub struct FastDecoder {
     place: UnitOffsets,
 }
 
-/// Where the next unit may stand.
+/// Where the next unit may be.
 #[derive(Clone, Copy, Debug, Default)]
 struct UnitOffsets {
     /// Behind the last one.
     next: u64,
-    /// Units stand before this.
+    /// Units are before this.
     end: u64,
 }
 
@@ -524,7 +524,7 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
         header.with_flags(bits).write(&mut self.block.arena[at..]);
     }
 
-    /// The events in hand stand at this place of the source.
+    /// The events in hand are at this place of the source.
     fn stand(&mut self, offset: u64) {
         let arena = &mut self.block.arena;
         let mut at = self.first;

@@ -1,5 +1,5 @@
 //! The fast way against its twin, the general one: the same frames, units, fix-ups and quarantine, byte for byte,
-//! whatever stands in the records and wherever blocks are cut.
+//! whatever is in the records and wherever blocks are cut.
 
 use crate::block::Block;
 use crate::formats::format::FormatDecoder;

@@ -61,7 +61,7 @@ struct IsoFieldValue {
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IsoFieldKind {
-    /// Text as it stands.
+    /// Text as it is.
     Text,
     /// An amount, and whether it is less than zero.
     Signed(bool),

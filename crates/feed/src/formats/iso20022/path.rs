@@ -41,7 +41,7 @@ pub enum IsoPath {
     Element(IsoElementPath),
 }
 
-/// Where an element or attribute stands.
+/// Where an element or attribute is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IsoElementPath {
     /// From where.
@@ -70,7 +70,7 @@ pub enum IsoElementPart {
     Text,
     /// An attribute.
     Attribute(String),
-    /// Its text with the sign of what stands beside it.
+    /// Its text with the sign of what is beside it.
     Signed,
 }
 

@@ -253,7 +253,7 @@ impl ElementTree {
         Ok(())
     }
 
-    /// Asks for what stands at the end of a way; gives its register. With `slot` it is the message's, and the
+    /// Asks for what is at the end of a way; gives its register. With `slot` it is the message's, and the
     /// register is the slot; else it is the entry's.
     fn element(
         &mut self,

@@ -1,7 +1,7 @@
 //! What a mapping file says of an ITCH feed: names, session date, and whether orders are kept.
 //!
 //! The messages of ITCH are fixed, and so is what they mean; what differs from venue to venue and from day to day
-//! stands in the table `[itch]`:
+//! is in the table `[itch]`:
 //!
 //! ```toml
 //! [itch]

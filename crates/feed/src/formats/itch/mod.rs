@@ -9,7 +9,7 @@
 //! ```
 //!
 //! What the messages mean is fixed, so no rules of a mapping are asked: the frequent ones are written as images of
-//! events that were made once a block, with the values put in (`image`), many at a time where they stand alone
+//! events that were made once a block, with the values put in (`image`), many at a time where they are alone
 //! (`batch`) or one by one (`fast`), all others field by field (`general_path`), and all ways write the same bytes. What
 //! differs from venue to venue is in the mapping's table `[itch]` (`config`).
 //!
@@ -78,7 +78,7 @@ pub struct ItchDecoder {
     by: Option<ReferenceLookup>,
 }
 
-/// Where a message stands, and when it was sent.
+/// Where a message is, and when it was sent.
 #[derive(Clone, Copy, Debug)]
 struct ItchMessagePlace {
     source: u32,
@@ -184,7 +184,7 @@ impl ItchDecoder {
         }
     }
 
-    /// Decodes a stream of messages; gives where it stands.
+    /// Decodes a stream of messages; gives where it is.
     fn stream<I: InstrumentLookup>(
         &mut self,
         block: &mut Block,

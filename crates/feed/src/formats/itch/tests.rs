@@ -236,7 +236,7 @@ proptest! {
     }
 }
 
-/// What stands in the book, by a plain map: side, price, shares left and executed, locate code.
+/// What is in the book, by a plain map: side, price, shares left and executed, locate code.
 type Plain = HashMap<u64, (u8, u32, u32, u32, u16)>;
 
 /// What an event of the order family says: oid, side, px, qty, instrument.

@@ -13,7 +13,7 @@
 //!    `98a:ESET`; the day of the deal, `98a:TRAD` or `30T`; that of a statement, `98a:STAT`; that of the first line, `61`;
 //! 5. when the network acknowledged it: `177` of the acknowledgement in front, taken as UTC.
 //!
-//! Days are their midnight. What stands there and is no day is an error, not passed over.
+//! Days are their midnight. What is there and is no day is an error, not passed over.
 //!
 //! **A value that is not of its tag's form** is refused where the rule asks for a component of it; whole
 //! values and fields that nothing names may be of any form. **Unlisted** fields are kept under their tag, with
@@ -269,7 +269,7 @@ impl SwiftFieldTable {
                 }
                 let taken = match want.group {
                     Some((group, first)) => {
-                        // Entries are without gaps, or last as long as a sequence: what stands behind one is none of
+                        // Entries are without gaps, or last as long as a sequence: what is behind one is none of
                         // its fields.
                         let lasts = wants.lasts[usize::from(group)].is_some();
                         let (last, seen) = &mut self.open[usize::from(group)];
@@ -405,7 +405,7 @@ impl SwiftFieldTable {
             self.slots[usize::from(wants.repeat)] =
                 Some(push(&mut self.found, SwiftFieldValue::from_span((0, 0), SwiftValueKind::Repeat)));
         }
-        // The parts of a block stand together, and it is taken apart once.
+        // The parts of a block are together, and it is taken apart once.
         let mut apart = (0, Ok(false));
         for want in &wants.blocks {
             let found = match want.block {

@@ -54,7 +54,7 @@ pub enum SwiftPath {
 /// A field of the text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SwiftFieldPath {
-    /// The sequence it must stand in.
+    /// The sequence it must be in.
     pub sequence: Option<String>,
     /// The tag's number.
     pub number: u8,

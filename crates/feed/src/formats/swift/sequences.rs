@@ -10,7 +10,7 @@
 //! | 204 | with each `20` but the first | |
 //! | category 3 | with `15B` | with `15C`, and so on |
 //!
-//! What stands before is A. All others have none, or name theirs with `16R`.
+//! What is before is A. All others have none, or name theirs with `16R`.
 
 use unitape_codec::swift_mt::SwiftMessageType;
 

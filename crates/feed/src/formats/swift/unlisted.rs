@@ -24,7 +24,7 @@ pub(super) fn qualifier(value: &[u8]) -> Option<&[u8]> {
 /// Counts how often each name was there before, and leaves them in order.
 pub(super) fn number_repeats(unlisted: &mut [(u64, u32, u32)]) {
     if unlisted.len() <= FEW {
-        // They stand in order, and are compared one with another sooner than sorted.
+        // They are in order, and are compared one with another sooner than sorted.
         for i in 1..unlisted.len() {
             let key = unlisted[i].0;
             unlisted[i].2 = unlisted[..i].iter().filter(|other| other.0 == key).count() as u32;

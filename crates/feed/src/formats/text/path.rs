@@ -33,7 +33,7 @@ pub enum TextPath {
 /// How a value is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TextValueReading {
-    /// As it stands.
+    /// As it is.
     AsItIs,
     /// As a count since 1970; the unit is this many decimal places above a nanosecond.
     Count(u32),

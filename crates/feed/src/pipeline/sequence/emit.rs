@@ -123,7 +123,7 @@ impl UnitEmitter<'_> {
             && *self.running_max >= *self.placed_max
     }
 
-    /// Takes a plain unit, as nearly all are: it goes where it stands, as it is.
+    /// Takes a plain unit, as nearly all are: it goes where it is, as it is.
     #[inline]
     fn plain(&mut self, unit: &BlockUnit) {
         *self.placed_max = *self.running_max;
@@ -491,7 +491,7 @@ impl PieceRun<'_> {
     }
 }
 
-/// Quarantines a message whose names have no place in `dict`; gives where its event stands in `added`. `message`
+/// Quarantines a message whose names have no place in `dict`; gives where its event is in `added`. `message`
 /// is its unit, the time of its place, and the id of its source.
 fn refuse(
     block: &mut Block,

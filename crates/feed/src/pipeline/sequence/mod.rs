@@ -144,7 +144,7 @@ impl FramePiece {
 }
 
 impl BlockSequencer {
-    /// A sequencer over an open tape, from the account of what stands on it.
+    /// A sequencer over an open tape, from the account of what is on it.
     pub fn new(
         (writer, raw): (Writer, RawLog),
         dictionary: Dictionary,

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! So a restart, a replay and the evidence of an event are the same for live feeds and for files, and a tape is a
-//! function of what was recorded. A byte of a stream counts as received when its stretch stands in `.times`, which
+//! function of what was recorded. A byte of a stream counts as received when its stretch is in `.times`, which
 //! is written behind the bytes; an entry with the time [`END`] says that the stream ended there. After a kill -9
 //! bytes without an entry get one without a time (`NO_TIME`), so that nothing that was read is lost, and a record
 //! that was cut short is cut off and counted.
@@ -36,7 +36,7 @@ use stream_offsets::StreamOffsets;
 /// Present in a journal to which nothing will be added.
 pub const CLOSED: &str = "closed";
 
-/// The greatest number of a file: names have eight digits and stand in the order of numbers.
+/// The greatest number of a file: names have eight digits and are in the order of numbers.
 const NUMBER_MAX: u64 = 99_999_999;
 
 /// The time of the entry that ends a stream.
@@ -188,7 +188,7 @@ impl StreamJournal {
             if continuity == StreamContinuity::Resumed && this.open.is_some() && !this.places.knows(last) {
                 return refuse(StreamOffsets::NAME);
             }
-            // What a power loss took of a pipe does not come again; what comes must not stand in its place. The next run must
+            // What a power loss took of a pipe does not come again; what comes must not be in its place. The next run must
             // know it even where nothing comes in this one.
             let is_cut = continuity == StreamContinuity::Pipe && this.file_len() < known.read_of(last);
             if is_cut {
@@ -326,7 +326,7 @@ impl OpenStreamFile {
         Ok(Self { raw, times, path, len: 0, times_len: 0, moved: None })
     }
 
-    /// The stream as it stands; `None` when it has ended.
+    /// The stream as it is; `None` when it has ended.
     fn recover_file(path: &Path) -> Result<Option<Self>, Error> {
         let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
         let options = || {

@@ -67,7 +67,7 @@ impl PacketJournal {
                 this.cut_bytes = file.metadata().map_err(fail)?.len() - whole;
                 file.set_len(whole).map_err(fail)?;
                 if whole < known.read_of(last) {
-                    // A power loss took the rest; what comes must not stand in its place. The next run must know it even
+                    // A power loss took the rest; what comes must not be in its place. The next run must know it even
                     // where nothing comes in this one.
                     begun = this.next;
                 } else {
@@ -175,7 +175,7 @@ impl PacketJournal {
     }
 }
 
-/// Bytes of a capture's whole records, and the time of the last one; `None` when something else stands between them.
+/// Bytes of a capture's whole records, and the time of the last one; `None` when something else is between them.
 /// Where one begins at `field_table`, those before it are not looked at.
 fn whole_records(file: &File, noted: u64) -> std::io::Result<Option<(u64, Option<UnixNanos>)>> {
     let mut walker = CaptureWalker::default();

@@ -3,7 +3,7 @@
 //! One thread a feed. It reads, writes the journal, counts, and wakes the intake; it knows nothing of formats. When
 //! it is further ahead of the decoders than it may be, a stream is not read on (its sender then waits, by TCP's or
 //! the pipe's own back-pressure), and datagrams are dropped, by us or by the kernel as configured; each drop is
-//! counted and stands in the journal, so it comes onto the tape.
+//! counted and is in the journal, so it comes onto the tape.
 
 mod retry;
 mod stream;

@@ -103,7 +103,7 @@ impl FastMessagesConfig {
     }
 }
 
-/// What stands before a message in its framing: CME writes the highest byte first, MOEX the lowest.
+/// What is before a message in its framing: CME writes the highest byte first, MOEX the lowest.
 pub fn number_and_channel(framing: FastMessageFraming, head: &[u8]) -> (Option<u32>, Option<u8>) {
     let number = head.first_chunk().map(|bytes| match framing {
         FastMessageFraming::Cme => u32::from_be_bytes(*bytes),

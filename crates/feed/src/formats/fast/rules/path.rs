@@ -40,7 +40,7 @@ pub enum FastPath {
 /// How a value is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FastValueReading {
-    /// As it stands.
+    /// As it is.
     AsItIs,
     /// As a count since 1970 of units of this many nanoseconds.
     Count(i64),

@@ -44,7 +44,7 @@ enum BatchFieldKind {
     Decimal { place: usize, exponent: i8, at: usize, exp_at: usize, narrow: bool },
     /// A whole number of `width` bytes.
     UInt { place: usize, at: usize, width: usize },
-    /// Must not be there: it would stand in the extension.
+    /// Must not be there: it would be in the extension.
     Nothing { place: usize },
     /// By byte, bits to set, or [`NO_CODE`].
     Code { column: usize, bits: Box<[u16; 256]>, at: usize },
@@ -260,7 +260,7 @@ impl BatchField {
         if self.optional { bad } else { bad | missing }
     }
 
-    /// Puts what was made ready into frames, of each its lane and where it stands in the arena.
+    /// Puts what was made ready into frames, of each its lane and where it is in the arena.
     #[inline]
     pub(super) fn store(
         &self,

@@ -230,7 +230,7 @@ impl EventProgram {
                 _ => return None,
             }
         }
-        // A constant in an extension would stand before what is kept; few mappings have one.
+        // A constant in an extension would be before what is kept; few mappings have one.
         let start = builder.finish(flags::LAST).ok()?;
         let header = FrameHeader::read(&template[start..]);
         if header.flags() & flags::EXT != 0 || template.len() != header.len_bytes() {
