@@ -62,7 +62,8 @@ fn news_by_the_shipped_mapping() {
 /// A float of seconds made 000005 of it 000004768.
 #[test]
 fn chat_by_the_shipped_mappings() {
-    let (events, refused) = mapped(&shipped("slack-messages"), &std::fs::read(vectors("slack.jsonl")).unwrap());
+    let (events, refused) =
+        mapped(&shipped("slack-messages"), &std::fs::read(vectors("slack.jsonl")).unwrap());
     assert_eq!(refused, ["bad_time: no event time"]);
     assert_eq!(events.len(), 3, "somebody who joins says nothing");
     assert_eq!(

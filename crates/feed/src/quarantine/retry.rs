@@ -52,7 +52,8 @@ pub fn retry(
     refuse_other_format(&account, &entries, mapping)?;
     for e in entries.iter().filter(|e| e.is_open() && reference.is_none()) {
         let sort = sort_of(&account, e);
-        if let Some(identity) = ReferenceIdentity::from_mapping_name(sort.mapping.as_deref().unwrap_or_default())
+        if let Some(identity) =
+            ReferenceIdentity::from_mapping_name(sort.mapping.as_deref().unwrap_or_default())
         {
             let what = format!(
                 "was read with reference data ({}); name them with --reference FILE:MAPPING, the same or mended ones",

@@ -87,7 +87,11 @@ fn values_that_cannot_be() {
 fn ends_of_files_and_of_sessions() {
     let [d, a, e] = three();
     for cut in 1..a.len() {
-        assert_eq!(decoded(ItchTransport::Length, &[&d[..], &a[..cut]].concat()), "D truncated", "{cut} bytes");
+        assert_eq!(
+            decoded(ItchTransport::Length, &[&d[..], &a[..cut]].concat()),
+            "D truncated",
+            "{cut} bytes"
+        );
     }
     assert_eq!(decoded(ItchTransport::Length, b""), "");
     assert_eq!(decoded(ItchTransport::Length, &[&d[..], &[0, 0]].concat()), "D -");
@@ -127,7 +131,10 @@ fn packets_of_soup_bin_tcp() {
     let mut bad = soup(&a);
     bad[3] = b'z';
     assert_eq!(decoded(ItchTransport::Soup, &[&soup(&d)[..], &bad, &soup(&e)].concat()), "D unknown_type E");
-    assert_eq!(decoded(ItchTransport::Soup, &[&soup(&d)[..], &[0, 9, b'H'], &soup(&e)].concat()), "D garbage E");
+    assert_eq!(
+        decoded(ItchTransport::Soup, &[&soup(&d)[..], &[0, 9, b'H'], &soup(&e)].concat()),
+        "D garbage E"
+    );
     assert_eq!(decoded(ItchTransport::Soup, &[&soup(&d)[..], &[0, 37, b'S']].concat()), "D truncated");
 }
 

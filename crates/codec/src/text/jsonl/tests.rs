@@ -79,7 +79,11 @@ fn a_line_without_end_goes_in_pieces() {
     let long = format!("{{\"a\":\"{}\"}}\n{{\"b\":1}}", "x".repeat(500));
     let lines = printed(&long);
     assert_eq!(lines.len(), 4, "{lines:?}");
-    assert!(lines[0].contains("\"offset\":0,\"length\":200") && lines[0].contains("too_large"), "{}", lines[0]);
+    assert!(
+        lines[0].contains("\"offset\":0,\"length\":200") && lines[0].contains("too_large"),
+        "{}",
+        lines[0]
+    );
     assert!(lines[1].contains("\"offset\":200,\"length\":200"), "{}", lines[1]);
     assert!(lines[2].contains("garbage"), "{}", lines[2]);
     assert!(lines[3].contains("\"b\":\"1\""), "{}", lines[3]);

@@ -401,7 +401,9 @@ impl ElementTree {
             let groups: BTreeSet<u16> = nodes().flat_map(|node| node.groups.iter().copied()).collect();
             let of_message = nodes().any(|node| {
                 let to_message_slot = |action: &RegisterCopy| usize::from(action.to) < slots;
-                node.first != 0 || node.attributes.iter().any(|a| a.1 != 0) || node.actions.iter().any(to_message_slot)
+                node.first != 0
+                    || node.attributes.iter().any(|a| a.1 != 0)
+                    || node.actions.iter().any(to_message_slot)
             });
             let registers = &self.nodes[n].clears;
             let of_others = self.groups.iter().enumerate().any(|(g, plan)| {
