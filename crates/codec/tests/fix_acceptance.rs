@@ -158,7 +158,7 @@ fn the_scripts_as_a_log() {
         // A field before the message is text like other text in a log.
         expected.push(words.replace("garbage ", ""));
         let shown = String::from_utf8(bytes).expect("ASCII").replace('\u{1}', "|");
-        // Loggers trim: a line may end without the last separator, or go on.
+        // Loggers trim: a line may end without the last separator, or continue.
         match n % 3 {
             0 => log += &format!("2026-03-02 09:00:00.{n:03} {script} IN {shown}\n"),
             1 => log += &format!("[{n}] <{script}>: {}\r\n", shown.trim_end_matches('|')),

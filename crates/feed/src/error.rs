@@ -61,7 +61,7 @@ pub enum Error {
     Unrecognised {
         /// The input.
         path: PathBuf,
-        /// What stands at its start.
+        /// What is at its start.
         seen: String,
     },
     /// A pipe or device: a look at its content would be missing from its feed.
@@ -117,7 +117,7 @@ pub enum Error {
         /// The position that was asked for.
         position: Position,
     },
-    /// What stands on a tape does not fit together.
+    /// What is on a tape does not fit together.
     #[error("tape, position {position}: {what}")]
     Inconsistent {
         /// Where.

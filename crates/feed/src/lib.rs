@@ -14,7 +14,7 @@
 //! | `mapping` | how a message becomes events, in TOML |
 //! | `reference` | reference data: one instrument in several notations gets one name |
 //! | `pipeline` | intake, decoding, sequence, place on the tape; merge of tapes |
-//! | `account` | what stands on a tape, every message accounted for |
+//! | `account` | what is on a tape, every message accounted for |
 //! | `quarantine` | what could not become events |
 //!
 //! ```no_run
@@ -89,10 +89,10 @@ pub fn try_mapping(text: &str, messages: &[u8]) -> bool {
             pipeline::explain::try_explain(&format, messages).and(try_bytes(&format, messages)).is_ok()
         }
         Err(e) => {
-            let told = e.to_string();
-            let digit = |at: usize| told[at..].starts_with(|c: char| c.is_ascii_digit());
-            let names = |words: &str| told.match_indices(words).any(|(at, _)| digit(at + words.len()));
-            assert!(names("m.toml:") || names("line "), "no line: {told}");
+            let text = e.to_string();
+            let digit = |at: usize| text[at..].starts_with(|c: char| c.is_ascii_digit());
+            let names = |words: &str| text.match_indices(words).any(|(at, _)| digit(at + words.len()));
+            assert!(names("m.toml:") || names("line "), "no line: {text}");
             false
         }
     }

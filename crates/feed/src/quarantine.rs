@@ -1,7 +1,7 @@
 //! Quarantine: what could not become events, kept as it came.
 //!
-//! The raw bytes stand in `quarantine.raw` beside the tape's segments, one message after the other; a
-//! `quarantine` event on the tape says whose they are, why, and where in the raw log they stand. The raw bytes
+//! The raw bytes are in `quarantine.raw` beside the tape's segments, one message after the other; a
+//! `quarantine` event on the tape says whose they are, why, and where in the raw log they are. The raw bytes
 //! are written before the event is published, so every event finds its bytes. The event has the hash of its bytes: see
 //! `raw_check`.
 
@@ -40,7 +40,7 @@ pub struct RawLog {
 /// One entry of the quarantine.
 #[derive(Clone, Debug, Serialize)]
 pub struct QuarantineEntry {
-    /// Where its event stands on the tape.
+    /// Where its event is on the tape.
     #[serde(serialize_with = "number")]
     pub position: Position,
     /// Feed and file name.
@@ -138,7 +138,7 @@ impl RawLog {
         Ok(Self { path, file, len })
     }
 
-    /// Appends a message; gives where it stands.
+    /// Appends a message; gives where it is.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -239,7 +239,7 @@ pub fn list_with(dir: &Path, options: ReadOptions) -> Result<QuarantineListing, 
     Ok(QuarantineListing { entries, reader, names: account.names.lost_names(), verify: options.verify })
 }
 
-/// The entry whose event stands at `position`, with its raw bytes.
+/// The entry whose event is at `position`, with its raw bytes.
 ///
 /// # Errors
 /// When there is none, or its bytes cannot be read or are not what they were.

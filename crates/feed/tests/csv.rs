@@ -1,5 +1,5 @@
-//! Rows of separated values onto the tape. What can go wrong beyond fixed-width records: a line end in quotes where
-//! a block is cut, columns in another order than the layout's, a day that only the file's name tells.
+//! Rows of separated values onto the tape. What can go wrong beyond fixed-width records: a line end in quotes where a
+//! block is cut, columns in another order than the layout's, a day that only the file's name contains.
 
 mod common;
 

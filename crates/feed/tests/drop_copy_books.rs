@@ -15,7 +15,7 @@ use unitape_sim::day::Scenario;
 use unitape_sim::{DropCopy, DropCopyNoise, SimConfig};
 use unitape_tape::{Reader, StartPosition};
 
-/// An order as the reports tell it. They tell what is left (151), which books have to find out for themselves.
+/// An order as the reports show it. They state the quantity left (151), which books have to compute for themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Order {
     oid: String,
@@ -25,7 +25,7 @@ struct Order {
 
 /// A book in the obvious way: each side in the order in which it would be filled.
 #[derive(Default)]
-struct Told {
+struct ReportedBook {
     sides: [Vec<Order>; 2],
     /// The last order that came or was amended, and whether it is seen: not while the other side still has what it
     /// is to be matched with.
@@ -34,7 +34,7 @@ struct Told {
     continuous: bool,
 }
 
-impl Told {
+impl ReportedBook {
     fn on_report(&mut self, m: &Message) {
         let (side, oid) = (usize::from(m.get(54) == "2"), m.get(37).to_owned());
         let left = m.int(151);
@@ -126,7 +126,7 @@ fn books_are_what_the_reports_say_at_every_event() {
             messages.iter().filter(|m| matches!(m.get(35), "8" | "W" | "X" | "d" | "h" | "f" | "UP"));
         let mut reader = Reader::open(&dir.path().join("tape"), StartPosition::Oldest).expect("a tape");
         let mut tape = TapeBooks::new(BookOptions::default());
-        let mut told: HashMap<(String, String), Told> = HashMap::new();
+        let mut reported: HashMap<(String, String), ReportedBook> = HashMap::new();
         let mut published: HashMap<ListingId, [Option<(Price, String)>; 2]> = HashMap::new();
         while let Some(frame) = reader.next().expect("an intact tape") {
             let (meta, bytes) = (frame.header.is_meta(), frame.bytes.to_vec());
@@ -144,7 +144,7 @@ fn books_are_what_the_reports_say_at_every_event() {
                 tape.names.get(NameKind::Instrument, key.1.as_bytes()),
             );
             let (Some(venue), Some(instrument)) = ids else { panic!("{key:?} has no names") };
-            let book = told.entry(key).or_default();
+            let book = reported.entry(key).or_default();
             match m.get(35) {
                 "8" => book.on_report(m),
                 "h" => book.continuous = m.get(625) == "open",
@@ -160,7 +160,7 @@ fn books_are_what_the_reports_say_at_every_event() {
                     || !marks.contains(QuoteMarks::CROSSED) && !marks.contains(QuoteMarks::LOCKED),
                 "{at}"
             );
-            // Between the two reports of a match only one side of it is told.
+            // Between the two reports of a match only one side of it has been reported.
             let half = m.find(150) == Some("F") && m.get(851) == "2" && book.continuous;
             if half {
                 matched += 1;
@@ -168,7 +168,7 @@ fn books_are_what_the_reports_say_at_every_event() {
                 assert_eq!(seen(view), book.seen(), "{at}");
                 checked += 1;
             }
-            // What the venue publishes is the best of the book, and a change is told exactly when there is one.
+            // The venue publishes the best prices of the book, and it reports a change exactly when there is one.
             let event = Event::new(&bytes).expect("an event");
             let best = view.bbo();
             let now = [best.bid, best.ask].map(|l| l.map(|l| (l.px, l.qty.to_string())));

@@ -17,10 +17,10 @@ fn day(dir: &Path) -> PathBuf {
     };
     send(&mut capture, 1, 9, b"of another");
     for n in 1..1500u64 {
-        let told = packet(n, &[depth(n, n as i64 % 50, n)]);
+        let data = packet(n, &[depth(n, n as i64 % 50, n)]);
         // A loses each seventh, both each hundredth; B is a packet behind and has some that are bad.
         if n % 7 != 0 && n % 100 != 0 {
-            send(&mut capture, 1, 1, &told);
+            send(&mut capture, 1, 1, &data);
         }
         if n > 1 && (n - 1) % 100 != 0 {
             let mut before = packet(n - 1, &[depth(n - 1, (n - 1) as i64 % 50, n - 1)]);
@@ -62,8 +62,8 @@ fn the_same_tape_at_any_number_of_workers() {
     assert!(report.problems.is_empty(), "{:?}", report.problems);
 }
 
-/// A run that is stopped and goes on ends in the same tape, wherever it was stopped: what had waited for a missing packet
-/// stands behind what came after it, and must neither come twice nor be left out.
+/// A run that is stopped and resumed ends in the same tape, wherever it was stopped. What had waited for a missing
+/// packet is after what came later, and must neither come twice nor be left out.
 #[test]
 fn a_run_in_parts_ends_in_the_same_tape() {
     let dir = tempfile::tempdir().unwrap();
@@ -133,23 +133,24 @@ fn books_are_stale_where_another_source_follows() {
     both.files.push(dir.path().join("2.pcap"));
     let tape = dir.path().join("tape");
     common::run(&tape, &[both], 1, 64 << 10);
-    let told = common::events(&tape);
+    let events = common::events(&tape);
     let of = |e: &serde_json::Value| {
         (e["kind"] == "status").then(|| e["state"].as_str().unwrap_or_default().to_owned())
     };
-    assert_eq!(told.iter().filter_map(of).collect::<Vec<_>>(), ["recovered", "stale"], "{told:#?}");
+    assert_eq!(events.iter().filter_map(of).collect::<Vec<_>>(), ["recovered", "stale"], "{events:#?}");
     let alone = dir.path().join("alone");
     common::run(&alone, &[feed(dir.path(), &dir.path().join("1.pcap"))], 1, 64 << 10);
     let alone = common::events(&alone);
     assert_eq!(alone.iter().filter_map(of).collect::<Vec<_>>(), ["recovered"], "{alone:#?}");
-    assert_eq!(told.last().unwrap()["kind"], "ref", "the second knows the instrument anew, and no book");
+    assert_eq!(events.last().unwrap()["kind"], "ref", "the second knows the instrument anew, and no book");
 }
 
-/// Names of events have 255 bytes at most: ids and texts that would have more, or are no text, are told all the same.
+/// Names of events have 255 bytes at most: longer ids and texts, and those that are no text, are reported all the
+/// same.
 #[test]
 fn names_that_are_long_or_no_text_are_told() {
     let dir = tempfile::tempdir().unwrap();
-    let told = |id_type: &str, id: &[u8], text: &[u8]| {
+    let refs_of = |id_type: &str, id: &[u8], text: &[u8]| {
         let ins = format!(
             "<template name=\"Ins\" id=\"6\"><uInt32 name=\"Product\"/><{id_type} name=\"Id\"/>\
              <string name=\"Desc\" charset=\"unicode\"/></template></templates>"
@@ -173,17 +174,17 @@ fn names_that_are_long_or_no_text_are_told() {
         (events.into_iter().filter(|e| e["kind"] == "ref").collect::<Vec<_>>(), outcome.summary.quarantined)
     };
     let long = ["a".as_bytes(), "\u{e9}".repeat(150).as_bytes()].concat();
-    let (refs, _) = told("uInt64", &[0x87], &long);
-    // The first tells of the instrument, the second what was told of it.
+    let (refs, _) = refs_of("uInt64", &[0x87], &long);
+    // The first event reports the instrument's name, the second its reference data.
     assert_eq!(refs[1]["symbol"].as_str().unwrap().len(), 255);
-    let (refs, _) = told("uInt64", &[0x87], &[0xff; 200]);
+    let (refs, _) = refs_of("uInt64", &[0x87], &[0xff; 200]);
     assert_eq!(refs[1]["symbol"].as_str().unwrap().chars().count(), 85, "three bytes for each");
     let bytes = |n: usize, byte: u8| [&[0, 0x80 | n as u8][usize::from(n < 128)..], &vec![byte; n]].concat();
-    let (refs, _) = told("byteVector", &bytes(3, 0xfe), b"x");
+    let (refs, _) = refs_of("byteVector", &bytes(3, 0xfe), b"x");
     assert_eq!(refs[0]["instr"], "fefefe");
-    let (refs, _) = told("byteVector", &bytes(100, 0xff), b"x");
+    let (refs, _) = refs_of("byteVector", &bytes(100, 0xff), b"x");
     assert_eq!(refs[0]["instr"], "ff".repeat(100));
-    let (refs, quarantined) = told("byteVector", &[&[1, 0x80 | 72][..], &[0xff; 200]].concat(), b"x");
+    let (refs, quarantined) = refs_of("byteVector", &[&[1, 0x80 | 72][..], &[0xff; 200]].concat(), b"x");
     assert_eq!((refs.len(), quarantined), (0, 1), "two digits for each of 200 bytes are too many");
 }
 

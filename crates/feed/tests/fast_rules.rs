@@ -33,9 +33,9 @@ fn events_of(format: &Format, bytes: &[u8]) -> (Vec<Value>, Vec<(u64, String, St
     std::fs::write(&file, bytes).unwrap();
     run(&tape, &[feed(format, &file)], 1, 64 << 10);
     assert!(TapeAccount::load(&tape).unwrap().sources.iter().all(|s| s.end && s.tally.is_balanced()));
-    let told = events(&tape).into_iter().filter(|e| e["kind"] != "quarantine").collect();
+    let mapped = events(&tape).into_iter().filter(|e| e["kind"] != "quarantine").collect();
     let refused = quarantine::list(&tape).unwrap().into_iter();
-    (told, refused.map(|e| (e.offset, e.reason, e.detail)).collect())
+    (mapped, refused.map(|e| (e.offset, e.reason, e.detail)).collect())
 }
 
 fn moex() -> Format {
@@ -48,20 +48,20 @@ fn olr() -> PathBuf {
 
 #[test]
 fn trades_of_moscow() {
-    let (told, refused) = events_of(&moex(), &std::fs::read(olr()).unwrap());
+    let (mapped, refused) = events_of(&moex(), &std::fs::read(olr()).unwrap());
     assert_eq!(refused, []);
-    assert_eq!(told.len(), 6_737);
+    assert_eq!(mapped.len(), 6_737);
     assert_eq!(
-        told[0],
+        mapped[0],
         json!({
-            "seq": told[0]["seq"], "ts": 1_554_366_996_274_670_000u64, "kind": "trade", "venue": "MISX",
+            "seq": mapped[0]["seq"], "ts": 1_554_366_996_274_670_000u64, "kind": "trade", "venue": "MISX",
             "instr": "AFLT", "px": "74.78", "qty": "9", "match_id": "80810596", "side": "S", "board": "TQBR",
             "value": "6730.2", "MDEntryTime": "83636000", "OrigTime": "236732", "RefOrderID": "64760",
             "RptSeq": "7889", "SettlDate": "20190408", "SettleType": "Y2", "TradingSessionSubID": "N",
         })
     );
     // Of each message all trades, in its order.
-    let times: BTreeMap<u64, usize> = told.iter().fold(BTreeMap::new(), |mut all, e| {
+    let times: BTreeMap<u64, usize> = mapped.iter().fold(BTreeMap::new(), |mut all, e| {
         *all.entry(e["ts"].as_u64().unwrap()).or_default() += 1;
         all
     });
@@ -197,9 +197,9 @@ fn frame(messages: &[&[u8]]) -> Vec<u8> {
 fn sequences_in_sequences() {
     let dir = tempfile::tempdir().unwrap();
     let format = mapping(dir.path(), NESTED, "", FILLS);
-    let (told, refused) = events_of(&format, &frame(&[&deal()]));
+    let (mapped, refused) = events_of(&format, &frame(&[&deal()]));
     assert_eq!(refused, []);
-    let short: Vec<Value> = told
+    let short: Vec<Value> = mapped
         .iter()
         .map(|e| json!([e["kind"], e["oid"], e["px"], e["qty"], e["match_id"], e["trader"], e["Desk"]]))
         .collect();
@@ -214,8 +214,8 @@ fn sequences_in_sequences() {
             json!(["order_amend", "B", "-10", nothing, nothing, nothing, nothing]),
         ]
     );
-    assert_eq!(told[3]["fills"], "2");
-    assert_eq!(told[3]["Trader.Name"], "AN", "what an entry has and nothing names is kept");
+    assert_eq!(mapped[3]["fills"], "2");
+    assert_eq!(mapped[3]["Trader.Name"], "AN", "what an entry has and nothing names is kept");
 }
 
 /// A bad message takes no neighbour with it, and its reason says where.
@@ -231,10 +231,10 @@ fn bad_messages_go_into_quarantine() {
     more.extend([1, 2, 3]);
     let unknown: &[u8] = &[0xc0, 0x85, 0x80];
     let bytes = frame(&[&good, &wide, unknown, &good[..20], &more, &[], &good]);
-    let (told, refused) = events_of(&format, &bytes);
+    let (mapped, refused) = events_of(&format, &bytes);
     let reasons: Vec<&str> = refused.iter().map(|(_, reason, _)| reason.as_str()).collect();
     assert_eq!(reasons, ["D2", "D9", "truncated", "rest_bytes", "D12"]);
-    assert_eq!(told.len(), 15);
+    assert_eq!(mapped.len(), 15);
     assert_eq!(refused[0].0, good.len() as u64 + 8);
     assert!(refused[0].2.contains("template Deal, field Time, at byte 2 of the message"), "{}", refused[0].2);
     assert!(refused[2].2.contains("template Deal, field Id, at byte 20"), "{}", refused[2].2);
@@ -244,12 +244,12 @@ fn bad_messages_go_into_quarantine() {
     let at = bytes.len() as u64;
     bytes.resize(64 << 10, 0xff);
     bytes.extend(frame(&[&good]));
-    let (told, refused) = events_of(&format, &bytes);
-    assert_eq!((told.len(), refused.len()), (10, 1));
+    let (mapped, refused) = events_of(&format, &bytes);
+    assert_eq!((mapped.len(), refused.len()), (10, 1));
     assert_eq!((refused[0].0, refused[0].1.as_str()), (at, "too_large"));
 }
 
-/// Where only messages tell their ends, what stands behind a bad one is kept, and told to be lost.
+/// Where only messages show their ends, the bytes after a bad one are kept, and reported as lost.
 #[test]
 fn behind_a_bad_message_that_tells_its_own_end() {
     let bytes = std::fs::read(olr()).unwrap();
@@ -306,8 +306,8 @@ fn captures() {
     for message in [&good[..], &good[..9], &good] {
         datagram(&mut bytes, 1, from, to, message);
     }
-    let (told, refused) = events_of(&mapping(dir.path(), NESTED, "", FILLS), &bytes);
-    assert_eq!((told.len(), refused.len()), (10, 1));
+    let (mapped, refused) = events_of(&mapping(dir.path(), NESTED, "", FILLS), &bytes);
+    assert_eq!((mapped.len(), refused.len()), (10, 1));
     assert_eq!(
         (refused[0].0, refused[0].1.as_str()),
         ((24 + 2 * (16 + 28) + good.len()) as u64, "truncated")
@@ -317,8 +317,8 @@ fn captures() {
     let mut bytes = Vec::new();
     file_header(&mut bytes);
     datagram(&mut bytes, 1, from, to, &[&good[..], &good].concat());
-    let (told, refused) = events_of(&raw, &bytes);
-    assert_eq!((told.len(), refused.len()), (10, 0));
+    let (mapped, refused) = events_of(&raw, &bytes);
+    assert_eq!((mapped.len(), refused.len()), (10, 0));
 }
 
 #[test]
@@ -371,14 +371,14 @@ fn any_bytes_come_to_the_same_in_pieces() {
 
 #[test]
 fn what_a_mapping_does_is_told() {
-    let mut told = Vec::new();
+    let mut mapped = Vec::new();
     let rules = explain(&moex(), &olr(), |message| {
-        told.push(message);
+        mapped.push(message);
         std::ops::ControlFlow::Continue(())
     });
     assert_eq!(rules.unwrap().len(), 1);
-    assert_eq!(told.len(), 5_020);
-    assert!(told.iter().all(|m| m.outcome == ExplainedOutcome::Events));
-    let px = told[0].events[0].fields.iter().find(|f| f.field == "px").unwrap();
+    assert_eq!(mapped.len(), 5_020);
+    assert!(mapped.iter().all(|m| m.outcome == ExplainedOutcome::Events));
+    let px = mapped[0].events[0].fields.iter().find(|f| f.field == "px").unwrap();
     assert_eq!((px.from.as_str(), px.source.as_ref()), ("MDEntryPx", Some(&json!("74.78"))));
 }

@@ -123,7 +123,7 @@ fn neighbours_of_bad_records_are_kept() {
     assert_eq!((raw.len(), raw[30]), (96, b'O'));
 }
 
-/// The file's middle knows nothing of its date: a run that goes on there must look at its start again.
+/// The file's middle knows nothing of its date: a run that resumes there must look at its start again.
 #[test]
 fn stopped_and_started_again() {
     let dir = tempfile::tempdir().unwrap();

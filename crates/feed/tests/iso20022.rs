@@ -33,8 +33,8 @@ fn events_of(format: &Format, text: &[u8]) -> (Vec<Value>, BTreeMap<String, usiz
         *reasons.entry(entry.reason).or_default() += 1;
     }
     assert_eq!(reasons.values().sum::<usize>() as u64, s.quarantined);
-    let told = events(&tape).into_iter().filter(|e| e["kind"] != "quarantine").collect();
-    (told, reasons)
+    let mapped = events(&tape).into_iter().filter(|e| e["kind"] != "quarantine").collect();
+    (mapped, reasons)
 }
 
 fn shipped() -> Format {
@@ -64,7 +64,7 @@ fn every_sample_is_accounted_for() {
         ("moov/pain008-musterfile.xml", [2, 0, 0, 0, 0]),
         ("moov/sepa_payment_naujas_1.xml", [1, 0, 0, 0, 0]),
         ("moov/statement_1.xml", [0, 5, 0, 0, 0]),
-        // It tells the status of nothing.
+        // It has no transaction whose status it reports.
         ("moov/valid_pacs_v11.xml", [0, 0, 0, 0, 1]),
     ] {
         let dir = tempfile::tempdir().unwrap();
@@ -186,7 +186,7 @@ fn messages_become_the_right_events() {
     }
 }
 
-// What is exact nowhere is refused, what is broken is told, and the neighbours are there.
+// A value that cannot be exact is refused, a broken document is reported, and its neighbours are kept.
 #[test]
 fn bad_messages_are_refused_with_their_reason() {
     let good = payment("<IntrBkSttlmAmt Ccy=\"EUR\">1</IntrBkSttlmAmt>", "");
@@ -212,11 +212,11 @@ fn bad_messages_are_refused_with_their_reason() {
         ("--boundary".to_owned(), "malformed"),
     ] {
         let decl = "\n<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
-        let (told, reasons) = events_of(&shipped(), format!("{good}{decl}{bad}{decl}{good}").as_bytes());
+        let (mapped, reasons) = events_of(&shipped(), format!("{good}{decl}{bad}{decl}{good}").as_bytes());
         let (found, count) = reasons.iter().next().expect("one reason");
-        // What a fault in the middle leaves of its document is not told again.
+        // What a fault in the middle leaves of its document is not reported again.
         assert_eq!(found, reason, "{bad}");
-        assert_eq!((*count, reasons.len(), told.len()), (1, 1, 2), "{bad} {reasons:?}");
+        assert_eq!((*count, reasons.len(), mapped.len()), (1, 1, 2), "{bad} {reasons:?}");
     }
 }
 
@@ -245,10 +245,10 @@ fn statements_of_any_size_flow() {
     let large = statement(lines);
     assert!(large.len() > 3 << 20);
     let input = format!("{good}<Batch><Message>{large}</Message><Message>{good}</Message></Batch>{good}");
-    let (told, reasons) = events_of(&shipped(), input.as_bytes());
+    let (mapped, reasons) = events_of(&shipped(), input.as_bytes());
     assert_eq!(reasons, BTreeMap::new());
-    assert_eq!(told.len(), lines + 4);
-    let statements: Vec<_> = told.iter().filter(|e| e["kind"] == "statement").collect();
+    assert_eq!(mapped.len(), lines + 4);
+    let statements: Vec<_> = mapped.iter().filter(|e| e["kind"] == "statement").collect();
     assert_eq!((&statements[0]["acct"], &statements[0]["entries"]), (&json!("A1"), &Value::Null));
     for (n, line) in statements[1..].iter().enumerate() {
         assert_eq!((&line["acct"], &line["ref"]), (&json!("A1"), &json!("BIG")));
@@ -259,9 +259,9 @@ fn statements_of_any_size_flow() {
         "<NtryRef>7000</NtryRef><Amt Ccy=\"EUR\">70,00",
     );
     assert_ne!(bad, large);
-    let (told, reasons) = events_of(&shipped(), format!("{good}{bad}{good}").as_bytes());
+    let (mapped, reasons) = events_of(&shipped(), format!("{good}{bad}{good}").as_bytes());
     assert_eq!(reasons, [("bad_decimal".to_owned(), 1)].into());
-    let lost = lines + 3 - told.len();
+    let lost = lines + 3 - mapped.len();
     assert!((1..4_500).contains(&lost), "{lost}");
 }
 
@@ -305,9 +305,9 @@ fn instructions_of_any_size_flow() {
     }
     let text = doc("pain.001.001.09", &format!("<CstmrCdtTrfInitn>{HEAD}{infos}</CstmrCdtTrfInitn>"));
     assert!(text.len() > 3 << 20);
-    let (told, reasons) = events_of(&shipped(), text.as_bytes());
-    assert_eq!((told.len(), reasons), (count, BTreeMap::new()));
-    for (n, event) in told.iter().enumerate() {
+    let (mapped, reasons) = events_of(&shipped(), text.as_bytes());
+    assert_eq!((mapped.len(), reasons), (count, BTreeMap::new()));
+    for (n, event) in mapped.iter().enumerate() {
         let (amt, info) = (format!("{n}.5"), format!("P{n}"));
         assert_eq!((&event["amt"], &event["payment_info"]), (&json!(amt), &json!(info)));
         assert_eq!(event["msg_id"], "M");
@@ -416,9 +416,9 @@ fn unlisted_fields_are_kept_under_their_path() {
     let format = Format::from_mapping(Mapping::parse(text, "m.toml").unwrap()).unwrap();
     let one = payment("<IntrBkSttlmAmt Ccy=\"EUR\">1</IntrBkSttlmAmt>", "<Ustrd>a</Ustrd><Ustrd>b</Ustrd>");
     let tx = "Document/FIToFICstmrCdtTrf/CdtTrfTxInf";
-    let (told, reasons) = events_of(&format, format!("<W>{one}{one}</W>").as_bytes());
-    assert_eq!((told.len(), reasons.len()), (2, 0));
-    for event in told {
+    let (mapped, reasons) = events_of(&format, format!("<W>{one}{one}</W>").as_bytes());
+    assert_eq!((mapped.len(), reasons.len()), (2, 0));
+    for event in mapped {
         assert_eq!(event["state"], "E");
         assert_eq!(event[format!("{tx}/IntrBkSttlmAmt@Ccy")], "EUR");
         assert_eq!(

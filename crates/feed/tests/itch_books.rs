@@ -11,7 +11,7 @@ use unitape_tape::{Reader, StartPosition};
 /// Price in 1e-9 and shares left of the orders of a side, in the order in which they would be filled.
 type Line = Vec<(i64, i64)>;
 
-/// What stands in a book when the messages up to `offset` have been told.
+/// The orders in a book after the messages up to `offset`.
 struct Truth {
     offset: u64,
     symbol: String,
@@ -101,8 +101,8 @@ fn books_from_itch_are_the_engines_after_every_step() {
                 let venue = books.names.get(NameKind::Venue, b"XNAS").expect("named") as u16;
                 let listing = instrument.and_then(|i| books.books.find(venue, InstrumentId(i)));
                 for (side, own) in [Side::Buy, Side::Sell].into_iter().zip(t.sides) {
-                    let told = listing.map(|id| line(books, id, side)).unwrap_or_default();
-                    assert_eq!(told, own, "seed {seed}, {} {side:?} at byte {}", t.symbol, t.offset);
+                    let from_tape = listing.map(|id| line(books, id, side)).unwrap_or_default();
+                    assert_eq!(from_tape, own, "seed {seed}, {} {side:?} at byte {}", t.symbol, t.offset);
                     not_empty += usize::from(!own.is_empty());
                 }
                 compared += 1;

@@ -194,7 +194,7 @@ fn messages_become_the_right_events() {
     assert_eq!(reasons(&tape), [("bad_value".to_owned(), 1), ("missing".to_owned(), 2)].into());
 }
 
-/// The lines of events, without what is told of their place.
+/// The lines of events, without the number of their place.
 fn lines_of(bytes: &[u8]) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     let (file, tape) = (dir.path().join("families.rje"), dir.path().join("tape"));
@@ -208,8 +208,8 @@ fn families() -> Vec<u8> {
     std::fs::read(vectors().join("families.rje")).unwrap()
 }
 
-// What a family becomes is a promise to whoever reads the tape: a payment that is told as its debit, a second transaction
-// with the payer of the first, a cancelled settlement among those paid.
+// What a family becomes is a promise to the readers of the tape. It would be broken by a payment that is reported as
+// its debit, a second transaction with the payer of the first, or a cancelled settlement among those paid.
 #[test]
 fn each_family_becomes_its_events() {
     let lines = lines_of(&families()).join("\n");
@@ -245,10 +245,10 @@ fn files_of_all_forms_become_the_same_events() {
         let mut out = Vec::new();
         let framer = unitape_codec::swift_mt::SwiftFramer::default();
         let summary = unitape_codec::swift_mt::decode_json(&mut bytes.as_bytes(), form, &framer, &mut out);
-        let told = String::from_utf8(out).unwrap();
-        assert!(!told.contains("\"error\""), "{form}: {told}");
+        let output = String::from_utf8(out).unwrap();
+        assert!(!output.contains("\"error\""), "{form}: {output}");
         let is_message = |l: &&str| !l.contains(r#""type":"ACK""#) && !l.contains(r#""status":"NAK""#);
-        let messages = told.lines().filter(is_message).count();
+        let messages = output.lines().filter(is_message).count();
         assert_eq!(messages, 40, "{form}: {:?}", summary.unwrap());
     }
 }
@@ -386,9 +386,9 @@ fn lines_of_a_statement_as_entries_of_a_group() {
     let tape = dir.path().join("tape");
     run(&tape, &[FileFeed { name: "lines".to_owned(), format, files: vec![file] }], 1, 1 << 20);
     let found = events(&tape);
-    let told: Vec<_> = found.iter().map(|e| (&e["ref"], &e["amt"], &e["info"])).collect();
+    let fields: Vec<_> = found.iter().map(|e| (&e["ref"], &e["amt"], &e["info"])).collect();
     assert_eq!(
-        told,
+        fields,
         [(&json!("A"), &json!("-1.5"), &json!("first")), (&json!("B"), &json!("2"), &Value::Null)]
     );
     assert_eq!(found[0]["86"], "not a line's");

@@ -12,7 +12,7 @@ fn vectors(name: &str) -> PathBuf {
 }
 
 /// The events of `text`, and why the rest was refused: reason and detail.
-fn told(format: &Format, text: &[u8]) -> (Vec<Value>, Vec<String>) {
+fn mapped(format: &Format, text: &[u8]) -> (Vec<Value>, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
     let (file, tape) = (dir.path().join("in"), dir.path().join("tape"));
     std::fs::write(&file, text).unwrap();
@@ -40,7 +40,7 @@ fn mine(rest: &str) -> Format {
 /// Both versions of the format, a tickers' list, a time with an offset, and an item that says no time.
 #[test]
 fn news_by_the_shipped_mapping() {
-    let (events, refused) = told(&shipped("ninjs"), &std::fs::read(vectors("news.jsonl")).unwrap());
+    let (events, refused) = mapped(&shipped("ninjs"), &std::fs::read(vectors("news.jsonl")).unwrap());
     assert_eq!(refused, ["bad_time: no event time"]);
     assert_eq!(
         events,
@@ -62,7 +62,8 @@ fn news_by_the_shipped_mapping() {
 /// A float of seconds made 000005 of it 000004768.
 #[test]
 fn chat_by_the_shipped_mappings() {
-    let (events, refused) = told(&shipped("slack-messages"), &std::fs::read(vectors("slack.jsonl")).unwrap());
+    let (events, refused) =
+        mapped(&shipped("slack-messages"), &std::fs::read(vectors("slack.jsonl")).unwrap());
     assert_eq!(refused, ["bad_time: no event time"]);
     assert_eq!(events.len(), 3, "somebody who joins says nothing");
     assert_eq!(
@@ -80,7 +81,7 @@ fn chat_by_the_shipped_mappings() {
             "before": "5 a penny up, not on this channel 🤫"})
     );
     let symphony = std::fs::read(vectors("symphony.jsonl")).unwrap();
-    let (events, refused) = told(&shipped("symphony-messages"), &symphony);
+    let (events, refused) = mapped(&shipped("symphony-messages"), &symphony);
     assert_eq!(refused, [""; 0]);
     assert_eq!(events.len(), 2);
     assert_eq!(
@@ -94,7 +95,7 @@ fn chat_by_the_shipped_mappings() {
 /// What is around items is counted and no event; an item that is no XML, or says no time, is refused and its neighbours kept.
 #[test]
 fn news_in_xml_by_the_shipped_mappings() {
-    let (events, refused) = told(&shipped("rss-news"), &std::fs::read(vectors("rss.xml")).unwrap());
+    let (events, refused) = mapped(&shipped("rss-news"), &std::fs::read(vectors("rss.xml")).unwrap());
     assert_eq!(refused.len(), 2, "{refused:?}");
     assert!(refused[0].starts_with("bad_entity: ") && refused[1] == "bad_time: no event time", "{refused:?}");
     assert_eq!(
@@ -108,7 +109,7 @@ fn news_in_xml_by_the_shipped_mappings() {
                 "link": "https://wire.example/2", "creator": "Redaktion"}),
         ]
     );
-    let (events, refused) = told(&shipped("atom-news"), &std::fs::read(vectors("atom.xml")).unwrap());
+    let (events, refused) = mapped(&shipped("atom-news"), &std::fs::read(vectors("atom.xml")).unwrap());
     assert_eq!(refused, [""; 0]);
     assert_eq!(
         events,
@@ -121,7 +122,7 @@ fn news_in_xml_by_the_shipped_mappings() {
                 "headline": "SAP und ASML", "text": "<p>Zwei Konzerne …</p>"}),
         ]
     );
-    let (events, refused) = told(&shipped("newsml-g2"), &std::fs::read(vectors("newsml.xml")).unwrap());
+    let (events, refused) = mapped(&shipped("newsml-g2"), &std::fs::read(vectors("newsml.xml")).unwrap());
     assert_eq!(refused, [""; 0]);
     assert_eq!(
         events,
@@ -144,7 +145,7 @@ fn the_elements_of_a_path_are_events() {
         fields={news_id='@guid',source='about/org@id',headline='about/org/name'}\n";
     let format = Format::from_mapping(Mapping::parse(text, "mine.toml").unwrap()).unwrap();
     let item = "<item guid='g'><at>2026-03-02</at><about><org id='1'><name>One</name></org><org id='2'/><org><name>Three</name></org></about></item>";
-    let (events, refused) = told(&format, item.as_bytes());
+    let (events, refused) = mapped(&format, item.as_bytes());
     assert_eq!(refused, [""; 0]);
     let ts = 1_772_409_600_000_000_000i64;
     assert_eq!(
@@ -204,12 +205,12 @@ fn what_is_not_as_it_should_be_is_refused_with_its_reason() {
         (b"not at all", "garbage"),
     ] {
         let input = [good.as_bytes(), line, good.as_bytes()].join(&b'\n');
-        let (events, refused) = told(&format, &input);
+        let (events, refused) = mapped(&format, &input);
         let shown = String::from_utf8_lossy(line);
         assert_eq!(events.len(), 2, "{shown}: {refused:?}");
         assert!(refused.len() == 1 && refused[0].starts_with(reason), "{shown}: {refused:?}");
     }
-    let (events, _) = told(&format, good.as_bytes());
+    let (events, _) = mapped(&format, good.as_bytes());
     let want = json!({"ts": 1_500_000_000, "kind": "trade", "instr": "VOD", "venue": "X", "px": "12.5", "qty": "3",
         "more.x[]": "1", "more.x[]#2": "2"});
     assert_eq!(events, [want]);
@@ -224,7 +225,7 @@ fn the_entries_of_a_list_are_events() {
          [[rule]]\n[[rule.event]]\nkind='comm'\neach='said'\nfields={channel='room',from='said[].by',to='said[].to[]',text='said[].words'}\n",
     );
     let line = r#"{"day":"2026-03-02","room":"r","said":[{"by":"a","words":"one","to":["b","c"]},{"by":"b","words":"two"},{"words":"three","to":[]}]}"#;
-    let (events, refused) = told(&format, line.as_bytes());
+    let (events, refused) = mapped(&format, line.as_bytes());
     assert_eq!(refused, [""; 0]);
     let ts = 1_772_409_600_000_000_000i64;
     assert_eq!(
@@ -237,7 +238,7 @@ fn the_entries_of_a_list_are_events() {
     );
 }
 
-/// A path that cannot be must be told where the mapping says it, not when the first message comes.
+/// The error for an impossible path must name its place in the mapping; it must not wait for the first message.
 #[test]
 fn paths_are_checked_when_a_mapping_is_read() {
     let rest = "[message]\nts='at'\n[[rule]]\n[[rule.event]]\nkind='comm'\nfields={text='a..b'}\n";

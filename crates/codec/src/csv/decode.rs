@@ -10,7 +10,7 @@ use crate::fixed::{self, ColumnValue};
 use std::sync::Arc;
 use unitape_base::Span;
 
-/// What stands at a position.
+/// What is at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextCsvRow {
     /// The header; [`CsvRowDecoder::names`] are its names.
@@ -42,7 +42,7 @@ pub enum NextCsvRow {
         span: Span,
         /// What is wrong.
         fault: CsvFault,
-        /// Where to go on.
+        /// Where to continue.
         end: usize,
     },
     /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes, or the
@@ -83,7 +83,7 @@ pub struct CsvRowDecoder {
     row: RowValues,
     /// Of the layout's columns.
     values: Vec<ColumnValue>,
-    /// Of columns that only the file has: which of its names, and where the text stands.
+    /// Of columns that only the file has: which of its names, and where the text is.
     others: Vec<(u16, ValueSpan)>,
     header: CsvHeader,
     /// The day of the file, where times look for it.
@@ -164,7 +164,7 @@ impl CsvRowDecoder {
         }
     }
 
-    /// The file's name, which may tell its day.
+    /// Sets the file's name, which may contain its day.
     pub fn set_name(&mut self, name: &str) {
         let day = self.layout.day.or_else(|| CsvLayout::day_of(name));
         self.day = [day.map_or(ColumnValue::None, ColumnValue::Date)];
@@ -181,7 +181,7 @@ impl CsvRowDecoder {
         }
     }
 
-    /// The header with its line end and what stands before it, at the start of `bytes`, the first of a file;
+    /// The header with its line end and what is before it, at the start of `bytes`, the first of a file;
     /// empty where files of this layout have none.
     #[must_use]
     pub fn head<'b>(layout: &Arc<CsvLayout>, bytes: &'b [u8]) -> &'b [u8] {
@@ -233,14 +233,14 @@ impl CsvRowDecoder {
         names.iter().zip(&self.row.places).map(|(name, place)| (name.as_str(), self.text(record, *place)))
     }
 
-    /// Where to cut `buf` so that only whole rows stand before the cut; a guess, for a line end may stand in
+    /// Where to cut `buf` so that only whole rows are before the cut; a guess, for a line end may be in
     /// quotes.
     #[must_use]
     pub fn cut(buf: &[u8]) -> usize {
         memchr::memrchr(b'\n', buf).map_or(0, |i| i + 1)
     }
 
-    /// What stands at `buf[at..]`; `base` is the offset of `buf[0]` in its file, `eof` whether nothing follows.
+    /// What is at `buf[at..]`; `base` is the offset of `buf[0]` in its file, `eof` whether nothing follows.
     /// The answer depends only on the bytes from there on and on the header, never on where the buffer ends.
     pub fn next(&mut self, buf: &[u8], at: usize, base: u64, eof: bool) -> NextCsvRow {
         let most = self.layout.row_bytes_max;
@@ -461,7 +461,7 @@ impl CsvRowDecoder {
         place(record, p)
     }
 
-    /// A fault in a sentence, with what stands in the value.
+    /// A fault in a sentence, with what is in the value.
     #[must_use]
     pub fn explain(&self, fault: &CsvFault, raw: &[u8]) -> String {
         let CsvFault { code, value, wanted, found } = *fault;

@@ -10,7 +10,7 @@ pub enum CsvFaultCode {
     RaggedRow,
     /// A quote that is opened is not closed within the longest row.
     UnclosedQuote,
-    /// A quote stands where none may: within a value, or something behind a closing one.
+    /// A quote is where none may be: within a value; or something follows a closing one.
     BadQuote,
     /// The row is longer than a row may be.
     LongRow,

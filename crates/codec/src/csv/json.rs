@@ -21,7 +21,7 @@ use unitape_base::Span;
 use unitape_base::json::{head, number, string, value};
 use unitape_base::{InputBuffer, READ_BYTES};
 
-/// Decodes all of `input` to JSON Lines on `out`; the label may tell the file's day.
+/// Decodes all of `input` to JSON Lines on `out`; the label may contain the file's day.
 ///
 /// # Errors
 /// If the input cannot be read or the output not be written; what was decoded before is written.

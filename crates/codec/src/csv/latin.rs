@@ -12,7 +12,7 @@ pub(super) fn push_utf8(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The characters that stand where ISO 8859-1 has controls; those that are none stay controls.
+/// The characters that are where ISO 8859-1 has controls; those that are none stay controls.
 #[rustfmt::skip]
 const HIGH_CONTROLS: [char; 32] = [
     '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}',

@@ -27,7 +27,7 @@ pub struct CsvLayout {
     pub(super) zones: Vec<CachedZone>,
 }
 
-/// How the last row is known, and where in it stands how many rows there are.
+/// How the last row is known, and where in it is how many rows there are.
 #[derive(Debug, Clone)]
 pub(super) struct CsvTrailer {
     pub first: Vec<u8>,
@@ -37,12 +37,12 @@ pub(super) struct CsvTrailer {
     pub columns: Vec<String>,
 }
 
-/// A row may have so many bytes, unless its layout says less or more; 4 MiB at most.
+/// Maximum bytes of a row, unless its layout says less or more; 4 MiB at most.
 pub const ROW_BYTES_MAX: usize = 64 << 10;
 
 const ROW_BYTES_LIMIT: usize = 4 << 20;
 
-/// A row may have so many values.
+/// Maximum values of a row.
 pub(super) const VALUES_MAX: usize = 4096;
 
 #[derive(Debug, Deserialize)]
@@ -188,7 +188,7 @@ impl CsvLayout {
         self.row_bytes_max
     }
 
-    /// The day that a file's name tells: the last eight digits in a row that are a day, `YYYYMMDD`.
+    /// The day that a file's name contains: the last eight digits in a row that are a day, `YYYYMMDD`.
     pub(super) fn day_of(name: &str) -> Option<i32> {
         let digits = name.as_bytes().windows(8).filter(|w| w.iter().all(u8::is_ascii_digit));
         digits.filter_map(parse_day).next_back()

@@ -6,13 +6,13 @@
 //! END|20161024|1|||                                   the trailer: how many rows there are
 //! ```
 //!
-//! A layout says what separates values, whether they may stand in quotes (RFC 4180: separators and line ends
+//! A layout says what separates values, whether they may be in quotes (RFC 4180: separators and line ends
 //! within, a quote twice), which lines are comments, how header and trailer are known, and which sort the values
 //! of a column are. Columns that the layout does not name are text.
 //!
-//! A row is all or nothing: one that is ragged, has an open quote, a value that is none of its column or text
-//! that is not UTF-8 is a [`CsvFault`] with a code and the column, and reading goes on behind the row, or where its
-//! end cannot be known behind the line in which it begins.
+//! A row is all or nothing: one that is ragged, has an open quote, a value that is none of its column or text that is
+//! not UTF-8 is a [`CsvFault`] with a code and the column. Reading resumes after the row, or, where its end is
+//! unknown, after the line in which it begins.
 //!
 //! It keeps no state but the header and the day of the file, which is known by the file's name.
 

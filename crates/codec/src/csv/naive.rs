@@ -6,7 +6,7 @@ use super::layout::{CsvLayout, TextEncoding};
 use crate::fixed::inside::{RecordContext, needs_other_column, read};
 use crate::fixed::{self, ColumnValue};
 
-/// What stands at a place of the input.
+/// What is at a place of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// Where it starts.

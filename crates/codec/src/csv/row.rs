@@ -1,10 +1,10 @@
-//! One row: where it ends and where its values stand.
+//! One row: where it ends and where its values are.
 
 use super::fault::{CsvFault, CsvFaultCode};
 use super::layout::{CsvLayout, VALUES_MAX};
 use super::simd::{CsvKernel, ScanStop};
 
-/// Values of a row, as places in its bytes; a value whose quotes were doubled stands in `text` behind them.
+/// Values of a row, as places in its bytes; a value whose quotes were doubled is in `text` behind them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RowValues {
     pub places: Vec<ValueSpan>,
@@ -12,7 +12,7 @@ pub(super) struct RowValues {
     pub text: Vec<u8>,
 }
 
-/// Where a value stands.
+/// Where a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ValueSpan {
     pub start: u32,
@@ -24,9 +24,9 @@ pub(super) struct ValueSpan {
 /// What a stretch of input holds at its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowOutcome {
-    /// A row of so many bytes, and behind its line end.
+    /// A row of `length` bytes, and the place after its line end.
     Whole { length: usize, end: usize },
-    /// No row: its bytes, and where to go on.
+    /// No row: its bytes, and where to continue.
     Bad { fault: CsvFault, length: usize, end: usize },
     /// More bytes are needed to say.
     More,
@@ -44,7 +44,7 @@ impl RowValues {
         self.places.clear();
         self.text.clear();
         let most = layout.row_bytes_max;
-        // A carriage return and a line feed may stand behind the longest row.
+        // A carriage return and a line feed may be behind the longest row.
         let seen = &input[..input.len().min(most + 2)];
         let places = &mut self.places;
         let stop = kernel.scan(seen, layout.separator, layout.quote.unwrap_or(b'\n'), places);
@@ -67,7 +67,7 @@ impl RowValues {
         self.counted(length, end)
     }
 
-    /// A row in which a quote stands, byte by byte.
+    /// A row in which a quote is, byte by byte.
     fn quoted(&mut self, layout: &CsvLayout, input: &[u8], eof: bool) -> RowOutcome {
         let Some(quote) = layout.quote else { return RowOutcome::More };
         self.places.clear();
@@ -142,7 +142,7 @@ impl RowValues {
                 (None, _) | (Some(b'\r'), None) => {
                     return if input.len() < most + 2 { RowOutcome::More } else { long(layout, input) };
                 }
-                // Something stands behind a closing quote.
+                // Something is behind a closing quote.
                 _ => return bad(CsvFaultCode::BadQuote, layout, input, true, eof),
             }
         }

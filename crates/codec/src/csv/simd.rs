@@ -1,4 +1,4 @@
-//! The one place with instruction-set specific code: where separators stand in a row without quotes, 32 bytes a
+//! The one place with instruction-set specific code: where separators are in a row without quotes, 32 bytes a
 //! step (AVX2), or eight in a word on every processor.
 
 use super::row::ValueSpan;
@@ -62,7 +62,7 @@ fn step(
     start: &mut u32,
     out: &mut Vec<ValueSpan>,
 ) -> Option<usize> {
-    // Only what stands before the first stop.
+    // Only what is before the first stop.
     separators &= stops.wrapping_sub(1) & !stops;
     while separators != 0 {
         let end = base as u32 + separators.trailing_zeros();

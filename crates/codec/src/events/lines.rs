@@ -2,7 +2,7 @@
 
 use super::LINE_BYTES_MAX;
 
-/// What stands at a place of the buffer.
+/// What is at a place of the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextLine<'a> {
     /// A line, without its newline and without a carriage return before that.
@@ -14,9 +14,9 @@ pub enum NextLine<'a> {
     },
     /// A line of more than [`LINE_BYTES_MAX`] bytes.
     TooLong {
-        /// Where to go on, in bytes from the start of the buffer.
+        /// Where to continue, in bytes from the start of the buffer.
         next: usize,
-        /// Whether its end was seen. If not, what stands at `next` still belongs to it: search the newline.
+        /// Whether its end was seen. If not, what is at `next` still belongs to it: search the newline.
         ended: bool,
     },
     /// The buffer ends inside a line and the input does not.

@@ -8,8 +8,8 @@
 //!                         line
 //! ```
 //!
-//! The table in [`unitape_model::schema`] drives both directions, so a kind or a field that is added there
-//! is read and written here at once. `docs/events.md` tells users what the lines look like.
+//! The table in [`unitape_model::schema`] drives both directions, so a kind or a field that is added there is read
+//! and written here at once. `docs/events.md` documents the lines for users.
 //!
 //! ```
 //! use unitape_codec::events::{EventLineForm, EventLine, LineOptions, NoSources, parse_line, write_event};

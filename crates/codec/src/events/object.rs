@@ -1,4 +1,4 @@
-//! The members of one JSON object, as they stand: nothing is copied and no tree is built.
+//! The members of one JSON object, as they are: nothing is copied and no tree is built.
 
 use super::DEPTH_MAX;
 use super::parse::LineFault;
@@ -71,7 +71,7 @@ impl<'a> ObjectMembers<'a> {
         self.iter().find(|m| m.is(name)).map(|m| m.value)
     }
 
-    /// A name that stands twice among the members nobody has taken (those taken are told apart anyway).
+    /// A name that appears twice among the members nobody has read (those read are distinguished anyway).
     pub fn duplicate(&self) -> Option<Cow<'a, str>> {
         let left = || self.iter().filter(|m| !m.taken);
         // Most lines have none or one: no list is made for them.

@@ -16,7 +16,7 @@ pub enum EventLine<'a> {
     Event {
         /// Where its frame begins, in bytes from the start of the arena.
         start: usize,
-        /// `seq` as it stands in the line.
+        /// `seq` as it is in the line.
         seq: Option<u64>,
         /// Event time.
         ts: UnixNanos,
@@ -326,7 +326,7 @@ fn parse<'a>(
         let found =
             (guess..schema.fields.len()).chain(0..guess).find(|&i| schema.fields[i].field.name() == name);
         let Some(i) = found else {
-            // Told by `src` already.
+            // `src` has it already.
             m.taken = has_source && SOURCE_WORDS.contains(&&*name);
             continue;
         };

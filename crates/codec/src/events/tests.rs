@@ -390,7 +390,7 @@ fn nesting_is_bounded() {
     assert!(plain(&deep(1_000_000)).unwrap_err().starts_with("bad_json"));
 }
 
-/// A quarantine line tells where the bytes are without a second look-up.
+/// A quarantine line shows where the bytes are without a second look-up.
 #[test]
 fn quarantine_names_its_source() {
     let mut arena = Vec::new();

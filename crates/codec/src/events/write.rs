@@ -51,7 +51,7 @@ pub fn write_event(
             let _ = write!(out, r#","position":{position}"#);
         }
         out.push(b'}');
-        // What the words above do not carry (entries in another order, say) goes along as it stands.
+        // What the words above do not carry (entries in another order, say) goes along as it is.
         if !comes_back(&out[start..], event) {
             out.pop();
             write_raw(out, event);
@@ -240,7 +240,7 @@ fn write_text(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// A JSON value that stands in the event as text; should it not be one, it is written as text.
+/// A JSON value that is in the event as text; should it not be one, it is written as text.
 fn write_json(out: &mut Vec<u8>, json: &str) {
     match serde_json::from_str::<&serde_json::value::RawValue>(json) {
         // A newline between tokens would end our line; inside text none can be.

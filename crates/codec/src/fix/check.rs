@@ -101,7 +101,7 @@ pub fn any_bytes(data: &[u8]) {
             panic!("{difference}");
         }
     }
-    // Every cut of the rest is a square; long inputs would tell no more.
+    // Trying every cut of the rest costs the square of its length; long inputs would show no more.
     if input.len() <= 250
         && let Err(difference) = cuts(&framer, input)
     {

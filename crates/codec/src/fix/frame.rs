@@ -13,7 +13,7 @@
 //! # The rules
 //!
 //! 1. **Between messages** `\r` and `\n` are skipped: text logs hold a message a line.
-//! 2. A **message starts** where `8=FIX`, up to 11 letters, digits or `.`, and a separator stand.
+//! 2. A **message starts** where `8=FIX`, up to 11 letters, digits or `.`, and a separator are.
 //!    Where the start is searched for (in garbage, or inside a bad message) it does not count
 //!    a) right after a digit (`58=FIX…` is text), unless `9=` follows the separator, and b) right
 //!    after the `=` of a data field (`96=8=FIX…` is a message inside a message).
@@ -36,7 +36,7 @@
 //!
 //! **Logs** ([`FixFramer::with_log`]) hold a message a line, with text of their own before and behind it.
 //! Garbage then ends at the end of its line, and is [`FixFrame::Text`] unless a separator and `8=`,
-//! `9=`, `35=` or `10=` stand in it, or `8=FIX`: that was a message once. A line end may stand for the
+//! `9=`, `35=` or `10=` are in it, or `8=FIX`: that was a message once. A line end may stand for the
 //! separator after CheckSum (10), and always ends a message that has none.
 //!
 //! **Separators.** In logs that show SOH as `|` or `^A`, length and sum are still those of the
@@ -57,7 +57,7 @@ use super::plain::plain_length;
 use super::scan::{self, ChecksumTrailer, LineEndRule, MessageStart};
 use super::sep::{FieldSeparator, SeparatorCheck};
 
-/// What stands at a position. Bytes between the position asked for and the start of a span are
+/// What is at a position. Bytes between the position asked for and the start of a span are
 /// line ends; the next position to ask for is the end of the span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FixFrame {
@@ -102,7 +102,7 @@ pub struct FixMessage {
     pub length_ok: bool,
 }
 
-/// Finds messages. Holds no state of a stream: every call stands for itself.
+/// Finds messages. Holds no state of a stream: every call is independent.
 ///
 /// ```
 /// use unitape_codec::fix::{FixFrame, FixFramer, FieldSeparator};
@@ -206,7 +206,7 @@ impl FixFramer {
         &self.data
     }
 
-    /// What stands at `buf[at..]`. `eof`: the input ends where `buf` ends.
+    /// What is at `buf[at..]`. `eof`: the input ends where `buf` ends.
     #[must_use]
     pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> FixFrame {
         let mut from = at;
@@ -310,7 +310,7 @@ impl FixFramer {
     /// CheckSum (10) is found; a `found` length in it is filled in.
     #[cold]
     fn rescan(&self, buf: &[u8], from: usize, body: usize, fault: FixFault, eof: bool) -> FixFrame {
-        // Beyond the limit only so many bytes are looked at as a start at the limit may take.
+        // Beyond the limit, only the bytes that a start at the limit may need are looked at.
         let window = &buf[..buf.len().min(from + self.max_message + scan::LOOKAHEAD)];
         let limit = from + self.max_message;
         let whole = eof && window.len() == buf.len();
@@ -403,7 +403,7 @@ impl FixFramer {
         let limit = from + self.max_message;
         let mut window = &buf[..buf.len().min(limit + scan::LOOKAHEAD)];
         let mut end = None;
-        // No start goes on over a line end.
+        // No start continues over a line end.
         if self.log
             && let Some(line) = memchr::memchr2(b'\r', b'\n', &window[from..])
         {

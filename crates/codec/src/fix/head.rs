@@ -82,7 +82,7 @@ impl MessagePrefix {
         self.len != 0 && u128::from_le_bytes(first) & self.mask == self.bytes
     }
 
-    /// What claims to stand at `buf[at..]`, if that begins like the message remembered and
+    /// What claims to be at `buf[at..]`, if that begins like the message remembered and
     /// BodyLength, MsgType and CheckSum are where and what they should be.
     #[inline(always)]
     pub(crate) fn claim(&self, framer: &FixFramer, buf: &[u8], at: usize, sep: u8) -> Option<MessageClaim> {

@@ -263,7 +263,7 @@ struct ObjectField {
     /// The next item of the same tag, 0 if none: an item is never the first of its tag and also
     /// next of another.
     next: u32,
-    /// Whether an item of this tag stands before.
+    /// Whether an item of this tag is before.
     again: bool,
 }
 

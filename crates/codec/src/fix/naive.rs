@@ -7,7 +7,7 @@ use super::sep::FieldSeparator;
 use super::token::FieldToken;
 use unitape_base::Span;
 
-/// What stands at `input[at..]`, the whole input.
+/// What is at `input[at..]`, the whole input.
 #[must_use]
 pub fn frame(framer: &FixFramer, input: &[u8], at: usize) -> FixFrame {
     let mut from = at;
@@ -175,7 +175,7 @@ fn unclaimed(
             let claimed = claimed as u32;
             return bad(end, fault.unwrap_or(FixFault::BodyLength { claimed, found }));
         }
-        // A value cut off by the end of the input cannot be told from a long one.
+        // A value cut off by the end of the input cannot be distinguished from a long one.
         let value = &part[p + 3..];
         if next.is_none() && value.len() <= 7 {
             break;
@@ -269,7 +269,7 @@ fn header_end(input: &[u8], at: usize, sep: FieldSeparator) -> Option<usize> {
     None
 }
 
-/// Whether `rest`, the end of the input, could go on as a message start.
+/// Whether `rest`, the end of the input, could continue as a message start.
 fn is_start_cut_off(rest: &[u8], sep: FieldSeparator) -> bool {
     let mut longer = rest.to_vec();
     if rest.len() < 5 {

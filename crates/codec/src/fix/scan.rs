@@ -111,7 +111,7 @@ pub(crate) enum ChecksumTrailer {
 pub(crate) enum LineEndRule {
     /// No: it is a byte like others.
     No,
-    /// CheckSum (10), and a message where it stands right after a separator.
+    /// CheckSum (10), and a message where it is right after a separator.
     AfterSep,
     /// CheckSum (10), and any message without one.
     Any,
@@ -226,7 +226,7 @@ fn first_trailer(
     MessageEnd::None
 }
 
-/// Whether a part of a message seems to stand in garbage.
+/// Whether a part of a message seems to be in garbage.
 pub(crate) fn looks_like_message(garbage: &[u8], sep: FieldSeparator) -> bool {
     let field = |found: usize| {
         let rest = &garbage[found + sep.len()..];

@@ -14,7 +14,7 @@ pub enum FieldSeparator {
     CaretA,
 }
 
-/// Whether a separator stands somewhere.
+/// Whether a separator is somewhere.
 pub(crate) enum SeparatorCheck {
     Yes,
     No,

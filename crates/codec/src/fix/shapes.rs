@@ -40,11 +40,11 @@ pub(crate) const SHAPES: usize = 512;
 const PLACES: usize = 4 * SHAPES;
 const PROBES: usize = 8;
 
-/// Kinds of messages told apart by their keys.
+/// Number of message kinds that are distinguished by their keys.
 const KEYS: usize = 1024;
 
-/// When all places are taken, one new shape in so many is remembered in place of the oldest: to make
-/// one costs as much as to read ten messages.
+/// When all places are used, one in this number of new shapes is remembered in place of the oldest: to make one costs
+/// as much as to read ten messages.
 const PATIENCE: u32 = 256;
 
 /// The shapes of a stream of messages.

@@ -64,7 +64,7 @@ fn decimal_16(first: u64, shift: u32, last: u64) -> Option<Decimal> {
         let (first, decimals) = without_point(first, in_first);
         (first, last, decimals + 8)
     } else if in_last != 0 {
-        // All that stands before the point moves up.
+        // All that is before the point moves up.
         let (last, decimals) = without_point(last, in_last);
         (first << 8, last | first >> 56, decimals)
     } else {
@@ -94,7 +94,7 @@ const fn points(d: u64) -> u64 {
 /// Digits without the first point, which [`points`] has found, and the number of those behind it.
 #[inline(always)]
 const fn without_point(d: u64, found: u64) -> (u64, u32) {
-    // What stands before the point moves up by its one byte; a second point is no digit.
+    // What is before the point moves up by its one byte; a second point is no digit.
     let below = (found & found.wrapping_neg()) >> 7;
     let whole = d & (below - 1);
     let fraction = d - whole - below * POINT;
@@ -271,7 +271,7 @@ pub fn time(text: &[u8]) -> Option<i64> {
     clock_and_fraction(*clock, text, fraction)
 }
 
-/// The nanoseconds of `HH:MM:SS` and of what stands behind it at the end of `text`.
+/// The nanoseconds of `HH:MM:SS` and of what is behind it at the end of `text`.
 #[inline(always)]
 fn clock_and_fraction(clock: [u8; 8], text: &[u8], fraction: &[u8]) -> Option<i64> {
     let clock = clock_digits(clock);
@@ -323,7 +323,7 @@ fn fraction_of(text: &[u8], fraction: &[u8]) -> Option<(i64, u64)> {
     if point != b'.' {
         return None;
     }
-    // A clock stands before the digits, so that there are eight bytes.
+    // A clock is before the digits, so that there are eight bytes.
     if let Some(&scale) = SCALE.get(digits.len().wrapping_sub(1))
         && let Some(eight) = text.last_chunk::<8>()
     {

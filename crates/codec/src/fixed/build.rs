@@ -466,7 +466,7 @@ fn dates(text: &RecordText, columns: &mut [ColumnLayout], header: Option<&Record
 }
 
 impl ColumnLayout {
-    /// `value` as it stands in the column; `None` where it is too long.
+    /// `value` as it is in the column; `None` where it is too long.
     fn padded(&self, value: &[u8]) -> Option<Vec<u8>> {
         let blank = self.length.checked_sub(value.len())?;
         let blanks = std::iter::repeat_n(self.pad, blank);

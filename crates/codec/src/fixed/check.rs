@@ -62,7 +62,7 @@ column = [
 const PLAIN: &str = "name='x'\nterminator='none'\n[[record]]\nname='r'\n\
     column=[{name='a',length=3,type='int'},{name='b',length=2}]";
 
-/// Records of a mainframe: EBCDIC text, zoned, packed and binary numbers, told by their first character.
+/// Records of a mainframe: EBCDIC text, zoned, packed and binary numbers, distinguished by their first character.
 pub const EBCDIC: &str = r#"
 name = "mainframe"
 terminator = "none"

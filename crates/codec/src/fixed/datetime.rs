@@ -46,7 +46,7 @@ pub struct DateAndTime {
 }
 
 impl DateTimeForm {
-    /// Reads a form; MM is the minute where HH or SS stand beside it, else the month.
+    /// Reads a form; MM is the minute where HH or SS are beside it, else the month.
     pub fn parse(text: &str) -> Result<(Self, DateTimeContent), String> {
         let bytes = text.as_bytes();
         let (mut parts, mut at) = (Vec::new(), 0);

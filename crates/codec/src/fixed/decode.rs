@@ -11,7 +11,7 @@ use super::value::ColumnValue;
 use std::sync::Arc;
 use unitape_base::Span;
 
-/// What stands at a position.
+/// What is at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextRecord {
     /// A record; its values are [`FixedWidthDecoder::values`].
@@ -29,7 +29,7 @@ pub enum NextRecord {
         span: Span,
         /// What is wrong.
         fault: RecordFault,
-        /// Where to go on: behind the terminator, or behind the record's length.
+        /// Where to continue: after the terminator, or after the record's length.
         end: usize,
     },
     /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes, or
@@ -80,11 +80,11 @@ pub struct FixedWidthDecoder {
     padded: Vec<u8>,
     /// Whether the values are of `padded`.
     in_padded: bool,
-    /// The record's characters, where they are not ASCII as they stand.
+    /// The record's characters, where they are not ASCII as they are.
     text: Vec<u8>,
 }
 
-/// A line without an end is cut into pieces of so many bytes.
+/// A line without an end is cut into pieces of this many bytes.
 const LINE_BYTES_MAX: usize = 2 * RECORD_BYTES_MAX;
 
 impl FixedWidthDecoder {
@@ -160,7 +160,7 @@ impl FixedWidthDecoder {
         if record.role() == RecordRole::Trailer { count(record, &self.values) } else { None }
     }
 
-    /// What stands at `buf[at..]`; `base` is the offset of `buf[0]` in its file, `eof` whether nothing follows.
+    /// What is at `buf[at..]`; `base` is the offset of `buf[0]` in its file, `eof` whether nothing follows.
     /// The answer depends only on the bytes from there on and on the header, never on where the buffer ends.
     pub fn next(&mut self, buf: &[u8], at: usize, base: u64, eof: bool) -> NextRecord {
         let first = base + at as u64 == 0;
@@ -200,7 +200,7 @@ impl FixedWidthDecoder {
         (&self.layout, &self.header, &mut self.zones)
     }
 
-    /// Where to cut `buf` so that only whole records stand before the cut; a guess.
+    /// Where to cut `buf` so that only whole records are before the cut; a guess.
     #[must_use]
     pub fn cut(layout: &FixedWidthLayout, buf: &[u8]) -> usize {
         match layout.terminator {
@@ -294,7 +294,7 @@ impl FixedWidthDecoder {
         let values = &mut self.values[..record.columns().len()];
         run(&record.steps, record.columns(), text, kind, values, &mut around)?;
         if layout.page.is_some() {
-            // What is not ASCII stands behind the record as UTF-8.
+            // What is not ASCII is behind the record as UTF-8.
             for value in values.iter_mut() {
                 let ColumnValue::Text { start, end } = *value else { continue };
                 let text = &self.padded[start as usize..end as usize];

@@ -33,7 +33,7 @@ impl RecordFault {
         RecordFault { code: RecordFaultCode::RecordCount, column: None, wanted: stated, found }
     }
 
-    /// The fault in a sentence, with what stands in the column.
+    /// The fault in a sentence, with what is in the column.
     #[must_use]
     pub fn text(&self, layout: &FixedWidthLayout, record: &[u8]) -> String {
         let RecordFault { code, column, wanted, found } = *self;

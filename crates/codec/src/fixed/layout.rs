@@ -34,7 +34,7 @@ pub struct RecordLayout {
     pub(crate) steps: Vec<ColumnStep>,
 }
 
-/// One of these values must stand at `at`.
+/// One of these values must be at `at`.
 #[derive(Debug, Clone)]
 pub(crate) struct RecordSelector {
     pub at: Range<usize>,
@@ -81,7 +81,7 @@ pub(crate) enum ColumnContent {
     Filler,
 }
 
-/// Where the date of a time stands.
+/// Where the date of a time is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum DateSource {
     /// In this column of the same record.
@@ -90,10 +90,10 @@ pub(crate) enum DateSource {
     Header(u16),
 }
 
-/// A record may have so many bytes, at most.
+/// Maximum bytes of a record.
 pub const RECORD_BYTES_MAX: usize = 32 << 10;
 
-/// A record may have so many columns, at most.
+/// Maximum columns of a record.
 pub const COLUMNS_MAX: usize = 2_000;
 
 impl FixedWidthLayout {
@@ -256,7 +256,7 @@ impl ColumnLayout {
         self.length == 1 && self.is_text() && self.trim != TrimSide::None && self.none.is_empty()
     }
 
-    /// Whether it tells bytes again that another column tells.
+    /// Whether it covers bytes that another column covers too.
     #[must_use]
     pub fn redefines(&self) -> bool {
         self.redefines

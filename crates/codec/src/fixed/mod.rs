@@ -13,9 +13,9 @@
 //! at the layout again. See [`FixedWidthDecoder`] for an example, and the guide for all that a layout can say.
 //!
 //! A record is all or nothing: a short one, a long one, a digit that is none is a [`RecordFault`] with a code and the
-//! column, and reading goes on behind the terminator, or where a record has none behind its length. Header and
-//! trailer may count the records; [`decode_json`] checks that, and whoever reads a file in parts is told what
-//! they say ([`FixedWidthDecoder::header_count`]).
+//! column. Reading resumes after the terminator, or where a record has none after its length. Header and trailer may
+//! count the records. [`decode_json`] checks these counts; a caller that reads a file in parts gets them from
+//! [`FixedWidthDecoder::header_count`].
 //!
 //! Imports read in one direction: `code`, `text`, `datetime`, `step`, `marks` ─▶ `layout` ─▶ `fault` ─▶ `plan` ─▶ `build`,
 //! `decode` ─▶ `batch`, `json`.

@@ -7,7 +7,7 @@ use super::text::{NumberStorage, RecordRole, RecordTerminator, ShortRecordPolicy
 use jiff::civil::{Date, DateTime, Time};
 use std::collections::BTreeMap;
 
-/// What stands at a place of the input.
+/// What is at a place of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// Where the record starts.

@@ -135,7 +135,7 @@ pub fn read_any(
     read(column, (&record[start..end], start), values, around)
 }
 
-/// Reads the value `whole` of any column; text is told by its offset, of which `start` is that of `whole`.
+/// Reads the value `whole` of any column; text is returned as its offset, of which `start` is that of `whole`.
 pub fn read(
     column: &ColumnLayout,
     (whole, start): (&[u8], usize),
@@ -310,7 +310,7 @@ fn split_sign(text: &[u8], sign: SignStyle) -> Result<(bool, UnsignedDigits), Re
         }
         _ => text,
     };
-    // Blanks may stand between sign and digits.
+    // Blanks may be between sign and digits.
     let rest =
         if matches!(sign, SignStyle::Leading | SignStyle::Trailing) { rest.trim_ascii() } else { rest };
     let room = digits.text.get_mut(..rest.len()).ok_or(RecordFaultCode::NumberRange)?;

@@ -22,9 +22,9 @@ pub enum ColumnOp {
     Text(u8),
     /// Digits.
     Digits,
-    /// Digits with so many of them behind the point.
+    /// Digits; the number says how many of them are after the point.
     Places(i8),
-    /// HHMMSS and so many digits of a second, on the day of this column of the header, in this zone.
+    /// HHMMSS and this number of digits of a second, on the day of this column of the header, in this zone.
     Clock { digits: u8, header: u16, zone: u16 },
     /// As the column's description says.
     Careful,

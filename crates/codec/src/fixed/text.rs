@@ -117,7 +117,7 @@ pub struct ColumnText {
     pub no: Option<Spanned<OneOrMany>>,
     pub is: Option<Spanned<String>>,
     pub redefines: Option<Spanned<String>>,
-    /// Of numbers in separated values: what stands before the decimals, and between thousands.
+    /// Of numbers in separated values: what is before the decimals, and between thousands.
     pub point: Option<Spanned<String>>,
     pub thousands: Option<Spanned<String>>,
     pub negative: Option<Spanned<Vec<NegativeStyle>>>,
@@ -148,7 +148,7 @@ pub enum ColumnType {
     Filler,
 }
 
-/// How a number stands in its bytes.
+/// How bytes store a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NumberStorage {

@@ -37,7 +37,7 @@ impl ElementVisitor for PartingVisitor {
     }
 }
 
-/// The codes of the faults in `input`, told in parts.
+/// The codes of the faults in `input`, reported in parts.
 pub fn part_codes(max_message: usize, input: &[u8]) -> Vec<&'static str> {
     let mut decoder = Iso20022Decoder::default().with_max_message(max_message);
     let mut visit = PartingVisitor { part: true, ..PartingVisitor::default() };
@@ -54,15 +54,15 @@ pub fn part_codes(max_message: usize, input: &[u8]) -> Vec<&'static str> {
     }
 }
 
-/// Paths and texts as they were told last.
-fn told(leaves: &ElementValues, text: &[u8]) -> Vec<(String, String)> {
+/// Paths and texts as last reported.
+fn reported(leaves: &ElementValues, text: &[u8]) -> Vec<(String, String)> {
     let mut scratch = Vec::new();
     let string = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     leaves.iter().map(|(path, value)| (string(path), string(value.text(text, &mut scratch)))).collect()
 }
 
-/// Whether what is told of nothing may be: white space, byte order marks, comments and instructions; and, where a
-/// wrapper was not over, what is left of it.
+/// Whether bytes that are part of no message may be there: white space, byte order marks, comments and instructions;
+/// and, where a wrapper was not over, the rest of it.
 fn between(mut skipped: &[u8], alone: bool) -> bool {
     while let Some(&byte) = skipped.first() {
         let n = match byte {
@@ -81,8 +81,8 @@ fn between(mut skipped: &[u8], alone: bool) -> bool {
     true
 }
 
-/// What is told of every message of `input` that stands for itself is what the slow twin reads in its bytes, and
-/// every byte is in a message, in a fault or between them.
+/// For every message of `input` that needs no context, the decoder reports what the slow twin reads in its bytes.
+/// Every byte is in a message, in a fault or between them.
 ///
 /// # Errors
 /// The first difference, in words.
@@ -96,7 +96,7 @@ pub fn agree(max_message: usize, part: bool, input: &[u8]) -> Result<(), String>
             NextIsoMessage::Message(message) => {
                 if alone && decoder.context().is_empty() {
                     let slow = naive::leaves(message.span.slice(input));
-                    let fast = told(&visit.leaves, decoder.text(&message, input));
+                    let fast = reported(&visit.leaves, decoder.text(&message, input));
                     if slow.as_ref() != Ok(&fast) {
                         return Err(format!("at {at}: fast {fast:?}, slow {slow:?}"));
                     }
@@ -144,7 +144,7 @@ pub fn cuts(max_message: usize, part: bool, input: &[u8]) -> Result<(), String> 
             let next = decoder.next(&input[..end], at, eof, visit);
             let text = match next {
                 NextIsoMessage::Message(message) => {
-                    told(&visit.leaves, decoder.text(&message, &input[..end]))
+                    reported(&visit.leaves, decoder.text(&message, &input[..end]))
                 }
                 _ => Vec::new(),
             };
@@ -183,7 +183,7 @@ pub fn any_bytes(data: &[u8]) {
     if let Err(difference) = agree(max_message, part, input) {
         panic!("{difference}");
     }
-    // Every cut of the rest is a square; long inputs would tell no more.
+    // Trying every cut of the rest costs the square of its length; long inputs would show no more.
     if input.len() <= 300
         && let Err(difference) = cuts(max_message, part, input)
     {

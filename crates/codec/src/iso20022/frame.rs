@@ -17,9 +17,9 @@
 //!    them, whatever it is called. Both are found by local name. An `AppHdr` alone is a message too.
 //! 3. A wrapper with **several messages** is several: each starts with its header or document and goes up to the next
 //!    one. What is around them is carried from one to the next as *context*: the tags that are open.
-//! 4. A message **larger than the limit** is told in parts where the visitor says that it may be parted (the entries
-//!    of a statement): a part ends behind the last such element within the limit. The context carried to the next
-//!    part is the message so far without those elements. Where it may not be parted it is bad (`too_large`).
+//! 4. A message **larger than the limit** is reported in parts where the visitor says that it may be parted (the
+//!    entries of a statement): a part ends after the last such element within the limit. The context carried to the
+//!    next part is the message so far without those elements. Where it may not be parted it is bad (`too_large`).
 //! 5. A **bad** message goes up to the next place that starts a message for certain: an XML declaration, a tag
 //!    `Document` or `AppHdr`; or to the end of the input, or the limit.
 //! 6. **Garbage** is bytes where no tag starts, and end tags of nothing.
@@ -30,7 +30,7 @@ use super::{IsoFault, IsoFaultKind};
 use unitape_base::Span;
 use unitape_base::xml::{self, is_white, skip_white, starts_name};
 
-/// What stands at a position. Bytes between the position asked for and the start of a span are separators; the
+/// What is at a position. Bytes between the position asked for and the start of a span are separators; the
 /// next position to ask for is the end of the span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextIsoMessage {
@@ -72,12 +72,12 @@ pub struct IsoMessage {
     pub(super) recoded: bool,
 }
 
-/// Finds messages and tells a visitor what is in them.
+/// Finds messages and reports their content to a visitor.
 #[derive(Debug)]
 pub struct Iso20022Decoder<M> {
     pub(super) parser: DocumentParser<M>,
     max_message: usize,
-    /// What came before and is still open; empty between messages that stand for themselves.
+    /// What came before and is still open; empty between messages that are independent.
     context: Vec<u8>,
     /// The context and the bytes behind it.
     pub(super) scratch: Vec<u8>,
@@ -108,7 +108,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         self.max_message
     }
 
-    /// What is carried to the next position; empty where that stands for itself.
+    /// What is carried to the next position; empty where that is independent.
     #[must_use]
     pub fn context(&self) -> &[u8] {
         &self.context
@@ -120,14 +120,14 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         self.context.extend_from_slice(context);
     }
 
-    /// What the places told of `message` are in.
+    /// The text that the places reported for `message` refer to.
     #[inline]
     #[must_use]
     pub fn text<'t>(&'t self, message: &IsoMessage, buf: &'t [u8]) -> &'t [u8] {
         if message.context_bytes > 0 || message.recoded { &self.scratch } else { buf }
     }
 
-    /// The bytes of `message` with the context in which it stands.
+    /// The bytes of `message` with the context in which it is.
     #[must_use]
     pub fn with_context<'t>(&'t self, message: &IsoMessage, buf: &'t [u8]) -> &'t [u8] {
         match message.context_bytes {
@@ -137,8 +137,8 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         }
     }
 
-    /// What stands at `buf[at..]`. `eof`: the input ends where `buf` ends. If it is a message, it was told to `visit`;
-    /// if not, what was told is of no use.
+    /// What `buf[at..]` begins with. `eof`: the input ends where `buf` ends. If it is a message, `visit` has been
+    /// given its content; if not, discard what `visit` was given.
     pub fn next<V: ElementVisitor<Mark = M>>(
         &mut self,
         buf: &[u8],
@@ -178,7 +178,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         if cut == 0 && buf.len() > self.max_message { buf.len() } else { cut }
     }
 
-    /// A message that stands for itself. `Err` says where to go on.
+    /// A message that is independent. `Err` says where to go on.
     #[inline]
     fn alone<V: ElementVisitor<Mark = M>>(
         &mut self,
@@ -246,7 +246,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         }
     }
 
-    /// What stands at the limit is not over.
+    /// What is at the limit is not over.
     #[cold]
     fn at_limit<V: ElementVisitor<Mark = M>>(
         &mut self,
@@ -417,8 +417,9 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         whole && self.parser.part_at == Some(self.scratch.len())
     }
 
-    /// Carries on with a message of which a part was told: its bytes without the elements that were, and without the
-    /// white space before them, or a million indented lines would be a context of megabytes. `text` is the message from its start, which was told as being at `base`.
+    /// Continues with a message of which a part was reported. It keeps the message's bytes without the reported
+    /// elements and without the white space before them, or a million indented lines would be a context of megabytes.
+    /// `text` is the message from its start, which was reported as being at `base`.
     fn part(&mut self, text: &[u8], base: usize) -> Result<(), IsoFaultKind> {
         let mut context = Vec::new();
         let mut from = 0;
@@ -535,7 +536,7 @@ fn emptied(element: &[u8]) -> &[u8] {
     element
 }
 
-/// The first byte that belongs to something; `None` where it is not known whether a byte order mark stands there.
+/// The first byte that belongs to something; `None` where it is not known whether a byte order mark is there.
 #[inline]
 fn skip(buf: &[u8], mut at: usize, eof: bool) -> Option<usize> {
     const MARK: &[u8] = &[0xef, 0xbb, 0xbf];
@@ -600,5 +601,5 @@ pub(super) fn starts_message(rest: &[u8]) -> Option<bool> {
 /// Bytes behind the limit that may decide whether a message starts before it.
 const LOOKAHEAD: usize = 128;
 
-/// How much is looked at first of what stands in a context.
+/// How much is looked at first of what is in a context.
 const CHUNK_BYTES: usize = 16 << 10;

@@ -8,7 +8,7 @@
 //! | | |
 //! |---|---|
 //! | [`Iso20022Decoder`] | where messages start and end in a stream, whatever is around them; parts of large ones |
-//! | [`ElementVisitor`] | what is told of a message: its elements, as places in the buffer |
+//! | [`ElementVisitor`] | receives the content of a message: its elements, as places in the buffer |
 //! | [`value`] | text, times, decimals |
 //! | [`decode_json`] | what `unitape decode iso20022 --json` prints |
 //!
@@ -29,7 +29,7 @@
 //! ```
 //!
 //! It checks no schema and no signature. Three things that XML refuses are taken: letters of other scripts that may not
-//! stand in names, `]]>` in text, and the characters U+FFFE and U+FFFF.
+//! be in names, `]]>` in text, and the characters U+FFFE and U+FFFF.
 
 mod charset;
 #[cfg(any(test, feature = "naive"))]

@@ -1,4 +1,4 @@
-//! Behaviour at the boundary: what stands in a stream, message by message.
+//! Behaviour at the boundary: what is in a stream, message by message.
 
 use super::check;
 use super::frame::{Iso20022Decoder, NextIsoMessage};
@@ -229,7 +229,7 @@ fn large_messages_flow_in_parts() {
     }
 }
 
-// What is carried from part to part is bounded by what stands beside the parts, not by how many there are: one byte
+// What is carried from part to part is bounded by what is beside the parts, not by how many there are: one byte
 // for each line of a statement, its line end, was too much after half a million.
 #[test]
 fn what_is_carried_does_not_grow_with_the_parts() {
@@ -333,7 +333,7 @@ fn a_section_is_cut_before_its_document() {
     check::cuts(1 << 20, false, head).unwrap();
 }
 
-// A control character behind an instruction at the end passed for white space, and nobody was told of it.
+// A control character after an instruction at the end passed for white space, and nothing reported it.
 #[test]
 fn a_control_character_at_the_end_is_told() {
     for tail in ["\u{3}\n", "\u{3}", " \u{1f} ", "<!-- --> \u{3}"] {

@@ -1,4 +1,4 @@
-//! Values: where an element's text stands, what it says, and times and amounts as plain integers.
+//! Values: where an element's text is, what it says, and times and amounts as plain integers.
 //!
 //! | XML | here |
 //! |---|---|
@@ -13,7 +13,7 @@ use memchr::memmem;
 use unitape_base::xml::is_white;
 use unitape_base::xml::reference;
 
-/// Where the text of an element, or an attribute's value, stands, and what has to be done to read it.
+/// Where the text of an element, or an attribute's value, is, and what has to be done to read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ElementValue {
     /// Offset of its first byte.
@@ -39,7 +39,7 @@ pub enum ElementValueForm {
 }
 
 impl ElementValue {
-    /// The bytes in which it stands.
+    /// The bytes in which it is.
     #[inline]
     #[must_use]
     pub fn raw<'b>(&self, buf: &'b [u8]) -> &'b [u8] {
@@ -54,7 +54,7 @@ impl ElementValue {
     }
 
     /// The text: references replaced, CDATA unpacked, comments left out, line ends as `\n`. White space around it
-    /// is not part of it, but for what stands in CDATA.
+    /// is not part of it, but for what is in CDATA.
     #[inline]
     #[must_use]
     pub fn text<'v>(&self, buf: &'v [u8], scratch: &'v mut Vec<u8>) -> &'v [u8] {

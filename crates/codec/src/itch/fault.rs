@@ -48,7 +48,7 @@ pub struct ItchFault {
     pub code: ItchFaultCode,
     /// The type byte, where there is one.
     pub letter: u8,
-    /// The length that stands before it.
+    /// The length that is before it.
     pub stated: u16,
     /// The field at fault, empty when it is none.
     pub field: &'static str,

@@ -8,7 +8,7 @@ use super::fault::{ItchFault, ItchFaultCode};
 use super::message::size_of_type;
 use unitape_base::Span;
 
-/// How messages are told apart in a stream.
+/// How messages are separated in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ItchTransport {
     /// A length of two bytes before each, as in NASDAQ's files; a length of 0 ends a session.
@@ -18,7 +18,7 @@ pub enum ItchTransport {
     Soup,
 }
 
-/// What stands at a position.
+/// What is at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItchFrame {
     /// A message of a known type and of its length.
@@ -47,7 +47,7 @@ pub enum ItchFrame {
 /// A message in its frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ItchMessageBounds {
-    /// The message with what stands before it.
+    /// The message with what is before it.
     pub span: Span,
     /// Its type byte.
     pub at: usize,
@@ -62,7 +62,7 @@ impl ItchMessageBounds {
     }
 }
 
-/// Bytes that are no message are told in pieces of this size, at most.
+/// Bytes that are no message are reported in pieces of this size, at most.
 pub const GARBAGE_BYTES_MAX: usize = 64 << 10;
 
 /// A length that its type denies is believed up to here: the messages that later versions add are short too.
@@ -74,7 +74,7 @@ const HEAD_BYTES: usize = 11;
 /// Finds messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ItchFramer {
-    /// How they are told apart.
+    /// How they are separated.
     pub framing: ItchTransport,
 }
 
@@ -95,7 +95,7 @@ impl ItchFramer {
         Self { framing }
     }
 
-    /// What stands at `at`; `eof` says that no more bytes come.
+    /// What is at `at`; `eof` says that no more bytes come.
     #[inline]
     #[must_use]
     pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> ItchFrame {
@@ -107,8 +107,8 @@ impl ItchFramer {
         }
     }
 
-    /// Where to cut `buf`, which begins at a message, so that as far as can be guessed only whole messages stand
-    /// before the cut. A chain of messages near the end tells it; without one it is told from the start.
+    /// Where to cut `buf`, which begins at a message, so that, as far as one can guess, only whole messages precede
+    /// the cut. A chain of messages near the end shows the place; without one the search starts at the beginning.
     #[must_use]
     pub fn cut(&self, buf: &[u8]) -> usize {
         let from = buf.len().saturating_sub(TAIL_BYTES);
@@ -137,7 +137,7 @@ impl ItchFramer {
     }
 
     /// Goes on over the messages from `at` until `upto` is passed, and gives `each` the references of the orders that
-    /// they name, for a caller who wants to have something at hand by then. Gives where it stands: the next call goes
+    /// they name, for a caller who wants to have something at hand by then. Gives where it is: the next call goes
     /// on from there.
     #[inline]
     pub fn look_ahead(&self, buf: &[u8], mut at: usize, upto: usize, mut each: impl FnMut(u64)) -> usize {
@@ -266,7 +266,7 @@ impl ItchFramer {
     }
 }
 
-/// The length that stands at `at`.
+/// The length that is at `at`.
 fn stated(buf: &[u8], at: usize) -> u16 {
     buf.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]))
 }

@@ -1,4 +1,4 @@
-//! The messages: what stands where in which, in one table that makes the readers too.
+//! The messages: which field is where in which message, in one table that makes the readers too.
 
 use super::DAY_NANOS;
 use super::fault::{ItchFault, ItchFaultCode};
@@ -8,13 +8,13 @@ use super::fault::{ItchFault, ItchFaultCode};
 pub enum FieldType {
     /// One letter or digit.
     Letter,
-    /// Letters with blanks behind, so many bytes.
+    /// Letters padded with blanks, this many bytes.
     Text(u16),
     /// A stock symbol: eight bytes.
     Stock,
     /// A buy or sell indicator.
     Side,
-    /// A number of so many bytes.
+    /// A number of this many bytes.
     Number(u16),
     /// A price in 1/10,000, four bytes.
     Price4,
@@ -156,7 +156,7 @@ macro_rules! messages {
     })*) => {
         /// A message of a known type and of its length, where it lies.
         #[derive(Debug, Clone, Copy)]
-        #[allow(missing_docs)] // told at each type
+        #[allow(missing_docs)] // documented at each type
         pub enum ItchMessage<'m> { $($Name($Name<'m>),)* }
 
         $(
@@ -359,7 +359,7 @@ messages! {
         /// `H` halted, `T` trading again.
         action: letter @ 20,
     }
-    /// Add Order without attribution (`A`): an order stands in the book.
+    /// Add Order without attribution (`A`): an order is in the book.
     AddOrder b'A' 36 "add_order" {
         /// Reference of the order.
         order: u64 @ 11,

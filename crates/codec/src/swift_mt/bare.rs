@@ -1,4 +1,4 @@
-//! Bodies without an envelope, as banks write their statements, and what stands around them.
+//! Bodies without an envelope, as banks write their statements, and what is around them.
 
 use super::frame::{EnvelopeForm, PREFACE_BYTES, PREFACE_LINES, SwiftMessage};
 use super::tokens::SwiftTag;
@@ -32,7 +32,7 @@ pub(super) fn tag_here(text: &[u8], at: usize) -> Option<(SwiftTag, usize)> {
     Some((SwiftTag::new(&text[at + 1..colon]), colon))
 }
 
-/// The length of a tag of any length that stands before a colon.
+/// The length of a tag of any length that is before a colon.
 #[cold]
 fn long_tag(rest: &[u8]) -> Option<usize> {
     let len = rest.iter().take(TAG_MAX + 1).take_while(|b| is_tag_byte(**b)).count();
@@ -72,8 +72,8 @@ pub(super) fn starts(buf: &[u8], at: usize) -> Option<bool> {
     }
 }
 
-/// The body whose first field is at `first`, with a preface from `from` on; `None` if the bytes there are do
-/// not tell where it ends.
+/// The body whose first field is at `first`, with a preface from `from` on; `None` if the bytes so far do not show
+/// where it ends.
 pub(super) fn scan(buf: &[u8], from: usize, first: usize, whole: bool) -> Option<SwiftMessage> {
     let body = |end: usize, over: usize| {
         let mut message = SwiftMessage {
@@ -200,7 +200,7 @@ pub(super) fn last_start(buf: &[u8]) -> Option<usize> {
         if line.starts_with(b":20:") && reference.is_none() {
             reference = Some(newline + 1);
         }
-        // Only a whole line tells, and only if something follows it.
+        // Only a whole line decides, and only if something follows it.
         if end < buf.len() && terminator(line).is_some() && end + 1 < buf.len() {
             return Some(end + 1);
         }

@@ -20,7 +20,7 @@ pub(super) enum EnvelopeScan {
     Need,
 }
 
-/// Reads the blocks from `from` on, where `{1:` stands. `whole`: the input ends where `buf` ends.
+/// Reads the blocks from `from` on, where `{1:` is. `whole`: the input ends where `buf` ends.
 #[inline]
 pub(super) fn scan(buf: &[u8], from: usize, whole: bool) -> EnvelopeScan {
     let mut message = SwiftMessage::default();
@@ -94,11 +94,11 @@ pub(super) fn scan(buf: &[u8], from: usize, whole: bool) -> EnvelopeScan {
 /// Whether the blocks so far are an acknowledgement, which the message may follow.
 fn acknowledges(buf: &[u8], message: &SwiftMessage) -> bool {
     let service = &message.blocks[0].slice(buf);
-    let told = without_line_ends(message.blocks[3].slice(buf)).starts_with(b"{");
-    told && message.blocks[1].start == 0 && service.get(1..3) == Some(b"21")
+    let has_sub_blocks = without_line_ends(message.blocks[3].slice(buf)).starts_with(b"{");
+    has_sub_blocks && message.blocks[1].start == 0 && service.get(1..3) == Some(b"21")
 }
 
-/// Finds the last `{1:` that begins a message, as far as the bytes before it tell.
+/// Finds the last `{1:` that begins a message, as far as the bytes before it show.
 pub(super) fn last_start(buf: &[u8]) -> Option<usize> {
     let mut end = buf.len();
     loop {
@@ -155,7 +155,7 @@ pub(super) enum BlockEnd {
     Need,
 }
 
-/// Offsets in faults are found as places in the buffer and told from the start of the message.
+/// Faults are found at places in the buffer and reported with offsets from the start of the message.
 fn shifted(fault: SwiftFault, from: usize) -> SwiftFault {
     match fault {
         SwiftFault::Unclosed { block, offset } => {
@@ -277,7 +277,7 @@ fn nested(buf: &[u8], start: usize) -> BlockEnd {
         }
         match block_start(buf, at) {
             BlockStart::Cut => return BlockEnd::Need,
-            // Another message may be told in a system message's text, and is then first in it.
+            // A system message's text may quote another message, which is then first in it.
             BlockStart::Block(b'1') if at > start => return BlockEnd::Next(at),
             BlockStart::Block(b'4') => match without_line_ends(&buf[buf.len().min(at + 3)..]).first() {
                 None => return BlockEnd::Need,

@@ -62,7 +62,7 @@ pub fn agree(framer: &SwiftFramer, input: &[u8]) -> Result<(), String> {
     }
 }
 
-/// A field is taken apart where it stands as its value alone is.
+/// Splitting a field in place gives the same parts as splitting its value alone.
 fn agree_in_place(token: &SwiftField, text: &[u8]) -> Result<(), String> {
     let (mut alone, mut there) = (SwiftComponents::default(), SwiftComponents::default());
     let value = token.slice(text);
@@ -167,7 +167,7 @@ pub fn any_bytes(data: &[u8]) {
     if let Err(difference) = agree(&framer, input) {
         panic!("{difference}");
     }
-    // Every cut of the rest is a square; long inputs would tell no more.
+    // Trying every cut of the rest costs the square of its length; long inputs would show no more.
     if input.len() <= 250
         && let Err(difference) = cuts(&framer, input)
     {

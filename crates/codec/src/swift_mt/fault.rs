@@ -66,7 +66,7 @@ pub enum SwiftFault {
         /// Where it starts again.
         offset: u32,
     },
-    /// Something else stands where a block `1` to `5` must start.
+    /// Something else is where a block `1` to `5` must start.
     NoBlock {
         /// Where.
         offset: u32,
@@ -76,7 +76,7 @@ pub enum SwiftFault {
         /// Where the one too deep starts.
         offset: u32,
     },
-    /// Text stands before the first `:tag:` of the text block.
+    /// Text is before the first `:tag:` of the text block.
     TextBeforeTag {
         /// Where.
         offset: u32,
@@ -133,7 +133,7 @@ impl fmt::Display for SwiftFault {
 pub struct ValueFault {
     /// Offset in the value, in bytes.
     pub offset: u32,
-    /// What should stand there: the component that is wrong, if it is one.
+    /// What should be there: the component that is wrong, if it is one.
     pub expected: &'static str,
 }
 

@@ -17,7 +17,7 @@
 //! 1. **Between messages** line ends, blanks, `$` (files of the type RJE), the bytes 1 and 3 (DOS-PCC) and a
 //!    byte order mark are skipped.
 //! 2. A **message with an envelope** starts with `{1:`. Its blocks follow in any order, each once, blocks `1`
-//!    to `5` and `S`; line ends may stand between them up to the text, block 4. Behind the text follow
+//!    to `5` and `S`; line ends may be between them up to the text, block 4. Behind the text follow
 //!    blocks 5 and S, right behind it and each on one line, or the message is over: its text is there, and what
 //!    is left of a broken trailer is garbage.
 //! 3. The **text** ends with the first `-}`. A text that starts with `{` is blocks in blocks, as service and
@@ -43,7 +43,7 @@ use super::tokens::{SwiftField, SwiftTag, sub_blocks};
 use super::usual_shape;
 use unitape_base::Span;
 
-/// What stands at a position. Bytes between the position asked for and the start of a span are separators; the
+/// What is at a position. Bytes between the position asked for and the start of a span are separators; the
 /// next position to ask for is the end of the span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant, reason = "the message is the usual case, and it is copied nowhere")]
@@ -79,7 +79,7 @@ pub enum EnvelopeForm {
     Bare,
 }
 
-/// Where a message and its parts are. All offsets are into the buffer framed; spans of blocks are what stands
+/// Where a message and its parts are. All offsets are into the buffer framed; spans of blocks are what is
 /// between `{4:` and `}`, spans that start at 0 are of what is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SwiftMessage {
@@ -112,12 +112,12 @@ impl SwiftMessage {
             return None;
         }
         let blocks = self.ack.slice(buf);
-        let told = sub_blocks(blocks).find(|token| token.tag == SwiftTag::new(b"4"));
-        let content = told.map_or(&[][..], |token| token.slice(blocks));
+        let block4 = sub_blocks(blocks).find(|token| token.tag == SwiftTag::new(b"4"));
+        let content = block4.map_or(&[][..], |token| token.slice(blocks));
         Some(sub_blocks(content).any(|t| t.tag == SwiftTag::new(b"451") && t.slice(content) != b"0"))
     }
 
-    /// Of an acknowledgement, in front of the message or alone: where its day and time stand (`177`, `YYMMDDHHMM`).
+    /// Of an acknowledgement, in front of the message or alone: where its day and time are (`177`, `YYMMDDHHMM`).
     #[must_use]
     pub fn acknowledged(&self, buf: &[u8]) -> Option<Span> {
         let (from, content) = if self.ack.is_empty() {
@@ -126,8 +126,8 @@ impl SwiftMessage {
             (text.start, Some(text.slice(buf)).filter(|t| t.trim_ascii_start().starts_with(b"{"))?)
         } else {
             let blocks = self.ack.slice(buf);
-            let told = sub_blocks(blocks).find(|token| token.tag == SwiftTag::new(b"4"))?;
-            (self.ack.start + told.start as usize, told.slice(blocks))
+            let block4 = sub_blocks(blocks).find(|token| token.tag == SwiftTag::new(b"4"))?;
+            (self.ack.start + block4.start as usize, block4.slice(blocks))
         };
         let time = sub_blocks(content).find(|token| token.tag == SwiftTag::new(b"177"))?;
         Some(Span { start: from + time.start as usize, end: from + time.end as usize })
@@ -150,7 +150,7 @@ pub const PREFACE_BYTES: usize = 1024;
 /// Bytes behind a place that may decide what starts there: `{4:{`, a tag line's head.
 pub(super) const LOOKAHEAD: usize = 24;
 
-/// Finds messages. Holds no state of a stream: every call stands for itself.
+/// Finds messages. Holds no state of a stream: every call is independent.
 ///
 /// ```
 /// use unitape_codec::swift_mt::{SwiftFrame, SwiftFramer};
@@ -187,7 +187,7 @@ impl SwiftFramer {
         self.max_message
     }
 
-    /// What stands at `buf[at..]`. `eof`: the input ends where `buf` ends.
+    /// What is at `buf[at..]`. `eof`: the input ends where `buf` ends.
     #[inline]
     #[must_use]
     pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> SwiftFrame {
@@ -341,7 +341,7 @@ struct FrameWindow<'w> {
     whole: bool,
 }
 
-/// Whether `{1:` stands at `at`; `None` if the buffer ends before that is known.
+/// Whether `{1:` is at `at`; `None` if the buffer ends before that is known.
 #[inline]
 pub(super) fn starts_message(buf: &[u8], at: usize) -> Option<bool> {
     let have = &buf[at..buf.len().min(at + 3)];

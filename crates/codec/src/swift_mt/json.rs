@@ -292,7 +292,7 @@ impl SwiftJsonWriter {
         self.text.push(b'}');
     }
 
-    /// A day, or what stands there if the calendar has no such day (an entry date may name any).
+    /// A day, or what is there if the calendar has no such day (an entry date may name any).
     fn day(&mut self, day: Option<CalendarDay>, bytes: &[u8]) {
         match day {
             Some(day) => {
@@ -321,8 +321,8 @@ impl SwiftJsonWriter {
     /// `"ack":{"status":"ACK","fields":[…]}` of the blocks in front.
     fn ack(&mut self, message: &SwiftMessage, buf: &[u8]) {
         let blocks = message.ack.slice(buf);
-        let told = sub_blocks(blocks).find(|token| token.tag == SwiftTag::new(b"4"));
-        let content = told.map_or(&[][..], |token| token.slice(blocks));
+        let block4 = sub_blocks(blocks).find(|token| token.tag == SwiftTag::new(b"4"));
+        let content = block4.map_or(&[][..], |token| token.slice(blocks));
         let refused = message.is_refused(buf) == Some(true);
         self.put(format_args!(
             ",\"ack\":{{\"status\":\"{}\",\"fields\":",
@@ -369,7 +369,7 @@ impl SwiftJsonWriter {
     }
 }
 
-/// Bytes of the path of sequences, at most; what is deeper is told by its last known parent.
+/// Bytes of the path of sequences, at most; deeper sequences appear under their last known parent.
 const PATH_MAX: usize = 256;
 
 /// Field 119 of block 3: `COV`, `STP`, `REMIT`.

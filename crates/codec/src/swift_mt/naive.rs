@@ -9,7 +9,7 @@ use super::{NEST_MAX, Span};
 /// How far behind the limit bytes may decide.
 const BEYOND: usize = 24;
 
-/// What stands at `input[at..]`, which is all there is.
+/// What is at `input[at..]`, which is all there is.
 #[must_use]
 pub fn frame(framer: &SwiftFramer, input: &[u8], at: usize) -> SwiftFrame {
     let mut from = at;
@@ -194,9 +194,9 @@ impl Seen<'_> {
         Err(Stop::Short)
     }
 
-    /// The closing brace of a block whose content starts at `start`. Other blocks in it are wrong, or messages
-    /// told in a text.
-    fn closing(&self, start: usize, block: u8, telling: bool) -> Result<usize, Stop> {
+    /// The closing brace of a block whose content starts at `start`. Other blocks in it are wrong. With `may_quote`
+    /// they may be messages quoted in a text.
+    fn closing(&self, start: usize, block: u8, may_quote: bool) -> Result<usize, Stop> {
         let (mut open, mut at) = (0, start);
         while at < self.buf.len() {
             let here = &self.buf[at..];
@@ -212,8 +212,8 @@ impl Seen<'_> {
                 }
                 let offset = (at - self.from) as u32;
                 match block_at(here) {
-                    Some(b'1') if !telling || at > start => return Err(Stop::Next(at)),
-                    Some(b'4') if telling => match after_line_ends(&here[3..]) {
+                    Some(b'1') if !may_quote || at > start => return Err(Stop::Next(at)),
+                    Some(b'4') if may_quote => match after_line_ends(&here[3..]) {
                         None => return Err(Stop::Short),
                         Some(b'{') => {}
                         Some(_) => {
@@ -221,7 +221,7 @@ impl Seen<'_> {
                             continue;
                         }
                     },
-                    Some(_) if !telling => {
+                    Some(_) if !may_quote => {
                         return Err(Stop::Wrong(SwiftFault::Unclosed { block, offset }, at));
                     }
                     _ => {}
@@ -320,7 +320,7 @@ impl Seen<'_> {
             lines += 1;
             let cut = self.buf.len() - at < 5 && !self.whole();
             if !braces && cut {
-                // Not enough to tell what starts here, and nothing more is looked at.
+                // Not enough to recognise what starts here, and nothing more is looked at.
                 if !is_body_start(&self.buf[at..]) {
                     return garbage(self.limit);
                 }

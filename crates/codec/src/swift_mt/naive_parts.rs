@@ -1,4 +1,4 @@
-//! The slow twin of [`parts::split`](super::parts::split): the notation of the standard, read as it stands, with
+//! The slow twin of [`parts::split`](super::parts::split): the notation of the standard, read as it is, with
 //! all ways tried. It shares the types with the fast path and none of its code.
 //!
 //! | | |
@@ -9,7 +9,7 @@
 //! | `name=z` | the rest of the value |
 //! | `name=d` | an amount; `D L V E T6 B` days, a time, a BIC |
 //! | `'text'` | that text; `$` a line end; `w` a line end or a blank, or neither |
-//! | `[…]` | maybe; `{1/}` only if that stands here, `{!/}` only if not |
+//! | `[…]` | maybe; `{1/}` only if that is here, `{!/}` only if not |
 
 use super::parts::ComponentKind;
 
@@ -72,7 +72,7 @@ fn forms(tag: &str, value: &[u8]) -> Option<Vec<String>> {
         }
         (60 | 62, "F" | "M") | (64 | 65, "") => one(balance),
         (61, "") => {
-            // Blanks stand in place of an entry date, not behind one.
+            // Blanks are in place of an entry date, not behind one.
             let heads = ["entry_date=E", "[4_]"]
                 .map(|entry| format!("date=V {entry} mark=M [funds=1!a] w amount=d [type=4!t]"));
             let tails =

@@ -1,4 +1,4 @@
-//! The one place with instruction-set specific code: where line feeds and braces stand in a message, 64 bytes a step
+//! The one place with instruction-set specific code: where line feeds and braces are in a message, 64 bytes a step
 //! (AVX2), or eight in a word on every processor.
 //!
 //! ```text
@@ -108,7 +108,7 @@ fn step(bytes: &[u8], base: usize, mut marks: u64, mut closing: u64, places: &mu
     while closing != 0 {
         let at = base + closing.trailing_zeros() as usize;
         if at > 0 && bytes[at - 1] == b'-' {
-            // What stands behind it is not asked for.
+            // What is behind it is not asked for.
             marks &= closing ^ closing.wrapping_sub(1);
             over = true;
             break;

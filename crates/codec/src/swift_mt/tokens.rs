@@ -85,14 +85,14 @@ pub struct SwiftField {
 }
 
 impl SwiftField {
-    /// The value, as it stands in `text`: lines may end with CR LF or LF.
+    /// The value, as it is in `text`: lines may end with CR LF or LF.
     #[inline]
     #[must_use]
     pub fn slice<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         text.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
-    /// The tag as it stands in `text`.
+    /// The tag as it is in `text`.
     #[inline]
     #[must_use]
     pub fn name<'t>(&self, text: &'t [u8]) -> &'t [u8] {
@@ -140,7 +140,7 @@ impl SwiftFields {
         SwiftFields { kernel: SwiftKernel::PORTABLE, ..Self::default() }
     }
 
-    /// Frames what stands at `buf[at..]` and, if it is a message, reads the fields of its text.
+    /// Frames what is at `buf[at..]` and, if it is a message, reads the fields of its text.
     #[inline]
     pub fn frame(&mut self, framer: &SwiftFramer, buf: &[u8], at: usize, eof: bool) -> SwiftFrame {
         let Self { tokens, places, kernel } = self;
@@ -232,7 +232,7 @@ fn line_end(text: &[u8]) -> Option<usize> {
     rest.iter().position(|b| *b == b'\n').map(|n| words.len() * 8 + n)
 }
 
-/// The parts of a block in braces: `{108:REF}{119:STP}`. Whatever stands between them is passed over.
+/// The parts of a block in braces: `{108:REF}{119:STP}`. Whatever is between them is passed over.
 pub fn sub_blocks(content: &[u8]) -> impl Iterator<Item = SwiftField> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -279,15 +279,15 @@ fn sub_block_end(content: &[u8], start: usize) -> usize {
 /// What sort of message it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum SwiftMessageType {
-    /// A number: 103. Of a bare body, what its preface or fields tell.
+    /// A number: 103. Of a bare body, the one that its preface or fields show.
     Mt(u16),
-    /// An acknowledgement (service message 21) that stands alone, with `451:0`.
+    /// An acknowledgement (service message 21) that is alone, with `451:0`.
     Ack,
     /// The same with `451:1`: refused.
     Nak,
     /// Another service message (`{1:F05…}`): its number.
     Service(u8),
-    /// Nothing tells.
+    /// Nothing shows the type.
     #[default]
     Unknown,
 }
@@ -304,7 +304,7 @@ impl SwiftMessageType {
                 ),
                 _ => SwiftMessageType::Unknown,
             },
-            None => told(message, buf, fields),
+            None => without_block_2(message, buf, fields),
         }
     }
 }
@@ -323,7 +323,7 @@ impl fmt::Display for SwiftMessageType {
 
 /// The type of a message without block 2.
 #[cold]
-fn told(message: &SwiftMessage, buf: &[u8], fields: &[SwiftField]) -> SwiftMessageType {
+fn without_block_2(message: &SwiftMessage, buf: &[u8], fields: &[SwiftField]) -> SwiftMessageType {
     if let Some(block) = message.block(1) {
         return match *block.slice(buf) {
             [_, b'2', b'1', ..] => {

@@ -1,5 +1,5 @@
-//! One pass over a message of the usual shape: blocks 1, 2 and maybe 3, a text of fields, trailers. Where line feeds
-//! and braces stand is found 64 bytes at once; blocks and fields are then read off these places.
+//! One pass over a message of the usual shape: blocks 1, 2 and maybe 3, a text of fields, trailers. It
+//! finds line feeds and braces 64 bytes at once; blocks and fields are then read off these places.
 //!
 //! Whatever is not quite of this shape is left to [`SwiftFramer`](super::SwiftFramer) and [`SwiftFields::read`](super::SwiftFields::read),
 //! which say the same of what is: the tests hold them to it.

@@ -60,7 +60,7 @@ pub(super) fn amount(first: u64, second: u64) -> Option<(usize, Decimal)> {
     let (digits, decimals) = if commas == 0 {
         (text, 0)
     } else {
-        // What stands before the comma moves into its place.
+        // What is before the comma moves into its place.
         let at = commas.trailing_zeros() as usize / 8 * 8;
         let below = (1u128 << (at + up)) - 1;
         ((text & below) << 8 | text & !(below << 8 | 0xff), len - at / 8 - 1)
@@ -92,8 +92,8 @@ pub(super) fn date_long(word: u64) -> Option<i64> {
     midnight(pair(0) * 100 + pair(1), pair(2), pair(3), false)
 }
 
-/// `MMDD`, the entry date behind a value date whose year and midnight these are, if it is within half a year in the
-/// same year; [`entry_date`](super::value::entry_date) tells the others.
+/// `MMDD`, the entry date after a value date whose year and midnight these are, if it is within half a year in the
+/// same year; [`entry_date`](super::value::entry_date) reads the others.
 #[inline(always)]
 pub(super) fn entry_date(year: Option<&[u8; 2]>, word: u64, value: i64) -> Option<i64> {
     let &[tens, ones] = year?;

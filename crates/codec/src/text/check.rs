@@ -2,7 +2,7 @@
 
 use super::{NextTextMessage, PathValues, Span, TextMessageDecoder, decode_json};
 
-/// What is told of a place: paths, values and entries with it.
+/// The result at a place: paths, values and entries with it.
 type DecodeTrace = (NextTextMessage, Vec<(String, String)>, Vec<(String, u32, u32)>);
 
 fn ask(decoder: &mut impl TextMessageDecoder, buf: &[u8], at: usize, eof: bool) -> DecodeTrace {
@@ -16,7 +16,7 @@ fn ask(decoder: &mut impl TextMessageDecoder, buf: &[u8], at: usize, eof: bool) 
     (next, values, entries)
 }
 
-/// The spans of `input` in order, what stands between them skipped by `between`, and no byte of it in none.
+/// The spans of `input` in order, what is between them skipped by `between`, and no byte of it in none.
 ///
 /// # Errors
 /// The first place where that does not hold, in words.

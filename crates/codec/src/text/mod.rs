@@ -14,7 +14,7 @@
 //! | [`time`] | moments as such sources write them: ISO 8601, RFC 5322, counts since 1970 |
 //! | [`decode_json`] | a file as JSON Lines |
 //!
-//! Every decoder has the rules of the other codecs: what stands at a position depends on the bytes from there on, never
+//! Every decoder has the rules of the other codecs: what is at a position depends on the bytes from there on, never
 //! on where the buffer ends; what is wrong is a value with a code and a place; memory is bounded by the longest message
 //! that is taken.
 //!
@@ -24,8 +24,8 @@
 //! let line = br#"{"id":7,"author":{"name":"Ann"},"to":["Bob","Cy"]}"#;
 //! let mut leaves = PathValues::default();
 //! let NextTextMessage::Message(_) = jsonl::JsonlDecoder::default().next(line, 0, true, &mut leaves) else { panic!() };
-//! let told: Vec<_> = leaves.iter().map(|(path, text)| format!("{path}={text}")).collect();
-//! assert_eq!(told, ["id=7", "author.name=Ann", "to[]=Bob", "to[]=Cy"]);
+//! let values: Vec<_> = leaves.iter().map(|(path, text)| format!("{path}={text}")).collect();
+//! assert_eq!(values, ["id=7", "author.name=Ann", "to[]=Bob", "to[]=Cy"]);
 //! ```
 //!
 //! It gives no field a meaning: that is a mapping's.
@@ -48,12 +48,12 @@ pub use unitape_base::Span;
 
 /// Finds the messages of a stream and takes them apart.
 pub trait TextMessageDecoder {
-    /// What stands at `buf[at..]`; `eof`: the input ends where `buf` does. The values of a message are put into
+    /// What is at `buf[at..]`; `eof`: the input ends where `buf` does. The values of a message are put into
     /// `path_values`; what is in them otherwise is of no use.
     fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage;
 }
 
-/// What stands at a position. Bytes between the position asked for and the start of a span are separators; the next
+/// What is at a position. Bytes between the position asked for and the start of a span are separators; the next
 /// position to ask for is the end of the span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextTextMessage {

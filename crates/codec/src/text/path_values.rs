@@ -105,7 +105,7 @@ impl PathValues {
         self.text.get(leaf.start as usize..leaf.end as usize).unwrap_or_default()
     }
 
-    /// Changes when paths are numbered anew.
+    /// Changes when paths are renumbered.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation

@@ -115,7 +115,7 @@ fn number(digits: &str, least: usize, most: usize) -> Option<u16> {
     fits.then(|| digits.parse().ok())?
 }
 
-/// The text without what stands in parentheses; `None` where one is not closed.
+/// The text without what is in parentheses; `None` where one is not closed.
 fn without_comments(text: &str) -> Option<String> {
     let (mut out, mut depth) = (String::with_capacity(text.len()), 0u32);
     for c in text.chars() {

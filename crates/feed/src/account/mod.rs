@@ -1,4 +1,4 @@
-//! What stands on a tape: names, sources, and the account of every message, read from the tape alone.
+//! What is on a tape: names, sources, and the account of every message, read from the tape alone.
 
 pub(crate) mod bookkeeping;
 pub(crate) mod retention_checkpoint;
@@ -58,7 +58,7 @@ pub struct AccountMismatch {
     pub what: String,
 }
 
-/// A source as the tape tells it.
+/// What the tape records about a source.
 #[derive(Clone, Debug, Default)]
 pub struct SourceAccount {
     /// Id of its definition.
@@ -282,7 +282,7 @@ impl TapeAccount {
         Ok(account)
     }
 
-    /// Takes a run of frames that stands at `position` into account.
+    /// Takes a run of frames that is at `position` into account.
     ///
     /// # Errors
     /// Where a frame does not fit those before it, and why.
@@ -306,7 +306,7 @@ impl TapeAccount {
         // A user's message is of no source.
         let event = self.names.admit_frame(frame).map_err(|flaw| flaw.to_string())?;
         let Some(event) = event else { return Ok(()) };
-        // Readers tell events from bookkeeping by the flag, this account by the kind: they must say the same.
+        // Readers recognise bookkeeping by the flag, this account by the kind: the two must agree.
         let (kind, header) = (event.kind(), event.header());
         if kind.is_meta() != header.is_meta() {
             let (name, with) = (kind.name(), if kind.is_meta() { "without" } else { "with" });
@@ -353,7 +353,7 @@ impl TapeAccount {
                 } else if ahead {
                     // Its time is not believed.
                 } else if begins && !(kind == EventKind::Quarantine && event.ts_event().0 == 0) {
-                    // What was refused before anything told the time has none, and is 0 on the tape.
+                    // A message that was refused before its time was read has none; the tape shows 0.
                     let ts = event.ts_event();
                     self.placed_max.0 = self.placed_max.0.max(ts.0);
                     self.placed_max.1 = self.placed_max.1.max(event.ts_recv().unwrap_or(ts).0);
@@ -389,7 +389,8 @@ impl TapeAccount {
         }
     }
 
-    /// A run cannot go on from an account that somebody else has written into: it would leave out what it never read.
+    /// A run cannot continue from an account that somebody else has written into: it would leave out what it never
+    /// read.
     ///
     /// # Errors
     /// The mark that does not agree with the tape.
@@ -532,7 +533,7 @@ impl TapeAccount {
         let (source, _) = self.source_mut(event.source())?;
         let seen = source.tally.plus(source.since);
         let parts = |t: &MessageTally| [t.with_events, t.events, t.quarantined];
-        // What is read again under another mapping is counted anew, while what it was at first stays on the tape.
+        // Bytes read again under another mapping are counted again, while their first events stay on the tape.
         let disagrees = whole && source.sort_id == source.id && parts(&seen) != parts(&tally);
         let mismatch = disagrees.then(|| {
             let ([with_events, events, quarantined], [has_with, has_events, has_quarantined]) =
@@ -605,8 +606,8 @@ pub fn growth_of(event: &Event<'_>) -> Option<(bool, u64)> {
     })
 }
 
-/// Whether a market-data handler says with it that packets, or messages in no packet that it told of, came on no line, and
-/// the venue does not send them again. A venue's own word for a state has no range.
+/// Whether the event reports lost data. Packets, or messages outside the packets reported lost, arrived on no line,
+/// and the venue does not send them again. A venue's own word for a state has no range.
 fn is_gap(event: &Event<'_>) -> bool {
     let has = |wanted| event.unmapped_fields().any(|(name, _)| name == wanted);
     match event.field(EventField::State, &mut [0; 36]) {

@@ -123,7 +123,7 @@ fn carry_on(
     Ok(account)
 }
 
-/// The account of what is gone, and a reader that stands where it ends.
+/// The account of what is gone, and a reader that is where it ends.
 ///
 /// Where nobody kept an account of it, names and sources are known, and it is marked as partial.
 pub fn open_at_checkpoint(dir: &Path, options: ReadOptions) -> Result<(TapeAccount, Reader), Error> {
@@ -187,7 +187,7 @@ pub fn checkpoint_damage(dir: &Path) -> Result<Option<ForeignDamage>, Error> {
     Ok(Some(ForeignDamage { file, offset: 0, what, spare, stays: false, action }))
 }
 
-/// A run onto a tape cannot go on from an account that is not whole.
+/// A run onto a tape cannot continue from an account that is not whole.
 pub fn refuse_partial(account: &TapeAccount) -> Result<(), Error> {
     let Some(position) = account.partial_from else { return Ok(()) };
     let what = "what was before it was removed without keeping its account (account.gone), so it is not known what \

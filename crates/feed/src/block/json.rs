@@ -1,4 +1,4 @@
-//! Outside bytes as JSON text, as it stands in events and in the quarantine.
+//! Outside bytes as JSON text, as it is in events and in the quarantine.
 
 use unitape_model::words;
 

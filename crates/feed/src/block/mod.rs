@@ -86,13 +86,13 @@ pub struct Block {
     pub received_last: Option<UnixNanos>,
     /// Id of the source that the events were decoded with.
     pub decoded_as: u32,
-    /// For a capture, the walker as it stands at the first byte.
+    /// For a capture, the walker as it is at the first byte.
     pub walker: Option<CaptureWalker>,
     /// When the bytes were received: end of a stretch in the source and the time of its receipt, in order.
     pub times: Vec<(u64, UnixNanos)>,
     /// The earliest of these, where it is known; the sequencer's.
     pub received_min: Option<UnixNanos>,
-    /// Memory for a packet's payload, or for the arena written anew.
+    /// Memory for a packet's payload, or for the rewritten arena.
     pub payload: Vec<u8>,
     /// What came before of a message that was not over where the bytes begin; taken by the decoder.
     pub carried: Option<Box<CarriedMessage>>,
@@ -127,7 +127,7 @@ pub struct CountClaim {
 pub struct BlockUnit {
     /// Where the message starts in the source.
     pub offset: u64,
-    /// Event time of its first event, [`NO_TS`] when it could not be told.
+    /// Event time of its first event, [`NO_TS`] when the time is unknown.
     pub ts: UnixNanos,
     /// End of its frames in the arena.
     pub end: u32,
@@ -182,15 +182,15 @@ pub enum UnitKind {
     Progress { tally: u32, end: bool },
 }
 
-/// `BlockUnit::ts` of a message whose time could not be told.
+/// `BlockUnit::ts` of a message whose time is unknown.
 pub const NO_TS: UnixNanos = UnixNanos::MIN;
 
 /// A provisional id in the arena.
 #[derive(Clone, Copy, Debug)]
 pub struct IdFixup {
-    /// Start of the frame it stands in.
+    /// Start of the frame it is in.
     pub frame: u32,
-    /// Where it stands.
+    /// Where it is.
     pub at: u32,
     /// Which dictionary.
     pub dict: NameKind,
@@ -207,7 +207,7 @@ pub struct ProgressMarkIndex {
     pub runs: u32,
 }
 
-/// A progress mark stands behind every message that reaches over a multiple of this many bytes of its source,
+/// A progress mark is behind every message that reaches over a multiple of this many bytes of its source,
 /// wherever blocks were cut.
 pub const PROGRESS_BYTES: u64 = 1 << 20;
 
@@ -308,7 +308,7 @@ impl Block {
         last.events += events;
     }
 
-    /// Ends messages that became one event each and brought no fix-ups; their frames stand at the end of the
+    /// Ends messages that became one event each and brought no fix-ups; their frames are at the end of the
     /// arena.
     #[inline]
     pub fn end_messages(&mut self, messages: impl ExactSizeIterator<Item = SingleEventUnit>) {
@@ -329,7 +329,7 @@ impl Block {
         }));
     }
 
-    /// Counts messages that became so many events together; events and units are in their places.
+    /// Counts messages that became this number of events together; events and units are in their places.
     #[inline]
     pub fn count_many(&mut self, messages: u64, events: u64) {
         self.tally.messages += messages;

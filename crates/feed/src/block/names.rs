@@ -2,7 +2,7 @@
 //!
 //! A hundred thousand accounts do not stay near the processor; what is known of one comes from memory, and that takes
 //! as long as much of the rest of a message. So where there are many, a name is only *sought* while its event is built: the
-//! processor is asked for the line where its id stands, and the place in the event gets a stand-in. When the message
+//! processor is asked for the line where its id is, and the place in the event gets a stand-in. When the message
 //! behind it is complete the id is there, and goes to its place.
 //!
 //! ```text
@@ -19,7 +19,7 @@ use unitape_model::dict::{NameLookup, SOUGHT_BYTES};
 use unitape_model::id::{PROVISIONAL, VENUE_PROVISIONAL};
 use unitape_model::{Dictionary, NameKind, NameResolver, Refusal};
 
-/// Finds ids in the published dictionary, or gives provisional ones and notes where they stand.
+/// Finds ids in the published dictionary, or gives provisional ones and notes where they are.
 #[derive(Debug)]
 pub struct BlockNames<'b> {
     pub(crate) known: &'b Dictionary,
@@ -44,7 +44,7 @@ pub struct WaitingNames {
 #[derive(Clone, Copy, Debug)]
 struct PendingId {
     what: PendingName,
-    /// Start of the frame it stands in, and where it stands.
+    /// Start of the frame it is in, and where it is.
     frame: u32,
     at: u32,
 }
@@ -174,7 +174,7 @@ impl IdDestination<'_> {
         };
         put(self.arena, pending.at as usize, dict, id | PROVISIONAL);
         self.fixups.push(IdFixup { frame: pending.frame, at: pending.at, dict, id });
-        // It is the unit's, and all that stand behind it begin after it.
+        // It is the unit's, and all that are behind it begin after it.
         self.units[unit..].iter_mut().for_each(|u| u.fixups_end += 1);
     }
 }

@@ -32,7 +32,7 @@ pub struct QuarantineDetails<'a> {
     pub source: u32,
     /// Where the message starts in the source.
     pub offset: u64,
-    /// Where it stands in the raw log.
+    /// Where it is in the raw log.
     pub raw_at: u64,
     /// Its bytes in the raw log.
     pub raw: RawDigest,

@@ -2,7 +2,7 @@
 
 /// The account of messages: `messages = with_events + quarantined + duplicates + ignored`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
-#[allow(missing_docs)] // told above
+#[allow(missing_docs)] // documented above
 pub struct MessageTally {
     pub messages: u64,
     pub with_events: u64,

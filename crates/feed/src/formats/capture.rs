@@ -3,7 +3,7 @@
 //! Offsets are those of the capture file, so the bytes of a message can be shown as evidence. A message never
 //! reaches from one packet into the next: the end of a payload is the end of its last message. Packets of others
 //! count as ignored; packets that cannot be used (cut by the snap length, fragments, headers that contradict
-//! themselves) go into quarantine with their record, and so does all that stands behind damage.
+//! themselves) go into quarantine with their record, and so does all that is behind damage.
 
 use crate::block::Block;
 use crate::formats::format::FormatDecoder;
@@ -20,7 +20,7 @@ pub struct DatagramFilter {
     pub groups: Vec<IpAddr>,
 }
 
-/// Behind damage no record can be found; what stands there goes into quarantine in pieces of this size, bytes.
+/// Behind damage no record can be found; what is there goes into quarantine in pieces of this size, bytes.
 pub const LOST_BYTES: usize = 64 << 10;
 
 impl DatagramFilter {

@@ -75,7 +75,7 @@ struct CsvFormat {
     layout: Arc<CsvLayout>,
 }
 
-/// Comments may stand before a header, for so many times the longest row.
+/// Comments may precede a header, for this multiple of the longest row.
 const HEAD_ROWS: usize = 2;
 
 impl ByteFormat for CsvFormat {
@@ -91,7 +91,7 @@ impl ByteFormat for CsvFormat {
         HEAD_ROWS * self.layout.row_bytes_max()
     }
 
-    /// The name of the file, which may tell its day, and behind it the header.
+    /// The name of the file, which may contain its day, followed by the header.
     fn head(&self, path: &Path, bytes: &[u8]) -> Arc<[u8]> {
         let name = path.file_name().map(|n| n.to_string_lossy().replace('\n', " "));
         let mut head = name.unwrap_or_default().into_bytes();

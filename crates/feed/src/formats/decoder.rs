@@ -84,7 +84,7 @@ impl FeedDecoder {
         self.0.use_general_path();
     }
 
-    /// Takes over what the decoder before it knew of a source under way, when a mapping was loaded anew.
+    /// Takes over what the previous decoder knew of a source under way, when a mapping was reloaded.
     pub fn resume_from(&mut self, before: &mut Self) {
         self.0.resume_from(&mut *before.0);
     }

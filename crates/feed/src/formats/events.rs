@@ -21,7 +21,7 @@ impl Format {
         Self::new_unmapped(NAME, Arc::new(EventLinesFormat))
     }
 
-    /// Whether its messages are events as they stand.
+    /// Whether its messages are events as they are.
     pub fn is_events(&self) -> bool {
         self.name() == NAME
     }
@@ -140,7 +140,7 @@ fn concern<I: InstrumentLookup>(line: &[u8], _: &I) -> AffectedBooks {
     )
 }
 
-/// Tells venue and time of an event, before its names are resolved, to what looks them up.
+/// Passes venue and time of an event to the instrument lookup before its names are resolved.
 #[inline(always)]
 fn by_venue<I: InstrumentLookup>(line: &[u8], by: &mut I) {
     if !I::BY_REFERENCE {

@@ -14,7 +14,7 @@ use unitape_model::Dictionary;
 /// How a codec's stream may be cut for the farm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statefulness {
-    /// Messages stand for themselves: blocks decode in parallel.
+    /// Messages are independent: blocks decode in parallel.
     Stateless,
     /// What a message means depends on those before it in its source: blocks decode in their turn, by one decoder,
     /// and a source is always read from its start.
@@ -48,7 +48,7 @@ pub trait ByteFormat: Debug + Send + Sync {
         self.decoder(mapping).map(drop)
     }
 
-    /// Where to cut `buf` so that, as far as can be guessed, only whole messages stand before the cut.
+    /// Where to cut `buf` so that, as far as can be guessed, only whole messages are before the cut.
     fn cut(&self, buf: &[u8]) -> usize;
 
     /// How the farm may cut it.
@@ -66,7 +66,7 @@ pub trait ByteFormat: Debug + Send + Sync {
         0
     }
 
-    /// What stands at the start of a source and has to be known wherever it is decoded: of `bytes`, its first.
+    /// What is at the start of a source and has to be known wherever it is decoded: of `bytes`, its first.
     fn head(&self, _path: &Path, _bytes: &[u8]) -> Arc<[u8]> {
         Arc::default()
     }
@@ -91,7 +91,7 @@ pub trait FormatDecoder: Any + Debug + Send {
     /// The source has ended with this block.
     fn end_source(&mut self, _block: &mut Block, _source: u32, _known: &Dictionary) {}
 
-    /// Takes over what the decoder before it knew of a source under way, when a mapping was loaded anew.
+    /// Takes over what the previous decoder knew of a source under way, when a mapping was reloaded.
     fn resume_from(&mut self, _before: &mut dyn FormatDecoder) {}
 
     /// Where to put what notes what the mapping does with each message; none where no rules are asked.
@@ -185,12 +185,12 @@ impl Format {
         self.bytes.books()
     }
 
-    /// Where to cut `buf` so that, as far as can be guessed, only whole messages stand before the cut.
+    /// Where to cut `buf` so that, as far as can be guessed, only whole messages are before the cut.
     pub fn cut(&self, buf: &[u8]) -> usize {
         self.bytes.cut(buf)
     }
 
-    /// What stands at the start of a source and has to be known wherever it is decoded: of `bytes`, its first.
+    /// What is at the start of a source and has to be known wherever it is decoded: of `bytes`, its first.
     pub fn head(&self, path: &Path, bytes: &[u8]) -> Arc<[u8]> {
         self.bytes.head(path, bytes)
     }
@@ -203,13 +203,13 @@ impl Format {
         self.bytes.head_of_name(path)
     }
 
-    /// Bytes of what stands at the start of a source, at most; 0 where there is none.
+    /// Bytes of what is at the start of a source, at most; 0 where there is none.
     pub fn head_bytes(&self) -> usize {
         self.bytes.head_bytes()
     }
 }
 
-/// Format and mapping of a source, as its definition tells them.
+/// Format and mapping of a source, as its definition records them.
 #[derive(Clone, Debug, Default)]
 pub struct FormatId {
     /// The format's word.

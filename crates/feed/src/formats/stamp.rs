@@ -1,9 +1,9 @@
 //! Receive times into events that are decoded already.
 //!
-//! The codecs know nothing of receive times: they are not in the bytes. Behind the decoder each event gets the
-//! time of the stretch (a packet, a read from a socket) in which the last byte of its message came. It stands as a
-//! difference to the event time where that fits into 32 bits, and otherwise in the extension; then the frame may
-//! grow by a line, and the arena is written anew.
+//! The codecs know nothing of receive times: they are not in the bytes. After decoding, each event gets the time of
+//! the stretch (a packet, a read from a socket) in which the last byte of its message arrived. The time is stored as
+//! a difference to the event time where that fits into 32 bits, and otherwise in the extension. Then the frame may
+//! grow by a line, and the arena is rewritten.
 
 use crate::block::Block;
 use unitape_model::schema::{EventSchema, RECV_EXT, RECV_NONE, at};

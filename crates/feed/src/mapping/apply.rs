@@ -31,7 +31,7 @@ pub struct MessageMapper<R> {
     aside: Option<Box<MapperExtras>>,
 }
 
-/// What few feeds need: one look at every message tells those that need none of it.
+/// Parts that few feeds need. They are boxed, so that a feed without them makes one check for each message.
 #[derive(Debug, Default)]
 struct MapperExtras {
     /// Notes what was done and why, where somebody asks.
@@ -176,7 +176,7 @@ impl<R: Copy> MessageMapper<R> {
                 SequenceEffect::Restarts { counts, .. } => *counts = false,
             }
         }
-        // Two short names, as they mostly are, are looked up as they stand.
+        // Two short names, as they mostly are, are looked up as they are.
         let mut key = SessionKey::default();
         let short = match &self.plan.session[..] {
             slots @ ([_] | [_, _]) => slots.iter().enumerate().all(|(i, slot)| match message.slot(*slot) {
@@ -192,7 +192,7 @@ impl<R: Copy> MessageMapper<R> {
         session.clear();
         for (i, slot) in self.plan.session.iter().enumerate() {
             if i > 0 {
-                // What ends a field on the wire stands in no value, so that A and B>C are not A>B and C.
+                // What ends a field on the wire is in no value, so that A and B>C are not A>B and C.
                 session.push(1);
             }
             if let Some(value) = message.slot(*slot) {
@@ -449,7 +449,7 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                 keep(name, view.text(found, plain))?;
             }
         }
-        // What nothing names is the message's, not the entry's: it stands once, in the first event.
+        // What nothing names is the message's, not the entry's: it is once, in the first event.
         if self.plan.keeps && self.count == 0 {
             view.message.unlisted(keep)?;
         }

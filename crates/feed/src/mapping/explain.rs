@@ -7,9 +7,9 @@
 //!                                 └▶ events whose own condition failed
 //! ```
 //!
-//! It walks the same plan by the plain way only (no ready values, no tables of codes) and, unlike the mapper, goes on
-//! behind a value that is refused, so that all that is wrong with a message is told at once. What becomes of the
-//! message is the mapper's word, never this one's.
+//! It walks the same plan by the plain way only (no ready values, no tables of codes). Unlike the mapper, it
+//! continues after a refused value, so it reports all faults of a message at once. The mapper alone decides the
+//! outcome of the message.
 
 use super::apply::{MappedValue, MappingInput, MappingOutcome as Applied, event_time, fill_picks, translate};
 use super::entries::next_entry;
@@ -152,7 +152,7 @@ pub struct EventExplanation {
     /// What is kept beside them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptValue>,
-    /// The event as it stands on the tape.
+    /// The event as it is on the tape.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub becomes: Option<Json>,
 }
@@ -267,7 +267,7 @@ impl MappingExplainer {
         let mut plain = Vec::new();
         let found = message.slot(plan.message_type);
         let message_type = found.map_or(Vec::new(), |v| message.text(v, &mut plain).to_vec());
-        let mut told = MessageExplanation {
+        let mut explanation = MessageExplanation {
             n: 0,
             offset: origin.offset,
             length: message.raw().len(),
@@ -293,19 +293,19 @@ impl MappingExplainer {
             let (rule, lines) = (&plan.rules[i], &self.rules[i]);
             let place = RuleLocation { number: i + 1, line: lines.line };
             match failed(&view, (&rule.when, &rule.when_paths), &lines.when) {
-                Some(failed) => told.passed_over.push(RejectedRule { rule: place, failed }),
+                Some(failed) => explanation.passed_over.push(RejectedRule { rule: place, failed }),
                 None => {
-                    told.rule = Some(place);
+                    explanation.rule = Some(place);
                     break;
                 }
             }
         }
-        if let Some(rule) = told.rule.filter(|r| !plan.rules[r.number - 1].ignore) {
-            told.time = Some(self.time(plan, message));
+        if let Some(rule) = explanation.rule.filter(|r| !plan.rules[r.number - 1].ignore) {
+            explanation.time = Some(self.time(plan, message));
             // What is wrong with a group is in the mapper's word.
-            _ = self.events(plan, message, rule.number - 1, &mut told);
+            _ = self.events(plan, message, rule.number - 1, &mut explanation);
         }
-        self.found.push(told);
+        self.found.push(explanation);
     }
 
     fn time<M: ParsedMessage>(&self, plan: &MappingPlan, message: &M) -> TimeExplanation {
@@ -325,7 +325,7 @@ impl MappingExplainer {
         plan: &MappingPlan,
         message: &M,
         rule: usize,
-        told: &mut MessageExplanation,
+        explanation: &mut MessageExplanation,
     ) -> Result<(), MessageRefusal> {
         let mut entry = vec![None; plan.entry_slots.iter().copied().max().unwrap_or(0)];
         let mut picks = vec![None; plan.picks.len()];
@@ -337,7 +337,7 @@ impl MappingExplainer {
             j = range.end;
             let Some(group) = same[0].each else {
                 let view = MappingInput { message, picks: &picks, entry: &[] };
-                self.event(plan, (rule, range.start), view, None, told);
+                self.event(plan, (rule, range.start), view, None, explanation);
                 continue;
             };
             let (mut cursor, mut number) = (EntryCursor::default(), 0);
@@ -345,7 +345,7 @@ impl MappingExplainer {
                 number += 1;
                 for j in range.clone() {
                     let view = MappingInput { message, picks: &picks, entry: &entry };
-                    self.event(plan, (rule, j), view, Some(number), told);
+                    self.event(plan, (rule, j), view, Some(number), explanation);
                 }
             }
         }
@@ -358,19 +358,19 @@ impl MappingExplainer {
         (rule, j): (usize, usize),
         view: MappingInput<'_, M>,
         entry: Option<u64>,
-        told: &mut MessageExplanation,
+        explanation: &mut MessageExplanation,
     ) {
         let (event, text) = (&plan.rules[rule].events[j], &self.mapping.rule[rule].event[j]);
         let lines = &self.rules[rule].events[j];
         let place = RuleLocation { number: j + 1, line: lines.line };
         if let Some(failed) = failed(&view, (&event.when, &event.when_paths), &lines.when) {
-            told.skipped.push(SkippedEvent { event: place, entry, failed });
+            explanation.skipped.push(SkippedEvent { event: place, entry, failed });
             return;
         }
         if !view.is_wanted(event, &mut Vec::new()) {
             let path = format!("some_of {}", text.some_of.join(", "));
             let failed = FailedCondition { path, wanted: "a value".into(), value: None, line: place.line };
-            told.skipped.push(SkippedEvent { event: place, entry, failed });
+            explanation.skipped.push(SkippedEvent { event: place, entry, failed });
             return;
         }
         self.scratch.reset();
@@ -392,7 +392,7 @@ impl MappingExplainer {
         }
         self.scratch.roll_back((0, 0));
         let mut kept = kept(event, &view);
-        if plan.keeps && told.events.is_empty() {
+        if plan.keeps && explanation.events.is_empty() {
             let keep = |name: &str, value: &[u8]| {
                 kept.push(KeptValue { name: name.to_owned(), value: seen(value), why: "unlisted" });
                 Ok(())
@@ -401,23 +401,23 @@ impl MappingExplainer {
             _ = view.message.unlisted(keep);
         }
         let kind = event.kind.name();
-        told.events.push(EventExplanation { event: place, kind, entry, fields, kept, becomes: None });
+        explanation.events.push(EventExplanation { event: place, kind, entry, fields, kept, becomes: None });
     }
 }
 
-/// Sets a field of an event as the mapper would, and tells of it.
+/// Sets a field of an event as the mapper would, and records what happened.
 fn one_field<M: ParsedMessage>(
     plan: &MappingPlan,
     (field, text): (&FieldPlan, &FieldConfig),
     view: &MappingInput<'_, M>,
     (event, names): (&mut EventBuilder<'_>, &mut BlockNames<'_>),
-    told: &mut FieldExplanation,
+    explanation: &mut FieldExplanation,
 ) {
     let long = match text {
         FieldConfig::Path(path) => FieldOptions { from: Some(path.clone()), ..FieldOptions::default() },
         FieldConfig::Table(table) => (**table).clone(),
     };
-    told.from = match (&long, &field.from) {
+    explanation.from = match (&long, &field.from) {
         (
             FieldOptions { group: Some(g), key: Some(k), is: Some(is), value: Some(v), .. },
             ValueSource::Pick(_),
@@ -431,18 +431,18 @@ fn one_field<M: ParsedMessage>(
         (FieldOptions { from: Some(path), .. }, _) => path.clone(),
         _ => field.path.clone(),
     };
-    (told.table, told.suffix) = (long.table.clone(), long.suffix.clone());
+    (explanation.table, explanation.suffix) = (long.table.clone(), long.suffix.clone());
     let first = view.get(&field.from);
     let found = match (first, &field.or, &long.or) {
         (None, Some(or), Some(path)) => {
-            told.from = format!("{path}, because {} is not there", told.from);
+            explanation.from = format!("{path}, because {} is not there", explanation.from);
             view.get(or)
         }
         (found, ..) => found,
     };
     let Some(found) = found else {
-        told.note = Some("not in the message".to_owned());
-        told.refused = field.required.then(|| Refusal::Missing.to_string());
+        explanation.note = Some("not in the message".to_owned());
+        explanation.refused = field.required.then(|| Refusal::Missing.to_string());
         return;
     };
     let mut plain = Vec::new();
@@ -451,7 +451,7 @@ fn one_field<M: ParsedMessage>(
         MappedValue::Const(_) => None,
     };
     let source = view.text(found, &mut plain).to_vec();
-    told.source = Some(seen(&source));
+    explanation.source = Some(seen(&source));
     let set = match (value, field.spec.slot) {
         (Some(v), slot) if field.table.is_none() && field.suffix.is_none() => match slot {
             FieldLayout::Nanos { .. } | FieldLayout::MillisAfter { .. } => match view.message.time(v) {
@@ -465,23 +465,23 @@ fn one_field<M: ParsedMessage>(
             let table = long.table.as_deref().unwrap_or_default();
             match translate::<M>(plan, field, &source, &mut plain) {
                 Ok(Some(value)) => {
-                    told.note = (!known).then(|| format!("not in table {table}: kept as it is"));
+                    explanation.note = (!known).then(|| format!("not in table {table}: kept as it is"));
                     event.set_text(field.spec, value, names)
                 }
                 Ok(None) => {
-                    told.note = Some(format!("not in table {table}: left out"));
-                    told.refused = field.spec.required.then(|| Refusal::Missing.to_string());
+                    explanation.note = Some(format!("not in table {table}: left out"));
+                    explanation.refused = field.spec.required.then(|| Refusal::Missing.to_string());
                     Ok(())
                 }
                 Err(_) => {
-                    told.refused = Some(format!("not in table {table}, and the field says no `else`"));
+                    explanation.refused = Some(format!("not in table {table}, and the field says no `else`"));
                     return;
                 }
             }
         }
     };
     if let Err(refusal) = set {
-        told.refused = Some(refusal.to_string());
+        explanation.refused = Some(refusal.to_string());
     }
 }
 

@@ -9,15 +9,15 @@
 //!
 //! A format adds two things. A [`Dialect`] says, when a mapping is compiled, how its fields are named: a FIX tag
 //! (`44`), the name of a column (`bid_price`), a SWIFT tag and a part of it (`32A.amount`). A [`ParsedMessage`] says,
-//! for each message, which value stands in which slot and how its values are written. Rules, conditions,
+//! for each message, which value is in which slot and how its values are written. Rules, conditions,
 //! groups, tables, constants, what is kept and dropped, event time, sequence and quarantine are not its
 //! business.
 //!
-//! **Slots.** Compiling gives every path that the mapping looks at a small number, and [`PathSlots`] tells the
-//! format which: `message[path] = slot`, 0 for what is known and not wanted; a path that is not there is
-//! *unlisted*. A group's entries have slots of their own: `groups[g].members`. A format whose paths have parts
-//! (`61.amount` of the member `61`) says so with [`Dialect::container`]; a part of a member has a slot in the
-//! entry, and a part that is named makes the whole known.
+//! **Slots.** Compiling gives every path that the mapping looks at a small number, and [`PathSlots`] passes it to the
+//! format: `message[path] = slot`, 0 for paths that are known and not wanted; a path that is not there is *unlisted*.
+//! A group's entries have slots of their own: `groups[g].members`. A format whose paths have parts (`61.amount` of
+//! the member `61`) says so with [`Dialect::container`]; a part of a member has a slot in the entry, and a part that
+//! is named makes the whole known.
 //!
 //! **Values** stay where they are: a [`ParsedMessage::Ref`] is a number that finds one (an index into a table of
 //! tokens or parts). It must stay good while the message does; the mapper keeps it for values that are picked
@@ -41,14 +41,15 @@ pub trait Dialect {
     /// A field's place as the format knows it; two spellings of one place are equal.
     type Path: Clone + Ord + Debug;
 
-    /// The path by which rules are first told apart, as mappings spell it.
+    /// The path that selects among the rules first, as mappings spell it.
     const TYPE_PATH: &'static str;
 
     /// Whether a group has a field that counts its entries. Where it has, the group's name is the path of that
     /// field unless `count` says otherwise.
     const COUNTED_GROUPS: bool;
 
-    /// Whether entries of a group are told apart by their first field. Where they are not, `delimiter` may be left out.
+    /// Whether the first field of an entry marks where the entry begins. Where it does not, `delimiter` may be left
+    /// out.
     const DELIMITED_GROUPS: bool = true;
 
     /// Reads a path.

@@ -13,7 +13,7 @@ pub(super) fn is_looked_up<I: InstrumentLookup>(op: &FieldOp) -> bool {
     I::BY_REFERENCE && op.spec.slot.dict() == Some(NameKind::Instrument)
 }
 
-/// Tells the venue and time of an event to what looks up its instruments.
+/// Passes the venue and time of an event to the instrument lookup.
 #[inline(always)]
 pub(super) fn set_venue_and_time<M: ParsedMessage, I: InstrumentLookup>(
     plan: &MappingPlan,

@@ -1,4 +1,4 @@
-//! Mappings: how a message becomes events, told in TOML and compiled once.
+//! Mappings: how a message becomes events, written in TOML and compiled once.
 //!
 //! ```toml
 //! name = "jse-fix50-indices"
@@ -38,11 +38,12 @@
 //! other condition holds.
 //!
 //! A field is a path, or a table: `{ from = "44", or = "31", table = "side", else = "keep", suffix = "/y" }`,
-//! `{ const = "XJSE" }`, `{ from = "amount", absolute = true }` (a number without its sign), or the value of a group entry that is picked by a key:
-//! `{ group = "453", key = "452", is = "3", value = "448" }`, of several such entries the first, or with `highest = "270"` or
-//! `lowest = "270"` the one whose member has that number. A group that looks different in different
-//! messages is told several times, under names of its own with `count = "268"`. With `required = true` a message
-//! without the value is refused, also where the event could do without it.
+//! `{ const = "XJSE" }`, `{ from = "amount", absolute = true }` (a number without its sign). It may also be the value
+//! of a group entry that a key picks: `{ group = "453", key = "452", is = "3", value = "448" }`. Of several such
+//! entries the mapper reads the first. With `highest = "270"` or `lowest = "270"` it reads the one whose member has
+//! that number. If a group looks different in different messages, declare it once for each form, under names of its
+//! own with `count = "268"`. With `required = true` a message without the value is refused, also where the event
+//! could do without it.
 //!
 //! An event with `some_of = ["bid", "ask"]` is written only if one of these of its fields has a value. A group with
 //! `inherit = ["55", "48"]` gives an entry that has none of these members those of the entry before it.
@@ -94,7 +95,7 @@ use std::path::Path;
 use std::sync::Arc;
 use unitape_base::toml;
 
-/// A mapping as its file tells it.
+/// A mapping as its file has it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mapping {
@@ -222,7 +223,7 @@ pub enum UnlistedPolicy {
 pub struct GroupConfig {
     /// Path of its count, where the group's name is not that path.
     pub count: Option<String>,
-    /// First field of every entry, where the format tells entries apart by it.
+    /// First field of every entry, where the format separates entries by it.
     pub delimiter: Option<String>,
     /// All fields an entry may have.
     pub members: Vec<String>,
@@ -231,7 +232,7 @@ pub struct GroupConfig {
     pub inherit: Vec<String>,
 }
 
-/// A rule as its file tells it.
+/// A rule as its file has it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleConfig {
@@ -279,7 +280,7 @@ impl ConditionConfig {
     }
 }
 
-/// An event of a rule as its file tells it.
+/// An event of a rule as its file has it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventConfig {
@@ -314,7 +315,7 @@ pub enum FieldConfig {
 /// The long form of a field.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // told at the head of the module
+#[allow(missing_docs)] // documented at the head of the module
 pub struct FieldOptions {
     pub from: Option<String>,
     pub or: Option<String>,
@@ -360,7 +361,7 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// A table that only this format has, as `T` that holds it under its key; what else stands in the file is not read.
+    /// A table that only this format has, as `T` that holds it under its key; what else is in the file is not read.
     ///
     /// # Errors
     /// What is wrong in it, with its line.

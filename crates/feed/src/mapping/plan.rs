@@ -1,7 +1,7 @@
 //! The compiled form of a mapping: paths have become numbered slots, so that rules, conditions and events look
 //! at small numbers only. Nothing here knows a format.
 //!
-//! What is done for each field of each message stands apart, in [`FieldOp`]s of 24 bytes one after the other, from what is
+//! What is done for each field of each message is apart, in [`FieldOp`]s of 24 bytes one after the other, from what is
 //! needed when something is wrong ([`FieldPlan`]). Values that a table or the mapping itself gives are
 //! [`PreparedValue`] where they can be: the code on the wire is an index, and what it finds is laid over the event.
 
@@ -21,7 +21,7 @@ pub(super) const SLOTS_MAX: usize = 200;
 pub struct MappingPlan {
     /// How many slots a message has, slot 0 (none) included.
     pub slot_count: usize,
-    /// Slot of the message's type, by which rules are first told apart.
+    /// Slot of the message's type, which selects among the rules first.
     pub message_type: u8,
     /// Slots of the event time, in the order they are tried.
     pub ts: Vec<u8>,
@@ -59,7 +59,7 @@ pub struct MappingPlan {
 pub(super) struct TypeRules {
     pub name: WantedValue,
     pub rules: Vec<usize>,
-    /// How a field tells many of them apart.
+    /// The field that distinguishes many of them, with the rules by its value.
     pub codes: Option<RulesByCode>,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct RulesByCode {
     lists: Vec<Vec<usize>>,
 }
 
-/// Fewer rules that a field tells apart are looked at one after the other.
+/// Fewer rules that a field distinguishes are tried one after the other.
 const CODES_FEW: usize = 3;
 
 impl RulesByCode {
@@ -88,8 +88,8 @@ impl RulesByCode {
                 ValueTest::Sign(_) | ValueTest::Present(_) => None,
             })
         };
-        let told = |slot: u8| of_type.iter().filter(|rule| wanted(**rule, slot).is_some()).count();
-        let (count, slot) = (0..=u8::MAX).map(|slot| (told(slot), slot)).max_by_key(|(count, _)| *count)?;
+        let rules_on = |slot: u8| of_type.iter().filter(|rule| wanted(**rule, slot).is_some()).count();
+        let (count, slot) = (0..=u8::MAX).map(|slot| (rules_on(slot), slot)).max_by_key(|(count, _)| *count)?;
         if count < CODES_FEW {
             return None;
         }
@@ -242,7 +242,7 @@ impl ValueTest {
 pub struct RuleCondition {
     /// Where to look.
     pub from: ValueSource,
-    /// What must stand there.
+    /// What must be there.
     pub value: ValueTest,
 }
 

@@ -223,7 +223,7 @@ impl FolderPlan {
             let Ok(metadata) = dir.join(&source.file).metadata() else {
                 match source.end {
                     true => {}
-                    // An earlier run was told to continue without it.
+                    // The user let an earlier run continue without it.
                     false if self.is_given_up(source) => _ = self.over.insert(source.id),
                     false if continuity == StreamContinuity::Resumed => {
                         return Err(source_check::removed_stream_file(source));
@@ -233,7 +233,7 @@ impl FolderPlan {
                 }
                 continue;
             };
-            // What the receiver has written since it began may stand where something else was read.
+            // What the receiver has written since it began may be where something else was read.
             let in_hand = start.filter(|start| number_of_file(&source.file) == Some(start.number));
             let bytes = in_hand.map_or(metadata.len(), |start| start.bytes);
             if bytes >= source.read_bytes() {
@@ -294,7 +294,7 @@ pub fn open_folder(
             state = state.read_again();
         }
         if done && !source.end {
-            // What came behind its last mark is not counted anew.
+            // What came after its last mark is not counted again.
             state.tally = source.tally.plus(source.since);
         }
         state.content = plan.hashes[index].take();

@@ -48,7 +48,7 @@ pub struct ConsolidateOptions<'a> {
     pub block_bytes: usize,
     /// How the tape is written.
     pub tape: TapeOptions,
-    /// When up, the run ends after the blocks under way; a later run goes on from there.
+    /// When up, the run ends after the blocks under way; a later run resumes from there.
     pub stop: Option<&'a AtomicBool>,
     /// What has been done so far, for progress bars.
     pub progress: Arc<RunProgress>,
@@ -76,7 +76,7 @@ impl Default for ConsolidateOptions<'_> {
     }
 }
 
-/// Bytes of a block unless told otherwise.
+/// Bytes of a block by default.
 pub const BLOCK_BYTES: usize = 256 << 10;
 
 /// Bytes of a block, at most.
@@ -122,7 +122,7 @@ pub struct TurnTimes {
     pub farm_ns: u64,
 }
 
-/// Consolidates the feeds onto the tape in `dir`: makes it, or goes on where an earlier run ended.
+/// Consolidates the feeds onto the tape in `dir`: makes it, or resumes where an earlier run ended.
 ///
 /// # Errors
 /// When an input cannot be read, is not what the tape says it was, or the tape refuses. What was committed
@@ -175,7 +175,7 @@ pub struct RunSetup<'a> {
     pub wait: Option<Duration>,
     /// How far an event's time may lead.
     pub lead: ClockLead,
-    /// For a run that goes on until it is stopped.
+    /// For a run that continues until it is stopped.
     pub live: Option<LiveRun>,
 }
 
@@ -360,7 +360,7 @@ pub fn engine(dir: &Path, setup: RunSetup<'_>) -> Result<RunOutcome, Error> {
     })
 }
 
-/// Tells receivers which files of their journals the tape knows.
+/// Reports to receivers which files of their journals the tape knows.
 fn report_journals(stats: &RunStats, account: &TapeAccount) {
     for feed in &stats.feeds {
         // Once is enough: a run has one account.
@@ -385,7 +385,7 @@ enum FeedPlan {
     Failed,
 }
 
-/// Tells how far the feeds were when the run began.
+/// Reports how far the feeds were when the run began.
 fn report_positions(stats: &RunStats, states: &[FeedState]) {
     for (stats, state) in stats.feeds.iter().zip(states) {
         let read: u64 = state.sources.iter().map(|s| s.through).sum();

@@ -1,8 +1,8 @@
 //! What of a tape's durability a run waits out.
 //!
-//! A flush that fails takes nothing from the tape: what was appended can be read, and goes on being appended to. The
-//! recorder of a hot tape writes it again and again; a file tape is checked and written again when it is opened anew. A
-//! run that ended at the first failed flush would lose what its senders do not repeat.
+//! A flush that fails takes nothing from the tape: readers can read what was appended, and the run continues to
+//! append. The recorder of a hot tape retries the write; a file tape is checked and written again when it is
+//! reopened. A run that ended at the first failed flush would lose what its senders do not repeat.
 
 use unitape_tape::{Error, Writer};
 

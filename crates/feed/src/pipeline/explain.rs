@@ -1,13 +1,13 @@
-//! What a mapping does with each message of a sample, told message by message.
+//! What a mapping does with each message of a sample, explained message by message.
 //!
 //! ```text
 //!  sample ─ blocks, as intake cuts them ─▶ decoder with an explainer ─▶ explanations ┐
 //!                                                       └─▶ frames of the block ─────┴▶ one after the other
 //! ```
 //!
-//! The decoder is the one that makes tapes. What it refuses before the mapping is asked (a wrong checksum), and the
-//! events of a format that has no rules, are told without a rule. Duplicates are known on a tape only: a message
-//! that may have been sent before is told as what it would become the first time.
+//! The decoder is the one that makes tapes. A message that it refuses before it asks the mapping (a wrong checksum)
+//! is reported without a rule, and so are the events of a format without rules. Duplicates are known on a tape only:
+//! a message that may have been sent before is explained as if it came for the first time.
 
 use crate::block::{Block, UnitKind};
 use crate::error::Error;
@@ -36,10 +36,10 @@ pub fn explain(
     let mut n = 0;
     walk(format, path, &mut decoder, |decoder, block| {
         let found = decoder.explainer().map_or(Vec::new(), |e| std::mem::take(&mut e.found));
-        for mut told in with_events(block, found) {
-            told.n = n;
+        for mut explanation in with_events(block, found) {
+            explanation.n = n;
             n += 1;
-            if each(told).is_break() {
+            if each(explanation).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -63,12 +63,12 @@ pub fn try_explain(format: &Format, bytes: &[u8]) -> Result<(), Error> {
     let tally = block.tally;
     let found = decoder.explainer().map_or(Vec::new(), |e| std::mem::take(&mut e.found));
     settle(&mut block);
-    let told = with_events(&block, found);
-    let count = |outcome| told.iter().filter(|t| t.outcome == outcome).count() as u64;
+    let explanations = with_events(&block, found);
+    let count = |outcome| explanations.iter().filter(|t| t.outcome == outcome).count() as u64;
     assert_eq!(count(ExplainedOutcome::Events), tally.with_events, "messages with events");
     assert_eq!(count(ExplainedOutcome::Quarantined), tally.quarantined, "messages in quarantine");
     assert!(count(ExplainedOutcome::Ignored) <= tally.ignored, "messages that are ignored");
-    for t in &told {
+    for t in &explanations {
         let good = t.outcome == ExplainedOutcome::Events;
         assert!(!good || t.events.iter().all(|e| e.becomes.is_some()), "an event without its line: {t:?}");
         let refused = t.events.iter().flat_map(|e| &e.fields).any(|f| f.refused.is_some());
@@ -94,18 +94,18 @@ fn with_events(block: &Block, found: Vec<MessageExplanation>) -> Vec<MessageExpl
     }
     let mut units = units.into_iter().enumerate().peekable();
     let mut all = Vec::new();
-    for mut told in found {
-        while let Some((_, unit)) = units.next_if(|(i, _)| *i < told.unit) {
+    for mut explanation in found {
+        while let Some((_, unit)) = units.next_if(|(i, _)| *i < explanation.unit) {
             all.extend(unexplained(unit));
         }
-        if told.outcome == ExplainedOutcome::Events
-            && let Some((_, (.., lines))) = units.next_if(|(i, _)| *i == told.unit)
+        if explanation.outcome == ExplainedOutcome::Events
+            && let Some((_, (.., lines))) = units.next_if(|(i, _)| *i == explanation.unit)
         {
-            told.events.iter_mut().zip(lines).for_each(|(event, line)| event.becomes = Some(line));
-        } else if told.outcome == ExplainedOutcome::Quarantined {
-            units.next_if(|(i, _)| *i == told.unit);
+            explanation.events.iter_mut().zip(lines).for_each(|(event, line)| event.becomes = Some(line));
+        } else if explanation.outcome == ExplainedOutcome::Quarantined {
+            units.next_if(|(i, _)| *i == explanation.unit);
         }
-        all.push(told);
+        all.push(explanation);
     }
     all.extend(units.filter_map(|(_, unit)| unexplained(unit)));
     all

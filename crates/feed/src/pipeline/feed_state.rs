@@ -59,7 +59,7 @@ pub struct FeedState {
     pub open_sources: usize,
     /// Brings nothing more in this run, whatever is open.
     pub closed: bool,
-    /// Its journal goes on in a further file where a message ends: its receiver is to know where that is.
+    /// Its journal continues in a further file where a message ends: its receiver is to know where that is.
     pub rotates: bool,
     /// What the intake knew of it last.
     pub look: FeedAvailability,
@@ -153,8 +153,8 @@ impl SourceState {
         }
     }
 
-    /// The source is read again from its start, for what the decoder has to know; what is on the tape already is left
-    /// out, and counted anew.
+    /// The source is read again from its start, for what the decoder has to know. What is on the tape already is left
+    /// out, and counted again.
     pub fn read_again(mut self) -> Self {
         (self.tally, self.seen) = (MessageTally::default(), 0);
         self.again_through = self.through;
@@ -186,8 +186,8 @@ impl SourceState {
         source_frame(out, (id, self.first_id), &self.feed, &facts, &self.sort, offset >> 32 << 32);
     }
 
-    /// Writes its definition: the first one, told apart by its first message at `offset`, or a further one
-    /// after the mapping changed.
+    /// Writes its definition: the first one, identified by its first message at `offset`, or a further one after the
+    /// mapping changed.
     pub fn define(&mut self, next: &mut u32, (offset, first): (u64, &[u8]), out: &mut Vec<u8>) {
         let id = *next;
         *next += 1;
@@ -300,7 +300,7 @@ impl FeedState {
         self.outstanding.clone()
     }
 
-    /// The block that the cursor stands in. Those before it are done and wait to be copied.
+    /// The block that the cursor is in. Those before it are done and wait to be copied.
     pub fn in_hand(&self) -> Option<usize> {
         self.queue.iter().position(|job| !job.block.done)
     }
@@ -350,7 +350,7 @@ impl FeedState {
         Some(self.queue[self.in_hand()?].block.units[self.cursor.unit].ts)
     }
 
-    /// Settles blocks without further units, so that the cursor stands at a unit or at nothing.
+    /// Settles blocks without further units, so that the cursor is at a unit or at nothing.
     pub fn advance(&mut self) {
         while let Some(i) = self.in_hand() {
             let block = &mut self.queue[i].block;
@@ -370,7 +370,7 @@ impl FeedState {
 
     /// The block's place in its source does not follow what was decoded before it.
     pub fn misses(&self, block: &Block) -> bool {
-        // A message that goes on from block to block must be told what it began with.
+        // The decoder of a message that continues from block to block must know how the message began.
         self.carried.is_some()
             || !self.leftover.is_empty()
             || self.expected.is_some_and(|e| e != (block.source, block.base))

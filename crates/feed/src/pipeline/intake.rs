@@ -38,7 +38,7 @@ pub struct BlockIntake {
     pause: Duration,
 }
 
-/// What a run that goes on until it is stopped has beside its feeds.
+/// What a run that continues until it is stopped has beside its feeds.
 #[derive(Debug)]
 pub struct LiveRun {
     /// Up when the receivers have stopped: what is there is read, and that is all.
@@ -51,7 +51,7 @@ pub struct LiveRun {
     pub spin: bool,
     /// When the merge is to look again, on the intake's clock.
     pub due_ns: Arc<AtomicI64>,
-    /// Mappings that were loaded anew.
+    /// Mappings that were reloaded.
     pub reload: Arc<MappingReload>,
     /// What becomes of a feed that cannot be read, by feed.
     pub restarts: Vec<RestartPolicy>,
@@ -87,7 +87,7 @@ pub struct FeedIntake {
     sorted: Arc<FormatRevision>,
     supply: SourceSupply,
     open: Option<SourceReader>,
-    /// A source that was found and has too few bytes yet to tell what it is.
+    /// A source that was found and has too few bytes yet to recognise its format.
     found: Option<(PendingSource, Option<Box<SourceFacts>>)>,
     begins: Option<Box<SourceFacts>>,
     head: SourceHead,
@@ -517,10 +517,10 @@ impl BlockIntake {
 /// The merge is asked to look again for the same time after so long.
 const TICK_AGAIN: Duration = Duration::from_millis(1);
 
-/// The longest sleep: what nobody reports, as a mapping that was loaded anew, is seen after it.
+/// The longest sleep: events that nobody reports, such as a reloaded mapping, are seen after it.
 const PAUSE_MOST: Duration = Duration::from_millis(250);
 
-/// A feed of which nothing has come for long is looked at every so many times the shortest time.
+/// An idle feed is checked at intervals of at most this multiple of the shortest sleep.
 const CALM_MOST: u32 = 10;
 
 /// The shortest sleep before that.

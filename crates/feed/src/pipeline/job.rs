@@ -50,7 +50,7 @@ pub enum BlockKind {
 pub struct FormatRevision {
     /// What the bytes are.
     pub format: Format,
-    /// The same, as source definitions tell it.
+    /// The same, as source definitions record it.
     pub sort: FormatId,
     /// 0 for the one that the run began with.
     pub generation: u64,

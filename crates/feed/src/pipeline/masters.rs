@@ -272,7 +272,7 @@ impl MasterLoader {
 
     /// Two entries give one notation to different instruments.
     fn conflict(&self, first: &MasterNotation, second: &MasterNotation) -> Error {
-        // The later one is told where it stands, the earlier one beside it.
+        // The error names the place of the later entry, and mentions that of the earlier one.
         let (first, second) = if first.place < second.place { (first, second) } else { (second, first) };
         let what = match second.venue.checked_sub(1) {
             None => format!("`{}`", second.name),

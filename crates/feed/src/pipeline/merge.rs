@@ -6,7 +6,7 @@
 //!  run c ─▶ tape c ─┘
 //! ```
 //!
-//! A unit (one message with its events) is taken as it stands. Its names and sources get ids of the tape it comes
+//! A unit (one message with its events) is taken as it is. Its names and sources get ids of the tape it comes
 //! onto, with the definitions right before their first use, and the raw bytes of what is in quarantine come with it.
 //! Order is that of [`crate::run()`]: running maximum of event or receive time, ties by segment, a bounded wait for a
 //! quiet one, `late` behind it. How many units of each segment a tape has says where a restart goes on, so the tape
@@ -326,7 +326,7 @@ impl MergeInput {
     }
 
     fn note_waited(&mut self, waited_for: bool, now_ns: i64, stats: &FeedStats) {
-        // Up to now: a wait that goes on counts as well.
+        // Up to now: a wait that continues counts as well.
         if let Some(since) = self.waited.take() {
             stats.note_waited(now_ns.saturating_sub(since));
         }
@@ -484,7 +484,7 @@ impl MergeOutput {
         for spec in schema.fields {
             match spec.slot {
                 FieldLayout::Sym { dict: NameKind::Venue, at } => self.narrow(s, own, at.into())?,
-                // Venue and bank stand in the same place.
+                // Venue and bank are in the same place.
                 FieldLayout::Publisher { .. } if !publisher => {
                     publisher = true;
                     self.narrow(s, own, at::VENUE)?;

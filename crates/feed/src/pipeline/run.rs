@@ -36,7 +36,7 @@ use unitape_tape::WriterOptions as TapeOptions;
 pub enum FeedInput {
     /// Files, one after the other; plain, gz or zst, streams or captures. `-` is stdin.
     Files(Vec<PathBuf>),
-    /// The files of a directory, by name; with `follow`, also those that come while the run goes on.
+    /// The files of a directory, by name; with `follow`, also those that arrive during the run.
     #[allow(missing_docs)]
     Directory { path: PathBuf, follow: bool },
     /// What a receiver writes down in the directory `path`.
@@ -87,7 +87,7 @@ pub struct RunOptions {
     pub spin: bool,
     /// Bytes that a receiver may be ahead of the decoders.
     pub lag_bytes_max: u64,
-    /// Bytes of a file of a journal of datagrams or of a resumed stream, where messages stand for themselves.
+    /// Bytes of a file of a journal of datagrams or of a resumed stream, where messages are independent.
     pub journal_file_bytes: u64,
     /// When up, the run ends in order.
     pub stop: Arc<AtomicBool>,
@@ -95,7 +95,7 @@ pub struct RunOptions {
     pub stop_signal: Option<OwnedFd>,
     /// Figures, for anyone to read meanwhile; made for these feeds.
     pub stats: Arc<RunStats>,
-    /// Mappings that are loaded anew.
+    /// Mappings that are reloaded.
     pub reload: Arc<MappingReload>,
 }
 
@@ -113,7 +113,7 @@ impl RunFeed {
         }
     }
 
-    /// Whether its journal goes on in a further file when it is long: that of a stream over connections.
+    /// Whether its journal continues in a further file when it is long: that of a stream over connections.
     pub(crate) fn rotates(&self) -> bool {
         let stateless = self.format.statefulness() == Statefulness::Stateless;
         match &self.input {
@@ -166,8 +166,8 @@ impl RunOptions {
 }
 
 /// Runs the feeds onto the tape in `dir` until they all have ended or `stop` goes up, and then until all that was
-/// received is on the tape. A feed that fails is tried again or ends, as its [`RestartPolicy`] says, and its figures show it;
-/// the others go on.
+/// received is on the tape. A feed that fails is tried again or ends, as its [`RestartPolicy`] says, and its figures
+/// show it; the others continue.
 ///
 /// # Errors
 /// When a file is not what the tape says it was, the system has no thread for a receiver, or the tape refuses.
@@ -200,7 +200,7 @@ pub fn run(dir: &Path, mut options: RunOptions) -> Result<RunOutcome, Error> {
                 tape_number: defined.last_journal_file(&feed.name).number,
                 file_bytes: match feed.format.statefulness() {
                     Statefulness::Stateless => options.journal_file_bytes,
-                    // Its decoder begins anew with each file: books would be lost in the middle of the day.
+                    // Its decoder starts afresh with each file: books would be lost in the middle of the day.
                     Statefulness::Stream => u64::MAX,
                 },
                 restart: feed.restart,

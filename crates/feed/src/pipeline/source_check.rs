@@ -44,7 +44,7 @@ pub enum FileLikeness {
 }
 
 impl SourceAccount {
-    /// What the tape has of a source that its hash tells: bytes and hash of the file as it was.
+    /// What the tape has of a source that its hash identifies: bytes and hash of the file as it was.
     fn whole(&self) -> Option<(u64, &str)> {
         let hash = self.hash.as_deref().filter(|hash| !hash.starts_with(FIRST))?;
         Some((self.size?, hash))
@@ -136,7 +136,7 @@ impl SourceAccount {
     }
 }
 
-/// Compares files with sources, on so many threads; none where there is no file.
+/// Compares files with sources, on this number of threads; none where there is no file.
 pub fn compare_all(
     sources: &[(&SourceAccount, PathBuf)],
     threads: usize,

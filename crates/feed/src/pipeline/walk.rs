@@ -6,7 +6,7 @@
 //!                   └ left ───┘ what the decoder left belongs to the next one
 //! ```
 //!
-//! For what is told of a sample, and for what is read once before all else.
+//! Used to explain a sample, and to read what must be read once before all else.
 
 use crate::block::Block;
 use crate::block::names;
@@ -57,7 +57,7 @@ pub(crate) fn walk(
     }
 }
 
-/// Puts the ids of the block's own names where provisional ones stand.
+/// Puts the ids of the block's own names where provisional ones are.
 pub(crate) fn settle(block: &mut Block) {
     for f in &block.fixups {
         names::put(&mut block.arena, f.at as usize, f.dict, f.id);

@@ -52,11 +52,12 @@ pub fn retry(
     refuse_other_format(&account, &entries, mapping)?;
     for e in entries.iter().filter(|e| e.is_open() && reference.is_none()) {
         let sort = sort_of(&account, e);
-        if let Some(told) = ReferenceIdentity::from_mapping_name(sort.mapping.as_deref().unwrap_or_default())
+        if let Some(identity) =
+            ReferenceIdentity::from_mapping_name(sort.mapping.as_deref().unwrap_or_default())
         {
             let what = format!(
                 "was read with reference data ({}); name them with --reference FILE:MAPPING, the same or mended ones",
-                told.files
+                identity.files
             );
             return Err(Error::Config { origin: e.source.clone(), what });
         }
@@ -198,15 +199,15 @@ fn format_of(
     reference: Option<&InstrumentMaster>,
 ) -> Result<Format, Error> {
     let sort = sort_of(account, entry);
-    let told = sort.mapping.as_deref().unwrap_or_default();
-    let name = told.split('@').next().unwrap_or_default();
+    let mapping_name = sort.mapping.as_deref().unwrap_or_default();
+    let name = mapping_name.split('@').next().unwrap_or_default();
     let format = match mapping {
         Some(m) if m.format == sort.format => Format::from_mapping(m.clone()),
         _ => Format::from_names(&sort.format, name),
     }?;
-    Ok(match (reference, ReferenceIdentity::from_mapping_name(told)) {
-        (Some(reference), Some(told)) => {
-            format.with_reference(&Arc::new(reference.clone().with_strictness(told.strict)))
+    Ok(match (reference, ReferenceIdentity::from_mapping_name(mapping_name)) {
+        (Some(reference), Some(recorded)) => {
+            format.with_reference(&Arc::new(reference.clone().with_strictness(recorded.strict)))
         }
         _ => format,
     })

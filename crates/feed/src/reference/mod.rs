@@ -51,7 +51,7 @@ pub(crate) struct NotationTable {
     pub instruments: Vec<String>,
 }
 
-/// One more than the index of a venue; 0 for a notation that stands for itself.
+/// One more than the index of a venue; 0 for a notation that is independent.
 pub(crate) type VenueIndex = u32;
 
 /// A notation holds for days, both included.
@@ -80,8 +80,8 @@ impl InstrumentMaster {
         Some(&instruments[row.instrument.index()])
     }
 
-    /// What it was made of, as source definitions tell it behind the mapping: `+FILE@HASH:MAPPING@HASH` for each file,
-    /// and `+strict`.
+    /// The files it was made of, as source definitions record them after the mapping: `+FILE@HASH:MAPPING@HASH` for
+    /// each file, and `+strict`.
     pub fn identity(&self) -> String {
         format!("{}{}", self.identity, if self.strict { STRICT } else { "" })
     }
@@ -122,10 +122,10 @@ impl<'d> ReferenceIdentity<'d> {
         };
         let of_mapping = || mapping.match_indices('+').map(|(at, _)| at).find(|at| hashed(*at));
         let at = if mapping.starts_with("events+") { Some(6) } else { of_mapping() };
-        let told = &mapping[at? + 1..];
-        let (files, strict) = match told.strip_suffix(STRICT) {
+        let recorded = &mapping[at? + 1..];
+        let (files, strict) = match recorded.strip_suffix(STRICT) {
             Some(files) => (files, true),
-            None => (told, false),
+            None => (recorded, false),
         };
         Some(Self { files, strict })
     }

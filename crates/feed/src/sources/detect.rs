@@ -18,7 +18,7 @@ const LOOK_BYTES: u64 = 64 << 10;
 /// The format and shipped mapping of a file.
 ///
 /// # Errors
-/// When it cannot be read, or is nothing we know; the error shows what stands there.
+/// When it cannot be read, or is nothing we know; the error shows what is there.
 pub fn detect(path: &Path) -> Result<Format, Error> {
     let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
     let meta = std::fs::metadata(path).map_err(fail)?;
@@ -148,7 +148,7 @@ fn csv(head: &[u8]) -> Option<Format> {
     fits.max_by_key(|(columns, _)| *columns).and_then(|(_, best)| Format::from_mapping(best.clone()).ok())
 }
 
-/// Enough to tell one layout from another.
+/// Enough to distinguish one layout from another.
 const RECORDS_LOOKED_AT: usize = 10;
 
 /// A message in blocks, or a body of fields in the lines at the start: `:20:` with its like.
@@ -196,7 +196,7 @@ fn is_iso20022(text: &[u8]) -> bool {
     }
 }
 
-/// What stands in namespaces of documents and headers.
+/// What is in namespaces of documents and headers.
 const ISO_SIGNS: [&[u8]; 3] = [b":iso:std:iso:20022:", b"urn:swift:xsd:", b"six-interbank-clearing.com/de/p"];
 
 fn contains(text: &[u8], part: &[u8]) -> bool {

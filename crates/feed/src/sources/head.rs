@@ -33,7 +33,7 @@ impl SourceHead {
             return Ok(());
         }
         let most = format.head_bytes();
-        // What stands at the start of a capture is not of the format; each packet begins anew.
+        // The start of a capture is not of the format; each packet starts afresh.
         if most == 0 || block.walker.is_some() {
             return Ok(());
         }

@@ -43,11 +43,11 @@ pub struct SourceReader {
 
 /// How messages lie in the bytes.
 enum SourcePackaging {
-    /// To be told by the first bytes.
+    /// The first bytes decide.
     Unknown,
     /// One after the other.
     Stream,
-    /// In the packets of a capture. The walker stands at the first carried byte.
+    /// In the packets of a capture. The walker is at the first carried byte.
     Capture(Box<CaptureWalker>),
 }
 
@@ -122,8 +122,8 @@ struct TailReader {
     last: Option<LastBytes>,
 }
 
-/// The last bytes that were read of a file. One that was cut and written anew, to more than was read, shows nothing of it in
-/// its length.
+/// The last bytes that were read of a file. If a file was cut and rewritten beyond what was read, its length does not
+/// show it.
 #[derive(Default)]
 struct LastBytes {
     bytes: Vec<u8>,
@@ -175,7 +175,7 @@ impl Read for TailReader {
 
 impl SourceReader {
     /// Opens a source at `pending.from`. With `grows`, its end is not yet known; `journal`: it is a stream of ours,
-    /// with receive times beside it. `None` when it has too few bytes to tell what it is.
+    /// with receive times beside it. `None` when it has too few bytes to recognise its format.
     ///
     /// # Errors
     /// When it cannot be opened, or is not what the tape knows.
@@ -365,7 +365,7 @@ impl SourceReader {
         !self.limits.complete()
     }
 
-    /// Takes over what stands behind the cut, and what the block needs to know of its bytes.
+    /// Takes over what is behind the cut, and what the block needs to know of its bytes.
     fn finish(&mut self, block: &mut Block, cut: usize) {
         self.carry.extend_from_slice(&block.bytes[cut..]);
         block.bytes.truncate(cut);
@@ -458,7 +458,7 @@ impl SourceReader {
                         return self.fail(std::io::Error::new(ErrorKind::UnexpectedEof, what));
                     }
                     let n = bytes.len() - before;
-                    // The end is told by itself, so that a cut is looked for in what came before it.
+                    // The end is reported on its own, so that a cut is looked for in the bytes before it.
                     return Ok(if n > 0 { ReadOutcome::Bytes(n) } else { ReadOutcome::End });
                 }
                 Ok(_) => {}
@@ -492,7 +492,7 @@ fn read_once(reader: &mut impl Read, bytes: &mut Vec<u8>, most: u64) -> std::io:
     read
 }
 
-/// Leads the walker through whole records that end at or before `upto`; gives where it stands. Behind damage the
+/// Leads the walker through whole records that end at or before `upto`; gives where it is. Behind damage the
 /// bytes are taken in pieces of fixed size.
 fn capture_end(walker: &mut CaptureWalker, bytes: &[u8], upto: usize) -> usize {
     let mut at = 0;
@@ -528,15 +528,15 @@ pub fn unpack(file: File) -> std::io::Result<Box<dyn Read>> {
     })
 }
 
-/// What begins with this tells a source by its first message.
+/// A hash with this prefix identifies a source by its first message.
 pub const FIRST: &str = "first:";
 
-/// What tells a source apart whose end is not known when it begins: the place and hash of its first message.
+/// Identifies a source whose end is not known when it begins: the place and hash of its first message.
 pub fn first_message_hash(offset: u64, message: &[u8]) -> String {
     format!("{FIRST}{offset}+{}:{}", message.len(), &blake3::hash(message).to_hex()[..32])
 }
 
-/// Whether the source's first message is the one that `first` tells.
+/// Whether the source's first message is the one that `first` identifies.
 ///
 /// # Errors
 /// When it cannot be read.

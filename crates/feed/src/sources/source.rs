@@ -30,7 +30,7 @@ pub struct SourceFacts {
 }
 
 impl SourceFacts {
-    /// Looks at a file; reads it whole for its hash, on so many threads.
+    /// Looks at a file; reads it whole for its hash, on `threads` threads.
     ///
     /// # Errors
     /// When it cannot be opened or read.

@@ -77,7 +77,7 @@ pub struct FeedStats {
     held_ns_max: AtomicU64,
     held: AtomicU64,
     waited_ns: AtomicU64,
-    /// Somebody wants to know what the handler has seen: it is told with the next block.
+    /// Somebody wants the handler's figures: they are reported with the next block.
     asked: AtomicBool,
     handler: Mutex<Option<EngineStats>>,
 }
@@ -224,12 +224,12 @@ impl FeedStats {
         }
     }
 
-    /// What the handler has seen, as it was told last: when it was asked for, and at the end.
+    /// The handler's figures as last reported: on request, and at the end.
     fn handler(&self) -> Option<EngineStats> {
         self.handler.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Has the handler's figures told with the next block: to put them together takes longer than to count on.
+    /// Asks for the handler's figures with the next block: collecting them costs more than counting.
     pub fn ask_handler(&self) {
         self.asked.store(true, Relaxed);
     }
@@ -239,7 +239,7 @@ impl FeedStats {
         self.asked.load(Relaxed)
     }
 
-    /// Tells what the handler has seen.
+    /// Records the handler's figures.
     pub(crate) fn report_handler(&self, seen: EngineStats) {
         self.asked.store(false, Relaxed);
         *self.handler.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);

@@ -87,7 +87,7 @@ fn wrong_files_name_the_line() {
     }
 }
 
-// One wrong line must not cost the dictionary: the rest is read, and what was left out is told with its line.
+// One wrong line must not cost the dictionary: the rest is read, and the note on a line left out names its number.
 #[test]
 fn faults_are_left_out_with_a_note() {
     let message = "<message name='A' msgtype='A'>";

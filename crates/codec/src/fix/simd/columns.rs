@@ -17,8 +17,8 @@ pub(crate) struct FieldColumns {
 }
 
 impl FieldColumns {
-    /// Makes room for what a kernel writes of a message of so many bytes: at most `FIELDS_MAX` in
-    /// each step, and as many more past the last.
+    /// Makes room for the fields that a kernel writes for a message of `bytes` bytes: at most `FIELDS_MAX` in each
+    /// step, and as many more past the last.
     #[inline]
     pub(super) fn make_room(&mut self, bytes: usize) {
         if bytes >= self.covered {
@@ -27,7 +27,7 @@ impl FieldColumns {
         }
     }
 
-    /// Fields that a message of so many bytes needs room for.
+    /// Fields that a message of `bytes` bytes needs room for.
     #[inline]
     pub(super) const fn room(bytes: usize) -> usize {
         (bytes / STEP + 2) * FIELDS_MAX

@@ -118,7 +118,7 @@ proptest! {
     }
 
     // A message that is as expected, nearly so, or not at all: the shape must never be taken for
-    // what stands there. Nul bytes look like what lies behind a shape's text.
+    // what is there. Nul bytes look like what lies behind a shape's text.
     #[test]
     fn expecting_another_shape(
         fields in prop::collection::vec(field(), 1..40),

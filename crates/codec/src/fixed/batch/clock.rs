@@ -10,14 +10,14 @@ use crate::fixed::value::{ColumnValue, DAY_NANOS, days};
 /// Such a column.
 #[derive(Debug, Clone)]
 pub(super) struct ClockColumn {
-    /// Where HHMMSS stands.
+    /// Where HHMMSS is.
     pub start: usize,
     /// Digits of a second behind it.
     pub digits: usize,
     pub pad: u8,
     /// Blank is no value; otherwise it is a fault.
     pub blank: bool,
-    /// YYYYMMDD stands before it.
+    /// YYYYMMDD is before it.
     dated: bool,
     /// Column of the header that has the day.
     header: Option<u16>,

@@ -23,7 +23,7 @@ pub struct RecordBounds {
     pub kind: u16,
 }
 
-/// How the sort of a record is told.
+/// How the type of a record is recognised.
 #[derive(Debug, Clone)]
 enum RecordTypeLookup {
     /// There is only this one.
@@ -50,7 +50,7 @@ impl RecordFramer {
             at.len() == 1 && data.iter().flat_map(|(_, r)| &r.when).all(|s| s.at == *at)
         };
         let select = match place.filter(one) {
-            // With nothing but this byte to look at, each byte tells one sort.
+            // If this byte alone decides, each byte value selects one record type.
             Some(at) => {
                 let mut text = vec![0; at.start + 1];
                 let kind = |byte: usize| {
@@ -125,7 +125,7 @@ impl RecordFramer {
                 records().take_while(|r| r[length] == b'\n' && r[last] != b'\r' && r[0] != b'\r').count()
             }
         };
-        // A sort is told by the bytes that are there from the start of a record on.
+        // The bytes from the start of a record on decide its type.
         let from = |i: usize| match layout.terminator {
             RecordTerminator::None => &rest[i * whole..][..whole],
             _ => &rest[i * whole..],

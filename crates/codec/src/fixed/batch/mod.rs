@@ -9,11 +9,10 @@
 //!  good                                 1, 1, 0                 a bit by lane
 //! ```
 //!
-//! It reads the forms that files are made of: digits with their point implied, blanks instead of leading zeros,
-//! a blank column, clock times, compact timestamps. A lane with anything else in one of its columns is not good;
-//! whoever asks reads that record by the [`FixedWidthDecoder`], which says what it is or what is wrong
-//! with it. So this is never more generous than the decoder, and what it reads it reads the same; both are
-//! held by tests.
+//! It reads the forms that files are made of: digits with their point implied, blanks instead of leading zeros, a
+//! blank column, clock times, compact timestamps. A lane with anything else in one of its columns is not good. The
+//! caller reads that record with the [`FixedWidthDecoder`], which returns its values or its fault. So this is never
+//! more generous than the decoder, and what it reads it reads the same; tests hold both.
 //!
 //! It does not frame: the caller says where records start, and that they have their full length. Text is not
 //! touched, but where a blank one would be a fault.
@@ -64,7 +63,7 @@ struct BatchColumn {
     required: bool,
     /// Numbers that mean that there is none.
     none: Vec<i64>,
-    /// What its values are, where they can be told by number.
+    /// The kind of its values, where a number can represent them.
     numbers: Option<NumberKind>,
     /// Not all of the batch before were digits alone.
     odd: bool,
@@ -85,7 +84,7 @@ pub enum NumberKind {
 enum BatchColumnKind {
     Number(DigitColumn),
     Clock(ClockColumn),
-    /// Text that must not be blank: where it stands, and what blank is.
+    /// Text that must not be blank: where it is, and what blank is.
     Text {
         start: usize,
         length: usize,
@@ -102,11 +101,11 @@ struct DigitColumn {
     /// 1 to 16.
     pub width: usize,
     pub pad: u8,
-    /// Padding may stand before the digits.
+    /// Padding may be before the digits.
     pub leading: bool,
     /// All padding is no value; otherwise it is a fault.
     pub blank: bool,
-    /// Up to three digits more stand before it: it is the end of a longer column.
+    /// Up to three digits more are before it: it is the end of a longer column.
     pub above: usize,
 }
 
@@ -167,7 +166,7 @@ impl BatchReader {
         self.read_rows(decoder, ScatteredRecords { bytes, starts }, ahead)
     }
 
-    /// The same for records at one distance; what stands in `behind` is read next.
+    /// The same for records at one distance; what is in `behind` is read next.
     ///
     /// # Panics
     /// When they are more than [`LANES`], or may not be looked at as far as [`BatchReader::reach`].
@@ -192,7 +191,7 @@ impl BatchReader {
     ) -> u64 {
         let mut good = u64::MAX >> (LANES - rows.count());
         let Self { kernel, kind, ops, values, none, scratch, .. } = self;
-        // What stands behind is asked for a part at a time: all at once would have to be waited for.
+        // What is behind is asked for a part at a time: all at once would have to be waited for.
         let (mut at, part) = (ahead.at, ahead.length / ops.len().max(1) + 1);
         for ((op, values), none) in ops.iter_mut().zip(values).zip(none) {
             prefetch(ahead.bytes, at, part);
@@ -321,7 +320,7 @@ impl DigitColumn {
 /// What is to be done with a column: `None` where the record cannot be read so, `Some(None)` for nothing.
 fn op(column: &ColumnLayout, index: u16) -> Option<Option<BatchColumn>> {
     let number = || {
-        // Such a column is one where leading blanks may stand; others have digits only.
+        // Such a column is one where leading blanks may be; others have digits only.
         let leading = matches!(column.trim, TrimSide::Both | TrimSide::Left);
         let blank = column.trim != TrimSide::None;
         let width = column.length().min(16);
@@ -368,7 +367,7 @@ fn op(column: &ColumnLayout, index: u16) -> Option<Option<BatchColumn>> {
         // Dates are not instants, and other things are not numbers.
         _ => (BatchColumnKind::Careful, None),
     };
-    // Texts that mean none and are numbers can be told by their value.
+    // Texts that mean none and are numbers can be recognised by their value.
     let digits = |text: &Vec<u8>| {
         let text = std::str::from_utf8(text).ok().filter(|t| t.bytes().all(|b| b.is_ascii_digit()))?;
         text.parse().ok()

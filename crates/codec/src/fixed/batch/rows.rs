@@ -1,4 +1,4 @@
-//! Where the records of a batch stand: anywhere, or all at one distance, as a file of one sort of record has them.
+//! Where the records of a batch are: anywhere, or all at one distance, as a file of one sort of record has them.
 //! The second needs no look at each record's place, and all of it is held against the bytes once.
 
 use std::marker::PhantomData;
@@ -49,8 +49,8 @@ pub struct StridedRecords<'b> {
 }
 
 impl<'b> StridedRecords<'b> {
-    /// `count` records from `at` on, `stride` bytes apart, with `reach` bytes to be looked at from the start of each;
-    /// those at the end for which there are not so many are left out. `None` where none is left.
+    /// `count` records from `at` on, `stride` bytes apart, with `reach` bytes to be looked at from the start of each.
+    /// Records at the end with fewer bytes are left out. `None` where none is left.
     #[must_use]
     pub fn new(bytes: &'b [u8], at: usize, stride: usize, count: usize, reach: usize) -> Option<Self> {
         let bytes = bytes.get(at..)?;
@@ -105,7 +105,7 @@ impl StrideSteps<'_> {
     }
 }
 
-/// A column of so many bytes of even records.
+/// A column of `N` bytes of even records.
 struct StridedColumn<'b, const N: usize>(StrideSteps<'b>);
 
 impl<'b, const N: usize> Iterator for StridedColumn<'b, N> {
@@ -245,7 +245,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// A step too far reads what is not there; the places of even records are told twice.
+        /// A step too far reads what is not there; the places of even records are computed in two ways.
         #[test]
         fn even_records_are_where_they_are_listed(
             (bytes, at, stride, count) in (0usize..300, 0usize..40, 0usize..50, 0usize..70),

@@ -234,7 +234,7 @@ mod avx2 {
             return false;
         }
         if op.digits > 6 {
-            // The last three digits of nanoseconds stand alone.
+            // The last three digits of nanoseconds are alone.
             let unit = 10i64.pow(9 - op.digits as u32);
             for (value, text) in values[..left].iter_mut().zip(rows.texts(op.start + 12, op.digits - 6)) {
                 if !text.iter().all(u8::is_ascii_digit) {

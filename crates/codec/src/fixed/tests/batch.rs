@@ -103,7 +103,8 @@ fn check(head: &str, records: &[String]) {
     let stride = records[0].len() + 1;
     let even = StridedRecords::new(bytes, at, stride, count, fast.reach()).unwrap();
     for mut columns in [fast.clone(), fast.portable()] {
-        // The second time it is known which columns are odd; the third goes by their distance, and the last begins anew.
+        // The second time it is known which columns are odd; the third uses their distance, and the last starts
+        // afresh.
         let mut anew = columns.clone();
         for _ in 0..2 {
             let good = columns.read(&mut decoder, bytes, &starts);

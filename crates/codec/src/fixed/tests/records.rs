@@ -28,7 +28,7 @@ fn every_sort_of_column() {
     );
 }
 
-/// A bad record is told with its column and place, and both neighbours are there.
+/// A bad record is reported with its column and place, and both neighbours are there.
 #[test]
 fn neighbours_of_bad_records_are_kept() {
     let prices = "name='p'\nterminator='crlf'\n[[record]]\nname='price'\ncolumn=[\n\

@@ -23,13 +23,13 @@ use unitape_base::Span;
 use unitape_base::xml::reference;
 use unitape_base::xml::{self, is_white, same, starts_name};
 
-/// What is told of header and document.
+/// Receives the content of header and document.
 pub trait ElementVisitor {
-    /// What the visitor wants to know of an element when something is told of it.
+    /// What the visitor wants to know of an element when its content is reported.
     type Mark: Copy + Default;
 
-    /// A message, or the part of one, begins; it may begin again when more bytes have come. What lies before
-    /// `live` was told before and is told again for what it says of the rest.
+    /// A message, or the part of one, begins; it may begin again when more bytes have come. What lies before `live`
+    /// was reported before; it is reported again because the rest depends on it.
     fn begin(&mut self, live: usize);
 
     /// Header or document begins; `name` is the root's.
@@ -139,7 +139,7 @@ const REFERENCES: u8 = 8;
 /// It has namespaces of its own.
 const BINDS: u8 = 16;
 
-/// What the elements of a root are told from others by.
+/// What distinguishes the elements of a root from others.
 #[derive(Debug, Clone, Copy, Default)]
 struct RootScope {
     prefix: Span,
@@ -532,7 +532,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         self.part_at = Some(span.end);
     }
 
-    /// Takes a reference in text; gives where text goes on to.
+    /// Reads a reference in text; returns where the text continues.
     #[cold]
     fn reference(&mut self, buf: &[u8], at: usize) -> ParseResult<usize> {
         if let Some(open) = self.stack.last_mut() {

@@ -9,7 +9,7 @@ use super::{
 };
 
 impl<M: Copy + Default> DocumentParser<M> {
-    /// Where the tag of header or document stands decides what becomes of what came before it.
+    /// Where the tag of header or document is decides what becomes of what came before it.
     pub(super) fn before_root(&mut self, root: MessageRoot, zone: ParserZone, lt: usize) -> ParseResult<()> {
         match (zone, root) {
             // A header in a document, or a document in a header, is that of the next message.
@@ -93,7 +93,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         }
     }
 
-    /// The message a header tells.
+    /// The message that a header names.
     pub(super) fn header_field(&mut self, buf: &[u8], open: &OpenElement<M>, text: Option<ElementValue>) {
         let local = (open.name + u32::from(open.prefix_bytes)) as usize;
         if open.name_bytes - open.prefix_bytes == 9 && buf[local..].starts_with(b"MsgDefIdr") {

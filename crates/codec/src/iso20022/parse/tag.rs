@@ -17,7 +17,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         self.bound.iter().rev().find(|b| b.prefix.slice(buf) == prefix)
     }
 
-    /// Takes the attributes behind a name; gives where the tag's `>` stands and whether the element is empty.
+    /// Takes the attributes behind a name; gives where the tag's `>` is and whether the element is empty.
     pub(super) fn attributes(&mut self, buf: &[u8], lt: usize, mut at: usize) -> ParseResult<(usize, bool)> {
         loop {
             let from = skip_white(buf, at);
@@ -72,7 +72,7 @@ impl<M: Copy + Default> DocumentParser<M> {
     }
 }
 
-/// An end tag that is not written in the plainest way; gives where its `>` stands.
+/// An end tag that is not written in the plainest way; gives where its `>` is.
 #[cold]
 pub(super) fn end_tag(buf: &[u8], lt: usize, (name, bytes): (usize, usize)) -> ParseResult<usize> {
     let rest = &buf[lt + 2..];

@@ -1,11 +1,11 @@
-//! Bad input: each fault is told by its code at its place, and the neighbours are kept.
+//! Bad input: each fault is reported with its code at its place, and the neighbours are kept.
 
 use crate::itch::{
     GARBAGE_BYTES_MAX, ItchFrame, ItchFramer, ItchTransport, MoldPacket, check::fast, naive, sample,
 };
 
 /// Codes, and letters of good messages, in order; `-` is the framing's own.
-fn told(framing: ItchTransport, input: &[u8]) -> String {
+fn decoded(framing: ItchTransport, input: &[u8]) -> String {
     let found = naive::decode(framing, input);
     for piece in [1, 3, 50, usize::MAX / 2] {
         assert_eq!(fast(framing, input, piece), found, "in pieces of {piece}");
@@ -44,7 +44,7 @@ fn lengths_and_types_that_are_wrong() {
     let with = |f: &dyn Fn(&mut Vec<u8>)| {
         let mut bad = a.clone();
         f(&mut bad);
-        told(ItchTransport::Length, &[&d[..], &bad, &e, &d].concat())
+        decoded(ItchTransport::Length, &[&d[..], &bad, &e, &d].concat())
     };
     assert_eq!(with(&|_| {}), "D A E D");
     assert_eq!(with(&|m| m[1] += 1), "D bad_length E D");
@@ -57,7 +57,7 @@ fn lengths_and_types_that_are_wrong() {
     assert_eq!(with(&|m| m.splice(0..0, *b"junk before it").for_each(drop)), "D garbage A E D");
     // A type of a later version: its length is believed.
     let later = [&[0, 60, b'q'][..], &[0x41; 59]].concat();
-    assert_eq!(told(ItchTransport::Length, &[&d[..], &later, &e].concat()), "D unknown_type E");
+    assert_eq!(decoded(ItchTransport::Length, &[&d[..], &later, &e].concat()), "D unknown_type E");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn values_that_cannot_be() {
     let with = |at: usize, bytes: &[u8]| {
         let mut bad = a.clone();
         bad[2 + at..2 + at + bytes.len()].copy_from_slice(bytes);
-        told(ItchTransport::Length, &[&d[..], &bad, &e].concat())
+        decoded(ItchTransport::Length, &[&d[..], &bad, &e].concat())
     };
     assert_eq!(with(19, b"X"), "D bad_side E");
     assert_eq!(with(19, b"b"), "D bad_side E");
@@ -80,23 +80,27 @@ fn values_that_cannot_be() {
     let at = each.windows(3).position(|w| w == [0, 12, b'S']).unwrap();
     let mut bad = each[at..at + 14].to_vec();
     bad[13] = 0x80;
-    assert_eq!(told(ItchTransport::Length, &[&bad[..], &e].concat()), "bad_text E");
+    assert_eq!(decoded(ItchTransport::Length, &[&bad[..], &e].concat()), "bad_text E");
 }
 
 #[test]
 fn ends_of_files_and_of_sessions() {
     let [d, a, e] = three();
     for cut in 1..a.len() {
-        assert_eq!(told(ItchTransport::Length, &[&d[..], &a[..cut]].concat()), "D truncated", "{cut} bytes");
+        assert_eq!(
+            decoded(ItchTransport::Length, &[&d[..], &a[..cut]].concat()),
+            "D truncated",
+            "{cut} bytes"
+        );
     }
-    assert_eq!(told(ItchTransport::Length, b""), "");
-    assert_eq!(told(ItchTransport::Length, &[&d[..], &[0, 0]].concat()), "D -");
+    assert_eq!(decoded(ItchTransport::Length, b""), "");
+    assert_eq!(decoded(ItchTransport::Length, &[&d[..], &[0, 0]].concat()), "D -");
     assert_eq!(
-        told(ItchTransport::Length, &[&d[..], &[0, 0], &a, &[0, 0]].concat()),
+        decoded(ItchTransport::Length, &[&d[..], &[0, 0], &a, &[0, 0]].concat()),
         "D - A -",
         "two days in one file"
     );
-    assert_eq!(told(ItchTransport::Length, &[&d[..], &[0, 0, 0], &e].concat()), "D garbage E");
+    assert_eq!(decoded(ItchTransport::Length, &[&d[..], &[0, 0, 0], &e].concat()), "D garbage E");
 }
 
 /// A file of zeros, as a disk that lost power leaves it, must end, in pieces that fit the quarantine.
@@ -123,12 +127,15 @@ fn packets_of_soup_bin_tcp() {
     let heartbeat = [0, 1, b'H'];
     let debug = b"\0\x06+hello";
     let parts = [&login[..], &soup(&d), &heartbeat, &soup(&a), debug, &soup(&e), &[0, 1, b'Z']];
-    assert_eq!(told(ItchTransport::Soup, &parts.concat()), "- D - A - E -");
+    assert_eq!(decoded(ItchTransport::Soup, &parts.concat()), "- D - A - E -");
     let mut bad = soup(&a);
     bad[3] = b'z';
-    assert_eq!(told(ItchTransport::Soup, &[&soup(&d)[..], &bad, &soup(&e)].concat()), "D unknown_type E");
-    assert_eq!(told(ItchTransport::Soup, &[&soup(&d)[..], &[0, 9, b'H'], &soup(&e)].concat()), "D garbage E");
-    assert_eq!(told(ItchTransport::Soup, &[&soup(&d)[..], &[0, 37, b'S']].concat()), "D truncated");
+    assert_eq!(decoded(ItchTransport::Soup, &[&soup(&d)[..], &bad, &soup(&e)].concat()), "D unknown_type E");
+    assert_eq!(
+        decoded(ItchTransport::Soup, &[&soup(&d)[..], &[0, 9, b'H'], &soup(&e)].concat()),
+        "D garbage E"
+    );
+    assert_eq!(decoded(ItchTransport::Soup, &[&soup(&d)[..], &[0, 37, b'S']].concat()), "D truncated");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::super::words;
 use super::{ComponentKind, SwiftComponent, SwiftComponents};
 use memchr::memchr;
 
-/// What should stand where the cursor is: mostly the name of the component. As small as this, it is handed on in registers.
+/// What should be where the cursor is: mostly the name of the component. As small as this, it is handed on in registers.
 pub(super) type ExpectedText = &'static str;
 
 /// What is expected of a value that is longer than its last component.
@@ -72,7 +72,7 @@ impl<'c> ValueCursor<'c> {
         if self.at == self.end { Ok(()) } else { Err(END) }
     }
 
-    /// Takes this text if it stands here.
+    /// Takes this text if it is here.
     #[inline(always)]
     pub(super) fn literal<const N: usize>(&mut self, text: &[u8; N]) -> bool {
         let there = self.rest().first_chunk::<N>() == Some(text);
@@ -91,7 +91,7 @@ impl<'c> ValueCursor<'c> {
         if self.literal(text) { Ok(()) } else { Err(expected) }
     }
 
-    /// Takes a line end if one stands here.
+    /// Takes a line end if one is here.
     #[inline(always)]
     pub(super) fn newline(&mut self) -> bool {
         self.literal(b"\n") || self.literal(b"\r\n")
@@ -281,7 +281,7 @@ fn last_word(text: &[u8], at: usize, have: usize) -> u64 {
         return 0;
     }
     match text.last_chunk::<8>() {
-        // What stands before it is shifted out, what stands behind the value is none of it.
+        // What is before it is shifted out, what is behind the value is none of it.
         Some(last) => u64::from_le_bytes(*last) >> (8 * (8 - (text.len() - at))) & lowest(have),
         None => text[at..at + have].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     }

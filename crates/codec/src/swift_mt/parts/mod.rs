@@ -11,7 +11,7 @@
 //! notation (`6!n3!a15d`) in the tests. Four things are taken more widely, since banks do: free text (`x`) may
 //! be longer than the standard says and may hold any byte, amounts see [`value`], a
 //! statement line (`61`) may have blanks for the entry date and a line end before its amount, and its details may
-//! stand on the first line, right behind sixteen characters of reference.
+//! be on the first line, right behind sixteen characters of reference.
 //!
 //! What a value does not have is not among its parts. A tag without a form here has no parts at all.
 
@@ -95,7 +95,7 @@ pub const NAMES: &[&str] = &[
     "type",
 ];
 
-/// A component: its name, its kind and where it stands in the value.
+/// A component: its name, its kind and where it is in the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SwiftComponent {
     /// Name, in the words of the docs.

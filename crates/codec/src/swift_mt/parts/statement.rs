@@ -105,8 +105,8 @@ fn line(c: &mut ValueCursor<'_>) -> ComponentResult {
     let len = c.line_len();
     let text = &c.rest()[..len];
     let slashes = text.windows(2).position(|two| two == b"//");
-    // A reference has sixteen characters; banks that fill it up go on behind it with what the standard has on the next
-    // line.
+    // A reference has sixteen characters; banks that fill it up continue right after it with what the standard has on
+    // the next line.
     if slashes.is_none() && len > REFERENCE_MAX && text[..=REFERENCE_MAX].is_ascii() {
         c.component("reference", ComponentKind::Text, REFERENCE_MAX);
         return c.lines("details");

@@ -15,7 +15,7 @@ fn lines(input: &str) -> Vec<Value> {
 }
 
 /// The types and error codes of the lines.
-fn told(input: &str) -> Vec<String> {
+fn words(input: &str) -> Vec<String> {
     let word = |line: &Value| line["type"].as_str().or(line["error"]["code"].as_str()).map(str::to_owned);
     lines(input).iter().map(|line| word(line).expect("a type or a code")).collect()
 }
@@ -30,17 +30,17 @@ fn only_dash_and_brace_end_the_text() {
     assert_eq!(line["fields"][0]["value"], "A-");
 }
 
-// An acknowledgement belongs to the message right behind it, and stands alone otherwise.
+// An acknowledgement belongs to the message right behind it, and is alone otherwise.
 #[test]
 fn acknowledgements() {
     let (ack, nak) = ("{1:F21AAAABEBBAXXX0000000000}{4:{177:1704260717}{451:0}}", "{451:1}{405:E66013}}");
     let message = format!("{HEAD}{{4:\n:20:A\n-}}");
-    assert_eq!(told(&format!("{ack}{message}$\n{ack}\n{message}")), ["MT103", "ACK", "MT103"]);
+    assert_eq!(words(&format!("{ack}{message}$\n{ack}\n{message}")), ["MT103", "ACK", "MT103"]);
     let nak = format!("{}{nak}", &ack[..ack.len() - 8]);
     let line = &lines(&format!("{nak}{message}"))[0];
     assert_eq!(line["ack"]["status"], "NAK");
     assert_eq!(line["ack"]["fields"][2]["value"], "E66013");
-    assert_eq!(told(&nak), ["NAK"]);
+    assert_eq!(words(&nak), ["NAK"]);
 }
 
 // One message damaged anywhere costs that message and not the next.
@@ -52,11 +52,11 @@ fn damage_costs_one_message() {
         for byte in ['X', '{', '}', '\n'] {
             let mut input = good.clone();
             input.replace_range(at..=at, &byte.to_string());
-            let told = told(&input);
-            let whole = told.iter().filter(|word| *word == "MT103").count();
-            assert!(whole >= 2, "byte {at} as {byte:?}: {told:?}");
-            assert_eq!(told[0], "MT103", "byte {at} as {byte:?}: {told:?}");
-            assert_eq!(told[told.len() - 1], "MT103", "byte {at} as {byte:?}: {told:?}");
+            let words = words(&input);
+            let whole = words.iter().filter(|word| *word == "MT103").count();
+            assert!(whole >= 2, "byte {at} as {byte:?}: {words:?}");
+            assert_eq!(words[0], "MT103", "byte {at} as {byte:?}: {words:?}");
+            assert_eq!(words[words.len() - 1], "MT103", "byte {at} as {byte:?}: {words:?}");
         }
     }
 }
@@ -74,7 +74,7 @@ fn unclosed_blocks() {
         ("{1:F01A}{2:I103B", "truncated"),
         ("{1:F01A}{2:I103B}{4:\nno tag\n-}", "malformed_field"),
     ] {
-        assert_eq!(told(&format!("{bad}\n$\n{next}")), [code, "MT103"], "{bad}");
+        assert_eq!(words(&format!("{bad}\n$\n{next}")), [code, "MT103"], "{bad}");
     }
 }
 
@@ -97,7 +97,7 @@ fn bare_bodies() {
         ("1\n2\n3\n4\n5\n6\n7\n8\n9\n:20:A\n", vec!["garbage", ""]),
         ("\u{feff}:20:A\n:25:1\n", vec!["MT940"]),
     ] {
-        assert_eq!(told(input), expected, "{input:?}");
+        assert_eq!(words(input), expected, "{input:?}");
     }
     let line = &lines(":20:A\n:86:hr gjlm\n\nBetaling\n\n\n:62F:C100323EUR1,\n-")[0];
     assert_eq!(line["fields"][1]["value"], "hr gjlm\n\nBetaling");
@@ -108,10 +108,10 @@ fn bare_bodies() {
 fn between_messages() {
     let message = format!("{HEAD}{{4:\n:20:A\n-}}");
     assert_eq!(
-        told(&format!("\u{1}{message}\u{3}   \u{1}{message}\u{3}\n$\n$ {message}  \r\n")),
+        words(&format!("\u{1}{message}\u{3}   \u{1}{message}\u{3}\n$\n$ {message}  \r\n")),
         ["MT103"; 3]
     );
-    assert_eq!(told(&format!("{message}}}")), ["MT103", "garbage"]);
+    assert_eq!(words(&format!("{message}}}")), ["MT103", "garbage"]);
     assert!(lines("$\r\n \n").is_empty());
 }
 
@@ -134,7 +134,7 @@ fn sequences() {
     assert_eq!(line["fields"][3]["path"], "B");
 }
 
-// A system message tells another message in its text.
+// A system message quotes another message in its text.
 #[test]
 fn a_message_in_a_message() {
     let inner = "{1:F01PTY1US33AXXX0000000000}{2:I300PTY2GB33AXXXU3003}{4:\n:20:R}\n-}{5:{CHK:1}}";
@@ -209,7 +209,7 @@ fn ibans() {
     );
 }
 
-// A value that is not of its form is told, and the message is a message all the same.
+// A value that is not of its form is reported, and the message is a message all the same.
 #[test]
 fn bad_values() {
     let line = &lines(&format!("{HEAD}{{4:\n:20:A\n:32A:190231USD1,\n:71A:SHA\n-}}"))[0];

@@ -3,7 +3,7 @@
 use super::{JsonlDecoder, naive};
 use crate::text::{NextTextMessage, PathValues, TextMessageDecoder, check};
 
-/// What is told of every line is what the slow twin reads in it.
+/// The decoder reports of every line what the slow twin reads in it.
 ///
 /// # Errors
 /// The first difference, in words.
@@ -43,7 +43,7 @@ pub fn any_bytes(data: &[u8]) {
     let between = |bytes: &[u8]| bytes.iter().all(|b| b.is_ascii_whitespace() || b"\xef\xbb\xbf".contains(b));
     let spans = check::accounted(&mut decoder, between, input).unwrap_or_else(|e| panic!("{e}"));
     agree(decoder, input).unwrap_or_else(|e| panic!("{e}"));
-    // Every cut of the rest is a square; long inputs would tell no more.
+    // Trying every cut of the rest costs the square of its length; long inputs would show no more.
     if input.len() <= 300 {
         check::cuts(&mut decoder, max_line, input).unwrap_or_else(|e| panic!("{e}"));
     }

@@ -10,7 +10,7 @@
 //! size. What is not UTF-8 or not JSON is refused, and so is an object with two members of one name.
 //!
 //! **Paths** are the names of members with `.` between them, `[]` for the entries of a list. A name that has other
-//! characters than a path can hold (`.`, `[`, `]`, `"`, `@`, `\`, control characters), or none at all, stands in quotes,
+//! characters than a path can hold (`.`, `[`, `]`, `"`, `@`, `\`, control characters), or none at all, is in quotes,
 //! as in JSON: `headers."x.y"`.
 //!
 //! **Values** are text: numbers as they were written, never through a float.
@@ -82,8 +82,8 @@ impl TextMessageDecoder for JsonlDecoder {
         let end = match memchr::memchr(b'\n', &rest[..rest.len().min(self.max_line + 1)]) {
             Some(n) => from + n,
             None if rest.len() > self.max_line => {
-                // A piece of fixed size, so that what is told does not depend on where the buffer ends; what is left
-                // of the line is no object either.
+                // A piece of fixed size, so that the result does not depend on where the buffer ends; the rest of the
+                // line is no object either.
                 let span = Span { start: from, end: from + self.max_line };
                 return NextTextMessage::Bad {
                     span,
@@ -103,7 +103,7 @@ impl TextMessageDecoder for JsonlDecoder {
     }
 }
 
-/// Behind white space and byte order marks; `Err` where more bytes say whether one stands there.
+/// Behind white space and byte order marks; `Err` where more bytes say whether one is there.
 fn skip(buf: &[u8], mut at: usize, eof: bool) -> Result<usize, usize> {
     const MARK: &[u8] = b"\xef\xbb\xbf";
     loop {

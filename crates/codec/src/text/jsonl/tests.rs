@@ -26,7 +26,7 @@ fn values_stand_as_they_were_written() {
     );
 }
 
-// A list of one was told as no list, so that scripts had two cases for one field.
+// A list of one was printed as no list, so that scripts had two cases for one field.
 #[test]
 fn lists_are_lists_however_many_they_hold() {
     let line = r#"{"to":[{"m":"a"},{"m":"b","n":1}],"one":["x"],"deep":[[1],[2,3]],"a.b":{"":1}}"#;
@@ -55,15 +55,15 @@ fn each_fault_has_its_code_and_its_neighbours_are_kept() {
         ("{\"a\":\"\u{1}\"}", "bad_json"),
         ("{\"a\":1,\"b\":2,\"\\u0061\":3}", "duplicate"),
     ] {
-        let told = printed(&format!("{{\"x\":1}}\n\r\n \t{line}\r\n\u{feff}{{\"y\":2}}"));
-        assert_eq!(told.len(), 3, "{line}: {told:?}");
-        assert!(told[1].contains(&format!("\"code\":\"{code}\"")), "{line}: {}", told[1]);
+        let lines = printed(&format!("{{\"x\":1}}\n\r\n \t{line}\r\n\u{feff}{{\"y\":2}}"));
+        assert_eq!(lines.len(), 3, "{line}: {lines:?}");
+        assert!(lines[1].contains(&format!("\"code\":\"{code}\"")), "{line}: {}", lines[1]);
         assert!(
-            told[1].contains(&format!("\"offset\":12,\"length\":{},", line.len())),
+            lines[1].contains(&format!("\"offset\":12,\"length\":{},", line.len())),
             "{line}: {}",
-            told[1]
+            lines[1]
         );
-        assert!(told[0].contains("\"x\":\"1\"") && told[2].contains("\"y\":\"2\""), "{line}: {told:?}");
+        assert!(lines[0].contains("\"x\":\"1\"") && lines[2].contains("\"y\":\"2\""), "{line}: {lines:?}");
     }
     let bad = b"{\"a\":\"\xe9\"}\n{\"b\":\"2\"}";
     let mut leaves = PathValues::default();
@@ -77,12 +77,16 @@ fn each_fault_has_its_code_and_its_neighbours_are_kept() {
 #[test]
 fn a_line_without_end_goes_in_pieces() {
     let long = format!("{{\"a\":\"{}\"}}\n{{\"b\":1}}", "x".repeat(500));
-    let told = printed(&long);
-    assert_eq!(told.len(), 4, "{told:?}");
-    assert!(told[0].contains("\"offset\":0,\"length\":200") && told[0].contains("too_large"), "{}", told[0]);
-    assert!(told[1].contains("\"offset\":200,\"length\":200"), "{}", told[1]);
-    assert!(told[2].contains("garbage"), "{}", told[2]);
-    assert!(told[3].contains("\"b\":\"1\""), "{}", told[3]);
+    let lines = printed(&long);
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert!(
+        lines[0].contains("\"offset\":0,\"length\":200") && lines[0].contains("too_large"),
+        "{}",
+        lines[0]
+    );
+    assert!(lines[1].contains("\"offset\":200,\"length\":200"), "{}", lines[1]);
+    assert!(lines[2].contains("garbage"), "{}", lines[2]);
+    assert!(lines[3].contains("\"b\":\"1\""), "{}", lines[3]);
 }
 
 // A name of half a megabyte, and a hundred thousand values under it, would be fifty gigabytes of paths.

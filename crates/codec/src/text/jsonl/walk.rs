@@ -109,7 +109,7 @@ impl JsonWalker<'_> {
         self.shallower(empty, start)
     }
 
-    /// A path that cannot be is told where it begins, not where the value is.
+    /// An invalid path is reported where it begins, not where the value is.
     fn on_the_way(&self, fault: TextFault, at: usize) -> TextFault {
         if fault.code == TextFaultCode::TooDeep && self.depth == 1 {
             TextFault { at: at as u32, ..fault }

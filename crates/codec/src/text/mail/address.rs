@@ -12,7 +12,7 @@ pub(super) struct MailAddress {
 /// Comments in comments, at most; deeper ones are text.
 const COMMENT_DEPTH_MAX: usize = 16;
 
-/// The addresses of a field, those in groups among them, up to one more than a message can hold. Whatever stands there,
+/// The addresses of a field, those in groups among them, up to one more than a message can hold. Whatever is there,
 /// each stretch between commas that says anything is one.
 pub(super) fn list(value: &str) -> Vec<MailAddress> {
     let mut found = Vec::new();

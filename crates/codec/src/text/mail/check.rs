@@ -13,7 +13,7 @@ pub fn any_bytes(data: &[u8]) {
     let mut decoder = MailDecoder::default().with_max_message(max_message);
     let between = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_whitespace);
     let spans = check::accounted(&mut decoder, between, input).unwrap_or_else(|e| panic!("{e}"));
-    // Every cut of the rest is a square; long inputs would tell no more.
+    // Trying every cut of the rest costs the square of its length; long inputs would show no more.
     if input.len() <= 300 {
         check::cuts(&mut decoder, max_message + POSTMARK_BYTES_MAX, input).unwrap_or_else(|e| panic!("{e}"));
     }

@@ -7,7 +7,7 @@ use unitape_base::Span;
 /// Fields of a header, at most.
 const FIELDS_MAX: usize = 2048;
 
-/// A field: name and value as they stand.
+/// A field: name and value as they are.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HeaderField {
     pub name: Span,
@@ -30,7 +30,7 @@ fn is_name(byte: u8) -> bool {
     (b'!'..=b'~').contains(&byte) && byte != b':'
 }
 
-/// The fields that stand at `from`, and where the content behind the blank line begins.
+/// The fields that are at `from`, and where the content behind the blank line begins.
 pub(super) fn fields(message: &[u8], from: usize) -> Result<(Vec<HeaderField>, usize), TextFault> {
     fields_to(message, from, false)
 }
@@ -106,7 +106,7 @@ pub(super) fn unfold(message: &[u8], field: &HeaderField) -> Result<String, Text
     Ok(out.trim().to_owned())
 }
 
-/// What was told of a header.
+/// What the fields of a header said so far.
 #[derive(Debug, Default)]
 pub(super) struct HeaderSummary {
     seen: Vec<&'static str>,
@@ -137,7 +137,7 @@ const ADDRESSES: [(&str, &str); 6] = [
 ];
 
 impl HeaderSummary {
-    /// Tells a field.
+    /// Reports a field.
     pub(super) fn field(
         &mut self,
         message: &[u8],

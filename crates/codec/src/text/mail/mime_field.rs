@@ -68,7 +68,7 @@ impl MimeField {
     }
 }
 
-/// Without what stands in parentheses outside of quotes; one that is not closed is none.
+/// Without what is in parentheses outside of quotes; one that is not closed is none.
 fn without_comments(text: String) -> String {
     if !text.contains('(') {
         return text;

@@ -132,7 +132,7 @@ impl TextMessageDecoder for MailDecoder {
         };
         match read(text, leaves) {
             Ok(()) => NextTextMessage::Message(TextMessage { span, kind: KIND }),
-            // Where it stands in the bytes as they are is told for a message without marks.
+            // The place in the bytes as received is reported only for a message without marks.
             Err(fault) => bad(TextFault { at: if quoted { 0 } else { fault.at + start as u32 }, ..fault }),
         }
     }
@@ -259,13 +259,13 @@ fn unquote(text: &[u8], out: &mut Vec<u8>) {
 /// Puts the values of a message without its postmark into `path_values`.
 fn read(message: &[u8], leaves: &mut PathValues) -> Result<(), TextFault> {
     let (fields, content) = header::fields(message, 0)?;
-    let mut told = header::HeaderSummary::default();
+    let mut summary = header::HeaderSummary::default();
     for field in &fields {
-        told.field(message, field, leaves)?;
+        summary.field(message, field, leaves)?;
     }
     let mut recipients = Vec::new();
     for name in ["to", "cc", "bcc"] {
-        for address in told.addresses.iter().filter(|(of, _)| *of == name) {
+        for address in summary.addresses.iter().filter(|(of, _)| *of == name) {
             recipients.push(&address.1);
         }
     }

@@ -4,8 +4,8 @@ use super::*;
 use crate::text::{check, decode_json};
 use proptest::prelude::*;
 
-/// What is told of each message of this input: its values as `path=text`, or the code of its fault and where it is.
-fn told(input: &[u8]) -> Vec<Vec<String>> {
+/// The content of each message of this input: its values as `path=text`, or the code of its fault and where it is.
+fn decoded(input: &[u8]) -> Vec<Vec<String>> {
     let (mut decoder, mut leaves, mut at) = (MailDecoder::default(), PathValues::default(), 0);
     let mut all = Vec::new();
     loop {
@@ -24,7 +24,7 @@ fn told(input: &[u8]) -> Vec<Vec<String>> {
 }
 
 fn one(input: &str) -> Vec<String> {
-    let mut all = told(input.as_bytes());
+    let mut all = decoded(input.as_bytes());
     assert_eq!(all.len(), 1, "{all:?}");
     all.pop().unwrap()
 }
@@ -85,7 +85,7 @@ fn text_is_the_plain_part() {
 #[test]
 fn an_mbox_is_told_apart() {
     let mbox = "\nFrom ann@x Mon Mar  2 09:30:00 2026\nSubject: a\n\nFrom the desk of Ann\n>From here\n>>From there\n> From not\n\nFrom bob@y Tue Mar  3 10:00:00 2026 +0100\nSubject: b\n\nbody\n";
-    let all = told(mbox.as_bytes());
+    let all = decoded(mbox.as_bytes());
     assert_eq!(all.len(), 2);
     assert_eq!(all[0], ["subject=a", "text=From the desk of Ann\nFrom here\n>From there\n> From not"]);
     assert_eq!(all[1], ["subject=b", "text=body"]);
@@ -118,7 +118,7 @@ fn each_fault_has_its_code_and_its_neighbours_are_kept() {
         let mark = b"From a@x Mon Mar  2 09:30:00 2026\n";
         let good = b"Subject: good\n\nbody\n\n";
         let input = [&mark[..], good, mark, mail, b"\n", mark, good].concat();
-        let all = told(&input);
+        let all = decoded(&input);
         let shown = String::from_utf8_lossy(mail);
         // What begins a message behind a postmark is a header, or not.
         let code = if code == "garbage" { "bad_header" } else { code };
@@ -164,10 +164,10 @@ fn headers_of_a_great_many_things_cost_no_more_than_their_bytes() {
         ("Content-Type: text/plain; x=y ", "(", None),
     ] {
         let mail = format!("{start}{}\n\nx\n", again.repeat(400_000));
-        let told = one(&mail);
+        let values = one(&mail);
         match code {
-            Some(code) => assert_eq!(told[0], code, "{start}{again}"),
-            None => assert_eq!(told.last().map(String::as_str), Some("text=x"), "{start}{again}"),
+            Some(code) => assert_eq!(values[0], code, "{start}{again}"),
+            None => assert_eq!(values.last().map(String::as_str), Some("text=x"), "{start}{again}"),
         }
     }
     let remarks = "Content-Type: text/plain (a (remark)); charset=\"us-ascii\" (another)\nContent-Transfer-Encoding: 7bit (x)\n\ny\n";
@@ -177,7 +177,7 @@ fn headers_of_a_great_many_things_cost_no_more_than_their_bytes() {
 #[test]
 fn samples_are_read_to_the_message() {
     let mbox = sample_mbox(60, 3);
-    let all = told(&mbox);
+    let all = decoded(&mbox);
     assert_eq!(all.len(), 60);
     for message in &all {
         let has = |start: &str| message.iter().any(|value| value.starts_with(start));

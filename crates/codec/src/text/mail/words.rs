@@ -55,7 +55,7 @@ struct EncodedRun {
 fn flush(out: &mut String, run: Option<EncodedRun>, value: &str) {
     let Some(run) = run else { return };
     match characters(run.set, &run.bytes) {
-        // A line end in a field would be read as another field by whoever writes it on.
+        // A reader of the output would take a line end in a field for the end of the field.
         Some(text) => out.extend(text.chars().filter(|c| !matches!(c, '\r' | '\n'))),
         None => out.push_str(&value[run.stood]),
     }
@@ -66,12 +66,12 @@ fn encoded_word(text: &str) -> Option<(&'static Encoding, Vec<u8>, usize)> {
     let rest = text.strip_prefix("=?")?;
     let (set, rest) = rest.split_once('?')?;
     let (way, rest) = rest.split_once('?')?;
-    // No `?` stands within: what is looked at again and again in a field full of starts is a short stretch each time.
+    // No `?` is within: what is looked at again and again in a field full of starts is a short stretch each time.
     let (content, rest) = rest.split_once('?')?;
     if !rest.starts_with('=') {
         return None;
     }
-    // A language may stand behind the set.
+    // A language may be behind the set.
     let length = set.len() + way.len() + content.len() + "=????=".len();
     let set = charset_by_name(set.split('*').next().unwrap_or_default())?;
     if content.contains([' ', '\t']) {
@@ -100,7 +100,7 @@ pub(super) fn characters(set: &'static Encoding, bytes: &[u8]) -> Option<String>
     set.decode_without_bom_handling_and_without_replacement(bytes).map(Cow::into_owned)
 }
 
-/// Base64 with whatever else stands between its letters passed over; `None` where it is cut off, or goes on behind its
+/// Base64 with whatever else is between its letters passed over; `None` where it is cut off, or goes on behind its
 /// end: letters there would be read out of step.
 pub(super) fn base64(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
@@ -135,7 +135,7 @@ pub(super) fn base64(text: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Quoted-printable. What is not as it should be stands as it is. `lines`: of a body, with soft line ends and blanks at
+/// Quoted-printable. What is not as it should be is as it is. `lines`: of a body, with soft line ends and blanks at
 /// the end of lines that are nothing.
 pub(super) fn decode_quoted_printable(text: &[u8], lines: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());

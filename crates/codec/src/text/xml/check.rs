@@ -5,7 +5,7 @@ use super::{OTHER, SURROUNDINGS, XmlDecoder, naive};
 use crate::text::{NextTextMessage, PathValues, TextMessageDecoder, check};
 use unitape_base::xml::is_white;
 
-/// What is told of every item is what the slow twin reads in it.
+/// The decoder reports of every item what the slow twin reads in it.
 ///
 /// # Errors
 /// The first difference, in words.
@@ -47,7 +47,8 @@ fn entries(leaves: &PathValues) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether what is told of nothing may be: white space, marks, declarations, comments, instructions, end tags.
+/// Whether bytes that are part of no item may be there: white space, marks, declarations, comments, instructions, end
+/// tags.
 fn between(skipped: &[u8]) -> bool {
     let mut at = 0;
     while let Some(&byte) = skipped.get(at) {
@@ -75,7 +76,7 @@ pub fn any_bytes(data: &[u8]) {
     let mut decoder = XmlDecoder::default().with_max_message(max_message);
     let spans = check::accounted(&mut decoder, between, input).unwrap_or_else(|e| panic!("{e}"));
     agree(&mut decoder, input).unwrap_or_else(|e| panic!("{e}"));
-    // Every cut of the rest is a square; long inputs would tell no more.
+    // Trying every cut of the rest costs the square of its length; long inputs would show no more.
     if input.len() <= 300 {
         check::cuts(&mut decoder, max_message, input).unwrap_or_else(|e| panic!("{e}"));
     }

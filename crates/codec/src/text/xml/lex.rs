@@ -7,12 +7,12 @@ use unitape_base::xml::{is_white, name, skip_white, starts_name};
 /// Bytes of a name with its prefix, at most.
 pub(super) const NAME_BYTES_MAX: usize = 256;
 
-/// What stands at a position.
+/// What is at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum XmlToken {
     /// Characters up to `end`, references among them.
     Text { end: usize },
-    /// A start tag; what stands behind its name is in `attributes`.
+    /// A start tag; what is behind its name is in `attributes`.
     Start { name: Span, attributes: Span, empty: bool, end: usize },
     /// An end tag.
     End { name: Span, end: usize },
@@ -98,7 +98,7 @@ fn end_tag(buf: &[u8], at: usize) -> Result<XmlToken, LexStop> {
     }
 }
 
-/// A name with its prefix. Whether it goes on is not known where the bytes end.
+/// A name with its prefix. Whether it continues is not known where the bytes end.
 fn qualified(buf: &[u8], at: usize) -> Result<Span, LexStop> {
     let mut end = at;
     for _ in 0..2 {
@@ -172,7 +172,7 @@ fn doctype(buf: &[u8], mut at: usize) -> Result<XmlToken, LexStop> {
     }
 }
 
-/// The attributes of a start tag, which stand in `buf[at..end]`: name and value, as they are written.
+/// The attributes of a start tag, which are in `buf[at..end]`: name and value, as they are written.
 pub(super) struct XmlAttributes<'b> {
     pub buf: &'b [u8],
     pub at: usize,

@@ -11,9 +11,9 @@
 //!
 //! 1. **Between messages** white space, byte order marks, declarations, comments, instructions and end tags are skipped.
 //! 2. An **item** is an element `item`, `entry`, `newsItem`, `packageItem`, `conceptItem`, `knowledgeItem`, `planningItem`
-//!    or `catalogItem` with any prefix, whatever is around it. It stands for itself: nothing is carried from what is around
+//!    or `catalogItem` with any prefix, whatever is around it. It is independent: nothing is carried from what is around
 //!    it, so that a feed without end flows item by item, and a bad item costs itself.
-//! 3. **Surroundings** are what else stands between: start tags and elements up to the next item or declaration, or to the
+//! 3. **Surroundings** are what else is between: start tags and elements up to the next item or declaration, or to the
 //!    end of the input. They are a message too, of kind `feed`, or `other` where their first element is none that these
 //!    formats have there.
 //! 4. **XML** is read as in [`crate::iso20022`], with its tables and its references: UTF-8, the five entities and characters
@@ -28,9 +28,10 @@
 //! Prefixes stay (`dc:creator`); the item's own is left out, and so are attributes that declare namespaces. Values are
 //! trimmed. Each element is an entry of its path, so that mappings can take the elements of a path one by one.
 //!
-//! **Markup** is told as text: an element that has text beside elements, one with `type="xhtml"` and `inlineXML` are one
-//! value, the text of all that is in them, white space drawn together, a line for each paragraph. What its `head`, `style`
-//! and `script` hold is left out. Markup in disguise (`type="html"`, a `description` with `&lt;p>`) is text as it is.
+//! **Markup** is read as text: an element that has text beside elements, one with `type="xhtml"` and `inlineXML` are
+//! one value, the text of all that is in them, white space drawn together, a line for each paragraph. What its
+//! `head`, `style` and `script` hold is left out. Markup in disguise (`type="html"`, a `description` with `&lt;p>`)
+//! is text as it is.
 
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
@@ -129,7 +130,7 @@ impl Default for XmlDecoder {
     }
 }
 
-/// What stands at a position.
+/// What is at a position.
 enum ItemScan {
     /// Nothing of a message up to here.
     Skip(usize),
@@ -168,7 +169,7 @@ impl XmlDecoder {
         if buf.len() > MESSAGE_BYTES_MAX { buf.len() } else { 0 }
     }
 
-    /// What stands at `view[from]`, which is not white. `whole`: the input ends where `view` does.
+    /// What is at `view[from]`, which is not white. `whole`: the input ends where `view` does.
     fn step(&mut self, view: &[u8], from: usize, whole: bool) -> ItemScan {
         self.open.clear();
         let (mut at, mut item, mut end) = (from, None, from);
@@ -327,16 +328,16 @@ impl TextMessageDecoder for XmlDecoder {
             let limit = from.saturating_add(self.max_message);
             let view = &buf[..buf.len().min(limit)];
             let (full, whole) = (buf.len() >= limit, eof && buf.len() < limit);
-            let told = |end: usize, (code, at, what): (TextFaultCode, usize, &'static str)| {
+            let bad = |end: usize, (code, at, what): (TextFaultCode, usize, &'static str)| {
                 let span = Span { start: from, end };
                 NextTextMessage::Bad { span, fault: TextFault::new(code, at.min(end) - from, what) }
             };
-            // UTF-16, told by a mark or by the first tag.
+            // UTF-16, recognised by a mark or by the first tag.
             if matches!(view[from..], [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [b'<', 0, ..] | [0, b'<', ..]) {
                 if !full && !eof {
                     return NextTextMessage::Incomplete { from, need: buf.len() + 1 };
                 }
-                return told(
+                return bad(
                     view.len(),
                     (TextFaultCode::BadEncoding, from, "UTF-16 is not read; convert the file to UTF-8"),
                 );
@@ -356,15 +357,15 @@ impl TextMessageDecoder for XmlDecoder {
                         Err(fault) => NextTextMessage::Bad { span: Span { start: from, end }, fault },
                     }
                 }
-                ItemScan::Bad { fault, end: Some(end) } => told(end, fault),
+                ItemScan::Bad { fault, end: Some(end) } => bad(end, fault),
                 ItemScan::Bad { fault, end: None } => match resync(view, from + 1) {
-                    Some(end) => told(end, fault),
-                    None if full || eof => told(view.len(), fault),
+                    Some(end) => bad(end, fault),
+                    None if full || eof => bad(view.len(), fault),
                     None => NextTextMessage::Incomplete { from, need: buf.len() + 1 },
                 },
                 ItemScan::Need { open } if full => {
                     let end = if open { None } else { resync(view, from + 1) };
-                    told(
+                    bad(
                         end.unwrap_or(limit),
                         (TextFaultCode::TooLarge, from, "no end within the largest message that is taken"),
                     )
@@ -412,7 +413,7 @@ fn begins(buf: &[u8], at: usize) -> Option<bool> {
     Some(ITEMS.iter().any(|item| item.as_bytes() == word))
 }
 
-/// Behind white space and byte order marks; `Err` where more bytes say whether one stands there.
+/// Behind white space and byte order marks; `Err` where more bytes say whether one is there.
 fn skip(buf: &[u8], mut at: usize, eof: bool) -> Result<usize, usize> {
     const MARK: &[u8] = b"\xef\xbb\xbf";
     loop {

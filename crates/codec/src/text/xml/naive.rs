@@ -1,4 +1,4 @@
-//! The slow twin: an item read by another parser into a tree, and its values told of the tree.
+//! The slow twin: another parser reads an item into a tree, and the values are collected from the tree.
 
 use super::walk::{BLOCKS, BREAK, SILENT, collapse_white_space};
 use quick_xml::Reader;
@@ -59,7 +59,7 @@ pub fn leaves(item: &[u8]) -> Result<Vec<(String, String)>, String> {
     }
     for node in &item.content {
         if let Node::Element(child) = node {
-            tell(child, "", prefix, &mut found);
+            collect(child, "", prefix, &mut found);
         }
     }
     Ok(found)
@@ -84,7 +84,7 @@ fn local(name: &str) -> &str {
     name.find(':').map_or(name, |n| &name[n + 1..])
 }
 
-fn tell(element: &Element, above: &str, prefix: &str, found: &mut Vec<(String, String)>) {
+fn collect(element: &Element, above: &str, prefix: &str, found: &mut Vec<(String, String)>) {
     let plain = !prefix.is_empty() && element.name.starts_with(prefix);
     let name = if plain { local(&element.name) } else { &element.name };
     let path = if above.is_empty() { name.to_owned() } else { format!("{above}/{name}") };
@@ -106,7 +106,7 @@ fn tell(element: &Element, above: &str, prefix: &str, found: &mut Vec<(String, S
     } else {
         for node in children() {
             if let Node::Element(child) = node {
-                tell(child, &path, prefix, found);
+                collect(child, &path, prefix, found);
             }
         }
     }

@@ -4,9 +4,9 @@ use super::*;
 use crate::text::{check, decode_json};
 use proptest::prelude::*;
 
-/// What is told of each message of this input: its kind and its values as `path=text`, or the code of its fault and where
-/// it is.
-fn told(input: &[u8]) -> Vec<Vec<String>> {
+/// The content of each message of this input: its kind and its values as `path=text`, or the code of its fault and
+/// where it is.
+fn decoded(input: &[u8]) -> Vec<Vec<String>> {
     let (mut decoder, mut leaves, mut at) = (XmlDecoder::default(), PathValues::default(), 0);
     let mut all = Vec::new();
     loop {
@@ -27,7 +27,7 @@ fn told(input: &[u8]) -> Vec<Vec<String>> {
 }
 
 fn one(input: &str) -> Vec<String> {
-    let mut all = told(input.as_bytes());
+    let mut all = decoded(input.as_bytes());
     assert_eq!(all.len(), 1, "{all:?}");
     all.pop().unwrap()
 }
@@ -37,7 +37,7 @@ fn one(input: &str) -> Vec<String> {
 fn items_are_told_one_by_one_with_what_is_around_them() {
     let feed = "\u{feff}<?xml version='1.0'?>\n<rss version=\"2.0\"><channel>\n<title>Wire &amp; Co</title>\n<!-- <item> is next --><item>\n<title> A &lt;b&gt;\u{e9}&#x20AC; </title><link>https://x/?a=1&amp;b=2</link>\n<category>x</category><category domain='t'>y</category><enclosure url=\"u\"/>\n</item>\n<item/>\n<ttl>5</ttl></channel></rss>\n";
     assert_eq!(
-        told(feed.as_bytes()),
+        decoded(feed.as_bytes()),
         [
             vec!["feed", "rss@version=2.0", "rss/channel/title=Wire & Co"],
             vec![
@@ -56,7 +56,7 @@ fn items_are_told_one_by_one_with_what_is_around_them() {
     );
 }
 
-// Of a text with a word in italics only what stood before the word was told.
+// Of a text with a word in italics only the text before the word was reported.
 #[test]
 fn markup_is_text() {
     let entry = "<a:entry xmlns:a='urn:a'><a:title type='xhtml'><div>A  <i>b</i>\n c</div></a:title><a:content type=\"xhtml\"><div xmlns='urn:x'><head><title>no</title></head><h1>One</h1><p>Two &amp;<br/>three</p><script>x</script></div></a:content><x:note>so <b>it</b> is</x:note><pair><l>1</l><r>2</r></pair><summary type=\"html\">&lt;p>as it is&lt;/p></summary><c><![CDATA[ <raw> & ]]> tail</c></a:entry>";
@@ -118,9 +118,9 @@ fn each_fault_has_its_code_and_its_neighbours_are_kept() {
         (format!("<item>{many}</item>").as_bytes(), "too_deep"),
     ] {
         let good = b"<item><title>good</title></item>";
-        let all = told(&[&good[..], b"\n", bad, b"\n", good].concat());
+        let all = decoded(&[&good[..], b"\n", bad, b"\n", good].concat());
         let shown = String::from_utf8_lossy(&bad[..bad.len().min(60)]);
-        let codes: Vec<_> = all.iter().map(|told| told[0].as_str()).collect();
+        let codes: Vec<_> = all.iter().map(|message| message[0].as_str()).collect();
         assert_eq!(codes, ["item", code, "item"], "{shown}: {all:?}");
         assert!(all[0] == all[2] && all[1][1].starts_with("33.."), "{shown}: {all:?}");
     }
@@ -130,10 +130,10 @@ fn each_fault_has_its_code_and_its_neighbours_are_kept() {
 #[test]
 fn nothing_is_expanded() {
     let bomb = "<?xml version=\"1.0\"?><!DOCTYPE lolz [<!ENTITY lol \"lol\"><!ENTITY lol2 \"&lol;&lol;&lol;\">]><rss><channel><item><title>&lol2;</title></item><item><title>x</title></item></channel></rss>";
-    let codes: Vec<_> = told(bomb.as_bytes()).into_iter().map(|mut told| told.remove(0)).collect();
+    let codes: Vec<_> = decoded(bomb.as_bytes()).into_iter().map(|mut message| message.remove(0)).collect();
     assert_eq!(codes, ["doctype", "feed", "bad_entity", "item"]);
     let file = "<!DOCTYPE x SYSTEM \"file:///etc/passwd\"><item>&x;</item>";
-    let codes: Vec<_> = told(file.as_bytes()).into_iter().map(|mut told| told.remove(0)).collect();
+    let codes: Vec<_> = decoded(file.as_bytes()).into_iter().map(|mut message| message.remove(0)).collect();
     assert_eq!(codes, ["doctype", "bad_entity"]);
 }
 
@@ -150,7 +150,7 @@ fn what_never_ends_costs_no_more_than_its_bytes() {
         "<x><item>",
         "<?xml ?><item><![CDATA[",
     ] {
-        let all = told(again.repeat(200_000).as_bytes());
+        let all = decoded(again.repeat(200_000).as_bytes());
         assert!(!all.is_empty(), "{again}");
     }
     let long = format!("<item>{}</item><item>x</item>", "x".repeat(300));
@@ -165,7 +165,7 @@ fn what_never_ends_costs_no_more_than_its_bytes() {
     assert!(matches!(next, NextTextMessage::Message(_)) && leaves.mark() < 2 * mixed.len(), "{next:?}");
     assert_eq!(one("<rss><channel><title>x"), ["truncated", "0..22"]);
     let utf16: Vec<u8> = "<rss><item/></rss>".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    assert_eq!(told(&utf16), [["bad_encoding", "0..36"]]);
+    assert_eq!(decoded(&utf16), [["bad_encoding", "0..36"]]);
 }
 
 // A page that says that the feed has moved was a feed without news.
@@ -190,9 +190,9 @@ fn samples_are_what_the_twin_reads() {
     for sample in [XmlSample::Rss, XmlSample::Atom, XmlSample::NewsMl] {
         let feed = sample_feed(sample, 50, 3);
         agree(&mut XmlDecoder::default(), &feed).unwrap();
-        let all = told(&feed);
+        let all = decoded(&feed);
         assert_eq!(all.len(), 51);
-        assert!(all[0][0] == "feed" && all[1..].iter().all(|told| told.len() > 5), "{all:?}");
+        assert!(all[0][0] == "feed" && all[1..].iter().all(|message| message.len() > 5), "{all:?}");
         let mut out = Vec::new();
         let summary = decode_json(&mut &feed[..], "f", &mut XmlDecoder::default(), &mut out).unwrap();
         assert_eq!((summary.messages, summary.errors, summary.bytes), (51, 0, feed.len() as u64));

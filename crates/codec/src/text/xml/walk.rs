@@ -13,7 +13,7 @@ const ATTRIBUTES_MAX: usize = 64;
 /// Where a line of a text that is markup begins or ends; no character of XML.
 pub(super) const BREAK: char = '\u{1}';
 
-/// Elements of markup that stand on lines of their own.
+/// Elements of markup that are on lines of their own.
 pub(super) const BLOCKS: [&str; 25] = [
     "p",
     "div",
@@ -95,7 +95,7 @@ struct OpenItemElement {
     at: usize,
     parent: bool,
     text: bool,
-    /// Told as text, whatever is in it.
+    /// Whether it is read as text, whatever is in it.
     markup: bool,
     silent: bool,
     block: bool,
@@ -295,7 +295,7 @@ pub(super) fn collapse_white_space(flow: &str) -> String {
     out
 }
 
-/// Appends `text`, which stands at `at`, with its references resolved and line ends as `\n`.
+/// Appends `text`, which is at `at`, with its references resolved and line ends as `\n`.
 fn unescape(text: &str, at: usize, out: &mut String) -> Result<(), TextFault> {
     let mut from = 0;
     while let Some(n) = memchr::memchr(b'&', &text.as_bytes()[from..]) {

@@ -82,7 +82,7 @@ impl SessionIndex {
 
     #[cold]
     fn add(&mut self, sessions: &mut Vec<Vec<u8>>, name: &[u8], hash: u64) -> usize {
-        // The name stands in every mark of progress: it must be short, and come back from there as it was.
+        // The name is in every mark of progress: it must be short, and come back from there as it was.
         if name.len() > SESSION_BYTES_MAX || std::str::from_utf8(name).is_err() {
             let name = format!("blake3:{}", blake3::hash(name).to_hex());
             return self.id(sessions, name.as_bytes());
@@ -95,5 +95,5 @@ impl SessionIndex {
     }
 }
 
-/// The name of a session as it came, in bytes; a longer one is told by its hash.
+/// Bytes of a session's name that are kept as received; a longer name is identified by its hash.
 const SESSION_BYTES_MAX: usize = 128;

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use crate::block::cursor::BlockCursor;
 
-    /// A bound that nobody is told of looks like a feed without duplicates.
+    /// If nobody reports the bound, a feed that exceeds it looks like a feed without duplicates.
     #[test]
     fn sessions_beyond_the_bound_are_counted() {
         let mut block = Block::default();

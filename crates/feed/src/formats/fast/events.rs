@@ -13,11 +13,11 @@
 //!
 //! Levels of snapshots, and those that waited for one, have the flag `snapshot`.
 //!
-//! **The account.** A message with events is one; one whose levels wait for a snapshot is ignored, and its levels come with
-//! that snapshot. A packet that is not looked into (a duplicate, one of a channel that nobody needs now, one that cannot be
-//! used) counts as one message. What is held back, because a packet before it is missing, comes on the tape with the packet
-//! that lets it go on: all of a unit's events have one place, in that packet, and places go up, so that what is on a tape can
-//! be told by them. Where its own message stands is kept with the event, as `place`.
+//! **The account.** A message with events is one; one whose levels wait for a snapshot is ignored, and its levels
+//! come with that snapshot. A packet that is not looked into (a duplicate, one of a channel that nobody needs now,
+//! one that cannot be used) counts as one message. Messages held back by a missing packet reach the tape with the
+//! packet that lets the channel continue. All events of a unit have one place, in that packet. Places increase, so
+//! that they show what is on a tape. The event keeps the place of its own message as `place`.
 
 use crate::block::json::json_string;
 use crate::block::{Block, UnitKind};
@@ -38,7 +38,7 @@ use unitape_model::{
     Refusal, UnixNanos, flags, schema,
 };
 
-/// Kept with a `status` `missing`: no `lost` was told that the messages were in.
+/// Kept with a `status` `missing`: no `lost` reported the packets of these messages.
 pub(crate) const ALONE: &str = "alone";
 
 /// Kept with a `status` `lost` of snapshots and reference data, which a venue sends again and again.
@@ -50,18 +50,18 @@ pub struct FastDecoder {
     config: Arc<HandlerConfig>,
     venue: String,
     handler: Engine,
-    /// That of the mapping before, when this one was loaded anew: its books are over.
+    /// The engine of the previous mapping, when this one was reloaded: its books are over.
     before: Option<Engine>,
     by: Option<ReferenceLookup>,
     place: UnitOffsets,
 }
 
-/// Where the next unit may stand.
+/// Where the next unit may be.
 #[derive(Clone, Copy, Debug, Default)]
 struct UnitOffsets {
     /// Behind the last one.
     next: u64,
-    /// Units stand before this.
+    /// Units are before this.
     end: u64,
 }
 
@@ -236,7 +236,8 @@ impl<I: InstrumentLookup> MarketEventSink for FastEventWriter<'_, I> {
             }
             step => self.events(at, step),
         };
-        // Names of ours are short, and those of the venue are cut where they are read; should one not fit, it is told.
+        // Our own names are short, and the handler cuts the venue's names. A name that still does not fit is
+        // reported.
         if let Err(why) = made
             && !self.bad
         {
@@ -318,23 +319,24 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
                 Ok(())
             }
             MarketEvent::Instrument(id) => {
-                let told = &tables.instruments[id.index()];
-                let product = &tables.products[told.product.index()];
+                let definition = &tables.instruments[id.index()];
+                let product = &tables.products[definition.product.index()];
                 self.event(at, EventKind::Ref, |e| {
-                    e.instrument(&told.id)?;
+                    e.instrument(&definition.id)?;
                     e.venue(EventField::Mic)?;
-                    e.some_text(EventField::Symbol, &told.symbol)?;
-                    let currency = if told.currency.is_empty() { &product.currency } else { &told.currency };
+                    e.some_text(EventField::Symbol, &definition.symbol)?;
+                    let own = &definition.currency;
+                    let currency = if own.is_empty() { &product.currency } else { own };
                     e.some_text(EventField::Ccy, currency)?;
-                    if let Some(tick) = told.tick.or(product.tick) {
+                    if let Some(tick) = definition.tick.or(product.tick) {
                         e.set(EventField::Tick, EventValue::Price(tick))?;
                     }
-                    if let Some(multiplier) = told.multiplier {
+                    if let Some(multiplier) = definition.multiplier {
                         e.set(EventField::Multiplier, EventValue::Decimal(multiplier))?;
                     }
                     e.keep("product", &product.id)?;
                     e.keep("group", tables.group(id))?;
-                    match told.depth.or(product.depth) {
+                    match definition.depth.or(product.depth) {
                         Some(depth) => e.event.keep_unmapped("depth", &depth.to_string()),
                         None => Ok(()),
                     }
@@ -522,7 +524,7 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
         header.with_flags(bits).write(&mut self.block.arena[at..]);
     }
 
-    /// The events in hand stand at this place of the source.
+    /// The events in hand are at this place of the source.
     fn stand(&mut self, offset: u64) {
         let arena = &mut self.block.arena;
         let mut at = self.first;
@@ -533,7 +535,7 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
         }
     }
 
-    /// Where a unit stands: units go up, so that what is on a tape can be told by it.
+    /// The place of a unit. Places increase, so that they show what is on a tape.
     fn offset(&mut self, place: u64) -> u64 {
         let offset = place.max(self.place.next);
         self.place.next = offset + 1;

@@ -59,7 +59,7 @@ const RECORD: u16 = u16::MAX - 1;
 /// The day of the file.
 const DAY: u16 = u16::MAX - 2;
 
-/// The path of the day of a file, where its format tells one.
+/// The path of the day of a file, where its format has one.
 pub(crate) const DAY_PATH: &str = "@day";
 
 const RECORD_PATH: &str = "@record";
@@ -142,7 +142,7 @@ impl FixedRecordsDecoder {
         Ok(Self { decoder: FixedWidthDecoder::new(layout), mapper: MessageMapper::new(plan), kinds, fast })
     }
 
-    /// Decodes what stands at `at`, the general way, and gives its end; `None` when there is no more.
+    /// Decodes what is at `at`, the general way, and gives its end; `None` when there is no more.
     fn one(
         &mut self,
         block: &mut Block,
@@ -248,7 +248,7 @@ fn refuse(
 }
 
 impl Block {
-    /// A header or trailer says that `stated` records stand between it and the other; how many there are, if
+    /// A header or trailer says that `stated` records are between it and the other; how many there are, if
     /// these are not as many. Without knowing what came `before` the block only notes it, for the sequencer.
     pub(crate) fn claim(&mut self, stated: u64, headers: u64, before: Option<u64>) -> Option<u64> {
         let here = self.tally.messages;

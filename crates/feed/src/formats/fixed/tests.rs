@@ -1,5 +1,5 @@
 //! The fast way against its twin, the general one: the same frames, units, fix-ups and quarantine, byte for byte,
-//! whatever stands in the records and wherever blocks are cut.
+//! whatever is in the records and wherever blocks are cut.
 
 use crate::block::Block;
 use crate::formats::format::FormatDecoder;
@@ -11,7 +11,7 @@ use unitape_codec::fixed::FixedWidthLayout;
 const TAQ: &[u8] = include_bytes!("../../../../../vectors/fixed/taq/nyse_taq_bbo_20140206.txt");
 
 /// What a source becomes, block by block.
-fn told(mut way: SourceDecoder, input: &[u8], block_bytes: usize, learn: bool) -> Vec<(Vec<u8>, String)> {
+fn decoded(mut way: SourceDecoder, input: &[u8], block_bytes: usize, learn: bool) -> Vec<(Vec<u8>, String)> {
     let mut blocks = way.blocks(input, block_bytes);
     let mut out = Vec::new();
     // Twice, so that names are known the second time.
@@ -26,8 +26,8 @@ fn told(mut way: SourceDecoder, input: &[u8], block_bytes: usize, learn: bool) -
 
 fn same(mapping: &Mapping, input: &[u8], block_bytes: usize, learn: bool) {
     let format = || Format::from_mapping(mapping.clone()).unwrap();
-    let fast = told(SourceDecoder::new(format()).unwrap(), input, block_bytes, learn);
-    let general = told(SourceDecoder::with_general_path(format()).unwrap(), input, block_bytes, learn);
+    let fast = decoded(SourceDecoder::new(format()).unwrap(), input, block_bytes, learn);
+    let general = decoded(SourceDecoder::with_general_path(format()).unwrap(), input, block_bytes, learn);
     for ((fast, of_fast), (general, of_general)) in fast.iter().zip(&general) {
         let differs = fast.iter().zip(general).position(|(a, b)| a != b);
         assert_eq!((fast.len(), differs), (general.len(), None), "frames, blocks of {block_bytes}");
@@ -44,7 +44,7 @@ fn the_taq_file_both_ways() {
     }
 }
 
-/// Records of several sorts among each other, one of them told by a byte.
+/// Records of several types among each other; a byte identifies one of them.
 const MIXED: &str = r#"
 name = "mixed"
 terminator = "newline"

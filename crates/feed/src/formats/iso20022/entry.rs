@@ -7,7 +7,7 @@
 //! ```
 //!
 //! `amt` is what the line adds to the account, exact and in canonical form. Of several transactions in one line
-//! (`TxDtls`) the first one is told.
+//! (`TxDtls`) the list has the first.
 
 use super::IsoFieldValue;
 use super::tree::LINE;

@@ -88,7 +88,7 @@ impl IsoFieldTable {
     /// Notes the entries that have begun, with what is known of them at `at`.
     fn note_open(&mut self, at: usize) {
         for group in std::mem::take(&mut self.open) {
-            // What was told before is not told again.
+            // Entries that an earlier part reported are not reported again.
             if at >= self.live {
                 let plan = &self.tree.groups[usize::from(group)];
                 self.entries.push((group, self.values.len() as u32));

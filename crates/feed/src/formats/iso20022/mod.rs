@@ -1,16 +1,16 @@
 //! ISO 20022 messages for the mapper: found in their wrappings, what the mapping names noted in one pass.
 //!
-//! [`path`] tells how mappings name what is in a message. Values are the text of elements; `signed` amounts have their
-//! sign. A time without an offset is taken as UTC, a day is its midnight.
+//! [`path`] documents how mappings name what is in a message. Values are the text of elements; `signed` amounts have
+//! their sign. A time without an offset is read as UTC, a day is its midnight.
 //!
-//! **Entries.** What is known of an entry is what stands in it, and before it in the elements it is in, up to where
-//! the first entry of another group in it begins, or else to its end. ISO 20022 tells headers first.
+//! **Entries.** An entry's values are its own, and those that precede it in the elements around it. They end where
+//! the first entry of another group in it begins, or else with the entry. ISO 20022 puts headers first.
 //!
-//! **Large messages.** A message above 1 MiB is told in parts where its rule makes events of entries only: each part is
-//! as many entries as fit, a message of its own in the account, and what the message said before is carried to the
-//! next (at most 512 KiB, also from block to block). Elements that hold nothing but entries and what is known of those
-//! (`PmtInf`) are not carried once they are over. All others above that are refused. Within 1 MiB a message is
-//! all or nothing.
+//! **Large messages.** A message above 1 MiB is decoded in parts where its rule makes events of entries only. Each
+//! part has as many entries as fit and counts as one message. Values from before the entries are carried to the next
+//! part (at most 512 KiB, also from block to block). Elements that hold nothing but entries and their values
+//! (`PmtInf`) are not carried once they are over. All others above that are refused. Within 1 MiB a message is all or
+//! nothing.
 //!
 //! **Unlisted** fields are kept under their path, with `#2`, `#3`, … when they repeat.
 
@@ -61,7 +61,7 @@ struct IsoFieldValue {
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IsoFieldKind {
-    /// Text as it stands.
+    /// Text as it is.
     Text,
     /// An amount, and whether it is less than zero.
     Signed(bool),
@@ -69,7 +69,7 @@ enum IsoFieldKind {
     Line(u32),
 }
 
-/// ISO 20022. A message larger than its bound goes on from block to block, and those blocks are decoded in order.
+/// ISO 20022. A message larger than its bound continues from block to block, and those blocks are decoded in order.
 pub const FORMAT: FormatEntry =
     FormatEntry { name: "iso20022", load: |mapping| mapping.needs_rules(), by: |_| Ok(Arc::new(IsoFormat)) };
 
@@ -151,7 +151,7 @@ impl IsoFeedDecoder {
             noted: &self.noted,
         };
         if message.part && self.noted.entries.is_empty() {
-            // What follows the last entry of a message that was told in parts.
+            // The rest of a message in parts, after its last entry.
             block.end_ignored();
             return;
         }
@@ -254,7 +254,7 @@ fn parting(plan: &MappingPlan, groups: usize) -> Vec<bool> {
 }
 
 impl IsoFieldTable {
-    /// Puts what no element tells into its slots.
+    /// Fills the slots of values that no element gives.
     fn set_message_slots(&mut self, message: &iso20022::IsoMessage) {
         if message.goes_on {
             // Entries behind the place where it is parted belong to the next part.
@@ -326,7 +326,7 @@ impl ParsedMessage for IsoMessageView<'_> {
                 scratch.extend_from_slice(text);
                 scratch
             }
-            // For people: the line that cannot be told.
+            // For people: the raw line, because it cannot be written as JSON.
             IsoFieldKind::Line(at) => match self.line(at, scratch) {
                 Ok(()) => scratch,
                 Err(_) => self.noted.values[at as usize..][2].map_or(&[], |f| f.value.raw(self.text)),

@@ -41,7 +41,7 @@ pub enum IsoPath {
     Element(IsoElementPath),
 }
 
-/// Where an element or attribute stands.
+/// Where an element or attribute is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IsoElementPath {
     /// From where.
@@ -59,7 +59,7 @@ pub enum IsoPathStart {
     Header,
     /// `Document`.
     Document,
-    /// The entry in hand, so many levels up.
+    /// The entry in hand, this many levels up.
     Entry(usize),
 }
 
@@ -70,7 +70,7 @@ pub enum IsoElementPart {
     Text,
     /// An attribute.
     Attribute(String),
-    /// Its text with the sign of what stands beside it.
+    /// Its text with the sign of what is beside it.
     Signed,
 }
 

@@ -52,7 +52,7 @@ pub(super) struct RegisterCopy {
     /// Only where this register says this.
     pub(super) only: Option<(RegisterIndex, Box<[u8]>)>,
     pub(super) from: RegisterIndex,
-    /// The register that tells its sign.
+    /// The register that holds its sign.
     pub(super) sign: Option<RegisterIndex>,
     pub(super) to: RegisterIndex,
 }
@@ -72,11 +72,11 @@ pub(super) struct ElementTree {
     pub(super) nodes: Vec<ElementNode>,
     pub(super) registers: usize,
     pub(super) groups: Vec<IsoGroupPlan>,
-    /// Slots of what no element tells.
+    /// Slots of values that no element gives.
     pub(super) message: u8,
     pub(super) kind: u8,
     pub(super) variant: u8,
-    /// Paths that are asked for or known, as they are told of unlisted fields.
+    /// Paths that the mapping uses or lists, as unlisted fields report them.
     pub(super) listed: BTreeSet<String>,
     keeps_current: BTreeMap<(u32, String), RegisterIndex>,
 }
@@ -253,7 +253,7 @@ impl ElementTree {
         Ok(())
     }
 
-    /// Asks for what stands at the end of a way; gives its register. With `slot` it is the message's, and the
+    /// Asks for what is at the end of a way; gives its register. With `slot` it is the message's, and the
     /// register is the slot; else it is the entry's.
     fn element(
         &mut self,
@@ -400,8 +400,10 @@ impl ElementTree {
             let nodes = || inside.iter().map(|i| &self.nodes[*i]);
             let groups: BTreeSet<u16> = nodes().flat_map(|node| node.groups.iter().copied()).collect();
             let of_message = nodes().any(|node| {
-                let told = |action: &RegisterCopy| usize::from(action.to) < slots;
-                node.first != 0 || node.attributes.iter().any(|a| a.1 != 0) || node.actions.iter().any(told)
+                let to_message_slot = |action: &RegisterCopy| usize::from(action.to) < slots;
+                node.first != 0
+                    || node.attributes.iter().any(|a| a.1 != 0)
+                    || node.actions.iter().any(to_message_slot)
             });
             let registers = &self.nodes[n].clears;
             let of_others = self.groups.iter().enumerate().any(|(g, plan)| {

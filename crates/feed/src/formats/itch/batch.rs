@@ -1,4 +1,4 @@
-//! Messages that stand alone, many at a time.
+//! Messages that are alone, many at a time.
 //!
 //! Which type comes next cannot be guessed, so a loop that asks every message for its type waits for a wrong guess at
 //! every second one. Here the types are only counted in the order of the stream, and the work is done type by type:
@@ -35,7 +35,7 @@ pub(super) struct ItchBatch {
     singly: usize,
 }
 
-/// Where a message stands.
+/// Where a message is.
 #[derive(Clone, Copy, Debug, Default)]
 struct MessageSpot {
     /// Its length, in the block.
@@ -61,7 +61,7 @@ struct FrequentMessageType {
 /// Messages of a batch, at most.
 const MESSAGES_MAX: usize = 64;
 
-/// All that is asked of a message before its type is known stands in its first bytes; no frequent one is shorter.
+/// All that is asked of a message before its type is known is in its first bytes; no frequent one is shorter.
 const HEAD_BYTES: usize = 16;
 
 /// Bytes of the frames, as their images have them: a frame is in its place in the arena when its image was put there.
@@ -160,7 +160,7 @@ impl Default for ItchBatch {
 }
 
 impl ItchDecoder {
-    /// Decodes the frequent messages from `at` on; gives where it stands, which is `at` when the next one has to be
+    /// Decodes the frequent messages from `at` on; gives where it is, which is `at` when the next one has to be
     /// decoded by itself.
     #[inline]
     pub(super) fn batch(
@@ -315,7 +315,7 @@ impl ItchDecoder {
         }
         block.count_many(n as u64, (n + counts[REPLACE]) as u64);
         // SAFETY: there is room, as reserved above, and `coming` begins where the arena ended. Every byte of it up to `out`
-        // was written: each of the `n` messages stands in the one list of its type, all of which were gone through, and
+        // was written: each of the `n` messages is in the one list of its type, all of which were gone through, and
         // `batch_field` wrote images over as many bytes as `SORTED` left between its place and the next one's, the sizes of
         // which are those of the images; and in the same loops the unit of each of them, which are the first `n`. A panic
         // before this leaves both lengths as they were.

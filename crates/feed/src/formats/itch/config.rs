@@ -1,7 +1,7 @@
 //! What a mapping file says of an ITCH feed: names, session date, and whether orders are kept.
 //!
 //! The messages of ITCH are fixed, and so is what they mean; what differs from venue to venue and from day to day
-//! stands in the table `[itch]`:
+//! is in the table `[itch]`:
 //!
 //! ```toml
 //! [itch]
@@ -27,10 +27,10 @@ use std::path::Path;
 use unitape_codec::fixed::midnight;
 use unitape_codec::itch::ItchTransport;
 
-/// The table `[itch]` of a mapping, as its file tells it.
+/// The table `[itch]` of a mapping, as its file has it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // told at the head of the module
+#[allow(missing_docs)] // documented at the head of the module
 pub struct ItchConfig {
     #[serde(default = "yes")]
     pub with_orders: bool,
@@ -51,7 +51,7 @@ pub struct ItchConfig {
     pub trading_state: BTreeMap<String, String>,
 }
 
-/// How messages are told apart.
+/// How messages are separated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ItchFramingConfig {
@@ -79,7 +79,7 @@ impl ItchConfig {
 }
 
 impl ItchFramingConfig {
-    /// How the codec tells messages apart; in a datagram they have lengths too.
+    /// How the codec separates messages; in a datagram they have lengths too.
     pub fn to_codec(self) -> ItchTransport {
         match self {
             ItchFramingConfig::Soup => ItchTransport::Soup,
@@ -126,7 +126,7 @@ impl ItchSettings {
             day_midnight(date.as_bytes(), &text.zone)?
                 .ok_or_else(|| format!("itch.session_date: `{date}` is no date; write it as 2020-01-30"))
         };
-        // A zone that is none must be told now, not with the first file.
+        // Report an unknown zone now, not with the first file.
         day_midnight(b"2020-01-30", &text.zone).map_err(|e| format!("itch.zone: {e}"))?;
         Ok(Self {
             with_orders: text.with_orders,

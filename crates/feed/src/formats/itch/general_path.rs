@@ -73,7 +73,7 @@ struct ItchEventWriter<'o, I> {
     last: usize,
 }
 
-/// An order as an event tells it; what is not known is not told.
+/// The fields of an order that an event has; unknown ones are left out.
 #[derive(Clone, Copy, Default)]
 struct OrderFields {
     order: u64,
@@ -128,8 +128,8 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
             ItchMessage::OrderCancel(m) => {
                 some_shares(m.shares())?;
                 if d.orders.is_none() {
-                    let told = OrderFields { order: m.order(), ..OrderFields::default() };
-                    return self.order(d, EventKind::OrderAmend, &told, |e| {
+                    let fields = OrderFields { order: m.order(), ..OrderFields::default() };
+                    return self.order(d, EventKind::OrderAmend, &fields, |e| {
                         e.keep_number("cancelled", m.shares().into())
                     });
                 }
@@ -146,14 +146,14 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                 }
             }
             ItchMessage::OrderDelete(m) => {
-                let told = match d.orders {
+                let fields = match d.orders {
                     None => OrderFields { order: m.order(), ..OrderFields::default() },
                     Some(_) => {
                         let order = d.remove_order(m.stock_locate(), m.order())?;
                         OrderFields::of(&order, order.left)
                     }
                 };
-                self.order(d, EventKind::OrderCancel, &told, |_| Ok(()))
+                self.order(d, EventKind::OrderCancel, &fields, |_| Ok(()))
             }
             ItchMessage::OrderReplace(m) => {
                 some_shares(m.shares())?;
@@ -343,8 +343,8 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
     ) -> Result<(), MessageRefusal> {
         some_shares(order.left)?;
         d.add_order(order, stock)?;
-        let told = OrderFields::of(&order, order.left);
-        self.order_of(d, EventKind::OrderNew, &told, Some(stock), |_| Ok(()))
+        let fields = OrderFields::of(&order, order.left);
+        self.order_of(d, EventKind::OrderNew, &fields, Some(stock), |_| Ok(()))
     }
 
     fn executed(
@@ -356,7 +356,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
     ) -> Result<(), MessageRefusal> {
         some_shares(shares)?;
         let liq = if at.is_none_or(|(_, printable)| printable) { "A" } else { "X" };
-        let told = match d.orders {
+        let fields = match d.orders {
             None => {
                 OrderFields { order, px: at.map(|a| a.0), shares: Some(shares), ..OrderFields::default() }
             }
@@ -364,8 +364,8 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                 let taken = d.reduce_order(locate, order, shares, true)?.order;
                 let px = at.map_or(taken.px, |a| a.0);
                 let left = taken.left;
-                let told = OrderFields { px: Some(px), ..OrderFields::of(&taken, shares) };
-                self.order(d, EventKind::Exec, &told, |e| {
+                let fields = OrderFields { px: Some(px), ..OrderFields::of(&taken, shares) };
+                self.order(d, EventKind::Exec, &fields, |e| {
                     e.id(EventField::MatchId, match_number)?.text(EventField::Liq, liq.as_bytes())?;
                     e.keep_number("left", left.into())
                 })?;
@@ -379,7 +379,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                 return Ok(());
             }
         };
-        self.order(d, EventKind::Exec, &told, |e| {
+        self.order(d, EventKind::Exec, &fields, |e| {
             e.id(EventField::MatchId, match_number)?.text(EventField::Liq, liq.as_bytes())
         })
     }
@@ -388,39 +388,39 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         &mut self,
         d: &ItchDecoder,
         kind: EventKind,
-        told: &OrderFields,
+        fields: &OrderFields,
         more: impl FnOnce(&mut ItchEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), MessageRefusal> {
-        let stock = if d.orders.is_some() { d.stocks.symbol(told.locate) } else { None };
-        self.order_of(d, kind, told, stock.as_ref(), more)
+        let stock = if d.orders.is_some() { d.stocks.symbol(fields.locate) } else { None };
+        self.order_of(d, kind, fields, stock.as_ref(), more)
     }
 
     fn order_of(
         &mut self,
         d: &ItchDecoder,
         kind: EventKind,
-        told: &OrderFields,
+        fields: &OrderFields,
         stock: Option<&[u8; 8]>,
         more: impl FnOnce(&mut ItchEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), MessageRefusal> {
         self.event(d, kind, |e| {
-            e.venue()?.id(EventField::Oid, told.order)?;
+            e.venue()?.id(EventField::Oid, fields.order)?;
             if let Some(stock) = stock {
                 e.stock(stock)?;
             }
-            match told.side {
+            match fields.side {
                 1 => e.text(EventField::Side, b"B")?,
                 2 => e.text(EventField::Side, b"S")?,
                 _ => {}
             }
-            if let Some(px) = told.px {
+            if let Some(px) = fields.px {
                 e.price(px)?;
             }
-            if let Some(shares) = told.shares {
+            if let Some(shares) = fields.shares {
                 e.qty(EventField::Qty, shares.into())?;
             }
-            if told.firm != [0; 4] && !told.firm.trim_ascii_end().is_empty() {
-                e.text(EventField::Firm, told.firm.trim_ascii_end())?;
+            if fields.firm != [0; 4] && !fields.firm.trim_ascii_end().is_empty() {
+                e.text(EventField::Firm, fields.firm.trim_ascii_end())?;
             }
             if kind == EventKind::OrderNew {
                 e.text(EventField::Type, b"limit")?;

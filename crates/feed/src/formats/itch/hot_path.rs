@@ -29,7 +29,7 @@ impl ItchDecoder {
         }
     }
 
-    /// A message that stands for itself.
+    /// A message that is independent.
     #[inline]
     fn alone(&mut self, block: &mut Block, message: ItchMessage<'_>, place: ItchMessagePlace) -> bool {
         let arena = &mut block.arena;

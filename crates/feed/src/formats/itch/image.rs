@@ -121,7 +121,7 @@ impl<'f, const N: usize> ImageFrame<'f, N> {
         self.0[at::KIND_B] = exponent;
     }
 
-    /// Whose order, where the feed tells.
+    /// Whose order, where the feed says.
     #[inline(always)]
     pub fn firm(&mut self, id: u32) {
         self.set(FIRM, id.to_le_bytes());
@@ -142,7 +142,7 @@ impl<'f, const N: usize> ImageFrame<'f, N> {
     }
 }
 
-/// The frame goes on with a line that keeps a number under a name, and has the flags for it.
+/// The frame continues with a line that keeps a number under a name, and has the flags for it.
 #[inline(always)]
 pub(super) fn with_extension(header: FrameHeader, last: u8) -> FrameHeader {
     FrameHeader::new_unstamped(

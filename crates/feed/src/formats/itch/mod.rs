@@ -9,14 +9,15 @@
 //! ```
 //!
 //! What the messages mean is fixed, so no rules of a mapping are asked: the frequent ones are written as images of
-//! events that were made once a block, with the values put in (`image`), many at a time where they stand alone
+//! events that were made once a block, with the values put in (`image`), many at a time where they are alone
 //! (`batch`) or one by one (`fast`), all others field by field (`general_path`), and all ways write the same bytes. What
 //! differs from venue to venue is in the mapping's table `[itch]` (`config`).
 //!
-//! **State.** With orders, what a message becomes depends on all messages before it in its source, so such a feed is of
-//! the class `stream`: its blocks are decoded in their turn, by one decoder that goes from worker to worker. The state
-//! begins empty with each source and depends on its bytes alone; a run that goes on in the middle of a source reads it
-//! from its start again, and what is on the tape already is left out, so the tape is the same whenever it was stopped.
+//! **State.** With orders, the events of a message depend on all messages before it in its source. Such a feed is of
+//! the class `stream`: its blocks are decoded in order, by one decoder that moves from worker to worker. The state
+//! begins empty with each source and depends on its bytes alone. A run that resumes in the middle of a source reads
+//! the source from its start again and leaves out what is on the tape already. So the tape is the same whenever the
+//! run was stopped.
 
 mod batch;
 mod config;
@@ -77,7 +78,7 @@ pub struct ItchDecoder {
     by: Option<ReferenceLookup>,
 }
 
-/// Where a message stands, and when it was sent.
+/// Where a message is, and when it was sent.
 #[derive(Clone, Copy, Debug)]
 struct ItchMessagePlace {
     source: u32,
@@ -86,7 +87,7 @@ struct ItchMessagePlace {
     length: usize,
     /// UTC nanoseconds of the session's midnight.
     midnight: i64,
-    /// Its number in its session, where the framing tells.
+    /// Its number in its session, where the framing has one.
     sequence: Option<u64>,
 }
 
@@ -183,7 +184,7 @@ impl ItchDecoder {
         }
     }
 
-    /// Decodes a stream of messages; gives where it stands.
+    /// Decodes a stream of messages; gives where it is.
     fn stream<I: InstrumentLookup>(
         &mut self,
         block: &mut Block,
@@ -457,7 +458,7 @@ impl FormatDecoder for ItchDecoder {
     }
 }
 
-/// The session date is not known: no time can be told.
+/// The session date is not known, so no time can be computed.
 const NO_DAY: i64 = i64::MIN;
 
 #[cold]

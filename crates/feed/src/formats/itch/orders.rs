@@ -5,7 +5,7 @@
 //!                               └──────────┴──────────┘     and what stands behind a gap moves up when one goes
 //! ```
 //!
-//! Two orders stand on a line of the processor, and a reference is found on the line it belongs to mostly. The table
+//! Two orders are on a line of the processor, and a reference is found on the line it belongs to mostly. The table
 //! doubles when it is five eighths full; nothing else allocates. References come from outside: a reference that
 //! finds no slot within [`PROBES_MAX`] is refused, as one beyond [`ORDERS_MAX`] is; the quarantine counts them.
 
@@ -154,7 +154,7 @@ impl ItchOrderTable {
     #[inline]
     fn remove_at(&mut self, mut gap: usize) {
         let mask = self.slots.len() - 1;
-        // What follows moves up if it may: nothing may stand behind a gap that lies behind its home.
+        // What follows moves up if it may: nothing may be behind a gap that lies behind its home.
         let mut at = gap;
         loop {
             at = (at + 1) & mask;

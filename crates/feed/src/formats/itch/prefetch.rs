@@ -14,7 +14,7 @@ pub(super) fn prefetch<T>(value: &T) {
     let _ = value;
 }
 
-/// The same for what stands so many values behind the start of `values`, or behind its end.
+/// The same for what is so many values behind the start of `values`, or behind its end.
 #[inline(always)]
 pub(super) fn prefetch_behind<T>(values: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]

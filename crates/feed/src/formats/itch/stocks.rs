@@ -16,7 +16,7 @@ struct StockName {
     id: InstrumentId,
 }
 
-/// There are so many codes.
+/// Number of possible codes.
 const CODES: usize = 1 << 16;
 
 /// All codes.

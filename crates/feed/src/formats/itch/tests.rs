@@ -98,7 +98,7 @@ fn check(mapping: &str, expected: expect_test::Expect) {
     expected.assert_eq(&format!("{}\n", lines(&block, &known).join("\n")));
 }
 
-/// What each type becomes is a promise to whoever reads the tape.
+/// What each type becomes is a promise to the readers of the tape.
 #[test]
 fn every_type_with_orders() {
     check(
@@ -236,11 +236,11 @@ proptest! {
     }
 }
 
-/// What stands in the book, by a plain map: side, price, shares left and executed, locate code.
+/// What is in the book, by a plain map: side, price, shares left and executed, locate code.
 type Plain = HashMap<u64, (u8, u32, u32, u32, u16)>;
 
 /// What an event of the order family says: oid, side, px, qty, instrument.
-fn told(event: &Event<'_>) -> (u64, u8, i64, u64, u32) {
+fn order_fields(event: &Event<'_>) -> (u64, u8, i64, u64, u32) {
     let order = unitape_model::records::OrderRecord::from_event(event).expect("of the order family");
     let qty = order.qty.get() as u64 * 10u64.pow(u32::from(order.common.kind_b));
     let oid = u64::from_le_bytes(order.oid[..8].try_into().unwrap()) >> 8;
@@ -272,14 +272,14 @@ proptest! {
                     let side = if m[19] == b'B' { 1 } else { 2 };
                     let (shares, px) = (be(&m[20..24]) as u32, be(&m[32..36]) as u32);
                     map.insert(order, (side, px, shares, 0, locate));
-                    prop_assert_eq!(told(&next()), (order, side, px.into(), shares.into(), id(locate)));
+                    prop_assert_eq!(order_fields(&next()), (order, side, px.into(), shares.into(), id(locate)));
                 }
                 b'E' | b'C' => {
                     let shares = be(&m[19..23]) as u32;
                     let (side, px, left, done, locate) = map[&order];
                     let px = if m[0] == b'C' { be(&m[32..36]) as u32 } else { px };
                     let event = next();
-                    prop_assert_eq!(told(&event), (order, side, px.into(), shares.into(), id(locate)));
+                    prop_assert_eq!(order_fields(&event), (order, side, px.into(), shares.into(), id(locate)));
                     let kept: Vec<_> = event.unmapped_fields().map(|(n, v)| format!("{n}={v}")).collect();
                     prop_assert_eq!(kept, vec![format!("left={}", left - shares)]);
                     if m[0] == b'E' || m[31] == b'Y' {
@@ -291,15 +291,15 @@ proptest! {
                     let shares = be(&m[19..23]) as u32;
                     let (side, px, left, done, locate) = map[&order];
                     let whole = if left == shares { shares } else { done + left - shares };
-                    prop_assert_eq!(told(&next()), (order, side, px.into(), whole.into(), id(locate)));
+                    prop_assert_eq!(order_fields(&next()), (order, side, px.into(), whole.into(), id(locate)));
                     map.insert(order, (side, px, left - shares, done, locate));
                 }
                 b'D' | b'U' => {
                     let (side, px, left, _, locate) = map.remove(&order).unwrap();
-                    prop_assert_eq!(told(&next()), (order, side, px.into(), left.into(), id(locate)));
+                    prop_assert_eq!(order_fields(&next()), (order, side, px.into(), left.into(), id(locate)));
                     if m[0] == b'U' {
                         let (new, shares, px) = (be(&m[19..27]), be(&m[27..31]) as u32, be(&m[31..35]) as u32);
-                        prop_assert_eq!(told(&next()), (new, side, px.into(), shares.into(), id(locate)));
+                        prop_assert_eq!(order_fields(&next()), (new, side, px.into(), shares.into(), id(locate)));
                         map.insert(new, (side, px, shares, 0, locate));
                     }
                 }
@@ -333,7 +333,7 @@ fn after_add(letter: u8, locate: u16, values: &[SampleValue<'_>]) -> String {
         k
     }] {
         let block = decode(&mut decoder("nasdaq-itch50"), &input, &known);
-        let told = lines(&block, &known)
+        let refusals = lines(&block, &known)
             .iter()
             .filter(|l| l.contains("quarantine"))
             .map(|l| {
@@ -342,8 +342,8 @@ fn after_add(letter: u8, locate: u16, values: &[SampleValue<'_>]) -> String {
             })
             .collect::<Vec<_>>()
             .join("; ");
-        assert!(out.is_empty() || out == told);
-        out = told;
+        assert!(out.is_empty() || out == refusals);
+        out = refusals;
     }
     out
 }
@@ -441,7 +441,7 @@ fn packets_that_repeat_and_packets_that_are_missing() {
         out
     };
     decoder.begin_source();
-    let mut told = Vec::new();
+    let mut outcomes = Vec::new();
     for bytes in [
         packet(1, &[1, 2]),
         packet(1, &[1, 2]),
@@ -470,7 +470,7 @@ fn packets_that_repeat_and_packets_that_are_missing() {
             }
         }
         let t = block.tally;
-        told.push(format!("{} ({} twice, {} ignored)", one.join(", "), t.duplicates, t.ignored));
+        outcomes.push(format!("{} ({} twice, {} ignored)", one.join(", "), t.duplicates, t.ignored));
     }
     expect_test::expect![[r#"
         1, 2 (0 twice, 0 ignored)
@@ -483,5 +483,5 @@ fn packets_that_repeat_and_packets_that_are_missing() {
         8, behind the last message (0 twice, 0 ignored)
         shorter than the head of a MoldUDP64 packet (0 twice, 0 ignored)
     "#]]
-    .assert_eq(&format!("{}\n", told.join("\n")));
+    .assert_eq(&format!("{}\n", outcomes.join("\n")));
 }

@@ -1,7 +1,7 @@
 //! SWIFT MT messages for the mapper: framed, the fields that the mapping names noted in one pass.
 //!
-//! [`path`] tells how mappings name fields. Values are as `decode swift` shows them: amounts with a point, days as
-//! `2019-04-25`, lines joined by line ends; `signed` amounts have their sign.
+//! [`path`] documents how mappings name fields. Values are as `decode swift` shows them: amounts with a point, days
+//! as `2019-04-25`, lines joined by line ends; `signed` amounts have their sign.
 //!
 //! **Event time** (`time`), UTC, is the first of these that the message has:
 //!
@@ -13,7 +13,7 @@
 //!    `98a:ESET`; the day of the deal, `98a:TRAD` or `30T`; that of a statement, `98a:STAT`; that of the first line, `61`;
 //! 5. when the network acknowledged it: `177` of the acknowledgement in front, taken as UTC.
 //!
-//! Days are their midnight. What stands there and is no day is an error, not passed over.
+//! Days are their midnight. What is there and is no day is an error, not passed over.
 //!
 //! **A value that is not of its tag's form** is refused where the rule asks for a component of it; whole
 //! values and fields that nothing names may be of any form. **Unlisted** fields are kept under their tag, with
@@ -269,7 +269,7 @@ impl SwiftFieldTable {
                 }
                 let taken = match want.group {
                     Some((group, first)) => {
-                        // Entries are without gaps, or last as long as a sequence: what stands behind one is none of
+                        // Entries are without gaps, or last as long as a sequence: what is behind one is none of
                         // its fields.
                         let lasts = wants.lasts[usize::from(group)].is_some();
                         let (last, seen) = &mut self.open[usize::from(group)];
@@ -345,7 +345,7 @@ impl SwiftFieldTable {
         number_repeats(&mut self.unlisted);
     }
 
-    /// What is told outside the text: type, and blocks 1, 2, 3 and 5. Gives the variant.
+    /// Notes the values outside the text: type, and blocks 1, 2, 3 and 5. Returns the variant.
     fn blocks(
         &mut self,
         wants: &SwiftFieldSelection,
@@ -405,7 +405,7 @@ impl SwiftFieldTable {
             self.slots[usize::from(wants.repeat)] =
                 Some(push(&mut self.found, SwiftFieldValue::from_span((0, 0), SwiftValueKind::Repeat)));
         }
-        // The parts of a block stand together, and it is taken apart once.
+        // The parts of a block are together, and it is taken apart once.
         let mut apart = (0, Ok(false));
         for want in &wants.blocks {
             let found = match want.block {
@@ -551,9 +551,9 @@ impl ParsedMessage for SwiftMessageView<'_> {
             (SwiftValueKind::Invalid, _) => Err(Refusal::BadValue),
             (SwiftValueKind::Entries, FieldLayout::Json) => {
                 scratch.clear();
-                let told = entries(self.text, self.tokens, scratch).map_err(|_| Refusal::BadValue)?;
+                let has_entries = entries(self.text, self.tokens, scratch).map_err(|_| Refusal::BadValue)?;
                 let json = std::str::from_utf8(scratch).map_err(|_| Refusal::BadValue)?;
-                if told { event.set(spec, EventValue::Json(json)) } else { Ok(()) }
+                if has_entries { event.set(spec, EventValue::Json(json)) } else { Ok(()) }
             }
             (_, FieldLayout::Syms { .. }) => {
                 event.set_names(spec, std::iter::once(self.text(index, scratch)), names)

@@ -2,9 +2,9 @@
 //!
 //! | path | is |
 //! |---|---|
-//! | `type`, `category` | `103` and `1`, `ACK`, `NAK`; not there where nothing tells |
-//! | `mt` | `MT103`; not there where nothing tells |
-//! | `ack` | `ACK` or `NAK` where an acknowledgement stands in front of the message |
+//! | `type`, `category` | `103` and `1`, `ACK`, `NAK`; absent if nothing shows it |
+//! | `mt` | `MT103`; absent if nothing shows it |
+//! | `ack` | `ACK` or `NAK` where an acknowledgement precedes the message |
 //! | `repeat` | `Y` where a trailer `PDE` or `PDM` says that the message may have been sent before |
 //! | `variant` | field 119 of block 3: `COV`, `STP`, `REMIT` |
 //! | `time` | the event time, see [`super`] |
@@ -54,7 +54,7 @@ pub enum SwiftPath {
 /// A field of the text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SwiftFieldPath {
-    /// The sequence it must stand in.
+    /// The sequence it must be in.
     pub sequence: Option<String>,
     /// The tag's number.
     pub number: u8,
@@ -133,7 +133,7 @@ impl Dialect for SwiftDialect {
     fn container(&self, path: &SwiftPath) -> Option<SwiftPath> {
         match path {
             SwiftPath::Field(field, Some(_)) => Some(SwiftPath::Field(field.clone(), None)),
-            // The lines are told by the list; what stands behind the balances is not.
+            // The list has the statement lines, but not the fields after the balances.
             _ => None,
         }
     }

@@ -147,7 +147,7 @@ impl SwiftFieldSelection {
 }
 
 impl SwiftFieldTarget {
-    /// Whether this field is meant: by the bit of its option, the word of its qualifier and where it stands.
+    /// Whether this field is meant: by the bit of its option, the word of its qualifier and where it is.
     #[inline]
     pub(super) fn matches(&self, option: u32, qualifier: u32, place: CurrentSwiftSequence<'_>) -> bool {
         self.options & option != 0

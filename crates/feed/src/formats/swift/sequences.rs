@@ -1,4 +1,4 @@
-//! Sequences with letters, which no field names: told by what begins them.
+//! Sequences with letters, which no field names: recognised by the fields that begin them.
 //!
 //! | type | B begins | C begins |
 //! |---|---|---|
@@ -10,14 +10,14 @@
 //! | 204 | with each `20` but the first | |
 //! | category 3 | with `15B` | with `15C`, and so on |
 //!
-//! What stands before is A. All others have none, or name theirs with `16R`.
+//! What is before is A. All others have none, or name theirs with `16R`.
 
 use unitape_codec::swift_mt::SwiftMessageType;
 
 /// Follows the sequences of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SwiftSequenceTracker {
-    told_by: SwiftSequenceRule,
+    rule: SwiftSequenceRule,
     /// The sequence in hand; 0 where there is none.
     letter: u8,
     /// `20` of a 204, and `32B` behind a `21`.
@@ -37,7 +37,7 @@ enum SwiftSequenceRule {
 impl SwiftSequenceTracker {
     /// For a message of this type; `cover` says that its variant is COV.
     pub(super) fn for_type(kind: SwiftMessageType, cover: bool) -> Self {
-        let told_by = match kind {
+        let rule = match kind {
             SwiftMessageType::Mt(202 | 205) if cover => SwiftSequenceRule::Cover,
             SwiftMessageType::Mt(101 | 110 | 207 | 210) => {
                 SwiftSequenceRule::Related { amounts_end_it: false }
@@ -50,14 +50,14 @@ impl SwiftSequenceTracker {
             _ => SwiftSequenceRule::Nothing,
         };
         let letter =
-            if matches!(told_by, SwiftSequenceRule::Nothing | SwiftSequenceRule::Field15) { 0 } else { b'A' };
-        Self { told_by, letter, seen: 0 }
+            if matches!(rule, SwiftSequenceRule::Nothing | SwiftSequenceRule::Field15) { 0 } else { b'A' };
+        Self { rule, letter, seen: 0 }
     }
 
     /// The sequence of the next field.
     #[inline]
     pub(super) fn advance(&mut self, number: u8, option: u8) -> u8 {
-        match (self.told_by, number, option) {
+        match (self.rule, number, option) {
             (SwiftSequenceRule::Nothing, ..) => {}
             (SwiftSequenceRule::Cover, 50, _) => self.letter = b'B',
             (SwiftSequenceRule::Related { .. } | SwiftSequenceRule::Settlement, 21, 0) => {
@@ -85,7 +85,7 @@ impl SwiftSequenceTracker {
     /// Whether it is the cover of a payment and the customers' sequence is in hand.
     #[inline]
     pub(super) fn in_cover(&self) -> bool {
-        self.told_by == SwiftSequenceRule::Cover && self.letter == b'B'
+        self.rule == SwiftSequenceRule::Cover && self.letter == b'B'
     }
 }
 

@@ -1,11 +1,11 @@
-//! What tells when a message is: the order of what may is told in [`super`].
+//! Where the event time of a message comes from; [`super`] documents the order of precedence.
 
 use super::selection::SwiftFieldPart;
 use super::values::{self, NANOS, SwiftFieldValue, SwiftValueKind};
 use unitape_codec::swift_mt::parts::{self, SwiftComponents};
 use unitape_codec::swift_mt::{SwiftField, SwiftMessage, header, value};
 
-/// Fields that may tell the event time, as far as they have been seen: index and one more.
+/// Fields that may give the event time, as far as they have been seen: index and one more.
 #[derive(Debug, Default)]
 pub(super) struct EventTimeFields {
     made: Option<usize>,
@@ -62,7 +62,7 @@ impl EventTimeFields {
         }
         let sent = message.block(2).and_then(|span| {
             let known = header(2, span.slice(buf), parts);
-            // A block 2 without a time, or of no known form, tells none.
+            // A block 2 without a time, or of no known form, gives none.
             values::from_header("moment", known, parts, span.slice(buf), span)
                 .filter(SwiftFieldValue::is_moment)
         });

@@ -2,7 +2,7 @@
 
 use unitape_codec::swift_mt::SwiftField;
 
-/// A number that tells names of unlisted fields apart; two names of one number count as one when they repeat.
+/// A number that distinguishes the names of unlisted fields; two names of one number count as one when they repeat.
 pub(super) fn name_key(token: &SwiftField, text: &[u8]) -> u64 {
     let mut key = 0xcbf2_9ce4_8422_2325u64;
     for byte in token.name(text).iter().chain(qualifier(token.slice(text)).unwrap_or_default()) {
@@ -24,7 +24,7 @@ pub(super) fn qualifier(value: &[u8]) -> Option<&[u8]> {
 /// Counts how often each name was there before, and leaves them in order.
 pub(super) fn number_repeats(unlisted: &mut [(u64, u32, u32)]) {
     if unlisted.len() <= FEW {
-        // They stand in order, and are compared one with another sooner than sorted.
+        // They are in order, and are compared one with another sooner than sorted.
         for i in 1..unlisted.len() {
             let key = unlisted[i].0;
             unlisted[i].2 = unlisted[..i].iter().filter(|other| other.0 == key).count() as u32;

@@ -5,7 +5,7 @@ use unitape_codec::swift_mt::parts::{ComponentKind, SwiftComponent, SwiftCompone
 use unitape_codec::swift_mt::{Span, ValueFault, value};
 use unitape_model::words;
 
-/// A value: where it stands, and what it is.
+/// A value: where it is, and what it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SwiftFieldValue {
     start: u32,
@@ -121,7 +121,7 @@ fn day(kind: ComponentKind, text: &[u8]) -> Option<value::CalendarDay> {
     }
 }
 
-/// What the mapping asks of a value that stands at `whole`, which was taken apart with this result.
+/// What the mapping asks of a value that is at `whole`, which was taken apart with this result.
 pub(super) fn part(
     want: &SwiftFieldPart,
     result: Result<bool, ValueFault>,

@@ -1,7 +1,7 @@
 //! Messages of text for the mapper: what the decoders of [`unitape_codec::text`] find, by path.
 //!
-//! [`path`] tells how mappings name values. A value that is empty, or `null`, is not there. Where a path leads to several
-//! values, a list of names takes all of them, every other field the first one.
+//! [`path`] documents how mappings name values. A value that is empty, or `null`, is not there. Where a path leads to
+//! several values, a list of names reads all of them, every other field the first one.
 //!
 //! **Unlisted** values are kept under their path, with `#2`, `#3`, … when they repeat.
 
@@ -468,8 +468,8 @@ impl ParsedMessage for TextMessageView<'_> {
 pub fn has_paths(sort: TextKind, head: &[u8], paths: &[String], not: &[&str]) -> bool {
     let mut leaves = PathValues::default();
     let next = sort.codec().next(head, 0, true, &mut leaves);
-    let told: FxHashSet<&str> = leaves.iter().map(|(path, _)| path).collect();
+    let present: FxHashSet<&str> = leaves.iter().map(|(path, _)| path).collect();
     matches!(next, NextTextMessage::Message(_))
-        && paths.iter().all(|path| told.contains(path.as_str()))
-        && !not.iter().any(|path| told.contains(path))
+        && paths.iter().all(|path| present.contains(path.as_str()))
+        && !not.iter().any(|path| present.contains(path))
 }

@@ -23,7 +23,7 @@ pub struct TextDialect(pub TextKind);
 
 /// A path, and how its value is read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)] // told at the head of the module
+#[allow(missing_docs)] // documented at the head of the module
 pub enum TextPath {
     Kind,
     Words,
@@ -33,9 +33,9 @@ pub enum TextPath {
 /// How a value is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TextValueReading {
-    /// As it stands.
+    /// As it is.
     AsItIs,
-    /// As a count since 1970; so many places are a nanosecond and the unit apart.
+    /// As a count since 1970; the unit is this many decimal places above a nanosecond.
     Count(u32),
 }
 

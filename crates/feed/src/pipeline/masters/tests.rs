@@ -55,9 +55,9 @@ fn loaded(entries: &[&str]) -> Result<InstrumentMaster, String> {
     let dir = tempfile::tempdir().unwrap();
     let path = master(&dir, entries);
     let mut loader = MasterLoader::default();
-    let told = |e: crate::Error| e.to_string().replace(&format!("{}/", dir.path().display()), "");
-    loader.add(&path, &Format::events()).map_err(told)?;
-    loader.finish().map_err(told)
+    let message = |e: crate::Error| e.to_string().replace(&format!("{}/", dir.path().display()), "");
+    loader.add(&path, &Format::events()).map_err(message)?;
+    loader.finish().map_err(message)
 }
 
 /// Each of these would put two instruments under one id, or one under two, and nobody would see where it came from.
@@ -142,12 +142,12 @@ fn a_name_means_what_it_meant_on_that_day() {
 #[test]
 fn definitions_tell_reference_data() {
     let reference = loaded(&[r#""instr":"A""#]).unwrap();
-    let told = format!("fix44-orders@0123456789abcdef{}", reference.identity());
+    let identity = format!("fix44-orders@0123456789abcdef{}", reference.identity());
     assert!(
-        told.starts_with("fix44-orders@0123456789abcdef+master.jsonl@") && told.ends_with(":events"),
-        "{told}"
+        identity.starts_with("fix44-orders@0123456789abcdef+master.jsonl@") && identity.ends_with(":events"),
+        "{identity}"
     );
-    let got = ReferenceIdentity::from_mapping_name(&told).unwrap();
+    let got = ReferenceIdentity::from_mapping_name(&identity).unwrap();
     assert!(!got.strict && got.files.starts_with("master.jsonl@"), "{got:?}");
     let events = format!("events{}", reference.with_strictness(true).identity());
     assert!(ReferenceIdentity::from_mapping_name(&events).unwrap().strict);

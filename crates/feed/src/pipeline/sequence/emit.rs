@@ -123,7 +123,7 @@ impl UnitEmitter<'_> {
             && *self.running_max >= *self.placed_max
     }
 
-    /// Takes a plain unit, as nearly all are: it goes where it stands, as it is.
+    /// Takes a plain unit, as nearly all are: it goes where it is, as it is.
     #[inline]
     fn plain(&mut self, unit: &BlockUnit) {
         *self.placed_max = *self.running_max;
@@ -192,7 +192,7 @@ impl UnitEmitter<'_> {
         Ok(is_new)
     }
 
-    /// What is behind this unit is decoded by another mapping, and begins anew from here, also after a restart.
+    /// What follows this unit is decoded by another mapping, and starts afresh from here, also after a restart.
     fn switch(&mut self, unit: &BlockUnit, frames: &Range<usize>) {
         let state = &mut self.sources[self.block.source];
         if state.defined {
@@ -491,7 +491,7 @@ impl PieceRun<'_> {
     }
 }
 
-/// Quarantines a message whose names have no place in `dict`; gives where its event stands in `added`. `message`
+/// Quarantines a message whose names have no place in `dict`; gives where its event is in `added`. `message`
 /// is its unit, the time of its place, and the id of its source.
 fn refuse(
     block: &mut Block,

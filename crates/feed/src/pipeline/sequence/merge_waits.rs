@@ -20,7 +20,7 @@ impl BlockSequencer {
         let Some(stats) = &self.stats else { return };
         for (feed, stats) in self.feeds.iter_mut().zip(&stats.feeds) {
             let waited_for = waits.is_some_and(|(came_ns, _)| feed.waits_until(came_ns).is_some());
-            // Up to now: a wait that goes on counts as well.
+            // Up to now: a wait that continues counts as well.
             if let Some(since) = feed.waited_since.take() {
                 stats.note_waited(now_ns.saturating_sub(since));
             }

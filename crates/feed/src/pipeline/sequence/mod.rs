@@ -49,7 +49,7 @@ pub struct BlockSequencer {
     events: u64,
     /// Events by kind of what was copied here; workers count what they copy.
     pub by_kind: KindCounts,
-    /// Blocks of this run told of gaps; how many the tape has not had before, the tape alone says.
+    /// Blocks of this run report gaps; only the tape says how many of these it did not have before.
     pub has_gaps: bool,
     #[expect(clippy::vec_box, reason = "blocks travel by pointer; unboxing them here would move them")]
     spares: Vec<Box<BlockJob>>,
@@ -62,7 +62,7 @@ pub struct BlockSequencer {
     /// How far an event's time may lead.
     lead: ClockLead,
     stats: Option<Arc<RunStats>>,
-    /// Of a run that goes on while flushes fail: up when it is to end.
+    /// Of a run that continues while flushes fail: up when it is to end.
     stopping: Option<Arc<AtomicBool>>,
     flushes: FlushFailures,
     /// Where it is noted what was read of files that may grow; none where no feed has such.
@@ -144,7 +144,7 @@ impl FramePiece {
 }
 
 impl BlockSequencer {
-    /// A sequencer over an open tape, from the account of what stands on it.
+    /// A sequencer over an open tape, from the account of what is on it.
     pub fn new(
         (writer, raw): (Writer, RawLog),
         dictionary: Dictionary,
@@ -183,7 +183,7 @@ impl BlockSequencer {
         self.lead = lead;
     }
 
-    /// Has it go on while flushes of the tape fail, until `stopping` is up and there is no room any more.
+    /// Lets the run continue while flushes of the tape fail, until `stopping` is up and there is no room any more.
     pub fn survive_flush_failures(&mut self, stopping: Arc<AtomicBool>) {
         self.stopping = Some(stopping);
     }
@@ -271,7 +271,7 @@ impl BlockSequencer {
         feed.queue.push_back(job);
         feed.advance();
         let plan = self.place()?;
-        // Before the messages are published: whoever sees them on the tape finds their source noted.
+        // Before the messages are published, so that readers that see them on the tape find their source noted.
         self.write_sources(false);
         Ok(plan)
     }
@@ -416,7 +416,7 @@ impl BlockSequencer {
         }
     }
 
-    /// Tells the figures of each feed.
+    /// Reports the figures of each feed.
     fn report_figures(&self) {
         let Some(stats) = &self.stats else { return };
         for (feed, stats) in self.feeds.iter().zip(&stats.feeds) {

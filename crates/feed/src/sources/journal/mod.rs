@@ -3,7 +3,7 @@
 //! ```text
 //!  FEED/00000001.raw     a stream's bytes as they came; each connection is a source of its own
 //!  FEED/00000001.times   16 bytes a read: end of its stretch in .raw u64, receive time in ns i64; little-endian
-//!  FEED/00000001.pcap    datagrams with their receive times, as `unitape_base::capture::write` tells
+//!  FEED/00000001.pcap    datagrams with their receive times, as `unitape_base::capture::write` documents
 //!  FEED/.at              16 bytes: number of the last .pcap u64, where some record of it begins u64
 //!  FEED/.resume          where the files of a resumed stream begin in it, 16 bytes each
 //!  FEED/.number          number of the last file that there ever was u64
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! So a restart, a replay and the evidence of an event are the same for live feeds and for files, and a tape is a
-//! function of what was recorded. A byte of a stream counts as received when its stretch stands in `.times`, which
+//! function of what was recorded. A byte of a stream counts as received when its stretch is in `.times`, which
 //! is written behind the bytes; an entry with the time [`END`] says that the stream ended there. After a kill -9
 //! bytes without an entry get one without a time (`NO_TIME`), so that nothing that was read is lost, and a record
 //! that was cut short is cut off and counted.
@@ -36,7 +36,7 @@ use stream_offsets::StreamOffsets;
 /// Present in a journal to which nothing will be added.
 pub const CLOSED: &str = "closed";
 
-/// The greatest number of a file: names have eight digits and stand in the order of numbers.
+/// The greatest number of a file: names have eight digits and are in the order of numbers.
 const NUMBER_MAX: u64 = 99_999_999;
 
 /// The time of the entry that ends a stream.
@@ -130,11 +130,11 @@ impl ReceiveTimes {
 pub enum StreamContinuity {
     /// It has ended: each connection is a stream.
     Connection,
-    /// It goes on: a pipe is one stream.
+    /// It continues: a pipe is one stream.
     Pipe,
-    /// It goes on, and the stream's sender is asked for the byte behind the last one.
+    /// It continues, and unitape asks the stream's sender for the byte after the last one.
     Resumed,
-    /// It goes on: datagrams stand for themselves.
+    /// It continues: datagrams are independent of each other.
     Packets,
 }
 
@@ -188,7 +188,7 @@ impl StreamJournal {
             if continuity == StreamContinuity::Resumed && this.open.is_some() && !this.places.knows(last) {
                 return refuse(StreamOffsets::NAME);
             }
-            // What a power loss took of a pipe does not come again; what comes must not stand in its place. The next run must
+            // What a power loss took of a pipe does not come again; what comes must not be in its place. The next run must
             // know it even where nothing comes in this one.
             let is_cut = continuity == StreamContinuity::Pipe && this.file_len() < known.read_of(last);
             if is_cut {
@@ -202,7 +202,7 @@ impl StreamJournal {
         Ok(this)
     }
 
-    /// Begins a stream, unless one goes on. Gives how many bytes it has, in all of its files.
+    /// Begins a stream, unless one continues. Returns how many bytes it has, in all of its files.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -235,7 +235,7 @@ impl StreamJournal {
         self.open.as_ref().map_or(0, |stream| stream.len)
     }
 
-    /// Ends the file in hand and has the stream go on in the next one.
+    /// Ends the file in hand and lets the stream continue in the next one.
     ///
     /// # Errors
     /// When the disk refuses; the same may be tried again.
@@ -320,13 +320,13 @@ impl StreamJournal {
 
 impl OpenStreamFile {
     fn new(path: PathBuf) -> Result<Self, Error> {
-        // The times first: whoever sees the stream finds them.
+        // The times first, so that readers that see the stream find them.
         let times = create(&path.with_extension("times"))?;
         let raw = create(&path)?;
         Ok(Self { raw, times, path, len: 0, times_len: 0, moved: None })
     }
 
-    /// The stream as it stands; `None` when it has ended.
+    /// The stream as it is; `None` when it has ended.
     fn recover_file(path: &Path) -> Result<Option<Self>, Error> {
         let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
         let options = || {

@@ -5,8 +5,8 @@
 //!  FEED/.number   the number, u64; the boot of the machine in which it was noted, u128; little-endian
 //! ```
 //!
-//! A journal is not flushed. In the boot in which it was written it has all that the tape has read of it; after another one
-//! only the tape can tell.
+//! A journal is not flushed. In the boot in which it was written it has all that the tape has read of it; after
+//! another one only the tape says how much that is.
 
 use super::create;
 use crate::error::Error;
@@ -92,7 +92,7 @@ pub fn number_of_file(name: &str) -> Option<u64> {
     name.strip_suffix(".raw").or_else(|| name.strip_suffix(".pcap"))?.parse().ok()
 }
 
-/// Identity of this boot of the machine; 0 where the system does not tell.
+/// Identity of this boot of the machine; 0 where the system does not report it.
 fn boot_id() -> u128 {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     u128::from_str_radix(&text.trim().replace('-', ""), 16).unwrap_or(0)

@@ -22,7 +22,7 @@ pub struct PacketJournal {
     /// The day of the last record.
     day: Option<i64>,
     batch: Vec<u8>,
-    /// Bytes written since [`PacketJournal::flush`] last told.
+    /// Bytes written since [`PacketJournal::flush`] last reported.
     written: u64,
     /// Where the file in hand was when it was last noted.
     noted: u64,
@@ -62,12 +62,12 @@ impl PacketJournal {
             let path = this.path(last);
             let fail = |source| Error::Read { path: path.clone(), offset: 0, source };
             let file = File::options().read(true).write(true).open(&path).map_err(fail)?;
-            // A damaged file is left to its reader, who tells of it; the next one begins.
+            // A damaged file is left to its reader, which reports it; the next file begins.
             if let Some((whole, ts)) = whole_records(&file, this.noted_at(last)).map_err(fail)? {
                 this.cut_bytes = file.metadata().map_err(fail)?.len() - whole;
                 file.set_len(whole).map_err(fail)?;
                 if whole < known.read_of(last) {
-                    // A power loss took the rest; what comes must not stand in its place. The next run must know it even
+                    // A power loss took the rest; what comes must not be in its place. The next run must know it even
                     // where nothing comes in this one.
                     begun = this.next;
                 } else {
@@ -175,7 +175,7 @@ impl PacketJournal {
     }
 }
 
-/// Bytes of a capture's whole records, and the time of the last one; `None` when something else stands between them.
+/// Bytes of a capture's whole records, and the time of the last one; `None` when something else is between them.
 /// Where one begins at `field_table`, those before it are not looked at.
 fn whole_records(file: &File, noted: u64) -> std::io::Result<Option<(u64, Option<UnixNanos>)>> {
     let mut walker = CaptureWalker::default();
@@ -210,10 +210,10 @@ fn whole_records(file: &File, noted: u64) -> std::io::Result<Option<(u64, Option
 /// Where a record begins in the last file, beside the files: number of the file, offset.
 const NOTED: &str = ".at";
 
-/// It is noted again behind so many bytes.
+/// It is noted again after this many bytes.
 const NOTE_BYTES: u64 = 64 << 20;
 
-/// A batch is written down when it has so many bytes, at the latest.
+/// A batch is written down when it has this many bytes, at the latest.
 const BATCH_BYTES: usize = 1 << 20;
 
 const DAY_NS: i64 = 86_400_000_000_000;
@@ -247,8 +247,8 @@ mod tests {
         }
     }
 
-    /// Whoever opened a long journal went through all of it before a socket was open. What was noted on the way may also be
-    /// of another file, or lie behind the end after a loss of power: then all of it is gone through.
+    /// Opening a long journal used to read all of it before a socket was open. What was noted on the way may also be
+    /// of another file, or lie after the end following a loss of power: then all of it is read.
     #[test]
     fn a_long_file_goes_on_where_it_was_noted() {
         for noted in [None, Some((1u64, 24 + 3 * 52)), Some((1, 1i64 << 40)), Some((2, 50)), Some((1, -5))] {

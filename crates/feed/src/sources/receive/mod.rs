@@ -3,7 +3,7 @@
 //! One thread a feed. It reads, writes the journal, counts, and wakes the intake; it knows nothing of formats. When
 //! it is further ahead of the decoders than it may be, a stream is not read on (its sender then waits, by TCP's or
 //! the pipe's own back-pressure), and datagrams are dropped, by us or by the kernel as configured; each drop is
-//! counted and stands in the journal, so it comes onto the tape.
+//! counted and is in the journal, so it comes onto the tape.
 
 mod retry;
 mod stream;
@@ -79,7 +79,7 @@ impl ReceiveSource {
     }
 }
 
-/// Where a receiver writes and whom it tells.
+/// Where a receiver writes and where it reports.
 #[derive(Clone, Debug)]
 pub struct ReceiverContext {
     /// Directory of the journal.
@@ -114,8 +114,8 @@ impl ReceiverContext {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The last file that its journal ever had; `None` when the run is to stop. Where the journal cannot tell, because it was
-    /// removed or the machine was started since, what the tape knows is waited for.
+    /// The last file that its journal ever had; `None` when the run is to stop. If the journal was removed, or the
+    /// machine was started since, the receiver waits for the number that the tape knows.
     fn last_file(&self) -> Option<LastFile> {
         let noted = noted_number(&self.dir);
         // A journal from a backup notes less than the tape knows.
@@ -247,5 +247,5 @@ pub(crate) fn age_ns(received: UnixNanos) -> i64 {
 /// How often a receiver of datagrams asks how many the kernel has dropped.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How long a receiver sleeps that may not go on reading.
+/// How long a receiver sleeps when it must not read on.
 const PAUSE: Duration = Duration::from_millis(1);

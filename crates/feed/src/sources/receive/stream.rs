@@ -178,7 +178,7 @@ pub fn copy(
     }
 }
 
-/// When the journal of a resumed stream goes on in a further file.
+/// When the journal of a resumed stream continues in a further file.
 #[derive(Debug, Default)]
 struct JournalRotation {
     /// The decoder stood still: it is not waited for before this time.
@@ -186,8 +186,8 @@ struct JournalRotation {
 }
 
 impl JournalRotation {
-    /// Has the stream go on in a further file where the present one is long enough and ends between two messages, as the
-    /// decoder says. Gives how many bytes to read next.
+    /// Lets the stream continue in a further file where the present one is long enough and ends between two messages,
+    /// as the decoder says. Returns how many bytes to read next.
     fn read_bytes(&mut self, journal: &mut StreamJournal, place: &ReceiverContext) -> Result<usize, Error> {
         let len = journal.file_len();
         if len < place.file_bytes || self.not_before.is_some_and(|at| Instant::now() < at) {

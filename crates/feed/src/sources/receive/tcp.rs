@@ -2,9 +2,9 @@
 //!
 //! **One connection, one source.** Where a connection ends, its last message ends: half a message goes into
 //! quarantine as truncated, and the next connection starts clean. With `resume`, all connections are pieces of one
-//! stream instead: on each one we first send a line `unitape-resume N`, N being the bytes of the stream that we
-//! have written down, and the sender goes on from there. So neither our death nor the sender's loses or repeats
-//! a byte.
+//! stream instead. On each one unitape first sends a line `unitape-resume N`, N being the bytes of the stream that it
+//! has written down, and the sender resumes from there. So neither our death nor the sender's loses or repeats a
+//! byte.
 //!
 //! **A second sender** is refused at once, and stderr says so: it would wait in the socket for the first one to go. One that
 //! comes when the first has hung up is served when all that the first one sent has been read. A sender
@@ -28,9 +28,9 @@ use std::time::{Duration, Instant};
 pub struct TcpFeed {
     /// Host and port.
     pub address: String,
-    /// Connections are pieces of one stream, and each is told how much of it is there.
+    /// Connections are pieces of one stream, and unitape sends each of them how much of it is there.
     pub resume: bool,
-    /// Ends after so many connections; 0: never.
+    /// Ends after this number of connections; 0: never.
     pub connections: u64,
     /// The kernel asks a silent peer after so long whether it is there; `None`: never.
     pub keepalive: Option<Duration>,

@@ -43,7 +43,7 @@ pub fn receive(
     let mut drops = DroppedDatagrams::default();
     let (mut last, mut rounds) = (false, 0);
     while !last {
-        // What the kernel holds when the run stops has been received; so many rounds are more than it can hold.
+        // What the kernel holds when the run stops has been received; this number of rounds is more than it can hold.
         last = place.stopped() && rounds >= LAST_ROUNDS;
         rounds += u32::from(place.stopped());
         let full = place.full();
@@ -66,7 +66,7 @@ pub fn receive(
         let Some(ready) = place.outlast(waited)? else { continue };
         if !ready {
             last |= place.stopped();
-            // What is dropped is told by the next datagram that is not; there may be none.
+            // The next datagram that arrives reports the dropped ones; there may be none.
             for (n, hand) in hands.all.iter_mut().enumerate() {
                 drops.kernel(&mut hand.counter, sockets.dropped(n));
             }

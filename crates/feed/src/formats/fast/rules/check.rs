@@ -54,8 +54,8 @@ each = "Orders.Fills"
 fields = { oid = "Order", px = "Px", qty = "Qty", match_id = "Id", trader = "Trader.Name" }
 "#;
 
-/// The first byte says how it is framed and where dictionaries begin anew, the second in what pieces it is read: whole and
-/// in pieces it comes to the same.
+/// The first byte says how it is framed and where dictionaries are reset, the second in what pieces it is read: whole
+/// and in pieces it comes to the same.
 ///
 /// # Panics
 /// When it does not.
@@ -92,7 +92,7 @@ type UnitTrace = (u64, UnixNanos, u32, u32, bool);
 fn read(mapping: &Mapping, bytes: &[u8], piece: usize) -> (Vec<UnitTrace>, Vec<u8>) {
     let text = FastMessagesConfig::from_mapping(mapping).expect("it is ours");
     let mut decoder = FeedDecoder::new(FastMappingDecoder::new(mapping, &text).expect("it is ours"));
-    let (mut block, mut told, mut raw) = (Block::default(), Vec::new(), Vec::new());
+    let (mut block, mut units, mut raw) = (Block::default(), Vec::new(), Vec::new());
     let (mut from, mut to) = (0, 0);
     loop {
         to = (to + piece).min(bytes.len());
@@ -102,12 +102,12 @@ fn read(mapping: &Mapping, bytes: &[u8], piece: usize) -> (Vec<UnitTrace>, Vec<u
         decoder.decode(&mut block, 1, &Dictionary::default(), &DecodeOptions::default());
         assert!(block.tally.is_balanced(), "every message is accounted for");
         let of = |u: &BlockUnit| (u.offset, u.ts, u.events, u.length, u.what == UnitKind::Quarantine);
-        told.extend(block.units.iter().filter(|u| !matches!(u.what, UnitKind::Progress { .. })).map(of));
+        units.extend(block.units.iter().filter(|u| !matches!(u.what, UnitKind::Progress { .. })).map(of));
         raw.extend_from_slice(&block.raw);
         from += block.decoded;
         if block.eof {
             assert_eq!(from, bytes.len(), "nothing is left over");
-            return (told, raw);
+            return (units, raw);
         }
     }
 }

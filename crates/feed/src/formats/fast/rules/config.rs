@@ -1,4 +1,4 @@
-//! The table `[fast_messages]` of a mapping: templates, framing, and where dictionaries begin anew.
+//! The table `[fast_messages]` of a mapping: templates, framing, and where dictionaries are reset.
 //!
 //! ```toml
 //! [fast_messages]
@@ -16,10 +16,10 @@ use std::sync::Arc;
 use unitape_base::whole_file;
 use unitape_fast::{TemplateFile, Templates};
 
-/// The table as its file tells it.
+/// The table `[fast_messages]` as the mapping's file has it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // told at the head of the module
+#[allow(missing_docs)] // documented at the head of the module
 pub struct FastMessagesConfig {
     pub templates: Vec<String>,
     #[serde(default)]
@@ -30,8 +30,8 @@ pub struct FastMessagesConfig {
     pub strict: bool,
 }
 
-/// How messages are told apart, as `decode fast` has it. Of a capture each datagram is a packet, without what tells its
-/// length.
+/// How messages are separated, as in `decode fast`. In a capture each datagram is a packet, without the length before
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FastMessageFraming {
@@ -40,17 +40,17 @@ pub enum FastMessageFraming {
     Frames,
     /// The same with a number of four bytes and a channel of one before each message.
     Cme,
-    /// A number of four bytes before each message, and nothing to tell where it ends.
+    /// A number of four bytes before each message; nothing marks its end.
     Moex,
     /// Packets as in `BatchFrames`, each of any number of messages.
     Emdi,
-    /// Blocks of messages, each with its length before it as FAST tells integers.
+    /// Blocks of messages, each with its length before it, as a FAST integer.
     LengthPrefix,
     /// Messages back to back.
     Raw,
 }
 
-/// Where dictionaries begin anew.
+/// Where dictionaries are reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DictionaryResetRule {
@@ -78,7 +78,7 @@ impl FastMessageFraming {
         matches!(self, FastMessageFraming::Emdi | FastMessageFraming::LengthPrefix | FastMessageFraming::Raw)
     }
 
-    /// Whether only a message itself tells where it ends, in a file.
+    /// Whether, in a file, only the message itself shows where it ends.
     pub const fn is_open_ended(self) -> bool {
         matches!(self, FastMessageFraming::Moex | FastMessageFraming::Raw)
     }
@@ -103,7 +103,7 @@ impl FastMessagesConfig {
     }
 }
 
-/// What stands before a message in its framing: CME writes the highest byte first, MOEX the lowest.
+/// What is before a message in its framing: CME writes the highest byte first, MOEX the lowest.
 pub fn number_and_channel(framing: FastMessageFraming, head: &[u8]) -> (Option<u32>, Option<u8>) {
     let number = head.first_chunk().map(|bytes| match framing {
         FastMessageFraming::Cme => u32::from_be_bytes(*bytes),

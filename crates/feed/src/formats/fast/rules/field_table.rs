@@ -94,13 +94,13 @@ struct TemplatePathNode {
     /// The child that was met last.
     last: usize,
     wants: Vec<FastValueTarget>,
-    /// It is kept where it stands.
+    /// It is kept where it is.
     kept: bool,
-    /// The sequence whose element it stands in, if it stands in one.
+    /// The sequence whose element it is in, if it is in one.
     sequence: Option<u32>,
-    /// How many elements it stands in.
+    /// How many elements it is in.
     level: u32,
-    /// Of a sequence: the groups whose entries its elements are, and those in whose entries' elements they stand.
+    /// Of a sequence: the groups whose entries its elements are, and those in whose entries' elements they are.
     entries_of: Vec<usize>,
     around: Vec<usize>,
 }
@@ -230,7 +230,7 @@ impl FastFieldTable {
 
     #[inline]
     fn child(&mut self, parent: u32, name: &QualifiedName, sequence: bool) -> Result<u32, TooManyPaths> {
-        // A name lives as long as the templates do, and so long its place tells which it is.
+        // A name lives as long as the templates do, so its address identifies it for that time.
         let place = std::ptr::from_ref(name) as usize;
         let node = &mut self.nodes[parent as usize];
         // Items come in the order of the template: what comes next is mostly what came next before.
@@ -262,7 +262,7 @@ impl FastFieldTable {
         around.children.push((place, number));
         around.last = around.children.len();
         let path = if around.path.is_empty() { name.to_owned() } else { format!("{}.{name}", around.path) };
-        // A sequence is open where its elements are: what stands in it stands in one of them.
+        // A sequence is open where its elements are: what is in it is in one of them.
         let (of, level) = match around.is_sequence() {
             true => (Some(parent), (around.level & !SEQUENCE) + 1),
             false => (around.sequence, around.level),
@@ -445,7 +445,7 @@ impl TemplatePathNode {
     }
 }
 
-/// Whether `path` is `home` or stands in it.
+/// Whether `path` is `home` or is in it.
 fn is_in(path: &str, home: &str) -> bool {
     path.strip_prefix(home).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

@@ -1,18 +1,19 @@
 //! Where messages of FAST begin and end in a block's bytes.
 //!
-//! Behind a frame that cannot be, no other can be found for sure. What stands up to the next multiple of 64 KiB of the
-//! source goes into quarantine as one piece, and there a frame is looked for again: a rule of the source's own bytes, so
-//! that it comes to the same wherever blocks were cut. Where only messages tell their ends, all that is left is lost.
+//! After an invalid frame, no other can be found for sure. The bytes up to the next multiple of 64 KiB of the source
+//! go into quarantine as one piece, and there the search for a frame resumes. This rule depends on the source's own
+//! bytes only, so the result is the same wherever blocks were cut. Where only messages show their ends, all that is
+//! left is lost.
 
 use super::config::FastMessageFraming;
 use std::ops::Range;
 
-/// What stands at a place.
+/// What is at a place.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NextFastPacket {
     /// A packet; its bytes without its length, and where the next one begins.
     Packet(Range<usize>, usize),
-    /// A message, of which only itself tells the end.
+    /// A message whose end only its own bytes show.
     Open,
     /// Bytes that are no packet: up to this place.
     Bad { end: usize, code: &'static str, what: &'static str },
@@ -28,7 +29,7 @@ pub const PACKET_BYTES_MAX: usize = 1 << 20;
 /// Bytes that cannot be read go into quarantine in pieces up to multiples of this, in the source.
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// What stands at `at`; `base` is the place of the first of `bytes` in the source.
+/// What is at `at`; `base` is the place of the first of `bytes` in the source.
 pub fn next(framing: FastMessageFraming, bytes: &[u8], at: usize, base: u64, eof: bool) -> NextFastPacket {
     let left = &bytes[at..];
     if left.is_empty() {
@@ -58,7 +59,7 @@ pub fn next(framing: FastMessageFraming, bytes: &[u8], at: usize, base: u64, eof
     }
 }
 
-/// The end of the last whole packet of `bytes`, as far as can be told.
+/// The end of the last whole packet of `bytes`, as far as the framing shows it.
 pub fn cut(framing: FastMessageFraming, bytes: &[u8]) -> usize {
     if framing.is_open_ended() {
         // Decoded in their turn: what is left over goes to the next block.
@@ -78,7 +79,7 @@ const TRUNCATED_LENGTH: (&str, &str) = ("truncated", "the input ends inside a le
 /// Code and sentence.
 type FramingFault = (&'static str, &'static str);
 
-/// Bytes that tell the length, and the length.
+/// How many bytes the length has, and the length.
 fn length(framing: FastMessageFraming, left: &[u8]) -> Option<Result<(usize, usize), FramingFault>> {
     if framing != FastMessageFraming::LengthPrefix {
         return left.first_chunk().map(|head| Ok((4, u32::from_le_bytes(*head) as usize)));
@@ -96,7 +97,7 @@ fn length(framing: FastMessageFraming, left: &[u8]) -> Option<Result<(usize, usi
 /// Bytes of a length in the way of FAST.
 const LENGTH_BYTES_MAX: usize = 5;
 
-/// What stands up to the next multiple of [`PIECE_BYTES`] of the source.
+/// What is up to the next multiple of [`PIECE_BYTES`] of the source.
 pub fn piece(
     bytes: &[u8],
     at: usize,

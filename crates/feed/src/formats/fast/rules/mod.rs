@@ -5,16 +5,16 @@
 //!            └ no packet: a piece       └ fault: code, template, field, byte ─▶ quarantine
 //! ```
 //!
-//! [`path`] tells how mappings name fields, [`config`] the table `[fast_messages]`. Decimals go into events exactly,
-//! integers are plain digits, also those of enumerations; byte vectors are hexadecimal digits.
+//! [`path`] documents how mappings name fields, [`config`] the table `[fast_messages]`. Decimals go into events
+//! exactly, integers are plain digits, also those of enumerations; byte vectors are hexadecimal digits.
 //!
-//! **State.** With `reset = "message"` or `"packet"` and a framing that tells where packets end, a block stands for
-//! itself. Otherwise the feed is of the class `stream`: its blocks are decoded in their turn by one decoder, whose
-//! dictionaries begin empty with each source. Behind a bad message dictionaries are as they were before it; where only
-//! messages tell their ends, what is left of the source is lost and goes into quarantine in pieces.
+//! **State.** With `reset = "message"` or `"packet"` and a framing that shows where packets end, a block is
+//! independent of all others. Otherwise the feed is of the class `stream`: one decoder decodes its blocks in order,
+//! and its dictionaries begin empty with each source. After a bad message the dictionaries are as they were before
+//! it. Where only messages show their ends, the rest of the source is lost and goes into quarantine in pieces.
 //!
-//! **Quarantine** has a message's own bytes, with what stands before it in its framing but its length. It can be tried
-//! again where it stands for itself.
+//! **Quarantine** has a message's own bytes, with all that its framing puts before it except the length. It can be
+//! retried if it is independent of other messages.
 
 mod check;
 mod config;
@@ -59,7 +59,7 @@ pub struct FastMappingDecoder {
     decoder: Decoder,
     mapper: MessageMapper<FastFieldValue>,
     noted: FastFieldTable,
-    /// Nothing of the source in hand can be told any more.
+    /// No message of the current source can be located any more.
     lost: bool,
     detail: String,
     /// Heads of blocks in quarantine: a message by itself, and one that needs those before it.
@@ -194,7 +194,7 @@ impl FastMappingDecoder {
         }
     }
 
-    /// Decodes a message that tells its own end. Behind one that is bad nothing can be told.
+    /// Decodes a message that shows its own end. After a bad one, no message can be located.
     fn open(&mut self, block: &mut Block, bytes: &[u8], at: usize, of: SourceContext<'_>) -> NextFastPacket {
         if self.lost {
             return frames::piece(bytes, at, block.base, block.eof, LOST);
@@ -244,7 +244,7 @@ impl FastMappingDecoder {
             };
             match self.message(block, bytes, at..range.end, of, depends) {
                 Ok(used) => at += used,
-                // Behind a bad message nothing of its packet can be told; it goes into quarantine with it.
+                // After a bad message the rest of its packet cannot be decoded; it goes into quarantine with it.
                 Err(fault) => return self.refuse(block, of.source, at, &bytes[at..range.end], &fault),
             }
             if at == range.end {
@@ -422,9 +422,9 @@ impl ParsedMessage for FastMessageView<'_> {
             FastStoredValue::Int(n) => n,
             FastStoredValue::Text { from, to } => {
                 let text = self.noted.bytes(from, to);
-                let told = || time::iso(text).or_else(|| value::timestamp(text));
+                let parsed = || time::iso(text).or_else(|| value::timestamp(text));
                 return match found.reading {
-                    FastValueReading::AsItIs => told().map(UnixNanos),
+                    FastValueReading::AsItIs => parsed().map(UnixNanos),
                     // Digits, though they were written as text.
                     FastValueReading::Count(_) | FastValueReading::Digits(_) => {
                         let n = parse_u64(text)?;

@@ -29,7 +29,7 @@ pub struct FastDialect {
 
 /// A path, and how its value is read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)] // told at the head of the module
+#[allow(missing_docs)] // documented at the head of the module
 pub enum FastPath {
     Template,
     Number,
@@ -40,9 +40,9 @@ pub enum FastPath {
 /// How a value is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FastValueReading {
-    /// As it stands.
+    /// As it is.
     AsItIs,
-    /// As a count since 1970, so many nanoseconds each.
+    /// As a count since 1970 of units of this many nanoseconds.
     Count(i64),
     /// As digits of a date and a time.
     Digits(DateDigits),
@@ -173,7 +173,7 @@ fn reading(form: &str) -> Result<FastValueReading, String> {
 }
 
 impl DateDigits {
-    /// The time that these digits tell, in nanoseconds since 1970.
+    /// The time that these digits give, in nanoseconds since 1970.
     pub fn nanos(self, mut number: u64) -> Option<i64> {
         let mut take = |digits: u8| {
             let power = 10u64.pow(digits.into());
@@ -209,7 +209,7 @@ impl DateDigits {
 mod tests {
     use super::*;
 
-    /// MOEX writes years with two digits and CME with four; neither is told by the number.
+    /// MOEX writes years with two digits and CME with four; the number alone shows neither.
     #[test]
     fn times_of_digits() {
         for (form, number, nanos) in [

@@ -1,4 +1,4 @@
-//! Fields that are told by number, word or identity: prepared by column, stored by column.
+//! Fields that are stored as number, word or identity: prepared by column, stored by column.
 
 use super::frames::{BatchFrames, put};
 use super::program::optional;
@@ -42,9 +42,9 @@ enum BatchFieldKind {
     Price { place: usize, scale: i64, at: usize },
     /// A mantissa of `width` bytes and an exponent.
     Decimal { place: usize, exponent: i8, at: usize, exp_at: usize, narrow: bool },
-    /// A whole number of so many bytes.
+    /// A whole number of `width` bytes.
     UInt { place: usize, at: usize, width: usize },
-    /// Must not be there: it would stand in the extension.
+    /// Must not be there: it would be in the extension.
     Nothing { place: usize },
     /// By byte, bits to set, or [`NO_CODE`].
     Code { column: usize, bits: Box<[u16; 256]>, at: usize },
@@ -162,7 +162,7 @@ impl BatchField {
             }
             BatchFieldKind::Decimal { place, exponent: 0, .. } => match all(*place) {
                 n if n < SMALL.len() as u64 => StoreShortcut::Small,
-                // What does not fit a narrow place is told with exponents.
+                // A number that does not fit a narrow slot is stored with an exponent.
                 n if u32::try_from(n).is_ok() => StoreShortcut::Whole,
                 _ => StoreShortcut::No,
             },
@@ -260,7 +260,7 @@ impl BatchField {
         if self.optional { bad } else { bad | missing }
     }
 
-    /// Puts what was made ready into frames, of each its lane and where it stands in the arena.
+    /// Puts what was made ready into frames, of each its lane and where it is in the arena.
     #[inline]
     pub(super) fn store(
         &self,

@@ -42,7 +42,7 @@ pub(super) fn emit_all(
     let count = batch.rows.count();
     let end = batch.start + (count * batch.rows.stride()) as u64;
     let whole = u64::MAX >> (LANES - count);
-    // A mark of progress would stand within.
+    // A mark of progress would be within.
     if kind.good != whole || batch.start / PROGRESS_BYTES != end / PROGRESS_BYTES {
         return false;
     }
@@ -98,7 +98,7 @@ pub(super) fn emit_all(
 /// Sequences of records that have none.
 static NO_SEQUENCES: Lanes = [SEQ_NONE as i64; LANES];
 
-/// What stands in every frame behind its header, and the names.
+/// What is in every frame behind its header, and the names.
 #[inline]
 fn fill(
     program: &EventProgram,
@@ -121,7 +121,7 @@ fn fill(
     }
 }
 
-/// Notes the messages of all lanes; `end_of` tells where their frames end.
+/// Notes the messages of all lanes; `end_of` returns where their frames end.
 #[inline]
 fn end_messages(block: &mut Block, batch: StridedBatch<'_>, times: &Lanes, end_of: impl Fn(usize) -> u32) {
     let (start, stride, length) = (batch.start, batch.rows.stride() as u64, batch.length);

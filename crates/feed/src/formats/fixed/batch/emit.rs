@@ -101,7 +101,7 @@ impl FixedRecordsDecoder {
                     Some(place) if program.columns.none(place) >> index & 1 == 0 => {
                         match u64::try_from(program.columns.values(place)[index]) {
                             Ok(n) if n < u64::from(SEQ_EXT) => n as u32,
-                            // What is no number is no sequence; what is too great stands in the extension.
+                            // What is no number is no sequence; what is too great is in the extension.
                             Ok(_) => return false,
                             Err(_) => SEQ_NONE,
                         }
@@ -237,14 +237,14 @@ impl EventProgram {
     }
 }
 
-/// A sort of record has so many variants, at most.
+/// Maximum variants of a record type.
 pub(super) const VARIANTS_MAX: usize = 32;
 
-/// An event has so many names, at most.
+/// Maximum names of an event.
 pub(super) const NAMES_MAX: usize = 12;
 
 impl RecordTypeProgram {
-    /// Reads the columns of records at one distance; what stands in `behind` is read next.
+    /// Reads the columns of records at one distance; what is in `behind` is read next.
     pub(super) fn read_even(
         &mut self,
         decoder: &mut FixedWidthDecoder,

@@ -1,4 +1,4 @@
-//! Columns that are kept beside the fields, as the extension they make. What stands in them comes again and again:
+//! Columns that are kept beside the fields, as the extension they make. What is in them comes again and again:
 //! an extension is made by the general way once, and then found by the bytes of its columns.
 
 use super::program::GeneralRecordView;
@@ -35,14 +35,14 @@ pub(super) type ExtensionSpan = (u32, u32);
 const WORDS_MAX: usize = 4;
 const EXTENSIONS: usize = 1024;
 
-/// Extensions are kept for so many bytes, then all are made anew.
+/// The cache keeps extensions up to this many bytes, then it starts empty again.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
 const NO_EXTENSION: CachedExtension =
     CachedExtension { key: [0; WORDS_MAX], start: 0, length: 0, there: false };
 
 impl ExtensionCache {
-    /// `None` where not all of them are text, or they stand too far apart.
+    /// `None` where not all of them are text, or they are too far apart.
     pub(super) fn new(columns: Vec<(String, u16)>, record: &RecordLayout, kind: EventKind) -> Option<Self> {
         let mut bytes: Vec<usize> = Vec::new();
         for (_, column) in &columns {

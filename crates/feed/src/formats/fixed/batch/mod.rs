@@ -158,7 +158,7 @@ impl FixedRecordsDecoder {
             return at;
         }
         let Some(mut fast) = self.fast.take() else { return at };
-        // The fix-ups of what the general way has left stand before those of the batch.
+        // The fix-ups of what the general way has left are before those of the batch.
         block.settle_names(known);
         let mut lanes = [RecordLane::default(); LANES];
         loop {

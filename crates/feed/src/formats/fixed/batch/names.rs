@@ -1,4 +1,4 @@
-//! Names by the bytes of their column: an id that was looked up once is found again by what stands in the record.
+//! Names by the bytes of their column: an id that was looked up once is found again by what is in the record.
 //! What is not found is looked up by the general way. Ids of the dictionary stay good with its later states; those that
 //! a block gave by itself are forgotten when the next one begins.
 

@@ -1,9 +1,9 @@
 //! From the mapping's plan to what the fast way does with a sort of record, where it can do all of it.
 //!
-//! It can when a record's rule is told by its sort alone or by one column of one byte, becomes one event, and
-//! that event takes its fields from columns as they are: numbers to prices and quantities, text of up to 16
-//! bytes to names, with a table or without, text to identities, words and codes, constants. Columns that are kept
-//! beside the fields must be text. Everything else is left to the general way.
+//! The fast way handles a record if its type alone, or one column of one byte, selects the rule. The record must
+//! become one event, whose fields come from columns unchanged. Numbers become prices and quantities; text of up to 16
+//! bytes becomes names, with a table or without; text becomes identities, words and codes; constants are allowed.
+//! Columns that are kept beside the fields must be text. Everything else is left to the general way.
 
 use super::super::{FixedRecordView, NONE, RECORD, RecordSlots};
 use super::batch_field::BatchField;
@@ -27,7 +27,7 @@ pub(in crate::formats::fixed) struct RecordTypeProgram {
     pub(super) ts: usize,
     /// Place of the sequence.
     pub(super) sequence: Option<usize>,
-    /// The column whose byte tells the variant, and the variant by byte.
+    /// The column whose byte selects the variant, and the variant by byte.
     pub(super) by_byte: Option<(usize, Box<[u8; 256]>)>,
     pub(super) variants: Vec<RecordVariant>,
     /// Variant by lane, [`NO_VARIANT`] for what the general way must read; of the batch in hand.
@@ -230,7 +230,7 @@ impl EventProgram {
                 _ => return None,
             }
         }
-        // A constant in an extension would stand before what is kept; few mappings have one.
+        // A constant in an extension would be before what is kept; few mappings have one.
         let start = builder.finish(flags::LAST).ok()?;
         let header = FrameHeader::read(&template[start..]);
         if header.flags() & flags::EXT != 0 || template.len() != header.len_bytes() {
