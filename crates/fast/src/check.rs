@@ -10,8 +10,8 @@ use super::{
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
-/// Decodes the message at the start of each of `messages` by both, and tells where they differ. Those whose number `resets`
-/// picks are preceded by a reset. Gives how many were good.
+/// Decodes the message at the start of each of `messages` by both, and compares the results. A reset precedes those
+/// whose number `resets` picks. Returns how many were good.
 ///
 /// # Panics
 /// Where the two differ.
@@ -79,12 +79,12 @@ pub fn compare<'m>(
     good
 }
 
-/// All cells of a message, and the same as a visitor is told.
+/// All cells of a message, as a visitor gets them.
 fn cells_of(message: &Message<'_>) -> Vec<String> {
     message.tagged_tokens().map(|cell| format!("{cell:?}")).collect()
 }
 
-/// What a visitor is told; it takes itself what it can, or nothing.
+/// The cells that a visitor gets. With `takes` it reads by itself what it can, else nothing.
 fn visited(message: &Message<'_>, takes: bool) -> Vec<String> {
     #[derive(Default)]
     struct CellCollector {
@@ -161,10 +161,10 @@ fn visited(message: &Message<'_>, takes: bool) -> Vec<String> {
             }
         }
     }
-    let mut told = CellCollector { takes, ..CellCollector::default() };
-    message.visit(&mut told);
-    assert_eq!(told.inner, 0, "messages inside that have no end");
-    told.cells
+    let mut collector = CellCollector { takes, ..CellCollector::default() };
+    message.visit(&mut collector);
+    assert_eq!(collector.inner, 0, "messages inside that have no end");
+    collector.cells
 }
 
 /// About half of all paths, each with a tag of its own.
@@ -199,7 +199,7 @@ fn dynamic(templates: &Templates, template: usize) -> bool {
     any(templates, &templates.list()[template].body)
 }
 
-/// What a decoder with [`some_of`] the paths tells of these.
+/// The output of a decoder with [`some_of`] the paths.
 fn project(nodes: &[Node], paths: &[String], path: &mut String, out: &mut String) {
     let outer = path.len();
     for node in nodes {

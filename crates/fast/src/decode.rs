@@ -181,11 +181,11 @@ impl Decoder {
         }
     }
 
-    /// Decodes the message at the start of `bytes` and tells a visitor what is in it, once it is known to be good. Gives
-    /// its template, by its place in the list, and its bytes.
+    /// Decodes the message at the start of `bytes`. Passes its contents to a visitor once the message is known to be
+    /// good. Returns its template, by its place in the list, and its length in bytes.
     ///
     /// # Errors
-    /// As [`Self::decode`]; the visitor is then told nothing.
+    /// As [`Self::decode`]; the visitor then gets nothing.
     pub fn decode_with(
         &mut self,
         bytes: &[u8],

@@ -180,7 +180,8 @@ impl JsonLineWriter<'_> {
         }
     }
 
-    /// A message that tells its end; false where more bytes decide. Behind one that is bad nothing can be told.
+    /// Decodes a message that shows its own end; false if it needs more bytes. Nothing after a bad one can be
+    /// decoded.
     fn open(
         &mut self,
         offset: u64,

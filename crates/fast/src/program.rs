@@ -71,13 +71,13 @@ pub(super) struct CompiledTemplate {
     pub inside: ConstantRange,
     /// It holds a name more than once, see [`CompiledPart::is_repeated`].
     pub has_repeats: bool,
-    /// Any constant is told in it, or may be in a message inside it.
+    /// Any constant is in it, or may be in a message inside it.
     pub has_constants: bool,
     /// The entries of dictionaries that it has: a range of [`DictionaryLayout::of`].
     pub shares: SlotRange,
 }
 
-/// The constants of a block, in [`DecodeProgram::constants`]: what its fields tell without an op, and without a byte.
+/// The constants of a block, in [`DecodeProgram::constants`]: its fields that need neither an op nor a byte.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConstantRange {
     pub from: u32,

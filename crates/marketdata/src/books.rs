@@ -53,11 +53,12 @@ pub struct HandlerCounters {
     pub faults: u64,
 }
 
-/// An instrument. Where nothing was told of it yet it is stale; a level is told of those alone that are not.
+/// An instrument and its book. It is stale until something is known of it. Levels are reported only of instruments
+/// that are not stale.
 #[derive(Debug)]
 struct InstrumentBook {
     book: LevelBook,
-    /// None while nothing was told of it.
+    /// None until the first event of the instrument.
     product: Option<ProductId>,
     levels_max: LevelLimit,
     wanted: SubscriptionMatch,
@@ -80,15 +81,15 @@ struct InstrumentBook {
 const LEVELS_MAX: u32 = 4096;
 
 impl Books {
-    /// Asks for more. What an instrument was told before, while nothing asked for it, is not known: its book is stale until
-    /// it is given anew, see [`Books::take_broken`].
+    /// Adds a subscription. Changes of an instrument that arrived before it was subscribed are lost. Its book is
+    /// stale until it is given in full, see [`Books::take_broken`].
     pub fn subscribe(&mut self, subscription: Subscription, tables: &ReferenceTables) {
         if self.selection.add(subscription) {
             self.decide_all(tables);
         }
     }
 
-    /// Asks for less; the books of what nothing asks for any more are let go.
+    /// Removes a subscription. Books without any subscription are dropped.
     pub fn unsubscribe(&mut self, subscription: &Subscription, tables: &ReferenceTables) {
         if self.selection.remove(subscription) {
             self.decide_all(tables);
@@ -114,8 +115,8 @@ impl Books {
         &self.faults
     }
 
-    /// Instruments whose books lack what no change will bring, since this was asked: a change that cannot be was told of
-    /// them, or they were subscribed late. They must be given anew.
+    /// Instruments whose books broke since the last call: an impossible change was reported for them, or they were
+    /// subscribed late. No further change repairs such a book; it must be given in full.
     pub fn take_broken(&mut self) -> impl Iterator<Item = InstrumentId> {
         for instrument in &self.newly_broken {
             self.books[instrument.index()].noted = false;
@@ -139,7 +140,7 @@ impl Books {
         }
     }
 
-    /// Takes steps, and tells `listener`.
+    /// Returns a sink that applies events to the books and calls `listener`.
     #[inline]
     pub fn updater<'b, L: Listener>(&'b mut self, listener: &'b mut L) -> BookUpdater<'b, L> {
         BookUpdater { books: self, listener }
@@ -151,8 +152,8 @@ impl Books {
         }
     }
 
-    /// Something is told of an instrument: who listens is told at the end of the message what was not told before, as it was
-    /// not known that it is asked for. Gives whether it is.
+    /// An instrument has new reference data. If these show for the first time that it is subscribed, the listener
+    /// gets its book at the end of the message. Returns whether it is subscribed.
     fn define(&mut self, tables: &ReferenceTables, instrument: InstrumentId) -> bool {
         let before = self.books.get(instrument.index()).map(|one| one.wanted);
         let wanted = self.decide(tables, instrument);
@@ -235,7 +236,7 @@ impl Books {
         self.touch(instrument);
     }
 
-    /// The message is over: who listens is told of each book that it changed.
+    /// The message is over: calls the listener for each book that it changed.
     #[inline]
     fn end<L: Listener>(&mut self, at: &EventContext<'_>, listener: &mut L) {
         match self.touched[..] {
@@ -360,7 +361,7 @@ pub struct BookUpdater<'b, L> {
 }
 
 impl<L: Listener> MarketEventSink for BookUpdater<'_, L> {
-    // In line everywhere: which step it is, is known where it is told.
+    // Inlined everywhere: the emitting code knows which event it is.
     #[inline(always)]
     fn emit(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>) {
         let Self { books, listener } = self;
@@ -384,8 +385,8 @@ impl<L: Listener> MarketEventSink for BookUpdater<'_, L> {
 }
 
 impl Books {
-    /// An instrument is not known any more; whether somebody is to be told. Where nothing will mend it levels go on, and it
-    /// stays so until its book is given anew.
+    /// An instrument becomes stale. Returns whether the listener must be called. Where no snapshot will repair the
+    /// book, levels continue, and it stays stale until it is given in full.
     fn stale(&mut self, instrument: InstrumentId, mended: bool) -> bool {
         let Some(one) = self.books.get_mut(instrument.index()) else { return false };
         one.stale = true;
@@ -393,7 +394,7 @@ impl Books {
         !std::mem::replace(&mut one.told_stale, true)
     }
 
-    /// It is: who listens is told at the end of the message.
+    /// An instrument is recovered: the listener is called at the end of the message.
     fn recovered(&mut self, instrument: InstrumentId) {
         if let Some(one) = self.books.get_mut(instrument.index())
             && one.stale

@@ -1,4 +1,4 @@
-//! What can go wrong around a handler; bad packets are no errors, they are counted and told.
+//! Errors around a handler. Bad packets are no errors: they are counted and reported.
 
 use std::path::PathBuf;
 use unitape_model::ErrorCause;

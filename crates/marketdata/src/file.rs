@@ -47,7 +47,7 @@ pub struct PacketFileCounts {
     pub unusable: u64,
     /// Fragments, and what became of them.
     pub fragments: ReassemblyCounts,
-    /// Datagrams that were dropped when the capture was made, as far as it tells.
+    /// Datagrams that were dropped when the capture was made, as far as the capture records it.
     pub dropped: u64,
     /// Bytes behind damage.
     pub lost_bytes: u64,
@@ -64,8 +64,8 @@ struct PacketLocation {
     is_whole: bool,
 }
 
-/// In place of a receive time that the file does not tell: all of its packets came at once.
-const NOT_TOLD: UnixNanos = UnixNanos(0);
+/// Replaces a receive time that the file does not have: all of its packets arrived at once.
+const NO_TIME: UnixNanos = UnixNanos(0);
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 1 << 20;
@@ -74,10 +74,10 @@ const READ_BYTES: usize = 1 << 20;
 const PACKET_BYTES_MAX: usize = 1 << 20;
 
 impl PacketFile {
-    /// Opens a capture, or, where `to` is told, packets with their lengths before them that were sent there.
+    /// Opens a capture. With `to`, opens packets with their lengths before them that were sent to this address.
     ///
     /// # Errors
-    /// When it cannot be read, is no capture and nothing is told, or is one and something is.
+    /// If the file cannot be read, if it is a capture and `to` is given, or if it is no capture and `to` is missing.
     pub fn open(path: &Path, to: Option<SocketAddr>) -> Result<Self, Error> {
         let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
         let mut this = Self {
@@ -129,7 +129,7 @@ impl PacketFile {
                 let to = *to;
                 self.framed()?.map(|(from, end)| PacketLocation {
                     to,
-                    ts_recv: NOT_TOLD,
+                    ts_recv: NO_TIME,
                     from,
                     end,
                     is_whole: false,
@@ -155,7 +155,7 @@ impl PacketFile {
                         UdpContent::Datagram(datagram) => {
                             let from = packet.bytes.start + datagram.payload.start;
                             let end = packet.bytes.start + datagram.payload.end;
-                            let (to, ts_recv) = (datagram.to, packet.ts_ns.map_or(NOT_TOLD, UnixNanos));
+                            let (to, ts_recv) = (datagram.to, packet.ts_ns.map_or(NO_TIME, UnixNanos));
                             return Ok(Some(PacketLocation { to, ts_recv, from, end, is_whole: false }));
                         }
                         UdpContent::Fragment(part) => {
@@ -165,7 +165,7 @@ impl PacketFile {
                                 self.whole.extend_from_slice(whole.payload);
                                 // Its place is that of the fragment that came last.
                                 let (from, end) = (packet.bytes.start + part.bytes.start, packet.end);
-                                let (to, ts_recv) = (whole.to, packet.ts_ns.map_or(NOT_TOLD, UnixNanos));
+                                let (to, ts_recv) = (whole.to, packet.ts_ns.map_or(NO_TIME, UnixNanos));
                                 return Ok(Some(PacketLocation { to, ts_recv, from, end, is_whole: true }));
                             }
                         }

@@ -37,9 +37,9 @@ impl Handler {
         Self { core: Engine::new(config), books: Books::default(), live: None }
     }
 
-    /// Asks for more; best before the first packet. What was told of an instrument while nothing asked for it is not known:
-    /// its book is stale until the venue gives it anew, which a snapshot does. One of which nothing was told is known by now,
-    /// and told with its first change.
+    /// Adds a subscription; best before the first packet. Changes of an instrument that arrived before it was
+    /// subscribed are lost: its book is stale until the venue sends it in full, as a snapshot does. If no change
+    /// arrived before, its book is current, and is reported with its first change.
     pub fn subscribe(&mut self, subscription: Subscription) {
         self.books.subscribe(subscription, self.core.tables());
         self.books.recover_broken(&mut self.core);

@@ -1,12 +1,12 @@
-//! What a strategy is told.
+//! The calls that a strategy receives.
 
 use crate::engine::{EventContext, RefusedInput, Trade, TradingState, UpdateAction};
 use crate::view::BookView;
 use unitape_book::StoredLevel;
 use unitape_model::{InstrumentId, ProductId, Side, UnixNanos};
 
-/// Who is told. Every call is made in the thread that gives packets, between two packets; it must be short, for nothing is
-/// received meanwhile. What is not wanted is left as it is here: it does nothing.
+/// Receives the calls. Every call is made in the thread that supplies packets, between two packets. It must be short,
+/// because nothing is received meanwhile. Override only the callbacks you need; the defaults do nothing.
 ///
 /// Instruments and products are numbers, looked up in [`EventContext::tables`]. Calls are for what is subscribed only, but for
 /// [`Listener::on_gap`], [`Listener::on_refused`] and [`Listener::on_line`].
@@ -38,7 +38,7 @@ pub trait Listener {
         _ = (at, instrument);
     }
 
-    /// An instrument is new, or something is told of it or of its product.
+    /// An instrument is new, or reference data of it or of its product changed.
     fn on_instrument(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
         _ = (at, instrument);
     }

@@ -82,17 +82,17 @@ impl SubscriptionSet {
             || self.products.contains(&product.id)
             || self.products.contains(&product.name)
             || self.groups.contains(tables.group(instrument));
-        // A message that tells anything of the instrument itself tells its symbol, too, if it has one: most have none.
+        // A message with reference data of the instrument itself includes its symbol, if it has one: most have none.
         let symbol =
             !of.symbol.is_empty() || of.tick.is_some() || of.multiplier.is_some() || !of.currency.is_empty();
         let name = !product.name.is_empty();
         let group = name || !product.group.is_empty() || !of.group.is_empty();
-        let told = (symbol || self.instruments.is_empty())
+        let complete = (symbol || self.instruments.is_empty())
             && (name || self.products.is_empty())
             && (group || self.groups.is_empty());
         match yes {
             true => SubscriptionMatch::Yes,
-            false if told || !tables.channels.iter().any(|c| c.role == ChannelRole::Reference) => {
+            false if complete || !tables.channels.iter().any(|c| c.role == ChannelRole::Reference) => {
                 SubscriptionMatch::No
             }
             false => SubscriptionMatch::NotYet,

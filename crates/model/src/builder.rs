@@ -353,7 +353,7 @@ impl<'a> EventBuilder<'a> {
         }
         match id {
             InlineId::Text(t) => self.extend(tag, t),
-            // A number is told from text by its length of nine and its first byte, which no UTF-8 text has.
+            // A number differs from text by its length of nine and its first byte, which no UTF-8 text has.
             InlineId::Number(v) => {
                 let mut payload = [0xff; 9];
                 payload[1..].copy_from_slice(&v.to_le_bytes());

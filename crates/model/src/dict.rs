@@ -231,7 +231,7 @@ impl HashSeeds {
     }
 }
 
-/// A name's id beside what tells it from other names, so that a look-up touches one cache line, or two at most.
+/// A name's id beside the bytes that distinguish it, so that a look-up touches one cache line, or two at most.
 ///
 /// Short names are most of those that are looked up for every event, and the most of them; theirs are small, so that
 /// a hundred thousand accounts stay near.
@@ -377,7 +377,7 @@ const LEFT_OUT_MAX: usize = 1 << 20;
 /// Names up to this length are short.
 const SHORT_BYTES: usize = 8;
 
-/// Names up to this length are told by their entry alone, and may be sought.
+/// Names up to this length are distinguished by their entry alone, and may be sought.
 pub const SOUGHT_BYTES: usize = 32;
 
 const NOT_ASCII: u64 = 0x8080_8080_8080_8080;

@@ -21,7 +21,7 @@ use crate::kind::{EventField, EventKind};
 /// How and where a field stands in the fixed part. `at` counts from the start of the frame; an `at` of
 /// [`EXT_ONLY`] means the field always stands in the extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // `at`, `n`, `shift` are told above
+#[allow(missing_docs)] // `at`, `n`, `shift` are documented above
 pub enum FieldLayout {
     /// Interned id, u32 (u16 for a venue); 0 none.
     Sym { dict: NameKind, at: u16 },

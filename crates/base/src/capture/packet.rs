@@ -103,7 +103,7 @@ fn network(link: u16, packet: &[u8]) -> Option<(u16, usize)> {
     };
     match link {
         1 => vlan(packet, be16(packet, 12)?, 14),
-        // Loopback: the family in the byte order of the host, then IP, which tells by itself what it is.
+        // Loopback: the family in the byte order of the host, then IP, which carries its own version.
         0 | 108 => raw(4),
         12 | 14 | 101 | 228 | 229 => raw(0),
         113 => vlan(packet, be16(packet, 14)?, 16),

@@ -14,7 +14,7 @@ pub enum TemplatePart {
     Group(GroupRef),
     /// Parts that are there any number of times.
     Sequence(SequenceRef),
-    /// What another template has, told by the message; the last name of its path is empty.
+    /// The contents of another template, which the message names; the last name of its path is empty.
     Reference(DynamicTemplateRef),
 }
 
@@ -109,10 +109,10 @@ impl DraftCell {
     pub const ABSENT: Self = DraftCell { bits: 0, count: 0, exponent: 0, tag: CellKind::Absent };
 }
 
-/// A message that is being put together: see [`super::Encoder`].
+/// A message under construction: see [`super::Encoder`].
 ///
-/// Values go into the message, into the element of a sequence that was begun last, or where [`MessageDraft::reopen`] says. They
-/// may be told in any order; what is not told is absent.
+/// Values go into the message, into the last begun element of a sequence, or where [`MessageDraft::reopen`] says. You
+/// may set them in any order; a value that is not set is absent.
 ///
 /// # Panics
 /// A part of another template than the draft's, or of a sequence without an element yet, is a mistake of the program.
@@ -149,7 +149,7 @@ impl MessageDraft {
         self.template as usize
     }
 
-    /// Puts a value where it belongs. One that the field cannot have is told when the message is encoded.
+    /// Sets a value. If the field cannot have it, encoding the message fails.
     #[inline]
     pub fn set(&mut self, field: FieldRef, value: FieldValue<'_>) {
         *self.cell(field.frame, field.cell) = self.cell_of(value);

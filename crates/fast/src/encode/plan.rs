@@ -180,8 +180,8 @@ impl PlanCompiler<'_> {
         let from = self.plan.ops.len() as u32;
         self.plan.ops.extend_from_slice(&ops);
         let to = self.plan.ops.len() as u32;
-        let told = ops.iter().filter(|op| !op.is_known()).count() as u32;
-        self.plan.blocks.push(EncodeBlock { from, to, bits, ops: told });
+        let variable = ops.iter().filter(|op| !op.is_known()).count() as u32;
+        self.plan.blocks.push(EncodeBlock { from, to, bits, ops: variable });
         self.plan.blocks.len() as u32 - 1
     }
 

@@ -89,7 +89,7 @@ pub(super) unsafe fn int<const K: u8, const N: bool, const BMI2: bool, const L: 
     if is_signed(K) {
         // All of the eight, the first the highest; the sign is that of the first.
         let high = (groups::<BMI2>(word.swap_bytes()) << 8) as i64;
-        // The first group tells nothing but the sign of the second.
+        // The first group carries only the sign of the second.
         if ((high >> 56) + 1) as u8 <= 1 {
             return (IntOutcome::Other, at);
         }

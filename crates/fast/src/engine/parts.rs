@@ -318,7 +318,8 @@ pub(super) unsafe fn exact(
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's; all that was written is told to the workspace before it goes on, and asked for anew behind it.
+    // SAFETY: the caller's; `give_back` reports all written entries to the workspace first, and the state borrows it
+    // again afterwards.
     unsafe {
         if at > (*state).end {
             give_up!();

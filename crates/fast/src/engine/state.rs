@@ -87,7 +87,7 @@ pub(super) const RUN_STEPS: usize = 32;
 /// More bytes than a run of steps reads: a difference of a decimal has 18, and a presence map before the run 8.
 pub(super) const SLACK: usize = 18 * (RUN_STEPS + 2) + 16;
 
-/// The same where each entity has one byte, behind one that begins before the end: a vector's eight bytes tell no end.
+/// The same where each entity has one byte, after one that begins before the end: a vector's eight bytes show no end.
 const PAD: usize = 2 * (RUN_STEPS + 2) + 36;
 
 /// Entries that a run needs at most: one for each step, and the ends of a sequence or group.
@@ -124,7 +124,7 @@ impl EngineState {
         self.out
     }
 
-    /// Tells the workspace how far its entries go.
+    /// Sets the length of the workspace to the entries that were written.
     ///
     /// # Safety
     /// As [`Self::borrow`], after which all up to `out` was written.

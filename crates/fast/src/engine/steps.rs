@@ -233,7 +233,7 @@ impl StepProgram {
         let unwanted = op.code == OpCode::Default && op.role == OpRole::Value && !op.deliver;
         let initial = initial.filter(|initial| !unwanted || initial.long);
         let found = initial.unwrap_or(PackedValue::int(0));
-        // An exponent that no decimal may have is looked at where it is told.
+        // An exponent that no decimal may have is checked where a message uses it.
         let fits = (found.bits as i64).unsigned_abs() <= EXPONENT_MAX as u64;
         let scaled = fits && next.is_some_and(|next| next.code == OpCode::Delta);
         let extra = if found.long { 0 } else { found.extra(op.kind) };

@@ -15,7 +15,7 @@ impl TemplateLoader<'_> {
         for child in &element.children {
             let known = match child.name.as_str() {
                 "exponent" | "mantissa" => kind == WireType::Decimal,
-                // The length of a vector or of a string in Unicode may have a name; it is told the same way.
+                // The length of a vector or of a string in Unicode may have a name; its encoding is the same.
                 "length" => matches!(kind, WireType::Bytes | WireType::Unicode),
                 "element" => matches!(element.name.as_str(), "enum" | "set"),
                 word => {
@@ -63,8 +63,8 @@ impl TemplateLoader<'_> {
     pub fn in_order(&self, of: &XmlElement, halves: &[Option<&XmlElement>; 2]) -> Result<(), TemplateError> {
         let mut so = halves.iter().flatten();
         let is_half = |child: &&XmlElement| matches!(child.name.as_str(), "exponent" | "mantissa");
-        let mut told = of.children.iter().filter(is_half);
-        if let Some(other) = told.find(|is| so.next().is_none_or(|so| !std::ptr::eq(*is, *so))) {
+        let mut halves_found = of.children.iter().filter(is_half);
+        if let Some(other) = halves_found.find(|is| so.next().is_none_or(|so| !std::ptr::eq(*is, *so))) {
             let what = "<exponent> and <mantissa> stand once each, in this order";
             return Err(self.location(other).error(S1, what));
         }

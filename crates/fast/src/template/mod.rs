@@ -35,7 +35,7 @@ use std::sync::Arc;
 /// A name in a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct QualifiedName {
-    /// The namespace, empty where none was told.
+    /// The namespace; empty if none was given.
     pub ns: String,
     /// The name in it.
     pub local: String,
@@ -95,7 +95,7 @@ pub struct TemplateField {
     pub id: Option<String>,
     /// It may be absent.
     pub optional: bool,
-    /// Its type and how it is told.
+    /// Its type and how it is encoded.
     pub kind: FieldEncoding,
     /// What its number stands for.
     pub meaning: IntegerMeaning,
@@ -203,7 +203,7 @@ pub enum IntegerMeaning {
     },
 }
 
-/// How a value is told.
+/// How a value is encoded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldOperator {
     /// The operator.
@@ -277,7 +277,7 @@ pub struct DictionaryKey {
 /// What of a field a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyPart {
-    /// All of it, or a key was told.
+    /// All of it, or a key was given.
     Whole,
     /// The exponent.
     Exponent,

@@ -5,18 +5,20 @@
 //!  line B    1 2 3 4        4 and 5 of line A wait for 3
 //! ```
 //!
-//! **Numbers.** Packets of a stream have numbers that go up by one; both lines carry the same. A packet whose turn it is
-//! goes on at once, one that is ahead waits in the *window*, one that was taken already is a duplicate. A copy that does
-//! not decode does not count: the other line's may still come.
+//! **Numbers.** Packets of a stream carry numbers that increase by one; both lines carry the same. The expected
+//! packet is processed at once, one that is ahead waits in the *window*, one that was already used is a duplicate. A
+//! copy that does not decode does not count: the other line's copy may still arrive.
 //!
-//! **A gap** is declared when what is missing will not come: both lines have gone past it (each that is alive has brought
-//! [`ArbitrationWindow::past`] packets with greater numbers), or the window is full (packets, bytes), or it has waited too long by receive
-//! times. A line that was silent for [`ArbitrationWindow::dead_ns`] is not waited for; either may come back.
+//! **A gap** is declared when the missing packets will not arrive: both lines have passed it (each live line has
+//! brought [`ArbitrationWindow::past`] packets with greater numbers), or the window is full (packets, bytes), or the
+//! gap has waited too long by receive times. A line that was silent for [`ArbitrationWindow::dead_ns`] is not waited
+//! for; either line may come back.
 //!
-//! **Numbers that begin again.** A number that steps back on its own line while the sender's clock goes on (where there
-//! is no clock: that is further back than [`ArbitrationWindow::far`]), or far ahead, is set aside; the next packet of that line tells
-//! whether it was damaged or the line counts anew. A header that says so is believed at once. Then the stream follows, and
-//! the other line's packets of the old numbers are late until it does, too.
+//! **Numbers that begin again.** A packet is set aside if its number steps back on its own line while the sender's
+//! clock advances, or is far ahead. Without a clock, a number steps back if it is further back than
+//! [`ArbitrationWindow::far`]. The next packet of that line shows whether the one aside was damaged or the line has
+//! restarted its numbers. A header that announces a restart is believed at once. Then the stream follows, and the
+//! other line's packets with old numbers are late until that line restarts, too.
 
 use super::config::ArbitrationWindow;
 use serde::Serialize;
@@ -153,7 +155,7 @@ pub(super) struct ArbitratedStream {
     lost: Vec<(u64, u64)>,
     /// By line: the packet that was set aside, and its number.
     pub aside: [Option<(u64, HeldPacket)>; 2],
-    /// What the last packet told of the one its line had aside: it is good, or it was damaged.
+    /// The verdict of the last packet on the one that its line had set aside: it is good, or it was damaged.
     pub settled: Option<bool>,
     pub gaps: u64,
     pub lost_packets: u64,

@@ -1,4 +1,4 @@
-//! What a configuration holds, to be told.
+//! A summary of a configuration, for reports.
 
 use super::config::{NumberingScope, kind_word};
 use super::config_refusal::ConfigResult;

@@ -17,7 +17,7 @@ use unitape_model::{ChannelId, InstrumentId, Price, ProductId, Quantity, Side, U
 pub struct Packet<'p> {
     /// Where it was sent to; by this its channel and line are known.
     pub to: SocketAddr,
-    /// When it was received, 0 where its source does not tell. Windows are measured by it.
+    /// When it was received; 0 if its source has no receive times. Windows are measured by it.
     pub ts_recv: UnixNanos,
     /// Where its payload stands in the source; comes back in [`EventContext::place`].
     pub place: u64,
@@ -70,9 +70,9 @@ pub struct EventContext<'t> {
 /// A step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MarketEvent<'s> {
-    /// A product is new, or something is told of it: see [`ReferenceTables::products`].
+    /// A product is new, or its reference data changed: see [`ReferenceTables::products`].
     Product(ProductId),
-    /// An instrument is new, or something is told of it: see [`ReferenceTables::instruments`].
+    /// An instrument is new, or its reference data changed: see [`ReferenceTables::instruments`].
     Instrument(InstrumentId),
     /// A level of a book.
     Level(LevelUpdate),
@@ -90,8 +90,8 @@ pub enum MarketEvent<'s> {
     /// From here on it is.
     #[allow(missing_docs)]
     Recovered { instrument: InstrumentId },
-    /// Messages of a product are missing, the first and the last of them; where several channels' packets have numbers of
-    /// their own, these are messages all the same. `alone`: no gap of packets was told that they were in.
+    /// Messages of a product are missing; the first and the last of them. These are numbers of messages, also where
+    /// the packets of several channels have their own. `alone`: no gap of packets was reported for them.
     #[allow(missing_docs)]
     Missing { product: ProductId, from: u64, to: u64, alone: bool },
     /// The product has all its instruments again, and needs no snapshots.
@@ -126,7 +126,7 @@ pub struct LevelUpdate {
     pub side: Side,
     /// What becomes of it.
     pub action: UpdateAction,
-    /// Its price; [`Price::NONE`] where it is not told.
+    /// Its price; [`Price::NONE`] if the message has none.
     pub px: Price,
     /// All quantity at it.
     pub qty: Option<Quantity>,
@@ -286,11 +286,11 @@ impl ChannelRole {
 pub struct Product {
     /// The venue's id of it.
     pub id: String,
-    /// Its name, empty while none was told.
+    /// Its name; empty until reference data give one.
     pub name: String,
-    /// What it is subscribed by; its name, where nothing else is told.
+    /// The group by which it is subscribed; its name, if reference data give no group.
     pub group: String,
-    /// How many levels a side has at most, where that is told.
+    /// How many levels a side has at most, if reference data give that.
     pub depth: Option<u16>,
     /// The least step of a price.
     pub tick: Option<Price>,
@@ -305,11 +305,11 @@ pub struct Instrument {
     pub id: String,
     /// The product, an index of [`ReferenceTables::products`].
     pub product: ProductId,
-    /// Its symbol or description, empty while none was told.
+    /// Its symbol or description; empty until reference data give one.
     pub symbol: String,
-    /// What it is subscribed by, where not by its product's.
+    /// The group by which it is subscribed, if that is not its product's.
     pub group: String,
-    /// How many levels a side has at most, where that is told of it and not of its product.
+    /// How many levels a side has at most, if reference data give that for the instrument and not for its product.
     pub depth: Option<u16>,
     /// The least step of a price.
     pub tick: Option<Price>,

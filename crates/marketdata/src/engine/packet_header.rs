@@ -16,7 +16,7 @@ use super::values::{self, time, time_in};
 use unitape_fast::template::{FieldEncoding, Instruction, IntegerMeaning, Operator, Template, WireType};
 use unitape_fast::{DecodedValue, Message, MessageVisitor};
 
-/// What is told of a packet before its messages.
+/// The values that a packet has before its messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PacketHeader {
     pub sequence: Option<u64>,

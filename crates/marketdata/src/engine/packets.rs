@@ -307,7 +307,7 @@ impl Engine {
     }
 
     fn apply(&mut self, of: &PacketContext, payload: &[u8], out: &mut impl MarketEventSink) {
-        if self.packets.batch.told.is_empty() {
+        if self.packets.batch.messages.is_empty() {
             return self.core.emit_for_packet(
                 of,
                 payload.len(),
@@ -533,8 +533,8 @@ impl Engine {
         }
     }
 
-    /// A packet tells what the one is that its line has aside, or that numbers begin again; gives what is to be done with
-    /// the packet itself.
+    /// A packet settles whether the one that its line has set aside is good, or shows that numbers begin again.
+    /// Returns how the packet itself is to be handled.
     #[cold]
     fn settle(
         &mut self,

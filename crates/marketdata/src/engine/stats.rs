@@ -54,7 +54,7 @@ pub struct ProductCounters {
     pub snapshots: u64,
     /// Of them, those that came before their gap was noticed.
     pub snapshots_early: u64,
-    /// Snapshots older than the gap, or of a product of which reference data have not told yet.
+    /// Snapshots older than the gap, or of a product that reference data have not described yet.
     pub snapshots_old: u64,
     /// Snapshots of instruments that needed none.
     pub snapshots_spare: u64,

@@ -95,7 +95,7 @@ impl LiveReceiver {
     /// How many datagrams the kernel had no room for, of each address.
     pub fn dropped(&self) -> impl Iterator<Item = (SocketAddr, u64)> {
         self.drops.iter().enumerate().map(|(n, drops)| {
-            // Of the last ones no datagram has told yet.
+            // No datagram has reported the latest drops yet.
             let now = self.sockets.dropped(n).unwrap_or(drops.counter);
             (self.sockets.address(n), drops.dropped + u64::from(now.wrapping_sub(drops.counter)))
         })

@@ -89,8 +89,8 @@ impl ProductRecovery {
         of.early.is_some() && of.lost.is_some_and(|since| now.saturating_sub(since) <= self.settle_ns)
     }
 
-    /// The numbers of a product have begun again, unseen, as far as one can tell. `since` says whether what came last is of the
-    /// new ones: then a snapshot must have that in it.
+    /// A product's numbers have begun again, unseen, as far as unitape can see. `since` says whether the last message
+    /// is of the new numbers: then a snapshot must include it.
     pub fn restart_unseen(
         &mut self,
         product: ProductId,

@@ -112,10 +112,10 @@ fn another_sender_goes_on() {
 fn numbers_of_messages_begin_again_alone() {
     let mut rig = Rig::new("framing = { length = true }\nreset = \"message\"");
     let one = |n: u64| {
-        let told = depth(n, 9, &[(50, 0, 0, n as i64, 1, 1)]);
+        let message = depth(n, 9, &[(50, 0, 0, n as i64, 1, 1)]);
         let mut out = Vec::new();
-        put(&mut out, told.len() as u64);
-        out.extend(told);
+        put(&mut out, message.len() as u64);
+        out.extend(message);
         out
     };
     for n in 1..=5 {
@@ -169,8 +169,8 @@ fn numbers_that_begin_with_the_first_packet_heard_are_not_those_of_snapshots_bef
     assert_eq!(rig.bids("50"), [2, 1]);
 }
 
-/// Both lines lost the first packets of the new numbers, and what came then was the next by the old ones: the books of before
-/// and after were mixed. The snapshots' numbers tell.
+/// Both lines lost the first packets of the new numbers. The packet that then arrived was the next by the old
+/// numbers, so books from before and after were mixed. The snapshots' numbers reveal it.
 #[test]
 fn a_restart_that_both_lines_missed_is_told_by_the_snapshots() {
     let at = |n: u64, seq: u64| packet(n, 200 + n, false, &[depth(seq, 9, &[(50, 0, 0, 7, 1, 1)])]);
@@ -258,13 +258,13 @@ fn a_message_that_an_earlier_snapshot_has_is_of_new_numbers() {
         assert_eq!(rig.said(), "missing 9 6-7, stale 50, recovered 50");
         rig
     };
-    for (told, missing, next) in
+    for (message, missing, next) in
         [(depth_of(12), 11, 13), (depth_of(9), 8, 10), (beacon_of(12), 12, 13), (beacon_of(8), 8, 9)]
     {
         for (more, sent, after) in [("", 2_000_000, 0), (clockless, 0, 1_500_000_000)] {
             let mut rig = up_to_20(more);
             rig.now += after;
-            rig.send(0, INC, &packet(7, sent, false, std::slice::from_ref(&told)));
+            rig.send(0, INC, &packet(7, sent, false, std::slice::from_ref(&message)));
             assert_eq!((rig.said(), rig.book("50")), ("restart, stale 50".to_owned(), None), "{next} {sent}");
             // One without the last message that is missing is of no use.
             rig.send(0, SNAP, &packet(4, sent + 10, false, &[snapshot(9, missing - 1, 50, &bids_up_to(2))]));

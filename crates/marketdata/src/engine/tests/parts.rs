@@ -8,7 +8,7 @@ use crate::engine::message_fields::PacketMessages;
 use crate::engine::values::qty_of;
 use unitape_fast::{DecodedValue, Decoder, MessageVisitor};
 
-/// A visitor that is told of each part by itself.
+/// A visitor that gets each part by itself.
 struct Slowly<'r>(FieldVisitor<'r>);
 
 impl MessageVisitor for Slowly<'_> {
@@ -188,8 +188,8 @@ fn what_is_taken_quickly_is_what_is_taken_part_by_part() {
             let mut slowly =
                 Slowly(FieldVisitor::new(&message, kind, (&config, &mut slow.1), &mut slow.0).unwrap());
             message.visit(&mut slowly);
-            slow.0.told.last_mut().unwrap().entries = (from, slow.0.entries.len() as u32);
-            bad += u32::from(slow.0.told.last().unwrap().bad.is_some());
+            slow.0.messages.last_mut().unwrap().entries = (from, slow.0.entries.len() as u32);
+            bad += u32::from(slow.0.messages.last().unwrap().bad.is_some());
         }
         assert_eq!(format!("{quick:?}"), format!("{slow:?}"), "{table}");
         entries += slow.0.entries.len();
