@@ -36,7 +36,7 @@ pub fn compare<'m>(
             fast.reset();
             some.reset();
         }
-        // Among others it is read where it lies, and what is behind it must not be taken for a part of it.
+        // Among others it is read where it lies, and what is after it must not be read as a part of it.
         let mut buffer = message.to_vec();
         let behind = message.iter().rev().chain(&[0x00, 0x81]).map(|b| b.rotate_left(n as u32 % 8));
         buffer.extend(behind.cycle().take(1_500));
@@ -479,7 +479,7 @@ pub fn from_bytes(bytes: &[u8]) -> usize {
 pub fn messages(stream: &[u8]) -> Vec<Vec<u8>> {
     // Of four bytes three end an entity, or all would be long.
     let stream: Vec<u8> = stream.iter().map(|b| if b & 3 == 0 { *b & 0x7f } else { *b | 0x80 }).collect();
-    // With a presence map of few bits and an id of ours; what is left out behind the last message is there no more.
+    // With a presence map of few bits and an id of ours; what is left out after the last message is there no more.
     let mut messages = Vec::new();
     for (n, part) in stream.chunks(30).enumerate() {
         let bits = part[0] & part.get(1).unwrap_or(&0) & 0x38;

@@ -15,7 +15,7 @@ pub enum StreamFraming {
     #[default]
     Frames,
     /// The same with a number of four bytes and a channel of one before each message, as CME has it; or the lines of a
-    /// log with the bytes in hexadecimal behind the last bracket.
+    /// log with the bytes in hexadecimal after the last bracket.
     Cme,
     /// A number of four bytes before each message, and nothing that shows where it ends.
     Moex,
@@ -110,7 +110,7 @@ impl<'s> PacketReader<'s> {
         Ok(self.bytes_buffered() >= wanted)
     }
 
-    /// Whether so many bytes are not there yet.
+    /// Whether this many bytes are not there yet.
     fn lacks(&self, wanted: usize) -> bool {
         self.bytes_buffered() < wanted && !self.source.eof
     }

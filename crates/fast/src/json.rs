@@ -55,7 +55,7 @@ pub struct DecodeSummary {
 /// Output is written when so much has gathered, within a message as well, and before waiting for input.
 const FLUSH_BYTES: usize = 64 << 10;
 
-/// Decodes all of `input` to JSON Lines on `out`. The decoder goes on where it was.
+/// Decodes all of `input` to JSON Lines on `out`. The decoder continues where it was.
 ///
 /// # Errors
 /// If the input cannot be read or the output not be written; what was decoded before is written.

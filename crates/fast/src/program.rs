@@ -165,7 +165,7 @@ pub(super) struct DecodeProgram {
     pub entries: DictionaryLayout,
     pub constants: Vec<ConstantEntry>,
     pub templates: Vec<CompiledTemplate>,
-    /// What stands at a path of a template.
+    /// The part at a path of a template.
     pub paths: HashMap<(u32, String), u32>,
     pub by_id: HashMap<u32, u32>,
 }

@@ -44,7 +44,7 @@ pub enum MessageToken<'m> {
     Value(&'m Arc<TemplateField>, FieldValue<'m>),
     /// A group begins.
     Group(&'m QualifiedName),
-    /// A sequence of so many elements begins.
+    /// A sequence of this many elements begins.
     Sequence(&'m QualifiedName, u32),
     /// One of its elements begins.
     Element,
@@ -73,7 +73,7 @@ pub enum TaggedToken<'m> {
     Value(u16, FieldValue<'m>),
     /// A group begins.
     Group(u16),
-    /// A sequence of so many elements begins.
+    /// A sequence of this many elements begins.
     Sequence(u16, u32),
     /// One of its elements begins.
     Element,

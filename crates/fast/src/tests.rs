@@ -20,7 +20,7 @@ proptest! {
     }
 }
 
-/// Bits of a presence map go on behind the ninth byte, where a word is full.
+/// Bits of a presence map continue after the ninth byte, where a word is full.
 #[test]
 fn presence_maps_of_any_length() {
     let fields: String =
@@ -280,7 +280,7 @@ fn what_grows_without_end_is_refused() {
     assert!(decoder.arena_bytes() < 1 << 20);
 }
 
-/// Texts that dictionaries have were kept without a bound, and beyond 4 GiB one was taken for another.
+/// Texts that dictionaries have were kept without a bound, and beyond 4 GiB one was confused with another.
 #[test]
 fn texts_in_dictionaries_are_bounded() {
     let field = |name: &str, rest: &str| format!("<string name=\"{name}\"><copy{rest}/></string>");
@@ -401,7 +401,7 @@ fn fields_are_asked_for_by_reference() {
     }
 }
 
-/// A field was not found behind a length of the same name, and a length was found that no message delivers.
+/// A field was not found after a length of the same name, and a length was found that no message delivers.
 #[test]
 fn lengths_hide_no_field() {
     let sequence = |length: &str| {
@@ -478,8 +478,8 @@ fn exponents_that_no_decimal_may_have_are_refused_wherever_they_come_from() {
     }
 }
 
-/// An exponent, or a length, that was left out with its bit once took the mantissa behind it, or the sequence, for the next
-/// field: the engine passes over such fields many at a time.
+/// An exponent, or a length, that was left out with its bit once took the mantissa after it, or the sequence, for the
+/// next field: the engine passes over such fields many at a time.
 #[test]
 fn what_is_left_out_takes_with_it_what_it_is_for() {
     let left_out = "<decimal name=\"D\" presence=\"optional\"><exponent><default/></exponent><mantissa>OPERATOR</mantissa>\
@@ -541,7 +541,7 @@ fn texts_of_any_length_end_in_the_message() {
         let first = groups.iter().position(|group| *group > 0).unwrap_or(2);
         message.extend(&groups[first..]);
         *message.last_mut().unwrap() |= 0x80;
-        // As many bytes, one less and one more, and what is behind them.
+        // As many bytes, one less and one more, and what is after them.
         for has in [length.saturating_sub(1), length, length + 1] {
             let mut whole = message.clone();
             whole.extend((0..has).map(|n| 0x40 | n as u8));

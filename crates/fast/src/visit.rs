@@ -121,7 +121,7 @@ impl<'m> MessageParts<'m> {
         Some(MessagePart(DecodedValue { entry, message: self.message }))
     }
 
-    /// It was taken, and was a value.
+    /// It was read, and was a value.
     #[inline(always)]
     pub fn skip_value(&mut self) {
         let part = self.entries.next();
@@ -146,7 +146,7 @@ pub trait MessageVisitor {
     fn value(&mut self, tag: u16, value: DecodedValue<'_>);
     /// A group begins.
     fn group(&mut self, _tag: u16) {}
-    /// A sequence of so many elements begins.
+    /// A sequence of this many elements begins.
     fn sequence(&mut self, _tag: u16, _elements: u32) {}
     /// One of its elements begins.
     fn element(&mut self) {}

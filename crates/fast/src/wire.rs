@@ -197,7 +197,7 @@ pub(super) struct PresenceMap<'b> {
     word: u64,
     /// Bits of the word that are not taken yet.
     left: u32,
-    /// What comes behind the word.
+    /// What comes after the word.
     rest: &'b [u8],
 }
 
@@ -213,7 +213,7 @@ impl<'b> PresenceMap<'b> {
         match cursor.bytes.get(cursor.at) {
             Some(first @ 0x80..) => {
                 cursor.at += 1;
-                // Behind the last byte there are noughts without end.
+                // After the last byte there are noughts without end.
                 Ok(PresenceMap { word: u64::from(*first) << 57, left: u32::MAX, rest: &[] })
             }
             _ => Self::read_more::<STRICT>(cursor),

@@ -49,7 +49,7 @@ pub struct HandlerCounters {
     pub refused: u64,
     /// Gaps on both lines.
     pub gaps: u64,
-    /// Changes that cannot be, of all instruments, each book's first until it is given anew: see [`Books::faults`].
+    /// Changes that cannot be, of all instruments, each book's first until it is given in full: see [`Books::faults`].
     pub faults: u64,
 }
 
@@ -64,9 +64,9 @@ struct InstrumentBook {
     wanted: SubscriptionMatch,
     /// The feed says so.
     stale: bool,
-    /// Levels were left out or could not be; until the book is given anew.
+    /// Levels were left out or could not be; until the book is given in full.
     broken: bool,
-    /// Who listens takes it for stale: this was said last, or nothing yet.
+    /// The listener considers it stale: this was reported last, or nothing yet.
     told_stale: bool,
     /// In [`Books::touched`], in [`Books::newly_broken`].
     touched: bool,
@@ -205,7 +205,7 @@ impl Books {
         }
     }
 
-    /// Its book lacks what only being given anew brings.
+    /// Its book lacks what only a full book brings.
     #[cold]
     fn note_broken(&mut self, instrument: InstrumentId) {
         let one = &mut self.books[instrument.index()];

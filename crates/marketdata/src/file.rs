@@ -49,7 +49,7 @@ pub struct PacketFileCounts {
     pub fragments: ReassemblyCounts,
     /// Datagrams that were dropped when the capture was made, as far as the capture records it.
     pub dropped: u64,
-    /// Bytes behind damage.
+    /// Bytes after damage.
     pub lost_bytes: u64,
 }
 
@@ -119,7 +119,7 @@ impl PacketFile {
     /// The next packet; none at the end. It is good until the one after it.
     ///
     /// # Errors
-    /// When the file cannot be read, or is damaged where nothing behind can be found.
+    /// If the file cannot be read, or is damaged so that nothing after can be found.
     #[allow(clippy::should_implement_trait, reason = "an iterator cannot lend")]
     #[inline]
     pub fn next(&mut self) -> Result<Option<Packet<'_>>, Error> {
@@ -213,7 +213,7 @@ impl PacketFile {
         }
     }
 
-    /// Reads on behind what is there and not yet given.
+    /// Reads on after what is there and not yet given.
     fn read(&mut self) -> Result<(), Error> {
         self.bytes.drain(..self.at);
         self.base += self.at as u64;

@@ -57,7 +57,7 @@ impl Handler {
         self.books.recover_broken(&mut self.core);
     }
 
-    /// No packet came until `now`: what waited too long for one that is missing goes on without it.
+    /// No packet arrived until `now`: packets that waited too long for a missing one are processed without it.
     pub fn idle<L: Listener>(&mut self, now: UnixNanos, listener: &mut L) {
         self.core.idle(now, &mut self.books.updater(listener));
         self.books.recover_broken(&mut self.core);
@@ -66,7 +66,7 @@ impl Handler {
     /// Takes all packets of a capture, and what waits at its end as it is; of packets with their lengths before them, where `channel` says whose they are.
     ///
     /// # Errors
-    /// When the file cannot be read; what came before has been taken.
+    /// If the file cannot be read; the packets before were processed.
     pub fn replay<L: Listener>(
         &mut self,
         file: &Path,

@@ -110,7 +110,7 @@ pub struct ChangedLevel {
     pub action: UpdateAction,
     /// Its place from the best, from 1, when it changed; by then, as later changes of the same message may move it.
     pub depth: u32,
-    /// The level as it became, or as it was before it was taken out.
+    /// The level as it became, or as it was before it was removed.
     pub level: StoredLevel,
 }
 

@@ -166,7 +166,7 @@ fn one_call_for_each_book_of_a_message() {
     assert_eq!(notes.lines.last().unwrap(), "book 0 Add01 Add01 Add01 Add01 | 4@4 3@3 2@2 | 3@200");
 }
 
-/// Where reference data come behind the first levels, the book was once without them.
+/// Where reference data come after the first levels, the book was once without them.
 #[test]
 fn names_may_come_later_than_levels() {
     let (before, after) = (tables(false), tables(true));
@@ -228,7 +228,7 @@ fn stale_until_it_is_known_again() {
             "book 0 cleared Add01 | 5@100 |",
         ]
     );
-    // A level that cannot be: the book is not the venue's, until it is given anew.
+    // A level that cannot be: the book is not the venue's, until it is given in full.
     notes.lines.clear();
     give(&mut books, &mut notes, &tables, &[level(0, Side::Buy, UpdateAction::Change, 3, 100, 5)]);
     assert_eq!(notes.lines, ["stale 0", "book 0 stale | 5@100 |"]);
@@ -378,7 +378,8 @@ fn levels_may_pass_each_other_within_a_message() {
     assert_eq!(notes.lines[4..], ["recovered 0", "book 0 Change02 | 6@6 5@5 |"]);
 }
 
-/// Where a venue has no snapshots levels go on behind a gap, and the book once passed for the venue's again with the first.
+/// Where a venue has no snapshots levels continue after a gap, and the book once passed for the venue's again with
+/// the first.
 #[test]
 fn what_nothing_mends_stays_stale() {
     let tables = tables(true);

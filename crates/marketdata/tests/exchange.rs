@@ -19,7 +19,7 @@ use unitape_sim::exchange::{
 const SEEDS: u64 = 60;
 
 /// Seeds that once failed. 746695: numbers begin again in a silence, and a snapshot came in it. 753039: a line that was silent
-/// since before numbers began again goes on behind the other line.
+/// since before numbers began again lags behind the other line.
 const FOUND: [u64; 2] = [746_695, 753_039];
 
 fn seeds() -> Vec<u64> {

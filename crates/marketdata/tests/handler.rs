@@ -139,7 +139,7 @@ fn only_what_is_subscribed() {
     }
 }
 
-/// A packet on both lines, 20 ms behind the last one.
+/// A packet on both lines, 20 ms after the last one.
 fn feed(handler: &mut Handler, venue: &mut Venue, channel: usize, payload: &[u8], notes: &mut Notes) {
     venue.now += 20_000_000;
     for (line, to) in venue.addresses[channel].into_iter().enumerate() {
@@ -297,7 +297,7 @@ fn a_gap_on_both_lines() {
     more.now = venue.now;
     let mut packet = Vec::new();
     for _ in 0..4 {
-        // The numbers of the snapshots go on behind those of before.
+        // The numbers of the snapshots continue after those of before.
         packet = more.snapshot(5, 15, 51, &[(0, 0, BID, 1, 111, 2), (0, 0, BID, 2, 110, 1)]);
     }
     more.send(SNAPSHOTS, &packet, &[0, 1]);

@@ -7,11 +7,11 @@ use std::hash::BuildHasher;
 
 /// Gives or finds the id of a name while an event is being built.
 pub trait NameResolver {
-    /// The id of `name`, which will stand in the arena at byte `at` (for a fix-up, should it be provisional).
+    /// The id of `name`, which will be in the arena at byte `at` (for a fix-up, should it be provisional).
     fn resolve(&mut self, dict: NameKind, name: &[u8], at: usize) -> Result<u32, crate::Refusal>;
 }
 
-/// All names of a tape with their ids, kept by whoever gives ids or has read the definitions.
+/// All names of a tape with their ids, kept by the part that gives ids or has read the definitions.
 ///
 /// ```
 /// use unitape_model::{NameKind, Dictionary};
@@ -42,7 +42,7 @@ impl Dictionary {
         self.tables[dict as usize].get(name)
     }
 
-    /// Begins to look for a name of at most [`SOUGHT_BYTES`] of ASCII: the line where its id would stand is asked for.
+    /// Begins to look for a name of at most [`SOUGHT_BYTES`] of ASCII: the line where its id would be is asked for.
     /// `None` for any other.
     #[inline]
     pub fn start_lookup(&self, dict: NameKind, name: &[u8]) -> Option<NameLookup> {
@@ -89,7 +89,7 @@ impl Dictionary {
         self.intern_up_to(dict, name, dict.id_max())
     }
 
-    /// As [`Dictionary::intern`], with ids up to `id_max`: ids that stand for names elsewhere than in events, as
+    /// As [`Dictionary::intern`], with ids up to `id_max`: ids that represent names elsewhere than in events, as
     /// a block's own do, need not fit an event's place for them.
     pub fn intern_up_to(
         &mut self,
@@ -254,7 +254,7 @@ struct ShortName {
 ///
 /// ```text
 ///  9 to 16 bytes   first 8, last 8, 0, 0
-///  up to 32        first 8, the 8 behind them, the last 8 but 8, last 8; they lap over one another
+///  up to 32        first 8, the 8 after them, the last 8 but 8, last 8; they lap over one another
 ///  more            hash, last 8, 0, 0
 /// ```
 #[derive(Clone, Copy, Debug, Default)]

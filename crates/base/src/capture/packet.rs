@@ -55,8 +55,8 @@ pub fn udp(link: u16, packet: &[u8], cut: bool) -> UdpContent {
     }
 }
 
-/// What nearly all packets of market data are: a whole datagram of IPv4 without options, right behind the header of Ethernet
-/// or by itself. None for all others.
+/// What nearly all packets of market data are: a whole datagram of IPv4 without options, right after the header of
+/// Ethernet or by itself. None for all others.
 #[inline]
 fn plain(link: u16, packet: &[u8]) -> Option<UdpDatagram> {
     let at = match link {

@@ -75,7 +75,7 @@ pub struct DynamicTemplateRef {
     pub(super) group: u32,
 }
 
-/// The message, an element, or what stands in place of a dynamic reference: what values go into.
+/// The message, an element, or what replaces a dynamic reference: what values go into.
 #[derive(Debug, Clone, Copy)]
 pub struct DraftFrameRef {
     frame: u32,
@@ -204,7 +204,7 @@ impl MessageDraft {
         at
     }
 
-    /// This template, by its place in the list, stands in place of the reference. Values of the template go there.
+    /// This template, by its place in the list, replaces the reference. Values of the template go there.
     pub fn set_reference(&mut self, reference: DynamicTemplateRef, template: usize) -> DraftFrameRef {
         let frame = self.plan.templates[template].frame;
         // Before the frame: it may be of the same kind as the one that it is in.

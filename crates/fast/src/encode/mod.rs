@@ -106,7 +106,7 @@ impl Encoder {
     }
 
     /// The parts of a template, by its place in the list, each with its path: the names of the groups and sequences around
-    /// it and its own, with slashes between. What static references refer to stands where they do.
+    /// it and its own, with slashes between. The target of a static reference appears in its place.
     pub fn parts(&self, template: usize) -> impl Iterator<Item = (&str, TemplatePart)> {
         self.plan.parts[template].iter().map(|(path, part)| (path.as_str(), *part))
     }
@@ -367,7 +367,7 @@ impl EncodePass<'_> {
         op: &EncodeOp,
         cell: DraftCell,
     ) -> Result<(Option<OperatorValue<'t>>, Option<OperatorValue<'t>>), MessageFaultCode> {
-        // No decoder takes an exponent that is out of bounds, also not where its template has it.
+        // No decoder accepts an exponent that is out of bounds, also not where its template has it.
         let initial = || {
             let exponent = self.plan.initials[op.initial as usize].bits as i64;
             if exponent.abs() <= EXPONENT_MAX { Ok(exponent) } else { Err(MessageFaultCode::R1) }

@@ -66,7 +66,7 @@ impl EncoderDictionaries {
 
     /// All are empty.
     pub fn empty(&mut self) {
-        // Numbered anew between messages, long before they run out.
+        // Renumbered between messages, long before they run out.
         self.epoch += 1;
     }
 
@@ -339,7 +339,7 @@ impl EncodePass<'_> {
     }
 }
 
-/// The value as it stands in a message.
+/// Writes a value as it appears in a message.
 #[inline(always)]
 fn write(out: &mut Vec<u8>, op: &EncodeOp, value: Option<OperatorValue<'_>>) {
     let Some(value) = value else { return wire::null(out) };
@@ -390,7 +390,7 @@ fn same_end(kind: WireType, a: &[u8], b: &[u8]) -> usize {
     same
 }
 
-/// Whether a character goes on at this byte.
+/// Whether a character continues at this byte.
 fn is_inside(text: &[u8], at: usize) -> bool {
     text.get(at).is_some_and(|byte| byte & 0xc0 == 0x80)
 }

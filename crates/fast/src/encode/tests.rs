@@ -156,7 +156,7 @@ fn what_cannot_be_told_is_said() {
     check(&split, decimal(5, -3), MessageFaultCode::D3);
     check(&split, decimal(6, -2), MessageFaultCode::D3);
     check(&split, decimal(i64::MAX, 0), MessageFaultCode::D3);
-    // A nought has any exponent, yet not one that no decoder takes: it was looked for without an end.
+    // A nought has any exponent, yet not one that no decoder accepts: it was looked for without an end.
     for (operator, exponent) in
         ["constant", "default"].iter().flat_map(|o| [64, 100, 200, -64, -300].map(|e| (o, e)))
     {

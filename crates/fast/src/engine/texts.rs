@@ -199,7 +199,7 @@ unsafe fn pass_decimal<const N: bool, const BMI2: bool, const L: u8>(at: BytePtr
     }
 }
 
-/// Puts a value into an entry, and goes on.
+/// Puts a value into an entry, and continues.
 ///
 /// # Safety
 /// As [`StepHandler`].
@@ -417,7 +417,7 @@ unsafe fn long_vector<const K: u8, const N: bool, const O: u8>(
     }
 }
 
-/// Puts a text into the arena, and goes on behind it.
+/// Puts a text into the arena, and continues after it.
 ///
 /// # Safety
 /// As [`StepHandler`]; the text is inside of the message, and has more than eight bytes.

@@ -1,4 +1,4 @@
-//! What may stand in a field, a length or a part of a decimal, and how often: what is not looked at must not stand there.
+//! What may be in a field, a length or a part of a decimal, and how often: what is not looked at must not be there.
 
 use super::WireType;
 use super::error::{TemplateError, TemplateErrorCode::S1};
@@ -10,7 +10,7 @@ pub(super) fn operators(element: &XmlElement) -> impl Iterator<Item = &XmlElemen
 }
 
 impl TemplateLoader<'_> {
-    /// What stands in a field beside its operator.
+    /// The contents of a field beside its operator.
     pub fn only_known(&self, element: &XmlElement, kind: WireType) -> Result<(), TemplateError> {
         for child in &element.children {
             let known = match child.name.as_str() {
@@ -59,7 +59,7 @@ impl TemplateLoader<'_> {
         }
     }
 
-    /// The parts of a decimal stand once each, the exponent first; `halves` are the first of each.
+    /// The parts of a decimal appear once each, the exponent first; `halves` are the first of each.
     pub fn in_order(&self, of: &XmlElement, halves: &[Option<&XmlElement>; 2]) -> Result<(), TemplateError> {
         let mut so = halves.iter().flatten();
         let is_half = |child: &&XmlElement| matches!(child.name.as_str(), "exponent" | "mantissa");

@@ -67,7 +67,7 @@ pub struct Template {
     pub reset: bool,
     /// The application type of what it has.
     pub type_ref: Option<QualifiedName>,
-    /// What stands in it, in order.
+    /// Its contents, in order.
     pub body: Vec<Instruction>,
 }
 
@@ -97,7 +97,7 @@ pub struct TemplateField {
     pub optional: bool,
     /// Its type and how it is encoded.
     pub kind: FieldEncoding,
-    /// What its number stands for.
+    /// What its number means.
     pub meaning: IntegerMeaning,
 }
 
@@ -184,7 +184,7 @@ impl WireType {
     }
 }
 
-/// What an integer stands for, in FAST 1.2.
+/// What an integer means, in FAST 1.2.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum IntegerMeaning {
     /// Itself.
@@ -309,7 +309,7 @@ pub struct TemplateGroup {
     pub optional: bool,
     /// The application type of what it has.
     pub type_ref: Option<QualifiedName>,
-    /// What stands in it.
+    /// What is in it.
     pub body: Vec<Instruction>,
 }
 
@@ -324,7 +324,7 @@ pub struct TemplateSequence {
     pub type_ref: Option<QualifiedName>,
     /// How many there are.
     pub length: Arc<TemplateField>,
-    /// What stands in each.
+    /// The contents of each element.
     pub body: Vec<Instruction>,
 }
 

@@ -1,4 +1,4 @@
-//! Two lines, one stream: which copy of a packet is taken, and when a missing one is given up.
+//! Two lines, one stream: which copy of a packet is used, and when a missing one is given up.
 //!
 //! ```text
 //!  line A  1 2 . 4 5        the first good copy wins: A's 1, A's 2, B's 3 …
@@ -55,7 +55,7 @@ pub(super) enum ArrivalVerdict {
     Now,
     /// Keep it in the window, unless it is bad.
     Wait,
-    /// It was taken already, or waits already.
+    /// It was used already, or waits already.
     Duplicate,
     /// It was given up, or is of numbers that are over.
     Late,
@@ -101,7 +101,7 @@ pub struct LineStats {
     pub twice: u64,
     /// Packets that it did not bring.
     pub missed: u64,
-    /// Packets that came behind later ones.
+    /// Packets that came after later ones.
     pub reordered: u64,
     /// Packets that did not decode.
     pub corrupt: u64,
@@ -163,7 +163,7 @@ pub(super) struct ArbitratedStream {
     pub restarts: u64,
 }
 
-/// A lost packet is remembered until so many more have come: until then it is late, and no duplicate.
+/// A lost packet is remembered until this many more have arrived: until then it is late, and no duplicate.
 const LATE_PACKETS: u64 = 1 << 16;
 
 impl ArbitratedStream {
@@ -256,7 +256,7 @@ impl ArbitratedStream {
         }
     }
 
-    /// Where a number of the stream's own numbering stands.
+    /// The place of a number in the stream's own numbering.
     #[inline]
     pub fn classify(&mut self, sequence: u64) -> ArrivalVerdict {
         match self.expected {
@@ -341,7 +341,7 @@ impl ArbitratedStream {
         let follows_odd = line.odd.is_some_and(|(odd, sent)| {
             a.sequence > odd && a.sequence - odd <= far && (a.sent >= sent || sent.is_none())
         });
-        // Between two numberings that are one behind the other, a line that is to begin anew has done so.
+        // Between two numberings that are one behind the other, a line that is to restart has done so.
         let tie = line.epoch != Some(self.epoch) && line.odd.is_some_and(|(odd, _)| odd >= line.last);
         if flagged || (back || ahead || tie) && follows_odd {
             let odd = line.odd.take();
@@ -388,7 +388,7 @@ impl ArbitratedStream {
     }
 
     /// Whether a packet of a line that counts otherwise is of the stream's own numbering, by the sender's clock: it was sent
-    /// after the first of these numbers, and is a copy of one that is known, or goes on behind them.
+    /// after the first of these numbers, and is a copy of one that is known, or continues after them.
     fn is_of_numbering(&self, a: PacketArrival) -> bool {
         let (Some(sent), Some(since), Some(expected)) = (a.sent, self.since_sent, self.expected) else {
             return false;
@@ -416,7 +416,7 @@ impl ArbitratedStream {
             return self.restart(a, first, reached);
         }
         let line = &mut self.lines[usize::from(a.line)];
-        // It has begun, or begun anew since the stream did, and now counts as it does.
+        // It has begun, or restarted since the stream did, and now counts as it does.
         let anew = a.reset || line.epoch.is_none() || line.last == a.sequence && line.seen == 1;
         if anew && self.expected.is_none_or(|expected| expected.abs_diff(a.sequence) <= far) {
             line.epoch = Some(self.epoch);
@@ -550,7 +550,7 @@ impl ArbitratedStream {
         self.gaps += 1;
         self.lost_packets = self.lost_packets.saturating_add((to - from).saturating_add(1));
         self.expected = Some(to.wrapping_add(1));
-        // What waits behind it is missed from now on.
+        // What waits after it is missed from now on.
         self.since = None;
         (from, to)
     }
@@ -567,7 +567,8 @@ impl ArbitratedStream {
 }
 
 impl LineTracker {
-    /// Whether it has brought so many packets after this one. Their numbers alone say little: after a jump one packet would do.
+    /// Whether it has brought this many packets after this one. Their numbers alone say little: after a jump one
+    /// packet would do.
     fn is_past(&self, expected: u64, packets: u16) -> bool {
         let beyond = self.last.saturating_sub(expected);
         if packets >= 64 {

@@ -88,7 +88,7 @@ pub struct ChannelsConfig {
     pub instrument_state: Option<BTreeMap<String, String>>,
 }
 
-/// Where dictionaries begin anew.
+/// Where dictionaries are emptied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DictionaryResetMode {
@@ -170,9 +170,10 @@ pub struct ArbitrationWindow {
     pub packets: u16,
     /// So long, by receive times.
     pub ns: i64,
-    /// A line has gone past a packet when it has brought so many with greater numbers.
+    /// A line has passed a packet when it has brought this many with greater numbers.
     pub past: u16,
-    /// A line that was silent so long is not waited for. Within this time both channels of a pair begin to count anew.
+    /// A line that was silent for this long is not waited for. Within this time both channels of a pair restart their
+    /// numbers.
     pub dead_ns: i64,
     /// A number so far from the line's last is believed only with a second one beside it.
     pub far: u32,

@@ -1,4 +1,4 @@
-//! Messages of a packet, in order, to steps.
+//! Turns the messages of a packet, in order, into events.
 
 use super::codes::EntryType;
 use super::config::{MessageKind, NumberingScope};
@@ -55,7 +55,7 @@ impl MessageProcessor {
         }
     }
 
-    /// A step that is of no message.
+    /// Emits an event that belongs to no message.
     pub fn emit_for_packet(
         &self,
         of: &PacketContext,
@@ -297,7 +297,7 @@ impl MessageProcessor {
                 let at = around.event_context(tables, entry.time);
                 let update = |side, action| levels::level_update(id, (side, action), entry);
                 if let Some((side, action)) = levels::apply_plain(instrument, entry) {
-                    // Each by itself, so that who takes it need not ask which it is.
+                    // Each by itself, so that the sink need not check which it is.
                     match action {
                         UpdateAction::Add => out.emit_level(&at, &update(side, UpdateAction::Add)),
                         UpdateAction::Change => out.emit_level(&at, &update(side, UpdateAction::Change)),
@@ -381,7 +381,7 @@ impl MessageProcessor {
         Ok(MessageOutcome::Used)
     }
 
-    /// The book of an instrument is this one, with all messages up to `last` in it; those behind it have waited.
+    /// The book of an instrument is this one, with all messages up to `last` in it; those after it have waited.
     pub(super) fn replace_book(
         &mut self,
         (product, id): (ProductId, InstrumentId),

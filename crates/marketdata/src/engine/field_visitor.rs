@@ -1,8 +1,8 @@
 //! The fields of a message, as they come, become what it says.
 //!
-//! Most values are of the type that one expects of their field, and right: these are taken in one loop, and go straight to the
-//! entry in the batch ([`MessageVisitor::parts`]). All others come one by one, and so does what is wrong: the slow way decides alone
-//! what that is.
+//! Most values are of the type that one expects of their field, and right: these are read in one loop, and go
+//! straight to the entry in the batch ([`MessageVisitor::parts`]). All others come one by one, and so does what is
+//! wrong: the slow way decides alone what that is.
 
 use super::codes::{CodeMeanings, EntryAction, EntryType};
 use super::config::{MessageKind, TimeUnit};
@@ -143,7 +143,7 @@ impl MessageVisitor for FieldVisitor<'_> {
 }
 
 impl<'r> FieldVisitor<'r> {
-    /// A message of which nothing is taken yet; none where nobody wants to know what it says.
+    /// Starts a message without any field read yet; none where its fields are not wanted.
     #[inline(always)]
     pub(super) fn new(
         message: &Message<'_>,
@@ -242,7 +242,7 @@ impl<'r> FieldVisitor<'r> {
         }
     }
 
-    /// A field inside an entry: of the entry, or of the message, wherever that stands.
+    /// A field inside an entry: of the entry, or of the message, wherever that is.
     #[inline(never)]
     fn of_entry(&mut self, tag: FieldRole, value: DecodedValue<'_>) {
         let Self { config, ids, entries, unknown, .. } = self;
@@ -375,7 +375,7 @@ impl<'r> FieldVisitor<'r> {
     fn entry_ends(&mut self) {
         let Some(entry) = self.entries.last() else { return };
         let kind = self.kind;
-        // In snapshots, states stand in entries.
+        // In snapshots, states appear in entries.
         if kind == MessageKind::Snapshot {
             self.message.instrument_state = first(self.message.instrument_state, entry.instrument_state);
         }

@@ -7,7 +7,7 @@
 //! it is [`MarketEvent::Recovered`], which it is from its first mention where no snapshots are needed. From there to the next
 //! [`MarketEvent::Stale`] its levels are whole: a book that applies [`MarketEvent::Clear`] and [`MarketEvent::Level`] is the venue's. While it is
 //! stale no levels come but those of the snapshot that mends it; trades and states do. Only where no channel has snapshots
-//! levels go on behind a gap.
+//! levels continue after a gap.
 
 use std::net::SocketAddr;
 use unitape_model::{ChannelId, InstrumentId, Price, ProductId, Quantity, Side, UnixNanos};
@@ -19,13 +19,13 @@ pub struct Packet<'p> {
     pub to: SocketAddr,
     /// When it was received; 0 if its source has no receive times. Windows are measured by it.
     pub ts_recv: UnixNanos,
-    /// Where its payload stands in the source; comes back in [`EventContext::place`].
+    /// Where its payload is in the source; returned in [`EventContext::place`].
     pub place: u64,
     /// Its bytes.
     pub payload: &'p [u8],
 }
 
-/// Who takes steps.
+/// Receives events.
 pub trait MarketEventSink {
     /// The next one.
     fn emit(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>);
@@ -61,7 +61,7 @@ pub struct EventContext<'t> {
     pub ts_event: UnixNanos,
     /// Receive time of the packet.
     pub ts_recv: UnixNanos,
-    /// Where the message stands in the source: the place of its packet and its own in it.
+    /// Where the message is in the source: the place of its packet and its own in it.
     pub place: u64,
     /// Its bytes.
     pub length: u32,
@@ -76,7 +76,7 @@ pub enum MarketEvent<'s> {
     Instrument(InstrumentId),
     /// A level of a book.
     Level(LevelUpdate),
-    /// The book of an instrument is empty, or will be given anew by what follows.
+    /// The book of an instrument is empty, or will be given in full by what follows.
     #[allow(missing_docs)]
     Clear { instrument: InstrumentId },
     /// A trade.
@@ -84,7 +84,7 @@ pub enum MarketEvent<'s> {
     /// The state of a product, or of an instrument.
     State(TradingState<'s>),
     /// From here on the book of the instrument is not to be trusted. Where a snapshot will mend it (`mended`) no levels come
-    /// for it until then; where no channel has any they go on.
+    /// for it until then; where no channel has any they continue.
     #[allow(missing_docs)]
     Stale { instrument: InstrumentId, mended: bool },
     /// From here on it is.
@@ -177,11 +177,11 @@ pub enum StateCode<'s> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum UpdateAction {
-    /// It is put in; by depth, those at its place and behind move back.
+    /// It is inserted; by depth, those at its place and after it move back.
     Add,
     /// It is another one now; by depth, the price may be another too.
     Change,
-    /// It is taken out; by depth, those behind it move up.
+    /// It is removed; by depth, those after it move up.
     Delete,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct MessageFields {
     /// None for a template that nothing names.
     pub kind: Option<MessageKind>,
     pub template: u32,
-    /// Where it stands in its packet, and its bytes.
+    /// Where it is in its packet, and its bytes.
     pub at: u32,
     pub length: u32,
     pub product: NativeId,

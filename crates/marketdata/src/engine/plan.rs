@@ -74,7 +74,7 @@ pub(super) struct ChannelPlan {
 pub(super) enum PacketFraming {
     /// The first message is the header.
     Header,
-    /// Bytes of a number, and bytes behind it, before each message or once.
+    /// Bytes of a number, and bytes after it, before each message or once.
     Number { bytes: u8, order: ByteOrder, skip: u8, every: bool },
     /// Nothing before messages.
     Plain,

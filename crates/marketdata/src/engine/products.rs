@@ -45,13 +45,13 @@ pub(super) struct TrackedInstrument {
     tail: u64,
     /// How many levels a side has, where they are counted.
     pub levels: [u16; 2],
-    /// At most so many; 0 for no bound.
+    /// The maximum number; 0 for no bound.
     pub depth: u16,
 }
 
 #[cfg(test)]
 impl TrackedInstrument {
-    /// One of so many levels a side, for tests of levels alone.
+    /// One of this many levels a side, for tests of levels alone.
     pub fn with_depth(depth: u16) -> Self {
         let (product, live, mended, deep, gone) = (ProductId(0), true, true, true, false);
         Self { product, live, mended, deep, gone, has: 0, need: 0, tail: 0, levels: [0; 2], depth }
@@ -67,7 +67,7 @@ pub(super) struct TrackedProduct {
     pub stream: StreamId,
     /// Of which sender and partition, as far as that is known.
     pub(super) origin: StreamId,
-    /// When the last message was received, or the snapshot that stands for it, and when it was sent.
+    /// When the last message was received, or the snapshot that replaces it, and when it was sent.
     pub(super) heard: i64,
     pub(super) sent: Option<i64>,
     /// Messages in a row whose numbers may have begun again.
@@ -147,7 +147,7 @@ pub(super) struct ProductRecovery {
     bounds: RecoverySettings,
     /// Products or instruments wait for their definition.
     depth_source: DepthSource,
-    /// Within this time both channels of a pair begin to count anew.
+    /// Within this time both channels of a pair restart their numbers.
     pub(super) settle_ns: i64,
     /// What was sent so much later is no copy.
     pub(super) window_ns: i64,
@@ -337,7 +337,7 @@ impl ProductRecovery {
 
     /// A beacon says that this was the last message.
     pub fn beacon(&mut self, product: ProductId, last: u64, from: &PacketContext) -> SequenceCheck {
-        // The message behind it was not sent yet.
+        // The message after it was not sent yet.
         let in_snapshot = self.is_in_earlier_snapshot(product, last.saturating_add(1), from);
         let of = &mut self.list[product.index()];
         match of.next {
@@ -493,7 +493,7 @@ impl ProductRecovery {
         ran_out
     }
 
-    /// Whether a snapshot of an instrument, with all up to `last` in it, is to be taken.
+    /// Whether to use a snapshot of an instrument that includes all up to `last`.
     pub fn accepts_snapshot(&mut self, instrument: InstrumentId, last: u64, from: &PacketContext) -> bool {
         let now = from.ts_recv;
         let i = &mut self.instruments[instrument.index()];
@@ -524,18 +524,18 @@ impl ProductRecovery {
         if of.next.is_none() {
             of.heard = now;
         }
-        // The round begins with one that is taken: those before may have been too old.
+        // The round begins with one that is used: those before may have been too old.
         of.round.get_or_insert(instrument);
         true
     }
 
-    /// It was taken: the levels of the instrument behind it, in order, which `apply` gets.
+    /// The snapshot is used: the levels of the instrument after it, in order, which `apply` gets.
     pub fn apply_snapshot(&mut self, instrument: InstrumentId, last: u64, behind: &mut Vec<WaitingLevel>) {
         self.counters.snapshots += 1;
         self.counters.recovered += 1;
         let i = &mut self.instruments[instrument.index()];
         let of = &mut self.list[i.product.index()];
-        // One that is seen before any message stands for them.
+        // A snapshot that arrives before any message replaces them.
         if of.next.is_none() {
             of.next = Some(last.wrapping_add(1));
         }

@@ -50,7 +50,7 @@ pub struct ProductCounters {
     pub old: u64,
     /// Instruments that came back by a snapshot.
     pub recovered: u64,
-    /// Snapshots that were taken.
+    /// Snapshots that were used.
     pub snapshots: u64,
     /// Of them, those that came before their gap was noticed.
     pub snapshots_early: u64,

@@ -22,7 +22,7 @@ pub struct FastTable {
 }
 
 impl FastTable {
-    /// Reads what a table names; templates stand beside its file.
+    /// Reads what a table names; templates are beside its file.
     ///
     /// # Errors
     /// When one of them cannot be read.

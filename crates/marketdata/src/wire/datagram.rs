@@ -216,7 +216,7 @@ mod system {
         }
     }
 
-    // SAFETY: the pointers in `parts` and `heads` are set anew before each call and point into the same `Batch`.
+    // SAFETY: the pointers in `parts` and `heads` are set again before each call and point into the same `Batch`.
     unsafe impl Send for SystemBatch {}
 }
 

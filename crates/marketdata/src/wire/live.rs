@@ -1,6 +1,6 @@
 //! Packets off the wire: all lines of all channels, polled in one thread.
 //!
-//! Each address has a socket of its own, bound to its group; one system call takes up to 32 datagrams of it, with the
+//! Each address has a socket of its own, bound to its group; one system call reads up to 32 datagrams of it, with the
 //! kernel's receive times and its count of what it had no room for. Who polls busily makes one call that asks all sockets,
 //! and one for each that has something; who waits sleeps in the first.
 

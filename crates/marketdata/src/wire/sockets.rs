@@ -45,7 +45,7 @@ pub struct UdpSockets {
 }
 
 impl UdpSockets {
-    /// Opens a socket for each line, with so many bytes of buffer, as far as the system grants them.
+    /// Opens a socket for each line, with this many bytes of buffer, as far as the system grants them.
     ///
     /// # Errors
     /// When the system refuses one.

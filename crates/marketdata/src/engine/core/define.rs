@@ -84,7 +84,7 @@ impl MessageProcessor {
     }
 }
 
-/// A text as names of events have it: of so many bytes at most.
+/// A text as names of events have it: with a limited number of bytes.
 fn display_text(text: &[u8]) -> String {
     let mut shown = String::from_utf8_lossy(text).into_owned();
     shown.truncate(shown.floor_char_boundary(ID_BYTES_MAX));

@@ -294,7 +294,7 @@ fn check(seed: u64, rig: &Rig, venue: &Venue) {
     assert_eq!(rig.seen.faults, 0, "seed {seed}");
 }
 
-/// The twin: all packets and messages are kept, and what follows from them is worked out anew each time.
+/// The twin: all packets and messages are kept, and what follows from them is worked out again each time.
 struct Twin {
     expected: Option<u64>,
     since: Option<i64>,
@@ -315,12 +315,12 @@ struct TwinProduct {
     messages: BTreeMap<u64, Vec<E>>,
     missing: std::collections::BTreeSet<u64>,
     next: Option<u64>,
-    /// By instrument: the last message of the snapshot it stands on, and its book.
+    /// By instrument: the last message of the snapshot it is based on, and its book.
     bases: [Option<(u64, Book)>; INSTRUMENTS as usize],
 }
 
 impl TwinProduct {
-    /// Whether nothing is missing behind the snapshot.
+    /// Whether nothing is missing after the snapshot.
     fn is_live(&self, n: u64) -> bool {
         let last = self.bases[n as usize].as_ref().map(|(last, _)| *last);
         last.is_some_and(|last| self.missing.range(last + 1..).next().is_none())
@@ -362,7 +362,7 @@ impl Twin {
         self.products.iter().any(|p| (0..INSTRUMENTS).any(|n| !p.is_live(n)))
     }
 
-    /// Everything that can go on at this time.
+    /// Everything that can continue at this time.
     fn go_on(&mut self, now: i64) {
         while let Some(expected) = self.expected {
             if let Some(messages) = self.good.get(&expected).cloned() {
@@ -441,7 +441,7 @@ fn the_handler_is_as_its_twin() {
         });
         for round in 0..200 {
             let (number, payload, contents) = loop {
-                // Beacons are told by truth alone.
+                // The twin is never sent a beacon.
                 let sent = venue.packet(false);
                 if !sent.2.is_empty() {
                     break sent;

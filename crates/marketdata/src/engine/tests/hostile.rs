@@ -1,5 +1,5 @@
-//! Messages that a venue of another sort sends, or none should: each of these once ended the process, or left a book that was
-//! live and not the venue's.
+//! Messages that a venue of another kind sends, or none should: each of these once ended the process, or left a book
+//! that was live and not the venue's.
 
 use super::*;
 
@@ -93,7 +93,7 @@ fn a_beacon_before_the_first_message_leaves_it_the_first() {
     assert_eq!((rig.said(), rig.bids("50")), ("whole 9, recovered 50".to_owned(), vec![1]));
 }
 
-/// An instrument that is gone is not waited for, also behind a gap.
+/// An instrument that is gone is not waited for, also after a gap.
 #[test]
 fn what_is_gone_is_not_waited_for() {
     let gone = r#"id="6"><uInt32 name="Product"/><uInt64 name="Id"/><uInt32 name="Gone"/>"#;
@@ -126,7 +126,7 @@ fn with_reset() -> Rig {
     Rig::with(&format!("{DEEP}\n{RESET}"), &templates("</templates>", reset))
 }
 
-/// A message that empties all books stands in the order of the others.
+/// A message that empties all books keeps its place among the others.
 #[test]
 fn a_reset_waits_for_the_snapshot_that_it_is_behind() {
     let mut rig = with_reset();

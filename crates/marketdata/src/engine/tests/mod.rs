@@ -265,7 +265,7 @@ impl Rig {
         Self { handler: Engine::new(config(more)), seen: Seen::default(), now: 1_000_000, place: 0 }
     }
 
-    /// Lines of `more` up to `@@` in place of those with the same key, those behind it at the end, and other templates.
+    /// Lines of `more` up to `@@` in place of those with the same key, those after it at the end, and other templates.
     fn with(more: &str, templates: &str) -> Self {
         let (head, tail) = more.split_once("@@").unwrap_or((more, ""));
         Self {

@@ -1,4 +1,4 @@
-//! Values as they mostly are, taken in one loop, against all of them taken one by one.
+//! Values as they mostly are, read in one loop, against all of them read one by one.
 
 use super::history::Chance;
 use super::*;
@@ -29,7 +29,7 @@ impl MessageVisitor for Slowly<'_> {
     }
 }
 
-/// A field of a message that is made up: whatever type it has, something stands there.
+/// A field of a message that is made up: whatever type it has, something is there.
 #[derive(Clone, Copy)]
 struct Made {
     name: &'static str,

@@ -86,7 +86,7 @@ fn a_dead_line_is_not_waited_for_and_may_come_back() {
     assert_eq!(rig.said(), "lost 4-4, missing 9 4-4, stale 50");
     run(&mut rig, &[(1, 7), (1, 8), (0, 8)]);
     assert_eq!(rig.seen.outcomes["duplicate"], 3);
-    // Now A is dead, and B goes on alone.
+    // Now A is dead, and B continues alone.
     rig.now += 2_000_000_000;
     run(&mut rig, &[(1, 9), (1, 10)]);
     rig.send(0, SNAP, &snap(3, 10));
@@ -315,7 +315,7 @@ fn the_end_of_a_source_lets_everything_go() {
     assert_eq!(rig.seen.outcomes["waits"], 3, "1, 2 before the snapshot, and 5");
 }
 
-/// A channel without snapshots goes on behind a gap, and says that it is stale.
+/// A channel without snapshots continues after a gap, and says that it is stale.
 #[test]
 fn without_snapshots_levels_go_on() {
     let mut rig = Rig::new(
