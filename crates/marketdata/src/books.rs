@@ -1,7 +1,7 @@
 //! Steps become books, and calls for who listens.
 //!
 //! ```text
-//!  steps of a message ─▶ book of the instrument (by its number, no look-up) ─▶ changes ─ End ─▶ one call an instrument
+//!  events of a message ─▶ book of the instrument (by number, no look-up) ─▶ changes ─ End ─▶ one call an instrument
 //!                 └ not subscribed: nothing is applied
 //! ```
 
@@ -35,21 +35,22 @@ pub struct Books {
 pub struct HandlerCounters {
     /// Levels that were applied to books.
     pub levels: u64,
-    /// Levels of what is not subscribed.
+    /// Levels of instruments that are not subscribed.
     pub passed_over: u64,
-    /// Calls that a book has changed.
+    /// Calls of the listener for changed books.
     pub updates: u64,
-    /// Trades of what is subscribed.
+    /// Trades of subscribed instruments.
     pub trades: u64,
     /// Instruments that became stale.
     pub stale: u64,
-    /// Instruments that are to be trusted again.
+    /// Instruments that recovered.
     pub recovered: u64,
     /// Messages that could not be used.
     pub refused: u64,
     /// Gaps on both lines.
     pub gaps: u64,
-    /// Changes that cannot be, of all instruments, each book's first until it is given in full: see [`Books::faults`].
+    /// Impossible changes of all instruments; of each book only the first until it is given in full: see
+    /// [`Books::faults`].
     pub faults: u64,
 }
 
@@ -62,7 +63,7 @@ struct InstrumentBook {
     product: Option<ProductId>,
     levels_max: LevelLimit,
     wanted: SubscriptionMatch,
-    /// The feed says so.
+    /// The engine reported it as stale.
     stale: bool,
     /// Levels were left out or could not be; until the book is given in full.
     broken: bool,
@@ -109,7 +110,7 @@ impl Books {
         HandlerCounters { faults: self.faults.total(), ..self.counters }
     }
 
-    /// Changes that cannot be, by what is wrong with them.
+    /// Impossible changes, by kind of fault.
     #[must_use]
     pub fn faults(&self) -> &BookFaultCounts {
         &self.faults
@@ -124,7 +125,7 @@ impl Books {
         self.newly_broken.drain(..)
     }
 
-    /// Books that are broken since are to come from snapshots.
+    /// Requests snapshots for the books that broke since the last call.
     #[inline]
     pub(crate) fn recover_broken(&mut self, core: &mut Engine) {
         if !self.newly_broken.is_empty() {
@@ -214,7 +215,7 @@ impl Books {
         }
     }
 
-    /// A change that cannot be. What follows from it in a book that is broken already says nothing new.
+    /// Notes an impossible change. Further faults in a book that is already broken say nothing new.
     #[cold]
     fn fault(&mut self, instrument: InstrumentId, fault: BookFault) {
         if !std::mem::replace(&mut self.books[instrument.index()].broken, true) {
@@ -231,7 +232,7 @@ impl Books {
         one.book.clear();
         one.cleared = true;
         (one.unsorted, one.broken, one.out_of_order) = (false, false, false);
-        // What came before it in the message is no more.
+        // Earlier changes in the message no longer count.
         self.changes.retain(|change| change.instrument != instrument);
         self.touch(instrument);
     }
@@ -353,7 +354,7 @@ impl InstrumentBook {
     }
 }
 
-/// Books and who listens to them, for a handler to give steps to.
+/// Books and their listener, as a sink for the events of an engine.
 #[derive(Debug)]
 pub struct BookUpdater<'b, L> {
     books: &'b mut Books,

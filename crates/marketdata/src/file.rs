@@ -11,7 +11,7 @@ use unitape_base::capture::{
 };
 use unitape_model::UnixNanos;
 
-/// Goes through a file, packet by packet.
+/// Reads a file, packet by packet.
 #[derive(Debug)]
 pub struct PacketFile {
     path: PathBuf,
@@ -35,10 +35,10 @@ enum PacketFileFormat {
     Frames(SocketAddr),
 }
 
-/// What a file had that is no packet to give.
+/// Counts of the contents of a file, with those that are no packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketFileCounts {
-    /// Packets that were given.
+    /// Packets that were returned.
     pub packets: u64,
     /// Packets of other protocols.
     pub others: u64,
@@ -108,7 +108,7 @@ impl PacketFile {
         Ok(this)
     }
 
-    /// What it had besides packets.
+    /// Counts of the contents so far.
     #[must_use]
     pub fn counts(&self) -> PacketFileCounts {
         let fragments = self.fragments.counts();
@@ -116,7 +116,7 @@ impl PacketFile {
         PacketFileCounts { fragments, unusable: self.counts.unusable + never_whole, ..self.counts }
     }
 
-    /// The next packet; none at the end. It is good until the one after it.
+    /// Returns the next packet, or none at the end. A packet is valid until the next call.
     ///
     /// # Errors
     /// If the file cannot be read, or is damaged so that nothing after can be found.
@@ -213,7 +213,7 @@ impl PacketFile {
         }
     }
 
-    /// Reads on after what is there and not yet given.
+    /// Reads more bytes after those that are still unused.
     fn read(&mut self) -> Result<(), Error> {
         self.bytes.drain(..self.at);
         self.base += self.at as u64;

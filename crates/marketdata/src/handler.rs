@@ -1,4 +1,4 @@
-//! The core, the books and where packets come from, together.
+//! Combines the engine, the books and the sources of packets.
 
 use crate::books::{Books, HandlerCounters};
 use crate::engine::{Engine, HandlerConfig, Packet, ReferenceTables};
@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use unitape_model::{InstrumentId, UnixNanos};
 
-/// A handler of market data: packets in, calls out. It has no thread of its own: who gives packets, or polls, is called.
+/// A handler of market data: packets in, calls out. It has no thread of its own: it calls the listener in the thread
+/// that supplies packets or polls.
 #[derive(Debug)]
 pub struct Handler {
     core: Engine,
@@ -23,15 +24,15 @@ pub struct Handler {
 }
 
 impl Handler {
-    /// A handler by the configuration in this file.
+    /// Creates a handler from the configuration in this file.
     ///
     /// # Errors
-    /// What is wrong with it, with its line.
+    /// If the configuration is wrong; the error names the line.
     pub fn open(config: &Path) -> Result<Self, Error> {
         Ok(Self::new(HandlerConfig::load(config)?))
     }
 
-    /// A handler by this configuration.
+    /// Creates a handler from this configuration.
     #[must_use]
     pub fn new(config: Arc<HandlerConfig>) -> Self {
         Self { core: Engine::new(config), books: Books::default(), live: None }
@@ -45,12 +46,12 @@ impl Handler {
         self.books.recover_broken(&mut self.core);
     }
 
-    /// Asks for less.
+    /// Removes a subscription.
     pub fn unsubscribe(&mut self, subscription: &Subscription) {
         self.books.unsubscribe(subscription, self.core.tables());
     }
 
-    /// Takes a packet.
+    /// Processes a packet.
     #[inline]
     pub fn packet<L: Listener>(&mut self, packet: Packet<'_>, listener: &mut L) {
         self.core.packet(packet, &mut self.books.updater(listener));
@@ -63,7 +64,8 @@ impl Handler {
         self.books.recover_broken(&mut self.core);
     }
 
-    /// Takes all packets of a capture, and what waits at its end as it is; of packets with their lengths before them, where `channel` says whose they are.
+    /// Processes all packets of a capture, and at its end those that still wait. With `channel`, reads packets with
+    /// their lengths before them, of that channel.
     ///
     /// # Errors
     /// If the file cannot be read; the packets before were processed.
@@ -92,16 +94,16 @@ impl Handler {
     /// Listens to all lines of all channels.
     ///
     /// # Errors
-    /// When a socket cannot be opened.
+    /// If a socket cannot be opened.
     pub fn listen(&mut self, options: &LiveOptions) -> Result<(), Error> {
         let addresses: Vec<_> = self.core.config().addresses().map(|(address, ..)| address).collect();
         self.live = Some(LiveReceiver::open(addresses, options)?);
         Ok(())
     }
 
-    /// Takes the packets that are there, at most a batch of each line; how many there were. Call it again and again, or
-    /// after [`Handler::wait`], also where that found nothing: what waits for a missing packet is given up by time, and
-    /// only here.
+    /// Processes the packets that have arrived, at most a batch of each line. Returns how many there were. Call it
+    /// repeatedly, or after [`Handler::wait`], even if that found nothing: only this call gives up missing packets by
+    /// time.
     ///
     /// # Errors
     /// When nothing is listened to, or the system refuses.
@@ -119,8 +121,8 @@ impl Handler {
         Ok(got)
     }
 
-    /// Waits until a packet is there, at most so long; whether one is. Longer than the window of the configuration is too
-    /// long, see [`Handler::poll`].
+    /// Waits until a packet arrives, at most this long. Returns whether one has arrived. Do not wait longer than the
+    /// window of the configuration, see [`Handler::poll`].
     ///
     /// # Errors
     /// When nothing is listened to, or the system refuses.
@@ -150,25 +152,25 @@ impl Handler {
         of(&|i| i.id == name).or_else(|| of(&|i| i.symbol == name))
     }
 
-    /// The books, and how much was done with them.
+    /// The books, and counts of the work on them.
     #[must_use]
     pub fn books(&self) -> &Books {
         &self.books
     }
 
-    /// How much was done with books.
+    /// Counts of the work on books.
     #[must_use]
     pub fn counters(&self) -> HandlerCounters {
         self.books.counters()
     }
 
-    /// The core, with its figures of channels and lines.
+    /// The engine, with its statistics of channels and lines.
     #[must_use]
     pub fn core(&self) -> &Engine {
         &self.core
     }
 
-    /// What is listened to.
+    /// The open sockets.
     #[must_use]
     pub fn live(&self) -> Option<&LiveReceiver> {
         self.live.as_ref()

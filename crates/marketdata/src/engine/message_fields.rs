@@ -1,7 +1,7 @@
 //! The contents of a message, extracted from its fields into numbers.
 //!
 //! ```text
-//!  decoder ── what the mapping asks for, under its tags ──▶ field_visitor ──▶ PacketMessages: messages, entries, definitions
+//!  decoder ── requested fields, under their tags ──▶ field_visitor ──▶ PacketMessages: messages, entries, definitions
 //! ```
 //!
 //! A packet is read as a whole before anything of it is used. If its last message is bad, the other line's copy

@@ -1,4 +1,4 @@
-//! The handler: packets of all channels in, steps out.
+//! The handler: packets of all channels in, events out.
 
 use super::arbitration::{ArbitratedStream, ArrivalVerdict, HeldPacket, PacketArrival};
 use super::config::DictionaryResetMode;
@@ -19,7 +19,7 @@ use unitape_model::{ChannelId, InstrumentId, UnixNanos};
 mod early_snapshots;
 mod stats;
 
-/// Turns packets into steps. It does no I/O and reads no clock.
+/// Turns packets into events. It does no I/O and reads no clock.
 #[derive(Debug)]
 pub struct Engine {
     pub(super) config: Arc<HandlerConfig>,
@@ -117,7 +117,7 @@ impl Engine {
         self.core.want_snapshot(instrument)
     }
 
-    /// A datagram; its steps, and those of what waited for it or for the time to pass, go to `out`.
+    /// Processes a datagram. Its events, and those of packets that waited for it or for a timeout, go to `out`.
     pub fn packet(&mut self, packet: Packet<'_>, out: &mut impl MarketEventSink) {
         if self.waits {
             self.time(packet.ts_recv.0, out);

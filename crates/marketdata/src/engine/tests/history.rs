@@ -441,7 +441,7 @@ fn the_handler_is_as_its_twin() {
         });
         for round in 0..200 {
             let (number, payload, contents) = loop {
-                // The twin is never sent a beacon.
+                // Beacons are left out: the twin reads depth only.
                 let sent = venue.packet(false);
                 if !sent.2.is_empty() {
                     break sent;

@@ -1,4 +1,4 @@
-//! A venue of our own in few lines: templates without operators, a truth, packets, and books made of steps.
+//! A venue of our own in few lines: templates without operators, a truth, packets, and books made from events.
 
 mod head;
 mod history;
