@@ -129,7 +129,11 @@ impl Held<'_> {
         let at = instrument.index();
         self.reported.resize(self.reported.len().max(at + 1), None);
         let seed = self.seed;
-        assert_ne!(self.reported[at].unwrap_or(true), stale, "seed {seed}: instrument {instrument} told again");
+        assert_ne!(
+            self.reported[at].unwrap_or(true),
+            stale,
+            "seed {seed}: instrument {instrument} told again"
+        );
         self.reported[at] = Some(stale);
     }
 }
@@ -216,8 +220,14 @@ fn run(files: &Files) {
                 handler.subscribe(subscription.clone());
                 to_come.next();
             }
-            let mut held =
-                Held { exchange: &exchange, seed, compared: 0, snapshots: 0, recovered: 0, reported: &mut reported };
+            let mut held = Held {
+                exchange: &exchange,
+                seed,
+                compared: 0,
+                snapshots: 0,
+                recovered: 0,
+                reported: &mut reported,
+            };
             let ts_recv = UnixNanos(packet.ts_ns as i64);
             let packet = Packet { to: packet.to.into(), ts_recv, place, payload: &packet.bytes };
             place += packet.payload.len() as u64;

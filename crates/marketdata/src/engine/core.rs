@@ -432,8 +432,8 @@ impl MessageProcessor {
         around: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> Result<MessageOutcome, MarketMessageFault> {
-        let lacks =
-            (message.last == NO_NUMBER).then_some(MarketMessageFault { code: "missing", tag: FieldRole::Last });
+        let lacks = (message.last == NO_NUMBER)
+            .then_some(MarketMessageFault { code: "missing", tag: FieldRole::Last });
         if let Some(bad) = message.bad.or(lacks) {
             return Err(bad);
         }

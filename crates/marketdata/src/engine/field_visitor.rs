@@ -233,7 +233,9 @@ impl<'r> FieldVisitor<'r> {
             let Some(n) = part.uint() else { return };
             match FieldRole::from_number(part.tag()) {
                 Some(FieldRole::Product) => message.product = first(message.product, NativeId::number(n)),
-                Some(FieldRole::Instrument) => message.instrument = first(message.instrument, NativeId::number(n)),
+                Some(FieldRole::Instrument) => {
+                    message.instrument = first(message.instrument, NativeId::number(n))
+                }
                 Some(FieldRole::Sequence) => message.sequence = n,
                 Some(FieldRole::Last) => message.last = n,
                 _ => return,
@@ -288,10 +290,14 @@ impl<'r> FieldVisitor<'r> {
         let Self { config, ids, message, .. } = self;
         let well = match tag {
             FieldRole::Product => ids.intern(value).map(|id| message.product = first(message.product, id)),
-            FieldRole::Instrument => ids.intern(value).map(|id| message.instrument = first(message.instrument, id)),
+            FieldRole::Instrument => {
+                ids.intern(value).map(|id| message.instrument = first(message.instrument, id))
+            }
             FieldRole::Sequence => number(value).map(|n| message.sequence = n),
             FieldRole::Last => number(value).map(|n| message.last = n),
-            FieldRole::Time | FieldRole::EntryTime => time(value, config.time).map(|time| message.time = time),
+            FieldRole::Time | FieldRole::EntryTime => {
+                time(value, config.time).map(|time| message.time = time)
+            }
             FieldRole::ProductState => {
                 ids.intern(value).map(|id| message.product_state = first(message.product_state, id))
             }

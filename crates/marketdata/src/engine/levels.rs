@@ -269,7 +269,8 @@ mod tests {
             let (mut quick_counts, mut other_counts) = (ProductCounters::default(), ProductCounters::default());
             for entry in entries.into_iter().map(entry) {
                 let (mut steps, mut expected) = (Vec::new(), Vec::new());
-                let fits = apply(InstrumentId(3), &mut quick, &entry, &mut quick_counts, |step| steps.push(step));
+                let fits =
+                    apply(InstrumentId(3), &mut quick, &entry, &mut quick_counts, |step| steps.push(step));
                 let other_fits =
                     apply_any(InstrumentId(3), &mut other, &entry, &mut other_counts, &mut |step| expected.push(step));
                 prop_assert_eq!((fits, steps), (other_fits, expected));

@@ -116,7 +116,10 @@ impl PacketMessages {
 
 /// The reference data of a message; all absent if it has none.
 pub(super) fn definition(message: &MessageFields, batch: &PacketMessages) -> DefinitionFields {
-    message.definition.checked_sub(1).map_or_else(DefinitionFields::default, |at| batch.definitions[at as usize])
+    message
+        .definition
+        .checked_sub(1)
+        .map_or_else(DefinitionFields::default, |at| batch.definitions[at as usize])
 }
 
 impl MessageFields {

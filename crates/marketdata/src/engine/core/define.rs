@@ -26,7 +26,8 @@ impl MessageProcessor {
             changed = true;
             for instrument in &self.products.list[id.index()].instruments {
                 if self.tables.instruments[instrument.index()].depth.is_none() {
-                    self.products.instruments[instrument.index()].depth = definition.market_depth.unwrap_or(0);
+                    self.products.instruments[instrument.index()].depth =
+                        definition.market_depth.unwrap_or(0);
                 }
             }
         }
