@@ -57,7 +57,7 @@ fn samples(of: &str, templates: &Path, messages: &Path, count: usize, resets: bo
 }
 
 #[test]
-fn messages_of_venues_count_same_bytes() {
+fn messages_of_venues_told_again() {
     let vectors = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/fast"));
     samples(
         "mfast",

@@ -141,10 +141,10 @@ impl Venue {
 fn define(rig: &mut Rig) {
     let mut messages = Vec::new();
     for product in 0..PRODUCTS {
-        let mut message = message(7, &[product]);
-        message.push(b'P' | 0x80);
-        put(&mut message, DEPTH as u64);
-        messages.push(message);
+        let mut definition = message(7, &[product]);
+        definition.push(b'P' | 0x80);
+        put(&mut definition, DEPTH as u64);
+        messages.push(definition);
         (0..INSTRUMENTS).for_each(|n| messages.push(message(6, &[product, id(product, n)])));
     }
     rig.send(0, REF, &packet(1, 1, false, &messages));
