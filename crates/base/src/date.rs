@@ -65,8 +65,8 @@ pub fn days_of_month(year: u16, month: u8) -> u8 {
 }
 
 /// A day or a moment in nanoseconds since 1970 in UTC. `None` for anything else, for years before 1900 and after
-/// 2261, and where digits behind the ninth place of a second are not 0. Second 60 is the first second of the next minute; a
-/// moment without an offset is UTC.
+/// 2261, and where digits after the ninth place of a second are not 0. Second 60 is the first second of the next
+/// minute; a moment without an offset is UTC.
 #[must_use]
 pub fn time(text: &[u8]) -> Option<i64> {
     let (day, rest) = text.split_at_checked(10)?;

@@ -10,8 +10,8 @@ use super::{
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
-/// Decodes the message at the start of each of `messages` by both, and tells where they differ. Those whose number `resets`
-/// picks are preceded by a reset. Gives how many were good.
+/// Decodes the message at the start of each of `messages` by both, and compares the results. A reset precedes those
+/// whose number `resets` picks. Returns how many were good.
 ///
 /// # Panics
 /// Where the two differ.
@@ -36,7 +36,7 @@ pub fn compare<'m>(
             fast.reset();
             some.reset();
         }
-        // Among others it is read where it lies, and what is behind it must not be taken for a part of it.
+        // Among others it is read where it lies, and what is after it must not be read as a part of it.
         let mut buffer = message.to_vec();
         let behind = message.iter().rev().chain(&[0x00, 0x81]).map(|b| b.rotate_left(n as u32 % 8));
         buffer.extend(behind.cycle().take(1_500));
@@ -79,12 +79,12 @@ pub fn compare<'m>(
     good
 }
 
-/// All cells of a message, and the same as a visitor is told.
+/// All cells of a message, as a visitor gets them.
 fn cells_of(message: &Message<'_>) -> Vec<String> {
     message.tagged_tokens().map(|cell| format!("{cell:?}")).collect()
 }
 
-/// What a visitor is told; it takes itself what it can, or nothing.
+/// The cells that a visitor gets. With `takes` it reads by itself what it can, else nothing.
 fn visited(message: &Message<'_>, takes: bool) -> Vec<String> {
     #[derive(Default)]
     struct CellCollector {
@@ -161,10 +161,10 @@ fn visited(message: &Message<'_>, takes: bool) -> Vec<String> {
             }
         }
     }
-    let mut told = CellCollector { takes, ..CellCollector::default() };
-    message.visit(&mut told);
-    assert_eq!(told.inner, 0, "messages inside that have no end");
-    told.cells
+    let mut collector = CellCollector { takes, ..CellCollector::default() };
+    message.visit(&mut collector);
+    assert_eq!(collector.inner, 0, "messages inside that have no end");
+    collector.cells
 }
 
 /// About half of all paths, each with a tag of its own.
@@ -199,7 +199,7 @@ fn dynamic(templates: &Templates, template: usize) -> bool {
     any(templates, &templates.list()[template].body)
 }
 
-/// What a decoder with [`some_of`] the paths tells of these.
+/// The output of a decoder with [`some_of`] the paths.
 fn project(nodes: &[Node], paths: &[String], path: &mut String, out: &mut String) {
     let outer = path.len();
     for node in nodes {
@@ -479,7 +479,7 @@ pub fn from_bytes(bytes: &[u8]) -> usize {
 pub fn messages(stream: &[u8]) -> Vec<Vec<u8>> {
     // Of four bytes three end an entity, or all would be long.
     let stream: Vec<u8> = stream.iter().map(|b| if b & 3 == 0 { *b & 0x7f } else { *b | 0x80 }).collect();
-    // With a presence map of few bits and an id of ours; what is left out behind the last message is there no more.
+    // With a presence map of few bits and an id of ours; what is left out after the last message is there no more.
     let mut messages = Vec::new();
     for (n, part) in stream.chunks(30).enumerate() {
         let bits = part[0] & part.get(1).unwrap_or(&0) & 0x38;

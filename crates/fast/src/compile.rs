@@ -74,7 +74,7 @@ struct ProgramCompiler<'t> {
     path: String,
 }
 
-/// Where an instruction stands.
+/// Where an instruction is.
 #[derive(Clone)]
 struct InstructionScope {
     template: usize,
@@ -113,7 +113,7 @@ struct CompiledBlock {
 }
 
 impl ProgramCompiler<'_> {
-    /// The ops of a body stand together; the blocks inside stand before it.
+    /// The ops of a body are adjacent; the blocks inside precede it.
     fn block(&mut self, body: &[Instruction], context: &InstructionScope, in_element: bool) -> CompiledBlock {
         let mut draft = BlockDraft::default();
         self.body(body, context, &mut draft);

@@ -113,7 +113,7 @@ impl Decoder {
         self.workspace.template_id = Some(template_id);
     }
 
-    /// Decodes the message at the start of `bytes`; what is behind it is not looked at.
+    /// Decodes the message at the start of `bytes`; what is after it is not looked at.
     ///
     /// # Errors
     /// The first fault; the dictionaries are then as they were before.
@@ -121,8 +121,8 @@ impl Decoder {
         self.decode_in(bytes, 0..bytes.len())
     }
 
-    /// Decodes the message at the start of `range` of a buffer. What is behind the range decides nothing, yet where there is
-    /// some (a kilobyte does) the message need not be copied.
+    /// Decodes the message at the start of `range` of a buffer. What is after the range decides nothing, yet where
+    /// there is some (a kilobyte does) the message need not be copied.
     ///
     /// # Errors
     /// As [`Self::decode`], places counted from the beginning of the range.
@@ -181,11 +181,11 @@ impl Decoder {
         }
     }
 
-    /// Decodes the message at the start of `bytes` and tells a visitor what is in it, once it is known to be good. Gives
-    /// its template, by its place in the list, and its bytes.
+    /// Decodes the message at the start of `bytes`. Passes its contents to a visitor once the message is known to be
+    /// good. Returns its template, by its place in the list, and its length in bytes.
     ///
     /// # Errors
-    /// As [`Self::decode`]; the visitor is then told nothing.
+    /// As [`Self::decode`]; the visitor then gets nothing.
     pub fn decode_with(
         &mut self,
         bytes: &[u8],

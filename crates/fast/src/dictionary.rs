@@ -14,14 +14,14 @@ use super::slot::{DictionaryLayout, DictionarySlot, SlotRange, SlotState};
 use super::template::WireType;
 use std::collections::BTreeMap;
 
-/// To look at a share takes as long as to copy so many entries.
+/// To look at a share takes as long as to copy this many entries.
 const LOOK: usize = 64;
 
 /// More shares than these, or with more templates in all, are left as they are: to try each with each takes long.
 const JOINED_MAX: usize = 64;
 const TEMPLATES_MAX: usize = 1024;
 
-/// Puts the entries of a compiled program in order, so that those of a template stand together.
+/// Puts the entries of a compiled program in order, so that those of a template are adjacent.
 pub(super) fn arrange(program: &mut DecodeProgram, slots: usize) {
     let mut users = vec![Vec::<u32>::new(); slots];
     for template in 0..program.templates.len() {

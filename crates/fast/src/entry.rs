@@ -18,7 +18,7 @@ pub(super) enum EntryKind {
     Sequence,
     /// It ends the one before it.
     Element,
-    /// A message in the message; nobody is told.
+    /// A message in the message; it is not reported.
     Inner,
     /// Of a group, a sequence with its last element, a message in the message.
     End,

@@ -21,7 +21,7 @@ pub(super) const EMPTY_ELEMENTS_MAX: u64 = 4096;
 /// Entries at which nothing more is begun.
 pub(super) const ENTRIES_MAX: usize = 1 << 22;
 
-/// So many ops of a block count as an entry, whether or not they have one: they take time.
+/// This many ops of a block count as an entry, whether or not they have one: they take time.
 pub(super) const OPS_OF_ITEM: usize = 8;
 
 pub(super) struct ExactPass<'p, 'b> {
@@ -291,7 +291,7 @@ impl<'p, 'b> ExactPass<'p, 'b> {
         *slot = DictionarySlot { bits, meta: DictionarySlot::meta(state, op.kind, extra) };
     }
 
-    /// A value that stands in the message.
+    /// A value that is in the message.
     #[inline(always)]
     fn read<const STRICT: bool>(
         &mut self,

@@ -7,19 +7,19 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MessageFaultCode {
-    /// A value that the field cannot have: of another type, not its constant, shorter than a tail can tell.
+    /// A value that the field cannot have: of another type, not its constant, shorter than a tail can encode.
     D1,
     /// An integer that is none of its type.
     D2,
-    /// A decimal that the operators of exponent and mantissa cannot tell.
+    /// A decimal that the operators of exponent and mantissa cannot encode.
     D3,
     /// A previous value of another type.
     D4,
-    /// A mandatory value is not told, and nothing was before.
+    /// A mandatory value is left out, and has no previous value.
     D5,
-    /// A mandatory value is not told, and what was before is empty; of a tail, nothing was before.
+    /// A mandatory value is left out, and its previous value is empty; of a tail, it has no previous value.
     D6,
-    /// More is taken away from a string than it has, or a tail is not told and what was before is empty.
+    /// A string loses more than it has, or a tail is left out and its previous value is empty.
     D7,
     /// A reference to a template that is not there.
     D8,
@@ -33,7 +33,7 @@ pub enum MessageFaultCode {
     R2,
     /// Characters of more than seven bits in a string of such.
     R3,
-    /// An integer that does not fit into the field's type, by a difference or as it was told.
+    /// An integer that does not fit into the field's type, by a difference or as it was encoded.
     R4,
     /// A decimal that is no integer of the field's type.
     R5,
@@ -45,7 +45,7 @@ pub enum MessageFaultCode {
     R8,
     /// A string that is longer than it has to be.
     R9,
-    /// A mandatory field that no value is told for.
+    /// A mandatory field without a value.
     Missing,
     /// The input ends inside a message.
     Truncated,

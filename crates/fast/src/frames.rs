@@ -8,20 +8,20 @@ use unitape_base::capture::{self, CaptureWalker, IpReassembly, NextCaptureRecord
 /// The largest packet or message, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
-/// How messages are told apart.
+/// How messages are separated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StreamFraming {
     /// A message with its length before it, four bytes, the lowest first; or one in each datagram of a capture.
     #[default]
     Frames,
     /// The same with a number of four bytes and a channel of one before each message, as CME has it; or the lines of a
-    /// log with the bytes in hexadecimal behind the last bracket.
+    /// log with the bytes in hexadecimal after the last bracket.
     Cme,
-    /// A number of four bytes before each message, and nothing to tell where it ends.
+    /// A number of four bytes before each message, and nothing that shows where it ends.
     Moex,
     /// Packets as in `Frames`, each of any number of messages; the first is its header.
     Emdi,
-    /// Blocks of messages, each with its length before it as FAST tells integers.
+    /// Blocks of messages, each with its length before it as a FAST integer.
     LengthPrefix,
     /// Messages back to back.
     Raw,
@@ -59,12 +59,12 @@ pub(super) enum PacketOutcome {
         offset: u64,
         bytes: Vec<u8>,
     },
-    /// A message begins here; where it ends, it tells.
+    /// A message begins here; only decoding shows where it ends.
     Open {
         offset: u64,
         from: usize,
     },
-    /// More bytes decide; so many in all, or nobody knows how many (0).
+    /// More bytes are needed; the total, or 0 if it is unknown.
     More(usize),
     /// No packet.
     Bad {
@@ -110,7 +110,7 @@ impl<'s> PacketReader<'s> {
         Ok(self.bytes_buffered() >= wanted)
     }
 
-    /// Whether so many bytes are not there yet.
+    /// Whether this many bytes are not there yet.
     fn lacks(&self, wanted: usize) -> bool {
         self.bytes_buffered() < wanted && !self.source.eof
     }
@@ -162,7 +162,7 @@ impl<'s> PacketReader<'s> {
         }
     }
 
-    /// Nothing behind this place can be told.
+    /// Nothing after this place can be decoded.
     fn lost(&mut self, code: MessageFaultCode, what: &'static str) -> Result<PacketOutcome, Error> {
         let offset = self.offset();
         self.skip_to_end()?;

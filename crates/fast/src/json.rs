@@ -55,7 +55,7 @@ pub struct DecodeSummary {
 /// Output is written when so much has gathered, within a message as well, and before waiting for input.
 const FLUSH_BYTES: usize = 64 << 10;
 
-/// Decodes all of `input` to JSON Lines on `out`. The decoder goes on where it was.
+/// Decodes all of `input` to JSON Lines on `out`. The decoder continues where it was.
 ///
 /// # Errors
 /// If the input cannot be read or the output not be written; what was decoded before is written.
@@ -180,7 +180,8 @@ impl JsonLineWriter<'_> {
         }
     }
 
-    /// A message that tells its end; false where more bytes decide. Behind one that is bad nothing can be told.
+    /// Decodes a message that shows its own end; false if it needs more bytes. Nothing after a bad one can be
+    /// decoded.
     fn open(
         &mut self,
         offset: u64,

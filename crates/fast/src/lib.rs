@@ -7,8 +7,8 @@
 //!                                    └ dictionaries, carried to the next message, as before where one is bad
 //! ```
 //!
-//! The specification is FAST 1.1 of 2006-12-20; what is taken of 1.2, and where it leaves room, is told in
-//! `docs/formats-fast.md`. Values are of the types of the template, decimals exact.
+//! The specification is FAST 1.1 of 2006-12-20. `docs/formats-fast.md` documents what is supported of 1.2, and the
+//! choices where the specification leaves room. Values are of the types of the template, decimals exact.
 //!
 //! ```
 //! use std::sync::Arc;

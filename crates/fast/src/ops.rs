@@ -1,4 +1,4 @@
-//! What decoder and encoder have in common: the sorts of ops, and which fields have one previous value.
+//! What decoder and encoder have in common: the kinds of ops, and which fields have one previous value.
 
 use super::template::{DictionaryKey, DictionaryScope, KeyPart, Operator, QualifiedName};
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ pub(super) enum OpCode {
     Delta,
     Tail,
     Group,
-    /// Behind its length.
+    /// After its length.
     Sequence,
     Dynamic,
     /// A reference to a template that is not there.
@@ -46,10 +46,10 @@ impl OpCode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OpRole {
     Value,
-    /// The op behind it is its mantissa, and left out where this is absent.
+    /// The op after it is its mantissa, and left out where this is absent.
     Exponent,
     Mantissa,
-    /// The op behind it is its sequence, and left out where this is absent.
+    /// The op after it is its sequence, and left out where this is absent.
     Length,
 }
 

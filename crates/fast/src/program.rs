@@ -71,13 +71,13 @@ pub(super) struct CompiledTemplate {
     pub inside: ConstantRange,
     /// It holds a name more than once, see [`CompiledPart::is_repeated`].
     pub has_repeats: bool,
-    /// Any constant is told in it, or may be in a message inside it.
+    /// Any constant is in it, or may be in a message inside it.
     pub has_constants: bool,
     /// The entries of dictionaries that it has: a range of [`DictionaryLayout::of`].
     pub shares: SlotRange,
 }
 
-/// The constants of a block, in [`DecodeProgram::constants`]: what its fields tell without an op, and without a byte.
+/// The constants of a block, in [`DecodeProgram::constants`]: its fields that need neither an op nor a byte.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConstantRange {
     pub from: u32,
@@ -165,7 +165,7 @@ pub(super) struct DecodeProgram {
     pub entries: DictionaryLayout,
     pub constants: Vec<ConstantEntry>,
     pub templates: Vec<CompiledTemplate>,
-    /// What stands at a path of a template.
+    /// The part at a path of a template.
     pub paths: HashMap<(u32, String), u32>,
     pub by_id: HashMap<u32, u32>,
 }

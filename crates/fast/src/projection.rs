@@ -12,10 +12,10 @@ pub const UNTAGGED: u16 = u16::MAX;
 /// a message that is wrong there is refused with the same fault as ever, and dictionaries are kept as far as what is delivered,
 /// or a fault, depends on them. Its value is not made.
 ///
-/// A field is named by its template (the one that messages name, however much of it stands in others by static
+/// A field is named by its template (the one that messages name, however much of it appears in others by static
 /// reference) and its path: the names of the groups and sequences around it and its own, with `/` between them. A group or
 /// a sequence comes when anything in it does, or when it is named itself; then it has a tag, too. Fields without names,
-/// the elements of vectors, are an empty name behind the last `/`.
+/// the elements of vectors, are an empty name after the last `/`.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -102,7 +102,8 @@ impl Projection {
         there.then_some(self).ok_or_else(unknown)
     }
 
-    /// Wants what stands at a path of the template at this place in the list, under a tag; whether there is anything.
+    /// Requests the part at a path of the template at this place in the list, under a tag. Returns whether there is
+    /// one.
     pub fn select(&mut self, template: usize, path: &str, tag: u16) -> bool {
         let there = self.paths_of(template).iter().any(|p| p == path);
         if there {
@@ -130,7 +131,7 @@ impl Projection {
         Ok(self.named(template)?.into_iter().flat_map(|index| self.paths_of(index)).collect())
     }
 
-    /// The tag of what stands at a path, none where it is not wanted.
+    /// The tag of the part at a path, none where it is not wanted.
     pub(super) fn tag(&self, template: usize, path: &str) -> Option<u16> {
         let selected = self.selected.get(&template)?;
         selected.paths.get(path).copied().or(selected.all)

@@ -5,8 +5,8 @@
 //!                                     └ ends the one before it        └ ends the last one, too
 //! ```
 //!
-//! What a template tells by a constant has no entry. It is put in by whoever reads: each field knows how many constants
-//! stand before it in its block ([`ConstantRange`]).
+//! A constant of a template has no entry. The reader inserts it: each field knows how many constants precede it in
+//! its block ([`ConstantRange`]).
 
 use super::entry::{EntryKind, MessageEntry, span};
 use super::program::{
@@ -22,7 +22,7 @@ use zerocopy::IntoBytes;
 pub enum FieldValue<'m> {
     /// int32, int64.
     Int(i64),
-    /// uInt32, uInt64, and what is told as such.
+    /// uInt32, uInt64, and values encoded as such.
     UInt(u64),
     /// Mantissa times ten to the exponent, from −63 to 63.
     Decimal {
@@ -44,7 +44,7 @@ pub enum MessageToken<'m> {
     Value(&'m Arc<TemplateField>, FieldValue<'m>),
     /// A group begins.
     Group(&'m QualifiedName),
-    /// A sequence of so many elements begins.
+    /// A sequence of this many elements begins.
     Sequence(&'m QualifiedName, u32),
     /// One of its elements begins.
     Element,
@@ -73,7 +73,7 @@ pub enum TaggedToken<'m> {
     Value(u16, FieldValue<'m>),
     /// A group begins.
     Group(u16),
-    /// A sequence of so many elements begins.
+    /// A sequence of this many elements begins.
     Sequence(u16, u32),
     /// One of its elements begins.
     Element,
@@ -205,7 +205,7 @@ impl<'m> Message<'m> {
     }
 }
 
-/// Entries with constants put in and all ends told.
+/// Entries with constants inserted and all ends explicit.
 enum ExpandedEntry<'m> {
     /// A value, or a group or a sequence that begins.
     Entry(&'m MessageEntry),
@@ -222,7 +222,7 @@ struct ExpandedEntries<'m, const INNER: bool> {
     constants: &'m [ConstantEntry],
     templates: &'m [CompiledTemplate],
     entries: std::slice::Iter<'m, MessageEntry>,
-    /// Constants of the block that are not told yet.
+    /// Constants of the block that were not returned yet.
     inside: ConstantRange,
     /// What is open is an element.
     in_element: bool,

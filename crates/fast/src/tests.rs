@@ -20,7 +20,7 @@ proptest! {
     }
 }
 
-/// Bits of a presence map go on behind the ninth byte, where a word is full.
+/// Bits of a presence map continue after the ninth byte, where a word is full.
 #[test]
 fn presence_maps_of_any_length() {
     let fields: String =
@@ -143,7 +143,7 @@ fn json(
     lines
 }
 
-/// Real messages of an exchange, of which nothing tells where they end but themselves.
+/// Real messages of an exchange; only decoding shows where they end.
 #[test]
 fn real_messages_back_to_back() {
     let options = JsonDecodeOptions { framing: StreamFraming::Moex, ..JsonDecodeOptions::default() };
@@ -232,7 +232,7 @@ fn what_grows_without_end_is_refused() {
     let mut again = b"\xc0\x81\x01\xd1".to_vec();
     again.extend([0x80; 209]);
     compare(&both, [&message[..], &again].into_iter(), false, |_| false);
-    // A constant is told without a byte, and a field that is left out takes time all the same.
+    // A constant takes no byte, and a field that is left out takes time all the same.
     let constants = |bytes: usize| {
         let value = "x".repeat(bytes);
         made(&format!(
@@ -280,7 +280,7 @@ fn what_grows_without_end_is_refused() {
     assert!(decoder.arena_bytes() < 1 << 20);
 }
 
-/// Texts that dictionaries have were kept without a bound, and beyond 4 GiB one was taken for another.
+/// Texts that dictionaries have were kept without a bound, and beyond 4 GiB one was confused with another.
 #[test]
 fn texts_in_dictionaries_are_bounded() {
     let field = |name: &str, rest: &str| format!("<string name=\"{name}\"><copy{rest}/></string>");
@@ -295,8 +295,8 @@ fn texts_in_dictionaries_are_bounded() {
     let mut engines =
         [Decoder::new(templates.clone()), Decoder::new(templates).with_exact()].map(|d| d.with_kept_max(100));
     let text = |n: usize| -> Vec<u8> { (0..n).map(|i| if i + 1 == n { 0xe1 } else { b'a' }).collect() };
-    // Which are told, and of how many bytes; whether they fit.
-    for (tell, [a, c], fits) in [
+    // Which values are in the message, and of how many bytes; whether they fit.
+    for (map, [a, c], fits) in [
         (0xf0, [40, 0], false),
         (0xe8, [40, 60], true),
         (0xe8, [40, 61], false),
@@ -307,23 +307,23 @@ fn texts_in_dictionaries_are_bounded() {
         (0xc8, [0, 101], false),
         (0x80, [0, 0], true),
     ] {
-        let mut message = vec![tell];
-        message.extend([0x81].iter().filter(|_| tell & 0x40 != 0));
+        let mut message = vec![map];
+        message.extend([0x81].iter().filter(|_| map & 0x40 != 0));
         message.extend(text(a));
         message.extend(text(c));
         message.push(0x80);
         let found = slow.decode(&message);
         let code = found.as_ref().err().map(|fault| fault.code);
-        assert_eq!(found.is_ok(), fits, "{tell:02x} {a} {c}: {code:?}");
+        assert_eq!(found.is_ok(), fits, "{map:02x} {a} {c}: {code:?}");
         assert!(
             fits || matches!(code, Some(MessageFaultCode::TooLarge | MessageFaultCode::D5)),
-            "{tell:02x} {a} {c}: {code:?}"
+            "{map:02x} {a} {c}: {code:?}"
         );
         for engine in &mut engines {
             match (&found, engine.decode(&message)) {
                 (Ok(slow), Ok(fast)) => assert_eq!(slow.nodes, nodes(&fast)),
                 (Err(slow), fast) => assert_eq!(Some(slow), fast.err().as_ref()),
-                (Ok(_), Err(fault)) => panic!("{tell:02x} {a} {c}: {fault}"),
+                (Ok(_), Err(fault)) => panic!("{map:02x} {a} {c}: {fault}"),
             }
         }
     }
@@ -401,7 +401,7 @@ fn fields_are_asked_for_by_reference() {
     }
 }
 
-/// A field was not found behind a length of the same name, and a length was found that no message delivers.
+/// A field was not found after a length of the same name, and a length was found that no message delivers.
 #[test]
 fn lengths_hide_no_field() {
     let sequence = |length: &str| {
@@ -478,8 +478,8 @@ fn exponents_that_no_decimal_may_have_are_refused_wherever_they_come_from() {
     }
 }
 
-/// An exponent, or a length, that was left out with its bit once took the mantissa behind it, or the sequence, for the next
-/// field: the engine passes over such fields many at a time.
+/// An exponent, or a length, that was left out with its bit once took the mantissa after it, or the sequence, for the
+/// next field: the engine passes over such fields many at a time.
 #[test]
 fn what_is_left_out_takes_with_it_what_it_is_for() {
     let left_out = "<decimal name=\"D\" presence=\"optional\"><exponent><default/></exponent><mantissa>OPERATOR</mantissa>\
@@ -530,19 +530,19 @@ fn what_is_passed_over_has_the_same_faults() {
     }
 }
 
-/// Texts that tell their length are read eight bytes at a time: one that goes on behind the message, or a longer one, must not
-/// come out of what happens to be there.
+/// Texts with their length before them are read eight bytes at a time. One that extends beyond the message, or a
+/// longer one, must not be filled from the bytes that happen to be there.
 #[test]
 fn texts_of_any_length_end_in_the_message() {
     let mut messages = Vec::new();
-    for told in (0..=20).chain([126, 127, 128, 129, 300, 40_000]) {
+    for length in (0..=20).chain([126, 127, 128, 129, 300, 40_000]) {
         let mut message = vec![0xf8, 0x81];
-        let groups = [told >> 14, told >> 7 & 0x7f, told & 0x7f].map(|group: usize| group as u8);
+        let groups = [length >> 14, length >> 7 & 0x7f, length & 0x7f].map(|group: usize| group as u8);
         let first = groups.iter().position(|group| *group > 0).unwrap_or(2);
         message.extend(&groups[first..]);
         *message.last_mut().unwrap() |= 0x80;
-        // As many bytes, one less and one more, and what is behind them.
-        for has in [told.saturating_sub(1), told, told + 1] {
+        // As many bytes, one less and one more, and what is after them.
+        for has in [length.saturating_sub(1), length, length + 1] {
             let mut whole = message.clone();
             whole.extend((0..has).map(|n| 0x40 | n as u8));
             messages.push(whole.clone());

@@ -1,4 +1,4 @@
-//! A message told to a visitor, part by part.
+//! A message, passed to a visitor part by part.
 
 use super::entry::{EntryKind, MessageEntry};
 use super::program::{CompiledPartKind, ConstantRange};
@@ -24,7 +24,7 @@ impl<'m> DecodedValue<'m> {
         of_any_form(self.entry, self.message)
     }
 
-    /// The value of an uInt32 or uInt64, or what is told as such.
+    /// The value of an uInt32 or uInt64, or one encoded as such.
     #[inline(always)]
     #[must_use]
     pub fn uint(self) -> Option<u64> {
@@ -60,7 +60,7 @@ impl<'m> DecodedValue<'m> {
     }
 }
 
-/// What comes next in a message, a value or something else: of anything but a value nothing is told but its tag.
+/// The next part of a message, a value or something else; of anything but a value, only the tag is available.
 #[derive(Debug, Clone, Copy)]
 pub struct MessagePart<'m>(DecodedValue<'m>);
 
@@ -121,7 +121,7 @@ impl<'m> MessageParts<'m> {
         Some(MessagePart(DecodedValue { entry, message: self.message }))
     }
 
-    /// It was taken, and was a value.
+    /// It was read, and was a value.
     #[inline(always)]
     pub fn skip_value(&mut self) {
         let part = self.entries.next();
@@ -140,13 +140,13 @@ impl<'m> MessageParts<'m> {
     }
 }
 
-/// Is told what is in a message, in order; see [`super::Decoder::decode_with`].
+/// Receives the contents of a message, in order; see [`super::Decoder::decode_with`].
 pub trait MessageVisitor {
     /// A field's tag, and its value.
     fn value(&mut self, tag: u16, value: DecodedValue<'_>);
     /// A group begins.
     fn group(&mut self, _tag: u16) {}
-    /// A sequence of so many elements begins.
+    /// A sequence of this many elements begins.
     fn sequence(&mut self, _tag: u16, _elements: u32) {}
     /// One of its elements begins.
     fn element(&mut self) {}
@@ -164,7 +164,7 @@ pub trait MessageVisitor {
 }
 
 impl Message<'_> {
-    /// Tells a visitor all that is in it: the quickest way through a message.
+    /// Passes all contents to a visitor: the quickest way through a message.
     #[inline]
     pub fn visit(&self, visitor: &mut impl MessageVisitor) {
         match self.program.templates[self.template].has_constants {
@@ -245,7 +245,7 @@ fn of_any_form<'m>(entry: &'m MessageEntry, message: &'m Message<'m>) -> FieldVa
     value(entry, message.program, message.arena)
 }
 
-/// Tells the constants of a block that are not told yet and stand before this place.
+/// Passes the constants of a block before this place that were not passed yet.
 #[inline(never)]
 fn constants(
     message: &Message<'_>,

@@ -142,7 +142,7 @@ impl<'b> WireCursor<'b> {
         }
     }
 
-    /// The characters of a string, the last with its stop bit, without the noughts that only tell something.
+    /// The characters of a string, the last with its stop bit, without the noughts that are only marks.
     #[inline(always)]
     pub fn ascii<const STRICT: bool>(&mut self, nullable: bool) -> Result<Option<&'b [u8]>, WireFault> {
         let start = self.at;
@@ -175,8 +175,8 @@ impl<'b> WireCursor<'b> {
 /// The stop bit of each of eight bytes.
 const STOPS: u64 = 0x8080_8080_8080_8080;
 
-/// Strings that begin with a nought. One tells that the string is empty (or absent), one more that it begins with a
-/// nought, and where it may be absent yet one more.
+/// Strings that begin with a nought. One nought marks an empty (or absent) string, one more a string that begins with
+/// a nought, and where it may be absent yet one more.
 #[cold]
 fn marked<const STRICT: bool>(characters: &[u8], nullable: bool) -> Result<Option<&[u8]>, MessageFaultCode> {
     let nought = |n: usize| characters.get(n).is_some_and(|b| b & 0x7f == 0);
@@ -197,7 +197,7 @@ pub(super) struct PresenceMap<'b> {
     word: u64,
     /// Bits of the word that are not taken yet.
     left: u32,
-    /// What comes behind the word.
+    /// What comes after the word.
     rest: &'b [u8],
 }
 
@@ -213,7 +213,7 @@ impl<'b> PresenceMap<'b> {
         match cursor.bytes.get(cursor.at) {
             Some(first @ 0x80..) => {
                 cursor.at += 1;
-                // Behind the last byte there are noughts without end.
+                // After the last byte there are noughts without end.
                 Ok(PresenceMap { word: u64::from(*first) << 57, left: u32::MAX, rest: &[] })
             }
             _ => Self::read_more::<STRICT>(cursor),

@@ -34,7 +34,7 @@ pub(super) struct DecodeWorkspace {
     pub begun: u32,
     pub template_id: Option<u32>,
     pub entries: Vec<MessageEntry>,
-    /// The end of a message at the end of its buffer, with room behind it.
+    /// The end of a message at the end of its buffer, with room after it.
     pub padded: Vec<u8>,
     pub arena: Vec<u8>,
     /// Bytes of the arena at which it is looked through.
@@ -75,7 +75,7 @@ impl DecodeWorkspace {
     /// Empties all dictionaries but that of the template's id.
     pub fn empty(&mut self) {
         self.epoch += 1;
-        // Numbered anew behind this message, long before they run out.
+        // Renumbered after this message, long before they run out.
         if self.epoch > u32::MAX / 2 {
             self.sweep_at = 0;
         }

@@ -1,7 +1,7 @@
 //! Steps become books, and calls for who listens.
 //!
 //! ```text
-//!  steps of a message ─▶ book of the instrument (by its number, no look-up) ─▶ changes ─ End ─▶ one call an instrument
+//!  events of a message ─▶ book of the instrument (by number, no look-up) ─▶ changes ─ End ─▶ one call an instrument
 //!                 └ not subscribed: nothing is applied
 //! ```
 
@@ -35,37 +35,39 @@ pub struct Books {
 pub struct HandlerCounters {
     /// Levels that were applied to books.
     pub levels: u64,
-    /// Levels of what is not subscribed.
+    /// Levels of instruments that are not subscribed.
     pub passed_over: u64,
-    /// Calls that a book has changed.
+    /// Calls of the listener for changed books.
     pub updates: u64,
-    /// Trades of what is subscribed.
+    /// Trades of subscribed instruments.
     pub trades: u64,
     /// Instruments that became stale.
     pub stale: u64,
-    /// Instruments that are to be trusted again.
+    /// Instruments that recovered.
     pub recovered: u64,
     /// Messages that could not be used.
     pub refused: u64,
     /// Gaps on both lines.
     pub gaps: u64,
-    /// Changes that cannot be, of all instruments, each book's first until it is given anew: see [`Books::faults`].
+    /// Impossible changes of all instruments; of each book only the first until it is given in full: see
+    /// [`Books::faults`].
     pub faults: u64,
 }
 
-/// An instrument. Where nothing was told of it yet it is stale; a level is told of those alone that are not.
+/// An instrument and its book. It is stale until something is known of it. Levels are reported only of instruments
+/// that are not stale.
 #[derive(Debug)]
 struct InstrumentBook {
     book: LevelBook,
-    /// None while nothing was told of it.
+    /// None until the first event of the instrument.
     product: Option<ProductId>,
     levels_max: LevelLimit,
     wanted: SubscriptionMatch,
-    /// The feed says so.
+    /// The engine reported it as stale.
     stale: bool,
-    /// Levels were left out or could not be; until the book is given anew.
+    /// Levels were left out or could not be; until the book is given in full.
     broken: bool,
-    /// Who listens takes it for stale: this was said last, or nothing yet.
+    /// The listener considers it stale: this was reported last, or nothing yet.
     told_stale: bool,
     /// In [`Books::touched`], in [`Books::newly_broken`].
     touched: bool,
@@ -80,15 +82,15 @@ struct InstrumentBook {
 const LEVELS_MAX: u32 = 4096;
 
 impl Books {
-    /// Asks for more. What an instrument was told before, while nothing asked for it, is not known: its book is stale until
-    /// it is given anew, see [`Books::take_broken`].
+    /// Adds a subscription. Changes of an instrument that arrived before it was subscribed are lost. Its book is
+    /// stale until it is given in full, see [`Books::take_broken`].
     pub fn subscribe(&mut self, subscription: Subscription, tables: &ReferenceTables) {
         if self.selection.add(subscription) {
             self.decide_all(tables);
         }
     }
 
-    /// Asks for less; the books of what nothing asks for any more are let go.
+    /// Removes a subscription. Books without any subscription are dropped.
     pub fn unsubscribe(&mut self, subscription: &Subscription, tables: &ReferenceTables) {
         if self.selection.remove(subscription) {
             self.decide_all(tables);
@@ -108,14 +110,14 @@ impl Books {
         HandlerCounters { faults: self.faults.total(), ..self.counters }
     }
 
-    /// Changes that cannot be, by what is wrong with them.
+    /// Impossible changes, by kind of fault.
     #[must_use]
     pub fn faults(&self) -> &BookFaultCounts {
         &self.faults
     }
 
-    /// Instruments whose books lack what no change will bring, since this was asked: a change that cannot be was told of
-    /// them, or they were subscribed late. They must be given anew.
+    /// Instruments whose books broke since the last call: an impossible change was reported for them, or they were
+    /// subscribed late. No further change repairs such a book; it must be given in full.
     pub fn take_broken(&mut self) -> impl Iterator<Item = InstrumentId> {
         for instrument in &self.newly_broken {
             self.books[instrument.index()].noted = false;
@@ -123,7 +125,7 @@ impl Books {
         self.newly_broken.drain(..)
     }
 
-    /// Books that are broken since are to come from snapshots.
+    /// Requests snapshots for the books that broke since the last call.
     #[inline]
     pub(crate) fn recover_broken(&mut self, core: &mut Engine) {
         if !self.newly_broken.is_empty() {
@@ -139,7 +141,7 @@ impl Books {
         }
     }
 
-    /// Takes steps, and tells `listener`.
+    /// Returns a sink that applies events to the books and calls `listener`.
     #[inline]
     pub fn updater<'b, L: Listener>(&'b mut self, listener: &'b mut L) -> BookUpdater<'b, L> {
         BookUpdater { books: self, listener }
@@ -151,8 +153,8 @@ impl Books {
         }
     }
 
-    /// Something is told of an instrument: who listens is told at the end of the message what was not told before, as it was
-    /// not known that it is asked for. Gives whether it is.
+    /// An instrument has new reference data. If these show for the first time that it is subscribed, the listener
+    /// gets its book at the end of the message. Returns whether it is subscribed.
     fn define(&mut self, tables: &ReferenceTables, instrument: InstrumentId) -> bool {
         let before = self.books.get(instrument.index()).map(|one| one.wanted);
         let wanted = self.decide(tables, instrument);
@@ -204,7 +206,7 @@ impl Books {
         }
     }
 
-    /// Its book lacks what only being given anew brings.
+    /// Its book lacks what only a full book brings.
     #[cold]
     fn note_broken(&mut self, instrument: InstrumentId) {
         let one = &mut self.books[instrument.index()];
@@ -213,7 +215,7 @@ impl Books {
         }
     }
 
-    /// A change that cannot be. What follows from it in a book that is broken already says nothing new.
+    /// Notes an impossible change. Further faults in a book that is already broken say nothing new.
     #[cold]
     fn fault(&mut self, instrument: InstrumentId, fault: BookFault) {
         if !std::mem::replace(&mut self.books[instrument.index()].broken, true) {
@@ -230,12 +232,12 @@ impl Books {
         one.book.clear();
         one.cleared = true;
         (one.unsorted, one.broken, one.out_of_order) = (false, false, false);
-        // What came before it in the message is no more.
+        // Earlier changes in the message no longer count.
         self.changes.retain(|change| change.instrument != instrument);
         self.touch(instrument);
     }
 
-    /// The message is over: who listens is told of each book that it changed.
+    /// The message is over: calls the listener for each book that it changed.
     #[inline]
     fn end<L: Listener>(&mut self, at: &EventContext<'_>, listener: &mut L) {
         match self.touched[..] {
@@ -352,7 +354,7 @@ impl InstrumentBook {
     }
 }
 
-/// Books and who listens to them, for a handler to give steps to.
+/// Books and their listener, as a sink for the events of an engine.
 #[derive(Debug)]
 pub struct BookUpdater<'b, L> {
     books: &'b mut Books,
@@ -360,7 +362,7 @@ pub struct BookUpdater<'b, L> {
 }
 
 impl<L: Listener> MarketEventSink for BookUpdater<'_, L> {
-    // In line everywhere: which step it is, is known where it is told.
+    // Inlined everywhere: the emitting code knows which event it is.
     #[inline(always)]
     fn emit(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>) {
         let Self { books, listener } = self;
@@ -384,8 +386,8 @@ impl<L: Listener> MarketEventSink for BookUpdater<'_, L> {
 }
 
 impl Books {
-    /// An instrument is not known any more; whether somebody is to be told. Where nothing will mend it levels go on, and it
-    /// stays so until its book is given anew.
+    /// An instrument becomes stale. Returns whether the listener must be called. Where no snapshot will repair the
+    /// book, levels continue, and it stays stale until it is given in full.
     fn stale(&mut self, instrument: InstrumentId, mended: bool) -> bool {
         let Some(one) = self.books.get_mut(instrument.index()) else { return false };
         one.stale = true;
@@ -393,7 +395,7 @@ impl Books {
         !std::mem::replace(&mut one.told_stale, true)
     }
 
-    /// It is: who listens is told at the end of the message.
+    /// An instrument is recovered: the listener is called at the end of the message.
     fn recovered(&mut self, instrument: InstrumentId) {
         if let Some(one) = self.books.get_mut(instrument.index())
             && one.stale

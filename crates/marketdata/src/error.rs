@@ -1,4 +1,4 @@
-//! What can go wrong around a handler; bad packets are no errors, they are counted and told.
+//! Errors around a handler. Bad packets are no errors: they are counted and reported.
 
 use std::path::PathBuf;
 use unitape_model::ErrorCause;
@@ -35,7 +35,7 @@ pub enum Error {
         /// The system's word.
         source: std::io::Error,
     },
-    /// A file is neither a capture nor what it was said to be.
+    /// A file is neither a capture nor of the format that the caller named.
     #[error("{}: at byte {offset}: {what}", path.display())]
     Container {
         /// The file.
@@ -59,10 +59,10 @@ pub enum Error {
         /// The system's word.
         source: std::io::Error,
     },
-    /// Packets are asked for, and nothing is listened to.
+    /// Packets are requested, but no socket is open.
     #[error("nothing is listened to: call `listen` first")]
     NotLive,
-    /// A channel that there is not.
+    /// The configuration has no channel of this name.
     #[error("no channel `{0}` in the configuration")]
     Channel(String),
 }

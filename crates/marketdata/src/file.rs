@@ -11,7 +11,7 @@ use unitape_base::capture::{
 };
 use unitape_model::UnixNanos;
 
-/// Goes through a file, packet by packet.
+/// Reads a file, packet by packet.
 #[derive(Debug)]
 pub struct PacketFile {
     path: PathBuf,
@@ -35,10 +35,10 @@ enum PacketFileFormat {
     Frames(SocketAddr),
 }
 
-/// What a file had that is no packet to give.
+/// Counts of the contents of a file, with those that are no packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketFileCounts {
-    /// Packets that were given.
+    /// Packets that were returned.
     pub packets: u64,
     /// Packets of other protocols.
     pub others: u64,
@@ -47,9 +47,9 @@ pub struct PacketFileCounts {
     pub unusable: u64,
     /// Fragments, and what became of them.
     pub fragments: ReassemblyCounts,
-    /// Datagrams that were dropped when the capture was made, as far as it tells.
+    /// Datagrams that were dropped when the capture was made, as far as the capture records it.
     pub dropped: u64,
-    /// Bytes behind damage.
+    /// Bytes after damage.
     pub lost_bytes: u64,
 }
 
@@ -64,8 +64,8 @@ struct PacketLocation {
     is_whole: bool,
 }
 
-/// In place of a receive time that the file does not tell: all of its packets came at once.
-const NOT_TOLD: UnixNanos = UnixNanos(0);
+/// Replaces a receive time that the file does not have: all of its packets arrived at once.
+const NO_TIME: UnixNanos = UnixNanos(0);
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 1 << 20;
@@ -74,10 +74,10 @@ const READ_BYTES: usize = 1 << 20;
 const PACKET_BYTES_MAX: usize = 1 << 20;
 
 impl PacketFile {
-    /// Opens a capture, or, where `to` is told, packets with their lengths before them that were sent there.
+    /// Opens a capture. With `to`, opens packets with their lengths before them that were sent to this address.
     ///
     /// # Errors
-    /// When it cannot be read, is no capture and nothing is told, or is one and something is.
+    /// If the file cannot be read, if it is a capture and `to` is given, or if it is no capture and `to` is missing.
     pub fn open(path: &Path, to: Option<SocketAddr>) -> Result<Self, Error> {
         let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
         let mut this = Self {
@@ -108,7 +108,7 @@ impl PacketFile {
         Ok(this)
     }
 
-    /// What it had besides packets.
+    /// Counts of the contents so far.
     #[must_use]
     pub fn counts(&self) -> PacketFileCounts {
         let fragments = self.fragments.counts();
@@ -116,10 +116,10 @@ impl PacketFile {
         PacketFileCounts { fragments, unusable: self.counts.unusable + never_whole, ..self.counts }
     }
 
-    /// The next packet; none at the end. It is good until the one after it.
+    /// Returns the next packet, or none at the end. A packet is valid until the next call.
     ///
     /// # Errors
-    /// When the file cannot be read, or is damaged where nothing behind can be found.
+    /// If the file cannot be read, or is damaged so that nothing after can be found.
     #[allow(clippy::should_implement_trait, reason = "an iterator cannot lend")]
     #[inline]
     pub fn next(&mut self) -> Result<Option<Packet<'_>>, Error> {
@@ -129,7 +129,7 @@ impl PacketFile {
                 let to = *to;
                 self.framed()?.map(|(from, end)| PacketLocation {
                     to,
-                    ts_recv: NOT_TOLD,
+                    ts_recv: NO_TIME,
                     from,
                     end,
                     is_whole: false,
@@ -155,7 +155,7 @@ impl PacketFile {
                         UdpContent::Datagram(datagram) => {
                             let from = packet.bytes.start + datagram.payload.start;
                             let end = packet.bytes.start + datagram.payload.end;
-                            let (to, ts_recv) = (datagram.to, packet.ts_ns.map_or(NOT_TOLD, UnixNanos));
+                            let (to, ts_recv) = (datagram.to, packet.ts_ns.map_or(NO_TIME, UnixNanos));
                             return Ok(Some(PacketLocation { to, ts_recv, from, end, is_whole: false }));
                         }
                         UdpContent::Fragment(part) => {
@@ -165,7 +165,7 @@ impl PacketFile {
                                 self.whole.extend_from_slice(whole.payload);
                                 // Its place is that of the fragment that came last.
                                 let (from, end) = (packet.bytes.start + part.bytes.start, packet.end);
-                                let (to, ts_recv) = (whole.to, packet.ts_ns.map_or(NOT_TOLD, UnixNanos));
+                                let (to, ts_recv) = (whole.to, packet.ts_ns.map_or(NO_TIME, UnixNanos));
                                 return Ok(Some(PacketLocation { to, ts_recv, from, end, is_whole: true }));
                             }
                         }
@@ -213,7 +213,7 @@ impl PacketFile {
         }
     }
 
-    /// Reads on behind what is there and not yet given.
+    /// Reads more bytes after those that are still unused.
     fn read(&mut self) -> Result<(), Error> {
         self.bytes.drain(..self.at);
         self.base += self.at as u64;

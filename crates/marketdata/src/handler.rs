@@ -1,4 +1,4 @@
-//! The core, the books and where packets come from, together.
+//! Combines the engine, the books and the sources of packets.
 
 use crate::books::{Books, HandlerCounters};
 use crate::engine::{Engine, HandlerConfig, Packet, ReferenceTables};
@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use unitape_model::{InstrumentId, UnixNanos};
 
-/// A handler of market data: packets in, calls out. It has no thread of its own: who gives packets, or polls, is called.
+/// A handler of market data: packets in, calls out. It has no thread of its own: it calls the listener in the thread
+/// that supplies packets or polls.
 #[derive(Debug)]
 pub struct Handler {
     core: Engine,
@@ -23,50 +24,51 @@ pub struct Handler {
 }
 
 impl Handler {
-    /// A handler by the configuration in this file.
+    /// Creates a handler from the configuration in this file.
     ///
     /// # Errors
-    /// What is wrong with it, with its line.
+    /// If the configuration is wrong; the error names the line.
     pub fn open(config: &Path) -> Result<Self, Error> {
         Ok(Self::new(HandlerConfig::load(config)?))
     }
 
-    /// A handler by this configuration.
+    /// Creates a handler from this configuration.
     #[must_use]
     pub fn new(config: Arc<HandlerConfig>) -> Self {
         Self { core: Engine::new(config), books: Books::default(), live: None }
     }
 
-    /// Asks for more; best before the first packet. What was told of an instrument while nothing asked for it is not known:
-    /// its book is stale until the venue gives it anew, which a snapshot does. One of which nothing was told is known by now,
-    /// and told with its first change.
+    /// Adds a subscription; best before the first packet. Changes of an instrument that arrived before it was
+    /// subscribed are lost: its book is stale until the venue sends it in full, as a snapshot does. If no change
+    /// arrived before, its book is current, and is reported with its first change.
     pub fn subscribe(&mut self, subscription: Subscription) {
         self.books.subscribe(subscription, self.core.tables());
         self.books.recover_broken(&mut self.core);
     }
 
-    /// Asks for less.
+    /// Removes a subscription.
     pub fn unsubscribe(&mut self, subscription: &Subscription) {
         self.books.unsubscribe(subscription, self.core.tables());
     }
 
-    /// Takes a packet.
+    /// Processes a packet.
     #[inline]
     pub fn packet<L: Listener>(&mut self, packet: Packet<'_>, listener: &mut L) {
         self.core.packet(packet, &mut self.books.updater(listener));
         self.books.recover_broken(&mut self.core);
     }
 
-    /// No packet came until `now`: what waited too long for one that is missing goes on without it.
+    /// No packet arrived until `now`: packets that waited too long for a missing one are processed without it.
     pub fn idle<L: Listener>(&mut self, now: UnixNanos, listener: &mut L) {
         self.core.idle(now, &mut self.books.updater(listener));
         self.books.recover_broken(&mut self.core);
     }
 
-    /// Takes all packets of a capture, and what waits at its end as it is; of packets with their lengths before them, where `channel` says whose they are.
+    /// Processes all packets of a capture, and at its end those that still wait. With `channel`, reads packets with
+    /// their lengths before them, of that channel.
     ///
     /// # Errors
-    /// When the file cannot be read; what came before has been taken.
+    /// If the file cannot be read; the packets before were processed.
     pub fn replay<L: Listener>(
         &mut self,
         file: &Path,
@@ -92,16 +94,16 @@ impl Handler {
     /// Listens to all lines of all channels.
     ///
     /// # Errors
-    /// When a socket cannot be opened.
+    /// If a socket cannot be opened.
     pub fn listen(&mut self, options: &LiveOptions) -> Result<(), Error> {
         let addresses: Vec<_> = self.core.config().addresses().map(|(address, ..)| address).collect();
         self.live = Some(LiveReceiver::open(addresses, options)?);
         Ok(())
     }
 
-    /// Takes the packets that are there, at most a batch of each line; how many there were. Call it again and again, or
-    /// after [`Handler::wait`], also where that found nothing: what waits for a missing packet is given up by time, and
-    /// only here.
+    /// Processes the packets that have arrived, at most a batch of each line. Returns how many there were. Call it
+    /// repeatedly, or after [`Handler::wait`], even if that found nothing: only this call gives up missing packets by
+    /// time.
     ///
     /// # Errors
     /// When nothing is listened to, or the system refuses.
@@ -119,8 +121,8 @@ impl Handler {
         Ok(got)
     }
 
-    /// Waits until a packet is there, at most so long; whether one is. Longer than the window of the configuration is too
-    /// long, see [`Handler::poll`].
+    /// Waits until a packet arrives, at most this long. Returns whether one has arrived. Do not wait longer than the
+    /// window of the configuration, see [`Handler::poll`].
     ///
     /// # Errors
     /// When nothing is listened to, or the system refuses.
@@ -150,25 +152,25 @@ impl Handler {
         of(&|i| i.id == name).or_else(|| of(&|i| i.symbol == name))
     }
 
-    /// The books, and how much was done with them.
+    /// The books, and counts of the work on them.
     #[must_use]
     pub fn books(&self) -> &Books {
         &self.books
     }
 
-    /// How much was done with books.
+    /// Counts of the work on books.
     #[must_use]
     pub fn counters(&self) -> HandlerCounters {
         self.books.counters()
     }
 
-    /// The core, with its figures of channels and lines.
+    /// The engine, with its statistics of channels and lines.
     #[must_use]
     pub fn core(&self) -> &Engine {
         &self.core
     }
 
-    /// What is listened to.
+    /// The open sockets.
     #[must_use]
     pub fn live(&self) -> Option<&LiveReceiver> {
         self.live.as_ref()

@@ -2,7 +2,7 @@
 //! changes, or something is missing.
 //!
 //! ```text
-//!  pcap ──────────┐          ┌────────────────────────────┐  steps  ┌─────────┐
+//!  pcap ──────────┐          ┌────────────────────────────┐ events  ┌─────────┐
 //!  multicast A, B ┼ packets ▶│ two lines, gaps, recovery  │────────▶│  books  │──▶ Listener
 //!  samples ───────┘          │ (engine)                   │         └─────────┘
 //!                            └────────────────────────────┘      what is subscribed
@@ -34,17 +34,18 @@
 //! | module | holds |
 //! |---|---|
 //! | `handler` | the engine, the books and the sources together |
-//! | [`engine`] | packets to steps: two lines, gaps, recovery, and what messages mean |
-//! | `books` | steps to books and calls; `select` what is subscribed |
-//! | `listener`, `message_fields` | what is told, and what books are looked at by |
-//! | `file`, [`wire`] | packets out of captures and samples, and off the wire |
+//! | [`engine`] | packets to events: two lines, gaps, recovery, and what messages mean |
+//! | `books` | events to books and calls; `select` holds the subscriptions |
+//! | `listener`, `view` | the calls to a strategy, and its view of books |
+//! | `file`, [`wire`] | packets from captures, samples and the network |
 //!
-//! **Cost.** A book is found by its instrument's number, without a look-up; what is not subscribed is not applied. Nothing is
-//! allocated once books and buffers have grown. Calls are made directly, for the listener is a type.
+//! **Cost.** A book is found by its instrument's number, without a look-up. Changes that nobody subscribed to are not
+//! applied. Nothing is allocated once books and buffers have grown. Calls are direct, because the listener is a type
+//! parameter.
 //!
-//! **What holds.** A book that is not stale is the venue's, as far as its messages say. It is stale before the first snapshot,
-//! behind a gap, behind a level that cannot be ([`Books::faults`]), and where levels were told while nobody had subscribed; until
-//! its next snapshot, or until the venue empties it.
+//! **What holds.** A book that is not stale is the venue's, as far as its messages say. A book is stale before the
+//! first snapshot, after a gap, after an impossible level ([`Books::faults`]), and where levels arrived while nobody
+//! had subscribed. It stays stale until its next snapshot, or until the venue empties it.
 //!
 //! What it does not do: it has no thread, keeps no orders, and writes no tape; a feed of the same mapping does that, with
 //! the same engine. It knows no other format, no tape and no compression.

@@ -1,23 +1,23 @@
-//! What a strategy is told.
+//! The calls that a strategy receives.
 
 use crate::engine::{EventContext, RefusedInput, Trade, TradingState, UpdateAction};
 use crate::view::BookView;
 use unitape_book::StoredLevel;
 use unitape_model::{InstrumentId, ProductId, Side, UnixNanos};
 
-/// Who is told. Every call is made in the thread that gives packets, between two packets; it must be short, for nothing is
-/// received meanwhile. What is not wanted is left as it is here: it does nothing.
+/// Receives the calls. Every call is made in the thread that supplies packets, between two packets. It must be short,
+/// because nothing is received meanwhile. Override only the callbacks you need; the defaults do nothing.
 ///
-/// Instruments and products are numbers, looked up in [`EventContext::tables`]. Calls are for what is subscribed only, but for
-/// [`Listener::on_gap`], [`Listener::on_refused`] and [`Listener::on_line`].
+/// Instruments and products are numbers, looked up in [`EventContext::tables`]. Calls are made for subscriptions
+/// only, except [`Listener::on_gap`], [`Listener::on_refused`] and [`Listener::on_line`].
 pub trait Listener {
-    /// The book of an instrument has changed, or is known again. Once for each message and instrument, when all levels of
-    /// the message have been applied.
+    /// The book of an instrument has changed, or has recovered. Called once for each message and instrument, after
+    /// all levels of the message were applied.
     fn on_book(&mut self, update: &BookUpdate<'_>) {
         _ = update;
     }
 
-    /// A trade; before the changes of books that are in the same message.
+    /// A trade; called before the book changes of the same message.
     fn on_trade(&mut self, at: &EventContext<'_>, trade: &Trade) {
         _ = (at, trade);
     }
@@ -27,18 +27,18 @@ pub trait Listener {
         _ = (at, state);
     }
 
-    /// From here on the book of the instrument is not to be trusted: messages are missing, or one said what cannot be. So it
-    /// is until [`Listener::on_recovered`] says otherwise for the first time.
+    /// The book of the instrument is stale: messages are missing, or one was impossible. A book is also stale until
+    /// its first [`Listener::on_recovered`].
     fn on_stale(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
         _ = (at, instrument);
     }
 
-    /// From here on it is: followed by [`Listener::on_book`].
+    /// The book of the instrument has recovered; [`Listener::on_book`] follows.
     fn on_recovered(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
         _ = (at, instrument);
     }
 
-    /// An instrument is new, or something is told of it or of its product.
+    /// An instrument is new, or reference data of it or of its product changed.
     fn on_instrument(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
         _ = (at, instrument);
     }
@@ -53,7 +53,7 @@ pub trait Listener {
         _ = (at, refusal);
     }
 
-    /// A line of the channel is down, or back: nothing came on it while the other line brought packets.
+    /// A line of the channel is down, or back. A line is down if it is silent while the other line brings packets.
     fn on_line(&mut self, at: &EventContext<'_>, state: LineState) {
         _ = (at, state);
     }
@@ -70,7 +70,7 @@ pub struct LineState {
     pub since: UnixNanos,
 }
 
-/// What is missing, the first and the last of it.
+/// The range that is missing, with its first and last number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum SequenceGap {
@@ -85,13 +85,13 @@ pub enum SequenceGap {
 /// A book has changed.
 #[derive(Clone, Copy, Debug)]
 pub struct BookUpdate<'u> {
-    /// By which message.
+    /// The message that changed it.
     pub at: &'u EventContext<'u>,
-    /// Whose book.
+    /// The instrument.
     pub instrument: InstrumentId,
-    /// The book was emptied before these changes, as by a snapshot: they are all it has.
+    /// The book was emptied before these changes, as by a snapshot: they are its whole contents.
     pub cleared: bool,
-    /// What changed, in order; empty where only its being known has.
+    /// The changes, in order; empty if the book has only recovered.
     pub changes: &'u [ChangedLevel],
     /// The whole depth as it is now.
     pub book: BookView<'u>,
@@ -100,21 +100,21 @@ pub struct BookUpdate<'u> {
 /// A level that changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangedLevel {
-    /// Whose.
+    /// The instrument.
     pub(crate) instrument: InstrumentId,
-    /// Among those of its message.
+    /// Its number among the changes of its message.
     pub(crate) number: u32,
-    /// Which side.
+    /// Its side.
     pub side: Side,
-    /// What became of it.
+    /// The change.
     pub action: UpdateAction,
-    /// Its place from the best, from 1, when it changed; by then, as later changes of the same message may move it.
+    /// Its place from the best, from 1, at the time of the change. Later changes of the same message may move it.
     pub depth: u32,
-    /// The level as it became, or as it was before it was taken out.
+    /// The level as it became, or as it was before it was removed.
     pub level: StoredLevel,
 }
 
-/// Nobody.
+/// A listener that ignores every call.
 impl Listener for () {}
 
 impl<L: Listener + ?Sized> Listener for &mut L {

@@ -4,8 +4,8 @@ use crate::engine::{ChannelRole, ReferenceTables};
 use std::collections::BTreeSet;
 use unitape_model::InstrumentId;
 
-/// What is asked for. Names are those of the venue: of a product its id or its name, of an instrument its id or its
-/// symbol, of a group what [`ReferenceTables::group`] says.
+/// A subscription. Names are the venue's: of a product its id or its name, of an instrument its id or its symbol, of
+/// a group the result of [`ReferenceTables::group`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subscription {
     /// Everything.
@@ -33,7 +33,7 @@ impl Subscription {
     }
 }
 
-/// All that is asked for.
+/// All subscriptions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SubscriptionSet {
     all: bool,
@@ -42,7 +42,7 @@ pub(crate) struct SubscriptionSet {
     instruments: BTreeSet<String>,
 }
 
-/// Whether an instrument is asked for.
+/// Whether an instrument is subscribed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SubscriptionMatch {
     Yes,
@@ -52,7 +52,7 @@ pub(crate) enum SubscriptionMatch {
 }
 
 impl SubscriptionSet {
-    /// Asks for more; false where it was asked for before.
+    /// Adds a subscription; false if it was there before.
     pub fn add(&mut self, subscription: Subscription) -> bool {
         match subscription {
             Subscription::All => !std::mem::replace(&mut self.all, true),
@@ -62,7 +62,7 @@ impl SubscriptionSet {
         }
     }
 
-    /// Asks for less; false where it was not asked for.
+    /// Removes a subscription; false if there was none.
     pub fn remove(&mut self, subscription: &Subscription) -> bool {
         match subscription {
             Subscription::All => std::mem::replace(&mut self.all, false),
@@ -72,7 +72,7 @@ impl SubscriptionSet {
         }
     }
 
-    /// Whether this instrument is asked for, as far as is known now.
+    /// Whether this instrument is subscribed, as far as is known now.
     pub fn wants(&self, tables: &ReferenceTables, instrument: InstrumentId) -> SubscriptionMatch {
         let of = &tables.instruments[instrument.index()];
         let product = &tables.products[of.product.index()];
@@ -82,17 +82,17 @@ impl SubscriptionSet {
             || self.products.contains(&product.id)
             || self.products.contains(&product.name)
             || self.groups.contains(tables.group(instrument));
-        // A message that tells anything of the instrument itself tells its symbol, too, if it has one: most have none.
+        // A message with reference data of the instrument itself includes its symbol, if it has one: most have none.
         let symbol =
             !of.symbol.is_empty() || of.tick.is_some() || of.multiplier.is_some() || !of.currency.is_empty();
         let name = !product.name.is_empty();
         let group = name || !product.group.is_empty() || !of.group.is_empty();
-        let told = (symbol || self.instruments.is_empty())
+        let complete = (symbol || self.instruments.is_empty())
             && (name || self.products.is_empty())
             && (group || self.groups.is_empty());
         match yes {
             true => SubscriptionMatch::Yes,
-            false if told || !tables.channels.iter().any(|c| c.role == ChannelRole::Reference) => {
+            false if complete || !tables.channels.iter().any(|c| c.role == ChannelRole::Reference) => {
                 SubscriptionMatch::No
             }
             false => SubscriptionMatch::NotYet,

@@ -1,4 +1,4 @@
-//! Steps to books and calls: what is subscribed is told, what is not is not applied, and what cannot be trusted says so.
+//! Events to books and calls: subscribed changes are reported, others are not applied, and an untrusted book says so.
 
 use proptest::prelude::*;
 use unitape_marketdata::engine::{
@@ -11,7 +11,7 @@ use unitape_marketdata::{
 };
 use unitape_model::{Decimal, Price};
 
-/// Notes what it is told.
+/// Records its calls.
 #[derive(Default)]
 struct Notes {
     lines: Vec<String>,
@@ -166,7 +166,7 @@ fn one_call_for_each_book_of_a_message() {
     assert_eq!(notes.lines.last().unwrap(), "book 0 Add01 Add01 Add01 Add01 | 4@4 3@3 2@2 | 3@200");
 }
 
-/// Where reference data come behind the first levels, the book was once without them.
+/// Where reference data come after the first levels, the book was once without them.
 #[test]
 fn names_may_come_later_than_levels() {
     let (before, after) = (tables(false), tables(true));
@@ -228,7 +228,7 @@ fn stale_until_it_is_known_again() {
             "book 0 cleared Add01 | 5@100 |",
         ]
     );
-    // A level that cannot be: the book is not the venue's, until it is given anew.
+    // A level that cannot be: the book is not the venue's, until it is given in full.
     notes.lines.clear();
     give(&mut books, &mut notes, &tables, &[level(0, Side::Buy, UpdateAction::Change, 3, 100, 5)]);
     assert_eq!(notes.lines, ["stale 0", "book 0 stale | 5@100 |"]);
@@ -238,8 +238,8 @@ fn stale_until_it_is_known_again() {
     assert_eq!(notes.lines, ["recovered 0", "book 0 cleared | |"]);
 }
 
-/// A venue tells of a product and of its instruments by themselves. A symbol that came behind the product's name once found
-/// its book let go.
+/// A venue describes a product and its instruments separately. A symbol that arrived after the product's name once
+/// found its book dropped.
 #[test]
 fn a_symbol_may_come_later_than_its_products_name() {
     let mut tables = tables(true);
@@ -249,7 +249,7 @@ fn a_symbol_may_come_later_than_its_products_name() {
     let put = |instrument| level(instrument, Side::Buy, UpdateAction::Add, 1, 100, 5);
     give(&mut books, &mut notes, &tables, &[MarketEvent::Product(F), put(0), put(1), put(2)]);
     assert!(notes.lines.is_empty(), "{:?}", notes.lines);
-    // One that was told without a symbol has none.
+    // An instrument that was described without a symbol has none.
     tables.instruments[1].tick = Some(Price(1));
     tables.instruments[0].symbol = "VOD".into();
     give(
@@ -260,7 +260,7 @@ fn a_symbol_may_come_later_than_its_products_name() {
     );
     assert_eq!(notes.lines, ["instrument F1", "recovered 0", "book 0 | 5@100 |"]);
     assert_eq!((books.counters().passed_over, books.counters().levels), (1, 3));
-    // The group of another is told, its symbol is not.
+    // Another instrument gets a group, but no symbol.
     tables.instruments[2].symbol = "BP".into();
     books.subscribe(Subscription::Group("stocks".into()), &tables);
     tables.products[1].group = "stocks".into();
@@ -272,7 +272,7 @@ fn a_symbol_may_come_later_than_its_products_name() {
     );
 }
 
-/// A level that cannot be, in a snapshot: the book was once told to be known again, and it was not.
+/// An impossible level in a snapshot: the book was once reported as recovered, and it was not.
 #[test]
 fn a_snapshot_that_cannot_be_mends_nothing() {
     let tables = tables(true);
@@ -309,8 +309,8 @@ fn a_snapshot_that_cannot_be_mends_nothing() {
     assert_eq!(notes.lines, ["stale 0", "book 0 cleared stale Add01 | 5@100 |"]);
 }
 
-/// An instrument that is gone comes back with no snapshot: when the others of its product had come, its book from before was
-/// once told to be known.
+/// A deleted instrument comes back without a snapshot. When the others of its product had come, its book from before
+/// was once reported as recovered.
 #[test]
 fn a_whole_product_makes_no_book_known() {
     let tables = tables(true);
@@ -331,7 +331,8 @@ fn a_whole_product_makes_no_book_known() {
     assert!(books.book(F2).unwrap().is_stale());
 }
 
-/// Where nobody tells how many levels a side has, there is a bound. The last one once fell out in silence behind it.
+/// Where nothing gives the number of levels of a side, there is a bound. The last level once fell out silently beyond
+/// it.
 #[test]
 fn a_bound_of_ours_makes_a_book_stale() {
     let mut tables = tables(true);
@@ -377,7 +378,8 @@ fn levels_may_pass_each_other_within_a_message() {
     assert_eq!(notes.lines[4..], ["recovered 0", "book 0 Change02 | 6@6 5@5 |"]);
 }
 
-/// Where a venue has no snapshots levels go on behind a gap, and the book once passed for the venue's again with the first.
+/// Where a venue has no snapshots levels continue after a gap, and the book once passed for the venue's again with
+/// the first.
 #[test]
 fn what_nothing_mends_stays_stale() {
     let tables = tables(true);

@@ -1,6 +1,6 @@
-//! The exchange in a box against the handler: whatever its lines lose, a book that is not stale is the exchange's own, and when
-//! all has been told once more every book is. What a listener was told last of a book, stale or recovered, is what the book
-//! says itself, whoever subscribes to what, and when.
+//! The exchange in a box against the handler. Whatever its lines lose, a book that is not stale is the exchange's
+//! own. When all has been sent once more, every book is. The last report of a book to a listener, stale or recovered,
+//! agrees with the book itself, for any subscriptions at any time.
 //!
 //! The exchange publishes by our own templates and, where `UNITAPE_SAMPLES` says where they are, by T7's; the handler reads both
 //! by the shipped configuration `t7-emdi`. `cargo xtask seeds` runs thousands of seeds, `UNITAPE_SEED=17` is one of them.
@@ -19,7 +19,7 @@ use unitape_sim::exchange::{
 const SEEDS: u64 = 60;
 
 /// Seeds that once failed. 746695: numbers begin again in a silence, and a snapshot came in it. 753039: a line that was silent
-/// since before numbers began again goes on behind the other line.
+/// since before numbers began again lags behind the other line.
 const FOUND: [u64; 2] = [746_695, 753_039];
 
 fn seeds() -> Vec<u64> {
@@ -108,7 +108,7 @@ fn side(book: &unitape_marketdata::BookView<'_>, side: Side) -> Vec<ExactLevel> 
     book.levels(side).map(of).collect()
 }
 
-/// Holds each book that it is told of against the exchange's own.
+/// Compares each reported book with the exchange's own.
 struct Held<'t> {
     exchange: &'t Exchange,
     seed: u64,
@@ -116,8 +116,8 @@ struct Held<'t> {
     /// Of them, those that a snapshot gave.
     snapshots: u64,
     recovered: u64,
-    /// By instrument: what was told last, whether it is stale.
-    told: &'t mut Vec<Option<bool>>,
+    /// By instrument: the last report, whether it is stale.
+    reported: &'t mut Vec<Option<bool>>,
 }
 
 impl Held<'_> {
@@ -125,20 +125,24 @@ impl Held<'_> {
         self.exchange.truth()
     }
 
-    fn told(&mut self, instrument: InstrumentId, stale: bool) {
+    fn report(&mut self, instrument: InstrumentId, stale: bool) {
         let at = instrument.index();
-        self.told.resize(self.told.len().max(at + 1), None);
+        self.reported.resize(self.reported.len().max(at + 1), None);
         let seed = self.seed;
-        assert_ne!(self.told[at].unwrap_or(true), stale, "seed {seed}: instrument {instrument} told again");
-        self.told[at] = Some(stale);
+        assert_ne!(
+            self.reported[at].unwrap_or(true),
+            stale,
+            "seed {seed}: instrument {instrument} told again"
+        );
+        self.reported[at] = Some(stale);
     }
 }
 
 impl Listener for Held<'_> {
     fn on_book(&mut self, update: &BookUpdate<'_>) {
-        let told = &update.at.tables.instruments[update.instrument.index()];
-        let (seed, id) = (self.seed, &told.id);
-        let stale = self.told.get(update.instrument.index()).copied().flatten().unwrap_or(true);
+        let listing = &update.at.tables.instruments[update.instrument.index()];
+        let (seed, id) = (self.seed, &listing.id);
+        let stale = self.reported.get(update.instrument.index()).copied().flatten().unwrap_or(true);
         assert_eq!(stale, update.book.is_stale(), "seed {seed}: instrument {id} was told otherwise");
         let world = self.exchange.world();
         let place =
@@ -148,8 +152,8 @@ impl Listener for Held<'_> {
         self.snapshots += u64::from(update.at.snapshot);
         let product = world.product_of(place);
         let mut now = [Side::Buy, Side::Sell].map(|s| side(&update.book, s));
-        // Until reference data tell how many levels there are, nobody knows that one has fallen out.
-        if told.depth.or(update.at.tables.products[told.product.index()].depth).is_none() {
+        // Until reference data give the number of levels, nobody knows that one has fallen out.
+        if listing.depth.or(update.at.tables.products[listing.product.index()].depth).is_none() {
             now.iter_mut().for_each(|levels| levels.truncate(product.depth as usize));
         }
         // The exchange may have gone on since, and begun again. A snapshot may be older than what has come already.
@@ -167,11 +171,11 @@ impl Listener for Held<'_> {
     }
 
     fn on_stale(&mut self, _: &unitape_marketdata::EventContext<'_>, instrument: InstrumentId) {
-        self.told(instrument, true);
+        self.report(instrument, true);
     }
 
     fn on_recovered(&mut self, _: &unitape_marketdata::EventContext<'_>, instrument: InstrumentId) {
-        self.told(instrument, false);
+        self.report(instrument, false);
         self.recovered += 1;
     }
 }
@@ -209,15 +213,21 @@ fn run(files: &Files) {
         let mut exchange = Exchange::new(config, &templates).unwrap();
         let subscriptions = subscriptions(seed, &exchange);
         let mut to_come = subscriptions.iter();
-        let (mut place, mut told) = (0, Vec::new());
+        let (mut place, mut reported) = (0, Vec::new());
         while let Some(packet) = exchange.next().unwrap() {
             let due = |(after, _): &&&(u64, Subscription)| exchange.messages() * 100 >= messages * after;
             if let Some((_, subscription)) = to_come.as_slice().first().as_ref().filter(due) {
                 handler.subscribe(subscription.clone());
                 to_come.next();
             }
-            let mut held =
-                Held { exchange: &exchange, seed, compared: 0, snapshots: 0, recovered: 0, told: &mut told };
+            let mut held = Held {
+                exchange: &exchange,
+                seed,
+                compared: 0,
+                snapshots: 0,
+                recovered: 0,
+                reported: &mut reported,
+            };
             let ts_recv = UnixNanos(packet.ts_ns as i64);
             let packet = Packet { to: packet.to.into(), ts_recv, place, payload: &packet.bytes };
             place += packet.payload.len() as u64;
@@ -225,9 +235,9 @@ fn run(files: &Files) {
             compared += held.compared;
             snapshots += held.snapshots;
             recovered += held.recovered;
-            for (id, told) in (0..).map(InstrumentId).zip(&told) {
+            for (id, reported) in (0..).map(InstrumentId).zip(&reported) {
                 let other =
-                    |book: &unitape_marketdata::BookView<'_>| told.is_some_and(|t| t != book.is_stale());
+                    |book: &unitape_marketdata::BookView<'_>| reported.is_some_and(|t| t != book.is_stale());
                 assert!(!handler.book(id).is_some_and(|book| other(&book)), "seed {seed}: book {id}");
             }
         }

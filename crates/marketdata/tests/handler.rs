@@ -12,7 +12,7 @@ use unitape_marketdata::{
     UnixNanos,
 };
 
-/// What was told, and the book of each instrument as it was told last.
+/// The calls, and the book of each instrument as it was last reported.
 #[derive(Default)]
 struct Notes {
     lines: Vec<String>,
@@ -122,7 +122,7 @@ fn only_what_is_subscribed() {
     let dir = tempfile::tempdir().unwrap();
     let mut venue = Venue::new([239, 1, 2, 3], 5000);
     day(&mut venue);
-    for (subscription, told) in [
+    for (subscription, expected) in [
         (Subscription::Group("BUND".into()), &["51", "52"][..]),
         (Subscription::Product("6".into()), &["61"]),
         (Subscription::Product("DAX".into()), &["61"]),
@@ -132,14 +132,14 @@ fn only_what_is_subscribed() {
         let mut handler = handler(&venue, &dir);
         handler.subscribe(subscription.clone());
         let notes = replay(&mut handler, &venue, &dir);
-        assert_eq!(notes.books.keys().collect::<Vec<_>>(), told, "{subscription:?}");
+        assert_eq!(notes.books.keys().collect::<Vec<_>>(), expected, "{subscription:?}");
         let books = (0..3).filter(|n| handler.book(InstrumentId(*n)).is_some()).count();
-        assert_eq!(books, told.len());
+        assert_eq!(books, expected.len());
         assert!(handler.counters().passed_over > 0);
     }
 }
 
-/// A packet on both lines, 20 ms behind the last one.
+/// A packet on both lines, 20 ms after the last one.
 fn feed(handler: &mut Handler, venue: &mut Venue, channel: usize, payload: &[u8], notes: &mut Notes) {
     venue.now += 20_000_000;
     for (line, to) in venue.addresses[channel].into_iter().enumerate() {
@@ -286,9 +286,9 @@ fn a_gap_on_both_lines() {
     let mut handler = handler(&venue, &dir);
     handler.subscribe(Subscription::All);
     let notes = replay(&mut handler, &venue, &dir);
-    let told: Vec<_> = notes.lines.iter().skip_while(|line| !line.starts_with("Packets")).collect();
-    assert_eq!(told.len(), 4, "{:?}", notes.lines);
-    assert!(told.contains(&&"stale 51".to_owned()) && told.contains(&&"stale 52".to_owned()), "{told:?}");
+    let lines: Vec<_> = notes.lines.iter().skip_while(|line| !line.starts_with("Packets")).collect();
+    assert_eq!(lines.len(), 4, "{:?}", notes.lines);
+    assert!(lines.contains(&&"stale 51".to_owned()) && lines.contains(&&"stale 52".to_owned()), "{lines:?}");
     assert_eq!(notes.books["61"], "| 9@200 4@202 | ");
     let book = handler.book(handler.find("51").unwrap()).unwrap();
     assert!(book.is_stale() && handler.counters().gaps == 2);
@@ -297,7 +297,7 @@ fn a_gap_on_both_lines() {
     more.now = venue.now;
     let mut packet = Vec::new();
     for _ in 0..4 {
-        // The numbers of the snapshots go on behind those of before.
+        // The numbers of the snapshots continue after those of before.
         packet = more.snapshot(5, 15, 51, &[(0, 0, BID, 1, 111, 2), (0, 0, BID, 2, 110, 1)]);
     }
     more.send(SNAPSHOTS, &packet, &[0, 1]);
@@ -333,7 +333,7 @@ fn bad_packets() {
     assert!(matches!(error, Err(unitape_marketdata::Error::Channel(_))));
 }
 
-/// Packets with their lengths before them, of a channel that is told.
+/// Packets with their lengths before them, of a given channel.
 #[test]
 fn samples_without_addresses() {
     let dir = tempfile::tempdir().unwrap();

@@ -14,7 +14,7 @@ use crate::schema::{
 };
 use crate::words;
 
-/// A value that will be set again and again, such as what stands for a code of the wire: it is put into its field
+/// A value that will be set again and again, such as what represents a code of the wire: it is put into its field
 /// by one word, which is laid over what is zero there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreparedValue {
@@ -78,7 +78,7 @@ impl<'a> EventBuilder<'a> {
         self.schema
     }
 
-    /// Names where the event came from: the id of a source definition and the offset behind its base.
+    /// Names where the event came from: the id of a source definition and the offset after its base.
     #[inline]
     pub fn source(&mut self, source: u32, offset: u32) {
         self.put(at::SOURCE, source.to_le_bytes());
@@ -110,7 +110,7 @@ impl<'a> EventBuilder<'a> {
         }
     }
 
-    /// Sets a field. The sort of `value` must be that of the slot.
+    /// Sets a field. The type of `value` must be that of the slot.
     pub fn set(&mut self, spec: &EventFieldSpec, value: EventValue<'_>) -> Result<(), Refusal> {
         let tag = spec.field as u16;
         match (spec.slot, value) {
@@ -243,7 +243,7 @@ impl<'a> EventBuilder<'a> {
         self.keep_unmapped_with(name, |out| out.extend_from_slice(json.as_bytes()))
     }
 
-    /// The same with a value that is written where it will stand: `json` appends JSON text, and nothing else.
+    /// The same with a value that is written in its final place: `json` appends JSON text, and nothing else.
     #[inline]
     pub fn keep_unmapped_with(&mut self, name: &str, json: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refusal> {
         let n = u16::try_from(name.len()).map_err(|_| Refusal::NameLength)?;
@@ -302,7 +302,7 @@ impl<'a> EventBuilder<'a> {
     #[inline]
     fn put_sym(&mut self, dict: NameKind, at: u16, id: u32) {
         if dict == NameKind::Venue {
-            // A provisional id of the 32-bit sort keeps its mark in the top bit of 16.
+            // A provisional id of the 32-bit kind keeps its mark in the top bit of 16.
             let id = id as u16 | if id >> 31 != 0 { crate::id::VENUE_PROVISIONAL } else { 0 };
             self.put(at.into(), id.to_le_bytes());
         } else {
@@ -310,7 +310,7 @@ impl<'a> EventBuilder<'a> {
         }
     }
 
-    /// A quote is a venue's or a bank's; both would stand in one place.
+    /// A quote is a venue's or a bank's; both share one place.
     fn put_publisher(&mut self, bank: bool, id: u32) -> Result<(), Refusal> {
         if self.get::<2>(at::VENUE) != [0; 2] {
             return Err(Refusal::TwoPublishers);
@@ -353,7 +353,7 @@ impl<'a> EventBuilder<'a> {
         }
         match id {
             InlineId::Text(t) => self.extend(tag, t),
-            // A number is told from text by its length of nine and its first byte, which no UTF-8 text has.
+            // A number differs from text by its length of nine and its first byte, which no UTF-8 text has.
             InlineId::Number(v) => {
                 let mut payload = [0xff; 9];
                 payload[1..].copy_from_slice(&v.to_le_bytes());

@@ -7,11 +7,11 @@ use std::hash::BuildHasher;
 
 /// Gives or finds the id of a name while an event is being built.
 pub trait NameResolver {
-    /// The id of `name`, which will stand in the arena at byte `at` (for a fix-up, should it be provisional).
+    /// The id of `name`, which will be in the arena at byte `at` (for a fix-up, should it be provisional).
     fn resolve(&mut self, dict: NameKind, name: &[u8], at: usize) -> Result<u32, crate::Refusal>;
 }
 
-/// All names of a tape with their ids, kept by whoever gives ids or has read the definitions.
+/// All names of a tape with their ids, kept by the part that gives ids or has read the definitions.
 ///
 /// ```
 /// use unitape_model::{NameKind, Dictionary};
@@ -42,7 +42,7 @@ impl Dictionary {
         self.tables[dict as usize].get(name)
     }
 
-    /// Begins to look for a name of at most [`SOUGHT_BYTES`] of ASCII: the line where its id would stand is asked for.
+    /// Begins to look for a name of at most [`SOUGHT_BYTES`] of ASCII: the line where its id would be is asked for.
     /// `None` for any other.
     #[inline]
     pub fn start_lookup(&self, dict: NameKind, name: &[u8]) -> Option<NameLookup> {
@@ -89,7 +89,7 @@ impl Dictionary {
         self.intern_up_to(dict, name, dict.id_max())
     }
 
-    /// As [`Dictionary::intern`], with ids up to `id_max`: ids that stand for names elsewhere than in events, as
+    /// As [`Dictionary::intern`], with ids up to `id_max`: ids that represent names elsewhere than in events, as
     /// a block's own do, need not fit an event's place for them.
     pub fn intern_up_to(
         &mut self,
@@ -231,7 +231,7 @@ impl HashSeeds {
     }
 }
 
-/// A name's id beside what tells it from other names, so that a look-up touches one cache line, or two at most.
+/// A name's id beside the bytes that distinguish it, so that a look-up touches one cache line, or two at most.
 ///
 /// Short names are most of those that are looked up for every event, and the most of them; theirs are small, so that
 /// a hundred thousand accounts stay near.
@@ -254,7 +254,7 @@ struct ShortName {
 ///
 /// ```text
 ///  9 to 16 bytes   first 8, last 8, 0, 0
-///  up to 32        first 8, the 8 behind them, the last 8 but 8, last 8; they lap over one another
+///  up to 32        first 8, the 8 after them, the last 8 but 8, last 8; they lap over one another
 ///  more            hash, last 8, 0, 0
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
@@ -377,7 +377,7 @@ const LEFT_OUT_MAX: usize = 1 << 20;
 /// Names up to this length are short.
 const SHORT_BYTES: usize = 8;
 
-/// Names up to this length are told by their entry alone, and may be sought.
+/// Names up to this length are distinguished by their entry alone, and may be sought.
 pub const SOUGHT_BYTES: usize = 32;
 
 const NOT_ASCII: u64 = 0x8080_8080_8080_8080;

@@ -95,7 +95,7 @@ impl<'a> Event<'a> {
         u32::from_le_bytes(self.get(at::SOURCE))
     }
 
-    /// Offset of the source message behind the base of its source definition, bytes.
+    /// Offset of the source message after the base of its source definition, bytes.
     #[inline]
     pub fn offset(&self) -> u32 {
         u32::from_le_bytes(self.get(at::OFFSET))

@@ -15,7 +15,7 @@
 //! zero, and because the stamp names the position, bytes of another place or of an earlier lap never pass
 //! for a frame. Why one word and not a stamp in every line: `docs/decisions/0001-frame.md`.
 
-/// Size of a line in bytes; frames are made of whole lines and stand at multiples of it.
+/// Size of a line in bytes; frames are made of whole lines and are at multiples of it.
 pub const LINE: usize = 64;
 
 /// Place on a tape: bytes from its start, a multiple of [`LINE`]. Ours, unlike [`crate::SequenceNumber`].
@@ -52,13 +52,13 @@ pub mod flags {
     pub const META: u8 = 1 << 2;
     /// Part of a snapshot, not a change.
     pub const SNAPSHOT: u8 = 1 << 3;
-    /// The frame has an extension behind its fixed part.
+    /// The frame has an extension after its fixed part.
     pub const EXT: u8 = 1 << 4;
     /// Its time leads the time of its receipt, or that of the other feeds, by more than it may: the merge did not believe it.
     pub const CLOCK_AHEAD: u8 = 1 << 5;
 }
 
-/// `kind` of the frame that says: the rest of this segment is empty, go on in the next one.
+/// `kind` of the frame that says: the rest of this segment is empty, continue in the next one.
 pub const KIND_PAD: u8 = 1;
 
 /// The header word of a frame.

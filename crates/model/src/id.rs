@@ -1,13 +1,13 @@
 //! Identities.
 //!
 //! Instruments, venues and parties are *interned*: an event holds a small id and a definition on the tape,
-//! ahead of its first use, holds the name. Ids are given in tape order by whoever writes the tape, start at
+//! ahead of its first use, holds the name. Ids are given in tape order by the writer of the tape, start at
 //! 1 and 0 is none. Orders, matches, quotes and messages are *inline*: see [`InlineId`].
 
 use crate::words;
 use std::fmt;
 
-/// What a name stands for; each has ids of its own.
+/// What a name denotes; each has ids of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum NameKind {
@@ -154,9 +154,9 @@ pub struct SequenceNumber(pub u64);
 
 /// An order, match, quote or message id, kept inside the event and never interned.
 ///
-/// In a slot of `n` bytes it stands as
+/// In a slot of `n` bytes it is stored as
 /// text of up to `n` bytes, zero-padded; as `01` and a 56-bit number; or as `02`/`03` and the 16 bytes of a
-/// lower- or upper-case UUID. All zero is none. What does not fit the slot stands in the extension.
+/// lower- or upper-case UUID. All zero is none. What does not fit the slot is in the extension.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InlineId<'a> {
     /// As text on the wire.

@@ -3,7 +3,7 @@
 //! ```text
 //!   num  Price, Decimal, Amount, UnixNanos        exact, or refused
 //!   id   Dict, InlineId, Sequence                 interned or inline
-//!   kind Kind, EventField      schema Schema, Slot     which fields an event has, and where they stand
+//!   kind Kind, EventField      schema Schema, Slot     which fields an event has, and where they are
 //!   builder EventBuilder    event Event, Value     build and read by field
 //!   records Bbo, Trade, Order                     the same bytes as plain records
 //!   dict Dictionary       frame Header, Position

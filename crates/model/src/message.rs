@@ -8,7 +8,7 @@
 //! └────────────┴──────────┴──────────┴─────────────┴──────────────────────┘
 //! ```
 //!
-//! A message is an event like others: it has an ordinal, and it may stand between frames of any other kind.
+//! A message is an event like others: it has an ordinal, and it may appear between frames of any other kind.
 
 use crate::frame::{FrameHeader, LINE, flags};
 
@@ -44,7 +44,7 @@ impl<'a> TopicMessage<'a> {
         Some(Self { topic: word(12), bytes })
     }
 
-    /// The frame's header word for a message of `length` bytes, and the eight bytes behind it; `None` if the
+    /// The frame's header word for a message of `length` bytes, and the eight bytes after it; `None` if the
     /// message is too long for a frame.
     #[inline]
     #[must_use]
@@ -62,7 +62,7 @@ impl<'a> TopicMessage<'a> {
 mod tests {
     use super::*;
 
-    /// The length is an outside value for whoever reads a tape: beyond the frame there is no message.
+    /// The length is an outside value for a reader of a tape: beyond the frame there is no message.
     #[test]
     fn a_message_lies_in_its_frame() {
         for length in [0, 1, 47, 48, 49, 100, 4096] {

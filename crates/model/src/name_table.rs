@@ -183,7 +183,7 @@ impl NameTable {
         &self.names
     }
 
-    /// The names, for who goes on giving ids where the tape ends.
+    /// The names, for a writer that continues to give ids where the tape ends.
     pub fn dictionary_mut(&mut self) -> &mut Dictionary {
         self.counts = [0; NameKind::COUNT];
         &mut self.names
@@ -469,7 +469,7 @@ mod tests {
         assert_eq!(table.name(NameKind::Venue, 1), Some("XLON"));
     }
 
-    /// After damage the names that are left are used, and none stands for another.
+    /// After damage the names that are left are used, and none is confused with another.
     #[test]
     fn who_reads_on_counts_ids_without_a_name() {
         let mut table = NameTable::default();

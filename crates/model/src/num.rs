@@ -1,4 +1,4 @@
-//! Exact numbers: no float stands between the wire and the tape.
+//! Exact numbers: no float appears between the wire and the tape.
 //!
 //! | type | holds | range | none |
 //! |---|---|---|---|
@@ -126,7 +126,7 @@ impl Decimal {
         Ok(Self { mantissa, exponent: check_exponent(exponent)? })
     }
 
-    /// Takes parts that are canonical already, as they stand on a tape.
+    /// Takes parts that are canonical already, as they are on a tape.
     #[inline]
     pub const fn from_canonical(mantissa: i64, exponent: i8) -> Self {
         Self { mantissa, exponent }
@@ -234,7 +234,7 @@ impl Amount {
         Ok(Self { mantissa, exponent: check_exponent(exponent)? })
     }
 
-    /// Takes parts that are canonical already, as they stand on a tape.
+    /// Takes parts that are canonical already, as they are on a tape.
     pub const fn from_canonical(mantissa: i128, exponent: i8) -> Self {
         Self { mantissa, exponent }
     }

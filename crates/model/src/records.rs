@@ -54,7 +54,7 @@ pub struct TradeRecord {
 }
 
 /// The order family (`order_new`, `order_amend`, `order_cancel`) and, with `id2` the match id and `tail`
-/// behind it, `exec`.
+/// after it, `exec`.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 #[allow(missing_docs)]

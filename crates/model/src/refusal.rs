@@ -27,7 +27,7 @@ pub enum Refusal {
     /// A time that cannot be read or is out of range.
     #[error("not a time")]
     BadTime,
-    /// A value of the wrong sort for the field (a list for a number, say).
+    /// A value of the wrong type for the field (a list for a number, say).
     #[error("wrong sort of value for the field")]
     WrongSort,
     /// A field without which the event means nothing.

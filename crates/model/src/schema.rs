@@ -1,4 +1,4 @@
-//! Where each field of each kind stands: the one table behind the JSON codec, the mappings, the readers by
+//! Where each field of each kind is: the one table behind the JSON codec, the mappings, the readers by
 //! name and the drawing in `docs/formats-events.md`.
 //!
 //! Every frame begins with the same 40 bytes:
@@ -12,20 +12,20 @@
 //! ```
 //!
 //! The fixed part is *narrow*, so that a quote or a trade is one line in all; a value that does not fit its
-//! place stands in full in the *extension* behind it, and its place holds the mark for that. Extension
+//! place appears in full in the *extension* after it, and its place holds the mark for that. Extension
 //! entries are `[tag u16][length u32][payload]`, ended by tag 0 or by the frame. Nothing is ever rounded.
 
 use crate::id::NameKind;
 use crate::kind::{EventField, EventKind};
 
-/// How and where a field stands in the fixed part. `at` counts from the start of the frame; an `at` of
-/// [`EXT_ONLY`] means the field always stands in the extension.
+/// How and where a field is in the fixed part. `at` counts from the start of the frame; an `at` of
+/// [`EXT_ONLY`] means the field is always in the extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // `at`, `n`, `shift` are told above
+#[allow(missing_docs)] // `at`, `n`, `shift` are documented above
 pub enum FieldLayout {
     /// Interned id, u32 (u16 for a venue); 0 none.
     Sym { dict: NameKind, at: u16 },
-    /// Interned id in the venue's place, of the venue or of the bank that quotes; bit 6 of the byte behind says of a bank.
+    /// Interned id in the venue's place, of the venue or of the bank that quotes; bit 6 of the next byte marks a bank.
     Publisher { bank: bool },
     /// Interned ids, u32 each, in the extension.
     Syms { dict: NameKind },
@@ -65,7 +65,7 @@ pub const EXT_ONLY: u16 = 0;
 pub struct EventFieldSpec {
     /// Which field.
     pub field: EventField,
-    /// Where it stands.
+    /// Where it is.
     pub slot: FieldLayout,
     /// An event without it is refused.
     pub required: bool,
@@ -131,20 +131,20 @@ pub mod at {
 
 /// `recv delta` when there is no receive time.
 pub const RECV_NONE: i32 = i32::MIN;
-/// `recv delta` when the receive time stands in the extension.
+/// `recv delta` when the receive time is in the extension.
 pub const RECV_EXT: i32 = i32::MAX;
 /// `sequence` when there is none.
 pub const SEQ_NONE: u32 = u32::MAX;
-/// `sequence` when it stands in the extension.
+/// `sequence` when it is in the extension.
 pub const SEQ_EXT: u32 = u32::MAX - 1;
 /// Tag of an extension entry that holds an unmapped field: `[name length u16][name][JSON text]`.
 pub const TAG_UNMAPPED: u16 = 0xfffe;
 /// Exponent byte of a decimal that is not there.
 pub const EXP_NONE: i8 = -128;
-/// Exponent byte of a narrow decimal that stands in the extension.
+/// Exponent byte of a narrow decimal that is in the extension.
 pub const EXP_EXT: i8 = -127;
 
-/// Set in the byte at [`at::KIND_A`] when a bank stands in the venue's place.
+/// Set in the byte at [`at::KIND_A`] when a bank takes the venue's place.
 pub const PUBLISHER_IS_BANK: u8 = 1 << 6;
 
 const SIDES: &[&str] = &["B", "S"];

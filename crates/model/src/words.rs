@@ -43,7 +43,7 @@ pub fn double_word(text: &[u8]) -> u128 {
     }
 }
 
-/// Whether all bytes are ASCII and none is zero, so that zeros behind them are no part of them; for at most
+/// Whether all bytes are ASCII and none is zero, so that zeros after them are no part of them; for at most
 /// 24 bytes, given as words.
 #[inline]
 pub fn is_plain(words: [u64; 3], n: usize) -> bool {
@@ -52,7 +52,7 @@ pub fn is_plain(words: [u64; 3], n: usize) -> bool {
         left @ 1..8 => u64::MAX << (8 * left),
         _ => 0,
     };
-    // What is behind the text counts as plain.
+    // What is after the text counts as plain.
     let [a, b, c] = [(0, words[0]), (8, words[1]), (16, words[2])].map(|(at, w)| w | behind(at) & ONES);
     let not_ascii = (a | b | c) & HIGH;
     let zero = |w: u64| w.wrapping_sub(ONES) & HIGH;
@@ -100,13 +100,13 @@ fn first(text: &[u8], of: impl Fn(u64) -> u64, is: impl Fn(u8) -> bool) -> Optio
     text[at..].iter().position(|b| is(*b)).map(|i| at + i)
 }
 
-/// Marks bytes that are zero; behind the first one it may mark others.
+/// Marks bytes that are zero; after the first one it may mark others.
 #[inline]
 fn zeros(w: u64) -> u64 {
     w.wrapping_sub(ONES) & !w & HIGH
 }
 
-/// Marks bytes below 0x20; behind the first one it may mark others.
+/// Marks bytes below 0x20; after the first one it may mark others.
 #[inline]
 fn below_space(w: u64) -> u64 {
     w.wrapping_sub(ONES * 0x20) & !w & HIGH
@@ -129,8 +129,8 @@ pub fn three_words(text: &[u8]) -> Option<[u64; 3]> {
     }
 }
 
-/// What stands in a text of at most 16 bytes, all digits but for at most one point: the digits right-aligned, a
-/// byte each with its value, and how many of them are behind the point. `None` for anything else.
+/// What is in a text of at most 16 bytes, all digits but for at most one point: the digits right-aligned, a
+/// byte each with its value, and how many of them are after the point. `None` for anything else.
 #[inline]
 pub fn digits(text: &[u8]) -> Option<(u128, u32)> {
     let n = text.len();

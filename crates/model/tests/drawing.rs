@@ -1,5 +1,5 @@
 //! The drawing of every event in `docs/formats-events.md` is made from the schema, so it cannot lie. When a test
-//! here fails because the schema gained something, `UPDATE_DOCS=1 cargo test -p unitape-model` draws it anew.
+//! here fails because the schema gained something, `UPDATE_DOCS=1 cargo test -p unitape-model` draws it again.
 
 use std::fmt::Write;
 use unitape_model::schema::{EXT_ONLY, EventSchema, TAG_UNMAPPED, width_bytes};
@@ -73,7 +73,7 @@ fn draw(out: &mut String, schema: &EventSchema) {
     }
 }
 
-/// The name of what stands at each byte.
+/// The name of what is at each byte.
 fn owners(schema: &EventSchema) -> Vec<&'static str> {
     let mut owner = vec![""; usize::from(schema.fixed_bytes)];
     let mut place = |at: u16, n: u16, name| owner[usize::from(at)..usize::from(at + n)].fill(name);

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A [`CaptureWalker`] knows the file's byte order, the unit of its times and its interfaces; it can be cloned at any
-//! record and go on from there in another thread. It copies nothing: all it gives are places in the buffer.
+//! record and continue from there in another thread. It copies nothing: all it gives are places in the buffer.
 //!
 //! ```
 //! use unitape_base::capture::{NextCaptureRecord, UdpContent, CaptureWalker, udp, write};

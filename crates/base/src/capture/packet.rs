@@ -55,8 +55,8 @@ pub fn udp(link: u16, packet: &[u8], cut: bool) -> UdpContent {
     }
 }
 
-/// What nearly all packets of market data are: a whole datagram of IPv4 without options, right behind the header of Ethernet
-/// or by itself. None for all others.
+/// What nearly all packets of market data are: a whole datagram of IPv4 without options, right after the header of
+/// Ethernet or by itself. None for all others.
 #[inline]
 fn plain(link: u16, packet: &[u8]) -> Option<UdpDatagram> {
     let at = match link {
@@ -103,7 +103,7 @@ fn network(link: u16, packet: &[u8]) -> Option<(u16, usize)> {
     };
     match link {
         1 => vlan(packet, be16(packet, 12)?, 14),
-        // Loopback: the family in the byte order of the host, then IP, which tells by itself what it is.
+        // Loopback: the family in the byte order of the host, then IP, which carries its own version.
         0 | 108 => raw(4),
         12 | 14 | 101 | 228 | 229 => raw(0),
         113 => vlan(packet, be16(packet, 14)?, 16),

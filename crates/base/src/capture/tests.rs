@@ -1,5 +1,5 @@
 //! What captures brought: VLANs in front of IP, packets cut by the snap length, fragments, other byte orders, and
-//! files whose end or middle is not what it should be. None may panic or stop what stands before it.
+//! files whose end or middle is not what it should be. None may panic or stop what is before it.
 
 use super::*;
 use proptest::prelude::*;
@@ -193,7 +193,7 @@ fn classic_pcap_with_microseconds() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Damage anywhere: what stands before it comes out as it was, and nothing panics.
+    /// Damage anywhere: what is before it comes out as it was, and nothing panics.
     #[test]
     fn damage_spares_what_is_before_it(at in 0usize..2000, bit in 0u8..8, big: bool, kind in 0..2, end in 0usize..2000) {
         let mut file = Vec::new();

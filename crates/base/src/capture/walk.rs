@@ -2,31 +2,31 @@
 
 use std::ops::Range;
 
-/// A record or block longer than this is taken for damage, bytes.
+/// A record or block longer than this counts as damage, bytes.
 pub const BLOCK_BYTES_MAX: usize = 4 << 20;
 
-/// What stands at a place of a capture.
+/// The item at a place of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextCaptureRecord {
     /// A packet.
     Packet(CapturedPacket),
-    /// The note of a journal that so many packets were dropped before this place.
+    /// The note of a journal that this many packets were dropped before this place.
     Dropped {
         /// How many.
         count: u32,
         /// When it was noted, ns since 1970.
         ts_ns: i64,
-        /// Behind the note.
+        /// After the note.
         end: usize,
     },
     /// A header, or a block that holds no packet.
     Skip {
-        /// Behind it.
+        /// After it.
         end: usize,
     },
     /// The buffer ends in the middle of it.
     More,
-    /// What stands here can be no record; nothing behind it can be found any more.
+    /// The bytes here can be no record; nothing after it can be found any more.
     Lost {
         /// Why, for people.
         what: &'static str,
@@ -38,7 +38,7 @@ pub enum NextCaptureRecord {
 pub struct CapturedPacket {
     /// The bytes of the packet in the buffer.
     pub bytes: Range<usize>,
-    /// Behind its record.
+    /// After its record.
     pub end: usize,
     /// When it was captured, ns since 1970; `None` where the file does not say.
     pub ts_ns: Option<i64>,
@@ -82,7 +82,7 @@ enum CaptureFormat {
         big: bool,
         interfaces: Vec<CaptureInterface>,
     },
-    /// The file is lost from here on, whatever stands there.
+    /// The file is lost from here on, whatever is there.
     Lost(&'static str),
 }
 
@@ -104,7 +104,7 @@ enum TimestampUnit {
 }
 
 impl CaptureWalker {
-    /// What stands at `at` of `bytes`, which the walker has been led up to from the file's beginning.
+    /// What is at `at` of `bytes`, which the walker has been led up to from the file's beginning.
     #[inline]
     pub fn next(&mut self, bytes: &[u8], at: usize) -> NextCaptureRecord {
         // As nearly always: a record of pcap that is there.
@@ -118,7 +118,7 @@ impl CaptureWalker {
         self.next_any(bytes, at)
     }
 
-    /// The same for whatever may stand there.
+    /// The same for whatever may be there.
     #[inline(never)]
     fn next_any(&mut self, bytes: &[u8], at: usize) -> NextCaptureRecord {
         let rest = bytes.get(at..).unwrap_or_default();
@@ -320,5 +320,5 @@ const NG_MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 pub(super) const FILE_HEAD: usize = 24;
 pub(super) const RECORD_HEAD: usize = 16;
 
-/// Interfaces of one section; more are taken for damage.
+/// Interfaces of one section; more count as damage.
 const INTERFACES_MAX: usize = 4096;

@@ -1,7 +1,7 @@
 //! Writing captures: the journal of received datagrams, which every tool that knows pcap can open.
 //!
-//! The file is pcap with nanoseconds, little-endian, link type 101 (raw IP). The headers of each packet are made
-//! anew from the addresses that the socket told. A record without bytes notes packets that were dropped; the
+//! The file is pcap with nanoseconds, little-endian, link type 101 (raw IP). The headers of each packet are
+//! rebuilt from the addresses that the socket reported. A record without bytes notes packets that were dropped; the
 //! field `sigfigs` of the file header, which no tool uses, says that it has this meaning here.
 
 use super::walk::RECORD_HEAD;
@@ -70,7 +70,7 @@ pub fn drop_note(out: &mut Vec<u8>, ts_ns: i64, count: u32) {
 }
 
 fn record_head(out: &mut Vec<u8>, ts_ns: i64, captured: u32, original: u32) {
-    // 32 bits of seconds reach to 2106; what lies outside is told as the nearest that can be.
+    // 32 bits of seconds reach to 2106; a time outside is written as the nearest possible one.
     let seconds = u32::try_from(ts_ns.div_euclid(1_000_000_000).max(0)).unwrap_or(u32::MAX);
     let fraction = ts_ns.rem_euclid(1_000_000_000) as u32;
     out.reserve(RECORD_HEAD + captured as usize);

@@ -1,4 +1,4 @@
-//! In which line of a TOML file something stands, for errors found after parsing.
+//! Finds the line of a TOML file for errors found after parsing.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 /// `origin:line` of the deepest part of `place` that the text has; of its first line where it has none of it, because
 /// then something is missing in the whole.
 ///
-/// `place` is the way down from the top: keys, and indexes where an array stands.
+/// `place` is the way down from the top: keys, and indexes into arrays.
 pub fn origin(origin: &str, text: &str, place: &[&str]) -> String {
     format!("{origin}:{}", TomlLineIndex::new(text).line_of(place))
 }

@@ -1,4 +1,4 @@
-//! Files of TOML that people write: where a mistake stands, and what a misspelled word may have meant.
+//! Files of TOML that people write: where a mistake is, and what a misspelled word may have meant.
 
 mod line;
 mod suggest;

@@ -1,7 +1,7 @@
-//! References in text: the five that XML knows without being told, and characters by number. There are no others:
-//! what a document defines itself is what XML bombs are made of.
+//! References in text: the five that XML predefines, and characters by number. There are no others: XML bombs are
+//! made of references that a document defines itself.
 
-/// What stands at a `&`.
+/// What is at a `&`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum XmlReference {
     /// A character, and where the reference ends.

@@ -69,7 +69,7 @@ pub fn check_reencoding<'m>(
         let what = || format!("message {n}: {:02x?}", &message[..found.bytes]);
         readers.expect(&out, found.template, &nodes(&found), &what);
         (good, before, after) = (good + 1, before + found.bytes, after + out.len());
-        // Only where a text of many bytes a character, or of noughts, has to be told otherwise.
+        // Only a text with characters of several bytes, or with noughts, may need more bytes.
         let plain = |item| match item {
             record::MessageToken::Value(
                 _,
@@ -82,8 +82,8 @@ pub fn check_reencoding<'m>(
     (good, before, after)
 }
 
-/// Templates and messages from any bytes: made messages are what decoders read, and so are messages that are read and
-/// told again. Gives how many were good.
+/// Templates and messages from any bytes: decoders read the generated messages, and those that were decoded and
+/// encoded again. Returns how many were good.
 ///
 /// # Panics
 /// Where they are not.
@@ -103,7 +103,7 @@ pub fn from_bytes(bytes: &[u8]) -> usize {
     let mut encoder = Encoder::new(templates.clone());
     let mut readers = DecoderPair::new(&templates);
     let mut draft = encoder.draft(0);
-    let (mut out, mut told) = (Vec::new(), 0);
+    let (mut out, mut made_good) = (Vec::new(), 0);
     for (n, part) in made.chunks(40).enumerate() {
         if resets(n) {
             encoder.reset();
@@ -127,7 +127,7 @@ pub fn from_bytes(bytes: &[u8]) -> usize {
         match encoder.encode(&draft, &mut out) {
             Ok(()) => {
                 readers.expect(&out[before.len()..], template, &expected, &|| format!("{draft:?}\n{xml}"));
-                told += 1;
+                made_good += 1;
             }
             // What a message cannot say: the previous value of a shared key is of another type or empty, a value is not
             // the constant, a text becomes shorter with a tail, a template is not there.
@@ -151,7 +151,7 @@ pub fn from_bytes(bytes: &[u8]) -> usize {
             }
         }
     }
-    good + told
+    good + made_good
 }
 
 /// Makes messages by choice, and what decoders should have of them.
@@ -163,7 +163,7 @@ struct MessageGenerator<'m, 'c> {
     /// What values go into, the message first.
     open: Vec<DraftFrameRef>,
     dynamic: usize,
-    /// A reference was not told any more.
+    /// A reference was left out at the limit.
     cut: bool,
 }
 
@@ -177,7 +177,7 @@ impl MessageGenerator<'_, '_> {
         nodes
     }
 
-    /// Tells the parts of a body if it is `there`; gives those behind it.
+    /// Sets the parts of a body if it is `there`; returns the parts after it.
     fn body<'p>(
         &mut self,
         body: &[Instruction],
@@ -202,9 +202,9 @@ impl MessageGenerator<'_, '_> {
                     if !there {
                         continue;
                     }
-                    if let Some((told, expected)) = self.field(field) {
-                        if let Some(told) = told {
-                            self.draft.set(place, given(&told, place.kind()));
+                    if let Some((value, expected)) = self.field(field) {
+                        if let Some(value) = value {
+                            self.draft.set(place, given(&value, place.kind()));
                         }
                         out.push(Node::Value(field.clone(), expected));
                     }
@@ -267,7 +267,7 @@ impl MessageGenerator<'_, '_> {
         parts
     }
 
-    /// A value to be told, none where the field has to know it, and what becomes of it; none where it is absent.
+    /// The value to set, none where the field has to know it, and the decoded value; none where it is absent.
     fn field(&mut self, field: &TemplateField) -> Option<(Option<InitialValue>, InitialValue)> {
         if field.optional && self.choices.choose(3) == 0 {
             return None;
@@ -276,8 +276,8 @@ impl MessageGenerator<'_, '_> {
             FieldEncoding::Plain(kind, operation) => {
                 let value = self.value(*kind, operation);
                 let known = matches!(operation.operator, Operator::Constant | Operator::Default);
-                let tell = field.optional || !known || operation.initial.as_ref() != Some(&value);
-                Some(((tell || self.choices.choose(2) > 0).then(|| value.clone()), value))
+                let needed = field.optional || !known || operation.initial.as_ref() != Some(&value);
+                Some(((needed || self.choices.choose(2) > 0).then(|| value.clone()), value))
             }
             FieldEncoding::Split(exponent, mantissa) => {
                 let InitialValue::Int(e) = (match &exponent.initial {
@@ -292,13 +292,13 @@ impl MessageGenerator<'_, '_> {
                 let (e, m) = (e.clamp(-63, 63) as i32, m as i64);
                 let expected = InitialValue::Decimal { mantissa: m, exponent: e };
                 // The same with another exponent, where it can be had back.
-                let told = match (exponent.operator, m.checked_mul(10)) {
+                let value = match (exponent.operator, m.checked_mul(10)) {
                     (Operator::Constant, Some(m)) if self.choices.choose(2) > 0 => {
                         InitialValue::Decimal { mantissa: m, exponent: e - 1 }
                     }
                     _ => expected.clone(),
                 };
-                Some((Some(told), expected))
+                Some((Some(value), expected))
             }
         }
     }

@@ -14,7 +14,7 @@ pub enum TemplatePart {
     Group(GroupRef),
     /// Parts that are there any number of times.
     Sequence(SequenceRef),
-    /// What another template has, told by the message; the last name of its path is empty.
+    /// The contents of another template, which the message names; the last name of its path is empty.
     Reference(DynamicTemplateRef),
 }
 
@@ -75,7 +75,7 @@ pub struct DynamicTemplateRef {
     pub(super) group: u32,
 }
 
-/// The message, an element, or what stands in place of a dynamic reference: what values go into.
+/// The message, an element, or what replaces a dynamic reference: what values go into.
 #[derive(Debug, Clone, Copy)]
 pub struct DraftFrameRef {
     frame: u32,
@@ -109,10 +109,10 @@ impl DraftCell {
     pub const ABSENT: Self = DraftCell { bits: 0, count: 0, exponent: 0, tag: CellKind::Absent };
 }
 
-/// A message that is being put together: see [`super::Encoder`].
+/// A message under construction: see [`super::Encoder`].
 ///
-/// Values go into the message, into the element of a sequence that was begun last, or where [`MessageDraft::reopen`] says. They
-/// may be told in any order; what is not told is absent.
+/// Values go into the message, into the last begun element of a sequence, or where [`MessageDraft::reopen`] says. You
+/// may set them in any order; a value that is not set is absent.
 ///
 /// # Panics
 /// A part of another template than the draft's, or of a sequence without an element yet, is a mistake of the program.
@@ -149,7 +149,7 @@ impl MessageDraft {
         self.template as usize
     }
 
-    /// Puts a value where it belongs. One that the field cannot have is told when the message is encoded.
+    /// Sets a value. If the field cannot have it, encoding the message fails.
     #[inline]
     pub fn set(&mut self, field: FieldRef, value: FieldValue<'_>) {
         *self.cell(field.frame, field.cell) = self.cell_of(value);
@@ -204,7 +204,7 @@ impl MessageDraft {
         at
     }
 
-    /// This template, by its place in the list, stands in place of the reference. Values of the template go there.
+    /// This template, by its place in the list, replaces the reference. Values of the template go there.
     pub fn set_reference(&mut self, reference: DynamicTemplateRef, template: usize) -> DraftFrameRef {
         let frame = self.plan.templates[template].frame;
         // Before the frame: it may be of the same kind as the one that it is in.

@@ -4,7 +4,7 @@
 //!  Templates ─▶ Plan: ops, cells of frames         once
 //!                 │
 //!  Draft: values in any order ─▶ Encoder ─▶ bytes  no allocation a message, once warm
-//!                                   └ dictionaries, carried to the next message, as before where one cannot be told
+//!                                   └ dictionaries, carried to the next message, unchanged if one cannot be encoded
 //! ```
 //!
 //! ```
@@ -87,7 +87,7 @@ impl Encoder {
         Self { templates, plan, neutral: false, dictionaries, template_id: None, again: None }
     }
 
-    /// The same; a mandatory field that no value is told for is nought or empty, where it would be refused otherwise.
+    /// The same; a mandatory field without a value is nought or empty, where it would be refused otherwise.
     #[must_use]
     pub fn with_neutral(self, neutral: bool) -> Self {
         Self { neutral, ..self }
@@ -106,7 +106,7 @@ impl Encoder {
     }
 
     /// The parts of a template, by its place in the list, each with its path: the names of the groups and sequences around
-    /// it and its own, with slashes between. What static references refer to stands where they do.
+    /// it and its own, with slashes between. The target of a static reference appears in its place.
     pub fn parts(&self, template: usize) -> impl Iterator<Item = (&str, TemplatePart)> {
         self.plan.parts[template].iter().map(|(path, part)| (path.as_str(), *part))
     }
@@ -150,7 +150,7 @@ impl Encoder {
     /// Appends the message to `out`.
     ///
     /// # Errors
-    /// The first value that cannot be told; dictionaries and `out` are then as they were before.
+    /// The first value that cannot be encoded; dictionaries and `out` are then as they were before.
     ///
     /// # Panics
     /// Where the draft is of other templates.
@@ -236,9 +236,9 @@ impl EncodePass<'_> {
             return Err(MessageFaultCode::D9);
         };
         let mut map = PresenceMapWriter::begin(self.out, block.bits);
-        let told = *self.template_id != Some(id);
-        map.put(self.out, told);
-        if told {
+        let changed = *self.template_id != Some(id);
+        map.put(self.out, changed);
+        if changed {
             wire::unsigned(self.out, id.into());
             *self.template_id = Some(id);
         }
@@ -297,7 +297,7 @@ impl EncodePass<'_> {
                 }
                 _ => {
                     let (given, found) = match op.role {
-                        OpRole::Value => (told(draft, op, cell(op)), None),
+                        OpRole::Value => (cell_value(draft, op, cell(op)), None),
                         OpRole::Length => (Ok(length(op, cell(op))), None),
                         OpRole::Exponent => match self.halves(op, cell(op)) {
                             Ok((exponent, found)) => (Ok(exponent), found),
@@ -367,7 +367,7 @@ impl EncodePass<'_> {
         op: &EncodeOp,
         cell: DraftCell,
     ) -> Result<(Option<OperatorValue<'t>>, Option<OperatorValue<'t>>), MessageFaultCode> {
-        // No decoder takes an exponent that is out of bounds, also not where its template has it.
+        // No decoder accepts an exponent that is out of bounds, also not where its template has it.
         let initial = || {
             let exponent = self.plan.initials[op.initial as usize].bits as i64;
             if exponent.abs() <= EXPONENT_MAX { Ok(exponent) } else { Err(MessageFaultCode::R1) }
@@ -410,7 +410,7 @@ impl EncodePass<'_> {
 
 /// The value of a cell in the op's type, none where it is absent.
 #[inline(always)]
-fn told<'d>(
+fn cell_value<'d>(
     draft: &'d MessageDraft,
     op: &EncodeOp,
     cell: DraftCell,

@@ -1,4 +1,4 @@
-//! The operators: what is left out, and what is told of the rest.
+//! The operators: which values are left out, and how the others are encoded.
 
 use super::EncodePass;
 use super::plan::{EncodeInitialValue, EncodeOp, OpCode, OpRole};
@@ -66,7 +66,7 @@ impl EncoderDictionaries {
 
     /// All are empty.
     pub fn empty(&mut self) {
-        // Numbered anew between messages, long before they run out.
+        // Renumbered between messages, long before they run out.
         self.epoch += 1;
     }
 
@@ -95,11 +95,11 @@ impl EncoderDictionaries {
     }
 
     #[inline(always)]
-    fn assign(&mut self, op: &EncodeOp, told: Option<OperatorValue<'_>>) {
+    fn assign(&mut self, op: &EncodeOp, value: Option<OperatorValue<'_>>) {
         let slot = &mut self.slots[op.slot as usize];
         self.undo.push((op.slot, *slot));
-        let OperatorValue { bits, exponent, text } = told.unwrap_or(OperatorValue::int(0));
-        *slot = EncoderSlot { bits, epoch: self.epoch, empty: told.is_none(), exponent, kind: op.kind };
+        let OperatorValue { bits, exponent, text } = value.unwrap_or(OperatorValue::int(0));
+        *slot = EncoderSlot { bits, epoch: self.epoch, empty: value.is_none(), exponent, kind: op.kind };
         if is_text(op.kind) {
             let mut new = self.spare.pop().unwrap_or_default();
             new.clear();
@@ -110,13 +110,13 @@ impl EncoderDictionaries {
     }
 
     /// The value of the slot, if it is defined and not empty.
-    fn told(&self, op: &EncodeOp) -> OperatorValue<'_> {
+    fn stored(&self, op: &EncodeOp) -> OperatorValue<'_> {
         let slot = self.slots[op.slot as usize];
         let text: &[u8] = if is_text(op.kind) { &self.texts[op.slot as usize] } else { &[] };
         OperatorValue { bits: slot.bits, exponent: slot.exponent, text }
     }
 
-    /// Whether a decoder comes to the value if nothing is told.
+    /// Whether a decoder derives the value if the message leaves it out.
     #[inline(always)]
     fn left_out(
         &self,
@@ -135,7 +135,7 @@ impl EncoderDictionaries {
         if slot.empty || slot.kind != op.kind {
             return OmittedValue::Wrong;
         }
-        let before = self.told(op);
+        let before = self.stored(op);
         let same = if op.code == OpCode::Increment {
             given.bits == op.kind.increment(before.bits)
         } else {
@@ -157,7 +157,7 @@ impl EncoderDictionaries {
             true if op.code == OpCode::Tail => Ok(initial.unwrap_or(OperatorValue::int(0))),
             true => Err(MessageFaultCode::D6),
             false if slot.kind != op.kind => Err(MessageFaultCode::D4),
-            false => Ok(self.told(op)),
+            false => Ok(self.stored(op)),
         }
     }
 }
@@ -186,14 +186,14 @@ impl EncodePass<'_> {
         let plan = self.plan;
         let initial = plan.initials.get(op.initial as usize).map(OperatorValue::of);
         let given = match given {
-            None if !op.optional => Some(self.untold(op, initial)?),
+            None if !op.optional => Some(self.value_if_unset(op, initial)?),
             given => given,
         };
-        if let Some(told) = given {
+        if let Some(value) = given {
             self.entries +=
                 usize::from(matches!(op.role, OpRole::Value | OpRole::Mantissa) && !op.is_known());
             if is_text(op.kind) {
-                self.text_bytes += told.text.len();
+                self.text_bytes += value.text.len();
                 if self.text_bytes > TEXT_BYTES_MAX {
                     return Err(MessageFaultCode::TooLarge);
                 }
@@ -210,22 +210,22 @@ impl EncodePass<'_> {
                 }
             }
             OpCode::Default => {
-                let tell = given != initial;
-                map.put(self.out, tell);
-                if tell {
+                let present = given != initial;
+                map.put(self.out, present);
+                if present {
                     write(self.out, op, given);
                 }
             }
             OpCode::Delta => return self.delta(op, given, initial),
             _ => {
-                let (tell, assign) = match self.dictionaries.left_out(op, given, initial) {
+                let (present, assign) = match self.dictionaries.left_out(op, given, initial) {
                     OmittedValue::Before => (false, op.code == OpCode::Increment),
                     OmittedValue::Nothing => (false, false),
                     OmittedValue::Initial => (false, true),
                     OmittedValue::Wrong => (true, true),
                 };
-                map.put(self.out, tell);
-                if tell {
+                map.put(self.out, present);
+                if present {
                     if op.code == OpCode::Tail {
                         self.tail(op, given, initial)?;
                     } else {
@@ -240,9 +240,9 @@ impl EncodePass<'_> {
         Ok(())
     }
 
-    /// A mandatory value of which nothing was told.
+    /// A mandatory value that was not set.
     #[cold]
-    fn untold<'t>(
+    fn value_if_unset<'t>(
         &self,
         op: &EncodeOp,
         initial: Option<OperatorValue<'t>>,
@@ -261,11 +261,11 @@ impl EncodePass<'_> {
         given: Option<OperatorValue<'_>>,
         initial: Option<OperatorValue<'_>>,
     ) -> Result<(), MessageFaultCode> {
-        let Some(told) = given else {
+        let Some(value) = given else {
             wire::null(self.out);
             return Ok(());
         };
-        let (text, base) = (told.text, self.dictionaries.base(op, initial)?.text);
+        let (text, base) = (value.text, self.dictionaries.base(op, initial)?.text);
         // A tail makes no text shorter.
         let kept = match text.len().cmp(&base.len()) {
             std::cmp::Ordering::Less => return Err(MessageFaultCode::D1),
@@ -273,7 +273,7 @@ impl EncodePass<'_> {
             std::cmp::Ordering::Greater => 0,
         };
         is_whole(op.kind, text)?;
-        write(self.out, op, Some(OperatorValue { text: &text[kept..], ..told }));
+        write(self.out, op, Some(OperatorValue { text: &text[kept..], ..value }));
         Ok(())
     }
 
@@ -284,27 +284,27 @@ impl EncodePass<'_> {
         given: Option<OperatorValue<'_>>,
         initial: Option<OperatorValue<'_>>,
     ) -> Result<(), MessageFaultCode> {
-        let Some(told) = given else {
+        let Some(value) = given else {
             wire::null(self.out);
             return Ok(());
         };
         if is_text(op.kind) {
-            return self.piece(op, told, initial);
+            return self.piece(op, value, initial);
         }
         let base = self.dictionaries.base(op, initial)?;
         let number = |bits: u64| {
             if op.kind == WireType::UInt64 { i128::from(bits) } else { i128::from(bits as i64) }
         };
         let (before, nullable) = (number(base.bits), op.optional);
-        let difference = number(told.bits) - before;
+        let difference = number(value.bits) - before;
         if op.kind == WireType::Decimal {
-            let exponents = i128::from(told.exponent) - i128::from(base.exponent);
+            let exponents = i128::from(value.exponent) - i128::from(base.exponent);
             wire::difference(self.out, exponents, nullable);
             wire::difference(self.out, difference, false);
         } else {
             wire::difference(self.out, difference, nullable);
         }
-        self.dictionaries.assign(op, Some(told));
+        self.dictionaries.assign(op, Some(value));
         Ok(())
     }
 
@@ -312,10 +312,10 @@ impl EncodePass<'_> {
     fn piece(
         &mut self,
         op: &EncodeOp,
-        told: OperatorValue<'_>,
+        value: OperatorValue<'_>,
         initial: Option<OperatorValue<'_>>,
     ) -> Result<(), MessageFaultCode> {
-        let (text, base) = (told.text, self.dictionaries.base(op, initial)?.text);
+        let (text, base) = (value.text, self.dictionaries.base(op, initial)?.text);
         let (start, end) = (same_start(op.kind, base, text), same_end(op.kind, base, text));
         let cut = base.len() - start;
         // With a one off, so that nothing taken away at the front is not nothing at the end.
@@ -333,25 +333,25 @@ impl EncodePass<'_> {
             (cut as i64, behind)
         };
         wire::difference(self.out, cut.into(), op.optional);
-        write(self.out, &EncodeOp { optional: false, ..*op }, Some(OperatorValue { text: piece, ..told }));
-        self.dictionaries.assign(op, Some(told));
+        write(self.out, &EncodeOp { optional: false, ..*op }, Some(OperatorValue { text: piece, ..value }));
+        self.dictionaries.assign(op, Some(value));
         Ok(())
     }
 }
 
-/// The value as it stands in a message.
+/// Writes a value as it appears in a message.
 #[inline(always)]
-fn write(out: &mut Vec<u8>, op: &EncodeOp, told: Option<OperatorValue<'_>>) {
-    let Some(told) = told else { return wire::null(out) };
+fn write(out: &mut Vec<u8>, op: &EncodeOp, value: Option<OperatorValue<'_>>) {
+    let Some(value) = value else { return wire::null(out) };
     match op.kind {
-        WireType::UInt32 | WireType::UInt64 => wire::int(out, told.bits, false, op.optional),
-        WireType::Int32 | WireType::Int64 => wire::int(out, told.bits, true, op.optional),
+        WireType::UInt32 | WireType::UInt64 => wire::int(out, value.bits, false, op.optional),
+        WireType::Int32 | WireType::Int64 => wire::int(out, value.bits, true, op.optional),
         WireType::Decimal => {
-            wire::int(out, i64::from(told.exponent) as u64, true, op.optional);
-            wire::signed(out, told.bits as i64);
+            wire::int(out, i64::from(value.exponent) as u64, true, op.optional);
+            wire::signed(out, value.bits as i64);
         }
-        WireType::Ascii => wire::ascii(out, told.text, op.optional),
-        WireType::Unicode | WireType::Bytes => wire::vector(out, told.text, op.optional),
+        WireType::Ascii => wire::ascii(out, value.text, op.optional),
+        WireType::Unicode | WireType::Bytes => wire::vector(out, value.text, op.optional),
     }
 }
 
@@ -390,7 +390,7 @@ fn same_end(kind: WireType, a: &[u8], b: &[u8]) -> usize {
     same
 }
 
-/// Whether a character goes on at this byte.
+/// Whether a character continues at this byte.
 fn is_inside(text: &[u8], at: usize) -> bool {
     text.get(at).is_some_and(|byte| byte & 0xc0 == 0x80)
 }

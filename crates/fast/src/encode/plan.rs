@@ -110,14 +110,14 @@ struct PlanCompiler<'t> {
     parts: Vec<(String, TemplatePart)>,
 }
 
-/// Where an instruction stands.
+/// Where an instruction is.
 #[derive(Clone)]
 struct EncodeScope {
     template: usize,
     kind: Option<QualifiedName>,
     frame: u32,
     group: u32,
-    /// With a slash behind each name.
+    /// With a slash after each name.
     path: String,
 }
 
@@ -173,15 +173,15 @@ impl PlanCompiler<'_> {
         self.parts.push((format!("{}{name}", context.path), part));
     }
 
-    /// The ops of a body stand together; the blocks inside stand before it.
+    /// The ops of a body are adjacent; the blocks inside precede it.
     fn block(&mut self, body: &[Instruction], context: &EncodeScope) -> u32 {
         let mut ops = Vec::new();
         let bits = self.body(body, context, &mut ops);
         let from = self.plan.ops.len() as u32;
         self.plan.ops.extend_from_slice(&ops);
         let to = self.plan.ops.len() as u32;
-        let told = ops.iter().filter(|op| !op.is_known()).count() as u32;
-        self.plan.blocks.push(EncodeBlock { from, to, bits, ops: told });
+        let variable = ops.iter().filter(|op| !op.is_known()).count() as u32;
+        self.plan.blocks.push(EncodeBlock { from, to, bits, ops: variable });
         self.plan.blocks.len() as u32 - 1
     }
 

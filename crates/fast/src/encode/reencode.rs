@@ -77,7 +77,7 @@ impl<'m> MessageCopier<'_, 'm> {
                     self.info = op.info;
                     self.end(op)?;
                 }
-                // Both are of what stands behind them.
+                // Both are of what is after them.
                 _ if matches!(op.role, OpRole::Exponent | OpRole::Length) => {}
                 _ => {
                     if let Some(entry) = self.next_if(op, |form| form <= EntryKind::Long) {

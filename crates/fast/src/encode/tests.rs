@@ -34,7 +34,7 @@ fn made(body: &str) -> Encoder {
     Encoder::new(tests::made(body))
 }
 
-/// Messages with four bytes before each, of which nothing tells where they end but themselves.
+/// Messages with four bytes before each; only decoding shows where they end.
 fn back_to_back<'b>(templates: &Arc<Templates>, bytes: &'b [u8]) -> Vec<&'b [u8]> {
     let (mut decoder, mut at, mut messages) = (Decoder::new(templates.clone()), 0, Vec::new());
     while at < bytes.len() {
@@ -45,7 +45,7 @@ fn back_to_back<'b>(templates: &Arc<Templates>, bytes: &'b [u8]) -> Vec<&'b [u8]
     messages
 }
 
-/// Told again, messages of venues have the same values in no more bytes.
+/// Encoded again, messages of venues have the same values in no more bytes.
 fn samples(of: &str, templates: &Path, messages: &Path, count: usize, resets: bool) {
     let templates = load(&std::fs::read(templates).unwrap());
     let bytes = std::fs::read(messages).unwrap();
@@ -82,8 +82,8 @@ fn messages_of_venues_told_again() {
     of("moex", "test.xml", "olr_2521.dat", 5020, false);
 }
 
-/// What the specification's own examples say is what their values are told by, but where they are told in more bytes than
-/// they have to be, or say that something is wrong.
+/// The encoder writes the bytes of the specification's own examples, except where these use more bytes than needed or
+/// show an error.
 #[test]
 fn the_examples_of_the_specification() {
     let mut same = 0;
@@ -93,14 +93,14 @@ fn the_examples_of_the_specification() {
         let all: serde_json::Value = serde_json::from_slice(&text).unwrap();
         let all = all["vectors"].as_array().unwrap();
         for vector in all.iter().filter(|v| v["static"].is_null() && v["more_templates"].is_null()) {
-            same += told_again(vector);
+            same += count_same_bytes(vector);
         }
     }
     assert!(same >= 580, "{same}");
 }
 
-/// How many messages of a vector are told in the same bytes.
-fn told_again(vector: &serde_json::Value) -> usize {
+/// How many messages of a vector encode to the same bytes.
+fn count_same_bytes(vector: &serde_json::Value) -> usize {
     let templates = load(vector["template"].as_str().unwrap().as_bytes());
     let unhex = |text: &str| -> Vec<u8> {
         (0..text.len() / 2).map(|n| u8::from_str_radix(&text[2 * n..2 * n + 2], 16).unwrap()).collect()
@@ -119,7 +119,7 @@ fn told_again(vector: &serde_json::Value) -> usize {
     same
 }
 
-/// An encoder once told nonsense rather than that it could not.
+/// An encoder once wrote nonsense instead of returning an error.
 #[test]
 fn what_cannot_be_told_is_said() {
     fn check(body: &str, value: FieldValue<'_>, code: MessageFaultCode) {
@@ -156,7 +156,7 @@ fn what_cannot_be_told_is_said() {
     check(&split, decimal(5, -3), MessageFaultCode::D3);
     check(&split, decimal(6, -2), MessageFaultCode::D3);
     check(&split, decimal(i64::MAX, 0), MessageFaultCode::D3);
-    // A nought has any exponent, yet not one that no decoder takes: it was looked for without an end.
+    // A nought has any exponent, yet not one that no decoder accepts: it was looked for without an end.
     for (operator, exponent) in
         ["constant", "default"].iter().flat_map(|o| [64, 100, 200, -64, -300].map(|e| (o, e)))
     {
@@ -266,7 +266,7 @@ fn numbers_of_other_types() {
     assert_eq!(message.get("C"), Some(FieldValue::Decimal { mantissa: -7, exponent: 0 }));
 }
 
-/// Bits of a presence map beyond a word, and maps that end where nothing more is told.
+/// Bits of a presence map beyond a word, and maps that end where no later bit is set.
 #[test]
 fn presence_maps_of_any_length() {
     let fields: String =
@@ -289,7 +289,7 @@ fn presence_maps_of_any_length() {
     }
 }
 
-/// What a decoder would refuse as too large is not told.
+/// The encoder refuses a message that a decoder would refuse as too large.
 #[test]
 fn what_grows_without_end_is_refused() {
     let mut encoder =

@@ -109,7 +109,7 @@ pub(super) fn vector(out: &mut Vec<u8>, bytes: &[u8], nullable: bool) {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PresenceMapWriter {
     from: usize,
-    /// Behind the last that is reserved.
+    /// After the last that is reserved.
     to: usize,
     /// Of the next bit.
     byte: usize,
@@ -142,7 +142,7 @@ impl PresenceMapWriter {
         }
     }
 
-    /// The bytes behind the last one that says something go.
+    /// The bytes after the last one that says something go.
     #[inline(always)]
     pub fn end(self, out: &mut Vec<u8>) {
         let mut last = self.to - 1;

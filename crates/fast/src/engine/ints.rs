@@ -89,7 +89,7 @@ pub(super) unsafe fn int<const K: u8, const N: bool, const BMI2: bool, const L: 
     if is_signed(K) {
         // All of the eight, the first the highest; the sign is that of the first.
         let high = (groups::<BMI2>(word.swap_bytes()) << 8) as i64;
-        // The first group tells nothing but the sign of the second.
+        // The first group carries only the sign of the second.
         if ((high >> 56) + 1) as u8 <= 1 {
             return (IntOutcome::Other, at);
         }
@@ -182,7 +182,7 @@ pub(super) const fn empty(kind: u8) -> u64 {
     slot::SlotState::Empty as u64 | (kind as u64) << 8
 }
 
-/// Puts a value where its role says, and goes on.
+/// Puts a value where its role says, and continues.
 ///
 /// # Safety
 /// As [`StepHandler`].
@@ -215,7 +215,7 @@ pub(super) unsafe fn put<const R: u8>(
             NOTHING => go_on!(state, step + 1, at, map, out),
             _ => {
                 (*state).length = value;
-                // That is the step behind a length; to jump there by its address would be slower.
+                // That is the step after a length; to jump there by its address would be slower.
                 parts::sequence(state, step.add(1), at, map, out)
             }
         }
@@ -241,7 +241,7 @@ pub(super) unsafe fn leave_out<const R: u8>(
             LENGTH => go_on!(state, step + 2, at, map, out),
             EXPONENT => {
                 let bit = (*step.add(1)).mask;
-                // It has no bit in the map then: those behind it are one place nearer.
+                // It has no bit in the map then: those after it are one place nearer.
                 let behind = if bit == 0 { 0 } else { bit | (bit - 1) };
                 let map = map & !behind | (map & behind) >> 1;
                 go_on!(state, step + 2, at, map, out)
@@ -251,8 +251,8 @@ pub(super) unsafe fn leave_out<const R: u8>(
     }
 }
 
-/// Goes on behind a field without a bit in the map that is absent with it, and behind those that follow it if they are of
-/// this kind and have no bit either.
+/// Continues after a field without a bit in the map that is absent with it, and after those that follow it if they
+/// are of this kind and have no bit either.
 ///
 /// # Safety
 /// As [`StepHandler`]; the step is [`EngineStep::follow`]ed by such.
@@ -361,7 +361,7 @@ unsafe fn scaled_body<const N: bool, const BMI2: bool, const L: u8>(
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's; the mantissa is the step behind this one.
+    // SAFETY: the caller's; the mantissa is the step after this one.
     unsafe {
         if L == HOT && map & (*step).mask == 0 {
             (*state).exponent = (*step).initial << 56;

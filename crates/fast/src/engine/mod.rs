@@ -1,4 +1,4 @@
-//! The fast engine. It takes messages as they mostly are, and has no opinion on others.
+//! The fast engine. It decodes messages as they mostly are, and leaves all others.
 //!
 //! ```text
 //!  program: blocks of ops ──▶ steps: each with the handler for its type, operator, presence       once
@@ -8,8 +8,9 @@
 //!                └ anything unusual: gives up ──▶ what it did is undone ──▶ the exact engine decodes the message
 //! ```
 //!
-//! What it takes, the exact engine takes, too, and with the same values: errors, integers longer than they have to be and
-//! presence maps beyond 56 bits are not decided here. So a fault has its code and place from one engine alone.
+//! What it accepts, the exact engine accepts, too, and with the same values: errors, integers longer than they have
+//! to be and presence maps beyond 56 bits are not decided here. So a fault has its code and place from one engine
+//! alone.
 //!
 //! # Dictionaries
 //! Where a message begins, what its template has of the dictionaries is copied aside, or emptied where it is of an earlier
@@ -18,10 +19,10 @@
 //!
 //! # Reading without a look at the end
 //! A handler reads some bytes from its place on, and does not ask whether they are the message's. Wherever a run of steps
-//! begins (`parts::enter`, behind what is nested, and every [`state::RUN_STEPS`] steps) the place is held against
+//! begins (`parts::enter`, after what is nested, and every [`state::RUN_STEPS`] steps) the place is held against
 //! [`state::EngineState::check`]: what can be read up to the next such place is less than [`SLACK`] bytes, and the buffer has
 //! them. Where the buffer is nearly over, what is left of the message is copied and `state::PAD` bytes that end everything
-//! (`80`) put behind it ([`state::EngineState::edge`]). A message that runs over its end is seen at the next check.
+//! (`80`) put after it ([`state::EngineState::edge`]). A message that runs over its end is seen at the next check.
 
 mod ints;
 mod parts;
@@ -59,7 +60,7 @@ pub(super) unsafe fn decode(
     let start = message.as_ptr();
     // SAFETY: inside the message.
     let end = unsafe { start.add(message.len().min(steps.bytes_max)) };
-    // Before the first byte where there is less than that behind it: a copy is made at once.
+    // Before the first byte where there is less than that after it: a copy is made at once.
     let last = buffer.as_ptr_range().end;
     let check = end.min(last.with_addr(last.addr().saturating_sub(SLACK)));
     let workspace: *mut DecodeWorkspace = workspace;
@@ -177,7 +178,7 @@ unsafe fn fill(
             std::ptr::copy_nonoverlapping(places, saved, slots);
             return;
         }
-        // A template that empties them, behind one that did not.
+        // A template that empties them, after one that did not.
         if *filled == before {
             std::ptr::copy_nonoverlapping(places, saved, slots);
         }

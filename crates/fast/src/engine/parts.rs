@@ -85,7 +85,8 @@ unsafe fn long_id(at: BytePtr) -> Option<(u32, BytePtr)> {
 /// A group or an element: its presence map, and all that is in it. Null where the exact engine is to decode the message.
 ///
 /// # Safety
-/// The state is whole, the step the first of a block of its program, `at` inside the buffer, and `out` where entries go on.
+/// The state is whole, the step the first of a block of its program, `at` inside the buffer, and `out` where the next
+/// entry goes.
 #[inline(always)]
 unsafe fn enter(
     state: *mut EngineState,
@@ -171,7 +172,7 @@ unsafe fn resume(state: *mut EngineState, at: BytePtr) -> BytePtr {
     at
 }
 
-/// The end of a block: bits that stand for nothing are for the exact engine.
+/// The end of a block: bits that mean nothing are for the exact engine.
 ///
 /// # Safety
 /// As [`super::state::StepHandler`].
@@ -189,7 +190,7 @@ pub(super) unsafe fn end(
     }
 }
 
-/// A block of many steps goes on from here with new room; see [`resume`].
+/// A block of many steps continues from here with new room; see [`resume`].
 ///
 /// # Safety
 /// As [`super::state::StepHandler`].
@@ -280,7 +281,7 @@ pub(super) unsafe fn sequence(
     }
 }
 
-/// Goes on behind a group or a sequence.
+/// Continues after a group or a sequence.
 ///
 /// # Safety
 /// As [`super::state::StepHandler`].
@@ -318,7 +319,8 @@ pub(super) unsafe fn exact(
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's; all that was written is told to the workspace before it goes on, and asked for anew behind it.
+    // SAFETY: the caller's; `give_back` reports all written entries to the workspace first, and the state borrows it
+    // again afterwards.
     unsafe {
         if at > (*state).end {
             give_up!();

@@ -22,7 +22,7 @@ pub(super) use go_on;
 
 /// A module with the handlers of a body, by its constants. Of the last two of them one says whether the machine has BMI2,
 /// and the other how much is in line: what is mostly so ([`HOT`], in few registers), what is often so, or everything. A body
-/// goes on from one to the next by `more`.
+/// continues from one to the next by `more`.
 macro_rules! handlers {
     ($(#[$meta:meta])* $name:ident [$($c:ident: $t:ty),*] $body:ident) => {
         $(#[$meta])*

@@ -8,8 +8,9 @@ use crate::workspace::DecodeWorkspace;
 /// A place in the message; null where the exact engine is to decode it.
 pub(super) type BytePtr = *const u8;
 
-/// Does what a step says and goes on with the next one. The arguments are the registers of the engine: what all of the
-/// message shares, the step, the place, the presence map (the first bit the highest), and where the next entry goes.
+/// Does what a step says and continues with the next one. The arguments are the registers of the engine: what all of
+/// the message shares, the step, the place, the presence map (the first bit the highest), and where the next entry
+/// goes.
 ///
 /// # Safety
 /// - `step` is one of a block of the program that the state is of, and what follows it to the block's end does, too.
@@ -25,7 +26,7 @@ pub(super) struct EngineStep {
     pub run: StepHandler,
     /// Of its entry.
     pub meta: u64,
-    /// Its bit in the presence map, of the end those that stand for nothing; none where it has none.
+    /// Its bit in the presence map, of the end those that mean nothing; none where it has none.
     pub mask: u64,
     /// The initial value; of a sequence, what each element's entry has.
     pub initial: u64,
@@ -58,9 +59,9 @@ const _: () = assert!(size_of::<EngineStep>() == 64);
 pub(super) struct EngineState {
     /// Beyond this place something is to be done before more is read: the message is over, or the buffer nearly is.
     pub check: BytePtr,
-    /// Where entries go on, between runs of steps.
+    /// Where the next entry goes, between runs of steps.
     pub out: *mut MessageEntry,
-    /// Behind this there is less room for entries than a run needs.
+    /// After this there is less room for entries than a run needs.
     pub out_end: *mut MessageEntry,
     /// Of the decimal whose mantissa comes next, where an entry has it.
     pub exponent: u64,
@@ -87,7 +88,7 @@ pub(super) const RUN_STEPS: usize = 32;
 /// More bytes than a run of steps reads: a difference of a decimal has 18, and a presence map before the run 8.
 pub(super) const SLACK: usize = 18 * (RUN_STEPS + 2) + 16;
 
-/// The same where each entity has one byte, behind one that begins before the end: a vector's eight bytes tell no end.
+/// The same where each entity has one byte, after one that begins before the end: a vector's eight bytes show no end.
 const PAD: usize = 2 * (RUN_STEPS + 2) + 36;
 
 /// Entries that a run needs at most: one for each step, and the ends of a sequence or group.
@@ -105,7 +106,7 @@ impl EngineState {
         unsafe { self.borrow_of(&mut *workspace, (*workspace).entries.len()) };
     }
 
-    /// The same where the workspace is at hand, and how many entries it has; where they go on.
+    /// The same where the workspace is at hand, and how many entries it has; returns where the next one goes.
     ///
     /// # Safety
     /// It is this one, and these are as many.
@@ -124,13 +125,13 @@ impl EngineState {
         self.out
     }
 
-    /// Tells the workspace how far its entries go.
+    /// Sets the length of the workspace to the entries that were written.
     ///
     /// # Safety
     /// As [`Self::borrow`], after which all up to `out` was written.
     #[inline(always)]
     pub unsafe fn give_back(&mut self) {
-        // SAFETY: the caller's: it is behind the beginning of this vector, and what is before it is written.
+        // SAFETY: the caller's: it is after the beginning of this vector, and what is before it is written.
         unsafe {
             let workspace = self.workspace;
             self.give_back_to(&mut *workspace);
@@ -148,7 +149,7 @@ impl EngineState {
         unsafe { entries.set_len(self.out.offset_from_unsigned(entries.as_ptr())) };
     }
 
-    /// Makes sure of room for a run; where entries go on.
+    /// Makes sure of room for a run; returns where the next entry goes.
     ///
     /// # Safety
     /// As [`Self::give_back`].
@@ -182,7 +183,7 @@ impl EngineState {
         if at > self.end {
             return std::ptr::null();
         }
-        // SAFETY: the message goes on to its end; the copy is nobody else's, and the workspace is the caller's.
+        // SAFETY: the message extends to its end; the copy is nobody else's, and the workspace is the caller's.
         unsafe {
             let left = self.end.offset_from_unsigned(at);
             let padded = &mut (*self.workspace).padded;

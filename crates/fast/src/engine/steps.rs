@@ -27,7 +27,7 @@ pub(crate) struct StepProgram {
     pub(super) steps: Vec<EngineStep>,
     /// By the number of the program's.
     blocks: Vec<StepBlock>,
-    /// By the lowest bits of the id, or behind it; a power of two of them.
+    /// By the lowest bits of the id, or after it; a power of two of them.
     starts: Vec<TemplateStart>,
     pub(super) pieces: Vec<NumberedSlotRange>,
     /// A message of more bytes is for the exact engine: its values may be more than are taken.
@@ -39,7 +39,7 @@ pub(crate) struct StepProgram {
 pub(super) enum TemplateSlots {
     #[default]
     None,
-    /// From this slot on so many.
+    /// This many, from this slot on.
     One(NumberedSlotRange),
     /// A range of [`StepProgram::pieces`].
     Several { from: u32, to: u32 },
@@ -100,7 +100,7 @@ impl StepProgram {
         #[cfg(not(target_arch = "x86_64"))]
         let bmi2 = false;
         let mut all = Self::default();
-        // Blocks inside stand before those around them.
+        // Blocks inside are before those around them.
         let (mut able, mut weights, mut next) = (Vec::<bool>::new(), Vec::<usize>::new(), 0);
         for block in &program.blocks {
             let ops = &program.ops[block.from as usize..block.to as usize];
@@ -150,7 +150,7 @@ impl StepProgram {
         if first.id == id && first.able { Some(first) } else { self.other_start(id) }
     }
 
-    /// The same, behind the first place.
+    /// The same, after the first place.
     #[inline(never)]
     fn other_start(&self, id: u32) -> Option<&TemplateStart> {
         let mut at = self.place(id);
@@ -233,7 +233,7 @@ impl StepProgram {
         let unwanted = op.code == OpCode::Default && op.role == OpRole::Value && !op.deliver;
         let initial = initial.filter(|initial| !unwanted || initial.long);
         let found = initial.unwrap_or(PackedValue::int(0));
-        // An exponent that no decimal may have is looked at where it is told.
+        // An exponent that no decimal may have is checked where a message uses it.
         let fits = (found.bits as i64).unsigned_abs() <= EXPONENT_MAX as u64;
         let scaled = fits && next.is_some_and(|next| next.code == OpCode::Delta);
         let extra = if found.long { 0 } else { found.extra(op.kind) };

@@ -1,4 +1,4 @@
-//! Texts: strings of seven bits a character, and what has its length before it; and decimals told as one.
+//! Texts: strings of seven bits a character, and values with their length before them; and decimals encoded as one.
 
 use super::ints::{I32, I64, IntOutcome, U32, VALUE, assigned, empty, int, left_out, pass, slot_of};
 use super::raw::{ALL, BOTH, HOT, MORE, STOPS, eight, give_up, go_on, handlers, length};
@@ -14,7 +14,7 @@ pub(super) const UNICODE: u8 = WireType::Unicode as u8;
 pub(super) const BYTES: u8 = WireType::Bytes as u8;
 pub(super) const DECIMAL: u8 = WireType::Decimal as u8;
 
-/// How the value is told.
+/// How the value is encoded.
 pub(super) const PLAIN: u8 = 0;
 pub(super) const DEFAULT: u8 = 1;
 pub(super) const COPY: u8 = 2;
@@ -199,7 +199,7 @@ unsafe fn pass_decimal<const N: bool, const BMI2: bool, const L: u8>(at: BytePtr
     }
 }
 
-/// Puts a value into an entry, and goes on.
+/// Puts a value into an entry, and continues.
 ///
 /// # Safety
 /// As [`StepHandler`].
@@ -251,7 +251,7 @@ unsafe fn put_any<const K: u8>(
 const LONG: u64 = (EntryKind::Long as u64 - EntryKind::Short as u64) << 48;
 
 handlers! {
-    /// A text or a decimal, of type K; O: how it is told.
+    /// A text or a decimal, of type K; O: how it is encoded.
     value [K: u8, N: bool, O: u8] value_body
 }
 
@@ -417,7 +417,7 @@ unsafe fn long_vector<const K: u8, const N: bool, const O: u8>(
     }
 }
 
-/// Puts a text into the arena, and goes on behind it.
+/// Puts a text into the arena, and continues after it.
 ///
 /// # Safety
 /// As [`StepHandler`]; the text is inside of the message, and has more than eight bytes.

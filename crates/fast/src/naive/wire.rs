@@ -102,8 +102,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Noughts in front tell what cannot be told otherwise: one that the string is empty (it is absent where it may be),
-    /// one more that it begins with a nought, and where it may be absent yet one more.
+    /// Noughts in front mark values that have no other encoding: one marks an empty string (or an absent one, where
+    /// it may be absent). One more marks a string that begins with a nought, and where it may be absent yet one more.
     fn ascii(&mut self, nullable: bool) -> Result<Option<InitialValue>, Wrong> {
         let start = self.at;
         let characters = self.entity()?;

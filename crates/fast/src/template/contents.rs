@@ -1,4 +1,4 @@
-//! What may stand in a field, a length or a part of a decimal, and how often: what is not looked at must not stand there.
+//! What may be in a field, a length or a part of a decimal, and how often: what is not looked at must not be there.
 
 use super::WireType;
 use super::error::{TemplateError, TemplateErrorCode::S1};
@@ -10,12 +10,12 @@ pub(super) fn operators(element: &XmlElement) -> impl Iterator<Item = &XmlElemen
 }
 
 impl TemplateLoader<'_> {
-    /// What stands in a field beside its operator.
+    /// The contents of a field beside its operator.
     pub fn only_known(&self, element: &XmlElement, kind: WireType) -> Result<(), TemplateError> {
         for child in &element.children {
             let known = match child.name.as_str() {
                 "exponent" | "mantissa" => kind == WireType::Decimal,
-                // The length of a vector or of a string in Unicode may have a name; it is told the same way.
+                // The length of a vector or of a string in Unicode may have a name; its encoding is the same.
                 "length" => matches!(kind, WireType::Bytes | WireType::Unicode),
                 "element" => matches!(element.name.as_str(), "enum" | "set"),
                 word => {
@@ -59,12 +59,12 @@ impl TemplateLoader<'_> {
         }
     }
 
-    /// The parts of a decimal stand once each, the exponent first; `halves` are the first of each.
+    /// The parts of a decimal appear once each, the exponent first; `halves` are the first of each.
     pub fn in_order(&self, of: &XmlElement, halves: &[Option<&XmlElement>; 2]) -> Result<(), TemplateError> {
         let mut so = halves.iter().flatten();
         let is_half = |child: &&XmlElement| matches!(child.name.as_str(), "exponent" | "mantissa");
-        let mut told = of.children.iter().filter(is_half);
-        if let Some(other) = told.find(|is| so.next().is_none_or(|so| !std::ptr::eq(*is, *so))) {
+        let mut halves_found = of.children.iter().filter(is_half);
+        if let Some(other) = halves_found.find(|is| so.next().is_none_or(|so| !std::ptr::eq(*is, *so))) {
             let what = "<exponent> and <mantissa> stand once each, in this order";
             return Err(self.location(other).error(S1, what));
         }

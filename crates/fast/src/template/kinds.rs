@@ -1,4 +1,4 @@
-//! Types: what an element of a template stands for.
+//! Types: what an element of a template means.
 
 use super::error::{TemplateError, TemplateErrorCode};
 use super::xml::{FileLocation, XmlElement};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Elements of an enumeration, at most.
 const ELEMENTS_MAX: usize = 4096;
 
-/// The type that an element says, and what its numbers stand for.
+/// The type that an element says, and what its numbers mean.
 pub(super) fn kind(
     at: &FileLocation<'_>,
     of: &XmlElement,
@@ -100,7 +100,7 @@ pub(super) fn vector(word: &str) -> Option<WireType> {
     }
 }
 
-/// An initial value by the name of what it stands for, as a number; a number stays.
+/// An initial value by the name of what it means, as a number; a number stays.
 pub(super) fn of_name(text: &str, meaning: &IntegerMeaning) -> String {
     let number = match meaning {
         IntegerMeaning::Enum(elements) => {

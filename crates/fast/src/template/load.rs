@@ -254,7 +254,7 @@ impl TemplateLoader<'_> {
         Ok(())
     }
 
-    /// Looks at a type that is defined, so that a mistake in it is told whether or not it is used.
+    /// Checks a defined type, so that a mistake in it is reported whether or not it is used.
     fn define(&mut self, element: &XmlElement, scope: &ElementScope) -> Result<(), TemplateError> {
         self.name(element)?;
         let Some(of) = element.children.first() else {
@@ -379,7 +379,7 @@ impl TemplateLoader<'_> {
                 let Some(inner) = define.children.first() else {
                     return Err(self.location(define).error(S1, "<define> without a type in it"));
                 };
-                // What it is called is not what the field is called, nor how it is told where the field says so.
+                // The type's name is not the field's. Its encoding does not apply where the field gives its own.
                 if parts.around.is_empty() {
                     return Err(self.location(of).error(S1, "<type> stands in a <field>"));
                 }

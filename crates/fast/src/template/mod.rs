@@ -35,7 +35,7 @@ use std::sync::Arc;
 /// A name in a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct QualifiedName {
-    /// The namespace, empty where none was told.
+    /// The namespace; empty if none was given.
     pub ns: String,
     /// The name in it.
     pub local: String,
@@ -67,7 +67,7 @@ pub struct Template {
     pub reset: bool,
     /// The application type of what it has.
     pub type_ref: Option<QualifiedName>,
-    /// What stands in it, in order.
+    /// Its contents, in order.
     pub body: Vec<Instruction>,
 }
 
@@ -95,9 +95,9 @@ pub struct TemplateField {
     pub id: Option<String>,
     /// It may be absent.
     pub optional: bool,
-    /// Its type and how it is told.
+    /// Its type and how it is encoded.
     pub kind: FieldEncoding,
-    /// What its number stands for.
+    /// What its number means.
     pub meaning: IntegerMeaning,
 }
 
@@ -184,7 +184,7 @@ impl WireType {
     }
 }
 
-/// What an integer stands for, in FAST 1.2.
+/// What an integer means, in FAST 1.2.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum IntegerMeaning {
     /// Itself.
@@ -203,7 +203,7 @@ pub enum IntegerMeaning {
     },
 }
 
-/// How a value is told.
+/// How a value is encoded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldOperator {
     /// The operator.
@@ -277,7 +277,7 @@ pub struct DictionaryKey {
 /// What of a field a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyPart {
-    /// All of it, or a key was told.
+    /// All of it, or a key was given.
     Whole,
     /// The exponent.
     Exponent,
@@ -309,7 +309,7 @@ pub struct TemplateGroup {
     pub optional: bool,
     /// The application type of what it has.
     pub type_ref: Option<QualifiedName>,
-    /// What stands in it.
+    /// What is in it.
     pub body: Vec<Instruction>,
 }
 
@@ -324,7 +324,7 @@ pub struct TemplateSequence {
     pub type_ref: Option<QualifiedName>,
     /// How many there are.
     pub length: Arc<TemplateField>,
-    /// What stands in each.
+    /// The contents of each element.
     pub body: Vec<Instruction>,
 }
 

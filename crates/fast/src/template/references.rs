@@ -9,7 +9,7 @@ use std::collections::HashMap;
 /// Parts in each other, with those of all templates referred to, at most.
 const DEPTH_MAX: usize = 64;
 
-/// Parts of all templates, each with all that it refers to, at most: they are written out where references stand.
+/// Parts of all templates, each with all that it refers to, at most: they are written out in place of references.
 const ALL_PARTS_MAX: usize = 1 << 20;
 
 /// Finds what static references refer to. None may come back to where it began, nor lead to more than can be held.

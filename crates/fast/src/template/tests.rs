@@ -224,7 +224,7 @@ fn what_is_around_a_field_is_its_own() {
     assert_eq!(decimal("0.000"), InitialValue::Decimal { mantissa: 0, exponent: 0 });
 }
 
-/// A mistake in a type was told with the line of the file that has it, and the name of the file that used it.
+/// A mistake in a type was once reported with the line of its own file, but with the name of the file that used it.
 #[test]
 fn a_mistake_in_a_type_of_another_file_is_told_with_that_file() {
     let uses = "<templates>\n<template name=\"T\"><field name=\"A\"><type name=\"D\"/></field></template></templates>";

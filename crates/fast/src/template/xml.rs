@@ -140,7 +140,7 @@ pub(super) fn parse(
     Ok((root, language.unwrap_or_default()))
 }
 
-/// Forgets what is bound at this depth; the deepest stand last.
+/// Forgets what is bound at this depth; the deepest are last.
 fn unbind(bound: &mut Vec<(usize, String, String)>, depth: usize) {
     while bound.pop_if(|(at, ..)| *at >= depth).is_some() {}
 }

@@ -13,7 +13,7 @@ fn decoded(templates: &Arc<Templates>, framing: StreamFraming, input: &[u8]) -> 
     lines.lines().map(|line| line.strip_prefix("{\"file\":\"f\",").unwrap().to_owned()).collect()
 }
 
-/// Each way to tell messages apart: what is whole is decoded, what is not is said to be.
+/// Each way to separate messages: whole messages are decoded, others are reported as incomplete.
 #[test]
 fn framings() {
     let t = made("<uInt32 name=\"A\"/>");
@@ -95,7 +95,7 @@ fn a_message_may_come_in_pieces() {
     assert_eq!(decode(&mut Drops(&bytes[..20_000])), decode(&mut &bytes[..20_000]));
 }
 
-/// The elements of a vector were told with two commas between them, which is no JSON.
+/// The elements of a vector were once printed with two commas between them, which is no JSON.
 #[test]
 fn vectors_are_arrays_of_values() {
     let templates = made("<int32Vector name=\"V\"/><sequence name=\"S\"><uInt32/></sequence>");

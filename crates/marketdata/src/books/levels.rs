@@ -11,7 +11,7 @@ impl Books {
     /// Applies a level.
     #[inline(always)]
     pub(super) fn level(&mut self, level: &LevelUpdate) {
-        // A quantity that is not told is none that can be.
+        // A missing quantity becomes an impossible one.
         let qty = level.qty.map_or((-1, 0), |qty| (qty.mantissa(), qty.exponent()));
         let (instrument, px, orders) = (level.instrument, level.px.0, level.orders.unwrap_or(u32::MAX));
         let Some(depth) = level.depth else {
@@ -76,7 +76,7 @@ impl Books {
         }
     }
 
-    /// Who listens will be told of a level.
+    /// Notes a changed level for the listener.
     #[inline(always)]
     fn note_change(
         &mut self,

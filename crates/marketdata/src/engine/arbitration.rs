@@ -1,22 +1,24 @@
-//! Two lines, one stream: which copy of a packet is taken, and when a missing one is given up.
+//! Two lines, one stream: which copy of a packet is used, and when a missing one is given up.
 //!
 //! ```text
 //!  line A  1 2 . 4 5        the first good copy wins: A's 1, A's 2, B's 3 …
 //!  line B    1 2 3 4        4 and 5 of line A wait for 3
 //! ```
 //!
-//! **Numbers.** Packets of a stream have numbers that go up by one; both lines carry the same. A packet whose turn it is
-//! goes on at once, one that is ahead waits in the *window*, one that was taken already is a duplicate. A copy that does
-//! not decode does not count: the other line's may still come.
+//! **Numbers.** Packets of a stream carry numbers that increase by one; both lines carry the same. The expected
+//! packet is processed at once, one that is ahead waits in the *window*, one that was already used is a duplicate. A
+//! copy that does not decode does not count: the other line's copy may still arrive.
 //!
-//! **A gap** is declared when what is missing will not come: both lines have gone past it (each that is alive has brought
-//! [`ArbitrationWindow::past`] packets with greater numbers), or the window is full (packets, bytes), or it has waited too long by receive
-//! times. A line that was silent for [`ArbitrationWindow::dead_ns`] is not waited for; either may come back.
+//! **A gap** is declared when the missing packets will not arrive: both lines have passed it (each live line has
+//! brought [`ArbitrationWindow::past`] packets with greater numbers), or the window is full (packets, bytes), or the
+//! gap has waited too long by receive times. A line that was silent for [`ArbitrationWindow::dead_ns`] is not waited
+//! for; either line may come back.
 //!
-//! **Numbers that begin again.** A number that steps back on its own line while the sender's clock goes on (where there
-//! is no clock: that is further back than [`ArbitrationWindow::far`]), or far ahead, is set aside; the next packet of that line tells
-//! whether it was damaged or the line counts anew. A header that says so is believed at once. Then the stream follows, and
-//! the other line's packets of the old numbers are late until it does, too.
+//! **Numbers that begin again.** A packet is set aside if its number steps back on its own line while the sender's
+//! clock advances, or is far ahead. Without a clock, a number steps back if it is further back than
+//! [`ArbitrationWindow::far`]. The next packet of that line shows whether the one aside was damaged or the line has
+//! restarted its numbers. A header that announces a restart is believed at once. Then the stream follows, and the
+//! other line's packets with old numbers are late until that line restarts, too.
 
 use super::config::ArbitrationWindow;
 use serde::Serialize;
@@ -53,7 +55,7 @@ pub(super) enum ArrivalVerdict {
     Now,
     /// Keep it in the window, unless it is bad.
     Wait,
-    /// It was taken already, or waits already.
+    /// It was used already, or waits already.
     Duplicate,
     /// It was given up, or is of numbers that are over.
     Late,
@@ -99,7 +101,7 @@ pub struct LineStats {
     pub twice: u64,
     /// Packets that it did not bring.
     pub missed: u64,
-    /// Packets that came behind later ones.
+    /// Packets that came after later ones.
     pub reordered: u64,
     /// Packets that did not decode.
     pub corrupt: u64,
@@ -153,7 +155,7 @@ pub(super) struct ArbitratedStream {
     lost: Vec<(u64, u64)>,
     /// By line: the packet that was set aside, and its number.
     pub aside: [Option<(u64, HeldPacket)>; 2],
-    /// What the last packet told of the one its line had aside: it is good, or it was damaged.
+    /// The verdict of the last packet on the one that its line had set aside: it is good, or it was damaged.
     pub settled: Option<bool>,
     pub gaps: u64,
     pub lost_packets: u64,
@@ -161,7 +163,7 @@ pub(super) struct ArbitratedStream {
     pub restarts: u64,
 }
 
-/// A lost packet is remembered until so many more have come: until then it is late, and no duplicate.
+/// A lost packet is remembered until this many more have arrived: until then it is late, and no duplicate.
 const LATE_PACKETS: u64 = 1 << 16;
 
 impl ArbitratedStream {
@@ -254,7 +256,7 @@ impl ArbitratedStream {
         }
     }
 
-    /// Where a number of the stream's own numbering stands.
+    /// The place of a number in the stream's own numbering.
     #[inline]
     pub fn classify(&mut self, sequence: u64) -> ArrivalVerdict {
         match self.expected {
@@ -339,7 +341,7 @@ impl ArbitratedStream {
         let follows_odd = line.odd.is_some_and(|(odd, sent)| {
             a.sequence > odd && a.sequence - odd <= far && (a.sent >= sent || sent.is_none())
         });
-        // Between two numberings that are one behind the other, a line that is to begin anew has done so.
+        // Between two numberings that are one behind the other, a line that is to restart has done so.
         let tie = line.epoch != Some(self.epoch) && line.odd.is_some_and(|(odd, _)| odd >= line.last);
         if flagged || (back || ahead || tie) && follows_odd {
             let odd = line.odd.take();
@@ -386,7 +388,7 @@ impl ArbitratedStream {
     }
 
     /// Whether a packet of a line that counts otherwise is of the stream's own numbering, by the sender's clock: it was sent
-    /// after the first of these numbers, and is a copy of one that is known, or goes on behind them.
+    /// after the first of these numbers, and is a copy of one that is known, or continues after them.
     fn is_of_numbering(&self, a: PacketArrival) -> bool {
         let (Some(sent), Some(since), Some(expected)) = (a.sent, self.since_sent, self.expected) else {
             return false;
@@ -414,7 +416,7 @@ impl ArbitratedStream {
             return self.restart(a, first, reached);
         }
         let line = &mut self.lines[usize::from(a.line)];
-        // It has begun, or begun anew since the stream did, and now counts as it does.
+        // It has begun, or restarted since the stream did, and now counts as it does.
         let anew = a.reset || line.epoch.is_none() || line.last == a.sequence && line.seen == 1;
         if anew && self.expected.is_none_or(|expected| expected.abs_diff(a.sequence) <= far) {
             line.epoch = Some(self.epoch);
@@ -548,7 +550,7 @@ impl ArbitratedStream {
         self.gaps += 1;
         self.lost_packets = self.lost_packets.saturating_add((to - from).saturating_add(1));
         self.expected = Some(to.wrapping_add(1));
-        // What waits behind it is missed from now on.
+        // What waits after it is missed from now on.
         self.since = None;
         (from, to)
     }
@@ -565,7 +567,8 @@ impl ArbitratedStream {
 }
 
 impl LineTracker {
-    /// Whether it has brought so many packets after this one. Their numbers alone say little: after a jump one packet would do.
+    /// Whether it has brought this many packets after this one. Their numbers alone say little: after a jump one
+    /// packet would do.
     fn is_past(&self, expected: u64, packets: u16) -> bool {
         let beyond = self.last.saturating_sub(expected);
         if packets >= 64 {

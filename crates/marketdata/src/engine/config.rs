@@ -35,8 +35,8 @@
 //! **Framing.** `header = "NAME"` is a message of this template at the start of each packet, with the fields `sequence`,
 //! `sender`, `partition`, `time`, `reset` (integers, or byte vectors with the highest byte first). Otherwise
 //! `number_bytes` bytes of sequence (`order = "big"` or `"little"`), then `skip` bytes that mean nothing, where
-//! `every = true` before each message, else once; `length = true` is a length as FAST tells integers before each message.
-//! A packet without a sequence is taken as it comes.
+//! `every = true` before each message, else once; `length = true` is a FAST integer before each message, its length.
+//! A packet without a sequence is used as it arrives.
 //!
 //! **Kinds** of messages and their fields; those in bold must be there:
 //!
@@ -58,10 +58,10 @@ use super::market_event::ChannelRole;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The table as its file tells it.
+/// The table as it appears in its file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[allow(missing_docs)] // told at the head of the module
+#[allow(missing_docs)] // documented at the head of the module
 pub struct ChannelsConfig {
     pub like: Option<String>,
     pub templates: Vec<String>,
@@ -88,7 +88,7 @@ pub struct ChannelsConfig {
     pub instrument_state: Option<BTreeMap<String, String>>,
 }
 
-/// Where dictionaries begin anew.
+/// Where dictionaries are emptied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DictionaryResetMode {
@@ -133,10 +133,10 @@ pub enum TimeUnit {
     Digits,
 }
 
-/// How packets are framed, as the file tells it.
+/// The framing of packets, as it appears in the file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[allow(missing_docs)] // told at the head of the module
+#[allow(missing_docs)] // documented at the head of the module
 pub struct FramingConfig {
     pub header: Option<String>,
     pub sequence: Option<String>,
@@ -170,9 +170,10 @@ pub struct ArbitrationWindow {
     pub packets: u16,
     /// So long, by receive times.
     pub ns: i64,
-    /// A line has gone past a packet when it has brought so many with greater numbers.
+    /// A line has passed a packet when it has brought this many with greater numbers.
     pub past: u16,
-    /// A line that was silent so long is not waited for. Within this time both channels of a pair begin to count anew.
+    /// A line that was silent for this long is not waited for. Within this time both channels of a pair restart their
+    /// numbers.
     pub dead_ns: i64,
     /// A number so far from the line's last is believed only with a second one beside it.
     pub far: u32,
@@ -228,10 +229,10 @@ impl Default for RecoverySettings {
     }
 }
 
-/// A channel as the file tells it.
+/// A channel as it appears in the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // told at the head of the module
+#[allow(missing_docs)] // documented at the head of the module
 pub struct ChannelConfig {
     pub name: String,
     pub role: ChannelRole,
@@ -247,10 +248,10 @@ pub struct ChannelConfig {
     pub templates: Vec<String>,
 }
 
-/// A sort of message as the file tells it.
+/// A kind of message as it appears in the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // told at the head of the module
+#[allow(missing_docs)] // documented at the head of the module
 pub struct FastMessageConfig {
     pub templates: Vec<String>,
     pub kind: MessageKind,
@@ -262,7 +263,7 @@ pub struct FastMessageConfig {
 /// What a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)] // told at the head of the module
+#[allow(missing_docs)] // documented at the head of the module
 pub enum MessageKind {
     Depth,
     Snapshot,
@@ -295,7 +296,7 @@ pub(super) const fn kind_word(kind: MessageKind) -> &'static str {
 }
 
 impl ChannelsConfig {
-    /// The same with what is not told taken from `base`.
+    /// The same, with keys that are not set filled in from `base`.
     #[must_use]
     pub fn with_defaults(mut self, base: &ChannelsConfig) -> Self {
         macro_rules! take {
@@ -309,7 +310,7 @@ impl ChannelsConfig {
         if self.channel.is_empty() {
             self.channel.clone_from(&base.channel);
         }
-        // What is told here is looked at first.
+        // The own entries are matched first.
         self.message.extend(base.message.iter().cloned());
         self
     }

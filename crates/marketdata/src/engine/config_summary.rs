@@ -1,4 +1,4 @@
-//! What a configuration holds, to be told.
+//! A summary of a configuration, for reports.
 
 use super::config::{NumberingScope, kind_word};
 use super::config_refusal::ConfigResult;
@@ -16,9 +16,9 @@ pub struct ConfigSummary {
     pub numbered_by: &'static str,
     /// None in one that others are like.
     pub channels: Vec<ChannelSummary>,
-    /// Sorts of messages, by kind.
+    /// Number of message definitions, by kind.
     pub messages: BTreeMap<&'static str, usize>,
-    /// Templates that nothing names: their messages are passed over.
+    /// Templates that nothing names: their messages are ignored.
     pub passed_over: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ pub struct ChannelSummary {
     pub addresses: [usize; 2],
     /// Its templates.
     pub templates: usize,
-    /// Those that are a sort of message, or the header.
+    /// Templates that a message definition or the header uses.
     pub used: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Messages of a packet, in order, to steps.
+//! Turns the messages of a packet, in order, into events.
 
 use super::codes::EntryType;
 use super::config::{MessageKind, NumberingScope};
@@ -45,7 +45,7 @@ impl MessageProcessor {
                 config.recovery,
                 config.window,
                 config.pairs.clone(),
-                config.depth_told,
+                config.depth_source,
             ),
             ids: LongIdTable::default(),
             by_id: IdTable::default(),
@@ -55,7 +55,7 @@ impl MessageProcessor {
         }
     }
 
-    /// A step that is of no message.
+    /// Emits an event that belongs to no message.
     pub fn emit_for_packet(
         &self,
         of: &PacketContext,
@@ -80,26 +80,26 @@ impl MessageProcessor {
         let channel = &self.config.channels[of.channel.index()];
         let (pair, incremental) = (channel.pair, channel.role == ChannelRole::Incremental);
         let sent = of.sent.unwrap_or(of.ts_recv);
-        for told in &batch.told {
-            let ts = if told.time == NO_TIME { sent } else { told.time };
-            let snapshot = told.kind == Some(MessageKind::Snapshot);
+        for message in &batch.messages {
+            let ts = if message.time == NO_TIME { sent } else { message.time };
+            let snapshot = message.kind == Some(MessageKind::Snapshot);
             let around = MessageContext {
                 of,
                 pair,
                 incremental,
                 snapshot,
-                sequence: as_option(if snapshot { told.last } else { told.sequence }),
+                sequence: as_option(if snapshot { message.last } else { message.sequence }),
                 ts,
-                at: told.at,
-                length: told.length,
+                at: message.at,
+                length: message.length,
             };
-            let outcome = match self.message(told, batch, &around, out) {
+            let outcome = match self.message(message, batch, &around, out) {
                 Ok(outcome) => outcome,
                 Err(bad) => {
-                    self.refuse(told, bad, &around, payload, out);
+                    self.refuse(message, bad, &around, payload, out);
                     // What it would have done to the books is missing.
-                    if let Some(MessageKind::Depth | MessageKind::Reset) = told.kind
-                        && let Ok(product) = self.product(told, out, &around)
+                    if let Some(MessageKind::Depth | MessageKind::Reset) = message.kind
+                        && let Ok(product) = self.product(message, out, &around)
                     {
                         match around.sequence {
                             Some(sequence) => {
@@ -119,16 +119,16 @@ impl MessageProcessor {
     #[cold]
     fn refuse(
         &mut self,
-        told: &MessageFields,
+        message: &MessageFields,
         bad: MarketMessageFault,
         around: &MessageContext<'_>,
         payload: &[u8],
         out: &mut impl MarketEventSink,
     ) {
         let set = &self.config.sets[usize::from(self.config.channels[around.of.channel.index()].set)];
-        let template = &set.templates.list()[told.template as usize].name.local;
-        let detail = format!("{} of template {template}, message at byte {}", bad.tag, told.at);
-        let raw = &payload[told.at as usize..][..told.length as usize];
+        let template = &set.templates.list()[message.template as usize].name.local;
+        let detail = format!("{} of template {template}, message at byte {}", bad.tag, message.at);
+        let raw = &payload[message.at as usize..][..message.length as usize];
         let refusal = RefusedInput { code: bad.code, detail: &detail, raw };
         out.emit(&around.event_context(&self.tables, NO_TIME), MarketEvent::Refused(refusal));
     }
@@ -136,18 +136,18 @@ impl MessageProcessor {
     #[inline(always)]
     fn message(
         &mut self,
-        told: &MessageFields,
+        message: &MessageFields,
         batch: &PacketMessages,
         around: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> Result<MessageOutcome, MarketMessageFault> {
-        let Some(kind) = told.kind.filter(|kind| *kind != MessageKind::Ignore) else {
+        let Some(kind) = message.kind.filter(|kind| *kind != MessageKind::Ignore) else {
             return Ok(MessageOutcome::Ignored);
         };
-        let product = self.product(told, out, around)?;
+        let product = self.product(message, out, around)?;
         match kind {
-            MessageKind::Snapshot => return self.snapshot(product, told, batch, around, out),
-            MessageKind::Beacon => return self.beacon(product, told, around, out),
+            MessageKind::Snapshot => return self.snapshot(product, message, batch, around, out),
+            MessageKind::Beacon => return self.beacon(product, message, around, out),
             _ => {}
         }
         if let Some(sequence) = around.sequence
@@ -161,13 +161,13 @@ impl MessageProcessor {
         } else if around.incremental && self.products.list[product.index()].next.is_none() {
             self.products.note_stream(product, around.of);
         }
-        match (told.bad, kind) {
+        match (message.bad, kind) {
             (Some(bad), _) => Err(bad),
             (None, MessageKind::Depth) => {
-                let (from, to) = told.entries;
+                let (from, to) = message.entries;
                 self.entries(product, &batch.entries[from as usize..to as usize], around, out)
             }
-            (None, _) => self.no_depth((kind, product), told, batch, around, out),
+            (None, _) => self.no_depth((kind, product), message, batch, around, out),
         }
     }
 
@@ -200,14 +200,14 @@ impl MessageProcessor {
     fn no_depth(
         &mut self,
         (kind, product): (MessageKind, ProductId),
-        told: &MessageFields,
+        message: &MessageFields,
         batch: &PacketMessages,
         around: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> Result<MessageOutcome, MarketMessageFault> {
         let no_state = match kind {
-            MessageKind::ProductState => told.product_state == NativeId::NONE,
-            MessageKind::InstrumentState => told.instrument_state == NativeId::NONE,
+            MessageKind::ProductState => message.product_state == NativeId::NONE,
+            MessageKind::InstrumentState => message.instrument_state == NativeId::NONE,
             _ => false,
         };
         if no_state {
@@ -218,20 +218,20 @@ impl MessageProcessor {
         match kind {
             MessageKind::ProductState => {
                 let at = around.sequence.unwrap_or(0);
-                self.products.list[product.index()].state = (told.product_state, at);
-                self.state(product, None, told.product_state, around, out);
+                self.products.list[product.index()].state = (message.product_state, at);
+                self.state(product, None, message.product_state, around, out);
                 Ok(MessageOutcome::Used)
             }
             MessageKind::InstrumentState => {
-                let instrument = self.instrument(told.instrument, product, around, out)?;
-                self.state(product, Some(instrument), told.instrument_state, around, out);
+                let instrument = self.instrument(message.instrument, product, around, out)?;
+                self.state(product, Some(instrument), message.instrument_state, around, out);
                 Ok(MessageOutcome::Used)
             }
             MessageKind::MassState => {
-                if told.product_state != NativeId::NONE {
-                    self.mass_state(product, told.product_state, around, out);
+                if message.product_state != NativeId::NONE {
+                    self.mass_state(product, message.product_state, around, out);
                 }
-                let (from, to) = told.entries;
+                let (from, to) = message.entries;
                 for entry in &batch.entries[from as usize..to as usize] {
                     let instrument = self.instrument(entry.instrument, product, around, out)?;
                     self.state(product, Some(instrument), entry.instrument_state, around, out);
@@ -243,13 +243,13 @@ impl MessageProcessor {
                 Ok(if waits { MessageOutcome::Waits } else { MessageOutcome::Used })
             }
             MessageKind::Product => {
-                let told = definition(told, batch);
-                Ok(self.define_product(product, &told, batch, around, out))
+                let defined = definition(message, batch);
+                Ok(self.define_product(product, &defined, batch, around, out))
             }
             MessageKind::Instrument => {
-                let instrument = self.instrument(told.instrument, product, around, out)?;
-                let told = definition(told, batch);
-                Ok(self.define_instrument((instrument, product), &told, batch, around, out))
+                let instrument = self.instrument(message.instrument, product, around, out)?;
+                let defined = definition(message, batch);
+                Ok(self.define_instrument((instrument, product), &defined, batch, around, out))
             }
             MessageKind::Depth
             | MessageKind::Sequenced
@@ -295,13 +295,13 @@ impl MessageProcessor {
                 }
                 left = behind;
                 let at = around.event_context(tables, entry.time);
-                let told = |side, action| levels::level_update(id, (side, action), entry);
+                let update = |side, action| levels::level_update(id, (side, action), entry);
                 if let Some((side, action)) = levels::apply_plain(instrument, entry) {
-                    // Each by itself, so that who takes it need not ask which it is.
+                    // Each by itself, so that the sink need not check which it is.
                     match action {
-                        UpdateAction::Add => out.emit_level(&at, &told(side, UpdateAction::Add)),
-                        UpdateAction::Change => out.emit_level(&at, &told(side, UpdateAction::Change)),
-                        UpdateAction::Delete => out.emit_level(&at, &told(side, UpdateAction::Delete)),
+                        UpdateAction::Add => out.emit_level(&at, &update(side, UpdateAction::Add)),
+                        UpdateAction::Change => out.emit_level(&at, &update(side, UpdateAction::Change)),
+                        UpdateAction::Delete => out.emit_level(&at, &update(side, UpdateAction::Delete)),
                     }
                 } else if entry.sort == EntryType::Trade {
                     trade(id, entry, &around.event_context(tables, entry.time), out);
@@ -358,30 +358,30 @@ impl MessageProcessor {
     fn snapshot(
         &mut self,
         product: ProductId,
-        told: &MessageFields,
+        message: &MessageFields,
         batch: &PacketMessages,
         around: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> Result<MessageOutcome, MarketMessageFault> {
-        if let Some(bad) = told.bad {
+        if let Some(bad) = message.bad {
             return Err(bad);
         }
         self.products.list[product.index()].note_snapshot_origin(around.of.origin);
-        let id = self.instrument(told.instrument, product, around, out)?;
+        let id = self.instrument(message.instrument, product, around, out)?;
         // One without a number is from before the first message.
-        let last = as_option(told.last).unwrap_or(0);
+        let last = as_option(message.last).unwrap_or(0);
         if !self.products.accepts_snapshot(id, last, around.of) {
             self.emit_if_whole(product, around, out);
             return Ok(MessageOutcome::Ignored);
         }
-        self.snapshot_state(product, told.product_state, last, around, out);
-        let (from, to) = told.entries;
+        self.snapshot_state(product, message.product_state, last, around, out);
+        let (from, to) = message.entries;
         let entries = &batch.entries[from as usize..to as usize];
-        self.replace_book((product, id), last, (entries, told.instrument_state), *around, out);
+        self.replace_book((product, id), last, (entries, message.instrument_state), *around, out);
         Ok(MessageOutcome::Used)
     }
 
-    /// The book of an instrument is this one, with all messages up to `last` in it; those behind it have waited.
+    /// The book of an instrument is this one, with all messages up to `last` in it; those after it have waited.
     pub(super) fn replace_book(
         &mut self,
         (product, id): (ProductId, InstrumentId),
@@ -428,19 +428,19 @@ impl MessageProcessor {
     fn beacon(
         &mut self,
         product: ProductId,
-        told: &MessageFields,
+        message: &MessageFields,
         around: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> Result<MessageOutcome, MarketMessageFault> {
-        let lacks =
-            (told.last == NO_NUMBER).then_some(MarketMessageFault { code: "missing", tag: FieldRole::Last });
-        if let Some(bad) = told.bad.or(lacks) {
+        let lacks = (message.last == NO_NUMBER)
+            .then_some(MarketMessageFault { code: "missing", tag: FieldRole::Last });
+        if let Some(bad) = message.bad.or(lacks) {
             return Err(bad);
         }
-        let mut turn = self.products.beacon(product, told.last, around.of);
+        let mut turn = self.products.beacon(product, message.last, around.of);
         if let SequenceCheck::Old | SequenceCheck::InSnapshot = turn {
-            if self.detect_restart((product, told.last.saturating_add(1)), around, out) {
-                turn = self.products.beacon(product, told.last, around.of);
+            if self.detect_restart((product, message.last.saturating_add(1)), around, out) {
+                turn = self.products.beacon(product, message.last, around.of);
             } else if self.products.is_elsewhere(product, around.of.stream) {
                 return Ok(MessageOutcome::Used);
             }
@@ -551,18 +551,18 @@ impl MessageProcessor {
     #[inline(always)]
     fn product(
         &mut self,
-        told: &MessageFields,
+        message: &MessageFields,
         out: &mut impl MarketEventSink,
         around: &MessageContext<'_>,
     ) -> Result<ProductId, MarketMessageFault> {
         let pair = around.pair;
         let id = match self.config.key {
             NumberingScope::Channel => NativeId::number(0),
-            NumberingScope::Product => told.product,
+            NumberingScope::Product => message.product,
         };
         match self.by_id.get(pair, id) {
             Some(number) => Ok(ProductId(number)),
-            None => self.other_product(pair, (id, told), out, around),
+            None => self.other_product(pair, (id, message), out, around),
         }
     }
 
@@ -572,13 +572,13 @@ impl MessageProcessor {
     fn other_product(
         &mut self,
         pair: u16,
-        (id, told): (NativeId, &MessageFields),
+        (id, message): (NativeId, &MessageFields),
         out: &mut impl MarketEventSink,
         around: &MessageContext<'_>,
     ) -> Result<ProductId, MarketMessageFault> {
         if id == NativeId::NONE {
             // What names an instrument that is known names its product by that.
-            let known = self.instruments.get(pair, told.instrument);
+            let known = self.instruments.get(pair, message.instrument);
             let product = known.map(|number| self.products.instruments[number as usize].product);
             return product.ok_or(MarketMessageFault { code: "missing", tag: FieldRole::Product });
         }

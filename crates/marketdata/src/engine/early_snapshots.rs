@@ -1,7 +1,7 @@
 //! Snapshots that came before their gap was noticed.
 //!
 //! ```text
-//!  messages    41 42 43 . .                   46         46 tells that 44 and 45 are missing
+//!  messages    41 42 43 . .                   46         46 shows that 44 and 45 are missing
 //!  snapshots                45 ───────────────┘ used     it has them in it; while no book was stale nobody looked into it
 //! ```
 //!

@@ -7,7 +7,7 @@ macro_rules! field_roles {
         /// What a field is to us.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
-        #[allow(missing_docs)] // told by their names in `config`
+        #[allow(missing_docs)] // documented by their names in `config`
         pub(super) enum FieldRole {
             $($(#[$about])* $tag = $number,)*
         }
@@ -26,7 +26,7 @@ macro_rules! field_roles {
 }
 
 field_roles! {
-    // Those of entries come first: to tell them from all others is then one comparison.
+    // Roles of entries come first: one comparison then separates them from all others.
     Instrument = 0,
     Action = 1,
     Type = 2,

@@ -1,8 +1,8 @@
 //! The fields of a message, as they come, become what it says.
 //!
-//! Most values are of the type that one expects of their field, and right: these are taken in one loop, and go straight to the
-//! entry in the batch ([`MessageVisitor::parts`]). All others come one by one, and so does what is wrong: the slow way decides alone
-//! what that is.
+//! Most values are of the type that one expects of their field, and right: these are read in one loop, and go
+//! straight to the entry in the batch ([`MessageVisitor::parts`]). All others come one by one, and so does what is
+//! wrong: the slow way decides alone what that is.
 
 use super::codes::{CodeMeanings, EntryAction, EntryType};
 use super::config::{MessageKind, TimeUnit};
@@ -16,7 +16,7 @@ use super::values::{code, number, px, px_of, qty, qty_of, time};
 use unitape_fast::{DecodedValue, FieldValue, Message, MessagePart, MessageParts, MessageVisitor};
 use unitape_model::Price;
 
-/// Takes what a message says, behind those of the batch.
+/// Extracts the fields of a message and appends them to the batch's.
 #[inline]
 pub(super) fn extract_fields(
     message: &Message<'_>,
@@ -26,7 +26,7 @@ pub(super) fn extract_fields(
 ) {
     if let Some(mut taking) = FieldVisitor::new(message, (kind, at), (config, ids), batch) {
         message.visit(&mut taking);
-        taking.told.entries.1 = taking.entries.len() as u32;
+        taking.message.entries.1 = taking.entries.len() as u32;
     }
 }
 
@@ -34,7 +34,7 @@ pub(super) fn extract_fields(
 pub(super) struct FieldVisitor<'r> {
     config: &'r HandlerConfig,
     ids: &'r mut LongIdTable,
-    told: &'r mut MessageFields,
+    message: &'r mut MessageFields,
     /// The last one is in hand, where the place is in an entry.
     entries: &'r mut Vec<EntryFields>,
     definitions: &'r mut Vec<DefinitionFields>,
@@ -90,7 +90,7 @@ impl MessageVisitor for FieldVisitor<'_> {
     #[inline(always)]
     fn element(&mut self) {
         if self.nest == self.level {
-            self.entries.push(EntryFields::with_instrument(self.told.instrument));
+            self.entries.push(EntryFields::with_instrument(self.message.instrument));
             self.place = FieldOwner::Entry;
         }
         self.nest += 1;
@@ -123,7 +123,7 @@ impl MessageVisitor for FieldVisitor<'_> {
                 return;
             }
             self.entry_ends();
-            self.entries.push(EntryFields::with_instrument(self.told.instrument));
+            self.entries.push(EntryFields::with_instrument(self.message.instrument));
         }
     }
 
@@ -143,7 +143,7 @@ impl MessageVisitor for FieldVisitor<'_> {
 }
 
 impl<'r> FieldVisitor<'r> {
-    /// A message of which nothing is taken yet; none where nobody wants to know what it says.
+    /// Starts a message without any field read yet; none where its fields are not wanted.
     #[inline(always)]
     pub(super) fn new(
         message: &Message<'_>,
@@ -151,9 +151,9 @@ impl<'r> FieldVisitor<'r> {
         (config, ids): (&'r HandlerConfig, &'r mut LongIdTable),
         batch: &'r mut PacketMessages,
     ) -> Option<Self> {
-        let PacketMessages { told, entries, definitions, texts, unknown } = batch;
+        let PacketMessages { messages, entries, definitions, texts, unknown } = batch;
         let from = entries.len() as u32;
-        told.push(MessageFields {
+        messages.push(MessageFields {
             kind,
             template: message.template as u32,
             at: at as u32,
@@ -161,11 +161,11 @@ impl<'r> FieldVisitor<'r> {
             entries: (from, from),
             ..MessageFields::NOTHING
         });
-        let (told, kind) = (told.last_mut()?, kind.filter(|kind| *kind != MessageKind::Ignore)?);
+        let (message, kind) = (messages.last_mut()?, kind.filter(|kind| *kind != MessageKind::Ignore)?);
         Some(Self {
             config,
             ids,
-            told,
+            message,
             entries,
             definitions,
             texts,
@@ -179,8 +179,8 @@ impl<'r> FieldVisitor<'r> {
         })
     }
 
-    /// Values of an entry as they mostly are: what comes to the same in [`Self::of_entry`], which is for all others, and tells
-    /// what is wrong with them.
+    /// Reads the usual values of an entry. The result is the same as that of [`Self::of_entry`], which reads all
+    /// other values and reports faults.
     #[inline(always)]
     fn parts_of_entry(&mut self, parts: &mut MessageParts<'_>) {
         let Self { config, entries, .. } = self;
@@ -228,21 +228,23 @@ impl<'r> FieldVisitor<'r> {
     /// The same outside of entries.
     #[inline(always)]
     fn parts_of_message(&mut self, parts: &mut MessageParts<'_>) {
-        let told = &mut *self.told;
+        let message = &mut *self.message;
         while let Some(part) = parts.first() {
             let Some(n) = part.uint() else { return };
             match FieldRole::from_number(part.tag()) {
-                Some(FieldRole::Product) => told.product = first(told.product, NativeId::number(n)),
-                Some(FieldRole::Instrument) => told.instrument = first(told.instrument, NativeId::number(n)),
-                Some(FieldRole::Sequence) => told.sequence = n,
-                Some(FieldRole::Last) => told.last = n,
+                Some(FieldRole::Product) => message.product = first(message.product, NativeId::number(n)),
+                Some(FieldRole::Instrument) => {
+                    message.instrument = first(message.instrument, NativeId::number(n))
+                }
+                Some(FieldRole::Sequence) => message.sequence = n,
+                Some(FieldRole::Last) => message.last = n,
                 _ => return,
             }
             parts.skip_value();
         }
     }
 
-    /// A field inside an entry: of the entry, or of the message, wherever that stands.
+    /// A field inside an entry: of the entry, or of the message, wherever that is.
     #[inline(never)]
     fn of_entry(&mut self, tag: FieldRole, value: DecodedValue<'_>) {
         let Self { config, ids, entries, unknown, .. } = self;
@@ -285,18 +287,22 @@ impl<'r> FieldVisitor<'r> {
 
     #[inline(never)]
     fn of_message(&mut self, tag: FieldRole, value: DecodedValue<'_>) {
-        let Self { config, ids, told, .. } = self;
+        let Self { config, ids, message, .. } = self;
         let well = match tag {
-            FieldRole::Product => ids.intern(value).map(|id| told.product = first(told.product, id)),
-            FieldRole::Instrument => ids.intern(value).map(|id| told.instrument = first(told.instrument, id)),
-            FieldRole::Sequence => number(value).map(|n| told.sequence = n),
-            FieldRole::Last => number(value).map(|n| told.last = n),
-            FieldRole::Time | FieldRole::EntryTime => time(value, config.time).map(|time| told.time = time),
+            FieldRole::Product => ids.intern(value).map(|id| message.product = first(message.product, id)),
+            FieldRole::Instrument => {
+                ids.intern(value).map(|id| message.instrument = first(message.instrument, id))
+            }
+            FieldRole::Sequence => number(value).map(|n| message.sequence = n),
+            FieldRole::Last => number(value).map(|n| message.last = n),
+            FieldRole::Time | FieldRole::EntryTime => {
+                time(value, config.time).map(|time| message.time = time)
+            }
             FieldRole::ProductState => {
-                ids.intern(value).map(|id| told.product_state = first(told.product_state, id))
+                ids.intern(value).map(|id| message.product_state = first(message.product_state, id))
             }
             FieldRole::InstrumentState => {
-                ids.intern(value).map(|id| told.instrument_state = first(told.instrument_state, id))
+                ids.intern(value).map(|id| message.instrument_state = first(message.instrument_state, id))
             }
             FieldRole::Name
             | FieldRole::Group
@@ -319,16 +325,16 @@ impl<'r> FieldVisitor<'r> {
     /// The first thing that is wrong counts.
     #[cold]
     fn bad(&mut self, code: &'static str, tag: FieldRole) {
-        self.told.bad.get_or_insert(MarketMessageFault { code, tag });
+        self.message.bad.get_or_insert(MarketMessageFault { code, tag });
     }
 
     #[cold]
     #[inline(never)]
     fn define(&mut self, tag: FieldRole, value: DecodedValue<'_>) {
-        let Self { config, told, definitions, texts, unknown, .. } = self;
-        if told.definition == 0 {
+        let Self { config, message, definitions, texts, unknown, .. } = self;
+        if message.definition == 0 {
             definitions.push(DefinitionFields::default());
-            told.definition = definitions.len() as u32;
+            message.definition = definitions.len() as u32;
         }
         let from = texts.len() as u32;
         let mut text = || match value.get() {
@@ -344,28 +350,28 @@ impl<'r> FieldVisitor<'r> {
             _ => (from, from),
         };
         let is_empty = |(from, to): (u32, u32)| from == to;
-        let told = &mut definitions[told.definition as usize - 1];
+        let definition = &mut definitions[message.definition as usize - 1];
         match tag {
-            FieldRole::Name if is_empty(told.name) => told.name = text(),
-            FieldRole::Group if is_empty(told.group) => told.group = text(),
-            FieldRole::Symbol if is_empty(told.symbol) => told.symbol = text(),
-            FieldRole::Currency if is_empty(told.currency) => told.currency = text(),
+            FieldRole::Name if is_empty(definition.name) => definition.name = text(),
+            FieldRole::Group if is_empty(definition.group) => definition.group = text(),
+            FieldRole::Symbol if is_empty(definition.symbol) => definition.symbol = text(),
+            FieldRole::Currency if is_empty(definition.currency) => definition.currency = text(),
             // The deepest of all feeds of a product; 0 is for no bound.
             FieldRole::MarketDepth => {
                 let depth = number(value).and_then(|n| u16::try_from(n).ok()).filter(|n| *n > 0);
-                told.market_depth = told.market_depth.max(depth);
+                definition.market_depth = definition.market_depth.max(depth);
             }
             FieldRole::Tick => {
                 let tick = px(value, config.px_exponent);
                 **unknown += u64::from(tick.is_none());
-                told.tick = told.tick.or(tick);
+                definition.tick = definition.tick.or(tick);
             }
             FieldRole::Multiplier => {
                 let multiplier = qty(value, 0);
                 **unknown += u64::from(multiplier.is_none());
-                told.multiplier = told.multiplier.or(multiplier);
+                definition.multiplier = definition.multiplier.or(multiplier);
             }
-            FieldRole::Deleted => told.deleted = code(&config.codes.deleted, value) == 0,
+            FieldRole::Deleted => definition.deleted = code(&config.codes.deleted, value) == 0,
             _ => {}
         }
     }
@@ -375,9 +381,9 @@ impl<'r> FieldVisitor<'r> {
     fn entry_ends(&mut self) {
         let Some(entry) = self.entries.last() else { return };
         let kind = self.kind;
-        // In snapshots, states stand in entries.
+        // In snapshots, states appear in entries.
         if kind == MessageKind::Snapshot {
-            self.told.instrument_state = first(self.told.instrument_state, entry.instrument_state);
+            self.message.instrument_state = first(self.message.instrument_state, entry.instrument_state);
         }
         let missing = |tag| Some(EntryFault::Lacks(tag));
         let wrong = match (kind, entry.sort) {
@@ -421,7 +427,7 @@ enum EntryFault {
     Unused,
 }
 
-/// What the code means that stands here, where it is told as codes mostly are.
+/// The meaning of the code at this place, if it is encoded as codes mostly are.
 #[inline(always)]
 fn meaning(table: &CodeMeanings, part: MessagePart<'_>) -> Option<u8> {
     match part.uint() {

@@ -1,4 +1,4 @@
-//! A packet taken apart: what stands before its messages, where one ends, and what they say.
+//! A packet split into its header, its messages, and their contents.
 
 use super::config::{ByteOrder, DictionaryResetMode};
 use super::field_visitor;
@@ -23,15 +23,15 @@ pub(super) struct PacketDecoder {
     pub batch: PacketMessages,
 }
 
-/// The bytes of the packet in hand, with room behind them: messages that end well before the end of a buffer are decoded where
-/// they lie, and need no copy each.
+/// The bytes of the packet in hand, with room after them: messages that end well before the end of a buffer are
+/// decoded where they lie, and need no copy each.
 #[derive(Debug, Default)]
 struct PacketBuffer {
     buffer: Vec<u8>,
     length: usize,
 }
 
-/// Bytes behind a packet, which may be anything.
+/// Bytes after a packet, which may be anything.
 const ROOM: usize = 1024;
 
 impl PacketBuffer {
@@ -64,7 +64,7 @@ impl PacketDecoder {
         }
     }
 
-    /// What stands before the messages of a packet, and where they begin.
+    /// Reads the part before the messages of a packet; returns where they begin.
     #[inline]
     pub fn open(&mut self, channel: ChannelId, payload: &[u8]) -> Result<(PacketHeader, usize), PacketFault> {
         let Self { config, decoders, hand, behind, .. } = self;
@@ -134,7 +134,7 @@ impl PacketDecoder {
         debug_assert_eq!(&hand.buffer[..hand.length], payload, "another packet is in hand");
         batch.clear();
         let set = &config.sets[usize::from(config.channels[channel.index()].set)];
-        // Nothing stands between messages, nor is anything to be done there.
+        // Nothing lies between messages, and nothing has to be done there.
         let plain = match config.framing {
             PacketFraming::Length | PacketFraming::Number { every: true, .. } => false,
             PacketFraming::Header | PacketFraming::Number { .. } | PacketFraming::Plain => {
@@ -172,7 +172,7 @@ fn bad(fault: &MessageFault, at: usize) -> PacketFault {
     PacketFault { code: fault.code.as_str(), detail: format!("{fault}, which begins at byte {at}") }
 }
 
-/// Where the next message begins, behind what stands before it, and what it ends before.
+/// Where the next message begins, after what is before it, and what it ends before.
 #[inline(never)]
 fn next_message_range(
     config: &HandlerConfig,
@@ -194,7 +194,7 @@ fn next_message_range(
     }
 }
 
-/// The message behind its length.
+/// The message after its length.
 fn length(payload: &[u8], at: usize) -> Result<(usize, usize), PacketFault> {
     let left = &payload[at..];
     let Some(stop) = left.iter().take(5).position(|b| *b >= 0x80) else {

@@ -15,7 +15,7 @@ pub(super) struct IdTable {
 #[derive(Clone, Copy, Debug)]
 struct IdSlot {
     bits: u64,
-    /// Its pair, and what sort of id it is.
+    /// Its pair, and what kind of id it is.
     of: u32,
     /// [`FREE`] where there is none.
     number: u32,

@@ -16,7 +16,7 @@ impl NativeId {
     /// In [`LongIdTable`].
     pub const LONG: u8 = 253;
 
-    /// Whether it is [`NativeId::NONE`]: no other is of its sort.
+    /// Whether it is [`NativeId::NONE`]: no other is of its kind.
     #[inline(always)]
     pub const fn is_none(self) -> bool {
         self.sort == Self::NONE.sort

@@ -1,8 +1,8 @@
-//! What venues say of levels, as what becomes of a book.
+//! Venues' level entries, translated into changes of a book.
 //!
-//! A book is told of each level that goes or comes: "delete from here on" is as many deletions as there are levels, and
-//! where a side has room for so many levels only, the last one is deleted before another is put in before it. For this,
-//! the levels of each side are counted; their prices are not kept.
+//! A book gets each single level change. "Delete from here on" becomes one deletion for each level. Where a side is
+//! full, its last level is deleted before another is inserted above it. For this, the levels of each side are
+//! counted; their prices are not kept.
 
 use super::codes::{EntryAction, EntryType};
 use super::market_event::{LevelUpdate, MarketEvent, UpdateAction};
@@ -11,8 +11,9 @@ use super::products::TrackedInstrument;
 use super::stats::ProductCounters;
 use unitape_model::{InstrumentId, Price, Side};
 
-/// Applies an entry for a level, or for an empty book. Gives whether it can be: one at a place that its side does not have
-/// says that the book is not the venue's. Where a snapshot mends that, nothing is told of such a level.
+/// Applies an entry for a level, or for an empty book. Returns whether it is possible: an entry at a place that its
+/// side does not have shows that the book is not the venue's. Where a snapshot repairs the book, no event is emitted
+/// for such a level.
 #[inline]
 pub(super) fn apply(
     id: InstrumentId,
@@ -168,7 +169,7 @@ pub(super) fn apply_any(
     fits
 }
 
-/// What is told of a side in one word, and means several of its levels or none that is told.
+/// Deletions that the venue sends as one word for several levels, or does not send at all.
 #[derive(Clone, Copy)]
 enum ImpliedDeletion {
     Empty,
@@ -224,7 +225,7 @@ pub(super) fn trim(
     }
 }
 
-/// A level goes that nobody tells of.
+/// The deletion of a level that the venue does not report by itself.
 fn level_deletion(instrument: InstrumentId, side: Side, depth: u16) -> MarketEvent<'static> {
     let (action, px, qty, orders) = (UpdateAction::Delete, Price::NONE, None, None);
     MarketEvent::Level(LevelUpdate { instrument, side, action, px, qty, orders, depth: Some(depth) })
@@ -254,8 +255,8 @@ mod tests {
     }
 
     proptest! {
-        /// An entry that looks plain and is not, at the last place or of nothing: the quick way tells and counts what the
-        /// other one does.
+        /// An entry that only looks plain, at the last place or without content: the quick way emits and counts the
+        /// same as the other one.
         #[test]
         fn the_quick_way_agrees(
             depth in prop_oneof![Just(0), 1u16..6],
@@ -267,11 +268,12 @@ mod tests {
             let mut other = quick;
             let (mut quick_counts, mut other_counts) = (ProductCounters::default(), ProductCounters::default());
             for entry in entries.into_iter().map(entry) {
-                let (mut told, mut expected) = (Vec::new(), Vec::new());
-                let fits = apply(InstrumentId(3), &mut quick, &entry, &mut quick_counts, |step| told.push(step));
+                let (mut steps, mut expected) = (Vec::new(), Vec::new());
+                let fits =
+                    apply(InstrumentId(3), &mut quick, &entry, &mut quick_counts, |step| steps.push(step));
                 let other_fits =
                     apply_any(InstrumentId(3), &mut other, &entry, &mut other_counts, &mut |step| expected.push(step));
-                prop_assert_eq!((fits, told), (other_fits, expected));
+                prop_assert_eq!((fits, steps), (other_fits, expected));
                 prop_assert_eq!((quick.levels, quick_counts), (other.levels, other_counts));
             }
         }

@@ -1,13 +1,13 @@
-//! Steps: what the packets of all channels come to, in order.
+//! Events: the contents of the packets of all channels, in order.
 //!
-//! A message becomes any number of steps and then [`MarketEvent::End`]. Instruments, products and channels are small numbers,
-//! looked up in [`ReferenceTables`]; prices and quantities are exact.
+//! A message becomes any number of events and then [`MarketEvent::End`]. Instruments, products and channels are small
+//! numbers, looked up in [`ReferenceTables`]; prices and quantities are exact.
 //!
-//! **What holds.** The steps depend on the packets, their order and their receive times alone. An instrument is stale until
-//! it is [`MarketEvent::Recovered`], which it is from its first mention where no snapshots are needed. From there to the next
-//! [`MarketEvent::Stale`] its levels are whole: a book that applies [`MarketEvent::Clear`] and [`MarketEvent::Level`] is the venue's. While it is
-//! stale no levels come but those of the snapshot that mends it; trades and states do. Only where no channel has snapshots
-//! levels go on behind a gap.
+//! **What holds.** The events depend only on the packets, their order and their receive times. An instrument is stale
+//! until it is [`MarketEvent::Recovered`]; without snapshots, that is at its first mention. From there to the next
+//! [`MarketEvent::Stale`] its levels are complete: a book that applies [`MarketEvent::Clear`] and
+//! [`MarketEvent::Level`] is the venue's. A stale instrument gets no levels except those of the snapshot that repairs
+//! it; trades and states continue. Only where no channel has snapshots do levels continue after a gap.
 
 use std::net::SocketAddr;
 use unitape_model::{ChannelId, InstrumentId, Price, ProductId, Quantity, Side, UnixNanos};
@@ -15,22 +15,22 @@ use unitape_model::{ChannelId, InstrumentId, Price, ProductId, Quantity, Side, U
 /// A datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'p> {
-    /// Where it was sent to; by this its channel and line are known.
+    /// The address it was sent to, which determines its channel and line.
     pub to: SocketAddr,
-    /// When it was received, 0 where its source does not tell. Windows are measured by it.
+    /// When it was received; 0 if its source has no receive times. Windows are measured by it.
     pub ts_recv: UnixNanos,
-    /// Where its payload stands in the source; comes back in [`EventContext::place`].
+    /// Where its payload is in the source; returned in [`EventContext::place`].
     pub place: u64,
     /// Its bytes.
     pub payload: &'p [u8],
 }
 
-/// Who takes steps.
+/// Receives events.
 pub trait MarketEventSink {
-    /// The next one.
+    /// Receives the next event.
     fn emit(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>);
 
-    /// [`MarketEvent::Level`], which most steps are; for who has a shorter way for it.
+    /// Receives a [`MarketEvent::Level`], the most frequent event, for sinks with a shorter way for it.
     #[inline(always)]
     fn emit_level(&mut self, at: &EventContext<'_>, level: &LevelUpdate) {
         self.emit(at, MarketEvent::Level(*level));
@@ -44,7 +44,7 @@ impl<F: FnMut(&EventContext<'_>, MarketEvent<'_>)> MarketEventSink for F {
     }
 }
 
-/// Of which message a step is.
+/// The message that an event belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct EventContext<'t> {
     /// Products, instruments, channels.
@@ -53,7 +53,7 @@ pub struct EventContext<'t> {
     pub channel: ChannelId,
     /// Line A is 0, line B is 1.
     pub line: u8,
-    /// It is of a snapshot, or of what had to wait for one.
+    /// It belongs to a snapshot, or to changes that waited for one.
     pub snapshot: bool,
     /// The number of the message in its product or channel.
     pub sequence: Option<u64>,
@@ -61,51 +61,51 @@ pub struct EventContext<'t> {
     pub ts_event: UnixNanos,
     /// Receive time of the packet.
     pub ts_recv: UnixNanos,
-    /// Where the message stands in the source: the place of its packet and its own in it.
+    /// Where the message is in the source: the place of its packet and its own in it.
     pub place: u64,
     /// Its bytes.
     pub length: u32,
 }
 
-/// A step.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MarketEvent<'s> {
-    /// A product is new, or something is told of it: see [`ReferenceTables::products`].
+    /// A product is new, or its reference data changed: see [`ReferenceTables::products`].
     Product(ProductId),
-    /// An instrument is new, or something is told of it: see [`ReferenceTables::instruments`].
+    /// An instrument is new, or its reference data changed: see [`ReferenceTables::instruments`].
     Instrument(InstrumentId),
     /// A level of a book.
     Level(LevelUpdate),
-    /// The book of an instrument is empty, or will be given anew by what follows.
+    /// The book of an instrument is empty, or will be given in full by what follows.
     #[allow(missing_docs)]
     Clear { instrument: InstrumentId },
     /// A trade.
     Trade(Trade),
     /// The state of a product, or of an instrument.
     State(TradingState<'s>),
-    /// From here on the book of the instrument is not to be trusted. Where a snapshot will mend it (`mended`) no levels come
-    /// for it until then; where no channel has any they go on.
+    /// The book of the instrument is stale from here on. Where a snapshot will repair it (`mended`), no levels follow
+    /// until then. Where no channel has snapshots, levels continue.
     #[allow(missing_docs)]
     Stale { instrument: InstrumentId, mended: bool },
-    /// From here on it is.
+    /// The book of the instrument has recovered.
     #[allow(missing_docs)]
     Recovered { instrument: InstrumentId },
-    /// Messages of a product are missing, the first and the last of them; where several channels' packets have numbers of
-    /// their own, these are messages all the same. `alone`: no gap of packets was told that they were in.
+    /// Messages of a product are missing; the first and the last of them. These are numbers of messages, also where
+    /// the packets of several channels have their own. `alone`: no gap of packets was reported for them.
     #[allow(missing_docs)]
     Missing { product: ProductId, from: u64, to: u64, alone: bool },
     /// The product has all its instruments again, and needs no snapshots.
     #[allow(missing_docs)]
     Whole { product: ProductId },
-    /// More levels of a product wait for snapshots than there is room for; the oldest are let go.
+    /// More levels of a product wait for snapshots than there is room for; the oldest are dropped.
     #[allow(missing_docs)]
     NoRoom { product: ProductId },
-    /// Packets of a channel came on no line.
+    /// Packets of a channel arrived on neither line.
     #[allow(missing_docs)]
     Lost { from: u64, to: u64 },
     /// The numbers of a channel begin again.
     Restart,
-    /// Nothing comes on a line of a channel while the other line brings packets; since when, by receive times.
+    /// A line of a channel is silent while the other line brings packets; since when, by receive times.
     #[allow(missing_docs)]
     LineDown { line: u8, since: UnixNanos },
     /// The line is back; since when it had been silent.
@@ -113,58 +113,58 @@ pub enum MarketEvent<'s> {
     LineUp { line: u8, since: UnixNanos },
     /// A packet or a message cannot be used.
     Refused(RefusedInput<'s>),
-    /// The message, or a packet that was not looked into, is over.
+    /// The end of a message, or of a packet that was not decoded.
     End(MessageOutcome),
 }
 
 /// A level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LevelUpdate {
-    /// Whose.
+    /// The instrument.
     pub instrument: InstrumentId,
-    /// Which side.
+    /// Its side.
     pub side: Side,
-    /// What becomes of it.
+    /// The change.
     pub action: UpdateAction,
-    /// Its price; [`Price::NONE`] where it is not told.
+    /// Its price; [`Price::NONE`] if the message has none.
     pub px: Price,
-    /// All quantity at it.
+    /// The total quantity at this level.
     pub qty: Option<Quantity>,
-    /// How many orders.
+    /// The number of orders.
     pub orders: Option<u32>,
-    /// Its place from the best, from 1. Without it the level is known by its price.
+    /// Its place from the best, from 1. Without it the price identifies the level.
     pub depth: Option<u16>,
 }
 
 /// A trade.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trade {
-    /// Of what.
+    /// The instrument.
     pub instrument: InstrumentId,
     /// The price.
     pub px: Price,
     /// The quantity.
     pub qty: Quantity,
-    /// The venue's number.
+    /// The venue's trade id.
     pub id: Option<u64>,
-    /// Who took the other's price.
+    /// The side of the aggressor.
     pub aggressor: Option<Side>,
 }
 
 /// A state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TradingState<'s> {
-    /// Of which product.
+    /// The product.
     pub product: ProductId,
-    /// Of which instrument; none for all of the product's.
+    /// The instrument; none for all instruments of the product.
     pub instrument: Option<InstrumentId>,
     /// The venue's code.
     pub code: StateCode<'s>,
-    /// The phase that the configuration says it is.
+    /// The phase that the configuration gives the code.
     pub phase: Option<TradingPhase>,
 }
 
-/// A code as it came.
+/// A code as the venue sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateCode<'s> {
     /// A number.
@@ -173,15 +173,15 @@ pub enum StateCode<'s> {
     Text(&'s [u8]),
 }
 
-/// What becomes of a level.
+/// The change of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum UpdateAction {
-    /// It is put in; by depth, those at its place and behind move back.
+    /// It is inserted; by depth, those at its place and after it move back.
     Add,
     /// It is another one now; by depth, the price may be another too.
     Change,
-    /// It is taken out; by depth, those behind it move up.
+    /// It is removed; by depth, those after it move up.
     Delete,
 }
 
@@ -209,35 +209,35 @@ impl TradingPhase {
     }
 }
 
-/// What cannot be used, and why.
+/// A packet or message that cannot be used, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RefusedInput<'s> {
-    /// One word.
+    /// The reason in one word.
     pub code: &'static str,
-    /// A sentence: what, in which template and field, at which byte.
+    /// The reason in a sentence, with template, field and byte.
     pub detail: &'s str,
     /// The bytes.
     pub raw: &'s [u8],
 }
 
-/// What became of a message.
+/// The outcome of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageOutcome {
-    /// It was used: it has the steps before this, if any.
+    /// It was used: its events precede this, if any.
     Used,
-    /// It has nothing that is asked for.
+    /// It has nothing that is needed.
     Ignored,
-    /// Its levels wait for a snapshot, and will come with that.
+    /// Its levels wait for a snapshot, and follow with it.
     Waits,
-    /// The other line had it, or it came twice.
+    /// The other line brought it before, or it arrived twice.
     Duplicate,
-    /// It is the one of [`MarketEvent::Refused`] before this.
+    /// It was refused: [`MarketEvent::Refused`] precedes this.
     Refused,
-    /// It is a snapshot that came before its gap was noticed, and had its end then: it is used now.
+    /// A snapshot that arrived before its gap was noticed, and had ended then: it is used now.
     Early,
 }
 
-/// What channels, products and instruments there are.
+/// The known channels, products and instruments.
 #[derive(Clone, Debug, Default)]
 pub struct ReferenceTables {
     /// In the order of the configuration.
@@ -253,17 +253,17 @@ pub struct ReferenceTables {
 pub struct Channel {
     /// Its name.
     pub name: String,
-    /// What it carries.
+    /// Its role.
     pub role: ChannelRole,
 }
 
-/// What a channel carries.
+/// The kind of data that a channel carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChannelRole {
-    /// What changes.
+    /// Changes of books.
     Incremental,
-    /// How it is.
+    /// Whole books.
     Snapshot,
     /// Products and instruments.
     Reference,
@@ -286,11 +286,11 @@ impl ChannelRole {
 pub struct Product {
     /// The venue's id of it.
     pub id: String,
-    /// Its name, empty while none was told.
+    /// Its name; empty until reference data give one.
     pub name: String,
-    /// What it is subscribed by; its name, where nothing else is told.
+    /// The group by which it is subscribed; its name, if reference data give no group.
     pub group: String,
-    /// How many levels a side has at most, where that is told.
+    /// How many levels a side has at most, if reference data give that.
     pub depth: Option<u16>,
     /// The least step of a price.
     pub tick: Option<Price>,
@@ -305,11 +305,11 @@ pub struct Instrument {
     pub id: String,
     /// The product, an index of [`ReferenceTables::products`].
     pub product: ProductId,
-    /// Its symbol or description, empty while none was told.
+    /// Its symbol or description; empty until reference data give one.
     pub symbol: String,
-    /// What it is subscribed by, where not by its product's.
+    /// The group by which it is subscribed, if that is not its product's.
     pub group: String,
-    /// How many levels a side has at most, where that is told of it and not of its product.
+    /// How many levels a side has at most, if reference data give that for the instrument and not for its product.
     pub depth: Option<u16>,
     /// The least step of a price.
     pub tick: Option<Price>,

@@ -1,11 +1,12 @@
-//! What a message says, taken out of its fields into numbers.
+//! The contents of a message, extracted from its fields into numbers.
 //!
 //! ```text
-//!  decoder ── what the mapping asks for, under its tags ──▶ field_visitor ──▶ PacketMessages: told, entries, definitions of a packet
+//!  decoder ── requested fields, under their tags ──▶ field_visitor ──▶ PacketMessages: messages, entries, definitions
 //! ```
 //!
-//! A packet is read as a whole before anything of it is used: if its last message is bad, the copy of the other line is to
-//! come in its place, and none of its messages must have been seen. What was read stands in a [`PacketMessages`], used again.
+//! A packet is read as a whole before anything of it is used. If its last message is bad, the other line's copy
+//! replaces the packet, so none of its messages may have been used. [`PacketMessages`] holds the contents, and is
+//! reused.
 
 use super::codes::{EntryAction, EntryType, NOTHING};
 use super::config::MessageKind;
@@ -31,7 +32,7 @@ pub(super) struct MessageFields {
     /// None for a template that nothing names.
     pub kind: Option<MessageKind>,
     pub template: u32,
-    /// Where it stands in its packet, and its bytes.
+    /// Where it is in its packet, and its bytes.
     pub at: u32,
     pub length: u32,
     pub product: NativeId,
@@ -61,7 +62,7 @@ pub(super) struct MarketMessageFault {
 pub(super) struct EntryFields {
     pub instrument: NativeId,
     pub time: i64,
-    /// Of [`Price::NONE`] where it is not told.
+    /// [`Price::NONE`] if the entry has no price.
     pub px: Price,
     pub qty: Option<Quantity>,
     pub trade_id: u64,
@@ -75,7 +76,7 @@ pub(super) struct EntryFields {
     pub aggressor: u8,
 }
 
-/// What is told of a product or an instrument. Texts are ranges of [`PacketMessages::texts`].
+/// Reference data of a product or an instrument. Texts are ranges of [`PacketMessages::texts`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DefinitionFields {
     pub name: (u32, u32),
@@ -91,7 +92,7 @@ pub(super) struct DefinitionFields {
 /// Messages of a packet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PacketMessages {
-    pub told: Vec<MessageFields>,
+    pub messages: Vec<MessageFields>,
     pub entries: Vec<EntryFields>,
     pub definitions: Vec<DefinitionFields>,
     pub texts: Vec<u8>,
@@ -101,7 +102,7 @@ pub(super) struct PacketMessages {
 
 impl PacketMessages {
     pub fn clear(&mut self) {
-        self.told.clear();
+        self.messages.clear();
         self.entries.clear();
         self.definitions.clear();
         self.texts.clear();
@@ -113,9 +114,12 @@ impl PacketMessages {
     }
 }
 
-/// What a message tells of a product or an instrument.
-pub(super) fn definition(told: &MessageFields, batch: &PacketMessages) -> DefinitionFields {
-    told.definition.checked_sub(1).map_or_else(DefinitionFields::default, |at| batch.definitions[at as usize])
+/// The reference data of a message; all absent if it has none.
+pub(super) fn definition(message: &MessageFields, batch: &PacketMessages) -> DefinitionFields {
+    message
+        .definition
+        .checked_sub(1)
+        .map_or_else(DefinitionFields::default, |at| batch.definitions[at as usize])
 }
 
 impl MessageFields {
@@ -139,7 +143,7 @@ impl MessageFields {
 }
 
 impl EntryFields {
-    /// One of which nothing is told but, perhaps, by its message whose it is.
+    /// An empty entry, of the instrument that its message names, if any.
     #[inline(always)]
     pub(super) fn with_instrument(instrument: NativeId) -> Self {
         Self {

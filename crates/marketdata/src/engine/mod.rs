@@ -1,4 +1,4 @@
-//! The engine of market data by FAST: packets of several channels, on two lines each, to steps.
+//! The engine of market data by FAST: packets of several channels, on two lines each, to events.
 //!
 //! ```text
 //!  incremental A ─┐                      ┌ products ┐
@@ -11,7 +11,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `packets` | packets in, steps out; early snapshots used; what was seen, summed up |
+//! | `packets` | packets in, events out; early snapshots used; what was seen, summed up |
 //! | `core` | what messages do: products and instruments, gaps, snapshots; definitions, states, doubt |
 //! | `framing`, `field_visitor` | where messages of a packet are; a message's fields as they come |
 //! | `early_snapshots`, `levels`, `products`, `context` | snapshots that came before their gap was noticed; levels of a book; order by product, gaps, recovery; what is around a step |
@@ -21,8 +21,9 @@
 //! | `packet_header`, `message_fields`, `values`, `field_roles`, `ids`, `id_table` | the header of packets; a message as numbers; values; what is asked of the decoder |
 //! | `codes`, `config`, `config_refusal`, `market_event` | the venue's codes; the table as its file has it; what is wrong with it; what comes out |
 //!
-//! It does no I/O and reads no clock: the same packets with the same receive times give the same steps. At its border a moment is
-//! [`UnixNanos`](unitape_model::UnixNanos); inside it is the `i64` of one, with which windows and deadlines are reckoned.
+//! It does no I/O and reads no clock: the same packets with the same receive times give the same events. At its
+//! border a moment is [`UnixNanos`](unitape_model::UnixNanos); inside it is the `i64` of one, with which windows and
+//! deadlines are reckoned.
 
 mod arbitration;
 mod codes;

@@ -16,7 +16,7 @@ use super::values::{self, time, time_in};
 use unitape_fast::template::{FieldEncoding, Instruction, IntegerMeaning, Operator, Template, WireType};
 use unitape_fast::{DecodedValue, Message, MessageVisitor};
 
-/// What is told of a packet before its messages.
+/// The values that a packet has before its messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PacketHeader {
     pub sequence: Option<u64>,
@@ -54,7 +54,7 @@ pub(super) fn decoded_header(message: &Message<'_>, unit: TimeUnit) -> PacketHea
 pub(super) struct HeaderProgram {
     /// The template.
     pub id: u32,
-    /// The id as it stands in messages, in as few bytes as it needs.
+    /// The id as it is in messages, in as few bytes as it needs.
     lead: Vec<u8>,
     /// Bits of the presence map, which is one byte, that no field has.
     unused: u8,
@@ -183,7 +183,7 @@ impl HeaderProgram {
     }
 }
 
-/// An unsigned number of up to eight bytes, in as few as it needs, and what is behind it.
+/// An unsigned number of up to eight bytes, in as few as it needs, and what is after it.
 #[inline(always)]
 fn number(bytes: &[u8], max: u64) -> Option<(u64, &[u8])> {
     let (&first, left) = bytes.split_first()?;
@@ -201,7 +201,7 @@ fn long_number(bytes: &[u8], max: u64) -> Option<(u64, &[u8])> {
     (number[0] != 0 && value <= max).then_some((value, left))
 }
 
-/// The number that one to eight bytes are, the highest first, and what is behind them.
+/// The number that one to eight bytes are, the highest first, and what is after them.
 #[inline(always)]
 fn bytes(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (&length, left) = bytes.split_first()?;

@@ -1,4 +1,4 @@
-//! The handler: packets of all channels in, steps out.
+//! The handler: packets of all channels in, events out.
 
 use super::arbitration::{ArbitratedStream, ArrivalVerdict, HeldPacket, PacketArrival};
 use super::config::DictionaryResetMode;
@@ -19,7 +19,7 @@ use unitape_model::{ChannelId, InstrumentId, UnixNanos};
 mod early_snapshots;
 mod stats;
 
-/// Turns packets into steps. It does no I/O and reads no clock.
+/// Turns packets into events. It does no I/O and reads no clock.
 #[derive(Debug)]
 pub struct Engine {
     pub(super) config: Arc<HandlerConfig>,
@@ -112,12 +112,12 @@ impl Engine {
     }
 
     /// The book that is made of an instrument's levels turned out not to be the venue's: the next snapshot with all that has
-    /// come until now gives it anew, and until then no levels come for it. False where no snapshot will come.
+    /// come until now gives it in full, and until then no levels come for it. False where no snapshot will come.
     pub fn want_snapshot(&mut self, instrument: InstrumentId) -> bool {
         self.core.want_snapshot(instrument)
     }
 
-    /// A datagram; its steps, and those of what waited for it or for the time to pass, go to `out`.
+    /// Processes a datagram. Its events, and those of packets that waited for it or for a timeout, go to `out`.
     pub fn packet(&mut self, packet: Packet<'_>, out: &mut impl MarketEventSink) {
         if self.waits {
             self.time(packet.ts_recv.0, out);
@@ -189,7 +189,7 @@ impl Engine {
         self.place(&of, (sequence, verdict), packet.payload, body, out);
     }
 
-    /// No packet came until `now`: what has waited too long for a missing one goes on without it.
+    /// No packet arrived until `now`: packets that have waited too long for a missing one are processed without it.
     pub fn idle(&mut self, now: UnixNanos, out: &mut impl MarketEventSink) {
         if self.waits {
             self.time(now.0, out);
@@ -307,7 +307,7 @@ impl Engine {
     }
 
     fn apply(&mut self, of: &PacketContext, payload: &[u8], out: &mut impl MarketEventSink) {
-        if self.packets.batch.told.is_empty() {
+        if self.packets.batch.messages.is_empty() {
             return self.core.emit_for_packet(
                 of,
                 payload.len(),
@@ -402,7 +402,7 @@ impl Engine {
         body: usize,
         out: &mut impl MarketEventSink,
     ) {
-        // One that is bad must not stand in the way of the other line's.
+        // A bad packet must not block the other line's.
         if self.config.reset != DictionaryResetMode::Never
             && let Err(why) = self.packets.body(of.channel, (payload, body), &mut self.core.ids)
         {
@@ -424,7 +424,7 @@ impl Engine {
         HeldPacket { line: of.line, ts_recv: of.ts_recv, place: of.place, bytes }
     }
 
-    /// What waits in a stream and can go on, by its turn or because what is missing is given up.
+    /// Processes waiting packets of a stream that are next, or before which the missing ones are given up.
     #[cold]
     fn release_ready(&mut self, stream: StreamId, now: i64, out: &mut impl MarketEventSink) {
         loop {
@@ -521,7 +521,7 @@ impl Engine {
         }
     }
 
-    /// Time has passed: what has waited too long goes on.
+    /// Time has passed: processes packets that have waited too long.
     #[cold]
     fn time(&mut self, now: i64, out: &mut impl MarketEventSink) {
         self.waits = false;
@@ -533,8 +533,8 @@ impl Engine {
         }
     }
 
-    /// A packet tells what the one is that its line has aside, or that numbers begin again; gives what is to be done with
-    /// the packet itself.
+    /// A packet settles whether the one that its line has set aside is good, or shows that numbers begin again.
+    /// Returns how the packet itself is to be handled.
     #[cold]
     fn settle(
         &mut self,

@@ -1,7 +1,7 @@
 //! The configuration, compiled: numbers in place of names.
 //!
 //! Each field that is asked for has a [`FieldRole`], in each template in which it is; each template is of a kind. Codes are
-//! looked up in tables of 256. What is wrong is told with its place in the file.
+//! looked up in tables of 256. Errors name their place in the file.
 
 use super::codes::{VenueCodes, codes};
 use super::config::kind_word;
@@ -28,8 +28,8 @@ pub struct HandlerConfig {
     pub(super) px_exponent: i8,
     pub(super) qty_exponent: i8,
     pub(super) market_depth: Option<u16>,
-    /// Which reference data tell how many levels there are, where nothing else does.
-    pub(super) depth_told: DepthSource,
+    /// Which reference data give the number of levels, where nothing else does.
+    pub(super) depth_source: DepthSource,
     pub(super) window: ArbitrationWindow,
     pub(super) recovery: RecoverySettings,
     pub(super) framing: PacketFraming,
@@ -50,7 +50,7 @@ pub struct OwnSettings {
     pub framing: bool,
 }
 
-/// What tells how many levels there are, and nothing else does.
+/// Whether the number of levels is known only from reference data, and from which.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum DepthSource {
     #[default]
@@ -74,7 +74,7 @@ pub(super) struct ChannelPlan {
 pub(super) enum PacketFraming {
     /// The first message is the header.
     Header,
-    /// Bytes of a number, and bytes behind it, before each message or once.
+    /// Bytes of a number, and bytes after it, before each message or once.
     Number { bytes: u8, order: ByteOrder, skip: u8, every: bool },
     /// Nothing before messages.
     Plain,
@@ -108,7 +108,7 @@ impl HandlerConfig {
             px_exponent: text.px_exponent.unwrap_or(0),
             qty_exponent: text.qty_exponent.unwrap_or(0),
             market_depth: text.market_depth,
-            depth_told: DepthSource::Otherwise,
+            depth_source: DepthSource::Otherwise,
             window: text.window.unwrap_or_default(),
             recovery: text.recovery.unwrap_or_default(),
             framing,
@@ -232,7 +232,7 @@ impl HandlerConfig {
     }
 
     fn messages(&mut self, text: &ChannelsConfig, own: usize) -> ConfigResult<()> {
-        let mut tells = DepthSource::Otherwise;
+        let mut depth_source = DepthSource::Otherwise;
         for (i, message) in text.message.iter().enumerate() {
             let at = i.to_string();
             let at = ["message", &at];
@@ -250,12 +250,12 @@ impl HandlerConfig {
                         let added = set.ask(index, path, *tag);
                         found[n] += added;
                         if added > 0 && *tag == FieldRole::MarketDepth {
-                            tells = match message.kind {
+                            depth_source = match message.kind {
                                 MessageKind::Product => DepthSource::OfProducts,
-                                MessageKind::Instrument if tells == DepthSource::Otherwise => {
+                                MessageKind::Instrument if depth_source == DepthSource::Otherwise => {
                                     DepthSource::OfInstruments
                                 }
-                                _ => tells,
+                                _ => depth_source,
                             };
                         }
                     }
@@ -293,16 +293,16 @@ impl HandlerConfig {
         }
         let reference = self.channels.iter().any(|c| c.role == ChannelRole::Reference);
         if reference && self.market_depth.is_none() {
-            self.depth_told = tells;
+            self.depth_source = depth_source;
         }
         Ok(())
     }
 
-    /// Copies can be told apart, and dictionaries are those of the sender.
+    /// Checks that copies on two lines can be distinguished, and that dictionaries are the sender's.
     fn check_lines(&self, text: &ChannelsConfig) -> ConfigResult<()> {
         let two = text.channel.iter().enumerate().find(|(_, c)| !c.a.is_empty() && !c.b.is_empty());
-        let Some((channel, told)) = two else { return Ok(()) };
-        let place = ["channel", &channel.to_string(), "b"];
+        let Some((index, channel)) = two else { return Ok(()) };
+        let place = ["channel", &index.to_string(), "b"];
         if self.reset == DictionaryResetMode::Never {
             // A copy that was begun and is bad, or one that is left out, has changed what the next is read by.
             let what = "two lines need dictionaries that are emptied, by packet or by message: reset = \"never\" is for one";
@@ -312,7 +312,7 @@ impl HandlerConfig {
             m.kind == MessageKind::Depth && !m.fields.contains_key("sequence")
         };
         if matches!(self.framing, PacketFraming::Plain | PacketFraming::Length)
-            && told.role == ChannelRole::Incremental
+            && channel.role == ChannelRole::Incremental
             && let Some(message) = text.message.iter().find(depth)
         {
             let what = format!(
@@ -324,7 +324,7 @@ impl HandlerConfig {
         Ok(())
     }
 
-    /// Depth that has no numbers: no snapshot tells what of it is in it.
+    /// Checks depth without numbers: a snapshot would not show which of it is included.
     fn check_unnumbered(&self, message: &[&str; 2]) -> ConfigResult<()> {
         match self.channels.iter().find(|c| c.role == ChannelRole::Snapshot) {
             None => Ok(()),
@@ -339,7 +339,7 @@ impl HandlerConfig {
         }
     }
 
-    /// Reference data are of a pair whose messages they tell of.
+    /// Checks that reference data belong to the pair of the messages that they describe.
     fn check_pairs(&self, text: &ChannelsConfig) -> ConfigResult<()> {
         let has_incremental =
             |pair: &str| text.channel.iter().any(|c| c.role == ChannelRole::Incremental && c.pair == pair);
@@ -349,11 +349,11 @@ impl HandlerConfig {
         match text.channel.iter().position(lost).filter(|_| some) {
             None => Ok(()),
             Some(channel) => {
-                let told = &text.channel[channel];
+                let unpaired = &text.channel[channel];
                 let what = format!(
                     "channel {} is of pair `{}`, which has no incremental channel: no book would know of its instruments; \
                      give it the `pair` of the channels it tells of, or leave `pair` away on all",
-                    told.name, told.pair
+                    unpaired.name, unpaired.pair
                 );
                 refuse(&["channel", &channel.to_string(), "pair"], what)
             }
@@ -404,8 +404,8 @@ impl HandlerConfig {
 }
 
 fn framing(text: &FramingConfig) -> ConfigResult<PacketFraming> {
-    let told = [text.header.is_some(), text.number_bytes > 0, text.length];
-    if told.iter().filter(|t| **t).count() > 1 {
+    let framings = [text.header.is_some(), text.number_bytes > 0, text.length];
+    if framings.iter().filter(|t| **t).count() > 1 {
         return refuse(&["framing"], "framing: one of `header`, `number_bytes` and `length`");
     }
     if text.header.is_some() {

@@ -1,17 +1,18 @@
 //! Products: the order of their messages, and how they come back when some are missing.
 //!
 //! ```text
-//!  messages   41 42 43 . . 46 47 48 49          46 tells that 44 and 45 are missing: all books are stale
+//!  messages   41 42 43 . . 46 47 48 49          46 shows that 44 and 45 are missing: all books are stale
 //!  kept                    46 47 48 49          what comes waits
 //!  snapshot                      47             of one instrument, with all up to 47 in it: its book is the snapshot,
 //!                                               then its levels of 48 and 49, and from there on as they come
 //! ```
 //!
-//! A snapshot covers the gap of its instrument if the last message that it has in it is not before the last one that is
-//! missing; one that is older is passed over. A product is whole again when all its instruments are. Where no reference
-//! data tell which these are, they are known when the snapshots have come round once.
+//! A snapshot covers the gap of its instrument if the last message it includes is not before the last missing one; an
+//! older snapshot is ignored. A product is whole again when all its instruments are. Without reference data, its
+//! instruments are known when the snapshots have come round once.
 //!
-//! What waits is bounded, by product and over all; what falls out is told, and the snapshots must be newer by that.
+//! Waiting levels are bounded, by product and over all. If some fall out, unitape reports it, and the snapshots must
+//! include them.
 
 use super::config::{ArbitrationWindow, RecoverySettings};
 use super::context::{PacketContext, StreamId};
@@ -44,13 +45,13 @@ pub(super) struct TrackedInstrument {
     tail: u64,
     /// How many levels a side has, where they are counted.
     pub levels: [u16; 2],
-    /// At most so many; 0 for no bound.
+    /// The maximum number; 0 for no bound.
     pub depth: u16,
 }
 
 #[cfg(test)]
 impl TrackedInstrument {
-    /// One of so many levels a side, for tests of levels alone.
+    /// One of this many levels a side, for tests of levels alone.
     pub fn with_depth(depth: u16) -> Self {
         let (product, live, mended, deep, gone) = (ProductId(0), true, true, true, false);
         Self { product, live, mended, deep, gone, has: 0, need: 0, tail: 0, levels: [0; 2], depth }
@@ -66,12 +67,12 @@ pub(super) struct TrackedProduct {
     pub stream: StreamId,
     /// Of which sender and partition, as far as that is known.
     pub(super) origin: StreamId,
-    /// When the last message was received, or the snapshot that stands for it, and when it was sent.
+    /// When the last message was received, or the snapshot that replaces it, and when it was sent.
     pub(super) heard: i64,
     pub(super) sent: Option<i64>,
     /// Messages in a row whose numbers may have begun again.
     pub(super) odd: u8,
-    /// Its state, and the message that told it.
+    /// Its state, and the message that set it.
     pub state: (NativeId, u64),
     /// The next message, none before the first.
     pub next: Option<u64>,
@@ -85,7 +86,7 @@ pub(super) struct TrackedProduct {
     pub whole: bool,
     /// How many levels it has is known, as far as it will be: a book whose lowest levels fall out unseen is not the venue's.
     pub deep: bool,
-    /// Reference data tell of its instruments.
+    /// Reference data define its instruments.
     pub defined: bool,
     /// Books begin empty: what is not known yet needs no snapshot.
     pub begun: bool,
@@ -103,7 +104,8 @@ pub(super) struct TrackedProduct {
     pub(super) snapshot_at: (i64, Option<i64>),
     /// When packets of its stream were last lost.
     pub(super) lost: Option<i64>,
-    /// The first message of a gap that is told of otherwise: packets were lost when it was the next, or it was refused.
+    /// The first message of a gap that was already reported: as lost packets when it was the next, or as a refused
+    /// message.
     pub(super) explained: Option<u64>,
     /// Since when a packet of its stream lies aside, which may be the first of other numbers.
     pub(super) aside: Option<i64>,
@@ -144,8 +146,8 @@ pub(super) enum SequenceCheck {
 pub(super) struct ProductRecovery {
     bounds: RecoverySettings,
     /// Products or instruments wait for their definition.
-    depth_told: DepthSource,
-    /// Within this time both channels of a pair begin to count anew.
+    depth_source: DepthSource,
+    /// Within this time both channels of a pair restart their numbers.
     pub(super) settle_ns: i64,
     /// What was sent so much later is no copy.
     pub(super) window_ns: i64,
@@ -169,7 +171,7 @@ impl TrackedProduct {
         self.origin == origin || self.origin.is_none()
     }
 
-    /// Its snapshots are of this sender and partition, and until messages tell otherwise so is all of it.
+    /// Its snapshots are of this sender and partition, and so is all of it until messages show otherwise.
     pub fn note_snapshot_origin(&mut self, origin: StreamId) {
         if self.stream.is_none() {
             self.origin = origin;
@@ -182,11 +184,11 @@ impl ProductRecovery {
         bounds: RecoverySettings,
         window: ArbitrationWindow,
         snapshots: Vec<bool>,
-        depth_told: DepthSource,
+        depth_source: DepthSource,
     ) -> Self {
         Self {
             bounds,
-            depth_told,
+            depth_source,
             settle_ns: window.dead_ns,
             window_ns: window.ns,
             list: Vec::new(),
@@ -219,7 +221,7 @@ impl ProductRecovery {
             instruments: Vec::new(),
             stale: 0,
             whole,
-            deep: whole || self.depth_told != DepthSource::OfProducts,
+            deep: whole || self.depth_source != DepthSource::OfProducts,
             defined: false,
             begun: whole,
             round: None,
@@ -246,7 +248,7 @@ impl ProductRecovery {
         }
         let of = &mut self.list[product.index()];
         let (need, levels, mended) = (of.need, [0; 2], self.snapshots[usize::from(of.pair)]);
-        let deep = !mended || self.depth_told != DepthSource::OfInstruments;
+        let deep = !mended || self.depth_source != DepthSource::OfInstruments;
         let live = of.begun && deep;
         let index = InstrumentId(self.instruments.len() as u32);
         of.instruments.push(index);
@@ -335,7 +337,7 @@ impl ProductRecovery {
 
     /// A beacon says that this was the last message.
     pub fn beacon(&mut self, product: ProductId, last: u64, from: &PacketContext) -> SequenceCheck {
-        // The message behind it was not sent yet.
+        // The message after it was not sent yet.
         let in_snapshot = self.is_in_earlier_snapshot(product, last.saturating_add(1), from);
         let of = &mut self.list[product.index()];
         match of.next {
@@ -469,15 +471,15 @@ impl ProductRecovery {
         let i = &mut self.instruments[instrument.index()];
         let of = &mut self.list[i.product.index()];
         self.counters.waited += 1;
-        let mut told = false;
+        let mut ran_out = false;
         if of.waits.len() >= self.bounds.levels || self.waiting >= self.bounds.levels_all {
             self.counters.no_room += 1;
-            told = !of.no_room;
+            ran_out = !of.no_room;
             of.no_room = true;
             // The oldest makes room; where the product has none, what comes itself is let go.
             let Some(oldest) = of.waits.pop_front() else {
                 i.need = i.need.max(sequence);
-                return told;
+                return ran_out;
             };
             of.base += 1;
             self.waiting -= 1;
@@ -488,10 +490,10 @@ impl ProductRecovery {
         of.waits.push_back(WaitingLevel { entry, sequence, time, instrument, before: i.tail });
         i.tail = of.base + of.waits.len() as u64;
         self.waiting += 1;
-        told
+        ran_out
     }
 
-    /// Whether a snapshot of an instrument, with all up to `last` in it, is to be taken.
+    /// Whether to use a snapshot of an instrument that includes all up to `last`.
     pub fn accepts_snapshot(&mut self, instrument: InstrumentId, last: u64, from: &PacketContext) -> bool {
         let now = from.ts_recv;
         let i = &mut self.instruments[instrument.index()];
@@ -522,18 +524,18 @@ impl ProductRecovery {
         if of.next.is_none() {
             of.heard = now;
         }
-        // The round begins with one that is taken: those before may have been too old.
+        // The round begins with one that is used: those before may have been too old.
         of.round.get_or_insert(instrument);
         true
     }
 
-    /// It was taken: the levels of the instrument behind it, in order, which `apply` gets.
+    /// The snapshot is used: the levels of the instrument after it, in order, which `apply` gets.
     pub fn apply_snapshot(&mut self, instrument: InstrumentId, last: u64, behind: &mut Vec<WaitingLevel>) {
         self.counters.snapshots += 1;
         self.counters.recovered += 1;
         let i = &mut self.instruments[instrument.index()];
         let of = &mut self.list[i.product.index()];
-        // One that is seen before any message stands for them.
+        // A snapshot that arrives before any message replaces them.
         if of.next.is_none() {
             of.next = Some(last.wrapping_add(1));
         }

@@ -50,11 +50,11 @@ pub struct ProductCounters {
     pub old: u64,
     /// Instruments that came back by a snapshot.
     pub recovered: u64,
-    /// Snapshots that were taken.
+    /// Snapshots that were used.
     pub snapshots: u64,
     /// Of them, those that came before their gap was noticed.
     pub snapshots_early: u64,
-    /// Snapshots older than the gap, or of a product of which reference data have not told yet.
+    /// Snapshots older than the gap, or of a product that reference data have not described yet.
     pub snapshots_old: u64,
     /// Snapshots of instruments that needed none.
     pub snapshots_spare: u64,

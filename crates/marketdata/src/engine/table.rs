@@ -14,7 +14,7 @@ use unitape_base::{toml, whole_file};
 /// A table `[fast]` with all that it names: the mapping that it is like, and templates.
 #[derive(Clone, Debug)]
 pub struct FastTable {
-    /// As its file tells it.
+    /// As it appears in its file.
     text: ChannelsConfig,
     like: Option<&'static ShippedFastMapping>,
     /// Templates by the names that the table gives them.
@@ -22,7 +22,7 @@ pub struct FastTable {
 }
 
 impl FastTable {
-    /// Reads what a table names; templates stand beside its file.
+    /// Reads what a table names; templates are beside its file.
     ///
     /// # Errors
     /// When one of them cannot be read.

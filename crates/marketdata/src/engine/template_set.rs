@@ -25,7 +25,8 @@ pub(super) struct TemplateSet {
 }
 
 impl TemplateSet {
-    /// Asks for the field or the sequence at a path of a template, as the file tells paths; how often it is there.
+    /// Requests the field or the sequence at a path of a template, written as in the file. Returns how often it is
+    /// there.
     pub fn ask(&mut self, template: usize, path: &str, tag: FieldRole) -> usize {
         let mut places = Vec::new();
         let templates = self.templates.clone();

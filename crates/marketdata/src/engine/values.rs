@@ -43,7 +43,7 @@ pub(super) fn code(table: &CodeMeanings, value: DecodedValue<'_>) -> u8 {
     }
 }
 
-/// Mantissa and exponent; that of whole numbers is told by who asks.
+/// Mantissa and exponent; the caller gives the exponent of whole numbers.
 #[inline(always)]
 fn parts(value: DecodedValue<'_>, exponent_of_int: i8) -> Option<(i64, i8)> {
     let whole = || value.int().or_else(|| i64::try_from(value.uint()?).ok());
@@ -107,7 +107,7 @@ pub(super) fn time_in(number: u64, unit: TimeUnit) -> Option<i64> {
     }
 }
 
-/// Of such a number, if it is a time that we can tell.
+/// The time of such a number, if unitape can represent it.
 #[inline(never)]
 pub(super) fn time_of(number: u64, unit: TimeUnit) -> Option<i64> {
     let scaled = |nanos: i64| i64::try_from(number).ok()?.checked_mul(nanos);

@@ -17,7 +17,7 @@ impl DatagramBatch {
         Self(system::SystemBatch::new())
     }
 
-    /// Receives the datagrams that are there, up to a batch; gives how many.
+    /// Receives the datagrams that have arrived, up to a batch. Returns how many.
     ///
     /// # Errors
     /// When the system refuses.
@@ -133,7 +133,7 @@ mod system {
             }
         }
 
-        /// Receives what is there, up to a batch; gives how many.
+        /// Receives the datagrams that have arrived, up to a batch. Returns how many.
         pub fn receive(&mut self, socket: &UdpSocket) -> std::io::Result<usize> {
             for i in 0..BATCH {
                 let room = &mut self.rooms[i * ROOM..(i + 1) * ROOM];
@@ -216,7 +216,7 @@ mod system {
         }
     }
 
-    // SAFETY: the pointers in `parts` and `heads` are set anew before each call and point into the same `Batch`.
+    // SAFETY: the pointers in `parts` and `heads` are set again before each call and point into the same `Batch`.
     unsafe impl Send for SystemBatch {}
 }
 

@@ -1,6 +1,6 @@
-//! Packets off the wire: all lines of all channels, polled in one thread.
+//! Packets from the network: all lines of all channels, polled in one thread.
 //!
-//! Each address has a socket of its own, bound to its group; one system call takes up to 32 datagrams of it, with the
+//! Each address has a socket of its own, bound to its group; one system call reads up to 32 datagrams of it, with the
 //! kernel's receive times and its count of what it had no room for. Who polls busily makes one call that asks all sockets,
 //! and one for each that has something; who waits sleeps in the first.
 
@@ -15,7 +15,7 @@ use unitape_model::UnixNanos;
 /// How sockets are opened.
 #[derive(Clone, Copy, Debug)]
 pub struct LiveOptions {
-    /// By which interface groups are joined: an address of it; the system's choice without.
+    /// The interface on which groups are joined, by one of its addresses; without it the system chooses.
     pub interface: Option<IpAddr>,
     /// Room in the kernel for each socket.
     pub buffer_bytes: usize,
@@ -37,7 +37,7 @@ pub struct LiveReceiver {
     packets: u64,
 }
 
-/// What the kernel had no room for, of one socket.
+/// The datagrams that the kernel dropped, of one socket.
 #[derive(Clone, Copy, Debug, Default)]
 struct DropCounter {
     /// The kernel's counter, which only grows (and wraps).
@@ -65,7 +65,7 @@ impl LiveReceiver {
         Ok(Self { sockets, drops, batch: DatagramBatch::new(), packets: 0 })
     }
 
-    /// Gives each packet that is there to `each`, at most one batch of each socket; how many there were.
+    /// Gives each packet that has arrived to `each`, at most one batch of each socket. Returns how many there were.
     ///
     /// # Errors
     /// When the system refuses.
@@ -83,7 +83,7 @@ impl LiveReceiver {
         Ok(all)
     }
 
-    /// Waits until a packet is there, at most so long; whether one is.
+    /// Waits until a packet arrives, at most this long. Returns whether one has arrived.
     ///
     /// # Errors
     /// When the system refuses.
@@ -92,10 +92,10 @@ impl LiveReceiver {
         waited.map_err(|source| Error::Receive { what: "wait for packets".to_owned(), source })
     }
 
-    /// How many datagrams the kernel had no room for, of each address.
+    /// How many datagrams the kernel dropped, of each address.
     pub fn dropped(&self) -> impl Iterator<Item = (SocketAddr, u64)> {
         self.drops.iter().enumerate().map(|(n, drops)| {
-            // Of the last ones no datagram has told yet.
+            // No datagram has reported the latest drops yet.
             let now = self.sockets.dropped(n).unwrap_or(drops.counter);
             (self.sockets.address(n), drops.dropped + u64::from(now.wrapping_sub(drops.counter)))
         })
@@ -120,7 +120,7 @@ impl LiveReceiver {
     }
 }
 
-/// What the clock says.
+/// The current time.
 pub(crate) fn now() -> UnixNanos {
     let ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i64);
     UnixNanos(ns)

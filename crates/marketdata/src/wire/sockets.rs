@@ -1,7 +1,7 @@
-//! Sockets for datagrams: one for each address, bound to its group, joined by the interface that was told, and all of
-//! them waited for with one call.
+//! Sockets for datagrams: one for each address, bound to its group and joined on the configured interface. One call
+//! waits for all of them.
 //!
-//! Two lines of a venue often come by two network cards, so the interface is told for each address.
+//! The two lines of a venue often arrive on two network cards, so each address names its interface.
 
 use super::datagram::{self, DatagramBatch, ask_for_times};
 use crate::error::Error;
@@ -45,7 +45,7 @@ pub struct UdpSockets {
 }
 
 impl UdpSockets {
-    /// Opens a socket for each line, with so many bytes of buffer, as far as the system grants them.
+    /// Opens a socket for each line, with this many bytes of buffer, as far as the system grants them.
     ///
     /// # Errors
     /// When the system refuses one.

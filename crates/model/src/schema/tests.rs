@@ -21,7 +21,7 @@ fn no_two_fields_overlap_and_all_lie_in_the_fixed_part() {
                     claim(usize::from(at), ((1u16 << bits) - 1) as u8 * (1 << shift), spec.field);
                 }
                 FieldLayout::Bool { at, shift } => claim(usize::from(at), 3 << shift, spec.field),
-                // One place for both, and the mark that tells them apart.
+                // One place for both, and the mark that distinguishes them.
                 FieldLayout::Publisher { bank: true } => claim(at::KIND_A, PUBLISHER_IS_BANK, spec.field),
                 slot => {
                     let (at, n) = width_bytes(slot).unwrap_or((0, 0));

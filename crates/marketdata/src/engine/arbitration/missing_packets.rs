@@ -6,7 +6,7 @@
 //!  line B                      3 4 5 6 7 8 9 │ 1 2 3        missed 1, 2 when it is first heard
 //! ```
 //!
-//! A packet that a line brings after all is taken off again, as long as its range is remembered.
+//! A packet that a line brings after all is removed again, as long as its range is remembered.
 
 use super::{ArbitratedStream, LineProgress, LineTracker, RANGES_MAX, cut_out};
 

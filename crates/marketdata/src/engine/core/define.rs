@@ -1,4 +1,4 @@
-//! What reference data tell of products and instruments. They come round again and again: only what is new is a step.
+//! Reference data of products and instruments. Venues repeat them all the time: only a change becomes an event.
 
 use super::MessageProcessor;
 use crate::engine::context::MessageContext;
@@ -12,21 +12,22 @@ impl MessageProcessor {
     pub fn define_product(
         &mut self,
         id: ProductId,
-        told: &DefinitionFields,
+        definition: &DefinitionFields,
         batch: &PacketMessages,
         around: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> MessageOutcome {
         let product = &mut self.tables.products[id.index()];
-        let mut changed = put(&mut product.name, batch.text(told.name));
-        changed |= put(&mut product.group, batch.text(told.group));
-        changed |= put(&mut product.currency, batch.text(told.currency));
-        changed |= put_some(&mut product.tick, told.tick);
-        if put_some(&mut product.depth, told.market_depth) {
+        let mut changed = put(&mut product.name, batch.text(definition.name));
+        changed |= put(&mut product.group, batch.text(definition.group));
+        changed |= put(&mut product.currency, batch.text(definition.currency));
+        changed |= put_some(&mut product.tick, definition.tick);
+        if put_some(&mut product.depth, definition.market_depth) {
             changed = true;
             for instrument in &self.products.list[id.index()].instruments {
                 if self.tables.instruments[instrument.index()].depth.is_none() {
-                    self.products.instruments[instrument.index()].depth = told.market_depth.unwrap_or(0);
+                    self.products.instruments[instrument.index()].depth =
+                        definition.market_depth.unwrap_or(0);
                 }
             }
         }
@@ -52,20 +53,20 @@ impl MessageProcessor {
     pub fn define_instrument(
         &mut self,
         (id, product): (InstrumentId, ProductId),
-        told: &DefinitionFields,
+        definition: &DefinitionFields,
         batch: &PacketMessages,
         around: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> MessageOutcome {
         let instrument = &mut self.tables.instruments[id.index()];
-        let mut changed = put(&mut instrument.symbol, batch.text(told.symbol));
-        changed |= put(&mut instrument.group, batch.text(told.group));
-        changed |= put(&mut instrument.currency, batch.text(told.currency));
-        changed |= put_some(&mut instrument.tick, told.tick);
-        changed |= put_some(&mut instrument.multiplier, told.multiplier);
-        if put_some(&mut instrument.depth, told.market_depth) {
+        let mut changed = put(&mut instrument.symbol, batch.text(definition.symbol));
+        changed |= put(&mut instrument.group, batch.text(definition.group));
+        changed |= put(&mut instrument.currency, batch.text(definition.currency));
+        changed |= put_some(&mut instrument.tick, definition.tick);
+        changed |= put_some(&mut instrument.multiplier, definition.multiplier);
+        if put_some(&mut instrument.depth, definition.market_depth) {
             changed = true;
-            self.products.instruments[id.index()].depth = told.market_depth.unwrap_or(0);
+            self.products.instruments[id.index()].depth = definition.market_depth.unwrap_or(0);
         }
         if changed {
             out.emit(&around.event_context(&self.tables, NO_TIME), MarketEvent::Instrument(id));
@@ -74,7 +75,7 @@ impl MessageProcessor {
         if self.products.becomes_deep(id) {
             self.replace_book((product, id), 0, (&[], NativeId::NONE), *around, out);
         }
-        match told.deleted {
+        match definition.deleted {
             true => self.products.set_delisted(id),
             false => self.products.set_listed(id),
         }
@@ -84,28 +85,28 @@ impl MessageProcessor {
     }
 }
 
-/// A text as names of events have it: of so many bytes at most.
+/// A text as names of events have it: with a limited number of bytes.
 fn display_text(text: &[u8]) -> String {
     let mut shown = String::from_utf8_lossy(text).into_owned();
     shown.truncate(shown.floor_char_boundary(ID_BYTES_MAX));
     shown
 }
 
-/// Puts a text that is told in its place; whether it is another one.
+/// Stores a text if the message has one. Returns whether it differs from the stored one.
 fn put(place: &mut String, text: &[u8]) -> bool {
     if text.is_empty() || place.as_bytes() == text {
         return false;
     }
-    let told = display_text(text);
-    let another = *place != told;
-    *place = told;
+    let shown = display_text(text);
+    let another = *place != shown;
+    *place = shown;
     another
 }
 
-fn put_some<T: PartialEq>(place: &mut Option<T>, told: Option<T>) -> bool {
-    let another = told.is_some() && *place != told;
+fn put_some<T: PartialEq>(place: &mut Option<T>, value: Option<T>) -> bool {
+    let another = value.is_some() && *place != value;
     if another {
-        *place = told;
+        *place = value;
     }
     another
 }

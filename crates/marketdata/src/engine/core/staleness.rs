@@ -79,7 +79,7 @@ impl MessageProcessor {
         }
     }
 
-    /// Something of a product is missing. Where its messages have no numbers no gap will tell.
+    /// Messages of a product are missing. Where its messages have no numbers, no gap will show that.
     #[cold]
     pub fn unnumbered_lost(
         &mut self,
@@ -126,16 +126,16 @@ impl MessageProcessor {
         });
     }
 
-    /// The first packet that is heard of a stream says that numbers begin with it: a snapshot that came before it and tells of
-    /// messages is of the numbers before.
+    /// The first packet of a stream states that numbers begin with it. An earlier snapshot that includes messages
+    /// then belongs to the numbers before.
     #[cold]
     #[inline(never)]
     pub fn begins_behind_snapshots(&mut self, of: &PacketContext, out: &mut impl MarketEventSink) {
         let channel = &self.config.channels[of.channel.index()];
         let (products, from) = (&self.products, (channel.pair, of.origin));
         let before = |product: ProductId| {
-            let told = &products.list[product.index()].instruments;
-            products.may_be_of(product, from) && told.iter().any(|i| products.instruments[i.index()].has > 0)
+            let known = &products.list[product.index()].instruments;
+            products.may_be_of(product, from) && known.iter().any(|i| products.instruments[i.index()].has > 0)
         };
         if channel.role == ChannelRole::Incremental && products.ids().any(before) {
             self.restart(of, out);

@@ -1,4 +1,4 @@
-//! States of products and instruments, as messages and snapshots tell them.
+//! States of products and instruments, from messages and snapshots.
 
 use super::MessageProcessor;
 use crate::engine::codes::{CodeMeanings, NOTHING};
@@ -25,7 +25,7 @@ impl MessageProcessor {
         self.state_by(table, (product, instrument), code, around, out);
     }
 
-    /// A state of all instruments of a product, told in the codes of instruments.
+    /// A state of all instruments of a product, in the codes of instruments.
     pub fn mass_state(
         &self,
         product: ProductId,
@@ -58,7 +58,7 @@ impl MessageProcessor {
         out.emit(&around.event_context(&self.tables, NO_TIME), MarketEvent::State(state));
     }
 
-    /// The state of a product, as a snapshot tells it: it comes with each, and is a step where it is another.
+    /// The state of a product in a snapshot. Every snapshot repeats it; only a change becomes an event.
     pub fn snapshot_state(
         &mut self,
         product: ProductId,

@@ -5,7 +5,7 @@ use crate::engine::context::{PacketContext, StreamId};
 use unitape_model::{InstrumentId, ProductId};
 
 impl TrackedProduct {
-    /// Whether no message with this number has come, nor one behind it.
+    /// Whether no message with this number has come, nor one after it.
     fn may_be_new(&self, sequence: u64) -> bool {
         self.stream.is_none() || self.next.is_none_or(|next| sequence >= next)
     }
@@ -30,10 +30,10 @@ impl ProductRecovery {
         at != stream && !at.is_none() && !stream.is_none()
     }
 
-    /// A message has come whose number was there already. Most are copies, but a venue may go on from another sender, or
-    /// begin to count anew without a word: two in a row that came long after all others, or that another sender sent after
-    /// them, are believed; one of another sender that says so is believed at once, and so is one that is no copy but has a
-    /// number that a snapshot had before it.
+    /// A message has come whose number was there already. Most are copies, but a venue may continue from another
+    /// sender, or restart their numbers without a word: two in a row that came long after all others, or that another
+    /// sender sent after them, are believed; one of another sender that says so is believed at once, and so is one
+    /// that is no copy but has a number that a snapshot had before it.
     pub fn has_restarted(&mut self, product: ProductId, sequence: u64, from: &PacketContext) -> bool {
         let elsewhere = self.is_elsewhere(product, from.stream);
         let in_snapshot = self.is_in_earlier_snapshot(product, sequence, from);
@@ -89,8 +89,8 @@ impl ProductRecovery {
         of.early.is_some() && of.lost.is_some_and(|since| now.saturating_sub(since) <= self.settle_ns)
     }
 
-    /// The numbers of a product have begun again, unseen, as far as one can tell. `since` says whether what came last is of the
-    /// new ones: then a snapshot must have that in it.
+    /// A product's numbers have begun again, unseen, as far as unitape can see. `since` says whether the last message
+    /// is of the new numbers: then a snapshot must include it.
     pub fn restart_unseen(
         &mut self,
         product: ProductId,

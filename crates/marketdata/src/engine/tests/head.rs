@@ -1,5 +1,5 @@
-//! The header read without the decoder. It once cost a third of what is behind it; a second reading of the same bytes must
-//! say the same of every one of them, as the decoder does: the same numbers, the same place, the same fault.
+//! The header read without the decoder. It once cost a third of what is after it; a second reading of the same bytes
+//! must say the same of every one of them, as the decoder does: the same numbers, the same place, the same fault.
 
 use super::*;
 use crate::engine::framing::PacketDecoder;
@@ -124,7 +124,7 @@ proptest! {
     }
 }
 
-/// The headers that venues have are plain, and those of this venue of ours; one that goes on from the last is not.
+/// The headers that venues have are plain, and those of this venue of ours; one that continues from the last is not.
 #[test]
 fn headers_as_they_are_have_a_program() {
     let plain = |templates: &str| config_of("", "", templates).unwrap().sets[0].plain.is_some();
@@ -136,8 +136,8 @@ fn headers_as_they_are_have_a_program() {
     assert!(!plain(&field("<group name=\"Of\"><uInt32 name=\"Sender\"/></group><uInt32 name=\"Sender\"/>")));
 }
 
-/// A message behind a header may be of the header's template and say so by saying nothing: who reads the header elsewhere
-/// must have it in mind.
+/// A message after a header may be of the header's template and say so by saying nothing: who reads the header
+/// elsewhere must have it in mind.
 #[test]
 fn a_message_behind_a_header_may_leave_the_id_away() {
     let config = config("");
@@ -148,7 +148,7 @@ fn a_message_behind_a_header_may_leave_the_id_away() {
         packet.extend(&header[2..]);
         let (head, at, read) = said(packets, &packet).unwrap();
         assert_eq!((head.sequence, head.time, at), (Some(5), Some(10), body));
-        assert_eq!(read.map(|_| packets.batch.told.len()), Ok(1));
-        assert_eq!(packets.batch.told[0].template, 0);
+        assert_eq!(read.map(|_| packets.batch.messages.len()), Ok(1));
+        assert_eq!(packets.batch.messages[0].template, 0);
     }
 }

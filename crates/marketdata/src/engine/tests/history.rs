@@ -98,7 +98,7 @@ impl Venue {
     /// The next packet; the first one after a restart says so.
     fn packet(&mut self, reset: bool) -> Sent {
         let mut messages = Vec::new();
-        let mut told = Vec::new();
+        let mut contents = Vec::new();
         for _ in 0..=self.chance.below(3) {
             let product = self.chance.below(PRODUCTS);
             if self.chance.happens(150) {
@@ -109,12 +109,12 @@ impl Venue {
             self.products[product as usize].0 += 1;
             let number = self.products[product as usize].0;
             messages.push(depth(number, product, &entries));
-            told.push((product, number, entries));
+            contents.push((product, number, entries));
             self.note();
         }
         self.packets += 1;
         self.clock += 1;
-        (self.packets, packet(self.packets, self.clock, reset, &messages), told)
+        (self.packets, packet(self.packets, self.clock, reset, &messages), contents)
     }
 
     /// The next snapshot: its packet, product, instrument's number and last message.
@@ -124,8 +124,8 @@ impl Venue {
         self.snapshots += 1;
         self.clock += 1;
         let (last, books) = &self.products[product as usize];
-        let told = snapshot(product, *last, id(product, n), &books[n as usize]);
-        (packet(self.snapshots, self.clock, reset, &[told]), product, n, *last)
+        let message = snapshot(product, *last, id(product, n), &books[n as usize]);
+        (packet(self.snapshots, self.clock, reset, &[message]), product, n, *last)
     }
 
     fn restart(&mut self) {
@@ -141,20 +141,20 @@ impl Venue {
 fn define(rig: &mut Rig) {
     let mut messages = Vec::new();
     for product in 0..PRODUCTS {
-        let mut told = message(7, &[product]);
-        told.push(b'P' | 0x80);
-        put(&mut told, DEPTH as u64);
-        messages.push(told);
+        let mut definition = message(7, &[product]);
+        definition.push(b'P' | 0x80);
+        put(&mut definition, DEPTH as u64);
+        messages.push(definition);
         (0..INSTRUMENTS).for_each(|n| messages.push(message(6, &[product, id(product, n)])));
     }
     rig.send(0, REF, &packet(1, 1, false, &messages));
 }
 
 fn seeds() -> std::ops::Range<u64> {
-    let told = |name: &str| std::env::var(name).ok()?.parse().ok();
-    match told("UNITAPE_SEED") {
+    let variable = |name: &str| std::env::var(name).ok()?.parse().ok();
+    match variable("UNITAPE_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..told("UNITAPE_SEEDS").unwrap_or(150),
+        None => 0..variable("UNITAPE_SEEDS").unwrap_or(150),
     }
 }
 
@@ -215,7 +215,8 @@ fn live_books_are_the_venues() {
         let (mut reset, mut reset_snapshots, mut restarted) = (false, false, 0);
         for round in 0..250 {
             let calm = round > 200;
-            // One right behind another, of which nothing is heard, cannot be told from one without a break.
+            // A restart right after another, with nothing heard of it, cannot be distinguished from one without a
+            // break.
             if !calm && round > restarted + 50 && venue.chance.happens(12) {
                 restarted = round;
                 // Nor can one in a silence of both lines, nor a packet of before it with a number that is next.
@@ -293,7 +294,7 @@ fn check(seed: u64, rig: &Rig, venue: &Venue) {
     assert_eq!(rig.seen.faults, 0, "seed {seed}");
 }
 
-/// The twin: all packets and messages are kept, and what follows from them is worked out anew each time.
+/// The twin: all packets and messages are kept, and what follows from them is worked out again each time.
 struct Twin {
     expected: Option<u64>,
     since: Option<i64>,
@@ -314,12 +315,12 @@ struct TwinProduct {
     messages: BTreeMap<u64, Vec<E>>,
     missing: std::collections::BTreeSet<u64>,
     next: Option<u64>,
-    /// By instrument: the last message of the snapshot it stands on, and its book.
+    /// By instrument: the last message of the snapshot it is based on, and its book.
     bases: [Option<(u64, Book)>; INSTRUMENTS as usize],
 }
 
 impl TwinProduct {
-    /// Whether nothing is missing behind the snapshot.
+    /// Whether nothing is missing after the snapshot.
     fn is_live(&self, n: u64) -> bool {
         let last = self.bases[n as usize].as_ref().map(|(last, _)| *last);
         last.is_some_and(|last| self.missing.range(last + 1..).next().is_none())
@@ -361,7 +362,7 @@ impl Twin {
         self.products.iter().any(|p| (0..INSTRUMENTS).any(|n| !p.is_live(n)))
     }
 
-    /// Everything that can go on at this time.
+    /// Everything that can continue at this time.
     fn go_on(&mut self, now: i64) {
         while let Some(expected) = self.expected {
             if let Some(messages) = self.good.get(&expected).cloned() {
@@ -396,7 +397,7 @@ impl Twin {
         }
     }
 
-    fn packet(&mut self, now: i64, line: u8, number: u64, good: bool, told: &[(u64, u64, Vec<E>)]) {
+    fn packet(&mut self, now: i64, line: u8, number: u64, good: bool, messages: &[(u64, u64, Vec<E>)]) {
         let waits = self.expected.is_some_and(|e| self.good.range(e..).next().is_some());
         if waits {
             self.go_on(now);
@@ -406,7 +407,7 @@ impl Twin {
         self.brought[usize::from(line)].insert(number);
         self.expected.get_or_insert(number);
         if good {
-            self.good.entry(number).or_insert_with(|| told.to_vec());
+            self.good.entry(number).or_insert_with(|| messages.to_vec());
         } else if self.expected == Some(number) {
             self.since.get_or_insert(now);
         }
@@ -439,18 +440,18 @@ fn the_handler_is_as_its_twin() {
             rests: 0,
         });
         for round in 0..200 {
-            let (number, payload, told) = loop {
-                // Beacons are told by truth alone.
+            let (number, payload, contents) = loop {
+                // Beacons are left out: the twin reads depth only.
                 let sent = venue.packet(false);
                 if !sent.2.is_empty() {
                     break sent;
                 }
                 venue.packets -= 1;
             };
-            let payload = match told.is_empty() {
+            let payload = match contents.is_empty() {
                 true => payload,
                 false => {
-                    let messages: Vec<_> = told.iter().map(|(p, n, e)| depth(*n, *p, e)).collect();
+                    let messages: Vec<_> = contents.iter().map(|(p, n, e)| depth(*n, *p, e)).collect();
                     packet(number, venue.clock, false, &messages)
                 }
             };
@@ -458,7 +459,7 @@ fn the_handler_is_as_its_twin() {
                 let mut chance = Chance(venue.chance.next());
                 for (bytes, good) in over(&mut ways[usize::from(line)], &mut chance, &payload, false) {
                     rig.send(line, INC, &bytes);
-                    twin.packet(rig.now, line, number, good, &told);
+                    twin.packet(rig.now, line, number, good, &contents);
                     same(seed, &rig, &twin);
                 }
             }

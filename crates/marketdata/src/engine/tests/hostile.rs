@@ -1,5 +1,5 @@
-//! Messages that a venue of another sort sends, or none should: each of these once ended the process, or left a book that was
-//! live and not the venue's.
+//! Messages that a venue of another kind sends, or none should: each of these once ended the process, or left a book
+//! that was live and not the venue's.
 
 use super::*;
 
@@ -93,7 +93,7 @@ fn a_beacon_before_the_first_message_leaves_it_the_first() {
     assert_eq!((rig.said(), rig.bids("50")), ("whole 9, recovered 50".to_owned(), vec![1]));
 }
 
-/// An instrument that is gone is not waited for, also behind a gap.
+/// An instrument that is gone is not waited for, also after a gap.
 #[test]
 fn what_is_gone_is_not_waited_for() {
     let gone = r#"id="6"><uInt32 name="Product"/><uInt64 name="Id"/><uInt32 name="Gone"/>"#;
@@ -126,7 +126,7 @@ fn with_reset() -> Rig {
     Rig::with(&format!("{DEEP}\n{RESET}"), &templates("</templates>", reset))
 }
 
-/// A message that empties all books stands in the order of the others.
+/// A message that empties all books keeps its place among the others.
 #[test]
 fn a_reset_waits_for_the_snapshot_that_it_is_behind() {
     let mut rig = with_reset();
@@ -226,7 +226,7 @@ fn two_pairs_may_use_one_id() {
     assert_eq!((rig.said(), rig.seen.books[&InstrumentId(1)][0].len()), ("recovered 50".to_owned(), 3));
 }
 
-/// Of which pair reference data are must be told: they define nothing in one without messages.
+/// Reference data must name their pair: they define nothing in one without messages.
 #[test]
 fn reference_data_of_no_pair_are_refused() {
     let without = TWO.replace(r#"role = "reference", pair = "x""#, r#"role = "reference""#);
@@ -249,7 +249,7 @@ fn two_lines_need_packets_that_can_be_told_apart() {
     assert_eq!((wrong.place.join("."), wrong.what.contains("Depth")), ("channel.0.b".to_owned(), true));
 }
 
-/// Where definitions of instruments tell the depth, a book waits for that of its own.
+/// Where definitions of instruments give the depth, a book waits for its own definition.
 #[test]
 fn a_book_waits_for_the_definition_that_tells_its_depth() {
     let deep = r#"id="6"><uInt32 name="Product"/><uInt64 name="Id"/><sequence name="Feeds"><uInt32 name="Depth"/></sequence>"#;
@@ -282,7 +282,7 @@ fn a_book_waits_for_the_definition_that_tells_its_depth() {
     assert_eq!((begins.said(), begins.bids("50")), ("recovered 50, whole 9".to_owned(), vec![4, 3]));
 }
 
-/// A snapshot tells the state of its product to who has just come.
+/// A snapshot gives the state of its product to a reader that has just joined.
 #[test]
 fn a_snapshot_tells_the_state_of_its_product() {
     let state = r#"id="3"><uInt32 name="Product"/><uInt32 name="Last"/><uInt32 name="Code"/>"#;

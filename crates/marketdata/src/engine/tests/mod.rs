@@ -1,4 +1,4 @@
-//! A venue of our own in few lines: templates without operators, a truth, packets, and books made of steps.
+//! A venue of our own in few lines: templates without operators, a truth, packets, and books made from events.
 
 mod head;
 mod history;
@@ -160,7 +160,7 @@ fn act(book: &mut Book, action: u64, side: u64, px: i64, qty: u64, level: u64, m
     levels.truncate(max);
 }
 
-/// Books made of steps, and what else was told.
+/// Books made from events, and a log of the other events.
 #[derive(Default)]
 struct Seen {
     books: BTreeMap<InstrumentId, Book>,
@@ -260,12 +260,12 @@ impl Rig {
         Self::with_table_text(&format!("{depth}{more}"))
     }
 
-    /// Nothing tells how many levels books have but reference data.
+    /// Only reference data give the number of levels.
     fn with_table_text(more: &str) -> Self {
         Self { handler: Engine::new(config(more)), seen: Seen::default(), now: 1_000_000, place: 0 }
     }
 
-    /// Lines of `more` up to `@@` in place of those with the same key, those behind it at the end, and other templates.
+    /// Lines of `more` up to `@@` in place of those with the same key, those after it at the end, and other templates.
     fn with(more: &str, templates: &str) -> Self {
         let (head, tail) = more.split_once("@@").unwrap_or((more, ""));
         Self {
@@ -288,7 +288,7 @@ impl Rig {
         self.send(0, INC, &bid(n));
     }
 
-    /// What was told since the last time.
+    /// Returns the log since the last call.
     fn said(&mut self) -> String {
         std::mem::take(&mut self.seen.log).join(", ")
     }

@@ -1,4 +1,5 @@
-//! Numbers that begin again, in all the ways in which nobody says so: a book that goes on by the old ones is live and frozen.
+//! Numbers that begin again, in all the ways in which nobody says so: a book that continues by the old ones is live
+//! and frozen.
 
 use super::*;
 
@@ -52,7 +53,7 @@ fn a_damaged_clock_is_not_believed() {
     // One that is good, but a copy.
     rig.send(1, INC, &packet(21, 1 << 62, false, &[depth(21, 9, &[(50, 0, 0, 21, 1, 1)])]));
     assert_eq!((rig.said(), rig.bids("50")[0]), ("refused truncated".to_owned(), 21));
-    // No packet says so, and both lines go on anew.
+    // No packet says so, and both lines restart.
     for n in 2..6 {
         (0..2).for_each(|line| rig.send(line, INC, &anew(7, n, 1000 + n, false)));
     }
@@ -60,7 +61,7 @@ fn a_damaged_clock_is_not_believed() {
     assert_eq!(rig.seen.outcomes["waits"], 20 + 4);
 }
 
-/// The machine that goes on may have a clock that is behind.
+/// The machine that continues may have a clock that is behind.
 #[test]
 fn a_word_is_believed_from_a_clock_that_is_behind() {
     let mut rig = up_to("", 20);
@@ -87,7 +88,7 @@ fn a_word_is_believed_from_a_line_that_was_not_heard() {
     assert_eq!((rig.said(), rig.bids("50")[0]), (String::new(), 5));
 }
 
-/// Another sender goes on, and counts anew.
+/// Another sender continues, with numbers that begin again.
 #[test]
 fn another_sender_goes_on() {
     for said in [true, false] {
@@ -107,15 +108,15 @@ fn another_sender_goes_on() {
     }
 }
 
-/// Without clocks, and without numbers of packets: what comes is old, and goes on being old.
+/// Without clocks, and without numbers of packets: what arrives is old, and stays old.
 #[test]
 fn numbers_of_messages_begin_again_alone() {
     let mut rig = Rig::new("framing = { length = true }\nreset = \"message\"");
     let one = |n: u64| {
-        let told = depth(n, 9, &[(50, 0, 0, n as i64, 1, 1)]);
+        let message = depth(n, 9, &[(50, 0, 0, n as i64, 1, 1)]);
         let mut out = Vec::new();
-        put(&mut out, told.len() as u64);
-        out.extend(told);
+        put(&mut out, message.len() as u64);
+        out.extend(message);
         out
     };
     for n in 1..=5 {
@@ -127,7 +128,7 @@ fn numbers_of_messages_begin_again_alone() {
     assert_eq!(rig.said(), "restart");
 }
 
-/// The incremental channel begins again, and the snapshots of the old numbers go on for long: they are ahead.
+/// The incremental channel begins again, and the snapshots of the old numbers continue for long: they are ahead.
 #[test]
 fn old_snapshots_are_not_of_new_numbers() {
     let mut rig = up_to("", 50);
@@ -169,8 +170,8 @@ fn numbers_that_begin_with_the_first_packet_heard_are_not_those_of_snapshots_bef
     assert_eq!(rig.bids("50"), [2, 1]);
 }
 
-/// Both lines lost the first packets of the new numbers, and what came then was the next by the old ones: the books of before
-/// and after were mixed. The snapshots' numbers tell.
+/// Both lines lost the first packets of the new numbers. The packet that then arrived was the next by the old
+/// numbers, so books from before and after were mixed. The snapshots' numbers reveal it.
 #[test]
 fn a_restart_that_both_lines_missed_is_told_by_the_snapshots() {
     let at = |n: u64, seq: u64| packet(n, 200 + n, false, &[depth(seq, 9, &[(50, 0, 0, 7, 1, 1)])]);
@@ -205,8 +206,8 @@ fn a_restart_that_both_lines_missed_is_told_by_the_snapshots() {
     }
 }
 
-/// A packet that did not decode had its line take all that came with lesser numbers for stragglers: numbers that had begun
-/// again were not believed until they came past it.
+/// A packet that did not decode had its line treat all that came with lesser numbers as stragglers: numbers that had
+/// begun again were not believed until they came past it.
 #[test]
 fn a_damaged_packet_does_not_hide_that_numbers_begin_again() {
     let mut rig = Rig::new("recovery = { first = 1 }");
@@ -243,7 +244,8 @@ fn no_snapshot_is_taken_while_a_packet_lies_aside() {
 }
 
 /// In a silence of both lines a snapshot came that has messages up to 20. What is sent after it and has a lesser number is of
-/// new numbers, though it is the next, or one behind a gap, by the old ones: the book of before was once taken for whole.
+/// new numbers, though it is the next, or one after a gap, by the old ones: the book of before was once considered
+/// whole.
 #[test]
 fn a_message_that_an_earlier_snapshot_has_is_of_new_numbers() {
     let clockless =
@@ -258,13 +260,13 @@ fn a_message_that_an_earlier_snapshot_has_is_of_new_numbers() {
         assert_eq!(rig.said(), "missing 9 6-7, stale 50, recovered 50");
         rig
     };
-    for (told, missing, next) in
+    for (message, missing, next) in
         [(depth_of(12), 11, 13), (depth_of(9), 8, 10), (beacon_of(12), 12, 13), (beacon_of(8), 8, 9)]
     {
         for (more, sent, after) in [("", 2_000_000, 0), (clockless, 0, 1_500_000_000)] {
             let mut rig = up_to_20(more);
             rig.now += after;
-            rig.send(0, INC, &packet(7, sent, false, std::slice::from_ref(&told)));
+            rig.send(0, INC, &packet(7, sent, false, std::slice::from_ref(&message)));
             assert_eq!((rig.said(), rig.book("50")), ("restart, stale 50".to_owned(), None), "{next} {sent}");
             // One without the last message that is missing is of no use.
             rig.send(0, SNAP, &packet(4, sent + 10, false, &[snapshot(9, missing - 1, 50, &bids_up_to(2))]));
@@ -274,7 +276,7 @@ fn a_message_that_an_earlier_snapshot_has_is_of_new_numbers() {
             assert_eq!(rig.bids("50"), [70, 70, 2, 1], "{next} {sent}");
         }
     }
-    // A line that is slow brings what the snapshot has already, and the message behind those is none of them.
+    // A line that is slow brings what the snapshot has already, and the message after those is none of them.
     for (more, sent, number) in [("", 900_000, 12), (clockless, 0, 9), ("", 2_000_000, 21)] {
         let mut rig = up_to_20(more);
         rig.send(0, INC, &packet(7, sent, false, &[depth_of(number)]));

@@ -1,4 +1,4 @@
-//! Values as they mostly are, taken in one loop, against all of them taken one by one.
+//! Values as they mostly are, read in one loop, against all of them read one by one.
 
 use super::history::Chance;
 use super::*;
@@ -8,7 +8,7 @@ use crate::engine::message_fields::PacketMessages;
 use crate::engine::values::qty_of;
 use unitape_fast::{DecodedValue, Decoder, MessageVisitor};
 
-/// A visitor that is told of each part by itself.
+/// A visitor that gets each part by itself.
 struct Slowly<'r>(FieldVisitor<'r>);
 
 impl MessageVisitor for Slowly<'_> {
@@ -29,7 +29,7 @@ impl MessageVisitor for Slowly<'_> {
     }
 }
 
-/// A field of a message that is made up: whatever type it has, something stands there.
+/// A field of a message that is made up: whatever type it has, something is there.
 #[derive(Clone, Copy)]
 struct Made {
     name: &'static str,
@@ -188,8 +188,8 @@ fn what_is_taken_quickly_is_what_is_taken_part_by_part() {
             let mut slowly =
                 Slowly(FieldVisitor::new(&message, kind, (&config, &mut slow.1), &mut slow.0).unwrap());
             message.visit(&mut slowly);
-            slow.0.told.last_mut().unwrap().entries = (from, slow.0.entries.len() as u32);
-            bad += u32::from(slow.0.told.last().unwrap().bad.is_some());
+            slow.0.messages.last_mut().unwrap().entries = (from, slow.0.entries.len() as u32);
+            bad += u32::from(slow.0.messages.last().unwrap().bad.is_some());
         }
         assert_eq!(format!("{quick:?}"), format!("{slow:?}"), "{table}");
         entries += slow.0.entries.len();

@@ -86,7 +86,7 @@ fn a_dead_line_is_not_waited_for_and_may_come_back() {
     assert_eq!(rig.said(), "lost 4-4, missing 9 4-4, stale 50");
     run(&mut rig, &[(1, 7), (1, 8), (0, 8)]);
     assert_eq!(rig.seen.outcomes["duplicate"], 3);
-    // Now A is dead, and B goes on alone.
+    // Now A is dead, and B continues alone.
     rig.now += 2_000_000_000;
     run(&mut rig, &[(1, 9), (1, 10)]);
     rig.send(0, SNAP, &snap(3, 10));
@@ -211,7 +211,7 @@ fn a_window_that_is_full_or_old_is_given_up() {
     rig.now += 1_100_000;
     run(&mut rig, &[(0, 24)]);
     assert_eq!(rig.said(), "lost 22-22, missing 9 22-22");
-    // What comes later still is told, and not used.
+    // A packet that arrives even later is reported, and not used.
     run(&mut rig, &[(1, 22)]);
     assert_eq!(rig.said(), "refused late");
 }
@@ -315,7 +315,7 @@ fn the_end_of_a_source_lets_everything_go() {
     assert_eq!(rig.seen.outcomes["waits"], 3, "1, 2 before the snapshot, and 5");
 }
 
-/// A channel without snapshots goes on behind a gap, and says that it is stale.
+/// A channel without snapshots continues after a gap, and says that it is stale.
 #[test]
 fn without_snapshots_levels_go_on() {
     let mut rig = Rig::new(
@@ -330,8 +330,8 @@ fn without_snapshots_levels_go_on() {
     assert_eq!(rig.bids("50"), [4, 3, 1]);
 }
 
-/// Messages without numbers: a packet that is lost, and a message that cannot be used, make the books stale all the same. With
-/// snapshots such a mapping is refused, for nothing tells what is in them.
+/// Messages without numbers: a lost packet or an unusable message still makes the books stale. With snapshots such a
+/// mapping is refused, because nothing shows which messages they include.
 #[test]
 fn messages_without_numbers_have_stale_books_behind_a_loss() {
     let table = TABLE.replace("sequence = \"Seq\", instrument", "instrument");
@@ -388,8 +388,8 @@ fn a_mapping_is_like_a_shipped_one_and_mistakes_have_their_line() {
         ),
         ("[[fast.message]]\ntemplates = [\"Depth\"]\nkind = \"depth\"", 6, "needs the field `instrument`"),
     ] {
-        let told = write(more).unwrap_err();
-        assert!(told.contains(&format!("mine.toml:{line}: ")) && told.contains(says), "{told}\n{more}");
+        let error = write(more).unwrap_err();
+        assert!(error.contains(&format!("mine.toml:{line}: ")) && error.contains(says), "{error}\n{more}");
     }
 }
 
@@ -400,10 +400,10 @@ fn a_book_waits_for_reference_data_that_tell_its_depth() {
     rig.bid(1);
     rig.send(0, SNAP, &snap(1, 1));
     assert_eq!(rig.said(), "");
-    let mut told = message(7, &[9]);
-    told.push(b'P' | 0x80);
-    put(&mut told, 1);
-    rig.send(0, REF, &packet(1, 1, false, &[told]));
+    let mut message = message(7, &[9]);
+    message.push(b'P' | 0x80);
+    put(&mut message, 1);
+    rig.send(0, REF, &packet(1, 1, false, &[message]));
     rig.send(0, SNAP, &snap(2, 1));
     rig.bid(2);
     assert_eq!((rig.said(), rig.bids("50")), ("recovered 50".to_owned(), vec![2]));

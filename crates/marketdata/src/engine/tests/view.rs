@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The templates with this at the end of each entry of a depth message, and this behind its entries.
+/// The templates with this at the end of each entry of a depth message, and this after its entries.
 fn with(entry: &str, behind: &str) -> String {
     let end = "<uInt32 name=\"Level\"/></sequence></template>\n  <template name=\"Snapshot\"";
     let level = "<uInt32 name=\"Level\"/>";
