@@ -251,8 +251,7 @@ fn definitions_of_removed_segments_are_kept_and_lost_ones_are_named() {
     let second = 64 + 16 + u64::from(u32::from_le_bytes(good[72..76].try_into().unwrap()));
     flip(&log, second + 40);
     let out = bench.repair(&["--apply", "--json"]).code(3).json();
-    let lost: Vec<_> =
-        out["findings"].as_array().unwrap().iter().filter(|f| f["remedy"] == "none").collect();
+    let lost: Vec<_> = out["findings"].as_array().unwrap().iter().filter(|f| f["remedy"] == "none").collect();
     assert_eq!(lost.len(), 1, "{out}");
     assert!(lost[0]["what"].as_str().unwrap().contains("lost"), "{out}");
     assert!(lost[0]["action"].as_str().unwrap().contains("retention"), "{out}");
