@@ -89,7 +89,8 @@ impl RulesByCode {
             })
         };
         let rules_on = |slot: u8| of_type.iter().filter(|rule| wanted(**rule, slot).is_some()).count();
-        let (count, slot) = (0..=u8::MAX).map(|slot| (rules_on(slot), slot)).max_by_key(|(count, _)| *count)?;
+        let (count, slot) =
+            (0..=u8::MAX).map(|slot| (rules_on(slot), slot)).max_by_key(|(count, _)| *count)?;
         if count < CODES_FEW {
             return None;
         }
