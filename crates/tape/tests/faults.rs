@@ -181,7 +181,7 @@ fn round(kind: Kind, call: SystemCall, nth: u64, fault: InjectedFault, seed: u64
     assert!(end >= tally.durable, "{at}: durable {} of {end:?} {tally:?}", tally.durable);
     if dir.path().join("tape.toml").exists() {
         let found = Checker::new(dir.path(), seed).catch_up();
-        assert!(found >= tally.committed, "{at}: {found} units are there, told {tally:?}");
+        assert!(found >= tally.committed, "{at}: {found} units are there, reported {tally:?}");
         let mut durable = DurabilityHandle::open(dir.path()).unwrap();
         assert!(durable.position().unwrap() <= end, "{at}");
     }
@@ -212,7 +212,7 @@ fn round(kind: Kind, call: SystemCall, nth: u64, fault: InjectedFault, seed: u64
         && fault.always
         && matches!(call, SystemCall::Sync | SystemCall::SyncDir | SystemCall::Open | SystemCall::Write)
     {
-        assert!(!tally.errors.is_empty(), "{at}: nobody was told");
+        assert!(!tally.errors.is_empty(), "{at}: nobody got an error");
     }
     hits
 }
@@ -371,7 +371,7 @@ fn a_failed_flush_of_a_file_tape_lasts_until_it_is_opened_anew() {
             errors += 1;
         }
     }
-    assert!(errors <= 1, "told {errors} times");
+    assert!(errors <= 1, "reported {errors} times");
     writer.wait_durable(first, Duration::ZERO).unwrap();
     assert_eq!((writer.durable(), Checker::new(dir.path(), 1).catch_up()), (first, 100));
     let error = writer.close().unwrap_err();
@@ -645,8 +645,12 @@ fn a_repair_that_stops_at_any_call_completes_its_cut() {
                         dry.findings.iter().any(|f| f.what.contains("killed while it cut")),
                         "{at}: {dry:?}"
                     );
+                    assert_eq!(dry.cut, whole.cut, "{at}");
+                    // Either copy serves.
+                    flip(&dir.path().join("cut"), 512 * (nth as u64 % 2) + 40);
                 }
-                repair(dir.path(), &options).unwrap();
+                let report = repair(dir.path(), &options).unwrap();
+                assert_eq!(report.cut, whole.cut.filter(|_| !report.is_clean()), "{at}");
                 assert!(verify(dir.path()).unwrap().is_intact(), "{at}: {:?}", verify(dir.path()).unwrap());
                 let found = without_repairs(dir.path());
                 let names = found.keys().chain(wanted.keys()).filter(|n| found.get(*n) != wanted.get(*n));
@@ -659,11 +663,73 @@ fn a_repair_that_stops_at_any_call_completes_its_cut() {
     }
 }
 
+/// `DIR/cut` is followed only where it is of the tape as it is: not where a writer has appended since, and not where no
+/// unit ends.
+#[test]
+fn a_cut_of_another_tape_or_time_is_not_completed() {
+    let _alone = alone();
+    let options = RepairOptions { apply: true, truncate: true, ..RepairOptions::default() };
+    let dir = directory();
+    let (mut writer, _) = Writer::open(dir.path(), ID, self::options(SEGMENT_BYTES, None)).unwrap();
+    append(&mut writer, 3, 0, 40);
+    writer.close().unwrap();
+    let segment = dir.path().join(format!("segments/{:016x}.seg", 2));
+    common::writable(&segment).write_all_at(&[0xa5; 256], HEADER_PAGE + 2048).unwrap();
+    let path = dir.path().join("cut");
+    for nth in 1.. {
+        arm(SystemCall::Rename, nth, InjectedFault::always(EIO));
+        repair(dir.path(), &options).unwrap_err();
+        assert!(disarm() > 0);
+        if path.exists() {
+            break;
+        }
+    }
+    let of_before = std::fs::read(&path).unwrap();
+    repair(dir.path(), &options).unwrap();
+    append_after(dir.path());
+    let refused = |bytes: &[u8], why: &str| {
+        std::fs::write(&path, bytes).unwrap();
+        let before = without_repairs(dir.path());
+        let dry = repair(dir.path(), &RepairOptions::default()).unwrap();
+        let report = repair(dir.path(), &options).unwrap();
+        for report in [&dry, &report] {
+            assert!(report.findings.iter().any(|f| f.file == path && f.what.contains(why)), "{report:?}");
+            assert_eq!(report.cut, None);
+        }
+        let after = without_repairs(dir.path());
+        let changed = before.keys().filter(|name| before.get(*name) != after.get(*name));
+        assert_eq!(changed.collect::<Vec<_>>(), ["cut"]);
+        assert!(verify(dir.path()).unwrap().is_intact());
+    };
+    refused(&of_before, "a writer opened the tape in epoch");
+    // Of an unknown epoch, and with the checksum that goes with it.
+    let forged = |position: u64| {
+        let mut copy = of_before[..512].to_vec();
+        copy[32..40].copy_from_slice(&position.to_le_bytes());
+        copy[56..64].fill(0);
+        let crc = crc32c::crc32c(&copy[..80]);
+        copy[80..84].copy_from_slice(&crc.to_le_bytes());
+        copy
+    };
+    refused(&forged(1 << 40), "no unit of the tape ends there");
+    refused(&forged(64), "no unit of the tape ends there");
+    refused(&forged(65), "at no position");
+    refused(&of_before[..511], "does not match its checksum");
+    refused(&[], "does not match its checksum");
+}
+
 /// The files of the tape, without what repairs keep.
 fn without_repairs(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = content(dir);
     files.retain(|name, _| !name.starts_with("repair"));
     files
+}
+
+/// Flips a bit of a file.
+fn flip(path: &Path, offset: u64) {
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[offset as usize] ^= 4;
+    std::fs::write(path, bytes).unwrap();
 }
 
 /// The next writer appends where the cut is.

@@ -11,6 +11,7 @@ use crate::disk::hot::{HotLink, find};
 use crate::disk::layout::{
     HEADER_PAGE, SegmentHeader, list_segments, list_sums, read_start, remove, segment_path, sync_dir,
 };
+use crate::disk::lineage::newest_epoch;
 use crate::disk::map::{HeaderWordState, MappedSegment, SegmentAllocation};
 use crate::disk::pending_cut::PendingCut;
 use crate::disk::seal::unseal;
@@ -164,8 +165,14 @@ impl RepairRun<'_> {
                 at += header.len_bytes() as u64;
             }
         }
-        let cut = RepairCut { position, end, events, wanted };
-        self.report.cut = Some(cut);
+        // With those of a cut that this repair has completed.
+        let completed = self.report.cut.filter(|_| wanted);
+        self.report.cut = Some(RepairCut {
+            position,
+            end: completed.map_or(end, |cut| cut.end.max(end)),
+            events: events + completed.map_or(0, |cut| cut.events),
+            wanted,
+        });
         if !wanted {
             return Ok(());
         }
@@ -179,7 +186,14 @@ impl RepairRun<'_> {
         }
         if self.options.apply {
             self.aside.log(&format!("cut {position} {end} {events}"))?;
-            let pending = PendingCut { position, ordinal: ordinal.unwrap_or(0), durable: durable.position };
+            let pending = PendingCut {
+                position,
+                ordinal: ordinal.unwrap_or(0),
+                durable: durable.position,
+                epoch: newest_epoch(self.paths, survey.meta.id).unwrap_or(0),
+                end,
+                events,
+            };
             let path = PendingCut::path(self.paths);
             self.aside.replace(&path, &pending.encode(&survey.meta), &FileAttributes::default())?;
             self.complete_cut(survey, &pending)?;
@@ -202,26 +216,53 @@ impl RepairRun<'_> {
     /// Completes the cut of a repair that was killed in the middle of it. Returns whether there was one.
     pub(super) fn resume_cut(&mut self, survey: &mut TapeSurvey) -> Result<bool> {
         let path = PendingCut::path(self.paths);
-        let pending = match PendingCut::load(self.paths, survey.meta.id) {
+        let refused = match PendingCut::load(self.paths, survey.meta.id) {
             Ok(None) => return Ok(false),
-            Ok(Some(pending)) => pending,
-            Err(Error::Damage { offset, what, .. }) => {
-                let action = "moved away: where the tape is damaged, this repair cuts it again";
-                self.mends(&path, offset, what, action);
-                if self.options.apply {
-                    self.aside.move_away(&path)?;
-                }
-                return Ok(false);
-            }
+            Ok(Some(pending)) => match self.why_not_resumable(survey, &pending)? {
+                None => return self.resume(survey, &pending).map(|()| true),
+                Some(what) => (0, what),
+            },
+            Err(Error::Damage { offset, what, .. }) => (offset, what),
             Err(e) => return Err(e),
         };
-        let position = pending.position;
-        let what = format!("a repair was killed while it cut the tape at position {position}");
-        self.mends(&path, 0, what, "the cut is completed; only then the rest of the tape can be compared");
+        let action = "moved away: where the tape is damaged, this repair cuts it again";
+        self.mends(&path, refused.0, refused.1, action);
         if self.options.apply {
-            self.complete_cut(survey, &pending)?;
+            self.aside.move_away(&path)?;
         }
-        Ok(true)
+        Ok(false)
+    }
+
+    /// Why this cut is none of the tape as it is now.
+    fn why_not_resumable(&self, survey: &TapeSurvey, pending: &PendingCut) -> Result<Option<String>> {
+        // A lineage that cannot be read names no later writer.
+        let newest = newest_epoch(self.paths, survey.meta.id).unwrap_or(0);
+        if pending.epoch != 0 && newest > pending.epoch {
+            let epoch = pending.epoch;
+            return Ok(Some(format!(
+                "the cut was begun in epoch {epoch}, and a writer opened the tape in epoch {newest}"
+            )));
+        }
+        let (position, ordinal) = survey.unit_end_before(pending.position)?;
+        let same = position == pending.position && ordinal.is_none_or(|of| of == pending.ordinal);
+        Ok((!same).then(|| {
+            format!(
+                "the cut is at position {}, event {}; no unit of the tape ends there",
+                pending.position, pending.ordinal
+            )
+        }))
+    }
+
+    fn resume(&mut self, survey: &mut TapeSurvey, pending: &PendingCut) -> Result<()> {
+        let PendingCut { position, end, events, .. } = *pending;
+        self.report.cut = Some(RepairCut { position, end, events, wanted: true });
+        let what = format!("a repair was killed while it cut the tape at position {position}");
+        let action = "the cut is completed; only then the rest of the tape can be compared";
+        self.mends(&PendingCut::path(self.paths), 0, what, action);
+        if self.options.apply {
+            self.complete_cut(survey, pending)?;
+        }
+        Ok(())
     }
 
     /// Cuts the tape. Killed at any moment, the same call with what `DIR/cut` says completes it.
@@ -290,7 +331,8 @@ impl RepairRun<'_> {
         let segment = MappedSegment::create(&new, &header, SegmentAllocation::Ready)?;
         if within > 0 {
             let from = survey.open(of, false)?;
-            // SAFETY: the range was walked to a unit's end, and the new file is ours.
+            // SAFETY: `unit_end_before` walked the range to the unit's end at `position`, for a fresh cut and for a resumed
+            // one; and the new file is ours.
             unsafe { segment.copy_in(0, from.bytes(0, within as usize)) };
         }
         sys::sync_data(&segment.file).with_context("flush", &new)?;
