@@ -1,4 +1,4 @@
-//! What the three services tell each other. The tape carries bytes; what they mean is agreed here.
+//! The messages between the three services. The tape carries bytes; what they mean is agreed here.
 
 use std::fmt;
 

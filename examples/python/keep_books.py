@@ -319,7 +319,7 @@ class Listing:
 
     def empty(self):
         self.orders, self.levels, self.best = OrderBook(), LevelBook(), {"B": None, "S": None}
-        self.told, self.stale = dict.fromkeys(BASES, False), dict.fromkeys(BASES, False)
+        self.known, self.stale = dict.fromkeys(BASES, False), dict.fromkeys(BASES, False)
         self.lost = dict.fromkeys(BASES)
         self.ts, self.feeds = {}, {}
 
@@ -330,8 +330,8 @@ class Listing:
         return self.stale[basis] or self.lost[basis] is not None
 
     def basis(self):
-        told = [b for b in PREFER if self.told[b]]
-        return next((b for b in told if not self.is_stale(b)), told[0] if told else None)
+        known = [b for b in PREFER if self.known[b]]
+        return next((b for b in known if not self.is_stale(b)), known[0] if known else None)
 
     def count(self, fault):
         self.faults[fault] = self.faults.get(fault, 0) + 1
@@ -419,7 +419,7 @@ class Books:
         self.lost[what] = self.losses
         for listing in listings:
             for basis in bases:
-                if listing.told[basis] and listing.feeds[basis] == self.feed:
+                if listing.known[basis] and listing.feeds[basis] == self.feed:
                     listing.lost[basis] = ELSEWHERE
 
     def last_loss(self, listing, basis):
@@ -544,9 +544,9 @@ class Books:
         if fault:
             listing.count(fault)
             listing.stale[basis] = True
-        if not listing.told[basis] and not whole and self.last_loss_of(listing, basis) > listing.cleared:
+        if not listing.known[basis] and not whole and self.last_loss_of(listing, basis) > listing.cleared:
             listing.lost[basis] = ELSEWHERE
-        listing.told[basis], listing.ts[basis], listing.feeds[basis] = True, event["ts"], self.feed
+        listing.known[basis], listing.ts[basis], listing.feeds[basis] = True, event["ts"], self.feed
 
     def last_loss_of(self, listing, basis):
         return 0 if self.kinds.get(self.source) == "marked" else self.last_loss(listing, basis)
@@ -559,7 +559,7 @@ class Books:
             if listing.instr not in instruments:
                 instruments.append(listing.instr)
             for basis in BASES:
-                if listing.told[basis]:
+                if listing.known[basis]:
                     yield self.book(listing, basis, depth, with_orders)
         for instr in sorted(instruments, key=lambda name: self.instruments[name]):
             listings = [l for l in self.listings.values() if l.instr == instr and l.venue != "NBBO"]

@@ -93,8 +93,8 @@ fn remove_others(root: &Path, folder: &Path, names: &BTreeSet<PathBuf>) -> std::
     Ok(())
 }
 
-/// Applies the patch in `tree` and runs the tests of its folder. It builds in a folder of its own: cargo tells packages of two
-/// workspaces apart by their paths below the workspace, which are the same here.
+/// Applies the patch in `tree` and runs the tests of its folder. It builds in a folder of its own: cargo distinguishes packages of
+/// two workspaces by their paths below the workspace, which are the same here.
 fn tested(tree: &Path, patch: &Path, context: &StepContext, count: &mut TestCount) -> Result<(), String> {
     let mut apply = Command::new("git");
     apply.arg("apply").arg(patch).current_dir(tree);

@@ -72,8 +72,8 @@ pub(crate) fn run(command: &mut Command, count: &mut TestCount) -> Result<(), St
 
 fn copy_lines(mut from: impl BufRead, to: &mut impl Write, count: &mut TestCount) -> std::io::Result<()> {
     let mut line = Vec::new();
-    // Lines of the failed test that is being told about, with its heading.
-    let mut told: Option<usize> = None;
+    // Lines of the failed test that is being reported, with its heading.
+    let mut shown: Option<usize> = None;
     while from.read_until(b'\n', &mut line)? != 0 {
         let text = String::from_utf8_lossy(&line);
         let text = text.trim_end();
@@ -82,10 +82,10 @@ fn copy_lines(mut from: impl BufRead, to: &mut impl Write, count: &mut TestCount
         }
         if text.starts_with("---- ") && text.ends_with(" ----") {
             count.failures.push(text.to_owned());
-            told = Some(0);
+            shown = Some(0);
         } else if text == "failures:" || text.starts_with("test result: ") {
-            told = None;
-        } else if let (Some(lines), Some(failure)) = (&mut told, count.failures.last_mut()) {
+            shown = None;
+        } else if let (Some(lines), Some(failure)) = (&mut shown, count.failures.last_mut()) {
             *lines += 1;
             match (*lines).cmp(&FAILURE_LINES) {
                 Ordering::Less => failure.extend(["\n", text]),

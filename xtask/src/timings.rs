@@ -81,7 +81,7 @@ pub(crate) struct CpuSeconds {
 }
 
 impl CpuSeconds {
-    /// What the kernel has counted; none where it does not tell.
+    /// What the kernel has counted; none where it does not say.
     pub(crate) fn now() -> Option<Self> {
         Self::of(&std::fs::read_to_string("/proc/stat").ok()?)
     }

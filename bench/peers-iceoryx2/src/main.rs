@@ -35,7 +35,7 @@ impl PubSub {
         let (out, back) = if task.first { ("there", "back") } else { ("back", "there") };
         let both = task.case == Case::RoundTrip;
         let (mut publisher, mut subscriber) = (None, None);
-        // The fresh directory's name tells this measurement's services from those of another.
+        // The fresh directory's name distinguishes this measurement's services from those of another.
         let run = task.shared.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         for name in [out, back] {
             let name = format!("unitape/{run}/{name}");

@@ -51,7 +51,7 @@ impl Asked {
         self.only.is_empty() || self.only.iter().any(|only| only == id)
     }
 
-    /// A subject, unless it is not asked for or cannot be had here, which is told.
+    /// A subject, unless it is not asked for or cannot be had here, which is printed.
     pub fn had<T>(&self, id: &str, subject: impl FnOnce() -> Result<T, String>) -> Option<T> {
         if !self.takes(id) {
             return None;

@@ -105,7 +105,7 @@ fn java_built(place: &Path) -> Result<(), String> {
     }
 }
 
-/// What Aeron's C build wants and is easily missing; better told before than by a page of its messages.
+/// What Aeron's C build wants and is easily missing; better one line before than a page of its messages.
 pub fn aeron_can_be_built() -> Result<(), String> {
     let cmake = std::env::var("CMAKE").unwrap_or_else(|_| "cmake".to_owned());
     let version = output(Command::new(&cmake).arg("--version"));

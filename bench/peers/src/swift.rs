@@ -105,7 +105,7 @@ impl Condition {
         }
     }
 
-    /// What the peer is told.
+    /// The arguments of the peer.
     fn word(self) -> &'static str {
         match self {
             Condition::Every => "every",

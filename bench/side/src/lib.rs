@@ -87,7 +87,7 @@ impl Case {
     }
 }
 
-/// What a process is told to do.
+/// What a process is to do.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// The one that measures, on core 0; otherwise the one that answers, on core 1.
@@ -102,7 +102,7 @@ pub struct Task {
     pub count: u64,
     /// Messages before that.
     pub warm: u64,
-    /// What else the peer was told.
+    /// Other arguments of the peer.
     pub flavour: String,
 }
 

@@ -1,4 +1,4 @@
-//! A page of words in shared memory, by which the two processes tell each other how far they are.
+//! A page of words in shared memory, in which the two processes show each other how far they are.
 
 use memmap2::MmapRaw;
 use std::path::Path;

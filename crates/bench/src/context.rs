@@ -17,7 +17,7 @@ pub struct BenchOptions {
     pub seconds: u64,
     /// How the tapes of `tape` are opened.
     pub tune: TapeTuning,
-    /// Is told what is passed over.
+    /// Receives what is left out.
     pub note: fn(&str),
 }
 

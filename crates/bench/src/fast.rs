@@ -72,7 +72,7 @@ fn measure(context: &BenchContext, case: &str, set: &FastMessageSet) -> Result<B
         return Err(wrong(&"other values than the slow twin's"));
     }
     let good = FastPassResult { messages: set.messages.len() as u64, faults: 0, bytes: set.bytes() };
-    // So many messages that the clock can tell.
+    // Enough messages for the clock.
     let rounds = context.pick(1, 300_000 / set.messages.len() as u64 + 1);
     let (mut seed, mut times) = (42, RepeatTimes::default());
     for repeat in 0..=context.repeats(9) {

@@ -156,7 +156,7 @@ fn handler(context: &BenchContext, condition: &str, lines: usize, all: bool) -> 
         });
         Ok::<_, Error>(handler)
     };
-    let (mut repeats, mut told) = (RepeatTimes::default(), None);
+    let (mut repeats, mut reported) = (RepeatTimes::default(), None);
     let (mut hash, mut text) = (HexSha256::default(), String::new());
     for n in 0..=context.repeats(9) {
         let mut handler = open()?;
@@ -180,12 +180,14 @@ fn handler(context: &BenchContext, condition: &str, lines: usize, all: bool) -> 
             hash.add(text.as_bytes());
         }
         let now = (count.updates, count.changes);
-        if told.is_some_and(|before| before != now) {
-            return Err(Error::Failed(format!("fast handler: {now:?} calls and levels, {told:?} before")));
+        if reported.is_some_and(|before| before != now) {
+            return Err(Error::Failed(format!(
+                "fast handler: {now:?} calls and levels, {reported:?} before"
+            )));
         }
-        told = Some(now);
+        reported = Some(now);
     }
-    let (updates, levels) = told.unwrap_or_default();
+    let (updates, levels) = reported.unwrap_or_default();
     let packets = day.packets.iter().filter(|p| lines == 2 || p.line == ExchangeLine::A).count();
     let messages = day.exchange.messages();
     let method = format!(
@@ -204,7 +206,7 @@ fn handler(context: &BenchContext, condition: &str, lines: usize, all: bool) -> 
     })
 }
 
-/// Notes how long after its packet came each book was told.
+/// Records how long after its packet each book was reported.
 struct LatencyListener {
     times: super::record::LatencyHistogram,
 }

@@ -75,8 +75,8 @@ impl FastMessageSet {
 /// Where the sample files are that cannot be in the project: `UNITAPE_SAMPLES`, `samples`, or beside the current directory.
 fn samples() -> Result<PathBuf, String> {
     let has = |dir: &Path| dir.join("fast/cme/templates.xml").is_file();
-    let told = std::env::var_os("UNITAPE_SAMPLES").map(PathBuf::from);
-    let places = [told, Some("samples".into()), Some("../shared/data".into())];
+    let given = std::env::var_os("UNITAPE_SAMPLES").map(PathBuf::from);
+    let places = [given, Some("samples".into()), Some("../shared/data".into())];
     places.into_iter().flatten().find(|dir| has(dir)).ok_or_else(|| {
         "its messages are not free to be here: have UNITAPE_SAMPLES name a directory with fast/cme/templates.xml and \
          fast/cme/sampleMD_first2000.frames"
@@ -92,7 +92,7 @@ fn ranges(templates: &Arc<Templates>, input: &[u8], moex: bool) -> Result<Vec<Ra
         let head: [u8; 4] = head.ok_or("the input ends inside a head")?;
         at += 4;
         let bytes = if moex {
-            // A number; the message tells its own end.
+            // A number; the message has its own end.
             decoder.decode(&input[at..]).map_err(|e| e.to_string())?.bytes
         } else {
             u32::from_le_bytes(head) as usize

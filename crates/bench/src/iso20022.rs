@@ -70,8 +70,9 @@ fn pacs008(context: &BenchContext) -> Result<BenchRecord, Error> {
                 write_event(&mut line, &event, 0, &known, &NoSources, EventLineForm::Plain);
             }
             // In order of name, as the twin writes them.
-            let told: BTreeMap<String, serde_json::Value> = serde_json::from_slice(&line).unwrap_or_default();
-            fast += &serde_json::to_string(&told).unwrap_or_default();
+            let fields: BTreeMap<String, serde_json::Value> =
+                serde_json::from_slice(&line).unwrap_or_default();
+            fast += &serde_json::to_string(&fields).unwrap_or_default();
             fast.push('\n');
         }
     });
@@ -128,12 +129,12 @@ fn slow_lines(input: &[u8]) -> Result<String, String> {
         let made = get("Document/FIToFICstmrCdtTrf/GrpHdr/CreDtTm")?;
         let amount = get(&format!("{TX}/IntrBkSttlmAmt"))?;
         let canonical = amount.trim_end_matches('0').trim_end_matches('.');
-        let mut told: BTreeMap<&str, serde_json::Value> = BTreeMap::new();
-        told.insert("seq", 0.into());
-        told.insert("ts", slow_time(&made).ok_or("no time")?.into());
-        told.insert("kind", "payment".into());
-        told.insert("msg", "pacs.008".into());
-        told.insert("amt", canonical.into());
+        let mut fields: BTreeMap<&str, serde_json::Value> = BTreeMap::new();
+        fields.insert("seq", 0.into());
+        fields.insert("ts", slow_time(&made).ok_or("no time")?.into());
+        fields.insert("kind", "payment".into());
+        fields.insert("msg", "pacs.008".into());
+        fields.insert("amt", canonical.into());
         for (name, path) in [
             ("ref", "/PmtId/EndToEndId"),
             ("dr_acct", "/DbtrAcct/Id/IBAN"),
@@ -151,12 +152,12 @@ fn slow_lines(input: &[u8]) -> Result<String, String> {
             ("value_date", "/IntrBkSttlmDt"),
             ("info", "/RmtInf/Ustrd"),
         ] {
-            told.insert(name, get(&format!("{TX}{path}"))?.into());
+            fields.insert(name, get(&format!("{TX}{path}"))?.into());
         }
-        told.insert("msg_id", get("Document/FIToFICstmrCdtTrf/GrpHdr/MsgId")?.into());
-        told.insert("sender", get("AppHdr/Fr/FIId/FinInstnId/BICFI")?.into());
-        told.insert("receiver", get("AppHdr/To/FIId/FinInstnId/BICFI")?.into());
-        lines += &serde_json::to_string(&told).map_err(|e| e.to_string())?;
+        fields.insert("msg_id", get("Document/FIToFICstmrCdtTrf/GrpHdr/MsgId")?.into());
+        fields.insert("sender", get("AppHdr/Fr/FIId/FinInstnId/BICFI")?.into());
+        fields.insert("receiver", get("AppHdr/To/FIId/FinInstnId/BICFI")?.into());
+        lines += &serde_json::to_string(&fields).map_err(|e| e.to_string())?;
         lines.push('\n');
     }
     Ok(lines)

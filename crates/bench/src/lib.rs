@@ -1,7 +1,7 @@
 //! What unitape measures of itself: the figures of the docs.
 //!
 //! Every measurement checks itself: what came out must equal what the slow way gives, or the run ends with an
-//! error. `docs/bench.md` tells the method. Nothing is printed here; who calls [`run`] is given each record.
+//! error. `docs/bench.md` describes the method. Nothing is printed here; the caller of [`run`] gets each record.
 
 mod book;
 mod context;

@@ -42,7 +42,7 @@ pub struct BenchRecord {
     /// Latencies over all repeats together; only for latencies.
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencyPercentiles>,
-    /// `near` or `far`: the pair of cores, told by the raw control around the repeats.
+    /// `near` or `far`: the pair of cores, as the raw control shows it around the repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair: Option<String>,
     /// Which of several ways of the case this is.

@@ -141,7 +141,7 @@ impl Books {
             }
             return;
         }
-        let before = self.wide.get(&(venue, instrument)).map_or(SessionPhase::Untold, |wide| wide.phase.1);
+        let before = self.wide.get(&(venue, instrument)).map_or(SessionPhase::Unknown, |wide| wide.phase.1);
         let reopens = before == SessionPhase::Close && phase != SessionPhase::Close;
         self.note((venue, instrument), |wide, number| {
             wide.phase = (number, phase);

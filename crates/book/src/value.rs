@@ -143,7 +143,7 @@ impl fmt::Debug for QuoteMarks {
 pub enum SessionPhase {
     /// No event has named a phase; treated as continuous trading.
     #[default]
-    Untold,
+    Unknown,
     /// Before the opening.
     Pre,
     /// Continuous trading.
@@ -173,10 +173,10 @@ impl SessionPhase {
         .find(|p| p.name() == Some(name))
     }
 
-    /// The word for it, none for [`SessionPhase::Untold`].
+    /// The word for it, none for [`SessionPhase::Unknown`].
     pub const fn name(self) -> Option<&'static str> {
         match self {
-            SessionPhase::Untold => None,
+            SessionPhase::Unknown => None,
             SessionPhase::Pre => Some("pre"),
             SessionPhase::Open => Some("open"),
             SessionPhase::Auction => Some("auction"),
@@ -188,12 +188,12 @@ impl SessionPhase {
 
     /// Whether orders are matched as they come.
     pub const fn is_continuous(self) -> bool {
-        matches!(self, SessionPhase::Untold | SessionPhase::Open)
+        matches!(self, SessionPhase::Unknown | SessionPhase::Open)
     }
 
     pub(crate) const fn marks(self) -> QuoteMarks {
         match self {
-            SessionPhase::Untold | SessionPhase::Open => QuoteMarks(0),
+            SessionPhase::Unknown | SessionPhase::Open => QuoteMarks(0),
             SessionPhase::Pre | SessionPhase::Auction | SessionPhase::Fixing => QuoteMarks::AUCTION,
             SessionPhase::Halt => QuoteMarks::HALTED,
             SessionPhase::Close => QuoteMarks::CLOSED,

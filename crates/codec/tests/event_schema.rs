@@ -56,7 +56,7 @@ fn the_schema_in_docs_is_that_of_the_code() {
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "unitape event, one line of JSON Lines",
-        "description": "Made from the table of kinds; docs/events.md tells it in words. Other fields are kept.",
+        "description": "Made from the table of kinds; docs/events.md describes them. Other fields are kept.",
         "type": "object",
         "properties": {
             "rec": {"const": "event"},

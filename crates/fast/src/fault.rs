@@ -92,10 +92,12 @@ impl MessageFaultCode {
     pub const fn text(self) -> &'static str {
         match self {
             MessageFaultCode::D1 => {
-                "a value that the field cannot have: of another type, not its constant, or shorter than a tail tells"
+                "a value that the field cannot have: of another type, not its constant, or shorter than its tail"
             }
             MessageFaultCode::D2 => "an integer out of the bounds of its type",
-            MessageFaultCode::D3 => "a decimal that the operators of its exponent and mantissa cannot tell",
+            MessageFaultCode::D3 => {
+                "a decimal that the operators of its exponent and mantissa cannot express"
+            }
             MessageFaultCode::D4 => "the previous value is of another type",
             MessageFaultCode::D5 => {
                 "a mandatory value is left out, there is none before it and no initial one"
@@ -118,7 +120,7 @@ impl MessageFaultCode {
             MessageFaultCode::R7 => "a presence map that is longer than it has to be",
             MessageFaultCode::R8 => "a presence map with bits that stand for nothing",
             MessageFaultCode::R9 => "a string that is longer than it has to be",
-            MessageFaultCode::Missing => "a mandatory field that no value is told for",
+            MessageFaultCode::Missing => "a mandatory field without a value",
             MessageFaultCode::Truncated => "the input ends inside the message",
             MessageFaultCode::TooLarge => {
                 "more values, text, elements without a byte or templates in each other than are taken"

@@ -268,7 +268,7 @@ fn a_symbol_may_come_later_than_its_products_name() {
     assert_eq!(
         books.take_broken().collect::<Vec<_>>(),
         [X1],
-        "its name was told, so nobody had asked for it"
+        "its name was reported, so nobody had asked for it"
     );
 }
 
@@ -403,7 +403,7 @@ fn who_subscribes_late_is_told_so() {
     give(&mut books, &mut notes, &tables, &[level(0, Side::Buy, UpdateAction::Add, 1, 100, 5)]);
     books.subscribe(Subscription::Product("F".into()), &tables);
     assert!(books.book(F1).unwrap().is_stale());
-    assert!(!books.book(F2).unwrap().is_stale(), "nothing was told of it");
+    assert!(!books.book(F2).unwrap().is_stale(), "nothing was reported of it");
     give(&mut books, &mut notes, &tables, &[MarketEvent::Clear { instrument: F1 }]);
     assert!(!books.book(F1).unwrap().is_stale());
     books.unsubscribe(&Subscription::Product("F".into()), &tables);

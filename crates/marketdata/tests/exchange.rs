@@ -103,7 +103,7 @@ fn side(book: &unitape_marketdata::BookView<'_>, side: Side) -> Vec<ExactLevel> 
     let of = |rung: &unitape_marketdata::StoredLevel| {
         let level = rung.level();
         let qty = level.qty.to_string().parse().expect("a whole number");
-        ExactLevel { px: level.px.0, qty, orders: level.orders.expect("the exchange tells them") }
+        ExactLevel { px: level.px.0, qty, orders: level.orders.expect("the exchange sends them") }
     };
     book.levels(side).map(of).collect()
 }
@@ -132,7 +132,7 @@ impl Held<'_> {
         assert_ne!(
             self.reported[at].unwrap_or(true),
             stale,
-            "seed {seed}: instrument {instrument} told again"
+            "seed {seed}: instrument {instrument} reported again"
         );
         self.reported[at] = Some(stale);
     }
@@ -143,7 +143,7 @@ impl Listener for Held<'_> {
         let listing = &update.at.tables.instruments[update.instrument.index()];
         let (seed, id) = (self.seed, &listing.id);
         let stale = self.reported.get(update.instrument.index()).copied().flatten().unwrap_or(true);
-        assert_eq!(stale, update.book.is_stale(), "seed {seed}: instrument {id} was told otherwise");
+        assert_eq!(stale, update.book.is_stale(), "seed {seed}: instrument {id} was reported otherwise");
         let world = self.exchange.world();
         let place =
             world.instruments.iter().position(|i| i.id.to_string() == *id).expect("one of the exchange's");

@@ -58,7 +58,7 @@ pub enum Error {
         field: &'static str,
     },
     /// A value that the templates cannot express.
-    #[error("exchange: the templates cannot tell what happened: {0}")]
+    #[error("exchange: the templates have no field for what happened: {0}")]
     Encode(unitape_fast::MessageFault),
 }
 

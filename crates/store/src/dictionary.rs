@@ -221,7 +221,7 @@ mod tests {
             std::fs::write(TokenDictionary::path(dir.path()), &bad).unwrap();
             let (_, problem) = TokenDictionary::load(dir.path(), more);
             let Some(Error::Damage { offset, .. }) = problem else { panic!("byte {at}: {problem:?}") };
-            assert!(offset <= at as u64, "byte {at}, told {offset}");
+            assert!(offset <= at as u64, "byte {at}, reported {offset}");
         }
         std::fs::write(TokenDictionary::path(dir.path()), &good[..good.len() - 1]).unwrap();
         assert!(matches!(TokenDictionary::load(dir.path(), more).1, Some(Error::Damage { .. })));

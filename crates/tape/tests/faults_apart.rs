@@ -104,7 +104,7 @@ fn sweep(
                         | SystemCall::Sync
                         | SystemCall::SyncDir
                 );
-                assert!(probe.errors > 0 || !matters || !fault.always, "{at}: nobody was told");
+                assert!(probe.errors > 0 || !matters || !fault.always, "{at}: nobody got an error");
             }
         }
     }

@@ -188,7 +188,7 @@ fn a_reader_that_went_back_opens_its_gate() {
             Err(e) => break e,
             Ok(_) => left -= 1,
         }
-        assert!(left > 0, "the reader was not told");
+        assert!(left > 0, "the reader got no error");
     };
     assert!(matches!(error, Error::Rewound { to: Position(3200), .. }), "{error}");
     handle.rewind(reader.position());

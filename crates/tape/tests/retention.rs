@@ -404,7 +404,7 @@ fn nothing_goes_before_it_was_told() {
         passes(&hands);
         retention_status(dir.path()).unwrap().trouble
     };
-    wait(|| trouble().is_some_and(|t| t.contains("not yet")), "the refusal is told");
+    wait(|| trouble().is_some_and(|t| t.contains("not yet")), "the refusal is reported");
     assert_eq!(oldest(dir.path()), 0);
     removals.lock().unwrap().1 = false;
     wait(|| trouble().is_none(), "it went at last");

@@ -313,7 +313,7 @@ fn a_reader_notices_that_its_ring_was_removed() {
     let (mut anew, recovery) = RingTapeWriter::open(&path, ID, SMALL).unwrap();
     assert!(recovery.created);
     append(&mut anew, 1, 0, 3);
-    let met = (0..10_000).find_map(|_| reader.next().err()).expect("the reader is told");
+    let met = (0..10_000).find_map(|_| reader.next().err()).expect("the reader gets an error");
     assert!(matches!(met, Error::Removed { .. }), "{met}");
 }
 

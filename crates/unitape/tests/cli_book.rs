@@ -35,7 +35,7 @@ fn write_event_lines(dir: &Path, lines: &[&str]) -> PathBuf {
         }
         text += &format!("{object}\n");
     }
-    let (lines, tape) = (file(dir, "lines.jsonl", text), dir.join("told"));
+    let (lines, tape) = (file(dir, "lines.jsonl", text), dir.join("spoken"));
     run(["consolidate".as_ref(), lines.as_os_str(), "--tape".as_ref(), tape.as_os_str()]).code(0);
     tape
 }

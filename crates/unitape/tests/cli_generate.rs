@@ -97,7 +97,7 @@ fn the_fixed_width_records_make_the_same_events() {
     // By its mapping, and known by its content.
     let file = day.join("market.fixed").display().to_string();
     let feed = format!("market=fixed:sim-day:{file}");
-    for (tape, source) in [("told", &["--feed", &feed][..]), ("found", &[file.as_str()])] {
+    for (tape, source) in [("named", &["--feed", &feed][..]), ("found", &[file.as_str()])] {
         let tape = dir.path().join(tape);
         let args = ["consolidate", "--tape", tape.to_str().unwrap(), "--json"];
         let out = run(args.iter().chain(source)).code(0).json();

@@ -1,4 +1,4 @@
-//! FAST messages that are told by made-up templates, and told again: both decoders read what was told.
+//! FAST messages encoded by made-up templates, and encoded again: both decoders read what was encoded.
 
 pub fn run(data: &[u8]) {
     unitape_fast::encode::check::from_bytes(data);

@@ -335,9 +335,9 @@ mod tests {
             fn h() { number("UNITAPE_SEEDS").unwrap_or(SEEDS); env::var("UNITAPE_TRIES").ok().and_then(f(1)).unwrap_or(7); }
             fn i() { command.env("UNITAPE_KILL_ROUNDS", "5"); [("UNITAPE_ROUNDS", "no"), ("UNITAPE_SEEDS_FROM", 1)]; }"#;
         let found = rounds(&read(text)).unwrap();
-        let told: Vec<_> = found.iter().map(|round| (round.variable.as_str(), round.number)).collect();
+        let named: Vec<_> = found.iter().map(|round| (round.variable.as_str(), round.number)).collect();
         assert_eq!(
-            told,
+            named,
             [
                 ("UNITAPE_KILL_ROUNDS", 200),
                 ("UNITAPE_AGAIN_ROUNDS", 1_000),

@@ -139,7 +139,7 @@ fn compare(manifest: &CheckManifest, scan: &SourceScan, deep: &[DeepNumber]) -> 
     let mut problems = done.lines_without_use();
     for entry in &manifest.entries {
         let CheckName { kind, name } = &entry.check;
-        // A test that is missing has no cases: that is told once.
+        // A test that is missing has no cases: one line says so.
         let is_told = *kind == CheckKind::Cases && done.number(CheckKind::Test, name) == 0;
         let number = done.number(*kind, name);
         if number < entry.number && !done.is_gone(name) && !is_told {

@@ -5,7 +5,7 @@
 //!  repeat 2:  raw  unitape  raw  Aeron  …
 //! ```
 //!
-//! The raw control tells which pair of cores it was; figures of near and far pairs are never mixed, and a repeat during
+//! The raw control shows which pair of cores it was; figures of near and far pairs are never mixed, and a repeat during
 //! which the cores moved is done again. Every subject's processes follow the same loops (`unitape_bench_side`).
 
 mod figures;

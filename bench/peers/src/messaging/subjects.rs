@@ -24,7 +24,7 @@ pub struct Subject {
     pub id: &'static str,
     /// Its name in the records, with the version.
     pub title: &'static str,
-    /// What its processes are told.
+    /// The arguments of its processes.
     pub flavour: &'static str,
     /// How it was measured.
     pub method: &'static str,

@@ -43,7 +43,7 @@ impl BenchProcess {
         Ok(line.trim_end().to_owned())
     }
 
-    /// Tells it to end, and gives what it says at last.
+    /// Asks it to end, and returns its last words.
     pub fn end(mut self) -> Result<String, Error> {
         self.stdin = None;
         let said = self.line()?;
@@ -123,16 +123,16 @@ fn read(tape: &Path, readers: &str, count: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether stdin has ended, which is how we are told to.
+/// Whether stdin has ended, which is the request to end.
 fn stdin_closed() -> Arc<AtomicBool> {
-    let told = Arc::new(AtomicBool::new(false));
-    let flag = told.clone();
+    let ended = Arc::new(AtomicBool::new(false));
+    let flag = ended.clone();
     std::thread::spawn(move || {
         _ = std::io::stdin().read_to_end(&mut Vec::new());
         // Relaxed: a wish, nothing is read under it.
         flag.store(true, Ordering::Relaxed);
     });
-    told
+    ended
 }
 
 /// The recorder of a hot tape.
@@ -145,7 +145,7 @@ fn record(tape: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Starts reports, lets them misbehave until told to end, and says how often something happened.
+/// Starts reports, lets them misbehave until asked to end, and says how often something happened.
 fn reports(mode: &str, tape: &str, count: &str) -> Result<(), Error> {
     pin(1);
     let stop = stdin_closed();

@@ -1,4 +1,4 @@
-//! The raw control around every measurement, and what is gathered of the repeats by the pair of cores it told.
+//! The raw control around every measurement, and what is gathered of the repeats by the pair of cores that it showed.
 //!
 //! Virtual cores move between a near pair and a far one, and everything that crosses them moves along. So a `u64`
 //! goes there and back in shared memory before and after each repeat; its median says which pair that was, and
@@ -169,15 +169,15 @@ impl RepeatsByDistance {
     }
 
     /// One record for each pair that was met.
-    pub fn records(&self, told: impl Fn(&DistanceRepeats) -> RecordDescription) -> Vec<BenchRecord> {
-        self.records_against(None, told)
+    pub fn records(&self, description: impl Fn(&DistanceRepeats) -> RecordDescription) -> Vec<BenchRecord> {
+        self.records_against(None, description)
     }
 
     /// As [`RepeatsByDistance::records`], with the ratios to `alone`, where that was measured on the same pair.
     pub fn records_against(
         &self,
         alone: Option<&Self>,
-        told: impl Fn(&DistanceRepeats) -> RecordDescription,
+        description: impl Fn(&DistanceRepeats) -> RecordDescription,
     ) -> Vec<BenchRecord> {
         let mut records = Vec::new();
         for (i, pair) in [CoreDistance::Near, CoreDistance::Far].into_iter().enumerate() {
@@ -185,7 +185,7 @@ impl RepeatsByDistance {
             if part.repeats.is_empty() {
                 continue;
             }
-            let mut record = part.record(told(part));
+            let mut record = part.record(description(part));
             record.pair = Some(pair.name().to_owned());
             if let Some(other) = alone.map(|alone| &alone.0[i])
                 && !other.repeats.is_empty()
@@ -217,9 +217,9 @@ impl DistanceRepeats {
         }
     }
 
-    fn record(&self, told: RecordDescription) -> BenchRecord {
-        let bytes = told.bytes * self.count;
-        let mut record = self.repeats.record("tape", told.case, self.count, bytes, told.method);
+    fn record(&self, description: RecordDescription) -> BenchRecord {
+        let bytes = description.bytes * self.count;
+        let mut record = self.repeats.record("tape", description.case, self.count, bytes, description.method);
         record.threads = 2;
         record.latency = self.times.as_ref().map(LatencyPercentiles::of);
         if let Some(control) = &self.control {
@@ -278,8 +278,9 @@ mod tests {
             alone.add(trial(ns), &beside(raw));
             with.add(trial(2 * ns), &beside(raw));
         }
-        let told = |_: &DistanceRepeats| RecordDescription { case: "rtt", bytes: 1, method: "m".to_owned() };
-        let records = with.records_against(Some(&alone), told);
+        let description =
+            |_: &DistanceRepeats| RecordDescription { case: "rtt", bytes: 1, method: "m".to_owned() };
+        let records = with.records_against(Some(&alone), description);
         let shown: Vec<_> = records
             .iter()
             .map(|r| (r.pair.as_deref(), r.repeats, r.raw_p50_ns, r.ratio_to_raw, r.ratio_to_alone))

@@ -68,13 +68,13 @@ pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Erro
              time, behind a day of {day}; {what}, on the other core with the helper threads",
             payload_of(LINES)
         );
-        let told = |_: &_| RecordDescription {
+        let description = |_: &_| RecordDescription {
             case: "isolation",
             bytes: frame_bytes(LINES),
             method: method.clone(),
         };
         let alone = (i > 0).then_some(&found[0]);
-        for record in found[i].records_against(alone, told) {
+        for record in found[i].records_against(alone, description) {
             let condition = Some((*condition).to_owned());
             let record = from_due_time(record);
             out(moved(BenchRecord { condition, rate_per_s: Some(RATE), ..record }, LINES, hashes.as_ref()))?;

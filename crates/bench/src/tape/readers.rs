@@ -21,7 +21,7 @@ const READERS: [(u32, &str); 3] = [(1, "readers1"), (4, "readers4"), (20, "reade
 /// A way of measuring.
 struct ReaderCondition {
     condition: &'static str,
-    told: &'static str,
+    text: &'static str,
     count: u64,
     options: WriterOptions,
     settled: bool,
@@ -51,14 +51,14 @@ fn ways(bench: &BackingBench<'_>) -> Vec<ReaderCondition> {
     let mut ways = vec![
         ReaderCondition {
             condition: "memory ready",
-            told: "memory faulted in before, helper threads on the readers' core",
+            text: "memory faulted in before, helper threads on the readers' core",
             count: context.pick(20_000, 1_800_000),
             options: ready,
             settled: true,
         },
         ReaderCondition {
             condition: "made on the way",
-            told: "segments made on the way, helper threads on the readers' core",
+            text: "segments made on the way, helper threads on the readers' core",
             count: context.pick(20_000, 3_000_000),
             options: pinned,
             settled: false,
@@ -67,7 +67,7 @@ fn ways(bench: &BackingBench<'_>) -> Vec<ReaderCondition> {
     if bench.options.helpers.cpus.is_empty() {
         ways.push(ReaderCondition {
             condition: "helpers anywhere",
-            told: "segments made on the way, helper threads wherever the system puts them",
+            text: "segments made on the way, helper threads wherever the system puts them",
             count: context.pick(20_000, 3_000_000),
             options: bench.options.clone(),
             settled: false,
@@ -124,10 +124,11 @@ fn measure(
              and without in turn",
             payload_of(LINES),
             frame_bytes(LINES),
-            way.told
+            way.text
         );
-        let told = |_: &_| RecordDescription { case, bytes: frame_bytes(LINES), method: method.clone() };
-        for record in gathered.records_against(Some(&alone), told) {
+        let description =
+            |_: &_| RecordDescription { case, bytes: frame_bytes(LINES), method: method.clone() };
+        for record in gathered.records_against(Some(&alone), description) {
             let condition = Some(way.condition.to_owned());
             out(moved(BenchRecord { condition, ..record }, LINES, hashes.as_ref()))?;
         }

@@ -62,12 +62,12 @@ pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Erro
              the append from due time; {what}; helper threads on the other core",
             payload_of(LINES)
         );
-        let told = |_: &_| RecordDescription {
+        let description = |_: &_| RecordDescription {
             case: "recorder-behind",
             bytes: frame_bytes(LINES),
             method: method.clone(),
         };
-        for record in gathered.records_against(alone, told) {
+        for record in gathered.records_against(alone, description) {
             let condition = Some(condition.to_owned());
             let record = from_due_time(record);
             out(moved(BenchRecord { condition, rate_per_s: Some(RATE), ..record }, LINES, hashes.as_ref()))?;

@@ -72,8 +72,9 @@ fn back_to_back(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(),
             frame_bytes(lines),
             bench.backing
         );
-        let told = |_: &_| RecordDescription { case, bytes: 2 * frame_bytes(lines), method: method.clone() };
-        for record in gathered.records(told) {
+        let description =
+            |_: &_| RecordDescription { case, bytes: 2 * frame_bytes(lines), method: method.clone() };
+        for record in gathered.records(description) {
             out(moved(record, lines, hashes.as_ref()))?;
         }
     }
@@ -149,10 +150,10 @@ impl PacedTrips {
                 payload_of(LINES),
                 bench.backing
             );
-            let told =
+            let description =
                 |_: &_| RecordDescription { case, bytes: 2 * frame_bytes(LINES), method: method.clone() };
             let against = (*batch > 0).then_some(alone);
-            for record in gathered.records_against(against, told) {
+            for record in gathered.records_against(against, description) {
                 let condition = match batch {
                     0 if self.batches.len() == 1 => None,
                     0 => Some("unloaded".to_owned()),

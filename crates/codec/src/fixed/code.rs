@@ -60,7 +60,7 @@ impl RecordFaultCode {
             RecordFaultCode::BadTime => "is no time of that day",
             RecordFaultCode::BadFlag => "is none of the values of the flag",
             RecordFaultCode::BadLiteral => "is not what must stand there",
-            _ => "has no date: what tells it is not there or not readable",
+            _ => "has no date: its source is missing or not readable",
         }
     }
 }

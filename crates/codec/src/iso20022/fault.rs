@@ -83,7 +83,7 @@ pub struct IsoFault {
 /// The faults there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the sentences below tell them")]
+#[allow(missing_docs, reason = "the sentences below document them")]
 pub enum IsoFaultKind {
     Garbage,
     Truncated,
@@ -175,7 +175,7 @@ impl fmt::Display for IsoFault {
                 )
             }
             IsoFaultKind::NoNamespace => {
-                write!(f, "Document, at byte {at}, has no namespace, and no header tells which message it is")
+                write!(f, "Document, at byte {at}, has no namespace, and no header says which message it is")
             }
             IsoFaultKind::Prefix => write!(f, "the prefix of the name at byte {at} has no namespace"),
             IsoFaultKind::NoDocument => f.write_str("neither Document nor AppHdr in it"),

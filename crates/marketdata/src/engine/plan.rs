@@ -220,7 +220,7 @@ impl HandlerConfig {
                     );
                 };
                 if self.addresses.iter().any(|(other, ..)| *other == to) {
-                    return refuse(&place, format!("{address} is told twice"));
+                    return refuse(&place, format!("{address} appears twice"));
                 }
                 self.addresses.push((to, ChannelId(channel as u16), line as u8));
             }
@@ -316,7 +316,7 @@ impl HandlerConfig {
             && let Some(message) = text.message.iter().find(depth)
         {
             let what = format!(
-                "two lines, but nothing tells copies: neither packets nor messages {} have a number",
+                "two lines, but nothing identifies copies: neither packets nor messages {} have a number",
                 message.templates.join(", ")
             );
             return refuse(&place, what);
@@ -352,7 +352,7 @@ impl HandlerConfig {
                 let unpaired = &text.channel[channel];
                 let what = format!(
                     "channel {} is of pair `{}`, which has no incremental channel: no book would know of its instruments; \
-                     give it the `pair` of the channels it tells of, or leave `pair` away on all",
+                     give it the `pair` of the channels that it recovers, or leave `pair` away on all",
                     unpaired.name, unpaired.pair
                 );
                 refuse(&["channel", &channel.to_string(), "pair"], what)

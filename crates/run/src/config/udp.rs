@@ -48,7 +48,7 @@ impl TryFrom<UdpTargetsText> for UdpTargets {
         };
         match all.iter().enumerate().find(|(i, to)| all[..*i].contains(to)) {
             _ if all.is_empty() => Err("no address".to_owned()),
-            Some((_, twice)) => Err(format!("{twice} is told twice")),
+            Some((_, twice)) => Err(format!("{twice} appears twice")),
             None => Ok(UdpTargets::To(all)),
         }
     }
@@ -200,7 +200,7 @@ mod tests {
             ("\"channel\"", "`channel` is neither an address with its port, as 239.1.1.1:5000, nor channels"),
             ("\"239.1.1.1\"", "`239.1.1.1` is neither"),
             ("[\"239.1.1.1:5000\", \"x\"]", "`x` is no address with its port"),
-            ("[\"239.1.1.1:5000\", \"239.1.1.1:5000\"]", "239.1.1.1:5000 is told twice"),
+            ("[\"239.1.1.1:5000\", \"239.1.1.1:5000\"]", "239.1.1.1:5000 appears twice"),
             ("[]", "no address"),
             ("5", "expected an address with its port, a list of them, or \"channels\""),
         ] {

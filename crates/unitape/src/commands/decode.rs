@@ -30,7 +30,7 @@ enum FormatArgs {
 
 One decoder reads all files, and dictionaries are carried from message to message; after a bad one they are as before
 it. Exit code 3 when messages were bad; they are printed with the error of the specification (D2, R6, …), and exit code
-1 when a template file is wrong: the error (S1 to S5) names file and line. docs/formats-fast.md tells the rest.")]
+1 when a template file is wrong: the error (S1 to S5) names file and line. docs/formats-fast.md has the details.")]
     Fast(FastArgs),
     /// FIX tag=value
     #[command(after_help = "Examples:
@@ -40,14 +40,14 @@ it. Exit code 3 when messages were bad; they are printed with the error of the s
   cat orders.fix | unitape decode fix - --json
 
 Exit code 3 when messages were bad; they are printed with their error and their neighbours are kept. What a
-dictionary held, and what of it was left out and why, is told on stderr. docs/formats-fix.md tells the rest.")]
+dictionary held, and what of it was left out and why, is printed on stderr. docs/formats-fix.md has the details.")]
     Fix(FixArgs),
     /// Fixed-width records, by a layout
     #[command(after_help = "Examples:
   unitape decode fixed --layout nyse-taq-bbo-98 quotes.txt --json | head -n 3
   unitape decode fixed --layout mine.toml records.dat --json
 
-The layout is a shipped one or a file; docs/formats-fixed.md tells what it can say. Exit code 3 when records were
+The layout is a shipped one or a file; docs/formats-fixed.md describes layouts. Exit code 3 when records were
 bad; they are printed with their error and their neighbours are kept.")]
     Fixed(FixedArgs),
     /// Rows of separated values (CSV, TSV, pipes), by a layout
@@ -55,7 +55,7 @@ bad; they are printed with their error and their neighbours are kept.")]
   unitape decode csv --layout nyse-taq-trades EQY_US_ALL_TRADE_20161024.txt --json | head -n 3
   unitape decode csv --layout mine.toml prices.csv --json
 
-The layout is a shipped one or a file; docs/formats-csv.md tells what it can say. A day that the layout looks for in
+The layout is a shipped one or a file; docs/formats-csv.md describes layouts. A day that the layout looks for in
 the file's name is not known for stdin. Exit code 3 when rows were bad; they are printed with their error and their
 neighbours are kept.")]
     Csv(FixedArgs),
@@ -91,7 +91,7 @@ they are printed with their error and their neighbours are kept.")]
   jq -c '.[]' export/general/2026-03-02.json | unitape decode jsonl - --json
 
 Numbers are printed as they were written. Exit code 3 when lines were bad; they are printed with their error and their
-neighbours are kept. docs/formats-text.md tells the rest.")]
+neighbours are kept. docs/formats-text.md has the details.")]
     Jsonl(PlainArgs),
     /// E-mail: RFC 5322 messages with MIME, alone or in an mbox
     #[command(after_help = "Examples:
@@ -99,7 +99,7 @@ neighbours are kept. docs/formats-text.md tells the rest.")]
   unitape decode mail archive.mbox --json | head -n 3
 
 Text is decoded to UTF-8, attachments are named. Exit code 3 when messages were bad; they are printed with their error
-and their neighbours are kept. docs/formats-text.md tells the rest.")]
+and their neighbours are kept. docs/formats-text.md has the details.")]
     Mail(PlainArgs),
     /// News in XML: RSS, Atom and NewsML-G2, item by item
     #[command(after_help = "Examples:
@@ -107,7 +107,7 @@ and their neighbours are kept. docs/formats-text.md tells the rest.")]
   curl -s https://wire.example/feed.xml | unitape decode newsxml - --json
 
 Elements and attributes are printed by path, from the item on; markup as text. Exit code 3 when messages were bad; they
-are printed with their error and their neighbours are kept. docs/formats-text.md tells the rest.")]
+are printed with their error and their neighbours are kept. docs/formats-text.md has the details.")]
     Newsxml(PlainArgs),
 }
 
@@ -122,7 +122,7 @@ struct FastArgs {
     /// The template of messages that come without a template's id, until one names another
     #[arg(long, value_name = "NAME")]
     template: Option<String>,
-    /// How messages are told apart
+    /// How messages are separated
     #[arg(long, value_enum, default_value = "frames")]
     framing: FastFraming,
     /// Empty the dictionaries before each message
@@ -149,7 +149,7 @@ enum FastFraming {
     Moex,
     /// Packets as with `frames`, each with its header and any number of messages
     Emdi,
-    /// Blocks of messages, each with its length before it as FAST tells integers
+    /// Blocks of messages, each after its length as a FAST integer
     LengthPrefix,
     /// Messages back to back
     Raw,
@@ -163,7 +163,7 @@ struct ItchArgs {
     /// Files; `-` is stdin
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// How messages are told apart
+    /// How messages are separated
     #[arg(long, value_enum, default_value = "length")]
     framing: ItchFraming,
     /// Print as JSON, one object a line

@@ -26,7 +26,7 @@ enum MappingCommand {
   unitape mapping check mine.toml orders.fix --messages 20
   unitape mapping check mine.toml orders.fix --json | head -n 1
 
-What is wrong with a mapping is told with file and line. With a sample: the account, and for one message of each
+Errors name the file and the line. With a sample: the account, and for one message of each
 sort (each rule, each reason of quarantine) which rule decided and why those before it did not, each event, and each
 field with the tag, column or path and the value it came from, the table it went through, and what is on the tape
 in the end. Nothing is left behind. Exit code 3 when messages would go into quarantine.")]

@@ -10,7 +10,7 @@ pub fn example(name: &str) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name).with_extension("rs");
     assert!(
         written(&path).is_some_and(|built| written(&source).is_some_and(|source| source <= built)),
-        "{} is not there, or older than its source: `cargo test` builds the examples unless told which test; \
+        "{} is not there, or older than its source: `cargo test` builds the examples unless one test is named; \
          run `cargo build --examples`",
         path.display()
     );

@@ -59,7 +59,7 @@ fn times_without_their_day_are_refused() {
         b"140230\n093000\n",
         expect![[r#"
             {"n":0,"offset":0,"length":6,"error":{"code":"bad_date","message":"column d at byte 1: \"140230\" is no date"}}
-            {"n":1,"offset":7,"length":6,"error":{"code":"no_date","message":"column t at byte 1: \"093000\" has no date: what tells it is not there or not readable"}}
+            {"n":1,"offset":7,"length":6,"error":{"code":"no_date","message":"column t at byte 1: \"093000\" has no date: its source is missing or not readable"}}
         "#]],
     );
 }

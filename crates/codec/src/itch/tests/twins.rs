@@ -34,7 +34,7 @@ proptest! {
         prop_assert_eq!(&fast(ItchTransport::Length, &input, usize::MAX / 2), &slow);
         prop_assert_eq!(&fast(ItchTransport::Length, &input, piece), &slow);
         let bytes: usize = slow.iter().map(|f| f.length).sum();
-        prop_assert_eq!(bytes, input.len(), "every byte is told");
+        prop_assert_eq!(bytes, input.len(), "every byte is accounted for");
     }
 
     #[test]

@@ -161,9 +161,10 @@ pub fn date_of_source(text: &ItchConfig, path: &Path) -> Result<Option<Vec<u8>>,
         Some((year, month, day)) => Ok(Some(format!("{year:04}-{month:02}-{day:02}").into_bytes())),
         None => Err(Error::Config {
             origin: path.display().to_string(),
-            what: "ITCH counts time from midnight, and the file's name tells no date (as 20200130 or 01302020 or \
+            what:
+                "ITCH counts time from midnight, and the file's name has no date (as 20200130 or 01302020 or \
                    S013020-v50 would); say session_date = \"YYYY-MM-DD\" in the mapping"
-                .to_owned(),
+                    .to_owned(),
         }),
     }
 }

@@ -331,7 +331,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                     Ok(())
                 })
             }
-            _ => unreachable!("told above"),
+            _ => unreachable!("handled above"),
         }
     }
 

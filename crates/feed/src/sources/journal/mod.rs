@@ -350,7 +350,7 @@ impl OpenStreamFile {
             return Ok(None);
         }
         if len < end {
-            let what = format!("{len} bytes, but its times tell of {end}");
+            let what = format!("{len} bytes, but its times end at {end}");
             return Err(fail(std::io::Error::new(ErrorKind::InvalidData, what)));
         }
         if len > end {

@@ -120,7 +120,7 @@ impl Scene for WashTradeScene {
             stage.label(Scenario::WashTrade, key, Some("round_trip"), first_seq, seq);
         } else {
             stage.near_miss(Scenario::WashTrade, key, self.words, first_seq);
-            let miss = stage.labels.near_misses.last_mut().expect("it was just told");
+            let miss = stage.labels.near_misses.last_mut().expect("it was just labelled");
             miss.trigger_seq = Some(seq);
         }
         None

@@ -83,7 +83,7 @@ pub fn run(args: BenchArgs) -> output::Result {
     let done = unitape_bench::run(options, &mut |record| {
         print_record(&args, record, &mut records).map_err(|why| {
             failure = Some(why);
-            Error::Failed("the record cannot be told".to_owned())
+            Error::Failed("the record cannot be printed".to_owned())
         })
     });
     match failure {

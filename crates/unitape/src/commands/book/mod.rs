@@ -32,7 +32,7 @@ the books are then as they were behind it. The venue NBBO is the best price over
 whose books are stale. A listing has a book for each basis on the tape: `orders` (order_new, order_amend, order_cancel,
 exec), `levels` (level) and `bbo`; a best price is taken from the first of bbo, levels, orders that is not stale, or from
 --basis. With --json a last line {\"warnings\": ...} counts what is in no book. With --handler, a mapping with a table [fast], the books are those that its channels make of the packets of a
-capture, at its end; exit code 3 then also tells of gaps, of books that are stale and of packets that cannot be used.
+capture, at its end; exit code 3 then also means gaps, stale books or unusable packets.
 Exit code 3 when events said what cannot be (an unknown order, a negative rest): these are counted as faults; when a book
 is stale: by a fault, because its feed says so, or because a gap or a message in quarantine may concern it; when orders name
 no instrument; and when the tape is damaged or cannot be

@@ -15,7 +15,7 @@ const SPEED_TIME: Duration = Duration::from_secs(2);
 pub fn maps() -> DoctorFinding {
     let text = fs::read_to_string("/proc/sys/vm/max_map_count").unwrap_or_default();
     let Ok(most) = text.trim().parse::<u64>() else {
-        return ok("maps", "the bound is not told here");
+        return ok("maps", "this system does not report the bound");
     };
     let what = format!("{most} mappings a process");
     if most >= 65_530 {

@@ -133,7 +133,7 @@ fn parameter<'a>(line: &'a str, name: &str) -> &'a str {
 pub fn clock() -> DoctorFinding {
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     let Ok(text) = fs::read_to_string(path) else {
-        return ok("clock", "the source is not told here");
+        return ok("clock", "this system does not report the source");
     };
     let source = text.trim().to_owned();
     match source.as_str() {

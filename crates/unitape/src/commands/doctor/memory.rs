@@ -25,7 +25,7 @@ fn vm(name: &str) -> Option<u64> {
 pub fn memory() -> DoctorFinding {
     let (Some(total), Some(free)) = (meminfo("MemTotal"), meminfo("MemAvailable")) else {
         let cure = FindingRemedy("/proc mounted", "memory can be looked at", "mount -t proc proc /proc");
-        return warn("memory", "cannot be told here", cure);
+        return warn("memory", "this system does not report it", cure);
     };
     let what = format!("{} available of {}", bytes(free), bytes(total));
     if free >= GIB {
@@ -96,7 +96,7 @@ pub fn huge_pages() -> DoctorFinding {
     let text = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     let private = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(mode, _)| mode);
     let mounted = huge_of(&fs::read_to_string("/proc/self/mounts").unwrap_or_default(), "/dev/shm");
-    let shown = |mode: Option<&str>| mode.unwrap_or("not told").to_owned();
+    let shown = |mode: Option<&str>| mode.unwrap_or("not reported").to_owned();
     let what = format!("transparent: {}, /dev/shm: {}", shown(private), shown(mounted.as_deref()));
     match mounted.as_deref() {
         Some("always" | "advise" | "within_size") => ok("huge_pages", what),
@@ -121,7 +121,7 @@ pub fn reserved_huge_pages() -> DoctorFinding {
 
 pub fn swap() -> DoctorFinding {
     let (Some(total), Some(swappiness)) = (meminfo("SwapTotal"), vm("swappiness")) else {
-        return ok("swap", "not told here");
+        return ok("swap", "this system does not report it");
     };
     if total == 0 {
         return ok("swap", format!("none, so hot segments stay in memory (swappiness {swappiness})"));
@@ -142,7 +142,7 @@ pub fn swap() -> DoctorFinding {
 }
 
 pub fn dirty() -> DoctorFinding {
-    let Some(total) = meminfo("MemTotal") else { return ok("dirty_pages", "not told here") };
+    let Some(total) = meminfo("MemTotal") else { return ok("dirty_pages", "this system does not report it") };
     let amount = |fixed: &str, share: &str| match vm(fixed) {
         Some(fixed) if fixed > 0 => fixed,
         _ => vm(share).unwrap_or(0) * (total / 100),

@@ -9,7 +9,7 @@ const ASKED: u64 = 8 << 20;
 pub fn buffers() -> DoctorFinding {
     let most = std::fs::read_to_string("/proc/sys/net/core/rmem_max").ok();
     let Some(most) = most.and_then(|text| text.trim().parse::<u64>().ok()) else {
-        return ok("sockets", "buffers of sockets: not told here");
+        return ok("sockets", "this system does not report the buffers of sockets");
     };
     let what = format!("buffers of sockets up to {}", bytes(most));
     if most >= ASKED {

@@ -31,8 +31,8 @@ is added to its third byte and to the port. The same options give the same packe
 Faults, of a million packets: lost-once (on one line), lost (on both), burst (up to burst-packets in a row, on one line or
 on both), doubled, swapped (overtaken), damaged, dead (a line falls silent for dead-ms), restarts; and join (packets
 before the first that is heard). `some` is some of everything. At
-the end every product tells its last number and every book is told once more, without faults. docs/simulator.md tells
-the rest.")]
+the end, without faults, every product sends its last sequence number and a full snapshot. docs/simulator.md has the
+details.")]
 pub struct ExchangeArgs {
     /// A capture to write into
     #[arg(long, value_name = "FILE", required_unless_present = "udp")]

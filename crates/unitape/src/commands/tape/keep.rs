@@ -23,7 +23,7 @@ pub struct RetainArgs {
     /// Keep what named cursors have not read, but no more than so many bytes of its end
     #[arg(long)]
     hold_bytes: Option<u64>,
-    /// Tell what would go, and remove nothing
+    /// Print what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
     /// Print as JSON

@@ -130,7 +130,9 @@ mod tests {
                     found.push((at, end, code));
                     at = end;
                 }
-                NextFastPacket::Open | NextFastPacket::Incomplete => panic!("it is told and whole"),
+                NextFastPacket::Open | NextFastPacket::Incomplete => {
+                    panic!("the stream is framed and complete")
+                }
                 NextFastPacket::End => return found,
             }
         }

@@ -365,8 +365,7 @@ struct SourceContext<'k> {
     known: &'k Dictionary,
 }
 
-const LOST: (&str, &str) =
-    ("garbage", "what stands behind a bad message that alone could tell where it ends");
+const LOST: (&str, &str) = ("garbage", "bytes after a bad message whose end only the message itself gives");
 
 /// The message in hand.
 struct FastMessageView<'m> {
