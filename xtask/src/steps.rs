@@ -145,6 +145,9 @@ pub(crate) const LOOM_PREEMPTIONS: u64 = 3;
 const SANITIZER_TARGET: &str = "x86_64-unknown-linux-gnu";
 
 fn fmt(_: &StepContext, count: &mut TestCount) -> StepOutcome {
+    if let Err(why) = tools::component("fmt", "rustfmt") {
+        return StepOutcome::Skipped(why);
+    }
     report::run(cargo().args(["fmt", "--all", "--check"]), count).into()
 }
 
@@ -160,6 +163,9 @@ fn tidy(_: &StepContext, _: &mut TestCount) -> StepOutcome {
 }
 
 fn clippy(context: &StepContext, count: &mut TestCount) -> StepOutcome {
+    if let Err(why) = tools::component("clippy", "clippy") {
+        return StepOutcome::Skipped(why);
+    }
     let mut command = cargo();
     command.args(["clippy", "--all-targets", context.locked]).args(context.package_args());
     report::run(command.args(["--", "-D", "warnings"]), count).into()

@@ -35,8 +35,9 @@ pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {
         }
         return Ok(0);
     };
-    report_machine();
     tools::c_compiler()?;
+    tools::python();
+    report_machine();
     let metadata = Metadata::load()?;
     let packages = match &request.changed_since {
         None => None,

@@ -74,11 +74,36 @@ fn install_by_apt(why: &str, packages: &[&str]) -> bool {
     // the install then says what is missing.
     let mut update = Command::new("apt-get");
     if !update.args(["update", "-q"]).stdout(Stdio::null()).status().is_ok_and(|s| s.success()) {
-        eprintln!("apt-get update failed; trying with the lists at hand");
+        eprintln!("apt-get update failed; trying with the present lists");
     }
     let mut install = Command::new("apt-get");
     install.args(["install", "-y", "-q"]).args(packages).env("DEBIAN_FRONTEND", "noninteractive");
     install.stdout(Stdio::null()).status().is_ok_and(|s| s.success())
+}
+
+/// Makes sure that `cargo COMMAND` runs, a component of the toolchain; otherwise says why it cannot be had.
+pub(crate) fn component(command: &str, component: &str) -> Result<(), String> {
+    let works = || succeeds(cargo().args([command, "--version"]));
+    if works() {
+        return Ok(());
+    }
+    eprintln!("no {component}; installing: rustup component add {component}");
+    let added = Command::new("rustup").args(["component", "add", component]).status();
+    match added {
+        Ok(status) if status.success() && works() => Ok(()),
+        Ok(status) => Err(format!("{component} is not installed, and rustup ended with {status}")),
+        Err(_) => Err(format!("{component} is not installed, and there is no rustup to add it")),
+    }
+}
+
+/// Python runs the examples of readers and installs two cargo tools. Where it cannot be had, the steps that need it say
+/// so.
+pub(crate) fn python() {
+    if !works("python3") {
+        _ = install_by_apt("no Python", &["python3", "python3-pip"]);
+    } else if !succeeds(Command::new("python3").args(["-m", "pip", "--version"])) {
+        _ = install_by_apt("no pip", &["python3-pip"]);
+    }
 }
 
 /// Fetches the dependencies. The answer is the flag with which cargo is to be run: `--locked`, or
@@ -93,7 +118,7 @@ pub(crate) fn fetch() -> &'static str {
     if fetch.status().is_ok_and(|status| status.success()) {
         return "--locked";
     }
-    eprintln!("the dependencies could not be fetched (no network?); going on with what is at hand");
+    eprintln!("the dependencies could not be fetched (no network?); continuing with the present ones");
     "--frozen"
 }
 
