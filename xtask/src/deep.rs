@@ -322,7 +322,7 @@ fn tests_of(outcome: StepOutcome, count: &TestCount) -> Result<PartCounts, Strin
 
 fn cases(deep: &DeepRun, count: &mut TestCount) -> Result<PartCounts, String> {
     let mut command = release_tests(&deep.context.target_dir);
-    command.args(["--package", "unitape", "--test", "bench", "--test", "python_reader"]);
+    command.args(["--package", "unitape", "--test", "cli", "--test", "docs"]);
     command.arg("--").args(DEEP_TESTS).env("UNITAPE_DEEP", "1");
     report::run(&mut command, count)?;
     Ok(PartCounts::Sum(count.passed))

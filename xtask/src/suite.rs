@@ -155,12 +155,16 @@ impl NextestResults {
         }
     }
 
-    /// Seconds of all tests of a binary, by the name that nextest gives it.
+    /// Seconds of all tests of a binary, by the name that nextest gives it; of a binary of `unitape`, of each module.
     fn by_binary(&self) -> BTreeMap<String, f64> {
         let mut seconds = BTreeMap::new();
         for (took, name) in &self.times {
-            let binary = name.split(' ').next().unwrap_or(name);
-            *seconds.entry(binary.to_owned()).or_insert(0.0) += took;
+            let (binary, test) = name.split_once(' ').unwrap_or((name, ""));
+            let part = match test.split_once("::") {
+                Some((module, _)) if binary.starts_with("unitape::") => format!("{binary}::{module}"),
+                _ => binary.to_owned(),
+            };
+            *seconds.entry(part).or_insert(0.0) += took;
         }
         seconds
     }
@@ -231,11 +235,13 @@ mod tests {
     /// A landing states the seconds it adds: by binary, because single tests come and go.
     #[test]
     fn seconds_are_added_up_by_binary() {
-        let text = "PASS [ 0.2s] (1/3) a::b x\nPASS [ 0.3s] (2/3) a::b y\nFAIL [ 1.5s] (3/3) c z\n";
+        let text = "PASS [ 0.2s] (1/4) a::b m::x\nPASS [ 0.3s] (2/4) a::b y\nFAIL [ 1.5s] (3/4) c z\n\
+                    PASS [ 0.7s] (4/4) unitape::cli book::x\n";
         let mut results = NextestResults::default();
         results.read(text.as_bytes(), &mut Vec::new()).unwrap();
         let seconds: Vec<_> = results.by_binary().into_iter().collect();
-        assert_eq!(seconds, [("a::b".to_owned(), 0.5), ("c".to_owned(), 1.5)]);
+        let wanted = [("a::b", 0.5), ("c", 1.5), ("unitape::cli::book", 0.7)];
+        assert_eq!(seconds, wanted.map(|(part, seconds)| (part.to_owned(), seconds)));
     }
 
     /// The closing lines are often all that is kept of a run: what failed must be among them.

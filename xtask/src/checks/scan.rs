@@ -84,7 +84,7 @@ fn scan_crate(files: &[&TreeFile], scan: &mut SourceScan) -> Result<(), String> 
             }
         }
         for round in rounds(source)? {
-            let name = format!("{}/{}", round.variable, stem(source.path));
+            let name = format!("{}/{}", round.variable, file_of(source.path));
             scan.add(CheckKind::Rounds, &name, round.number);
         }
         bounds(source, scan)?;
@@ -129,6 +129,14 @@ fn bounds(source: &RustSource<'_>, scan: &mut SourceScan) -> Result<(), String> 
 }
 
 /// The name of a file without its folders and its ending.
+/// A file by its stem; a module of a test binary with the name of the binary, as `cli_kill` of `tests/cli/kill.rs`.
+fn file_of(path: &str) -> String {
+    match path.rsplit_once("/tests/").and_then(|(_, inside)| inside.split_once('/')) {
+        Some((binary, _)) => format!("{binary}_{}", stem(path)),
+        None => stem(path).to_owned(),
+    }
+}
+
 fn stem(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.split_once('.').map_or(name, |(stem, _)| stem)

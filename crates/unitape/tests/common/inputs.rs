@@ -2,7 +2,7 @@
 
 #![allow(dead_code)] // each test file uses its part
 
-use super::common::{self, Ran, file, fix, order, root, run};
+use crate::common::{self, Ran, file, fix, order, root, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -2,7 +2,10 @@
 //! compared byte for byte.
 #![allow(dead_code)] // each test file uses its part
 
-mod binary;
+pub mod binary;
+pub mod damage;
+pub mod example;
+pub mod inputs;
 pub mod run;
 
 pub use binary::binary;

@@ -1,0 +1,254 @@
+//! `unitape generate market`: its files agree with each other, and come in as anyone's would.
+
+use crate::common::{run, run_with_stdin};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+fn generate(dir: &Path, more: &[&str]) -> Value {
+    let fixed =
+        ["generate", "market", "--events", "12000", "--instruments", "40", "--minutes", "120", "--json"];
+    let out = ["--out", dir.to_str().unwrap()];
+    run(fixed.iter().chain(&out).chain(more)).code(0).json()
+}
+
+fn lines(path: &Path) -> Vec<Value> {
+    fs::read_to_string(path).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+fn of_kind<'a>(events: &'a [Value], kinds: &[&str]) -> Vec<&'a Value> {
+    events.iter().filter(|e| kinds.contains(&e["kind"].as_str().unwrap())).collect()
+}
+
+/// If the drop copy said something else than the events, every test of a mapping would test the simulator. Nothing
+/// may go to quarantine, and every field of an event must come back, but for those that the convention leaves out.
+#[test]
+fn the_drop_copy_makes_the_same_events() {
+    let dir = tempfile::tempdir().unwrap();
+    let day = dir.path().join("day");
+    let account = generate(&day, &["--format", "events,fix,swift", "--orders"]);
+    let events = lines(&day.join("events.jsonl"));
+    assert_eq!(account["events"], events.len());
+    let (tape, fix) = (dir.path().join("tape"), day.join("market.fix"));
+    let feed = format!("market=fix:fix44-orders:{}", fix.display());
+    let out =
+        run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap(), "--json"]).code(0).json();
+    assert_eq!((&out["quarantined"], &out["ignored"]), (&0.into(), &0.into()));
+    let kinds = [
+        "ref",
+        "party",
+        "session",
+        "status",
+        "bbo",
+        "trade",
+        "order_new",
+        "order_amend",
+        "order_cancel",
+        "exec",
+    ];
+    let wanted = of_kind(&events, &kinds);
+    let found = run(["tape", "cat", tape.to_str().unwrap(), "--json"]).code(0).lines();
+    assert_eq!(found.len(), wanted.len());
+    for (found, wanted) in found.iter().zip(wanted) {
+        for (name, value) in wanted.as_object().unwrap().iter().filter(|(name, _)| *name != "seq") {
+            assert_eq!(found.get(name), Some(value), "{name}: {found} is not {wanted}");
+        }
+    }
+    let orders = lines(&day.join("orders.jsonl"));
+    assert_eq!(orders.len(), of_kind(&events, &["order_new"]).len(), "every order has its life");
+}
+
+/// A column one byte off gives another price, and nobody would see it. Here everything that a record has must come back,
+/// and nothing else.
+#[test]
+fn the_fixed_width_records_make_the_same_events() {
+    let dir = tempfile::tempdir().unwrap();
+    let day = dir.path().join("day");
+    generate(&day, &["--format", "events,fixed"]);
+    let kinds = [
+        "ref",
+        "party",
+        "session",
+        "status",
+        "bbo",
+        "trade",
+        "order_new",
+        "order_amend",
+        "order_cancel",
+        "exec",
+    ];
+    let events = lines(&day.join("events.jsonl"));
+    let wanted = of_kind(&events, &kinds);
+    let records = fs::read_to_string(day.join("market.fixed")).unwrap();
+    assert_eq!(records.lines().count(), wanted.len() + 2, "a header, a trailer, and a record for each");
+    let decoded =
+        run(["decode", "fixed", "--layout", "sim-day", day.join("market.fixed").to_str().unwrap(), "--json"]);
+    let trailer = decoded.code(0).lines().pop().unwrap();
+    let count = |kinds: &[&str]| Value::from(of_kind(&events, kinds).len());
+    assert_eq!(trailer["fields"]["records"], wanted.len());
+    assert_eq!(trailer["fields"]["orders"], count(&["order_new", "order_amend", "order_cancel"]));
+    assert_eq!(trailer["fields"]["executions"], count(&["exec"]));
+    assert_eq!(trailer["fields"]["prints"], count(&["trade"]));
+    assert_eq!(trailer["fields"]["best_prices"], count(&["bbo"]));
+    assert_eq!(trailer["fields"]["others"], count(&["ref", "party", "session", "status"]));
+    // By its mapping, and known by its content.
+    let file = day.join("market.fixed").display().to_string();
+    let feed = format!("market=fixed:sim-day:{file}");
+    for (tape, source) in [("named", &["--feed", &feed][..]), ("found", &[file.as_str()])] {
+        let tape = dir.path().join(tape);
+        let args = ["consolidate", "--tape", tape.to_str().unwrap(), "--json"];
+        let out = run(args.iter().chain(source)).code(0).json();
+        assert_eq!((&out["quarantined"], &out["ignored"]), (&0.into(), &2.into()), "{source:?}");
+        let found = run(["tape", "cat", tape.to_str().unwrap(), "--json"]).code(0).lines();
+        assert_eq!(found.len(), wanted.len());
+        for (found, wanted) in found.iter().zip(&wanted) {
+            let fields = |of: &Value| {
+                let mut fields = of.as_object().unwrap().clone();
+                ["seq", "src", "off", "sequence"].iter().for_each(|name| _ = fields.remove(*name));
+                fields
+            };
+            assert_eq!(fields(found), fields(wanted), "{found} is not {wanted}");
+        }
+    }
+}
+
+/// A file that was cut must not pass for a whole day.
+#[test]
+fn a_cut_file_of_records_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let day = dir.path().join("day");
+    generate(&day, &["--format", "fixed"]);
+    let text = fs::read_to_string(day.join("market.fixed")).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.remove(lines.len() / 2);
+    let cut = dir.path().join("cut.fixed");
+    fs::write(&cut, lines.join("\n") + "\n").unwrap();
+    let args = ["decode", "fixed", "--layout", "sim-day", cut.to_str().unwrap(), "--json"];
+    let last = run(args).code(3).lines().pop().unwrap();
+    assert_eq!(last["error"]["code"], "record_count");
+}
+
+/// Payments lose their seconds on the network and nothing else.
+#[test]
+fn payments_come_back_from_swift() {
+    let dir = tempfile::tempdir().unwrap();
+    let day = dir.path().join("day");
+    generate(&day, &["--format", "events,swift"]);
+    let events = lines(&day.join("events.jsonl"));
+    let wanted = of_kind(&events, &["payment"]);
+    let (tape, file) = (dir.path().join("tape"), day.join("payments.swift"));
+    let feed = format!("payments=swift:swift-mt:{}", file.display());
+    let out =
+        run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap(), "--json"]).code(0).json();
+    assert_eq!((&out["quarantined"], &out["ignored"]), (&0.into(), &0.into()));
+    let found = run(["tape", "cat", tape.to_str().unwrap(), "--json"]).code(0).lines();
+    assert_eq!(found.len(), wanted.len());
+    assert!(found.len() > 500);
+    for (found, wanted) in found.iter().zip(wanted) {
+        for name in ["kind", "msg", "ref", "dr_acct", "cr_acct", "ccy", "amt", "dr_bic", "cr_bic"] {
+            assert_eq!(found[name], wanted[name], "{name}: {found} is not {wanted}");
+        }
+    }
+}
+
+/// The watch must find what the truth says there is, with the numbers of the very events.
+#[test]
+fn the_watch_finds_the_labels() {
+    let dir = tempfile::tempdir().unwrap();
+    let day = dir.path().join("day");
+    generate(&day, &["--plant", "wash=12", "--near-miss", "wash=10"]);
+    let key = |v: &Value| (v["trigger_seq"].as_u64().unwrap(), v["key"].to_string());
+    let truth = lines(&day.join("truth.jsonl"));
+    let labels: Vec<_> = truth.iter().filter(|l| l["rec"] == "label").map(key).collect();
+    let input = day.join("events.jsonl");
+    let alerts = run(["watch", "replay", input.to_str().unwrap(), "--scenario", "wash_trade", "--json"]);
+    let alerts: Vec<_> = alerts.code(0).lines().iter().map(key).collect();
+    assert_eq!((labels.len(), &alerts), (12, &labels));
+    assert_eq!(truth.iter().filter(|l| l["rec"] == "near_miss").count(), 10);
+}
+
+/// A seed that means one thing today and another tomorrow makes every recorded figure worthless.
+#[test]
+fn the_same_options_give_the_same_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let read = |name: &str| -> BTreeMap<String, Vec<u8>> {
+        let day = dir.path().join(name);
+        generate(&day, &["--format", "events,fix,fixed,swift"]);
+        let files = fs::read_dir(&day).unwrap().map(|f| f.unwrap());
+        files.map(|f| (f.file_name().into_string().unwrap(), fs::read(f.path()).unwrap())).collect()
+    };
+    let (one, two) = (read("one"), read("two"));
+    assert_eq!(
+        one.keys().collect::<Vec<_>>(),
+        ["events.jsonl", "market.fix", "market.fixed", "payments.swift", "truth.jsonl"]
+    );
+    assert!(one == two, "one seed, two days");
+    let args =
+        ["generate", "market", "--events", "12000", "--instruments", "40", "--minutes", "120", "--out", "-"];
+    assert!(run_with_stdin(args, b"").code(0).stdout == one["events.jsonl"], "stdout is another day");
+}
+
+/// A typing error must not plant nothing and exit 0.
+#[test]
+fn what_cannot_be_planted_is_said() {
+    let bad = |args: &[&str], code: i32, says: &str| {
+        run(["generate", "market", "--out", "-"].iter().chain(args)).code(code).says(&[says]);
+    };
+    bad(&["--plant", "spofing=3"], 2, "spoofing, layering");
+    bad(&["--plant", "spoofing=many"], 2, "scenario=count");
+    bad(&["--venues", "9"], 2, "venues is 9, not 1 to 6");
+    bad(&["--minutes", "1"], 2, "span_ns");
+    bad(&["--plant", "marking_close=200"], 2, "no instrument is free for another marking_close");
+}
+
+/// A capture that a decoder of any other make could not read would make every test of a handler test the exchange. What is
+/// damaged, and nothing else, is bad.
+#[test]
+fn the_exchange_is_decoded() {
+    let dir = tempfile::tempdir().unwrap();
+    let [pcap, again, truth] = ["a.pcap", "b.pcap", "books.jsonl"].map(|name| dir.path().join(name));
+    let make = |pcap: &Path| {
+        let faults = "some,damaged=40000,restarts=300";
+        let fixed =
+            ["generate", "exchange", "--messages", "6000", "--options", "20", "--faults", faults, "--json"];
+        let files = ["--pcap", pcap.to_str().unwrap(), "--truth", truth.to_str().unwrap()];
+        run(fixed.iter().chain(&files)).code(0).json()
+    };
+    let out = make(&pcap);
+    assert_eq!((&out["messages"], &out["channels"].as_array().unwrap().len()), (&6000.into(), &7));
+    make(&again);
+    assert!(fs::read(&pcap).unwrap() == fs::read(&again).unwrap());
+    let templates = ["incremental", "snapshot", "reference"]
+        .map(|name| format!("{}/../../vectors/fast/box/{name}.xml", env!("CARGO_MANIFEST_DIR")));
+    let mut decode = vec!["decode", "fast", "--framing", "emdi", "--reset-per-packet", "--json"];
+    templates.iter().for_each(|path| decode.extend(["--templates", path]));
+    decode.push(pcap.to_str().unwrap());
+    let decoded = run(&decode).code(3);
+    let lines: Vec<Value> = decoded.lines();
+    let bad = lines.iter().filter(|line| !line["error"].is_null()).count();
+    let faults = &out["faults"];
+    assert!(faults["damaged"].as_u64().unwrap() > 20 && faults["restarts"].as_u64().unwrap() > 0);
+    // A damaged copy may have come twice.
+    let damaged = faults["damaged"].as_u64().unwrap() as usize;
+    assert!(
+        (damaged..=damaged + faults["doubled"].as_u64().unwrap() as usize).contains(&bad),
+        "{bad} {damaged}"
+    );
+    let headers = lines
+        .iter()
+        .filter(|line| line["type"]["name"] == "EMDPacketHeader" || line["type"]["name"] == "RDPacketHeader");
+    assert!(headers.count() as u64 > out["packets"].as_u64().unwrap() - damaged as u64 * 2);
+    let books = self::lines(&truth);
+    let instruments = out["products"].as_array().unwrap().iter().map(|p| p["instruments"].as_u64().unwrap());
+    assert_eq!(books.len() as u64, instruments.sum::<u64>());
+    assert!(books.iter().filter(|book| book["bids"].as_array().unwrap().len() > 1).count() > 10);
+    let wrong = ["generate", "exchange", "--pcap", pcap.to_str().unwrap(), "--faults", "lost=often"];
+    assert!(run(wrong).code(2).stderr.contains("lost=often"));
+    // No time, and no room for the addresses that follow.
+    let wrong = ["generate", "exchange", "--pcap", pcap.to_str().unwrap(), "--seconds", "0"];
+    assert!(run(wrong).code(2).stderr.contains("--seconds"));
+    for group in ["239.1.2.3:65533", "239.1.253.3:1000", "239.1.2.254:1000"] {
+        assert!(run(["generate", "exchange", "--udp", group]).code(2).stderr.contains(group));
+    }
+}

@@ -1,0 +1,280 @@
+//! Days in a store hold what the tape holds; what is damaged is named, and what is not stays readable.
+
+use crate::common::{self, cat, file, jse, run, unitape};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use unitape_sim::day::{Sim, SimConfig, write_line};
+
+/// A real feed, a simulated day, an order flow with damaged messages, and a line of every kind, on one tape.
+fn tape(dir: &Path) -> PathBuf {
+    let (flow, _) = common::flow(5, 3_000, true);
+    let orders = common::orders_option("orders", &file(dir, "orders.fix", flow));
+    let lines = file(dir, "kinds.jsonl", every_kind());
+    let day = file(dir, "day.jsonl", simulated_day());
+    let (jse, tape) = (jse(), dir.join("tape"));
+    let args =
+        ["consolidate".as_ref(), jse.as_os_str(), lines.as_os_str(), day.as_os_str(), "--feed".as_ref()]
+            .map(ToOwned::to_owned);
+    run(args.into_iter().chain([orders.into(), "--tape".into(), tape.clone().into_os_string()])).code(3);
+    tape
+}
+
+/// A small day of a simulated market: auctions, halts, orders of every sort, news, payments, planted scenes.
+fn simulated_day() -> Vec<u8> {
+    let config = SimConfig { seed: 9, events: 4_000, instruments: 12, ..SimConfig::default() };
+    let (mut sim, mut lines, mut scratch) = (Sim::new(config).unwrap(), Vec::new(), Vec::new());
+    while sim.step().is_some() {
+        sim.last_events().iter().for_each(|e| write_line(sim.world(), e, &mut scratch, &mut lines));
+    }
+    lines
+}
+
+/// One line of every kind that a line can have, some with what has no place of its own.
+fn every_kind() -> String {
+    let base = |seq: usize, body: &str| {
+        let ts = 1_710_167_400_000_000_000 + seq as i64 * 7_200_000_000_000;
+        format!(r#"{{"seq":{seq},"ts":{ts},{body}}}"#) + "\n"
+    };
+    [
+        r##""kind":"ref","instr":"I1","tick":"0.5","ccy":"GBP","mic":"XLON","figi":"BBG000B9XRY4""##,
+        r##""kind":"session","venue":"XLON","instr":"I1","phase":"auction","px":"10""##,
+        r##""kind":"status","venue":"XLON","instr":"I1","state":"a state with a long name""##,
+        r##""kind":"bbo","venue":"XLON","instr":"I1","bid":"9.5","bid_qty":"123456789012345","ask":"10""##,
+        r##""kind":"level","venue":"XLON","instr":"I1","side":"B","action":"A","px":"9","qty":"1","depth":3"##,
+        r##""kind":"quote","venue":"BANK","instr":"EURUSD","quote_id":"Q1","side":"S","px":"1.1","qty":"1000000""##,
+        r##""kind":"trade","venue":"XLON","instr":"I1","px":"9.75","qty":"3","match_id":"M1","odd":{"a":[1]}"##,
+        r##""kind":"order_recv","coid":"C1","owner":"O","instr":"I1","side":"B","qty":"5","channel":"phone""##,
+        r##""kind":"parent","parent":"P1","instr":"I1","side":"B","qty":"5","firm":"F""##,
+        r##""kind":"order_new","oid":"X1","side":"B","px":"9","qty":"5","venue":"XLON","instr":"I1","owner":"O""##,
+        r##""kind":"order_amend","oid":"X1","side":"B","px":"9.1","qty":"5","venue":"XLON","instr":"I1""##,
+        r##""kind":"order_cancel","oid":"X1","venue":"XLON","instr":"I1","stop_px":"3""##,
+        r##""kind":"exec","oid":"X1","px":"9","qty":"2","match_id":"M2","liq":"A","venue":"XLON","instr":"I2""##,
+        r##""kind":"party","owner":"O","group":"G","link_score":"0.5""##,
+        r##""kind":"position","owner":"O","instr":"I1","qty":"-5""##,
+        r##""kind":"list","name":"restricted","instr":"I1","from":1,"to":2"##,
+        r##""kind":"index","index":"UKX","px":"7500.123456789012""##,
+        r##""kind":"ref_px","instr":"I1","px":"9.9","source":"composite""##,
+        r##""kind":"news","news_id":"N1","instrs":["I1","I2"],"headline":"h","source":"wire""##,
+        r##""kind":"comm","msg_id":"E1","channel":"chat","from":"a","to":["b","c"],"text":"hello""##,
+        r##""kind":"payment","msg":"MT103","ref":"R1","dr_acct":"D","cr_acct":"C","ccy":"EUR","amt":"123456789012345678.12345""##,
+        r##""kind":"statement","acct":"D","ccy":"EUR","ref":"R2","opening":"1","closing":"2","entries":[{"a":1}]"##,
+        r##""kind":"alert","scenario":"s","trigger_seq":1,"key":{"owner":"O"},"detail":{}"##,
+        r##""kind":"control","venue":"XLON","instr":"I1","action":"halt","reason":"r""##,
+        r##""kind":"clock""##,
+    ]
+    .iter()
+    .enumerate()
+    .map(|(i, body)| base(i + 1, body))
+    .collect()
+}
+
+fn seal(tape: &Path, store: &Path, more: &[&str]) -> Value {
+    let args = ["store".as_ref(), "seal".as_ref(), tape.as_os_str(), "--store".as_ref(), store.as_os_str()];
+    run(args.into_iter().chain(more.iter().map(AsRef::as_ref)).chain(["--json".as_ref()])).code(0).json()
+}
+
+fn scan(store: &Path, more: &[&str]) -> common::Ran {
+    let args = ["store".as_ref(), "scan".as_ref(), store.as_os_str(), "--json".as_ref()];
+    run(args.into_iter().chain(more.iter().map(AsRef::as_ref)))
+}
+
+/// The full form without what is the tape's own: ids of names and of the source.
+fn without_ids(mut events: Vec<Value>) -> Vec<Value> {
+    for e in &mut events {
+        let map = e.as_object_mut().unwrap();
+        map.remove("ids");
+        if let Some(src) = map.get_mut("src") {
+            src.as_object_mut().unwrap().remove("id");
+        }
+    }
+    events
+}
+
+#[test]
+fn a_store_prints_what_the_tape_prints() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, store) = (tape(dir.path()), dir.path().join("ticks"));
+    let sealed = seal(&tape, &store, &["--stripe-bytes", "300000"]);
+    let events = cat(&tape, &[]);
+    assert_eq!(sealed["rows"], events.len());
+    assert!(sealed["days"].as_object().unwrap().len() >= 4, "{sealed}");
+    let text = run(["tape".as_ref(), "cat".as_ref(), tape.as_os_str(), "--json".as_ref()]).code(0);
+    assert!(scan(&store, &[]).code(0).stdout == text.stdout, "the plain form differs");
+    let full = scan(&store, &["--full"]).code(0).lines();
+    assert!(without_ids(full) == without_ids(cat(&tape, &["--full"])), "the full form differs");
+    let eyes = run(["tape".as_ref(), "cat".as_ref(), tape.as_os_str()]).code(0);
+    assert!(run(["store".as_ref(), "scan".as_ref(), store.as_os_str()]).code(0).stdout == eyes.stdout);
+
+    let kinds: std::collections::BTreeSet<_> = events.iter().map(|e| e["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds.len(), 26, "{kinds:?}");
+    let again = seal(&tape, &store, &[]);
+    assert_eq!((&again["generation"], &again["rows"]), (&Value::Null, &0.into()));
+    let info = run(["store".as_ref(), "info".as_ref(), store.as_os_str(), "--json".as_ref()]).code(0).json();
+    assert_eq!(info["rows"], events.len());
+    assert_eq!(info["days"][0]["date"], "2011-11-24");
+    assert!(info["bytes_per_row"].as_f64().unwrap() > 1.0 && info["problems"] == Value::Array(vec![]));
+}
+
+#[test]
+fn filters_of_the_command_line_are_those_of_the_slow_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, store) = (tape(dir.path()), dir.path().join("ticks"));
+    seal(&tape, &store, &[]);
+    let events = cat(&tape, &[]);
+    type Slow<'a> = &'a dyn Fn(&Value) -> bool;
+    let is = |e: &Value, key: &str, want: &str| e[key] == want;
+    let ts = |e: &Value| e["ts"].as_i64().unwrap();
+    let cases: [(&[&str], Slow<'_>); 7] = [
+        (&["--schema", "statistics", "--symbols", "J200,J203"], &|e| {
+            is(e, "kind", "index") && (is(e, "index", "J200") || is(e, "index", "J203"))
+        }),
+        (&["--schema", "mbo", "--schema", "trades", "--venue", "CHIX"], &|e| {
+            let kinds = ["order_new", "order_amend", "order_cancel", "exec", "trade"];
+            kinds.contains(&e["kind"].as_str().unwrap()) && is(e, "venue", "CHIX")
+        }),
+        (&["--date", "2024-03-12"], &|e| {
+            (1_710_201_600_000_000_000..1_710_288_000_000_000_000).contains(&ts(e))
+        }),
+        (&["--from", "2024-03-12", "--to", "2024-03-13T02:30:00Z"], &|e| {
+            (1_710_201_600_000_000_000..1_710_297_000_000_000_000).contains(&ts(e))
+        }),
+        (&["--to", "1322116136151000001"], &|e| ts(e) <= 1_322_116_136_151_000_000),
+        (&["--schema", "quarantine"], &|e| is(e, "kind", "quarantine")),
+        (&["--schema", "news", "--symbols", "I2"], &|e| {
+            is(e, "kind", "news") && e["instrs"].as_array().unwrap().iter().any(|i| i == "I2")
+        }),
+    ];
+    for (args, slow) in cases {
+        let want: Vec<&Value> = events.iter().filter(|e| slow(e)).collect();
+        let got = scan(&store, args).code(0).lines();
+        assert!(!want.is_empty(), "{args:?} finds nothing");
+        assert!(got.iter().eq(want.iter().copied()), "{args:?}: {} of {}", got.len(), want.len());
+    }
+}
+
+#[test]
+fn a_tape_that_grew_adds_what_is_new() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, store) = (dir.path().join("tape"), dir.path().join("ticks"));
+    for (n, seed) in [(1, 7), (2, 8)] {
+        let orders = file(dir.path(), &format!("{seed}.fix"), common::flow(seed, 800, false).0);
+        let feed = common::orders_option(&format!("feed{seed}"), &orders);
+        run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap()]).code(0);
+        let before = if n == 1 { 0 } else { scan(&store, &[]).code(0).lines().len() };
+        let sealed = seal(&tape, &store, &[]);
+        assert_eq!(sealed["generation"], n);
+        assert_eq!(sealed["rows"].as_u64().unwrap() as usize + before, cat(&tape, &[]).len());
+    }
+    assert!(scan(&store, &[]).code(0).lines() == cat(&tape, &[]));
+}
+
+/// The file of the day and schema, and the offset of the second block in it.
+fn second_block(store: &Path) -> (PathBuf, u64) {
+    let path = store.join("2011-11-24/statistics/00000001.blocks");
+    let bytes = std::fs::read(&path).unwrap();
+    let first = u32::from_le_bytes(bytes[68..72].try_into().unwrap());
+    (path, 64 + u64::from(first))
+}
+
+#[test]
+fn a_damaged_block_is_named_and_its_neighbours_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, store) = (dir.path().join("tape"), dir.path().join("ticks"));
+    run(["consolidate".as_ref(), jse().as_os_str(), "--tape".as_ref(), tape.as_os_str()]).code(0);
+    seal(&tape, &store, &[]);
+    let all = scan(&store, &[]).code(0).lines();
+    let (path, at) = second_block(&store);
+    let good = std::fs::read(&path).unwrap();
+    let mut bad = good.clone();
+    bad[at as usize + 700] ^= 1;
+    std::fs::write(&path, &bad).unwrap();
+    let ran = scan(&store, &[]).code(3).says(&[
+        "2011-11-24/statistics/00000001.blocks",
+        "block 1 at offset",
+        "checksum",
+    ]);
+    let left = ran.lines();
+    assert!(left.len() < all.len() && left.len() > all.len() * 9 / 10, "{} of {}", left.len(), all.len());
+    let rows = |lines: &[Value]| lines.iter().map(Value::to_string).collect::<BTreeSet<_>>();
+    let (whole, kept) = (rows(&all), rows(&left));
+    let lost = all.iter().filter(|e| !kept.contains(&e.to_string()));
+    let instruments: BTreeSet<_> = lost.map(|e| e["index"].to_string()).collect();
+    assert_eq!(instruments.len(), 1, "{instruments:?}");
+
+    // Cut off: a walk finds what comes before the cut.
+    std::fs::write(&path, &good[..good.len() / 2]).unwrap();
+    let left = scan(&store, &[]).code(3).says(&["bytes long, not"]).lines();
+    assert!(left.len() > all.len() / 4 && rows(&left).is_subset(&whole));
+    run(["store".as_ref(), "info".as_ref(), store.as_os_str()]).code(3).says(&["as the manifest says"]);
+    std::fs::remove_file(&path).unwrap();
+    let left = scan(&store, &[]).code(3).says(&["00000001.blocks"]).lines();
+    assert!(left.iter().all(|e| e["kind"] == "status") && left.len() == 80);
+    // Sealing does not touch what is there.
+    assert_eq!(seal(&tape, &store, &[])["rows"], 0);
+}
+
+#[test]
+fn what_cannot_be_is_told_with_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let orders = file(dir.path(), "orders.fix", common::flow(3, 200, false).0);
+    let (tape, store) = (dir.path().join("tape"), dir.path().join("ticks"));
+    common::consolidate_orders(&orders, &tape, 0);
+    let at = |dir: &Path| dir.to_str().unwrap().to_owned();
+    let no_tape = ["store", "seal", "no-such-tape", "--store", &at(&store)];
+    run(no_tape).code(1).says(&["not a tape", "no-such-tape"]);
+    assert!(!store.exists(), "a wrong path leaves no store behind");
+    run(["store", "seal", &at(&tape), "--store", &at(&tape)]).code(1).says(&["not a store"]);
+    run(["store", "scan", &at(&store)]).code(1).says(&["no such directory"]);
+    run(["store", "seal", &at(&tape), "--store", &at(&store), "--date", "2024-02-30"])
+        .code(2)
+        .says(&["not a time"]);
+    run(["store", "seal", &at(&tape), "--store", &at(&store), "--stripe-bytes", "1"])
+        .code(2)
+        .says(&["stripe_bytes"]);
+    seal(&tape, &store, &[]);
+    run(["store", "scan", &at(&store), "--schema", "bbo,ohlcv-1m"]).code(2).says(&["`ohlcv-1m`", "trades"]);
+    run(["store", "scan", &at(&store), "--symbols", "NOPE"]).code(0).says(&["the symbol NOPE"]);
+    run(["store", "scan", &at(&store), "--venue", "NOPE"]).code(0).says(&["the venue NOPE"]);
+    run(["store", "scan", &at(&store), "--from", "noon"]).code(2).says(&["not a time"]);
+
+    let manifest = store.join("manifest");
+    let good = std::fs::read(&manifest).unwrap();
+    std::fs::write(&manifest, String::from_utf8(good.clone()).unwrap().replacen("store 0", "store 7", 1))
+        .unwrap();
+    run(["store", "scan", &at(&store)]).code(1).says(&["foreign version", "format 7", "manifest"]);
+    let mut bad = good.clone();
+    bad[good.len() / 2] ^= 1;
+    std::fs::write(&manifest, &bad).unwrap();
+    for args in [
+        vec!["store".to_owned(), "scan".to_owned(), at(&store)],
+        vec!["store".to_owned(), "seal".to_owned(), at(&tape), "--store".to_owned(), at(&store)],
+    ] {
+        run(args).code(3).says(&["damage", "manifest", "checksum"]);
+    }
+    std::fs::write(&manifest, &good).unwrap();
+    scan(&store, &[]).code(0);
+
+    let lock = std::fs::OpenOptions::new().write(true).open(store.join("store.lock")).unwrap();
+    lock.lock().unwrap();
+    run(["store", "seal", &at(&tape), "--store", &at(&store)]).code(1).says(&["locked", "store.lock"]);
+}
+
+/// `store scan … | head` must end quietly.
+#[test]
+fn a_closed_stdout_ends_a_scan_quietly() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, store) = (dir.path().join("tape"), dir.path().join("ticks"));
+    run(["consolidate".as_ref(), jse().as_os_str(), "--tape".as_ref(), tape.as_os_str()]).code(0);
+    seal(&tape, &store, &[]);
+    let mut child = unitape()
+        .args(["store".as_ref(), "scan".as_ref(), store.as_os_str(), "--json".as_ref()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let out = child.wait_with_output().unwrap();
+    assert_eq!((out.status.code(), String::from_utf8_lossy(&out.stderr).as_ref()), (Some(0), ""));
+}

@@ -1,0 +1,95 @@
+//! A seal that is killed leaves the store as it was, and run again it ends in the store of one that was left alone.
+//!
+//! Half a day under a manifest that names all of it, or names whose tokens are given twice: nothing but killing at
+//! every sort of moment finds that. `UNITAPE_KILL_ROUNDS` asks for more moments.
+
+use crate::common::{self, assert_same, file, run, unitape};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use unitape_sim::Rng;
+
+fn arguments(tape: &Path, store: &Path) -> Vec<OsString> {
+    let words = ["store", "seal", "--stripe-bytes", "60000", "--store"].map(Into::into);
+    words.into_iter().chain([store.into(), tape.into()]).collect()
+}
+
+/// The events in a store, or none where there is none yet.
+fn events(store: &Path) -> Vec<u8> {
+    if !store.join("manifest").exists() {
+        return Vec::new();
+    }
+    run(["store".as_ref(), "scan".as_ref(), store.as_os_str(), "--json".as_ref()]).code(0).stdout
+}
+
+#[test]
+fn a_killed_seal_leaves_the_old_state_and_is_made_good() {
+    let rounds: u64 =
+        std::env::var("UNITAPE_KILL_ROUNDS").map_or(30, |n| n.parse().expect("a number of rounds"));
+    let seed: u64 = std::env::var("UNITAPE_KILL_SEED").map_or(1, |n| n.parse().expect("a seed"));
+    let dir = tempfile::tempdir().unwrap();
+    let tape = dir.path().join("tape");
+    // The store as it is after each of two seals of a tape that grows, undisturbed.
+    let whole = dir.path().join("whole");
+    let (mut kills, mut took_us) = (0, 0);
+    for (stage, flow_seed) in [41, 42].into_iter().enumerate() {
+        let old = dir.path().join(format!("old{stage}"));
+        copy(&whole, &old);
+        let orders = file(dir.path(), &format!("{flow_seed}.fix"), common::flow(flow_seed, 6_000, true).0);
+        let feed = common::orders_option(&format!("feed{stage}"), &orders);
+        run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap()]).code(3);
+        let since = Instant::now();
+        run(arguments(&tape, &whole)).code(0);
+        took_us = since.elapsed().as_micros() as u64;
+        let (before, after) = (events(&old), events(&whole));
+        assert!(before.len() < after.len());
+        let mut round = 0;
+        while kills < (stage as u64 + 1) * rounds / 2 {
+            round += 1;
+            assert!(round < rounds * 20, "seals end before they can be killed");
+            let round_seed = seed.wrapping_mul(1_000_003) + stage as u64 * 10_000 + round;
+            let mut rng = Rng::new(round_seed);
+            let store = dir.path().join(format!("killed-{stage}-{round}"));
+            copy(&old, &store);
+            // Now and then a seal is killed twice before it is left alone.
+            for _ in 0..1 + rng.below(2) {
+                let mut child = unitape()
+                    .args(arguments(&tape, &store))
+                    .stdin(Stdio::null())
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::null())
+                    .spawn()
+                    .unwrap();
+                std::thread::sleep(Duration::from_micros(rng.below(took_us.max(1))));
+                child.kill().unwrap();
+                let killed = child.wait().unwrap().code().is_none();
+                kills += u64::from(killed);
+                let found = events(&store);
+                assert!(
+                    found == before || found == after,
+                    "seed {round_seed}: neither the old state nor the new"
+                );
+            }
+            run(arguments(&tape, &store)).code(0);
+            if !store.join("manifest").exists() || events(&store) != after {
+                panic!("seed {round_seed}: not all of it is there");
+            }
+            assert_same(&whole, &store, &format!("seed {round_seed}"));
+            std::fs::remove_dir_all(&store).unwrap();
+        }
+    }
+    println!("{kills} seals killed, an undisturbed one took {took_us} us");
+}
+
+/// Copies a directory; one that is not there becomes none.
+fn copy(from: &Path, to: &Path) {
+    if !from.exists() {
+        return;
+    }
+    for (name, bytes) in common::files(from) {
+        let path = to.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+}

@@ -1,0 +1,192 @@
+//! `unitape watch replay` against the vectors, its parameters, and the same from a tape.
+
+use crate::common::{self, file, root, run};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+const SCENARIOS: [&str; 3] = ["order_to_trade_ratio", "spoofing", "wash_trade"];
+
+fn suite(scenario: &str) -> PathBuf {
+    root().join(format!("vectors/watch/{scenario}.jsonl"))
+}
+
+fn vectors() -> PathBuf {
+    suite("wash_trade")
+}
+
+fn replay(input: &Path, args: &[&str]) -> common::Ran {
+    run(["watch".as_ref(), "replay".as_ref(), input.as_os_str(), "--json".as_ref()]
+        .into_iter()
+        .chain(args.iter().map(AsRef::as_ref)))
+}
+
+trait Alerts {
+    /// The alerts, without the counters that may follow them.
+    fn alerts(&self) -> Vec<Value>;
+}
+
+impl Alerts for common::Ran {
+    fn alerts(&self) -> Vec<Value> {
+        self.lines().into_iter().filter(|line| line["counters"].is_null()).collect()
+    }
+}
+
+/// The alerts in the form of the vectors, without the words for people.
+fn essence(alerts: &[Value]) -> Vec<Value> {
+    let strip = |a: &Value| {
+        let mut a = a.as_object().unwrap().clone();
+        a.remove("detail");
+        Value::Object(a)
+    };
+    alerts.iter().map(strip).collect()
+}
+
+/// Each case of the shared suites gives the alerts it expects, and no others; the other scenarios run beside it
+/// unless they are left out, and do not disturb it.
+#[test]
+fn the_suites_alerts_are_given_to_the_letter() {
+    for (scenario, least) in SCENARIOS.iter().zip([5, 5, 4]) {
+        let text = std::fs::read_to_string(suite(scenario)).unwrap();
+        let mut expected = Vec::new();
+        for line in text.lines().map(|l| serde_json::from_str::<Value>(l).unwrap()) {
+            for alert in line["alerts"].as_array().into_iter().flatten() {
+                let mut alert = alert.clone();
+                alert["case"] = line["case"].clone();
+                expected.push(alert);
+            }
+        }
+        assert!(expected.len() >= least, "{expected:?}");
+        let alone = replay(&suite(scenario), &["--scenario", scenario]).code(0).alerts();
+        assert_eq!(essence(&alone), essence(&expected), "{scenario}");
+        let mut among = replay(&suite(scenario), &[]).code(0).alerts();
+        among.retain(|alert| alert["scenario"] == **scenario);
+        assert_eq!(among, alone, "{scenario}");
+    }
+}
+
+/// All suites as one stream without cases, an hour between one and the next: whoever runs one scenario by default, or
+/// keeps state differently from a tape, is found out here.
+#[test]
+fn all_scenarios_run_and_a_tape_gives_what_its_lines_give() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut lines, mut seq, mut hours) = (Vec::new(), 0, 0);
+    for scenario in SCENARIOS {
+        for line in std::fs::read_to_string(suite(scenario)).unwrap().lines() {
+            let mut event: Value = serde_json::from_str(line).unwrap();
+            hours += i64::from(event["rec"] == "case");
+            if event["rec"] != "event" {
+                continue;
+            }
+            seq += 1;
+            event["seq"] = seq.into();
+            event["ts"] = (event["ts"].as_i64().unwrap() + hours * 3_600_000_000_000).into();
+            // Orders of one case are not those of another.
+            if let Some(oid) = event["oid"].as_str().map(|oid| format!("{oid}-{hours}")) {
+                event["oid"] = oid.into();
+            }
+            lines.push(event.to_string());
+        }
+    }
+    let params = r#"{"order_to_trade_ratio":{"min_msgs":20,"max_ratio":5}}"#;
+    let file = file(dir.path(), "all.jsonl", lines.join("\n") + "\n");
+    let from_lines = replay(&file, &["--params", params]).code(0).alerts();
+    let tape = dir.path().join("tape");
+    run(["consolidate".as_ref(), file.as_os_str(), "--tape".as_ref(), tape.as_os_str()]).code(0);
+    let from_tape = replay(&tape, &["--params", params]).code(0).alerts();
+    assert_eq!(essence(&from_lines), essence(&from_tape));
+    for scenario in SCENARIOS {
+        assert!(from_tape.iter().filter(|a| a["scenario"] == scenario).count() >= 4, "{scenario}");
+    }
+    let order = |a: &Value| (a["trigger_seq"].as_u64().unwrap(), a["scenario"].as_str().unwrap().to_owned());
+    assert!(from_tape.is_sorted_by_key(order));
+    let positions = from_tape.iter().filter(|a| a["detail"]["positions"].is_array()).count();
+    assert!(positions >= 9, "evidence is named by its place on the tape");
+}
+
+/// Two executions of one owner, `gap_ms` apart, with a header that sets the window.
+fn round_trip(dir: &Path, gap_ms: i64, header: &str, case: &str) -> PathBuf {
+    let exec = |seq: u32, ts: i64, side: &str| {
+        format!(
+            r#"{{"seq":{seq},"ts":{ts},"kind":"exec","oid":"O{seq}","match_id":"M{seq}","side":"{side}","px":"100","qty":"10","liq":"R","venue":"XLON","instr":"I","trader":"T","acct":"A","owner":"ACME","firm":"F","capacity":"P"}}"#
+        )
+    };
+    let second = exec(2, 1_710_167_400_000_000_000 + gap_ms * 1_000_000, "S");
+    let lines = [header, case, &exec(1, 1_710_167_400_000_000_000, "B"), &second];
+    let text: Vec<&str> = lines.into_iter().filter(|l| !l.is_empty()).collect();
+    file(dir, &format!("{gap_ms}-{}-{}.jsonl", header.len(), case.len()), text.join("\n") + "\n")
+}
+
+/// The command line wins over the case, the case over the header, that over the defaults.
+#[test]
+fn parameters_are_overlaid_in_the_order_of_the_contract() {
+    let dir = tempfile::tempdir().unwrap();
+    let header = r#"{"rec":"header","scenario":"wash_trade","params":{"window_ms":20000}}"#;
+    let case = r#"{"rec":"case","id":"C","params":{"window_ms":40000}}"#;
+    let alerts = |gap_ms, header, case, args: &[&str]| {
+        replay(&round_trip(dir.path(), gap_ms, header, case), args).code(0).alerts().len()
+    };
+    // The default window is a minute.
+    assert_eq!([30_000, 50_000, 70_000].map(|gap| alerts(gap, "", "", &[])), [1, 1, 0]);
+    assert_eq!([10_000, 30_000].map(|gap| alerts(gap, header, "", &[])), [1, 0]);
+    assert_eq!([30_000, 50_000].map(|gap| alerts(gap, header, case, &[])), [1, 0]);
+    let short = ["--params", r#"{"wash_trade":{"window_ms":5000}}"#];
+    assert_eq!([4_000, 10_000].map(|gap| alerts(gap, header, case, &short)), [1, 0]);
+    let one = ["--scenario", "wash_trade", "--params", r#"{"window_ms":90000}"#];
+    assert_eq!([70_000, 95_000].map(|gap| alerts(gap, header, case, &one)), [1, 0]);
+    let toml = file(dir.path(), "p.toml", "[wash_trade]\nwindow_ms = 5000\n");
+    let from_file = ["--params", toml.to_str().unwrap()];
+    assert_eq!([4_000, 10_000].map(|gap| alerts(gap, "", "", &from_file)), [1, 0]);
+}
+
+/// What cannot be is named, with the names that could have been meant.
+#[test]
+fn wrong_scenarios_parameters_and_lines_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    replay(&vectors(), &["--scenario", "wash_trad"]).code(2).says(&["wash_trad", "wash_trade"]);
+    replay(&vectors(), &["--params", r#"{"wash_trade":{"windowms":1}}"#]).code(2).says(&["windowms"]);
+    replay(&vectors(), &["--params", "missing.toml"]).code(1).says(&["missing.toml"]);
+    replay(&dir.path().join("missing.jsonl"), &[]).code(1).says(&["missing.jsonl"]);
+    let bad =
+        file(dir.path(), "bad.jsonl", "{\"ts\":1,\"kind\":\"clock\"}\n{\"ts\":1,\"kind\":\"nothing\"}\n");
+    replay(&bad, &[]).code(3).says(&["bad.jsonl:2:", "nothing"]);
+}
+
+/// Live, replayed from lines and replayed from a tape: the same alerts at the same events.
+#[test]
+fn a_tape_gives_the_alerts_that_its_lines_gave() {
+    let dir = tempfile::tempdir().unwrap();
+    let (bytes, truth) = common::flow(21, 6_000, false);
+    let orders = file(dir.path(), "orders.fix", bytes);
+    let tape = dir.path().join("tape");
+    common::consolidate_orders(&orders, &tape, 0);
+    let from_tape = replay(&tape, &[]).code(0).alerts();
+    assert_eq!(from_tape.len(), truth.planted.len(), "{from_tape:?}");
+    for (alert, scene) in from_tape.iter().zip(&truth.planted) {
+        assert_eq!(alert["scenario"], scene.scenario);
+        assert_eq!(alert["ts"], scene.ts);
+        assert_eq!(alert["key"], serde_json::to_value(&scene.key).unwrap());
+    }
+    let printed = run(["tape".as_ref(), "cat".as_ref(), tape.as_os_str(), "--json".as_ref()]).code(0).stdout;
+    let lines = file(dir.path(), "lines.jsonl", printed);
+    let from_lines = replay(&lines, &[]).code(0).alerts();
+    assert_eq!(essence(&from_lines), essence(&from_tape));
+    // And once more through a tape made of the lines, whose `seq` is 1, 2, 3 …
+    let again = dir.path().join("again");
+    run(["consolidate".as_ref(), lines.as_os_str(), "--tape".as_ref(), again.as_os_str()]).code(0);
+    assert_eq!(essence(&replay(&again, &[]).code(0).alerts()), essence(&from_tape));
+}
+
+/// The scenarios list their parameters and the regulations that they serve.
+#[test]
+fn scenarios_are_listed() {
+    let listed = run(["watch", "scenarios", "--json"]).code(0).lines();
+    let wash = listed.iter().find(|s| s["id"] == "wash_trade").unwrap();
+    assert_eq!(wash["params"]["window_ms"], 60_000);
+    assert_eq!(wash["key"], serde_json::json!(["group", "instr"]));
+    assert_eq!(listed.iter().map(|s| s["id"].as_str().unwrap()).collect::<Vec<_>>(), SCENARIOS);
+    let spoofing = listed.iter().find(|s| s["id"] == "spoofing").unwrap();
+    assert_eq!(spoofing["params"]["min_notional"], "50000");
+    for parameter in listed.iter().flat_map(|s| s["parameters"].as_array().unwrap()) {
+        assert!(parameter["unit"].as_str().is_some_and(|u| !u.is_empty()), "{parameter}");
+    }
+}

@@ -1,0 +1,165 @@
+//! Clocks that are ahead: one event dated 2261 made everything that followed `late`, also after a restart, and a merge that
+//! waits without bound came to a halt.
+#![cfg(unix)]
+
+use crate::common::{self, cat, file, fix, order, run};
+use common::run::{Bench, Running, becomes, connect, free_port, orders};
+use serde_json::Value;
+use std::io::Write;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// An order with this time of sending and event.
+fn at(n: u32, time: &str) -> Vec<u8> {
+    fix(&format!(
+        "35=8|49=XLON|56=U|34={n}|52={time}|60={time}|37=O{n}|150=0|54=1|38=100|40=2|207=XLON|48=GB0000000001|22=4|44=10.5|"
+    ))
+}
+
+/// Our clock, so much later, as FIX has it.
+fn clock(later: Duration) -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + later;
+    let (days, s) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
+    // Days since 1 March of the year 0: years of 365.2425 days, months of 30.6.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let (d, m) = (of_year - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    let y = year + era * 400 + u64::from(m <= 2);
+    format!(
+        "{y:04}{m:02}{d:02}-{:02}:{:02}:{:02}.{:03}",
+        s / 3600,
+        s / 60 % 60,
+        s % 60,
+        since.subsec_millis()
+    )
+}
+
+fn of_feed(bench: &Bench, feed: &str) -> u64 {
+    unitape_feed::TapeAccount::load(&bench.tape())
+        .map_or(0, |a| a.summary().by_feed.get(feed).map_or(0, |f| f.with_events))
+}
+
+fn said(run: &Running) -> String {
+    run.said()
+}
+
+fn has(event: &Value, flag: &str) -> bool {
+    event["flags"].as_array().unwrap().iter().any(|f| f == flag)
+}
+
+/// Live, together and apart: the event is held against the time of its receipt.
+#[test]
+fn one_event_of_2261_makes_no_other_late() {
+    for segments in ["", "segments = \"apart\""] {
+        let (a, b) = (free_port(), free_port());
+        let feeds =
+            [("a", &*format!("listen = \"127.0.0.1:{a}\"")), ("b", &*format!("listen = \"127.0.0.1:{b}\""))];
+        let bench = Bench::new(&format!("wait = \"20ms\"\n{segments}"), &feeds);
+        let mut sent = 0;
+        for _ in 0..2 {
+            let run = bench.start();
+            let (mut to_a, mut to_b) = (connect(a), connect(b));
+            to_a.write_all(&at(sent + 1, &clock(Duration::ZERO))).unwrap();
+            to_a.write_all(&at(sent + 2, "22611231-10:00:00")).unwrap();
+            assert!(becomes(|| of_feed(&bench, "a") == u64::from(sent / 2 + 2)), "{}", said(&run));
+            // Later than what is there, by its clock and by ours.
+            std::thread::sleep(Duration::from_millis(5));
+            to_b.write_all(&at(sent + 3, &clock(Duration::ZERO))).unwrap();
+            to_b.write_all(&at(sent + 4, &clock(Duration::from_secs(60)))).unwrap();
+            assert!(becomes(|| of_feed(&bench, "b") == u64::from(sent / 2 + 2)), "{}", said(&run));
+            sent += 4;
+            let (code, said) = run.stop();
+            assert_eq!(code, Some(0), "{said}");
+        }
+        let events = cat(&bench.tape(), &["--full"]);
+        assert_eq!(events.len(), 8);
+        let late: Vec<_> = events.iter().filter(|e| has(e, "late")).collect();
+        // What the first run has placed a minute ahead of us is earlier than nothing: the second run begins within it.
+        let expected = late.iter().all(|e| ["O5", "O7"].contains(&e["oid"].as_str().unwrap()));
+        assert!(expected, "{segments}: {late:?}");
+        let ahead: Vec<_> = events.iter().filter(|e| has(e, "clock_ahead")).collect();
+        let oids: Vec<_> = ahead.iter().map(|e| e["oid"].as_str().unwrap()).collect();
+        assert_eq!(oids, ["O2", "O6"], "{segments}");
+        assert!(ahead.iter().all(|e| e["ts"].as_i64().unwrap() > 9_200_000_000_000_000_000), "{ahead:?}");
+        let places: Vec<_> = events.iter().filter(|e| e["src"]["feed"] == "a").collect();
+        assert_eq!(
+            places.iter().map(|e| e["oid"].as_str().unwrap()).collect::<Vec<_>>(),
+            ["O1", "O2", "O5", "O6"]
+        );
+        let account = run(["tape".as_ref(), "verify".as_ref(), bench.tape().as_os_str()]);
+        account.code(0);
+    }
+}
+
+/// The figures and the account count them, and stderr names the first.
+#[test]
+fn what_leads_is_counted() {
+    let bench = Bench::new("", &[("a", "files = [\"a\"]"), ("b", "files = [\"b\"]")]);
+    file(bench.dir.path(), "a", [order(1), at(2, "22611231-10:00:00"), orders(3..50)].concat());
+    file(bench.dir.path(), "b", orders(100..150));
+    let ran = common::finish(bench.command().arg("--json"));
+    let lines = ran.lines();
+    let figures = lines.iter().find(|l| l["stats"]["feed"] == "a").unwrap();
+    assert_eq!(figures["stats"]["clock_ahead"], 1, "{figures}");
+    assert_eq!(lines.last().unwrap()["clock_ahead"], 1, "{lines:?}");
+    ran.code(0).says(&["feed a: the event at byte", "clock_ahead"]);
+}
+
+/// Without bound and without times of receipt, the other feeds are the measure; so it is after stops and restarts, and in
+/// `consolidate`.
+#[test]
+fn a_merge_without_bound_does_not_halt() {
+    for segments in ["", "segments = \"apart\""] {
+        let run_keys = format!("wait = \"unbounded\"\n{segments}");
+        let bench = Bench::new(&run_keys, &[("a", "directory = \"a\""), ("b", "directory = \"b\"")]);
+        for dir in ["a", "b"] {
+            std::fs::create_dir(bench.path(dir)).unwrap();
+        }
+        file(&bench.path("a"), "1", [order(1), at(2, "22611231-10:00:00"), orders(3..203)].concat());
+        file(&bench.path("b"), "1", [orders(1..100), order(300)].concat());
+        let run = bench.start();
+        let all = becomes(|| of_feed(&bench, "a") == 202);
+        assert!(all, "{} of 202: {}", of_feed(&bench, "a"), said(&run));
+        assert_eq!(run.stop().0, Some(0));
+        let run = bench.start();
+        file(&bench.path("a"), "2", [order(400), at(401, "22611231-10:00:00"), order(500)].concat());
+        file(&bench.path("b"), "2", order(450));
+        assert!(becomes(|| of_feed(&bench, "b") == 101), "{}", said(&run));
+        assert_eq!(run.stop().0, Some(0));
+        let events = cat(&bench.tape(), &["--full"]);
+        assert!(!events.iter().any(|e| has(e, "late")), "{segments}");
+        let ahead: Vec<_> = events.iter().filter(|e| has(e, "clock_ahead")).collect();
+        let oids: Vec<_> = ahead.iter().map(|e| e["oid"].as_str().unwrap()).collect();
+        assert_eq!(oids, ["O2", "O401"], "{segments}");
+    }
+}
+
+/// `consolidate` has the same bounds; without them the order is as it was.
+#[test]
+fn consolidated_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let a = file(dir.path(), "a", [order(1), at(2, "22611231-10:00:00"), order(30)].concat());
+    let b = file(dir.path(), "b", orders(10..50));
+    let consolidate = |tape: &str, more: &[&str]| {
+        let mut args =
+            vec!["consolidate".to_owned(), "--tape".to_owned(), dir.path().join(tape).display().to_string()];
+        for (name, path) in [("a", &a), ("b", &b)] {
+            args.extend(["--feed".to_owned(), common::orders_option(name, path)]);
+        }
+        args.extend(more.iter().map(|s| (*s).to_owned()));
+        run(args).code(0);
+        cat(&dir.path().join(tape), &["--full"])
+    };
+    let oids = |events: &[Value]| -> Vec<String> {
+        events.iter().map(|e| e["oid"].as_str().unwrap().to_owned()).collect()
+    };
+    let bounded = consolidate("bounded", &[]);
+    assert_eq!(oids(&bounded)[..3], ["O1", "O2", "O10"]);
+    let place = |events: &[Value]| oids(events).iter().position(|o| o == "O30").unwrap();
+    assert!(place(&bounded) < 25, "in its place: {:?}", oids(&bounded));
+    let unbounded = consolidate("unbounded", &["--clock-lead", "unbounded"]);
+    assert!(!unbounded.iter().any(|e| has(e, "clock_ahead")));
+    assert_eq!(oids(&unbounded)[40..], ["O49", "O2", "O30"]);
+}

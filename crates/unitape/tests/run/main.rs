@@ -1,0 +1,16 @@
+//! `unitape run`: live feeds, waits, faults, kills, peers.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod channels;
+mod clocks;
+mod command;
+mod faults;
+mod flush;
+mod idle;
+mod kill;
+mod peers;
+mod retain;
+mod rounds;
+mod waits;
