@@ -14,7 +14,7 @@ use crate::text;
 /// # Safety
 /// Both are null or end with a zero.
 unsafe fn find(dir: *const c_char, name: *const c_char) -> Result<Option<Cursor>, Error> {
-    // SAFETY: the caller's duty.
+    // SAFETY: by unitape.h, `dir` and `name` are null or C strings.
     let (dir, name) = unsafe { (text::path(dir, "dir")?, text::word(name, "name")?) };
     let there = Cursor::names(dir)?.iter().any(|other| other == name);
     Ok(there.then(|| Cursor::open(dir, name)).transpose()?)
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn unitape_cursor_load(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_cursor_store(dir: *const c_char, name: *const c_char, position: u64) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `dir` and `name` are null or C strings.
         let (dir, name) = unsafe { (text::path(dir, "dir")?, text::word(name, "name")?) };
         Cursor::open(dir, name)?.store(Position(position))?;
         Ok(code::OK)
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn unitape_cursor_store(dir: *const c_char, name: *const c
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_cursor_delete(dir: *const c_char, name: *const c_char) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `dir` and `name` are null or C strings.
         if let Some(cursor) = unsafe { find(dir, name) }? {
             cursor.delete()?;
         }

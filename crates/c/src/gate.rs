@@ -89,7 +89,7 @@ pub(crate) unsafe fn read(gates: *const Gate, count: u64) -> Result<Vec<unitape_
     if count > GATES_MAX {
         return Err(Error::Argument(format!("{count} gates are too many, {GATES_MAX} at most")));
     }
-    // SAFETY: not null; the rest is the caller's duty.
+    // SAFETY: not null, checked above; by unitape.h, `gates` has `count` gates.
     let gates = unsafe { slice::from_raw_parts(gates, count as usize) };
     let known = |gate: &Gate| {
         let policy = match (gate.policy, gate.timeout_ns) {
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn unitape_gate_attach(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_gate_detach(hold: *mut GateHoldHandle) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `hold` is null or a live handle, which only this thread uses now.
         drop(unsafe { Handle::take(hold) }?);
         Ok(code::OK)
     })
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn unitape_gate_detach(hold: *mut GateHoldHandle) -> i32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_gate_advance(hold: *mut GateHoldHandle, position: u64) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `hold` is null or a live handle, which only this thread uses now.
         unsafe {
             Handle::with(hold, |h| {
                 h.gate.advance(Position(position));
@@ -185,7 +185,7 @@ pub unsafe extern "C" fn unitape_gate_advance(hold: *mut GateHoldHandle, positio
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_gate_rewind(hold: *mut GateHoldHandle, position: u64) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `hold` is null or a live handle, which only this thread uses now.
         unsafe {
             Handle::with(hold, |h| {
                 h.gate.rewind(Position(position));
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn unitape_gate_rewind(hold: *mut GateHoldHandle, position
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_gate_is_heeded(hold: *mut GateHoldHandle) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `hold` is null or a live handle, which only this thread uses now.
         unsafe { Handle::with(hold, |h| Ok(i32::from(h.gate.is_heeded()))) }
     })
 }
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn unitape_gate_is_heeded(hold: *mut GateHoldHandle) -> i3
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_gate_dropped(hold: *mut GateHoldHandle, dropped: *mut Dropped) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `hold` is null or a live handle, which only this thread uses now.
         unsafe {
             Handle::with(hold, |h| {
                 text::put(text::require_place(dropped, "dropped")?, h.gate.dropped().into());

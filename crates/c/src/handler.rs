@@ -92,7 +92,7 @@ unsafe fn subscription_of(what: u32, name: *const c_char) -> Result<Subscription
             false => Err(Error::Argument("everything has no name: it must be null".to_owned())),
         };
     }
-    // SAFETY: the caller's duty.
+    // SAFETY: by unitape.h, `name` is null or a C string.
     let name = unsafe { text::word(name, "name") }?.to_owned();
     match what {
         SUBSCRIBE_PRODUCT => Ok(Subscription::Product(name)),
@@ -112,7 +112,8 @@ pub unsafe extern "C" fn unitape_handler_open(
     handler: *mut *mut HandlerHandle,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty, here and below.
+        // SAFETY: by unitape.h, `config` is null or a C string; `handler` is null or has room for its value. The same
+        // holds below.
         let (config, handler) = unsafe {
             (text::path(config, "config")?, text::require_place(handler, "the place for the handler")?)
         };
@@ -129,7 +130,7 @@ pub unsafe extern "C" fn unitape_handler_open(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_handler_close(handler: *mut HandlerHandle) -> i32 {
-    // SAFETY: the caller's duty.
+    // SAFETY: by unitape.h, `handler` is null or a live handle, which only this thread uses now.
     run(|| unsafe { Handle::take(handler) }.map(|_| 0))
 }
 
@@ -146,7 +147,8 @@ pub unsafe extern "C" fn unitape_handler_subscribe(
     context: *mut c_void,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty, here and below.
+        // SAFETY: by unitape.h, `handler` is null or a live handle, which only this thread uses now; `name` is null or
+        // a C string. The same holds below.
         let subscription = unsafe { subscription_of(what, name) }?;
         let callback = callback.ok_or(Error::Null("the callback"))?;
         let subscribed = SubscribedCallback { subscription: subscription.clone(), callback, context };
@@ -173,7 +175,8 @@ pub unsafe extern "C" fn unitape_handler_unsubscribe(
     name: *const c_char,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty, here and below.
+        // SAFETY: by unitape.h, `handler` is null or a live handle, which only this thread uses now; `name` is null or
+        // a C string. The same holds below.
         let subscription = unsafe { subscription_of(what, name) }?;
         // SAFETY: see above.
         unsafe {
@@ -199,7 +202,8 @@ pub unsafe extern "C" fn unitape_handler_replay(
     channel: *const c_char,
 ) -> i64 {
     run(|| {
-        // SAFETY: the caller's duty, here and below.
+        // SAFETY: by unitape.h, `handler` is null or a live handle, which only this thread uses now; `file` and
+        // `channel` are null or C strings. The same holds below.
         let file = unsafe { text::path(file, "file") }?;
         let channel = match channel.is_null() {
             true => None,
@@ -229,7 +233,8 @@ pub unsafe extern "C" fn unitape_handler_packet(
     ts_recv: i64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty, here and below.
+        // SAFETY: by unitape.h, `handler` is null or a live handle, which only this thread uses now; `address` is null
+        // or a C string; `bytes` has `length` bytes. The same holds below.
         let (address, payload) = unsafe { (text::word(address, "address")?, text::bytes(bytes, length)?) };
         let to: SocketAddr = address.parse().map_err(|_| {
             Error::Argument(format!("`{address}` is no address and port, as 224.0.50.1:59001"))
@@ -258,7 +263,8 @@ pub unsafe extern "C" fn unitape_handler_listen(
     run(|| {
         let mut options = LiveOptions::default();
         if !interface.is_null() {
-            // SAFETY: the caller's duty, here and below.
+            // SAFETY: by unitape.h, `handler` is null or a live handle, which only this thread uses now; `interface`
+            // is null or a C string. The same holds below.
             let address = unsafe { text::word(interface, "interface") }?;
             let parsed: Result<IpAddr, _> = address.parse();
             let wrong = |_| Error::Argument(format!("`{address}` is no address of an interface"));
@@ -278,7 +284,7 @@ pub unsafe extern "C" fn unitape_handler_listen(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_handler_poll(handler: *mut HandlerHandle) -> i64 {
-    // SAFETY: the caller's duty.
+    // SAFETY: by unitape.h, `handler` is null or a live handle, which only this thread uses now.
     run(|| unsafe { Handle::with(handler, |this| Ok(this.handler.poll(&mut this.callbacks)? as i64)) })
 }
 
@@ -290,7 +296,7 @@ pub unsafe extern "C" fn unitape_handler_poll(handler: *mut HandlerHandle) -> i6
 pub unsafe extern "C" fn unitape_handler_wait(handler: *mut HandlerHandle, timeout_ns: u64) -> i32 {
     run(|| {
         let timeout = Duration::from_nanos(timeout_ns);
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `handler` is null or a live handle, which only this thread uses now.
         unsafe { Handle::with(handler, |this| Ok(i32::from(this.handler.wait(timeout)?))) }
     })
 }
@@ -306,7 +312,8 @@ pub unsafe extern "C" fn unitape_handler_find(
     instrument: *mut u32,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty, here and below.
+        // SAFETY: by unitape.h, `handler` is null or a live handle, which only this thread uses now; `name` is null or a
+        // C string; `instrument` is null or has room for its value. The same holds below.
         let (name, instrument) = unsafe {
             (text::word(name, "name")?, text::require_place(instrument, "the place for the number")?)
         };
@@ -332,7 +339,8 @@ pub unsafe extern "C" fn unitape_handler_levels(
     stale: *mut u32,
 ) -> i64 {
     run(|| {
-        // SAFETY: the caller's duty, here and below.
+        // SAFETY: by unitape.h, `handler` is null or a live handle, which only this thread uses now; `stale` is null
+        // or has room for its value. The same holds below.
         unsafe {
             Handle::with(handler, |this| {
                 let not_subscribed =
@@ -359,7 +367,7 @@ pub unsafe extern "C" fn unitape_book_levels(
     run(|| {
         // SAFETY: null, or of the callback that is running, as the caller vouches.
         let book = unsafe { book.as_ref() }.ok_or(Error::Null("the book"))?;
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `levels` is null or has room for `capacity` levels.
         unsafe { copy(book.view(), side, levels, capacity) }
     })
 }
@@ -395,7 +403,8 @@ pub unsafe extern "C" fn unitape_handler_get_stats(
     stats: *mut HandlerStats,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty, here and below.
+        // SAFETY: by unitape.h, `handler` is null or a live handle, which only this thread uses now; `stats` is null
+        // or has room for its value. The same holds below.
         let stats = unsafe { text::require_place(stats, "the place for the figures") }?;
         // SAFETY: see above.
         unsafe {
@@ -435,7 +444,8 @@ pub unsafe extern "C" fn unitape_handler_channel(
     stats: *mut ChannelStats,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty, here and below.
+        // SAFETY: by unitape.h, `handler` is null or a live handle, which only this thread uses now; `stats` is null
+        // or has room for its value. The same holds below.
         let stats = unsafe { text::require_place(stats, "the place for the figures") }?;
         // SAFETY: see above.
         unsafe {

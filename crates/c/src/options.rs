@@ -74,7 +74,7 @@ const EMPTY: Options = Options {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_options_init(options: *mut Options, size: usize) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `options` is null or has room for its value.
         let place = unsafe { text::require_place(options, "the options") }?;
         let stated = u32::try_from(size).ok().filter(|&size| size as usize >= size_of::<u32>());
         let Some(stated) = stated else {
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn unitape_options_init(options: *mut Options, size: usize
 /// `options` is null or points to as many bytes as its first field says, and its pointers are null or end with a
 /// zero.
 pub(crate) unsafe fn read(options: *const Options) -> Result<unitape_tape::WriterOptions, Error> {
-    // SAFETY: the caller's duty.
+    // SAFETY: by the contract of `read`, `options` is null or has as many bytes as its first field says.
     let given = unsafe { whole(options) }?;
     let mut options = unitape_tape::WriterOptions::default();
     if given.segment_bytes > 0 {
@@ -110,7 +110,7 @@ pub(crate) unsafe fn read(options: *const Options) -> Result<unitape_tape::Write
         BACKING_HOT => {
             let dir = match given.hot_dir.is_null() {
                 true => None,
-                // SAFETY: not null; the rest is the caller's duty.
+                // SAFETY: by unitape.h, `given.hot_dir` is null or a C string.
                 false => Some(unsafe { text::path(given.hot_dir, "hot_dir") }?.to_owned()),
             };
             let window_segments =
@@ -150,7 +150,7 @@ pub(crate) unsafe fn read(options: *const Options) -> Result<unitape_tape::Write
         options.prefault_bytes = given.prefault_bytes;
     }
     options.truncate_damage = given.flags & TRUNCATE_DAMAGE != 0;
-    // SAFETY: the caller's duty.
+    // SAFETY: by unitape.h, `gates` is null or has `gate_count` gates.
     options.gates = unsafe { gate::read(given.gates, given.gate_count) }?;
     options.epoch_min = given.epoch_min;
     if given.recorder_wait_ns > 0 {

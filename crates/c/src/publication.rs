@@ -111,7 +111,7 @@ pub unsafe extern "C" fn unitape_publication_open(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_publication_close(publication: *mut PublicationHandle) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now.
         match unsafe { Handle::take(publication) }? {
             None => Ok(code::OK),
             Some((publishing, false)) => {
@@ -136,7 +136,8 @@ pub unsafe extern "C" fn unitape_publication_offer(
     position: *mut u64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now; `bytes` has
+        // `length` bytes; `position` is null or has room for its value.
         unsafe {
             Handle::with(publication, |p| {
                 let at = p.free()?.offer(topic, text::bytes(bytes, length)?)?;
@@ -159,7 +160,8 @@ pub unsafe extern "C" fn unitape_publication_append(
     position: *mut u64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now; `unit` has
+        // `length` bytes; `position` is null or has room for its value.
         unsafe {
             Handle::with(publication, |p| {
                 let publication = p.free()?;
@@ -185,7 +187,8 @@ pub unsafe extern "C" fn unitape_publication_claim(
     bytes: *mut *mut c_void,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now; `bytes` is
+        // null or has room for its value.
         unsafe {
             Handle::with(publication, |p| {
                 let place = text::require_place(bytes, "bytes")?;
@@ -208,7 +211,8 @@ pub unsafe extern "C" fn unitape_publication_commit(
     position: *mut u64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now; `position` is
+        // null or has room for its value.
         unsafe {
             Handle::with(publication, |p| {
                 let at: Position = match std::mem::replace(&mut p.open, OpenUnit::Nothing) {
@@ -230,7 +234,7 @@ pub unsafe extern "C" fn unitape_publication_commit(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_publication_abort(publication: *mut PublicationHandle) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now.
         unsafe {
             Handle::with(publication, |p| {
                 p.open = OpenUnit::Nothing;
@@ -247,7 +251,7 @@ pub unsafe extern "C" fn unitape_publication_abort(publication: *mut Publication
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_publication_batch(publication: *mut PublicationHandle) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now.
         unsafe {
             Handle::with(publication, |p| {
                 p.open = OpenUnit::Batch(p.free()?.batch());
@@ -269,7 +273,8 @@ pub unsafe extern "C" fn unitape_publication_push(
     length: usize,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now; `bytes` has
+        // `length` bytes.
         unsafe {
             Handle::with(publication, |p| {
                 let OpenUnit::Batch(batch) = &mut p.open else {
@@ -293,7 +298,8 @@ pub unsafe extern "C" fn unitape_publication_end(
     ordinal: *mut u64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now; `position`
+        // and `ordinal` are null or have room for their values.
         unsafe {
             Handle::with(publication, |p| {
                 let publication = p.free()?;
@@ -315,7 +321,8 @@ pub unsafe extern "C" fn unitape_publication_recorded(
     position: *mut u64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now; `position` is
+        // null or has room for its value.
         unsafe {
             Handle::with(publication, |p| {
                 let place = text::require_place(position, "position")?;
@@ -337,7 +344,8 @@ pub unsafe extern "C" fn unitape_publication_gate(
     standing: *mut GateStanding,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now; `reader` is
+        // null or a C string; `standing` is null or has room for its value.
         unsafe {
             Handle::with(publication, |p| {
                 let (place, reader) =
@@ -362,7 +370,7 @@ pub unsafe extern "C" fn unitape_publication_wait_durable(
     timeout_ns: u64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now.
         unsafe {
             Handle::with(publication, |p| {
                 p.free()?.writer().wait_durable(Position(position), Duration::from_nanos(timeout_ns))?;
@@ -382,7 +390,8 @@ pub unsafe extern "C" fn unitape_publication_durable(
     position: *mut u64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now; `position` is
+        // null or has room for its value.
         unsafe {
             Handle::with(publication, |p| {
                 let place = text::require_place(position, "position")?;

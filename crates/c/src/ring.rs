@@ -84,7 +84,7 @@ pub unsafe extern "C" fn unitape_ring_open(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_ring_close(ring: *mut RingWriterHandle) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `ring` is null or a live handle, which only this thread uses now.
         match unsafe { Handle::take(ring) }? {
             None => Ok(code::OK),
             Some((writing, false)) => {
@@ -109,7 +109,8 @@ pub unsafe extern "C" fn unitape_ring_offer(
     position: *mut u64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `ring` is null or a live handle, which only this thread uses now; `bytes` has `length`
+        // bytes; `position` is null or has room for its value.
         unsafe {
             Handle::with(ring, |r| {
                 let at = r.ring.offer(topic, text::bytes(bytes, length)?)?;
@@ -132,7 +133,8 @@ pub unsafe extern "C" fn unitape_ring_append(
     position: *mut u64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `ring` is null or a live handle, which only this thread uses now; `unit` has `length`
+        // bytes; `position` is null or has room for its value.
         unsafe {
             Handle::with(ring, |r| {
                 let unit = text::bytes(unit, length)?;
@@ -156,7 +158,8 @@ pub unsafe extern "C" fn unitape_ring_end(
     ordinal: *mut u64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `ring` is null or a live handle, which only this thread uses now; `position` and
+        // `ordinal` are null or have room for their values.
         unsafe {
             Handle::with(ring, |r| {
                 text::put(position, r.ring.end().0);
@@ -195,7 +198,7 @@ pub unsafe extern "C" fn unitape_ring_reader_open(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_ring_reader_close(reader: *mut RingReaderHandle) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `reader` is null or a live handle, which only this thread uses now.
         drop(unsafe { Handle::take(reader) }?);
         Ok(code::OK)
     })
@@ -208,7 +211,8 @@ pub unsafe extern "C" fn unitape_ring_reader_close(reader: *mut RingReaderHandle
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_ring_reader_next(reader: *mut RingReaderHandle, frame: *mut Frame) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `reader` is null or a live handle, which only this thread uses now; `frame` is null or
+        // has room for its value.
         unsafe {
             Handle::with(reader, |r| {
                 let place = text::require_place(frame, "frame")?;
@@ -232,7 +236,7 @@ pub unsafe extern "C" fn unitape_ring_reader_wait(
 ) -> i32 {
     run(|| {
         let wait = wait_of(strategy)?;
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `reader` is null or a live handle, which only this thread uses now.
         unsafe {
             Handle::with(reader, |r| Ok(i32::from(r.ring.wait_as(wait, Duration::from_nanos(timeout_ns))?)))
         }
@@ -246,7 +250,7 @@ pub unsafe extern "C" fn unitape_ring_reader_wait(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_ring_reader_seek(reader: *mut RingReaderHandle, position: u64) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `reader` is null or a live handle, which only this thread uses now.
         unsafe {
             Handle::with(reader, |r| {
                 r.ring.seek(Position(position))?;
@@ -267,7 +271,8 @@ pub unsafe extern "C" fn unitape_ring_reader_position(
     ordinal: *mut u64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `reader` is null or a live handle, which only this thread uses now; `position` and
+        // `ordinal` are null or have room for their values.
         unsafe {
             Handle::with(reader, |r| {
                 text::put(position, r.ring.position().0);
@@ -289,7 +294,8 @@ pub unsafe extern "C" fn unitape_ring_reader_lag(
     capacity_bytes: *mut u64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `reader` is null or a live handle, which only this thread uses now; `bytes` and
+        // `capacity_bytes` are null or have room for their values.
         unsafe {
             Handle::with(reader, |r| {
                 text::put(bytes, r.ring.lag_bytes());
@@ -310,7 +316,8 @@ pub unsafe extern "C" fn unitape_ring_reader_losses(
     losses: *mut Losses,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `reader` is null or a live handle, which only this thread uses now; `losses` is null
+        // or has room for its value.
         unsafe {
             Handle::with(reader, |r| {
                 let place = text::require_place(losses, "losses")?;

@@ -109,7 +109,7 @@ pub(crate) fn wait_of(strategy: u32) -> Result<WaitStrategy, Error> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_await_tape(dir: *const c_char, timeout_ns: u64) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `dir` is null or a C string.
         let dir = unsafe { text::path(dir, "dir") }?;
         Ok(i32::from(Subscription::await_tape(dir, Duration::from_nanos(timeout_ns))?))
     })
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn unitape_subscription_open(
         let start = start_of(start & !START_OR_OLDEST, position)?;
         let name = match name.is_null() {
             true => None,
-            // SAFETY: not null; the rest is the caller's duty.
+            // SAFETY: by unitape.h, `name` is null or a C string.
             false => Some(unsafe { text::word(name, "name") }?),
         };
         let subscription = match (name, or_oldest) {
@@ -183,7 +183,8 @@ pub unsafe extern "C" fn unitape_subscription_epoch(
     epoch: *mut u64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now; `epoch` is
+        // null or has room for its value.
         unsafe {
             Handle::with(subscription, |s| {
                 let place = text::require_place(epoch, "epoch")?;
@@ -206,7 +207,8 @@ pub unsafe extern "C" fn unitape_subscription_rewound(
     to: *mut u64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now; `count`,
+        // `from` and `to` are null or have room for their values.
         unsafe {
             Handle::with(subscription, |s| {
                 let rewinds = s.subscription.reader().rewinds();
@@ -226,7 +228,7 @@ pub unsafe extern "C" fn unitape_subscription_rewound(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_subscription_close(subscription: *mut SubscriptionHandle) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now.
         drop(unsafe { Handle::take(subscription) }?);
         Ok(code::OK)
     })
@@ -242,7 +244,8 @@ pub unsafe extern "C" fn unitape_subscription_next(
     frame: *mut Frame,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now; `frame` is
+        // null or has room for its value.
         unsafe {
             Handle::with(subscription, |s| {
                 let place = text::require_place(frame, "frame")?;
@@ -269,7 +272,7 @@ pub unsafe extern "C" fn unitape_subscription_poll(
         let callback = callback.ok_or(Error::Null("the callback"))?;
         // What fits the answer.
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now.
         unsafe {
             Handle::with(subscription, |s| {
                 for count in 0..limit {
@@ -297,7 +300,7 @@ pub unsafe extern "C" fn unitape_subscription_wait(
 ) -> i32 {
     run(|| {
         let wait = wait_of(strategy)?;
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now.
         unsafe {
             Handle::with(subscription, |s| {
                 let timeout = Duration::from_nanos(timeout_ns);
@@ -314,7 +317,7 @@ pub unsafe extern "C" fn unitape_subscription_wait(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unitape_subscription_acknowledge(subscription: *mut SubscriptionHandle) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now.
         unsafe {
             Handle::with(subscription, |s| {
                 s.subscription.acknowledge()?;
@@ -335,7 +338,8 @@ pub unsafe extern "C" fn unitape_subscription_position(
     ordinal: *mut u64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now; `position`
+        // and `ordinal` are null or have room for their values.
         unsafe {
             Handle::with(subscription, |s| {
                 text::put(position, s.subscription.position().0);
@@ -356,7 +360,7 @@ pub unsafe extern "C" fn unitape_subscription_seek(
     position: u64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now.
         unsafe {
             Handle::with(subscription, |s| {
                 s.subscription.reader().seek(Position(position))?;
@@ -377,7 +381,8 @@ pub unsafe extern "C" fn unitape_subscription_at(
     frame: *mut Frame,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now; `frame` is
+        // null or has room for its value.
         unsafe {
             Handle::with(subscription, |s| {
                 let place = text::require_place(frame, "frame")?;
@@ -399,7 +404,7 @@ pub unsafe extern "C" fn unitape_subscription_wait_durable(
     timeout_ns: u64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now.
         unsafe {
             Handle::with(subscription, |s| {
                 let timeout = Duration::from_nanos(timeout_ns);
@@ -420,7 +425,8 @@ pub unsafe extern "C" fn unitape_subscription_durable(
     position: *mut u64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now; `position`
+        // is null or has room for its value.
         unsafe {
             Handle::with(subscription, |s| {
                 let place = text::require_place(position, "position")?;
@@ -441,7 +447,8 @@ pub unsafe extern "C" fn unitape_subscription_lag(
     lag: *mut Lag,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now; `lag` is
+        // null or has room for its value.
         unsafe {
             Handle::with(subscription, |s| {
                 let place = text::require_place(lag, "lag")?;
@@ -465,7 +472,8 @@ pub unsafe extern "C" fn unitape_subscription_skip_to_oldest(
     events: *mut u64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now; `bytes` and
+        // `events` are null or have room for their values.
         unsafe {
             Handle::with(subscription, |s| {
                 let skipped = s.subscription.reader().skip_to_oldest()?;
@@ -488,7 +496,8 @@ pub unsafe extern "C" fn unitape_subscription_skipped(
     events: *mut u64,
 ) -> i32 {
     run(|| {
-        // SAFETY: the caller's duty.
+        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now; `bytes` and
+        // `events` are null or have room for their values.
         unsafe {
             Handle::with(subscription, |s| {
                 let skipped = s.subscription.reader().skipped();

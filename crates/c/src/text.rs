@@ -14,7 +14,7 @@ pub(crate) unsafe fn path<'a>(text: *const c_char, what: &'static str) -> Result
     if text.is_null() {
         return Err(Error::Null(what));
     }
-    // SAFETY: not null; the rest is the caller's duty.
+    // SAFETY: not null, checked above; by the contract of `path`, `text` ends with a zero.
     let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
     if bytes.is_empty() {
         return Err(Error::Argument(format!("{what} is empty")));
@@ -27,7 +27,7 @@ pub(crate) unsafe fn path<'a>(text: *const c_char, what: &'static str) -> Result
 /// # Safety
 /// As [`path`].
 pub(crate) unsafe fn word<'a>(text: *const c_char, what: &'static str) -> Result<&'a str, Error> {
-    // SAFETY: the caller's duty.
+    // SAFETY: `word` has the contract of `path`.
     let path = unsafe { path(text, what) }?;
     path.to_str().ok_or_else(|| Error::Argument(format!("{what} is not UTF-8")))
 }
@@ -58,7 +58,7 @@ pub(crate) unsafe fn bytes<'a>(bytes: *const c_void, length: usize) -> Result<&'
 #[inline]
 pub(crate) unsafe fn put<T>(place: *mut T, value: T) {
     if !place.is_null() {
-        // SAFETY: not null; the rest is the caller's duty.
+        // SAFETY: not null, and by the contract of `put` a place for a `T`.
         unsafe { place.write(value) };
     }
 }
