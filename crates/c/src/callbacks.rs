@@ -140,9 +140,9 @@ impl Listener for CallbackTable {
 
     fn on_gap(&mut self, at: &EventContext<'_>, gap: SequenceGap) {
         let market = match gap {
-            SequenceGap::Messages { product, from, to } => Market::gap(at, Some(product), (from, to)),
-            SequenceGap::Packets { from, to } => Market::gap(at, None, (from, to)),
-            SequenceGap::NoRoom { product } => Market::gap(at, Some(product), (0, 0)),
+            SequenceGap::Messages { product, from, to } => Market::gap(at, Some(product), from, to),
+            SequenceGap::Packets { from, to } => Market::gap(at, None, from, to),
+            SequenceGap::NoRoom { product } => Market::gap(at, Some(product), 0, 0),
         };
         self.call_all(&market);
     }

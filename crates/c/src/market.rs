@@ -207,7 +207,7 @@ impl Market {
         this
     }
 
-    pub(crate) fn gap(at: &EventContext<'_>, product: Option<ProductId>, (from, to): (u64, u64)) -> Self {
+    pub(crate) fn gap(at: &EventContext<'_>, product: Option<ProductId>, from: u64, to: u64) -> Self {
         let product = product.map_or(NO_NUMBER, |product| product.0);
         Self { product, from, to, ..Self::new(MARKET_GAP, at, None) }
     }

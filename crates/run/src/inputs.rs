@@ -126,7 +126,7 @@ fn feeds(
     }
     for path in named.files {
         if path.extension().is_some_and(|e| e == "toml") {
-            feeds.extend(read_config(path, loader, (named.rules, &mut *rules))?);
+            feeds.extend(read_config(path, loader, named.rules, rules)?);
         } else if path.as_os_str() == "-" {
             return Err(Error::BareStdin);
         } else {
@@ -149,7 +149,8 @@ fn feeds(
 fn read_config(
     path: &Path,
     loader: &mut MasterLoader,
-    (given, rules): (SourceRules, &mut BTreeMap<String, SourceRules>),
+    given: SourceRules,
+    rules: &mut BTreeMap<String, SourceRules>,
 ) -> Result<Vec<FileFeed>, Error> {
     let at = |e: unitape_feed::Error| Error::Configured { path: path.to_owned(), source: Box::new(e) };
     let text = read_text(path)?;

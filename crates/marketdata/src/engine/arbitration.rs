@@ -21,6 +21,7 @@
 //! other line's packets with old numbers are late until that line restarts, too.
 
 use super::config::ArbitrationWindow;
+use super::context::SequenceRange;
 use serde::Serialize;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -46,6 +47,26 @@ pub(super) struct PacketArrival {
     pub sent: Option<i64>,
     /// The header says that numbers begin again.
     pub reset: bool,
+}
+
+impl PacketArrival {
+    fn numbered(&self) -> SentNumber {
+        SentNumber { sequence: self.sequence, sent: self.sent }
+    }
+}
+
+/// A packet's number, and when it was sent by its sender's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SentNumber {
+    sequence: u64,
+    sent: Option<i64>,
+}
+
+/// A packet's number, and what is to be done with the packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SequenceVerdict {
+    pub sequence: u64,
+    pub verdict: ArrivalVerdict,
 }
 
 /// What is to be done with a packet.
@@ -82,7 +103,7 @@ pub(super) struct LineTracker {
     /// Which numbering of the stream it counts by; none while it never counted as a stream did.
     pub epoch: Option<u32>,
     /// A number that was set aside.
-    odd: Option<(u64, Option<i64>)>,
+    odd: Option<SentNumber>,
     /// Ranges that it has not brought though it went past them, the latest last.
     pub missing: Vec<(u64, u64)>,
     pub stats: LineStats,
@@ -308,10 +329,10 @@ impl ArbitratedStream {
                 (self.since_sent, self.first) = (a.sent, (a.sequence, now, a.reset));
                 self.lowest = a.sequence;
             } else if again && self.expected.is_some_and(|expected| a.sequence < expected) {
-                return self.restart(a, (a.sequence, a.sent), reached);
+                return self.restart(a, a.numbered(), reached);
             }
             if !near {
-                return self.offer_foreign(a, (a.sequence, a.sent), others_alive, reached);
+                return self.offer_foreign(a, a.numbered(), others_alive, reached);
             }
             self.start_line(a.line, a.sequence, reached);
             return self.classify(a.sequence);
@@ -338,15 +359,15 @@ impl ArbitratedStream {
         // A header that says so is believed; that of a line which has not begun again yet only says what is known.
         let flagged = a.reset && a.sequence <= line.last && (again || line.epoch != Some(self.epoch));
         let ahead = a.sequence > line.last && a.sequence - line.last > far;
-        let follows_odd = line.odd.is_some_and(|(odd, sent)| {
+        let follows_odd = line.odd.is_some_and(|SentNumber { sequence: odd, sent }| {
             a.sequence > odd && a.sequence - odd <= far && (a.sent >= sent || sent.is_none())
         });
         // Between two numberings that are one behind the other, a line that is to restart has done so.
-        let tie = line.epoch != Some(self.epoch) && line.odd.is_some_and(|(odd, _)| odd >= line.last);
+        let tie = line.epoch != Some(self.epoch) && line.odd.is_some_and(|odd| odd.sequence >= line.last);
         if flagged || (back || ahead || tie) && follows_odd {
             let odd = line.odd.take();
             self.settled = odd.map(|_| follows_odd);
-            let first = odd.filter(|_| follows_odd).unwrap_or((a.sequence, a.sent));
+            let first = odd.filter(|_| follows_odd).unwrap_or(a.numbered());
             line.seen = 1;
             line.last = a.sequence;
             (line.ts_recv, line.bad) = (now, None);
@@ -356,13 +377,13 @@ impl ArbitratedStream {
             if line.epoch != Some(self.epoch) {
                 return self.offer_foreign(a, first, others_alive, reached);
             }
-            line.note_skipped(reached.last + 1, first.0);
-            line.note_skipped(first.0 + 1, a.sequence);
+            line.note_skipped(reached.last + 1, first.sequence);
+            line.note_skipped(first.sequence + 1, a.sequence);
             return self.classify(a.sequence);
         }
         if back || ahead {
             self.settled = line.odd.map(|_| false);
-            line.odd = Some((a.sequence, a.sent));
+            line.odd = Some(a.numbered());
             return ArrivalVerdict::Aside;
         }
         self.settled = line.odd.take().map(|_| false);
@@ -382,7 +403,7 @@ impl ArbitratedStream {
         }
         line.ts_recv = now;
         if line.epoch != Some(self.epoch) {
-            return self.offer_foreign(a, (a.sequence, a.sent), others_alive, reached);
+            return self.offer_foreign(a, a.numbered(), others_alive, reached);
         }
         self.classify(a.sequence)
     }
@@ -407,7 +428,7 @@ impl ArbitratedStream {
     fn offer_foreign(
         &mut self,
         a: PacketArrival,
-        first: (u64, Option<i64>),
+        first: SentNumber,
         others_alive: bool,
         reached: LineProgress,
     ) -> ArrivalVerdict {
@@ -420,8 +441,8 @@ impl ArbitratedStream {
         let anew = a.reset || line.epoch.is_none() || line.last == a.sequence && line.seen == 1;
         if anew && self.expected.is_none_or(|expected| expected.abs_diff(a.sequence) <= far) {
             line.epoch = Some(self.epoch);
-            self.start_line(a.line, first.0, reached);
-            self.lines[usize::from(a.line)].note_skipped(first.0 + 1, a.sequence);
+            self.start_line(a.line, first.sequence, reached);
+            self.lines[usize::from(a.line)].note_skipped(first.sequence + 1, a.sequence);
             return self.classify(a.sequence);
         }
         if !others_alive {
@@ -431,12 +452,8 @@ impl ArbitratedStream {
         ArrivalVerdict::Late
     }
 
-    fn restart(
-        &mut self,
-        a: PacketArrival,
-        (first, sent): (u64, Option<i64>),
-        reached: LineProgress,
-    ) -> ArrivalVerdict {
+    fn restart(&mut self, a: PacketArrival, first: SentNumber, reached: LineProgress) -> ArrivalVerdict {
+        let SentNumber { sequence: first, sent } = first;
         self.end_numbering(a.line, reached);
         self.lines[usize::from(a.line)].note_skipped(first + 1, a.sequence);
         self.since_sent = sent;
@@ -511,7 +528,7 @@ impl ArbitratedStream {
     }
 
     /// Gives up what is missing, if it is time to; the first and last of it.
-    pub fn give_up(&mut self, now: i64, no_room: bool) -> Option<(u64, u64)> {
+    pub fn give_up(&mut self, now: i64, no_room: bool) -> Option<SequenceRange> {
         let (expected, first) = (self.expected?, *self.held.first_key_value()?.0);
         if first <= expected {
             return None;
@@ -531,17 +548,17 @@ impl ArbitratedStream {
     }
 
     /// The same at once: nothing more will come, or the numbers begin again.
-    pub fn give_up_now(&mut self) -> Option<(u64, u64)> {
+    pub fn give_up_now(&mut self) -> Option<SequenceRange> {
         let (expected, first) = (self.expected?, *self.held.first_key_value()?.0);
         (first > expected).then(|| self.gap(expected, first - 1))
     }
 
     /// A packet that was kept turned out bad in its turn: it is lost.
-    pub fn skip(&mut self, sequence: u64) -> (u64, u64) {
+    pub fn skip(&mut self, sequence: u64) -> SequenceRange {
         self.gap(sequence, sequence)
     }
 
-    fn gap(&mut self, from: u64, to: u64) -> (u64, u64) {
+    fn gap(&mut self, from: u64, to: u64) -> SequenceRange {
         self.lost.retain(|(_, last)| to.saturating_sub(*last) < LATE_PACKETS);
         if self.lost.len() >= RANGES_MAX {
             self.lost.remove(0);
@@ -552,7 +569,7 @@ impl ArbitratedStream {
         self.expected = Some(to.wrapping_add(1));
         // What waits after it is missed from now on.
         self.since = None;
-        (from, to)
+        SequenceRange { first: from, last: to }
     }
 
     /// When it last heard of any line.

@@ -85,3 +85,10 @@ impl<'o> MessageContext<'o> {
         }
     }
 }
+
+/// Numbers that are missing, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SequenceRange {
+    pub first: u64,
+    pub last: u64,
+}

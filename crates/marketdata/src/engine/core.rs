@@ -2,7 +2,7 @@
 
 use super::codes::EntryType;
 use super::config::{MessageKind, NumberingScope};
-use super::context::{MessageContext, PacketContext};
+use super::context::{MessageContext, PacketContext, SequenceRange};
 use super::field_roles::FieldRole;
 use super::id_table::IdTable;
 use super::ids::{LongIdTable, NativeId};
@@ -104,7 +104,12 @@ impl MessageProcessor {
                         match around.sequence {
                             Some(sequence) => {
                                 self.products.list[product.index()].explained = Some(sequence);
-                                self.gap(product, (sequence, sequence), &around, out);
+                                self.gap(
+                                    product,
+                                    SequenceRange { first: sequence, last: sequence },
+                                    &around,
+                                    out,
+                                );
                             }
                             None => self.unnumbered_lost(product, &around, out),
                         }
@@ -154,7 +159,7 @@ impl MessageProcessor {
             && around.incremental
         {
             let turn = self.products.check_sequence(product, sequence, around.of);
-            if turn != SequenceCheck::Next && !self.other_turn(product, (sequence, turn), around, out) {
+            if turn != SequenceCheck::Next && !self.other_turn(product, sequence, turn, around, out) {
                 return Ok(MessageOutcome::Duplicate);
             }
             self.products.note_stream(product, around.of);
@@ -163,11 +168,8 @@ impl MessageProcessor {
         }
         match (message.bad, kind) {
             (Some(bad), _) => Err(bad),
-            (None, MessageKind::Depth) => {
-                let (from, to) = message.entries;
-                self.entries(product, &batch.entries[from as usize..to as usize], around, out)
-            }
-            (None, _) => self.no_depth((kind, product), message, batch, around, out),
+            (None, MessageKind::Depth) => self.entries(product, batch.entries_of(message), around, out),
+            (None, _) => self.no_depth(product, message, batch, around, out),
         }
     }
 
@@ -177,19 +179,20 @@ impl MessageProcessor {
     fn other_turn(
         &mut self,
         product: ProductId,
-        (sequence, mut turn): (u64, SequenceCheck),
+        sequence: u64,
+        mut turn: SequenceCheck,
         around: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> bool {
         if let SequenceCheck::Old | SequenceCheck::InSnapshot = turn {
-            if !self.detect_restart((product, sequence), around, out) {
+            if !self.detect_restart(product, sequence, around, out) {
                 return false;
             }
             turn = self.products.check_sequence(product, sequence, around.of);
         }
         match turn {
             SequenceCheck::Next | SequenceCheck::Old | SequenceCheck::InSnapshot => {}
-            SequenceCheck::Missing(from, to) => self.gap(product, (from, to), around, out),
+            SequenceCheck::Missing(missing) => self.gap(product, missing, around, out),
             SequenceCheck::Begins => self.begins(product, around, out),
         }
         true
@@ -199,12 +202,13 @@ impl MessageProcessor {
     #[inline(never)]
     fn no_depth(
         &mut self,
-        (kind, product): (MessageKind, ProductId),
+        product: ProductId,
         message: &MessageFields,
         batch: &PacketMessages,
         around: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> Result<MessageOutcome, MarketMessageFault> {
+        let Some(kind) = message.kind else { return Ok(MessageOutcome::Ignored) };
         let no_state = match kind {
             MessageKind::ProductState => message.product_state == NativeId::NONE,
             MessageKind::InstrumentState => message.instrument_state == NativeId::NONE,
@@ -231,8 +235,7 @@ impl MessageProcessor {
                 if message.product_state != NativeId::NONE {
                     self.mass_state(product, message.product_state, around, out);
                 }
-                let (from, to) = message.entries;
-                for entry in &batch.entries[from as usize..to as usize] {
+                for entry in batch.entries_of(message) {
                     let instrument = self.instrument(entry.instrument, product, around, out)?;
                     self.state(product, Some(instrument), entry.instrument_state, around, out);
                 }
@@ -249,7 +252,13 @@ impl MessageProcessor {
             MessageKind::Instrument => {
                 let instrument = self.instrument(message.instrument, product, around, out)?;
                 let defined = definition(message, batch);
-                Ok(self.define_instrument((instrument, product), &defined, batch, around, out))
+                Ok(self.define_instrument(
+                    InstrumentKey { product, instrument },
+                    &defined,
+                    batch,
+                    around,
+                    out,
+                ))
             }
             MessageKind::Depth
             | MessageKind::Sequenced
@@ -295,7 +304,7 @@ impl MessageProcessor {
                 }
                 left = behind;
                 let at = around.event_context(tables, entry.time);
-                let update = |side, action| levels::level_update(id, (side, action), entry);
+                let update = |side, action| levels::level_update(id, side, action, entry);
                 if let Some((side, action)) = levels::apply_plain(instrument, entry) {
                     // Each by itself, so that the sink need not check which it is.
                     match action {
@@ -375,21 +384,22 @@ impl MessageProcessor {
             return Ok(MessageOutcome::Ignored);
         }
         self.snapshot_state(product, message.product_state, last, around, out);
-        let (from, to) = message.entries;
-        let entries = &batch.entries[from as usize..to as usize];
-        self.replace_book((product, id), last, (entries, message.instrument_state), *around, out);
+        let (entries, state) = (batch.entries_of(message), message.instrument_state);
+        let key = InstrumentKey { product, instrument: id };
+        self.replace_book(key, &SnapshotBook { last, entries, state }, *around, out);
         Ok(MessageOutcome::Used)
     }
 
-    /// The book of an instrument is this one, with all messages up to `last` in it; those after it have waited.
+    /// The book of an instrument is that of the snapshot; messages after it have waited.
     pub(super) fn replace_book(
         &mut self,
-        (product, id): (ProductId, InstrumentId),
-        last: u64,
-        (entries, state): (&[EntryFields], NativeId),
+        key: InstrumentKey,
+        snapshot: &SnapshotBook<'_>,
         mut around: MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) {
+        let SnapshotBook { last, entries, state } = *snapshot;
+        let InstrumentKey { product, instrument: id } = key;
         around.snapshot = true;
         let mut behind = std::mem::take(&mut self.behind);
         self.products.apply_snapshot(id, last, &mut behind);
@@ -439,14 +449,14 @@ impl MessageProcessor {
         }
         let mut turn = self.products.beacon(product, message.last, around.of);
         if let SequenceCheck::Old | SequenceCheck::InSnapshot = turn {
-            if self.detect_restart((product, message.last.saturating_add(1)), around, out) {
+            if self.detect_restart(product, message.last.saturating_add(1), around, out) {
                 turn = self.products.beacon(product, message.last, around.of);
             } else if self.products.is_elsewhere(product, around.of.stream) {
                 return Ok(MessageOutcome::Used);
             }
         }
-        if let SequenceCheck::Missing(from, to) = turn {
-            self.gap(product, (from, to), around, out);
+        if let SequenceCheck::Missing(missing) = turn {
+            self.gap(product, missing, around, out);
         }
         self.products.note_stream(product, around.of);
         Ok(MessageOutcome::Used)
@@ -468,14 +478,17 @@ impl MessageProcessor {
     fn gap(
         &mut self,
         product: ProductId,
-        (from, to): (u64, u64),
+        missing: SequenceRange,
         around: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) {
         let (tables, mended) = (&self.tables, self.products.has_snapshots(product));
-        let alone = self.products.list[product.index()].explained != Some(from);
-        out.emit(&around.event_context(tables, NO_TIME), MarketEvent::Missing { product, from, to, alone });
-        self.products.gap(product, from, to, |instrument| {
+        let alone = self.products.list[product.index()].explained != Some(missing.first);
+        out.emit(
+            &around.event_context(tables, NO_TIME),
+            MarketEvent::Missing { product, from: missing.first, to: missing.last, alone },
+        );
+        self.products.gap(product, missing, |instrument| {
             out.emit(&around.event_context(tables, NO_TIME), MarketEvent::Stale { instrument, mended });
         });
     }
@@ -525,7 +538,7 @@ impl MessageProcessor {
             let at = &self.products.list[product.index()];
             let begins = match role {
                 ChannelRole::Incremental => {
-                    at.stream == of.stream || self.products.may_be_of(product, (pair, of.origin))
+                    at.stream == of.stream || self.products.may_be_of(product, pair, of.origin)
                 }
                 // One that is known by snapshots alone is of their numbers.
                 ChannelRole::Snapshot => at.stream.is_none() && at.pair == pair && at.is_from(of.origin),
@@ -542,7 +555,7 @@ impl MessageProcessor {
             }
         }
         if role == ChannelRole::Snapshot {
-            self.products.snapshots_restart((pair, of.origin), of.ts_recv);
+            self.products.snapshots_restart(pair, of.origin, of.ts_recv);
             self.restart_after_losses(pair, of, out);
         }
     }
@@ -562,7 +575,7 @@ impl MessageProcessor {
         };
         match self.by_id.get(pair, id) {
             Some(number) => Ok(ProductId(number)),
-            None => self.other_product(pair, (id, message), out, around),
+            None => self.other_product(id, message, out, around),
         }
     }
 
@@ -571,11 +584,12 @@ impl MessageProcessor {
     #[inline(never)]
     fn other_product(
         &mut self,
-        pair: u16,
-        (id, message): (NativeId, &MessageFields),
+        id: NativeId,
+        message: &MessageFields,
         out: &mut impl MarketEventSink,
         around: &MessageContext<'_>,
     ) -> Result<ProductId, MarketMessageFault> {
+        let pair = around.pair;
         if id == NativeId::NONE {
             // What names an instrument that is known names its product by that.
             let known = self.instruments.get(pair, message.instrument);
@@ -610,7 +624,7 @@ impl MessageProcessor {
     ) -> Result<InstrumentId, MarketMessageFault> {
         match self.instruments.get(around.pair, id) {
             Some(number) => Ok(InstrumentId(number)),
-            None => self.other_instrument((around.pair, id), product, around, out),
+            None => self.other_instrument(id, product, around, out),
         }
     }
 
@@ -619,7 +633,7 @@ impl MessageProcessor {
     #[inline(never)]
     fn other_instrument(
         &mut self,
-        (pair, id): (u16, NativeId),
+        id: NativeId,
         product: ProductId,
         around: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
@@ -633,7 +647,7 @@ impl MessageProcessor {
             self.products.counters.refused += 1;
             MarketMessageFault { code: "no_room", tag: FieldRole::Instrument }
         })?;
-        self.instruments.insert(pair, id, instrument.0);
+        self.instruments.insert(around.pair, id, instrument.0);
         let id = self.ids.display_text(id);
         self.tables.instruments.push(market_event::Instrument {
             id,
@@ -646,6 +660,22 @@ impl MessageProcessor {
         }
         Ok(instrument)
     }
+}
+
+/// An instrument, and the product that a message names with it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InstrumentKey {
+    pub product: ProductId,
+    pub instrument: InstrumentId,
+}
+
+/// The whole book of an instrument.
+pub(super) struct SnapshotBook<'e> {
+    /// The last message that it contains.
+    pub last: u64,
+    pub entries: &'e [EntryFields],
+    /// The state of the instrument.
+    pub state: NativeId,
 }
 
 #[inline(always)]

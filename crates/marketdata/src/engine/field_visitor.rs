@@ -9,7 +9,7 @@ use super::config::{MessageKind, TimeUnit};
 use super::field_roles::FieldRole;
 use super::ids::{ID_BYTES_MAX, LongIdTable, NativeId};
 use super::message_fields::{
-    DefinitionFields, EntryFields, MarketMessageFault, MessageFields, NO_NUMBER, PacketMessages,
+    BatchRange, DefinitionFields, EntryFields, MarketMessageFault, MessageFields, NO_NUMBER, PacketMessages,
 };
 use super::plan::HandlerConfig;
 use super::values::{code, number, px, px_of, qty, qty_of, time};
@@ -20,14 +20,21 @@ use unitape_model::Price;
 #[inline]
 pub(super) fn extract_fields(
     message: &Message<'_>,
-    (kind, at): (Option<MessageKind>, usize),
-    (config, ids): (&HandlerConfig, &mut LongIdTable),
+    kind: Option<MessageKind>,
+    at: usize,
+    context: FieldContext<'_>,
     batch: &mut PacketMessages,
 ) {
-    if let Some(mut taking) = FieldVisitor::new(message, (kind, at), (config, ids), batch) {
+    if let Some(mut taking) = FieldVisitor::new(message, kind, at, context, batch) {
         message.visit(&mut taking);
-        taking.message.entries.1 = taking.entries.len() as u32;
+        taking.message.entries.to = taking.entries.len() as u32;
     }
+}
+
+/// How the fields of a message are read, and where its long ids are kept.
+pub(super) struct FieldContext<'r> {
+    pub config: &'r HandlerConfig,
+    pub ids: &'r mut LongIdTable,
 }
 
 /// A message while its fields come.
@@ -147,10 +154,12 @@ impl<'r> FieldVisitor<'r> {
     #[inline(always)]
     pub(super) fn new(
         message: &Message<'_>,
-        (kind, at): (Option<MessageKind>, usize),
-        (config, ids): (&'r HandlerConfig, &'r mut LongIdTable),
+        kind: Option<MessageKind>,
+        at: usize,
+        context: FieldContext<'r>,
         batch: &'r mut PacketMessages,
     ) -> Option<Self> {
+        let FieldContext { config, ids } = context;
         let PacketMessages { messages, entries, definitions, texts, unknown } = batch;
         let from = entries.len() as u32;
         messages.push(MessageFields {
@@ -158,7 +167,7 @@ impl<'r> FieldVisitor<'r> {
             template: message.template as u32,
             at: at as u32,
             length: message.bytes as u32,
-            entries: (from, from),
+            entries: BatchRange { from, to: from },
             ..MessageFields::NOTHING
         });
         let (message, kind) = (messages.last_mut()?, kind.filter(|kind| *kind != MessageKind::Ignore)?);
@@ -194,11 +203,17 @@ impl<'r> FieldVisitor<'r> {
                     meaning(&codes.action, part).and_then(update_of).map(|action| entry.action = Some(action))
                 }
                 FieldRole::Type => meaning(&codes.r#type, part).map(|meaning| entry.sort = type_of(meaning)),
-                FieldRole::Px => part.decimal().and_then(px_of).map(|px| entry.px = px),
+                FieldRole::Px => part
+                    .decimal()
+                    .and_then(|(mantissa, exponent)| px_of(mantissa, exponent))
+                    .map(|px| entry.px = px),
                 FieldRole::Qty => {
                     let exponent = config.qty_exponent;
                     let whole = whole(part).map(|mantissa| (mantissa, exponent));
-                    whole.or_else(|| part.decimal()).and_then(qty_of).map(|qty| entry.qty = Some(qty))
+                    whole
+                        .or_else(|| part.decimal())
+                        .and_then(|(mantissa, exponent)| qty_of(mantissa, exponent))
+                        .map(|qty| entry.qty = Some(qty))
                 }
                 FieldRole::Orders => {
                     part.uint().and_then(|n| u32::try_from(n).ok()).map(|n| entry.orders = n)
@@ -341,15 +356,15 @@ impl<'r> FieldVisitor<'r> {
             FieldValue::Text(text) | FieldValue::Bytes(text) => {
                 let text = &text[..text.len().min(ID_BYTES_MAX)];
                 texts.extend_from_slice(text.trim_ascii_end());
-                (from, texts.len() as u32)
+                BatchRange { from, to: texts.len() as u32 }
             }
             FieldValue::UInt(n) => {
                 texts.extend_from_slice(n.to_string().as_bytes());
-                (from, texts.len() as u32)
+                BatchRange { from, to: texts.len() as u32 }
             }
-            _ => (from, from),
+            _ => BatchRange { from, to: from },
         };
-        let is_empty = |(from, to): (u32, u32)| from == to;
+        let is_empty = |range: BatchRange| range.from == range.to;
         let definition = &mut definitions[message.definition as usize - 1];
         match tag {
             FieldRole::Name if is_empty(definition.name) => definition.name = text(),

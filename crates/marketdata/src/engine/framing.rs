@@ -1,7 +1,7 @@
 //! A packet split into its header, its messages, and their contents.
 
 use super::config::{ByteOrder, DictionaryResetMode};
-use super::field_visitor;
+use super::field_visitor::{self, FieldContext};
 use super::ids::LongIdTable;
 use super::message_fields::PacketMessages;
 use super::packet_header::{self, PacketHeader};
@@ -9,6 +9,13 @@ use super::plan::{HandlerConfig, PacketFraming};
 use std::sync::Arc;
 use unitape_fast::{Decoder, MessageFault};
 use unitape_model::ChannelId;
+
+/// A packet, and where its messages begin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PacketBody<'p> {
+    pub payload: &'p [u8],
+    pub offset: usize,
+}
 
 /// Takes packets apart, one at a time.
 #[derive(Debug)]
@@ -122,9 +129,10 @@ impl PacketDecoder {
     pub fn body(
         &mut self,
         channel: ChannelId,
-        (payload, mut at): (&[u8], usize),
+        body: PacketBody<'_>,
         ids: &mut LongIdTable,
     ) -> Result<(), PacketFault> {
+        let PacketBody { payload, offset: mut at } = body;
         let Self { config, decoders, hand, behind, batch } = self;
         let decoder = &mut decoders[channel.index()];
         if let Some(header) = behind.take() {
@@ -160,7 +168,8 @@ impl PacketDecoder {
                 let detail = format!("bytes behind the message at byte {at}");
                 return Err(PacketFault { code: "garbage", detail });
             }
-            field_visitor::extract_fields(message, (set.kinds[message.template], at), (config, ids), batch);
+            let context = FieldContext { config, ids };
+            field_visitor::extract_fields(message, set.kinds[message.template], at, context, batch);
             at += length;
         }
         Ok(())

@@ -23,8 +23,8 @@ pub(super) fn apply(
     mut emit: impl FnMut(MarketEvent<'static>),
 ) -> bool {
     match apply_plain(instrument, entry) {
-        Some(what) => {
-            emit(MarketEvent::Level(level_update(id, what, entry)));
+        Some((side, action)) => {
+            emit(MarketEvent::Level(level_update(id, side, action, entry)));
             true
         }
         None => apply_any(id, instrument, entry, counters, &mut emit),
@@ -35,7 +35,8 @@ pub(super) fn apply(
 #[inline(always)]
 pub(super) fn level_update(
     instrument: InstrumentId,
-    (side, action): (Side, UpdateAction),
+    side: Side,
+    action: UpdateAction,
     entry: &EntryFields,
 ) -> LevelUpdate {
     LevelUpdate {
@@ -96,7 +97,7 @@ pub(super) fn apply_any(
         EntryType::Bid => Side::Buy,
         EntryType::Offer => Side::Sell,
         EntryType::Empty => {
-            apply_implied(ImpliedDeletion::Empty, (id, Side::Buy), instrument, emit);
+            apply_implied(ImpliedDeletion::Empty, id, Side::Buy, instrument, emit);
             return true;
         }
         EntryType::Trade | EntryType::Ignore => return true,
@@ -143,7 +144,7 @@ pub(super) fn apply_any(
         match update {
             EntryAction::New => {
                 if max > 0 && *levels >= max {
-                    apply_implied(ImpliedDeletion::LastGoes, (id, side), instrument, emit);
+                    apply_implied(ImpliedDeletion::LastGoes, id, side, instrument, emit);
                 }
                 instrument.levels[side as usize] += u16::from(fits);
                 UpdateAction::Add
@@ -159,13 +160,13 @@ pub(super) fn apply_any(
                 } else {
                     ImpliedDeletion::From(place)
                 };
-                apply_implied(what, (id, side), instrument, emit);
+                apply_implied(what, id, side, instrument, emit);
                 return fits;
             }
             EntryAction::Ignore => return fits,
         }
     };
-    emit(MarketEvent::Level(level_update(id, (side, action), entry)));
+    emit(MarketEvent::Level(level_update(id, side, action, entry)));
     fits
 }
 
@@ -183,7 +184,8 @@ enum ImpliedDeletion {
 #[inline(never)]
 fn apply_implied(
     what: ImpliedDeletion,
-    (id, side): (InstrumentId, Side),
+    id: InstrumentId,
+    side: Side,
     instrument: &mut TrackedInstrument,
     emit: &mut impl FnMut(MarketEvent<'static>),
 ) {
@@ -238,7 +240,7 @@ mod tests {
     use proptest::prelude::*;
     use unitape_model::Quantity;
 
-    fn entry((side, action, depth, qty): (bool, u8, u16, Option<i64>)) -> EntryFields {
+    fn entry(side: bool, action: u8, depth: u16, qty: Option<i64>) -> EntryFields {
         let action = match action {
             0..=3 => Some(EntryAction::New),
             4 => Some(EntryAction::Change),
@@ -267,7 +269,8 @@ mod tests {
             quick.mended = mended;
             let mut other = quick;
             let (mut quick_counts, mut other_counts) = (ProductCounters::default(), ProductCounters::default());
-            for entry in entries.into_iter().map(entry) {
+            for (side, action, depth, qty) in entries {
+                let entry = entry(side, action, depth, qty);
                 let (mut steps, mut expected) = (Vec::new(), Vec::new());
                 let fits =
                     apply(InstrumentId(3), &mut quick, &entry, &mut quick_counts, |step| steps.push(step));

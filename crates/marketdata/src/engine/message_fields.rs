@@ -43,11 +43,25 @@ pub(super) struct MessageFields {
     pub product_state: NativeId,
     pub instrument_state: NativeId,
     /// Its entries in the batch.
-    pub entries: (u32, u32),
+    pub entries: BatchRange,
     /// Its definition in the batch, one more; 0 for none.
     pub definition: u32,
     /// Why it cannot be used.
     pub bad: Option<MarketMessageFault>,
+}
+
+/// Where the entries or a text of a message are in the batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct BatchRange {
+    pub from: u32,
+    pub to: u32,
+}
+
+impl BatchRange {
+    #[inline]
+    fn bounds(self) -> std::ops::Range<usize> {
+        self.from as usize..self.to as usize
+    }
 }
 
 /// Why a message cannot be used.
@@ -79,10 +93,10 @@ pub(super) struct EntryFields {
 /// Reference data of a product or an instrument. Texts are ranges of [`PacketMessages::texts`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DefinitionFields {
-    pub name: (u32, u32),
-    pub group: (u32, u32),
-    pub symbol: (u32, u32),
-    pub currency: (u32, u32),
+    pub name: BatchRange,
+    pub group: BatchRange,
+    pub symbol: BatchRange,
+    pub currency: BatchRange,
     pub market_depth: Option<u16>,
     pub tick: Option<Price>,
     pub multiplier: Option<Quantity>,
@@ -109,8 +123,14 @@ impl PacketMessages {
         self.unknown = 0;
     }
 
-    pub fn text(&self, (from, to): (u32, u32)) -> &[u8] {
-        &self.texts[from as usize..to as usize]
+    pub fn text(&self, range: BatchRange) -> &[u8] {
+        &self.texts[range.bounds()]
+    }
+
+    /// The entries of a message of the batch.
+    #[inline]
+    pub fn entries_of(&self, message: &MessageFields) -> &[EntryFields] {
+        &self.entries[message.entries.bounds()]
     }
 }
 
@@ -136,7 +156,7 @@ impl MessageFields {
         time: NO_TIME,
         product_state: NativeId::NONE,
         instrument_state: NativeId::NONE,
-        entries: (0, 0),
+        entries: BatchRange { from: 0, to: 0 },
         definition: 0,
         bad: None,
     };

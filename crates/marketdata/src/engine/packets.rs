@@ -1,11 +1,11 @@
 //! The handler: packets of all channels in, events out.
 
-use super::arbitration::{ArbitratedStream, ArrivalVerdict, HeldPacket, PacketArrival};
+use super::arbitration::{ArbitratedStream, ArrivalVerdict, HeldPacket, PacketArrival, SequenceVerdict};
 use super::config::DictionaryResetMode;
-use super::context::{PacketContext, StreamId};
+use super::context::{PacketContext, SequenceRange, StreamId};
 use super::core::MessageProcessor;
 use super::early_snapshots::EarlySnapshots;
-use super::framing::{PacketDecoder, PacketFault};
+use super::framing::{PacketBody, PacketDecoder, PacketFault};
 use super::market_event::{
     ChannelRole, MarketEvent, MarketEventSink, MessageOutcome, Packet, ReferenceTables, RefusedInput,
 };
@@ -155,7 +155,11 @@ impl Engine {
                     out,
                 );
             }
-            return match self.packets.body(channel, (packet.payload, body), &mut self.core.ids) {
+            return match self.packets.body(
+                channel,
+                PacketBody { payload: packet.payload, offset: body },
+                &mut self.core.ids,
+            ) {
                 Ok(()) => self.apply(&of, packet.payload, out),
                 Err(why) => self.refuse(&of, packet.payload, &why, out),
             };
@@ -186,7 +190,8 @@ impl Engine {
         if begins && verdict == ArrivalVerdict::Now {
             self.core.begins_behind_snapshots(&of, out);
         }
-        self.place(&of, (sequence, verdict), packet.payload, body, out);
+        let body = PacketBody { payload: packet.payload, offset: body };
+        self.place(&of, SequenceVerdict { sequence, verdict }, body, out);
     }
 
     /// No packet arrived until `now`: packets that have waited too long for a missing one are processed without it.
@@ -326,11 +331,11 @@ impl Engine {
     fn place(
         &mut self,
         of: &PacketContext,
-        (sequence, verdict): (u64, ArrivalVerdict),
-        payload: &[u8],
-        body: usize,
+        arrival: SequenceVerdict,
+        body: PacketBody<'_>,
         out: &mut impl MarketEventSink,
     ) {
+        let (SequenceVerdict { sequence, verdict }, payload) = (arrival, body.payload);
         if let ArrivalVerdict::Now | ArrivalVerdict::Wait = verdict
             && let Some(change) = self.pulses[of.channel.index()].note_first_copy(of.line, of.ts_recv)
         {
@@ -344,7 +349,7 @@ impl Engine {
                 self.streams[of.stream.index()].stream.mark_used(sequence, of.line, of.sent);
                 self.core.emit_for_packet(of, payload.len(), MarketEvent::End(MessageOutcome::Ignored), out);
             }
-            ArrivalVerdict::Now => match self.packets.body(of.channel, (payload, body), &mut self.core.ids) {
+            ArrivalVerdict::Now => match self.packets.body(of.channel, body, &mut self.core.ids) {
                 Ok(()) => {
                     self.streams[of.stream.index()].stream.mark_used(sequence, of.line, of.sent);
                     self.apply(of, payload, out);
@@ -354,7 +359,7 @@ impl Engine {
                     self.refuse(of, payload, &why, out);
                 }
             },
-            ArrivalVerdict::Wait => return self.keep(of, sequence, payload, body, out),
+            ArrivalVerdict::Wait => return self.keep(of, sequence, body, out),
             ArrivalVerdict::Duplicate => {
                 self.core.emit_for_packet(
                     of,
@@ -385,12 +390,11 @@ impl Engine {
     fn place_late(
         &mut self,
         of: &PacketContext,
-        to_do: (u64, ArrivalVerdict),
-        payload: &[u8],
-        body: usize,
+        arrival: SequenceVerdict,
+        body: PacketBody<'_>,
         out: &mut impl MarketEventSink,
     ) {
-        self.place(of, to_do, payload, body, out);
+        self.place(of, arrival, body, out);
     }
 
     #[cold]
@@ -398,13 +402,13 @@ impl Engine {
         &mut self,
         of: &PacketContext,
         sequence: u64,
-        payload: &[u8],
-        body: usize,
+        body: PacketBody<'_>,
         out: &mut impl MarketEventSink,
     ) {
+        let payload = body.payload;
         // A bad packet must not block the other line's.
         if self.config.reset != DictionaryResetMode::Never
-            && let Err(why) = self.packets.body(of.channel, (payload, body), &mut self.core.ids)
+            && let Err(why) = self.packets.body(of.channel, body, &mut self.core.ids)
         {
             self.streams[of.stream.index()].stream.mark_corrupt(sequence, of.line, of.ts_recv);
             self.refuse(of, payload, &why, out);
@@ -444,7 +448,7 @@ impl Engine {
         &mut self,
         stream: StreamId,
         now: i64,
-        (from, to): (u64, u64),
+        lost: SequenceRange,
         out: &mut impl MarketEventSink,
     ) {
         let channel = self.streams[stream.index()].channel;
@@ -459,7 +463,7 @@ impl Engine {
             sent: None,
             reset: false,
         };
-        self.core.packets_lost(&of, (from, to), out);
+        self.core.packets_lost(&of, lost, out);
     }
 
     /// A packet that waited.
@@ -485,7 +489,11 @@ impl Engine {
                     self.packets.batch.clear();
                     Ok(())
                 }
-                false => self.packets.body(channel, (&bytes, body), &mut self.core.ids),
+                false => self.packets.body(
+                    channel,
+                    PacketBody { payload: &bytes, offset: body },
+                    &mut self.core.ids,
+                ),
             }
         });
         match read {
@@ -496,8 +504,8 @@ impl Engine {
             Err(why) => {
                 let at = &mut self.streams[stream.index()].stream;
                 at.mark_corrupt(sequence, line, ts_recv);
-                let (from, to) = at.skip(sequence);
-                self.core.packets_lost(&of, (from, to), out);
+                let lost = at.skip(sequence);
+                self.core.packets_lost(&of, lost, out);
                 self.refuse(&of, &bytes, &why, out);
             }
         }
@@ -574,7 +582,8 @@ impl Engine {
                 match self.packets.open(of.channel, &kept.bytes) {
                     Ok((head, body)) => {
                         let of = PacketContext { sent: head.time, reset: head.reset, ..of };
-                        self.place_late(&of, (sequence, verdict), &kept.bytes, body, out);
+                        let body = PacketBody { payload: &kept.bytes, offset: body };
+                        self.place_late(&of, SequenceVerdict { sequence, verdict }, body, out);
                     }
                     Err(why) => self.refuse(&of, &kept.bytes, &why, out),
                 }

@@ -15,7 +15,7 @@
 //! include them.
 
 use super::config::{ArbitrationWindow, RecoverySettings};
-use super::context::{PacketContext, StreamId};
+use super::context::{PacketContext, SequenceRange, StreamId};
 use super::ids::NativeId;
 use super::message_fields::EntryFields;
 use super::plan::DepthSource;
@@ -132,7 +132,7 @@ pub(super) enum SequenceCheck {
     /// It is the next, or has no number.
     Next,
     /// These are missing before it.
-    Missing(u64, u64),
+    Missing(SequenceRange),
     /// It is the first of all, and the books begin empty.
     Begins,
     /// It was here already.
@@ -329,7 +329,7 @@ impl ProductRecovery {
                 if sequence == next {
                     SequenceCheck::Next
                 } else {
-                    SequenceCheck::Missing(next, sequence - 1)
+                    SequenceCheck::Missing(SequenceRange { first: next, last: sequence - 1 })
                 }
             }
         }
@@ -352,7 +352,7 @@ impl ProductRecovery {
             Some(next) if in_snapshot && last.saturating_add(1) >= next => SequenceCheck::InSnapshot,
             Some(next) if last >= next => {
                 of.next = Some(last.wrapping_add(1));
-                SequenceCheck::Missing(next, last)
+                SequenceCheck::Missing(SequenceRange { first: next, last })
             }
             Some(next) if last.wrapping_add(1) < next => SequenceCheck::Old,
             Some(_) => SequenceCheck::Next,
@@ -386,7 +386,8 @@ impl ProductRecovery {
     }
 
     /// Messages up to `to` are missing: gives each instrument whose book is stale from now on to `each`.
-    pub fn gap(&mut self, product: ProductId, from: u64, to: u64, mut each: impl FnMut(InstrumentId)) {
+    pub fn gap(&mut self, product: ProductId, missing: SequenceRange, mut each: impl FnMut(InstrumentId)) {
+        let SequenceRange { first: from, last: to } = missing;
         self.counters.gaps += 1;
         let explained = self.list[product.index()].explained.take();
         self.counters.gaps_alone += u64::from(explained != Some(from));
@@ -451,7 +452,7 @@ impl ProductRecovery {
     }
 
     /// The numbers of a pair's snapshots begin again.
-    pub fn snapshots_restart(&mut self, (pair, origin): (u16, StreamId), now: i64) {
+    pub fn snapshots_restart(&mut self, pair: u16, origin: StreamId, now: i64) {
         // A venue may send snapshots under another name than the rest.
         let named = self.list.iter().any(|p| p.pair == pair && p.origin == origin);
         for of in self.list.iter_mut().filter(|p| p.pair == pair && (p.is_from(origin) || !named)) {

@@ -62,7 +62,7 @@ fn each_path(templates: &Templates, template: usize, visit: &mut impl FnMut(&str
     fn walk(
         templates: &Templates,
         body: &[Instruction],
-        (before, depth): ((&str, &str), usize),
+        before: PathPrefix<'_>,
         visit: &mut impl FnMut(&str, &str, &Instruction),
     ) {
         for part in body {
@@ -70,21 +70,38 @@ fn each_path(templates: &Templates, template: usize, visit: &mut impl FnMut(&str
                 Instruction::Field(field) => (&field.name.local, &[][..]),
                 Instruction::Group(group) => (&group.name.local, &group.body[..]),
                 Instruction::Sequence(sequence) => (&sequence.name.local, &sequence.body[..]),
-                Instruction::Static(_, Some(index)) if depth < DEPTH_MAX => {
-                    walk(templates, &templates.list()[*index].body, (before, depth + 1), visit);
+                Instruction::Static(_, Some(index)) if before.depth < DEPTH_MAX => {
+                    let before = PathPrefix { depth: before.depth + 1, ..before };
+                    walk(templates, &templates.list()[*index].body, before, visit);
                     continue;
                 }
                 Instruction::Static(..) | Instruction::Dynamic => continue,
             };
-            let (path, place) = (format!("{}{name}", before.0), format!("{}{name}", before.1));
+            let (path, place) = (format!("{}{name}", before.path), format!("{}{name}", before.place));
             visit(&path, &place, part);
-            if depth < DEPTH_MAX {
-                let before = (&*format!("{path}."), &*format!("{place}/"));
-                walk(templates, inside, (before, depth + 1), visit);
+            if before.depth < DEPTH_MAX {
+                let (path, place) = (format!("{path}."), format!("{place}/"));
+                walk(
+                    templates,
+                    inside,
+                    PathPrefix { path: &path, place: &place, depth: before.depth + 1 },
+                    visit,
+                );
             }
         }
     }
-    walk(templates, &templates.list()[template].body, (("", ""), 0), visit);
+    walk(templates, &templates.list()[template].body, PathPrefix { path: "", place: "", depth: 0 }, visit);
+}
+
+/// The names before that of a field.
+#[derive(Clone, Copy)]
+struct PathPrefix<'p> {
+    /// With a point after each.
+    path: &'p str,
+    /// With a slash after each.
+    place: &'p str,
+    /// How many they are.
+    depth: usize,
 }
 
 /// Groups, sequences and references in each other whose fields have paths.

@@ -53,12 +53,13 @@ fn parts(value: DecodedValue<'_>, exponent_of_int: i8) -> Option<(i64, i8)> {
 /// A price; none if it is none of ours.
 #[inline(always)]
 pub(super) fn px(value: DecodedValue<'_>, exponent_of_int: i8) -> Option<Price> {
-    px_of(parts(value, exponent_of_int)?)
+    let (mantissa, exponent) = parts(value, exponent_of_int)?;
+    px_of(mantissa, exponent)
 }
 
 /// That of a mantissa and an exponent.
 #[inline(always)]
-pub(super) fn px_of((mantissa, exponent): (i64, i8)) -> Option<Price> {
+pub(super) fn px_of(mantissa: i64, exponent: i8) -> Option<Price> {
     // Few prices have more places than ours, and they need not be in one form for this.
     match (-9..=0).contains(&exponent) {
         true => Price::from_decimal(Decimal::from_canonical(mantissa, exponent)).ok(),
@@ -74,12 +75,13 @@ fn other_px(mantissa: i64, exponent: i8) -> Option<Price> {
 /// A quantity.
 #[inline(always)]
 pub(super) fn qty(value: DecodedValue<'_>, exponent_of_int: i8) -> Option<Quantity> {
-    qty_of(parts(value, exponent_of_int)?)
+    let (mantissa, exponent) = parts(value, exponent_of_int)?;
+    qty_of(mantissa, exponent)
 }
 
 /// That of a mantissa and an exponent.
 #[inline(always)]
-pub(super) fn qty_of((mantissa, exponent): (i64, i8)) -> Option<Quantity> {
+pub(super) fn qty_of(mantissa: i64, exponent: i8) -> Option<Quantity> {
     // Most have no zero at their end that would have to be taken off.
     match mantissa % 10 != 0 && (-EXPONENT_MAX..=EXPONENT_MAX).contains(&exponent) {
         true => Some(Decimal::from_canonical(mantissa, exponent)),

@@ -57,6 +57,15 @@ struct HeldOrder {
     ts: u64,
 }
 
+/// One side of a match.
+#[derive(Clone, Copy, Debug)]
+struct ItchExecution {
+    px: i64,
+    qty: i64,
+    match_id: u64,
+    liq: LiquidityFlag,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ItchFileStage {
     Not,
@@ -135,7 +144,7 @@ impl ItchDayWriter {
                 }
             }
             DayEventBody::Exec { order, px, qty, match_id, liq } => {
-                self.exec(world, &order, (px, qty), match_id, liq, out)
+                self.exec(world, &order, ItchExecution { px, qty, match_id, liq }, out)
             }
             DayEventBody::Trade { px, qty, match_id, auction: true, .. } => {
                 let symbol = world.listed(book).symbol.as_bytes();
@@ -238,11 +247,10 @@ impl ItchDayWriter {
         &mut self,
         world: &MarketSetup,
         order: &OrderTicket,
-        (px, qty): (i64, i64),
-        match_id: u64,
-        liq: LiquidityFlag,
+        execution: ItchExecution,
         out: &mut Vec<u8>,
     ) {
+        let ItchExecution { px, qty, match_id, liq } = execution;
         if let Some(held) = self.held.as_mut().filter(|h| h.terms.oid == order.oid) {
             (held.left, held.done) = (held.left - qty, held.done + qty);
             // Its earlier state is in nobody's way any more.

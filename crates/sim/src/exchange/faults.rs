@@ -53,6 +53,17 @@ impl FaultRates {
     }
 }
 
+/// A packet on its way to the lines of its channel.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ExchangePacket<'p> {
+    pub channel: ExchangeChannel,
+    pub partition: u32,
+    pub ts_ns: u64,
+    /// Its sequence number in the channel.
+    pub number: u32,
+    pub bytes: &'p [u8],
+}
+
 /// What went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct FaultCounts {
@@ -189,13 +200,8 @@ impl FaultyLines {
     }
 
     /// Sends a packet, on both lines if its channel has them; `number` is that of its header.
-    pub fn send(
-        &mut self,
-        config: &ExchangeConfig,
-        (channel, partition): (ExchangeChannel, u32),
-        (ts_ns, number): (u64, u32),
-        bytes: &[u8],
-    ) -> Result<(), Error> {
+    pub fn send(&mut self, config: &ExchangeConfig, packet: ExchangePacket<'_>) -> Result<(), Error> {
+        let ExchangePacket { channel, partition, ts_ns, number, bytes } = packet;
         self.counts.packets += 1;
         let (place, both) = ((channel as usize, partition as usize), config.lines(channel) > 1);
         if both && self.happens(self.faults.dead) {

@@ -1,8 +1,8 @@
 //! The day of the exchange: what happens when, on which channel it is said.
 
 use super::book::{ExchangeBook, PublishedTrade, PublishedUpdate};
-use super::faults::{FaultCounts, FaultyLines};
-use super::publish::{FastPublisher, IncrementalEntry, PACKET_BYTES};
+use super::faults::{ExchangePacket, FaultCounts, FaultyLines};
+use super::publish::{FastPublisher, IncrementalEntry, PACKET_BYTES, SnapshotMessage};
 use super::truth::{BookHistory, HALTED, TRADED};
 use super::world::{InstrumentKind, ListedProducts};
 use super::{ChannelTemplates, DeliveredPacket, Error, ExchangeChannel, ExchangeConfig};
@@ -309,7 +309,8 @@ impl Exchange {
 
     fn send(&mut self, channel: ExchangeChannel, partition: u32) -> Result<(), Error> {
         let (bytes, number) = (self.publisher.packet(channel), self.publisher.number(channel, partition));
-        self.lines.send(&self.config, (channel, partition), (self.now_ns, number), bytes)
+        let packet = ExchangePacket { channel, partition, ts_ns: self.now_ns, number, bytes };
+        self.lines.send(&self.config, packet)
     }
 
     /// A packet of what happens in a partition.
@@ -440,8 +441,8 @@ impl Exchange {
                 let instrument =
                     if self.world.instruments[instrument].gone { of.instruments[0] } else { instrument };
                 let status = if self.books[instrument].status == TRADED { HALTED } else { TRADED };
-                let what = (of, &self.world.instruments[instrument]);
-                self.publisher.instrument_state(what, at.seq, status, ts_ns)?;
+                let named = &self.world.instruments[instrument];
+                self.publisher.instrument_state(of, named, at.seq, status, ts_ns)?;
                 self.books[instrument].resume_ns = ts_ns + self.rng.below(4 * self.config.beacon_ns);
                 self.status(instrument, at, status);
             }
@@ -488,11 +489,18 @@ impl Exchange {
             }
             let state = &mut self.products[place];
             state.snapshots += 1;
-            let (numbers, listed) =
-                ((state.snapshots, self.truth.progress_of(place).seq), &mut self.books[instrument]);
-            let how = (state.open, std::mem::take(&mut listed.fresh), listed.touched_ns);
-            let what = (product, &self.world.instruments[instrument]);
-            self.publisher.snapshot(what, numbers, self.truth.current_moment(instrument), how)?;
+            let listed = &mut self.books[instrument];
+            let snapshot = SnapshotMessage {
+                product,
+                instrument: &self.world.instruments[instrument],
+                seq: state.snapshots,
+                last_seq: self.truth.progress_of(place).seq,
+                moment: self.truth.current_moment(instrument),
+                is_open: state.open,
+                is_fresh: std::mem::take(&mut listed.fresh),
+                ts_ns: listed.touched_ns,
+            };
+            self.publisher.snapshot(&snapshot)?;
             said += 1;
         }
         self.send(ExchangeChannel::Snapshot, id)

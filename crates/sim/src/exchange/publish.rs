@@ -338,7 +338,8 @@ impl FastPublisher {
 
     pub fn instrument_state(
         &mut self,
-        (product, instrument): (&ExchangeProduct, &ExchangeInstrument),
+        product: &ExchangeProduct,
+        instrument: &ExchangeInstrument,
         seq: u32,
         status: u32,
         ts_ns: u64,
@@ -401,20 +402,15 @@ impl FastPublisher {
     }
 
     /// The whole book of an instrument, with the number of its product that it is of.
-    pub fn snapshot(
-        &mut self,
-        (product, instrument): (&ExchangeProduct, &ExchangeInstrument),
-        (seq, last): (u32, u32),
-        now: Option<&BookMoment>,
-        (open, fresh, ts_ns): (bool, bool, u64),
-    ) -> Result<(), Error> {
+    pub fn snapshot(&mut self, snapshot: &SnapshotMessage<'_>) -> Result<(), Error> {
+        let SnapshotMessage { product, instrument, seq, moment: now, ts_ns, .. } = *snapshot;
         let (message, sender) = (&self.depth_snapshot, &mut self.snapshot);
         let draft = &mut sender.draft;
         draft.begin(message.template);
         message.uint(draft, 0, seq.into());
         message.uint(draft, 1, sender_of(product.partition).into());
-        message.uint(draft, 2, last.into());
-        message.uint(draft, 3, fresh.into());
+        message.uint(draft, 2, snapshot.last_seq.into());
+        message.uint(draft, 3, snapshot.is_fresh.into());
         message.uint(draft, 4, product.id.into());
         message.uint(draft, 5, instrument.id);
         message.uint(draft, 6, 1);
@@ -425,7 +421,7 @@ impl FastPublisher {
             message.uint(draft, 8, kind);
             if std::mem::take(&mut first) {
                 message.uint(draft, 14, SESSION);
-                message.uint(draft, 15, session_sub(open));
+                message.uint(draft, 15, session_sub(snapshot.is_open));
                 message.uint(draft, 16, now.map_or(super::truth::TRADED, |now| now.status).into());
             }
         };
@@ -452,6 +448,23 @@ impl FastPublisher {
         }
         sender.publish()
     }
+}
+
+/// The book of an instrument, as a snapshot publishes it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SnapshotMessage<'a> {
+    pub product: &'a ExchangeProduct,
+    pub instrument: &'a ExchangeInstrument,
+    /// Of the channel of snapshots.
+    pub seq: u32,
+    /// The last message of the incremental channel that the snapshot contains.
+    pub last_seq: u32,
+    /// None: nothing has happened in the book.
+    pub moment: Option<&'a BookMoment>,
+    pub is_open: bool,
+    /// The book has changed since its last snapshot.
+    pub is_fresh: bool,
+    pub ts_ns: u64,
 }
 
 /// An entry of a `DepthIncremental`.

@@ -225,7 +225,7 @@ fn doubtful(hot: Option<PathBuf>, why: &'static str) -> HotLink {
 }
 
 fn has_segments(hot: &Path) -> Result<bool> {
-    match owner_and_mode(hot)? {
+    match directory_owner(hot)? {
         Some(_) => Ok(!list_segments(hot)?.is_empty()),
         None => Ok(false),
     }
@@ -233,7 +233,7 @@ fn has_segments(hot: &Path) -> Result<bool> {
 
 /// The same where the tape's own mark names its directory.
 fn find_own(path: &Path, mark: &HotMark, hot: PathBuf) -> Result<HotLink> {
-    let owner = owner_and_mode(&hot)?;
+    let owner = directory_owner(&hot)?;
     let there = match owner {
         Some(_) => HotMark::load(&hot)?,
         None => None,
@@ -261,7 +261,7 @@ fn find_own(path: &Path, mark: &HotMark, hot: PathBuf) -> Result<HotLink> {
 
 /// The same for a tape without a mark: an earlier version made its hot directory, or somebody has removed the mark.
 fn find_early(paths: &TapePaths, tape: TapeId, hot: PathBuf) -> Result<HotLink> {
-    let Some(owner) = owner_and_mode(&hot)? else { return Ok(HotLink::Gone(hot)) };
+    let Some(owner) = directory_owner(&hot)? else { return Ok(HotLink::Gone(hot)) };
     if is_empty(&hot)? {
         return Ok(HotLink::Gone(hot));
     }
@@ -371,11 +371,19 @@ fn named_in(text: &[u8]) -> Option<PathBuf> {
     Path::new(name).is_absolute().then(|| PathBuf::from(name))
 }
 
+/// Who owns a directory, and who may write to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DirectoryOwner {
+    pub user: u32,
+    /// As `stat` gives it: type and permissions.
+    pub mode: u32,
+}
+
 /// Owner and mode of a directory; none where there is none.
 ///
 /// # Errors
 /// A name that is a link or no directory, or the system's refusal.
-pub(crate) fn owner_and_mode(hot: &Path) -> Result<Option<(u32, u32)>> {
+pub(crate) fn directory_owner(hot: &Path) -> Result<Option<DirectoryOwner>> {
     let meta = match std::fs::symlink_metadata(hot) {
         Err(e) if is_absent(&e) => return Ok(None),
         other => other.with_context("look at", hot)?,
@@ -391,14 +399,15 @@ pub(crate) fn owner_and_mode(hot: &Path) -> Result<Option<(u32, u32)>> {
         };
         return Err(Error::UnsafeHot { path: hot.into(), what: what.into() });
     }
-    Ok(Some((meta.uid(), meta.mode())))
+    Ok(Some(DirectoryOwner { user: meta.uid(), mode: meta.mode() }))
 }
 
 /// Makes sure that nobody but the user `by`, this one or the system's may write to a hot directory.
-pub(crate) fn check_owner(hot: &Path, (owner, mode): (u32, u32), by: u32) -> Result<()> {
+pub(crate) fn check_owner(hot: &Path, owner: DirectoryOwner, by: u32) -> Result<()> {
+    let DirectoryOwner { user, mode } = owner;
     let unsafe_hot = |what| Err(Error::UnsafeHot { path: hot.into(), what });
-    if ![by, 0, rustix::process::geteuid().as_raw()].contains(&owner) {
-        return unsafe_hot(format!("belongs to user {owner}, the tape to user {by}"));
+    if ![by, 0, rustix::process::geteuid().as_raw()].contains(&user) {
+        return unsafe_hot(format!("belongs to user {user}, the tape to user {by}"));
     }
     if mode & 0o022 != 0 {
         return unsafe_hot(format!("has mode {:o}: others may write to it; `chmod go-w` it", mode & 0o7777));
@@ -407,14 +416,15 @@ pub(crate) fn check_owner(hot: &Path, (owner, mode): (u32, u32), by: u32) -> Res
 }
 
 /// Makes sure that the directory belongs to the user of this process, who is about to write to it.
-pub(crate) fn check_writable(hot: &Path, (owner, mode): (u32, u32)) -> Result<()> {
+pub(crate) fn check_writable(hot: &Path, owner: DirectoryOwner) -> Result<()> {
     let me = rustix::process::geteuid().as_raw();
-    if owner != me {
+    let user = owner.user;
+    if user != me {
         let what =
-            format!("belongs to user {owner}, this process runs as user {me}; open the tape as user {owner}");
+            format!("belongs to user {user}, this process runs as user {me}; open the tape as user {user}");
         return Err(Error::UnsafeHot { path: hot.into(), what });
     }
-    check_owner(hot, (owner, mode), me)
+    check_owner(hot, owner, me)
 }
 
 /// Whether a writer has the hot directory.

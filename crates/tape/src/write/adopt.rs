@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::disk::hot::{
-    HotLink, HotMark, HotNotice, MARK, SHARED_MEMORY, check_writable, find, holds_tape, is_in_use,
-    named_directory, owner_and_mode,
+    HotLink, HotMark, HotNotice, MARK, SHARED_MEMORY, check_writable, directory_owner, find, holds_tape,
+    is_in_use, named_directory,
 };
 use crate::disk::layout::{TapeId, TapeManifest, TapePaths, write_whole};
 use crate::disk::lock::FileLock;
@@ -38,7 +38,7 @@ pub fn adopt_hot(dir: &Path) -> Result<PathBuf> {
             }
             None => named_directory(&paths)?.ok_or(Error::Option("the tape names no hot directory"))?,
         };
-        let Some(owner) = owner_and_mode(&hot)? else { return refuse(&hot, "is not there any more".into()) };
+        let Some(owner) = directory_owner(&hot)? else { return refuse(&hot, "is not there any more".into()) };
         check_writable(&hot, owner)?;
         let own = HotMark::decode(&std::fs::read(paths.hot_mark()).unwrap_or_default());
         let there = HotMark::load(&hot)?;
@@ -153,7 +153,7 @@ pub fn hot_leftovers() -> Vec<HotLeftover> {
     for path in entries.flatten().map(|entry| entry.path()) {
         let ours = path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"unitape-"));
         let is_mine =
-            || matches!(owner_and_mode(&path), Ok(Some(meta)) if check_writable(&path, meta).is_ok());
+            || matches!(directory_owner(&path), Ok(Some(owner)) if check_writable(&path, owner).is_ok());
         if !ours || !is_mine() {
             continue;
         }

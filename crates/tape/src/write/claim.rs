@@ -44,6 +44,15 @@ pub struct Claim {
 #[derive(Debug, Default)]
 pub(crate) struct StagedFrames(Vec<u8>);
 
+/// What is special about the ends of frames that are staged.
+#[derive(Clone, Copy, Debug)]
+struct StagedEnds {
+    /// The first header word stays zero: it is stored last, and commits the claim.
+    hold: bool,
+    /// The frames fill the piece, and all of them go into the file.
+    whole: bool,
+}
+
 /// Bytes that are given to the system at once: few enough to be near when it copies them.
 const STAGED_BYTES: usize = 64 << 10;
 
@@ -112,7 +121,7 @@ impl Claim {
                 // SAFETY: part <= room, so it lies in the piece; checked to be whole frames; the range was given to
                 // this claim alone by the writer and is not committed before `publish`.
                 None => unsafe { piece.segment.put(at, &rest[..part], hold) },
-                Some(staged) => staged.put(&piece.segment, at, &rest[..part], (hold, whole))?,
+                Some(staged) => staged.put(&piece.segment, at, &rest[..part], StagedEnds { hold, whole })?,
             }
             if hold {
                 self.word = Some(FrameHeader::read(rest));
@@ -181,13 +190,8 @@ impl StagedFrames {
     ///
     /// The file's pages are the mapping's: what the call has written is seen by who finds the word that `publish` stores
     /// in mapped memory, because the call is over before that store, and the store releases what came before it.
-    fn put(
-        &mut self,
-        segment: &MappedSegment,
-        at: u64,
-        frames: &[u8],
-        (hold, whole): (bool, bool),
-    ) -> Result<()> {
+    fn put(&mut self, segment: &MappedSegment, at: u64, frames: &[u8], ends: StagedEnds) -> Result<()> {
+        let StagedEnds { hold, whole } = ends;
         let bytes = &mut self.0;
         let mut offset = 0;
         while offset < frames.len() {

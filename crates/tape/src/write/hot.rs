@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::disk::hot::{
-    HotLink, HotMark, HotNotice, MARK, MARK_UNFINISHED, check_writable, find, owner_and_mode,
+    HotLink, HotMark, HotNotice, MARK, MARK_UNFINISHED, check_writable, directory_owner, find,
 };
 use crate::disk::layout::{
     TapeId, TapeManifest, TapePaths, is_unfinished, list_segments, remove, remove_unfinished, segment_path,
@@ -51,7 +51,7 @@ impl HotDiscovery {
             HotLink::None => {}
             HotLink::Gone(path) => {
                 // Of a writer that died when it had made the directory, and nothing in it.
-                if owner_and_mode(&path)?.is_some_and(|meta| check_writable(&path, meta).is_ok()) {
+                if directory_owner(&path)?.is_some_and(|owner| check_writable(&path, owner).is_ok()) {
                     remove(&path.join(MARK_UNFINISHED))?;
                     let _ = sys::remove_dir(&path);
                 }
@@ -179,9 +179,9 @@ fn settle_path(wanted: &Path) -> Result<(PathBuf, bool)> {
         return Err(Error::UnsafeHot { path: parent, what });
     }
     let path = parent.join(name);
-    let there = owner_and_mode(&path)?;
-    if let Some(meta) = there {
-        check_writable(&path, meta)?;
+    let there = directory_owner(&path)?;
+    if let Some(owner) = there {
+        check_writable(&path, owner)?;
     }
     Ok((path, there.is_some()))
 }
@@ -219,8 +219,8 @@ fn check_free(path: &Path, paths: &TapePaths, meta: &TapeManifest) -> Result<()>
 }
 
 fn check_owner_now(path: &Path) -> Result<()> {
-    match owner_and_mode(path)? {
-        Some(meta) => check_writable(path, meta),
+    match directory_owner(path)? {
+        Some(owner) => check_writable(path, owner),
         None => Err(std::io::Error::from(std::io::ErrorKind::NotFound)).with_context("look at", path),
     }
 }

@@ -1,6 +1,6 @@
 //! Reference data of products and instruments. Venues repeat them all the time: only a change becomes an event.
 
-use super::MessageProcessor;
+use super::{InstrumentKey, MessageProcessor, SnapshotBook};
 use crate::engine::context::MessageContext;
 use crate::engine::ids::{ID_BYTES_MAX, NativeId};
 use crate::engine::levels;
@@ -52,12 +52,13 @@ impl MessageProcessor {
 
     pub fn define_instrument(
         &mut self,
-        (id, product): (InstrumentId, ProductId),
+        key: InstrumentKey,
         definition: &DefinitionFields,
         batch: &PacketMessages,
         around: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> MessageOutcome {
+        let InstrumentKey { product, instrument: id } = key;
         let instrument = &mut self.tables.instruments[id.index()];
         let mut changed = put(&mut instrument.symbol, batch.text(definition.symbol));
         changed |= put(&mut instrument.group, batch.text(definition.group));
@@ -73,7 +74,8 @@ impl MessageProcessor {
             self.trim(id, around, out);
         }
         if self.products.becomes_deep(id) {
-            self.replace_book((product, id), 0, (&[], NativeId::NONE), *around, out);
+            let nothing = SnapshotBook { last: 0, entries: &[], state: NativeId::NONE };
+            self.replace_book(key, &nothing, *around, out);
         }
         match definition.deleted {
             true => self.products.set_delisted(id),

@@ -2,7 +2,7 @@
 //! whose sender is another one now, a book with a level that cannot be, and all books when nothing more will come.
 
 use super::MessageProcessor;
-use crate::engine::context::{MessageContext, PacketContext};
+use crate::engine::context::{MessageContext, PacketContext, SequenceRange};
 use crate::engine::market_event::{ChannelRole, MarketEvent, MarketEventSink};
 use crate::engine::message_fields::NO_TIME;
 use unitape_model::{InstrumentId, ProductId};
@@ -41,7 +41,8 @@ impl MessageProcessor {
     #[inline(never)]
     pub fn detect_restart(
         &mut self,
-        (product, sequence): (ProductId, u64),
+        product: ProductId,
+        sequence: u64,
         around: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> bool {
@@ -58,13 +59,8 @@ impl MessageProcessor {
 
     /// Packets of a stream came on no line.
     #[cold]
-    pub fn packets_lost(
-        &mut self,
-        of: &PacketContext,
-        (from, to): (u64, u64),
-        out: &mut impl MarketEventSink,
-    ) {
-        self.emit_for_packet(of, 0, MarketEvent::Lost { from, to }, out);
+    pub fn packets_lost(&mut self, of: &PacketContext, lost: SequenceRange, out: &mut impl MarketEventSink) {
+        self.emit_for_packet(of, 0, MarketEvent::Lost { from: lost.first, to: lost.last }, out);
         if self.config.channels[of.channel.index()].role != ChannelRole::Incremental {
             return;
         }
@@ -132,10 +128,11 @@ impl MessageProcessor {
     #[inline(never)]
     pub fn begins_behind_snapshots(&mut self, of: &PacketContext, out: &mut impl MarketEventSink) {
         let channel = &self.config.channels[of.channel.index()];
-        let (products, from) = (&self.products, (channel.pair, of.origin));
+        let (products, pair, origin) = (&self.products, channel.pair, of.origin);
         let before = |product: ProductId| {
             let known = &products.list[product.index()].instruments;
-            products.may_be_of(product, from) && known.iter().any(|i| products.instruments[i.index()].has > 0)
+            products.may_be_of(product, pair, origin)
+                && known.iter().any(|i| products.instruments[i.index()].has > 0)
         };
         if channel.role == ChannelRole::Incremental && products.ids().any(before) {
             self.restart(of, out);

@@ -22,7 +22,7 @@ impl MessageProcessor {
         }
         let codes = &self.config.codes;
         let table = if instrument.is_some() { &codes.instrument_state } else { &codes.product_state };
-        self.state_by(table, (product, instrument), code, around, out);
+        self.state_by(table, StateSubject { product, instrument }, code, around, out);
     }
 
     /// A state of all instruments of a product, in the codes of instruments.
@@ -33,13 +33,14 @@ impl MessageProcessor {
         around: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) {
-        self.state_by(&self.config.codes.instrument_state, (product, None), code, around, out);
+        let subject = StateSubject { product, instrument: None };
+        self.state_by(&self.config.codes.instrument_state, subject, code, around, out);
     }
 
     fn state_by(
         &self,
         table: &CodeMeanings,
-        (product, instrument): (ProductId, Option<InstrumentId>),
+        subject: StateSubject,
         code: NativeId,
         around: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
@@ -54,6 +55,7 @@ impl MessageProcessor {
             Some(text) => (StateCode::Text(text), None),
         };
         let phase = meaning.filter(|n| **n != NOTHING).map(|n| PHASES[usize::from(*n)]);
+        let StateSubject { product, instrument } = subject;
         let state = TradingState { product, instrument, code, phase };
         out.emit(&around.event_context(&self.tables, NO_TIME), MarketEvent::State(state));
     }
@@ -73,6 +75,13 @@ impl MessageProcessor {
             self.state(product, None, code, around, out);
         }
     }
+}
+
+/// Which product has a state, and which of its instruments; none for all.
+#[derive(Clone, Copy)]
+struct StateSubject {
+    product: ProductId,
+    instrument: Option<InstrumentId>,
 }
 
 const PHASES: [TradingPhase; 6] = [

@@ -3,6 +3,7 @@
 use super::Engine;
 use crate::engine::config::DictionaryResetMode;
 use crate::engine::context::PacketContext;
+use crate::engine::framing::PacketBody;
 use crate::engine::market_event::{
     ChannelRole, EventContext, LevelUpdate, MarketEvent, MarketEventSink, MessageOutcome,
 };
@@ -23,8 +24,9 @@ impl Engine {
             }
             let channel = packet.of.channel;
             let opened = self.packets.open(channel, bytes);
-            let read =
-                opened.and_then(|(_, body)| self.packets.body(channel, (bytes, body), &mut self.core.ids));
+            let read = opened.and_then(|(_, body)| {
+                self.packets.body(channel, PacketBody { payload: bytes, offset: body }, &mut self.core.ids)
+            });
             if read.is_ok() {
                 self.core.batch(&self.packets.batch, &packet.of, bytes, &mut EarlyEventSink(&mut *out));
             }

@@ -111,7 +111,7 @@ impl ProductRecovery {
 
     /// Whether a product that is known by snapshots alone may be of the incremental channel of this pair and origin. A venue
     /// may send snapshots under another name than the rest.
-    pub fn may_be_of(&self, product: ProductId, (pair, origin): (u16, StreamId)) -> bool {
+    pub fn may_be_of(&self, product: ProductId, pair: u16, origin: StreamId) -> bool {
         let of = &self.list[product.index()];
         let named = |p: &TrackedProduct| p.pair == pair && !p.stream.is_none() && p.origin == of.origin;
         of.stream.is_none() && of.pair == pair && (of.is_from(origin) || !self.list.iter().any(named))

@@ -2,7 +2,7 @@
 //! must say the same of every one of them, as the decoder does: the same numbers, the same place, the same fault.
 
 use super::*;
-use crate::engine::framing::PacketDecoder;
+use crate::engine::framing::{PacketBody, PacketDecoder};
 use crate::engine::ids::LongIdTable;
 use crate::engine::packet_header::PacketHeader;
 use proptest::prelude::*;
@@ -40,7 +40,8 @@ type Said = Result<(PacketHeader, usize, Result<String, String>), (&'static str,
 
 fn said(packets: &mut PacketDecoder, packet: &[u8]) -> Said {
     let (head, body) = packets.open(ChannelId(0), packet).map_err(|why| (why.code, why.detail))?;
-    let read = packets.body(ChannelId(0), (packet, body), &mut LongIdTable::default());
+    let read =
+        packets.body(ChannelId(0), PacketBody { payload: packet, offset: body }, &mut LongIdTable::default());
     let read = read.map(|()| format!("{:?}", packets.batch)).map_err(|why| why.detail);
     Ok((head, body, read))
 }

@@ -2,9 +2,9 @@
 
 use super::history::Chance;
 use super::*;
-use crate::engine::field_visitor::{self, FieldVisitor};
+use crate::engine::field_visitor::{self, FieldContext, FieldVisitor};
 use crate::engine::ids::LongIdTable;
-use crate::engine::message_fields::PacketMessages;
+use crate::engine::message_fields::{BatchRange, PacketMessages};
 use crate::engine::values::qty_of;
 use unitape_fast::{DecodedValue, Decoder, MessageVisitor};
 
@@ -182,13 +182,15 @@ fn what_is_taken_quickly_is_what_is_taken_part_by_part() {
             all(&behind, chance, &mut bytes);
             let message = decoder.decode(&bytes).unwrap();
             assert_eq!(message.bytes, bytes.len());
-            let kind = (set.kinds[message.template], 0);
-            field_visitor::extract_fields(&message, kind, (&config, &mut quick.1), &mut quick.0);
+            let kind = set.kinds[message.template];
+            let context = FieldContext { config: &config, ids: &mut quick.1 };
+            field_visitor::extract_fields(&message, kind, 0, context, &mut quick.0);
             let from = slow.0.entries.len() as u32;
-            let mut slowly =
-                Slowly(FieldVisitor::new(&message, kind, (&config, &mut slow.1), &mut slow.0).unwrap());
+            let context = FieldContext { config: &config, ids: &mut slow.1 };
+            let mut slowly = Slowly(FieldVisitor::new(&message, kind, 0, context, &mut slow.0).unwrap());
             message.visit(&mut slowly);
-            slow.0.messages.last_mut().unwrap().entries = (from, slow.0.entries.len() as u32);
+            slow.0.messages.last_mut().unwrap().entries =
+                BatchRange { from, to: slow.0.entries.len() as u32 };
             bad += u32::from(slow.0.messages.last().unwrap().bad.is_some());
         }
         assert_eq!(format!("{quick:?}"), format!("{slow:?}"), "{table}");
@@ -205,6 +207,6 @@ fn quantities_are_in_one_form() {
         let mantissa = (chance.next() as i64 >> chance.below(64)).wrapping_mul([1, 10, 1000][n % 3]);
         let exponent = chance.below(256) as u8 as i8;
         let slow = unitape_model::Decimal::new(mantissa, exponent).ok();
-        assert_eq!(qty_of((mantissa, exponent)), slow, "{mantissa} {exponent}");
+        assert_eq!(qty_of(mantissa, exponent), slow, "{mantissa} {exponent}");
     }
 }

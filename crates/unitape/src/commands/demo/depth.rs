@@ -33,7 +33,7 @@ pub struct ExchangeTruth {
     pub config: PathBuf,
     pub capture: PathBuf,
     /// When it began and ended, nanoseconds since the epoch.
-    pub span: (u64, u64),
+    pub span_ns: Range<u64>,
     /// Every instrument's book at the end.
     pub truth: Vec<ExpectedBook>,
     /// By channel.
@@ -119,7 +119,7 @@ pub fn write(
     Ok(ExchangeTruth {
         config,
         capture,
-        span: (exchange.config().start_ns, end_ns),
+        span_ns: exchange.config().start_ns..end_ns,
         truth: books(&exchange),
         came: came(&streams),
         faults: exchange.faults(),

@@ -4,6 +4,7 @@ use super::depth::{ChannelArrivals, DEPTH, ExchangeTruth, ExpectedBook, Expected
 use super::tape_overview::{COLUMNS, PriceCourse};
 use crate::output::CommandFailure;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::Path;
 use unitape_book::{Basis, PriceLevel, QuoteMarks, TapeBooks};
 use unitape_feed::quarantine::QuarantineEntry;
@@ -68,14 +69,15 @@ pub fn read_results(
         );
         groups.insert(instrument.id.clone(), tables.group(id).to_owned());
     }
-    let (tape, courses, loss) = read(dir, account, depth.span)?;
+    let (tape, courses, loss) = read(dir, account, &depth.span_ns)?;
     Ok(MarketDataResults { tape, handler: by_handler, stats: handler.core().stats(), groups, courses, loss })
 }
 
 type TapeReading = (BTreeMap<String, Option<ExpectedBook>>, Vec<PriceCourse>, LossSummary);
 
 /// The tape in one pass: of this feed alone.
-fn read(dir: &Path, account: &TapeAccount, (from, to): (u64, u64)) -> Result<TapeReading, CommandFailure> {
+fn read(dir: &Path, account: &TapeAccount, span_ns: &Range<u64>) -> Result<TapeReading, CommandFailure> {
+    let Range { start, end } = *span_ns;
     let of_feed = account.sources.iter().filter(|source| source.feed == DEPTH);
     let sources: BTreeSet<u32> =
         of_feed.flat_map(|s| std::iter::once(s.id).chain(s.further.keys().copied())).collect();
@@ -100,8 +102,8 @@ fn read(dir: &Path, account: &TapeAccount, (from, to): (u64, u64)) -> Result<Tap
                 if let Some(listing) = listing.filter(|_| best) {
                     let best = books.books.listing(listing).bbo();
                     if let (Some(bid), Some(ask)) = (best.bid, best.ask) {
-                        let ts = event.ts_event().0.clamp(from as i64, to as i64 - 1) as u64 - from;
-                        let column = ts * COLUMNS as u64 / (to - from).max(1);
+                        let ts = event.ts_event().0.clamp(start as i64, end as i64 - 1) as u64 - start;
+                        let column = ts * COLUMNS as u64 / (end - start).max(1);
                         course.moves[column as usize] = Some(bid.px.0.midpoint(ask.px.0));
                     }
                 }

@@ -129,7 +129,7 @@ pub fn run(args: ExchangeArgs) -> output::Result {
     if let Some(path) = &args.truth {
         books(path, &exchange)?;
     }
-    summary(&args, &exchange, (packets, sent.into_inner()), started.elapsed().as_secs_f64())?;
+    summary(&args, &exchange, packets, sent.into_inner(), started.elapsed().as_secs_f64())?;
     if stop.load(Ordering::Relaxed) {
         return Err(CommandFailure::Error("stopped before the end".to_owned()));
     }
@@ -318,7 +318,8 @@ fn books(path: &Path, exchange: &Exchange) -> Result<(), CommandFailure> {
 fn summary(
     args: &ExchangeArgs,
     exchange: &Exchange,
-    (packets, bytes): (u64, u64),
+    packets: u64,
+    bytes: u64,
     elapsed_s: f64,
 ) -> Result<(), CommandFailure> {
     let (world, config) = (exchange.world(), exchange.config());
