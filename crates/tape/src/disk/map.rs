@@ -391,7 +391,8 @@ impl MappedSegment {
     #[inline]
     pub unsafe fn put_and_commit(&self, at: u64, header: FrameHeader, frame: &[u8]) {
         debug_assert!(self.writable && at.is_multiple_of(LINE as u64));
-        // SAFETY: the caller's duty; the header word is stored below, after all else.
+        // SAFETY: the contract of this function has each point of `fill`'s: the range is in the segment, whole, and written
+        // by nobody else. `commit` stores the header word after it.
         unsafe { self.fill(at + 8, &frame[8..]) };
         self.commit(at, header);
     }
@@ -433,7 +434,8 @@ impl MappedSegment {
     #[inline]
     pub unsafe fn bytes(&self, at: u64, length: usize) -> &[u8] {
         debug_assert!(at + length as u64 <= self.size);
-        // SAFETY: in the mapping by the caller's duty; committed bytes never change.
+        // SAFETY: `at + length <= size`, so the range is in the mapping; `look` has shown it to be committed, and committed
+        // bytes never change.
         unsafe { std::slice::from_raw_parts(self.data(at), length) }
     }
 
@@ -447,7 +449,8 @@ impl MappedSegment {
     #[allow(clippy::mut_from_ref, reason = "the memory is shared, and the range is the caller's alone")]
     pub unsafe fn draft(&self, at: u64, length: usize) -> &mut [u8] {
         debug_assert!(self.writable && at + length as u64 <= self.size);
-        // SAFETY: in a writable mapping, exclusive by the caller's duty.
+        // SAFETY: `at + length <= size` in a writable mapping; no reader looks after the committed end, and by the contract
+        // nobody else writes there while the slice lives.
         unsafe { std::slice::from_raw_parts_mut(self.data(at), length) }
     }
 

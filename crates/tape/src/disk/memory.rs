@@ -105,7 +105,8 @@ pub(crate) fn next_data(file: &File, offset: u64) -> Option<u64> {
 #[inline(always)] // into the append, where it is the most of it
 pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
     const HEAD: usize = LINE - 8;
-    // SAFETY: the caller's duty; the parts follow one another and end with `length`.
+    // SAFETY: both ranges have `length` bytes and do not overlap, as for `copy_nonoverlapping`; the parts follow one another
+    // and end with `length`.
     unsafe {
         let line = |n: usize| {
             let at = HEAD + n * LINE;

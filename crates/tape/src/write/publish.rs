@@ -400,7 +400,8 @@ impl Writer {
 /// The frame lies in the segment after the committed end, and nobody else writes there.
 #[inline]
 unsafe fn fill(segment: &MappedSegment, at: u64, header: FrameHeader, word: u64, bytes: &[u8]) {
-    // SAFETY: the caller's duty; the range begins after the header word.
+    // SAFETY: the frame is in the segment after the committed end, and by the contract nobody else writes there; the range
+    // begins after the header word, which is the one that a reader looks at.
     let frame = unsafe { segment.draft(at + 8, header.len_bytes() - 8) };
     frame[..8].copy_from_slice(&word.to_le_bytes());
     frame[8..8 + bytes.len()].copy_from_slice(bytes);
