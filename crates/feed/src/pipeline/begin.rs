@@ -109,7 +109,7 @@ pub struct FolderPlan {
     cut: BTreeSet<String>,
 }
 
-/// A journal, by its directory.
+/// The directory of a journal, and how its stream continues after a restart of the receiver.
 #[derive(Clone, Copy)]
 struct JournalFolder<'j> {
     dir: &'j Path,
@@ -277,7 +277,7 @@ impl FolderPlan {
     }
 }
 
-/// A directory of sources, as the run has it.
+/// Which directory a feed reads, and how often.
 #[derive(Clone, Copy)]
 pub struct FolderSettings<'f> {
     pub dir: &'f Path,
