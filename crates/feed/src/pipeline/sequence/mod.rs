@@ -96,7 +96,7 @@ pub struct RunCounters {
     pub quarantined: AtomicU64,
 }
 
-/// What a [`BlockSequencer`] begins with: an open tape, and the account of what is on it.
+/// The state that a [`BlockSequencer`] begins with, from an open tape and its account.
 pub struct SequencerStart {
     pub writer: Writer,
     pub raw: RawLog,
