@@ -3,7 +3,7 @@
 use crate::consolidated::{ConsolidatedBbo, InstrumentVenues, choose};
 use crate::decode;
 use crate::fault::{BookFault, BookFaultCounts};
-use crate::listing::{ListingBooks, same};
+use crate::listing::{ListingBooks, ListingKey, same};
 use crate::listing_events::{ELSEWHERE, ListingStatus};
 use crate::losses::{LossTable, SourceBookPolicy};
 use crate::mbo::ListingContext;
@@ -100,11 +100,11 @@ pub struct Books {
     pub(crate) store: OrderStore,
     pub(crate) listings: Vec<ListingBooks>,
     pub(crate) groups: Vec<InstrumentVenues>,
-    pub(crate) index: HashMap<(u16, InstrumentId), u32, FxBuildHasher>,
+    pub(crate) index: HashMap<ListingKey, u32, FxBuildHasher>,
     group_index: HashMap<InstrumentId, u32, FxBuildHasher>,
     /// What was said of more than one listing, or of one that is not there yet, for those to come: by venue and
     /// instrument, 0 for all.
-    pub(crate) wide: HashMap<(u16, InstrumentId), ListingStatus, FxBuildHasher>,
+    pub(crate) wide: HashMap<ListingKey, ListingStatus, FxBuildHasher>,
     /// How often that was said.
     pub(crate) wide_count: u64,
     pub(crate) losses: LossTable,
@@ -188,7 +188,7 @@ impl Books {
 
     /// The listing of an instrument at a venue, both by their ids.
     pub fn find(&self, venue: u16, instrument: InstrumentId) -> Option<ListingId> {
-        self.index.get(&(venue, instrument)).copied().map(ListingId)
+        self.index.get(&ListingKey { venue, instrument }).copied().map(ListingId)
     }
 
     /// All listings, in the order in which the tape named them.
@@ -321,7 +321,7 @@ impl Books {
             self.counters.unnamed += 1;
             return None;
         }
-        let at = match self.index.get(&(venue, instrument)) {
+        let at = match self.index.get(&ListingKey { venue, instrument }) {
             Some(at) => *at,
             None => self.open(venue, instrument)?,
         };
@@ -356,7 +356,7 @@ impl Books {
         listing.halted = before.halted.1;
         listing.lost = [before.stale.1.then_some(ELSEWHERE); 3];
         self.listings.push(listing);
-        self.index.insert((venue, instrument), at);
+        self.index.insert(ListingKey { venue, instrument }, at);
         Some(at)
     }
 
@@ -395,7 +395,7 @@ impl Books {
             }
         }
         if first && !touched.recovered && self.losses.count > listing.cleared {
-            let of = (listing.venue, listing.instrument);
+            let of = ListingKey { venue: listing.venue, instrument: listing.instrument };
             if self.losses.last(self.source, of, basis == Basis::Orders) > listing.cleared {
                 listing.lost[b] = Some(ELSEWHERE);
             }

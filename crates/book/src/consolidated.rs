@@ -2,7 +2,7 @@
 
 use crate::books::BookOptions;
 use crate::listing::{ListingBooks, TopLevel, marks_of};
-use crate::qty;
+use crate::qty::{self, ScaledQuantity};
 use crate::value::{Basis, PriceLevel, QuoteMarks};
 use unitape_model::{InstrumentId, UnixNanos};
 
@@ -128,7 +128,7 @@ fn join(best: &mut BestVenue, mine: &TopLevel, venue: u16, better: impl Fn(i64, 
         *best = BestVenue { touch: *mine, venue, venues: 1 };
     } else if mine.px == best.touch.px {
         // A sum that does not fit is no quantity that anybody has; it is reported as unknown.
-        best.touch.qty = qty::add(best.touch.qty, mine.qty).unwrap_or((0, 0));
+        best.touch.qty = qty::add(best.touch.qty, mine.qty).unwrap_or(ScaledQuantity::ZERO);
         best.venues += 1;
     }
 }

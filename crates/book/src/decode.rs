@@ -2,6 +2,7 @@
 
 use crate::mbo::{ExtraOrderTerms, OrderTerms};
 use crate::mbp::{LevelAction, LevelChange, StoredLevel};
+use crate::qty::OrderQuantity;
 use crate::value::OrderId;
 use std::hash::Hasher as _;
 use unitape_model::records::{BboRecord, CommonRecord, OrderRecord};
@@ -50,7 +51,7 @@ pub(crate) fn terms(event: &Event<'_>, order: &OrderRecord) -> OrderTerms {
     let mut terms = OrderTerms {
         side: Side::from_code(order.side()),
         px: order.px.get(),
-        qty: (exp != EXP_NONE).then(|| (order.qty.get(), exp)),
+        qty: (exp != EXP_NONE).then(|| OrderQuantity { mantissa: order.qty.get(), exponent: exp }),
         hidden: None,
         more: None,
     };
@@ -76,7 +77,8 @@ fn extend(event: &Event<'_>, terms: &mut OrderTerms) {
         let more = terms.more.get_or_insert_default();
         let decimal = |b: &[u8]| {
             let b: &[u8; 9] = b.try_into().ok()?;
-            Some((i64::from_le_bytes(b[..8].try_into().expect("eight bytes")), b[8] as i8))
+            let mantissa = i64::from_le_bytes(b[..8].try_into().expect("eight bytes"));
+            Some(OrderQuantity { mantissa, exponent: b[8] as i8 })
         };
         match tag {
             LEFT => more.left = more.left.or(decimal(payload)),
@@ -89,7 +91,7 @@ fn extend(event: &Event<'_>, terms: &mut OrderTerms) {
             }
         }
     }
-    if let Some(ExtraOrderTerms { display: Some((0, _)), .. }) = terms.more {
+    if let Some(ExtraOrderTerms { display: Some(OrderQuantity { mantissa: 0, .. }), .. }) = terms.more {
         terms.hidden = Some(true);
     }
 }

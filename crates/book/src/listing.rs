@@ -3,23 +3,23 @@
 use crate::fault::{BookFault, BookFaultCounts};
 use crate::mbo::OrderBook;
 use crate::mbp::{LevelBook, StoredLevel};
-use crate::qty;
+use crate::qty::{self, ScaledQuantity};
 use crate::store::OrderStore;
 use crate::value::{Basis, PriceLevel, QuoteMarks, SessionPhase};
-use unitape_model::{InstrumentId, Price, Side};
+use unitape_model::{Event, InstrumentId, Price, Side};
 
 /// A price with its quantity, as compared; [`Price::NONE`] for an empty side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TopLevel {
     pub px: i64,
-    pub qty: (i128, i8),
+    pub qty: ScaledQuantity,
 }
 
 /// Best bid and best offer.
 pub(crate) type TopOfBook = [TopLevel; 2];
 
 impl TopLevel {
-    pub const EMPTY: TopLevel = TopLevel { px: Price::NONE.0, qty: (0, 0) };
+    pub const EMPTY: TopLevel = TopLevel { px: Price::NONE.0, qty: ScaledQuantity::ZERO };
 
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -38,7 +38,7 @@ impl TopLevel {
     }
 
     pub fn level(&self, orders: Option<u32>) -> Option<PriceLevel> {
-        let qty = qty::amount(self.qty.0, self.qty.1);
+        let qty = qty::amount(self.qty.mantissa, self.qty.exponent);
         self.as_option().map(|px| PriceLevel { px: Price(px), qty, orders })
     }
 }
@@ -54,6 +54,26 @@ pub(crate) fn marks_of(top: &TopOfBook) -> QuoteMarks {
 }
 
 pub(crate) const EMPTY: TopOfBook = [TopLevel::EMPTY; 2];
+
+/// Where an event is: the id of its source's definition, and its offset as the event has it, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SourcePlace {
+    pub source: u32,
+    pub offset: u32,
+}
+
+impl SourcePlace {
+    pub fn from_event(event: &Event<'_>) -> Self {
+        Self { source: event.source(), offset: event.offset() }
+    }
+}
+
+/// One instrument at one venue, by the ids of the tape; 0 is any, where something is said of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ListingKey {
+    pub venue: u16,
+    pub instrument: InstrumentId,
+}
 
 /// An instrument at a venue.
 #[derive(Clone, Debug)]
@@ -76,7 +96,7 @@ pub(crate) struct ListingBooks {
     pub tops: [TopOfBook; 3],
     /// By basis, where the feed said that it is stale or lost something of it, until it says that it is not, or gives it anew
     /// elsewhere.
-    pub lost: [Option<(u32, u32)>; 3],
+    pub lost: [Option<SourcePlace>; 3],
     /// By basis, the source of its last event.
     pub sources: [u32; 3],
     /// The number of the last loss when all was let go or recovered.
@@ -145,7 +165,8 @@ impl ListingBooks {
 
     /// Whether the event in hand goes with the word that a basis is stale; events without a source have no place.
     pub fn is_word(&self, basis: Basis) -> bool {
-        self.source != 0 && self.lost[basis as usize] == Some((self.source, self.offset))
+        self.source != 0
+            && self.lost[basis as usize] == Some(SourcePlace { source: self.source, offset: self.offset })
     }
 
     /// Whether a late event comes from before what was seen of its source.
@@ -185,12 +206,15 @@ impl ListingBooks {
     #[inline]
     pub fn top_of(&self, store: &OrderStore, basis: Basis) -> TopOfBook {
         let rung = |r: Option<&StoredLevel>| match r {
-            Some(r) => TopLevel { px: r.px, qty: (r.qty.0.into(), r.qty.1) },
+            Some(r) => {
+                let qty = ScaledQuantity { mantissa: r.qty.0.into(), exponent: r.qty.1 };
+                TopLevel { px: r.px, qty }
+            }
             None => TopLevel::EMPTY,
         };
         Side::BOTH.map(|side| match basis {
             Basis::Orders => match self.orders.best(store, side) {
-                Some((px, units, scale)) => TopLevel { px, qty: (units, scale) },
+                Some((px, mantissa, exponent)) => TopLevel { px, qty: ScaledQuantity { mantissa, exponent } },
                 None => TopLevel::EMPTY,
             },
             Basis::Levels => rung(self.levels.best(side)),

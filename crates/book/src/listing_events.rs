@@ -3,6 +3,7 @@
 use crate::books::{BookChange, Books, ListingId};
 use crate::consolidated::choose;
 use crate::fault::BookFault;
+use crate::listing::{ListingKey, SourcePlace};
 use crate::losses::SourceBookPolicy;
 use crate::mbo::ListingContext;
 use crate::value::{Basis, SessionPhase};
@@ -17,7 +18,7 @@ pub(crate) struct ListingStatus {
 }
 
 /// The place of a loss that is the place of no event.
-pub(crate) const ELSEWHERE: (u32, u32) = (u32::MAX, u32::MAX);
+pub(crate) const ELSEWHERE: SourcePlace = SourcePlace { source: u32::MAX, offset: u32::MAX };
 
 /// What a status says to books; all other states say nothing to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +68,7 @@ impl Books {
             return &self.changes;
         }
         let feed = self.losses.feed(source);
-        let place = (source, event.offset());
+        let place = SourcePlace::from_event(event);
         let Some(instrument) = instrument else {
             self.counters.lost += 1;
             if self.losses.lose(feed, false) {
@@ -85,7 +86,7 @@ impl Books {
             this.listings[at as usize].faults.count(fault);
             this.lose(at, feed, place, false);
         };
-        match (venue, self.index.get(&(venue, instrument))) {
+        match (venue, self.index.get(&ListingKey { venue, instrument })) {
             (0, _) => self.each(0, instrument, lose),
             (_, Some(&at)) => lose(self, at),
             // A book that begins later is stale.
@@ -101,13 +102,13 @@ impl Books {
         self.now = self.now.max(event.ts_event().0);
         let feed = self.losses.feed(event.source());
         if self.losses.lose(feed, true) {
-            let place = (event.source(), event.offset());
+            let place = SourcePlace::from_event(event);
             (0..self.listings.len() as u32).for_each(|at| self.lose(at, feed, place, true));
         }
     }
 
     /// The books of a listing that are made of a feed have lost something.
-    fn lose(&mut self, at: u32, feed: u32, place: (u32, u32), orders_only: bool) {
+    fn lose(&mut self, at: u32, feed: u32, place: SourcePlace, orders_only: bool) {
         let listing = &mut self.listings[at as usize];
         let mut any = false;
         for basis in Basis::ALL {
@@ -135,15 +136,16 @@ impl Books {
             return;
         };
         let (venue, instrument) = (event.venue(), event.instrument());
+        let key = ListingKey { venue, instrument };
         if venue != 0 && instrument != InstrumentId::NONE {
             if let Some((at, false)) = self.begin(event) {
                 self.enter(at, phase);
             }
             return;
         }
-        let before = self.wide.get(&(venue, instrument)).map_or(SessionPhase::Unknown, |wide| wide.phase.1);
+        let before = self.wide.get(&key).map_or(SessionPhase::Unknown, |wide| wide.phase.1);
         let reopens = before == SessionPhase::Close && phase != SessionPhase::Close;
-        self.note((venue, instrument), |wide, number| {
+        self.note(key, |wide, number| {
             wide.phase = (number, phase);
             if reopens {
                 wide.stale = (number, false);
@@ -161,15 +163,16 @@ impl Books {
         self.counters.events += 1;
         self.now = self.now.max(event.ts_event().0);
         let (venue, instrument) = (event.venue(), event.instrument());
-        if venue != 0 && instrument != InstrumentId::NONE && self.index.contains_key(&(venue, instrument)) {
+        let key = ListingKey { venue, instrument };
+        if venue != 0 && instrument != InstrumentId::NONE && self.index.contains_key(&key) {
             match self.begin(event) {
                 Some((at, true)) => self.finish_late(at),
-                Some((at, false)) => self.apply(at, word, (event.source(), event.offset())),
+                Some((at, false)) => self.apply(at, word, SourcePlace::from_event(event)),
                 None => {}
             }
             return;
         }
-        self.note((venue, instrument), |wide, number| match word {
+        self.note(key, |wide, number| match word {
             StatusEffect::Stale => wide.stale = (number, true),
             StatusEffect::Recovered | StatusEffect::Restarted => wide.stale = (number, false),
             StatusEffect::Halted(halted) => wide.halted = (number, halted),
@@ -179,12 +182,12 @@ impl Books {
         {
             self.losses.recover(event.source());
         }
-        let place = (event.source(), event.offset());
+        let place = SourcePlace::from_event(event);
         self.each(venue, instrument, |books, at| books.apply(at, word, place));
     }
 
     /// Does what a status says to a listing.
-    fn apply(&mut self, at: u32, word: StatusEffect, place: (u32, u32)) {
+    fn apply(&mut self, at: u32, word: StatusEffect, place: SourcePlace) {
         let (count, listing) = (self.losses.count, &mut self.listings[at as usize]);
         match word {
             StatusEffect::Stale => listing.lost = [Some(place); 3],
@@ -265,7 +268,7 @@ impl Books {
     }
 
     /// Notes for listings to come what was said of them.
-    fn note(&mut self, of: (u16, InstrumentId), set: impl FnOnce(&mut ListingStatus, u64)) {
+    fn note(&mut self, of: ListingKey, set: impl FnOnce(&mut ListingStatus, u64)) {
         if self.wide.len() < self.options.listings_max as usize || self.wide.contains_key(&of) {
             self.wide_count += 1;
             set(self.wide.entry(of).or_default(), self.wide_count);
@@ -277,9 +280,10 @@ impl Books {
     /// What was said of a listing before it was there.
     pub(crate) fn initial_status(&self, venue: u16, instrument: InstrumentId) -> ListingStatus {
         let mut last = ListingStatus::default();
-        for of in [(0, InstrumentId::NONE), (venue, InstrumentId::NONE), (0, instrument), (venue, instrument)]
+        for (venue, instrument) in
+            [(0, InstrumentId::NONE), (venue, InstrumentId::NONE), (0, instrument), (venue, instrument)]
         {
-            let Some(said) = self.wide.get(&of) else { continue };
+            let Some(said) = self.wide.get(&ListingKey { venue, instrument }) else { continue };
             if said.phase.0 > last.phase.0 {
                 last.phase = said.phase;
             }

@@ -9,6 +9,7 @@
 //! Losses are numbered. A book is stale from a loss of its feed on until it is cleared or recovered; a book that begins
 //! later is stale as well, unless its listing or its feed was cleared since.
 
+use crate::listing::ListingKey;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use unitape_model::InstrumentId;
@@ -119,14 +120,14 @@ impl LossTable {
     }
 
     /// The number of the last loss of a source's feed that concerns this listing, 0 for none.
-    pub fn last(&mut self, source: u32, (venue, instrument): (u16, InstrumentId), orders: bool) -> u64 {
+    pub fn last(&mut self, source: u32, of: ListingKey, orders: bool) -> u64 {
         if self.count == 0 || self.kind(source) == SourceBookPolicy::Marked {
             return 0;
         }
         let feed = self.feed(source);
-        let of = self.feeds[feed as usize];
-        let named = [venue, 0].map(|v| self.named.get(&(feed, v, instrument)).copied().unwrap_or(0));
-        let all = if orders { of.lost[0].max(of.lost[1]) } else { of.lost[0] };
+        let losses = self.feeds[feed as usize];
+        let named = [of.venue, 0].map(|v| self.named.get(&(feed, v, of.instrument)).copied().unwrap_or(0));
+        let all = if orders { losses.lost[0].max(losses.lost[1]) } else { losses.lost[0] };
         all.max(named[0]).max(named[1])
     }
 

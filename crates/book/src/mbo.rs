@@ -16,7 +16,7 @@
 
 use crate::fault::BookFault;
 use crate::ladder::PriceLadder;
-use crate::qty::{align, settle};
+use crate::qty::{OrderQuantity, align, settle};
 use crate::store::{NONE, OrderStore, PriceQueue, StoredOrder};
 use crate::value::{OrderId, price_key};
 use unitape_model::{Price, Side};
@@ -41,8 +41,7 @@ pub(crate) struct OrderTerms {
     pub side: Option<Side>,
     /// [`Price::NONE`] for none.
     pub px: i64,
-    /// Mantissa and exponent.
-    pub qty: Option<(i64, i8)>,
+    pub qty: Option<OrderQuantity>,
     /// Whether the order can never enter a queue; none where the event does not say.
     pub hidden: Option<bool>,
     /// What few events say.
@@ -52,10 +51,10 @@ pub(crate) struct OrderTerms {
 /// What few events say of an order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ExtraOrderTerms {
-    /// What is left of it, whatever the book has: mantissa and exponent.
-    pub left: Option<(i64, i8)>,
-    /// How much of it is shown at most, likewise.
-    pub display: Option<(i64, i8)>,
+    /// The quantity left of it, whatever the book has.
+    pub left: Option<OrderQuantity>,
+    /// How much of it is shown at most.
+    pub display: Option<OrderQuantity>,
     /// It may end an order that the book does not have: one that was never accepted, or is over already.
     pub moot: bool,
 }
@@ -63,21 +62,21 @@ pub(crate) struct ExtraOrderTerms {
 impl ExtraOrderTerms {
     /// The order with what is said to be left of it, and its quantities in a power that all of them are whole numbers of.
     #[cold]
-    fn state(&self, mut order: StoredOrder, total: Option<(i64, i8)>) -> Result<StoredOrder, BookFault> {
-        let settled = |of: Option<(i64, i8)>| match of {
-            Some((m, e)) => settle(m, e).filter(|q| q.0 >= 0).map(Some).ok_or(BookFault::BadQuantity),
+    fn state(&self, mut order: StoredOrder, total: Option<OrderQuantity>) -> Result<StoredOrder, BookFault> {
+        let settled = |of: Option<OrderQuantity>| match of {
+            Some(qty) => settle(qty).filter(|q| q.mantissa >= 0).map(Some).ok_or(BookFault::BadQuantity),
             None => Ok(None),
         };
         let (left, display) = (settled(self.left)?, settled(self.display)?);
-        let exp = [total, left, display].into_iter().flatten().fold(order.exp(), |exp, q| exp.min(q.1));
+        let exp =
+            [total, left, display].into_iter().flatten().fold(order.exp(), |exp, q| exp.min(q.exponent));
         if exp != order.exp() {
             order = finer(order, exp).ok_or(BookFault::BadQuantity)?;
         }
-        let fits = |(m, e): (i64, i8)| align(m.into(), e, exp).and_then(|m| i64::try_from(m).ok());
         if let Some(left) = left {
-            order.left = fits(left).ok_or(BookFault::BadQuantity)?;
+            order.left = left.units(exp).ok_or(BookFault::BadQuantity)?;
             if let Some(total) = total {
-                let total = fits(total).ok_or(BookFault::BadQuantity)?;
+                let total = total.units(exp).ok_or(BookFault::BadQuantity)?;
                 order.done =
                     total.checked_sub(order.left).filter(|d| *d >= 0).ok_or(BookFault::BadQuantity)?;
             }
@@ -131,7 +130,7 @@ impl OrderBook {
     ) -> OrderResult {
         let Some(side) = terms.side else { return Err(BookFault::WrongSide) };
         let known = s.find(around.listing, &oid);
-        let Some((total, exp)) = terms.qty.and_then(|(m, e)| settle(m, e)).filter(|q| q.0 > 0) else {
+        let Some(total) = terms.qty.and_then(settle).filter(|q| q.mantissa > 0) else {
             return Err(BookFault::BadQuantity);
         };
         if let Some(slot) = known {
@@ -140,10 +139,11 @@ impl OrderBook {
             return Err(BookFault::OrdersFull);
         }
         let hidden = terms.hidden.unwrap_or(false);
-        let mut order = StoredOrder::new(oid, around.listing, side, terms.px, hidden).with_exp(exp);
-        order.left = total;
+        let mut order =
+            StoredOrder::new(oid, around.listing, side, terms.px, hidden).with_exp(total.exponent);
+        order.left = total.mantissa;
         if let Some(more) = &terms.more {
-            order = more.state(order, Some((total, exp)))?;
+            order = more.state(order, Some(total))?;
             if order.left <= 0 {
                 return Err(BookFault::BadQuantity);
             }
@@ -173,8 +173,8 @@ impl OrderBook {
         let Some(slot) = found.filter(|_| before.is_ok() || s.find(around.listing, &oid).is_some()) else {
             // What says how much is left says all of the order.
             return match terms.more.and_then(|more| more.left) {
-                Some((left, _)) if left > 0 => self.take_new(s, around, oid, terms).and(before),
-                Some((0, _)) => before,
+                Some(left) if left.mantissa > 0 => self.take_new(s, around, oid, terms).and(before),
+                Some(left) if left.mantissa == 0 => before,
                 _ => Err(BookFault::UnknownOrder),
             };
         };
@@ -194,14 +194,14 @@ impl OrderBook {
         let (was, was_exp, shown_was) = (order, order.exp(), s.shown_quantity(slot));
         let states_left = terms.more.is_some_and(|more| more.left.is_some());
         if let Some(more) = &terms.more {
-            let total = terms.qty.map(|(m, e)| settle(m, e).ok_or(BookFault::BadQuantity)).transpose()?;
+            let total = terms.qty.map(|qty| settle(qty).ok_or(BookFault::BadQuantity)).transpose()?;
             order = more.state(order, total)?;
         }
-        if let Some((m, e)) = terms.qty.filter(|_| !states_left) {
-            let Some((total, e)) = settle(m, e) else { return Err(BookFault::BadQuantity) };
-            let exp = e.min(order.exp());
-            let fits = |m: i64, e| align(m.into(), e, exp).and_then(|m| i64::try_from(m).ok());
-            let parts = (fits(total, e), fits(order.done, order.exp()));
+        if let Some(qty) = terms.qty.filter(|_| !states_left) {
+            let Some(total) = settle(qty) else { return Err(BookFault::BadQuantity) };
+            let exp = total.exponent.min(order.exp());
+            let done = OrderQuantity { mantissa: order.done, exponent: order.exp() };
+            let parts = (total.units(exp), done.units(exp));
             let (Some(total), Some(done)) = parts else { return Err(BookFault::BadQuantity) };
             (order.left, order.done) = (total.checked_sub(done).ok_or(BookFault::BadQuantity)?, done);
             order = order.with_exp(exp);
@@ -219,8 +219,8 @@ impl OrderBook {
         let not_more = |was: i64, now: i64| {
             align(was.into(), was_exp, order.exp()).is_some_and(|was| i128::from(now) <= was)
         };
-        let shows_more = display.is_some_and(|(m, e)| {
-            let part = align(m.into(), e, order.exp()).and_then(|m| i64::try_from(m).ok());
+        let shows_more = display.is_some_and(|display| {
+            let part = display.units(order.exp());
             !not_more(shown_was, part.map_or(order.left, |part| part.min(order.left)))
         });
         let keeps = was.level != NONE
@@ -277,13 +277,13 @@ impl OrderBook {
 
     fn take_exec(&mut self, s: &mut OrderStore, slot: u32, terms: &OrderTerms) -> OrderResult {
         let mut order = s.orders[slot as usize];
-        let Some((m, e)) = terms.qty.filter(|q| q.0 > 0).and_then(|(m, e)| settle(m, e)) else {
+        let Some(qty) = terms.qty.filter(|q| q.mantissa > 0).and_then(settle) else {
             return Err(BookFault::BadQuantity);
         };
-        if e != order.exp() {
-            order = finer(order, e.min(order.exp())).ok_or(BookFault::BadQuantity)?;
+        if qty.exponent != order.exp() {
+            order = finer(order, qty.exponent.min(order.exp())).ok_or(BookFault::BadQuantity)?;
         }
-        let more = align(m.into(), e, order.exp()).and_then(|m| i64::try_from(m).ok());
+        let more = qty.units(order.exp());
         let (left, done) = match more {
             Some(more) => (order.left.checked_sub(more), order.done.checked_add(more)),
             None => return Err(BookFault::BadQuantity),
@@ -450,7 +450,7 @@ impl OrderBook {
         s: &mut OrderStore,
         slot: u32,
         to: StoredOrder,
-        display: Option<(i64, i8)>,
+        display: Option<OrderQuantity>,
     ) -> OrderResult {
         let was = s.orders[slot as usize];
         if was.level != NONE && to.exp() < self.scale && !self.refine(s, to.exp()) {

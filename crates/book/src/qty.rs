@@ -6,6 +6,21 @@
 use unitape_model::num::EXPONENT_MAX;
 use unitape_model::{Amount, Decimal};
 
+/// A quantity of one order, as its event has it or as [`settle`] leaves it: `mantissa` × 10^`exponent`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OrderQuantity {
+    pub mantissa: i64,
+    pub exponent: i8,
+}
+
+impl OrderQuantity {
+    /// Its mantissa in 10^`exponent`; none when it is none or does not fit.
+    #[inline]
+    pub fn units(self, exponent: i8) -> Option<i64> {
+        align(self.mantissa.into(), self.exponent, exponent).and_then(|m| i64::try_from(m).ok())
+    }
+}
+
 /// `m × 10^from` as a whole number of `10^to`; none when it is none or does not fit.
 #[inline]
 pub(crate) fn align(m: i128, from: i8, to: i8) -> Option<i128> {
@@ -23,14 +38,14 @@ fn align_unequal(m: i128, from: i8, to: i8) -> Option<i128> {
 
 /// A quantity with an exponent at or below zero where it fits, so that whole numbers of shares all have the same.
 #[inline]
-pub(crate) fn settle(m: i64, e: i8) -> Option<(i64, i8)> {
-    match e {
-        0 => Some((m, 0)),
-        1..=18 => match m.checked_mul(POW10[e as usize] as i64) {
-            Some(m) => Some((m, 0)),
-            None => Some((m, e)),
+pub(crate) fn settle(qty: OrderQuantity) -> Option<OrderQuantity> {
+    match qty.exponent {
+        0 => Some(qty),
+        e @ 1..=18 => match qty.mantissa.checked_mul(POW10[e as usize] as i64) {
+            Some(mantissa) => Some(OrderQuantity { mantissa, exponent: 0 }),
+            None => Some(qty),
         },
-        _ => (e.unsigned_abs() <= EXPONENT_MAX as u8).then_some((m, e)),
+        e => (e.unsigned_abs() <= EXPONENT_MAX as u8).then_some(qty),
     }
 }
 
@@ -45,22 +60,34 @@ pub(crate) fn decimal(m: i64, e: i8) -> Decimal {
     Decimal::new(m, e).unwrap_or(Decimal::from_canonical(m, e))
 }
 
+/// A sum of quantities: `mantissa` × 10^`exponent`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ScaledQuantity {
+    pub mantissa: i128,
+    pub exponent: i8,
+}
+
+impl ScaledQuantity {
+    pub const ZERO: Self = Self { mantissa: 0, exponent: 0 };
+}
+
 /// The sum of two quantities, none when it does not fit.
-pub(crate) fn add(a: (i128, i8), b: (i128, i8)) -> Option<(i128, i8)> {
-    let e = a.1.min(b.1);
-    Some((align(a.0, a.1, e)?.checked_add(align(b.0, b.1, e)?)?, e))
+pub(crate) fn add(a: ScaledQuantity, b: ScaledQuantity) -> Option<ScaledQuantity> {
+    let exponent = a.exponent.min(b.exponent);
+    let [a, b] = [a, b].map(|q| align(q.mantissa, q.exponent, exponent));
+    Some(ScaledQuantity { mantissa: a?.checked_add(b?)?, exponent })
 }
 
 /// Whether two quantities are equal.
 #[inline]
-pub(crate) fn same(a: (i128, i8), b: (i128, i8)) -> bool {
-    if a.1 == b.1 { a.0 == b.0 } else { same_unequal(a, b) }
+pub(crate) fn same(a: ScaledQuantity, b: ScaledQuantity) -> bool {
+    if a.exponent == b.exponent { a.mantissa == b.mantissa } else { same_unequal(a, b) }
 }
 
 /// Of two exponents; not inlined, so that the comparison above stays small enough to be.
 #[inline(never)]
-fn same_unequal(a: (i128, i8), b: (i128, i8)) -> bool {
-    amount(a.0, a.1) == amount(b.0, b.1)
+fn same_unequal(a: ScaledQuantity, b: ScaledQuantity) -> bool {
+    amount(a.mantissa, a.exponent) == amount(b.mantissa, b.exponent)
 }
 
 const POW10: [i128; 39] = {
@@ -86,18 +113,20 @@ mod tests {
                 Some(units) => prop_assert_eq!(amount(units, to), amount(m.into(), from)),
                 None => prop_assert!(to > from || i32::from(from) - i32::from(to) > 19),
             }
-            let (n, e) = settle(m, from).unwrap();
+            let OrderQuantity { mantissa: n, exponent: e } =
+                settle(OrderQuantity { mantissa: m, exponent: from }).unwrap();
             prop_assert_eq!(amount(n.into(), e), amount(m.into(), from));
             prop_assert!(e <= 0 || n == m);
         }
 
         #[test]
         fn sums_are_exact(a in any::<i64>(), b in any::<i64>(), e in -9i8..=9, f in -9i8..=9) {
-            let (sum, g) = add((a.into(), e), (b.into(), f)).unwrap();
-            prop_assert_eq!(g, e.min(f));
+            let of = |mantissa, exponent| ScaledQuantity { mantissa, exponent };
+            let sum = add(of(a.into(), e), of(b.into(), f)).unwrap();
+            prop_assert_eq!(sum.exponent, e.min(f));
             let (a, b) = (align(a.into(), e, -9).unwrap(), align(b.into(), f, -9).unwrap());
-            prop_assert!(same((sum, g), (a + b, -9)));
-            prop_assert!(!same((sum, g), (a + b + 1, -9)));
+            prop_assert!(same(sum, of(a + b, -9)));
+            prop_assert!(!same(sum, of(a + b + 1, -9)));
         }
     }
 
@@ -105,9 +134,10 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         for e in [i8::MIN, -31, 31, i8::MAX] {
-            assert_eq!(settle(1, e), None);
+            assert_eq!(settle(OrderQuantity { mantissa: 1, exponent: e }), None);
         }
         assert_eq!(align(1, i8::MAX, i8::MIN), None);
-        assert_eq!(add((i128::MAX, 0), (1, 0)), None);
+        let of = |mantissa| ScaledQuantity { mantissa, exponent: 0 };
+        assert!(add(of(i128::MAX), of(1)).is_none());
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! Slots are used again, so nothing is allocated once the slabs have grown to what is live at a time.
 
-use crate::qty;
+use crate::qty::{self, OrderQuantity};
 use crate::value::{OrderId, OrderView};
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use rustc_hash::FxBuildHasher;
@@ -119,7 +119,7 @@ pub(crate) struct OrderStore {
     hasher: DefaultHashBuilder,
     orders_max: u32,
     /// Of orders of which only a part is shown: how much at most, by slot; mantissa and exponent.
-    displays: HashMap<u32, (i64, i8), FxBuildHasher>,
+    displays: HashMap<u32, OrderQuantity, FxBuildHasher>,
 }
 
 impl OrderStore {
@@ -185,12 +185,12 @@ impl OrderStore {
 
     #[cold]
     fn shown_part(&self, slot: u32, order: &StoredOrder) -> i64 {
-        let display = self.displays.get(&slot).and_then(|&(m, e)| qty::align(m.into(), e, order.exp()));
-        display.and_then(|m| i64::try_from(m).ok()).map_or(order.left, |m| m.min(order.left))
+        let display = self.displays.get(&slot).and_then(|display| display.units(order.exp()));
+        display.map_or(order.left, |m| m.min(order.left))
     }
 
     /// Of the order in a slot at most so much is shown from now on.
-    pub fn set_display(&mut self, slot: u32, display: (i64, i8)) {
+    pub fn set_display(&mut self, slot: u32, display: OrderQuantity) {
         let order = &mut self.orders[slot as usize];
         *order = order.with_partly_shown(true);
         self.displays.insert(slot, display);

@@ -316,7 +316,7 @@ fn head(json: &str) -> Vec<u8> {
 }
 
 fn raw_of(dir: &Path, entry: &QuarantineEntry) -> Result<Vec<u8>, Error> {
-    raw_bytes(dir, (entry.raw_at, entry.length))
+    raw_bytes(dir, entry.raw_at, entry.length)
 }
 
 /// The bytes of a quarantine event of the tape in `dir`, compared with its hash.
@@ -326,7 +326,7 @@ fn raw_of(dir: &Path, entry: &QuarantineEntry) -> Result<Vec<u8>, Error> {
 pub(crate) fn raw_of_event(dir: &Path, event: &Event<'_>) -> Result<Vec<u8>, Error> {
     let part = |field| uint(event, field).unwrap_or(0);
     let (raw_at, length) = (part(EventField::RawAt), part(EventField::Length));
-    let raw = raw_bytes(dir, (raw_at, length))?;
+    let raw = raw_bytes(dir, raw_at, length)?;
     compare(dir, raw_at, &text(event, EventField::Hash), &raw)?;
     Ok(raw)
 }
@@ -336,7 +336,7 @@ fn raw_log_error(dir: &Path, kind: ErrorKind, what: String) -> Error {
 }
 
 /// So many bytes of the raw log of the tape in `dir`, from this place on.
-fn raw_bytes(dir: &Path, (raw_at, length): (u64, u64)) -> Result<Vec<u8>, Error> {
+fn raw_bytes(dir: &Path, raw_at: u64, length: u64) -> Result<Vec<u8>, Error> {
     if length == 0 {
         return Ok(Vec::new());
     }

@@ -133,6 +133,12 @@ impl MeasuredWorker {
     }
 }
 
+/// The messages of one block, numbered from `first` without a gap.
+struct MessageRange {
+    first: u64,
+    messages: u64,
+}
+
 impl Farm for MeasuredFarm {
     type Worker = MeasuredWorker;
     /// Messages that are not claimed yet.
@@ -142,8 +148,7 @@ impl Farm for MeasuredFarm {
     type Block = u64;
     /// The next ordinal.
     type Sequencer = u64;
-    /// First ordinal and number of messages.
-    type Plan = (u64, u64);
+    type Plan = MessageRange;
     type Error = MeasurementFault;
 
     fn intake(
@@ -180,17 +185,14 @@ impl Farm for MeasuredFarm {
         next: &mut u64,
         _: &mut MeasuredWorker,
         messages: u64,
-    ) -> Result<(u64, u64), MeasurementFault> {
+    ) -> Result<MessageRange, MeasurementFault> {
         let first = *next;
         *next += messages;
-        Ok((first, messages))
+        Ok(MessageRange { first, messages })
     }
 
-    fn finish(
-        &self,
-        worker: &mut MeasuredWorker,
-        (first, messages): (u64, u64),
-    ) -> Result<(), MeasurementFault> {
+    fn finish(&self, worker: &mut MeasuredWorker, range: MessageRange) -> Result<(), MeasurementFault> {
+        let MessageRange { first, messages } = range;
         // The sum of first, first + 1, … is first times their number plus 0 + 1 + … .
         let steps = messages * (messages - 1) / 2;
         worker.sum = worker.sum.wrapping_add(first.wrapping_mul(messages)).wrapping_add(steps);

@@ -8,18 +8,26 @@ use unitape_model::Decimal;
 /// One, in the billionths that decimal parameters come in.
 pub(crate) const BILLION: i128 = 1_000_000_000;
 
-/// A number from 0 on as mantissa and exponent of ten.
-pub(crate) type Scaled = (u128, i32);
+/// A number from 0 on: `mantissa` × 10^`exponent`, in as many forms as it has trailing zeros.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ScaledNumber {
+    pub mantissa: u128,
+    pub exponent: i32,
+}
 
 /// `|d| × factor`; the mantissa stays under 2^127 for a factor under 2^63.
 #[inline]
-pub(crate) fn times(d: Decimal, factor: u64) -> Scaled {
-    (u128::from(d.mantissa().unsigned_abs()) * u128::from(factor), d.exponent().into())
+pub(crate) fn times(d: Decimal, factor: u64) -> ScaledNumber {
+    ScaledNumber {
+        mantissa: u128::from(d.mantissa().unsigned_abs()) * u128::from(factor),
+        exponent: d.exponent().into(),
+    }
 }
 
 /// a ≤ b, exactly.
-pub(crate) fn at_most((a, a_exp): Scaled, (b, b_exp): Scaled) -> bool {
-    let shift = a_exp - b_exp;
+pub(crate) fn at_most(a: ScaledNumber, b: ScaledNumber) -> bool {
+    let shift = a.exponent - b.exponent;
+    let (a, b) = (a.mantissa, b.mantissa);
     let scale = 10u128.checked_pow(shift.unsigned_abs());
     // What passes 128 bits on one side is greater than anything on the other.
     if shift >= 0 {

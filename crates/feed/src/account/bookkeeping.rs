@@ -19,15 +19,22 @@ pub fn define_frame(out: &mut Vec<u8>, dict: NameKind, id: u32, name: &str) {
     e.finish(0).expect("a definition is short");
 }
 
-/// The definition of a source; or, of the source whose first definition is `of`, one more 4 GiB or another mapping.
-pub fn source_frame(
-    out: &mut Vec<u8>,
-    (id, of): (u32, u32),
-    feed: &str,
-    facts: &SourceFacts,
-    sort: &FormatId,
-    base: u64,
-) {
+/// What the definition of a source says besides its feed and file.
+#[derive(Clone, Copy, Debug)]
+pub struct DefinitionParts<'d> {
+    /// Its own id.
+    pub id: u32,
+    /// The id of the source's first definition, of which this is one more 4 GiB or another mapping; 0 where it is the first.
+    pub of: u32,
+    /// Format, mapping and books.
+    pub sort: &'d FormatId,
+    /// Offset in the source from which the events count theirs, bytes.
+    pub base: u64,
+}
+
+/// The definition of a source.
+pub fn source_frame(out: &mut Vec<u8>, feed: &str, facts: &SourceFacts, parts: DefinitionParts<'_>) {
+    let DefinitionParts { id, of, sort, base } = parts;
     let mut e = EventBuilder::begin(out, EventKind::Source, UnixNanos(0));
     set(&mut e, EventField::Index, EventValue::UInt(id.into()));
     if of != 0 {

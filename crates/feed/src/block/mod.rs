@@ -143,6 +143,33 @@ pub struct BlockUnit {
     pub what: UnitKind,
 }
 
+/// Where a message came from.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageOrigin {
+    /// Id of the source's definition.
+    pub source: u32,
+    /// Offset of the message in the source.
+    pub offset: u64,
+}
+
+/// The bytes of a message in its source.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageSpan {
+    /// Offset of the first.
+    pub offset: u64,
+    /// How many bytes.
+    pub length: usize,
+}
+
+/// A length of the arena and the number of its fix-ups then, for [`Block::roll_back`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ArenaMark {
+    /// Bytes of the arena.
+    pub arena: usize,
+    /// Fix-ups in it.
+    pub fixups: usize,
+}
+
 /// A message that became one event.
 #[derive(Clone, Copy, Debug)]
 pub struct SingleEventUnit {
@@ -235,14 +262,14 @@ impl Block {
     }
 
     /// Where the next message's frames will start.
-    pub fn mark(&self) -> (usize, usize) {
-        (self.arena.len(), self.fixups.len())
+    pub fn mark(&self) -> ArenaMark {
+        ArenaMark { arena: self.arena.len(), fixups: self.fixups.len() }
     }
 
     /// Takes back the frames since `mark`.
-    pub fn roll_back(&mut self, mark: (usize, usize)) {
-        self.arena.truncate(mark.0);
-        self.fixups.truncate(mark.1);
+    pub fn roll_back(&mut self, mark: ArenaMark) {
+        self.arena.truncate(mark.arena);
+        self.fixups.truncate(mark.fixups);
         self.waiting.forget();
     }
 
@@ -265,11 +292,11 @@ impl Block {
         (waiting, IdDestination { known, local, arena, fixups, units })
     }
 
-    /// Ends a message of `length` bytes that became `events` events.
+    /// Ends a message that became `events` events.
     #[inline]
     pub fn end_message(
         &mut self,
-        place: (u64, usize),
+        span: MessageSpan,
         ts: UnixNanos,
         events: u32,
         what: UnitKind,
@@ -278,22 +305,16 @@ impl Block {
         let unit = self.units.len();
         let (waiting, mut to) = self.destination(known);
         waiting.next(unit, &mut to);
-        self.end_resolved(place, ts, events, what);
+        self.end_resolved(span, ts, events, what);
     }
 
     /// The same for one of whose names none waits, because it was built without [`Block::builder`].
     #[inline]
-    pub fn end_resolved(
-        &mut self,
-        (offset, length): (u64, usize),
-        ts: UnixNanos,
-        events: u32,
-        what: UnitKind,
-    ) {
+    pub fn end_resolved(&mut self, span: MessageSpan, ts: UnixNanos, events: u32, what: UnitKind) {
         self.tally.messages += 1;
         self.tally.with_events += 1;
         self.tally.events += u64::from(events);
-        self.push(offset, ts, (events, length as u32), what);
+        self.push(span.offset, ts, events, span.length as u32, what);
     }
 
     /// So many events more are of the last unit.
@@ -359,7 +380,7 @@ impl Block {
 
     /// Puts a message, or garbage, into quarantine.
     pub fn quarantine(&mut self, source: u32, offset: u64, raw: &[u8], reason: &str, detail: &str) {
-        self.quarantine_message((source, offset), raw, reason, detail, &AffectedBooks::Feed);
+        self.quarantine_message(MessageOrigin { source, offset }, raw, reason, detail, &AffectedBooks::Feed);
     }
 
     /// Marks progress if the message at `start..end` of the source reaches over a multiple of
@@ -378,7 +399,7 @@ impl Block {
         self.tallies.push(self.tally);
         self.index.open_runs = self.runs.len();
         self.marks.push(ProgressMarkIndex { unit: self.units.len() as u32, runs: self.runs.len() as u32 });
-        self.push(through, NO_TS, (0, 0), UnitKind::Progress { tally, end });
+        self.push(through, NO_TS, 0, 0, UnitKind::Progress { tally, end });
     }
 
     /// Puts a unit before all others that says: from here on another mapping decodes this source.
@@ -526,7 +547,7 @@ impl Block {
         latest
     }
 
-    pub(crate) fn push(&mut self, offset: u64, ts: UnixNanos, (events, length): (u32, u32), what: UnitKind) {
+    pub(crate) fn push(&mut self, offset: u64, ts: UnixNanos, events: u32, length: u32, what: UnitKind) {
         self.units.push(BlockUnit {
             offset,
             ts,

@@ -2,7 +2,7 @@
 
 use crate::block::affected_books::AffectedBooks;
 use crate::block::json::json_string;
-use crate::block::{Block, NO_TS, UnitKind};
+use crate::block::{Block, MessageOrigin, NO_TS, UnitKind};
 use unitape_model::event::EventValue;
 use unitape_model::{EventBuilder, EventField, EventKind, UnixNanos, flags};
 
@@ -79,12 +79,13 @@ impl Block {
     /// Puts a message into quarantine, with what it was about.
     pub fn quarantine_message(
         &mut self,
-        (source, offset): (u32, u64),
+        origin: MessageOrigin,
         raw: &[u8],
         reason: &str,
         detail: &str,
         concern: &AffectedBooks,
     ) {
+        let MessageOrigin { source, offset } = origin;
         // The time and the place in the raw log are the sequencer's to know.
         let why = QuarantineDetails {
             ts: UnixNanos(0),
@@ -101,7 +102,7 @@ impl Block {
         self.raw.extend_from_slice(raw);
         self.tally.messages += 1;
         self.tally.quarantined += 1;
-        self.push(offset, NO_TS, (1, 0), UnitKind::Quarantine);
+        self.push(offset, NO_TS, 1, 0, UnitKind::Quarantine);
     }
 }
 

@@ -6,10 +6,10 @@
 //! themselves) go into quarantine with their record, and so does all that is behind damage.
 
 use crate::block::Block;
-use crate::formats::format::FormatDecoder;
+use crate::formats::format::{FormatDecoder, SourceContext};
 use std::net::IpAddr;
 use unitape_base::capture::{CaptureWalker, NextCaptureRecord, UdpContent, udp};
-use unitape_model::{Dictionary, UnixNanos};
+use unitape_model::UnixNanos;
 
 /// Which UDP datagrams of a capture are the feed's; an empty list means all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,13 +33,21 @@ impl DatagramFilter {
     }
 }
 
+/// A walker at the first byte of a block, and which datagrams it is to find.
+pub struct CaptureInput<'c> {
+    pub walker: &'c mut CaptureWalker,
+    pub select: &'c DatagramFilter,
+}
+
 /// Decodes all whole records of `block`, which begins at one.
 pub fn decode(
     decoder: &mut dyn FormatDecoder,
     block: &mut Block,
-    (source, known): (u32, &Dictionary),
-    (walker, select): (&mut CaptureWalker, &DatagramFilter),
+    of: SourceContext<'_>,
+    input: CaptureInput<'_>,
 ) {
+    let SourceContext { source, known } = of;
+    let CaptureInput { walker, select } = input;
     let bytes = std::mem::take(&mut block.bytes);
     let (base, eof) = (block.base, block.eof);
     let mut payload = std::mem::take(&mut block.payload);

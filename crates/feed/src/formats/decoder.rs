@@ -2,8 +2,8 @@
 
 use crate::block::Block;
 use crate::error::Error;
-use crate::formats::capture::{self, DatagramFilter};
-use crate::formats::format::{Format, FormatDecoder};
+use crate::formats::capture::{self, CaptureInput, DatagramFilter};
+use crate::formats::format::{Format, FormatDecoder, SourceContext};
 use crate::formats::stamp;
 use crate::mapping::{MappingExplainer, RuleLocation};
 use unitape_marketdata::engine::EngineStats;
@@ -50,7 +50,8 @@ impl FeedDecoder {
         match block.walker.take() {
             Some(walker) => {
                 let mut at_start = walker.clone();
-                capture::decode(decoder, block, (source, known), (&mut at_start, &how.select));
+                let input = CaptureInput { walker: &mut at_start, select: &how.select };
+                capture::decode(decoder, block, SourceContext { source, known }, input);
                 block.walker = Some(walker);
             }
             None => decoder.stretch(block, source, known),
@@ -63,7 +64,7 @@ impl FeedDecoder {
             block.decoded = block.bytes.len();
             block.mark_progress(block.base + block.bytes.len() as u64, true);
         }
-        stamp::receive_times(block, (how.receive_times, how.by_receive_time));
+        stamp::receive_times(block, how);
     }
 
     /// From now on notes what it does with each message by the mapping's rules, and why; gives those rules.

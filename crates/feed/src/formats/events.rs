@@ -1,7 +1,7 @@
 //! Events as JSON Lines, onto the tape as they are.
 
 use crate::block::affected_books::{AffectedBooks, changes_books};
-use crate::block::{Block, UnitKind};
+use crate::block::{Block, MessageOrigin, MessageSpan, UnitKind};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, Format, FormatDecoder};
 use crate::mapping::Mapping;
@@ -64,7 +64,7 @@ fn decode(block: &mut Block, source: u32, known: &Dictionary, by: &mut impl Inst
         let start = block.base + at as u64;
         let next = match next_line(&bytes, at, block.eof) {
             NextLine::Line { bytes: line, next } => {
-                decode_line(block, line, (source, start), known, by);
+                decode_line(block, line, MessageOrigin { source, offset: start }, known, by);
                 next
             }
             NextLine::TooLong { .. } => {
@@ -87,10 +87,11 @@ fn decode(block: &mut Block, source: u32, known: &Dictionary, by: &mut impl Inst
 fn decode_line(
     block: &mut Block,
     line: &[u8],
-    (source, offset): (u32, u64),
+    origin: MessageOrigin,
     known: &Dictionary,
     by: &mut impl InstrumentLookup,
 ) {
+    let MessageOrigin { source, offset } = origin;
     by_venue(line, by);
     let mark = block.mark();
     let options = LineOptions { source, offset: offset as u32, flags: flags::LAST };
@@ -102,7 +103,8 @@ fn decode_line(
             if missed {
                 block.note_unresolved();
             }
-            block.end_message((offset, line.len()), ts, 1, UnitKind::Events, known);
+            let span = MessageSpan { offset, length: line.len() };
+            block.end_message(span, ts, 1, UnitKind::Events, known);
         }
         // An empty line is no message; headers, cases and expectations are messages that we know and do not want.
         Ok(EventLine::Blank) => {}
@@ -110,7 +112,7 @@ fn decode_line(
         Err(e) => {
             block.roll_back(mark);
             let concern = concern(line, by);
-            block.quarantine_message((source, offset), line, e.code, &e.to_string(), &concern);
+            block.quarantine_message(origin, line, e.code, &e.to_string(), &concern);
         }
     }
 }

@@ -80,6 +80,13 @@ pub trait ByteFormat: Debug + Send + Sync {
     }
 }
 
+/// Id of the definition of the source in hand, and the names that have ids already.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceContext<'k> {
+    pub source: u32,
+    pub known: &'k Dictionary,
+}
+
 /// Decodes stretches of one source after the other.
 pub trait FormatDecoder: Any + Debug + Send {
     /// Decodes a stretch of messages, behind what the block has already.

@@ -6,19 +6,20 @@
 //! grow by a line, and the arena is rewritten.
 
 use crate::block::Block;
+use crate::formats::decoder::DecodeOptions;
 use unitape_model::schema::{EventSchema, RECV_EXT, RECV_NONE, at};
 use unitape_model::{EventField, EventKind, FrameHeader, LINE, UnixNanos, flags};
 
 /// Gives the events of `block` their receive times, and its units the time by which feeds are merged, where one or the
 /// other is wanted.
-pub fn receive_times(block: &mut Block, (in_events, by_receive_time): (bool, bool)) {
+pub fn receive_times(block: &mut Block, options: &DecodeOptions) {
     if block.times.is_empty() {
         return;
     }
-    if in_events {
+    if options.receive_times {
         stamp(block);
     }
-    if by_receive_time {
+    if options.by_receive_time {
         for unit in &mut block.units {
             if unit.what.is_events() {
                 unit.ts = time_of(&block.times, last_byte(unit.offset, unit.length)).unwrap_or(unit.ts);

@@ -6,14 +6,14 @@
 use super::entries::next_entry;
 use super::explain::MappingExplainer;
 use super::format_adapter::{EntryCursor, MessageRefusal, ParsedMessage};
-use super::instruments::{is_looked_up, set_looked_up, set_venue_and_time};
+use super::instruments::{LookupTarget, LookupTime, is_looked_up, set_looked_up, set_venue_and_time};
 use super::plan::{
     BestPicks, EventPlan, FieldPlan, MappingPlan, RuleCondition, SetOp, SlotSource, TypeRules, ValueSource,
 };
 use super::{UnmatchedPolicy, plan};
 use crate::block::json::write_json;
 use crate::block::numbers::SequenceEffect;
-use crate::block::{Block, BlockNames, SessionKey, UnitKind};
+use crate::block::{Block, BlockNames, MessageOrigin, MessageSpan, SessionKey, UnitKind};
 use crate::reference::{InstrumentLookup, PlainInstruments, ReferenceLookup};
 use unitape_model::event::EventValue;
 use unitape_model::{Dictionary, EventBuilder, FrameHeader, Price, Refusal, UnixNanos, flags, words};
@@ -47,15 +47,6 @@ pub(super) struct TextScratch {
     pub plain: Vec<u8>,
     /// A value with its suffix.
     pub whole: Vec<u8>,
-}
-
-/// Where a message came from.
-#[derive(Clone, Copy, Debug)]
-pub struct MessageOrigin {
-    /// Id of the source's definition.
-    pub source: u32,
-    /// Offset of the message in the source.
-    pub offset: u64,
 }
 
 /// What a message became.
@@ -119,14 +110,14 @@ impl<R: Copy> MessageMapper<R> {
                     Some(run) => UnitKind::Numbered { run, maybe },
                     None => UnitKind::Events,
                 };
-                block.end_message((origin.offset, message.raw().len()), ts, count, what, known);
+                let span = MessageSpan { offset: origin.offset, length: message.raw().len() };
+                block.end_message(span, ts, count, what, known);
             }
             Err(refused) => {
                 block.roll_back(mark);
                 self.note_sequence(block, message, maybe, !refused.is_garbled());
                 let concern = self.affected_books(message);
-                let place = (origin.source, origin.offset);
-                block.quarantine_message(place, message.raw(), refused.code, &refused.detail, &concern);
+                block.quarantine_message(origin, message.raw(), refused.code, &refused.detail, &concern);
             }
         }
     }
@@ -152,7 +143,7 @@ impl<R: Copy> MessageMapper<R> {
             }
         };
         if let Some(explainer) = &mut aside.explainer {
-            explainer.note(&self.plan, message, (origin, block.units.len()), &outcome);
+            explainer.note(&self.plan, message, origin, block.units.len(), &outcome);
         }
         self.aside = Some(aside);
         outcome
@@ -241,7 +232,7 @@ impl<R: Copy> MessageMapper<R> {
             return Ok(MappingOutcome::Ignored);
         }
         let ts = event_time(plan, message, &mut scratch.plain)?;
-        fill_picks(plan, rule, message, (entry, picks), &mut scratch.plain)?;
+        fill_picks(plan, rule, message, PickBuffers { entry, picks }, &mut scratch.plain)?;
         let view = MappingInput { picks, ..view };
         let sequence = plan.sequence.and_then(|s| message.slot(s)).and_then(|v| message.number(v));
         let mut writer =
@@ -371,18 +362,20 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         plan: &EventPlan,
         view: &MappingInput<'_, M>,
     ) -> Result<(), MessageRefusal> {
-        let TextScratch { plain, whole } = &mut *self.scratch;
+        let scratch = &mut *self.scratch;
         let (arena, mut names) = self.block.builder(self.known);
         let mut e = EventBuilder::begin(arena, plan.kind, self.ts);
         e.source(self.origin.source, self.origin.offset as u32);
         if let Some(sequence) = self.sequence {
             e.sequence(sequence);
         }
-        set_venue_and_time(self.plan, plan, view, (&mut self.by, self.ts), (plain, whole));
+        let time = LookupTime { by: &mut self.by, ts: self.ts };
+        set_venue_and_time(self.plan, plan, view, time, scratch);
         for (i, op) in plan.ops.iter().enumerate() {
             if is_looked_up::<I>(op) {
-                let to = (&mut e, &mut names, &mut self.by);
-                set_looked_up(self.plan, &plan.fields[i], view, to, (plain, whole))?;
+                let target = EventTarget { event: &mut e, names: &mut names };
+                let target = LookupTarget { target, by: &mut self.by };
+                set_looked_up(self.plan, &plan.fields[i], view, target, scratch)?;
                 continue;
             }
             if let SetOp::Ready(ready) = op.way {
@@ -392,19 +385,21 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
             let value = view.value(op.from).or_else(|| op.or.and_then(|from| view.value(from)));
             let Some(value) = value else {
                 if op.from == SlotSource::Const {
-                    set_long(self.plan, &plan.fields[i], view, (&mut e, &mut names), (plain, whole))?;
+                    let target = EventTarget { event: &mut e, names: &mut names };
+                    set_long(self.plan, &plan.fields[i], view, target, scratch)?;
                 } else if op.required {
                     return Err(field_refusal::<M>(Refusal::Missing, &plan.fields[i], b""));
                 }
                 continue;
             };
             let set = match op.way {
-                SetOp::AsItIs => view.message.set(value, &mut e, op.spec, &mut names, plain),
+                SetOp::AsItIs => view.message.set(value, &mut e, op.spec, &mut names, &mut scratch.plain),
                 SetOp::Coded(codes) => {
-                    match plan.codes[usize::from(codes)].get(view.message.text(value, plain)) {
+                    match plan.codes[usize::from(codes)].get(view.message.text(value, &mut scratch.plain)) {
                         Some(ready) => e.set_ready(ready),
                         None => {
-                            set_long(self.plan, &plan.fields[i], view, (&mut e, &mut names), (plain, whole))?
+                            let target = EventTarget { event: &mut e, names: &mut names };
+                            set_long(self.plan, &plan.fields[i], view, target, scratch)?
                         }
                     }
                     continue;
@@ -414,13 +409,15 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                     None => Err(Refusal::BadTime),
                 },
                 SetOp::Text | SetOp::Ready(_) => {
-                    set_long(self.plan, &plan.fields[i], view, (&mut e, &mut names), (plain, whole))?;
+                    let target = EventTarget { event: &mut e, names: &mut names };
+                    set_long(self.plan, &plan.fields[i], view, target, scratch)?;
                     continue;
                 }
             };
             if let Err(refusal) = set {
                 let field = &plan.fields[i];
-                let refused = field_refusal::<M>(refusal, field, view.message.text(value, plain));
+                let refused =
+                    field_refusal::<M>(refusal, field, view.message.text(value, &mut scratch.plain));
                 return Err(with_flaw(refused, view.message, value));
             }
         }
@@ -433,7 +430,8 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                 if let MappedValue::Value(value) = found
                     && !view.message.is_of_form(value)
                 {
-                    let (refusal, shown) = (Refusal::BadValue, printable(view.message.text(value, plain)));
+                    let shown = printable(view.message.text(value, &mut scratch.plain));
+                    let refusal = Refusal::BadValue;
                     let detail = format!("{name}: {refusal}: {shown}");
                     return Err(with_flaw(
                         MessageRefusal { code: refusal.code(), detail },
@@ -441,12 +439,12 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                         value,
                     ));
                 }
-                keep(name, view.text(found, plain))?;
+                keep(name, view.text(found, &mut scratch.plain))?;
             }
         }
         for (name, slot) in &plan.keep_entry {
             if let Some(found) = view.get(&ValueSource::Entry(*slot)) {
-                keep(name, view.text(found, plain))?;
+                keep(name, view.text(found, &mut scratch.plain))?;
             }
         }
         // What nothing names is the message's, not the entry's: it is once, in the first event.
@@ -459,15 +457,23 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
     }
 }
 
+/// An event that is being built, and the names that its fields get ids by.
+pub(super) struct EventTarget<'e, 'b> {
+    pub event: &'e mut EventBuilder<'b>,
+    pub names: &'e mut BlockNames<'b>,
+}
+
 /// Sets a field by way of its text, through its table and with its suffix.
 #[inline(never)]
 fn set_long<M: ParsedMessage>(
     plan: &MappingPlan,
     field: &FieldPlan,
     view: &MappingInput<'_, M>,
-    (event, names): (&mut EventBuilder<'_>, &mut BlockNames<'_>),
-    (plain, whole): (&mut Vec<u8>, &mut Vec<u8>),
+    target: EventTarget<'_, '_>,
+    scratch: &mut TextScratch,
 ) -> Result<(), MessageRefusal> {
+    let EventTarget { event, names } = target;
+    let TextScratch { plain, whole } = scratch;
     let found = view.get(&field.from).or_else(|| field.or.as_ref().and_then(|f| view.get(f)));
     let Some(found) = found else { return Ok(()) };
     if let MappedValue::Value(value) = found
@@ -509,13 +515,20 @@ fn with_flaw<M: ParsedMessage>(mut refused: MessageRefusal, message: &M, value: 
     refused
 }
 
+/// Two buffers of a message's values: `entry` is overwritten entry by entry, `picks` keeps what the rule picks of them.
+pub(super) struct PickBuffers<'s, M: ParsedMessage> {
+    pub entry: EntrySlots<'s, M>,
+    pub picks: EntrySlots<'s, M>,
+}
+
 pub(super) fn fill_picks<M: ParsedMessage>(
     plan: &MappingPlan,
     rule: &plan::CompiledRule,
     message: &M,
-    (entry, picks): (EntrySlots<'_, M>, EntrySlots<'_, M>),
+    buffers: PickBuffers<'_, M>,
     scratch: &mut Vec<u8>,
 ) -> Result<(), MessageRefusal> {
+    let PickBuffers { entry, picks } = buffers;
     picks.fill(None);
     for &group in &rule.pick_groups {
         let mut cursor = EntryCursor::default();

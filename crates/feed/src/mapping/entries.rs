@@ -15,7 +15,7 @@ pub(super) fn next_entry<M: ParsedMessage>(
     let entry = &mut entry[..plan.entry_slots[group]];
     let inherit = &plan.inherit[group];
     if !inherit.is_empty() {
-        return next_heir(message, (group, inherit), cursor, entry);
+        return next_heir(message, group, inherit, cursor, entry);
     }
     entry.fill(None);
     message.next_entry(group, cursor, entry)
@@ -24,7 +24,8 @@ pub(super) fn next_entry<M: ParsedMessage>(
 /// The same of a group whose entries inherit members of the one before.
 fn next_heir<M: ParsedMessage>(
     message: &M,
-    (group, inherit): (usize, &[u8]),
+    group: usize,
+    inherit: &[u8],
     cursor: &mut EntryCursor,
     entry: &mut [Option<M::Ref>],
 ) -> Result<bool, MessageRefusal> {

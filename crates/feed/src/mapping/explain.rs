@@ -11,13 +11,16 @@
 //! continues after a refused value, so it reports all faults of a message at once. The mapper alone decides the
 //! outcome of the message.
 
-use super::apply::{MappedValue, MappingInput, MappingOutcome as Applied, event_time, fill_picks, translate};
+use super::apply::{
+    EventTarget, MappedValue, MappingInput, MappingOutcome as Applied, PickBuffers, event_time, fill_picks,
+    translate,
+};
 use super::entries::next_entry;
 use super::format_adapter::{EntryCursor, MessageRefusal, ParsedMessage};
 use super::plan::{EventPlan, FieldPlan, MappingPlan, RuleCondition, ValueSource};
 use super::{FieldConfig, FieldOptions, Mapping, MessageOrigin};
 use crate::block::json::json_string;
-use crate::block::{Block, BlockNames};
+use crate::block::{ArenaMark, Block};
 use serde::Serialize;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -220,6 +223,13 @@ struct EventLines {
     fields: BTreeMap<String, usize>,
 }
 
+/// An event of a rule; both count from 0.
+#[derive(Clone, Copy)]
+struct RuleEventIndex {
+    rule: usize,
+    event: usize,
+}
+
 impl MappingExplainer {
     /// For the mapper of this mapping.
     pub fn new(mapping: &Mapping) -> Self {
@@ -260,7 +270,8 @@ impl MappingExplainer {
         &mut self,
         plan: &MappingPlan,
         message: &M,
-        (origin, unit): (MessageOrigin, usize),
+        origin: MessageOrigin,
+        unit: usize,
         outcome: &Result<Applied, MessageRefusal>,
     ) {
         let view = MappingInput { message, picks: &[], entry: &[] };
@@ -292,7 +303,7 @@ impl MappingExplainer {
         for &i in plan.rules_for(&message_type) {
             let (rule, lines) = (&plan.rules[i], &self.rules[i]);
             let place = RuleLocation { number: i + 1, line: lines.line };
-            match failed(&view, (&rule.when, &rule.when_paths), &lines.when) {
+            match failed(&view, &rule.when, &rule.when_paths, &lines.when) {
                 Some(failed) => explanation.passed_over.push(RejectedRule { rule: place, failed }),
                 None => {
                     explanation.rule = Some(place);
@@ -329,7 +340,8 @@ impl MappingExplainer {
     ) -> Result<(), MessageRefusal> {
         let mut entry = vec![None; plan.entry_slots.iter().copied().max().unwrap_or(0)];
         let mut picks = vec![None; plan.picks.len()];
-        fill_picks(plan, &plan.rules[rule], message, (&mut entry, &mut picks), &mut Vec::new())?;
+        let buffers = PickBuffers::<M> { entry: &mut entry, picks: &mut picks };
+        fill_picks(plan, &plan.rules[rule], message, buffers, &mut Vec::new())?;
         let events = &plan.rules[rule].events;
         let mut j = 0;
         for same in events.chunk_by(|a, b| a.each.is_some() && a.each == b.each) {
@@ -337,7 +349,8 @@ impl MappingExplainer {
             j = range.end;
             let Some(group) = same[0].each else {
                 let view = MappingInput { message, picks: &picks, entry: &[] };
-                self.event(plan, (rule, range.start), view, None, explanation);
+                let at = RuleEventIndex { rule, event: range.start };
+                self.event(plan, at, view, None, explanation);
                 continue;
             };
             let (mut cursor, mut number) = (EntryCursor::default(), 0);
@@ -345,7 +358,8 @@ impl MappingExplainer {
                 number += 1;
                 for j in range.clone() {
                     let view = MappingInput { message, picks: &picks, entry: &entry };
-                    self.event(plan, (rule, j), view, Some(number), explanation);
+                    let at = RuleEventIndex { rule, event: j };
+                    self.event(plan, at, view, Some(number), explanation);
                 }
             }
         }
@@ -355,15 +369,16 @@ impl MappingExplainer {
     fn event<M: ParsedMessage>(
         &mut self,
         plan: &MappingPlan,
-        (rule, j): (usize, usize),
+        at: RuleEventIndex,
         view: MappingInput<'_, M>,
         entry: Option<u64>,
         explanation: &mut MessageExplanation,
     ) {
+        let RuleEventIndex { rule, event: j } = at;
         let (event, text) = (&plan.rules[rule].events[j], &self.mapping.rule[rule].event[j]);
         let lines = &self.rules[rule].events[j];
         let place = RuleLocation { number: j + 1, line: lines.line };
-        if let Some(failed) = failed(&view, (&event.when, &event.when_paths), &lines.when) {
+        if let Some(failed) = failed(&view, &event.when, &event.when_paths, &lines.when) {
             explanation.skipped.push(SkippedEvent { event: place, entry, failed });
             return;
         }
@@ -387,10 +402,12 @@ impl MappingExplainer {
                 sort: sort(field.spec.slot),
                 ..FieldExplanation::default()
             };
-            one_field(plan, (field, text), &view, (&mut builder, &mut names), &mut seen);
+            let field = ExplainedField { plan: field, config: text };
+            let target = EventTarget { event: &mut builder, names: &mut names };
+            one_field(plan, field, &view, target, &mut seen);
             fields.push(seen);
         }
-        self.scratch.roll_back((0, 0));
+        self.scratch.roll_back(ArenaMark::default());
         let mut kept = kept(event, &view);
         if plan.keeps && explanation.events.is_empty() {
             let keep = |name: &str, value: &[u8]| {
@@ -405,14 +422,22 @@ impl MappingExplainer {
     }
 }
 
+/// A field of an event as compiled, and as the mapping's text has it.
+struct ExplainedField<'f> {
+    plan: &'f FieldPlan,
+    config: &'f FieldConfig,
+}
+
 /// Sets a field of an event as the mapper would, and records what happened.
 fn one_field<M: ParsedMessage>(
     plan: &MappingPlan,
-    (field, text): (&FieldPlan, &FieldConfig),
+    field: ExplainedField<'_>,
     view: &MappingInput<'_, M>,
-    (event, names): (&mut EventBuilder<'_>, &mut BlockNames<'_>),
+    target: EventTarget<'_, '_>,
     explanation: &mut FieldExplanation,
 ) {
+    let ExplainedField { plan: field, config: text } = field;
+    let EventTarget { event, names } = target;
     let long = match text {
         FieldConfig::Path(path) => FieldOptions { from: Some(path.clone()), ..FieldOptions::default() },
         FieldConfig::Table(table) => (**table).clone(),
@@ -488,7 +513,8 @@ fn one_field<M: ParsedMessage>(
 /// The first condition that does not hold.
 fn failed<M: ParsedMessage>(
     view: &MappingInput<'_, M>,
-    (when, paths): (&[RuleCondition], &[String]),
+    when: &[RuleCondition],
+    paths: &[String],
     lines: &BTreeMap<String, usize>,
 ) -> Option<FailedCondition> {
     let mut plain = Vec::new();

@@ -1,16 +1,27 @@
 //! Instruments of events by way of reference data: the part of the mapper that only feeds with such data have.
 
-use super::apply::{MappingInput, field_refusal, translate};
+use super::apply::{EventTarget, MappingInput, TextScratch, field_refusal, translate};
 use super::format_adapter::{MessageRefusal, ParsedMessage};
 use super::plan::{EventPlan, FieldOp, FieldPlan, MappingPlan};
-use crate::block::names::BlockNames;
 use crate::reference::InstrumentLookup;
-use unitape_model::{EventBuilder, EventField, NameKind, Refusal, UnixNanos};
+use unitape_model::{EventField, NameKind, Refusal, UnixNanos};
 
 /// Whether a field's value is an instrument that reference data knows by another name.
 #[inline(always)]
 pub(super) fn is_looked_up<I: InstrumentLookup>(op: &FieldOp) -> bool {
     I::BY_REFERENCE && op.spec.slot.dict() == Some(NameKind::Instrument)
+}
+
+/// An instrument lookup, and the event time for which it is to answer.
+pub(super) struct LookupTime<'l, I> {
+    pub by: &'l mut I,
+    pub ts: UnixNanos,
+}
+
+/// An event whose instrument `by` resolves before its name gets an id.
+pub(super) struct LookupTarget<'e, 'b, I> {
+    pub target: EventTarget<'e, 'b>,
+    pub by: &'e mut I,
 }
 
 /// Passes the venue and time of an event to the instrument lookup.
@@ -19,12 +30,14 @@ pub(super) fn set_venue_and_time<M: ParsedMessage, I: InstrumentLookup>(
     plan: &MappingPlan,
     event: &EventPlan,
     view: &MappingInput<'_, M>,
-    (by, ts): (&mut I, UnixNanos),
-    (plain, whole): (&mut Vec<u8>, &mut Vec<u8>),
+    time: LookupTime<'_, I>,
+    scratch: &mut TextScratch,
 ) {
     if !I::BY_REFERENCE {
         return;
     }
+    let LookupTime { by, ts } = time;
+    let TextScratch { plain, whole } = scratch;
     let venue = event.fields.iter().find(|f| matches!(f.spec.field, EventField::Venue | EventField::Mic));
     let found = venue.and_then(|f| Some((f, view.get(&f.from).or_else(|| view.get(f.or.as_ref()?))?)));
     // One that its table refuses is refused where it is set.
@@ -37,9 +50,11 @@ pub(super) fn set_looked_up<M: ParsedMessage, I: InstrumentLookup>(
     plan: &MappingPlan,
     field: &FieldPlan,
     view: &MappingInput<'_, M>,
-    (event, names, by): (&mut EventBuilder<'_>, &mut BlockNames<'_>, &mut I),
-    (plain, whole): (&mut Vec<u8>, &mut Vec<u8>),
+    target: LookupTarget<'_, '_, I>,
+    scratch: &mut TextScratch,
 ) -> Result<(), MessageRefusal> {
+    let LookupTarget { target: EventTarget { event, names }, by } = target;
+    let TextScratch { plain, whole } = scratch;
     let Some(found) = view.get(&field.from).or_else(|| field.or.as_ref().and_then(|f| view.get(f))) else {
         return match field.required {
             true => Err(field_refusal::<M>(Refusal::Missing, field, b"")),

@@ -73,8 +73,9 @@ mod format_adapter;
 mod instruments;
 mod plan;
 
+pub use crate::block::MessageOrigin;
 pub(crate) use apply::translate_const;
-pub use apply::{MessageMapper, MessageOrigin, printable};
+pub use apply::{MessageMapper, printable};
 pub(crate) use built_in::ShippedMapping;
 pub use compile::compile;
 pub(crate) use explain::MappingExplainer;

@@ -1,11 +1,11 @@
 //! The sources of a feed when a run begins: what the tape has of them, which have grown, and which are to be read.
 
-use crate::account::bookkeeping::{growth_frame, source_frame};
+use crate::account::bookkeeping::{DefinitionParts, growth_frame, source_frame};
 use crate::account::{SourceAccount, TapeAccount};
 use crate::error::Error;
 use crate::formats::format::FormatId;
 use crate::formats::format::Statefulness;
-use crate::pipeline::feed_state::{FeedState, SourceState};
+use crate::pipeline::feed_state::{FeedStart, FeedState, SourceState};
 use crate::pipeline::intake::SourceSupply;
 use crate::pipeline::run::{FeedInput, RunFeed};
 use crate::pipeline::source_check::{self, FileLikeness, SourcePlan};
@@ -39,13 +39,14 @@ pub fn open_feed(
         let i = match plan {
             SourcePlan::Known(i) => i,
             SourcePlan::Grown(i, growth) => {
-                note_growth(account, i, (&sort, &growth), writer)?;
+                note_growth(account, i, &sort, &growth, writer)?;
                 i
             }
             SourcePlan::New => {
                 let id = account.next_source;
                 let mut frame = Vec::new();
-                source_frame(&mut frame, (id, 0), &feed.name, facts, &sort, 0);
+                let parts = DefinitionParts { id, of: 0, sort: &sort, base: 0 };
+                source_frame(&mut frame, &feed.name, facts, parts);
                 FrameHeader::read(&frame).with_flags(flags::LAST).write(&mut frame);
                 writer.append(&frame)?;
                 account.next_source += 1;
@@ -72,14 +73,15 @@ pub fn open_feed(
         states.push(if stream && !source.end { state.read_again() } else { state });
     }
     let open = pending.len();
-    Ok((feed_state(feed, account, states, (false, open)), SourceSupply::Static(pending)))
+    Ok((feed_state(feed, account, states, false, open), SourceSupply::Static(pending)))
 }
 
 /// Puts onto the tape, and into its account, that the source at this index has grown.
 fn note_growth(
     account: &mut TapeAccount,
     i: usize,
-    (sort, growth): (&FormatId, &FileGrowth),
+    sort: &FormatId,
+    growth: &FileGrowth,
     writer: &mut Writer,
 ) -> Result<(), Error> {
     let mut frame = Vec::new();
@@ -105,6 +107,15 @@ pub struct FolderPlan {
     over: BTreeSet<u32>,
     /// Files of a journal that a power loss made shorter than what was read of them: nothing more comes to them.
     cut: BTreeSet<String>,
+}
+
+/// The directory of a journal, and how its stream continues after a restart of the receiver.
+#[derive(Clone, Copy)]
+struct JournalFolder<'j> {
+    dir: &'j Path,
+    continuity: StreamContinuity,
+    /// Where its receiver began in this run, where there is one.
+    start: Option<&'j JournalStart>,
 }
 
 /// Compares a directory's files with what the tape knows of them.
@@ -134,7 +145,8 @@ pub fn plan_folder(
     };
     plan.hashes.resize(plan.growths.len(), None);
     if let FeedInput::Journal { receive, .. } = &feed.input {
-        plan.of_journal(feed, (dir, receive.continuity(), start), account, notes)?;
+        let journal = JournalFolder { dir, continuity: receive.continuity(), start };
+        plan.of_journal(feed, journal, account, notes)?;
         return Ok(plan);
     }
     let stream = feed.format.statefulness() == Statefulness::Stream;
@@ -214,10 +226,11 @@ impl FolderPlan {
     fn of_journal(
         &mut self,
         feed: &RunFeed,
-        (dir, continuity, start): (&Path, StreamContinuity, Option<&JournalStart>),
+        journal: JournalFolder<'_>,
         account: &TapeAccount,
         notes: &mut Vec<String>,
     ) -> Result<(), Error> {
+        let JournalFolder { dir, continuity, start } = journal;
         for (i, _) in &self.growths {
             let source = &account.sources[*i];
             let Ok(metadata) = dir.join(&source.file).metadata() else {
@@ -264,14 +277,24 @@ impl FolderPlan {
     }
 }
 
+/// Which directory a feed reads, and how often.
+#[derive(Clone, Copy)]
+pub struct FolderSettings<'f> {
+    pub dir: &'f Path,
+    pub kind: folder::FolderKind,
+    /// Time between two looks for new files.
+    pub scan: Duration,
+}
+
 /// Finds what the tape knows of a directory's sources.
 pub fn open_folder(
     feed: &RunFeed,
-    (dir, kind, scan): (&Path, folder::FolderKind, Duration),
+    settings: FolderSettings<'_>,
     mut plan: FolderPlan,
     account: &mut TapeAccount,
     writer: &mut Writer,
 ) -> Result<(FeedState, SourceSupply), Error> {
+    let FolderSettings { dir, kind, scan } = settings;
     let sort = FormatId::from_format(&feed.format);
     let stream = feed.format.statefulness() == Statefulness::Stream;
     let (mut states, mut known) = (Vec::new(), Vec::new());
@@ -279,7 +302,7 @@ pub fn open_folder(
     for (index, (i, growth)) in plan.growths.into_iter().enumerate() {
         let has_grown = growth.is_some();
         if let Some(growth) = growth {
-            note_growth(account, i, (&sort, &growth), writer)?;
+            note_growth(account, i, &sort, &growth, writer)?;
         }
         let source = &account.sources[i];
         let fresh = plan.fresh.contains(&source.file);
@@ -312,7 +335,7 @@ pub fn open_folder(
         states.push(state);
     }
     let names = KnownFolder { files: known, contents: plan.contents, again: feed.rules.again };
-    let mut folder = SourceFolder::new((feed.name.clone(), dir.to_owned()), kind, names, scan);
+    let mut folder = SourceFolder::new(feed.name.clone(), dir.to_owned(), kind, names, scan);
     if matches!(kind, folder::FolderKind::Files { .. }) {
         // As those that end in this run.
         for path in ended {
@@ -321,7 +344,7 @@ pub fn open_folder(
             }
         }
     }
-    let mut state = feed_state(feed, account, states, (true, 1));
+    let mut state = feed_state(feed, account, states, true, 1);
     state.hashes = matches!(kind, folder::FolderKind::Files { .. });
     Ok((state, SourceSupply::Folder(Box::new(folder))))
 }
@@ -330,10 +353,18 @@ pub fn feed_state(
     feed: &RunFeed,
     account: &TapeAccount,
     states: Vec<SourceState>,
-    (grows, open): (bool, usize),
+    grows: bool,
+    open: usize,
 ) -> FeedState {
     let order = account.feeds.get(&feed.name).cloned().unwrap_or_default();
     let running_max = order.running_max.map_or(crate::block::NO_TS, UnixNanos);
-    let name = (feed.name.clone(), grows);
-    FeedState::new(name, states, (running_max, order.sessions), open, Arc::default())
+    FeedState::new(FeedStart {
+        name: feed.name.clone(),
+        grows,
+        sources: states,
+        running_max,
+        sessions: order.sessions,
+        open_sources: open,
+        outstanding: Arc::default(),
+    })
 }

@@ -12,7 +12,7 @@ use crate::account::{AccountSummary, TapeAccount};
 use crate::error::Error;
 use crate::formats::decoder::{DecodeOptions, FeedDecoder};
 use crate::formats::format::Format;
-use crate::pipeline::begin::{FolderPlan, feed_state, open_feed, open_folder, plan_folder};
+use crate::pipeline::begin::{FolderPlan, FolderSettings, feed_state, open_feed, open_folder, plan_folder};
 use crate::pipeline::feed_state::FeedState;
 use crate::pipeline::intake::{BlockIntake, FeedIntake, LiveRun, SourceSupply};
 use crate::pipeline::job::{BlockJob, BlockKind, FormatRevision};
@@ -20,7 +20,7 @@ use crate::pipeline::lead::ClockLead;
 use crate::pipeline::open_sources::OpenSources;
 use crate::pipeline::run::{FeedInput, RunFeed};
 use crate::pipeline::sequence::{
-    BlockPlacement, BlockSequencer, KindCounts, MergeTimer, PieceBuffer, RunCounters,
+    BlockPlacement, BlockSequencer, KindCounts, MergeTimer, PieceBuffer, RunCounters, SequencerStart,
 };
 use crate::pipeline::source_check::{self, SourcePlan, plan_files};
 use crate::quarantine::RawLog;
@@ -262,10 +262,11 @@ pub fn engine(dir: &Path, setup: RunSetup<'_>) -> Result<RunOutcome, Error> {
     for ((feed, facts), plan) in setup.feeds.iter().zip(&facts).zip(plans) {
         let (state, supply) = match (plan, feed.folder()) {
             (FeedPlan::Files(plan), _) => open_feed(feed, facts, plan, &mut account, &mut writer)?,
-            (FeedPlan::Folder(plan), Some((path, sort))) => {
-                open_folder(feed, (path, sort, setup.scan), plan, &mut account, &mut writer)?
+            (FeedPlan::Folder(plan), Some((dir, kind))) => {
+                let settings = FolderSettings { dir, kind, scan: setup.scan };
+                open_folder(feed, settings, plan, &mut account, &mut writer)?
             }
-            _ => (feed_state(feed, &account, Vec::new(), (false, 0)), SourceSupply::Static(VecDeque::new())),
+            _ => (feed_state(feed, &account, Vec::new(), false, 0), SourceSupply::Static(VecDeque::new())),
         };
         if let SourceSupply::Static(pending) = &supply {
             let left: u64 =
@@ -292,9 +293,17 @@ pub fn engine(dir: &Path, setup: RunSetup<'_>) -> Result<RunOutcome, Error> {
     let placed = account.placed_max;
     let placed_max = UnixNanos(if by_receive_time { placed.1 } else { placed.0 });
     let due_ns = setup.live.as_ref().map(|live| live.due_ns.clone()).unwrap_or_default();
-    let order = (MergeTimer::new(due_ns), placed_max);
-    let mut sequencer =
-        BlockSequencer::new((writer, raw), names, account.next_source, states, counters, order, stats);
+    let mut sequencer = BlockSequencer::new(SequencerStart {
+        writer,
+        raw,
+        dictionary: names,
+        next_source: account.next_source,
+        feeds: states,
+        counters,
+        patience: MergeTimer::new(due_ns),
+        placed_max,
+        stats,
+    });
     if !by_receive_time {
         sequencer.bound_lead(setup.lead);
     }

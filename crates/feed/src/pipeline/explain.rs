@@ -90,7 +90,12 @@ fn with_events(block: &Block, found: Vec<MessageExplanation>) -> Vec<MessageExpl
             .map(|event| line(&event, &block.names))
             .collect();
         start = unit.end as usize;
-        units.push((unit.what, unit.offset, unit.length as usize, events));
+        units.push(UnexplainedUnit {
+            kind: unit.what,
+            offset: unit.offset,
+            length: unit.length as usize,
+            lines: events,
+        });
     }
     let mut units = units.into_iter().enumerate().peekable();
     let mut all = Vec::new();
@@ -99,7 +104,7 @@ fn with_events(block: &Block, found: Vec<MessageExplanation>) -> Vec<MessageExpl
             all.extend(unexplained(unit));
         }
         if explanation.outcome == ExplainedOutcome::Events
-            && let Some((_, (.., lines))) = units.next_if(|(i, _)| *i == explanation.unit)
+            && let Some((_, UnexplainedUnit { lines, .. })) = units.next_if(|(i, _)| *i == explanation.unit)
         {
             explanation.events.iter_mut().zip(lines).for_each(|(event, line)| event.becomes = Some(line));
         } else if explanation.outcome == ExplainedOutcome::Quarantined {
@@ -111,11 +116,19 @@ fn with_events(block: &Block, found: Vec<MessageExplanation>) -> Vec<MessageExpl
     all
 }
 
+/// A unit of a block, with its events as JSON.
+struct UnexplainedUnit {
+    kind: UnitKind,
+    offset: u64,
+    /// Bytes of the message in the source.
+    length: usize,
+    lines: Vec<Json>,
+}
+
 /// A message that no rule was asked about.
-fn unexplained(
-    (what, offset, length, lines): (UnitKind, u64, usize, Vec<Json>),
-) -> Option<MessageExplanation> {
-    let (outcome, quarantined) = match what {
+fn unexplained(unit: UnexplainedUnit) -> Option<MessageExplanation> {
+    let UnexplainedUnit { kind, offset, length, lines } = unit;
+    let (outcome, quarantined) = match kind {
         UnitKind::Events | UnitKind::Numbered { .. } | UnitKind::Repeat { .. } => {
             (ExplainedOutcome::Events, None)
         }

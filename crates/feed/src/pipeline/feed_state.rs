@@ -1,6 +1,6 @@
 //! What the sequencer keeps of each feed and source: how far it has come, and what its order depends on.
 
-use crate::account::bookkeeping::source_frame;
+use crate::account::bookkeeping::{DefinitionParts, source_frame};
 use crate::account::{SourceAccount, TapeAccount};
 use crate::block::cursor::BlockCursor;
 use crate::block::numbers::FeedSessions;
@@ -183,12 +183,13 @@ impl SourceState {
     /// Writes the definition of a further 4 GiB.
     pub fn extent_frame(&self, id: u32, offset: u64, out: &mut Vec<u8>) {
         let facts = SourceFacts { file: self.file.clone(), size: None, hash: None };
-        source_frame(out, (id, self.first_id), &self.feed, &facts, &self.sort, offset >> 32 << 32);
+        let parts = DefinitionParts { id, of: self.first_id, sort: &self.sort, base: offset >> 32 << 32 };
+        source_frame(out, &self.feed, &facts, parts);
     }
 
     /// Writes its definition: the first one, identified by its first message at `offset`, or a further one after the
     /// mapping changed.
-    pub fn define(&mut self, next: &mut u32, (offset, first): (u64, &[u8]), out: &mut Vec<u8>) {
+    pub fn define(&mut self, next: &mut u32, offset: u64, first: &[u8], out: &mut Vec<u8>) {
         let id = *next;
         *next += 1;
         self.defined = true;
@@ -200,7 +201,8 @@ impl SourceState {
                 self.hash = Some(first_message_hash(offset, first));
             }
             let facts = SourceFacts { file: self.file.clone(), size: self.size, hash: self.hash.clone() };
-            source_frame(out, (id, 0), &self.feed, &facts, &self.sort, 0);
+            let parts = DefinitionParts { id, of: 0, sort: &self.sort, base: 0 };
+            source_frame(out, &self.feed, &facts, parts);
         } else {
             match extent {
                 0 => self.id = id,
@@ -241,15 +243,25 @@ impl TapeAccount {
     }
 }
 
+/// A feed as it is when a run begins.
+pub struct FeedStart {
+    pub name: String,
+    /// More sources may come.
+    pub grows: bool,
+    pub sources: Vec<SourceState>,
+    /// Greatest event time that the tape has of it.
+    pub running_max: UnixNanos,
+    pub sessions: FeedSessions,
+    /// Sources that are still to be read.
+    pub open_sources: usize,
+    /// Blocks that are claimed and not yet wholly on the tape.
+    pub outstanding: Arc<AtomicU64>,
+}
+
 impl FeedState {
-    /// A feed with its sources, of which `open_sources` are still to be read.
-    pub fn new(
-        (name, grows): (String, bool),
-        sources: Vec<SourceState>,
-        (running_max, sessions): (UnixNanos, FeedSessions),
-        open_sources: usize,
-        outstanding: Arc<AtomicU64>,
-    ) -> Self {
+    /// A feed of which nothing has been read in this run.
+    pub fn new(start: FeedStart) -> Self {
+        let FeedStart { name, grows, sources, running_max, sessions, open_sources, outstanding } = start;
         let total = sources.iter().fold(MessageTally::default(), |sum, s| sum.plus(s.tally));
         Self {
             name,

@@ -52,8 +52,15 @@ struct MasterNotation {
     from: DayNumber,
     to: DayNumber,
     instrument: InstrumentId,
-    /// Index of the file, and where in it the entry begins.
-    place: (usize, u64),
+    place: MasterPlace,
+}
+
+/// Where an entry begins in the files of reference data; the order is that in which they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct MasterPlace {
+    /// Index of the file.
+    file: usize,
+    offset: u64,
 }
 
 /// Texts by number.
@@ -98,7 +105,8 @@ impl MasterLoader {
             .chain((more > 0).then(|| format!("reference data: and {more} more of the like")))
     }
 
-    fn note(&mut self, (file, offset): (usize, u64), what: impl FnOnce() -> String) {
+    fn note(&mut self, place: MasterPlace, what: impl FnOnce() -> String) {
+        let MasterPlace { file, offset } = place;
         self.noted += 1;
         if self.notes.len() < NOTES_MAX {
             self.notes.push(format!(
@@ -144,7 +152,7 @@ impl MasterLoader {
         walk(format, path, &mut format.decoder()?, |_, block| self.entries(file, block))?;
         if self.notations.len() == before {
             let what = "no entry: the mapping makes no `ref` event of it".to_owned();
-            return Err(self.wrong((file, 0), what));
+            return Err(self.wrong(MasterPlace { file, offset: 0 }, what));
         }
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let mapping = format.mapping_identity().unwrap_or_else(|| format.name().to_owned());
@@ -189,7 +197,7 @@ impl MasterLoader {
         for unit in &block.units {
             for (_, _, frame) in frames(&block.arena[start..unit.end as usize]) {
                 let Some(event) = Event::new(frame) else { continue };
-                let place = (file, unit.offset);
+                let place = MasterPlace { file, offset: unit.offset };
                 match event.kind() {
                     EventKind::Ref => self.entry(place, &event, &block.names)?,
                     EventKind::Quarantine => {
@@ -207,7 +215,7 @@ impl MasterLoader {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn entry(&mut self, place: (usize, u64), event: &Event<'_>, names: &Dictionary) -> Result<(), Error> {
+    fn entry(&mut self, place: MasterPlace, event: &Event<'_>, names: &Dictionary) -> Result<(), Error> {
         let name = |field| match event.field(field, &mut [0; 36]) {
             Some(EventValue::Sym(dict, id)) => names.name(dict, id),
             _ => None,
@@ -279,7 +287,7 @@ impl MasterLoader {
             Some(i) => format!("`{}` on {}", second.name, self.venues.names[i as usize]),
         };
         let name = |n: &MasterNotation| &self.instruments.names[n.instrument.index()];
-        let (file, offset) = first.place;
+        let MasterPlace { file, offset } = first.place;
         let whose = format!("{}, byte {offset}", self.files[file].display());
         let (new, old) = (name(second), name(first));
         let what = format!(
@@ -288,8 +296,8 @@ impl MasterLoader {
         self.wrong(second.place, what)
     }
 
-    fn wrong(&self, (file, offset): (usize, u64), what: String) -> Error {
-        Error::Reference { path: self.files[file].clone(), offset, what }
+    fn wrong(&self, place: MasterPlace, what: String) -> Error {
+        Error::Reference { path: self.files[place.file].clone(), offset: place.offset, what }
     }
 }
 

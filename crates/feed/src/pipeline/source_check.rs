@@ -14,7 +14,7 @@ use crate::pipeline::consolidate::RunSetup;
 use crate::pipeline::run::RunFeed;
 use crate::sources::content::{self, ContentHash};
 use crate::sources::hash;
-use crate::sources::known_content::{KnownContent, same_content};
+use crate::sources::known_content::{FeedFile, KnownContent, same_content};
 use crate::sources::open::{FIRST, is_first_message};
 use crate::sources::source::{FileGrowth, SourceFacts};
 use std::fs::File;
@@ -196,7 +196,8 @@ pub fn find_same_content(setup: &RunSetup<'_>, facts: &[Vec<SourceFacts>]) -> Ve
             if let Some((other, g)) = before.iter().find(same)
                 && !feed.rules.again
             {
-                error.get_or_insert(same_content(&feed.name, &f.file, (&other.name, &g.file)));
+                let this = FeedFile { feed: &feed.name, file: &f.file };
+                error.get_or_insert(same_content(this, FeedFile { feed: &other.name, file: &g.file }));
             }
             before.push((feed, f));
         }
@@ -282,7 +283,8 @@ pub fn plan_files(
                         && !(s.feed != feed.name && s.file == f.file && other)
                 });
                 if let Some(s) = same {
-                    return Err(same_content(&feed.name, &f.file, (&s.feed, &s.file)));
+                    let this = FeedFile { feed: &feed.name, file: &f.file };
+                    return Err(same_content(this, FeedFile { feed: &s.feed, file: &s.file }));
                 }
             }
             SourcePlan::New => {}

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::sources::journal::CLOSED;
-use crate::sources::known_content::{self, KnownContent};
+use crate::sources::known_content::{self, FeedFile, KnownContent};
 use crate::sources::source::{PendingSource, SourceFacts};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::ErrorKind;
@@ -94,12 +94,7 @@ const NAMES_MAX: usize = 100_000;
 
 impl SourceFolder {
     /// The sources of `feed` in `dir`; `known` are those on the tape.
-    pub fn new(
-        (feed, dir): (String, PathBuf),
-        sort: FolderKind,
-        known: KnownFolder,
-        every: Duration,
-    ) -> Self {
+    pub fn new(feed: String, dir: PathBuf, sort: FolderKind, known: KnownFolder, every: Duration) -> Self {
         let name = |p: &PendingSource| p.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let taken: BTreeSet<_> = known.files.iter().filter(|f| !f.fresh).map(|f| name(&f.pending)).collect();
         let greatest = taken.iter().max().cloned().unwrap_or_default();
@@ -184,7 +179,11 @@ impl SourceFolder {
             // One that was removed meanwhile cannot be compared.
             if other.exists() && known_content::begins_with(path, other).map_err(fail)? {
                 let other = other.file_name().unwrap_or_default().to_string_lossy();
-                return Err(known_content::same_content(&self.feed, name, (&self.feed, &other)));
+                let feed = &self.feed;
+                return Err(known_content::same_content(
+                    FeedFile { feed, file: name },
+                    FeedFile { feed, file: &other },
+                ));
             }
         }
         same_start.push(path.to_owned());

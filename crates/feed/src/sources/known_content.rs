@@ -43,7 +43,7 @@ impl KnownContent {
 
     /// That `file` of `feed` has it, too.
     pub fn error(&self, feed: &str, file: &str) -> Error {
-        same_content(feed, file, (&self.feed, &self.file))
+        same_content(FeedFile { feed, file }, FeedFile { feed: &self.feed, file: &self.file })
     }
 }
 
@@ -80,11 +80,19 @@ fn read_full(reader: &mut impl std::io::Read, buf: &mut [u8]) -> std::io::Result
     Ok(n)
 }
 
+/// A file by the name under which a feed has it.
+#[derive(Clone, Copy)]
+pub struct FeedFile<'f> {
+    pub feed: &'f str,
+    pub file: &'f str,
+}
+
 /// The same content under two names.
-pub fn same_content(feed: &str, file: &str, (other_feed, other_file): (&str, &str)) -> Error {
+pub fn same_content(this: FeedFile<'_>, other: FeedFile<'_>) -> Error {
     let what = format!(
-        "it holds what {other_file} of feed {other_feed} holds; leave one of them out, or read it a second time with \
-         --again (again = true)"
+        "it holds what {} of feed {} holds; leave one of them out, or read it a second time with \
+         --again (again = true)",
+        other.file, other.feed
     );
-    Error::SourceChanged { feed: feed.to_owned(), file: file.to_owned(), what }
+    Error::SourceChanged { feed: this.feed.to_owned(), file: this.file.to_owned(), what }
 }

@@ -20,9 +20,9 @@
 //! that they show what is on a tape. The event keeps the place of its own message as `place`.
 
 use crate::block::json::json_string;
-use crate::block::{Block, UnitKind};
+use crate::block::{Block, MessageSpan, UnitKind};
 use crate::error::Error;
-use crate::formats::format::{ByteFormat, FormatDecoder, Statefulness};
+use crate::formats::format::{ByteFormat, FormatDecoder, SourceContext, Statefulness};
 use crate::mapping::Mapping;
 use crate::reference::{InstrumentLookup, PlainInstruments, ReferenceLookup};
 use std::any::Any;
@@ -112,24 +112,26 @@ impl FastDecoder {
 
     /// A packet, or the end.
     fn with(&mut self, block: &mut Block, source: u32, known: &Dictionary, packet: Option<Packet<'_>>) {
+        let of = SourceContext { source, known };
         match self.by.take() {
             Some(mut by) => {
-                self.with_names(block, (source, known), &mut by, packet);
+                self.with_names(block, of, &mut by, packet);
                 self.by = Some(by);
             }
-            None => self.with_names(block, (source, known), &mut PlainInstruments, packet),
+            None => self.with_names(block, of, &mut PlainInstruments, packet),
         }
     }
 
     fn with_names<I: InstrumentLookup>(
         &mut self,
         block: &mut Block,
-        (source, known): (u32, &Dictionary),
+        of: SourceContext<'_>,
         by: &mut I,
         packet: Option<Packet<'_>>,
     ) {
+        let SourceContext { source, known } = of;
         let Self { handler, before, place, venue, .. } = self;
-        let (last, more) = (block.mark().0, block.more);
+        let (last, more) = (block.mark().arena, block.more);
         let mut out = FastEventWriter {
             block,
             known,
@@ -229,7 +231,7 @@ impl<I: InstrumentLookup> MarketEventSink for FastEventWriter<'_, I> {
             MarketEvent::Refused(refusal) => {
                 self.settle();
                 let offset = self.offset(at.place);
-                self.last = self.block.mark().0;
+                self.last = self.block.mark().arena;
                 self.block.quarantine(self.source, offset, refusal.raw, refusal.code, refusal.detail);
                 self.bad = true;
                 return;
@@ -243,7 +245,7 @@ impl<I: InstrumentLookup> MarketEventSink for FastEventWriter<'_, I> {
         {
             self.settle();
             let offset = self.offset(at.place);
-            self.last = self.block.mark().0;
+            self.last = self.block.mark().arena;
             self.block.quarantine(self.source, offset, &[], why.code(), &why.to_string());
             self.bad = true;
         }
@@ -492,7 +494,8 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
         let offset = self.offset(place);
         self.stand(offset);
         let room = self.place.end.saturating_sub(offset) as usize;
-        self.block.end_message((offset, length.min(room)), self.ts, self.count, UnitKind::Events, self.known);
+        let span = MessageSpan { offset, length: length.min(room) };
+        self.block.end_message(span, self.ts, self.count, UnitKind::Events, self.known);
         self.count = 0;
     }
 

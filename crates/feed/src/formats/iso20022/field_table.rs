@@ -1,7 +1,7 @@
 //! What is noted of a message while it is read: registers, and the entries of groups.
 
 use super::single_elements::ONCE;
-use super::tree::{DOCUMENT, ElementTree, HEADER, RegisterCopy, RegisterIndex};
+use super::tree::{DOCUMENT, ElementTree, HEADER, RegisterCopy, RegisterIndex, RegisterPair};
 use super::{IsoFieldKind, IsoFieldValue};
 use unitape_codec::iso20022::{ElementValue, ElementVisitor, MessageRoot, Span};
 
@@ -68,13 +68,13 @@ impl IsoFieldTable {
     /// That an element is there is a value, where the mapping asks for it: its name.
     fn note_presence(&mut self, node: u32, bytes: usize, at: usize) {
         let attributes = &self.tree.nodes[node as usize].attributes;
-        if let Some((_, first, current)) = attributes.iter().find(|(n, ..)| **n == *PRESENT) {
+        if let Some((_, to)) = attributes.iter().find(|(n, ..)| **n == *PRESENT) {
             let value = ElementValue {
                 start: at as u32 + 1,
                 end: (at + 1 + bytes) as u32,
                 ..ElementValue::default()
             };
-            Self::set(&mut self.registers, (*first, *current), value);
+            Self::set(&mut self.registers, *to, value);
         }
     }
 
@@ -103,20 +103,16 @@ impl IsoFieldTable {
 
     /// A value in the first of its two places that it may have; nothing said is no value.
     #[inline(always)]
-    fn set(
-        registers: &mut [Option<IsoFieldValue>],
-        (first, current): (RegisterIndex, RegisterIndex),
-        value: ElementValue,
-    ) {
+    fn set(registers: &mut [Option<IsoFieldValue>], to: RegisterPair, value: ElementValue) {
         if value.is_empty() {
             return;
         }
         let found = Some(IsoFieldValue { value, is: IsoFieldKind::Text });
-        if current != 0 {
-            registers[usize::from(current)] = found;
+        if to.current != 0 {
+            registers[usize::from(to.current)] = found;
         }
-        if first != 0 && registers[usize::from(first)].is_none() {
-            registers[usize::from(first)] = found;
+        if to.first != 0 && registers[usize::from(to.first)].is_none() {
+            registers[usize::from(to.first)] = found;
         }
     }
 }
@@ -216,8 +212,8 @@ impl ElementVisitor for IsoFieldTable {
             return;
         }
         let attributes = &self.tree.nodes[mark.node as usize].attributes;
-        if let Some((_, first, current)) = attributes.iter().find(|(n, ..)| **n == *name) {
-            Self::set(&mut self.registers, (*first, *current), value);
+        if let Some((_, to)) = attributes.iter().find(|(n, ..)| **n == *name) {
+            Self::set(&mut self.registers, *to, value);
         }
     }
 
@@ -228,9 +224,9 @@ impl ElementVisitor for IsoFieldTable {
         }
         let node = &self.tree.nodes[mark.node as usize];
         if let Some(text) = text
-            && node.first | node.current != 0
+            && node.text.first | node.text.current != 0
         {
-            Self::set(&mut self.registers, (node.first, node.current), text);
+            Self::set(&mut self.registers, node.text, text);
         }
         for action in &node.actions {
             act(action, &mut self.registers, buf, &mut self.scratch);

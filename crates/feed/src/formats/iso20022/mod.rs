@@ -121,7 +121,7 @@ impl IsoFeedDecoder {
                 }
                 NextIsoMessage::Bad { span, fault } if bytes.len() > block.decoded => {
                     let end = span.end.min(block.decoded);
-                    self.bad(block, bytes, (Span { end, ..span }, fault), source);
+                    self.bad(block, bytes, Span { end, ..span }, fault, source);
                 }
                 _ => {}
             }
@@ -140,7 +140,7 @@ impl IsoFeedDecoder {
         if let Some(repeat) = self.noted.repeated {
             let kind = message.kind.name.slice(self.decoder.text(message, bytes));
             if let Some(fault) = Self::repeat(repeat, kind) {
-                return self.bad(block, bytes, (message.span, fault), source);
+                return self.bad(block, bytes, message.span, fault, source);
             }
         }
         self.noted.set_message_slots(message);
@@ -169,7 +169,7 @@ impl IsoFeedDecoder {
     }
 
     #[cold]
-    fn bad(&mut self, block: &mut Block, bytes: &[u8], (span, fault): (Span, IsoFault), source: u32) {
+    fn bad(&mut self, block: &mut Block, bytes: &[u8], span: Span, fault: IsoFault, source: u32) {
         self.detail.clear();
         // Writing to a String cannot fail.
         _ = write!(self.detail, "{fault}");
@@ -201,7 +201,7 @@ impl FormatDecoder for IsoFeedDecoder {
                 }
                 NextIsoMessage::Bad { span, fault } => {
                     block.head = head.clone();
-                    self.bad(block, &bytes, (span, fault), source);
+                    self.bad(block, &bytes, span, fault, source);
                     span
                 }
                 NextIsoMessage::Incomplete { from, .. } => {

@@ -14,17 +14,25 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Index of a register; 0 is none.
 pub(super) type RegisterIndex = u16;
 
+/// The two places that a value may have; 0 for one that it has not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RegisterPair {
+    /// The first value of the message.
+    pub(super) first: RegisterIndex,
+    /// The one of the entry in hand.
+    pub(super) current: RegisterIndex,
+}
+
 /// An element that is asked for, or in which something is.
 #[derive(Debug, Default)]
 pub(super) struct ElementNode {
     children: Vec<ElementChild>,
     /// Whatever has no child of its own.
     any: u32,
-    /// Where the text goes: the first of the message; the one of the entry in hand.
-    pub(super) first: RegisterIndex,
-    pub(super) current: RegisterIndex,
-    /// Attributes and where they go, in the same two ways.
-    pub(super) attributes: Vec<(Box<[u8]>, RegisterIndex, RegisterIndex)>,
+    /// Where the text goes.
+    pub(super) text: RegisterPair,
+    /// Attributes and where they go.
+    pub(super) attributes: Vec<(Box<[u8]>, RegisterPair)>,
     /// It may be there several times, each with values of its own.
     pub(super) repeats: bool,
     /// What is emptied where it begins.
@@ -346,19 +354,18 @@ impl ElementTree {
 
     fn put(&mut self, node: u32, what: &IsoElementPart, to: RegisterIndex, of_message: bool) {
         let node = &mut self.nodes[node as usize];
-        let (first, current) = match what {
+        let pair = match what {
             IsoElementPart::Attribute(name) => {
                 let at = node.attributes.iter().position(|(n, ..)| **n == *name.as_bytes());
                 let at = at.unwrap_or_else(|| {
-                    node.attributes.push((name.as_bytes().into(), 0, 0));
+                    node.attributes.push((name.as_bytes().into(), RegisterPair::default()));
                     node.attributes.len() - 1
                 });
-                let (_, first, current) = &mut node.attributes[at];
-                (first, current)
+                &mut node.attributes[at].1
             }
-            _ => (&mut node.first, &mut node.current),
+            _ => &mut node.text,
         };
-        *(if of_message { first } else { current }) = to;
+        *(if of_message { &mut pair.first } else { &mut pair.current }) = to;
     }
 
     fn register(&mut self) -> Result<RegisterIndex, String> {
@@ -401,8 +408,8 @@ impl ElementTree {
             let groups: BTreeSet<u16> = nodes().flat_map(|node| node.groups.iter().copied()).collect();
             let of_message = nodes().any(|node| {
                 let to_message_slot = |action: &RegisterCopy| usize::from(action.to) < slots;
-                node.first != 0
-                    || node.attributes.iter().any(|a| a.1 != 0)
+                node.text.first != 0
+                    || node.attributes.iter().any(|(_, pair)| pair.first != 0)
                     || node.actions.iter().any(to_message_slot)
             });
             let registers = &self.nodes[n].clears;
@@ -423,8 +430,8 @@ impl ElementTree {
                 let mut clears = Vec::new();
                 for i in self.inside(n) {
                     let node = &self.nodes[i];
-                    clears.push(node.current);
-                    clears.extend(node.attributes.iter().map(|a| a.2));
+                    clears.push(node.text.current);
+                    clears.extend(node.attributes.iter().map(|(_, pair)| pair.current));
                     clears.extend(&node.owns);
                 }
                 clears.retain(|r| *r != 0);

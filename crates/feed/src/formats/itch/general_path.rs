@@ -91,6 +91,36 @@ impl OrderFields {
     }
 }
 
+/// An execution of an order that rests in the book.
+#[derive(Clone, Copy)]
+struct OrderExecution {
+    /// The stock's code of the day.
+    locate: u16,
+    /// Reference number of the order.
+    order: u64,
+    shares: u32,
+    match_number: u64,
+}
+
+/// The price of an execution that is not at the order's own.
+#[derive(Clone, Copy)]
+struct PrintPrice {
+    /// In 10^-4 of the currency.
+    px: u32,
+    /// Whether it is a print of its own; others are in a later cross print.
+    printable: bool,
+}
+
+/// The fields of a print.
+#[derive(Clone, Copy)]
+struct PrintFields {
+    /// In 10^-4 of the currency.
+    px: u32,
+    /// A cross has more than 32 bits.
+    shares: u64,
+    match_number: u64,
+}
+
 impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
     fn message(&mut self, d: &mut ItchDecoder, message: ItchMessage<'_>) -> Result<(), MessageRefusal> {
         match message {
@@ -119,11 +149,23 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                 self.comes(d, order, &m.stock())
             }
             ItchMessage::OrderExecuted(m) => {
-                self.executed(d, (m.stock_locate(), m.order(), m.shares()), m.match_number(), None)
+                let execution = OrderExecution {
+                    locate: m.stock_locate(),
+                    order: m.order(),
+                    shares: m.shares(),
+                    match_number: m.match_number(),
+                };
+                self.executed(d, execution, None)
             }
             ItchMessage::OrderExecutedPrice(m) => {
-                let at = Some((m.price(), m.printable() != b'N'));
-                self.executed(d, (m.stock_locate(), m.order(), m.shares()), m.match_number(), at)
+                let execution = OrderExecution {
+                    locate: m.stock_locate(),
+                    order: m.order(),
+                    shares: m.shares(),
+                    match_number: m.match_number(),
+                };
+                let at = PrintPrice { px: m.price(), printable: m.printable() != b'N' };
+                self.executed(d, execution, Some(at))
             }
             ItchMessage::OrderCancel(m) => {
                 some_shares(m.shares())?;
@@ -174,7 +216,9 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
             ItchMessage::Trade(m) => {
                 some_shares(m.shares())?;
                 d.check_stock(m.stock_locate(), &m.stock())?;
-                self.trade(d, &m.stock(), (m.price(), m.shares().into()), m.match_number(), |e| {
+                let (px, shares) = (m.price(), m.shares().into());
+                let print = PrintFields { px, shares, match_number: m.match_number() };
+                self.trade(d, &m.stock(), print, |e| {
                     if m.order() != 0 {
                         e.keep_number("order", m.order())?;
                     }
@@ -187,9 +231,9 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                 if m.shares() == 0 {
                     return self.status(d, Some(&m.stock()), "no_cross", &letter, |_| Ok(()));
                 }
-                self.trade(d, &m.stock(), (m.price(), m.shares()), m.match_number(), |e| {
-                    e.text(EventField::Cond, &letter)
-                })
+                let (px, shares) = (m.price(), m.shares());
+                let print = PrintFields { px, shares, match_number: m.match_number() };
+                self.trade(d, &m.stock(), print, |e| e.text(EventField::Cond, &letter))
             }
             other => self.rest(d, other),
         }
@@ -350,19 +394,19 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
     fn executed(
         &mut self,
         d: &mut ItchDecoder,
-        (locate, order, shares): (u16, u64, u32),
-        match_number: u64,
-        at: Option<(u32, bool)>,
+        execution: OrderExecution,
+        at: Option<PrintPrice>,
     ) -> Result<(), MessageRefusal> {
+        let OrderExecution { locate, order, shares, match_number } = execution;
         some_shares(shares)?;
-        let liq = if at.is_none_or(|(_, printable)| printable) { "A" } else { "X" };
+        let liq = if at.is_none_or(|at| at.printable) { "A" } else { "X" };
         let fields = match d.orders {
             None => {
-                OrderFields { order, px: at.map(|a| a.0), shares: Some(shares), ..OrderFields::default() }
+                OrderFields { order, px: at.map(|at| at.px), shares: Some(shares), ..OrderFields::default() }
             }
             Some(_) => {
                 let taken = d.reduce_order(locate, order, shares, true)?.order;
-                let px = at.map_or(taken.px, |a| a.0);
+                let px = at.map_or(taken.px, |at| at.px);
                 let left = taken.left;
                 let fields = OrderFields { px: Some(px), ..OrderFields::of(&taken, shares) };
                 self.order(d, EventKind::Exec, &fields, |e| {
@@ -371,7 +415,8 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                 })?;
                 if d.config.prints && liq == "A" {
                     let stock = d.stocks.symbol(locate).expect("an order that lives has a symbol");
-                    self.trade(d, &stock, (px, shares.into()), match_number, |e| {
+                    let print = PrintFields { px, shares: shares.into(), match_number };
+                    self.trade(d, &stock, print, |e| {
                         // The resting order was hit by one of the other side.
                         e.text(EventField::Side, if taken.side == 1 { b"S" } else { b"B" })
                     })?;
@@ -433,14 +478,13 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         &mut self,
         d: &ItchDecoder,
         stock: &[u8; 8],
-        (px, shares): (u32, u64),
-        match_number: u64,
+        print: PrintFields,
         more: impl FnOnce(&mut ItchEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), MessageRefusal> {
         self.event(d, EventKind::Trade, |e| {
-            e.venue()?.stock(stock)?.price(px)?;
-            e.qty(EventField::Qty, shares)?;
-            e.id(EventField::MatchId, match_number)?;
+            e.venue()?.stock(stock)?.price(print.px)?;
+            e.qty(EventField::Qty, print.shares)?;
+            e.id(EventField::MatchId, print.match_number)?;
             more(e)
         })
     }

@@ -102,7 +102,7 @@ impl ItchDecoder {
                 f.id(OID, m.new_order());
                 f.header(|h| with_extension(h, flags::LAST));
                 put_number(arena, b"replaces", m.order());
-                block.end_resolved((place.offset, place.length), ts, 2, UnitKind::Events);
+                block.end_resolved(place.span(), ts, 2, UnitKind::Events);
                 return true;
             }
             ItchMessage::Trade(m) => {
@@ -115,7 +115,7 @@ impl ItchDecoder {
             }
             _ => return false,
         };
-        block.end_resolved((place.offset, place.length), ts, 1, UnitKind::Events);
+        block.end_resolved(place.span(), ts, 1, UnitKind::Events);
         true
     }
 
@@ -134,7 +134,7 @@ impl ItchDecoder {
                     locate: m.stock_locate(),
                     side: side(m.side()),
                 };
-                let Some(ts) = self.shown(arena, (m.timestamp(), &place), order, &m.stock()) else {
+                let Some(ts) = self.shown(arena, m.timestamp(), &place, order, &m.stock()) else {
                     return false;
                 };
                 (ts, 1)
@@ -149,7 +149,7 @@ impl ItchDecoder {
                     locate: m.stock_locate(),
                     side: side(m.side()),
                 };
-                let Some(ts) = self.shown(arena, (m.timestamp(), &place), order, &m.stock()) else {
+                let Some(ts) = self.shown(arena, m.timestamp(), &place, order, &m.stock()) else {
                     return false;
                 };
                 (ts, 1)
@@ -238,7 +238,7 @@ impl ItchDecoder {
             ItchMessage::Trade(_) => return self.alone(block, message, place),
             _ => return false,
         };
-        block.end_resolved((place.offset, place.length), ts, count, UnitKind::Events);
+        block.end_resolved(place.span(), ts, count, UnitKind::Events);
         true
     }
 
@@ -247,7 +247,8 @@ impl ItchDecoder {
     fn shown(
         &mut self,
         arena: &mut Vec<u8>,
-        (nanos, place): (u64, &ItchMessagePlace),
+        nanos: u64,
+        place: &ItchMessagePlace,
         order: LiveOrder,
         stock: &[u8; 8],
     ) -> Option<UnixNanos> {

@@ -35,7 +35,7 @@ mod tests;
 pub use config::ItchConfig;
 
 use crate::block::affected_books::AffectedBooks;
-use crate::block::{Block, UnitKind};
+use crate::block::{Block, MessageOrigin, MessageSpan, UnitKind};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry, Statefulness};
 use crate::mapping::{Mapping, MessageRefusal};
@@ -89,6 +89,29 @@ struct ItchMessagePlace {
     midnight: i64,
     /// Its number in its session, where the framing has one.
     sequence: Option<u64>,
+}
+
+impl ItchMessagePlace {
+    #[inline(always)]
+    fn span(&self) -> MessageSpan {
+        MessageSpan { offset: self.offset, length: self.length }
+    }
+}
+
+/// A message with the bytes that it was read from.
+#[derive(Clone, Copy)]
+struct ItchMessageInput<'m> {
+    bytes: &'m [u8],
+    /// Where in `bytes` it is.
+    bounds: ItchMessageBounds,
+    message: ItchMessage<'m>,
+    place: ItchMessagePlace,
+}
+
+/// The names that have ids already, and what resolves instruments before they get one.
+struct NameContext<'k, I> {
+    known: &'k Dictionary,
+    by: &'k mut I,
 }
 
 /// So far ahead of the message in hand the lines of orders are fetched, bytes.
@@ -209,7 +232,7 @@ impl ItchDecoder {
                 ItchFrame::Message(found) => {
                     let offset = base + found.span.start as u64;
                     let place = ItchMessagePlace { offset, length: found.span.len(), ..place };
-                    self.message(block, bytes, found, place, (known, by));
+                    self.message(block, bytes, found, place, NameContext { known, by });
                     found.span
                 }
                 ItchFrame::Control(span) => {
@@ -281,7 +304,7 @@ impl ItchDecoder {
                         ..place
                     };
                     match fresh.contains(&n) {
-                        true => self.message(block, bytes, found, place, (known, by)),
+                        true => self.message(block, bytes, found, place, NameContext { known, by }),
                         false if self.mold.was_missing(sequence) => {
                             let mut raw = Vec::new();
                             alone.write(&mut raw);
@@ -360,7 +383,7 @@ impl ItchDecoder {
         bytes: &[u8],
         found: ItchMessageBounds,
         place: ItchMessagePlace,
-        (known, by): (&Dictionary, &mut I),
+        names: NameContext<'_, I>,
     ) {
         let Some(message) = ItchMessage::of(found.body(bytes)) else {
             unreachable!("the framer has looked at it")
@@ -372,7 +395,7 @@ impl ItchDecoder {
         {
             return;
         }
-        self.by_fields(block, bytes, found, message, place, (known, by));
+        self.by_fields(block, ItchMessageInput { bytes, bounds: found, message, place }, names);
     }
 
     #[cold]
@@ -380,12 +403,11 @@ impl ItchDecoder {
     fn by_fields<I: InstrumentLookup>(
         &mut self,
         block: &mut Block,
-        bytes: &[u8],
-        found: ItchMessageBounds,
-        message: ItchMessage<'_>,
-        place: ItchMessagePlace,
-        (known, by): (&Dictionary, &mut I),
+        input: ItchMessageInput<'_>,
+        names: NameContext<'_, I>,
     ) {
+        let ItchMessageInput { bytes, bounds, message, place } = input;
+        let NameContext { known, by } = names;
         let mark = block.mark();
         let written = general_path::write(self, block, message, place, known, by);
         let missed = by.take_missed();
@@ -394,13 +416,13 @@ impl ItchDecoder {
                 if missed {
                     block.note_unresolved();
                 }
-                block.end_message((place.offset, place.length), ts, count, UnitKind::Events, known);
+                block.end_message(place.span(), ts, count, UnitKind::Events, known);
             }
             Err(MessageRefusal { code, detail }) => {
                 block.roll_back(mark);
-                let raw = found.span.slice(bytes);
+                let raw = bounds.span.slice(bytes);
                 let concern = self.concern(message);
-                let at = (place.source, place.offset);
+                let at = MessageOrigin { source: place.source, offset: place.offset };
                 if let (Some(sequence), ItchFramingConfig::Mold) = (place.sequence, self.config.framing) {
                     let mut alone = Vec::new();
                     MoldPacket { session: self.mold.session(), sequence, count: 1 }.write(&mut alone);

@@ -287,7 +287,7 @@ impl SwiftFieldTable {
                 if taken {
                     continue;
                 }
-                let whole = (base + token.start as usize, base + token.end as usize);
+                let whole = Span { start: base + token.start as usize, end: base + token.end as usize };
                 let found = match &want.part {
                     SwiftFieldPart::Whole => {
                         Some(SwiftFieldValue::from_span(whole, SwiftValueKind::Part(ComponentKind::Lines)))
@@ -338,7 +338,7 @@ impl SwiftFieldTable {
             self.slots[usize::from(wants.time)] = found.map(|found| push(&mut self.found, found));
         }
         if wants.entries != 0 && tokens.iter().any(|token| token.tag == SwiftTag::new(b"61")) {
-            let span = (base, message.text().end);
+            let span = Span { start: base, end: message.text().end };
             self.slots[usize::from(wants.entries)] =
                 Some(push(&mut self.found, SwiftFieldValue::from_span(span, SwiftValueKind::Entries)));
         }
@@ -368,23 +368,25 @@ impl SwiftFieldTable {
             }
         };
         if wants.kind != 0 && !self.kind.is_empty() {
-            self.slots[usize::from(wants.kind)] =
-                Some(push(&mut self.found, SwiftFieldValue::from_span((0, 0), SwiftValueKind::Kind)));
+            self.slots[usize::from(wants.kind)] = Some(push(
+                &mut self.found,
+                SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Kind),
+            ));
         }
         if wants.mt != 0 && category.is_some() {
             self.slots[usize::from(wants.mt)] =
-                Some(push(&mut self.found, SwiftFieldValue::from_span((0, 0), SwiftValueKind::Mt)));
+                Some(push(&mut self.found, SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Mt)));
         }
         if wants.category != 0
             && let Some(category) = category
         {
-            let found = SwiftFieldValue::from_span((0, 0), SwiftValueKind::Letter(category));
+            let found = SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Letter(category));
             self.slots[usize::from(wants.category)] = Some(push(&mut self.found, found));
         }
         if wants.ack != 0
             && let Some(refused) = message.is_refused(buf)
         {
-            let found = SwiftFieldValue::from_span((0, 0), SwiftValueKind::Ack(refused));
+            let found = SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Ack(refused));
             self.slots[usize::from(wants.ack)] = Some(push(&mut self.found, found));
         }
         let in_block = |block: usize, tag: &[u8]| {
@@ -396,14 +398,15 @@ impl SwiftFieldTable {
         if wants.variant != 0
             && let Some(span) = variant
         {
-            let found =
-                SwiftFieldValue::from_span((span.start, span.end), SwiftValueKind::Part(ComponentKind::Text));
+            let found = SwiftFieldValue::from_span(span, SwiftValueKind::Part(ComponentKind::Text));
             self.slots[usize::from(wants.variant)] = Some(push(&mut self.found, found));
         }
         let repeated = message.block(5).is_some_and(|span| has_repeat(span.slice(buf)));
         if wants.repeat != 0 && repeated {
-            self.slots[usize::from(wants.repeat)] =
-                Some(push(&mut self.found, SwiftFieldValue::from_span((0, 0), SwiftValueKind::Repeat)));
+            self.slots[usize::from(wants.repeat)] = Some(push(
+                &mut self.found,
+                SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Repeat),
+            ));
         }
         // The parts of a block are together, and it is taken apart once.
         let mut apart = (0, Ok(false));
@@ -418,12 +421,8 @@ impl SwiftFieldTable {
                     values::from_header(&want.part, known, &self.parts, content, span)
                 }),
                 5 if !repeated && want.part.starts_with("PD") => None,
-                block => in_block(usize::from(block), want.part.as_bytes()).map(|span| {
-                    SwiftFieldValue::from_span(
-                        (span.start, span.end),
-                        SwiftValueKind::Part(ComponentKind::Text),
-                    )
-                }),
+                block => in_block(usize::from(block), want.part.as_bytes())
+                    .map(|span| SwiftFieldValue::from_span(span, SwiftValueKind::Part(ComponentKind::Text))),
             };
             self.slots[usize::from(want.slot)] = found.map(|found| push(&mut self.found, found));
         }
@@ -608,7 +607,7 @@ impl ParsedMessage for SwiftMessageView<'_> {
                 _ = write!(name, "#{}", nth + 1);
             }
             let whole = SwiftFieldValue::from_span(
-                (token.start as usize, token.end as usize),
+                Span { start: token.start as usize, end: token.end as usize },
                 SwiftValueKind::Part(ComponentKind::Lines),
             );
             keep(name, whole.text(self.text, scratch))?;

@@ -3,7 +3,7 @@
 use super::selection::SwiftFieldPart;
 use super::values::{self, NANOS, SwiftFieldValue, SwiftValueKind};
 use unitape_codec::swift_mt::parts::{self, SwiftComponents};
-use unitape_codec::swift_mt::{SwiftField, SwiftMessage, header, value};
+use unitape_codec::swift_mt::{Span, SwiftField, SwiftMessage, header, value};
 
 /// Fields that may give the event time, as far as they have been seen: index and one more.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl EventTimeFields {
     ) -> Option<SwiftFieldValue> {
         let of_token = |i: usize, parts: &mut SwiftComponents| {
             let token = at(i);
-            let whole = (base + token.start as usize, base + token.end as usize);
+            let whole = Span { start: base + token.start as usize, end: base + token.end as usize };
             let known = parts::split_field(token, text, parts);
             values::part(&SwiftFieldPart::Moment, known, parts, token.slice(text), whole)
         };
@@ -71,7 +71,7 @@ impl EventTimeFields {
             let span = message.acknowledged(buf)?;
             let (day, time) = span.slice(buf).split_at_checked(6)?;
             let nanos = value::date(day)?.nanos() + value::time(time)? * NANOS;
-            Some(SwiftFieldValue::from_span((span.start, span.end), SwiftValueKind::Moment(nanos)))
+            Some(SwiftFieldValue::from_span(span, SwiftValueKind::Moment(nanos)))
         })
     }
 }

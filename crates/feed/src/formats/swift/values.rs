@@ -40,8 +40,8 @@ pub(super) enum SwiftValueKind {
 
 impl SwiftFieldValue {
     #[inline]
-    pub(super) fn from_span((start, end): (usize, usize), is: SwiftValueKind) -> Self {
-        Self { start: start as u32, end: end as u32, is }
+    pub(super) fn from_span(span: Span, is: SwiftValueKind) -> Self {
+        Self { start: span.start as u32, end: span.end as u32, is }
     }
 
     /// Whether it is all of this place.
@@ -127,12 +127,15 @@ pub(super) fn part(
     result: Result<bool, ValueFault>,
     parts: &SwiftComponents,
     value: &[u8],
-    whole: (usize, usize),
+    whole: Span,
 ) -> Option<SwiftFieldValue> {
     if result.is_err() {
         return Some(SwiftFieldValue::from_span(whole, SwiftValueKind::Invalid));
     }
-    let place = |part: &SwiftComponent| (whole.0 + part.start as usize, whole.0 + part.end as usize);
+    let place = |part: &SwiftComponent| Span {
+        start: whole.start + part.start as usize,
+        end: whole.start + part.end as usize,
+    };
     match want {
         SwiftFieldPart::Whole => {
             Some(SwiftFieldValue::from_span(whole, SwiftValueKind::Part(ComponentKind::Lines)))
@@ -167,18 +170,15 @@ pub(super) fn from_header(
     span: Span,
 ) -> Option<SwiftFieldValue> {
     if result.is_err() {
-        return Some(SwiftFieldValue::from_span((span.start, span.end), SwiftValueKind::Invalid));
+        return Some(SwiftFieldValue::from_span(span, SwiftValueKind::Invalid));
     }
     if name == "moment" {
         let day = value::date(parts.get(content, "output_date")?)?;
         let seconds = value::time(parts.get(content, "output_time")?)?;
-        return Some(SwiftFieldValue::from_span(
-            (span.start, span.end),
-            SwiftValueKind::Moment(day.nanos() + seconds * NANOS),
-        ));
+        return Some(SwiftFieldValue::from_span(span, SwiftValueKind::Moment(day.nanos() + seconds * NANOS)));
     }
     let part = parts.part(name)?;
-    let place = (span.start + part.start as usize, span.start + part.end as usize);
+    let place = Span { start: span.start + part.start as usize, end: span.start + part.end as usize };
     Some(SwiftFieldValue::from_span(place, SwiftValueKind::Part(part.kind)))
 }
 

@@ -109,6 +109,13 @@ struct UnitEmitter<'e> {
     counters: &'e RunCounters,
 }
 
+/// Which of the flags of time the frames of a unit get; `ahead` comes first where both hold.
+#[derive(Clone, Copy)]
+struct TimeFlags {
+    ahead: bool,
+    late: bool,
+}
+
 impl UnitEmitter<'_> {
     /// Whether a unit is a message with events, none of which changes on its way to the tape, in its place in time.
     #[inline]
@@ -141,11 +148,11 @@ impl UnitEmitter<'_> {
             self.run.skip(frames);
         } else {
             let source = self.source_of(unit, &frames);
-            self.flag(unit, &frames, (ahead, late));
+            self.flag(unit, &frames, TimeFlags { ahead, late });
             let own = self.cursor.fixup..unit.fixups_end as usize;
             let cursor = &*self.cursor;
             match self.block.full_dictionary(own.clone(), self.names.0, |fixup| cursor.resolved_id(fixup)) {
-                Some(dict) => self.refuse(unit, (frames, source, late), dict)?,
+                Some(dict) => self.refuse(unit, frames, source, late, dict)?,
                 None => self.place(unit, &frames, own),
             }
         }
@@ -185,7 +192,7 @@ impl UnitEmitter<'_> {
                 return Ok(false);
             }
             UnitKind::Progress { tally, end } => {
-                self.progress(unit, frames, (tally, end));
+                self.progress(unit, frames, tally, end);
                 return Ok(true);
             }
         }
@@ -217,11 +224,11 @@ impl UnitEmitter<'_> {
     }
 
     /// Adds a mark of progress.
-    fn progress(&mut self, unit: &BlockUnit, frames: &Range<usize>, (tally, end): (u32, bool)) {
+    fn progress(&mut self, unit: &BlockUnit, frames: &Range<usize>, tally: u32, end: bool) {
         let state = &mut self.sources[self.block.source];
         if !state.defined {
             let start = self.block.added.len();
-            state.define(self.next_source, (unit.offset, &[]), &mut self.block.added);
+            state.define(self.next_source, unit.offset, &[], &mut self.block.added);
             self.run.insert(frames.start, start..self.block.added.len());
         }
         let total = state.tally.plus(self.block.tallies[tally as usize]);
@@ -241,8 +248,8 @@ impl UnitEmitter<'_> {
         if !state.defined {
             let raw = &self.block.raw[self.cursor.raw..unit.raw_end as usize];
             let start = self.block.added.len();
-            let first = (unit.offset, first_message(&self.block.bytes, self.block.base, unit, raw));
-            state.define(self.next_source, first, &mut self.block.added);
+            let first = first_message(&self.block.bytes, self.block.base, unit, raw);
+            state.define(self.next_source, unit.offset, first, &mut self.block.added);
             self.run.insert(frames.start, start..self.block.added.len());
         }
         let mut source = state.id;
@@ -262,8 +269,8 @@ impl UnitEmitter<'_> {
     }
 
     /// Flags the frames of a unit whose time leads, or that comes behind its time order; any other one moves that order.
-    fn flag(&mut self, unit: &BlockUnit, frames: &Range<usize>, (ahead, late): (bool, bool)) {
-        if ahead {
+    fn flag(&mut self, unit: &BlockUnit, frames: &Range<usize>, time: TimeFlags) {
+        if time.ahead {
             mark(&mut self.block.arena[frames.clone()], flags::CLOCK_AHEAD);
             if *self.ahead == 0
                 && let Some(link) = self.link
@@ -271,7 +278,7 @@ impl UnitEmitter<'_> {
                 link.note(lead_note(unit, *self.running_max));
             }
             *self.ahead += 1;
-        } else if late {
+        } else if time.late {
             mark(&mut self.block.arena[frames.clone()], flags::LATE);
             *self.late += u64::from(!frames.is_empty());
         } else if !unit.is_progress() {
@@ -321,13 +328,15 @@ impl UnitEmitter<'_> {
     fn refuse(
         &mut self,
         unit: &BlockUnit,
-        (frames, source, late): (Range<usize>, u32, bool),
+        frames: Range<usize>,
+        source: u32,
+        late: bool,
         dict: NameKind,
     ) -> Result<(), Error> {
         self.block.recount(self.cursor.unit, Reclassify::Quarantined);
         // Relaxed: a figure for progress bars.
         self.counters.quarantined.fetch_add(1, Ordering::Relaxed);
-        let added = refuse(self.block, self.log, (unit, *self.running_max, source), dict)?;
+        let added = refuse(self.block, self.log, RefusedUnit { unit, ts: *self.running_max, source }, dict)?;
         if late {
             mark(&mut self.block.added[added.clone()], flags::LATE);
         }
@@ -491,15 +500,23 @@ impl PieceRun<'_> {
     }
 }
 
-/// Quarantines a message whose names have no place in `dict`; gives where its event is in `added`. `message`
-/// is its unit, the time of its place, and the id of its source.
+/// A message with events that cannot go onto the tape.
+struct RefusedUnit<'u> {
+    unit: &'u BlockUnit,
+    /// The time of its place, [`NO_TS`] where the feed has none yet.
+    ts: UnixNanos,
+    /// Id of the source's definition.
+    source: u32,
+}
+
+/// Quarantines a message whose names have no place in `dict`; gives where its event is in `added`.
 fn refuse(
     block: &mut Block,
     log: &mut RawLog,
-    message: (&BlockUnit, UnixNanos, u32),
+    message: RefusedUnit<'_>,
     dict: NameKind,
 ) -> Result<Range<usize>, Error> {
-    let (unit, ts, source) = message;
+    let RefusedUnit { unit, ts, source } = message;
     let at = (unit.offset - block.base) as usize;
     let raw = &block.bytes[at..at + unit.length as usize];
     let raw_at = log.append(raw)?;

@@ -107,7 +107,7 @@ impl LargeMessage {
         let Some(spool) = self.spool else { return Ok(None) };
         let start = added.len();
         if !state.defined {
-            state.define(next_source, (self.offset, &self.first), added);
+            state.define(next_source, self.offset, &self.first, added);
         }
         let mut source = state.id;
         if self.offset >> 32 != 0 {

@@ -96,6 +96,21 @@ pub struct RunCounters {
     pub quarantined: AtomicU64,
 }
 
+/// The state that a [`BlockSequencer`] begins with, from an open tape and its account.
+pub struct SequencerStart {
+    pub writer: Writer,
+    pub raw: RawLog,
+    pub dictionary: Dictionary,
+    /// Next id of a source definition.
+    pub next_source: u32,
+    pub feeds: Vec<FeedState>,
+    pub counters: Arc<RunCounters>,
+    pub patience: MergeTimer,
+    /// The latest time on the tape.
+    pub placed_max: UnixNanos,
+    pub stats: Option<Arc<RunStats>>,
+}
+
 /// A stretch of frames that goes onto the tape as it is.
 #[derive(Clone, Copy, Debug)]
 struct FramePiece {
@@ -144,34 +159,26 @@ impl FramePiece {
 }
 
 impl BlockSequencer {
-    /// A sequencer over an open tape, from the account of what is on it.
-    pub fn new(
-        (writer, raw): (Writer, RawLog),
-        dictionary: Dictionary,
-        next_source: u32,
-        feeds: Vec<FeedState>,
-        counters: Arc<RunCounters>,
-        (patience, placed_max): (MergeTimer, UnixNanos),
-        stats: Option<Arc<RunStats>>,
-    ) -> Self {
+    /// A sequencer that has placed nothing in this run.
+    pub fn new(start: SequencerStart) -> Self {
         Self {
-            writer,
-            raw,
-            dictionary,
+            writer: start.writer,
+            raw: start.raw,
+            dictionary: start.dictionary,
             defined: Vec::new(),
-            feeds,
-            next_source,
+            feeds: start.feeds,
+            next_source: start.next_source,
             pieces: Vec::new(),
             events: 0,
             by_kind: [0; 64],
             has_gaps: false,
             spares: Vec::new(),
-            counters,
-            patience,
-            placed_max,
-            placed_before: placed_max,
+            counters: start.counters,
+            patience: start.patience,
+            placed_max: start.placed_max,
+            placed_before: start.placed_max,
             lead: ClockLead::UNBOUNDED,
-            stats,
+            stats: start.stats,
             stopping: None,
             flushes: FlushFailures::default(),
             open_sources: None,

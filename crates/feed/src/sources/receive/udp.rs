@@ -81,7 +81,10 @@ pub fn receive(
         let drop = full && when_full == OverflowPolicy::Drop && !place.stopped();
         while let Some(n) = if last { hands.earliest() } else { hands.next() } {
             let hand = &mut hands.all[n];
-            place.outlast_with(|| put(hand, sockets.address(n), drop, (&mut journal, &mut drops, place)))?;
+            place.outlast_with(|| {
+                let sink = DatagramSink { journal: &mut journal, drops: &mut drops, place };
+                put(hand, sockets.address(n), drop, sink)
+            })?;
         }
         place.came(place.outlast_with(|| journal.flush())?);
     }
@@ -91,13 +94,21 @@ pub fn receive(
     Ok(())
 }
 
+/// Where datagrams go: into the journal, or into the count of dropped ones.
+struct DatagramSink<'s> {
+    journal: &'s mut PacketJournal,
+    drops: &'s mut DroppedDatagrams,
+    place: &'s ReceiverContext,
+}
+
 /// Writes down the datagram that is next in this hand.
 fn put(
     hand: &mut SocketBatch,
     to: std::net::SocketAddr,
     drop: bool,
-    (journal, drops, place): (&mut PacketJournal, &mut DroppedDatagrams, &ReceiverContext),
+    sink: DatagramSink<'_>,
 ) -> Result<(), Error> {
+    let DatagramSink { journal, drops, place } = sink;
     let Some(batch) = &hand.batch else { return Ok(()) };
     let (from, payload, _, counter) = batch.get(hand.next);
     let ts = hand.ts;

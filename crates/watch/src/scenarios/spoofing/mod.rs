@@ -115,9 +115,16 @@ pub struct SpoofingScenario {
     free: Vec<u32>,
     by_key: HashMap<AccountKey, u32, DefaultHashBuilder>,
     /// Where orders live that do not say whose they are: how many, and the accounts that are kept for them.
-    ownerless: HashMap<(u16, InstrumentId), OwnerlessOrders, DefaultHashBuilder>,
+    ownerless: HashMap<ListingKey, OwnerlessOrders, DefaultHashBuilder>,
     evidence: ExecutionEvidence,
     metrics: ScenarioMetrics,
+}
+
+/// One instrument at one venue, by the ids of the tape.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct ListingKey {
+    venue: u16,
+    instrument: InstrumentId,
 }
 
 /// Owner, venue, instrument.
@@ -129,7 +136,7 @@ struct SuspectOrder {
     /// Whom it is of; [`NONE`] once it is cancelled, or when it cannot be one; [`OWNERLESS`] when it does not say.
     account: u32,
     /// Where it is, when it does not say whose it is.
-    listing: (u16, InstrumentId),
+    listing: ListingKey,
     /// The best price of its side when it was entered, if there was one, and what had been executed on the other side.
     best: Price,
     before: QuantitySum,
@@ -168,7 +175,7 @@ struct SideExecutions {
 const NONE: u32 = u32::MAX;
 const OWNERLESS: u32 = u32::MAX - 1;
 /// Where an order is that says whose it is.
-const NOWHERE: (u16, InstrumentId) = (0, InstrumentId(0));
+const NOWHERE: ListingKey = ListingKey { venue: 0, instrument: InstrumentId(0) };
 const NO_SUSPECT: SuspectOrder = SuspectOrder {
     account: NONE,
     listing: NOWHERE,
@@ -211,7 +218,7 @@ impl SpoofingScenario {
         let Some((key, opposite)) = whole(order, order.entry_owner) else {
             // It may still say at its cancel.
             if order.entry_owner == 0 && whole(order, 1).is_some() {
-                let listing = (order.venue, order.instr);
+                let listing = ListingKey { venue: order.venue, instrument: order.instr };
                 self.ownerless.entry(listing).or_default().orders += 1;
                 let best = best.and_then(|b| b.of_side(order.side)).unwrap_or(Price::NONE);
                 self.suspects[slot] = SuspectOrder { account: OWNERLESS, listing, best, ..NO_SUSPECT };
@@ -360,14 +367,15 @@ impl SpoofingScenario {
     /// Keeps what an owner executes where orders live that do not say whose they are.
     #[cold]
     fn hold(&mut self, key: AccountKey) {
-        if !self.ownerless.contains_key(&(key.1, key.2)) {
+        let listing = ListingKey { venue: key.1, instrument: key.2 };
+        if !self.ownerless.contains_key(&listing) {
             return;
         }
         let at = self.account(key);
         let account = &mut self.accounts[at as usize];
         if !std::mem::replace(&mut account.is_held, true) {
             account.orders += 1;
-            if let Some(ownerless) = self.ownerless.get_mut(&(key.1, key.2)) {
+            if let Some(ownerless) = self.ownerless.get_mut(&listing) {
                 ownerless.accounts.push(at);
             }
         }
@@ -375,7 +383,7 @@ impl SpoofingScenario {
 
     /// An order is over that did not say whose it is.
     #[cold]
-    fn let_ownerless_go(&mut self, listing: (u16, InstrumentId)) {
+    fn let_ownerless_go(&mut self, listing: ListingKey) {
         let Some(ownerless) = self.ownerless.get_mut(&listing) else { return };
         ownerless.orders -= 1;
         if ownerless.orders > 0 {
@@ -479,8 +487,9 @@ impl SpoofingLimits {
     /// quantity × price ≥ limit.
     fn is_large(&self, qty: Decimal, px: Price) -> bool {
         px.0 >= 0 && {
-            let (mantissa, exponent) = times(qty, px.0.unsigned_abs());
-            at_most(times(self.min_notional, 1), (mantissa, exponent - Price::PLACES as i32))
+            let mut notional = times(qty, px.0.unsigned_abs());
+            notional.exponent -= Price::PLACES as i32;
+            at_most(times(self.min_notional, 1), notional)
         }
     }
 

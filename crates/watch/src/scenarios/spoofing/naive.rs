@@ -44,9 +44,9 @@ impl Slow {
         let hardly_filled = filled.times(100).times(1_000_000_000)
             <= QuantitySum::from_decimal(qty).times(self.params.nano("max_filled_pct"));
         // "O.qty*O.px >= min_notional"; a price has nine places.
-        let (mantissa, exponent) = times(qty, px.0.unsigned_abs());
-        let large =
-            px.0 >= 0 && at_most(times(self.params.amount("min_notional"), 1), (mantissa, exponent - 9));
+        let mut notional = times(qty, px.0.unsigned_abs());
+        notional.exponent -= 9;
+        let large = px.0 >= 0 && at_most(times(self.params.amount("min_notional"), 1), notional);
         // "distance of the entry price behind the same-side best (BBO last seen before entry; improving = 0)
         // <= max_dist_ticks"
         let of_instr = |kind| history.of_instr(instr).filter(move |e| e.kind == kind);

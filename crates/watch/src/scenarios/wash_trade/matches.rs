@@ -40,14 +40,26 @@ struct LegPair {
     count: u32,
     /// Of them, those in pairs that are known to be of a complete match.
     complete: u32,
-    /// Bought less sold, in 10^exponent; none when it cannot be held.
-    net: Option<(i128, i8)>,
+    /// None when it cannot be held.
+    net: Option<NetQuantity>,
     /// An alert was given.
     alerted: bool,
 }
 
-const NO_PAIR: LegPair =
-    LegPair { legs: [None; 2], count: 0, complete: 0, net: Some((0, 0)), alerted: false };
+/// Bought less sold: `mantissa` × 10^`exponent`, in the least power of its legs.
+#[derive(Clone, Copy)]
+struct NetQuantity {
+    mantissa: i128,
+    exponent: i8,
+}
+
+const NO_PAIR: LegPair = LegPair {
+    legs: [None; 2],
+    count: 0,
+    complete: 0,
+    net: Some(NetQuantity { mantissa: 0, exponent: 0 }),
+    alerted: false,
+};
 
 /// All matches that are remembered.
 pub(super) struct MatchTable {
@@ -127,7 +139,7 @@ impl MatchTable {
         let mut head = found.unwrap_or_else(|| self.table.insert((*key, 0), NO_PAIR, EntryRank::Kept));
         let first = self.table.get_mut(head);
         first.net = first.net.and_then(|net| net_of(net, leg));
-        let is_complete = first.net.is_some_and(|net| net.0 == 0);
+        let is_complete = first.net.is_some_and(|net| net.mantissa == 0);
         if let Some(number) = number.filter(|_| !first.alerted) {
             let at = first.count;
             if at >= LEGS_PER_MATCH_MAX {
@@ -181,14 +193,14 @@ impl MatchTable {
 
 /// Bought less sold, with one leg more; none when it cannot be held.
 #[inline]
-fn net_of((net, exp): (i128, i8), leg: &ExecutionLeg) -> Option<(i128, i8)> {
+fn net_of(net: NetQuantity, leg: &ExecutionLeg) -> Option<NetQuantity> {
     let (mantissa, exponent) = (i128::from(leg.qty.mantissa()), leg.qty.exponent());
-    let to = exp.min(exponent);
+    let to = net.exponent.min(exponent);
     let scaled = |m: i128, from: i8| {
         let zeros = u32::try_from(i32::from(from) - i32::from(to)).ok()?;
         if zeros == 0 { Some(m) } else { m.checked_mul(10i128.checked_pow(zeros)?) }
     };
-    let (net, more) = (scaled(net, exp)?, scaled(mantissa, exponent)?);
-    let net = if leg.side == 0 { net.checked_add(more)? } else { net.checked_sub(more)? };
-    Some((net, to))
+    let (net, more) = (scaled(net.mantissa, net.exponent)?, scaled(mantissa, exponent)?);
+    let mantissa = if leg.side == 0 { net.checked_add(more)? } else { net.checked_sub(more)? };
+    Some(NetQuantity { mantissa, exponent: to })
 }

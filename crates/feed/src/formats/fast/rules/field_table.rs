@@ -161,11 +161,12 @@ impl FastFieldTable {
         Self { wants, nodes, slots: vec![None; slots], groups, arena, others, open }
     }
 
-    /// Notes what the message has; `head` is what framing had before it.
+    /// Notes what the message has; `number` and `channel` are what framing had before it.
     pub fn read(
         &mut self,
         message: &Message<'_>,
-        (number, channel): (Option<u32>, Option<u8>),
+        number: Option<u32>,
+        channel: Option<u8>,
     ) -> Result<(), TooManyPaths> {
         self.clear();
         let plain = |value| FastFieldValue { value, reading: FastValueReading::AsItIs, unit_ns: 0 };

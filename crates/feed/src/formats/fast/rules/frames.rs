@@ -40,7 +40,7 @@ pub fn next(framing: FastMessageFraming, bytes: &[u8], at: usize, base: u64, eof
     }
     let (head, length) = match length(framing, left) {
         Some(Ok(found)) => found,
-        Some(Err((code, what))) => return piece(bytes, at, base, eof, (code, what)),
+        Some(Err(fault)) => return piece(bytes, at, base, eof, fault),
         None if eof => return piece(bytes, at, base, eof, TRUNCATED_LENGTH),
         None => return NextFastPacket::Incomplete,
     };
@@ -49,12 +49,12 @@ pub fn next(framing: FastMessageFraming, bytes: &[u8], at: usize, base: u64, eof
         return NextFastPacket::Bad { end: at + head, code, what };
     }
     if length > PACKET_BYTES_MAX {
-        return piece(bytes, at, base, eof, ("too_large", "a length of more than 1 MiB"));
+        return piece(bytes, at, base, eof, TOO_LARGE);
     }
     let (from, to) = (at + head, at + head + length);
     match (to <= bytes.len(), eof) {
         (true, _) => NextFastPacket::Packet(from..to, to),
-        (false, true) => piece(bytes, at, base, eof, ("truncated", "the input ends inside the packet")),
+        (false, true) => piece(bytes, at, base, eof, TRUNCATED_PACKET),
         (false, false) => NextFastPacket::Incomplete,
     }
 }
@@ -74,10 +74,22 @@ pub fn cut(framing: FastMessageFraming, bytes: &[u8]) -> usize {
     }
 }
 
-const TRUNCATED_LENGTH: (&str, &str) = ("truncated", "the input ends inside a length");
+/// Why bytes are no packet.
+#[derive(Clone, Copy, Debug)]
+pub struct FramingFault {
+    /// The reason of their quarantine event.
+    pub code: &'static str,
+    /// Its detail.
+    pub what: &'static str,
+}
 
-/// Code and sentence.
-type FramingFault = (&'static str, &'static str);
+const TOO_LARGE: FramingFault = FramingFault { code: "too_large", what: "a length of more than 1 MiB" };
+const TRUNCATED_LENGTH: FramingFault =
+    FramingFault { code: "truncated", what: "the input ends inside a length" };
+const TRUNCATED_PACKET: FramingFault =
+    FramingFault { code: "truncated", what: "the input ends inside the packet" };
+const ENDLESS_LENGTH: FramingFault =
+    FramingFault { code: "D2", what: "a length of a block that does not end" };
 
 /// How many bytes the length has, and the length.
 fn length(framing: FastMessageFraming, left: &[u8]) -> Option<Result<(usize, usize), FramingFault>> {
@@ -89,7 +101,7 @@ fn length(framing: FastMessageFraming, left: &[u8]) -> Option<Result<(usize, usi
             let length = left[..=stop].iter().fold(0, |length, b| length << 7 | usize::from(b & 0x7f));
             Some(Ok((stop + 1, length)))
         }
-        None if left.len() >= LENGTH_BYTES_MAX => Some(Err(("D2", "a length of a block that does not end"))),
+        None if left.len() >= LENGTH_BYTES_MAX => Some(Err(ENDLESS_LENGTH)),
         None => None,
     }
 }
@@ -98,13 +110,8 @@ fn length(framing: FastMessageFraming, left: &[u8]) -> Option<Result<(usize, usi
 const LENGTH_BYTES_MAX: usize = 5;
 
 /// What is up to the next multiple of [`PIECE_BYTES`] of the source.
-pub fn piece(
-    bytes: &[u8],
-    at: usize,
-    base: u64,
-    eof: bool,
-    (code, what): (&'static str, &'static str),
-) -> NextFastPacket {
+pub fn piece(bytes: &[u8], at: usize, base: u64, eof: bool, fault: FramingFault) -> NextFastPacket {
+    let FramingFault { code, what } = fault;
     let place = base + at as u64;
     let end = at as u64 + (PIECE_BYTES - place % PIECE_BYTES);
     match usize::try_from(end) {

@@ -29,14 +29,14 @@ pub use path::FastDialect;
 use crate::block::{Block, BlockNames};
 use crate::error::Error;
 use crate::formats::fixed::price;
-use crate::formats::format::{ByteFormat, FormatDecoder, Statefulness};
+use crate::formats::format::{ByteFormat, FormatDecoder, SourceContext, Statefulness};
 use crate::mapping::{
     EntryCursor, Mapping, MappingExplainer, MessageMapper, MessageOrigin, MessageRefusal, ParsedMessage,
     compile,
 };
 use config::{DictionaryResetRule, FastMessageFraming, read_templates, templates};
 use field_table::{FastFieldTable, FastFieldValue, FastStoredValue};
-use frames::{NextFastPacket, PACKET_BYTES_MAX};
+use frames::{FramingFault, NextFastPacket, PACKET_BYTES_MAX};
 use path::FastValueReading;
 use rustc_hash::FxHashMap;
 use std::any::Any;
@@ -157,7 +157,7 @@ impl FastMappingDecoder {
                     at = end;
                 }
                 NextFastPacket::Bad { end, code, what } => {
-                    self.bad(block, of.source, &bytes[at..end], at, (code, what));
+                    self.bad(block, of.source, &bytes[at..end], at, FramingFault { code, what });
                     at = end;
                 }
                 NextFastPacket::Open | NextFastPacket::Incomplete | NextFastPacket::End => return,
@@ -181,7 +181,7 @@ impl FastMappingDecoder {
                     end
                 }
                 NextFastPacket::Bad { end, code, what } => {
-                    self.bad(block, of.source, &bytes[at..end], at, (code, what));
+                    self.bad(block, of.source, &bytes[at..end], at, FramingFault { code, what });
                     end
                 }
                 NextFastPacket::Open | NextFastPacket::Incomplete | NextFastPacket::End => {
@@ -251,8 +251,8 @@ impl FastMappingDecoder {
                 return;
             }
             if !many {
-                let what = ("rest_bytes", "bytes of a frame behind its message");
-                return self.bad(block, of.source, &bytes[at..range.end], at, what);
+                let fault = FramingFault { code: "rest_bytes", what: "bytes of a frame behind its message" };
+                return self.bad(block, of.source, &bytes[at..range.end], at, fault);
             }
         }
     }
@@ -284,7 +284,8 @@ impl FastMappingDecoder {
         let message = self.decoder.decode(body)?;
         let used = head + message.bytes;
         let raw = &raw[..used];
-        if self.noted.read(&message, config::number_and_channel(self.config.framing, before)).is_err() {
+        let (number, channel) = config::number_and_channel(self.config.framing, before);
+        if self.noted.read(&message, number, channel).is_err() {
             let what = "more groups and sequences in each other than are taken";
             block.quarantine(of.source, offset, raw, MessageFaultCode::TooLarge.as_str(), what);
             return Ok(used);
@@ -307,16 +308,9 @@ impl FastMappingDecoder {
 
     /// Bytes that are no message.
     #[cold]
-    fn bad(
-        &mut self,
-        block: &mut Block,
-        source: u32,
-        raw: &[u8],
-        at: usize,
-        (code, what): (&'static str, &'static str),
-    ) {
+    fn bad(&mut self, block: &mut Block, source: u32, raw: &[u8], at: usize, fault: FramingFault) {
         block.head = self.after.clone();
-        block.quarantine(source, block.base + at as u64, raw, code, what);
+        block.quarantine(source, block.base + at as u64, raw, fault.code, fault.what);
     }
 }
 
@@ -358,14 +352,10 @@ impl FormatDecoder for FastMappingDecoder {
     }
 }
 
-/// Whose bytes they are, and the names known.
-#[derive(Clone, Copy)]
-struct SourceContext<'k> {
-    source: u32,
-    known: &'k Dictionary,
-}
-
-const LOST: (&str, &str) = ("garbage", "bytes after a bad message whose end only the message itself gives");
+const LOST: FramingFault = FramingFault {
+    code: "garbage",
+    what: "bytes after a bad message whose end only the message itself gives",
+};
 
 /// The message in hand.
 struct FastMessageView<'m> {

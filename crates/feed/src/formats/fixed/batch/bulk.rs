@@ -73,12 +73,13 @@ pub(super) fn emit_all(
         return false;
     }
     let times = columns.values(*ts);
+    let head = LaneColumns { times, sequences };
     let first = block.arena.len();
     let fixed = program.template.len();
     if program.kept.is_none() {
         block.arena.extend_from_slice(&program.templates[..count * fixed]);
         let mut frames = UniformFrames { frames: &mut block.arena[first..], fixed };
-        fill(program, &mut frames, batch, (times, sequences), found);
+        fill(program, &mut frames, batch, head, found);
         for put in &program.puts {
             put.store_all(columns, &mut frames, batch.rows);
         }
@@ -87,7 +88,7 @@ pub(super) fn emit_all(
     }
     program.extend(&mut block.arena, count, found);
     let mut frames = SpacedFrames { arena: &mut block.arena, starts: &found.starts[..count], fixed };
-    fill(program, &mut frames, batch, (times, sequences), found);
+    fill(program, &mut frames, batch, head, found);
     for put in &program.puts {
         put.store_all(columns, &mut frames, batch.rows);
     }
@@ -98,15 +99,25 @@ pub(super) fn emit_all(
 /// Sequences of records that have none.
 static NO_SEQUENCES: Lanes = [SEQ_NONE as i64; LANES];
 
+/// The columns that are in every frame, by lane.
+#[derive(Clone, Copy)]
+struct LaneColumns<'l> {
+    /// Event times, ns since 1970.
+    times: &'l Lanes,
+    /// Sequence numbers, [`SEQ_NONE`] for none.
+    sequences: &'l Lanes,
+}
+
 /// What is in every frame behind its header, and the names.
 #[inline]
 fn fill(
     program: &EventProgram,
     frames: &mut impl BatchFrames,
     batch: StridedBatch<'_>,
-    (times, sequences): (&Lanes, &Lanes),
+    head: LaneColumns<'_>,
     found: &BatchLookups,
 ) {
+    let LaneColumns { times, sequences } = head;
     let heads = times.iter().zip(sequences).zip(batch.offsets());
     frames.each(heads, |frame, ((ts, sequence), offset)| {
         put(frame, at::TS_EVENT, ts.to_le_bytes());
@@ -145,7 +156,11 @@ pub(super) struct BatchLookups {
 
 impl Default for BatchLookups {
     fn default() -> Self {
-        Self { ids: [[0; LANES]; NAMES_MAX], extensions: [(0, 0); LANES], starts: [0; LANES + 1] }
+        Self {
+            ids: [[0; LANES]; NAMES_MAX],
+            extensions: [ExtensionSpan::default(); LANES],
+            starts: [0; LANES + 1],
+        }
     }
 }
 
@@ -156,7 +171,7 @@ impl EventProgram {
         let Some(kept) = &self.kept else { return };
         let header = FrameHeader::read(&self.template);
         let fixed = self.template.len();
-        let extended: usize = found.extensions[..count].iter().map(|(_, length)| *length as usize).sum();
+        let extended: usize = found.extensions[..count].iter().map(|span| span.length as usize).sum();
         arena.reserve(count * fixed + extended);
         for (start, extension) in found.starts.iter_mut().zip(&found.extensions[..count]) {
             let frame = arena.len();
@@ -164,8 +179,8 @@ impl EventProgram {
             for line in self.template.as_chunks::<LINE>().0 {
                 arena.extend_from_slice(line);
             }
-            if extension.1 > 0 {
-                let lines = ((fixed + extension.1 as usize) / LINE) as u16;
+            if extension.length > 0 {
+                let lines = ((fixed + extension.length as usize) / LINE) as u16;
                 FrameHeader::new_unstamped(header.kind(), header.flags() | flags::EXT, lines)
                     .write(&mut arena[frame..]);
                 for line in kept.text(*extension).as_chunks::<LINE>().0 {

@@ -4,7 +4,8 @@ use super::super::{FixedRecordView, FixedRecordsDecoder};
 use super::names::short_id;
 use super::program::{EventProgram, NO_VARIANT, RecordTypeProgram, RecordVariant};
 use super::{FixedBatchDecoder, RecordLane, SLOW};
-use crate::block::{Block, UnitKind};
+use crate::block::{Block, MessageSpan, UnitKind};
+use crate::formats::format::SourceContext;
 use crate::mapping::MappingPlan;
 use unitape_codec::fixed::{
     ColumnValue, FixedWidthDecoder, LANES, NextRecord, ScatteredRecords, StridedRecords,
@@ -37,21 +38,38 @@ impl RecordStartLists {
     }
 }
 
+/// Records of a batch, one after the other.
+#[derive(Clone, Copy)]
+pub(super) struct LaneRun<'l> {
+    pub(super) lanes: &'l [RecordLane],
+    /// All that take the fast way are of one type, whose program has read them already.
+    pub(super) is_read: bool,
+}
+
+/// What decoding a batch needs to know besides its bytes.
+#[derive(Clone, Copy)]
+pub(super) struct BlockContext<'k> {
+    pub(super) source: SourceContext<'k>,
+    /// Messages of the source before the block; none the first time.
+    pub(super) before: Option<u64>,
+}
+
 impl FixedRecordsDecoder {
-    /// Decodes the records of a batch; gives where it stopped, the end of a record. `read` says that all that take the
-    /// fast way are of one sort, whose program has read them already.
+    /// Decodes the records of a batch; gives where it stopped, the end of a record.
     pub(super) fn batch(
         &mut self,
         fast: &mut FixedBatchDecoder,
         block: &mut Block,
         bytes: &[u8],
-        (lanes, read): (&[RecordLane], bool),
-        (source, known, before): (u32, &Dictionary, Option<u64>),
+        run: LaneRun<'_>,
+        context: BlockContext<'_>,
     ) -> usize {
+        let LaneRun { lanes, is_read } = run;
+        let BlockContext { source: of, before } = context;
         let FixedBatchDecoder { kinds, lists, taken, .. } = fast;
         for (program, starts) in kinds.iter_mut().zip(&lists.starts) {
             if let Some(program) = program.as_mut().filter(|_| !starts.is_empty()) {
-                if !read {
+                if !is_read {
                     program.good = program.columns.read(&mut self.decoder, bytes, starts);
                 }
                 program.prepare(ScatteredRecords { bytes, starts });
@@ -60,16 +78,14 @@ impl FixedRecordsDecoder {
         let mut segment = block.arena.len();
         for lane in lanes {
             let done = match kinds.get_mut(usize::from(lane.kind)) {
-                Some(Some(program)) if lane.kind != SLOW => {
-                    self.lane(program, block, bytes, *lane, (source, known))
-                }
+                Some(Some(program)) if lane.kind != SLOW => self.lane(program, block, bytes, *lane, of),
                 _ => false,
             };
             *taken += u64::from(done);
             if !done {
                 store(kinds, lists, block, bytes, segment);
-                let end = self.one(block, bytes, lane.start as usize, source, known, before);
-                block.settle_names(known);
+                let end = self.one(block, bytes, lane.start as usize, of.source, of.known, before);
+                block.settle_names(of.known);
                 segment = block.arena.len();
                 if end != Some(lane.end as usize) {
                     return end.unwrap_or(lane.start as usize);
@@ -88,8 +104,9 @@ impl FixedRecordsDecoder {
         block: &mut Block,
         bytes: &[u8],
         lane: RecordLane,
-        (source, known): (u32, &Dictionary),
+        of: SourceContext<'_>,
     ) -> bool {
+        let SourceContext { source, known } = of;
         let index = usize::from(lane.index) % LANES;
         let variant = program.variant_of[index];
         let offset = block.base + u64::from(lane.start);
@@ -114,12 +131,14 @@ impl FixedRecordsDecoder {
                     decoder: &mut self.decoder,
                     kinds: &self.kinds,
                     plan: self.mapper.plan(),
+                    known,
                 };
-                if !event.begin(block, bytes, lane, head, (slow, known)) {
+                if !event.begin(block, bytes, lane, head, slow) {
                     block.roll_back(mark);
                     return false;
                 }
-                block.end_message((offset, lane.length as usize), UnixNanos(ts), 1, UnitKind::Events, known);
+                let span = MessageSpan { offset, length: lane.length as usize };
+                block.end_message(span, UnixNanos(ts), 1, UnitKind::Events, known);
             }
             None => return false,
         }
@@ -142,6 +161,7 @@ struct GeneralRecordReader<'d> {
     decoder: &'d mut FixedWidthDecoder,
     kinds: &'d [super::super::RecordSlots],
     plan: &'d MappingPlan,
+    known: &'d Dictionary,
 }
 
 impl GeneralRecordReader<'_> {
@@ -177,8 +197,9 @@ impl EventProgram {
         bytes: &[u8],
         lane: RecordLane,
         head: FrameCommonValues,
-        (mut slow, known): (GeneralRecordReader<'_>, &Dictionary),
+        mut slow: GeneralRecordReader<'_>,
     ) -> bool {
+        let known = slow.known;
         let record = &bytes[lane.start as usize..];
         let frame = block.arena.len();
         let mut ids = [0; NAMES_MAX];

@@ -29,8 +29,12 @@ struct CachedExtension {
     there: bool,
 }
 
-/// Start and bytes of an extension.
-pub(super) type ExtensionSpan = (u32, u32);
+/// An extension in the cache's text, bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ExtensionSpan {
+    pub start: u32,
+    pub length: u32,
+}
 
 const WORDS_MAX: usize = 4;
 const EXTENSIONS: usize = 1024;
@@ -40,6 +44,13 @@ const KEPT_BYTES_MAX: usize = 1 << 20;
 
 const NO_EXTENSION: CachedExtension =
     CachedExtension { key: [0; WORDS_MAX], start: 0, length: 0, there: false };
+
+impl CachedExtension {
+    #[inline(always)]
+    fn span(&self) -> ExtensionSpan {
+        ExtensionSpan { start: self.start, length: self.length }
+    }
+}
 
 impl ExtensionCache {
     /// `None` where not all of them are text, or they are too far apart.
@@ -80,7 +91,7 @@ impl ExtensionCache {
     pub(super) fn find(&self, record: &[u8]) -> Option<ExtensionSpan> {
         let key = self.key(record);
         let found = &self.found[slot(&key)];
-        (found.key == key && found.there).then_some((found.start, found.length))
+        (found.key == key && found.there).then_some(found.span())
     }
 
     /// The same of many records; false where one of them was not made before.
@@ -93,7 +104,7 @@ impl ExtensionCache {
         for (((w, x), (y, z)), span) in words.zip(spans) {
             let key = [masked(w, a.1), masked(x, b.1), masked(y, c.1), masked(z, d.1)];
             let found = &self.found[slot(&key)];
-            *span = (found.start, found.length);
+            *span = found.span();
             other |= u64::from(!found.there);
             other = key.iter().zip(&found.key).fold(other, |other, (a, b)| other | (a ^ b));
         }
@@ -102,8 +113,8 @@ impl ExtensionCache {
 
     /// The extension that was found there.
     #[inline]
-    pub(super) fn text(&self, (start, length): ExtensionSpan) -> &[u8] {
-        &self.text[start as usize..][..length as usize]
+    pub(super) fn text(&self, span: ExtensionSpan) -> &[u8] {
+        &self.text[span.start as usize..][..span.length as usize]
     }
 
     /// Makes it as the general way does; false where that would refuse it.

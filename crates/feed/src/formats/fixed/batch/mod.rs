@@ -23,7 +23,8 @@ mod program;
 
 use super::FixedRecordsDecoder;
 use crate::block::Block;
-use emit::RecordStartLists;
+use crate::formats::format::SourceContext;
+use emit::{BlockContext, LaneRun, RecordStartLists};
 pub(super) use program::RecordTypeProgram;
 use unitape_codec::fixed::{
     FixedWidthLayout, LANES, RecordBatch, RecordBounds, RecordFramer, StridedRecords,
@@ -160,9 +161,10 @@ impl FixedRecordsDecoder {
         let Some(mut fast) = self.fast.take() else { return at };
         // The fix-ups of what the general way has left are before those of the batch.
         block.settle_names(known);
+        let context = BlockContext { source: SourceContext { source, known }, before };
         let mut lanes = [RecordLane::default(); LANES];
         loop {
-            let (count, read) = match self.even(&mut fast, block, bytes, at, source) {
+            let (count, is_read) = match self.even(&mut fast, block, bytes, at, source) {
                 BatchOutcome::Done(end) => {
                     at = end;
                     continue;
@@ -174,10 +176,10 @@ impl FixedRecordsDecoder {
             if count < 4 {
                 break;
             }
-            let lanes = (&lanes[..count], read);
-            let done = self.batch(&mut fast, block, bytes, lanes, (source, known, before));
+            let run = LaneRun { lanes: &lanes[..count], is_read };
+            let done = self.batch(&mut fast, block, bytes, run, context);
             at = done;
-            if done != lanes.0[count - 1].end as usize {
+            if done != run.lanes[count - 1].end as usize {
                 break;
             }
         }
