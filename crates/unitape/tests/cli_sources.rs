@@ -446,7 +446,7 @@ fn a_followed_file_that_is_written_anew_is_noticed() {
     written.unwrap();
     let (code, said) = running.ends();
     assert!(code.is_some_and(|code| code != 0), "{said}");
-    assert!(said.contains("it was written anew while it was read"), "{said}");
+    assert!(said.contains("it was rewritten while it was read"), "{said}");
 }
 
 /// `files` of a run follow the same rule as those of `consolidate`.

@@ -25,11 +25,11 @@ use unitape_tape::{Cursor, Reader, StartPosition, tape_status};
 const SEGMENT: u64 = 16 << 10;
 
 /// A place to run in: a file that is whole, and a directory in which one file grows.
-struct Place {
+struct RunFolder {
     dir: PathBuf,
 }
 
-impl Place {
+impl RunFolder {
     fn new(dir: PathBuf, whole: &[u8], retain: &str) -> Self {
         std::fs::create_dir_all(dir.join("in")).unwrap();
         file(&dir, "whole.fix", whole);
@@ -147,7 +147,7 @@ fn restarts_after_retention_are_exact() {
     let dir = tempfile::tempdir().unwrap();
     let (whole, grows) = (common::flow(61, 700, true).0, common::flow(62, 1000 * kills, true).0);
 
-    let alone = Place::new(dir.path().join("alone"), &whole, "");
+    let alone = RunFolder::new(dir.path().join("alone"), &whole, "");
     alone.grow(&grows);
     let mut child = alone.start(2);
     alone.wait(&mut child, "all to be read", || alone.has_read(grows.len()));
@@ -155,7 +155,7 @@ fn restarts_after_retention_are_exact() {
 
     let retain =
         format!("retain_bytes = {SEGMENT}\nretain_notice = \"0s\"\nretain_hold_bytes = 1000000000\n");
-    let killed = Place::new(dir.path().join("killed"), &whole, "");
+    let killed = RunFolder::new(dir.path().join("killed"), &whole, "");
     let (all, over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let archiver = scope.spawn(|| archive(&killed.tape(), &all, &over));
@@ -202,11 +202,11 @@ fn restarts_after_retention_are_exact() {
         of(&other)
     );
     for name in ["definitions.log", "quarantine.raw"] {
-        let read = |place: &Place| std::fs::read(place.tape().join(name)).unwrap();
+        let read = |place: &RunFolder| std::fs::read(place.tape().join(name)).unwrap();
         assert!(read(&alone) == read(&killed), "UNITAPE_KILL_SEED={seed}: {name}");
     }
     let summary =
-        |place: &Place| serde_json::to_value(TapeAccount::load(&place.tape()).unwrap().summary()).unwrap();
+        |place: &RunFolder| serde_json::to_value(TapeAccount::load(&place.tape()).unwrap().summary()).unwrap();
     assert_eq!(summary(&alone), summary(&killed), "UNITAPE_KILL_SEED={seed}");
     let tape = killed.tape();
     let tape = tape.to_str().unwrap();

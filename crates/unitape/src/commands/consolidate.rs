@@ -114,7 +114,7 @@ pub fn run(args: ConsolidateArgs) -> output::Result {
         print_summary(&args.tape, &outcome, elapsed_s)?;
     }
     if outcome.ending == FarmEnding::Stopped {
-        return Err(CommandFailure::Error("stopped; the same command goes on from here".to_owned()));
+        return Err(CommandFailure::Error("stopped; the same command resumes from here".to_owned()));
     }
     Ok(if outcome.summary.is_flawed() { CommandOutcome::Flawed } else { CommandOutcome::Clean })
 }
