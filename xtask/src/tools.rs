@@ -93,7 +93,7 @@ pub(crate) fn fetch() -> &'static str {
     if fetch.status().is_ok_and(|status| status.success()) {
         return "--locked";
     }
-    eprintln!("the dependencies could not be fetched (no network?); going on with what is at hand");
+    eprintln!("the dependencies could not be fetched (no network?); using the cached ones");
     "--frozen"
 }
 

@@ -467,7 +467,7 @@ fn files_of_a_run_follow_the_same_rule() {
     append(&bench.path("b.fix"), &orders(30..32));
     let (ran, account) = run_json(&bench, &[]);
     ran.code(3).says(&["feed a", "a.fix of feed a", "--new-source"]);
-    assert_eq!(account["events"], 20, "b goes on");
+    assert_eq!(account["events"], 20, "b continues");
     let (ran, account) = run_json(&bench, &["--new-source"]);
     ran.code(0);
     assert_eq!(account["events"], 30);

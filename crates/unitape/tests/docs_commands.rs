@@ -4,9 +4,9 @@
 //! `\` at the end of a line), the lines under it are its output. Commands of `unitape` are run page by
 //! page, in order, in a fresh folder that holds `vectors`, `mappings` and `examples`; they end with exit
 //! code 0 unless the line ends with `# exit N`. `cargo run --release --example NAME -- …` runs the example
-//! as it was built for the tests. In shown output `...` alone on a line stands for any lines and `[..]` for
-//! any part of a line; output that is not shown is not compared. Commands that set up the machine
-//! (`git clone`, `cargo xtask demo`) are not run, but must be known ones.
+//! as it was built for the tests. In shown output `...` alone on a line matches any lines and `[..]` any part of a
+//! line; output that is not shown is not compared. Commands that set up the machine (`git clone`, `cargo xtask demo`)
+//! are not run, but must be known ones.
 #![cfg(unix)]
 
 #[path = "common/binary.rs"]

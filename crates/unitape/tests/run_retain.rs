@@ -73,8 +73,8 @@ impl RunFolder {
         tape_status(&self.tape()).map_or(0, |s| s.first.0)
     }
 
-    /// Whether so much of the growing file was read and all of the other one, as the run reported last. A run that is stopped
-    /// before that leaves what waits for the other file to the next one.
+    /// Whether the run reported last that it read `bytes` of the growing file and all of the other one. A run that is
+    /// stopped before leaves the events that wait for the other file to the next run.
     fn has_read(&self, bytes: usize) -> bool {
         let text = std::fs::read_to_string(self.dir.join("out")).unwrap();
         let figures = |line: &str| serde_json::from_str::<Value>(line).ok().map(|v| v["stats"].clone());
