@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut prices = Publication::open(&dir.join("prices"), options)?;
 
-    // Whatever ended the service before, what is on the tape is on the tape: it goes on behind that.
+    // The events on the tape stay there, however the service ended before: it continues after them.
     let first = prices.writer().ordinal();
     for number in first..count {
         let mut draft = prices.claim(EURUSD, Price::BYTES)?;

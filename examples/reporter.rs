@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         eprintln!("reporter: waiting for {}", orders.display());
     }
 
-    // By its name it goes on where it has acknowledged. It need not be fast, and may sleep.
+    // By its name it resumes where it has acknowledged. It need not be fast, and may sleep.
     let mut subscription =
         Subscription::open_named(&orders, "reporter", StartPosition::Oldest)?.with_wait(WaitStrategy::Park);
     let mut report = OpenOptions::new().create(true).append(true).open(dir.join("report.txt"))?;

@@ -29,8 +29,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = WriterOptions { segment_bytes: 1 << 20, ..WriterOptions::default() };
     let mut publication = Publication::open(&orders, options)?;
 
-    // An order says up to where prices were seen: with the last one on our own tape we know where to go on, and no
-    // price is decided upon twice, whenever this process was killed.
+    // An order says up to where prices were seen: our last order on the tape says where to resume. So we decide on no
+    // price twice, whenever this process was killed.
     let start = last(&orders)?.map_or(StartPosition::Oldest, |order| StartPosition::At(order.seen));
     let mut subscription = Subscription::open(&prices, start)?.with_wait(WaitStrategy::Balanced);
     let mut number = publication.writer().ordinal();

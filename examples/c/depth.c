@@ -85,8 +85,8 @@ int main(int argc, char **argv) {
         if (unitape_handler_listen(handler, NULL, 0) != UNITAPE_OK)
             fail("listen");
         /*
-         * Until nothing has come for ten seconds; a strategy would go on. Poll also when nothing came: what waits for a
-         * missing packet is given up by time.
+         * Until nothing has come for ten seconds; a strategy would continue. Poll also when nothing came: unitape
+         * gives up a missing packet by time.
          */
         int quiet = 0;
         while (quiet < 1000) {

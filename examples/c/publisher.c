@@ -1,6 +1,6 @@
 /*
- * Publishes prices: one copied, one written in place, then ten in a batch, and so on. A second run goes on behind the
- * last price that is on the tape.
+ * Publishes prices: one copied, one written in place, then ten in a batch, and so on. A second run continues after
+ * the last price on the tape.
  *
  * With `wait` or `drop` it has a gate for the reader `risk` (risk.c), which must not be left behind, not even while it
  * is away: it waits for that reader, or leaves prices out and counts them.

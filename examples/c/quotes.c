@@ -1,6 +1,6 @@
 /*
- * Quotes over a ring tape, of which only the newest count: the writer never waits, and a reader that it overtakes is
- * told how many it has lost.
+ * Quotes over a ring tape, of which only the newest count. The writer never waits; unitape_ring_reader_losses counts
+ * the quotes that a reader lost.
  *
  *     quotes write PATH COUNT      PATH is a file, best below /dev/shm
  *     quotes read PATH COUNT       from the oldest that is left, until quote number COUNT - 1 is read or lost
@@ -56,7 +56,7 @@ static void read_quotes(const char *path, uint64_t count)
     while (first + seen + losses.events < count) {
         code = unitape_ring_reader_next(ring, &frame);
         if (code == UNITAPE_E_OVERRUN) {
-            /* Not the end: this reader was too slow, and goes on with the oldest quote that is left. */
+            /* Not the end: this reader was too slow, and continues with the oldest quote that is left. */
             if (unitape_ring_reader_losses(ring, &losses) != UNITAPE_OK)
                 die("losses");
         } else if (code < 0) {

@@ -1,5 +1,5 @@
 /*
- * Reads prices in place and checks each, until it has seen COUNT. With a NAME, a second run goes on where the first
+ * Reads prices in place and checks each, until it has seen COUNT. With a NAME, a second run continues where the first
  * one acknowledged.
  *
  *     subscriber DIR COUNT [NAME]
@@ -57,7 +57,7 @@ int main(int argc, char **argv)
     }
     count = strtoull(argv[2], NULL, 10);
 
-    /* Whoever starts first waits for the other. */
+    /* The process that starts first waits for the other. */
     if (unitape_await_tape(argv[1], UNITAPE_FOREVER) < 0)
         die("await");
     if (unitape_subscription_open(argv[1], name, UNITAPE_START_OLDEST, 0, &prices) != UNITAPE_OK)

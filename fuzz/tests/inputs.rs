@@ -50,7 +50,7 @@ targets! {
     text_xml 5000
 }
 
-/// Runs all seeds of a target, then so many inputs that are made from them.
+/// Runs all seeds of a target, then `cases` inputs that are made from them.
 fn hold(name: &str, cases: u32) {
     let run = target(name);
     let mut seeds = Vec::new();

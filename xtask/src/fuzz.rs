@@ -26,7 +26,7 @@ pub(crate) struct FuzzEffort {
     pub(crate) seconds: u64,
     /// Where the search begins.
     pub(crate) seed: u64,
-    /// A target that is slow goes on to this number of inputs.
+    /// A slow target continues to this number of inputs.
     pub(crate) least: u64,
 }
 
@@ -104,7 +104,7 @@ struct FuzzSearch {
     found: PathBuf,
     /// Where the search of a target ends.
     ends: Vec<String>,
-    /// A target that has run fewer inputs then goes on.
+    /// A target that has run fewer inputs then continues.
     least: u64,
     args: Vec<String>,
 }

@@ -50,7 +50,7 @@ impl Drop for BusyLoops {
 mod tests {
     use super::*;
 
-    /// Loops that went on after the tests would slow down every later step.
+    /// Loops that continued after the tests would slow down every later step.
     #[test]
     fn the_loops_end_when_they_are_dropped() {
         let loops = BusyLoops::start();

@@ -1,7 +1,7 @@
 //! `cargo xtask rounds`: the kill, stall, fault, copy, flip, restart and live-fault tests for long, in release, with a record of each.
 //!
 //! ```text
-//! --rounds N ─▶ so many of each kind ─▶ cargo test --release … ─▶ progress on stderr
+//! --rounds N ─▶ a share of each kind ─▶ cargo test --release … ─▶ progress on stderr
 //!                                                              └▶ one line of JSON a test on stdout
 //! ```
 
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {
     Ok(u8::from(total < rounds))
 }
 
-/// Runs so many rounds and gives a record of each test. An error if a test fails.
+/// Runs `rounds` rounds and returns a record of each test. An error if a test fails.
 pub(crate) fn make(target_dir: &Path, rounds: u64, seed: u64) -> Result<Vec<Value>, String> {
     let out = target_dir.join("rounds.jsonl");
     match std::fs::remove_file(&out) {
@@ -84,9 +84,10 @@ const TESTS: [RoundTests; 3] = [
     ("unitape", &[], &["run_rounds"], &["live_faults"]),
 ];
 
-/// How many rounds each kind of test makes, by its variable and the file that reads it. Each test of a kind makes so many: two kill the writer and one the
-/// recorder (a quarter), two stall, three make calls fail. These make the rounds that were asked for; six that copy a
-/// tape, nine that damage one, two that restart a run and one of live faults come on top, fewer where a round is longer.
+/// How many rounds each test of a kind makes, by its variable and the file that reads it. Two tests kill the writer
+/// and one the recorder (a quarter), two stall, three make calls fail. These make the rounds that were asked for; six
+/// that copy a tape, nine that damage one, two that restart a run and one of live faults come on top, fewer where a
+/// round is longer.
 pub(crate) fn shares(rounds: u64) -> [(&'static str, u64); 7] {
     let share = |thousandths: u64| (rounds * thousandths).div_ceil(1000).max(4);
     [
@@ -117,7 +118,7 @@ fn choose(args: &[String]) -> Result<(u64, u64), String> {
     Ok((rounds, seed))
 }
 
-/// Arguments that are numbers with names, each with what it is where it is not given.
+/// Arguments that are numbers with names, each with its default.
 pub(crate) fn numbers<const N: usize>(args: &[String], known: [(&str, u64); N]) -> Result<[u64; N], String> {
     let mut found = known.map(|(_, without)| without);
     let mut args = args.iter();

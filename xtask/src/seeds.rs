@@ -23,7 +23,7 @@ pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {
     Ok(0)
 }
 
-/// Runs so many seeds, the first of them `from`. An error if one fails.
+/// Runs `seeds` seeds, the first of them `from`. An error if one fails.
 pub(crate) fn make(target_dir: &Path, seeds: u64, from: u64) -> Result<(), String> {
     let mut command = release_tests(target_dir);
     command.args(["--package", "unitape-marketdata", "--test", "exchange", "--", "--nocapture"]);

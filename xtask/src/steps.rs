@@ -188,7 +188,7 @@ fn loom(context: &StepContext, count: &mut TestCount) -> StepOutcome {
     loom_with(context, LOOM_PREEMPTIONS, count)
 }
 
-/// Every interleaving with so many preemptions, or with `LOOM_MAX_PREEMPTIONS`.
+/// Every interleaving with up to `preemptions` preemptions, or up to `LOOM_MAX_PREEMPTIONS`.
 pub(crate) fn loom_with(context: &StepContext, preemptions: u64, count: &mut TestCount) -> StepOutcome {
     let mut problems = Vec::new();
     for package in LOCK_FREE {

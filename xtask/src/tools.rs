@@ -118,7 +118,7 @@ pub(crate) fn fetch() -> &'static str {
     if fetch.status().is_ok_and(|status| status.success()) {
         return "--locked";
     }
-    eprintln!("the dependencies could not be fetched (no network?); continuing with the present ones");
+    eprintln!("the dependencies could not be fetched (no network?); using the cached ones");
     "--frozen"
 }
 

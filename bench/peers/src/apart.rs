@@ -19,9 +19,9 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use unitape_bench::record::{HexSha256, RepeatTimes};
 
-/// What a pass came to.
+/// The counts and the sum of one pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct PassTotals {
     /// Good messages.
     pub messages: u64,
     /// Faulty messages and values.
@@ -79,7 +79,7 @@ impl Worker {
     }
 
     /// A pass whose values are hashed, and then those that warm up; all must find the same.
-    pub fn values(&mut self, dir: &Path) -> Result<(Found, String), String> {
+    pub fn values(&mut self, dir: &Path) -> Result<(PassTotals, String), String> {
         let file = dir.join("values");
         let (found, _, _) = self.ask(&format!("values {}", file.display()))?;
         let hash = hash_of(&file).map_err(|e| format!("{}: {e}", file.display()))?;
@@ -93,13 +93,13 @@ impl Worker {
     }
 
     /// A timed pass.
-    pub fn pass(&mut self, times: &mut RepeatTimes) -> Result<Found, String> {
+    pub fn pass(&mut self, times: &mut RepeatTimes) -> Result<PassTotals, String> {
         let (found, wall_ns, cpu_ns) = self.ask("pass")?;
         times.add(wall_ns, cpu_ns);
         Ok(found)
     }
 
-    fn ask(&mut self, line: &str) -> Result<(Found, u64, u64), String> {
+    fn ask(&mut self, line: &str) -> Result<(PassTotals, u64, u64), String> {
         if let Some(lines) = &mut self.lines {
             // If it is gone, its answer says so.
             let _ = writeln!(lines, "{line}").and_then(|()| lines.flush());
@@ -110,7 +110,7 @@ impl Worker {
         let numbers: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
         match numbers[..] {
             [wall_ns, cpu_ns, messages, faults, sum] if done => {
-                Ok((Found { messages, faults, sum }, wall_ns, cpu_ns))
+                Ok((PassTotals { messages, faults, sum }, wall_ns, cpu_ns))
             }
             _ => Err(self.complaint(&answer)),
         }

@@ -2,7 +2,7 @@
 //! QuickFIX/J.
 
 use crate::Asked;
-use crate::apart::{Found, Worker};
+use crate::apart::{PassTotals, Worker};
 use crate::messaging::pair::{fresh, shared_memory};
 use crate::programs::{cpp, dictionaries};
 use ironfix_tagvalue::{Decoder as IronDecoder, FieldIndex};
@@ -36,18 +36,18 @@ pub const IDS: [&str; 7] = [
 ];
 
 /// A pass over an input that hands out each record.
-trait Way: FnMut(&[u8], &mut dyn FnMut(&TypedMessage)) -> FixPassResult {}
-impl<T: FnMut(&[u8], &mut dyn FnMut(&TypedMessage)) -> FixPassResult> Way for T {}
+trait FixPass: FnMut(&[u8], &mut dyn FnMut(&TypedMessage)) -> FixPassResult {}
+impl<T: FnMut(&[u8], &mut dyn FnMut(&TypedMessage)) -> FixPassResult> FixPass for T {}
 
 struct Subject<'a> {
     title: String,
     what: &'static str,
-    place: Place<'a>,
+    place: SubjectProcess<'a>,
 }
 
-/// Where a subject does its work.
-enum Place<'a> {
-    Here(Box<dyn Way + 'a>),
+/// The process in which a subject works.
+enum SubjectProcess<'a> {
+    Here(Box<dyn FixPass + 'a>),
     Apart(Worker, Form),
 }
 
@@ -86,12 +86,12 @@ fn case(name: &str, input: &[u8], asked: &Asked) -> Result<Vec<BenchRecord>, Str
     subjects.extend(subjects_apart(name, input, dir.path(), asked)?);
     for Subject { title, place, .. } in &mut subjects {
         let good = match place {
-            Place::Here(pass) => {
+            SubjectProcess::Here(pass) => {
                 let mut hash = HexSha256::default();
                 let found = pass(input, &mut |typed| hash.add(&typed.bytes()));
                 (found, hash.hex().as_str()) == (expected.pass, expected.exact.as_str())
             }
-            Place::Apart(worker, form) => {
+            SubjectProcess::Apart(worker, form) => {
                 let (found, hash) = worker.values(dir.path())?;
                 (found, hash.as_str()) == (expected.apart(*form), expected.hash(*form))
             }
@@ -104,8 +104,8 @@ fn case(name: &str, input: &[u8], asked: &Asked) -> Result<Vec<BenchRecord>, Str
     for _ in 0..asked.repeats {
         for (Subject { title, place, .. }, times) in subjects.iter_mut().zip(&mut repeats) {
             let good = match place {
-                Place::Here(pass) => times.time(|| pass(input, &mut |_| {})) == expected.pass,
-                Place::Apart(worker, form) => worker.pass(times)? == expected.apart(*form),
+                SubjectProcess::Here(pass) => times.time(|| pass(input, &mut |_| {})) == expected.pass,
+                SubjectProcess::Apart(worker, form) => worker.pass(times)? == expected.apart(*form),
             };
             if !good {
                 return Err(format!("fix {name}: {title} found something else in a repeat"));
@@ -116,10 +116,10 @@ fn case(name: &str, input: &[u8], asked: &Asked) -> Result<Vec<BenchRecord>, Str
     let record = |(Subject { title, what, place }, times): (&Subject<'_>, &RepeatTimes)| {
         let (messages, bytes) = (expected.pass.messages, input.len() as u64);
         let (form, equal) = match place {
-            Place::Here(_) => (Form::Exact, "values equal to the slow twin's"),
-            Place::Apart(_, Form::Exact) if name == "jse" => (Form::Exact, APART_EXACT_ANY_ORDER),
-            Place::Apart(_, Form::Exact) => (Form::Exact, APART_EXACT),
-            Place::Apart(_, Form::Floats) => (Form::Floats, APART_FLOATS),
+            SubjectProcess::Here(_) => (Form::Exact, "values equal to the slow twin's"),
+            SubjectProcess::Apart(_, Form::Exact) if name == "jse" => (Form::Exact, APART_EXACT_ANY_ORDER),
+            SubjectProcess::Apart(_, Form::Exact) => (Form::Exact, APART_EXACT),
+            SubjectProcess::Apart(_, Form::Floats) => (Form::Floats, APART_FLOATS),
         };
         let method = format!("{what}; from memory, in turn with the others; {equal}");
         BenchRecord {
@@ -147,9 +147,9 @@ fn subjects_here<'a>(
     asked: &Asked,
 ) -> Result<Vec<Subject<'a>>, String> {
     let mut subjects = Vec::new();
-    let mut add = |id: &str, title: &str, what, pass: Box<dyn Way + 'a>| {
+    let mut add = |id: &str, title: &str, what, pass: Box<dyn FixPass + 'a>| {
         if asked.takes(id) {
-            subjects.push(Subject { title: title.to_owned(), what, place: Place::Here(pass) });
+            subjects.push(Subject { title: title.to_owned(), what, place: SubjectProcess::Here(pass) });
         }
     };
     add(
@@ -212,7 +212,7 @@ fn subjects_apart(
             });
             if let Some(worker) = started {
                 let title = format!("{}{}", worker.name(), if validating { ", validating" } else { "" });
-                subjects.push(Subject { title, what, place: Place::Apart(worker, form) });
+                subjects.push(Subject { title, what, place: SubjectProcess::Apart(worker, form) });
             }
         }
     }
@@ -258,12 +258,12 @@ impl Expected {
         }
     }
 
-    fn apart(&self, form: Form) -> Found {
+    fn apart(&self, form: Form) -> PassTotals {
         let sum = match form {
             Form::Exact => self.exact_sum,
             Form::Floats => self.floats_sum,
         };
-        Found { messages: self.pass.messages, faults: self.pass.faults, sum }
+        PassTotals { messages: self.pass.messages, faults: self.pass.faults, sum }
     }
 }
 
@@ -290,7 +290,7 @@ fn with_floats(typed: &TypedMessage) -> TypedMessage {
     typed
 }
 
-fn iron() -> impl Way {
+fn iron() -> impl FixPass {
     |input: &[u8], each: &mut dyn FnMut(&TypedMessage)| {
         let mut index = FieldIndex::with_capacity(256);
         let (mut pass, mut at) = (FixPassResult::default(), 0);
@@ -321,7 +321,7 @@ fn iron() -> impl Way {
 }
 
 /// Its decoder takes one message at a time.
-fn rusty(spans: &[(usize, usize)]) -> Result<impl Way, String> {
+fn rusty(spans: &[(usize, usize)]) -> Result<impl FixPass, String> {
     let dictionary = Dictionary::fix44().map_err(|e| format!("rustyfix: {e:?}"))?;
     let mut decoder = RustyDecoder::new(dictionary);
     Ok(move |input: &[u8], each: &mut dyn FnMut(&TypedMessage)| {

@@ -11,7 +11,7 @@
 //!
 //! A peer implements [`Link`] and calls [`main`]; loops, clock, checks and output are the same for all, and the
 //! Java peers follow them line by line (`bench/java`). Both processes check that messages come whole and in
-//! order, and add up every word of them; whoever started them compares the sums with arithmetic.
+//! order, and add up every word of them; the process that started them compares the sums with arithmetic.
 //!
 //! What it does not do: start processes, repeat, compare. That is `bench/peers`.
 
@@ -148,9 +148,9 @@ impl Task {
     }
 }
 
-/// What a process found; the line that it ends with.
+/// The result of a process; it prints this as its last line.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Found {
+pub struct ProcessResult {
     /// Messages that came in.
     pub seen: u64,
     /// Sum of all words of them.
@@ -179,7 +179,7 @@ pub fn main<L: Link>(
     say(&serde_json::to_string(&found).map_err(|e| e.to_string())?)
 }
 
-fn first<L: Link>(task: &Task, words: &Words, mut link: L) -> Result<Found, String> {
+fn first<L: Link>(task: &Task, words: &Words, mut link: L) -> Result<ProcessResult, String> {
     say("up")?;
     wait(words, 0, 1, &mut link, false)?;
     link.connect()?;
@@ -204,7 +204,7 @@ fn first<L: Link>(task: &Task, words: &Words, mut link: L) -> Result<Found, Stri
             }
             let wall_ns = since.elapsed().as_nanos() as u64;
             let cpu_ns = cpu_ns() - cpu;
-            Found { seen: seen.count, sum: seen.sum, wall_ns, cpu_ns, latencies: buckets(&times)? }
+            ProcessResult { seen: seen.count, sum: seen.sum, wall_ns, cpu_ns, latencies: buckets(&times)? }
         }
         Case::OneWay => {
             for number in 0..task.warm {
@@ -220,7 +220,7 @@ fn first<L: Link>(task: &Task, words: &Words, mut link: L) -> Result<Found, Stri
             }
             wait(words, 1, task.warm + task.count, &mut link, true)?;
             let wall_ns = since.elapsed().as_nanos() as u64;
-            Found { wall_ns, cpu_ns: cpu_ns() - cpu, ..Found::default() }
+            ProcessResult { wall_ns, cpu_ns: cpu_ns() - cpu, ..ProcessResult::default() }
         }
     };
     seen.check()?;
@@ -237,7 +237,7 @@ fn round<L: Link>(link: &mut L, number: u64, seen: &mut Seen) -> Result<(), Stri
     Ok(())
 }
 
-fn second<L: Link>(task: &Task, words: &Words, mut link: L) -> Result<Found, String> {
+fn second<L: Link>(task: &Task, words: &Words, mut link: L) -> Result<ProcessResult, String> {
     words.set(0, 1);
     link.connect()?;
     pin(1);
@@ -266,10 +266,10 @@ fn second<L: Link>(task: &Task, words: &Words, mut link: L) -> Result<Found, Str
     }
     seen.check()?;
     link.close()?;
-    Ok(Found { seen: seen.count, sum: seen.sum, ..Found::default() })
+    Ok(ProcessResult { seen: seen.count, sum: seen.sum, ..ProcessResult::default() })
 }
 
-/// Waits until a word has reached `value`; the link may go on with its work meanwhile if it is connected.
+/// Waits until a word has reached `value`; a connected link may continue its work meanwhile.
 fn wait<L: Link>(words: &Words, word: usize, value: u64, link: &mut L, work: bool) -> Result<(), String> {
     while words.get(word) < value {
         match work {

@@ -156,7 +156,7 @@ fn define(
     Ok(id)
 }
 
-/// Adds an event: its place, its frame without ids, and what the ids stand for.
+/// Adds an event: its place, its frame without ids, and the names of the ids.
 fn add(hash: &mut HexSha256, ordinal: u64, frame: &[u8], instrument: &str, venue: &str) {
     hash.add(&ordinal.to_le_bytes());
     hash.add(&frame[..32]);

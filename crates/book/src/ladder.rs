@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   keys  [ 98 │ 99 │ 100 ]     what orders them: the greater, the better
-//!   vals  [  · │  · │  ·  ]     what stands there
+//!   vals  [  · │  · │  ·  ]     the level at that key
 //!                      ▲ the touch: activity is near it, so little moves and the first looks find it
 //! ```
 //!

@@ -44,7 +44,7 @@
 //! - `exec` takes its quantity off the order, `order_cancel` takes the order out. A `trade` changes no book.
 //! - `level` by price, or by depth counted from 1, the best; `R` without a side clears both.
 //! - `status` with the state `stale` says that a feed has lost something of a listing: its books are stale until
-//!   `recovered`, or until an `R` or a `bbo` gives them anew that does not go with it. `restarted` empties them; `halted` and
+//!   `recovered`, or until an `R` or a `bbo` of another message replaces them. `restarted` empties them; `halted` and
 //!   the like end matching until `trading` or `resumed`.
 //! - `quarantine`: what did not become events marks the books that it may concern as stale ([`Books::on_loss`]).
 //! - `session`: in `pre`, `auction`, `fixing` and `halt` orders are gathered and may cross. After a `close`

@@ -94,8 +94,8 @@ pub(crate) struct ListingBooks {
     pub stale: [bool; 3],
     pub ts: [i64; 3],
     pub tops: [TopOfBook; 3],
-    /// By basis, where the feed said that it is stale or lost something of it, until it says that it is not, or gives it anew
-    /// elsewhere.
+    /// By basis, where the feed reported it stale or lost something of it. Ends when the feed reports it good, or
+    /// sends it again in another message.
     pub lost: [Option<SourcePlace>; 3],
     /// By basis, the source of its last event.
     pub sources: [u32; 3],

@@ -1,7 +1,7 @@
 //! A book made of its levels, as the venue publishes them: by price, or by depth.
 //!
 //! `A` puts a level in, `C` changes one, `D` deletes one, `R` clears a side, or both when it names none. An event
-//! with a `depth` is by depth: 1 is the best, what stands at it or behind moves back (`A`) or up (`D`). One without
+//! with a `depth` is by depth: 1 is the best; the levels from that depth on move back (`A`) or up (`D`). One without
 //! is by price. A quantity of zero deletes.
 //!
 //! Who has instruments as numbers of his own, and no events, uses [`LevelBook`] by itself: a change costs some tens of

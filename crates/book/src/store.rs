@@ -189,7 +189,7 @@ impl OrderStore {
         display.map_or(order.left, |m| m.min(order.left))
     }
 
-    /// Of the order in a slot at most so much is shown from now on.
+    /// Limits the shown quantity of the order in a slot from now on.
     pub fn set_display(&mut self, slot: u32, display: OrderQuantity) {
         let order = &mut self.orders[slot as usize];
         *order = order.with_partly_shown(true);

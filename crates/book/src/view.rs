@@ -106,7 +106,7 @@ impl<'a> BookView<'a> {
         &self.books.listings[self.at as usize]
     }
 
-    /// What it is built from.
+    /// The kind of data from which the book is built.
     pub fn basis(self) -> Basis {
         self.basis
     }

@@ -52,7 +52,7 @@ enum {
     UNITAPE_OK = 0,                    /* done */
     UNITAPE_E_NULL = -1,               /* a pointer that must not be null is */
     UNITAPE_E_ARGUMENT = -2,           /* a value that this header does not allow */
-    UNITAPE_E_MISUSE = -3,             /* a call that does not fit what is going on, such as a claim that is open */
+    UNITAPE_E_MISUSE = -3,             /* a call that the state does not allow, such as while a claim is open */
     UNITAPE_E_PANIC = -4,              /* a mistake of ours, caught: the handle can only be closed */
     UNITAPE_E_OTHER = -5,              /* another error, see unitape_last_error() */
     UNITAPE_E_IO = -10,                /* the system refused */
@@ -64,7 +64,7 @@ enum {
     UNITAPE_E_LOCKED = -16,            /* somebody else has the tape, the ring or the gate; the message says who */
     UNITAPE_E_OPTION = -17,            /* an option or a name that cannot be used */
     UNITAPE_E_BAD_UNIT = -18,          /* too long for a frame or a segment, or not whole frames */
-    UNITAPE_E_CLAIM_ABANDONED = -19,   /* close the publication and open it anew */
+    UNITAPE_E_CLAIM_ABANDONED = -19,   /* close the publication and open it again */
     UNITAPE_E_CLAIMS_OUTSTANDING = -20, /* claims are out, of which this header has one at a time: not met in C */
     UNITAPE_E_RECORDER_BEHIND = -21,   /* the window of hot segments is full: the disk is too slow; try again */
     UNITAPE_E_RETAINED = -22,          /* retention has removed that place; the message says where the tape begins */
@@ -152,13 +152,13 @@ typedef struct unitape_options {
     const char *hot_dir;        /* of a hot tape: where; a directory of its own in shared memory */
     uint32_t window_segments;   /* of a hot tape: segments in shared memory at once, 8; the recorder's leeway */
     uint32_t recorder;          /* of a hot tape: UNITAPE_RECORDER_... */
-    uint64_t sync_bytes;        /* become durable after so many bytes; 0 in both: when the publication closes */
-    uint64_t sync_interval_ns;  /* ... or after so much time, whichever comes first */
-    uint64_t retain_bytes;      /* keep about so much of the tape's end; 0: all. Whole segments go, oldest first, */
-    uint64_t retain_age_ns;     /* ... or what was finished so long ago or less; 0: all */
-    uint64_t retain_days;       /* ... or on the last so many days of UTC, today included; 0: all */
-    uint64_t retain_notice_ns;  /* announced so long before, 1 s; see unitape_subscription_lag */
-    uint64_t retain_cursor_bytes; /* named subscriptions hold what they have not read, up to so much; 0: they do not */
+    uint64_t sync_bytes;        /* flush after this many bytes; 0 in both: when the publication closes */
+    uint64_t sync_interval_ns;  /* ... or after this time, whichever comes first */
+    uint64_t retain_bytes;      /* keep about this much of the tape's end; 0: all. Whole segments go, oldest first, */
+    uint64_t retain_age_ns;     /* ... or segments finished within this time; 0: all */
+    uint64_t retain_days;       /* ... or on the last N days of UTC, today included; 0: all */
+    uint64_t retain_notice_ns;  /* time between announcement and removal, 1 s; see unitape_subscription_lag */
+    uint64_t retain_cursor_bytes; /* keep segments that named subscriptions have not read, up to this; 0: none */
     uint64_t prefault_bytes;    /* how far ahead pages of a file are touched, 8 MiB */
     uint64_t recorder_wait_ns;  /* wait so long for a recorder that is behind, 5 s, then UNITAPE_E_RECORDER_BEHIND */
     uint64_t flags;             /* UNITAPE_TRUNCATE_DAMAGE, UNITAPE_NO_PREFAULT */
@@ -529,7 +529,7 @@ int32_t unitape_ring_reader_close(unitape_ring_reader *reader);
 /*
  * The next frame: 1, or 0 when nothing more is there yet. What it points to is the reader's own copy (aligned to 8),
  * which stays as it is until the next call for this reader. UNITAPE_E_OVERRUN, once for each time the writer has
- * overtaken this reader: it now stands at the oldest unit that is left, and the next call continues from there.
+ * overtaken this reader: it is now at the oldest unit that is left, and the next call continues from there.
  */
 int32_t unitape_ring_reader_next(unitape_ring_reader *reader, unitape_frame *frame);
 

@@ -226,7 +226,7 @@ typedef struct unitape_channel_stats {
     unitape_line_stats lines[2]; /* A and B */
 } unitape_channel_stats;
 
-/* The channel of this number, from 0: 1, or 0 where there are not so many. */
+/* The channel of this number, from 0: 1, or 0 if there are fewer channels. */
 int32_t unitape_handler_channel(unitape_handler *handler, uint32_t channel, unitape_channel_stats *stats);
 
 #ifdef __cplusplus

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use crate::error::code;
 
-    /// A panic that crosses into C is undefined, and so is going on with what it left behind.
+    /// A panic that crosses into C is undefined, and so is any further use of the handle that it left.
     #[test]
     fn a_panic_becomes_a_code_and_breaks_its_handle() {
         let handle = Handle::give(7);

@@ -14,7 +14,7 @@ pub(crate) enum Error {
     /// A value that the header does not allow.
     #[error("argument: {0}")]
     Argument(String),
-    /// A call that does not fit what is going on.
+    /// A call that the state does not allow.
     #[error("misuse: {0}")]
     Misuse(&'static str),
     /// A mistake of ours, caught.
@@ -128,7 +128,7 @@ pub mod code {
         NULL = -1,
         /// A value that the header does not allow.
         ARGUMENT = -2,
-        /// A call that does not fit what is going on.
+        /// A call that the state does not allow.
         MISUSE = -3,
         /// A mistake of ours.
         PANIC = -4,

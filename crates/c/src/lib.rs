@@ -76,6 +76,6 @@ pub extern "C" fn unitape_code_name(value: i32) -> *const c_char {
 /// `unitape_frame_header` of the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn unitape_frame_header(kind: u8, flags: u8, lines: u16) -> u64 {
-    // As the eight bytes stand in memory, which on a big-endian machine is another number.
+    // The eight bytes in the order of memory; on a big-endian machine that is another number.
     unitape_model::FrameHeader::new_unstamped(kind, flags, lines).0.to_le()
 }

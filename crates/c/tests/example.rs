@@ -183,7 +183,7 @@ fn c_publishes_and_a_critical_reader_holds_it() {
     let tape = dir.path().join("prices");
     let path = tape.to_str().unwrap();
     let (count, last) = (COUNT.to_string(), (COUNT - 1).to_string());
-    // Whoever comes first: the publisher waits for its reader, the reader for the tape and its gate.
+    // Either may start first: the publisher waits for its reader, the reader for the tape and its gate.
     let publisher = run(&programs.get("publisher"), &[path, &count, "wait"]);
     let risk = run(&programs.get("risk-shared"), &[path, &last]);
     let said = says(risk);

@@ -201,8 +201,8 @@ fn packets_by_hand_and_live() {
     assert_eq!((live.whats, live.best), (by_hand.whats, by_hand.best));
 }
 
-/// A state of a whole product is for whoever has one of its instruments, once for each subscription; one that appears later
-/// makes it concern others, too.
+/// Each subscription to one of its instruments gets the state of a whole product once. An instrument that appears
+/// later makes the state concern other subscriptions, too.
 #[test]
 fn a_state_of_a_product_is_for_all_who_have_some_of_it() {
     let dir = tempfile::tempdir().unwrap();

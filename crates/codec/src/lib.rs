@@ -17,9 +17,9 @@
 //! | [`text`] | news, chat and mail: JSON Lines of any make, RFC 5322, RSS, Atom, NewsML-G2, JSON |
 //! | [`events`] | our own events as JSON Lines |
 //!
-//! Every codec takes bytes that are there and says what they are, or how many more it needs; the
-//! caller owns the loop, so the live reader, the file reader and the fuzzer run the same decoder.
-//! What is wrong with the bytes is a value with a code and a place, never a panic.
+//! Every codec reads the bytes at hand and returns their message, or the number of bytes that it still needs. The
+//! caller owns the loop, so the live reader, the file reader and the fuzzer run the same decoder. A fault in the
+//! bytes is a value with a code and a place, never a panic.
 //!
 //! ```
 //! use unitape_codec::fix::{FixFrame, FixFramer, FieldSeparator, MessageTokens, value};

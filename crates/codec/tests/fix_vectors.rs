@@ -143,7 +143,7 @@ fn nested_groups_of_a_cross() {
     }
 }
 
-// Each file must load, whatever it is short of, with as much in it as another reader counted.
+// Each file must load, even an incomplete one, with as much in it as another reader counted.
 #[test]
 fn every_dictionary_loads() {
     for (name, held) in [

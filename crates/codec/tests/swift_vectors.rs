@@ -188,7 +188,7 @@ const OTHER_READINGS: &[(&str, &str)] = &[
         "self-provided/raphaelm.sta intermediate_closing_balance",
         "three digits of the amount taken as its currency",
     ),
-    // A line `:` alone and a line `86:…` behind it: text, since no tag stands in either.
+    // A line `:` alone and a line `86:…` after it: text, since neither has a tag.
     ("self-provided/sparkassen.sta 0 extra_details", "a tag broken over two lines"),
 ];
 

@@ -1,4 +1,4 @@
-//! Which entries of the dictionaries each template has, and what they are while the dictionaries are empty.
+//! Which entries of the dictionaries each template has, and their values while the dictionaries are empty.
 //!
 //! ```text
 //!  entries:  │ of T1 alone │ of T1 and T2 │ of T2 alone │     shares, one behind the other

@@ -118,7 +118,7 @@ impl MessageFaultCode {
             MessageFaultCode::R5 => "a decimal that is no integer of the type of the field",
             MessageFaultCode::R6 => "an integer that is longer than it has to be",
             MessageFaultCode::R7 => "a presence map that is longer than it has to be",
-            MessageFaultCode::R8 => "a presence map with bits that stand for nothing",
+            MessageFaultCode::R8 => "a presence map with bits that belong to no field",
             MessageFaultCode::R9 => "a string that is longer than it has to be",
             MessageFaultCode::Missing => "a mandatory field without a value",
             MessageFaultCode::Truncated => "the input ends inside the message",

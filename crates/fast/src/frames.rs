@@ -48,7 +48,7 @@ impl StreamFraming {
 /// What comes next in the input.
 #[derive(Debug)]
 pub(super) enum PacketOutcome {
-    /// So many bytes from here on are a packet; where in the file.
+    /// A packet: the bytes from `from` to `to`, with their offset in the file.
     Packet {
         offset: u64,
         from: usize,

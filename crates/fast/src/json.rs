@@ -52,7 +52,7 @@ pub struct DecodeSummary {
     pub errors: u64,
 }
 
-/// Output is written when so much has gathered, within a message as well, and before waiting for input.
+/// The decoder writes its output at this size, within a message as well, and before it waits for input.
 const FLUSH_BYTES: usize = 64 << 10;
 
 /// Decodes all of `input` to JSON Lines on `out`. The decoder continues where it was.

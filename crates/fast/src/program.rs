@@ -25,7 +25,7 @@ pub(super) struct DecodeOp {
     pub initial: u32,
     /// Of what is inside.
     pub block: u32,
-    /// Nobody wants to know its previous value, nor what it is for other fields with it: only whether there is one.
+    /// Nothing reads its previous value, nor the value that other fields share with it: only whether there is one.
     pub idle: bool,
     /// It is delivered, as this.
     pub deliver: bool,

@@ -190,7 +190,7 @@ impl Message<'_> {
                 let before = if is_end { inside.to } else { info().constants };
                 constants(self, &mut inside, before, visitor);
             }
-            // Most are, and what they are is nobody's business but the visitor's.
+            // Most entries are values, and only the visitor needs their kind.
             if entry.is_value() {
                 visitor.value(entry.tag(), DecodedValue { entry, message: self });
                 continue;

@@ -335,7 +335,7 @@ fn raw_log_error(dir: &Path, kind: ErrorKind, what: String) -> Error {
     Error::Raw { path: dir.join(RAW_LOG), source: IoError::new(kind, what) }
 }
 
-/// So many bytes of the raw log of the tape in `dir`, from this place on.
+/// Reads `length` bytes of the raw log of the tape in `dir`, from `raw_at` on.
 fn raw_bytes(dir: &Path, raw_at: u64, length: u64) -> Result<Vec<u8>, Error> {
     if length == 0 {
         return Ok(Vec::new());

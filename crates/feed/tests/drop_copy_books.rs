@@ -27,8 +27,8 @@ struct Order {
 #[derive(Default)]
 struct ReportedBook {
     sides: [Vec<Order>; 2],
-    /// The last order that came or was amended, and whether it is seen: not while the other side still has what it
-    /// is to be matched with.
+    /// The last order that came or was amended, and whether it is seen: not while the other side still has orders
+    /// that it will match.
     last: Option<(usize, String)>,
     /// Whether orders are matched as they come.
     continuous: bool,
@@ -84,7 +84,7 @@ fn seen(book: BookView<'_>) -> [Vec<Order>; 2] {
             assert_eq!(level.qty.to_string(), sum.to_string());
             orders.extend(queue.iter().map(|o| Order {
                 oid: o.oid.to_string(),
-                px: o.px.expect("it stands at a price").0,
+                px: o.px.expect("it has a price").0,
                 left: o.left.scaled(0).and_then(|left| i64::try_from(left).ok()).expect("whole shares"),
             }));
         }

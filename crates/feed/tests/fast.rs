@@ -113,8 +113,8 @@ fn a_datagram_without_a_byte_behind_a_mark_of_progress() {
     assert!(unitape_tape::verify(&dir.path().join("tape")).unwrap().problems.is_empty());
 }
 
-/// A source of a feed ends, and with it all that the next one's handler would know of its books: they must not stay as they
-/// are and be believed. After the last one they are what they are.
+/// A source of a feed ends, and the handler of the next source knows nothing of its books. So they must be marked
+/// stale. After the last source the books stay unmarked.
 #[test]
 fn books_are_stale_where_another_source_follows() {
     let dir = tempfile::tempdir().unwrap();
@@ -142,7 +142,7 @@ fn books_are_stale_where_another_source_follows() {
     common::run(&alone, &[feed(dir.path(), &dir.path().join("1.pcap"))], 1, 64 << 10);
     let alone = common::events(&alone);
     assert_eq!(alone.iter().filter_map(of).collect::<Vec<_>>(), ["recovered"], "{alone:#?}");
-    assert_eq!(events.last().unwrap()["kind"], "ref", "the second knows the instrument anew, and no book");
+    assert_eq!(events.last().unwrap()["kind"], "ref", "the second defines the instrument again, and no book");
 }
 
 /// Names of events have 255 bytes at most: longer ids and texts, and those that are no text, are reported all the

@@ -225,7 +225,7 @@ fn bad_messages_go_into_quarantine() {
     let format = mapping(dir.path(), NESTED, "", FILLS);
     let good = deal();
     let mut wide = good.clone();
-    wide[2..3].copy_from_slice(&[0x7f]); // a time that goes on
+    wide[2..3].copy_from_slice(&[0x7f]); // a time without a stop bit
     wide.splice(3..3, [0x7f; 12]);
     let mut more = good.clone();
     more.extend([1, 2, 3]);
@@ -274,7 +274,7 @@ fn behind_a_bad_message_that_tells_its_own_end() {
     assert_eq!(events(&first).iter().filter(|e| e["kind"] == "trade").count(), 3);
 }
 
-/// A message that stands for itself is recovered when the mapping has been mended; one that does not is not guessed.
+/// A retry with the mended mapping recovers a message that needs no earlier one; it does not guess any other.
 #[test]
 fn what_a_mended_mapping_recovers() {
     let dir = tempfile::tempdir().unwrap();

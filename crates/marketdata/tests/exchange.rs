@@ -109,7 +109,7 @@ fn side(book: &unitape_marketdata::BookView<'_>, side: Side) -> Vec<ExactLevel> 
 }
 
 /// Compares each reported book with the exchange's own.
-struct Held<'t> {
+struct BookComparison<'t> {
     exchange: &'t Exchange,
     seed: u64,
     compared: u64,
@@ -120,7 +120,7 @@ struct Held<'t> {
     reported: &'t mut Vec<Option<bool>>,
 }
 
-impl Held<'_> {
+impl BookComparison<'_> {
     fn truth(&self) -> &BookHistory {
         self.exchange.truth()
     }
@@ -138,7 +138,7 @@ impl Held<'_> {
     }
 }
 
-impl Listener for Held<'_> {
+impl Listener for BookComparison<'_> {
     fn on_book(&mut self, update: &BookUpdate<'_>) {
         let listing = &update.at.tables.instruments[update.instrument.index()];
         let (seed, id) = (self.seed, &listing.id);
@@ -156,7 +156,7 @@ impl Listener for Held<'_> {
         if listing.depth.or(update.at.tables.products[listing.product.index()].depth).is_none() {
             now.iter_mut().for_each(|levels| levels.truncate(product.depth as usize));
         }
-        // The exchange may have gone on since, and begun again. A snapshot may be older than what has come already.
+        // The exchange may have continued since, and begun again. A snapshot may be older than the latest increments.
         let restarts = 0..=self.truth().progress_of(world.instruments[place].product).restarts;
         let moments = restarts.flat_map(|restarts| {
             let at = ProductProgress { restarts, seq: seq as u32 };
@@ -220,7 +220,7 @@ fn run(files: &Files) {
                 handler.subscribe(subscription.clone());
                 to_come.next();
             }
-            let mut held = Held {
+            let mut held = BookComparison {
                 exchange: &exchange,
                 seed,
                 compared: 0,

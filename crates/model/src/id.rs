@@ -83,9 +83,9 @@ pub const VENUE_PROVISIONAL: u16 = 1 << 15;
 /// Longest name that can be interned, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// An instrument, by the number that whoever names it has given: the dictionary of a tape, from 1 ([`InstrumentId::NONE`] is
-/// none), or a table of instruments (a handler's, that of reference data, that of a simulated day), from 0. Numbers of two of
-/// them say nothing of each other.
+/// An instrument, by its number in one dictionary or table. The dictionary of a tape counts from 1
+/// ([`InstrumentId::NONE`] is none). A table of instruments (of a handler, of reference data, of a simulated day)
+/// counts from 0. Numbers of two of them are unrelated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct InstrumentId(pub u32);

@@ -5,7 +5,7 @@
 //!                  └─ admit ─▶ learned     └─▶ learned             └─▶ known                     └─▶ "venue 2 is not defined"
 //! ```
 //!
-//! Whoever reads a tape gives each frame to [`NameTable::admit`], in the order of the tape. A definition that does not
+//! A reader of a tape gives each frame to [`NameTable::admit`], in the order of the tape. A definition that does not
 //! follow those before it, and an id that no definition precedes, is damage: an event under another name is a false
 //! event.
 

@@ -145,7 +145,7 @@ impl fmt::Debug for BlockClaim<'_> {
 pub enum FarmEnding {
     /// The intake answered `None`.
     EndOfInput,
-    /// The stop flag was up when a block was about to be claimed; a later run may go on from here.
+    /// The stop flag was up when a worker was about to claim a block; a later run may continue from here.
     Stopped,
 }
 

@@ -217,7 +217,7 @@ impl<F: Farm> WorkerSlot<F> {
 }
 
 enum WorkerAction {
-    /// Go on with the lane's next block.
+    /// Continue with the lane's next block.
     Block,
     /// The input ended here: drain, then stop.
     Drain(FarmEnding),

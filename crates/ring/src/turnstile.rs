@@ -7,9 +7,9 @@
 //!  block 9  waits
 //! ```
 //!
-//! Not a lock: nobody competes, the counter says whose turn it is and only that one ever writes it. Whoever
-//! fails inside does not leave, so nobody behind it can enter; that alone keeps order after an error, the
-//! farm's halt flags only end the waiting.
+//! Not a lock: nobody competes, the counter says whose turn it is and only that one ever writes it. A thread that
+//! fails inside does not leave, so none after it can enter. That alone keeps order after an error; the farm's halt
+//! flags only end the waiting.
 
 use crate::{
     sleepers::SleepingThreads,

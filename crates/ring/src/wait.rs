@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The yields last longer than a short sleep takes in truth (1 µs asked for are 70 µs on a stock Linux):
-//! otherwise, of two threads that wait for each other by turns, one sleeping once would send the other to
-//! sleep as well, and the two would go on sleeping by turns.
+//! otherwise, of two threads that wait for each other by turns, one sleeping once would send the other to sleep as
+//! well, and the two would keep sleeping by turns.
 //!
 //! There is no wake-up on purpose: the side that makes progress only stores to memory and never makes a
 //! system call, so a sleeping reader cannot cost the writer anything. The price is paid by the sleeper, who
@@ -72,7 +72,7 @@ impl Waiter {
         self.round = 0;
     }
 
-    /// Whether it has waited for so long, some milliseconds, that whoever can be woken had better sleep until then.
+    /// Whether it has waited for some milliseconds: a thread that can be woken should sleep now.
     #[inline]
     pub(crate) const fn is_idle(&self) -> bool {
         !matches!(self.wait, WaitStrategy::Spin) && self.round >= IDLE_ROUNDS

@@ -100,7 +100,7 @@ pub enum Error {
     #[error(transparent)]
     Run(Box<unitape_feed::Error>),
     /// Feeds of a run ended before their end or have failed.
-    #[error("a feed ended before its end or has failed; the same command goes on from here")]
+    #[error("a feed ended before its end or has failed; the same command resumes from here")]
     FeedsFailed {
         /// Whether the causes of all lie in the data.
         in_data: bool,

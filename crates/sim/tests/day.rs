@@ -40,7 +40,7 @@ fn seed_decides_the_events() {
     assert!(one != run(8), "two seeds, one day");
 }
 
-/// Every event, whatever it is: numbered, in time, and of a kind that its book accepts in its phase.
+/// Every event is numbered, in time, and of a kind that its book accepts in its phase.
 #[test]
 fn events_are_numbered_in_time_and_in_phase() {
     let mut sim = Sim::new(small(3)).expect("a good config");

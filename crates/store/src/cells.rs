@@ -2,7 +2,7 @@
 //!
 //! The cells come from the table of [`unitape_model::schema`]: one for each slot, slots wider than eight bytes in
 //! words of eight, and one for each gap between slots. Together they tile the fixed part after the header word, so
-//! that a frame comes back byte for byte whatever stands in it.
+//! that a frame comes back byte for byte with any content.
 
 use std::sync::OnceLock;
 

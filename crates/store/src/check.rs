@@ -11,8 +11,8 @@ use crate::block::{BlockEncoder, BlockHeader, BlockRows, ENTRY, HEADER};
 use crate::decode::{BlockDecoder, FrameBatch, RowFilter};
 use crate::manifest::Manifest;
 
-/// Decodes `data` as a block, once as it is and once with all checksums made right, so that what stands behind them is
-/// reached too. Only panics, endless loops and memory without bound are findings.
+/// Decodes `data` as a block, once as it is and once with all checksums corrected, to reach the code after them too.
+/// Only panics, endless loops and memory without bound are findings.
 ///
 /// # Panics
 /// If a decoded batch is not whole frames within what the block says it holds.

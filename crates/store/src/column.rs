@@ -8,9 +8,10 @@
 //!
 //! `reference`: each vector packs `u − first`, with `first` its least `u`. `delta`: it packs the steps from one `u`
 //! to the next less the least step, with `first` the first `u`. `dictionary`: the chunk begins with the sorted
-//! values, the vectors pack their places in it. A *none* mark (a price of `i64::MAX`, say) would spoil all of it, so
-//! it is taken out and stands in a bitmap of the vectors that have it. Text is tried with its first byte as the most
-//! significant one as well, which makes ids that count up into numbers that count up. Whatever is smallest is written.
+//! values, the vectors pack their places in it. A *none* mark (a price of `i64::MAX`, say) would spoil all of it. The
+//! writer removes it, and a bitmap of each vector that had one marks its place. Text is tried with its first byte as
+//! the most significant one as well, which makes ids that count up into numbers that count up. The writer keeps the
+//! smallest encoding.
 
 use rustc_hash::FxHashMap;
 

@@ -499,7 +499,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(120))]
 
-        /// Whatever stands in a frame, what is sealed comes back: padding, unknown bits, tails that end in zeros.
+        /// A sealed frame comes back with any content: padding, unknown bits, tails that end in zeros.
         #[test]
         fn rows_come_back(kind in kinds(), seed in any::<u64>(), n in prop_oneof![1usize..40, 1000usize..2100], wild in any::<bool>()) {
             let (rows, want) = rows(kind, seed, n, wild);

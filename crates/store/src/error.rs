@@ -87,7 +87,7 @@ pub enum Error {
     /// A name that no sealed event has.
     #[error("unknown {sort}: nothing in the store is called `{name}`")]
     UnknownName {
-        /// What the name was to stand for.
+        /// The kind of name that was looked for.
         sort: &'static str,
         /// The name.
         name: String,

@@ -231,7 +231,7 @@ pub enum Error {
     },
     /// The writer of a ring tape has overwritten what the reader had not read yet; the reader continues.
     #[error(
-        "overrun: lost {lost_bytes} bytes with {lost_events} events from position {position} on, going on at {resume_at}; read faster, or make the ring larger"
+        "overrun: lost {lost_bytes} bytes with {lost_events} events from position {position} on, resumed at {resume_at}; read faster, or make the ring larger"
     )]
     Overrun {
         /// First position that was lost.
@@ -272,7 +272,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The ring tape has another capacity than the one asked for.
-    #[error("ring capacity: {} has {found} bytes, not {wanted}; ask for {found}, or remove it to have it made anew", path.display())]
+    #[error("ring capacity: {} has {found} bytes, not {wanted}; ask for {found}, or remove it to have it made again", path.display())]
     RingCapacity {
         /// The ring's file.
         path: PathBuf,

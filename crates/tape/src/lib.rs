@@ -12,7 +12,7 @@
 //! A *claim* is a range of the tape given out in order; several may be out at once, on several threads. It is
 //! published by storing the header word of its first frame last, so a reader sees it whole or not at all, and a
 //! process killed in between leaves nothing that can be reached. The tape's position is a byte offset from its
-//! start; frames are whole lines of 64 bytes (`unitape_model::frame`). What stands in the files is drawn in
+//! start; frames are whole lines of 64 bytes (`unitape_model::frame`). The layout of the files is drawn in
 //! `docs/formats-tape.md`.
 //!
 //! ```

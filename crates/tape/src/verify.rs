@@ -1,4 +1,4 @@
-//! Looking at a tape without changing it: what it is, and whether it is whole.
+//! Inspects a tape without changing it: its identity, and whether it is whole.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -362,7 +362,7 @@ fn verify_ring(path: &Path) -> Result<VerifyReport> {
                 report.units += u64::from(frame.header.is_last());
             }
             Ok(None) => break,
-            // Its writer went on.
+            // Its writer continued.
             Err(Error::Overrun { .. }) => {}
             Err(e @ Error::Damage { .. }) => {
                 report.error(e, path, None);
@@ -408,7 +408,7 @@ impl VerifyWalk {
             && self.ordinal.is_some_and(|o| o != first_ordinal)
             && segment.look(0) != HeaderWordState::Nothing
         {
-            report.problem(&segment.path, 56, "the first ordinal does not go on from the segment before");
+            report.problem(&segment.path, 56, "the first ordinal does not follow from the segment before");
         }
         while !self.over && offset < segment.size {
             match segment.look(offset) {

@@ -1,6 +1,6 @@
 //! Shared memory that is used again, with processes that stand still or die in the middle of it: readers at the moment
-//! in which their segment loses its name, keepers in the middle of zeroing. What anybody has in hand stays what it is,
-//! and nothing of an old segment comes back in a new one.
+//! in which their segment loses its name, keepers in the middle of zeroing. A segment that a process has open stays
+//! unchanged, and nothing of an old segment comes back in a new one.
 //!
 //! Rounds by `UNITAPE_AGAIN_ROUNDS` (40), seed by `UNITAPE_SEED`.
 
@@ -184,7 +184,8 @@ fn half_zeroed(hot: &Path) -> usize {
 }
 
 /// The process of the keeper dies while it zeroes: the file has lost its old name and not yet a new one, and the kernel
-/// takes its lock. Whoever opens the tape next must not take it for a segment, nor for a zeroed one.
+/// takes its lock. The next process that opens the tape must not mistake the file for a segment, nor for a zeroed
+/// one.
 #[test]
 fn writers_killed_while_they_make_a_segment_out_of_an_old_one() {
     let (rounds, seed) = (number("UNITAPE_AGAIN_ROUNDS", 40), number("UNITAPE_SEED", SEED));

@@ -354,7 +354,7 @@ fn a_failed_flush_of_a_file_tape_lasts_until_it_is_opened_anew() {
     ] {
         let Error::DurabilityFailed { path, durable, source, what } = &error else { panic!("{error}") };
         assert!(path.starts_with(dir.path()) && source.raw_os_error() == Some(EIO), "{error}");
-        assert!(*durable == first && what.contains("open the tape anew"), "{error}");
+        assert!(*durable == first && what.contains("reopen the tape"), "{error}");
     }
     assert_eq!(disarm(), 1);
     let failure = writer.durability_failure().unwrap();

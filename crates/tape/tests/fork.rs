@@ -167,7 +167,7 @@ fn gate_in_child(dir: &Path) {
     writer.close().unwrap();
 }
 
-/// The reader of a gate forks, and the writer went on as if it had died.
+/// The reader of a gate forked, and the writer continued as if it had died.
 #[test]
 fn a_child_does_not_leave_its_parents_gate() {
     run("gate");

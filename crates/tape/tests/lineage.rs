@@ -221,7 +221,7 @@ fn a_writer_that_is_not_the_newest_stops() {
             false => {
                 let refused = refused.expect("an old writer wrote a thousand lines beside a newer one");
                 let again = (0..5).map(|n| old.try_put(n)).all(|again| again.is_err());
-                assert!(again, "it went on after it was refused");
+                assert!(again, "it continued after it was refused");
                 refused
             }
         };

@@ -111,7 +111,7 @@ fn the_segment_of_the_end_is_removed() {
     fs::remove_file(&last).unwrap();
     append_on(&mut writer, 2, next, next + 5);
     let mut next = next + 5;
-    assert_eq!(inside.catch_up(), next, "who has it goes on reading");
+    assert_eq!(inside.catch_up(), next, "a process that has it open continues to read");
     let end = writer.end();
     let error = writer.wait_durable(end, LONG).unwrap_err();
     assert!(matches!(&error, Error::DurabilityFailed { path, .. } if *path == last), "{error}");
@@ -259,8 +259,8 @@ fn child() {
     record(Path::new(&dir), SyncPolicy::OnClose, RemovalOptions::default(), &AtomicBool::new(false)).unwrap();
 }
 
-/// A killed recorder leaves `recorder.lock` behind, with its process id in it. Whatever stands in that file, and
-/// whoever has that id by now, the next recorder takes it over: the lock is the system's, not the file's.
+/// A killed recorder leaves `recorder.lock` behind, with its process id in it. The next recorder takes the lock over,
+/// whatever the file says and whichever process has that id by now: the lock is the system's, not the file's.
 #[test]
 fn a_lock_that_a_killed_recorder_left_stops_nobody() {
     let (dir, other) = (directory(), directory());

@@ -336,7 +336,7 @@ fn named_cursors_hold_up_to_their_bound() {
             hands.pass(1);
             oldest(dir.path()) == free
         },
-        "the cursor has gone on",
+        "the cursor has moved on",
     );
     cursor.delete().unwrap();
     writer.close().unwrap();

@@ -310,9 +310,9 @@ fn a_reader_notices_that_its_ring_was_removed() {
     let mut reader = RingTapeReader::open(&path, StartPosition::End).unwrap();
     assert!(!reader.wait(Duration::from_millis(1)).unwrap());
     std::fs::remove_file(&path).unwrap();
-    let (mut anew, recovery) = RingTapeWriter::open(&path, ID, SMALL).unwrap();
+    let (mut second, recovery) = RingTapeWriter::open(&path, ID, SMALL).unwrap();
     assert!(recovery.created);
-    append(&mut anew, 1, 0, 3);
+    append(&mut second, 1, 0, 3);
     let met = (0..10_000).find_map(|_| reader.next().err()).expect("the reader gets an error");
     assert!(matches!(met, Error::Removed { .. }), "{met}");
 }

@@ -1,5 +1,5 @@
-//! A reader compares what is durable with its checksums: it finds what is damaged, and nothing that is not, whoever
-//! writes, records, closes or removes meanwhile.
+//! A reader compares durable data with their checksums: it reports damage and nothing else, while other processes
+//! write, record, close or remove.
 
 mod common;
 

@@ -12,7 +12,7 @@ pub struct Alert {
     pub ts: UnixNanos,
     /// Ordinal of that event.
     pub trigger_seq: u64,
-    /// Whom and what it is about: the names that the scenario's definition lists, in its order.
+    /// Its parties and instruments: the names that the scenario's definition lists, in its order.
     pub key: Vec<(&'static str, String)>,
     /// For people: which arm, which events.
     pub detail: serde_json::Value,

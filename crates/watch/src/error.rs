@@ -34,7 +34,7 @@ pub enum Error {
         name: &'static str,
         /// What it may be.
         wanted: &'static str,
-        /// What it is, as JSON.
+        /// The value that was given, as JSON.
         got: String,
     },
     /// Parameters that cannot be read at all.

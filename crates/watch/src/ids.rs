@@ -75,7 +75,7 @@ impl IdKey {
         Self(key)
     }
 
-    /// Whether it stands for an id that is too long for it, whose text [`id_text`] has while its event is at hand.
+    /// Whether it is the hash of an id that is too long for it; [`id_text`] has the text while its event is at hand.
     pub(crate) fn is_hashed(&self) -> bool {
         self.0[0] == MARK_HASHED
     }
@@ -109,8 +109,8 @@ pub(crate) fn id_text(event: &Event<'_>, field: EventField) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A parent of 20 bytes stands in the extension of an order and in that of an execution, one of 10 in a place of
-    /// the order; both must be one key.
+    /// A parent of 20 bytes is in the extension of an order and in that of an execution, one of 10 in a field of the
+    /// order; both must be one key.
     #[test]
     fn an_id_has_one_key_wherever_it_stands() {
         let long = [b'x'; 40];

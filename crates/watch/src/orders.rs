@@ -263,8 +263,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-        /// However many orders come, only so many are kept; a live one goes only when there is nothing else to forget, and
-        /// each that goes is counted.
+        /// The store keeps a limited number of orders, however many come. It forgets a live order only when there is
+        /// nothing else to forget, and counts each.
         #[test]
         fn orders_are_bounded_and_live_ones_stay_longest(ops in proptest::collection::vec(op(), 0..60)) {
             let mut orders = OrderTable::bounded(4, 2);

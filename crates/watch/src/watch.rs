@@ -126,7 +126,7 @@ impl ScenarioMetrics {
 
 /// A scenario with its state.
 pub trait Scenario: Send {
-    /// What it is.
+    /// Its definition.
     fn def(&self) -> &'static ScenarioDef;
     /// Takes an event of one of its kinds.
     fn on_event(&mut self, input: &ScenarioInput<'_, '_>, out: &mut ScenarioOutput<'_>);

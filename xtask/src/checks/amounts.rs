@@ -159,7 +159,7 @@ pub(crate) fn rounds(source: &RustSource<'_>) -> Result<Vec<RoundAmount>, String
     let mut found = Vec::new();
     for at in 2..source.tokens.len() {
         let Some(variable) = source.tokens[at].text().filter(|text| is_variable(text)) else { continue };
-        // Whoever sets a variable for another process has no default for it.
+        // Code that sets a variable for another process has no default for it.
         let asks = |word: &str| !matches!(word, "env" | "env_remove");
         if !source.begins(at - 1, &["("]) || !source.tokens[at - 2].word().is_some_and(asks) {
             continue;

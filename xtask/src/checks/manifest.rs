@@ -58,7 +58,7 @@ impl CheckManifest {
             let key = if fields[0] == "renamed" { fields } else { fields[..2].to_vec() };
             if key <= last {
                 return Err(format!(
-                    "{MANIFEST}:{line}: this line stands behind one that it does not follow in order"
+                    "{MANIFEST}:{line}: this line is out of order"
                 ));
             }
             last = key;

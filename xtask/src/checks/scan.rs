@@ -155,7 +155,7 @@ mod tests {
             .collect()
     }
 
-    /// A test that moved is the same test; one of two with the same name must not stand for both.
+    /// A test that moved is the same test; one of two with the same name must not replace both.
     #[test]
     fn tests_are_known_by_their_bare_name_and_counted() {
         let text = "#[test] fn a() {} #[test] fn b() {} fn c() {} #[test] #[ignore] fn d() {}";

@@ -27,7 +27,7 @@ fn missed(manifest: &CheckManifest, scan: &SourceScan, deep: &[DeepNumber]) -> V
     problems.iter().map(entry).collect()
 }
 
-/// Whether a name stands for others, or others for it: then more than one line speaks of it.
+/// Whether a name replaces others, or others replace it: then more than one line names it.
 fn is_replaced(manifest: &CheckManifest, name: &str) -> bool {
     manifest.renamed.iter().any(|renamed| renamed.old == name || renamed.new == name)
         || manifest.gone.iter().any(|gone| gone.name == name)
@@ -125,7 +125,7 @@ fn lines_about_checks_that_are_there_or_were_never_named_are_told() {
     assert!(said[0].contains("but the tree has it"), "{said:?}");
 }
 
-/// One test that is lost among all is found, and it alone, whatever it is.
+/// The check finds any one test that is lost among all, and that test alone.
 #[test]
 fn each_test_of_this_tree_that_is_taken_away_is_missed() {
     let (manifest, scan) = real();

@@ -63,7 +63,7 @@ impl<'s> TokenReader<'s> {
         &self.source[self.at..]
     }
 
-    /// Goes on by so many bytes; all ways forward come through here, so that no line is left uncounted.
+    /// Advances by `bytes` bytes; all ways forward come through here, so that no line is left uncounted.
     fn advance(&mut self, bytes: usize) {
         let passed = &self.source.as_bytes()[self.at..self.at + bytes];
         self.line += passed.iter().filter(|&&byte| byte == b'\n').count();
@@ -112,7 +112,7 @@ impl<'s> TokenReader<'s> {
             return Ok(());
         }
         if word == "r" && crosses == 1 && behind[1..].starts_with(is_part_of_word) {
-            // A keyword that is a name, `r#type`: the name is what stands behind.
+            // A keyword that is a name, `r#type`: the name follows.
             self.advance(2);
             return Ok(());
         }

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use super::TidyProblem;
 use crate::cargo::Package;
 
-/// Dependencies that are slow to build or that shape what uses them. A name ending in `*` stands for a
-/// family: all of its members belong to one crate.
+/// Dependencies that are slow to build or that shape what uses them. A name that ends in `*` is a family: all of its
+/// members belong to one crate.
 const HEAVY: &[&str] = &[
     "aeron*",
     "argon2",

@@ -1,10 +1,11 @@
-//! The rules of the house that no compiler checks, each told where it is broken.
+//! The rules of the house that no compiler checks, each reported where it is broken.
 
 pub(crate) mod files;
 mod layers;
 mod links;
 mod locks;
 mod text;
+mod words;
 
 use std::path::Path;
 
@@ -49,6 +50,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<TidyProblem>, String> {
         problems.extend(text::check(file));
         problems.extend(links::check(file, root));
     }
+    problems.extend(words::check(&files));
     problems.extend(changelog(&files));
     problems.extend(checks::check(root)?);
     problems.sort();
@@ -63,7 +65,7 @@ pub(crate) fn show(problems: &[TidyProblem]) {
     }
 }
 
-/// A change that users notice has a place to be told in at any time.
+/// A change that users notice has a place in the changelog at any time.
 fn changelog(files: &[files::TreeFile]) -> Option<TidyProblem> {
     let path = "CHANGELOG.md";
     match files.iter().find(|file| file.path == path) {

@@ -10,7 +10,7 @@ const LINES_MAX: usize = 1_500;
 const LOCKFILES: [&str; 4] = ["Cargo.lock", "package-lock.json", "uv.lock", "poetry.lock"];
 
 /// Ending of the files that people write here; others (data, vectors) are not read for words.
-const WRITTEN: [&str; 15] =
+pub(super) const WRITTEN: [&str; 15] =
     ["rs", "md", "toml", "sh", "py", "pyi", "js", "ts", "svelte", "css", "html", "yml", "yaml", "c", "h"];
 
 pub(crate) fn check(file: &TreeFile) -> Vec<TidyProblem> {
@@ -94,7 +94,7 @@ fn starts_path(line: &str, folder: &str) -> bool {
     })
 }
 
-fn holds_word(line: &str, word: &str) -> bool {
+pub(super) fn holds_word(line: &str, word: &str) -> bool {
     let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {
         let before = line[..at].chars().next_back();

@@ -3,7 +3,7 @@
 use super::{Asked, Line, RAW, SUBJECTS, Subject};
 use std::collections::BTreeMap;
 use unitape_bench::record::{BenchRecord, LatencyPercentiles, RepeatTimes, rounded};
-use unitape_bench_side::{Case, Found, MESSAGE_BYTES, histogram};
+use unitape_bench_side::{Case, ProcessResult, MESSAGE_BYTES, histogram};
 
 type Times = hdrhistogram::Histogram<u64>;
 
@@ -18,7 +18,7 @@ pub struct Trial {
 
 impl Trial {
     /// From what the first process found.
-    pub fn of(count: u64, found: Found) -> Result<Self, String> {
+    pub fn of(count: u64, found: ProcessResult) -> Result<Self, String> {
         let mut times = histogram()?;
         for (ns, how_often) in found.latencies {
             times.saturating_record_n(ns, how_often);
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     fn trial(ns: u64) -> Trial {
-        let found = Found { wall_ns: ns, latencies: vec![(ns, 10)], ..Found::default() };
+        let found = ProcessResult { wall_ns: ns, latencies: vec![(ns, 10)], ..ProcessResult::default() };
         Trial::of(10, found).unwrap()
     }
 

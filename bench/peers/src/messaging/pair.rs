@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
-use unitape_bench_side::{Case, Found, Task, Words, expected_sum};
+use unitape_bench_side::{Case, ProcessResult, Task, Words, expected_sum};
 
 /// How long a repeat may take; a process that has lost the other one spins for ever.
 const LIMIT: Duration = Duration::from_secs(180);
@@ -28,7 +28,7 @@ pub struct Plan<'a> {
 }
 
 /// Runs the two processes; `command` makes the one for the given arguments.
-pub fn run(plan: &Plan<'_>, command: &dyn Fn(&[String]) -> Command) -> Result<Found, String> {
+pub fn run(plan: &Plan<'_>, command: &dyn Fn(&[String]) -> Command) -> Result<ProcessResult, String> {
     let shared = fresh(&shared_memory())?;
     let dir = fresh(plan.dir)?;
     Words::make(shared.path())?;
@@ -75,7 +75,7 @@ pub fn fresh(parent: &Path) -> Result<tempfile::TempDir, String> {
         .map_err(|e| format!("{}: {e}", parent.display()))
 }
 
-fn check(who: &str, found: &Found, all: u64, whole: bool) -> Result<(), String> {
+fn check(who: &str, found: &ProcessResult, all: u64, whole: bool) -> Result<(), String> {
     let sum = expected_sum(all, whole);
     if (found.seen, found.sum) == (all, sum) {
         return Ok(());
@@ -144,7 +144,7 @@ impl Talk {
         }
     }
 
-    fn found(&mut self, first: bool) -> Result<Found, String> {
+    fn found(&mut self, first: bool) -> Result<ProcessResult, String> {
         let line = self.line(first)?;
         serde_json::from_str(&line).map_err(|e| format!("{line:?}: {e}"))
     }

@@ -90,7 +90,7 @@ fn say(word: &str) -> Result<(), Error> {
     Ok(writeln!(out, "{word}").and_then(|()| out.flush())?)
 }
 
-/// Reads with so many readers until each has seen `count` messages.
+/// Reads with `readers` readers until each has seen `count` messages.
 fn read(tape: &Path, readers: &str, count: &str) -> Result<(), Error> {
     let (readers, count) = (number(readers)?, number(count)?);
     pin(1);
@@ -214,7 +214,7 @@ impl Drop for ReportProcess {
 
 /// A report: follows the tape, or scans all of it again and again and says so each time. Killed when it is over.
 fn report(mode: &str, tape: &Path) -> Result<(), Error> {
-    // Whoever started us may be killed itself.
+    // The process that started us may be killed itself.
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let mut reader = Reader::open(tape, StartPosition::Oldest)?;

@@ -14,7 +14,7 @@ use unitape_tape::{HelperPlacement, RecorderPlace, TapeId, Writer, WriterOptions
 /// Messages a second.
 const RATE: u64 = 1_000_000;
 
-/// The recorder stands still from the second of so many parts of the run to the last but one.
+/// Parts of a run. The recorder is stopped from the second part to the last but one.
 const PARTS: u64 = 8;
 
 /// Runs the case, where it is wanted and there is a recorder that can be stopped.

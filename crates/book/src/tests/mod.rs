@@ -239,7 +239,8 @@ fn what_cannot_be_is_counted_and_makes_the_book_stale() {
     }
 }
 
-/// A tiny quantity turns the book's unit finer; what stands there must stay exact, and what then does not fit refused.
+/// A tiny quantity makes the book's unit finer. Stored quantities must stay exact; one that then does not fit is
+/// refused.
 #[test]
 fn quantities_of_any_fineness_are_added_exactly() {
     let fine =

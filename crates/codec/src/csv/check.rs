@@ -1,6 +1,6 @@
 //! What the tests and the fuzzer hold: the fast path finds what the slow twin finds, however the input comes.
 
-use super::naive::{Found, What};
+use super::naive::{NaiveRow, RowContent};
 use super::{CsvLayout, CsvRowDecoder, NextCsvRow, naive};
 use crate::fixed::ColumnValue;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub fn both(layout: &Arc<CsvLayout>, name: &str, input: &[u8], piece: usize) {
 }
 
 /// All of an input by the fast path, given to it in pieces.
-pub fn fast(mut decoder: CsvRowDecoder, name: &str, input: &[u8], piece: usize) -> Vec<Found> {
+pub fn fast(mut decoder: CsvRowDecoder, name: &str, input: &[u8], piece: usize) -> Vec<NaiveRow> {
     decoder.set_name(name);
     let (mut out, mut start, mut end) = (Vec::new(), 0, piece.min(input.len()));
     let mut at = 0;
@@ -70,7 +70,7 @@ pub fn fast(mut decoder: CsvRowDecoder, name: &str, input: &[u8], piece: usize) 
         let buf = &input[start..end];
         let next = decoder.next(buf, at, start as u64, end == input.len());
         let (span, behind, what) = match next {
-            NextCsvRow::Header { span, end } => (span, end, Ok(What::Header(decoder.names().to_vec()))),
+            NextCsvRow::Header { span, end } => (span, end, Ok(RowContent::Header(decoder.names().to_vec()))),
             NextCsvRow::Row { span, end } => {
                 let record = decoder.record(span.slice(buf));
                 let mut fields = Vec::new();
@@ -85,15 +85,15 @@ pub fn fast(mut decoder: CsvRowDecoder, name: &str, input: &[u8], piece: usize) 
                 let others =
                     decoder.extra_values(record).map(|(name, text)| (name.to_owned(), text.to_vec()));
                 fields.extend(others);
-                (span, end, Ok(What::Row(fields)))
+                (span, end, Ok(RowContent::Row(fields)))
             }
             NextCsvRow::Trailer { span, end, count } => {
                 assert!(decoder.trailer(decoder.record(span.slice(buf))).count() > 0);
-                (span, end, Ok(What::Trailer(count)))
+                (span, end, Ok(RowContent::Trailer(count)))
             }
             NextCsvRow::Bad { span, fault, end } => {
                 assert!(!decoder.explain(&fault, span.slice(buf)).is_empty());
-                assert!(end > at, "it goes on");
+                assert!(end > at, "it makes progress");
                 (span, end, Err(fault.code.as_str()))
             }
             NextCsvRow::Incomplete { from, need } => {
@@ -105,7 +105,7 @@ pub fn fast(mut decoder: CsvRowDecoder, name: &str, input: &[u8], piece: usize) 
             }
             NextCsvRow::End => return out,
         };
-        out.push(Found { offset: start + span.start, length: span.len(), what });
+        out.push(NaiveRow { offset: start + span.start, length: span.len(), what });
         at = behind;
     }
 }

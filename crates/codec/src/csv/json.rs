@@ -98,7 +98,7 @@ pub fn decode_json(
     Ok(lines.summary)
 }
 
-/// Output is written when so much has gathered, and before waiting for input.
+/// The decoder writes its output at this size, and before it waits for input.
 const FLUSH_BYTES: usize = 64 << 10;
 
 /// The lines of one file.

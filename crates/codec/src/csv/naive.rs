@@ -6,20 +6,20 @@ use super::layout::{CsvLayout, TextEncoding};
 use crate::fixed::inside::{RecordContext, needs_other_column, read};
 use crate::fixed::{self, ColumnValue};
 
-/// What is at a place of the input.
+/// A row at its place in the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct NaiveRow {
     /// Where it starts.
     pub offset: usize,
     /// Its bytes without the line end.
     pub length: usize,
-    /// What it is, or the code of what is wrong with it.
-    pub what: Result<What, &'static str>,
+    /// Its content, or the code of its fault.
+    pub what: Result<RowContent, &'static str>,
 }
 
-/// What a row is.
+/// The kind and the cells of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum RowContent {
     /// The header and its names.
     Header(Vec<String>),
     /// A row: names and texts of the values that are not empty, of the layout's columns first.
@@ -30,7 +30,7 @@ pub enum What {
 
 /// All of an input, a file of this name.
 #[must_use]
-pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<Found> {
+pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<NaiveRow> {
     let mut out = Vec::new();
     let mut header: Option<Result<Vec<String>, ()>> = None;
     if !layout.header {
@@ -50,7 +50,7 @@ pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<Found> {
         let far = line_end.is_none_or(|end| end > most + 2);
         if Some(input[at]) == layout.comment {
             if far && input.len() - at >= most + 2 {
-                out.push(Found { offset: at, length: most, what: Err("long_row") });
+                out.push(NaiveRow { offset: at, length: most, what: Err("long_row") });
                 at += most;
             } else {
                 at += line_end.unwrap_or(line);
@@ -89,7 +89,7 @@ pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<Found> {
                 (length, end, what)
             }
         };
-        out.push(Found { offset: at, length, what });
+        out.push(NaiveRow { offset: at, length, what });
         at += end;
     }
 }
@@ -179,7 +179,7 @@ fn whole(
     raw: &[u8],
     header: &mut Option<Result<Vec<String>, ()>>,
     day: Option<i32>,
-) -> Result<What, &'static str> {
+) -> Result<RowContent, &'static str> {
     if values.len() > 4096 {
         header.get_or_insert(Err(()));
         return Err("ragged_row");
@@ -200,14 +200,14 @@ fn whole(
             return Err("bad_header");
         }
         *header = Some(Ok(names.clone()));
-        return Ok(What::Header(names));
+        return Ok(RowContent::Header(names));
     };
     if let Some(trailer) = layout.trailer.as_ref().filter(|t| t.first == values[0]) {
-        let Some(count) = trailer.count else { return Ok(What::Trailer(None)) };
+        let Some(count) = trailer.count else { return Ok(RowContent::Trailer(None)) };
         let text = values.get(count).and_then(|v| String::from_utf8(v.clone()).ok()).unwrap_or_default();
         let text = text.trim();
         return match text.parse() {
-            Ok(n) if !text.starts_with('+') => Ok(What::Trailer(Some(n))),
+            Ok(n) if !text.starts_with('+') => Ok(RowContent::Trailer(Some(n))),
             _ => Err("bad_trailer"),
         };
     }
@@ -246,5 +246,5 @@ fn whole(
             out.push((name.clone(), value.clone()));
         }
     }
-    Ok(What::Row(out))
+    Ok(RowContent::Row(out))
 }

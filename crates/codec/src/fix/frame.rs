@@ -36,8 +36,8 @@
 //!
 //! **Logs** ([`FixFramer::with_log`]) hold a message a line, with text of their own before and behind it.
 //! Garbage then ends at the end of its line, and is [`FixFrame::Text`] unless a separator and `8=`,
-//! `9=`, `35=` or `10=` are in it, or `8=FIX`: that was a message once. A line end may stand for the
-//! separator after CheckSum (10), and always ends a message that has none.
+//! `9=`, `35=` or `10=` are in it, or `8=FIX`: that was a message once. A line end may replace the separator after
+//! CheckSum (10), and always ends a message that has none.
 //!
 //! **Separators.** In logs that show SOH as `|` or `^A`, length and sum are still those of the
 //! original bytes: every separator counts as one byte of value 1. With `^A` a message start inside

@@ -158,7 +158,7 @@ impl MessageClaim {
     /// Whether CheckSum (10) is right, given the sum of all bytes and the separators in them.
     #[inline(always)]
     pub(crate) fn sums_to(&self, sum: u64, seps: usize, sep: u8) -> bool {
-        // A separator counts as the byte 1, whatever stands for it; one is in the trailer.
+        // A separator counts as the byte 1, whichever byte the log uses; one is in the trailer.
         let shown = (seps as u8).wrapping_sub(1).wrapping_mul(sep.wrapping_sub(1));
         let trailer = b'1' + b'0' + b'='; // and a separator and three digits, summed in the third byte
         let digits = (self.checksum.wrapping_mul(0x0001_0101) >> 16) as u8;

@@ -137,7 +137,7 @@ pub fn decode_json(
     Ok(lines.summary)
 }
 
-/// Output is written when so much has gathered, and before waiting for input.
+/// The decoder writes its output at this size, and before it waits for input.
 const FLUSH_BYTES: usize = 64 << 10;
 
 /// The lines of one file.
@@ -255,7 +255,7 @@ impl FieldsSource<'_> {
     }
 }
 
-/// A field of an object, or the count field of a group that stands for all of it.
+/// A field of an object, or the count field that represents a whole group.
 #[derive(Debug, Clone, Copy)]
 struct ObjectField {
     tag: u32,

@@ -143,7 +143,7 @@ struct GroupCountCheck {
 #[derive(Debug, Clone)]
 struct SlotTokens([u32; 256]);
 
-/// No token: no message has so many.
+/// No token: no message has this many.
 const NONE: u32 = u32::MAX;
 
 impl Default for SlotTokens {

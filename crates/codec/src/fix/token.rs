@@ -166,7 +166,7 @@ impl<'t> TokenSlice<'t> {
     /// The field at `index`.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there are fewer fields.
     #[inline]
     #[must_use]
     pub fn token_at(self, index: usize) -> FieldToken {
@@ -176,7 +176,7 @@ impl<'t> TokenSlice<'t> {
     /// The fields from `start` up to, not including, `end`.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there are fewer fields.
     #[inline]
     #[must_use]
     pub fn range(self, start: usize, end: usize) -> Self {

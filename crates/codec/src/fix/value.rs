@@ -288,7 +288,7 @@ const fn clock_digits(text: [u8; 8]) -> u64 {
     u64::from_le_bytes(text) ^ u64::from_le_bytes(*b"00:00:00")
 }
 
-/// The highest bit of some byte is set if one of these is no digit or stands for a colon and is none.
+/// Sets the highest bit of some byte if a digit is not 0 to 9, or if a byte in the place of a colon is no colon.
 #[inline(always)]
 const fn clock_wrong(clock: u64) -> u64 {
     // What is beyond 9, and might carry here, is no digit there.

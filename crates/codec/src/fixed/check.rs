@@ -204,7 +204,7 @@ fn same_values(
 }
 
 /// All of an input by the fast path, given to it in pieces that end where `cut` says.
-pub fn fast(layout: &Arc<FixedWidthLayout>, input: &[u8], cut: impl Fn(usize) -> usize) -> Vec<naive::Found> {
+pub fn fast(layout: &Arc<FixedWidthLayout>, input: &[u8], cut: impl Fn(usize) -> usize) -> Vec<naive::NaiveRecord> {
     let mut decoder = FixedWidthDecoder::new(layout.clone());
     let (mut out, mut start, mut end) = (Vec::new(), 0, cut(0).min(input.len()));
     let mut at = 0;
@@ -223,12 +223,12 @@ pub fn fast(layout: &Arc<FixedWidthLayout>, input: &[u8], cut: impl Fn(usize) ->
                     }
                 }
                 let what = Ok((record.name().to_owned(), fields));
-                out.push(naive::Found { offset: start + span.start, length: span.len(), what });
+                out.push(naive::NaiveRecord { offset: start + span.start, length: span.len(), what });
                 at = end;
             }
             NextRecord::Bad { span, fault, end } => {
                 assert!(!fault.text(layout, span.slice(buf)).is_empty());
-                out.push(naive::Found {
+                out.push(naive::NaiveRecord {
                     offset: start + span.start,
                     length: span.len(),
                     what: Err(fault.code),

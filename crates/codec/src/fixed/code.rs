@@ -59,7 +59,7 @@ impl RecordFaultCode {
             RecordFaultCode::BadDate => "is no date",
             RecordFaultCode::BadTime => "is no time of that day",
             RecordFaultCode::BadFlag => "is none of the values of the flag",
-            RecordFaultCode::BadLiteral => "is not what must stand there",
+            RecordFaultCode::BadLiteral => "is not the literal of the layout",
             _ => "has no date: its source is missing or not readable",
         }
     }

@@ -23,7 +23,7 @@ enum DateTimePart {
     Hour,
     Minute,
     Second,
-    /// So many digits of a second.
+    /// A fraction of a second with this number of digits.
     Fraction(u8),
     Literal(u8),
 }

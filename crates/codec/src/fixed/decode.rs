@@ -316,7 +316,7 @@ impl FixedWidthDecoder {
 enum LineSearch {
     /// The line, and where it ends with its terminator.
     Is(Span, usize),
-    /// So many bytes of the buffer are needed to say.
+    /// The decision needs this many bytes of the buffer.
     Need(usize),
     /// There is no end within the longest line.
     Endless,

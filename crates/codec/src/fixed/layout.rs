@@ -147,7 +147,7 @@ impl RecordLayout {
         &self.name
     }
 
-    /// What it is for.
+    /// The role of the record.
     #[must_use]
     pub fn role(&self) -> RecordRole {
         self.role
@@ -227,7 +227,7 @@ impl ColumnLayout {
         self.squeeze
     }
 
-    /// What it is filled up with.
+    /// The byte that pads the value to the column's width.
     #[must_use]
     pub fn pad(&self) -> u8 {
         self.pad

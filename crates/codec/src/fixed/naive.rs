@@ -7,9 +7,9 @@ use super::text::{NumberStorage, RecordRole, RecordTerminator, ShortRecordPolicy
 use jiff::civil::{Date, DateTime, Time};
 use std::collections::BTreeMap;
 
-/// What is at a place of the input.
+/// A record at its place in the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct NaiveRecord {
     /// Where the record starts.
     pub offset: usize,
     /// Its bytes without the terminator.
@@ -23,7 +23,7 @@ pub type Read = (String, Vec<(String, Vec<u8>)>);
 
 /// All of an input.
 #[must_use]
-pub fn decode(layout: &FixedWidthLayout, input: &[u8]) -> Vec<Found> {
+pub fn decode(layout: &FixedWidthLayout, input: &[u8]) -> Vec<NaiveRecord> {
     let mut out = Vec::new();
     let mut dates: BTreeMap<usize, Date> = BTreeMap::new();
     let mut at = 0;
@@ -41,7 +41,7 @@ pub fn decode(layout: &FixedWidthLayout, input: &[u8]) -> Vec<Found> {
         let raw = &input[at..at + length];
         let what =
             if endless { Err(RecordFaultCode::LongRecord) } else { record(layout, raw, first, &mut dates) };
-        out.push(Found { offset: at, length, what });
+        out.push(NaiveRecord { offset: at, length, what });
         at += end;
     }
     out

@@ -13,8 +13,8 @@
 //!
 //! 1. **Between messages** white space and a byte order mark are skipped, and so are comments and processing
 //!    instructions at the end of the input.
-//! 2. A **message** is one document: `Document`, with the `AppHdr` before it if there is one, and all that is around
-//!    them, whatever it is called. Both are found by local name. An `AppHdr` alone is a message too.
+//! 2. A **message** is one document: `Document`, with the `AppHdr` before it if there is one, and everything around
+//!    them, under any name. Both are found by local name. An `AppHdr` alone is a message too.
 //! 3. A wrapper with **several messages** is several: each starts with its header or document and goes up to the next
 //!    one. What is around them is carried from one to the next as *context*: the tags that are open.
 //! 4. A message **larger than the limit** is reported in parts where the visitor says that it may be parted (the
@@ -178,7 +178,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         if cut == 0 && buf.len() > self.max_message { buf.len() } else { cut }
     }
 
-    /// A message that is independent. `Err` says where to go on.
+    /// A message that is independent. `Err` has the place to continue from.
     #[inline]
     fn alone<V: ElementVisitor<Mark = M>>(
         &mut self,

@@ -206,7 +206,7 @@ fn what_is_not_utf_8_is_told() {
     let utf16: Vec<u8> = doc("<A/>").encode_utf16().flat_map(u16::to_le_bytes).collect();
     assert!(read(&[&[0xff, 0xfe], &utf16[..]].concat()).starts_with("!bad_encoding "));
     assert!(read(&utf16).starts_with("!bad_encoding "));
-    // Where all is ASCII it makes no difference what it is called.
+    // In pure ASCII the name of the encoding makes no difference.
     let ascii = format!("<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>{}", doc("<A>1</A>"));
     check(ascii, ONE);
 }

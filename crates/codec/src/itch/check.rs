@@ -1,6 +1,6 @@
 //! What the tests and the fuzzer hold: the fast path finds what the slow twin finds, however the input comes.
 
-use super::naive::{self, Found};
+use super::naive::{self, NaiveMessage};
 use super::{ItchFrame, ItchFramer, ItchMessage, ItchTransport};
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ pub fn any_bytes(data: &[u8]) {
 ///
 /// # Panics
 /// When it asks for more than it needs, or for less than it has.
-pub fn fast(framing: ItchTransport, input: &[u8], piece: usize) -> Vec<Found> {
+pub fn fast(framing: ItchTransport, input: &[u8], piece: usize) -> Vec<NaiveMessage> {
     let framer = ItchFramer::new(framing);
     let (mut out, mut start, mut end, mut at) = (Vec::new(), 0, piece.min(input.len()), 0);
     loop {
@@ -49,13 +49,13 @@ pub fn fast(framing: ItchTransport, input: &[u8], piece: usize) -> Vec<Found> {
             ItchFrame::End => return with_fields(framing, input, out),
         };
         assert!(!span.is_empty());
-        out.push(Found { offset: start + span.start, length: span.len(), what });
+        out.push(NaiveMessage { offset: start + span.start, length: span.len(), what });
         at = span.end;
     }
 }
 
 /// Fills in the fields, from the lines of JSON.
-fn with_fields(framing: ItchTransport, input: &[u8], mut found: Vec<Found>) -> Vec<Found> {
+fn with_fields(framing: ItchTransport, input: &[u8], mut found: Vec<NaiveMessage>) -> Vec<NaiveMessage> {
     let mut text = Vec::new();
     let summary = super::decode_json(&mut &input[..], "f", ItchFramer::new(framing), &mut text)
         .expect("a Vec takes all");
@@ -79,7 +79,7 @@ fn as_text((name, value): (&String, &Value)) -> (String, String) {
 }
 
 /// The lines of faults say the code that the twin has.
-fn lines(framing: ItchTransport, input: &[u8], slow: &[Found]) {
+fn lines(framing: ItchTransport, input: &[u8], slow: &[NaiveMessage]) {
     let mut text = Vec::new();
     super::decode_json(&mut &input[..], "f", ItchFramer::new(framing), &mut text).expect("a Vec takes all");
     let lines: Vec<Value> = text

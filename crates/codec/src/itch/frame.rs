@@ -136,9 +136,8 @@ impl ItchFramer {
         }
     }
 
-    /// Goes on over the messages from `at` until `upto` is passed, and gives `each` the references of the orders that
-    /// they name, for a caller who wants to have something at hand by then. Gives where it is: the next call goes
-    /// on from there.
+    /// Walks the messages from `at` until `upto` is passed, and gives `each` the order references that they name. The
+    /// caller can prefetch the orders by then. Returns the place where it ended: the next call continues from there.
     #[inline]
     pub fn look_ahead(&self, buf: &[u8], mut at: usize, upto: usize, mut each: impl FnMut(u64)) -> usize {
         while at < upto {
@@ -298,9 +297,9 @@ fn soup(buf: &[u8], at: usize) -> FrameCheck {
     if good { FrameCheck::Good { end: at + 2 + length, at: at + 3, control: true } } else { FrameCheck::Bad }
 }
 
-/// So much of the end of a buffer is looked at for a chain of messages …
+/// Bytes at the end of a buffer in which we look for a chain of messages …
 const TAIL_BYTES: usize = 1024;
 /// … from each place in its first bytes, more than the longest message …
 const LOOK_BYTES: usize = 64;
-/// … until so many follow each other.
+/// … until a chain of this many messages is found.
 const CHAIN: usize = 8;

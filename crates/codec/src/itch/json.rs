@@ -104,7 +104,7 @@ pub fn price(out: &mut Vec<u8>, units: u64, places: u32) {
     }
 }
 
-/// Output is written when so much has gathered, and before waiting for input.
+/// The decoder writes its output at this size, and before it waits for input.
 const FLUSH_BYTES: usize = 64 << 10;
 
 /// The lines of one file.

@@ -177,7 +177,7 @@ macro_rules! messages {
                     Self(bytes)
                 }
 
-                /// Stands for the security, for this day only; 0 where the message is of none.
+                /// The code of the security, valid for this day only; 0 if the message is about no security.
                 #[inline]
                 #[must_use]
                 pub fn stock_locate(self) -> u16 {
@@ -542,7 +542,7 @@ fn timestamp(message: &[u8]) -> u64 {
 }
 
 impl<'m> ItchMessage<'m> {
-    /// Stands for the security, for this day only.
+    /// The code of the security, valid for this day only.
     #[must_use]
     pub fn stock_locate(self) -> u16 {
         let bytes = self.bytes();

@@ -4,9 +4,9 @@ use std::sync::LazyLock;
 
 use super::frame::{GARBAGE_BYTES_MAX, ItchTransport};
 
-/// What was found at a place.
+/// A message at its place in the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct NaiveMessage {
     /// First byte.
     pub offset: usize,
     /// How many.
@@ -50,11 +50,11 @@ const TYPES: [&str; 23] = [
 ];
 
 /// Everything in `input`, in order.
-pub fn decode(framing: ItchTransport, input: &[u8]) -> Vec<Found> {
+pub fn decode(framing: ItchTransport, input: &[u8]) -> Vec<NaiveMessage> {
     let (mut out, mut at) = (Vec::new(), 0);
     while at < input.len() {
         let (length, what) = one(framing, input, at);
-        out.push(Found { offset: at, length, what });
+        out.push(NaiveMessage { offset: at, length, what });
         at += length;
     }
     out

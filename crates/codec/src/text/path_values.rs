@@ -39,7 +39,7 @@ pub struct PathValue {
     pub path: u32,
     start: u32,
     end: u32,
-    /// What it is.
+    /// The kind of the value.
     pub sort: PathValueKind,
 }
 

@@ -222,7 +222,7 @@ pub(super) unsafe fn put<const R: u8>(
     }
 }
 
-/// Goes on where there is no value: with an exponent its mantissa is left out, with a length its sequence.
+/// Continues after an absent value: an absent exponent leaves out its mantissa, an absent length its sequence.
 ///
 /// # Safety
 /// As [`StepHandler`].

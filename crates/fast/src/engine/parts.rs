@@ -147,7 +147,7 @@ pub(super) unsafe fn run(
     }
 }
 
-/// Goes on where a run paused.
+/// Resumes where a run paused.
 ///
 /// # Safety
 /// The state is whole, and `at` is where its last run came to.

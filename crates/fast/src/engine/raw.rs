@@ -10,7 +10,7 @@ macro_rules! give_up {
 }
 pub(super) use give_up;
 
-/// Goes on with the step that is `$n` steps ahead, which is in the block: the last of a block is never gone on from. As unsafe as
+/// Continues with the step that is `$n` steps ahead. It is in the block: the last step never continues. As unsafe as
 /// the handler around it.
 macro_rules! go_on {
     ($state:ident, $step:ident + $n:expr, $at:expr, $map:ident, $out:ident) => {{

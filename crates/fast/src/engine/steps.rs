@@ -90,7 +90,7 @@ pub(super) struct TemplateStart {
 /// Bytes of the constants of a block, at most; the messages that are taken would be few and short otherwise.
 const CONSTANTS_MAX: u32 = 1024;
 
-/// Bits of a map that are spare, where bits are left out with what they are for.
+/// Spare bits of a presence map where the parts that use bits are left out.
 const SPARE_BITS: u32 = 7;
 
 impl StepProgram {

@@ -61,14 +61,14 @@ enum Previous {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Where {
+enum ScopeKey {
     Global,
     Template(usize),
     Type(Option<QualifiedName>),
     Named(QualifiedName),
 }
 
-type Slot = (Where, QualifiedName, KeyPart);
+type Slot = (ScopeKey, QualifiedName, KeyPart);
 
 /// A decoder that carries state from message to message.
 #[derive(Debug, Clone)]
@@ -584,10 +584,10 @@ fn inside(context: &Context, kind: Option<&QualifiedName>) -> Context {
 
 fn slot(key: &DictionaryKey, context: &Context) -> Slot {
     let place = match &key.dictionary {
-        DictionaryScope::Global => Where::Global,
-        DictionaryScope::Template(index) => Where::Template(*index),
-        DictionaryScope::Type => Where::Type(context.kind.clone()),
-        DictionaryScope::Named(name) => Where::Named(name.clone()),
+        DictionaryScope::Global => ScopeKey::Global,
+        DictionaryScope::Template(index) => ScopeKey::Template(*index),
+        DictionaryScope::Type => ScopeKey::Type(context.kind.clone()),
+        DictionaryScope::Named(name) => ScopeKey::Named(name.clone()),
     };
     (place, key.name.clone(), key.part)
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// A template file.
 #[derive(Debug, Clone, Copy)]
 pub struct TemplateFile<'s> {
-    /// What it is called in errors.
+    /// Its name in errors.
     pub name: &'s str,
     /// Its bytes.
     pub content: &'s [u8],
@@ -310,7 +310,7 @@ impl TemplateLoader<'_> {
                 word if OPERATORS.iter().any(|(operator, _)| *operator == word) => {
                     return Err(self
                         .location(child)
-                        .error(S1, format!("<{word}> does not belong here: it stands in a field")));
+                        .error(S1, format!("<{word}> does not belong here: it belongs in a field")));
                 }
                 "templateRef" => body.push(self.reference(child, scope)?),
                 _ => body.push(self.part(ElementChain { around: Vec::new(), of: child }, scope)?),
@@ -381,7 +381,7 @@ impl TemplateLoader<'_> {
                 };
                 // The type's name is not the field's. Its encoding does not apply where the field gives its own.
                 if parts.around.is_empty() {
-                    return Err(self.location(of).error(S1, "<type> stands in a <field>"));
+                    return Err(self.location(of).error(S1, "<type> belongs in a <field>"));
                 }
                 parts.around.push(of);
                 let parts = ElementChain { of: inner, ..parts };
@@ -531,7 +531,7 @@ impl TemplateLoader<'_> {
         };
         let place = key(scope, &name, part);
         if let Some(element) = element.filter(|e| e.get("presence").is_some()) {
-            let what = "a length is there where its sequence is: `presence` stands in <sequence>";
+            let what = "a length is present if its sequence is: `presence` belongs in <sequence>";
             return Err(self.location(element).error(S1, what));
         }
         let operator = element.map(|e| self.only_operator(e)).transpose()?.flatten();

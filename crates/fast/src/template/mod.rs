@@ -91,7 +91,7 @@ pub enum Instruction {
 pub struct TemplateField {
     /// Its name; empty for the elements of a vector.
     pub name: QualifiedName,
-    /// What it is called elsewhere, as a tag of FIX.
+    /// Its name elsewhere, such as a tag of FIX.
     pub id: Option<String>,
     /// It may be absent.
     pub optional: bool,

@@ -498,8 +498,8 @@ impl TapeAccount {
         Ok(())
     }
 
-    /// Whether a late event is one that a retry made of a message in quarantine: its place in the source lies
-    /// before what the tape has of it, where a merge only ever goes on.
+    /// Whether a retry made this late event of a message in quarantine. Its place in the source is then before events
+    /// that the tape already has of it; a merge only ever moves forward.
     fn is_recovered(&mut self, event: &Event<'_>) -> Result<bool, String> {
         if event.source() == 0 {
             return Ok(true);

@@ -130,7 +130,7 @@ pub fn open_at_checkpoint(dir: &Path, options: ReadOptions) -> Result<(TapeAccou
     let mut tries = 0;
     loop {
         match try_begin(dir, options) {
-            // Retention went on between two looks.
+            // Retention removed more between two looks.
             Err(Error::Tape(unitape_tape::Error::Retained { .. })) if tries < TRIES => tries += 1,
             other => return other,
         }

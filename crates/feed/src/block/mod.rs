@@ -1,7 +1,7 @@
 //! A block: a stretch of one source's bytes, and the events that a worker made of it.
 //!
 //! The block travels: filled at intake, decoded by its worker, given ids and a place by the sequencer, copied
-//! onto the tape, and then filled again. Nothing in it is allocated anew once it has grown to its size.
+//! onto the tape, and then filled again. Once a block has grown to its size, it allocates nothing more.
 
 pub(crate) mod affected_books;
 pub(crate) mod cursor;
@@ -116,9 +116,9 @@ pub struct CarriedMessage {
 /// A header or trailer says how many messages its source has.
 #[derive(Clone, Copy, Debug)]
 pub struct CountClaim {
-    /// So many, from the start of the source.
+    /// The number that it states, from the start of the source.
     pub messages: u64,
-    /// So many of them are in the block before the place of which this is said.
+    /// Messages in the block before the place that the claim counts up to.
     pub here: u64,
 }
 
@@ -139,7 +139,7 @@ pub struct BlockUnit {
     pub events: u32,
     /// Bytes of the message in the source; 0 for what is no message with events.
     pub length: u32,
-    /// What it is.
+    /// Its kind.
     pub what: UnitKind,
 }
 
@@ -317,7 +317,7 @@ impl Block {
         self.push(span.offset, ts, events, span.length as u32, what);
     }
 
-    /// So many events more are of the last unit.
+    /// Adds this number of events to the last unit.
     pub fn extend_last(&mut self, events: u32, known: &Dictionary) {
         let unit = self.units.len() - 1;
         let (waiting, mut to) = self.destination(known);

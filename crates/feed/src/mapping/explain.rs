@@ -140,7 +140,7 @@ pub struct TimeExplanation {
     pub refused: Option<String>,
 }
 
-/// An event and what it is made of.
+/// An event and the parts of the message that it is made of.
 #[derive(Clone, Debug, Serialize)]
 pub struct EventExplanation {
     /// Which of its rule.

@@ -129,8 +129,8 @@ pub trait ParsedMessage {
         SequenceEffect::Counts
     }
 
-    /// Whether the value is of the form that its format gives it. One that is not is refused where a field is set to it,
-    /// by [`ParsedMessage::set`], and where it would be kept under a name that says what it is.
+    /// Whether the value is of the form that its format gives it. [`ParsedMessage::set`] refuses a value that is not;
+    /// so does an unlisted field whose name implies the form.
     #[inline]
     fn is_of_form(&self, value: Self::Ref) -> bool {
         _ = value;

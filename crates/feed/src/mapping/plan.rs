@@ -315,7 +315,7 @@ pub enum SlotSource {
     Const,
 }
 
-/// What stands for codes of one byte, ready for their field.
+/// The replacements of codes of one byte, ready for their field.
 #[derive(Clone, Debug)]
 pub struct CodeTable {
     /// Index and one more in `ready`; 0 where it takes the long way.
@@ -335,7 +335,7 @@ impl CodeTable {
         (!this.ready.is_empty()).then_some(this)
     }
 
-    /// What stands for `value`.
+    /// The replacement of `value`.
     #[inline]
     pub fn get(&self, value: &[u8]) -> Option<PreparedValue> {
         let [byte] = value else { return None };
@@ -474,7 +474,7 @@ impl ValueTable {
         this
     }
 
-    /// What stands for `value`.
+    /// The replacement of `value`.
     #[inline]
     pub fn get(&self, value: &[u8]) -> Option<&[u8]> {
         let i = match value {

@@ -125,8 +125,8 @@ pub struct TurnTimes {
 /// Consolidates the feeds onto the tape in `dir`: makes it, or resumes where an earlier run ended.
 ///
 /// # Errors
-/// When an input cannot be read, is not what the tape says it was, or the tape refuses. What was committed
-/// stays, and another run goes on from there.
+/// When an input cannot be read, is not what the tape says it was, or the tape refuses. Committed events stay, and
+/// the next run continues after them.
 pub fn consolidate(dir: &Path, options: ConsolidateOptions<'_>) -> Result<RunOutcome, Error> {
     if options.feeds.iter().flat_map(|f| &f.files).filter(|path| is_stdin(path)).count() > 1 {
         return Err(Error::Config {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub struct BlockJob {
     /// Its bytes and events.
     pub block: Block,
-    /// What it is besides bytes.
+    /// Its kind, besides its bytes.
     pub turn: BlockKind,
     /// What the intake knew of each feed when it claimed the block; empty where no feed is live.
     pub looks: Vec<FeedAvailability>,

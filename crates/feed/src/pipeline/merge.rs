@@ -6,11 +6,11 @@
 //!  run c ─▶ tape c ─┘
 //! ```
 //!
-//! A unit (one message with its events) is taken as it is. Its names and sources get ids of the tape it comes
-//! onto, with the definitions right before their first use, and the raw bytes of what is in quarantine come with it.
-//! Order is that of [`crate::run()`]: running maximum of event or receive time, ties by segment, a bounded wait for a
-//! quiet one, `late` behind it. How many units of each segment a tape has says where a restart goes on, so the tape
-//! itself is the record of what the merge decided.
+//! The merge copies a unit (one message with its events) unchanged. Its names and sources get ids of the tape it
+//! comes onto, with the definitions right before their first use, and the raw bytes of what is in quarantine come
+//! with it. Order is that of [`crate::run()`]: running maximum of event or receive time, ties by segment, a bounded
+//! wait for a quiet one, `late` after it. The number of units of each segment on the tape says where a restart
+//! resumes, so the tape itself records the decisions of the merge.
 
 mod placed_units;
 

@@ -326,7 +326,7 @@ pub fn removed_source(source: &SourceAccount) -> Error {
 pub fn removed_stream_file(source: &SourceAccount) -> Error {
     let what = format!(
         "it is not there any more, and {} bytes were read of it, not all; put it back, or give the feed another name and have \
-         the sender begin anew",
+         the sender start over",
         source.read_bytes()
     );
     changed(source, what)

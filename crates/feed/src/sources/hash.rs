@@ -8,7 +8,7 @@
 //!                  └──────┬───────┘               in the end, by one
 //! ```
 //!
-//! so that what comes out is the hash of the whole, whoever has read which part.
+//! so that the result is the hash of the whole, whichever thread has read which part.
 
 use blake3::hazmat::{
     ChainingValue, HasherExt, Mode, left_subtree_len, merge_subtrees_non_root, merge_subtrees_root,

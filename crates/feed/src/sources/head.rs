@@ -20,7 +20,7 @@ impl SourceHead {
     /// Gives a block that was just filled the head of its source.
     ///
     /// # Errors
-    /// When a run goes on in the middle of a source and its start cannot be read.
+    /// When a run resumes in the middle of a source and cannot read its start.
     pub fn give(&mut self, block: &mut Block, format: &Format, path: &Path) -> Result<(), Error> {
         if let Some((_, head)) = self.of.as_ref().filter(|(source, _)| self.named && *source == block.source)
         {

@@ -105,13 +105,13 @@ enum ContentReader {
 /// What a block was filled with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockFill {
-    /// So many new bytes.
+    /// The number of new bytes.
     Some(usize),
     /// There is nothing to fill it with now.
     Nothing,
 }
 
-/// A message that spans more than this without a cut is taken as it comes; the decoder will say what it is.
+/// A message that spans more than this without a cut is passed on as it comes; the decoder will decide on it.
 const UNCUT_BYTES_MAX: usize = 16 << 20;
 
 /// A file, read as far as its limits say: at the end of one that may grow there is nothing *now*.
@@ -137,14 +137,14 @@ impl LastBytes {
     /// Takes what was read at `at`; nothing is at the end.
     ///
     /// # Errors
-    /// When the file went on behind its end and does not hold any more what was read before.
+    /// When the file grew after its end and no longer has the bytes that were read before.
     fn take(&mut self, file: &File, at: u64, read: &[u8]) -> std::io::Result<()> {
         if !read.is_empty() && self.at_end {
             let mut now = [0; Self::MAX];
             let now = &mut now[..self.bytes.len()];
             file.read_exact_at(now, at - now.len() as u64)?;
             if *now != *self.bytes {
-                let what = "it was written anew while it was read: the bytes before this place are not those that were read";
+                let what = "it was rewritten while it was read: the bytes before this place have changed";
                 return Err(std::io::Error::new(ErrorKind::InvalidData, what));
             }
         }

@@ -74,7 +74,7 @@ pub struct FileGrowth {
     pub facts: Option<SourceFacts>,
 }
 
-/// Whether this path stands for stdin.
+/// Whether this path means stdin.
 pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }

@@ -438,8 +438,8 @@ impl ArbitratedStream {
         }
         let line = &mut self.lines[usize::from(a.line)];
         // It has begun, or restarted since the stream did, and now counts as it does.
-        let anew = a.reset || line.epoch.is_none() || line.last == a.sequence && line.seen == 1;
-        if anew && self.expected.is_none_or(|expected| expected.abs_diff(a.sequence) <= far) {
+        let begins = a.reset || line.epoch.is_none() || line.last == a.sequence && line.seen == 1;
+        if begins && self.expected.is_none_or(|expected| expected.abs_diff(a.sequence) <= far) {
             line.epoch = Some(self.epoch);
             self.start_line(a.line, first.sequence, reached);
             self.lines[usize::from(a.line)].note_skipped(first.sequence + 1, a.sequence);

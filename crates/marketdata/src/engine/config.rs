@@ -23,7 +23,7 @@
 //! templates = ["incremental.xml"]  # where channels use one id for different templates: its own
 //!
 //! [[fast.message]]                 # what messages mean; the first that names a template decides
-//! templates = ["DepthIncremental"] # `*` at an end stands for anything
+//! templates = ["DepthIncremental"] # `*` at an end matches anything
 //! kind = "depth"
 //! entries = "MDIncGrp"             # the sequence whose elements are entries
 //! fields = { product = "MarketSegmentID", sequence = "MsgSeqNum", px = "MDIncGrp.MDEntryPx" }
@@ -166,7 +166,7 @@ pub enum ByteOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ArbitrationWindow {
-    /// So many packets wait at most.
+    /// The most packets that wait.
     pub packets: u16,
     /// So long, by receive times.
     pub ns: i64,

@@ -16,7 +16,7 @@ impl StreamId {
     /// The one at this place.
     #[inline]
     pub fn new(index: usize) -> Self {
-        debug_assert!(index < u32::MAX as usize, "a place that stands for none");
+        debug_assert!(index < u32::MAX as usize, "a place that means none");
         Self(index as u32)
     }
 

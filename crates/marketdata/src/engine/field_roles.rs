@@ -60,7 +60,7 @@ field_roles! {
     HeadReset = 29,
 }
 
-/// Names of fields in messages, and what they are.
+/// Names of fields in messages, and their roles.
 pub(super) const FIELDS: [(&str, FieldRole); 24] = [
     ("product", FieldRole::Product),
     ("sequence", FieldRole::Sequence),

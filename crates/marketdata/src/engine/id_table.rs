@@ -41,7 +41,7 @@ impl IdTable {
 
     /// Gives an id that has none its number.
     pub fn insert(&mut self, pair: u16, id: NativeId, number: u32) {
-        assert_ne!(number, FREE, "a number that stands for none");
+        assert_ne!(number, FREE, "a number that means none");
         if self.count * 2 >= self.slots.len() {
             self.bits += 1;
             let slots = std::mem::replace(&mut self.slots, vec![NONE; 1 << self.bits]);

@@ -44,7 +44,7 @@ pub struct HandlerConfig {
 /// What of a table is of the file itself.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnSettings {
-    /// So many messages.
+    /// The number of its messages.
     pub messages: usize,
     /// Its framing.
     pub framing: bool,

@@ -149,7 +149,7 @@ pub(super) struct ProductRecovery {
     depth_source: DepthSource,
     /// Within this time both channels of a pair restart their numbers.
     pub(super) settle_ns: i64,
-    /// What was sent so much later is no copy.
+    /// A message that was sent this much later is no copy.
     pub(super) window_ns: i64,
     pub list: Vec<TrackedProduct>,
     pub instruments: Vec<TrackedInstrument>,

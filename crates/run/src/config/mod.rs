@@ -65,7 +65,7 @@ pub struct TapeConfig {
     pub sync: TimeSpan,
     /// Keep about this many bytes of the tape's end.
     pub retain_bytes: Option<u64>,
-    /// Keep what was finished so long ago or less.
+    /// Keep segments finished within this time.
     pub retain_age: Option<TimeSpan>,
     /// Keep segments finished on this many last days of UTC.
     pub retain_days: Option<u32>,

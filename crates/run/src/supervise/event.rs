@@ -1,4 +1,4 @@
-//! What a run reports while it runs, and what it is given beside its configuration.
+//! Reports of a run while it runs, and its inputs beside its configuration.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;

@@ -55,8 +55,8 @@ impl BackgroundCrowd {
         self.excitement += JUMP;
         let rate = ONE + self.excitement;
         let gap = (u128::from(mean_ns) * 5 * u128::from(exponential(rng)) / u128::from(rate)) as u64;
-        // Halves every twenty mean gaps; in between by a parabola through 1 and 1/2 (a straight line would let it fall so
-        // much more slowly at first that bursts never ended).
+        // Halves every twenty mean gaps; in between by a parabola through 1 and 1/2 (a straight line would fall too
+        // slowly at first, and bursts would never end).
         let half = (20 * mean_ns).max(1);
         let (halvings, rest) = (gap / half, gap % half);
         let f = ((u128::from(rest) << 16) / u128::from(half)) as u64;

@@ -6,7 +6,7 @@
 //! [`super::DropCopy`] has requests and heartbeats, too. Client orders, parents and news are not in it, nor are payments: they
 //! are no venue's business.
 //!
-//! | `35` | what it is | event it should become |
+//! | `35` | meaning | event it should become |
 //! |---|---|---|
 //! | `8` with `150=0` | venue accepted a new order | `order_new` |
 //! | `8` with `150=5` | venue accepted an amend | `order_amend` |

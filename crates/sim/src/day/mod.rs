@@ -26,7 +26,7 @@
 //!     for event in sim.last_events() {
 //!         if let DayEventBody::Trade { book, px, .. } = event.what {
 //!             let (venue, instr) = (sim.world().venue_of(book), sim.world().instr_of(book));
-//!             let left = sim.depth(venue, instr, Side::Sell); // what stands there after the step
+//!             let left = sim.depth(venue, instr, Side::Sell); // its depth after the step
 //!             assert!(left.is_empty() || px > 0);
 //!             trades += 1;
 //!         }

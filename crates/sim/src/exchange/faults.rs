@@ -15,7 +15,7 @@ pub struct FaultRates {
     pub lost: u32,
     /// From here on packets in a row are lost, on one line or on both.
     pub burst: u32,
-    /// So many at most.
+    /// The most packets of a burst.
     pub burst_packets: u32,
     /// Come twice on a line.
     pub doubled: u32,
@@ -128,7 +128,7 @@ struct FaultyLineState {
     last_ns: u64,
     /// Until when it is silent.
     dead_ns: u64,
-    /// So many packets are lost yet.
+    /// Packets of the burst that are still to be lost.
     burst: u32,
 }
 

@@ -275,8 +275,8 @@ fn a_seed_is_the_same_bytes() {
     assert_ne!(of(9).0, of(10).0);
 }
 
-/// A seed that failed on another machine, or last year, is of use only if it is still the same day here and now. Whoever
-/// changes what the exchange does changes this digest, too, and knows that old seeds are of other days.
+/// A seed that failed on another machine, or last year, is of use only if it is still the same day here and now. A
+/// change of what the exchange does changes this digest, too. Old seeds then give other days.
 #[test]
 fn a_seed_is_the_same_bytes_for_ever() {
     let faults = FaultRates {

@@ -44,7 +44,7 @@ pub struct ExchangeInstrument {
     pub id: u64,
     /// Its product, by its place in [`ListedProducts::products`].
     pub product: usize,
-    /// What it is.
+    /// Its kind.
     pub kind: InstrumentKind,
     /// Year, month and day of its end; of a complex instrument nought.
     pub maturity: u32,

@@ -226,7 +226,7 @@ pub fn tape(dir: &Path, name: &str, seed: u64, days: u64, n: usize) -> PathBuf {
     path
 }
 
-/// An event as it is compared: its place, its frame without ids, and the names that the ids stand for.
+/// An event as it is compared: its place, its frame without ids, and the names of the ids.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
     pub ordinal: u64,

@@ -60,8 +60,8 @@ impl Cursor {
     /// was cut back since, if that is before it. [`Cursor::load_point`] gives what was stored.
     ///
     /// # Errors
-    /// A file that is not a cursor, or one of another tape or version, or the system's refusal. Delete it to begin
-    /// anew.
+    /// A file that is not a cursor, or one of another tape or version, or the system's refusal. Delete it to start
+    /// over.
     pub fn load(&self) -> Result<Option<Position>> {
         let Some(point) = self.load_point()? else { return Ok(None) };
         let lineage = Lineage::load(&self.paths, self.tape)?;

@@ -42,7 +42,7 @@ const DURABLE_MAGIC: &[u8; 8] = b"UNITDURA";
 
 /// Reads the durable position; zero where there is none yet.
 pub(crate) fn load_durable(paths: &TapePaths) -> Result<DurableMark> {
-    // Whoever reads while it is written may see half of it.
+    // A reader may see half of it during a write.
     for _ in 0..5 {
         match load_once(paths) {
             Err(Error::Damage { .. }) => std::thread::sleep(Duration::from_millis(1)),

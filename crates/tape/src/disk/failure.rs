@@ -25,7 +25,7 @@ impl DurabilityFailure {
             durable,
             source: std::io::Error::from_raw_os_error(self.errno),
             what: if self.lasting {
-                "what comes after it can be read and appended to; open the tape anew when the disk is mended, to have it \
+                "events after it can be read, and more appended; reopen the tape when the disk is mended, to have it \
                  checked and written again"
             } else {
                 "the recorder writes the rest again until a flush succeeds"

@@ -358,7 +358,7 @@ impl SegmentHeader {
             return bad(offset::SEGMENT_BYTES, "the segment has another size than tape.toml says");
         }
         if u64_at(offset::FIRST_ORDINAL) > PLACE_MAX {
-            return bad(offset::FIRST_ORDINAL, "there cannot be so many events before it");
+            return bad(offset::FIRST_ORDINAL, "more events before it than a tape can hold");
         }
         Ok(u64_at(offset::FIRST_ORDINAL))
     }

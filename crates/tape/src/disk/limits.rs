@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 pub struct RetentionLimits {
     /// About this much of its end, in whole segments.
     pub bytes: Option<u64>,
-    /// What was finished so long ago or less.
+    /// Segments finished within this time.
     pub age: Option<Duration>,
     /// Keeps segments finished on this many last days of UTC; today is one of them.
     pub days: Option<u32>,

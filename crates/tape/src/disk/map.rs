@@ -491,8 +491,8 @@ impl MappedSegment {
         }
     }
 
-    /// Stores what stands in the header page and the first `bytes` of data once more, a word in each page, so that
-    /// all of them are written at the next flush; only the sole writer, before it appends.
+    /// Stores one word of each page of the header and the first `bytes` of data again, so that the next flush writes
+    /// all of them; only the sole writer, before it appends.
     pub fn rewrite_pages(&self, bytes: u64) {
         assert!(self.writable && bytes <= self.size);
         for page in (0..HEADER_PAGE + bytes).step_by(4096) {

@@ -41,7 +41,7 @@ fn run(segments: &Receiver<PrefaultRequest>) {
     leave_the_readers_core();
     while let Ok((map, from)) = segments.recv() {
         let mut at = from & !4095;
-        // A reader that has gone on has dropped it.
+        // A reader that has moved on has dropped it.
         while let Some(map) = map.upgrade().filter(|map| at < map.len() as u64) {
             let length = STEP_BYTES.min(map.len() as u64 - at);
             #[cfg(target_os = "linux")]

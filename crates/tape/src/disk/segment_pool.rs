@@ -42,7 +42,7 @@ pub(crate) fn retire(hot: &Path, index: u64) -> Result<()> {
         return remove(&path);
     }
     match sys::rename(&path, &hot.join(format!("{SPARE}{index:016x}"))) {
-        // Whoever closed the tape, or removed it, was sooner.
+        // A process that closed or removed the tape was sooner.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
         other => other.with_context("rename", &path),
     }
@@ -140,7 +140,7 @@ pub(crate) fn open_own(hot: &Path, meta: &TapeManifest, index: u64) -> Result<Op
     Ok(found)
 }
 
-/// Segment `index` of a hot directory for a reader, held so that it stays what it is; none if it is not there.
+/// Segment `index` of a hot directory for a reader, locked so that nobody recycles it; none if it is not there.
 pub(crate) fn open(
     hot: &Path,
     meta: &TapeManifest,

@@ -23,7 +23,7 @@ use crate::disk::lock::FileLock;
 use crate::disk::sys;
 use crate::error::{Error, FileContext, Result};
 
-/// A page that the processes of a tape share: how far the recorder is, and what it is to keep.
+/// A page that the processes of a tape share: how far the recorder is, and how much it must keep.
 #[derive(Debug)]
 pub(crate) struct StatePage {
     map: MmapRaw,

@@ -9,8 +9,8 @@
 //! seen that position. The writer keeps the limit it computed and looks again only when it gets there; the position
 //! only grows, so an old limit is never too high.
 //!
-//! Invariant: the number of drops is stored after where and how much, so whoever sees the number sees those of that
-//! drop or of a later one.
+//! Invariant: the number of drops is stored after where and how much, so a thread that sees the number sees those of
+//! that drop or of a later one.
 
 use std::sync::atomic::Ordering;
 

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Invariant: a header word that is not zero is stored after every other byte of its frame. The first word of a
-//! claim is stored after every other byte of the whole claim, with Release; so whoever finds it with Acquire may
-//! read all of the claim, through plain memory.
+//! claim is stored after every other byte of the whole claim, with Release; so a reader that finds it with Acquire
+//! may read all of the claim, through plain memory.
 //!
 //! Invariant: what lies after a word that is zero is not looked at. A reader walks from frame to frame, so the
 //! words inside a claim need no order of their own, and claims may be published in any order.

@@ -18,11 +18,11 @@
 //!
 //! Invariant (zero behind): when a unit is committed, the word after it is zero already, so that a reader which
 //! continues there finds zero until the next commit, and never the payload of an old lap, whatever it looks like.
-//! Whoever stands at a position has got there from a commit, a mark or the end, all of which come after that zero.
+//! A reader reaches a position from a commit, a mark or the end, all of which come after that zero.
 //!
 //! Invariant (one word commits): a unit lies together; all of it but its first header word is in place before that
-//! word is stored with Release. Where it does not fit before the end of the memory, a pad is that word, and the
-//! unit stands at the start. A writer that dies leaves a zero there.
+//! word is stored with Release. Where it does not fit before the end of the memory, a pad is that word, and the unit
+//! is at the start. A writer that dies leaves a zero there.
 //!
 //! Invariant (marks): block *b*'s mark is the start of the first unit that starts at or behind *b* × step, and the
 //! number of events before it; written after that unit's commit, the position last. The intent is always the start
@@ -136,7 +136,7 @@ impl<M: SharedMemory, const FLAW: u8> RingWriter<M, FLAW> {
         ring
     }
 
-    /// Goes on where another writer died or closed: from the newest mark along the commits to the end.
+    /// Resumes where another writer died or closed: from the newest mark along the commits to the end.
     ///
     /// # Errors
     /// Byte offset in the memory and what is wrong there.
@@ -164,7 +164,7 @@ impl<M: SharedMemory, const FLAW: u8> RingWriter<M, FLAW> {
         loop {
             let at = ring.end;
             if at.0 > intent + shape.capacity {
-                return Err((shape.word(at), "frames go on beyond what was announced"));
+                return Err((shape.word(at), "frames continue beyond the announced position"));
             }
             let header = FrameHeader(ring.memory.load(shape.word(at), Ordering::Relaxed));
             match judge(header, at, shape.room(at)) {
@@ -296,7 +296,7 @@ impl<M: SharedMemory, const FLAW: u8> RingWriter<M, FLAW> {
         // Release: pairs with the Acquire in `RingReader::intent`; the block's mark is there before.
         self.memory.store(place::INTENT, self.intent, Ordering::Release);
         if FLAW != flaw::NO_WRITE_FENCE {
-            // Pairs with the fence in `RingReader::is_intact`: whoever sees a store behind it sees the intent.
+            // Pairs with the fence in `RingReader::is_intact`: a reader that sees a store after it sees the intent.
             M::fence(Ordering::Release);
         }
     }

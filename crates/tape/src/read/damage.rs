@@ -31,7 +31,7 @@ pub struct DamagedPart {
     pub what: String,
     /// Nothing from here on was given.
     pub from: Position,
-    /// Reading went on here; the tape's end, as far as it is known, where nothing can be read after it.
+    /// Where reading resumed; the tape's end, as far as it is known, if nothing can be read after the damage.
     pub to: Position,
     /// Events (non-META frames) in between, where the next segment says how many precede it.
     pub events: Option<u64>,

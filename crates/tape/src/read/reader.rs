@@ -562,7 +562,7 @@ impl Reader {
             return Ok(());
         }
         let path = segment_path(&self.live.paths.segments(), index);
-        Err(Error::damage(&path, 0, "the segment is missing, the tape goes on in it"))
+        Err(Error::damage(&path, 0, "the segment is missing, the tape continues in it"))
     }
 }
 

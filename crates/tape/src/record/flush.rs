@@ -6,7 +6,7 @@
 //!    ▼                           ▼
 //!  ──┤ files held open, oldest … ├──▶    all flushed: flushed := position, durable := the last unit's end before it
 //!                                        one failed:  hot segments there? ─▶ go back, write them into new files
-//!                                                     else ─▶ lost, until the tape is opened anew
+//!                                                     else ─▶ lost, until the tape is reopened
 //! ```
 //!
 //! After a flush that failed the kernel considers the pages clean: the next flush of the same file would succeed

@@ -255,7 +255,7 @@ impl TapeRecorder {
         Ok(())
     }
 
-    /// Goes on after a piece, of which a hot tape has its copy.
+    /// Continues after a piece, of which a hot tape has its copy.
     fn pass(&mut self, piece: RecorderRun) -> Result<()> {
         let source = self.source.as_ref().expect("entered");
         let (base, from) = (source.base, self.position.0 - source.base.0);
@@ -291,7 +291,7 @@ impl TapeRecorder {
             }
             self.finish_segment()?;
         } else {
-            // Whoever reads what is durable waits for its sums, also for that of its last span.
+            // A reader of durable data waits for its sums, also for that of its last span.
             self.sums.store(self.position < self.flush.flushed.position)?;
             self.position = self.position.max(base.plus(piece.to));
         }

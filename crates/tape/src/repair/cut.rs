@@ -99,7 +99,7 @@ impl RepairRun<'_> {
         let reach = reached.into_iter().chain(summed).fold(durable, Position::max);
         if at < reach && !wounds.iter().any(|w| w.to > at) {
             let path = segment_path(&place, at.0 / size);
-            let what = "the tape ends here, and it went on";
+            let what = "the tape ends here, but it continued";
             self.wound(&path, HEADER_PAGE + at.0 % size, what, UnmendedRange { from: at, to: reach }, wounds);
         }
         if !self.closed && !self.rebooted {
@@ -134,7 +134,7 @@ impl RepairRun<'_> {
             positions: Some((wound.from, wound.to)),
             what: what.to_owned(),
             remedy: RepairRemedy::Truncate,
-            action: "the data are lost; cut the tape here (--truncate), or leave it: readers go on behind it with \
+            action: "the data are lost; cut the tape here (--truncate), or leave it: readers continue after it with \
                      --skip-damage"
                 .to_owned(),
             mended: false,

@@ -91,8 +91,8 @@ impl RepairRun<'_> {
                     positions: Some((base, base.plus(survey.meta.segment_bytes))),
                     what,
                     remedy: RepairRemedy::Truncate,
-                    action: "the segments before and behind do not say how many events are before it; cut the tape here \
-                             (--truncate), or leave it: readers go on behind it with --skip-damage"
+                    action: "the segments before and after do not say how many events are before it; cut the tape here \
+                             (--truncate), or leave it: readers continue after it with --skip-damage"
                         .to_owned(),
                     mended: false,
                 });

@@ -80,7 +80,7 @@ pub enum RepairRemedy {
     Truncate,
     /// It needs one of the two.
     AcceptOrTruncate,
-    /// Nothing can be done; what it is about is lost, or stays as it is.
+    /// Nothing can be done; the data are lost, or stay unchanged.
     Nothing,
 }
 

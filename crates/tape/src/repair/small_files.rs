@@ -99,7 +99,7 @@ impl RepairRun<'_> {
         };
         if let Some(text) = sound(bytes) {
             let what = format!("the directory {} that it names is not there", text.trim_end());
-            let action = "what was only in shared memory is lost; the next writer goes on from the disk";
+            let action = "data that were only in shared memory are lost; the next writer resumes from the disk";
             if !self.closed {
                 self.stays(&path, 0, what, action);
             }

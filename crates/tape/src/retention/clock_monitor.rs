@@ -9,7 +9,7 @@
 //! Believing a jump forward of `J` only after `J` has passed means: a segment that goes too early by the true time
 //! has at least half the age limit. (It was finished before the jump, so it is at least `J` old; and what is at
 //! least `age - J` old goes.) Across a restart of the machine there is no ruler: the newest time the tape knows
-//! stands in for it, and a later clock is believed after an hour at most.
+//! replaces it, and a later clock is believed after an hour at most.
 
 use crate::disk::lock::field;
 use crate::retention::clock::ClockReading;
@@ -55,7 +55,7 @@ impl ClockMonitor {
         ruler
     }
 
-    /// Goes on with what `text` kept, if that was in the same boot.
+    /// Resumes from the state in `text`, if that was in the same boot.
     pub fn resume(text: &str, boot: &str, now: ClockReading) -> Option<Self> {
         let number = |name| field(text, name)?.parse::<i64>().ok();
         let boot_ns = number("boot-ns")? as u64;

@@ -96,7 +96,7 @@ impl RingFile {
         // A page that is mapped but not in the file is a SIGBUS, so the size is checked first.
         if length != wanted {
             let what = format!(
-                "the ring must have {wanted} bytes and has {length}; remove it and let its writer make it anew"
+                "the ring must have {wanted} bytes and has {length}; remove it and let its writer make it again"
             );
             return Err(Error::damage(path, length.min(wanted), what));
         }

@@ -9,10 +9,10 @@
 //!
 //! The writer never waits and knows no reader. A reader copies a frame out and then checks that the writer had not
 //! begun to overwrite it; if it had, the reader gets [`crate::Error::Overrun`], which says how much it lost, and
-//! continues at the oldest unit that is left. Why that is safe stands in [`crate::lockfree::ring`], what stands in
-//! the file in `docs/formats-tape.md`.
+//! continues at the oldest unit that is left. [`crate::lockfree::ring`] says why that is safe; `docs/formats-tape.md`
+//! draws the file.
 //!
-//! What it is not: a recording. There is no recorder, no checksum and no durable position; a restart of the
+//! A ring is not a recording. There is no recorder, no checksum and no durable position; a restart of the
 //! machine without a clean close leaves an empty ring. For messages that must not be lost there is the tape.
 
 mod file;

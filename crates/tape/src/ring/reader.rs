@@ -28,7 +28,7 @@ pub struct RingLosses {
 
 /// A reader of a ring tape, in the writer's process or in another; never slows the writer, and may be overrun.
 ///
-/// What it gives are copies of its own, checked after copying, so they stay what they are while they are used.
+/// It gives out its own copies, checked after copying, so they stay unchanged while they are used.
 #[derive(Debug)]
 pub struct RingTapeReader {
     core: RingReader<RingFile>,
@@ -89,9 +89,9 @@ impl RingTapeReader {
     /// The next frame, or none if nothing more is committed yet.
     ///
     /// # Errors
-    /// [`Error::Overrun`] once for each time the writer has overtaken the reader, which then stands at the oldest
-    /// unit that is left and continues with the next call; what was given of a unit whose last frame has not come is
-    /// to be dropped then. Damage, or a file that was removed.
+    /// [`Error::Overrun`] once for each time the writer has overtaken the reader. The reader is then at the oldest
+    /// unit that is left and continues with the next call. Drop the frames of a unit whose last frame has not come.
+    /// Damage, or a file that was removed.
     #[inline]
     #[allow(clippy::should_implement_trait)] // lends the reader's copy, which an Iterator cannot
     pub fn next(&mut self) -> Result<Option<Frame<'_>>> {
@@ -313,7 +313,7 @@ impl RingTapeReader {
 }
 
 fn no_mark(path: &Path) -> Error {
-    let what = "the ring's page is damaged; remove the ring and let its writer make it anew";
+    let what = "the ring's page is damaged; remove the ring and let its writer make it again";
     Error::damage(path, crate::lockfree::ring::place::INTENT, what)
 }
 

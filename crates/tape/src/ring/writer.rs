@@ -19,8 +19,8 @@ pub struct RingRecovery {
     pub created: bool,
     /// The last writer closed the ring (also true for a new one).
     pub clean: bool,
-    /// The machine was restarted since a writer that had not closed: what the ring held is not trusted, and it
-    /// begins anew, empty, at a later position.
+    /// The machine was restarted since a writer that had not closed: its content is not trusted, and the ring starts
+    /// over, empty, at a later position.
     pub emptied: bool,
     /// Where the writer continues.
     pub end: Position,
@@ -134,7 +134,7 @@ impl RingTapeWriter {
             RingWriter::begin(ring, shape, UnitMark { position: Position(position), ordinal: 0 })
         } else {
             RingWriter::recover(ring, shape).map_err(|(at, what)| {
-                Error::damage(&path, at, format!("{what}; remove the ring and let its writer make it anew"))
+                Error::damage(&path, at, format!("{what}; remove the ring and let its writer make it again"))
             })?
         };
         set_word(core.memory(), offset::EPOCH, epoch);

@@ -1,7 +1,7 @@
 //! Opening for writing: make the tape, or find its end and cut what lies after it.
 //!
-//! A killed process leaves whole claims, then a header word that is zero; whatever stands behind that was never
-//! reachable and is zeroed, so that it cannot come back. After a reboot without a clean close, pages may be
+//! A killed process leaves whole claims, then a header word that is zero; the bytes after it were never reachable,
+//! and recovery zeroes them, so that they cannot come back. After a reboot without a clean close, pages may be
 //! missing anywhere after the durable position, so there only spans whose checksum matches are believed.
 
 use std::fs;
@@ -266,7 +266,7 @@ fn find_end(live: &SegmentLocator, doubt: &RecoveryInputs) -> Result<RecoveredEn
                     (ordinal, end.ordinal, first) = (first_ordinal, first_ordinal, false);
                 } else if first_ordinal != ordinal && segment.look(0) != HeaderWordState::Nothing {
                     broken =
-                        Some(Error::damage(&segment.path, 56, "the segment's first ordinal does not go on"));
+                        Some(Error::damage(&segment.path, 56, "the segment's first ordinal does not follow"));
                     break;
                 }
                 segment
@@ -274,7 +274,7 @@ fn find_end(live: &SegmentLocator, doubt: &RecoveryInputs) -> Result<RecoveredEn
             Ok(None) => {
                 let begun = reached > Position(index * size);
                 let path = || segment_path(&live.paths.segments(), index);
-                let what = "the segment is missing, the tape went on in it";
+                let what = "the segment is missing, the tape continued in it";
                 let removed = || begun.then(|| Error::damage(&path(), 0, what));
                 broken = live.explain_missing(index).err().or_else(removed);
                 break;

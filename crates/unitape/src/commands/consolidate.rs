@@ -17,8 +17,8 @@ use unitape_run::inputs::{LoadedInputs, NamedInputs};
   unitape consolidate feeds.toml --tape tape
   unitape consolidate quotes.fix prints.txt --reference master.txt:nyse-taq-master --tape tape
 
-A file is recognised by its content; --feed says what it is. Feeds are merged by event time, each in its own
-order. A rerun goes on where the last one ended and does nothing when all is done; a file that has grown is read on.
+unitape recognises a file by its content; --feed sets it. Feeds are merged by event time, each in its own
+order. A rerun resumes where the last one ended and does nothing when all is done; it reads the rest of a grown file.
 Other content under a name that the tape has, and the same content under another name, are errors: --new-source and
 --again say that it is meant so. With reference data (a file of
 instruments and the mapping that reads it) an ISIN, a FIGI and a symbol on its venue become one instrument, by the day of
@@ -114,7 +114,7 @@ pub fn run(args: ConsolidateArgs) -> output::Result {
         print_summary(&args.tape, &outcome, elapsed_s)?;
     }
     if outcome.ending == FarmEnding::Stopped {
-        return Err(CommandFailure::Error("stopped; the same command goes on from here".to_owned()));
+        return Err(CommandFailure::Error("stopped; the same command resumes from here".to_owned()));
     }
     Ok(if outcome.summary.is_flawed() { CommandOutcome::Flawed } else { CommandOutcome::Clean })
 }

@@ -229,7 +229,7 @@ fn explained(
     failure.map_or(Ok(fired), Err)
 }
 
-/// So many sorts of messages are shown at most, when none are asked for.
+/// The most kinds of messages that are shown if none are named.
 const SORTS_MAX: usize = 20;
 
 /// A directory that nobody else has, and that goes with this: what a killed check left behind must not be taken for

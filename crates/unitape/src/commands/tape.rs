@@ -35,7 +35,7 @@ enum TapeCommand {
   unitape tape cat tape --kind bbo --kind trade --from 1000 --to 2000
   unitape tape cat tape --instr GB00B03MLX29 --venue XLON --limit 10
   unitape tape cat tape --json --full --all     # everything a frame holds, definitions too
-  unitape tape cat tape --json --follow         # go on as the tape grows
+  unitape tape cat tape --json --follow         # follow the tape as it grows
 
 --from and --to are ordinals of events (`seq`), or tape positions with an @ before them. What is durable is compared
 with its checksums before it is printed. Exit code 3 when something is damaged or cannot be checked: nothing from the
@@ -79,8 +79,8 @@ repair --help")]
   unitape tape repair tape --apply --accept-unverified    # and take data without a checksum as they are
   unitape tape repair tape --apply --truncate             # and cut the tape before what is damaged
 
-Old files are kept in repair-N in the tape's directory, before anything is changed; killed at any moment, the same command
-goes on. Data that do not match their checksum are never taken for right unless you say so. Exit code 0: nothing to do, or
+It first keeps old files in repair-N in the tape's directory; if killed, run the same command again: it resumes. It
+never accepts data that do not match their checksum unless you say so. Exit code 0: nothing to do, or
 done; 3: something is damaged still, or lost.")]
     Repair(repair::RepairArgs),
     /// Remove the oldest segments of a tape that nobody writes
@@ -154,10 +154,10 @@ struct CatArgs {
     /// Only events that name this venue, or this bank that quotes (repeatable)
     #[arg(long, value_name = "V")]
     venue: Vec<String>,
-    /// Print so many at most
+    /// Print at most N
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Go on as the tape grows, until stopped
+    /// Follow the tape as it grows, until stopped
     #[arg(long, short)]
     follow: bool,
     #[command(flatten)]

@@ -52,11 +52,11 @@ fn distance(a: &[char], b: &[char]) -> usize {
     row[b.len()]
 }
 
-/// So many names are listed in full.
+/// The most names that are listed in full.
 const LISTED_MAX: usize = 10;
 /// Of more, this many are shown.
 const SHOWN: usize = 3;
-/// So many names are compared at most.
+/// The most names that are compared.
 const NAMES_MAX: usize = 100_000;
 /// Characters of a name that are compared.
 const CHARS_MAX: usize = 64;

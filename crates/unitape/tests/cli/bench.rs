@@ -151,7 +151,7 @@ fn every_case_is_there(records: &[Map<String, Value>]) {
             assert!(!wanted || has("tape", case, Some(backing), 2), "tape {case} {backing}");
         }
     }
-    // What is compared stands beside what it is compared with.
+    // Each compared case has its counterpart in the records.
     let with = |case: &str, condition: &str| {
         let found =
             |r: &&Map<String, Value>| r["case"] == case && r.get("condition").is_some_and(|c| c == condition);

@@ -213,7 +213,7 @@ fn what_is_not_there_is_named() {
     assert!(help.text().contains("unitape book tape --bbo --follow"), "{}", help.text());
 }
 
-/// Whoever has seen enough closes the pipe; that is no error and says nothing.
+/// A reader that has seen enough closes the pipe; that is no error and prints nothing.
 #[test]
 fn a_closed_stdout_ends_it_quietly() {
     let dir = tempfile::tempdir().unwrap();

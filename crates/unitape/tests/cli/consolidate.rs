@@ -178,7 +178,7 @@ fn files_of_a_feed_follow_one_another() {
     assert_eq!(oids(&tape), ["O5", "O6", "O1", "O2"]);
 }
 
-/// Stdin is a source like another, if it is said what it is.
+/// Stdin is a source like another, if its format is given.
 #[test]
 fn stdin_is_a_source() {
     let dir = tempfile::tempdir().unwrap();

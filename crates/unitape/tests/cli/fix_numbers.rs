@@ -138,7 +138,7 @@ fn logons_and_sequence_resets_begin_to_count_again() {
     check(&input, "O2 O3 O4 O5 O4 O5", (2, 0));
     let input = [first(), vec![reset(6, "123=N|36=100|", "")], plain(&[100]), again(&[5, 99, 100])].concat();
     check(&input, "O2 O3 O4 O5 O100 O99", (2, 0));
-    // Gap fill: nothing comes twice for it, and what it stands for was not seen.
+    // Gap fill: nothing comes twice for it, and the messages that it replaces were not seen.
     let input =
         [plain(&[1, 2, 5]), vec![reset(3, "123=Y|36=5|", DUP)], again(&[5, 2]), plain(&[6]), again(&[3])]
             .concat();

@@ -233,11 +233,12 @@ fn an_increment_of_a_bid_ends_the_best_price_of_the_snapshot() {
         let marks = |at: &str, code| book(&tape, &["--at", at]).code(code).json()["marks"].clone();
         assert_eq!(marks("2", 0), json!([]), "a print changes no best price");
         assert_eq!(marks("3", 3), json!(["stale"]), "279={action} of 269={kind}");
-        assert_eq!(marks("4", 0), json!([]), "the next snapshot gives the best price anew");
+        assert_eq!(marks("4", 0), json!([]), "the next snapshot gives the best price again");
     }
 }
 
-/// FIX 4.4, volume 6, tag 150, `L` (triggered or activated by system): a stop order then stands in the book as a limit order.
+/// FIX 4.4, volume 6, tag 150, `L` (triggered or activated by system): a stop order then rests in the book as a limit
+/// order.
 #[test]
 fn an_elected_stop_enters_the_book() {
     for kind in ["4", "2"] {

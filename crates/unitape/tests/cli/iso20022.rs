@@ -90,7 +90,7 @@ fn references(events: &[serde_json::Value]) -> Vec<&str> {
     events.iter().map(|e| e["ref"].as_str().unwrap_or("?")).collect()
 }
 
-// A message that was cut inside CDATA went on to the end of the next section, and took the messages before it along.
+// A message that was cut inside CDATA continued to the end of the next section, and swallowed the messages before it.
 #[test]
 fn a_message_cut_inside_cdata_takes_no_neighbour_with_it() {
     let good = |n: usize| payment(n, &transfer(&format!("R{n}"), "<![CDATA[A & B]]>"));

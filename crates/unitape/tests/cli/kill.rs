@@ -134,7 +134,7 @@ fn an_interrupted_run_says_so_and_goes_on() {
             assert_eq!(out.status.code(), Some(3));
         }
         run(args(&tape)).code(3);
-        assert_same(&whole, &tape, "stopped and gone on");
+        assert_same(&whole, &tape, "stopped and resumed");
         std::fs::remove_dir_all(&tape).unwrap();
     }
     assert!(stopped > 0, "no run could be interrupted");

@@ -129,7 +129,7 @@ impl Drop for Follower {
     }
 }
 
-/// Who followed went on in the middle of what was new, and its last exit code said that all was well.
+/// A follower continued in the middle of the new events, and its last exit code was 0.
 #[test]
 fn cat_and_book_that_follow_print_what_comes_at_the_cut() {
     let dir = tempfile::tempdir().unwrap();

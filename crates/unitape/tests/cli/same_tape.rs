@@ -68,7 +68,7 @@ const CASES: &[Case] = &[
     case("events", "", "day/events.jsonl", 90_000),
 ];
 
-/// A handler's mapping has addresses and templates of its own; those that are shipped are what it is like.
+/// A handler's mapping has addresses and templates of its own; this one is like the shipped ones.
 const BOX: &str = "box";
 
 const fn case(format: &'static str, mapping: &'static str, file: &'static str, bytes: usize) -> Case {

@@ -444,7 +444,7 @@ fn a_followed_file_that_is_written_anew_is_noticed() {
     written.unwrap();
     let (code, said) = running.ends();
     assert!(code.is_some_and(|code| code != 0), "{said}");
-    assert!(said.contains("it was written anew while it was read"), "{said}");
+    assert!(said.contains("it was rewritten while it was read"), "{said}");
 }
 
 /// `files` of a run follow the same rule as those of `consolidate`.
@@ -465,7 +465,7 @@ fn files_of_a_run_follow_the_same_rule() {
     append(&bench.path("b.fix"), &orders(30..32));
     let (ran, account) = run_json(&bench, &[]);
     ran.code(3).says(&["feed a", "a.fix of feed a", "--new-source"]);
-    assert_eq!(account["events"], 20, "b goes on");
+    assert_eq!(account["events"], 20, "b continues");
     let (ran, account) = run_json(&bench, &["--new-source"]);
     ran.code(0);
     assert_eq!(account["events"], 30);

@@ -82,7 +82,7 @@ fn a_line_for_eyes() {
     }
 }
 
-/// Whoever has seen enough closes the pipe; that is no error and says nothing.
+/// A reader that has seen enough closes the pipe; that is no error and prints nothing.
 #[test]
 fn a_closed_stdout_ends_it_quietly() {
     let dir = tempfile::tempdir().unwrap();

@@ -64,8 +64,8 @@ fn the_suites_alerts_are_given_to_the_letter() {
     }
 }
 
-/// All suites as one stream without cases, an hour between one and the next: whoever runs one scenario by default, or
-/// keeps state differently from a tape, is found out here.
+/// All suites as one stream without cases, an hour between one and the next. The test fails if a default runs only
+/// one scenario, or if the state differs from that of a tape.
 #[test]
 fn all_scenarios_run_and_a_tape_gives_what_its_lines_give() {
     let dir = tempfile::tempdir().unwrap();

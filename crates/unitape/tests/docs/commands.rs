@@ -3,10 +3,10 @@
 //! In a block fenced as `console` or `sh`, a line that starts with `$ ` is a command (it continues after a
 //! `\` at the end of a line), the lines under it are its output. Commands of `unitape` are run page by
 //! page, in order, in a fresh folder that holds `vectors`, `mappings` and `examples`; they end with exit
-//! code 0 unless the line ends with `# exit N`. The README and its guides run once more, all in one folder. `cargo run --release --example NAME -- …` runs the example
-//! as it was built for the tests. In shown output `...` alone on a line stands for any lines and `[..]` for
-//! any part of a line; output that is not shown is not compared. Commands that set up the machine
-//! (`git clone`, `cargo xtask demo`) are not run, but must be known ones.
+//! code 0 unless the line ends with `# exit N`. The README and its guides run once more, all in one folder.
+//! `cargo run --release --example NAME -- …` runs the example as it was built for the tests. In shown output `...`
+//! alone on a line matches any lines and `[..]` any part of a line; output that is not shown is not compared. Commands
+//! that set up the machine (`git clone`, `cargo xtask demo`) are not run, but must be known ones.
 #![cfg(unix)]
 
 use crate::common::binary;

@@ -71,7 +71,7 @@ fn check_orders(dir: &Path, limits: &[i64]) {
     }
 }
 
-/// Whoever starts first waits; nobody may need another to have been there.
+/// The process that starts first waits; no process may need another to have run before.
 #[test]
 fn three_services_started_in_the_wrong_order() {
     let dir = tempfile::tempdir().unwrap();
@@ -131,7 +131,7 @@ fn services_that_are_killed_go_on() {
     }
 }
 
-/// Code on a page that nobody compiles goes stale; what the page shows stands in the examples, word for word.
+/// Code on a page that nobody compiles goes stale; the code of the page is in the examples, word for word.
 #[test]
 fn the_code_of_the_page_stands_in_the_examples() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -109,8 +109,8 @@ impl Venue {
         run
     }
 
-    /// Sends the next packets of the exchange, so many; whether there were as many. With `run`, somebody listens, and when
-    /// this is over has them in its journal.
+    /// Sends the next `packets` packets of the exchange; whether there were as many. With `run`, a run listens, and
+    /// has them in its journal at the end.
     fn send(&mut self, packets: usize, mut run: Option<&mut Running>) -> bool {
         let journal = self.path("run.journal/box/00000001.pcap");
         let mut whole = true;
@@ -162,8 +162,9 @@ impl Venue {
         assert!(compared > 100, "{compared}");
     }
 
-    /// What was heard stands in the journal once, each line in its order, in one file however long; a run that finds this journal makes the same tape, byte
-    /// for byte; and so does one over the files, but for what it knows of them before.
+    /// The journal has each received packet once, each line in its order, in one file of any length. A run that finds
+    /// this journal makes the same tape, byte for byte. So does one over the files, except for what it knows of them
+    /// before.
     fn is_of_its_journal(&self, tape: &Path) {
         let journal = self.path("run.journal/box");
         let heard: Vec<(SocketAddr, &[u8])> =

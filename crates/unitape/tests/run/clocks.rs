@@ -15,7 +15,7 @@ fn at(n: u32, time: &str) -> Vec<u8> {
     ))
 }
 
-/// Our clock, so much later, as FIX has it.
+/// Our clock after `later`, in the form of FIX.
 fn clock(later: Duration) -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + later;
     let (days, s) = (since.as_secs() / 86_400, since.as_secs() % 86_400);

@@ -102,7 +102,7 @@ fn a_run_onto_a_file_tape_goes_on_while_nothing_becomes_durable() {
     assert_eq!(durable(&bench), stands, "nothing more becomes durable");
     let (code, said) = running.stop();
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("open the tape anew"), "{said}");
+    assert!(said.contains("reopen the tape"), "{said}");
     std::fs::remove_file(bench.path("fail")).unwrap();
     let mut running = start(&bench, &shim);
     grow(&bench, "f", 500..510);

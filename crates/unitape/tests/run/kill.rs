@@ -25,7 +25,7 @@ struct Market {
 }
 
 /// A place with everything that a run needs; each has its own copy of what grows.
-struct Place {
+struct RunFolder {
     dir: PathBuf,
     address: SocketAddr,
 }
@@ -60,7 +60,7 @@ impl Market {
     }
 }
 
-impl Place {
+impl RunFolder {
     fn new(dir: PathBuf, shared: &Path) -> Self {
         std::fs::create_dir_all(dir.join("in")).unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], common::run::free_port()));
@@ -181,7 +181,7 @@ fn write_files(dir: &Path, files: &[(String, Vec<u8>)], pace: &Pace, seed: u64) 
 }
 
 /// One tape: fed while the run is killed `kills` times; then it is left alone until it has all, and ends in order.
-fn one_tape(place: &Place, market: &Market, kills: u64, seed: u64) {
+fn one_tape(place: &RunFolder, market: &Market, kills: u64, seed: u64) {
     let pace = Pace(AtomicU64::new(if kills == 0 { 1000 } else { 0 }));
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -240,7 +240,7 @@ fn five_feeds_survive_being_killed() {
     let (rounds, seed) = (number("UNITAPE_KILL_ROUNDS", 20), number("UNITAPE_KILL_SEED", 1));
     let dir = tempfile::tempdir().unwrap();
     let market = Market::new(dir.path());
-    let whole = Place::new(dir.path().join("whole"), dir.path());
+    let whole = RunFolder::new(dir.path().join("whole"), dir.path());
     one_tape(&whole, &market, 0, seed);
     let tape = whole.dir.join("tape");
     common::run(["tape".as_ref(), "verify".as_ref(), tape.as_os_str()]).code(0);
@@ -253,7 +253,7 @@ fn five_feeds_survive_being_killed() {
     let (mut kills, mut tapes) = (0, 0);
     while kills < rounds {
         let now = (rounds - kills).min(5 + tapes % 3 * 5);
-        let place = Place::new(dir.path().join(format!("killed-{tapes}")), dir.path());
+        let place = RunFolder::new(dir.path().join(format!("killed-{tapes}")), dir.path());
         one_tape(&place, &market, now, seed.wrapping_mul(1_000_003) + tapes);
         kills += now;
         assert_same(&tape, &place.dir.join("tape"), &format!("UNITAPE_KILL_SEED={seed}, tape {tapes}"));

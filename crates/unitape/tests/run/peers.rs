@@ -166,7 +166,7 @@ fn the_journal_of_a_resumed_stream_rotates() {
         at = upto;
         run.child.kill().unwrap();
         run.child.wait().unwrap();
-        // The tape has gone on to the last file but one: of the last one nothing may have been read yet.
+        // The tape has reached the last file but one: of the last one nothing may have been read yet.
         let files = journal_files(&bench);
         for path in &files[..files.len().saturating_sub(2)] {
             std::fs::remove_file(path).unwrap();
@@ -333,7 +333,7 @@ fn a_journal_has_one_writer() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("another run writes this journal"), "{said}");
     assert_eq!(run.stop().0, Some(0), "{}", self::said(&bench));
-    // Whoever comes after it has it.
+    // The next run gets the journal.
     let run = bench.start();
     connect(port).write_all(&orders(3..5)).unwrap();
     assert!(becomes(|| placed(&bench) == 4), "{}", self::said(&bench));

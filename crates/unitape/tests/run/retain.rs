@@ -23,11 +23,11 @@ use unitape_tape::{Cursor, Reader, StartPosition, tape_status};
 const SEGMENT: u64 = 16 << 10;
 
 /// A place to run in: a file that is whole, and a directory in which one file grows.
-struct Place {
+struct RunFolder {
     dir: PathBuf,
 }
 
-impl Place {
+impl RunFolder {
     fn new(dir: PathBuf, whole: &[u8], retain: &str) -> Self {
         std::fs::create_dir_all(dir.join("in")).unwrap();
         file(&dir, "whole.fix", whole);
@@ -71,8 +71,8 @@ impl Place {
         tape_status(&self.tape()).map_or(0, |s| s.first.0)
     }
 
-    /// Whether so much of the growing file was read and all of the other one, as the run reported last. A run that is stopped
-    /// before that leaves what waits for the other file to the next one.
+    /// Whether the run reported last that it read `bytes` of the growing file and all of the other one. A run that is
+    /// stopped before leaves the events that wait for the other file to the next run.
     fn has_read(&self, bytes: usize) -> bool {
         let text = std::fs::read_to_string(self.dir.join("out")).unwrap();
         let figures = |line: &str| serde_json::from_str::<Value>(line).ok().map(|v| v["stats"].clone());
@@ -145,7 +145,7 @@ fn restarts_after_retention_are_exact() {
     let dir = tempfile::tempdir().unwrap();
     let (whole, grows) = (common::flow(61, 700, true).0, common::flow(62, 1000 * kills, true).0);
 
-    let alone = Place::new(dir.path().join("alone"), &whole, "");
+    let alone = RunFolder::new(dir.path().join("alone"), &whole, "");
     alone.grow(&grows);
     let mut child = alone.start(2);
     alone.wait(&mut child, "all to be read", || alone.has_read(grows.len()));
@@ -153,7 +153,7 @@ fn restarts_after_retention_are_exact() {
 
     let retain =
         format!("retain_bytes = {SEGMENT}\nretain_notice = \"0s\"\nretain_hold_bytes = 1000000000\n");
-    let killed = Place::new(dir.path().join("killed"), &whole, "");
+    let killed = RunFolder::new(dir.path().join("killed"), &whole, "");
     let (all, over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let archiver = scope.spawn(|| archive(&killed.tape(), &all, &over));
@@ -200,11 +200,11 @@ fn restarts_after_retention_are_exact() {
         of(&other)
     );
     for name in ["definitions.log", "quarantine.raw"] {
-        let read = |place: &Place| std::fs::read(place.tape().join(name)).unwrap();
+        let read = |place: &RunFolder| std::fs::read(place.tape().join(name)).unwrap();
         assert!(read(&alone) == read(&killed), "UNITAPE_KILL_SEED={seed}: {name}");
     }
     let summary =
-        |place: &Place| serde_json::to_value(TapeAccount::load(&place.tape()).unwrap().summary()).unwrap();
+        |place: &RunFolder| serde_json::to_value(TapeAccount::load(&place.tape()).unwrap().summary()).unwrap();
     assert_eq!(summary(&alone), summary(&killed), "UNITAPE_KILL_SEED={seed}");
     let tape = killed.tape();
     let tape = tape.to_str().unwrap();

@@ -152,7 +152,7 @@ fn live_faults_change_no_tape() {
     assert!(all == 0, "{all} of {rounds} rounds, the first of them:\n{}", wrong.join("\n"));
 }
 
-/// A run with what it is to receive, and how far that is sent.
+/// A run with the messages for it, and how many of them are sent.
 struct Live {
     bench: Bench,
     shim: PathBuf,

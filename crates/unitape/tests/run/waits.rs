@@ -70,8 +70,8 @@ fn figures(lines: &[Value], feed: &str) -> Option<Value> {
     lines.iter().rev().find(|l| l["stats"]["feed"] == feed).map(|l| l["stats"].clone())
 }
 
-/// Together and apart: what comes within the wait of what it is earlier than is in its place, again and again, and the figures
-/// say what that costs.
+/// Together and apart: a message that comes within the wait, but after a later one, is put in its place, each time.
+/// The figures report the cost.
 #[test]
 fn a_sparse_feed_is_waited_for_each_time() {
     for segments in ["", "segments = \"apart\""] {

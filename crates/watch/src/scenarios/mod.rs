@@ -15,7 +15,7 @@ use crate::watch::Scenario;
 
 /// A scenario that can be run.
 pub struct ScenarioEntry {
-    /// What it is.
+    /// Its definition.
     pub def: &'static ScenarioDef,
     /// Makes one with empty state.
     pub make: fn(&ScenarioParams) -> Box<dyn Scenario>,

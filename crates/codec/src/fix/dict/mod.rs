@@ -37,7 +37,7 @@ pub struct FieldDef {
     pub name: String,
     /// The type in capitals, for instance `QTY`.
     pub kind: String,
-    /// The values it may take and what they are called, in the order of the file; empty if any.
+    /// Its permitted values with their names, in the order of the file; empty if any value is permitted.
     pub values: Vec<(String, String)>,
 }
 

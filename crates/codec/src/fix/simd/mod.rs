@@ -12,7 +12,7 @@
 //! bytes at once), AVX2 (2 × 32 bytes, field by field) and a portable one on 8-byte words, which
 //! is also what aarch64 uses. Which one runs is decided once, when a [`FixKernel`] is made. Each stops
 //! at the first step that holds anything unusual, and says so; the walk of
-//! [`MessageTokens`](super::MessageTokens) goes on from there.
+//! [`MessageTokens`](super::MessageTokens) continues from there.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

@@ -115,7 +115,7 @@ pub(super) fn read_expected_with(
         if count > FIELDS_MAX {
             return None;
         }
-        // Eight whether there are so many or not: no branch for each.
+        // Always eight, also where fewer are left: no branch for each.
         let base = (index * STEP) as u32;
         for eight in columns.ends.get_mut(seps..seps + FIELDS_MAX)?.as_chunks_mut::<8>().0 {
             for end in eight {

@@ -389,7 +389,7 @@ fn separators_of_logs() {
     }
 }
 
-// A log's own text is no fault; what was a message once still is, and a line end may stand for the last separator.
+// A log's own text is no fault, but a broken message is one. A line end may replace the last separator.
 #[test]
 fn text_of_logs() {
     let framer = FixFramer::default().with_sep(FieldSeparator::Pipe).with_log(true);

@@ -223,8 +223,8 @@ impl BatchReader {
         good
     }
 
-    /// Values by lane, of a place that [`BatchReader::find`] gave. Where there is none it says 0 or what stands for
-    /// none.
+    /// Values by lane, of a place that [`BatchReader::find`] gave. A lane without a value has 0 or the value that
+    /// means none.
     #[inline]
     #[must_use]
     pub fn values(&self, place: usize) -> &Lanes {

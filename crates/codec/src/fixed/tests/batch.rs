@@ -105,15 +105,15 @@ fn check(head: &str, records: &[String]) {
     for mut columns in [fast.clone(), fast.portable()] {
         // The second time it is known which columns are odd; the third uses their distance, and the last starts
         // afresh.
-        let mut anew = columns.clone();
+        let mut fresh = columns.clone();
         for _ in 0..2 {
             let good = columns.read(&mut decoder, bytes, &starts);
             hold(good, &columns, &mut decoder, head, records, (bytes, &starts));
         }
         let good = columns.read_even(&mut decoder, even, &[]);
         hold(good, &columns, &mut decoder, head, records, (bytes, &starts));
-        let good = anew.read_even(&mut decoder, even, &[]);
-        hold(good, &anew, &mut decoder, head, records, (bytes, &starts));
+        let good = fresh.read_even(&mut decoder, even, &[]);
+        hold(good, &fresh, &mut decoder, head, records, (bytes, &starts));
     }
 }
 

@@ -41,7 +41,7 @@ pub fn read(text: &str) -> Result<String, String> {
                 return wrong("a name is missing");
             }
             if !is_plain(name) {
-                return wrong("a name with other than plain characters stands in quotes");
+                return wrong("a name with other than plain characters needs quotes");
             }
             push(&mut path, name);
             behind

@@ -100,8 +100,8 @@ pub(super) fn characters(set: &'static Encoding, bytes: &[u8]) -> Option<String>
     set.decode_without_bom_handling_and_without_replacement(bytes).map(Cow::into_owned)
 }
 
-/// Base64 with whatever else is between its letters passed over; `None` where it is cut off, or goes on behind its
-/// end: letters there would be read out of step.
+/// Decodes Base64 and skips other bytes between its letters. `None` where it is cut off, or continues after its end:
+/// letters there would be read out of step.
 pub(super) fn base64(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
     let (mut bits, mut held, mut pads) = (0u32, 0, 0);

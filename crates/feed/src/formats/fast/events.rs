@@ -485,7 +485,7 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
     fn unit(&mut self, place: u64, length: usize) {
         let has_unit = self.block.units.last().is_some_and(|unit| !unit.is_progress());
         if self.place.next >= self.place.end && has_unit {
-            // More messages go on with this packet than it has bytes: they are part of its last unit.
+            // The packet completes more messages than it has bytes: they are part of its last unit.
             self.block.tally.messages += 1;
             self.block.tally.with_events += 1;
             return self.settle();

@@ -11,7 +11,7 @@
 //! | `…/Bal[Tp/CdOrPrtry/Cd=OPBD]/Amt` | of the first `Bal` in which that holds |
 //! | `…/RtrChain@present` | something where the element is there, for conditions (`{ present = true }`) |
 //! | `…/Amt@signed` | the amount, less than zero where `CdtDbtInd` beside it is `DBIT` |
-//! | `./PmtId/EndToEndId`, `../Dbtr/Nm` | in an entry of a group: in it, and in what it is in |
+//! | `./PmtId/EndToEndId`, `../Dbtr/Nm` | in an entry of a group: inside it, and inside its parent |
 //! | `.` | in `members` of a group: all of the entry |
 //! | `@entry` | the line of a statement (`Ntry`) that the entry is, for fields that are lists |
 //!
@@ -124,7 +124,7 @@ impl Dialect for IsoDialect {
         }
         let stars = steps.iter().skip(1).any(|s| s.names.iter().any(|n| n == "*"));
         if stars || steps.first().is_some_and(|s| s.names[0] == "*") && from != IsoPathStart::Document {
-            return Err(format!("`{text}`: * may only stand for the message's own element"));
+            return Err(format!("`{text}`: * may only replace the message's own element"));
         }
         if steps.iter().filter(|s| s.only.is_some()).count() > 1 {
             return Err(format!("`{text}`: only one condition in a path"));

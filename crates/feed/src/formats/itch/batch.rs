@@ -31,7 +31,7 @@ use unitape_model::{InstrumentId, UnixNanos, flags};
 pub(super) struct ItchBatch {
     /// For each sort the messages of it.
     lists: [[MessageSpot; MESSAGES_MAX]; SORTS],
-    /// So many messages have to go one by one before another batch is tried.
+    /// Messages still to be read one by one before the next batch.
     singly: usize,
 }
 
@@ -76,7 +76,7 @@ const KEPT: usize = 64;
 /// Frames of a message, at most: a replace.
 const OUT_MAX: usize = CANCELLED + NEW + KEPT;
 
-/// So many lines of the arena are fetched for each message ahead; most frames are shorter.
+/// Lines of the arena to prefetch for each message ahead; most frames are shorter.
 const AHEAD_LINES: usize = 3;
 
 /// So far ahead the messages themselves are fetched: what the processor fetches by itself ends with each page.

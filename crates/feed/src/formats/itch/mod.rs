@@ -132,7 +132,7 @@ fn load(mapping: &mut Mapping) -> Result<(), Error> {
     let has_rules = !mapping.rule.is_empty();
     if has_rules || !mapping.message.ts.is_empty() {
         let what =
-            "format itch has no rules: its messages are fixed, and what may be said of them stands in [itch]";
+            "format itch has no rules: its messages are fixed, and [itch] has all settings";
         return Err(mapping.refuse_key(if has_rules { "rule" } else { "message" }, what.to_owned()));
     }
     Ok(())

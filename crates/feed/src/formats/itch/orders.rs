@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  reference ──multiply──▶ slot │ 32 bytes │ 32 bytes │ …   open addressing: the next slots are looked at in turn,
-//!                               └──────────┴──────────┘     and what stands behind a gap moves up when one goes
+//!                               └──────────┴──────────┘     and orders after a gap move up when one goes
 //! ```
 //!
 //! Two orders are on a line of the processor, and a reference is found on the line it belongs to mostly. The table
@@ -25,7 +25,7 @@ pub struct LiveOrder {
     pub done: u32,
     /// Market participant, zeros for none.
     pub firm: [u8; 4],
-    /// Stands for the security.
+    /// The code of the security.
     pub locate: u16,
     /// 1 buy, 2 sell; 0 is an empty slot.
     pub side: u8,

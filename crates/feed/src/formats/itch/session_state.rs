@@ -81,7 +81,7 @@ pub(super) struct ReducedOrder {
 }
 
 impl ItchDecoder {
-    /// An order comes. The locate code must stand for its symbol.
+    /// An order arrives. The locate code must name its symbol.
     #[inline]
     pub(super) fn add_order(&mut self, order: LiveOrder, symbol: &[u8; 8]) -> Result<(), MessageRefusal> {
         self.check_stock(order.locate, symbol)?;
@@ -89,7 +89,7 @@ impl ItchDecoder {
         orders.insert(order).map_err(|no| no_room(no, order.order, orders))
     }
 
-    /// The code must stand for this symbol, or for none yet.
+    /// The code must name this symbol, or none yet.
     #[inline]
     pub(super) fn check_stock(&mut self, locate: u16, symbol: &[u8; 8]) -> Result<(), MessageRefusal> {
         if self.orders.is_some()
@@ -177,7 +177,7 @@ fn other_symbol(locate: u16, other: &[u8; 8]) -> MessageRefusal {
     let other = other.trim_ascii_end().escape_ascii();
     MessageRefusal {
         code: "bad_locate",
-        detail: format!("locate code {locate} stands for {other} in this source"),
+        detail: format!("locate code {locate} names {other} in this source"),
     }
 }
 

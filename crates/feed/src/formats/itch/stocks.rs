@@ -1,13 +1,13 @@
-//! Securities by their locate code: the symbol that it stands for, and the id that the symbol has.
+//! Securities by their locate code: the symbol that it names, and the id of the symbol.
 //!
-//! With orders the code is part of the state: it stands for the first symbol that comes with it, and another one is
-//! refused, for then either message lies. Without, the table only saves looking names up.
+//! With orders the code is part of the state: it names the first symbol that comes with it. Another symbol is
+//! refused, for one of the two messages is then wrong. Without orders, the table only saves looking names up.
 
 use super::config::ItchSettings;
 use super::prefetch::prefetch;
 use unitape_model::{Dictionary, InstrumentId, NameKind};
 
-/// What a code stands for.
+/// The security that a code names.
 #[derive(Clone, Copy, Debug, Default)]
 struct StockName {
     /// The eight bytes of the symbol; 0 for none.
@@ -49,7 +49,7 @@ impl StockTable {
         self.by_locate.iter_mut().for_each(|s| s.id = InstrumentId::NONE);
     }
 
-    /// All codes stand for nothing.
+    /// Removes the symbols of all codes.
     pub fn clear(&mut self) {
         self.by_locate.fill(StockName::default());
     }
@@ -61,25 +61,25 @@ impl StockTable {
         if stock.symbol == u64::from_le_bytes(*symbol) { stock.id } else { InstrumentId::NONE }
     }
 
-    /// Brings near what this code stands for.
+    /// Prefetches the security of this code.
     #[inline]
     pub fn prefetch(&self, locate: u16) {
         prefetch(&self.by_locate[usize::from(locate)]);
     }
 
-    /// The id of what this code stands for, likewise.
+    /// The id of the security of this code, likewise.
     #[inline]
     pub fn id_of(&self, locate: u16) -> InstrumentId {
         self.by_locate[usize::from(locate)].id
     }
 
-    /// The symbol that this code stands for.
+    /// The symbol of this code.
     pub fn symbol(&self, locate: u16) -> Option<[u8; 8]> {
         let symbol = self.by_locate[usize::from(locate)].symbol;
         (symbol != 0).then(|| symbol.to_le_bytes())
     }
 
-    /// From now on the code stands for this symbol.
+    /// From now on the code names this symbol.
     pub fn bind(&mut self, locate: u16, symbol: &[u8; 8]) {
         let stock = &mut self.by_locate[usize::from(locate)];
         let symbol = u64::from_le_bytes(*symbol);

@@ -366,7 +366,7 @@ fn what_orders_cannot_be_is_told() {
             b'A',
             5,
             &[N(78), T(b"B"), N(1), T(b"OTHER"), N(1)],
-            "bad_locate: locate code 5 stands for ZVZZT in this source",
+            "bad_locate: locate code 5 names ZVZZT in this source",
         ),
         (b'A', 6, &[N(78), T(b"X"), N(1), T(b"OTHER"), N(1)], "bad_side: side: neither B nor S"),
         (b'A', 6, &[N(78), T(b"B"), N(0), T(b"OTHER"), N(1)], "bad_quantity: no shares"),

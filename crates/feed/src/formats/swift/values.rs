@@ -5,7 +5,7 @@ use unitape_codec::swift_mt::parts::{ComponentKind, SwiftComponent, SwiftCompone
 use unitape_codec::swift_mt::{Span, ValueFault, value};
 use unitape_model::words;
 
-/// A value: where it is, and what it is.
+/// A value: its place and its kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SwiftFieldValue {
     start: u32,

@@ -1,10 +1,10 @@
 //! The sequencer: what order must decide.
 //!
-//! It holds the turn: blocks come to it in the order they were claimed. For each message it decides whether it
-//! goes on the tape (not when it is there already after a restart, not when it is a duplicate), gives ids to
-//! names in tape order, puts definitions right before their first use, merges feeds by time, and gives
-//! everything a place on the tape. With one feed the worker copies its own block into that place when it has
-//! left the turn; a merge of several feeds copies here, because its pieces come from several workers' blocks.
+//! It holds the turn: blocks come to it in the order they were claimed. For each message it decides whether to put it
+//! on the tape (not when it is there already after a restart, not when it is a duplicate), gives ids to names in tape
+//! order, puts definitions right before their first use, merges feeds by time, and gives everything a place on the
+//! tape. With one feed the worker copies its own block into that place when it has left the turn; a merge of several
+//! feeds copies here, because its pieces come from several workers' blocks.
 //!
 //! Invariant: what is written depends on the sources alone, not on where blocks were cut, on how many workers
 //! there are, or on when anything ran.

@@ -173,7 +173,7 @@ impl StreamJournal {
         let ever = known.number.max(places.last().saturating_sub(1));
         let refuse = |name: &str| {
             let what = "is missing, and how much of the stream was received is known from it alone; put it back, or give \
-                        the feed another name and have the sender begin anew";
+                        the feed another name and have the sender start over";
             let source = std::io::Error::new(ErrorKind::InvalidData, what);
             Err(Error::Read { path: dir.join(name), offset: 0, source })
         };

@@ -31,8 +31,9 @@ pub struct PacketJournal {
 }
 
 impl PacketJournal {
-    /// Opens the journal in `dir`, which is made; cuts off what a kill left of a last record. Files begin anew behind
-    /// about `file_bytes`, and so long after each midnight (UTC). `known` is the last file that there ever was.
+    /// Opens the journal in `dir` and creates the directory; cuts off an incomplete last record that a kill left. A
+    /// new file begins after about `file_bytes`, and at a set time after each midnight (UTC). `known` is the last
+    /// file that there ever was.
     ///
     /// # Errors
     /// When the disk refuses.

@@ -275,7 +275,7 @@ mod tests {
     }
 
     impl KernelModel {
-        /// So much time passes.
+        /// Lets `ns` nanoseconds pass.
         fn pass(&mut self, ns: i64) {
             self.now.0 += ns;
             while let Some((ts, n)) = self.to_come.pop_front_if(|(ts, _)| *ts <= self.now) {
@@ -322,7 +322,7 @@ mod tests {
                     hands.all[n].ts = held[n].front().copied().unwrap_or_default();
                 }
                 kernel.pass(1);
-                prop_assert!(hands.looks < 100_000, "it does not go on");
+                prop_assert!(hands.looks < 100_000, "it makes no progress");
             }
             prop_assert_eq!(out, Vec::from(all));
         }

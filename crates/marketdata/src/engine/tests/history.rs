@@ -19,7 +19,7 @@ impl Chance {
         self.next() % n
     }
 
-    /// So many times in a thousand.
+    /// True `per_mille` times in a thousand.
     fn happens(&mut self, per_mille: u64) -> bool {
         self.below(1000) < per_mille
     }
@@ -158,18 +158,18 @@ fn seeds() -> std::ops::Range<u64> {
     }
 }
 
-/// A line of the venue, and what happens on its way.
-struct Way {
+/// A line of the venue that loses and delays packets.
+struct LossyLine {
     loss: u64,
     /// Packets on their way, those that come first last.
     late: Vec<Vec<u8>>,
     dead: bool,
-    /// So many packets long it does not die.
+    /// For this many packets it does not die.
     rests: u64,
 }
 
-/// What comes out of a line when this packet is put into it.
-fn over(way: &mut Way, chance: &mut Chance, payload: &[u8], reorder: bool) -> Vec<(Vec<u8>, bool)> {
+/// The packets that a line delivers when this one is put into it.
+fn over(way: &mut LossyLine, chance: &mut Chance, payload: &[u8], reorder: bool) -> Vec<(Vec<u8>, bool)> {
     let mut out = Vec::new();
     way.rests = way.rests.saturating_sub(1);
     if way.rests == 0 && chance.happens(4) {
@@ -202,7 +202,7 @@ fn live_books_are_the_venues() {
     for seed in seeds() {
         let mut venue = Venue::new(seed);
         let mut rig = Rig::new(&format!("market_depth = 4\n{WINDOW}"));
-        let mut ways = [0, 1].map(|_| Way {
+        let mut ways = [0, 1].map(|_| LossyLine {
             loss: [0, 20, 150][venue.chance.below(3) as usize],
             late: vec![],
             dead: false,
@@ -433,7 +433,7 @@ fn the_handler_is_as_its_twin() {
             products,
             lost: 0,
         };
-        let mut ways = [0, 1].map(|_| Way {
+        let mut ways = [0, 1].map(|_| LossyLine {
             loss: [0, 50, 200][venue.chance.below(3) as usize],
             late: vec![],
             dead: false,

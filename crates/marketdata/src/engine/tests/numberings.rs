@@ -14,7 +14,7 @@ fn up_to(more: &str, n: u64) -> Rig {
 }
 
 /// A packet and message of new numbers, sent then, by this sender.
-fn anew(sender: u64, n: u64, sent: u64, reset: bool) -> Vec<u8> {
+fn renumbered(sender: u64, n: u64, sent: u64, reset: bool) -> Vec<u8> {
     let mut out = message(1, &[sender, 4]);
     out.extend((n as u32).to_be_bytes());
     put(&mut out, 8);
@@ -32,13 +32,13 @@ fn a_word_is_believed_without_a_clock() {
         500,
     );
     for line in [0, 0, 1] {
-        rig.send(line, INC, &anew(7, 1, 10, true));
+        rig.send(line, INC, &renumbered(7, 1, 10, true));
     }
-    (2..400).for_each(|n| rig.send(0, INC, &anew(7, n, 10, false)));
+    (2..400).for_each(|n| rig.send(0, INC, &renumbered(7, n, 10, false)));
     assert_eq!((rig.said(), rig.handler.stats().channels[0].restarts), ("restart, stale 50".to_owned(), 1));
     // And once more.
     rig.now += 2_000_000_000;
-    rig.send(0, INC, &anew(7, 1, 10, true));
+    rig.send(0, INC, &renumbered(7, 1, 10, true));
     assert_eq!((rig.said(), rig.handler.stats().channels[0].restarts), ("restart".to_owned(), 2));
 }
 
@@ -55,7 +55,7 @@ fn a_damaged_clock_is_not_believed() {
     assert_eq!((rig.said(), rig.bids("50")[0]), ("refused truncated".to_owned(), 21));
     // No packet says so, and both lines restart.
     for n in 2..6 {
-        (0..2).for_each(|line| rig.send(line, INC, &anew(7, n, 1000 + n, false)));
+        (0..2).for_each(|line| rig.send(line, INC, &renumbered(7, n, 1000 + n, false)));
     }
     assert_eq!(rig.said(), "restart, stale 50");
     assert_eq!(rig.seen.outcomes["waits"], 20 + 4);
@@ -65,11 +65,11 @@ fn a_damaged_clock_is_not_believed() {
 #[test]
 fn a_word_is_believed_from_a_clock_that_is_behind() {
     let mut rig = up_to("", 20);
-    (1..=10).for_each(|n| rig.send(0, INC, &anew(7, n, 150 + n, n == 1)));
+    (1..=10).for_each(|n| rig.send(0, INC, &renumbered(7, n, 150 + n, n == 1)));
     assert_eq!((rig.said(), rig.book("50")), ("restart, stale 50".to_owned(), None));
     // A late copy of that word is no other one.
-    rig.send(1, INC, &anew(7, 1, 151, true));
-    rig.send(0, INC, &anew(7, 1, 151, true));
+    rig.send(1, INC, &renumbered(7, 1, 151, true));
+    rig.send(0, INC, &renumbered(7, 1, 151, true));
     assert_eq!((rig.said(), rig.handler.stats().channels[0].restarts), (String::new(), 1));
 }
 
@@ -77,7 +77,7 @@ fn a_word_is_believed_from_a_clock_that_is_behind() {
 #[test]
 fn a_word_is_believed_from_a_line_that_was_not_heard() {
     let mut rig = up_to("", 20);
-    (1..4).for_each(|n| rig.send(1, INC, &anew(7, n, 1000 + n, n == 1)));
+    (1..4).for_each(|n| rig.send(1, INC, &renumbered(7, n, 1000 + n, n == 1)));
     assert_eq!((rig.said(), rig.book("50")), ("restart, stale 50".to_owned(), None));
     // But not from one that is late with the first of these numbers.
     let mut rig = Rig::new("");
@@ -94,11 +94,11 @@ fn another_sender_goes_on() {
     for said in [true, false] {
         let mut rig = up_to("", 20);
         // Copies that another sender sends are none of this.
-        (15..=20).for_each(|n| rig.send(0, INC, &anew(6, n, n * 10 + 3, false)));
+        (15..=20).for_each(|n| rig.send(0, INC, &renumbered(6, n, n * 10 + 3, false)));
         assert_eq!((rig.said(), rig.bids("50")[0]), (String::new(), 20));
         let sent = if said { 1000 } else { 100_000_000 };
         for n in 1..=15 {
-            rig.send(0, INC, &anew(8, n, sent + n, n == 1 && said));
+            rig.send(0, INC, &renumbered(8, n, sent + n, n == 1 && said));
         }
         assert_eq!((rig.said(), rig.book("50")), ("restart, stale 50".to_owned(), None), "{said}");
         rig.send(0, SNAP, &snap(3, 20));
@@ -132,11 +132,11 @@ fn numbers_of_messages_begin_again_alone() {
 #[test]
 fn old_snapshots_are_not_of_new_numbers() {
     let mut rig = up_to("", 50);
-    (1..3).for_each(|n| rig.send(0, INC, &anew(7, n, 1000 + n, n == 1)));
+    (1..3).for_each(|n| rig.send(0, INC, &renumbered(7, n, 1000 + n, n == 1)));
     assert_eq!(rig.said(), "restart, stale 50");
     rig.now += 1_500_000_000;
     rig.send(0, SNAP, &snap(3, 50));
-    (3..=30).for_each(|n| rig.send(0, INC, &anew(7, n, 1000 + n, false)));
+    (3..=30).for_each(|n| rig.send(0, INC, &renumbered(7, n, 1000 + n, false)));
     assert_eq!((rig.said(), rig.book("50")), (String::new(), None));
     rig.send(0, SNAP, &snap(4, 30));
     assert_eq!((rig.said(), rig.bids("50")[0]), ("recovered 50".to_owned(), 30));
@@ -151,7 +151,7 @@ fn a_quiet_product_begins_again_with_its_pair() {
     rig.send(0, SNAP, &snap(1, 50));
     assert_eq!(rig.said(), "recovered 50");
     (2..=5).for_each(|n| rig.send(0, INC, &other(n)));
-    (1..=30).for_each(|n| rig.send(0, INC, &anew(7, n, 1000 + n, n == 1)));
+    (1..=30).for_each(|n| rig.send(0, INC, &renumbered(7, n, 1000 + n, n == 1)));
     assert_eq!((rig.said(), rig.book("50")), ("restart, stale 50".to_owned(), None));
 }
 
@@ -216,8 +216,8 @@ fn a_damaged_packet_does_not_hide_that_numbers_begin_again() {
     damaged.truncate(damaged.len() - 1);
     rig.send(0, INC, &damaged);
     rig.said();
-    let anew = |n: u64| packet(n, 1000 + n, false, &[depth(n, 9, &[(50, 0, 0, 70 + n as i64, 1, 1)])]);
-    (1..=2).for_each(|n| rig.send(0, INC, &anew(n)));
+    let renumbered = |n: u64| packet(n, 1000 + n, false, &[depth(n, 9, &[(50, 0, 0, 70 + n as i64, 1, 1)])]);
+    (1..=2).for_each(|n| rig.send(0, INC, &renumbered(n)));
     assert_eq!(rig.said(), "restart, stale 50, recovered 50, whole 9");
     // A straggler from before a damaged one is none that begins again, and the other copy of that one is none either.
     let mut rig = Rig::new("recovery = { first = 1 }");
@@ -233,11 +233,11 @@ fn a_damaged_packet_does_not_hide_that_numbers_begin_again() {
 fn no_snapshot_is_taken_while_a_packet_lies_aside() {
     let mut rig = Rig::new("");
     (1..=4).for_each(|n| rig.send(0, INC, &bid(n)));
-    let anew = |n: u64| packet(n, 1000 + n, false, &[depth(n, 9, &[(50, 0, 0, 70 + n as i64, 1, 1)])]);
-    rig.send(0, INC, &anew(1));
+    let renumbered = |n: u64| packet(n, 1000 + n, false, &[depth(n, 9, &[(50, 0, 0, 70 + n as i64, 1, 1)])]);
+    rig.send(0, INC, &renumbered(1));
     rig.send(0, SNAP, &packet(1, 1010, false, &[snapshot(9, 1, 50, &bids_up_to(1))]));
     assert_eq!((rig.said(), rig.book("50")), (String::new(), None));
-    rig.send(0, INC, &anew(2));
+    rig.send(0, INC, &renumbered(2));
     assert_eq!(rig.said(), "restart");
     rig.send(0, SNAP, &packet(2, 1020, false, &[snapshot(9, 1, 50, &bids_up_to(1))]));
     assert_eq!(rig.bids("50"), [72, 1]);
@@ -292,11 +292,11 @@ fn a_line_that_comes_back_goes_on_behind_the_other() {
     let mut rig = Rig::new("recovery = { first = 1 }");
     (1..=2).for_each(|n| rig.bid(n));
     (1..=9).for_each(|n| rig.send(1, INC, &bid(n)));
-    let anew = |n: u64| packet(n, 1000 + n, n == 1, &[depth(n, 9, &[(50, 0, 0, 70 + n as i64, 1, 1)])]);
-    (1..=5).for_each(|n| rig.send(1, INC, &anew(n)));
+    let renumbered = |n: u64| packet(n, 1000 + n, n == 1, &[depth(n, 9, &[(50, 0, 0, 70 + n as i64, 1, 1)])]);
+    (1..=5).for_each(|n| rig.send(1, INC, &renumbered(n)));
     rig.said();
     rig.now += 2_000_000_000;
-    (6..=7).for_each(|n| rig.send(0, INC, &anew(n)));
+    (6..=7).for_each(|n| rig.send(0, INC, &renumbered(n)));
     assert_eq!((rig.said(), rig.bids("50").len()), (String::new(), 7));
     assert_eq!(rig.handler.stats().channels[0].lines[0].missed, 7 + 5);
 }

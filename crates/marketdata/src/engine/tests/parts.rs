@@ -41,7 +41,7 @@ const KINDS: [&str; 8] = ["uInt32", "uInt64", "int32", "int64", "decimal", "stri
 
 impl Made {
     fn of(name: &'static str, chance: &mut Chance) -> Self {
-        // Mostly what it is at venues.
+        // Mostly the type that venues use.
         let kind = match (chance.below(2), name) {
             (0, "Px") => 4,
             (0, "At") => 3,

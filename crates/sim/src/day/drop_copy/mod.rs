@@ -1,7 +1,7 @@
 //! A day as a FIX 4.4 drop copy that comes over a wire: the venue's reports, the requests before them, heartbeats, and
 //! damage.
 //!
-//! | `35` | what it is | event it should become |
+//! | `35` | meaning | event it should become |
 //! |---|---|---|
 //! | `8`, `W`, `X`, `d`, `h`, `f`, `UP` | what [`super::FixDayWriter`] writes | one each |
 //! | `D`, `G`, `F` | the request that led to the report right after it | none: the report has it with the venue's id |

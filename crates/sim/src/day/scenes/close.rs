@@ -121,7 +121,7 @@ impl Scene for MarkingCloseScene {
                 Some(self.call - 60 * S)
             }
             1 => {
-                // Whoever stands in the way pulls back first.
+                // Members with orders in between cancel them first.
                 if stage.pull(book, side.opposite(), self.target) {
                     self.step = 2;
                     self.first_seq = stage.next_seq();

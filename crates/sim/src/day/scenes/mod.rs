@@ -1,7 +1,7 @@
 //! Planted scenes: each acts out one scenario, or just misses it.
 //!
 //! A scene has a cast of its own that does nothing else, and a book to itself while it acts (the background keeps out of
-//! it, [`SceneContext`] sees to that), so that it is exactly what it is labelled. The definitions are those of the shared
+//! it, [`SceneContext`] sees to that), so that its label is exact. The definitions are those of the shared
 //! scenarios, with their default parameters; the distances to the thresholds are drawn, the threshold itself among them.
 
 mod close;

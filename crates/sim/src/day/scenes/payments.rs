@@ -4,7 +4,7 @@ use super::super::world::MarketSetup;
 use super::Scenario;
 use crate::rng::Rng;
 
-/// Payments of one debtor that are to be made, and what they are.
+/// Payments that one debtor has to make, and their kind.
 #[derive(Debug, Clone)]
 pub(crate) struct StructuringScene {
     /// Number of the scene.

@@ -119,7 +119,7 @@ impl SceneContext<'_> {
         (best(Side::Buy), best(Side::Sell))
     }
 
-    /// Makes two members trade with each other and nobody else: the two of the cast first take what stands in the way,
+    /// Makes two members trade with each other and nobody else: the two of the cast first fill the orders in between,
     /// then `maker` rests alone at the price and `taker`, on the other side, hits him. Returns the ordinals of the
     /// execution of the taker and of the maker.
     pub fn meet(
@@ -130,7 +130,7 @@ impl SceneContext<'_> {
         cast: &SceneCast,
         [maker, taker]: [(u32, Side, u64); 2],
     ) -> [u64; 2] {
-        // What is taken may elect a stop, and that may stand in the way again.
+        // These fills may elect a stop, which may be in between again.
         loop {
             let mut clear = true;
             for side in [Side::Buy, Side::Sell] {

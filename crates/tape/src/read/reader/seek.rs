@@ -73,7 +73,7 @@ impl Reader {
         Ok(Frame { position, header, bytes })
     }
 
-    /// Stands at the start of segment `index`, or at the position where it will be.
+    /// Moves to the start of segment `index`, or to the position where it will be.
     pub(crate) fn begin_at(&mut self, index: u64) -> Result<bool> {
         self.position = Position(index.saturating_mul(self.live.meta.segment_bytes));
         (self.at, self.limit) = (0, 0);
@@ -90,7 +90,7 @@ impl Reader {
         Ok(there)
     }
 
-    /// Stands at the start of the segment that holds `position`, or of the one before it if that is not there.
+    /// Moves to the start of the segment that holds `position`, or of the one before it if that is not there.
     pub(crate) fn walk_to_segment_of(&mut self, position: Position) -> Result<()> {
         let index = position.0 / self.live.meta.segment_bytes;
         if !self.begin_at(index)? {

@@ -136,9 +136,9 @@ impl TapeRecorder {
             }
         }
         match self.sync() {
-            // Nobody writes it again who is about to end.
+            // A recorder that is about to end writes nothing again.
             Err(Error::DurabilityFailed { path, durable, source, .. }) if !self.flush.is_lost() => {
-                let what = "the rest is in shared memory; open the tape anew when the disk is mended, and before the \
+                let what = "the rest is in shared memory; reopen the tape when the disk is mended, and before the \
                             machine is restarted, to have it written again";
                 Err(Error::DurabilityFailed { path, durable, source, what })
             }

@@ -73,7 +73,7 @@ pub struct BookArgs {
     /// The orders in line at each level, too
     #[arg(long, conflicts_with = "bbo")]
     orders: bool,
-    /// Go on as the tape grows, until stopped
+    /// Follow the tape as it grows, until stopped
     #[arg(long, short)]
     follow: bool,
     /// Print as JSON, one object a line

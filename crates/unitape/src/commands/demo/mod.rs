@@ -7,10 +7,10 @@
 //! | `feeds` | all feeds: those, and three made ones whose truth is known |
 //! | `depth` | one of these: market data in FAST, by lines that lose packets |
 //! | `live` | the watch that follows the tape while it is written |
-//! | `tape_overview` | what stands on the tape, in one pass |
+//! | `tape_overview` | the content of the tape, in one pass |
 //! | `market_data_results` | what tape and handler have of the market data |
 //! | `sealed_days` | the tape's days, sealed and read back |
-//! | `check` | whether it is what must stand there |
+//! | `check` | whether these are the expected results |
 //! | `report`, `market_data`, `layout` | the summary, for people and as data |
 
 mod check;

@@ -57,7 +57,7 @@ pub struct ExplainedAlert {
     pub ts: i64,
     /// The positions of its evidence.
     pub positions: Vec<Position>,
-    /// What stands there, in words: see [`execution`].
+    /// The evidence in words: see [`execution`].
     pub legs: Vec<String>,
 }
 

@@ -52,7 +52,7 @@ pub struct ExchangeArgs {
     /// Messages of the incremental channels that have a number
     #[arg(long, default_value_t = 100_000)]
     messages: u64,
-    /// No more than so many seconds of the exchange's time
+    /// Stop after this many seconds of the exchange's time
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: Option<u64>,
     /// Messages a second, about
@@ -201,7 +201,7 @@ fn faults(list: &[String]) -> Result<FaultRates, CommandFailure> {
         let rate = u32::try_from(number).ok().filter(|rate| *rate <= 1_000_000);
         let rate = || {
             rate.ok_or_else(|| {
-                CommandFailure::Usage(format!("--faults {item}: of a million packets, so many at most"))
+                CommandFailure::Usage(format!("--faults {item}: a rate is at most 1000000 of a million packets"))
             })
         };
         match name {

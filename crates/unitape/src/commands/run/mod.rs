@@ -18,8 +18,8 @@ use unitape_run::{PreparedRun, RunControl, RunEvent, SegmentProcesses, run as ru
   unitape run feeds.toml --check
   UNITAPE_RUN__WORKERS=4 unitape run feeds.toml --json
 
-SIGINT and SIGTERM end it in order: all that was received is on the tape. SIGHUP, or a change of its file, loads a
-mapping anew. Started again, it goes on where the tape ends, and reads files on that have grown. A file that is another
+SIGINT and SIGTERM end it in order: all received messages are on the tape. SIGHUP, or a change of its file, loads a
+mapping again. A new run resumes where the tape ends, and reads the rest of grown files. A file that is another
 one under its name, or holds what another one holds, ends its feed: --new-source and --again say that it is meant so.
 
 feeds.toml:
@@ -136,7 +136,7 @@ pub fn run(args: RunArgs) -> output::Result {
     } else {
         control.stop_signal = Some(output::stop_signal()?);
         if let Err(e) = signal_hook::flag::register(signal_hook::consts::SIGHUP, control.reload.clone()) {
-            note!("unitape: SIGHUP will not load mappings anew: {e}");
+            note!("unitape: SIGHUP will not reload mappings: {e}");
         }
         run_feeds(prepared, control)?
     };

@@ -11,16 +11,16 @@ use unitape_tape::{RetentionLimits, RetentionStatus};
 pub struct RetainArgs {
     /// Directory of the tape
     dir: PathBuf,
-    /// Keep about so many bytes of its end
+    /// Keep about this many bytes of its end
     #[arg(long)]
     bytes: Option<u64>,
-    /// Keep what was finished so long ago or less: 90min, 12h, 30d
+    /// Keep segments finished within this time: 90min, 12h, 30d
     #[arg(long, value_parser = span)]
     age: Option<TimeSpan>,
-    /// Keep what was finished on the last so many days of UTC; today is one
+    /// Keep segments finished on the last DAYS days of UTC; today is one
     #[arg(long)]
     days: Option<u32>,
-    /// Keep what named cursors have not read, but no more than so many bytes of its end
+    /// Keep segments that named cursors have not read, up to this many bytes of its end
     #[arg(long)]
     hold_bytes: Option<u64>,
     /// Print what would be removed, and remove nothing

@@ -13,7 +13,7 @@ pub struct RepairArgs {
     /// Change the tape; without it repair only says what it would do
     #[arg(long)]
     apply: bool,
-    /// Accept data that no checksum vouches for as they are; `tape verify` goes on to name them
+    /// Accept data without a matching checksum as they are; `tape verify` continues to report them
     #[arg(long)]
     accept_unverified: bool,
     /// Cut the tape before the first damage that cannot be mended; what comes after it is moved away

@@ -1,6 +1,6 @@
 //! The words of the definition, each looked up in everything that happened.
 
-use crate::naive::{Found, Happened, History, Twin, name};
+use crate::naive::{NaiveAlert, Happened, History, Twin, name};
 use crate::params::ScenarioParams;
 use std::collections::HashMap;
 use unitape_model::{Dictionary, EventKind, NameKind, UnixNanos};
@@ -20,7 +20,7 @@ impl Slow {
 }
 
 impl Twin for Slow {
-    fn on_event(&mut self, history: &History, names: &Dictionary) -> Vec<Found> {
+    fn on_event(&mut self, history: &History, names: &Dictionary) -> Vec<NaiveAlert> {
         let now = history.now();
         let is_message = |e: &Happened| {
             matches!(e.kind, EventKind::OrderNew | EventKind::OrderAmend | EventKind::OrderCancel)
@@ -53,6 +53,6 @@ impl Twin for Slow {
             return vec![];
         }
         self.last.insert(trader, now.ts);
-        vec![Found { ts: now.ts, key: vec![("trader", name(names, NameKind::Trader, trader))] }]
+        vec![NaiveAlert { ts: now.ts, key: vec![("trader", name(names, NameKind::Trader, trader))] }]
     }
 }

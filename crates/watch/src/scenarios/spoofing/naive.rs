@@ -1,7 +1,7 @@
 //! The words of the definition, each looked up in everything that happened.
 
 use crate::exact::{QuantitySum, at_most, times};
-use crate::naive::{Found, Happened, History, Twin, name, sum};
+use crate::naive::{NaiveAlert, Happened, History, Twin, name, sum};
 use crate::params::ScenarioParams;
 use unitape_model::{Dictionary, EventKind, NameKind};
 
@@ -16,7 +16,7 @@ impl Slow {
         Self { params: params.clone() }
     }
 
-    fn judge(&self, history: &History, names: &Dictionary) -> Option<Found> {
+    fn judge(&self, history: &History, names: &Dictionary) -> Option<NaiveAlert> {
         // "On order_cancel of live order O (owner P)"
         let cancel = history.now();
         if cancel.kind != EventKind::OrderCancel {
@@ -77,7 +77,7 @@ impl Slow {
         let out_of_proportion = executed.times(self.params.nano("min_ratio"))
             <= QuantitySum::from_decimal(qty).times(1_000_000_000);
         let fires = short && hardly_filled && large && near && pulled && out_of_proportion;
-        fires.then(|| Found {
+        fires.then(|| NaiveAlert {
             ts: cancel.ts,
             key: vec![
                 ("owner", name(names, NameKind::Owner, owner)),
@@ -90,7 +90,7 @@ impl Slow {
 }
 
 impl Twin for Slow {
-    fn on_event(&mut self, history: &History, names: &Dictionary) -> Vec<Found> {
+    fn on_event(&mut self, history: &History, names: &Dictionary) -> Vec<NaiveAlert> {
         self.judge(history, names).into_iter().collect()
     }
 }

@@ -1,7 +1,7 @@
 //! The words of the definition, each looked up in everything that happened.
 
 use crate::exact::QuantitySum;
-use crate::naive::{Found, Happened, History, Id, Twin, name};
+use crate::naive::{NaiveAlert, Happened, History, Id, Twin, name};
 use crate::params::ScenarioParams;
 use std::collections::{HashMap, HashSet};
 use unitape_model::{Decimal, Dictionary, EventKind, InstrumentId, NameKind};
@@ -29,7 +29,7 @@ impl Slow {
 }
 
 impl Twin for Slow {
-    fn on_event(&mut self, history: &History, names: &Dictionary) -> Vec<Found> {
+    fn on_event(&mut self, history: &History, names: &Dictionary) -> Vec<NaiveAlert> {
         let e = history.now();
         // "Compare beneficial group (party map; default = owner)."
         if let (EventKind::Party, Some(owner)) = (e.kind, e.owner) {
@@ -44,7 +44,7 @@ impl Twin for Slow {
             .filter_map(|f| whole(history, f))
             .collect();
         earlier.reverse();
-        let found = Found {
+        let found = NaiveAlert {
             ts: e.event.ts,
             key: vec![
                 ("group", name(names, NameKind::Owner, group)),

@@ -52,7 +52,7 @@ pub enum FastValueReading {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DateDigits {
     year: u8,
-    /// Month and day, then hour, minute and second: so many of them are there.
+    /// How many pairs of digits follow: month and day, then hour, minute and second.
     pairs: u8,
     fraction: u8,
 }

@@ -49,7 +49,7 @@ impl CachedName {
     }
 }
 
-/// So many places there are by hash; two names find room at each.
+/// Places by hash; each has room for two names.
 const PLACES: usize = 4096;
 
 impl NameColumn {
