@@ -57,9 +57,7 @@ impl CheckManifest {
             // A renamed check may have several lines, an entry has one.
             let key = if fields[0] == "renamed" { fields } else { fields[..2].to_vec() };
             if key <= last {
-                return Err(format!(
-                    "{MANIFEST}:{line}: this line is out of order"
-                ));
+                return Err(format!("{MANIFEST}:{line}: this line is out of order"));
             }
             last = key;
         }

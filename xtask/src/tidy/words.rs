@@ -68,7 +68,9 @@ impl Vocabulary {
             }
             let entries = cell.split(", ").map(|entry| entry.trim_matches('`').to_owned());
             match section {
-                "Phrases that we do not write" => lists.phrases.extend(entries.skip(usize::from(cell == "not"))),
+                "Phrases that we do not write" => {
+                    lists.phrases.extend(entries.skip(usize::from(cell == "not")))
+                }
                 "Openings of sentences" => lists.openings.extend(entries.skip(usize::from(cell == "not"))),
                 "Not names of types" => lists.type_names.extend(entries.skip(usize::from(cell == "not"))),
                 _ => {
@@ -106,7 +108,11 @@ impl Vocabulary {
             let words = without_marker(line);
             let small = words.to_lowercase();
             let mut report = |phrase: &str| {
-                problems.push(TidyProblem::at(path, index + 1, format!("`{phrase}`: {PAGE} has a better word")));
+                problems.push(TidyProblem::at(
+                    path,
+                    index + 1,
+                    format!("`{phrase}`: {PAGE} has a better word"),
+                ));
             };
             for phrase in &self.phrases {
                 if holds_word(&small, phrase) || is_wrapped(&before, &small, phrase) {
@@ -133,13 +139,18 @@ impl Vocabulary {
 
     fn check_types(&self, path: &str, text: &str, problems: &mut Vec<TidyProblem>) {
         for (index, line) in text.lines().enumerate() {
-            let mut words = line.trim_start().split([' ', '<', '(', '{', ';', ':']).filter(|word| !word.is_empty());
+            let mut words =
+                line.trim_start().split([' ', '<', '(', '{', ';', ':']).filter(|word| !word.is_empty());
             let kind = words.find(|word| !matches!(*word, "pub" | "crate)" | "super)" | "unsafe"));
             if !matches!(kind, Some("struct" | "enum" | "trait" | "union")) {
                 continue;
             }
             if let Some(name) = words.next().filter(|name| self.type_names.iter().any(|not| not == name)) {
-                problems.push(TidyProblem::at(path, index + 1, format!("`{name}` is no name of a type ({PAGE})")));
+                problems.push(TidyProblem::at(
+                    path,
+                    index + 1,
+                    format!("`{name}` is no name of a type ({PAGE})"),
+                ));
             }
         }
     }
@@ -209,7 +220,10 @@ mod tests {
         assert_eq!(problems("a.md", "What is kept").len(), 1);
         assert_eq!(problems("a.md", "Kept. What is not").len(), 1);
         assert!(problems("a.md", "```\nWhat is kept\n```\n").is_empty());
-        assert!(problems("a.md", "## What is kept\n").is_empty() && problems("a.rs", "/// What is kept\n").is_empty());
+        assert!(
+            problems("a.md", "## What is kept\n").is_empty()
+                && problems("a.rs", "/// What is kept\n").is_empty()
+        );
         assert!(problems("a.md", "What isn").is_empty());
     }
 

@@ -204,7 +204,11 @@ fn same_values(
 }
 
 /// All of an input by the fast path, given to it in pieces that end where `cut` says.
-pub fn fast(layout: &Arc<FixedWidthLayout>, input: &[u8], cut: impl Fn(usize) -> usize) -> Vec<naive::NaiveRecord> {
+pub fn fast(
+    layout: &Arc<FixedWidthLayout>,
+    input: &[u8],
+    cut: impl Fn(usize) -> usize,
+) -> Vec<naive::NaiveRecord> {
     let mut decoder = FixedWidthDecoder::new(layout.clone());
     let (mut out, mut start, mut end) = (Vec::new(), 0, cut(0).min(input.len()));
     let mut at = 0;

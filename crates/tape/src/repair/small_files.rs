@@ -99,7 +99,8 @@ impl RepairRun<'_> {
         };
         if let Some(text) = sound(bytes) {
             let what = format!("the directory {} that it names is not there", text.trim_end());
-            let action = "data that were only in shared memory are lost; the next writer resumes from the disk";
+            let action =
+                "data that were only in shared memory are lost; the next writer resumes from the disk";
             if !self.closed {
                 self.stays(&path, 0, what, action);
             }

@@ -203,8 +203,9 @@ fn restarts_after_retention_are_exact() {
         let read = |place: &RunFolder| std::fs::read(place.tape().join(name)).unwrap();
         assert!(read(&alone) == read(&killed), "UNITAPE_KILL_SEED={seed}: {name}");
     }
-    let summary =
-        |place: &RunFolder| serde_json::to_value(TapeAccount::load(&place.tape()).unwrap().summary()).unwrap();
+    let summary = |place: &RunFolder| {
+        serde_json::to_value(TapeAccount::load(&place.tape()).unwrap().summary()).unwrap()
+    };
     assert_eq!(summary(&alone), summary(&killed), "UNITAPE_KILL_SEED={seed}");
     let tape = killed.tape();
     let tape = tape.to_str().unwrap();

@@ -131,8 +131,7 @@ fn load(mapping: &mut Mapping) -> Result<(), Error> {
     }
     let has_rules = !mapping.rule.is_empty();
     if has_rules || !mapping.message.ts.is_empty() {
-        let what =
-            "format itch has no rules: its messages are fixed, and [itch] has all settings";
+        let what = "format itch has no rules: its messages are fixed, and [itch] has all settings";
         return Err(mapping.refuse_key(if has_rules { "rule" } else { "message" }, what.to_owned()));
     }
     Ok(())

@@ -201,7 +201,9 @@ fn faults(list: &[String]) -> Result<FaultRates, CommandFailure> {
         let rate = u32::try_from(number).ok().filter(|rate| *rate <= 1_000_000);
         let rate = || {
             rate.ok_or_else(|| {
-                CommandFailure::Usage(format!("--faults {item}: a rate is at most 1000000 of a million packets"))
+                CommandFailure::Usage(format!(
+                    "--faults {item}: a rate is at most 1000000 of a million packets"
+                ))
             })
         };
         match name {

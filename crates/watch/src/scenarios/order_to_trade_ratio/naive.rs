@@ -1,6 +1,6 @@
 //! The words of the definition, each looked up in everything that happened.
 
-use crate::naive::{NaiveAlert, Happened, History, Twin, name};
+use crate::naive::{Happened, History, NaiveAlert, Twin, name};
 use crate::params::ScenarioParams;
 use std::collections::HashMap;
 use unitape_model::{Dictionary, EventKind, NameKind, UnixNanos};

@@ -1,7 +1,7 @@
 //! The words of the definition, each looked up in everything that happened.
 
 use crate::exact::{QuantitySum, at_most, times};
-use crate::naive::{NaiveAlert, Happened, History, Twin, name, sum};
+use crate::naive::{Happened, History, NaiveAlert, Twin, name, sum};
 use crate::params::ScenarioParams;
 use unitape_model::{Dictionary, EventKind, NameKind};
 

@@ -1,7 +1,7 @@
 //! The words of the definition, each looked up in everything that happened.
 
 use crate::exact::QuantitySum;
-use crate::naive::{NaiveAlert, Happened, History, Id, Twin, name};
+use crate::naive::{Happened, History, Id, NaiveAlert, Twin, name};
 use crate::params::ScenarioParams;
 use std::collections::{HashMap, HashSet};
 use unitape_model::{Decimal, Dictionary, EventKind, InstrumentId, NameKind};
