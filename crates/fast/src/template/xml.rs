@@ -71,7 +71,8 @@ impl FileLocation<'_> {
 /// # Errors
 /// S1 where it is not well-formed, or its elements go deeper than 64.
 pub(super) fn parse(
-    (index, file): (usize, &str),
+    index: usize,
+    file: &str,
     content: &[u8],
 ) -> Result<(XmlElement, String), TemplateError> {
     let mut tree = XmlElementReader { index, file, content, counted: 0, line: 1 };
