@@ -179,8 +179,7 @@ impl<'p, 'b> ExactPass<'p, 'b> {
     #[cold]
     fn note(&mut self, info: u32) {
         if self.place == FaultPlace::NONE {
-            self.place =
-                FaultPlace { template: self.program.infos[info as usize].template, part: info };
+            self.place = FaultPlace { template: self.program.infos[info as usize].template, part: info };
         }
     }
 

@@ -124,9 +124,10 @@ pub fn decode_json(
 /// Where a packet is in the input.
 #[derive(Clone, Copy)]
 struct PacketOffset {
+    /// Of a byte, or the number of a line where packets are lines of text.
     offset: u64,
-    /// The packet's bytes are at this place, so that each of its messages has an offset of its own. Otherwise it is that of
-    /// all of them: a line of text, or the last of the packet's fragments.
+    /// The packet's bytes are at this offset, and each of its messages has an offset of its own. Messages of a line, or of a
+    /// packet that came in fragments, share one.
     is_bytes: bool,
 }
 

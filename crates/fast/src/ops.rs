@@ -6,7 +6,7 @@ use std::collections::HashMap;
 /// In place of an index: none.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What a fault names: the first part that failed, so an inner one before those around it.
+/// The part that a fault names: the first that failed, so an inner one rather than those around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FaultPlace {
     /// Index of the template, or [`NONE`].

@@ -210,13 +210,7 @@ struct IpAddresses {
     to: IpAddr,
 }
 
-fn transport(
-    packet: &[u8],
-    at: usize,
-    left: usize,
-    addresses: IpAddresses,
-    cut: bool,
-) -> Option<UdpContent> {
+fn transport(packet: &[u8], at: usize, left: usize, addresses: IpAddresses, cut: bool) -> Option<UdpContent> {
     let (source, port) = (be16(packet, at)?, be16(packet, at + 2)?);
     let to = SocketAddr::new(addresses.to, port);
     let Some(length) = be16(packet, at + 4) else { return cut.then_some(UdpContent::Cut(Some(to))) };

@@ -5,9 +5,7 @@ use super::latin::push_utf8;
 use super::layout::{CsvLayout, TextEncoding};
 use super::row::{RowOutcome, RowValues, ValueSpan};
 use super::simd::CsvKernel;
-use crate::fixed::inside::{
-    CachedZone, ColumnBytes, ColumnLayout, RecordContext, needs_other_column, read,
-};
+use crate::fixed::inside::{CachedZone, ColumnBytes, ColumnLayout, RecordContext, needs_other_column, read};
 use crate::fixed::{self, ColumnValue};
 use std::sync::Arc;
 use unitape_base::Span;

@@ -278,14 +278,7 @@ impl FixFramer {
 
     /// Rule 5: the claimed length leads to a CheckSum (10), which is wrong.
     #[cold]
-    fn wrong_sum(
-        &self,
-        buf: &[u8],
-        span: Span,
-        body: Span,
-        sums: ChecksumMismatch,
-        eof: bool,
-    ) -> FixFrame {
+    fn wrong_sum(&self, buf: &[u8], span: Span, body: Span, sums: ChecksumMismatch, eof: bool) -> FixFrame {
         // A start before the end of the body is complete or is none: a separator ends the body.
         let inside = scan::starts(&buf[..body.end], span.start, self.sep, &self.data)
             .skip_while(|&(start, _)| start == span.start)

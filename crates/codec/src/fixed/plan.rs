@@ -103,7 +103,8 @@ fn right_trimmed(record: &[u8], start: usize, end: usize, pad: u8) -> ColumnValu
     }
 }
 
-/// Which instant the digits of a clock time mean: [`ColumnOp::Clock`], which would be larger with this inside.
+/// How the digits of a clock time become an instant. [`ColumnOp::Clock`] has the same fields: with this struct inside, an
+/// op would be larger.
 #[derive(Clone, Copy)]
 struct ClockSpec {
     /// Digits of a second after HHMMSS.

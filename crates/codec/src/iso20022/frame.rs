@@ -203,13 +203,12 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             None if eof => 0,
             None => return Ok(NextIsoMessage::Incomplete { from, need: from + 2 }),
         };
+        let first_byte = Span { start: from, end: from + 1 };
         match (first, second) {
             (0xff, 0xfe) | (0xfe, 0xff) | (b'<', 0) | (0, b'<') => {
-                return Ok(self.resync(buf, Span { start: from, end: from + 1 }, eof, IsoFaultKind::Encoding));
+                return Ok(self.resync(buf, first_byte, eof, IsoFaultKind::Encoding));
             }
-            (b'<', b'/') => {
-                return Ok(self.resync(buf, Span { start: from, end: from + 1 }, eof, IsoFaultKind::Garbage));
-            }
+            (b'<', b'/') => return Ok(self.resync(buf, first_byte, eof, IsoFaultKind::Garbage)),
             (b'<', _) => {}
             _ => return Ok(self.garbage(buf, from, eof)),
         }
@@ -245,9 +244,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             ParseOutcome::Need if view.len() < limit => {
                 Ok(NextIsoMessage::Incomplete { from, need: buf.len() + 1 })
             }
-            ParseOutcome::Need => {
-                Ok(self.at_limit(buf, Span { start: from, end: view.len() }, eof, visit))
-            }
+            ParseOutcome::Need => Ok(self.at_limit(buf, Span { start: from, end: view.len() }, eof, visit)),
         }
     }
 
@@ -295,12 +292,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         }
     }
 
-    pub(super) fn message(
-        &self,
-        span: Span,
-        part: MessagePortion,
-        context_bytes: usize,
-    ) -> NextIsoMessage {
+    pub(super) fn message(&self, span: Span, part: MessagePortion, context_bytes: usize) -> NextIsoMessage {
         let (part, goes_on) = (part != MessagePortion::All, part == MessagePortion::GoesOn);
         NextIsoMessage::Message(IsoMessage {
             span,

@@ -66,7 +66,8 @@ fn with_fields(framing: ItchTransport, input: &[u8], mut found: Vec<Found>) -> V
         assert_eq!(line["offset"].as_u64(), Some(found.offset as u64));
         if let Some(Ok((letter, fields))) = &mut found.what {
             assert_eq!(line["type"].as_str().map(str::as_bytes), Some(&[*letter][..]));
-            *fields = line["fields"].as_object().expect("fields").iter().map(|(n, v)| as_text(n, v)).collect();
+            *fields =
+                line["fields"].as_object().expect("fields").iter().map(|(n, v)| as_text(n, v)).collect();
             fields.sort();
         }
     }

@@ -7,12 +7,7 @@ use super::message::{TypeSpec, specs};
 ///
 /// # Panics
 /// When the values are not those of the type.
-pub fn write(
-    out: &mut Vec<u8>,
-    letter: u8,
-    header: ItchMessageHeader,
-    values: &[SampleValue<'_>],
-) {
+pub fn write(out: &mut Vec<u8>, letter: u8, header: ItchMessageHeader, values: &[SampleValue<'_>]) {
     let spec = specs().iter().find(|s| s.letter == letter).expect("a type of ITCH 5.0");
     assert_eq!(values.len(), spec.fields.len(), "values of {}", spec.name);
     out.extend_from_slice(&(spec.bytes as u16).to_be_bytes());
@@ -38,7 +33,7 @@ pub fn write(
 pub struct ItchMessageHeader {
     /// Number of the security on this day, 0 where the message is of none.
     pub stock_locate: u16,
-    /// Nasdaq's own number, of which readers need nothing.
+    /// For use inside Nasdaq.
     pub tracking_number: u16,
     /// Since midnight in New York; 48 bits of it are written.
     pub timestamp_ns: u64,
@@ -264,8 +259,7 @@ impl SampleDay {
 
     fn put(&mut self, letter: u8, locate: u16, values: &[SampleValue<'_>]) {
         self.nanos += 1 + self.below(2_000);
-        let header =
-            ItchMessageHeader { stock_locate: locate, tracking_number: 0, timestamp_ns: self.nanos };
+        let header = ItchMessageHeader { stock_locate: locate, tracking_number: 0, timestamp_ns: self.nanos };
         write(&mut self.out, letter, header, values);
     }
 }

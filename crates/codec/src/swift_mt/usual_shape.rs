@@ -143,7 +143,7 @@ fn fields(
 #[derive(Clone, Copy)]
 pub(super) struct ValueExtent {
     pub(super) start: usize,
-    /// One past the first line; beyond `end` where there is one line.
+    /// One past the first line; `end` or more where there is no other line.
     pub(super) line: usize,
     pub(super) end: usize,
 }

@@ -88,12 +88,7 @@ unsafe fn long_id(at: BytePtr) -> Option<(u32, BytePtr)> {
 /// The state is whole, the first step that of a block of its program, `at` inside the buffer, and `out` where the next
 /// entry goes.
 #[inline(always)]
-unsafe fn enter(
-    state: *mut EngineState,
-    steps: NestedSteps,
-    at: BytePtr,
-    out: *mut MessageEntry,
-) -> BytePtr {
+unsafe fn enter(state: *mut EngineState, steps: NestedSteps, at: BytePtr, out: *mut MessageEntry) -> BytePtr {
     // SAFETY: the caller's.
     unsafe {
         let mut at = at;

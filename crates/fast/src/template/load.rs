@@ -477,8 +477,8 @@ impl TemplateLoader<'_> {
             let half = |element: Option<&XmlElement>, part, kind, optional| match element {
                 Some(element) => {
                     let operator = self.only_operator(element)?;
-                    let of = DeclaredType { kind, meaning: &IntegerMeaning::Number };
-                    self.operation(operator, of, optional, key(scope, &name, part), scope)
+                    let declared = DeclaredType { kind, meaning: &IntegerMeaning::Number };
+                    self.operation(operator, declared, optional, key(scope, &name, part), scope)
                 }
                 None => Ok(none(key(scope, &name, part))),
             };
@@ -488,8 +488,8 @@ impl TemplateLoader<'_> {
             FieldEncoding::Split(exponent, mantissa)
         } else {
             let place = key(scope, &name, KeyPart::Whole);
-            let of = DeclaredType { kind, meaning: &meaning };
-            FieldEncoding::Plain(kind, self.operation(parts.operator(), of, optional, place, scope)?)
+            let declared = DeclaredType { kind, meaning: &meaning };
+            FieldEncoding::Plain(kind, self.operation(parts.operator(), declared, optional, place, scope)?)
         };
         Ok(TemplateField { name, id, optional, kind, meaning })
     }
@@ -528,8 +528,8 @@ impl TemplateLoader<'_> {
             return Err(self.location(element).error(S1, what));
         }
         let operator = element.map(|e| self.only_operator(e)).transpose()?.flatten();
-        let of = DeclaredType { kind: WireType::UInt32, meaning: &IntegerMeaning::Number };
-        let operation = self.operation(operator, of, optional, place, scope)?;
+        let declared = DeclaredType { kind: WireType::UInt32, meaning: &IntegerMeaning::Number };
+        let operation = self.operation(operator, declared, optional, place, scope)?;
         let id = element.and_then(|e| e.get("id")).map(str::to_owned);
         let kind = FieldEncoding::Plain(WireType::UInt32, operation);
         Ok(Arc::new(TemplateField { name, id, optional, kind, meaning: IntegerMeaning::Number }))
@@ -538,13 +538,13 @@ impl TemplateLoader<'_> {
     fn operation(
         &self,
         element: Option<&XmlElement>,
-        of: DeclaredType<'_>,
+        declared: DeclaredType<'_>,
         optional: bool,
         mut place: DictionaryKey,
         scope: &ElementScope,
     ) -> Result<FieldOperator, TemplateError> {
         let Some(element) = element else { return Ok(none(place)) };
-        let DeclaredType { kind, meaning } = of;
+        let DeclaredType { kind, meaning } = declared;
         let at = self.location(element);
         let word = &element.name;
         if let Some(inner) = element.children.first() {

@@ -219,8 +219,8 @@ impl MailContent {
             let Some(boundary) = typed.get("boundary").filter(|b| !b.is_empty()) else {
                 return Err(TextFault::new(TextFaultCode::BadHeader, at, "parts without a boundary"));
             };
-            let kind = MultipartType { subtype, boundary };
-            return self.multipart(entity, kind, position.depth, pieces);
+            let multipart = MultipartType { subtype, boundary };
+            return self.multipart(entity, multipart, position.depth, pieces);
         }
         let disposition = MimeField::find(message, fields, "content-disposition")?;
         let attached = disposition.as_ref().is_some_and(|d| d.value == "attachment");
